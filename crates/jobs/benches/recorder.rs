@@ -10,8 +10,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use engine::Transport;
 use engine::events::{Addresses, Doorbell, Event, EventId, EventSet, Mark, Path as Way, ring};
 use jobs::recorder::{Reader, Wanted};
-use jobs::{Clock, Download, Jobs, ListStore, Parts, StepNames, TaskRunner};
-use plan::jobs::{EventAction, Jobs as Plan, Recorder, Task};
+use jobs::{Clock, Download, Jobs, Occurrence, Parts, Server, StepNames};
+use plan::jobs::{EventAction, Jobs as Plan, Learn, Recorder};
 use wire::{Class, NameBuf, Rcode, Rtype};
 
 const NAMES: usize = 100_000;
@@ -21,18 +21,20 @@ const RING_OCTETS: usize = 256 << 10;
 /// Nothing is scheduled or fetched here.
 struct Nobody;
 
-impl TaskRunner for Nobody {
-    fn carry_out(&self, _: &Task) -> Result<String, String> {
+impl Server for Nobody {
+    fn dump(&self, _: Option<&str>) -> Result<String, String> {
         Ok(String::new())
     }
-}
 
-impl ListStore for Nobody {
-    fn check(&self, _: &Download, _: &[u8]) -> Result<(), String> {
+    fn check_list(&self, _: &Download, _: &[u8]) -> Result<(), String> {
         Ok(())
     }
 
-    fn adopt(&self, _: &[String]) {}
+    fn adopt_lists(&self, _: &[String]) {}
+
+    fn learn(&self, _: &Learn, _: &Occurrence) {}
+
+    fn serve_signed(&self, _: Vec<Arc<zone::Zone>>) {}
 }
 
 /// Returns the seconds of a processor that a thread of this process has used.
@@ -59,9 +61,7 @@ fn main() {
         readers: vec![reader],
         doorbell,
         clock: Clock::new(workers),
-        task_runner: Arc::new(Nobody),
-        list_store: Arc::new(Nobody),
-        set_learner: None,
+        server: Arc::new(Nobody),
         lower_priority: || (),
     })
     .expect("threads");

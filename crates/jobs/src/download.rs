@@ -30,6 +30,7 @@ use crate::effects::Count;
 use crate::http::{Trust, agent};
 use crate::lock;
 use crate::resolver::Resolvers;
+use crate::server::Server;
 
 /// The pause after the first failure where there is a copy, where there is none, and the longest.
 const RETRY_FIRST: Duration = Duration::from_secs(60);
@@ -59,15 +60,6 @@ pub struct Download {
     pub timeout: Duration,
     /// Octets it may have.
     pub octets_max: u64,
-}
-
-/// Knows what lists mean.
-pub trait ListStore: Send + Sync {
-    /// Returns what is wrong with a list, if it cannot take the place of the last.
-    fn check(&self, download: &Download, octets: &[u8]) -> Result<(), String>;
-
-    /// Takes new lists of these sets into use.
-    fn adopt(&self, sets: &[String]);
 }
 
 /// A list as it stands.
@@ -256,19 +248,19 @@ struct Shared {
     entries: Mutex<Vec<Entry>>,
     changed: Condvar,
     stops: AtomicBool,
-    list_store: Arc<dyn ListStore>,
+    server: Arc<dyn Server>,
     resolvers: Resolvers,
     counts: Counts,
 }
 
 impl Downloads {
     /// Starts the thread; nothing is fetched yet.
-    pub(crate) fn start(list_store: Arc<dyn ListStore>, resolvers: Resolvers) -> io::Result<Self> {
+    pub(crate) fn start(server: Arc<dyn Server>, resolvers: Resolvers) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             entries: Mutex::new(Vec::new()),
             changed: Condvar::new(),
             stops: AtomicBool::new(false),
-            list_store,
+            server,
             resolvers,
             counts: Counts::default(),
         });
@@ -383,7 +375,7 @@ impl Shared {
                 None => {
                     let sets: Vec<String> = std::mem::take(&mut news).into_iter().collect();
                     if !sets.is_empty() {
-                        self.list_store.adopt(&sets);
+                        self.server.adopt_lists(&sets);
                     }
                     for (sender, is_fine) in waiting.drain(..) {
                         // Nobody may wait any more.
@@ -406,7 +398,7 @@ impl Shared {
         let outcome = self.fetch(download, meta).and_then(|fetched| match fetched {
             Fetched::Unchanged => Ok(None),
             Fetched::New(octets, meta) => {
-                self.list_store.check(download, &octets)?;
+                self.server.check_list(download, &octets)?;
                 keep(&download.file, &octets, &meta).map_err(|error| format!("cannot be kept: {error}"))?;
                 Ok(Some(meta))
             }
@@ -557,9 +549,13 @@ fn keep(file: &Path, octets: &[u8], meta: &Meta) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::effects::Occurrence;
+    use crate::server::Nobody;
+    use plan::jobs::Learn;
     use std::io::{BufRead as _, BufReader};
     use std::net::TcpListener;
     use std::sync::mpsc::{Receiver, Sender, channel};
+    use zone::Zone;
 
     #[test]
     fn what_is_known_about_a_copy_comes_back() {
@@ -579,12 +575,20 @@ mod tests {
     /// Believes lists that begin with "good"; says which sets are new.
     struct Careful(Mutex<Sender<Vec<String>>>);
 
-    impl ListStore for Careful {
-        fn check(&self, _: &Download, octets: &[u8]) -> Result<(), String> {
+    impl Server for Careful {
+        fn dump(&self, cache: Option<&str>) -> Result<String, String> {
+            Nobody.dump(cache)
+        }
+
+        fn check_list(&self, _: &Download, octets: &[u8]) -> Result<(), String> {
             if octets.starts_with(b"good") { Ok(()) } else { Err("it makes no sense".to_owned()) }
         }
 
-        fn adopt(&self, sets: &[String]) {
+        fn learn(&self, _: &Learn, _: &Occurrence) {}
+
+        fn serve_signed(&self, _: Vec<Arc<Zone>>) {}
+
+        fn adopt_lists(&self, sets: &[String]) {
             let _ = lock(&self.0).send(sets.to_vec());
         }
     }

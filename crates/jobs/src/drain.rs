@@ -17,6 +17,7 @@ use crate::effects::{Count, Occurrence, Runner, Tail};
 use crate::limiter::Limiter;
 use crate::names::name_text;
 use crate::recorder::{Recorder, Taking};
+use crate::server::Server;
 
 /// Records that are read from one worker's ring before the others get their turn.
 const TURN_RECORDS: usize = 4096;
@@ -28,12 +29,6 @@ const BREATH: Duration = Duration::from_millis(1);
 /// Messages of the action `log` in the long run, and at once.
 const LOG_PER_SECOND: f64 = 20.0;
 const LOG_BURST: f64 = 50.0;
-
-/// Takes what is learned.
-pub trait SetLearner: Send + Sync {
-    /// Puts what `learn` says of a query into its set.
-    fn learn(&self, learn: &Learn, occurrence: &Occurrence);
-}
 
 /// What a number in a record means now.
 pub(crate) enum Route {
@@ -50,7 +45,7 @@ pub(crate) enum Route {
 pub(crate) struct Routes {
     pub(crate) routes: Vec<Route>,
     pub(crate) recorder: Option<Arc<Recorder>>,
-    pub(crate) set_learner: Option<Arc<dyn SetLearner>>,
+    pub(crate) server: Option<Arc<dyn Server>>,
 }
 
 /// What the events thread counts.
@@ -248,8 +243,8 @@ impl Reading {
                 }
                 Some(Route::Learn(learn)) => {
                     let made = made.get_or_insert_with(|| Arc::new(occurrence(event, self.clock)));
-                    if let Some(set_learner) = &routes.set_learner {
-                        set_learner.learn(learn, made);
+                    if let Some(server) = &routes.server {
+                        server.learn(learn, made);
                     }
                 }
                 Some(Route::Nobody) | None => self.shared.counts.lost.add(1),

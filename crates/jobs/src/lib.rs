@@ -18,6 +18,7 @@ mod queue;
 pub mod recorder;
 mod resolver;
 mod schedule;
+mod server;
 pub mod signing;
 mod tls;
 
@@ -32,17 +33,17 @@ use plan::jobs::{EventAction, Task};
 use tracing::info;
 
 pub use clock::Clock;
-pub use download::{Download, ListState, ListStore};
-pub use drain::SetLearner;
+pub use download::{Download, ListState};
 pub use effects::Occurrence;
-pub use schedule::{ScheduleError, State, TaskRunner};
+pub use schedule::{ScheduleError, State};
+pub use server::Server;
 
 use download::Downloads;
 use drain::{Drain, Route, Routes};
 use effects::{Runner, Tail};
 use recorder::{Recorder, Steps};
 use resolver::Resolvers;
-use schedule::Schedules;
+use schedule::{Schedules, TaskRunner};
 
 /// Policies whose steps are remembered by name: queries that wait over a reload name the steps of an older one.
 const POLICIES_REMEMBERED: usize = 8;
@@ -55,12 +56,8 @@ pub struct Parts {
     pub doorbell: Arc<Doorbell>,
     /// The workers' clock.
     pub clock: Clock,
-    /// Does what schedules ask for and is not an effect.
-    pub task_runner: Arc<dyn TaskRunner>,
-    /// Checks lists that were fetched and takes them into use.
-    pub list_store: Arc<dyn ListStore>,
-    /// Takes what is learned.
-    pub set_learner: Option<Arc<dyn SetLearner>>,
+    /// The server that they work for.
+    pub server: Arc<dyn Server>,
     /// Makes the calling thread less important than those that answer queries.
     pub lower_priority: fn(),
 }
@@ -72,7 +69,7 @@ pub struct Jobs {
     downloads: Arc<Downloads>,
     counts: Vec<EventCounts>,
     clock: Clock,
-    set_learner: Option<Arc<dyn SetLearner>>,
+    server: Arc<dyn Server>,
     resolvers: Resolvers,
     lower_priority: fn(),
     steps: Steps,
@@ -130,7 +127,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 struct OwnTasks {
     running: Arc<Mutex<Running>>,
     downloads: Arc<Downloads>,
-    others: Arc<dyn TaskRunner>,
+    server: Arc<dyn Server>,
 }
 
 impl TaskRunner for OwnTasks {
@@ -153,7 +150,7 @@ impl TaskRunner for OwnTasks {
                     }
                 };
             }
-            Task::Dump(_) => return self.others.carry_out(task),
+            Task::Dump(cache) => return self.server.dump(cache.as_deref()),
         };
         let runner = lock(&self.running).effects.iter().find(|effect| effect.name == *name).cloned();
         let Some(runner) = runner else { return Err(format!("there is no effect \"{name}\"")) };
@@ -173,14 +170,14 @@ impl TaskRunner for OwnTasks {
 impl Jobs {
     /// Starts the threads that are always there; effects and the recorder come with [`Jobs::adopt`].
     pub fn start(parts: Parts) -> io::Result<Self> {
-        let Parts { readers, doorbell, clock, task_runner, list_store, set_learner, lower_priority } = parts;
+        let Parts { readers, doorbell, clock, server, lower_priority } = parts;
         let running: Arc<Mutex<Running>> = Arc::default();
         let resolvers = Resolvers::default();
-        let downloads = Arc::new(Downloads::start(list_store, resolvers.clone())?);
+        let downloads = Arc::new(Downloads::start(Arc::clone(&server), resolvers.clone())?);
         let own_tasks = OwnTasks {
             running: Arc::clone(&running),
             downloads: Arc::clone(&downloads),
-            others: task_runner,
+            server: Arc::clone(&server),
         };
         let counts = readers.iter().map(EventReader::counts).collect();
         Ok(Self {
@@ -189,7 +186,7 @@ impl Jobs {
             downloads,
             counts,
             clock,
-            set_learner,
+            server,
             resolvers,
             lower_priority,
             steps: Steps::default(),
@@ -266,7 +263,7 @@ impl Jobs {
         self.drain.redirect(Arc::new(Routes {
             routes: plan.event_set.iter().map(route).collect(),
             recorder: recorder.clone(),
-            set_learner: self.set_learner.clone(),
+            server: Some(Arc::clone(&self.server)),
         }));
         let old = std::mem::replace(&mut running.effects, effects);
         for effect in old.iter().filter(|old| !running.effects.iter().any(|new| Arc::ptr_eq(old, new))) {

@@ -48,7 +48,7 @@ impl fmt::Display for ScheduleError {
 impl std::error::Error for ScheduleError {}
 
 /// Does what a task says; returns what came of it, for the log.
-pub trait TaskRunner: Send + Sync {
+pub(crate) trait TaskRunner: Send + Sync {
     /// Does it, however long that takes.
     fn carry_out(&self, task: &Task) -> Result<String, String>;
 }

@@ -1,13 +1,12 @@
-//! What schedules ask of the running server.
+//! What jobs want of the running server.
 
 use std::sync::{Arc, Mutex, OnceLock};
 
 use config::Plans;
 use config::sets::{Sets, UrlList};
 use control::api;
-use jobs::signing::Publisher;
-use jobs::{Download, Jobs, ListStore, Occurrence, SetLearner, StepNames, TaskRunner};
-use plan::jobs::{Learn, Learned, Task};
+use jobs::{Download, Jobs, Occurrence, Server, StepNames};
+use plan::jobs::{Learn, Learned};
 use zone::Zone;
 
 use crate::caches::Which;
@@ -67,7 +66,37 @@ impl Orders {
     }
 }
 
-impl SetLearner for Orders {
+impl Server for Orders {
+    fn dump(&self, cache: Option<&str>) -> Result<String, String> {
+        let which = cache.map_or(Which::All, Which::Named);
+        let dumped = self.callbacks.get().and_then(|callbacks| (callbacks.dump)(which));
+        let dumped = dumped.ok_or("the server does not run yet")?;
+        let failed: Vec<String> = dumped
+            .iter()
+            .filter_map(|dump| Some(format!("{}: {}", dump.cache, dump.error.as_ref()?)))
+            .collect();
+        match (dumped.as_slice(), failed.is_empty()) {
+            ([], _) => Err("no such cache has a file to be written to".to_owned()),
+            (dumped, true) => {
+                Ok(format!("{} answers written", dumped.iter().map(|dump| dump.entries).sum::<u64>()))
+            }
+            (_, false) => Err(failed.join("; ")),
+        }
+    }
+
+    fn check_list(&self, download: &Download, octets: &[u8]) -> Result<(), String> {
+        let list = lock(&self.known).lists.iter().find(|list| list.file == download.file).cloned();
+        // A set that is gone since needs no list.
+        let Some(list) = list else { return Err("no set reads it any more".to_owned()) };
+        list.list.reading().check(octets.to_vec()).map(drop)
+    }
+
+    fn adopt_lists(&self, sets: &[String]) {
+        if let Some(callbacks) = self.callbacks.get() {
+            sets.iter().for_each(|set| (callbacks.reload_set)(set));
+        }
+    }
+
     fn learn(&self, learn: &Learn, occurrence: &Occurrence) {
         let dynamic = lock(&self.known).sets.as_ref().and_then(|sets| sets.dynamic(&learn.set).cloned());
         let Some(dynamic) = dynamic else { return };
@@ -80,50 +109,8 @@ impl SetLearner for Orders {
         };
         dynamic.learn(learn.what, &occurrence.qname, addresses, now);
     }
-}
 
-impl TaskRunner for Orders {
-    fn carry_out(&self, task: &Task) -> Result<String, String> {
-        match task {
-            Task::Dump(name) => {
-                let which = name.as_deref().map_or(Which::All, Which::Named);
-                let dumped = self.callbacks.get().and_then(|callbacks| (callbacks.dump)(which));
-                let dumped = dumped.ok_or("the server does not run yet")?;
-                let failed: Vec<String> = dumped
-                    .iter()
-                    .filter_map(|dump| Some(format!("{}: {}", dump.cache, dump.error.as_ref()?)))
-                    .collect();
-                match (dumped.as_slice(), failed.is_empty()) {
-                    ([], _) => Err("no such cache has a file to be written to".to_owned()),
-                    (dumped, true) => {
-                        Ok(format!("{} answers written", dumped.iter().map(|dump| dump.entries).sum::<u64>()))
-                    }
-                    (_, false) => Err(failed.join("; ")),
-                }
-            }
-            // These are the jobs' own.
-            Task::Refresh(_) | Task::Effect(_) => Err("not known here".to_owned()),
-        }
-    }
-}
-
-impl ListStore for Orders {
-    fn check(&self, download: &Download, octets: &[u8]) -> Result<(), String> {
-        let list = lock(&self.known).lists.iter().find(|list| list.file == download.file).cloned();
-        // A set that is gone since needs no list.
-        let Some(list) = list else { return Err("no set reads it any more".to_owned()) };
-        list.list.reading().check(octets.to_vec()).map(drop)
-    }
-
-    fn adopt(&self, sets: &[String]) {
-        if let Some(callbacks) = self.callbacks.get() {
-            sets.iter().for_each(|set| (callbacks.reload_set)(set));
-        }
-    }
-}
-
-impl Publisher for Orders {
-    fn publish(&self, zones: Vec<Arc<Zone>>) {
+    fn serve_signed(&self, zones: Vec<Arc<Zone>>) {
         if let Some(callbacks) = self.callbacks.get() {
             (callbacks.serve_signed)(zones);
         }

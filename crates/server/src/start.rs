@@ -326,9 +326,7 @@ fn start_jobs(
         readers,
         doorbell,
         clock: jobs::Clock::new(clock),
-        task_runner: Arc::clone(orders) as _,
-        list_store: Arc::clone(orders) as _,
-        set_learner: Some(Arc::clone(orders) as _),
+        server: Arc::clone(orders) as _,
         lower_priority: sys::lower_priority,
     });
     jobs.map_err(thread("the jobs"))

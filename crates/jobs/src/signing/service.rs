@@ -19,6 +19,7 @@ use super::zone::{INCEPTION_OFFSET, KeyState, Push, PushOutcome, RETRY_AFTER, Si
 use super::{parent, store};
 
 use crate::lock;
+use crate::server::Server;
 
 /// How long the thread sleeps at most: the clock on the wall may be set.
 const SLEEP_MAX: Duration = Duration::from_secs(30);
@@ -28,12 +29,6 @@ const CLOCK_SLACK: u64 = 60;
 
 /// How long signed zones wait, while there are more to sign, until they are brought into use together.
 const PUBLISH_EVERY: Duration = Duration::from_millis(500);
-
-/// Brings signed zones into use.
-pub trait Publisher: Send + Sync {
-    /// Serves these versions from now on.
-    fn publish(&self, zones: Vec<Arc<Zone>>);
-}
 
 /// Sends DS to the servers of parent zones.
 pub trait Courier: Send + Sync {
@@ -101,6 +96,9 @@ struct Shared {
     /// The latest time at which something may have been signed, and the time at the last look.
     latest: Mutex<Latest>,
 }
+
+/// Serves versions that were signed.
+type Publish<'p> = &'p dyn Fn(Vec<Arc<Zone>>);
 
 /// Tells the seconds since 1970.
 type Clock = Box<dyn Fn() -> u64 + Send + Sync>;
@@ -226,7 +224,7 @@ impl Signing {
     }
 
     /// Starts the thread, once there is something to sign, or is to be with `prepared`; later calls do nothing.
-    pub fn start(&self, prepared: Option<&Prepared>, publisher: Arc<dyn Publisher>) -> io::Result<()> {
+    pub fn start(&self, prepared: Option<&Prepared>, server: Arc<dyn Server>) -> io::Result<()> {
         let mut is_started = lock(&self.is_started);
         let has_new = prepared.is_some_and(|prepared| !prepared.zones.is_empty());
         if *is_started || !has_new && lock(&self.shared.entries).is_empty() {
@@ -235,7 +233,7 @@ impl Signing {
         let inside = Arc::clone(&self.shared);
         let run = move || {
             (inside.step_back)();
-            inside.run(&*publisher);
+            inside.run(&|zones| server.serve_signed(zones));
         };
         std::thread::Builder::new().name("signing".into()).spawn(run)?;
         *is_started = true;
@@ -352,7 +350,7 @@ impl Signing {
         }
     }
 
-    /// Has this version of a zone signed, which came while the server runs. The publisher hears when it is.
+    /// Has this version of a zone signed, which came while the server runs. The server hears when it is.
     pub fn give(&self, apex: Name<'_>, source: &Arc<Zone>) {
         if let Some(entry) = lock(&self.shared.entries).get_mut(&key_of(apex)) {
             if is_same(entry.source.as_ref(), Some(source)) {
@@ -424,9 +422,9 @@ impl Shared {
         }
     }
 
-    fn run(self: &Arc<Self>, publisher: &dyn Publisher) {
+    fn run(self: &Arc<Self>, publish: Publish<'_>) {
         loop {
-            let next = self.turn_all(publisher);
+            let next = self.turn_all(publish);
             let mut news = lock(&self.news);
             if !news.0 && !news.1 {
                 let wait = Duration::from_secs(next.saturating_sub(self.now()))
@@ -466,7 +464,7 @@ impl Shared {
     }
 
     /// Does what is due for every zone; returns when something is due next.
-    fn turn_all(self: &Arc<Self>, publisher: &dyn Publisher) -> u64 {
+    fn turn_all(self: &Arc<Self>, publish: Publish<'_>) -> u64 {
         self.look_at_clock();
         let now = self.now();
         let due: Vec<Vec<u8>> = {
@@ -485,12 +483,12 @@ impl Shared {
             }
             // Bringing one into use costs nearly as much as bringing all that are there.
             if !signed.is_empty() && published.elapsed() > PUBLISH_EVERY {
-                publisher.publish(std::mem::take(&mut signed));
+                publish(std::mem::take(&mut signed));
                 published = Instant::now();
             }
         }
         if !signed.is_empty() {
-            publisher.publish(signed);
+            publish(signed);
         }
         let entries = lock(&self.entries);
         let with_source = entries.values().filter(|entry| entry.source.is_some());
@@ -656,7 +654,7 @@ mod tests {
     #[derive(Default)]
     struct Taken(Mutex<Vec<Arc<Zone>>>);
 
-    impl Publisher for Taken {
+    impl Taken {
         fn publish(&self, zones: Vec<Arc<Zone>>) {
             lock(&self.0).extend(zones);
         }
@@ -686,10 +684,10 @@ mod tests {
         plans.zones.push(ToSign { apex: apex(), policy, source: Some(Arc::new(source(zone))) });
         let taken = Taken::default();
         drop(signing.prepare(&plans));
-        signing.shared.turn_all(&taken);
+        signing.shared.turn_all(&|zones| taken.publish(zones));
         assert!(lock(&taken.0).is_empty() && signing.state(apex().as_name()).is_none());
         signing.adopt(signing.prepare(&plans));
-        signing.shared.turn_all(&taken);
+        signing.shared.turn_all(&|zones| taken.publish(zones));
         assert_eq!(lock(&taken.0).len(), 1);
         // What was signed last is known when the same is prepared again, and nothing is left when nothing is to be signed.
         assert_eq!(signing.prepare(&plans).last().count(), 1);
@@ -716,7 +714,7 @@ mod tests {
         let taken = Taken::default();
         let turn = |at: u64| {
             time.store(at, Ordering::Relaxed);
-            signing.shared.turn_all(&taken);
+            signing.shared.turn_all(&|zones| taken.publish(zones));
             let all = std::mem::take(&mut *lock(&taken.0));
             all.last().map(|zone| inception(zone))
         };
