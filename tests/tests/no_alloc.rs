@@ -326,7 +326,7 @@ fn conditions_are_free() {
             }
         }
     }
-    for field in config::policy::condition::FIELDS {
+    for field in policy::condition::FIELDS {
         let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-';
         let words = || CONDITIONS.iter().flat_map(|condition| condition.split(|c| !is_part(c)));
         assert!(words().any(|word| word == field.word), "no condition here looks at `{}`", field.word);
@@ -429,7 +429,7 @@ fn every_action_that_does_not_wait_is_free() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    for row in config::policy::action::rows() {
+    for row in policy::action::rows() {
         let is_here = ACTIONS.iter().any(|(word, ..)| *word == row.word);
         assert_eq!(is_here, !WAITING.contains(&row.word), "`{}`", row.word);
     }

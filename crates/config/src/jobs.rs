@@ -2,11 +2,11 @@
 
 use diagnostic::At;
 use diagnostic::suggest::{nearest, one_of};
-use plan::jobs::{Effect, EffectKind, Field, Schedule, Task, Template, UnknownField};
+use plan::jobs::{Effect, EffectKind, Field, Jobs, Schedule, Task, Template, UnknownField};
+use policy::Action;
+use policy::action::Event;
 use values::{Misread, Read};
 
-use crate::policy::Action;
-use crate::policy::action::Event;
 use crate::settings::Settings;
 
 /// An effect as written.
@@ -49,6 +49,17 @@ impl ScheduleSettings {
             time_zone: self.time_zone.as_ref().map(|zone| zone.value.clone()),
             tasks: self.tasks.iter().map(|task| task.value.clone()).collect(),
         }
+    }
+}
+
+/// Returns what the settings ask of the jobs; the policies add events to it.
+pub(crate) fn plan(settings: &Settings) -> Jobs {
+    Jobs {
+        effects: settings.effects.iter().map(EffectSettings::plan).collect(),
+        schedules: settings.schedules.iter().map(ScheduleSettings::plan).collect(),
+        recorder: settings.recorder.clone(),
+        resolvers: settings.resolvers.clone(),
+        ..Jobs::default()
     }
 }
 

@@ -6,16 +6,11 @@
 
 pub mod checks;
 pub mod compile;
-pub mod explained;
-mod flow;
-pub mod graph;
 pub mod jobs;
 mod link;
 pub mod load;
 mod lower;
-pub mod policy;
 pub mod print;
-pub mod records;
 pub mod schema;
 mod secrets;
 pub mod sets;

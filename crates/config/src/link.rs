@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::policy::action::{Core, Noun, Reference};
-use crate::policy::condition::{FIELDS, implies};
-use crate::policy::{Action, AddressTerm, Condition, ENTRY, NameTerm, SPLIT, Test};
-use crate::settings::{ClientCertificateWord, Listener, Policy, Settings, TransportWord};
 use diagnostic::suggest::nearest;
 use diagnostic::{At, Problem, Span};
 use plan::jobs::Task;
+use policy::action::{Core, Noun, Reference};
+use policy::condition::{FIELDS, implies};
+use policy::{Action, AddressTerm, Condition, ENTRY, NameTerm, Policy, SPLIT, Test};
+
+use crate::settings::{ClientCertificateWord, Listener, Settings, TransportWord};
 
 /// Names of one kind and where each is defined.
 struct Defined<'s> {

@@ -5,13 +5,12 @@ use std::path::{Path, PathBuf};
 
 use diagnostic::{Diagnostic, FileId, Problem, Sources, Span, diagnostics, io_text};
 
-use crate::link;
 use crate::lower::Lowering;
 use crate::schema::{self, Kind};
-use crate::secrets;
 use crate::settings::Settings;
 use crate::surroundings::{Surroundings, System};
 use crate::yaml::{self, Entry, FILE_OCTETS_MAX, Node, Value};
+use crate::{link, secrets};
 
 /// How deep files may include files.
 const INCLUDE_DEPTH_MAX: usize = 8;

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use diagnostic::{FileId, Problem, Span};
+use diagnostic::{FileId, Problem, Scalar, Span};
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, options};
 
 /// Octets of one file, so that a device or a log given by mistake does not fill the memory.
@@ -44,9 +44,7 @@ impl Node {
             let is_plain = text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '/')
                 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./%".contains(&byte))
                 && !text.eq_ignore_ascii_case("null");
-            let origin = Origin::Straight(Span::BUILT_IN);
-            is_plain
-                .then(|| built_in(Value::Scalar(Scalar { text: text.to_owned(), is_refused: false, origin })))
+            is_plain.then(|| built_in(Value::Scalar(Scalar::straight(text.to_owned(), Span::BUILT_IN))))
         };
         if text == "{}" {
             return Some(built_in(Value::Map(Vec::new())));
@@ -63,7 +61,7 @@ impl Node {
         self.span = Span::BUILT_IN;
         match &mut self.value {
             Value::Null => {}
-            Value::Scalar(scalar) => scalar.origin = Origin::Straight(Span::BUILT_IN),
+            Value::Scalar(scalar) => scalar.forget_place(),
             Value::List(items) => {
                 for item in items {
                     let taken = std::mem::replace(item, Self { span: Span::BUILT_IN, value: Value::Null });
@@ -112,121 +110,82 @@ pub struct Entry {
     pub node: Node,
 }
 
-/// Text, and where each octet of it comes from.
-#[derive(Clone, Debug)]
-pub struct Scalar {
-    /// The text.
-    pub text: String,
-    /// Not to be read further: a variable in it is not set, which was reported.
-    pub is_refused: bool,
-    origin: Origin,
-}
-
-/// Where the octets of a scalar come from.
-#[derive(Clone, Debug)]
-enum Origin {
-    /// One to one from this place on.
-    Straight(Span),
-    /// Octet by octet; used for escapes, folded lines and environment variables.
-    Table(Span, Vec<(u32, u32)>),
-}
-
-impl Scalar {
-    /// Returns a text that stands, or seems to stand, at a place.
-    pub fn straight(text: String, span: Span) -> Self {
-        Self { text, is_refused: false, origin: Origin::Straight(span) }
+/// Replaces `${NAME}` and `${NAME:-otherwise}`; `$${` stands for `${`.
+///
+/// The replaced octets point at the whole `${…}`, which is all that the file shows of them.
+fn interpolate(
+    scalar: Scalar,
+    variables: &dyn Fn(&str) -> Option<String>,
+    problems: &mut Vec<Problem>,
+) -> Scalar {
+    if !scalar.text.contains("${") {
+        return scalar;
     }
-
-    /// Returns the place in the file of the octets from `start` to `end` of the text.
-    pub fn span(&self, start: usize, end: usize) -> Span {
-        match &self.origin {
-            Origin::Straight(span) => {
-                let at = |offset: usize| span.start + offset.min(self.text.len()) as u32;
-                Span { file: span.file, start: at(start), end: at(end).max(at(start)) }
-            }
-            Origin::Table(span, table) => {
-                let first = table.get(start).map(|&(from, _)| from);
-                let last = end.checked_sub(1).and_then(|last| table.get(last)).map(|&(_, to)| to);
-                let start = first.unwrap_or_else(|| table.last().map_or(span.end, |&(_, to)| to));
-                Span { file: span.file, start, end: last.unwrap_or(start).max(start) }
-            }
+    let mut text = String::new();
+    let mut table = Vec::new();
+    let before = problems.len();
+    let mut put = |text: &mut String, piece: &str, span: &dyn Fn(usize) -> Span| {
+        for (at, byte) in piece.bytes().enumerate() {
+            let _ = byte;
+            let place = span(at);
+            table.push((place.start, place.end));
         }
-    }
-
-    /// Replaces `${NAME}` and `${NAME:-otherwise}`; `$${` stands for `${`.
-    ///
-    /// The replaced octets point at the whole `${…}`, which is all that the file shows of them.
-    fn interpolate(self, variables: &dyn Fn(&str) -> Option<String>, problems: &mut Vec<Problem>) -> Self {
-        if !self.text.contains("${") {
-            return self;
+        text.push_str(piece);
+    };
+    let mut at = 0;
+    while let Some(found) = scalar.text[at..].find("${") {
+        let open = at + found;
+        if open > at && scalar.text.as_bytes()[open - 1] == b'$' {
+            put(&mut text, &scalar.text[at..open - 1], &|i| scalar.span(at + i, at + i + 1));
+            put(&mut text, "${", &|i| scalar.span(open + i, open + i + 1));
+            at = open + 2;
+            continue;
         }
-        let mut text = String::new();
-        let mut table = Vec::new();
-        let before = problems.len();
-        let mut put = |text: &mut String, piece: &str, span: &dyn Fn(usize) -> Span| {
-            for (at, byte) in piece.bytes().enumerate() {
-                let _ = byte;
-                let place = span(at);
-                table.push((place.start, place.end));
-            }
-            text.push_str(piece);
+        put(&mut text, &scalar.text[at..open], &|i| scalar.span(at + i, at + i + 1));
+        let Some(length) = scalar.text[open..].find('}') else {
+            problems.push(
+                Problem::error(scalar.span(open, scalar.text.len()), "this \"${\" is not closed")
+                    .expected("\"${NAME}\" or \"${NAME:-otherwise}\"")
+                    .hint("a literal \"${\" is written \"$${\""),
+            );
+            at = scalar.text.len();
+            break;
         };
-        let mut at = 0;
-        while let Some(found) = self.text[at..].find("${") {
-            let open = at + found;
-            if open > at && self.text.as_bytes()[open - 1] == b'$' {
-                put(&mut text, &self.text[at..open - 1], &|i| self.span(at + i, at + i + 1));
-                put(&mut text, "${", &|i| self.span(open + i, open + i + 1));
-                at = open + 2;
-                continue;
-            }
-            put(&mut text, &self.text[at..open], &|i| self.span(at + i, at + i + 1));
-            let Some(length) = self.text[open..].find('}') else {
-                problems.push(
-                    Problem::error(self.span(open, self.text.len()), "this \"${\" is not closed")
-                        .expected("\"${NAME}\" or \"${NAME:-otherwise}\"")
-                        .hint("a literal \"${\" is written \"$${\""),
-                );
-                at = self.text.len();
-                break;
-            };
-            let close = open + length + 1;
-            let whole = self.span(open, close);
-            let inside = &self.text[open + 2..close - 1];
-            let (name, otherwise) = match inside.split_once(":-") {
-                Some((name, otherwise)) => (name, Some(otherwise)),
-                None => (inside, None),
-            };
-            let legal = !name.is_empty()
-                && !name.starts_with(|c: char| c.is_ascii_digit())
-                && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-            if legal {
-                match variables(name).filter(|value| !value.is_empty() || otherwise.is_none()) {
-                    Some(value) => {
-                        put(&mut text, &value, &|_| whole);
-                    }
-                    None => match otherwise {
-                        Some(otherwise) => put(&mut text, otherwise, &|_| whole),
-                        None => problems.push(
-                            Problem::error(whole, format!("environment variable \"{name}\" is not set"))
-                                .hint(format!("set it, or write \"${{{name}:-otherwise}}\"")),
-                        ),
-                    },
+        let close = open + length + 1;
+        let whole = scalar.span(open, close);
+        let inside = &scalar.text[open + 2..close - 1];
+        let (name, otherwise) = match inside.split_once(":-") {
+            Some((name, otherwise)) => (name, Some(otherwise)),
+            None => (inside, None),
+        };
+        let legal = !name.is_empty()
+            && !name.starts_with(|c: char| c.is_ascii_digit())
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if legal {
+            match variables(name).filter(|value| !value.is_empty() || otherwise.is_none()) {
+                Some(value) => {
+                    put(&mut text, &value, &|_| whole);
                 }
-            } else {
-                problems.push(
-                    Problem::error(whole, format!("\"{name}\" is not the name of an environment variable"))
-                        .expected("letters, digits and \"_\", not starting with a digit"),
-                );
+                None => match otherwise {
+                    Some(otherwise) => put(&mut text, otherwise, &|_| whole),
+                    None => problems.push(
+                        Problem::error(whole, format!("environment variable \"{name}\" is not set"))
+                            .hint(format!("set it, or write \"${{{name}:-otherwise}}\"")),
+                    ),
+                },
             }
-            at = close;
+        } else {
+            problems.push(
+                Problem::error(whole, format!("\"{name}\" is not the name of an environment variable"))
+                    .expected("letters, digits and \"_\", not starting with a digit"),
+            );
         }
-        put(&mut text, &self.text[at..], &|i| self.span(at + i, at + i + 1));
-        let span = match self.origin {
-            Origin::Straight(span) | Origin::Table(span, _) => span,
-        };
-        Self { text, is_refused: problems.len() > before, origin: Origin::Table(span, table) }
+        at = close;
     }
+    put(&mut text, &scalar.text[at..], &|i| scalar.span(at + i, at + i + 1));
+    let mut replaced = Scalar::traced(text, scalar.place(), table);
+    replaced.is_refused = problems.len() > before;
+    replaced
 }
 
 /// A file's tree.
@@ -428,13 +387,13 @@ impl Builder<'_> {
         let quotes = u32::from(matches!(style, ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted));
         let inner =
             Span { file: span.file, start: span.start + quotes, end: (span.end - quotes).max(span.start) };
-        let origin = match self.text.get(inner.start as usize..inner.end as usize) {
-            Some(inside) if inside == text => Origin::Straight(inner),
-            Some(inside) => Origin::Table(inner, trace(text, inside, inner.start)),
-            None => Origin::Straight(span),
+        let scalar = match self.text.get(inner.start as usize..inner.end as usize) {
+            Some(inside) if inside == text => Scalar::straight(text.to_owned(), inner),
+            Some(inside) => Scalar::traced(text.to_owned(), inner, trace(text, inside, inner.start)),
+            None => Scalar::straight(text.to_owned(), span),
         };
-        let scalar = Scalar { text: text.to_owned(), is_refused: false, origin };
-        let scalar = scalar.interpolate(self.variables, self.problems);
+
+        let scalar = interpolate(scalar, self.variables, self.problems);
         let end = span.start + raw.trim_end().len() as u32;
         self.put(Node { span: Span { end, ..span }, value: Value::Scalar(scalar) });
     }

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use config::Loaded;
-use config::graph::Language;
 use control::api;
 use diagnostic::{Diagnostic, Severity};
+use policy::graph::Language;
 use server::Origin;
 
 use crate::cli::{
@@ -40,8 +40,9 @@ pub(crate) fn check(args: &CheckArgs) -> ExitCode {
     let compiled = origin.load().and_then(|loaded| {
         let plans = progress::shown(|machine| config::compile(&loaded, &[], None, machine))?;
         let drawing = args.graph.map(|language| {
-            config::graph::graph(
-                &loaded,
+            policy::graph::graph(
+                loaded.settings.written(),
+                &loaded.sources,
                 match language {
                     GraphLanguage::Mermaid => Language::Mermaid,
                     GraphLanguage::Dot => Language::Dot,

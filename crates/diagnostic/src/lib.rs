@@ -7,10 +7,12 @@
 mod problem;
 pub mod redact;
 mod report;
+mod scalar;
 mod source;
 pub mod suggest;
 
 pub use problem::{Problem, diagnostics};
 pub use redact::without_secrets;
 pub use report::{Diagnostic, Severity, io_text, json_text};
+pub use scalar::Scalar;
 pub use source::{At, FileId, Place, Source, Sources, Span};

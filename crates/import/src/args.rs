@@ -3,9 +3,9 @@
 
 use std::cell::RefCell;
 
-use config::yaml::{Entry, Node, Scalar, Value};
+use config::yaml::{Entry, Node, Value};
 use diagnostic::suggest::nearest;
-use diagnostic::{At, Problem, Span};
+use diagnostic::{At, Problem, Scalar, Span};
 
 use super::Dialect;
 use super::plugins::items;

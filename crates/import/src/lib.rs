@@ -274,7 +274,7 @@ impl<'a> Translator<'a> {
         let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         let mut base: String = wanted.chars().map(|c| if legal(c) { c } else { '-' }).take(56).collect();
         // Words of the language of conditions, and what begins like a number or an address.
-        let is_awkward = config::policy::condition::is_taken(&base)
+        let is_awkward = policy::condition::is_taken(&base)
             || matches!(base.as_str(), "lan" | "any" | "loopback" | "private" | "continue" | "main")
             || !base.starts_with(|c: char| c.is_ascii_alphabetic());
         if is_awkward && !(base == "main" && kind != Kind::Policy) {

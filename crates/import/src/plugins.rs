@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use config::Surroundings;
-use config::yaml::{self, Entry, FILE_OCTETS_MAX, Node, Scalar, Value};
+use config::yaml::{self, Entry, FILE_OCTETS_MAX, Node, Value};
 use diagnostic::suggest::{nearest, one_of};
-use diagnostic::{At, FileId, Problem, Sources, Span};
+use diagnostic::{At, FileId, Problem, Scalar, Sources, Span};
 
 use super::Dialect;
 

@@ -225,7 +225,7 @@ impl Translator<'_> {
             }
         }
         let is_entry = self.wanted.iter().any(|(wanted, name)| {
-            name == config::policy::ENTRY && *wanted == Wanted::Sequence { tag: tag.to_owned(), ends_alone }
+            name == policy::ENTRY && *wanted == Wanted::Sequence { tag: tag.to_owned(), ends_alone }
         });
         if is_entry {
             self.end_of_chain(&mut policy);

@@ -1,8 +1,8 @@
 //! Listeners, and what stands at the top of a file.
 
-use config::policy::ENTRY;
 use config::settings::TransportWord;
 use diagnostic::{At, Span};
+use policy::ENTRY;
 
 use super::write::{Map, Noted, Out};
 use super::{Args, Dialect, Kind, Translator};

@@ -98,7 +98,7 @@ impl Prepared {
 
     /// Puts into words what happened.
     pub(crate) fn explained(&self, plans: &Plans, trace: &Trace, reply: Option<&[u8]>) -> api::Explained {
-        let steps = config::explained::explain(plans, &trace.events).into_iter().map(|step| {
+        let steps = plans.explain(&trace.events).into_iter().map(|step| {
             let (file, line) = step.place.unzip();
             api::ExplainedStep { file, line, text: step.text, held: step.held, outcome: step.outcome }
         });

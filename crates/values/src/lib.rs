@@ -13,7 +13,7 @@ use std::time::Duration;
 use diagnostic::suggest::{nearest, one_of};
 use diagnostic::{Problem, Span};
 use wire::rtypes::describe;
-use wire::{NameBuf, Prefix, Rcode, Rtype};
+use wire::{NameBuf, Prefix, Rcode, Rtype, Ttl};
 
 /// Why a text is not the value that was wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,6 +126,11 @@ pub fn duration_text(duration: Duration) -> String {
         }
     }
     out
+}
+
+/// Returns a duration as a TTL: whole seconds, rounded up so that something does not become nothing.
+pub fn ttl(duration: Duration) -> Ttl {
+    Ttl::new(duration.as_millis().div_ceil(1000).min(i32::MAX as u128) as u32)
 }
 
 /// The units of size: powers of 1024 and of 1000.
@@ -602,5 +607,12 @@ mod tests {
         assert_eq!(hex("00fF"), Some(vec![0, 255]));
         assert_eq!(hex("0"), None);
         assert_eq!(hex("0g"), None);
+    }
+
+    #[test]
+    fn times_become_whole_seconds() {
+        assert_eq!(ttl(Duration::from_millis(1)), Ttl::new(1));
+        assert_eq!(ttl(Duration::from_secs(60)), Ttl::new(60));
+        assert_eq!(ttl(Duration::ZERO), Ttl::ZERO);
     }
 }

@@ -81,7 +81,7 @@ fn has_field(text: &str, word: &str) -> bool {
 fn every_action_is_in_a_test_of_the_whole_server() {
     let tests = tests();
     let missing: Vec<&str> =
-        config::policy::action::rows().map(|row| row.word).filter(|word| !has_action(&tests, word)).collect();
+        policy::action::rows().map(|row| row.word).filter(|word| !has_action(&tests, word)).collect();
     assert!(missing.is_empty(), "no test of the whole server names these actions: {missing:?}");
     assert!(!has_action(&tests, "no-such-action"));
 }
@@ -89,7 +89,7 @@ fn every_action_is_in_a_test_of_the_whole_server() {
 #[test]
 fn every_condition_is_in_a_test_of_the_whole_server() {
     let tests = tests();
-    let words = config::policy::condition::FIELDS.iter().map(|field| field.word);
+    let words = policy::condition::FIELDS.iter().map(|field| field.word);
     let missing: Vec<&str> = words.filter(|word| !has_field(&tests, word)).collect();
     assert!(missing.is_empty(), "no test of the whole server names these conditions: {missing:?}");
 }
@@ -183,9 +183,9 @@ fn everything_of_both_programs_has_a_row_whose_right_side_is_understood() {
         assert!(rows.iter().any(|(there, _)| has_word(there)), "the manual has no row for \"{word}\"");
     }
     // What stands there as an action or a field is one.
-    let known: Vec<&str> = config::policy::action::rows()
+    let known: Vec<&str> = policy::action::rows()
         .map(|row| row.word)
-        .chain(config::policy::condition::FIELDS.iter().map(|field| field.word))
+        .chain(policy::condition::FIELDS.iter().map(|field| field.word))
         .chain([
             "true",
             "false",

@@ -4,7 +4,7 @@ use super::source::Source;
 use super::{File, Finding};
 
 /// The layer of each crate. A crate uses only crates of lower layers; equals do not know each other.
-pub(crate) const LAYERS: [(&str, u8); 27] = [
+pub(crate) const LAYERS: [(&str, u8); 28] = [
     ("diagnostic", 0),
     ("wire", 0),
     ("http2", 0),
@@ -23,6 +23,7 @@ pub(crate) const LAYERS: [(&str, u8); 27] = [
     ("plan", 4),
     ("listen", 5),
     ("exchange", 5),
+    ("policy", 5),
     ("forward", 6),
     ("config", 6),
     ("driver", 7),

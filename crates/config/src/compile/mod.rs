@@ -4,7 +4,7 @@ mod designated;
 mod devices;
 mod names;
 mod open;
-mod program;
+mod policies;
 mod records;
 mod resolv;
 mod tls;
@@ -33,12 +33,13 @@ use plan::listeners::{
     ClientCertificates, Connections, Datagrams, ListenerPlan, TcpPlan, Transports, UdpPlan,
 };
 use plan::tls::TlsPlan;
+use policy::Action;
+use policy::action::{Answer, Edit, Event};
+use values::ttl;
 use wire::Prefix;
-use wire::{HashKey, NameBuf, Ttl};
+use wire::{HashKey, NameBuf};
 
 use crate::load::Loaded;
-use crate::policy::Action;
-use crate::policy::action::{Answer, Edit, Event};
 use crate::sets::{DynamicHandle, Sets, UrlList, Workshop, url_lists};
 use crate::settings::{ClientCertificateWord, Settings, Startup, TransportWord};
 use crate::signing::{self, SigningPlans};
@@ -141,7 +142,7 @@ struct Keep {
     /// What the Unix sockets are called that were opened.
     local_sockets: Vec<Option<String>>,
     /// What the numbers in events mean.
-    numbers: program::event::Numbers,
+    numbers: policy::compile::Numbers,
     /// Snapshots that were made.
     snapshots: u32,
     /// How many workers were started.
@@ -167,7 +168,7 @@ impl Keep {
             certificates: Vec::new(),
             rate_table: None,
             rate_bans: None,
-            numbers: program::event::Numbers::default(),
+            numbers: policy::compile::Numbers::default(),
             snapshots: 0,
             rate_cells: BTreeMap::new(),
             listeners: startup
@@ -317,7 +318,7 @@ pub fn compile_again(
     let relay = upstreams::relay(settings, surroundings, &mut problems);
     let own_names =
         names::compile(settings, keep.key, (keep.server_name.as_ref(), own), surroundings, &mut problems);
-    let mut jobs = keep.numbers.extend(settings, &mut problems);
+    let mut jobs = keep.numbers.extend(&settings.policies, crate::jobs::plan(settings), &mut problems);
     keep.snapshots += 1;
     if let Some(recorder) = &mut jobs.recorder {
         recorder.file = keep.state_directory.join(&recorder.file);
@@ -362,7 +363,7 @@ pub fn compile_again(
     zones.planner = zones
         .pool()
         .map(|pool| Arc::new(zones::Planner::new(loaded, sets.compiled(), (keep.key, Arc::clone(pool)))));
-    let parts = program::Parts {
+    let parts = policies::Parts {
         settings,
         key: keep.key,
         pools: &keep.pools,
@@ -379,7 +380,7 @@ pub fn compile_again(
         records: &records,
         reverse: keep.reverse.as_ref(),
     };
-    let compiled = program::compile(&parts, &mut problems);
+    let compiled = policies::compile(&parts, &mut problems);
     if let Some(compiled) = &compiled {
         open::check(settings, &compiled.program, &mut problems);
     }
@@ -387,7 +388,7 @@ pub fn compile_again(
     let mut found = diagnostics(problems, &loaded.sources);
     found.extend(found_in_zones);
     let Some(compiled) = compiled.filter(|_| !failed) else { return Err(found) };
-    let program::Compiled { program, places, connection_tests, rate_cells } = compiled;
+    let policies::Compiled { program, places, connection_tests, rate_cells } = compiled;
     keep.rate_cells = rate_cells;
     let steps = steps(&program, &places, &loaded.sources);
     let text = |text: &Option<String>| text.as_deref().unwrap_or("").as_bytes().into();
@@ -634,11 +635,6 @@ pub(crate) fn prefix_set(prefixes: &[Prefix]) -> PrefixSet {
     PrefixSet::compile(prefixes.iter().copied())
 }
 
-/// Returns a duration as a TTL: whole seconds, rounded up so that something does not become nothing.
-pub(crate) fn ttl(duration: Duration) -> Ttl {
-    Ttl::new(duration.as_millis().div_ceil(1000).min(i32::MAX as u128) as u32)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -706,7 +702,7 @@ mod tests {
         let pool = &plans.fetch.pools[0];
         let usual = exchange::PoolPlan::new(pool.id, &pool.name, pool.servers.clone());
         assert!(*pool == usual);
-        let rules = program::rules(&loaded.settings.caches[0]);
+        let rules = policies::rules(&loaded.settings.caches[0]);
         assert_eq!(rules, engine::ops::cache::CacheRules::default());
     }
 
@@ -743,12 +739,5 @@ mod tests {
         assert_eq!(doq.transports.datagrams, Some(Datagrams::Quic { doq: true, h3: false }));
         assert_eq!(doq.client_certificates, ClientCertificates::ByRoots);
         assert_eq!((udp.transports, tcp.transports), (Transports::UDP, Transports::TCP));
-    }
-
-    #[test]
-    fn times_become_whole_seconds() {
-        assert_eq!(ttl(Duration::from_millis(1)), Ttl::new(1));
-        assert_eq!(ttl(Duration::from_secs(60)), Ttl::new(60));
-        assert_eq!(ttl(Duration::ZERO), Ttl::ZERO);
     }
 }

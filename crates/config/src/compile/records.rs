@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use diagnostic::{At, Problem, io_text};
-use engine::records::{Records, RecordsBuilder};
+use engine::records::Records;
 use lists::Mistakes;
+use policy::records::{Includes, Record, alias_with_others, parse_all};
 use wire::{HashKey, NameBuf, Rtype};
 
-use crate::records::{Includes, Record, alias_with_others, parse_all};
 use crate::settings::{RecordSet, Settings};
 use crate::surroundings::Surroundings;
 
@@ -41,18 +41,9 @@ pub(super) fn compile(
                     .expected("either one CNAME or other records (RFC 2181 §10.1)"),
             );
         }
-        (set.name.value.clone(), of(&records, key))
+        (set.name.value.clone(), policy::records::compile(&records, key))
     });
     compiled.collect()
-}
-
-/// Compiles some records.
-pub(super) fn of(records: &[Record], key: HashKey) -> Arc<Records> {
-    let mut builder = RecordsBuilder::new();
-    for Record { owner, rtype, ttl, rdata, .. } in records {
-        builder.add(owner.as_name(), *rtype, *ttl, rdata);
-    }
-    Arc::new(builder.compile(key))
 }
 
 /// Returns the files that a set is read from, with those that they include.

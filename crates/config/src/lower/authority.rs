@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use diagnostic::suggest::nearest;
-use diagnostic::{At, Problem, Span};
+use diagnostic::{At, Problem, Scalar, Span};
 use tsig::{Algorithm, Key};
 use values::{Misread, Read};
 use wire::{NameBuf, Rtype};
@@ -16,7 +16,6 @@ use crate::settings::{
     AlgorithmWord, GrantSettings, Host, KeySettings, ReachSettings, RemoteSettings, Scheme, Server,
     UpdateSettings,
 };
-use crate::yaml::Scalar;
 
 /// A word of a text, and where it is.
 struct Word<'t> {

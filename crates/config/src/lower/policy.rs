@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 
 use diagnostic::{At, Problem, Span};
 use lists::NamePattern;
+use policy::action::Core;
+use policy::condition::{AddressTerm, NameTerm, TextOperator, TextSource, TextTest};
+use policy::{Condition, NamedCondition, Policy, Rule, SPLIT, Test, View, action, condition};
 use sets::Reach;
 use wire::NameBuf;
 
 use super::notation::split_by_commas;
 use super::read::{Values as _, expected_kind};
 use super::{Lowering, Section};
-use crate::policy::action::Core;
-use crate::policy::condition::{AddressTerm, NameTerm, TextOperator, TextSource, TextTest};
-use crate::policy::{Condition, Rule, SPLIT, Test, action, condition};
 use crate::schema::Row;
-use crate::settings::{CacheSettings, NamedCondition, Policy, Split, View};
+use crate::settings::{CacheSettings, Split};
 use crate::yaml::{self, Entry, Node, in_mapping};
 
 impl Lowering<'_> {

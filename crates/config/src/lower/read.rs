@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use diagnostic::suggest::{nearest, one_of};
-use diagnostic::{At, FileId, Problem, Span, io_text};
+use diagnostic::{At, FileId, Problem, Scalar, Span, io_text};
 use lists::ListFormat;
 use plan::Secret;
 use values::{Misread, PREFIX_WORDS, Read};
@@ -17,7 +17,7 @@ use super::{Lowering, Section, default_node};
 use crate::print::flow;
 use crate::schema::{self, Kind, Row, Value};
 use crate::settings::Hedge;
-use crate::yaml::{self, Entry, Node, Scalar};
+use crate::yaml::{self, Entry, Node};
 
 impl Lowering<'_> {
     /// Returns the entry of `key` if it says something else than the default.

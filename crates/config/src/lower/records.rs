@@ -4,11 +4,11 @@ use std::cell::Cell;
 use std::path::Path;
 
 use diagnostic::{At, Problem};
+use policy::records::{Includes, Record, parse_all};
 use values::Misread;
 
 use super::notation::path;
 use super::{Lowering, Section};
-use crate::records::{Includes, Record, parse_all};
 use crate::settings::{IncludingText, RecordSet};
 
 impl Lowering<'_> {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use diagnostic::suggest::{nearest, one_of};
-use diagnostic::{At, Problem, Span};
+use diagnostic::{At, Problem, Scalar, Span};
 use dnssec::Denial;
 use values::Misread;
 use wire::rdata::parse_splitting;
@@ -22,7 +22,7 @@ use crate::settings::{
     ZoneAlternative, ZoneChoice, ZoneDirectory, ZoneFormat, ZoneMaker, ZoneName, ZoneSettings,
 };
 use crate::signing::SigningPolicy;
-use crate::yaml::{self, Entry, Node, Scalar};
+use crate::yaml::{self, Entry, Node};
 use crate::zones::is_json;
 use plan::checks::Check;
 

@@ -1,9 +1,10 @@
 //! The manual's page of settings.
 
+use policy::action;
+use policy::condition::FIELDS;
+
 use super::wrap;
 use crate::lower::expected_kind;
-use crate::policy::action;
-use crate::policy::condition::FIELDS;
 use crate::schema::{self, Apply, Kind, Row};
 
 /// Columns of the page.

@@ -1,11 +1,11 @@
 //! Settings as YAML: all defaults with comments, or what is in force and where it was said.
 
 use diagnostic::{FileId, Sources, Span, json_text};
+use policy::action::{Action, Core};
 
 use super::wrap;
 use crate::load::Loaded;
 use crate::lower::{default_node, expected_kind};
-use crate::policy::action::{Action, Core};
 use crate::schema::{self, Kind, Row};
 use crate::secrets;
 use crate::settings::Settings;
@@ -108,7 +108,7 @@ fn write_json(value: &yaml::Value, indent: usize, out: &mut String) {
 
 /// Returns the policy of a configuration that gives none, with the cache and the group that it was fitted to.
 fn built_in_policy(settings: &Settings) -> Node {
-    let entry = settings.policies.iter().filter(|policy| policy.name.value == crate::policy::ENTRY);
+    let entry = settings.policies.iter().filter(|policy| policy.name.value == policy::ENTRY);
     let rules = entry.flat_map(|policy| &policy.rules);
     let (mut cache, mut group) = (None, None);
     for action in rules.flat_map(|rule| &rule.actions) {

@@ -7,10 +7,10 @@ mod limits;
 mod listeners;
 mod local;
 mod log;
-mod policy;
 mod records;
 mod sets;
 mod signing;
+mod split;
 mod startup;
 mod token;
 mod transfers;
@@ -36,10 +36,11 @@ pub use listeners::{
 };
 pub use local::{Hosts, LocalName};
 pub use log::{LogFormat, LogLevel};
-pub use policy::{NamedCondition, Policy, Split, View};
+use policy::{NamedCondition, Policy, View};
 pub use records::{IncludingText, RecordSet};
 pub use sets::{DynamicKind, DynamicSet, ListPlace, Set, SetList};
 pub use signing::{CdsDigestWord, CdsWord, DenialWord, SigningAlgorithmWord, ZonemdWord};
+pub use split::Split;
 pub use startup::{NeedsRestart, Startup, StayAwake, diff};
 pub use token::{TokenFact, TokenUri};
 pub use transfers::{
@@ -147,4 +148,16 @@ pub struct Presentation {
     pub hostname: Option<String>,
     /// `id.server`.
     pub identity: Option<String>,
+}
+
+impl Settings {
+    /// Returns what is said of policies.
+    pub fn written(&self) -> policy::Written<'_> {
+        policy::Written {
+            policies: &self.policies,
+            conditions: &self.conditions,
+            views: &self.views,
+            split: self.split_at.as_ref().map(|at| at.span),
+        }
+    }
 }

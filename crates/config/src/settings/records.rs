@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 
 use diagnostic::At;
+use policy::records::Record;
 use wire::NameBuf;
-
-use crate::records::Record;
 
 /// A set of records that actions can name.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,6 +7,7 @@ use diagnostic::Problem;
 use dnssec::Denial;
 use lists::{Sets, Term};
 use sets::AddressSet;
+use values::ttl;
 use wire::{HashKey, NameBuf, Prefix, Rtype, Ttl};
 use zone::{Alternative, Choice, Maker, Proof, Specials, Zone, Zones};
 
@@ -15,7 +16,6 @@ use super::files::{Kept, folded};
 use plan::checks::Check;
 
 use crate::checks::Checks;
-use crate::compile::ttl;
 use crate::settings::{CatalogWord, Settings, ZoneAlternative, ZoneName, ZoneSettings};
 
 impl ZonePlans {

@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
-use config::policy::TtlChange;
-use config::policy::action::Addresses;
-use config::policy::action::edit::{Edit, Selection, Sort};
+use policy::TtlChange;
+use policy::action::Addresses;
+use policy::action::edit::{Edit, Selection, Sort};
 use wire::rdata::{self, SvcKey};
 use wire::{Class, Flags, Message, NameBuf, Question, Rcode, Rtype, Section, Ttl, Writer};
 

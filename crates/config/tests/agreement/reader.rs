@@ -2,13 +2,13 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use config::policy::action::answer::{Block, BlockWith};
-use config::policy::action::{Answer, Core};
-use config::policy::condition::{TextOperator, TextSource};
-use config::policy::{Action, AddressTerm, Condition, NameTerm, Test};
 use config::settings::Settings;
 use engine::Transport;
 use lists::NamePattern;
+use policy::action::answer::{Block, BlockWith};
+use policy::action::{Answer, Core};
+use policy::condition::{TextOperator, TextSource};
+use policy::{Action, AddressTerm, Condition, NameTerm, Test};
 use sets::Reach;
 use wire::{Class, Flags, OptionCode, Rcode, Rtype};
 

@@ -1,0 +1,153 @@
+//! Policies to the engine's steps: gives the compiler of policies what they refer to.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use cache::Cache;
+use diagnostic::{Problem, Span};
+use engine::explain::Event;
+use engine::matchers::rate::RateCells;
+use engine::ops::cache::CacheRules;
+use engine::records::Records;
+use engine::reverse::ReverseTable;
+use engine::{PoolId, Transport};
+use lists::Sets;
+use plan::jobs::Jobs;
+pub(super) use policy::compile::Compiled;
+use policy::compile::{CacheUse, Environment, Group};
+use policy::explain::{Explained, Origin};
+use values::ttl;
+use wire::HashKey;
+
+use super::names::Names;
+use super::{CachePlan, Plans};
+use crate::settings::{CacheSettings, ClientSubnetUse, Settings};
+use crate::surroundings::Surroundings;
+
+/// What policies refer to.
+pub(super) struct Parts<'a> {
+    pub(super) settings: &'a Settings,
+    /// What names are hashed with.
+    pub(super) key: HashKey,
+    pub(super) pools: &'a BTreeMap<String, u16>,
+    pub(super) caches: &'a [CachePlan],
+    pub(super) names: &'a Names,
+    /// Zones that are answered from before any policy.
+    pub(super) zones: Option<&'a Arc<zone::Zones>>,
+    /// Zones that policies answer from.
+    pub(super) zone_sets: &'a BTreeMap<String, Arc<zone::Zones>>,
+    /// What listeners are called, in the order in which they were opened.
+    pub(super) listeners: &'a [Option<String>],
+    /// What Unix sockets are called, in the order in which they were opened.
+    pub(super) local_sockets: &'a [Option<String>],
+    /// What rates were counted in so far.
+    pub(super) rate_cells: &'a BTreeMap<String, Arc<RateCells>>,
+    pub(super) surroundings: &'a dyn Surroundings,
+    pub(super) sets: &'a Sets,
+    pub(super) jobs: &'a Jobs,
+    pub(super) records: &'a BTreeMap<String, Arc<Records>>,
+    pub(super) reverse: Option<&'a Arc<ReverseTable>>,
+}
+
+/// Compiles the policies.
+pub(super) fn compile(parts: &Parts<'_>, problems: &mut Vec<Problem>) -> Option<Compiled> {
+    let Parts { settings, jobs, surroundings, .. } = *parts;
+    let zones_place = settings.zones.first().map_or(Span::BUILT_IN, |zone| zone.name.span);
+    let environment = Environment {
+        written: settings.written(),
+        key: parts.key,
+        groups: groups(settings, parts.pools),
+        caches: caches(settings, parts.caches),
+        hosts: parts.names.hosts.as_ref(),
+        local: &parts.names.local,
+        zones: parts.zones.map(|zones| (zones, zones_place)),
+        zone_sets: parts.zone_sets,
+        listeners: parts.listeners,
+        local_sockets: parts.local_sockets,
+        transports: transports(settings),
+        has_trusted_peers: !settings.trusted_peers.is_empty(),
+        rate_cells: parts.rate_cells,
+        sets: parts.sets,
+        jobs,
+        records: parts.records,
+        reverse: parts.reverse,
+        variable: &|name: &str| surroundings.variable(name),
+        read: &|path: &Path| -> io::Result<Vec<u8>> { surroundings.read(path) },
+    };
+    policy::compile::compile(&environment, problems)
+}
+
+fn groups<'a>(settings: &'a Settings, pools: &BTreeMap<String, u16>) -> BTreeMap<&'a str, Group<'a>> {
+    let groups = settings.upstreams.iter().map(|group| {
+        let name = group.name.value.as_str();
+        let group = Group {
+            pool: pools.get(name).map(|&pool| PoolId(pool)),
+            servers: group.servers.iter().map(|server| server.name.as_deref()).collect(),
+            forwards_client_subnet: group.client_subnet == ClientSubnetUse::Forward,
+            trusts_ad: group.trust_ad,
+        };
+        (name, group)
+    });
+    groups.collect()
+}
+
+fn caches<'a>(settings: &'a Settings, plans: &[CachePlan]) -> BTreeMap<&'a str, CacheUse> {
+    let caches = settings.caches.iter().filter_map(|cache| {
+        let plan = plans.iter().find(|plan| plan.name == cache.name.value)?;
+        Some((cache.name.value.as_str(), CacheUse { cache: Arc::clone(&plan.cache), rules: rules(cache) }))
+    });
+    caches.collect()
+}
+
+/// Returns how clients can reach the server.
+fn transports(settings: &Settings) -> Vec<Transport> {
+    let sockets = &settings.startup.local_sockets;
+    let local = (!sockets.is_empty()).then_some(Transport::Unix);
+    let others = match &settings.startup.listen {
+        Some(listeners) => listeners.iter().flat_map(|at| &at.speaks).map(|word| word.transport()).collect(),
+        None => vec![Transport::Udp, Transport::Tcp],
+    };
+    local.into_iter().chain(others).collect()
+}
+
+/// Returns how answers are kept.
+pub(super) fn rules(settings: &CacheSettings) -> CacheRules {
+    CacheRules {
+        min_ttl: ttl(settings.min_ttl),
+        max_ttl: ttl(settings.max_ttl),
+        max_negative_ttl: ttl(settings.max_negative_ttl),
+        failure_ttl: ttl(settings.failure_ttl),
+        stale_seconds: settings.stale.map_or(0, |stale| stale.as_secs() as u32),
+        stale_ttl: ttl(settings.stale_ttl),
+        stale_client_timeout_ms: settings.stale_client_timeout.as_millis() as u32,
+        prefetch_percent: settings.prefetch.unwrap_or(0),
+        keeps_subnets_apart: false,
+    }
+}
+
+impl Plans {
+    /// Tells what happened to a query that ran on these plans.
+    pub fn explain(&self, events: &[Event]) -> Vec<Explained> {
+        let cache = |cache: &Arc<Cache>| {
+            let plan = self.caches.iter().find(|plan| Arc::ptr_eq(&plan.cache, cache));
+            plan.map(|plan| plan.name.as_str())
+        };
+        let group = |id: PoolId| {
+            let pool = self.fetch.pools.iter().find(|pool| pool.id == id);
+            pool.map(|pool| pool.name.as_str())
+        };
+        let origin = Origin {
+            program: &self.snapshot.program,
+            places: &self.places,
+            sources: &self.sources,
+            cache: &cache,
+            group: &group,
+        };
+        policy::explain::explain(&origin, events)
+    }
+}
+
+#[cfg(test)]
+mod tests;

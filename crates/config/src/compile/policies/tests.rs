@@ -1,0 +1,5 @@
+//! What policies in a configuration come to.
+
+mod flow;
+mod graph;
+mod steps;

@@ -1,0 +1,31 @@
+//! The action that does what a list says: to steps.
+
+use std::sync::Arc;
+
+use diagnostic::Span;
+use engine::ops::answer::Build;
+use engine::ops::rewrite::{Rewrite, Style, Targets};
+use engine::ops::split::Rule;
+use engine::program::Op;
+
+use super::Emitter;
+use super::answer::blocked;
+use crate::action::Listed;
+
+pub(super) fn emit(emitter: &mut Emitter<'_>, action: &Listed, place: Span) {
+    // A set that does not exist was reported before.
+    let Some(list) = emitter.environment.sets.any_list(&action.set.value) else { return };
+    let mut block = blocked(&action.block);
+    // Without words of the operator's, the client hears which list it was.
+    if let Some((_, text)) = &mut block.ede
+        && text.is_empty()
+    {
+        *text = format!("set {}", action.set.value).into();
+    }
+    let aliases = list.has_aliases().then(|| Arc::clone(&list));
+    emitter.push(Op::Answer(Build::Listed(list, block)), place);
+    if let Some(list) = aliases {
+        let rewrite = Rewrite { targets: Targets::Listed(list), style: Style::Cname };
+        emitter.rest(Rule::Rewrite(Box::new(rewrite)), place);
+    }
+}
