@@ -15,7 +15,7 @@ use zone::{Change, Zone, Zones};
 use crate::settings::{RemoteSettings, TokenUri};
 
 /// Servers of a parent that are sent DS, in the order in which they are tried.
-pub type ParentServers = Arc<[exchange::transfer::Remote]>;
+pub type ParentServers = Arc<[plan::transfers::Remote]>;
 
 /// How the server signs a zone and looks after its keys.
 #[derive(Clone, Debug, PartialEq, Eq)]

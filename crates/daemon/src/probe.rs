@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use config::System;
 use control::api;
-use exchange::plan::{ServerPlan, Target, Way};
 use exchange::probe::Watched;
+use exchange::{Registry, Transport};
+use plan::upstreams::{ServerPlan, Target};
 use tokio::net::UdpSocket;
 use tokio::task::{JoinSet, LocalSet};
 use tokio::time::timeout;
@@ -85,16 +86,16 @@ enum Line {
 
 impl Line {
     /// Opens it, and says how long that took.
-    async fn open(address: SocketAddr, way: &Arc<Way>) -> Result<(Self, Duration), String> {
+    async fn open(address: SocketAddr, transport: &Arc<Transport>) -> Result<(Self, Duration), String> {
         let begun = Instant::now();
-        if !way.is_connected() {
+        if !transport.way().is_connected() {
             let any: IpAddr =
                 if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
             let socket = UdpSocket::bind((any, 0)).await.map_err(|error| error.to_string())?;
             socket.connect(address).await.map_err(|error| error.to_string())?;
             return Ok((Self::Datagrams(socket), begun.elapsed()));
         }
-        let watched = Watched::open(address, Arc::clone(way));
+        let watched = Watched::open(address, Arc::clone(transport));
         match timeout(CONNECT_TIMEOUT, watched.opened()).await {
             Ok(Ok(opened)) => Ok((Self::Connection(watched), opened.saturating_duration_since(begun))),
             Ok(Err(why)) => Err(why),
@@ -187,7 +188,8 @@ async fn measure(args: &ProbeArgs, server: &ServerPlan) -> api::Probe {
     };
     report.address = address.to_string();
     report.offered = offered(args).await;
-    let (line, took) = match Line::open(address, &server.way).await {
+    let transport = Registry::default().transport(&server.way);
+    let (line, took) = match Line::open(address, &transport).await {
         Ok(opened) => opened,
         Err(why) => return api::Probe { trouble: Some(why), ..report },
     };
@@ -211,7 +213,7 @@ async fn measure(args: &ProbeArgs, server: &ServerPlan) -> api::Probe {
         let ended = timeout(args.idle, async { while watched.next().await.is_some() {} }).await;
         report.closed_after_ms = ended.is_ok().then(|| ms(begun.elapsed()));
         report.watched_for_ms = Some(ms(begun.elapsed()));
-        report.again_ms = Line::open(address, &server.way).await.ok().map(|(_, took)| ms(took));
+        report.again_ms = Line::open(address, &transport).await.ok().map(|(_, took)| ms(took));
     }
     report
 }
@@ -250,7 +252,8 @@ async fn try_transport(server: &ServerPlan, asked: &Asked, patience: Duration) -
         Ok(address) => address,
         Err(why) => return Some(why),
     };
-    let line = match Line::open(address, &server.way).await {
+    let transport = Registry::default().transport(&server.way);
+    let line = match Line::open(address, &transport).await {
         Ok((line, _)) => line,
         Err(why) => return Some(why),
     };
@@ -392,7 +395,7 @@ fn text(report: &api::Probe) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use exchange::plan::Protocol;
+    use plan::upstreams::Protocol;
 
     #[test]
     fn servers_are_read_as_in_the_configuration() {

@@ -15,15 +15,16 @@ use engine::{
     Continuation, EndedBranch, Failure, Outcome, Outlet, Reply, ReplyTo, Share, Suspended, Transport,
     Verdict, Want, Won, Worker,
 };
+use exchange::Registry;
 use exchange::net::link::Ear;
 use exchange::net::{Net, Received, SocketEvents};
 use exchange::network::{LinkKey, SocketKey};
-use exchange::plan::{Plan, Shed};
 use exchange::server::Meters;
 use exchange::sys::Inbox;
 use exchange::time::{Moment, Span};
 use forward::notices::Notices;
 use forward::status::Status;
+use plan::upstreams::{Plan, Shed};
 use rand::rngs::StdRng;
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
@@ -94,6 +95,8 @@ impl Board {
 pub struct Driver {
     worker: Rc<Worker>,
     machine: RefCell<Machine<Net, Asker>>,
+    /// What is known of servers, shared with other workers.
+    registry: Arc<Registry>,
     inbox: RefCell<Inbox>,
     reply: RefCell<Box<[u8]>>,
     /// How the queries went on that have been resumed with one outcome; empty between outcomes.
@@ -169,9 +172,9 @@ impl Waiter for Asker {
 }
 
 impl Driver {
-    /// Returns the driver of `worker`. Must be called where `spawn_local` works; never waits, even
+    /// Returns the driver of `worker`, which shares `registry` with others. Must be called where `spawn_local` works; never waits, even
     /// if the names of upstreams are not resolved yet.
-    pub fn new(worker: Rc<Worker>, plan: &Plan, board: Arc<Board>) -> Rc<Self> {
+    pub fn new(worker: Rc<Worker>, plan: &Plan, registry: Arc<Registry>, board: Arc<Board>) -> Rc<Self> {
         let alarm = Rc::new(Alarm { at: Cell::new(Moment::NEVER), changed: Notify::new() });
         let driver = Rc::new_cyclic(|driver: &Weak<Self>| {
             let now = moment(&worker);
@@ -181,6 +184,7 @@ impl Driver {
             Self {
                 worker,
                 machine: RefCell::new(machine),
+                registry,
                 inbox: RefCell::new(Inbox::new()),
                 reply: RefCell::new(vec![0; REPLY_OCTETS_MAX].into_boxed_slice()),
                 resumed: Cell::default(),
@@ -208,7 +212,7 @@ impl Driver {
         let now = self.now();
         self.discard_after.set(Span::from_ms(u64::from(plan.limits.discard_after_ms)));
         self.shed.set(plan.limits.shed);
-        self.machine.borrow_mut().adopt(plan, now);
+        self.machine.borrow_mut().adopt(plan, &self.registry, now);
         self.settle(now);
         self.publish(now);
     }

@@ -13,16 +13,16 @@ use std::sync::Arc;
 
 use engine::ops::split::{BranchReport, Next, Progress};
 use engine::{EndedBranch, Failure, PoolId, Want};
-use exchange::Exchange;
 use exchange::network::{LinkKey, Network, SocketKey};
-use exchange::plan::{Limits, Plan};
 use exchange::server::Meters;
 use exchange::time::{Moment, Span};
 use exchange::wheel::{TimerKey, Wheel};
+use exchange::{Exchange, Registry};
 use forward::notices::News;
 use forward::status::Status;
 use forward::{FetchKey, Forward, PoolKey};
 use hashbrown::HashTable;
+use plan::upstreams::{Limits, Plan};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use slab::Slab;
@@ -229,9 +229,9 @@ impl<N: Network, W: Waiter> Machine<N, W> {
     }
 
     /// Runs on `plan` from now on. What is the same keeps its state; fetches under way end as they began.
-    pub(crate) fn adopt(&mut self, plan: &Plan, now: Moment) {
+    pub(crate) fn adopt(&mut self, plan: &Plan, registry: &Registry, now: Moment) {
         self.limits = plan.limits;
-        self.forward.adopt(plan, now);
+        self.forward.adopt(plan, registry, now);
         self.drain();
     }
 

@@ -6,7 +6,7 @@ use std::rc::Weak;
 use std::time::{Duration, Instant};
 
 use engine::ops::quickest::Probe;
-use exchange::plan::DISTANCES_MAX;
+use plan::upstreams::DISTANCES_MAX;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 

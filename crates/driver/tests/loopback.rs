@@ -21,8 +21,7 @@ use engine::{
     Address, Client, Clock, Counters, Driver as _, Engine, ListenerId, Outlet, PoolId, Reply, ReplyTo,
     Snapshot, SnapshotCell, Transport, Verdict, Worker,
 };
-use exchange::plan::{Hedge, Limits, Pick, Target};
-use exchange::{Plan, PoolPlan, ServerPlan};
+use plan::upstreams::{Hedge, Limits, Pick, Plan, PoolPlan, ServerPlan, Target};
 use testkit::{Answer, Ask, Heard, Lie, Script, Stub};
 use tokio::sync::Notify;
 use wire::Prefix;
@@ -104,7 +103,7 @@ impl House {
             busy_poll: engine::BusyPoll::new(engine::busy_poll::Polling::Always),
         });
         let board = Arc::new(Board::default());
-        let driver = Driver::new(Rc::clone(&worker), &plan(pool), Arc::clone(&board));
+        let driver = Driver::new(Rc::clone(&worker), &plan(pool), Arc::default(), Arc::clone(&board));
         Self { worker, driver, mailbox: Rc::default(), board }
     }
 

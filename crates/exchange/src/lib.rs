@@ -10,18 +10,19 @@ mod machine;
 pub mod net;
 pub mod network;
 mod packet;
-pub mod plan;
 pub mod probe;
 mod provider;
 mod questions;
+mod registry;
 mod relay;
 pub mod rtt;
-mod secure;
 pub mod server;
 pub mod sys;
 pub mod time;
+mod tls;
 mod transactions;
 pub mod transfer;
+mod transport;
 pub mod wheel;
 
 pub use counters::Counters;
@@ -29,5 +30,6 @@ pub use machine::{
     ATTEMPTS_MAX, Alternatives, Ask, Event, Exchange, Heard, Hindrance, How, RequestKey, SERVERS_MAX,
     ServerKey, Terms, question,
 };
-pub use plan::{Plan, PoolPlan, ServerPlan, descriptors_max};
-pub use relay::{Relay, RelayCourier, RelayPlan, RelayTarget};
+pub use registry::Registry;
+pub use relay::{Relay, RelayCourier};
+pub use transport::Transport;

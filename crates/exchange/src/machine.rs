@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use engine::Failure;
 use hashbrown::HashTable;
+use plan::upstreams::Limits;
 use rand::rngs::StdRng;
 use rand::{Rng, RngExt};
 use slab::Slab;
@@ -24,7 +25,6 @@ use wire::{HashKey, Message};
 use crate::counters::Counters;
 use crate::health::{Change, Why};
 use crate::network::{LinkKey, Network, SocketKey};
-use crate::plan::Limits;
 use crate::questions::Questions;
 use crate::server::Server;
 use crate::time::{Moment, Span};

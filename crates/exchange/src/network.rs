@@ -4,7 +4,9 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use crate::plan::Way;
+use plan::upstreams::Way;
+
+use crate::transport::Transport;
 
 /// An address to talk to, and how: what makes two upstreams the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,7 +14,14 @@ pub struct Remote {
     /// Where it is.
     pub address: SocketAddr,
     /// How it is asked.
-    pub way: Arc<Way>,
+    pub transport: Arc<Transport>,
+}
+
+impl Remote {
+    /// Returns what is planned of how it is asked.
+    pub fn way(&self) -> &Way {
+        self.transport.way()
+    }
 }
 
 /// Names a UDP socket; the machine chooses it, and uses it again only after [`Network::close`].

@@ -12,7 +12,7 @@ use tokio::task::AbortHandle;
 
 use crate::net::link::{self, Ear, Outbox};
 use crate::network::{LinkKey, Remote};
-use crate::plan::Way;
+use crate::transport::Transport;
 
 /// A connection of its own, over any transport but plain UDP. Closed when it is dropped.
 pub struct Watched {
@@ -81,10 +81,10 @@ impl Ear for Log {
 
 impl Watched {
     /// Begins to connect. Must be called where `spawn_local` works.
-    pub fn open(address: SocketAddr, way: Arc<Way>) -> Self {
+    pub fn open(address: SocketAddr, transport: Arc<Transport>) -> Self {
         let (log, outbox) = (Rc::new(Log::default()), Rc::new(Outbox::default()));
         let weak: Weak<Log> = Rc::downgrade(&log);
-        let run = link::run(weak, LinkKey(0), Remote { address, way }, Rc::clone(&outbox));
+        let run = link::run(weak, LinkKey(0), Remote { address, transport }, Rc::clone(&outbox));
         let task = tokio::task::spawn_local(run).abort_handle();
         Self { log, outbox, task }
     }

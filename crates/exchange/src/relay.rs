@@ -6,7 +6,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,14 +15,15 @@ use bytes::Bytes;
 use engine::{Courier, Delivery, Parcel};
 use h2::client::SendRequest;
 use http::{HeaderValue, Request, header};
+use plan::relay::{RelayPlan, RelayTarget};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tracing::warn;
 
-use crate::plan::Secure;
-use crate::secure;
+use crate::registry::Registry;
+use crate::tls;
 
 /// The media type of what is carried.
 const MEDIA_TYPE: &str = "application/oblivious-dns-message";
@@ -37,58 +38,55 @@ const HEADERS_OCTETS_MAX: u32 = 16 << 10;
 /// How long a connection may carry nothing before it is closed.
 const IDLE_MAX: Duration = Duration::from_secs(30);
 
-/// The targets that messages are carried to.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RelayPlan {
-    /// None: nothing is carried.
-    pub targets: Vec<RelayTarget>,
-}
-
-/// A target.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RelayTarget {
-    /// What clients call it: its name, with its port if that is not 443.
-    pub authority: String,
-    /// Its name.
-    pub host: String,
-    /// Its port.
-    pub port: u16,
-    /// Its address; looked up by the machine's resolver if `None`.
-    pub dial: Option<IpAddr>,
-    /// What it must prove.
-    pub secure: Secure,
-}
-
 /// One worker's messages under way.
 pub struct Relay {
+    registry: Arc<Registry>,
     plan: RefCell<Arc<RelayPlan>>,
+    targets: RefCell<Vec<Rc<Target>>>,
     /// Open connections, by target.
     connections: RefCell<HashMap<String, SendRequest<Bytes>>>,
     carried: Cell<u32>,
     tasks: RefCell<JoinSet<()>>,
 }
 
+/// A target, and how it proves who it is.
+struct Target {
+    plan: RelayTarget,
+    tls: Arc<tls::Client>,
+}
+
 impl Relay {
-    /// Makes a relay that carries nothing yet.
-    pub fn new(plan: Arc<RelayPlan>) -> Rc<Self> {
-        Rc::new(Self {
-            plan: RefCell::new(plan),
+    /// Makes a relay to the targets of a plan.
+    pub fn new(plan: Arc<RelayPlan>, registry: Arc<Registry>) -> Rc<Self> {
+        let relay = Self {
+            registry,
+            plan: RefCell::default(),
+            targets: RefCell::default(),
             connections: RefCell::default(),
             carried: Cell::new(0),
             tasks: RefCell::default(),
-        })
+        };
+        relay.adopt(plan);
+        Rc::new(relay)
     }
 
     /// Carries to other targets from now on; what is under way goes on.
     pub fn adopt(&self, plan: Arc<RelayPlan>) {
-        if *self.plan.replace(plan) != **self.plan.borrow() {
-            self.connections.borrow_mut().clear();
+        if *plan == **self.plan.borrow() {
+            return;
         }
+        let target =
+            |plan: &RelayTarget| Rc::new(Target { plan: plan.clone(), tls: self.registry.tls(&plan.tls) });
+        // Before those of the old plan go: what is known of a target that stays is kept.
+        let targets = plan.targets.iter().map(target).collect();
+        self.targets.replace(targets);
+        self.plan.replace(plan);
+        self.connections.borrow_mut().clear();
     }
 
-    fn find(&self, authority: &str) -> Option<RelayTarget> {
-        let plan = self.plan.borrow();
-        plan.targets.iter().find(|target| target.authority.eq_ignore_ascii_case(authority)).cloned()
+    fn find(&self, authority: &str) -> Option<Rc<Target>> {
+        let targets = self.targets.borrow();
+        targets.iter().find(|target| target.plan.authority.eq_ignore_ascii_case(authority)).cloned()
     }
 }
 
@@ -115,13 +113,14 @@ impl Courier for RelayCourier {
             match timeout(PATIENCE, exchange(&relay, &target, parcel)).await {
                 Ok(Ok(delivery)) => done(delivery),
                 Ok(Err(trouble)) => {
-                    relay.connections.borrow_mut().remove(&target.authority);
-                    let address = SocketAddr::new(target.dial.unwrap_or([0, 0, 0, 0].into()), target.port);
-                    if target.secure.news().is_one(address, &trouble) {
-                        warn!("cannot carry oblivious messages to {}: {trouble}", target.authority);
+                    relay.connections.borrow_mut().remove(&target.plan.authority);
+                    let dial = target.plan.dial.unwrap_or([0, 0, 0, 0].into());
+                    let address = SocketAddr::new(dial, target.plan.port);
+                    if target.tls.last_errors().is_new(address, &trouble) {
+                        warn!("cannot carry oblivious messages to {}: {trouble}", target.plan.authority);
                     }
                 }
-                Err(_) => drop(relay.connections.borrow_mut().remove(&target.authority)),
+                Err(_) => drop(relay.connections.borrow_mut().remove(&target.plan.authority)),
             }
         });
     }
@@ -144,8 +143,8 @@ impl Drop for Carried {
 }
 
 /// Sends a message and waits for what the target says; an error is for a person.
-async fn exchange(relay: &Rc<Relay>, target: &RelayTarget, parcel: Parcel) -> Result<Delivery, String> {
-    let known = relay.connections.borrow().get(&target.authority).cloned();
+async fn exchange(relay: &Rc<Relay>, target: &Target, parcel: Parcel) -> Result<Delivery, String> {
+    let known = relay.connections.borrow().get(&target.plan.authority).cloned();
     let sender = match known {
         Some(sender) => match sender.ready().await {
             Ok(sender) => sender,
@@ -154,7 +153,7 @@ async fn exchange(relay: &Rc<Relay>, target: &RelayTarget, parcel: Parcel) -> Re
         },
         None => connect(relay, target).await?,
     };
-    let request = Request::post(format!("https://{}{}", target.authority, parcel.path))
+    let request = Request::post(format!("https://{}{}", target.plan.authority, parcel.path))
         .header(header::ACCEPT, MEDIA_TYPE)
         .header(header::CONTENT_TYPE, MEDIA_TYPE)
         .header(header::CONTENT_LENGTH, parcel.sealed.len())
@@ -185,16 +184,16 @@ async fn exchange(relay: &Rc<Relay>, target: &RelayTarget, parcel: Parcel) -> Re
 }
 
 /// Opens a connection to a target.
-async fn connect(relay: &Rc<Relay>, target: &RelayTarget) -> Result<SendRequest<Bytes>, String> {
-    let stream = match target.dial {
-        Some(address) => TcpStream::connect((address, target.port)).await,
-        None => TcpStream::connect((&*target.host, target.port)).await,
+async fn connect(relay: &Rc<Relay>, target: &Target) -> Result<SendRequest<Bytes>, String> {
+    let stream = match target.plan.dial {
+        Some(address) => TcpStream::connect((address, target.plan.port)).await,
+        None => TcpStream::connect((&*target.plan.host, target.plan.port)).await,
     };
     let stream = stream.map_err(|error| error.to_string())?;
     stream.set_nodelay(true).map_err(|error| error.to_string())?;
-    let name = target.secure.plan().name.clone();
-    let handshake = TlsConnector::from(target.secure.config()).connect(name, stream).await;
-    let stream = handshake.map_err(|error: io::Error| secure::explain(&error))?;
+    let name = target.tls.plan.name.clone();
+    let handshake = TlsConnector::from(target.tls.config()).connect(name, stream).await;
+    let stream = handshake.map_err(|error: io::Error| tls::explain(&error))?;
     if stream.get_ref().1.alpn_protocol() != Some(b"h2") {
         return Err("the target does not offer HTTP/2".to_owned());
     }
@@ -202,8 +201,8 @@ async fn connect(relay: &Rc<Relay>, target: &RelayTarget) -> Result<SendRequest<
     builder.enable_push(false).max_header_list_size(HEADERS_OCTETS_MAX);
     let made = builder.handshake::<_, Bytes>(stream).await;
     let (sender, connection) = made.map_err(|error| format!("HTTP/2: {error}"))?;
-    relay.connections.borrow_mut().insert(target.authority.clone(), sender.clone());
-    let (watched, authority) = (Rc::downgrade(relay), target.authority.clone());
+    relay.connections.borrow_mut().insert(target.plan.authority.clone(), sender.clone());
+    let (watched, authority) = (Rc::downgrade(relay), target.plan.authority.clone());
     relay.tasks.borrow_mut().spawn_local(async move {
         let mut connection = std::pin::pin!(connection);
         // It reads and writes for all messages; one that has carried none for long is closed.

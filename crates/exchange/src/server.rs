@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use engine::counters::Counter;
+use plan::upstreams::CONNECTIONS_MAX;
 
 use crate::health::{Change, Health};
 use crate::network::{LinkKey, Remote, SocketKey};
-use crate::plan::CONNECTIONS_MAX;
 use crate::rtt::Rtt;
 use crate::time::{Moment, Span};
 use crate::wheel::TimerKey;
@@ -24,7 +24,7 @@ use crate::wheel::TimerKey;
 /// bits, and 16 more for the ID, of which he may try three ([`WRONG_MAX`](crate::machine::requests::WRONG_MAX)) before the query
 /// goes on over TCP. A port that is flooded is given up. Below a dozen queries a second nearly every query has a port of
 /// its own.
-pub(crate) const SOCKETS_MAX: usize = 64;
+pub(crate) use plan::upstreams::SOCKETS_MAX;
 /// Time for which one socket is used before another is drawn.
 pub(crate) const BURST: Span = Span(500);
 /// Queries after which a port is replaced.
@@ -131,8 +131,8 @@ pub struct Tally {
 impl Server {
     pub(crate) fn new(remote: Remote) -> Self {
         Self {
-            is_connected: remote.way.is_connected(),
-            is_secured: remote.way.secure.is_some(),
+            is_connected: remote.way().is_connected(),
+            is_secured: remote.way().tls.is_some(),
             remote,
             rtt: Rtt::default(),
             health: Health::default(),
@@ -198,17 +198,17 @@ impl Server {
     /// Returns how many connections are kept open.
     pub(crate) fn links_min(&self) -> usize {
         // One that is asked over UDP needs none.
-        if self.is_connected { usize::from(self.remote.way.connections.min) } else { 0 }
+        if self.is_connected { usize::from(self.remote.way().connections.min) } else { 0 }
     }
 
     /// Returns how many connections there may be.
     pub fn links_max(&self) -> usize {
-        usize::from(self.remote.way.connections.max).clamp(1, CONNECTIONS_MAX)
+        usize::from(self.remote.way().connections.max).clamp(1, CONNECTIONS_MAX)
     }
 
     /// Returns how long a connection may have nothing to do.
     pub(crate) fn idle(&self) -> Span {
-        Span::from_ms(u64::from(self.remote.way.connections.idle_ms.max(1)))
+        Span::from_ms(u64::from(self.remote.way().connections.idle_ms.max(1)))
     }
 
     /// Returns how many connections there are, opening ones included.

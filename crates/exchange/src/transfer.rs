@@ -5,19 +5,22 @@
 
 mod parent;
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use plan::tls::ClientTls;
+use plan::transfers::Remote;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpSocket, UdpSocket};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
-use tsig::{Broken, Key, Verifier};
+use tsig::{Broken, Verifier};
 use wire::serial::is_newer;
 use wire::{
     Class, Flags, Header, Message, Name, Opcode, OptionCode, Question, Rcode, Rtype, Section, Ttl, Writer,
@@ -25,24 +28,35 @@ use wire::{
 use zone::difference::serial_of;
 use zone::incoming::{Fault, Incoming, Received};
 
-use crate::secure::{self, Secure};
+use crate::registry::Registry;
+use crate::tls;
 
 pub use parent::{Delegation, push_ds};
 
-/// Another server of a zone.
-#[derive(Clone, Debug)]
-pub struct Remote {
-    /// Where it is.
-    pub address: SocketAddr,
-    /// What it must prove, if it is spoken to over TLS.
-    pub secure: Option<Secure>,
-    /// What messages are signed with.
-    pub key: Option<Arc<Key>>,
+/// TLS sessions that are kept although nobody is connected: the next transfer from the same server
+/// begins faster.
+const SESSIONS_MAX: usize = 64;
+
+/// Asks other servers of zones; remembers TLS sessions with those that it asked last.
+#[derive(Clone)]
+pub struct Client {
+    registry: Arc<Registry>,
+    recent: Arc<Mutex<VecDeque<Arc<tls::Client>>>>,
 }
 
-impl fmt::Display for Remote {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", if self.secure.is_some() { "tls://" } else { "" }, self.address)
+impl Client {
+    /// Returns one that shares with others what is known of servers.
+    pub fn new(registry: Arc<Registry>) -> Self {
+        Self { registry, recent: Arc::default() }
+    }
+
+    fn tls(&self, plan: &ClientTls) -> Arc<tls::Client> {
+        let client = self.registry.tls(plan);
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        recent.retain(|other| !Arc::ptr_eq(other, &client));
+        recent.truncate(SESSIONS_MAX - 1);
+        recent.push_front(Arc::clone(&client));
+        client
     }
 }
 
@@ -102,7 +116,7 @@ impl fmt::Display for Trouble {
 
 impl From<io::Error> for Trouble {
     fn from(error: io::Error) -> Self {
-        Self::Io(secure::explain(&error))
+        Self::Io(tls::explain(&error))
     }
 }
 
@@ -175,16 +189,16 @@ fn believed(
 }
 
 impl Connection {
-    async fn open(remote: &Remote, patience: Patience) -> Result<Self, Trouble> {
+    async fn open(client: &Client, remote: &Remote, patience: Patience) -> Result<Self, Trouble> {
         let opening = async {
             let socket = if remote.address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
             let stream = socket.connect(remote.address).await?;
             stream.set_nodelay(true)?;
-            let Some(secure) = &remote.secure else {
+            let Some(plan) = &remote.tls else {
                 return Ok::<_, Trouble>(Self { stream: Box::pin(stream), patience });
             };
-            let name: ServerName<'static> = secure.plan().name.clone();
-            let stream = TlsConnector::from(secure.config()).connect(name, stream).await?;
+            let name: ServerName<'static> = plan.name.clone();
+            let stream = TlsConnector::from(client.tls(plan).config()).connect(name, stream).await?;
             // RFC 9103 §7.1: both sides have agreed that this is DNS.
             if stream.get_ref().1.alpn_protocol() != Some(&b"dot"[..]) {
                 let why = "the server does not speak DNS over TLS (ALPN \"dot\")";
@@ -267,16 +281,17 @@ pub struct Wish {
 
 /// Asks a primary for a version newer than `have`; for a whole zone if there is none.
 pub async fn refresh(
+    client: &Client,
     remote: &Remote,
     apex: Name<'_>,
     have: Option<&Have>,
     wish: &Wish,
 ) -> Result<Word, Trouble> {
     let work = async {
-        match ask(remote, apex, (have, Expire::Asked), wish).await {
+        match ask(client, remote, apex, (have, Expire::Asked), wish).await {
             // RFC 6891 §7: that is what they say who do not know EDNS.
             Err(Trouble::Fault(Fault::Rcode(Rcode::FORMERR | Rcode::NOTIMP))) => {
-                ask(remote, apex, (have, Expire::Unasked), wish).await
+                ask(client, remote, apex, (have, Expire::Unasked), wish).await
             }
             other => other,
         }
@@ -285,12 +300,13 @@ pub async fn refresh(
 }
 
 async fn ask(
+    client: &Client,
     remote: &Remote,
     apex: Name<'_>,
     (have, expire): (Option<&Have>, Expire),
     wish: &Wish,
 ) -> Result<Word, Trouble> {
-    let mut connection = Connection::open(remote, wish.patience).await?;
+    let mut connection = Connection::open(client, remote, wish.patience).await?;
     let Some(have) = have else {
         return transfer(&mut connection, remote, apex, (None, expire), wish).await;
     };
@@ -310,7 +326,7 @@ async fn ask(
             | Fault::NoSoa
             | Fault::Malformed,
         )) => {
-            let mut connection = Connection::open(remote, wish.patience).await?;
+            let mut connection = Connection::open(client, remote, wish.patience).await?;
             transfer(&mut connection, remote, apex, (None, expire), wish).await
         }
         other => other,
@@ -381,6 +397,7 @@ const NOTIFY_WAIT: Duration = Duration::from_secs(3);
 
 /// Tells another server that there is a new version.
 pub async fn notify(
+    client: &Client,
     remote: &Remote,
     apex: Name<'_>,
     (ttl, soa): (Ttl, &[u8]),
@@ -389,8 +406,8 @@ pub async fn notify(
     let soa = Some((Section::Answer, ttl, soa));
     let (id, mut message) = query(apex, (Rtype::SOA, Opcode::NOTIFY), soa, Expire::Unasked);
     let mut verifier = signed(remote, &mut message);
-    let reply = if remote.secure.is_some() {
-        let mut connection = Connection::open(remote, patience).await?;
+    let reply = if remote.tls.is_some() {
+        let mut connection = Connection::open(client, remote, patience).await?;
         connection.send(&message).await?;
         let mut buffer = Vec::new();
         connection.receive(&mut buffer).await?;
@@ -415,10 +432,15 @@ pub async fn notify(
 
 /// Passes an update on as it came and returns the reply as it came, with their ID and signatures (RFC 2136 §6): nobody else
 /// sends anything over the connection that is made for it.
-pub async fn pass_on(remote: &Remote, message: &[u8], patience: Patience) -> Result<Vec<u8>, Trouble> {
+pub async fn pass_on(
+    client: &Client,
+    remote: &Remote,
+    message: &[u8],
+    patience: Patience,
+) -> Result<Vec<u8>, Trouble> {
     let work = async {
         let id = Header::parse(message).ok_or(Trouble::Fault(Fault::Malformed))?.id;
-        let mut connection = Connection::open(remote, patience).await?;
+        let mut connection = Connection::open(client, remote, patience).await?;
         connection.send(message).await?;
         let mut reply = Vec::new();
         connection.receive(&mut reply).await?;

@@ -8,9 +8,11 @@ use std::sync::Arc;
 
 use engine::Failure;
 use exchange::network::{LinkKey, Network, Remote, SocketKey};
-use exchange::plan::{Protocol, Way};
 use exchange::time::{Moment, Span};
-use exchange::{Ask, Counters, Event, Exchange, Hindrance, RequestKey, SERVERS_MAX, Terms, question};
+use exchange::{
+    Ask, Counters, Event, Exchange, Hindrance, RequestKey, SERVERS_MAX, Terms, Transport, question,
+};
+use plan::upstreams::{Protocol, Way};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use wire::{Flags, Message, NameBuf, Query, Rcode, Rtype, Writer};
@@ -82,7 +84,7 @@ struct Bench {
 
 fn remote(number: u32) -> Remote {
     let [_, second, third, last] = number.to_be_bytes();
-    Remote { address: SocketAddr::from(([10, second, third, last], 53)), way: Arc::default() }
+    Remote { address: SocketAddr::from(([10, second, third, last], 53)), transport: Arc::default() }
 }
 
 fn www() -> NameBuf {
@@ -243,7 +245,7 @@ fn one_address_over_two_transports_is_two_servers() {
     let mut bench = Bench::new();
     bench.ask(1);
     let way = Way { protocol: Protocol::Tcp, ..Way::default() };
-    let over_tcp = Remote { way: Arc::new(way), ..remote(1) };
+    let over_tcp = Remote { transport: Arc::new(Transport::plain(way)), ..remote(1) };
     bench.exchange.ask(ask(over_tcp), bench.now).expect("it leaves");
     assert_eq!(bench.exchange.servers().count(), 2);
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tracing::{info, warn};
 
 use exchange::health::Why;
-use exchange::plan::Protocol;
+use plan::upstreams::Protocol;
 
 /// Upstreams whose state is remembered; far more than anybody has.
 const UPSTREAMS_MAX: usize = 1024;

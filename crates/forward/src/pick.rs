@@ -5,8 +5,8 @@
 use rand::{Rng, RngExt};
 
 use exchange::ServerKey;
-use exchange::plan::Pick;
 use exchange::time::Moment;
+use plan::upstreams::Pick;
 
 /// Servers one query goes to at once, whatever `race(n)` says.
 pub(crate) const RACE_MAX: usize = 8;

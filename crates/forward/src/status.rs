@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use exchange::plan::Protocol;
 pub use exchange::server::Tally;
+use plan::upstreams::Protocol;
 
 /// One worker's view.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

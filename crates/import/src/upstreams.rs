@@ -24,7 +24,7 @@ const TTL_MAX: u64 = 30 * 86_400;
 const NEGATIVE_TTL_MAX: u64 = 7 * 86_400;
 const DUMP_EVERY_MAX: u64 = 7 * 86_400;
 /// Most connections to one server.
-const CONNECTIONS_MAX: u64 = exchange::plan::CONNECTIONS_MAX as u64;
+const CONNECTIONS_MAX: u64 = plan::upstreams::CONNECTIONS_MAX as u64;
 /// As long as upstreams are tried at all: until every one of them has ended.
 const WAIT_FOR_ALL: &str = "5s";
 /// Most connections to one server if nothing is said.

@@ -1,4 +1,4 @@
-//! What the server runs on, as plain data: listeners, TLS identities, interfaces, jobs, signing.
+//! What the server runs on, as plain data: listeners, upstreams, TLS identities, interfaces, jobs, signing.
 //!
 //! Never opens a file or a socket, and knows no YAML: a plan may come from a file, an API, a store or a replica.
 
@@ -7,7 +7,10 @@
 pub mod checks;
 pub mod jobs;
 pub mod listeners;
+pub mod relay;
 mod secret;
 pub mod tls;
+pub mod transfers;
+pub mod upstreams;
 
 pub use secret::Secret;

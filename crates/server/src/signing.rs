@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use config::settings::Settings;
 use config::signing::{ParentServers, SigningPolicy};
-use exchange::transfer::{Delegation, Patience, push_ds};
+use exchange::transfer::{self, Delegation, Patience, push_ds};
 use jobs::alias::AliasPlan;
 use jobs::health::Checker;
 use jobs::signing::{Courier, Push, PushOutcome, Signing};
@@ -34,7 +34,7 @@ impl ::zones::Signer for Signatory {
 const PARENT_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Sends DS to the servers of parents by dynamic update.
-pub(crate) struct Messenger;
+pub(crate) struct Messenger(pub(crate) transfer::Client);
 
 impl Courier for Messenger {
     fn push(&self, push: &Push, servers: &ParentServers) -> PushOutcome {
@@ -47,7 +47,7 @@ impl Courier for Messenger {
         }
         let mut refused = Vec::with_capacity(servers.len());
         for server in servers.iter() {
-            match runtime.block_on(push_ds(server, &delegation, patience)) {
+            match runtime.block_on(push_ds(&self.0, server, &delegation, patience)) {
                 Ok(_) => return Ok(server.to_string()),
                 Err(trouble) => refused.push(format!("{server}: {trouble}")),
             }

@@ -13,12 +13,13 @@ use control::api;
 use diagnostic::Diagnostic;
 use engine::events::{Doorbell, EventReader, EventWriter, ring};
 use engine::{BusyPoll, Clock, SnapshotCell, Transport};
-use exchange::plan::Target;
+use exchange::{Registry, transfer};
 use jobs::alias::Follower;
 use jobs::health::Checker;
 use jobs::signing::Signing;
 use listen::Stopper;
 use plan::listeners::{Connections, Datagrams};
+use plan::upstreams::Target;
 use tokio::sync::{mpsc, watch};
 use tracing::warn;
 
@@ -149,7 +150,10 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
     let zones_folder = loaded.settings.startup.state_directory.join(ZONES_FOLDER);
     let register = ::zones::Register::open(&zones_folder);
     loaded.settings.has_added_zones = !register.is_empty();
-    let (candidate, signing) = first_candidate(loaded, &addresses)?;
+    // What workers, transfers and relays know of other servers, they know together.
+    let registry = Arc::<Registry>::default();
+    let transfers = transfer::Client::new(Arc::clone(&registry));
+    let (candidate, signing) = first_candidate(loaded, &addresses, transfers.clone())?;
     let Revision { loaded, plans, .. } = &candidate.revision;
     for warning in loaded.warnings.iter().chain(&plans.warnings) {
         warn!("{}", warning.line());
@@ -163,6 +167,7 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
         signer: Arc::new(signing::Signatory(Arc::clone(&signing))),
         watcher: Arc::new(signing::Watch(checker.clone())),
         key: plans.snapshot.key,
+        transfers,
         folder: &zones_folder,
         register,
     });
@@ -192,6 +197,7 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
     let startup = first.loaded.settings.startup.clone();
     let started = Workers {
         clock,
+        registry,
         components: &components,
         polling: polling::choose(startup.stay_awake, workers, &cores),
         cores,
@@ -233,13 +239,14 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
 fn first_candidate(
     loaded: Loaded,
     addresses: &[SocketAddr],
+    transfers: transfer::Client,
 ) -> Result<(Candidate, Arc<Signing>), StartError> {
     let plans = config::compile(&loaded, addresses, None, &progress::logged())?;
     let pool = plans.zones.pool().ok_or(StartError::NoZones)?;
     let signing = Signing::new(
         &loaded.settings.startup.state_directory,
         (plans.snapshot.key, Arc::clone(pool)),
-        Arc::new(signing::Messenger),
+        Arc::new(signing::Messenger(transfers)),
         // Not the least important: signatures must be renewed on a server that is never idle.
         sys::step_back,
     );
@@ -261,6 +268,7 @@ fn cell(plans: &Plans) -> Result<Arc<SnapshotCell>, StartError> {
 /// What all workers are given.
 struct Workers<'c> {
     clock: Clock,
+    registry: Arc<Registry>,
     components: &'c Components,
     polling: engine::busy_poll::Polling,
     cores: Vec<usize>,
@@ -301,6 +309,7 @@ impl Workers<'_> {
                 clock: self.clock,
                 cell: Arc::clone(cell),
                 upstreams: upstreams.subscribe(),
+                registry: Arc::clone(&self.registry),
                 sockets: sockets.secured_by(tls),
                 queues: queues.get_mut(index).map(std::mem::take).unwrap_or_default(),
                 busy_poll: BusyPoll::new(self.polling),
@@ -382,7 +391,7 @@ fn shown(listeners: &[listen::Bound], local: &[LocalSocket]) -> Vec<api::Listene
 }
 
 /// Returns the servers that will be asked, without the port that everybody expects.
-fn upstream_names(plan: &exchange::Plan) -> Vec<String> {
+fn upstream_names(plan: &plan::upstreams::Plan) -> Vec<String> {
     let servers = plan.pools.iter().flat_map(|pool| &pool.servers);
     let mut names: Vec<String> = servers
         .map(|server| match &server.target {

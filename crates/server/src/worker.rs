@@ -37,6 +37,8 @@ pub(crate) struct Parts {
     pub(crate) clock: Clock,
     pub(crate) cell: Arc<SnapshotCell>,
     pub(crate) upstreams: watch::Receiver<Upstreams>,
+    /// What is known of servers, by all workers together.
+    pub(crate) registry: Arc<exchange::Registry>,
     pub(crate) sockets: WorkerSockets,
     /// Queues of interfaces that it serves besides.
     pub(crate) queues: Vec<XdpQueue>,
@@ -99,9 +101,9 @@ fn explain(worker: &Worker, driver: &driver::Driver, job: Explaining) {
 /// Whom the workers ask; a change is adopted at once.
 #[derive(Clone)]
 pub(crate) struct Upstreams {
-    pub(crate) plan: Arc<exchange::Plan>,
+    pub(crate) plan: Arc<plan::upstreams::Plan>,
     /// Where oblivious messages are carried to.
-    pub(crate) relay: Arc<exchange::RelayPlan>,
+    pub(crate) relay: Arc<plan::relay::RelayPlan>,
     /// Hears one word of every worker that has adopted the plan.
     pub(crate) adopted: SyncSender<()>,
 }
@@ -142,6 +144,7 @@ async fn serve(parts: Parts) -> io::Result<()> {
         clock,
         cell,
         mut upstreams,
+        registry,
         sockets,
         queues,
         busy_poll,
@@ -154,8 +157,8 @@ async fn serve(parts: Parts) -> io::Result<()> {
     let engine = RefCell::new(Engine::new(cell, Arc::clone(&worker_handle.engine)).with_events(events));
     let worker = Rc::new(Worker { index, clock, engine, busy_poll });
     let plan = Arc::clone(&upstreams.borrow_and_update().plan);
-    let driver = driver::Driver::new(Rc::clone(&worker), &plan, worker_handle.board);
-    let relay = exchange::Relay::new(Arc::clone(&upstreams.borrow().relay));
+    let driver = driver::Driver::new(Rc::clone(&worker), &plan, Arc::clone(&registry), worker_handle.board);
+    let relay = exchange::Relay::new(Arc::clone(&upstreams.borrow().relay), registry);
     let courier: Rc<dyn Courier> = Rc::new(exchange::RelayCourier(Rc::clone(&relay)));
     let local =
         Rc::new(listen::Local { worker: Rc::clone(&worker), driver: driver.clone(), courier: Some(courier) });

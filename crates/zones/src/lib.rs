@@ -41,6 +41,7 @@ use config::zones::{Failing, ZonePlan, ZonePlans};
 use disk::{Disk, Folder};
 use engine::SnapshotCell;
 use engine::peers::{Forward, Places, Update};
+use exchange::transfer;
 use managed::{ManagedZone, lock};
 use plan::checks::Watched;
 use requests::work;
@@ -85,6 +86,7 @@ pub(crate) struct Shared {
     signer: Arc<dyn Signer>,
     watcher: Arc<dyn Watcher>,
     pub(crate) key: HashKey,
+    pub(crate) transfers: transfer::Client,
     disk: Arc<dyn Disk>,
     /// Held for a moment; while all zones are walked, their list is copied.
     zones: RwLock<ByName>,
@@ -163,6 +165,8 @@ pub struct Dependencies<'a> {
     pub watcher: Arc<dyn Watcher>,
     /// What names are hashed with.
     pub key: HashKey,
+    /// Asks other servers of zones.
+    pub transfers: transfer::Client,
     /// Where journals are.
     pub folder: &'a Path,
     /// Zones that were added, as that folder has them.
@@ -196,6 +200,7 @@ impl ZoneManager {
             signer: dependencies.signer,
             watcher: dependencies.watcher,
             key: dependencies.key,
+            transfers: dependencies.transfers,
             disk: Arc::new(Folder::new(dependencies.folder)),
             zones: RwLock::default(),
             common: Mutex::new(common),

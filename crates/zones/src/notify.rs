@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use exchange::transfer::{self, Patience, Remote, Trouble};
+use exchange::transfer::{self, Patience, Trouble};
+use plan::transfers::Remote;
 use tokio::sync::Notify;
 use tokio::task::{self, AbortHandle, JoinError, JoinSet};
 use tracing::{debug, info, warn};
@@ -106,7 +107,7 @@ fn serial_of(managed: &ManagedZone) -> Option<u32> {
 }
 
 fn destination_of(remote: &Remote) -> Destination {
-    (remote.address, remote.secure.is_some())
+    (remote.address, remote.tls.is_some())
 }
 
 /// Has all secondaries of a zone notified of the version that is served, soon.
@@ -129,7 +130,9 @@ async fn work_off(shared: Arc<Shared>, destination: Destination, added: Arc<Noti
         let usual = Patience::default();
         let patience = if is_silent { Patience { notify_tries: 1, ..usual } } else { usual };
         for _ in under_way.len()..WAITING_MAX {
-            let start = |managed| under_way.spawn(one(managed, destination, patience, !is_silent));
+            let client = &shared.transfers;
+            let start =
+                |managed| under_way.spawn(one(client.clone(), managed, destination, patience, !is_silent));
             if !shared.notify_queues.begin(destination, start) {
                 break;
             }
@@ -184,6 +187,7 @@ enum Reply {
 
 /// Tells one secondary of one zone. Returns what it said.
 async fn one(
+    client: transfer::Client,
     managed: Arc<ManagedZone>,
     destination: Destination,
     patience: Patience,
@@ -194,7 +198,7 @@ async fn one(
     let (Some(remote), Some(zone)) = (remote, zone) else { return Reply::Something };
     let (ttl, soa) = zone.soa();
     let serial = zone.facts().serial;
-    match transfer::notify(&remote, managed.apex.as_name(), (ttl, soa), patience).await {
+    match transfer::notify(&client, &remote, managed.apex.as_name(), (ttl, soa), patience).await {
         Ok(()) => {
             debug!(zone = %managed.apex, secondary = %remote, serial, "notified");
             Reply::Something

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use exchange::transfer::{self, Have, Heard, Patience, Remote, Wish, Word};
+use exchange::transfer::{self, Have, Heard, Patience, Wish, Word};
+use plan::transfers::Remote;
 use tokio::runtime::Handle;
 use tracing::{debug, info, warn};
 use zone::incoming::Received;
@@ -114,7 +115,8 @@ async fn look(shared: &Arc<Shared>, managed: &Arc<ManagedZone>) -> bool {
             Have { serial: zone.facts().serial, soa: (ttl, soa.into()) }
         });
         let have = have.filter(|_| !wants_whole);
-        let mut word = transfer::refresh(primary, managed.apex.as_name(), have.as_ref(), &wish).await;
+        let (client, apex) = (&shared.transfers, managed.apex.as_name());
+        let mut word = transfer::refresh(client, primary, apex, have.as_ref(), &wish).await;
         if let Ok(Word { heard: Heard::New(Received::Steps(steps)), expire_s }) = word {
             let count = steps.len();
             let taken = {
@@ -131,7 +133,7 @@ async fn look(shared: &Arc<Shared>, managed: &Arc<ManagedZone>) -> bool {
                 }
                 Err(misfit) => {
                     warn!(zone = %managed.apex, %primary, %misfit, "the differences do not fit; the whole zone is asked for");
-                    word = transfer::refresh(primary, managed.apex.as_name(), None, &wish).await;
+                    word = transfer::refresh(client, primary, apex, None, &wish).await;
                 }
             }
         }

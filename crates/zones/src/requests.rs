@@ -165,7 +165,7 @@ async fn ask_primaries(shared: &Arc<Shared>, apex: &NameBuf, message: &[u8]) -> 
     };
     let (mut trouble, mut undecided) = (None, None);
     for primary in &managed.plan().primaries {
-        match transfer::pass_on(primary, message, FORWARD_PATIENCE).await {
+        match transfer::pass_on(&shared.transfers, primary, message, FORWARD_PATIENCE).await {
             Ok(reply) if is_decision(&reply) => {
                 debug!(zone = %apex, %primary, "an update was passed on");
                 // Whoever sent it wants to see it here.

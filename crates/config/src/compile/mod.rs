@@ -62,9 +62,9 @@ pub struct Plans {
     /// For the engine.
     pub snapshot: Arc<Snapshot>,
     /// For fetchers.
-    pub fetch: Arc<exchange::Plan>,
+    pub fetch: Arc<plan::upstreams::Plan>,
     /// Where oblivious messages are carried to.
-    pub relay: Arc<exchange::RelayPlan>,
+    pub relay: Arc<plan::relay::RelayPlan>,
     /// For listeners that speak TLS.
     pub tls: Option<Arc<TlsPlan>>,
     /// The caches, in the order of the file.
@@ -698,9 +698,9 @@ mod tests {
         let plans = plans("", None);
         let tcp = listening(&loaded.settings.startup).plan.tcp;
         assert_eq!(format!("{tcp:?}"), format!("{:?}", TcpPlan::default()));
-        assert_eq!(plans.fetch.limits, exchange::plan::Limits::default());
+        assert_eq!(plans.fetch.limits, plan::upstreams::Limits::default());
         let pool = &plans.fetch.pools[0];
-        let usual = exchange::PoolPlan::new(pool.id, &pool.name, pool.servers.clone());
+        let usual = plan::upstreams::PoolPlan::new(pool.id, &pool.name, pool.servers.clone());
         assert!(*pool == usual);
         let rules = policies::rules(&loaded.settings.caches[0]);
         assert_eq!(rules, engine::ops::cache::CacheRules::default());

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use diagnostic::{At, Problem, io_text};
-use plan::tls::{CertificateFacts, Identity, IdentityError, TlsPlan, check_authority};
-use rustls::pki_types::pem::{PemObject as _, SectionKind};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use plan::tls::{
+    CertificateDer, CertificateFacts, Identity, IdentityError, Pem, PrivateKeyDer, TlsPlan, check_authority,
+};
 use wire::NameBuf;
 
 use crate::settings::{Certificate, Settings, TlsVersionWord};
@@ -79,33 +79,6 @@ pub(super) fn files(settings: &Settings) -> impl Iterator<Item = &PathBuf> {
     pairs.chain(settings.tls.client_ca.iter().map(|file| &file.value))
 }
 
-/// A file in PEM form, taken apart.
-struct Pem {
-    sections: Vec<(SectionKind, Vec<u8>)>,
-    has_locked_key: bool,
-}
-
-impl Pem {
-    /// Returns what is in it, for a person.
-    fn content(&self) -> String {
-        let count =
-            |kind: &dyn Fn(&SectionKind) -> bool| self.sections.iter().filter(|(it, _)| kind(it)).count();
-        let certificates = count(&|kind| *kind == SectionKind::Certificate);
-        let keys = count(&is_key);
-        match (certificates, keys) {
-            (0, 0) => "holds neither certificates nor keys in PEM form".to_owned(),
-            (0, _) => "holds a private key only".to_owned(),
-            (1, 0) => "holds a certificate only".to_owned(),
-            (_, 0) => format!("holds {certificates} certificates only"),
-            (_, _) => "holds both".to_owned(),
-        }
-    }
-}
-
-fn is_key(kind: &SectionKind) -> bool {
-    matches!(kind, SectionKind::PrivateKey | SectionKind::RsaPrivateKey | SectionKind::EcPrivateKey)
-}
-
 struct Files<'a> {
     surroundings: &'a dyn Surroundings,
 }
@@ -122,29 +95,14 @@ impl Files<'_> {
                 _ => problem,
             }
         })?;
-        let mut sections = Vec::new();
-        let mut iterator = <(SectionKind, Vec<u8>)>::pem_slice_iter(&octets);
-        loop {
-            let at = octets.len() - iterator.remainder().len();
-            match iterator.next() {
-                Some(Ok(section)) => sections.push(section),
-                Some(Err(_)) => {
-                    let before = octets.get(..at).unwrap_or(&[]);
-                    let line = before.iter().filter(|&&octet| octet == b'\n').count() + 1;
-                    return Err(wrong(file, &format!("what begins after line {line} is not PEM")).into());
-                }
-                None => break,
-            }
-        }
-        let has_locked_key = octets.windows(9).any(|text| text == b"ENCRYPTED");
-        Ok(Pem { sections, has_locked_key })
+        Pem::parse(&octets)
+            .map_err(|line| wrong(file, &format!("what begins after line {line} is not PEM")).into())
     }
 
     fn chain(&self, file: &At<PathBuf>) -> Result<Vec<CertificateDer<'static>>, Box<Problem>> {
         let pem = self.pem(file)?;
         let content = pem.content();
-        let certificates = pem.sections.into_iter().filter(|(kind, _)| *kind == SectionKind::Certificate);
-        let chain: Vec<_> = certificates.map(|(_, der)| CertificateDer::from(der)).collect();
+        let chain = pem.certificates();
         if chain.is_empty() {
             return Err(wrong(file, &content).expected("a file with a certificate in PEM form").into());
         }
@@ -153,10 +111,9 @@ impl Files<'_> {
 
     fn key(&self, file: &At<PathBuf>) -> Result<PrivateKeyDer<'static>, Box<Problem>> {
         let pem = self.pem(file)?;
-        let content = pem.content();
-        let key = pem.sections.into_iter().find(|(kind, _)| is_key(kind));
-        key.and_then(|(kind, der)| PrivateKeyDer::from_pem(kind, der)).ok_or_else(|| {
-            if pem.has_locked_key {
+        let (content, has_locked_key) = (pem.content(), pem.has_locked_key());
+        pem.key().ok_or_else(|| {
+            if has_locked_key {
                 wrong(file, "the private key is locked with a password")
                     .hint("\"openssl pkey -in FILE -out FILE\" writes it without one")
             } else {

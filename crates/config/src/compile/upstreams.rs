@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use diagnostic::{At, Problem, Span, io_text};
 use engine::PoolId;
-use exchange::plan::{
-    Bind, Connections, Dnscrypt, DnscryptPlan, Hedge, HttpPlan, Limits, Login, Odoh, OdohPlan, Pick,
-    PoolPlan, Proof, Protocol, Proxy, RcodeSet, Roots, Secure, SecurePlan, ServerPlan, Shed, Target, Way,
+use plan::relay::{RelayPlan, RelayTarget};
+use plan::tls::{Authorities, ClientTls, Proof, Roots};
+use plan::upstreams::{
+    Bind, Connections, DnscryptPlan, Hedge, HttpPlan, Limits, Login, OdohPlan, Pick, Plan, PoolPlan,
+    Protocol, Proxy, RcodeSet, ServerPlan, Shed, Target, Way,
 };
 
 use wire::Rcode;
@@ -28,7 +30,7 @@ pub(super) fn plan(
     workers: usize,
     surroundings: &dyn Surroundings,
     problems: &mut Vec<Problem>,
-) -> exchange::Plan {
+) -> Plan {
     let limits = limits(&settings.limits, workers);
     let mut machine = Machine { own, surroundings, resolv_conf: None };
     let pools = settings.upstreams.iter().filter_map(|group| {
@@ -39,7 +41,7 @@ pub(super) fn plan(
             ..pool(id, group, &mut machine, problems)
         })
     });
-    exchange::Plan { pools: pools.collect(), limits }
+    Plan { pools: pools.collect(), limits }
 }
 
 /// Returns the most descriptors that one of so many workers uses for upstreams.
@@ -47,14 +49,7 @@ pub(super) fn descriptors_max(settings: &Settings, workers: usize, surroundings:
     let numbers =
         settings.upstreams.iter().zip(0..).map(|(group, number)| (group.name.value.clone(), number));
     // What is wrong with them is said when the configuration is compiled.
-    exchange::descriptors_max(&plan(
-        settings,
-        &numbers.collect(),
-        &[],
-        workers,
-        surroundings,
-        &mut Vec::new(),
-    ))
+    plan(settings, &numbers.collect(), &[], workers, surroundings, &mut Vec::new()).descriptors_max()
 }
 
 /// Replies that one worker may hold for a client, however many workers there are: a client that asks from one port is
@@ -105,7 +100,7 @@ fn pool(id: PoolId, group: &Group, machine: &mut Machine<'_>, problems: &mut Vec
             login: entry
                 .proxy_login
                 .as_ref()
-                .map(|(user, password)| Login { user: user.clone(), password: password.reveal().to_vec() }),
+                .map(|(user, password)| Login { user: user.clone(), password: password.clone() }),
         });
         let plan = |target: Target, way: Way| ServerPlan {
             target,
@@ -133,8 +128,8 @@ fn pool(id: PoolId, group: &Group, machine: &mut Machine<'_>, problems: &mut Vec
                 };
                 let odoh = if *scheme == Scheme::Odoh {
                     let proves = (host, tls_name.as_deref().filter(|_| entry.relay.is_some()), None);
-                    let Some(secure) =
-                        secure(entry, Proves::Target(proves), protocol, machine.surroundings, problems)
+                    let Some(tls) =
+                        client_tls(entry, Proves::Target(proves), protocol, machine.surroundings, problems)
                     else {
                         continue;
                     };
@@ -148,7 +143,7 @@ fn pool(id: PoolId, group: &Group, machine: &mut Machine<'_>, problems: &mut Vec
                         (Host::Name { name, port }, None) => Target::Name { name: *name, port: *port },
                     };
                     let http = HttpPlan { authority: authority(host, *scheme), path: path.clone() };
-                    Some((target, secure, http))
+                    Some((target, tls, http))
                 } else {
                     None
                 };
@@ -159,20 +154,21 @@ fn pool(id: PoolId, group: &Group, machine: &mut Machine<'_>, problems: &mut Vec
                     }
                     _ => (host, tls_name, path, stamp),
                 };
-                let secure = if scheme.is_secured() {
+                let tls = if scheme.is_secured() {
                     let name = tls_name.as_deref();
                     let proves = Proves::Server((host, name, stamp.as_deref()));
-                    let Some(secure) = secure(entry, proves, protocol, machine.surroundings, problems) else {
+                    let Some(tls) = client_tls(entry, proves, protocol, machine.surroundings, problems)
+                    else {
                         continue;
                     };
-                    Some(secure)
+                    Some(tls)
                 } else {
                     None
                 };
                 let dnscrypt = stamp
                     .as_ref()
                     .and_then(|stamp| stamp.provider)
-                    .map(|(name, key)| Dnscrypt::new(DnscryptPlan { name, key }));
+                    .map(|(name, key)| DnscryptPlan { name, key });
                 let stamped = stamp.as_ref().and_then(|stamp| stamp.dial);
                 let target = match (host, stamped.or(entry.dial.as_ref().map(|dial| dial.value))) {
                     (Host::Name { port, .. }, Some(dial)) => Target::Address(SocketAddr::new(dial, *port)),
@@ -193,7 +189,7 @@ fn pool(id: PoolId, group: &Group, machine: &mut Machine<'_>, problems: &mut Vec
                 let mut http = scheme
                     .path()
                     .map(|_| HttpPlan { authority: authority(host, *scheme), path: path.clone() });
-                let odoh = odoh.map(|(target, secure, at)| {
+                let odoh = odoh.map(|(target, tls, at)| {
                     if let (Some(http), Some(_)) = (&mut http, &entry.relay) {
                         // RFC 9230 §4.1.
                         let (host, path) = (escaped(&at.authority), escaped(&at.path));
@@ -204,9 +200,9 @@ fn pool(id: PoolId, group: &Group, machine: &mut Machine<'_>, problems: &mut Vec
                     let is_name = matches!(target, Target::Name { .. });
                     has_names |= is_name;
                     let bootstrap = if is_name { bootstrap(group, machine, problems) } else { Vec::new() };
-                    Odoh::new(OdohPlan { target, authority, secure, bootstrap })
+                    OdohPlan { target, authority, tls, bootstrap }
                 });
-                servers.push(plan(target, Way { protocol, secure, http, dnscrypt, odoh, ..Way::default() }));
+                servers.push(plan(target, Way { protocol, tls, http, dnscrypt, odoh, ..Way::default() }));
             }
         }
     }
@@ -295,14 +291,14 @@ enum Proves<'s> {
     Target(Claim<'s>),
 }
 
-/// Prepares connections to a server that must prove who it is.
-fn secure(
+/// Returns what a server must prove, and how connections to it begin.
+fn client_tls(
     entry: &GroupServer,
     proves: Proves<'_>,
     protocol: Protocol,
     surroundings: &dyn Surroundings,
     problems: &mut Vec<Problem>,
-) -> Option<Secure> {
+) -> Option<ClientTls> {
     let tls = &entry.tls;
     let (is_other, (host, tls_name, stamp)) = match proves {
         Proves::Server(claim) => (false, claim),
@@ -314,7 +310,7 @@ fn secure(
         (None, None, Host::Address(address)) => address.ip().to_string(),
         (None, None, Host::Name { name, .. }) => name.to_string(),
     };
-    let Some(name) = exchange::plan::tls_name(&text) else {
+    let Some(name) = plan::tls::tls_name(&text) else {
         let message = format!("\"{text}\" is not a name that a certificate can be for");
         let hint = "set \"tls-name\" to the name that the server's certificate has";
         problems.push(Problem::error(entry.server.span, message).hint(hint));
@@ -328,11 +324,14 @@ fn secure(
         Proof::None
     };
     let certificates = stamp.map(|stamp| stamp.certificates.clone()).unwrap_or_default();
-    let plan =
-        SecurePlan { name, proof, certificates, protocols: protocol.alpn(), early_data: tls.early_data };
-    Secure::new(plan)
-        .map_err(|unusable| problems.push(Problem::error(tls.roots.span, unusable.to_string())))
-        .ok()
+    Some(ClientTls {
+        name,
+        proof,
+        certificates,
+        identity: None,
+        protocols: protocol.alpn(),
+        early_data: tls.early_data,
+    })
 }
 
 /// Reads the authorities that are trusted.
@@ -346,11 +345,14 @@ fn roots(
         TrustedRoots::File(path) => path,
     };
     let read = surroundings.read(path).map_err(|error| format!("cannot be read: {}", io_text(&error)));
-    let found = read.map(|octets| exchange::plan::certificates(&octets)).and_then(|certificates| {
+    let found = read.map(|octets| plan::tls::certificates(&octets)).and_then(|certificates| {
         if certificates.is_empty() { Err("has no certificates".to_owned()) } else { Ok(certificates) }
     });
     match found {
-        Ok(certificates) => Some(Roots::Own(certificates.into())),
+        Ok(certificates) => Authorities::new(certificates)
+            .map_err(|none| problems.push(Problem::error(roots.span, none.to_string())))
+            .map(Roots::Own)
+            .ok(),
         Err(why) => {
             let message = format!("\"{}\" {why}", path.display());
             problems.push(Problem::error(roots.span, message).expected("a file of certificates (PEM)"));
@@ -364,35 +366,31 @@ pub(super) fn relay(
     settings: &Settings,
     surroundings: &dyn Surroundings,
     problems: &mut Vec<Problem>,
-) -> exchange::RelayPlan {
+) -> RelayPlan {
     let mut targets = Vec::new();
     for target in &settings.relay_to {
-        let Some(name) = exchange::plan::tls_name(&target.host.value) else {
+        let Some(name) = plan::tls::tls_name(&target.host.value) else {
             let message = format!("\"{}\" is not a name that a certificate can be for", target.host.value);
             problems.push(Problem::error(target.host.span, message));
             continue;
         };
         let Some(roots) = roots(&target.roots, surroundings, problems) else { continue };
-        let proof = Proof::Authorities(roots);
-        let protocols = vec![b"h2".to_vec()];
-        let plan = SecurePlan { name, proof, certificates: Vec::new(), protocols, early_data: false };
+        let tls = ClientTls {
+            name,
+            proof: Proof::Authorities(roots),
+            certificates: Vec::new(),
+            identity: None,
+            protocols: vec![b"h2".to_vec()],
+            early_data: false,
+        };
         let host = target.host.value.clone();
         let authority = match target.port {
             443 => host.clone(),
             port => format!("{host}:{port}"),
         };
-        match Secure::new(plan) {
-            Ok(secure) => targets.push(exchange::RelayTarget {
-                authority,
-                host,
-                port: target.port,
-                dial: target.dial,
-                secure,
-            }),
-            Err(unusable) => problems.push(Problem::error(target.roots.span, unusable.to_string())),
-        }
+        targets.push(RelayTarget { authority, host, port: target.port, dial: target.dial, tls });
     }
-    exchange::RelayPlan { targets }
+    RelayPlan { targets }
 }
 
 /// What groups need to know about this machine.
@@ -544,10 +542,10 @@ mod tests {
             (http.authority.as_str(), http.path.as_str()),
             ("r.example", "/p?targethost=t.example:8443&targetpath=/d",)
         );
-        assert_eq!(way.secure.expect("a name").plan().name.to_str(), "r.example");
+        assert_eq!(way.tls.expect("a name").name.to_str(), "r.example");
         let odoh = way.odoh.expect("a target");
-        assert_eq!(odoh.plan().authority, "t.example:8443");
-        assert_eq!(odoh.plan().bootstrap.len(), 1);
+        assert_eq!(odoh.authority, "t.example:8443");
+        assert_eq!(odoh.bootstrap.len(), 1);
     }
 
     #[test]
@@ -558,8 +556,8 @@ mod tests {
         let (target, found) = way("{address: \"odoh://t.example\", dial: 192.0.2.1}");
         let dialled = Target::Address("192.0.2.1:443".parse().expect("an address"));
         let odoh = found.odoh.expect("a target");
-        assert!(target == dialled && odoh.plan().target == dialled, "messages and keys come from there");
-        assert_eq!(odoh.plan().secure.plan().name.to_str(), "t.example");
+        assert!(target == dialled && odoh.target == dialled, "messages and keys come from there");
+        assert_eq!(odoh.tls.name.to_str(), "t.example");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use diagnostic::suggest::nearest;
 use diagnostic::{At, Problem, io_text};
-use rustls::pki_types::CertificateDer;
+use plan::tls::CertificateDer;
 use values::Misread;
 
 use super::{Lowering, Section};
@@ -100,7 +100,7 @@ impl Lowering<'_> {
     fn authorities(&mut self, file: &At<PathBuf>) -> Option<Arc<[CertificateDer<'static>]>> {
         let read =
             (self.read_file)(&file.value).map_err(|error| format!("cannot be read: {}", io_text(&error)));
-        let found = read.map(|octets| exchange::plan::certificates(&octets)).and_then(|certificates| {
+        let found = read.map(|octets| plan::tls::certificates(&octets)).and_then(|certificates| {
             if certificates.is_empty() { Err("has no certificates".to_owned()) } else { Ok(certificates) }
         });
         match found {

@@ -225,7 +225,7 @@ pub(super) fn relay(text: &str) -> Read<Server> {
 
 /// Reads what a certificate is for: a host name or an address.
 pub(super) fn tls_name(text: &str) -> Read<String> {
-    exchange::plan::tls_name(text).map(|_| text.to_owned()).ok_or_else(|| Misread {
+    plan::tls::tls_name(text).map(|_| text.to_owned()).ok_or_else(|| Misread {
         at: 0..text.len(),
         message: format!("\"{text}\" is not a name that a certificate can be for"),
         expected: Some("a host name such as dns.quad9.net, or an address".to_owned()),
@@ -241,7 +241,7 @@ pub(super) fn pin(text: &str) -> Read<[u8; 32]> {
     let digits = text.strip_prefix("sha256/").unwrap_or(text);
     // curl writes two slashes, and a slash is a digit of Base64, too: the length tells.
     let digits = digits.strip_prefix('/').filter(|digits| digits.len() == PIN_DIGITS).unwrap_or(digits);
-    exchange::plan::pin(digits).ok_or_else(|| Misread {
+    plan::tls::pin(digits).ok_or_else(|| Misread {
         at: 0..text.len(),
         message: format!("\"{text}\" is not the hash of a key"),
         expected: Some(expected_value(Value::Pin)),
@@ -444,7 +444,7 @@ mod tests {
     fn keys_are_read_as_others_write_them() {
         let text = "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=";
         let key = pin(text).expect("a key");
-        assert_eq!(exchange::plan::pin_text(&key), format!("sha256/{text}"));
+        assert_eq!(plan::tls::pin_text(&key), format!("sha256/{text}"));
         assert_eq!(pin(&format!("sha256/{text}")), Ok(key));
         assert_eq!(pin(&format!("sha256//{text}")), Ok(key));
         let slash = "/FwAvjdIPtLWCWHkb9WhGapwqcqPVlT6wlHT0TknyKk=";

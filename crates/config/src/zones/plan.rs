@@ -7,9 +7,9 @@ use std::sync::Arc;
 use diagnostic::{At, Problem, io_text};
 use engine::gate::prefixes::PrefixSet;
 use engine::peers::{Grant, Reach, Rights, Scope};
-use exchange::plan::{Identity, Proof, Roots, Secure, SecurePlan, tls_name as tls_name_of};
-use exchange::transfer::Remote;
 use lists::Sets;
+use plan::tls::{Authorities, ClientTls, Identity, Proof, Roots, tls_name as tls_name_of};
+use plan::transfers::Remote;
 use tsig::Keys;
 use wire::{HashKey, Name, NameBuf, Prefix};
 use zone::{Zone, Zones};
@@ -363,7 +363,7 @@ fn remote(
 ) -> Option<Remote> {
     let RemoteSettings { address, over_tls, tls_name, key, pins, roots, certificate, private_key } =
         &at.value;
-    let secure = if *over_tls {
+    let tls = if *over_tls {
         let name = tls_name.clone().unwrap_or_else(|| address.ip().to_string());
         let mut read = |path: &PathBuf, what: &str| {
             let read = surroundings.read(path);
@@ -377,8 +377,14 @@ fn remote(
             _ if !pins.is_empty() => Proof::Keys(pins.clone()),
             None => Proof::Authorities(Roots::Mozilla),
             Some(path) => {
-                let found = exchange::plan::certificates(&read(path, "certificates of authorities")?);
-                Proof::Authorities(Roots::Own(found.into()))
+                let found = plan::tls::certificates(&read(path, "certificates of authorities")?);
+                match Authorities::new(found) {
+                    Ok(authorities) => Proof::Authorities(Roots::Own(authorities)),
+                    Err(none) => {
+                        problems.push(Problem::error(at.span, none.to_string()));
+                        return None;
+                    }
+                }
             }
         };
         let identity = match certificate {
@@ -394,8 +400,8 @@ fn remote(
                     let problem = Problem::warning(at.span, message);
                     problems.push(problem.hint("\"chmod o-rwx\" keeps it to those who need it"));
                 }
-                match Identity::read(&chain, &key) {
-                    Ok(identity) => Some(identity),
+                match identity(&chain, &key) {
+                    Ok(identity) => Some(Arc::new(identity)),
                     Err(why) => {
                         problems.push(Problem::error(at.span, format!("\"{}\": {why}", path.display())));
                         return None;
@@ -403,23 +409,27 @@ fn remote(
                 }
             }
         };
-        let plan = SecurePlan {
+        Some(ClientTls {
             name: tls_name_of(&name)?,
             proof,
             certificates: Vec::new(),
+            identity,
             protocols: vec![b"dot".to_vec()],
             early_data: false,
-        };
-        match Secure::showing(plan, identity.as_ref()) {
-            Ok(secure) => Some(secure),
-            Err(unusable) => {
-                problems.push(Problem::error(at.span, unusable.to_string()));
-                return None;
-            }
-        }
+        })
     } else {
         None
     };
     let key = key.and_then(|name| keys.iter().find(|key| key.name.value == name));
-    Some(Remote { address: *address, secure, key: key.map(|key| Arc::clone(&key.key)) })
+    Some(Remote { address: *address, tls, key: key.map(|key| Arc::clone(&key.key)) })
+}
+
+/// Reads who we are to another server; an error says what is not there, or does not fit.
+fn identity(chain: &[u8], key: &[u8]) -> Result<Identity, String> {
+    let chain = plan::tls::certificates(chain);
+    if chain.is_empty() {
+        return Err("there is no certificate in it".to_owned());
+    }
+    let key = plan::tls::private_key(key).ok_or("there is no private key for it")?;
+    Identity::new(chain, &key, Vec::new()).map_err(|error| error.to_string())
 }

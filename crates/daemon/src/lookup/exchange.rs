@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use exchange::plan::Way;
+use exchange::Transport;
 use exchange::probe::Watched;
 use socket2::{Domain, Socket, Type};
 use tokio::runtime::Runtime;
@@ -179,11 +179,11 @@ pub(super) fn ask(
 }
 
 pub(super) fn word(line: &Line) -> &'static str {
-    use exchange::plan::Protocol;
+    use plan::upstreams::Protocol;
     match line {
         Line::Udp => "udp",
         Line::Tcp => "tcp",
-        Line::Secure(way) => match way.protocol {
+        Line::Secure(transport) => match transport.way().protocol {
             Protocol::Udp => "udp",
             Protocol::Tcp => "tcp",
             Protocol::Tls => "tls",
@@ -308,8 +308,8 @@ impl Channel {
             Line::Tcp => {
                 tcp(target.address, source, patience).map(Self::Tcp).map_err(|error| silence(&error))
             }
-            Line::Secure(way) => {
-                Secure::open(target.address, way, patience).map(|it| Self::Secure(Box::new(it)))
+            Line::Secure(transport) => {
+                Secure::open(target.address, transport, patience).map(|it| Self::Secure(Box::new(it)))
             }
         }
     }
@@ -353,12 +353,12 @@ impl Channel {
 }
 
 impl Secure {
-    fn open(address: SocketAddr, way: &Arc<Way>, patience: Duration) -> Result<Self, String> {
+    fn open(address: SocketAddr, transport: &Arc<Transport>, patience: Duration) -> Result<Self, String> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| error.to_string())?;
         let local = LocalSet::new();
         let opening = async {
-            let watched = Watched::open(address, Arc::clone(way));
+            let watched = Watched::open(address, Arc::clone(transport));
             match timeout(patience + HANDSHAKE_PATIENCE, watched.opened()).await {
                 Ok(Ok(_)) => Ok(watched),
                 Ok(Err(why)) => Err(why),

@@ -3,8 +3,10 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
 
-use exchange::plan::{self, Way};
 use std::sync::Arc;
+
+use exchange::{Registry, Transport};
+use plan::upstreams;
 
 use super::words::{Carrier, Proof, Words};
 use crate::cli::QueryArgs;
@@ -30,14 +32,14 @@ pub(super) enum Line {
     Udp,
     Tcp,
     /// Encrypted, as a plan for an upstream says.
-    Secure(Arc<Way>),
+    Secure(Arc<Transport>),
 }
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.line {
             Line::Udp | Line::Tcp => write!(f, "{}", self.address),
-            Line::Secure(way) => write!(f, "{}{}", way.protocol.prefix(), self.address),
+            Line::Secure(transport) => write!(f, "{}{}", transport.way().protocol.prefix(), self.address),
         }
     }
 }
@@ -116,7 +118,7 @@ pub(super) fn targets(words: &Words, args: &QueryArgs) -> Result<Vec<Target>, No
     let Some(server) = &words.server else { return here(words, args) };
     if server.starts_with("sdns:") {
         let found = planned(server, &words.wishes.proof, args)?;
-        return all(found.addresses, &Line::Secure(found.way), args);
+        return all(found.addresses, &Line::Secure(found.transport), args);
     }
     let written = written(server).map_err(Nobody::Usage)?;
     let carrier = match (&written.carrier, &words.wishes.carrier) {
@@ -155,7 +157,7 @@ fn targets_of(
             };
             let url = format!("{}://{place}:{}{path}", carrier.word(), port.unwrap_or(usual));
             let found = planned(&url, proof, args)?;
-            return all(found.addresses, &Line::Secure(found.way), args);
+            return all(found.addresses, &Line::Secure(found.transport), args);
         }
     };
     all(addresses(host, port.unwrap_or(PORT))?, &line, args)
@@ -163,7 +165,7 @@ fn targets_of(
 
 /// What a configuration would make of a server.
 struct Planned {
-    way: Arc<Way>,
+    transport: Arc<Transport>,
     addresses: Vec<SocketAddr>,
 }
 
@@ -190,10 +192,10 @@ fn planned(url: &str, proof: &Proof, args: &QueryArgs) -> Result<Planned, Nobody
     item.push('}');
     let server = probe::server(&item).map_err(Nobody::Usage)?;
     let addresses = match &server.target {
-        plan::Target::Address(address) => vec![*address],
-        plan::Target::Name { name, port } => addresses(name.to_string().trim_end_matches('.'), *port)?,
+        upstreams::Target::Address(address) => vec![*address],
+        upstreams::Target::Name { name, port } => addresses(name.to_string().trim_end_matches('.'), *port)?,
     };
-    Ok(Planned { way: server.way, addresses })
+    Ok(Planned { transport: Registry::default().transport(&server.way), addresses })
 }
 
 /// Returns the addresses of a host; names are looked up as this machine does.

@@ -16,9 +16,10 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use engine::{Failure, FetchWant, Want};
 use wire::{Class, Flags, Header, Name, Query, Rcode, Rtype, Section, Ttl, Writer};
 
+use exchange::Registry;
 use exchange::network::{LinkKey, SocketKey};
-use exchange::plan::{Hedge, Limits, Pick, Plan, PoolPlan, ServerPlan, Target};
 use exchange::time::Span;
+use plan::upstreams::{Hedge, Limits, Pick, Plan, PoolPlan, ServerPlan, Target};
 use sim::{Asker, CLIENT, Over, POOL, Sent, Sim, name, pool, question, reply_to, server};
 
 #[test]
@@ -710,7 +711,7 @@ fn a_reload_keeps_what_is_the_same_and_lets_fetches_end() {
     let asker = sim.ask("www.example.org");
     let sent = sim.sent();
     let plan = Plan { pools: vec![pool(Pick::Ordered, &[3, 2])], limits: Limits::default() };
-    sim.machine.adopt(&plan, sim.now);
+    sim.machine.adopt(&plan, &Registry::default(), sim.now);
     sim.settle();
     sim.ask("new.example.org");
     assert_eq!(sim.sent().to, server(3));
@@ -726,7 +727,7 @@ fn a_reload_keeps_what_is_the_same_and_lets_fetches_end() {
     assert_eq!(sim.machine.forward().exchange().servers().count(), 2);
     // Adopting the same again changes nothing.
     let before = sim.machine.network().opened;
-    sim.machine.adopt(&plan, sim.now);
+    sim.machine.adopt(&plan, &Registry::default(), sim.now);
     sim.settle();
     assert_eq!((sim.machine.network().opened, sim.machine.forward().pool_count()), (before, 1));
 }

@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use dnscrypt::{Certificate, Session, Travel, Wrong};
@@ -14,7 +15,7 @@ use super::exchange::{self, Said};
 use super::link::{self, CONNECT_TIMEOUT, Carrier};
 use super::post::{self, Post};
 use crate::network::Remote;
-use crate::plan::Dnscrypt;
+use crate::provider::Dnscrypt;
 
 /// How long to wait for certificates in a datagram, each time.
 const CERTIFICATE_PATIENCE: [Duration; 2] = [Duration::from_millis(600), Duration::from_millis(1000)];
@@ -37,7 +38,7 @@ const REPLY_OCTETS_MAX: usize = 4096;
 /// What the queries of one connection share.
 struct Talk {
     remote: Remote,
-    plan: Dnscrypt,
+    provider: Arc<Dnscrypt>,
     /// None if the proxy does not relay datagrams.
     post: Option<Post>,
     sessions: RefCell<Sessions>,
@@ -60,7 +61,7 @@ impl Drop for Talk {
     fn drop(&mut self) {
         // Perhaps the resolver has other keys than we think: the next connection asks for them.
         if self.has_asked.get() && self.heard.get().is_none() {
-            self.plan.forget();
+            self.provider.forget();
         }
     }
 }
@@ -70,12 +71,12 @@ impl Drop for Talk {
 pub(super) async fn carry(
     carrier: &Carrier,
     remote: &Remote,
-    plan: &Dnscrypt,
+    provider: &Arc<Dnscrypt>,
     opened: impl FnOnce(),
 ) -> Result<(), String> {
-    let certificate = match plan.known(seconds()) {
+    let certificate = match provider.known(seconds()) {
         Some(known) => known,
-        None => renew(remote, plan).await?,
+        None => renew(remote, provider).await?,
     };
     let session =
         Session::new(&certificate).map_err(|wrong| format!("the resolver's certificate: {wrong}"))?;
@@ -86,7 +87,7 @@ pub(super) async fn carry(
     };
     let talk = Rc::new(Talk {
         remote: remote.clone(),
-        plan: plan.clone(),
+        provider: Arc::clone(provider),
         post,
         sessions: RefCell::new(Sessions { certificate, now: Rc::new(session), before: None }),
         octets: Cell::new(QUERY_OCTETS_FIRST),
@@ -144,7 +145,7 @@ impl Talk {
                 () = tokio::time::sleep(pause.min(Duration::from_secs(expires / 2 + 1))) => true,
                 () = self.doubt.notified() => false,
             };
-            match renew(&self.remote, &self.plan).await {
+            match renew(&self.remote, &self.provider).await {
                 Ok(newer) => {
                     pause = RENEW_AFTER;
                     let mut sessions = self.sessions.borrow_mut();
@@ -212,18 +213,18 @@ fn checked(id: u16, reply: Vec<u8>) -> Option<Said> {
 }
 
 /// Asks for certificates and remembers the one to use; an error says why there is none.
-async fn renew(remote: &Remote, plan: &Dnscrypt) -> Result<Certificate, String> {
-    let reply = certificates(remote, plan).await?;
-    let certificate = choose(&reply, &plan.plan().key, seconds())?;
-    plan.remember(certificate.clone(), seconds());
+async fn renew(remote: &Remote, provider: &Dnscrypt) -> Result<Certificate, String> {
+    let reply = certificates(remote, provider).await?;
+    let certificate = choose(&reply, &provider.plan.key, seconds())?;
+    provider.remember(certificate.clone(), seconds());
     Ok(certificate)
 }
 
 /// Asks for certificates, in datagrams and then over a connection.
-async fn certificates(remote: &Remote, plan: &Dnscrypt) -> Result<Vec<u8>, String> {
+async fn certificates(remote: &Remote, provider: &Dnscrypt) -> Result<Vec<u8>, String> {
     let id = rand::rng().next_u32() as u16;
     let header = Header { id, flags: Flags::RD, questions: 1, ..Header::default() };
-    let name = plan.plan().name.as_name();
+    let name = provider.plan.name.as_name();
     let question = [name.as_bytes(), &Rtype::TXT.0.to_be_bytes(), &wire::Class::IN.0.to_be_bytes()].concat();
     let query = [&header.to_bytes()[..], &question].concat();
     let is_ours = |reply: &[u8]| {
@@ -233,7 +234,7 @@ async fn certificates(remote: &Remote, plan: &Dnscrypt) -> Result<Vec<u8>, Strin
                 .is_some_and(|echoed| echoed.eq_ignore_ascii_case(&question))
     };
     // A proxy connects sooner than it relays one datagram.
-    if remote.way.proxy.is_none() {
+    if remote.way().proxy.is_none() {
         let socket = post::connected(remote, remote.address).map_err(|error| error.to_string())?;
         let mut buffer = vec![0; REPLY_OCTETS_MAX];
         'sent: for patience in CERTIFICATE_PATIENCE {
@@ -285,7 +286,7 @@ fn choose(reply: &[u8], provider: &[u8; 32], now: u64) -> Result<Certificate, St
             "the server's certificate is not valid yet: is this machine's clock right?".to_owned()
         }
         (Some((_, until)), _) => {
-            format!("the server's certificate expired {} ago", crate::secure::span(now, until.into()))
+            format!("the server's certificate expired {} ago", crate::tls::span(now, until.into()))
         }
         (None, Some(Wrong::Signature)) => {
             "the server's certificate is not signed with the provider's key".to_owned()

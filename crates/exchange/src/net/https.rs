@@ -6,11 +6,11 @@ use std::rc::Rc;
 use bytes::{Bytes, BytesMut};
 use h2::client::SendRequest;
 use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header};
+use plan::upstreams::HttpPlan;
 use tokio::sync::Semaphore;
 
 use super::exchange::{self, MESSAGE_OCTETS_MAX, Said};
 use super::link::{Carrier, Secured};
-use crate::plan::HttpPlan;
 
 /// Times that a request is made to a server that refuses its stream.
 const REFUSALS_MAX: u8 = 8;

@@ -4,13 +4,14 @@ use bytes::{Buf as _, BufMut as _, Bytes};
 use h3::client::SendRequest;
 use h3_quinn::OpenStreams;
 use http::Uri;
+use plan::upstreams::HttpPlan;
 
 use super::exchange::{self, MESSAGE_OCTETS_MAX, Said};
 use super::https::{HEADERS_OCTETS_MAX, is_message, request, uri};
 use super::link::Carrier;
 use super::quic;
 use crate::network::Remote;
-use crate::plan::{HttpPlan, Secure};
+use crate::tls;
 
 /// Streams that the server opens: one for control, two for QPACK (RFC 9114 §6.2), and a few that we may ignore.
 const SERVER_STREAMS_MAX: u32 = 8;
@@ -20,12 +21,12 @@ const SERVER_STREAMS_MAX: u32 = 8;
 pub(super) async fn carry(
     carrier: &Carrier,
     remote: &Remote,
-    (secure, plan): (&Secure, &HttpPlan),
+    (client, plan): (&tls::Client, &HttpPlan),
     opened: impl FnOnce(),
 ) -> Result<(), String> {
     let uri = uri(plan)?;
     let endpoint = quic::endpoint(remote).await?;
-    let connection = quic::connect(&endpoint, remote, secure, SERVER_STREAMS_MAX).await?;
+    let connection = quic::connect(&endpoint, remote, client, SERVER_STREAMS_MAX).await?;
     let (mut driver, sender) = h3::client::builder()
         .send_grease(false)
         .max_field_section_size(u64::from(HEADERS_OCTETS_MAX))

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 
+use plan::upstreams::Protocol;
 use socket2::{Domain, Socket, TcpKeepalive, Type};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufWriter};
 use tokio::net::{TcpSocket, TcpStream};
@@ -16,8 +17,7 @@ use tracing::{info, warn};
 
 use super::{apply, dnscrypt, https, https3, oblivious, quic, relayed, socks, source, stream};
 use crate::network::{LinkKey, Remote, is_shortage};
-use crate::plan::{Protocol, Secure};
-use crate::secure;
+use crate::tls;
 
 /// Time to connect.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -146,11 +146,11 @@ pub(crate) async fn run(ear: Weak<dyn Ear>, key: LinkKey, remote: Remote, outbox
             return;
         }
     };
-    if let (Some(trouble), Some((name, news))) = (&trouble, remote.way.proven())
-        && news.is_one(remote.address, trouble)
+    if let (Some(trouble), Some((name, errors))) = (&trouble, remote.transport.identity())
+        && errors.is_new(remote.address, trouble)
     {
         let address = remote.address;
-        warn!("cannot connect to {}{address} ({name}): {trouble}", remote.way.protocol.prefix());
+        warn!("cannot connect to {}{address} ({name}): {trouble}", remote.way().protocol.prefix());
     }
     if let Some(ear) = carrier.ear() {
         ear.closed(key, trouble);
@@ -159,17 +159,19 @@ pub(crate) async fn run(ear: Weak<dyn Ear>, key: LinkKey, remote: Remote, outbox
 
 /// Connects and goes on until the connection ends; an error says why there was none.
 async fn begin(carrier: &Carrier, remote: &Remote) -> Result<(), Trouble> {
-    let way = &remote.way;
-    match (way.protocol, &way.secure, &way.http) {
-        (Protocol::Quic, Some(secure), _) => {
-            return Ok(quic::carry(carrier, remote, secure, || opened(carrier, remote)).await?);
+    let (way, transport) = (remote.way(), &remote.transport);
+    match (way.protocol, &transport.tls, &way.http) {
+        (Protocol::Quic, Some(client), _) => {
+            return Ok(quic::carry(carrier, remote, client, || opened(carrier, remote)).await?);
         }
-        (Protocol::Https3, Some(secure), Some(http)) => {
-            return Ok(https3::carry(carrier, remote, (secure, http), || opened(carrier, remote)).await?);
+        (Protocol::Https3, Some(client), Some(http)) => {
+            return Ok(https3::carry(carrier, remote, (client, http), || opened(carrier, remote)).await?);
         }
         (Protocol::Dnscrypt, ..) => {
-            let Some(plan) = &way.dnscrypt else { return Err("there is no provider".to_owned().into()) };
-            return Ok(dnscrypt::carry(carrier, remote, plan, || opened(carrier, remote)).await?);
+            let Some(provider) = &transport.dnscrypt else {
+                return Err("there is no provider".to_owned().into());
+            };
+            return Ok(dnscrypt::carry(carrier, remote, provider, || opened(carrier, remote)).await?);
         }
         // Where the proxy does not relay datagrams it connects.
         (Protocol::Udp, ..)
@@ -180,28 +182,28 @@ async fn begin(carrier: &Carrier, remote: &Remote) -> Result<(), Trouble> {
         _ => (),
     }
     let stream = connect_in_time(remote).await?;
-    match (remote.way.protocol, &remote.way.secure) {
+    match (way.protocol, &transport.tls) {
         (Protocol::Udp | Protocol::Tcp | Protocol::Quic | Protocol::Https3 | Protocol::Dnscrypt, _)
         | (_, None) => {
             opened(carrier, remote);
             stream::carry_plain(carrier, stream).await;
         }
-        (Protocol::Tls, Some(secure)) => {
-            let stream = secured(secure, stream).await?;
+        (Protocol::Tls, Some(client)) => {
+            let stream = secured(client, stream).await?;
             opened(carrier, remote);
             stream::carry_secured(carrier, stream).await;
         }
-        (Protocol::Https, Some(secure)) => {
-            let stream = secured(secure, stream).await?;
-            let Some(http) = &remote.way.http else { return Err("there is no URL".to_owned().into()) };
+        (Protocol::Https, Some(client)) => {
+            let stream = secured(client, stream).await?;
+            let Some(http) = &way.http else { return Err("there is no URL".to_owned().into()) };
             https::carry(carrier, http, stream, || opened(carrier, remote)).await?;
         }
-        (Protocol::Odoh, Some(secure)) => {
-            let stream = secured(secure, stream).await?;
-            let (Some(plan), Some(http)) = (&way.odoh, &way.http) else {
+        (Protocol::Odoh, Some(client)) => {
+            let stream = secured(client, stream).await?;
+            let (Some(target), Some(http)) = (&transport.odoh, &way.http) else {
                 return Err("there is no target".to_owned().into());
             };
-            oblivious::carry(carrier, (plan, http, remote), stream, || opened(carrier, remote)).await?;
+            oblivious::carry(carrier, (target, http, remote), stream, || opened(carrier, remote)).await?;
         }
     }
     Ok(())
@@ -209,10 +211,10 @@ async fn begin(carrier: &Carrier, remote: &Remote) -> Result<(), Trouble> {
 
 /// Tells the desk that queries can be written.
 fn opened(carrier: &Carrier, remote: &Remote) {
-    if let Some((name, news)) = remote.way.proven()
-        && news.all_is_well(remote.address)
+    if let Some((name, errors)) = remote.transport.identity()
+        && errors.resolve(remote.address)
     {
-        info!("connected to {}{} ({name}) again", remote.way.protocol.prefix(), remote.address);
+        info!("connected to {}{} ({name}) again", remote.way().protocol.prefix(), remote.address);
     }
     if let Some(ear) = carrier.ear() {
         ear.opened(carrier.key);
@@ -231,7 +233,7 @@ pub(super) async fn connect_in_time(remote: &Remote) -> Result<TcpStream, Troubl
 
 /// Connects to a server, perhaps through its proxy.
 pub(super) async fn connect(remote: &Remote) -> io::Result<TcpStream> {
-    let Some(proxy) = &remote.way.proxy else { return dial(remote, remote.address).await };
+    let Some(proxy) = &remote.way().proxy else { return dial(remote, remote.address).await };
     let mut stream = dial(remote, proxy.address).await?;
     socks::pass(&mut stream, proxy.login.as_ref(), remote.address).await?;
     Ok(stream)
@@ -253,7 +255,7 @@ pub(super) async fn ask_once(remote: &Remote, query: &[u8]) -> Option<Vec<u8>> {
 /// Connects to an address as configured.
 pub(super) async fn dial(remote: &Remote, next: SocketAddr) -> io::Result<TcpStream> {
     let socket = Socket::new(Domain::for_address(next), Type::STREAM.nonblocking(), None)?;
-    let bind = &remote.way.bind;
+    let bind = &remote.way().bind;
     apply(&socket, bind)?;
     if bind.source.is_some() {
         socket.bind(&source(bind, next).into())?;
@@ -265,9 +267,9 @@ pub(super) async fn dial(remote: &Remote, next: SocketAddr) -> io::Result<TcpStr
 }
 
 /// Has the server prove who it is.
-pub(super) async fn secured(secure: &Secure, stream: TcpStream) -> Result<Secured, String> {
-    let plan = secure.plan();
-    let connector = TlsConnector::from(secure.config()).early_data(plan.early_data);
+pub(super) async fn secured(client: &tls::Client, stream: TcpStream) -> Result<Secured, String> {
+    let plan = &client.plan;
+    let connector = TlsConnector::from(client.config()).early_data(plan.early_data);
     match tokio::time::timeout(
         HANDSHAKE_TIMEOUT,
         connector.connect(plan.name.clone(), BufWriter::new(stream)),
@@ -275,7 +277,7 @@ pub(super) async fn secured(secure: &Secure, stream: TcpStream) -> Result<Secure
     .await
     {
         Ok(Ok(stream)) => Ok(stream),
-        Ok(Err(error)) => Err(secure::explain(&error)),
+        Ok(Err(error)) => Err(tls::explain(&error)),
         Err(_) => Err(format!("no TLS handshake within {} s", HANDSHAKE_TIMEOUT.as_secs())),
     }
 }

@@ -3,13 +3,14 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
+use plan::upstreams::{Bind, Way};
 use rand::Rng as _;
 use tokio::time::timeout;
 use wire::{Class, Flags, Header, Message, NameBuf, Rcode, Rtype, Section};
 
 use super::post;
 use crate::network::Remote;
-use crate::plan::Bind;
+use crate::transport::Transport;
 
 /// How long to wait for one resolver.
 const PATIENCE: Duration = Duration::from_millis(800);
@@ -35,8 +36,8 @@ pub(super) async fn addresses(bind: &Bind, resolvers: &[SocketAddr], name: NameB
 }
 
 async fn ask(bind: &Bind, resolver: SocketAddr, name: NameBuf, rtype: Rtype) -> Vec<IpAddr> {
-    let way = crate::plan::Way { bind: bind.clone(), ..crate::plan::Way::default() };
-    let remote = Remote { address: resolver, way: way.into() };
+    let way = Way { bind: bind.clone(), ..Way::default() };
+    let remote = Remote { address: resolver, transport: Transport::plain(way).into() };
     let Ok(socket) = post::connected(&remote, resolver) else { return Vec::new() };
     let id = rand::rng().next_u32() as u16;
     let header = Header { id, flags: Flags::RD, questions: 1, ..Header::default() };

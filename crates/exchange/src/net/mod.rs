@@ -21,13 +21,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd;
 use std::rc::{Rc, Weak};
 
+use plan::upstreams::Bind;
 use socket2::{Domain, Socket, Type};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 use tokio::task::AbortHandle;
 
 use crate::network::{LinkKey, Network, Remote, SocketKey};
-use crate::plan::Bind;
 use crate::sys;
 use link::{Ear, Outbox};
 
@@ -110,12 +110,12 @@ impl Net {
 impl Network for Net {
     fn open(&mut self, key: SocketKey, remote: &Remote) -> io::Result<()> {
         let socket = Socket::new(Domain::for_address(remote.address), Type::DGRAM.nonblocking(), None)?;
-        apply(&socket, &remote.way.bind)?;
+        apply(&socket, &remote.way().bind)?;
         // A larger buffer only helps against bursts; the default does, too.
         let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER);
         // RFC 6056: binding to port 0 with a wildcard or given address leaves the port to the kernel,
         // which draws it at random.
-        socket.bind(&source(&remote.way.bind, remote.address).into())?;
+        socket.bind(&source(&remote.way().bind, remote.address).into())?;
         socket.connect(&remote.address.into())?;
         let socket = Rc::new(UdpSocket::from_std(socket.into())?);
         let reader = tokio::task::spawn_local(read_socket(self.owner.clone(), key, Rc::clone(&socket)));

@@ -7,6 +7,7 @@ use std::time::SystemTime;
 
 use http::{Method, Request, StatusCode, Uri, header};
 use odoh::{CONFIGS_PATH, Client, MEDIA_TYPE};
+use plan::upstreams::{HttpPlan, Target, Way};
 use tokio::sync::Semaphore;
 
 use super::exchange::{self, Said};
@@ -14,12 +15,13 @@ use super::https::{self, Got, Web};
 use super::link::{self, Carrier, Secured};
 use super::lookup;
 use crate::network::Remote;
-use crate::plan::{HttpPlan, Odoh, Target, Way};
+use crate::provider::Odoh;
+use crate::transport::Transport;
 
 /// What the queries of one connection share.
 struct Talk {
     remote: Remote,
-    plan: Odoh,
+    target: Arc<Odoh>,
     uri: Uri,
     /// Who asks for the target's key, while others wait.
     turn: Semaphore,
@@ -29,18 +31,18 @@ struct Talk {
 /// says why there was none.
 pub(super) async fn carry(
     carrier: &Carrier,
-    (plan, http, remote): (&Odoh, &HttpPlan, &Remote),
+    (target, http, remote): (&Arc<Odoh>, &HttpPlan, &Remote),
     stream: Secured,
     opened: impl FnOnce(),
 ) -> Result<(), String> {
     let talk = Rc::new(Talk {
         remote: remote.clone(),
-        plan: plan.clone(),
+        target: Arc::clone(target),
         uri: https::uri(http)?,
         turn: Semaphore::new(1),
     });
     // Without the target's key nothing can be said.
-    key(&talk.remote, plan).await?;
+    key(&talk.remote, target).await?;
     let (web, connection) = https::begin(stream).await?;
     let web = Rc::new(web);
     opened();
@@ -55,7 +57,7 @@ async fn ask(talk: Rc<Talk>, web: Rc<Web>, query: Vec<u8>) -> Option<Said> {
     for _ in 0..2 {
         let key = {
             let _turn = talk.turn.acquire().await.ok()?;
-            key(&talk.remote, &talk.plan).await
+            key(&talk.remote, &talk.target).await
         };
         let Ok(key) = key else { return Some(Said::Refusal) };
         let Ok((octets, context)) = key.seal(&query) else { return Some(Said::Refusal) };
@@ -70,7 +72,7 @@ async fn ask(talk: Rc<Talk>, web: Rc<Web>, query: Vec<u8>) -> Option<Said> {
             .ok()?;
         let got = web.exchange(request, Some(octets.into())).await?;
         if got.status == StatusCode::UNAUTHORIZED {
-            talk.plan.forget(&key);
+            talk.target.forget(&key);
             continue;
         }
         return Some(match got.body(MEDIA_TYPE).and_then(|body| context.open(body).ok()) {
@@ -82,21 +84,21 @@ async fn ask(talk: Rc<Talk>, web: Rc<Web>, query: Vec<u8>) -> Option<Said> {
 }
 
 /// Returns the target's key, which is asked for if it is not known; an error says why there is none.
-async fn key(remote: &Remote, plan: &Odoh) -> Result<Client, String> {
+async fn key(remote: &Remote, target: &Odoh) -> Result<Client, String> {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    if let Some(known) = plan.known(now) {
+    if let Some(known) = target.known(now) {
         return Ok(known);
     }
-    let found = fetch(remote, plan).await;
-    let key = found.map_err(|why| format!("no key of the target {}: {why}", plan.plan().authority))?;
-    plan.remember(key.clone(), now);
+    let found = fetch(remote, target).await;
+    let key = found.map_err(|why| format!("no key of the target {}: {why}", target.plan.authority))?;
+    target.remember(key.clone(), now);
     Ok(key)
 }
 
 /// Asks the target itself for its key.
-async fn fetch(remote: &Remote, plan: &Odoh) -> Result<Client, String> {
-    let plan = plan.plan();
-    let bind = &remote.way.bind;
+async fn fetch(remote: &Remote, target: &Odoh) -> Result<Client, String> {
+    let plan = &target.plan;
+    let bind = &remote.way().bind;
     let addresses: Vec<SocketAddr> = match &plan.target {
         Target::Address(address) => vec![*address],
         Target::Name { name, port } => {
@@ -106,8 +108,9 @@ async fn fetch(remote: &Remote, plan: &Odoh) -> Result<Client, String> {
     };
     let mut trouble = "nobody knows its address".to_owned();
     for address in addresses {
-        let way = Way { bind: bind.clone(), proxy: remote.way.proxy.clone(), ..Way::default() };
-        match fetch_at(&Remote { address, way: Arc::new(way) }, plan).await {
+        let way = Way { bind: bind.clone(), proxy: remote.way().proxy.clone(), ..Way::default() };
+        let remote = Remote { address, transport: Arc::new(Transport::plain(way)) };
+        match fetch_at(&remote, target).await {
             Ok(key) => return Ok(key),
             Err(why) => trouble = why,
         }
@@ -115,13 +118,13 @@ async fn fetch(remote: &Remote, plan: &Odoh) -> Result<Client, String> {
     Err(trouble)
 }
 
-async fn fetch_at(remote: &Remote, plan: &crate::plan::OdohPlan) -> Result<Client, String> {
+async fn fetch_at(remote: &Remote, target: &Odoh) -> Result<Client, String> {
     let stream = link::connect_in_time(remote).await?;
-    let stream = link::secured(&plan.secure, stream).await?;
+    let stream = link::secured(target.tls(), stream).await?;
     let (web, connection) = https::begin(stream).await?;
-    let uri: Uri = format!("https://{}{CONFIGS_PATH}", plan.authority)
+    let uri: Uri = format!("https://{}{CONFIGS_PATH}", target.plan.authority)
         .parse()
-        .map_err(|_| format!("\"{}\" is not a host", plan.authority))?;
+        .map_err(|_| format!("\"{}\" is not a host", target.plan.authority))?;
     let request = Request::builder().uri(uri).body(()).map_err(|error| error.to_string())?;
     let exchange = tokio::time::timeout(link::HANDSHAKE_TIMEOUT, web.exchange(request, None));
     let got: Option<Got> = tokio::select! {

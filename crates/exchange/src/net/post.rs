@@ -41,7 +41,7 @@ pub(super) struct Post {
 impl Post {
     /// Opens a socket; `None` if the proxy does not relay datagrams.
     pub(super) async fn open(remote: &Remote) -> io::Result<Option<Self>> {
-        let (to, control, relayed) = match &remote.way.proxy {
+        let (to, control, relayed) = match &remote.way().proxy {
             None => (remote.address, None, None),
             Some(proxy) => {
                 let mut control = link::dial(remote, proxy.address).await?;
@@ -133,7 +133,7 @@ impl Drop for Waiting<'_> {
 /// Makes a socket that is bound as configured and connected to `to`.
 pub(super) fn connected(remote: &Remote, to: SocketAddr) -> io::Result<UdpSocket> {
     let socket = Socket::new(Domain::for_address(to), Type::DGRAM.nonblocking(), None)?;
-    let bind = &remote.way.bind;
+    let bind = &remote.way().bind;
     apply(&socket, bind)?;
     socket.bind(&source(bind, to).into())?;
     socket.connect(&to.into())?;

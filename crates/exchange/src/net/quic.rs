@@ -15,7 +15,7 @@ use super::link::{CONNECT_TIMEOUT, Carrier, HANDSHAKE_TIMEOUT};
 use super::tunnel::Tunnel;
 use super::{apply, source};
 use crate::network::Remote;
-use crate::plan::Secure;
+use crate::tls;
 
 /// Silence after which the connection is gone; the machine gives up sooner if queries are outstanding.
 const IDLE_MAX: Duration = Duration::from_secs(120);
@@ -30,11 +30,11 @@ const TLS_ALERTS: RangeInclusive<u64> = 0x100..=0x1ff;
 pub(super) async fn carry(
     carrier: &Carrier,
     remote: &Remote,
-    secure: &Secure,
+    client: &tls::Client,
     opened: impl FnOnce(),
 ) -> Result<(), String> {
     let endpoint = endpoint(remote).await?;
-    let connection = connect(&endpoint, remote, secure, 0).await?;
+    let connection = connect(&endpoint, remote, client, 0).await?;
     opened();
     let ended = async { drop(connection.closed().await) };
     exchange::carry(carrier, ended, |query| ask(connection.clone(), query)).await;
@@ -44,7 +44,7 @@ pub(super) async fn carry(
 /// Makes a socket of the connection's own, perhaps behind a proxy.
 pub(super) async fn endpoint(remote: &Remote) -> Result<Endpoint, String> {
     let runtime = Arc::new(TokioRuntime);
-    let made = if remote.way.proxy.is_some() {
+    let made = if remote.way().proxy.is_some() {
         match tokio::time::timeout(CONNECT_TIMEOUT, Tunnel::open(remote)).await {
             Ok(Ok(Some(tunnel))) => {
                 Endpoint::new_with_abstract_socket(EndpointConfig::default(), None, tunnel, runtime)
@@ -61,7 +61,7 @@ pub(super) async fn endpoint(remote: &Remote) -> Result<Endpoint, String> {
 
 fn socket(remote: &Remote) -> io::Result<UdpSocket> {
     let socket = Socket::new(Domain::for_address(remote.address), Type::DGRAM.nonblocking(), None)?;
-    let bind = &remote.way.bind;
+    let bind = &remote.way().bind;
     apply(&socket, bind)?;
     socket.bind(&source(bind, remote.address).into())?;
     Ok(UdpSocket::from(socket))
@@ -71,11 +71,11 @@ fn socket(remote: &Remote) -> io::Result<UdpSocket> {
 pub(super) async fn connect(
     endpoint: &Endpoint,
     remote: &Remote,
-    secure: &Secure,
+    client: &tls::Client,
     server_streams_max: u32,
 ) -> Result<Connection, String> {
-    let plan = secure.plan();
-    let crypto = QuicClientConfig::try_from(secure.config()).map_err(|error| error.to_string())?;
+    let plan = &client.plan;
+    let crypto = QuicClientConfig::try_from(client.config()).map_err(|error| error.to_string())?;
     let mut config = quinn::ClientConfig::new(Arc::new(crypto));
     let mut transport = TransportConfig::default();
     transport.max_concurrent_bidi_streams(VarInt::from_u32(0));
@@ -96,16 +96,16 @@ pub(super) async fn connect(
     };
     match tokio::time::timeout(HANDSHAKE_TIMEOUT, connecting).await {
         Ok(Ok(connection)) => Ok(connection),
-        Ok(Err(error)) => Err(explain(&error, secure)),
+        Ok(Err(error)) => Err(explain(&error, client)),
         Err(_) => Err(format!("no QUIC handshake within {} s", HANDSHAKE_TIMEOUT.as_secs())),
     }
 }
 
 /// Says why there is no connection, for a person.
-fn explain(error: &ConnectionError, secure: &Secure) -> String {
+fn explain(error: &ConnectionError, client: &tls::Client) -> String {
     match error {
         ConnectionError::TransportError(cause) if TLS_ALERTS.contains(&u64::from(cause.code)) => {
-            secure.last_refusal().unwrap_or_else(|| error.to_string())
+            client.last_refusal().unwrap_or_else(|| error.to_string())
         }
         other => other.to_string(),
     }

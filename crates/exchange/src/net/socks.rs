@@ -3,9 +3,8 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use plan::upstreams::Login;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-
-use crate::plan::Login;
 
 const VERSION: u8 = 5;
 const NO_LOGIN: u8 = 0;
@@ -165,7 +164,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let mut request = vec![1];
-    for part in [login.user.as_bytes(), login.password.as_slice()] {
+    for part in [login.user.as_bytes(), login.password.reveal()] {
         let octets = u8::try_from(part.len()).map_err(|_| refused("takes at most 255 octets of each"))?;
         request.push(octets);
         request.extend_from_slice(part);
@@ -217,7 +216,7 @@ mod tests {
     }
 
     fn login() -> Option<Login> {
-        Some(Login { user: "me".to_owned(), password: b"pw".to_vec() })
+        Some(Login { user: "me".to_owned(), password: plan::Secret::new(b"pw".to_vec()) })
     }
 
     #[tokio::test]

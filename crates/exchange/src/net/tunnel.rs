@@ -37,7 +37,7 @@ impl fmt::Debug for Tunnel {
 impl Tunnel {
     /// Has the proxy at this address relay datagrams; `None` if it does not do that.
     pub(super) async fn open(remote: &Remote) -> io::Result<Option<Arc<Self>>> {
-        let Some(proxy) = &remote.way.proxy else { return Ok(None) };
+        let Some(proxy) = &remote.way().proxy else { return Ok(None) };
         let mut control = link::dial(remote, proxy.address).await?;
         let at = socks::associate(&mut control, proxy.login.as_ref(), proxy.address).await?;
         let Some(at) = at else { return Ok(None) };

@@ -1,10 +1,11 @@
 //! Sends the DS of a zone to a server of its parent, by a dynamic update (RFC 2136).
 
+use plan::transfers::Remote;
 use tokio::time::timeout;
 use wire::{Class, Flags, Message, Name, NameBuf, Opcode, Question, Rcode, Rtype, Ttl, Writer};
 use zone::incoming::Fault;
 
-use super::{Connection, Expire, Patience, Remote, Trouble, believed, signed};
+use super::{Client, Connection, Expire, Patience, Trouble, believed, signed};
 
 /// Octets of an update: some thousand DS of SHA-256.
 const UPDATE_OCTETS_MAX: usize = 60_000;
@@ -22,6 +23,7 @@ pub struct Delegation {
 
 /// Replaces all DS that a server has for a zone by those of `delegation`. Returns the zone that they are in now.
 pub async fn push_ds(
+    client: &Client,
     remote: &Remote,
     delegation: &Delegation,
     patience: Patience,
@@ -29,7 +31,7 @@ pub async fn push_ds(
     let work = async {
         let child = delegation.child.as_name();
         let above = child.parent().ok_or(Trouble::NoParent)?;
-        let mut connection = Connection::open(remote, patience).await?;
+        let mut connection = Connection::open(client, remote, patience).await?;
         let reply = connection.ask_soa(remote, above, Expire::Unasked).await?;
         let parent = zone_of(&reply, above)?;
         let (id, mut message) = update(parent.as_name(), delegation);

@@ -8,12 +8,12 @@ use rand::RngExt;
 use crate::machine::names::Named;
 use crate::machine::{Forward, NIL};
 use crate::status::{Status, UpstreamState, UpstreamStatus};
-use exchange::ServerKey;
 use exchange::health::State;
 use exchange::network::{Network, Remote};
-use exchange::plan::{Plan, PoolPlan, Target, Way};
 use exchange::server::{LINK_QUERIES_MAX, Meters};
 use exchange::time::{Moment, Span};
+use exchange::{Registry, ServerKey, Transport};
+use plan::upstreams::{Plan, PoolPlan, Target};
 
 /// One group.
 pub(super) struct Pool {
@@ -49,7 +49,7 @@ pub(super) struct Member {
 /// One server as configured.
 enum Part {
     Fixed(Member),
-    Named { named: u32, weight: u16, member: u8, way: Arc<Way>, port: u16 },
+    Named { named: u32, weight: u16, member: u8, transport: Arc<Transport>, port: u16 },
 }
 
 impl Pool {
@@ -66,7 +66,7 @@ impl Pool {
 
 impl<N: Network> Forward<N> {
     /// Runs on `plan` from now on. What is the same keeps its state; fetches under way end as they began.
-    pub fn adopt(&mut self, plan: &Plan, now: Moment) {
+    pub fn adopt(&mut self, plan: &Plan, registry: &Registry, now: Moment) {
         self.exchange.adopt(plan.limits);
         let mut by_id = Vec::new();
         for pool in &plan.pools {
@@ -76,7 +76,7 @@ impl<N: Network> Forward<N> {
             }
             let old = self.pool_of(pool.id);
             let same = self.pools.get(old as usize).is_some_and(|old| old.plan == *pool);
-            let runtime = if same { old } else { self.build_pool(pool.clone(), now) };
+            let runtime = if same { old } else { self.build_pool(pool.clone(), registry, now) };
             if let Some(room) = by_id.get_mut(id) {
                 *room = runtime;
             }
@@ -91,14 +91,15 @@ impl<N: Network> Forward<N> {
         self.exchange.collect_garbage();
     }
 
-    fn build_pool(&mut self, plan: PoolPlan, now: Moment) -> u32 {
+    fn build_pool(&mut self, plan: PoolPlan, registry: &Registry, now: Moment) -> u32 {
         let mut parts = Vec::with_capacity(plan.servers.len());
         let mut unresolved = Vec::new();
         for server in &plan.servers {
             let (weight, member) = (server.weight, server.member);
+            let transport = registry.transport(&server.way);
             match &server.target {
                 Target::Address(address) => {
-                    let remote = Remote { address: *address, way: Arc::clone(&server.way) };
+                    let remote = Remote { address: *address, transport };
                     let server = self.acquire(remote, now);
                     let part = parts.len() as u16;
                     parts.push(Part::Fixed(Member { server, weight, member, part }));
@@ -108,13 +109,7 @@ impl<N: Network> Forward<N> {
                     if is_new {
                         unresolved.push(named);
                     }
-                    parts.push(Part::Named {
-                        named,
-                        weight,
-                        member,
-                        way: Arc::clone(&server.way),
-                        port: *port,
-                    });
+                    parts.push(Part::Named { named, weight, member, transport, port: *port });
                 }
             }
         }
@@ -139,10 +134,10 @@ impl<N: Network> Forward<N> {
 
     /// Makes the hidden pool that resolves upstreams' names.
     pub(super) fn build_bootstrap(&mut self, servers: &[SocketAddr], now: Moment) -> u32 {
-        let servers = servers.iter().copied().map(exchange::plan::ServerPlan::udp).collect();
+        let servers = servers.iter().copied().map(plan::upstreams::ServerPlan::udp).collect();
         let mut plan = PoolPlan::new(engine::PoolId(u16::MAX), "bootstrap", servers);
-        plan.pick = exchange::plan::Pick::Fastest;
-        self.build_pool(plan, now)
+        plan.pick = plan::upstreams::Pick::Fastest;
+        self.build_pool(plan, &Registry::default(), now)
     }
 
     pub(super) fn retire_pool(&mut self, key: u32) {
@@ -162,11 +157,11 @@ impl<N: Network> Forward<N> {
                 Part::Fixed(member) => {
                     wanted.push((Ok(member.server), member.weight, member.member, number));
                 }
-                Part::Named { named, weight, member, way, port } => {
+                Part::Named { named, weight, member, transport, port } => {
                     let named = self.named.get(*named as usize);
                     for address in named.map(Named::addresses).unwrap_or_default() {
                         let address = SocketAddr::new(address, *port);
-                        let remote = Remote { address, way: Arc::clone(way) };
+                        let remote = Remote { address, transport: Arc::clone(transport) };
                         wanted.push((Err(remote), *weight, *member, number));
                     }
                 }
@@ -279,7 +274,7 @@ impl<N: Network> Forward<N> {
                 upstreams.push(UpstreamStatus {
                     pool: pool.plan.name.clone(),
                     address: server.remote.address,
-                    protocol: server.remote.way.protocol,
+                    protocol: server.remote.way().protocol,
                     trouble: server.trouble.clone(),
                     state,
                     srtt_us: server.rtt.smoothed().map(|span| span.0),

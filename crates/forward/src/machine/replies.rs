@@ -5,8 +5,8 @@ use wire::{Message, Rcode, Rtype, Section};
 use crate::machine::{Ended, Ending, Forward, Held};
 use exchange::Heard;
 use exchange::network::Network;
-use exchange::plan::{Pick, RcodeSet};
 use exchange::time::{Moment, Span};
+use plan::upstreams::{Pick, RcodeSet};
 
 /// The rank of an answer that is kept because there may be a better one.
 pub(super) const USABLE: u8 = 4;

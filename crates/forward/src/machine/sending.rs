@@ -6,9 +6,9 @@ use crate::machine::pools::Member;
 use crate::machine::{Ending, Forward, Token};
 use crate::pick::{self, Candidate};
 use exchange::network::Network;
-use exchange::plan::Hedge;
 use exchange::time::{Moment, Span};
 use exchange::{Alternatives, How, ServerKey};
+use plan::upstreams::Hedge;
 
 /// Time a query waits for a pool to learn its first address.
 const PARKED_MAX: Span = Span::from_ms(3000);

@@ -8,9 +8,9 @@ use crate::pick;
 use exchange::ServerKey;
 use exchange::health::{Change, Why};
 use exchange::network::Network;
-use exchange::plan::Pick;
 use exchange::time::Moment;
 use exchange::wheel::TimerKey;
+use plan::upstreams::Pick;
 
 /// Hedges cost ten fetches' worth of credit: at most one query in ten is hedged.
 const HEDGE_COST: u32 = 10;
@@ -237,7 +237,7 @@ impl<N: Network> Forward<N> {
         let dead = pools().filter(|pool| !pool.members.iter().any(is_up));
         let news = News {
             address: known.remote.address,
-            protocol: known.remote.way.protocol,
+            protocol: known.remote.way().protocol,
             is_up: change == Change::CameUp,
             why,
             groups: pools().map(|pool| pool.plan.name.clone()).collect(),

@@ -1,4 +1,4 @@
-//! Who the server is: certificates and their keys.
+//! Who the server is, to clients and to other servers: certificates and their keys.
 
 use std::fmt;
 
@@ -7,6 +7,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 
 /// A certificate with its chain and key, and the names it is for.
+#[derive(PartialEq, Eq)]
 pub struct Identity {
     /// The server's own certificate is the first.
     chain: Vec<CertificateDer<'static>>,
@@ -31,6 +32,16 @@ pub enum IdentityError {
     Mismatch,
     /// The certificate cannot be used.
     Certificate(String),
+}
+
+impl fmt::Display for IdentityError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Key(why) => write!(f, "this kind of key cannot be used: {why}"),
+            Self::Mismatch => f.write_str("the key is not that of the certificate"),
+            Self::Certificate(why) => write!(f, "the certificate cannot be used: {why}"),
+        }
+    }
 }
 
 impl Identity {

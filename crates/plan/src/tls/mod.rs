@@ -1,13 +1,20 @@
-//! TLS to clients: who the server is, which versions it speaks, and who signs the certificates of clients.
+//! TLS: who the server is, which versions it speaks, and who signs the certificates of clients; what
+//! other servers must prove.
 
 mod certificate;
+mod client;
 mod identity;
+mod pem;
+mod pin;
 
 use rustls::RootCertStore;
-use rustls::pki_types::CertificateDer;
 
 pub use certificate::CertificateFacts;
+pub use client::{Authorities, ClientTls, NoAuthority, Proof, Roots, tls_name};
 pub use identity::{Identity, IdentityError};
+pub use pem::{Pem, certificates, private_key};
+pub use pin::{pin, pin_text};
+pub use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 /// Checks that a certificate can be that of an authority.
 ///
@@ -18,7 +25,7 @@ pub fn check_authority(certificate: &CertificateDer<'static>) -> Result<(), Stri
     RootCertStore::empty().add(certificate.clone()).map_err(|error| error.to_string())
 }
 
-/// How the server speaks TLS.
+/// How the server speaks TLS to clients.
 #[derive(Debug)]
 pub struct TlsPlan {
     /// Who the server is; the first is for clients that name no server, or one that nobody here is. Not empty.

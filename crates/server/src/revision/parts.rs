@@ -13,6 +13,7 @@ use jobs::alias::Follower;
 use jobs::health::Checker;
 use jobs::signing::Signing;
 use listen::TlsCell;
+use plan::upstreams::Plan;
 use tokio::sync::watch;
 use tracing::{info, warn};
 use zones::ZoneManager;
@@ -204,7 +205,7 @@ fn alias<'i>(input: &'i Input<'_>) -> Prepared<'i> {
 }
 
 /// Gives the workers a plan and waits until they have it.
-fn adopt_upstreams(input: &Input<'_>, plan: Arc<exchange::Plan>) {
+fn adopt_upstreams(input: &Input<'_>, plan: Arc<Plan>) {
     let upstreams = &input.components.upstreams;
     // Those that have not begun yet find it when they do.
     let workers = upstreams.receiver_count();
@@ -221,7 +222,7 @@ fn adopt_upstreams(input: &Input<'_>, plan: Arc<exchange::Plan>) {
 }
 
 /// Returns a plan with the groups of `new` and those of `old` that are gone.
-fn both(new: &exchange::Plan, old: &exchange::Plan) -> exchange::Plan {
+fn both(new: &Plan, old: &Plan) -> Plan {
     let mut both = new.clone();
     both.pools.extend(old.pools.iter().filter(|old| new.pools.iter().all(|new| new.id != old.id)).cloned());
     both

@@ -8,8 +8,8 @@ use engine::ops::split::{Rule, SplitStep, Unusable};
 use wire::Rcode;
 
 use super::sim::{CLIENT, Over, Sent, Sim, pool, server};
-use exchange::plan::{Limits, Pick, ServerPlan};
 use exchange::time::Span;
+use plan::upstreams::{Limits, Pick, ServerPlan};
 
 fn client(last: u8) -> IpAddr {
     IpAddr::V4(Ipv4Addr::new(192, 0, 2, last))

@@ -4,7 +4,7 @@ use wire::Rcode;
 
 use super::sim::{Over, Sim, pool, server};
 use exchange::network::LinkKey;
-use exchange::plan::{Connections, Pick, PoolPlan, Protocol, ServerPlan, Way};
+use plan::upstreams::{Connections, Pick, PoolPlan, Protocol, ServerPlan, Way};
 
 /// A pool of one server that is asked over TCP.
 fn connected(connections: Connections) -> PoolPlan {

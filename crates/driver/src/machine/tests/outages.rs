@@ -5,7 +5,7 @@ use super::sim::*;
 use engine::Failure;
 use wire::{Query, Rcode, Rtype};
 
-use exchange::plan::Pick;
+use plan::upstreams::Pick;
 
 /// Returns a simulation in which both servers of the group have been silent for long enough to count as down.
 fn silent() -> Sim {

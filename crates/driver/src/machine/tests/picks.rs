@@ -4,7 +4,7 @@ use engine::{Failure, FetchWant, Want};
 use wire::Rcode;
 
 use super::sim::{Asker, CLIENT, POOL, Sent, Sim, pool, question, reply_with, server};
-use exchange::plan::Pick;
+use plan::upstreams::Pick;
 
 fn sim(pick: Pick, servers: &[u8]) -> Sim {
     Sim::new(vec![pool(pick, servers)])

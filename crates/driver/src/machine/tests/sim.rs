@@ -13,11 +13,12 @@ use wire::{Class, Flags, Message, NameBuf, Query, Rcode, Rtype, Section, Ttl, Wr
 
 use super::super::{Ending, Event, Finished, Machine, SplitKey, Waiter};
 use crate::counters::Counts;
+use exchange::Registry;
 use exchange::network::{LinkKey, Network, Remote, SocketKey};
-use exchange::plan::{Hedge, Limits, Pick, Plan, PoolPlan, ServerPlan};
 use exchange::time::{Moment, Span};
 use forward::notices::News;
 use forward::status::UpstreamState;
+use plan::upstreams::{Hedge, Limits, Pick, Plan, PoolPlan, ServerPlan};
 
 /// What a fetch brought: an rcode or a failure.
 pub(super) type Brought = Result<Rcode, Failure>;
@@ -218,7 +219,7 @@ impl Sim {
         let counters = Counts::default();
         let now = Moment(1_000_000);
         let mut machine = Machine::new(Wire::default(), StdRng::seed_from_u64(42), &counters, now);
-        machine.adopt(&Plan { pools, limits }, now);
+        machine.adopt(&Plan { pools, limits }, &Registry::default(), now);
         Self {
             machine,
             counters,

@@ -7,7 +7,7 @@ use engine::{Failure, PoolId, Want};
 use wire::Rcode;
 
 use super::sim::{Asker, CLIENT, Sent, Sim, pool, server};
-use exchange::plan::{Limits, Pick, PoolPlan};
+use plan::upstreams::{Limits, Pick, PoolPlan};
 
 /// One server each: `.1` is the first branch's, `.2` the second's.
 fn pools() -> Vec<PoolPlan> {

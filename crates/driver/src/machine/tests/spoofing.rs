@@ -4,7 +4,7 @@ use engine::ClientSubnet;
 use wire::Rcode;
 
 use super::sim::{CLIENT, Over, Sent, Sim, pool, question, reply_to, reply_with, server};
-use exchange::plan::{Pick, PoolPlan};
+use plan::upstreams::{Pick, PoolPlan};
 
 /// A reply to a query that says something else.
 fn forged(sent: &Sent) -> Vec<u8> {

@@ -8,194 +8,94 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use plan::tls::{ClientTls, Proof, Roots, pin_text};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, TrustAnchor, UnixTime};
+use rustls::pki_types::{CertificateDer, ServerName, TrustAnchor, UnixTime};
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, OtherError, RootCertStore, SignatureScheme,
 };
 
 use wire::calendar::existing_day;
 
-/// Addresses whose last trouble is remembered, so that a log says each thing once.
-const SAID_MAX: usize = 64;
+use crate::registry::{Interned, Registry};
 
-/// What a server must prove, and how connections to it begin.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SecurePlan {
-    /// Its name (or address), which its certificate must bear and which it is told (SNI).
-    pub name: ServerName<'static>,
-    /// What counts as proof.
-    pub proof: Proof,
-    /// If there are any, one certificate of a chain that proves it must be among these: SHA-256 of its TBSCertificate, as in
-    /// DNS stamps.
-    pub certificates: Vec<[u8; 32]>,
-    /// The application protocols offered (ALPN).
-    pub protocols: Vec<Vec<u8>>,
-    /// Whether queries may leave before the server has answered (TLS 1.3 early data), which somebody on the way could send
-    /// again.
-    pub early_data: bool,
-}
+/// Addresses whose last error is remembered, so that a log says each thing once.
+const LAST_ERRORS_MAX: usize = 64;
 
-/// What a server proves its identity with.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Proof {
-    /// A valid certificate for the name, from one of these authorities.
-    Authorities(Roots),
-    /// The possession of one of these keys: each is the SHA-256 of a SubjectPublicKeyInfo (RFC 7858 §4.2). Nothing else
-    /// about the certificate counts then, neither names nor dates.
-    Keys(Vec<[u8; 32]>),
-    /// Nothing: whoever answers is believed.
-    None,
-}
-
-/// Authorities that are trusted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Roots {
-    /// Those that Mozilla trusts, as of when this program was built.
-    Mozilla,
-    /// These certificates.
-    Own(Arc<[CertificateDer<'static>]>),
-}
-
-/// How connections to one server are secured: the plan, and what was made of it. Two are equal if their plans are.
-#[derive(Clone)]
-pub struct Secure(Arc<Parts>);
-
-struct Parts {
-    plan: SecurePlan,
-    /// Remembers sessions, for all workers.
+/// TLS to servers of one plan, for all workers: it remembers sessions, and what was last wrong.
+pub(crate) struct Client {
+    pub(crate) plan: ClientTls,
     config: Arc<ClientConfig>,
     verifier: Arc<Verifier>,
-    news: News,
+    last_errors: LastErrors,
 }
 
-/// The trouble that was last told of each address: all workers meet the same.
+/// The error that was last logged of each address: all workers meet the same.
 #[derive(Debug, Default)]
-pub(crate) struct News(Mutex<BTreeMap<SocketAddr, String>>);
+pub(crate) struct LastErrors(Mutex<BTreeMap<SocketAddr, String>>);
 
-impl News {
-    /// Returns whether this trouble with `address` is news.
-    pub(crate) fn is_one(&self, address: SocketAddr, trouble: &str) -> bool {
-        let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if said.get(&address).is_some_and(|last| last == trouble) {
+impl LastErrors {
+    /// Notes an error of `address`; returns whether it is another than before.
+    pub(crate) fn is_new(&self, address: SocketAddr, error: &str) -> bool {
+        let mut logged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if logged.get(&address).is_some_and(|last| last == error) {
             return false;
         }
-        if said.len() >= SAID_MAX {
-            said.clear();
+        if logged.len() >= LAST_ERRORS_MAX {
+            logged.clear();
         }
-        said.insert(address, trouble.to_owned());
+        logged.insert(address, error.to_owned());
         true
     }
 
-    /// Notes that `address` has proved what it must; returns whether that is news.
-    pub(crate) fn all_is_well(&self, address: SocketAddr) -> bool {
+    /// Notes that `address` has proved what it must; returns whether there was an error before.
+    pub(crate) fn resolve(&self, address: SocketAddr) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&address).is_some()
     }
 }
 
-/// Who we are to servers that ask for it: a certificate with those that lead to an authority, and its key.
-pub struct Identity {
-    chain: Vec<CertificateDer<'static>>,
-    key: PrivateKeyDer<'static>,
-}
+impl Interned for Client {
+    type Plan = ClientTls;
 
-/// Shows no key.
-impl fmt::Debug for Identity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Identity").field("certificates", &self.chain.len()).finish_non_exhaustive()
-    }
-}
-
-impl Identity {
-    /// Reads both from PEM files; an error says what is not there.
-    pub fn read(chain: &[u8], key: &[u8]) -> Result<Self, &'static str> {
-        let chain = certificates(chain);
-        if chain.is_empty() {
-            return Err("there is no certificate in it");
-        }
-        let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| "there is no private key for it")?;
-        Ok(Self { chain, key })
-    }
-}
-
-/// Why no connection can be secured in this way.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unusable {
-    /// None of the authorities' certificates can be used.
-    NoRoots,
-    /// The TLS library refused.
-    Library(String),
-}
-
-impl fmt::Display for Unusable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoRoots => f.write_str("there is no certificate of an authority that could be used"),
-            Self::Library(error) => f.write_str(error),
-        }
-    }
-}
-
-impl PartialEq for Secure {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0) || self.0.plan == other.0.plan
-    }
-}
-
-impl Eq for Secure {}
-
-impl fmt::Debug for Secure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.0.plan, f)
-    }
-}
-
-impl Secure {
-    /// Prepares what `plan` says.
-    pub fn new(plan: SecurePlan) -> Result<Self, Unusable> {
-        Self::showing(plan, None)
+    fn plan(&self) -> &ClientTls {
+        &self.plan
     }
 
-    /// Prepares what `plan` says; who asks for it is shown who we are.
-    pub fn showing(plan: SecurePlan, identity: Option<&Identity>) -> Result<Self, Unusable> {
+    fn new(plan: &ClientTls, _: &Registry) -> Self {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let verifier = Arc::new(Verifier::new(&plan, Arc::clone(&provider))?);
+        let verifier = Arc::new(Verifier::new(plan, Arc::clone(&provider)));
         let builder = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .map_err(|error| Unusable::Library(error.to_string()))?;
+            .expect("the library's own provider has what its own versions need");
         let demand: Arc<dyn ServerCertVerifier> = Arc::<Verifier>::clone(&verifier);
         let builder = builder.dangerous().with_custom_certificate_verifier(demand);
-        let mut config = match identity {
+        let mut config = match &plan.identity {
             None => builder.with_no_client_auth(),
-            Some(Identity { chain, key }) => builder
-                .with_client_auth_cert(chain.clone(), key.clone_key())
-                .map_err(|error| Unusable::Library(error.to_string()))?,
+            Some(identity) => builder
+                .with_client_auth_cert(identity.chain().to_vec(), identity.key().clone_key())
+                .expect("an identity is a certificate and its key"),
         };
         config.alpn_protocols.clone_from(&plan.protocols);
         config.enable_early_data = plan.early_data;
-        Ok(Self(Arc::new(Parts { plan, config: Arc::new(config), verifier, news: News::default() })))
+        Self { plan: plan.clone(), config: Arc::new(config), verifier, last_errors: LastErrors::default() }
     }
+}
 
-    /// Returns what the server must prove.
-    pub fn plan(&self) -> &SecurePlan {
-        &self.0.plan
-    }
-
+impl Client {
     pub(crate) fn config(&self) -> Arc<ClientConfig> {
-        Arc::clone(&self.0.config)
+        Arc::clone(&self.config)
     }
 
-    /// Returns what was told of its trouble.
-    pub(crate) fn news(&self) -> &News {
-        &self.0.news
+    /// Returns what was last wrong with it.
+    pub(crate) fn last_errors(&self) -> &LastErrors {
+        &self.last_errors
     }
 
     /// Returns why a certificate was last refused, where the transport does not pass that on.
     pub(crate) fn last_refusal(&self) -> Option<String> {
-        self.0.verifier.refusal.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.verifier.refusal.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -293,58 +193,6 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// Writes a key's hash as it stands in settings: `sha256/` and Base64.
-pub fn pin_text(key: &[u8; 32]) -> String {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = "sha256/".to_owned();
-    for chunk in key.chunks(3) {
-        let group = chunk.iter().fold(0, |group: u32, &octet| group << 8 | u32::from(octet));
-        let group = group << (8 * (3 - chunk.len()));
-        for place in 0..4 {
-            let sextet = group >> (18 - 6 * place) & 63;
-            let letter = ALPHABET.get(sextet as usize).copied().unwrap_or(b'=');
-            text.push(if place <= chunk.len() { char::from(letter) } else { '=' });
-        }
-    }
-    text
-}
-
-/// Reads the Base64 (RFC 4648 §4) of a key's hash.
-pub fn pin(text: &str) -> Option<[u8; 32]> {
-    let digits = text.strip_suffix('=').filter(|digits| digits.len() == 43)?;
-    let mut key = [0; 32];
-    let mut octets = key.iter_mut();
-    let (mut bits, mut count) = (0u32, 0);
-    for letter in digits.bytes() {
-        let sextet = match letter {
-            b'A'..=b'Z' => letter - b'A',
-            b'a'..=b'z' => letter - b'a' + 26,
-            b'0'..=b'9' => letter - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => return None,
-        };
-        (bits, count) = (bits << 6 | u32::from(sextet), count + 6);
-        if count >= 8 {
-            count -= 8;
-            *octets.next()? = (bits >> count) as u8;
-            bits &= (1 << count) - 1;
-        }
-    }
-    // What is left over are two bits that nothing was put into.
-    (bits == 0).then_some(key)
-}
-
-/// Reads what a certificate can be for: a host name or an address.
-pub fn tls_name(text: &str) -> Option<ServerName<'static>> {
-    ServerName::try_from(text.trim_end_matches('.').to_owned()).ok()
-}
-
-/// Reads the certificates in a PEM file.
-pub fn certificates(pem: &[u8]) -> Vec<CertificateDer<'static>> {
-    CertificateDer::pem_slice_iter(pem).filter_map(Result::ok).collect()
-}
-
 /// Checks what servers prove.
 #[derive(Debug)]
 struct Verifier {
@@ -365,34 +213,28 @@ enum Demand {
 }
 
 impl Verifier {
-    fn new(plan: &SecurePlan, provider: Arc<CryptoProvider>) -> Result<Self, Unusable> {
+    fn new(plan: &ClientTls, provider: Arc<CryptoProvider>) -> Self {
         let demand = match &plan.proof {
             Proof::Authorities(roots) => {
                 let mut store = RootCertStore::empty();
                 let own = match roots {
-                    Roots::Mozilla => Arc::default(),
-                    Roots::Own(certificates) => Arc::clone(certificates),
-                };
-                match roots {
                     Roots::Mozilla => {
                         store.extend(webpki_roots::TLS_SERVER_ROOTS.iter().map(TrustAnchor::to_owned));
+                        Arc::default()
                     }
-                    Roots::Own(certificates) => {
-                        store.add_parsable_certificates(certificates.iter().cloned());
+                    Roots::Own(authorities) => {
+                        store.add_parsable_certificates(authorities.certificates().iter().cloned());
+                        Arc::clone(authorities.certificates())
                     }
-                }
-                if store.is_empty() {
-                    return Err(Unusable::NoRoots);
-                }
+                };
                 let builder =
                     WebPkiServerVerifier::builder_with_provider(Arc::new(store), Arc::clone(&provider));
-                let chain = builder.build().map_err(|error| Unusable::Library(error.to_string()))?;
-                Demand::Chain(chain, own)
+                Demand::Chain(builder.build().expect("one authority can be used"), own)
             }
             Proof::Keys(keys) => Demand::Keys(keys.clone()),
             Proof::None => Demand::Nothing,
         };
-        Ok(Self { provider, demand, certificates: plan.certificates.clone(), refusal: Mutex::default() })
+        Self { provider, demand, certificates: plan.certificates.clone(), refusal: Mutex::default() }
     }
 }
 
@@ -617,15 +459,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_written_as_it_is_read() {
-        // The SHA-256 of nothing, from FIPS 180-4's examples.
-        let key = sha256(b"");
-        assert_eq!(pin_text(&key), "sha256/47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=");
-        assert_eq!(pin("47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="), Some(key));
-        assert_eq!(pin("47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFV="), None, "bits are left over");
-    }
-
-    #[test]
     fn what_is_signed_is_the_first_part_of_a_certificate() {
         assert_eq!(to_be_signed(b"\x30\x05\x30\x01\x07\x05\x00"), Some(&b"\x30\x01\x07"[..]));
         let long = [&b"\x30\x82\x01\x04\x30\x82\x01\x00"[..], &[7; 256]].concat();
@@ -645,34 +478,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_demanded_keeps_plans_apart() {
-        let plan = |proof, early_data| SecurePlan {
-            name: ServerName::try_from("dns.example").expect("a name"),
-            proof,
-            certificates: Vec::new(),
-            protocols: vec![b"dot".to_vec()],
-            early_data,
-        };
-        let secure = |proof, early_data| Secure::new(plan(proof, early_data)).expect("usable");
-        let mozilla = || Proof::Authorities(Roots::Mozilla);
-        assert_eq!(secure(mozilla(), false), secure(mozilla(), false));
-        assert_ne!(secure(mozilla(), false), secure(mozilla(), true));
-        assert_ne!(secure(mozilla(), false), secure(Proof::Keys(vec![[1; 32]]), false));
-        assert_ne!(secure(Proof::None, false), secure(Proof::Keys(vec![[1; 32]]), false));
-        let nobody = Proof::Authorities(Roots::Own(Arc::from([])));
-        assert_eq!(Secure::new(plan(nobody, false)).err(), Some(Unusable::NoRoots));
-    }
-
-    #[test]
-    fn the_same_trouble_is_news_once() {
-        let news = News::default();
+    fn the_same_error_is_new_once() {
+        let errors = LastErrors::default();
         let one: SocketAddr = "192.0.2.1:853".parse().expect("an address");
         let two: SocketAddr = "192.0.2.2:853".parse().expect("an address");
-        assert!(news.is_one(one, "expired"));
-        assert!(!news.is_one(one, "expired"));
-        assert!(news.is_one(two, "expired"));
-        assert!(news.is_one(one, "refused"));
-        assert!(news.all_is_well(one) && !news.all_is_well(one));
-        assert!(news.is_one(one, "refused"));
+        assert!(errors.is_new(one, "expired"));
+        assert!(!errors.is_new(one, "expired"));
+        assert!(errors.is_new(two, "expired"));
+        assert!(errors.is_new(one, "refused"));
+        assert!(errors.resolve(one) && !errors.resolve(one));
+        assert!(errors.is_new(one, "refused"));
     }
 }

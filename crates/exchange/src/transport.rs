@@ -1,0 +1,52 @@
+//! How a server is asked: what is planned, and what is shared by all who ask it so.
+
+use std::fmt;
+use std::sync::Arc;
+
+use plan::upstreams::Way;
+
+use crate::provider::{Dnscrypt, Odoh};
+use crate::tls::{self, LastErrors};
+
+/// How a server is asked. Two are equal if their plans are.
+#[derive(Clone, Default)]
+pub struct Transport {
+    pub(crate) way: Arc<Way>,
+    pub(crate) tls: Option<Arc<tls::Client>>,
+    pub(crate) dnscrypt: Option<Arc<Dnscrypt>>,
+    pub(crate) odoh: Option<Arc<Odoh>>,
+}
+
+impl Transport {
+    /// Returns one over UDP or TCP, of which nothing needs to be known.
+    pub fn plain(way: Way) -> Self {
+        Self { way: Arc::new(way), ..Self::default() }
+    }
+
+    /// Returns what is planned.
+    pub fn way(&self) -> &Way {
+        &self.way
+    }
+
+    /// Returns whose name the server proves, if it must prove one, and what was last wrong with it.
+    pub(crate) fn identity(&self) -> Option<(String, &LastErrors)> {
+        if let Some(client) = &self.tls {
+            return Some((client.plan.name.to_str().into_owned(), client.last_errors()));
+        }
+        self.dnscrypt.as_ref().map(|provider| (provider.plan.name.to_string(), provider.last_errors()))
+    }
+}
+
+impl PartialEq for Transport {
+    fn eq(&self, other: &Self) -> bool {
+        self.way == other.way
+    }
+}
+
+impl Eq for Transport {}
+
+impl fmt::Debug for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.way, f)
+    }
+}
