@@ -9,6 +9,7 @@ pub mod jobs;
 pub mod listeners;
 pub mod relay;
 mod secret;
+pub mod signing;
 pub mod tls;
 pub mod transfers;
 pub mod upstreams;

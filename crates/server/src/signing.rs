@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config::settings::Settings;
-use config::signing::{ParentServers, SigningPolicy};
 use exchange::transfer::{self, Delegation, Patience, push_ds};
 use jobs::alias::AliasPlan;
 use jobs::health::Checker;
 use jobs::signing::{Courier, Push, PushOutcome, Signing};
 use plan::checks::Watched;
+use plan::signing::{ParentServers, SigningPolicy};
 use wire::Name;
 use zone::Zone;
 

@@ -1,9 +1,10 @@
-//! The notations for single values: durations, sizes, percentages, addresses, prefixes, names.
+//! The notations for single values: durations, sizes, percentages, addresses, prefixes, names, keys in tokens.
 //!
 //! Each reader takes text and returns the value, or what is wrong with which part of the text. Never guesses.
 
 #![forbid(unsafe_code)]
 
+mod token;
 mod words;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
@@ -14,6 +15,8 @@ use diagnostic::suggest::{nearest, one_of};
 use diagnostic::{Problem, Span};
 use wire::rtypes::describe;
 use wire::{NameBuf, Prefix, Rcode, Rtype, Ttl};
+
+pub use token::{TokenFact, TokenUri};
 
 /// Why a text is not the value that was wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]

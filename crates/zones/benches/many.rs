@@ -34,7 +34,7 @@ impl Watcher for Nobody {
 impl Signer for Nobody {
     fn sign(&self, _: Name<'_>, _: &Arc<Zone>) {}
 
-    fn begin(&self, _: Name<'_>, _: &Arc<config::signing::SigningPolicy>) -> Option<Arc<Zone>> {
+    fn begin(&self, _: Name<'_>, _: &Arc<plan::signing::SigningPolicy>) -> Option<Arc<Zone>> {
         None
     }
 

@@ -6,29 +6,30 @@ use diagnostic::suggest::{nearest, one_of};
 use diagnostic::{At, Problem};
 use dnssec::rollover::Announce;
 use dnssec::{Algorithm, Denial, DigestType, KeySize, Nsec3Parameters, ZonemdHash};
-use values::Misread;
+use values::{Misread, TokenUri};
 
 use super::{Lowering, Section};
 use crate::schema::Value;
 use crate::settings::{
-    CdsDigestWord, CdsWord, DenialWord, KeySettings, SerialWord, SigningAlgorithmWord, TokenUri, ZonemdWord,
+    CdsDigestWord, CdsWord, DenialWord, KeySettings, SerialWord, SigningAlgorithmWord, SigningSettings,
+    ZonemdWord,
 };
-use crate::signing::SigningPolicy;
+use plan::signing::SigningPolicy;
 
 /// Octets that a salt may have.
 const SALT_OCTETS_MAX: usize = 255;
 
 impl Lowering<'_> {
     /// Reads the policies of signing.
-    pub(super) fn signing(&mut self, root: &Section<'_>, keys: &[KeySettings]) -> Vec<Arc<SigningPolicy>> {
+    pub(super) fn signing(&mut self, root: &Section<'_>, keys: &[KeySettings]) -> Vec<SigningSettings> {
         let mut policies = Vec::new();
         for (name, section) in self.named_sections(root, "signing") {
-            policies.push(Arc::new(self.signing_policy(&name.value, &section, keys)));
+            policies.push(self.signing_policy(&name.value, &section, keys));
         }
         policies
     }
 
-    fn signing_policy(&mut self, name: &str, section: &Section<'_>, keys: &[KeySettings]) -> SigningPolicy {
+    fn signing_policy(&mut self, name: &str, section: &Section<'_>, keys: &[KeySettings]) -> SigningSettings {
         let algorithm = match self.word(section, "algorithm", SigningAlgorithmWord::parse) {
             SigningAlgorithmWord::RsaSha256 => Algorithm::RSASHA256,
             SigningAlgorithmWord::RsaSha512 => Algorithm::RSASHA512,
@@ -94,7 +95,7 @@ impl Lowering<'_> {
                     .expected("\"cds-cdnskey-publish\" with another word than \"none\", or no \"ds-push\""),
             );
         }
-        SigningPolicy {
+        let policy = SigningPolicy {
             name: name.to_owned(),
             algorithm,
             token,
@@ -131,9 +132,10 @@ impl Lowering<'_> {
             parent_check_interval: self.duration(section, "parent-check-interval"),
             parent_delay: self.duration(section, "parent-delay"),
             parent_timeout: self.duration_or(section, "parent-timeout"),
-            ds_push,
+            ds_push: ds_push.iter().map(|server| server.value.address).collect(),
             threads: self.whole_or(section, "threads").map(|count| count as usize),
-        }
+        };
+        SigningSettings { policy: Arc::new(policy), ds_push }
     }
 
     /// Reads the token that keys are made in.
@@ -223,14 +225,15 @@ impl Lowering<'_> {
     pub(super) fn signed_by(
         &mut self,
         item: &Section<'_>,
-        policies: &[Arc<SigningPolicy>],
+        policies: &[SigningSettings],
     ) -> Option<Arc<SigningPolicy>> {
         let named = self.optional(item, "sign", |lowering, _, node| {
             lowering.read(node, "the name of a policy", |text| Ok(text.to_owned()))
         })?;
-        let found = policies.iter().find(|policy| policy.name == named.value).cloned();
+        let policies = policies.iter().map(|settings| &settings.policy);
+        let found = policies.clone().find(|policy| policy.name == named.value).cloned();
         if found.is_none() {
-            let known: Vec<&str> = policies.iter().map(|policy| policy.name.as_str()).collect();
+            let known: Vec<&str> = policies.map(|policy| policy.name.as_str()).collect();
             let problem =
                 Problem::error(named.span, format!("there is no signing policy \"{}\"", named.value))
                     .expected("a policy of \"signing:\"");
@@ -255,7 +258,7 @@ mod tests {
         let text = format!("signing:\n  a:\n    token: \"{token}\"\n{more}");
         match load_text(Path::new("c.yaml"), &text, &System) {
             Ok(loaded) => {
-                let uri = loaded.settings.signing.iter().find_map(|policy| policy.token.as_ref());
+                let uri = loaded.settings.signing.iter().find_map(|settings| settings.policy.token.as_ref());
                 (Vec::new(), uri.map(ToString::to_string).unwrap_or_default())
             }
             Err(found) => (

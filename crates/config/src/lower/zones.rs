@@ -19,12 +19,13 @@ use super::{Lowering, Section, authority};
 use crate::schema::Value;
 use crate::settings::{
     AliasSettings, CatalogWord, DenialWord, FileChangeWord, KeySettings, NAME_MARK, SerialWord,
-    ZoneAlternative, ZoneChoice, ZoneDirectory, ZoneFormat, ZoneMaker, ZoneName, ZoneSettings,
+    SigningSettings, ZoneAlternative, ZoneChoice, ZoneDirectory, ZoneFormat, ZoneMaker, ZoneName,
+    ZoneSettings,
 };
-use crate::signing::SigningPolicy;
 use crate::yaml::{self, Entry, Node};
 use crate::zones::is_json;
 use plan::checks::Check;
+use plan::signing::SigningPolicy;
 
 /// What a zone and other servers have to do with each other.
 const BETWEEN_SERVERS: [&str; 12] = [
@@ -60,7 +61,7 @@ type Templates<'n> = Vec<(At<String>, &'n Entry)>;
 #[derive(Clone, Copy)]
 pub(crate) struct Known<'k> {
     /// Policies that zones are signed by.
-    pub(crate) signing: &'k [Arc<SigningPolicy>],
+    pub(crate) signing: &'k [SigningSettings],
     /// Keys between servers.
     pub(crate) keys: &'k [KeySettings],
     /// Checks of what records lead to.
@@ -266,7 +267,7 @@ impl Lowering<'_> {
     pub(super) fn zones(
         &mut self,
         root: &Section<'_>,
-        (signing, checks): (&[Arc<SigningPolicy>], &[Arc<Check>]),
+        (signing, checks): (&[SigningSettings], &[Arc<Check>]),
         keys: &[KeySettings],
     ) -> (Vec<ZoneSettings>, Vec<At<String>>) {
         let known = Known { signing, keys, checks };
@@ -518,7 +519,7 @@ impl Lowering<'_> {
     pub(super) fn zone_directories(
         &mut self,
         root: &Section<'_>,
-        signing: &[Arc<SigningPolicy>],
+        signing: &[SigningSettings],
         keys: &[KeySettings],
         zones: &[ZoneSettings],
     ) -> Vec<ZoneDirectory> {

@@ -12,7 +12,6 @@ mod sets;
 mod signing;
 mod split;
 mod startup;
-mod token;
 mod transfers;
 mod upstreams;
 mod xdp;
@@ -25,7 +24,6 @@ use plan::checks::Check;
 use plan::jobs::Recorder;
 
 use crate::jobs::{EffectSettings, ScheduleSettings};
-use crate::signing::SigningPolicy;
 
 pub use cache::CacheSettings;
 use diagnostic::At;
@@ -39,10 +37,9 @@ pub use log::{LogFormat, LogLevel};
 use policy::{NamedCondition, Policy, View};
 pub use records::{IncludingText, RecordSet};
 pub use sets::{DynamicKind, DynamicSet, ListPlace, Set, SetList};
-pub use signing::{CdsDigestWord, CdsWord, DenialWord, SigningAlgorithmWord, ZonemdWord};
+pub use signing::{CdsDigestWord, CdsWord, DenialWord, SigningAlgorithmWord, SigningSettings, ZonemdWord};
 pub use split::Split;
 pub use startup::{NeedsRestart, Startup, StayAwake, diff};
-pub use token::{TokenFact, TokenUri};
 pub use transfers::{
     AlgorithmWord, GrantSettings, KeySettings, ReachSettings, RemoteSettings, Transfers, UpdateSettings,
 };
@@ -92,7 +89,7 @@ pub struct Settings {
     /// Sets that templates of zones name, for zones that there may be.
     pub template_sets: Vec<At<String>>,
     /// How the server signs zones, in the order of the file.
-    pub signing: Vec<Arc<SigningPolicy>>,
+    pub signing: Vec<SigningSettings>,
     /// Directories whose files are zones, in the order of the file.
     pub zone_directories: Vec<ZoneDirectory>,
     /// Whether the records of answers from zones take turns in being the first.

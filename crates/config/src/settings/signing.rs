@@ -1,4 +1,20 @@
-//! The words of policies that sign zones; a policy itself is a [`SigningPolicy`](crate::signing::SigningPolicy).
+//! Policies that sign zones.
+
+use std::sync::Arc;
+
+use diagnostic::At;
+use plan::signing::SigningPolicy;
+
+use super::RemoteSettings;
+
+/// A policy that zones name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SigningSettings {
+    /// How zones are signed, and which addresses are sent DS.
+    pub policy: Arc<SigningPolicy>,
+    /// What is said of the servers of a parent that are sent DS.
+    pub ds_push: Vec<At<RemoteSettings>>,
+}
 
 values::words! {
     /// How absence is proved.

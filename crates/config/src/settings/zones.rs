@@ -11,8 +11,8 @@ use wire::serial::SerialPolicy;
 use wire::{NameBuf, Prefix, Rtype};
 
 use super::{DenialWord, GrantSettings, RemoteSettings, UpdateSettings};
-use crate::signing::SigningPolicy;
 use plan::checks::Check;
+use plan::signing::SigningPolicy;
 
 /// A zone that is served.
 #[derive(Clone, Debug, PartialEq)]

@@ -17,18 +17,18 @@ use super::specials::{Pattern, check_signed, is_proven};
 use super::{SignedHere, ZonePlan};
 use crate::load::Loaded;
 use crate::lower::{Known, Lowering, check_chosen, named_file};
-use crate::settings::{CatalogWord, KeySettings, ZoneSettings};
-use crate::signing::SigningPolicy;
+use crate::settings::{CatalogWord, KeySettings, SigningSettings, ZoneSettings};
 use crate::surroundings::Surroundings;
 use crate::yaml::{self, Entry, Value};
 use plan::checks::Check;
+use plan::signing::SigningPolicy;
 
 /// Plans zones that are added while the server runs, by what the configuration says.
 pub struct Planner {
     /// Templates of zones, as they are written.
     root: Vec<Entry>,
     keys: Vec<KeySettings>,
-    signing: Vec<Arc<SigningPolicy>>,
+    signing: Vec<SigningSettings>,
     checks: Vec<Arc<Check>>,
     sets: Sets,
     /// Catalogs that are made here.

@@ -12,8 +12,8 @@ use zone::{Pool, Zone};
 use super::check::{Checked, Read, check_with, is_json, read_json};
 use super::own_keys::{Needed, OwnKeys};
 use crate::settings::{Settings, ZoneFormat, ZoneSettings};
-use crate::signing::SigningPolicy;
 use crate::surroundings::Surroundings;
+use plan::signing::SigningPolicy;
 
 /// A file, the files that it includes, and the zones that came from them.
 #[derive(Clone)]

@@ -8,6 +8,7 @@ use diagnostic::{At, Problem, io_text};
 use engine::gate::prefixes::PrefixSet;
 use engine::peers::{Grant, Reach, Rights, Scope};
 use lists::Sets;
+use plan::signing::ParentServers;
 use plan::tls::{Authorities, ClientTls, Identity, Proof, Roots, tls_name as tls_name_of};
 use plan::transfers::Remote;
 use tsig::Keys;
@@ -22,7 +23,7 @@ use crate::settings::{
     CatalogWord, FileChangeWord, GrantSettings, KeySettings, ReachSettings, RemoteSettings, Settings,
     ZoneSettings,
 };
-use crate::signing::{ParentServers, SigningPlans, Wanted};
+use crate::signing::{SigningPlans, Wanted};
 use crate::surroundings::Surroundings;
 
 /// What of a zone the server signs.
@@ -344,12 +345,12 @@ pub(crate) fn parents(
     surroundings: &dyn Surroundings,
     problems: &mut Vec<Problem>,
 ) -> BTreeMap<String, ParentServers> {
-    let with_servers = settings.signing.iter().filter(|policy| !policy.ds_push.is_empty());
+    let with_servers = settings.signing.iter().filter(|signing| !signing.ds_push.is_empty());
     with_servers
-        .map(|policy| {
-            let servers = policy.ds_push.iter();
+        .map(|signing| {
+            let servers = signing.ds_push.iter();
             let servers = servers.filter_map(|at| remote(at, &settings.keys, surroundings, problems));
-            (policy.name.clone(), servers.collect())
+            (signing.policy.name.clone(), servers.collect())
         })
         .collect()
 }

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use config::settings::TokenUri;
 use control::api;
 use dnssec::keys::{Times, ZoneKey, bind, erldns, pem};
 use dnssec::{Dnskey, Ds, KeySize, SecretKey, flags_of};
 use jobs::signing::{KeyStore, Overwrites, StoredKey, Tokens, read_pair, read_text, write};
+use values::TokenUri;
 use wire::{Name, NameBuf, Rtype};
 use zeroize::Zeroizing;
 

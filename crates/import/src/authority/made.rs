@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use config::settings::TokenUri;
 use diagnostic::{At, Problem, Span};
+use values::TokenUri;
 
 use super::super::write::{Map, Noted, Out, document};
 use super::templates::fold;

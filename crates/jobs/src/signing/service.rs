@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use config::signing::{ParentServers, SigningPlans, SigningPolicy, ToSign};
 use dnssec::rollover::Role;
+use plan::signing::{ParentServers, SigningPolicy, ToSign};
 use tracing::{error, info, warn};
 use wire::{HashKey, Name, NameBuf};
 use zone::{Pool, Zone};
@@ -258,17 +258,18 @@ impl Signing {
         self.shared.posted.notify_all();
     }
 
-    /// Reads what there is on disk of zones that are new; what is signed stays as it is until [`Signing::adopt`].
-    pub fn prepare(&self, plans: &SigningPlans) -> Prepared {
+    /// Reads what there is on disk of zones that are new; what is signed stays as it is until [`Signing::adopt`]. `parents` are
+    /// the servers that are sent DS, by the name of the policy.
+    pub fn prepare(&self, zones: &[ToSign], parents: &BTreeMap<String, ParentServers>) -> Prepared {
         let entries = lock(&self.shared.entries);
-        let zones = plans.zones.iter().map(|zone| {
+        let zones = zones.iter().map(|zone| {
             let known = entries.get(&key_of(zone.apex.as_name()));
             // Of one that is known, the thread may write meanwhile: it is read again when it is adopted, if need be.
             let opened = known.is_none().then(|| self.entry(zone, None));
             let last = known.or(opened.as_ref()).and_then(|entry| entry.last.clone());
             PreparedZone { zone: zone.clone(), opened, last }
         });
-        Prepared { zones: zones.collect(), parents: plans.parents.clone() }
+        Prepared { zones: zones.collect(), parents: parents.clone() }
     }
 
     /// Makes these the zones that are signed.
@@ -680,20 +681,20 @@ mod tests {
         let signing = Signing::with_clock(directory.path(), memory, Arc::new(Nobody), || {}, clock);
         let zone = "@ 60 SOA ns.example.net. admin 7 7200 600 86400 300\n@ 60 NS ns.example.net.\n";
         let policy = Arc::new(SigningPolicy { parent: Vec::new(), ..policy() });
-        let mut plans = SigningPlans::default();
-        plans.zones.push(ToSign { apex: apex(), policy, source: Some(Arc::new(source(zone))) });
+        let nobody = BTreeMap::new();
+        let zones = [ToSign { apex: apex(), policy, source: Some(Arc::new(source(zone))) }];
         let taken = Taken::default();
-        drop(signing.prepare(&plans));
+        drop(signing.prepare(&zones, &nobody));
         signing.shared.turn_all(&|zones| taken.publish(zones));
         assert!(lock(&taken.0).is_empty() && signing.state(apex().as_name()).is_none());
-        signing.adopt(signing.prepare(&plans));
+        signing.adopt(signing.prepare(&zones, &nobody));
         signing.shared.turn_all(&|zones| taken.publish(zones));
         assert_eq!(lock(&taken.0).len(), 1);
         // What was signed last is known when the same is prepared again, and nothing is left when nothing is to be signed.
-        assert_eq!(signing.prepare(&plans).last().count(), 1);
-        drop(signing.prepare(&SigningPlans::default()));
+        assert_eq!(signing.prepare(&zones, &nobody).last().count(), 1);
+        drop(signing.prepare(&[], &nobody));
         assert!(signing.state(apex().as_name()).is_some());
-        signing.adopt(signing.prepare(&SigningPlans::default()));
+        signing.adopt(signing.prepare(&[], &nobody));
         assert!(signing.state(apex().as_name()).is_none());
     }
 

@@ -7,8 +7,8 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use config::settings::TokenUri;
 use dnssec::keys::{ZoneKey, bind};
+use values::TokenUri;
 use wire::Name;
 
 use super::token::Tokens;

@@ -17,7 +17,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 
-use config::settings::{TokenFact, TokenUri};
 use cryptoki::context::{CInitializeArgs, CInitializeFlags, Pkcs11};
 use cryptoki::error::{Error, RvError};
 use cryptoki::mechanism::Mechanism;
@@ -27,6 +26,7 @@ use cryptoki::session::{Session, UserType};
 use cryptoki::slot::Slot;
 use cryptoki::types::RawAuthPin;
 use dnssec::{Algorithm, Holder, KeySize, SecretKey, Unusable};
+use values::{TokenFact, TokenUri};
 use zeroize::Zeroizing;
 
 use said::said;

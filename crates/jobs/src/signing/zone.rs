@@ -13,11 +13,11 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use config::signing::SigningPolicy;
 use dnssec::keys::{Times, ZoneKey};
 use dnssec::rollover::{self, Due, Life, Role, State};
 use dnssec::tree::Tree;
 use dnssec::{Denial, Dnskey, Ds, SecretKey, Signed, Signer, SigningKey, Validity, flags_of};
+use plan::signing::SigningPolicy;
 use wire::serial::is_newer;
 use wire::{HashKey, Name, NameBuf, Rtype, Ttl};
 use zone::{Builder, Good, Level, Online, OnlineKey, Origin, Pool, Record, Zone, master};

@@ -53,7 +53,7 @@ impl Candidate {
         cause: Cause,
         compile_again: impl FnOnce(&Revision) -> Result<Plans, Vec<Diagnostic>>,
     ) -> Result<Self, Vec<Diagnostic>> {
-        let prepared = signing.prepare(&revision.plans.signing);
+        let prepared = signing.prepare(&revision.plans.signing.zones, &revision.plans.signing.parents);
         let mut has_new = false;
         for zone in prepared.last() {
             has_new |= revision.plans.signing.take(Arc::clone(zone));

@@ -6,8 +6,8 @@ use std::fmt;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
+use crate::{Misread, Read};
 use diagnostic::suggest::nearest;
-use values::{Misread, Read};
 
 /// What such a URI begins with.
 const SCHEME: &str = "pkcs11:";
@@ -17,7 +17,7 @@ const OCTETS_MAX: usize = 4096;
 /// encoded before the question mark; other programs do not, so that it is taken as it is.
 const PLAIN: &[u8] = b"-._~:[]@!$'()*+,=/";
 
-values::words! {
+crate::words! {
     /// What a URI says of a token, its slot and its module, so that they can be told from others.
     TokenFact {
         /// The token's label.
