@@ -681,6 +681,15 @@ async fn watch(driver: Weak<Driver>, alarm: Rc<Alarm>) {
             alarm.changed.notified().await;
             continue;
         }
+        if driver.upgrade().is_some_and(|driver| driver.machine.borrow().has_yielded()) {
+            // Sockets come first: a sleep of no time would be one of a millisecond.
+            tokio::task::yield_now().await;
+            match driver.upgrade() {
+                Some(driver) => driver.tick(),
+                None => return,
+            }
+            continue;
+        }
         // The runtime's clock may stand still while the machine sleeps, so what is left is what counts.
         let left = Duration::from_micros(at.since(now).0);
         tokio::select! {

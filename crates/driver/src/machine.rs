@@ -170,6 +170,7 @@ enum Home {
     Fetch(u32),
     Split(u32),
     Sleep,
+    Turn,
     /// Nothing any more: it is about to be told.
     Ending,
 }
@@ -202,6 +203,8 @@ pub(crate) struct Machine<N, W> {
     split_serial: u32,
     clients: Clients,
     wheel: Wheel<Token>,
+    /// Who waits for nothing but a turn, the longest first.
+    yielded: VecDeque<u32>,
     events: VecDeque<Event<W>>,
     is_stopping: bool,
 }
@@ -223,6 +226,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             split_serial: 0,
             clients: Clients::new(HashKey::new([rng.next_u64(), rng.next_u64()])),
             wheel: Wheel::new(now),
+            yielded: VecDeque::new(),
             events: VecDeque::new(),
             is_stopping: false,
         }
@@ -311,7 +315,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         match who.want() {
             Want::Fetch(_) => self.take_fetch(who, now),
             Want::Split(_) => self.take_split(who, now),
-            Want::Sleep(_) => self.take_sleeper(who, now),
+            Want::Sleep(_) | Want::Yield => self.take_sleeper(who, now),
         }
     }
 
@@ -435,8 +439,16 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         self.drain();
     }
 
+    /// Returns whether queries wait for their turn: [`Machine::due`] is to be called as soon as clients had theirs.
+    pub(crate) fn has_yielded(&self) -> bool {
+        !self.yielded.is_empty()
+    }
+
     /// Returns when to call [`Machine::due`] next.
     pub(crate) fn next_due(&self) -> Option<Moment> {
+        if self.has_yielded() {
+            return Some(Moment(0));
+        }
         match (self.forward.next_due(), self.wheel.next()) {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
@@ -457,9 +469,10 @@ impl<N: Network, W: Waiter> Machine<N, W> {
                     }
                 }
                 Token::Split(split) => self.split_due(split, now),
-                Token::Sleep(waiter) => self.wake(waiter),
+                Token::Sleep(waiter) => self.wake(waiter, Home::Sleep),
             }
         }
+        self.give_turns();
     }
 
     fn waiting_for(&self, fetch: u32) -> u32 {
@@ -592,7 +605,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         let list = match entry.home {
             Home::Fetch(fetch) => self.fetches.get_mut(fetch as usize).map(|fetch| &mut fetch.waiters),
             Home::Split(split) => self.splits.get_mut(split as usize).map(|split| &mut split.waiters),
-            Home::Sleep | Home::Ending => None,
+            Home::Sleep | Home::Turn | Home::Ending => None,
         };
         let is_last = list.is_some_and(|list| {
             if list.first == key {
@@ -611,7 +624,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
                 }
             }
             Home::Split(split) if is_last => drop(self.forget_split(split)),
-            Home::Fetch(_) | Home::Split(_) | Home::Sleep | Home::Ending => {}
+            Home::Fetch(_) | Home::Split(_) | Home::Sleep | Home::Turn | Home::Ending => {}
         }
         self.events.push_back(Event::Rejected(entry.who, Failure::Overloaded));
     }

@@ -12,6 +12,9 @@ use exchange::wheel::TimerKey;
 
 use crate::machine::{Ending, Event, Finished, Home, Machine, Token, Waiter, WaiterList, Waiters, chain};
 
+/// Queries that get their turn at once, before clients have theirs again.
+const TURNS_MAX: usize = 16;
+
 /// Names a split for as long as it is undecided, and nothing after that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SplitKey {
@@ -189,28 +192,45 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         self.events.push_back(Event::Finished(Finished { waiters, ending, from: None }));
     }
 
-    /// Takes a query that only waits.
+    /// Takes a query that waits for time to pass, or for its turn.
     pub(super) fn take_sleeper(&mut self, who: W, now: Moment) {
-        let Want::Sleep(ms) = *who.want() else { return };
+        let sleep_ms = if let Want::Sleep(ms) = *who.want() { Some(ms) } else { None };
         let cell = match self.admit(0, None, &who, now) {
             Ok(cell) if !self.is_stopping => cell,
             Ok(_) => return self.events.push_back(Event::Rejected(who, Failure::Stopping)),
             Err(failure) => return self.events.push_back(Event::Rejected(who, failure)),
         };
-        if ms == 0 {
+        if sleep_ms == Some(0) {
             return self.events.push_back(Event::Slept(who));
         }
         let key = self.enqueue(who, cell, now);
+        let Some(ms) = sleep_ms else {
+            if let Some(entry) = self.waiters.get_mut(key as usize) {
+                entry.home = Home::Turn;
+            }
+            return self.yielded.push_back(key);
+        };
         let timer = self.wheel.set(now + Span::from_ms(u64::from(ms)), Token::Sleep(key));
         if let Some(entry) = self.waiters.get_mut(key as usize) {
             entry.timer = timer;
         }
     }
 
-    /// Wakes a query that has slept.
-    pub(super) fn wake(&mut self, key: u32) {
-        if let Some(entry) = self.waiters.get_mut(key as usize) {
-            entry.timer = TimerKey::NONE;
+    /// Lets queries go on that wait for their turn: those that were there, so that one that yields again waits for
+    /// the next time.
+    pub(super) fn give_turns(&mut self) {
+        for _ in 0..self.yielded.len().min(TURNS_MAX) {
+            if let Some(key) = self.yielded.pop_front() {
+                self.wake(key, Home::Turn);
+            }
+        }
+    }
+
+    /// Wakes a query that has slept, if it still waits there: it may have been shed.
+    pub(super) fn wake(&mut self, key: u32, home: Home) {
+        match self.waiters.get_mut(key as usize) {
+            Some(entry) if entry.home == home => entry.timer = TimerKey::NONE,
+            _ => return,
         }
         if let Some(who) = self.next_waiter(&mut WaiterList(key)) {
             self.events.push_back(Event::Slept(who));
@@ -222,9 +242,10 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         let asleep: Vec<u32> = self
             .waiters
             .iter()
-            .filter(|(_, entry)| entry.home == Home::Sleep)
+            .filter(|(_, entry)| matches!(entry.home, Home::Sleep | Home::Turn))
             .map(|(key, _)| key as u32)
             .collect();
+        self.yielded.clear();
         for key in asleep {
             if let Some(who) = self.next_waiter(&mut WaiterList(key)) {
                 self.events.push_back(Event::Rejected(who, Failure::Stopping));

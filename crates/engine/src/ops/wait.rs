@@ -88,6 +88,8 @@ pub enum Waiting {
     Split,
     /// So many milliseconds.
     Sleep(u32),
+    /// Its turn.
+    Turn,
 }
 
 /// What became of what a query waited for.
@@ -101,7 +103,7 @@ pub enum Outcome<'a> {
     Branch(Won<'a>),
     /// No branch had an answer.
     NoBranch,
-    /// The time is over.
+    /// The time is over, or it is its turn.
     Slept,
 }
 

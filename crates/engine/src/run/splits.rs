@@ -304,7 +304,7 @@ impl Run<'_> {
                 event_set: EventSet::SILENT,
                 ..child
             };
-            work.prefetches.push(Suspended::new(context.snapshot, &run, Want::Sleep(0), None, &[], None));
+            work.prefetches.push(Suspended::new(context.snapshot, &run, Want::Yield, None, &[], None));
         }
     }
 }

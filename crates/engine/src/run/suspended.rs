@@ -120,7 +120,7 @@ impl Suspended {
     pub fn take_ended(&mut self, branch: u8) -> Option<EndedBranch> {
         match &mut self.want {
             Want::Split(want) => want.take_ended(branch),
-            Want::Fetch(_) | Want::Sleep(_) => None,
+            Want::Fetch(_) | Want::Sleep(_) | Want::Yield => None,
         }
     }
 
@@ -128,7 +128,7 @@ impl Suspended {
     pub fn take_begun(&mut self, branch: u8) -> Option<Box<Self>> {
         match &mut self.want {
             Want::Split(want) => want.take_begun(branch),
-            Want::Fetch(_) | Want::Sleep(_) => None,
+            Want::Fetch(_) | Want::Sleep(_) | Want::Yield => None,
         }
     }
 
@@ -189,7 +189,7 @@ impl Suspended {
 impl Kept {
     /// Keeps the answer for steps after a pause; what a query asks others for takes its place.
     pub(crate) fn new(run: &Run<'_>, want: &Want, message: &[u8]) -> Option<Box<Self>> {
-        let answer = run.interim.answer.filter(|_| matches!(want, Want::Sleep(_)))?;
+        let answer = run.interim.answer.filter(|_| matches!(want, Want::Sleep(_) | Want::Yield))?;
         let body_at = run.request.body_at();
         let octets = message.get(body_at..body_at + answer.octets)?;
         Some(Box::new(Self { answer, octets: octets.into() }))

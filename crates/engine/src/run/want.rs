@@ -13,6 +13,8 @@ pub enum Want {
     Split(Box<SplitWant>),
     /// So many milliseconds.
     Sleep(u32),
+    /// Its turn, after the queries that clients ask meanwhile: it has work to do that none of them should wait for.
+    Yield,
 }
 
 impl Want {
@@ -21,7 +23,7 @@ impl Want {
     pub const fn fetch(&self) -> Option<&FetchWant> {
         match self {
             Self::Fetch(want) => Some(want),
-            Self::Split(_) | Self::Sleep(_) => None,
+            Self::Split(_) | Self::Sleep(_) | Self::Yield => None,
         }
     }
 
@@ -32,6 +34,7 @@ impl Want {
             Self::Fetch(want) => Waiting::Fetch(want.pool),
             Self::Split(_) => Waiting::Split,
             Self::Sleep(ms) => Waiting::Sleep(*ms),
+            Self::Yield => Waiting::Turn,
         }
     }
 
@@ -41,7 +44,7 @@ impl Want {
         match self {
             Self::Fetch(want) => want.stale_after_ms,
             Self::Split(want) => want.stale_after_ms,
-            Self::Sleep(_) => None,
+            Self::Sleep(_) | Self::Yield => None,
         }
     }
 }

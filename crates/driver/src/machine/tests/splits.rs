@@ -184,6 +184,47 @@ fn sleep_ends_in_time_and_costs_no_packet() {
 }
 
 #[test]
+fn who_yields_waits_for_a_turn_and_not_for_time() {
+    let mut sim = Sim::new(pools());
+    let yielder = |number| Asker {
+        number,
+        want: Want::Yield,
+        client: Some(CLIENT),
+        split: None,
+        parent: None,
+        text: String::new(),
+    };
+    for number in 1000..1100 {
+        sim.machine.take(yielder(number), sim.now);
+    }
+    sim.settle();
+    let ended = |sim: &Sim| (1000..1100).filter(|number| sim.ended.contains_key(number)).count();
+    assert_eq!((ended(&sim), sim.machine.has_yielded()), (0, true), "whoever is served now comes first");
+    let mut turns = 0;
+    while sim.machine.has_yielded() {
+        assert!(sim.machine.next_due().is_some_and(|due| due <= sim.now));
+        let before = ended(&sim);
+        sim.machine.due(sim.now);
+        sim.settle();
+        turns += 1;
+        assert!((1..=16).contains(&(ended(&sim) - before)), "clients wait for a few of them only");
+    }
+    assert_eq!((ended(&sim), turns, sim.machine.waiting()), (100, 7, 0));
+    assert!(sim.sent_nothing());
+}
+
+#[test]
+fn who_yields_ends_when_the_server_stops() {
+    let mut sim = Sim::new(pools());
+    let (want, split, parent, text) = (Want::Yield, None, None, String::new());
+    sim.machine.take(Asker { number: 1000, want, client: Some(CLIENT), split, parent, text }, sim.now);
+    sim.machine.stop(sim.now);
+    sim.settle();
+    assert_eq!(sim.ended.get(&1000), Some(&Err(Failure::Stopping)));
+    assert!(!sim.machine.has_yielded());
+}
+
+#[test]
 fn a_server_that_stops_lets_nobody_wait() {
     let mut sim = Sim::new(pools());
     let split = fallback(100, Standby::Late);
