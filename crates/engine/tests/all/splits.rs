@@ -55,7 +55,7 @@ fn finish(
                 }
                 Err(failure) => engine.resume(waiting, Outcome::Failed(failure), Share::First, &mut reply),
             },
-            Want::Sleep(_) => engine.resume(waiting, Outcome::Slept, Share::First, &mut reply),
+            Want::Sleep(_) | Want::Yield => engine.resume(waiting, Outcome::Slept, Share::First, &mut reply),
             Want::Split(_) => match decide(engine, &mut waiting, says) {
                 Some((branch, report, progress, octets)) => {
                     let message = Message::parse(&octets).expect("well formed");
