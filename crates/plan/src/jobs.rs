@@ -19,7 +19,7 @@ pub struct Jobs {
     pub schedules: Vec<Schedule>,
     /// Where queries are recorded.
     pub recorder: Option<Recorder>,
-    /// What each [`EventId`](engine::events::TellId) stands for.
+    /// What each [`EventId`](engine::events::EventId) stands for.
     pub event_set: Vec<EventAction>,
     /// DNS servers that know the addresses of web servers; empty: the machine is asked.
     pub resolvers: Vec<SocketAddr>,

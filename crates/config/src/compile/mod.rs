@@ -36,8 +36,7 @@ use plan::tls::TlsPlan;
 use policy::Action;
 use policy::action::{Answer, Edit, Event};
 use values::ttl;
-use wire::Prefix;
-use wire::{HashKey, NameBuf};
+use wire::{HashKey, NameBuf, Prefix};
 
 use crate::load::Loaded;
 use crate::sets::{DynamicHandle, Sets, UrlList, Workshop, url_lists};

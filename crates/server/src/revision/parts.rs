@@ -45,7 +45,7 @@ pub(crate) struct Components {
     pub(crate) signing: Arc<Signing>,
     /// Follows the targets of ALIAS records.
     pub(crate) follower: Follower,
-    /// Checks what records lead to.
+    /// Checks the health of record targets.
     pub(crate) checker: Checker,
     pub(crate) dumps: Dumps,
     pub(crate) log_level: LogLevelHandle,
@@ -81,7 +81,7 @@ pub(crate) fn bring_into_use(
 
 /// Returns the parts, in the order in which they commit. Each may need what stands above it:
 ///
-/// - A query tells jobs by numbers, so jobs know the new ones before the first query that goes through the new policy.
+/// - A query names its events to jobs by number, so jobs know the new ones before the first query that goes through the new policy.
 /// - The policy names pools, so workers know the new pools beside the old ones before the policy comes into use, and lose
 ///   the old ones after it.
 /// - What is known to be down is left out from the first answer on, so checks come before zones.
@@ -130,7 +130,7 @@ fn checks<'i>(input: &'i Input<'_>) -> Prepared<'i> {
     let Input { components, next, .. } = input;
     let watched = &next.plans.zones.checks.watched;
     components.checker.prepare(watched).map_err(|error| {
-        mistake(&next.loaded, format!("what records lead to cannot be checked: no thread for it: {error}"))
+        mistake(&next.loaded, format!("health checks cannot run: no thread for them: {error}"))
     })?;
     Ok(Box::new(move || components.checker.adopt(watched)))
 }
