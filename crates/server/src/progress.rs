@@ -7,7 +7,7 @@ use config::Telling;
 use config::sets::{Loading, SetProgress};
 use tracing::info;
 
-/// How long nothing is said at first, and then between two lines.
+/// Time before the first line of progress, and then between two lines.
 const TELL_EVERY: Duration = Duration::from_secs(1);
 /// After so many entries of a list the log has a line, however quickly they were read.
 const TELL_ENTRIES: usize = 1 << 20;

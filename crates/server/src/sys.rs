@@ -18,7 +18,7 @@ fn check(result: c_int) -> io::Result<()> {
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Returns the octets of memory that this process has in use (resident), if the system tells (proc(5)).
+/// Returns the octets of memory that this process has in use (resident), if the system reports it (proc(5)).
 pub fn resident_octets() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = text.split_ascii_whitespace().nth(1)?.parse().ok()?;

@@ -148,7 +148,7 @@ pub struct Presentation {
 }
 
 impl Settings {
-    /// Returns what is said of policies.
+    /// Returns the settings of policies.
     pub fn written(&self) -> policy::Written<'_> {
         policy::Written {
             policies: &self.policies,

@@ -12,7 +12,7 @@ use super::RemoteSettings;
 pub struct SigningSettings {
     /// How zones are signed, and which addresses are sent DS.
     pub policy: Arc<SigningPolicy>,
-    /// What is said of the servers of a parent that are sent DS.
+    /// Settings of the servers of a parent that are sent DS.
     pub ds_push: Vec<At<RemoteSettings>>,
 }
 

@@ -351,7 +351,7 @@ impl Signing {
         }
     }
 
-    /// Has this version of a zone signed, which came while the server runs. The server hears when it is.
+    /// Has this version of a zone signed, which came while the server runs. The signer notifies the server when it is.
     pub fn give(&self, apex: Name<'_>, source: &Arc<Zone>) {
         if let Some(entry) = lock(&self.shared.entries).get_mut(&key_of(apex)) {
             if is_same(entry.source.as_ref(), Some(source)) {

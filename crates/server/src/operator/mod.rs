@@ -130,7 +130,7 @@ impl View {
     }
 }
 
-/// Returns the database of recorded queries, wherever who asks for it works.
+/// Returns the database of recorded queries, as a path from any working directory.
 fn recorder_file(plans: &config::Plans) -> Option<PathBuf> {
     let file = &plans.jobs.recorder.as_ref()?.file;
     Some(std::path::absolute(file).unwrap_or_else(|_| file.clone()))
@@ -247,7 +247,7 @@ impl Operator {
         jobs.collect()
     }
 
-    /// Has a worker take a query, and tells what happened to it.
+    /// Has a worker take a query, and returns what happened to it.
     ///
     /// # Errors
     ///

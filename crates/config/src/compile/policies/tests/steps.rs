@@ -203,7 +203,7 @@ fn policies_that_are_called_follow_the_first() {
     );
 }
 
-/// Checks what is said about policies that cannot be compiled.
+/// Checks the diagnostics of policies that cannot be compiled.
 fn check_refused(text: &str, expect: &str) {
     let memory = Memory::new(&[("/etc/resolv.conf", "nameserver 192.0.2.1\n")]);
     let loaded = load_text(Path::new("x"), text, &memory).expect("no mistakes");
