@@ -209,9 +209,9 @@ fn telling_about_queries_is_free() {
 
 /// Returns an engine that runs a configuration.
 fn configured(text: &str) -> Engine {
-    let loaded = config::load_text(std::path::Path::new("x"), text, &config::System)
+    let loaded = config::load_text(std::path::Path::new("x"), text, &environment::System)
         .unwrap_or_else(|found| panic!("{}\n{text}", found[0].line()));
-    let plans = config::compile(&loaded, &[], None, &config::System)
+    let plans = config::compile(&loaded, &[], None, &environment::System)
         .unwrap_or_else(|found| panic!("{}", found[0].line()));
     let (reclaim, _) = std::sync::mpsc::channel();
     let cell = engine::SnapshotCell::new(plans.snapshot, reclaim);

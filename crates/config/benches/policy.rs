@@ -9,9 +9,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use config::{System, compile, load_text};
+use config::{compile, load_text};
 use criterion::{Criterion, criterion_group, criterion_main};
 use engine::{Client, Engine, ListenerId, Now, Reply, SnapshotCell, Transport, Verdict};
+use environment::System;
 use wire::{Class, Flags, NameBuf, Question, Rtype, Writer};
 
 /// Writes `count` rules of a mixture that `kind` chooses.

@@ -10,8 +10,9 @@ use std::hint::black_box;
 use std::path::Path;
 use std::time::Instant;
 
-use config::{Plans, System, compile, load_text};
+use config::{Plans, compile, load_text};
 use criterion::{Criterion, criterion_group, criterion_main};
+use environment::System;
 use tempfile::TempDir;
 
 const RULES: usize = 1_000_000;

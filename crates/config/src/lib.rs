@@ -16,7 +16,6 @@ mod secrets;
 pub mod sets;
 pub mod settings;
 pub mod signing;
-mod surroundings;
 pub mod yaml;
 pub mod zones;
 
@@ -28,4 +27,3 @@ pub use load::{Loaded, built_in, load, load_in, load_text};
 pub use lower::{named_file, server};
 pub use secrets::keys as secret_keys;
 pub use settings::{NeedsRestart, Settings, diff};
-pub use surroundings::{Memory, Surroundings, System, Telling};

@@ -8,9 +8,9 @@ use diagnostic::{Diagnostic, FileId, Problem, Sources, Span, diagnostics, io_tex
 use crate::lower::Lowering;
 use crate::schema::{self, Kind};
 use crate::settings::Settings;
-use crate::surroundings::{Surroundings, System};
-use crate::yaml::{self, Entry, FILE_OCTETS_MAX, Node, Value};
+use crate::yaml::{self, Entry, Node, Value};
 use crate::{link, secrets};
+use environment::{Environment, FILE_OCTETS_MAX, System};
 
 /// How deep files may include files.
 const INCLUDE_DEPTH_MAX: usize = 8;
@@ -50,9 +50,9 @@ pub fn load(path: &Path) -> Result<Loaded, Vec<Diagnostic>> {
     load_in(path, &System)
 }
 
-/// Like [`load`], in other surroundings.
-pub fn load_in(path: &Path, surroundings: &dyn Surroundings) -> Result<Loaded, Vec<Diagnostic>> {
-    let mut loader = Loader::new(surroundings);
+/// Like [`load`], in another environment.
+pub fn load_in(path: &Path, environment: &dyn Environment) -> Result<Loaded, Vec<Diagnostic>> {
+    let mut loader = Loader::new(environment);
     let file = loader.sources.add(path, String::new());
     match loader.read_text(path) {
         Ok(text) => {
@@ -76,12 +76,8 @@ pub fn built_in() -> Result<Loaded, Vec<Diagnostic>> {
 }
 
 /// Reads a configuration from memory; `path` is what diagnostics call it and what includes are relative to.
-pub fn load_text(
-    path: &Path,
-    text: &str,
-    surroundings: &dyn Surroundings,
-) -> Result<Loaded, Vec<Diagnostic>> {
-    let mut loader = Loader::new(surroundings);
+pub fn load_text(path: &Path, text: &str, environment: &dyn Environment) -> Result<Loaded, Vec<Diagnostic>> {
+    let mut loader = Loader::new(environment);
     let file = loader.sources.add(path, text.to_owned());
     loader.finish(file)
 }
@@ -110,7 +106,7 @@ fn short_forms(entries: &mut [Entry]) {
 }
 
 struct Loader<'a> {
-    surroundings: &'a dyn Surroundings,
+    environment: &'a dyn Environment,
     sources: Sources,
     problems: Vec<Problem>,
     /// Every file read, and where it was asked for.
@@ -119,9 +115,9 @@ struct Loader<'a> {
 }
 
 impl<'a> Loader<'a> {
-    fn new(surroundings: &'a dyn Surroundings) -> Self {
+    fn new(environment: &'a dyn Environment) -> Self {
         Self {
-            surroundings,
+            environment,
             sources: Sources::new(&secrets::keys()),
             problems: Vec::new(),
             seen: BTreeMap::new(),
@@ -131,7 +127,7 @@ impl<'a> Loader<'a> {
 
     fn read_text(&self, path: &Path) -> Result<String, String> {
         let octets =
-            self.surroundings.read(path).map_err(|error| format!("cannot read it: {}", io_text(&error)))?;
+            self.environment.read(path).map_err(|error| format!("cannot read it: {}", io_text(&error)))?;
         if octets.len() > FILE_OCTETS_MAX {
             return Err(format!("larger than {} MiB", FILE_OCTETS_MAX >> 20));
         }
@@ -174,13 +170,13 @@ impl<'a> Loader<'a> {
             }));
         }
         secrets::note(&tree, &mut self.sources);
-        let surroundings = self.surroundings;
-        let read_file = |path: &Path| surroundings.read(path);
+        let environment = self.environment;
+        let read_file = |path: &Path| environment.read(path);
         let mut lowering = Lowering {
             sources: &self.sources,
             problems: &mut self.problems,
             read_file: &read_file,
-            is_open_to_all: &|path| surroundings.is_open_to_all(path),
+            is_open_to_all: &|path| environment.is_open_to_all(path),
             #[cfg(test)]
             touched: std::cell::RefCell::default(),
         };
@@ -201,8 +197,8 @@ impl<'a> Loader<'a> {
     /// Returns the settings of one file; the first part is the whole tree if that is not a mapping.
     fn parse(&mut self, file: FileId) -> (Option<Node>, Vec<Entry>) {
         let text = self.sources.file(file).map(|source| source.text.clone()).unwrap_or_default();
-        let surroundings = self.surroundings;
-        let parsed = yaml::parse(file, &text, &|name| surroundings.variable(name), &mut self.problems);
+        let environment = self.environment;
+        let parsed = yaml::parse(file, &text, &|name| environment.variable(name), &mut self.problems);
         self.broken |= parsed.broken;
         match parsed.root.value {
             Value::Map(entries) => (None, entries),
@@ -288,7 +284,7 @@ impl<'a> Loader<'a> {
             self.problems.push(problem.expected("them only after the last \"/\""));
             return Vec::new();
         }
-        match self.surroundings.list(directory) {
+        match self.environment.list(directory) {
             Ok(mut names) => {
                 // A pattern does not find hidden files unless it says so, as in a shell.
                 names.retain(|name| matches(last, name) && (last.starts_with('.') || !name.starts_with('.')));
@@ -370,7 +366,7 @@ fn merge(into: &mut Vec<Entry>, from: Vec<Entry>, path: &str, problems: &mut Vec
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::surroundings::Memory;
+    use environment::Memory;
 
     fn check(files: &[(&str, &str)], expect: &[&str]) {
         let memory = Memory::new(files);

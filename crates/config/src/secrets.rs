@@ -153,7 +153,7 @@ fn walk_mut(node: &mut Node, parent: &str, f: &mut dyn FnMut(&mut Node)) {
 mod tests {
     use super::*;
     use crate::load::load_text;
-    use crate::surroundings::Memory;
+    use environment::Memory;
     use std::path::Path;
 
     /// A configuration in which every secret has the word in it.

@@ -9,8 +9,6 @@ use std::collections::HashMap;
 use diagnostic::{FileId, Problem, Scalar, Span};
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, options};
 
-/// Octets of one file, so that a device or a log given by mistake does not fill the memory.
-pub const FILE_OCTETS_MAX: usize = 16 << 20;
 /// How deep lists and mappings may nest: protects the stack of everything that walks the tree.
 pub const DEPTH_MAX: usize = 24;
 /// Octets of a key; YAML allows 1024 characters for a key on one line.

@@ -20,9 +20,8 @@ use wire::{HashKey, NameBuf};
 use zone::{Aliases, Pool, Zone, Zones};
 
 use crate::checks::Checks;
-use crate::sets::{Loading, SetProgress};
 use crate::settings::{Settings, Transfers, ZoneSettings};
-use crate::surroundings::Surroundings;
+use environment::{Environment, Loading, SetProgress};
 
 pub use added::{Addition, Planner, explain};
 pub(crate) use check::is_json;
@@ -75,14 +74,14 @@ pub(crate) fn compile(
     key: HashKey,
     previous: Option<&ZonePlans>,
     stays: bool,
-    surroundings: &dyn Surroundings,
+    environment: &dyn Environment,
     problems: &mut Vec<Problem>,
     found: &mut Vec<Diagnostic>,
 ) -> ZonePlans {
     if let Some(previous) = previous.filter(|_| stays) {
         return ZonePlans { is_same: true, ..previous.clone() };
     }
-    let wanted = wanted(settings, surroundings, problems);
+    let wanted = wanted(settings, environment, problems);
     let others = settings.zones.iter().filter(|zone| zone.file.is_none()).map(|zone| zone.name.value);
     let others: Vec<NameBuf> = others.collect();
     let pool = previous.and_then(|previous| previous.pool.clone()).unwrap_or_else(|| new_pool(settings, key));
@@ -94,15 +93,15 @@ pub(crate) fn compile(
     for (number, wanted) in wanted.into_iter().enumerate() {
         if number > 0 && number.is_multiple_of(HEAR_EVERY) {
             let (set, list) = ("zones", None);
-            surroundings.hear(&SetProgress { what: Loading::Zone, set, list, count: number });
+            environment.hear(&SetProgress { what: Loading::Zone, set, list, count: number });
         }
         let old = before.get(&wanted.key()).copied();
-        if let Some(old) = old.filter(|old| old.is_current(&wanted, surroundings)) {
+        if let Some(old) = old.filter(|old| old.is_current(&wanted, environment)) {
             kept.push(Kept { wanted, ..old.clone() });
             continue;
         }
         is_same = false;
-        kept.push(load(wanted, (key, &pool), old, surroundings, problems, found));
+        kept.push(load(wanted, (key, &pool), old, environment, problems, found));
     }
     let (served, sets) = match previous.filter(|_| is_same) {
         Some(previous) => (previous.served.clone(), previous.sets.clone()),
@@ -247,7 +246,7 @@ mod tests {
     use super::*;
     use crate::compile::Plans;
     use crate::load::load_text;
-    use crate::surroundings::Memory;
+    use environment::Memory;
     use std::path::Path;
 
     #[test]

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use config::System;
+use environment::System;
 use import::{Dialect, NameServer};
 use server::Origin;
 

@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn colours_change_nothing_but_the_colour() {
-        let found = config::load_text(Path::new("g.yaml"), "lisen: 127.0.0.1\n", &config::System).err();
+        let found = config::load_text(Path::new("g.yaml"), "lisen: 127.0.0.1\n", &environment::System).err();
         let found = found.expect("a mistake");
         let plain = human_of("g.yaml", &found);
         let painted = coloured(&plain, &found);

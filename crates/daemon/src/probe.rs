@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use config::System;
 use control::api;
+use environment::System;
 use exchange::probe::Watched;
 use exchange::{Registry, Transport};
 use plan::upstreams::{ServerPlan, Target};

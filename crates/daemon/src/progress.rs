@@ -2,14 +2,14 @@
 
 use std::cell::Cell;
 
-use config::Telling;
-use config::sets::{Loading, SetProgress};
+use environment::Telling;
+use environment::{Loading, SetProgress};
 use server::progress::Pace;
 
 use crate::out;
 
 /// Runs `f` with the machine, for a command: a line of the terminal says how far sets are, and is taken away at the end.
-pub(crate) fn shown<T>(f: impl FnOnce(&dyn config::Surroundings) -> T) -> T {
+pub(crate) fn shown<T>(f: impl FnOnce(&dyn environment::Environment) -> T) -> T {
     let pace = Pace::begin();
     let is_shown = Cell::new(false);
     let outcome = f(&Telling(|progress: &SetProgress<'_>| {

@@ -6,9 +6,10 @@ mod sign;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use config::{System, zones};
+use config::zones;
 use control::api::{self, ZoneWhat};
 use diagnostic::Severity;
+use environment::System;
 use wire::{HashKey, NameBuf};
 
 use crate::cli::{OutputArgs, ZoneCheckArgs, ZoneCommand, ZoneFileArgs, ZonePrintArgs};

@@ -26,8 +26,8 @@ mod write;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use config::Surroundings;
 use diagnostic::{At, Diagnostic, Problem, Span, diagnostics};
+use environment::Environment;
 
 pub use self::authority::{NameServer, name_server};
 
@@ -67,13 +67,13 @@ pub struct Imported {
 pub fn forwarder(
     dialect: Dialect,
     path: &Path,
-    surroundings: &dyn Surroundings,
+    environment: &dyn Environment,
 ) -> Result<Imported, Vec<Diagnostic>> {
-    let mut declared = plugins::read(dialect, path, surroundings);
+    let mut declared = plugins::read(dialect, path, environment);
     let problems = std::mem::take(&mut declared.problems);
     let mut translator = Translator {
         dialect,
-        surroundings,
+        environment,
         directory: path.parent().unwrap_or(Path::new("")).to_owned(),
         declared: &declared,
         problems,
@@ -100,7 +100,7 @@ pub fn forwarder(
     let text = translator.document(path);
     if !translator.problems.iter().any(Problem::is_error) {
         let owner = |section: &str, name: &str| translator.owner(section, name);
-        let refused = verify::verify(path, &text, surroundings, &declared.sources, &owner);
+        let refused = verify::verify(path, &text, environment, &declared.sources, &owner);
         translator.problems.extend(refused);
     }
     let failed = translator.problems.iter().any(Problem::is_error);
@@ -131,7 +131,7 @@ enum Wanted {
 /// The new file under way.
 struct Translator<'a> {
     dialect: Dialect,
-    surroundings: &'a dyn Surroundings,
+    environment: &'a dyn Environment,
     /// Where the first file is.
     directory: PathBuf,
     declared: &'a Declared,

@@ -242,7 +242,7 @@ impl<'a> Translator<'a> {
     fn addresses_of_file(&mut self, file: &At<String>) -> Vec<At<String>> {
         // Where the program is started is usually where its file is.
         let path = self.directory.join(&file.value);
-        let octets = match self.surroundings.read(&path) {
+        let octets = match self.environment.read(&path) {
             Ok(octets) => octets,
             Err(error) => {
                 self.wrong(

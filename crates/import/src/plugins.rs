@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use config::Surroundings;
-use config::yaml::{self, Entry, FILE_OCTETS_MAX, Node, Value};
+use config::yaml::{self, Entry, Node, Value};
 use diagnostic::suggest::{nearest, one_of};
 use diagnostic::{At, FileId, Problem, Scalar, Sources, Span};
+use environment::{Environment, FILE_OCTETS_MAX};
 
 use super::Dialect;
 
@@ -72,9 +72,9 @@ impl Declared {
 }
 
 /// Reads the file `path` and all that it includes.
-pub(super) fn read(dialect: Dialect, path: &Path, surroundings: &dyn Surroundings) -> Declared {
+pub(super) fn read(dialect: Dialect, path: &Path, environment: &dyn Environment) -> Declared {
     let mut reader =
-        Reader { dialect, surroundings, found: Declared::new(), seen: BTreeSet::new(), anonymous: 0 };
+        Reader { dialect, environment, found: Declared::new(), seen: BTreeSet::new(), anonymous: 0 };
     reader.file(path, None, 0);
     let mut tags: BTreeMap<&str, Span> = BTreeMap::new();
     for plugin in &reader.found.plugins {
@@ -90,7 +90,7 @@ pub(super) fn read(dialect: Dialect, path: &Path, surroundings: &dyn Surrounding
 
 struct Reader<'a> {
     dialect: Dialect,
-    surroundings: &'a dyn Surroundings,
+    environment: &'a dyn Environment,
     found: Declared,
     seen: BTreeSet<PathBuf>,
     /// Plugins without a tag so far.
@@ -99,7 +99,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn file(&mut self, path: &Path, asked: Option<Span>, depth: usize) {
-        let text = match self.surroundings.read(path) {
+        let text = match self.environment.read(path) {
             Ok(octets) if octets.len() > FILE_OCTETS_MAX => {
                 Err(format!("larger than {} MiB", FILE_OCTETS_MAX >> 20))
             }
@@ -121,8 +121,8 @@ impl Reader<'_> {
         };
         self.seen.insert(path.to_owned());
         let file = self.found.sources.add(path, text.clone());
-        let (dialect, surroundings) = (self.dialect, self.surroundings);
-        let variables = |name: &str| variable(dialect, surroundings, name);
+        let (dialect, environment) = (self.dialect, self.environment);
+        let variables = |name: &str| variable(dialect, environment, name);
         let parsed = yaml::parse(file, &text, &variables, &mut self.found.problems);
         let entries = match parsed.root.value {
             Value::Map(entries) => entries,
@@ -245,13 +245,13 @@ impl Reader<'_> {
 }
 
 /// Returns what `${name}` stands for.
-fn variable(dialect: Dialect, surroundings: &dyn Surroundings, name: &str) -> Option<String> {
+fn variable(dialect: Dialect, environment: &dyn Environment, name: &str) -> Option<String> {
     let as_written = || Some(format!("${{{name}}}"));
     match dialect {
         Dialect::Mosdns => as_written(),
         Dialect::Oxidns if TEMPLATE_KEYS.contains(&name) => as_written(),
         Dialect::Oxidns => {
-            surroundings.variable(name.strip_prefix("env:").unwrap_or(name)).filter(|value| !value.is_empty())
+            environment.variable(name.strip_prefix("env:").unwrap_or(name)).filter(|value| !value.is_empty())
         }
     }
 }
@@ -379,7 +379,7 @@ pub(super) fn rules(node: &Node, problems: &mut Vec<Problem>) -> Vec<Rule> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use config::Memory;
+    use environment::Memory;
 
     fn plugins(dialect: Dialect, files: &[(&str, &str)]) -> (Vec<String>, Vec<String>) {
         let found = read(dialect, Path::new(files[0].0), &Memory::new(files));

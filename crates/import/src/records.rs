@@ -63,7 +63,7 @@ impl<'a> Translator<'a> {
         let base =
             self.declared.sources.file(FileId(0)).map(|source| source.path.clone()).unwrap_or_default();
         let path = base.parent().unwrap_or(Path::new("")).join(&file.value);
-        let text = match self.surroundings.read(&path) {
+        let text = match self.environment.read(&path) {
             Ok(octets) => String::from_utf8_lossy(&octets).into_owned(),
             Err(error) => {
                 let error = diagnostic::io_text(&error);

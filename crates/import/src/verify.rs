@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use config::Surroundings;
 use diagnostic::{FileId, Problem, Severity, Sources, Span};
+use environment::Environment;
 
 use super::Diagnostic;
 
@@ -24,13 +24,13 @@ struct Made<'t> {
 pub(super) fn verify(
     path: &Path,
     text: &str,
-    surroundings: &dyn Surroundings,
+    environment: &dyn Environment,
     sources: &Sources,
     owner: &dyn Fn(&str, &str) -> Option<Span>,
 ) -> Vec<Problem> {
     let path = path.with_file_name("gannet.yaml");
-    let found = match config::load::load_text(&path, text, surroundings) {
-        Ok(loaded) => config::compile(&loaded, &[], None, surroundings).err().unwrap_or_default(),
+    let found = match config::load::load_text(&path, text, environment) {
+        Ok(loaded) => config::compile(&loaded, &[], None, environment).err().unwrap_or_default(),
         Err(found) => found,
     };
     let errors = found.into_iter().filter(|found| found.severity == Severity::Error);

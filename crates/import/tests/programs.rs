@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use config::System;
 use diagnostic::Diagnostic;
+use environment::System;
 use import::{Dialect, Imported, NameServer};
 
 fn fixture(name: &str) -> PathBuf {

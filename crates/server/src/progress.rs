@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-use config::Telling;
-use config::sets::{Loading, SetProgress};
+use environment::Telling;
+use environment::{Loading, SetProgress};
 use tracing::info;
 
 /// Time before the first line of progress, and then between two lines.

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use config::System;
 use engine::SnapshotCell;
+use environment::System;
 use wire::{Name, NameBuf};
 use zone::Zone;
 use zones::{Dependencies, Register, Signer, Watcher, ZoneManager};

@@ -5,8 +5,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use config::System;
 use config::zones::{Addition, Planner, SignedHere, ZonePlan, explain};
+use environment::System;
 use tracing::{info, warn};
 use wire::{Name, NameBuf};
 use zone::{Change, Zones};

@@ -34,12 +34,12 @@ use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use added::Added;
-use config::System;
 use config::settings::FileChangeWord;
 use config::zones::{Failing, ZonePlan, ZonePlans};
 use disk::{Disk, Folder};
 use engine::SnapshotCell;
 use engine::peers::{Forward, Places, Update};
+use environment::System;
 use exchange::transfer;
 use managed::{ManagedZone, lock};
 use plan::checks::Watched;

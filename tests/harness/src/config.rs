@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// A machine without files or variables.
 struct Nothing;
 
-impl config::Surroundings for Nothing {
+impl environment::Environment for Nothing {
     fn variable(&self, _name: &str) -> Option<String> {
         None
     }

@@ -4,7 +4,7 @@ use super::source::Source;
 use super::{File, Finding};
 
 /// The layer of each crate. A crate uses only crates of lower layers; equals do not know each other.
-pub(crate) const LAYERS: [(&str, u8); 28] = [
+pub(crate) const LAYERS: [(&str, u8); 29] = [
     ("diagnostic", 0),
     ("wire", 0),
     ("http2", 0),
@@ -21,6 +21,7 @@ pub(crate) const LAYERS: [(&str, u8); 28] = [
     ("engine", 3),
     ("resolver", 3),
     ("plan", 4),
+    ("environment", 4),
     ("listen", 5),
     ("exchange", 5),
     ("policy", 5),

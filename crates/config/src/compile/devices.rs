@@ -41,7 +41,7 @@ pub fn routes(startup: &Startup) -> Routes {
 mod tests {
     use super::*;
     use crate::load::load_text;
-    use crate::surroundings::Memory;
+    use environment::Memory;
     use std::path::Path;
 
     fn plans(text: &str) -> Vec<DevicePlan> {

@@ -42,9 +42,9 @@ use crate::load::Loaded;
 use crate::sets::{DynamicHandle, Sets, UrlList, Workshop, url_lists};
 use crate::settings::{ClientCertificateWord, Settings, Startup, TransportWord};
 use crate::signing::{self, SigningPlans};
-use crate::surroundings::Surroundings;
 use crate::zones::{self, ZonePlans};
 pub use devices::{devices, routes};
+use environment::Environment;
 use plan::jobs::{Jobs, Learned};
 pub use tls::OwnCertificate;
 
@@ -151,13 +151,13 @@ struct Keep {
 }
 
 impl Keep {
-    fn new(startup: &Startup, surroundings: &dyn Surroundings) -> Self {
+    fn new(startup: &Startup, environment: &dyn Environment) -> Self {
         let mut seeds = [0; 16];
-        surroundings.random(&mut seeds);
+        environment.random(&mut seeds);
         let (first, second) = seeds.split_at(8);
         let number = |half: &[u8]| half.iter().fold(0, |number: u64, &octet| number << 8 | u64::from(octet));
         let mut cookie_secret = [0; 16];
-        surroundings.random(&mut cookie_secret);
+        environment.random(&mut cookie_secret);
         Self {
             key: HashKey::new([number(first), number(second)]),
             pools: BTreeMap::new(),
@@ -181,7 +181,7 @@ impl Keep {
                 .iter()
                 .map(|socket| socket.name.as_ref().map(|name| name.value.clone()))
                 .collect(),
-            workers: workers(startup, surroundings),
+            workers: workers(startup, environment),
             state_directory: startup.state_directory.clone(),
         }
     }
@@ -263,13 +263,13 @@ fn transports(words: &[TransportWord]) -> Transports {
 }
 
 /// Returns how many workers there are to be.
-pub fn workers(startup: &Startup, surroundings: &dyn Surroundings) -> usize {
-    startup.workers.map_or_else(|| surroundings.processors().max(1), usize::from)
+pub fn workers(startup: &Startup, environment: &dyn Environment) -> usize {
+    startup.workers.map_or_else(|| environment.processors().max(1), usize::from)
 }
 
 /// Returns the most descriptors that one of so many workers uses for the upstreams of a configuration.
-pub fn upstream_descriptors(loaded: &Loaded, workers: usize, surroundings: &dyn Surroundings) -> usize {
-    upstreams::descriptors_max(&loaded.settings, workers, surroundings)
+pub fn upstream_descriptors(loaded: &Loaded, workers: usize, environment: &dyn Environment) -> usize {
+    upstreams::descriptors_max(&loaded.settings, workers, environment)
 }
 
 /// Compiles a configuration.
@@ -280,9 +280,9 @@ pub fn compile(
     loaded: &Loaded,
     own: &[SocketAddr],
     previous: Option<&Plans>,
-    surroundings: &dyn Surroundings,
+    environment: &dyn Environment,
 ) -> Result<Plans, Vec<Diagnostic>> {
-    compile_again(loaded, own, previous, surroundings, None)
+    compile_again(loaded, own, previous, environment, None)
 }
 
 /// Like [`compile`], but looks only at the lists of the set `only`, if there is one: the other sets stay as they are in
@@ -291,32 +291,32 @@ pub fn compile_again(
     loaded: &Loaded,
     own: &[SocketAddr],
     previous: Option<&Plans>,
-    surroundings: &dyn Surroundings,
+    environment: &dyn Environment,
     only: Option<&str>,
 ) -> Result<Plans, Vec<Diagnostic>> {
     let settings = &loaded.settings;
     let mut problems = Vec::new();
     let mut keep = match previous {
         Some(previous) => previous.keep.clone(),
-        None => Keep::new(&settings.startup, surroundings),
+        None => Keep::new(&settings.startup, environment),
     };
     for group in &settings.upstreams {
         let next = keep.pools.values().max().map_or(0, |last| last + 1);
         keep.pools.entry(group.name.value.clone()).or_insert(next);
     }
     let caches = caches(settings, previous, &keep);
-    let mut gate = gate(settings, &mut keep, surroundings);
+    let mut gate = gate(settings, &mut keep, environment);
     let tls = match (only, previous) {
         (Some(_), Some(previous)) => previous.tls.clone(),
         _ => {
             let keep = (&mut keep.server_name, &mut keep.certificates);
-            tls::compile(settings, keep, surroundings, &mut problems)
+            tls::compile(settings, keep, environment, &mut problems)
         }
     };
-    let fetch = upstreams::plan(settings, &keep.pools, own, keep.workers, surroundings, &mut problems);
-    let relay = upstreams::relay(settings, surroundings, &mut problems);
+    let fetch = upstreams::plan(settings, &keep.pools, own, keep.workers, environment, &mut problems);
+    let relay = upstreams::relay(settings, environment, &mut problems);
     let own_names =
-        names::compile(settings, keep.key, (keep.server_name.as_ref(), own), surroundings, &mut problems);
+        names::compile(settings, keep.key, (keep.server_name.as_ref(), own), environment, &mut problems);
     let mut jobs = keep.numbers.extend(&settings.policies, crate::jobs::plan(settings), &mut problems);
     keep.snapshots += 1;
     if let Some(recorder) = &mut jobs.recorder {
@@ -328,17 +328,17 @@ pub fn compile_again(
         keep.key,
         previous.map(|previous| &previous.zones),
         only.is_some(),
-        surroundings,
+        environment,
         &mut problems,
         &mut found_in_zones,
     );
-    let records = records::compile(settings, keep.key, surroundings, &mut problems);
-    remembered(settings, &mut keep, surroundings, &mut problems);
+    let records = records::compile(settings, keep.key, environment, &mut problems);
+    remembered(settings, &mut keep, environment, &mut problems);
     let state_directory = keep.state_directory.clone();
     let workshop = Workshop {
         key: keep.key,
         state_directory: &state_directory,
-        surroundings,
+        environment,
         previous: previous.map(|previous| &previous.sets),
         only,
     };
@@ -351,12 +351,12 @@ pub fn compile_again(
         zones.served.as_ref(),
         previous.map(|previous| &previous.signing),
     );
-    signing.parents = zones::parents(settings, surroundings, &mut problems);
+    signing.parents = zones::parents(settings, environment, &mut problems);
     zones.plan(
         settings,
         (keep.key, sets.compiled()),
         (&signing, served.as_ref()),
-        surroundings,
+        environment,
         &mut problems,
     );
     zones.planner = zones
@@ -375,7 +375,7 @@ pub fn compile_again(
         listeners: &keep.listeners,
         local_sockets: &keep.local_sockets,
         rate_cells: &keep.rate_cells,
-        surroundings,
+        environment,
         records: &records,
         reverse: keep.reverse.as_ref(),
     };
@@ -507,7 +507,7 @@ pub fn files_of_set(settings: &Settings, set: &str) -> Vec<PathBuf> {
 
 /// Returns the files that the configuration is made of besides its own: a change of one of them is a reason to compile it
 /// again.
-pub fn watched(settings: &Settings, surroundings: &dyn Surroundings) -> Vec<PathBuf> {
+pub fn watched(settings: &Settings, environment: &dyn Environment) -> Vec<PathBuf> {
     let directory = &settings.startup.state_directory;
     let lists = settings
         .sets
@@ -517,15 +517,15 @@ pub fn watched(settings: &Settings, surroundings: &dyn Surroundings) -> Vec<Path
     files.extend(settings.zones.iter().filter_map(|zone| zone.file.as_ref()).map(|file| file.value.clone()));
     files.extend(tls::files(settings).cloned());
     files.extend(settings.hosts.files.iter().map(|file| file.value.clone()));
-    files.extend(settings.records.iter().flat_map(|set| records::files(set, surroundings)));
+    files.extend(settings.records.iter().flat_map(|set| records::files(set, environment)));
     if settings.hosts.system {
-        files.push(surroundings.hosts_file());
+        files.push(environment.hosts_file());
     }
     let uses_system = |server: &crate::settings::GroupServer| {
         matches!(server.server.value, crate::settings::Server::System)
     };
     if settings.upstreams.iter().any(|group| group.servers.iter().any(uses_system)) {
-        files.push(surroundings.resolv_conf());
+        files.push(environment.resolv_conf());
     }
     files.sort();
     files.dedup();
@@ -557,7 +557,7 @@ fn caches(settings: &Settings, previous: Option<&Plans>, keep: &Keep) -> Vec<Cac
 fn remembered(
     settings: &Settings,
     keep: &mut Keep,
-    surroundings: &dyn Surroundings,
+    environment: &dyn Environment,
     problems: &mut Vec<Problem>,
 ) {
     let actions = settings.policies.iter().flat_map(|policy| &policy.rules).flat_map(|rule| &rule.actions);
@@ -579,16 +579,16 @@ fn remembered(
         }
     } else if keep.reverse.as_ref().is_none_or(|table| table.size() != ReverseTable::room_for(wanted)) {
         let mut seed = [0; 8];
-        surroundings.random(&mut seed);
+        environment.random(&mut seed);
         keep.reverse = Some(Arc::new(ReverseTable::new(wanted, u64::from_ne_bytes(seed))));
     }
 }
 
-fn gate(settings: &Settings, keep: &mut Keep, surroundings: &dyn Surroundings) -> Gate {
+fn gate(settings: &Settings, keep: &mut Keep, environment: &dyn Environment) -> Gate {
     let rate = &settings.limits.rate;
     let random = || {
         let mut seed = [0; 8];
-        surroundings.random(&mut seed);
+        environment.random(&mut seed);
         u64::from_ne_bytes(seed)
     };
     let lengths = (rate.ipv4_prefix, rate.ipv6_prefix);
@@ -638,7 +638,7 @@ pub(crate) fn prefix_set(prefixes: &[Prefix]) -> PrefixSet {
 mod tests {
     use super::*;
     use crate::load::load_text;
-    use crate::surroundings::Memory;
+    use environment::Memory;
     use std::path::Path;
 
     fn machine() -> Memory {

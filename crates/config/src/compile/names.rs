@@ -11,7 +11,7 @@ use wire::{HashKey, NameBuf};
 
 use super::{designated, ttl};
 use crate::settings::Settings;
-use crate::surroundings::Surroundings;
+use environment::Environment;
 
 /// Names that need nobody else.
 pub(super) struct Names {
@@ -25,16 +25,16 @@ pub(super) fn compile(
     settings: &Settings,
     key: HashKey,
     (server_name, own): (Option<&NameBuf>, &[SocketAddr]),
-    surroundings: &dyn Surroundings,
+    environment: &dyn Environment,
     problems: &mut Vec<Problem>,
 ) -> Names {
     let time = ttl(settings.hosts.ttl);
     let mut hosts = LocalBuilder::new();
     if settings.hosts.system {
-        read_hosts(&mut hosts, settings, &surroundings.hosts_file(), Span::BUILT_IN, surroundings, problems);
+        read_hosts(&mut hosts, settings, &environment.hosts_file(), Span::BUILT_IN, environment, problems);
     }
     for file in &settings.hosts.files {
-        read_hosts(&mut hosts, settings, &file.value, file.span, surroundings, problems);
+        read_hosts(&mut hosts, settings, &file.value, file.span, environment, problems);
     }
     let mut local = LocalBuilder::new();
     for entry in &settings.local {
@@ -61,11 +61,11 @@ fn read_hosts(
     settings: &Settings,
     path: &Path,
     span: Span,
-    surroundings: &dyn Surroundings,
+    environment: &dyn Environment,
     problems: &mut Vec<Problem>,
 ) {
     let shown = path.display();
-    let octets = match surroundings.read(path) {
+    let octets = match environment.read(path) {
         Ok(octets) => octets,
         Err(error) => {
             problems.push(Problem::error(span, format!("cannot read \"{shown}\": {}", io_text(&error))));
@@ -112,8 +112,8 @@ fn read_hosts(
 mod tests {
     use super::*;
     use crate::load::load_text;
-    use crate::surroundings::Memory;
     use engine::local::LocalAnswer;
+    use environment::Memory;
     use wire::{HashKey, Rtype};
 
     const KEY: HashKey = HashKey::new([1, 2]);

@@ -179,7 +179,7 @@ mod tests {
     use std::path::Path;
 
     use crate::load::load_text;
-    use crate::surroundings::Memory;
+    use environment::Memory;
 
     /// Returns what is warned of.
     fn warned(text: &str) -> Vec<String> {

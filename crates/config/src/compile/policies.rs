@@ -24,7 +24,6 @@ use wire::HashKey;
 use super::names::Names;
 use super::{CachePlan, Plans};
 use crate::settings::{CacheSettings, ClientSubnetUse, Settings};
-use crate::surroundings::Surroundings;
 
 /// What policies refer to.
 pub(super) struct Parts<'a> {
@@ -44,7 +43,7 @@ pub(super) struct Parts<'a> {
     pub(super) local_sockets: &'a [Option<String>],
     /// What rates were counted in so far.
     pub(super) rate_cells: &'a BTreeMap<String, Arc<RateCells>>,
-    pub(super) surroundings: &'a dyn Surroundings,
+    pub(super) environment: &'a dyn environment::Environment,
     pub(super) sets: &'a Sets,
     pub(super) jobs: &'a Jobs,
     pub(super) records: &'a BTreeMap<String, Arc<Records>>,
@@ -53,7 +52,7 @@ pub(super) struct Parts<'a> {
 
 /// Compiles the policies.
 pub(super) fn compile(parts: &Parts<'_>, problems: &mut Vec<Problem>) -> Option<Compiled> {
-    let Parts { settings, jobs, surroundings, .. } = *parts;
+    let Parts { settings, jobs, environment, .. } = *parts;
     let zones_place = settings.zones.first().map_or(Span::BUILT_IN, |zone| zone.name.span);
     let environment = Environment {
         written: settings.written(),
@@ -73,8 +72,8 @@ pub(super) fn compile(parts: &Parts<'_>, problems: &mut Vec<Problem>) -> Option<
         jobs,
         records: parts.records,
         reverse: parts.reverse,
-        variable: &|name: &str| surroundings.variable(name),
-        read: &|path: &Path| -> io::Result<Vec<u8>> { surroundings.read(path) },
+        variable: &|name: &str| environment.variable(name),
+        read: &|path: &Path| -> io::Result<Vec<u8>> { environment.read(path) },
     };
     policy::compile::compile(&environment, problems)
 }

@@ -13,20 +13,20 @@ use policy::records::{Includes, Record, alias_with_others, parse_all};
 use wire::{HashKey, NameBuf, Rtype};
 
 use crate::settings::{RecordSet, Settings};
-use crate::surroundings::Surroundings;
+use environment::Environment;
 
 /// Compiles every set, by name.
 pub(super) fn compile(
     settings: &Settings,
     key: HashKey,
-    surroundings: &dyn Surroundings,
+    environment: &dyn Environment,
     problems: &mut Vec<Problem>,
 ) -> BTreeMap<String, Arc<Records>> {
     let compiled = settings.records.iter().map(|set| {
         let mut records = set.records.clone();
-        read_texts(set, &mut records, surroundings, problems);
-        read_files(set, &mut records, surroundings, problems);
-        read_hosts(set, &mut records, (settings, surroundings), problems);
+        read_texts(set, &mut records, environment, problems);
+        read_files(set, &mut records, environment, problems);
+        read_hosts(set, &mut records, (settings, environment), problems);
         problems.extend(records.iter().filter(|record| record.is_split).map(
             |Record { owner, rtype, .. }| {
                 let message = format!(
@@ -47,11 +47,11 @@ pub(super) fn compile(
 }
 
 /// Returns the files that a set is read from, with those that they include.
-pub(super) fn files(set: &RecordSet, surroundings: &dyn Surroundings) -> Vec<PathBuf> {
+pub(super) fn files(set: &RecordSet, environment: &dyn Environment) -> Vec<PathBuf> {
     let files = RefCell::new(Vec::new());
     let read = |path: &Path| {
         files.borrow_mut().push(path.to_owned());
-        surroundings.read(path)
+        environment.read(path)
     };
     for text in &set.including {
         let includes = Includes { directory: text.directory.clone(), read: &read };
@@ -68,8 +68,8 @@ pub(super) fn files(set: &RecordSet, surroundings: &dyn Surroundings) -> Vec<Pat
 }
 
 /// Returns the text of a file; says so if it cannot be read.
-fn read(file: &At<PathBuf>, surroundings: &dyn Surroundings, problems: &mut Vec<Problem>) -> Option<String> {
-    match surroundings.read(&file.value) {
+fn read(file: &At<PathBuf>, environment: &dyn Environment, problems: &mut Vec<Problem>) -> Option<String> {
+    match environment.read(&file.value) {
         Ok(octets) => Some(String::from_utf8_lossy(&octets).into_owned()),
         Err(error) => {
             let message = format!("cannot read \"{}\": {}", file.value.display(), io_text(&error));
@@ -86,11 +86,11 @@ fn directory_of(file: &Path) -> PathBuf {
 fn read_texts(
     set: &RecordSet,
     records: &mut Vec<Record>,
-    surroundings: &dyn Surroundings,
+    environment: &dyn Environment,
     problems: &mut Vec<Problem>,
 ) {
     for text in &set.including {
-        let includes = Includes { directory: text.directory.clone(), read: &|path| surroundings.read(path) };
+        let includes = Includes { directory: text.directory.clone(), read: &|path| environment.read(path) };
         let (found, mistakes) = parse_all(&text.text.value, set.origin.as_name(), &includes);
         records.extend(found);
         // The text itself was read without mistakes when it was loaded: they are in the files.
@@ -109,12 +109,12 @@ type HostOwner = (NameBuf, bool);
 fn read_hosts(
     set: &RecordSet,
     records: &mut Vec<Record>,
-    (settings, surroundings): (&Settings, &dyn Surroundings),
+    (settings, environment): (&Settings, &dyn Environment),
     problems: &mut Vec<Problem>,
 ) {
     for file in &set.hosts {
         let shown = file.value.display();
-        let Some(text) = read(file, surroundings, problems) else { continue };
+        let Some(text) = read(file, environment, problems) else { continue };
         let mut mistakes = Mistakes::of(false);
         let mut hosts: BTreeMap<Vec<u8>, (HostOwner, Vec<IpAddr>)> = BTreeMap::new();
         for (number, line) in (1..).zip(text.lines()) {
@@ -194,14 +194,14 @@ fn host_pattern(text: &str) -> Result<HostOwner, String> {
 fn read_files(
     set: &RecordSet,
     records: &mut Vec<Record>,
-    surroundings: &dyn Surroundings,
+    environment: &dyn Environment,
     problems: &mut Vec<Problem>,
 ) {
     for file in &set.files {
         let shown = file.value.display();
-        let Some(text) = read(file, surroundings, problems) else { continue };
+        let Some(text) = read(file, environment, problems) else { continue };
         let includes =
-            Includes { directory: directory_of(&file.value), read: &|path| surroundings.read(path) };
+            Includes { directory: directory_of(&file.value), read: &|path| environment.read(path) };
         let (found, mistakes) = parse_all(&text, set.origin.as_name(), &includes);
         records.extend(found);
         problems.extend(mistakes.into_iter().map(|mistake| {

@@ -3,13 +3,13 @@
 use std::net::{SocketAddr, SocketAddrV6};
 use std::path::PathBuf;
 
-use crate::surroundings::Surroundings;
+use environment::Environment;
 
 /// Servers that are taken; the C library stops at three.
 const SERVERS_MAX: usize = 8;
 
 /// Returns the addresses after `nameserver`, in order, each once; lines that it does not understand do not count.
-pub(super) fn servers(text: &str, surroundings: &dyn Surroundings) -> Vec<SocketAddr> {
+pub(super) fn servers(text: &str, environment: &dyn Environment) -> Vec<SocketAddr> {
     let mut servers = Vec::new();
     for line in text.lines() {
         // resolv.conf(5): the keyword begins the line; ";" and "#" in the first column begin a comment.
@@ -18,7 +18,7 @@ pub(super) fn servers(text: &str, surroundings: &dyn Surroundings) -> Vec<Socket
             continue;
         }
         // What follows the address is a comment by habit.
-        let Some(address) = words.next().and_then(|word| address(word, surroundings)) else { continue };
+        let Some(address) = words.next().and_then(|word| address(word, environment)) else { continue };
         if !servers.contains(&address) && servers.len() < SERVERS_MAX {
             servers.push(address);
         }
@@ -27,7 +27,7 @@ pub(super) fn servers(text: &str, surroundings: &dyn Surroundings) -> Vec<Socket
 }
 
 /// Reads an address whose scope may be the name of an interface: `fe80::1%eth0`.
-fn address(word: &str, surroundings: &dyn Surroundings) -> Option<SocketAddr> {
+fn address(word: &str, environment: &dyn Environment) -> Option<SocketAddr> {
     if let Some(mut address) = values::scoped(word) {
         address.set_port(53);
         return Some(address);
@@ -39,14 +39,14 @@ fn address(word: &str, surroundings: &dyn Surroundings) -> Option<SocketAddr> {
     }
     // Linux tells the number of an interface in a file.
     let file = PathBuf::from("/sys/class/net").join(interface).join("ifindex");
-    let number = String::from_utf8(surroundings.read(&file).ok()?).ok()?;
+    let number = String::from_utf8(environment.read(&file).ok()?).ok()?;
     Some(SocketAddr::V6(SocketAddrV6::new(host, 53, 0, number.trim().parse().ok()?)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::surroundings::Memory;
+    use environment::Memory;
 
     fn check(text: &str, expect: &[&str]) {
         let memory = Memory::new(&[("/sys/class/net/eth0/ifindex", "7\n")]);

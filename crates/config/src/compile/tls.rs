@@ -11,7 +11,7 @@ use plan::tls::{
 use wire::NameBuf;
 
 use crate::settings::{Certificate, Settings, TlsVersionWord};
-use crate::surroundings::Surroundings;
+use environment::Environment;
 
 /// A certificate that the server shows to clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub struct OwnCertificate {
 pub(super) fn compile(
     settings: &Settings,
     (server_name, shown): (&mut Option<NameBuf>, &mut Vec<OwnCertificate>),
-    surroundings: &dyn Surroundings,
+    environment: &dyn Environment,
     problems: &mut Vec<Problem>,
 ) -> Option<Arc<TlsPlan>> {
     let tls = &settings.tls;
@@ -38,7 +38,7 @@ pub(super) fn compile(
     if tls.certificates.is_empty() {
         return None;
     }
-    let files = Files { surroundings };
+    let files = Files { environment };
     let mut identities = Vec::new();
     for certificate in &tls.certificates {
         match files.identity(certificate, problems) {
@@ -80,13 +80,13 @@ pub(super) fn files(settings: &Settings) -> impl Iterator<Item = &PathBuf> {
 }
 
 struct Files<'a> {
-    surroundings: &'a dyn Surroundings,
+    environment: &'a dyn Environment,
 }
 
 impl Files<'_> {
     fn pem(&self, file: &At<PathBuf>) -> Result<Pem, Box<Problem>> {
         let path = &file.value;
-        let octets = self.surroundings.read(path).map_err(|error| {
+        let octets = self.environment.read(path).map_err(|error| {
             let problem = wrong(file, &format!("cannot read it: {}", io_text(&error)));
             match error.kind() {
                 std::io::ErrorKind::PermissionDenied => {
@@ -134,7 +134,7 @@ impl Files<'_> {
         let facts = chain.first().and_then(|first| CertificateFacts::parse(first));
         let facts = facts.ok_or_else(|| wrong(chain_file, "it does not begin with an X.509 certificate"))?;
         let key = self.key(key_file)?;
-        if self.surroundings.is_open_to_all(&key_file.value) {
+        if self.environment.is_open_to_all(&key_file.value) {
             problems.push(
                 Problem::warning(
                     key_file.span,
@@ -168,7 +168,7 @@ impl Files<'_> {
     /// Warns about a certificate that clients will refuse now. The server runs all the same: its other listeners need none.
     fn check_time(&self, file: &At<PathBuf>, facts: &CertificateFacts, problems: &mut Vec<Problem>) {
         const DAY: i64 = 86_400;
-        let now = self.surroundings.unix_seconds();
+        let now = self.environment.unix_seconds();
         let days = |seconds: i64| match seconds / DAY {
             0 => "today".to_owned(),
             1 => "a day ago".to_owned(),

@@ -20,7 +20,7 @@ use crate::settings::{
     self, Bootstrap, Group, GroupServer, Host, RcodeTerm, Scheme, Server, Settings, ShedWord, Stamp,
     TrustedRoots,
 };
-use crate::surroundings::Surroundings;
+use environment::Environment;
 
 /// Returns the plan for all groups.
 pub(super) fn plan(
@@ -28,11 +28,11 @@ pub(super) fn plan(
     pools: &BTreeMap<String, u16>,
     own: &[SocketAddr],
     workers: usize,
-    surroundings: &dyn Surroundings,
+    environment: &dyn Environment,
     problems: &mut Vec<Problem>,
 ) -> Plan {
     let limits = limits(&settings.limits, workers);
-    let mut machine = Machine { own, surroundings, resolv_conf: None };
+    let mut machine = Machine { own, environment, resolv_conf: None };
     let pools = settings.upstreams.iter().filter_map(|group| {
         let id = PoolId(*pools.get(&group.name.value)?);
         Some(PoolPlan {
@@ -45,11 +45,11 @@ pub(super) fn plan(
 }
 
 /// Returns the most descriptors that one of so many workers uses for upstreams.
-pub(super) fn descriptors_max(settings: &Settings, workers: usize, surroundings: &dyn Surroundings) -> usize {
+pub(super) fn descriptors_max(settings: &Settings, workers: usize, environment: &dyn Environment) -> usize {
     let numbers =
         settings.upstreams.iter().zip(0..).map(|(group, number)| (group.name.value.clone(), number));
     // What is wrong with them is said when the configuration is compiled.
-    plan(settings, &numbers.collect(), &[], workers, surroundings, &mut Vec::new()).descriptors_max()
+    plan(settings, &numbers.collect(), &[], workers, environment, &mut Vec::new()).descriptors_max()
 }
 
 /// Replies that one worker may hold for a client, however many workers there are: a client that asks from one port is
@@ -129,7 +129,7 @@ fn pool(id: PoolId, group: &Group, machine: &mut Machine<'_>, problems: &mut Vec
                 let odoh = if *scheme == Scheme::Odoh {
                     let proves = (host, tls_name.as_deref().filter(|_| entry.relay.is_some()), None);
                     let Some(tls) =
-                        client_tls(entry, Proves::Target(proves), protocol, machine.surroundings, problems)
+                        client_tls(entry, Proves::Target(proves), protocol, machine.environment, problems)
                     else {
                         continue;
                     };
@@ -157,8 +157,7 @@ fn pool(id: PoolId, group: &Group, machine: &mut Machine<'_>, problems: &mut Vec
                 let tls = if scheme.is_secured() {
                     let name = tls_name.as_deref();
                     let proves = Proves::Server((host, name, stamp.as_deref()));
-                    let Some(tls) = client_tls(entry, proves, protocol, machine.surroundings, problems)
-                    else {
+                    let Some(tls) = client_tls(entry, proves, protocol, machine.environment, problems) else {
                         continue;
                     };
                     Some(tls)
@@ -296,7 +295,7 @@ fn client_tls(
     entry: &GroupServer,
     proves: Proves<'_>,
     protocol: Protocol,
-    surroundings: &dyn Surroundings,
+    environment: &dyn Environment,
     problems: &mut Vec<Problem>,
 ) -> Option<ClientTls> {
     let tls = &entry.tls;
@@ -319,7 +318,7 @@ fn client_tls(
     let proof = if !tls.pins.is_empty() && !is_other {
         Proof::Keys(tls.pins.clone())
     } else if tls.verify {
-        Proof::Authorities(roots(&tls.roots, surroundings, problems)?)
+        Proof::Authorities(roots(&tls.roots, environment, problems)?)
     } else {
         Proof::None
     };
@@ -337,14 +336,14 @@ fn client_tls(
 /// Reads the authorities that are trusted.
 fn roots(
     roots: &At<TrustedRoots>,
-    surroundings: &dyn Surroundings,
+    environment: &dyn Environment,
     problems: &mut Vec<Problem>,
 ) -> Option<Roots> {
     let path = match &roots.value {
         TrustedRoots::Mozilla => return Some(Roots::Mozilla),
         TrustedRoots::File(path) => path,
     };
-    let read = surroundings.read(path).map_err(|error| format!("cannot be read: {}", io_text(&error)));
+    let read = environment.read(path).map_err(|error| format!("cannot be read: {}", io_text(&error)));
     let found = read.map(|octets| plan::tls::certificates(&octets)).and_then(|certificates| {
         if certificates.is_empty() { Err("has no certificates".to_owned()) } else { Ok(certificates) }
     });
@@ -364,7 +363,7 @@ fn roots(
 /// Returns the oblivious targets that messages are carried to.
 pub(super) fn relay(
     settings: &Settings,
-    surroundings: &dyn Surroundings,
+    environment: &dyn Environment,
     problems: &mut Vec<Problem>,
 ) -> RelayPlan {
     let mut targets = Vec::new();
@@ -374,7 +373,7 @@ pub(super) fn relay(
             problems.push(Problem::error(target.host.span, message));
             continue;
         };
-        let Some(roots) = roots(&target.roots, surroundings, problems) else { continue };
+        let Some(roots) = roots(&target.roots, environment, problems) else { continue };
         let tls = ClientTls {
             name,
             proof: Proof::Authorities(roots),
@@ -396,7 +395,7 @@ pub(super) fn relay(
 /// What groups need to know about this machine.
 struct Machine<'a> {
     own: &'a [SocketAddr],
-    surroundings: &'a dyn Surroundings,
+    environment: &'a dyn Environment,
     /// The servers of `resolv.conf`, once somebody asked; an error is its text.
     resolv_conf: Option<Result<Vec<SocketAddr>, String>>,
 }
@@ -404,11 +403,11 @@ struct Machine<'a> {
 impl Machine<'_> {
     /// Returns the servers of `resolv.conf` except ourselves.
     fn system(&mut self, group: &str, span: Span, problems: &mut Vec<Problem>) -> Vec<SocketAddr> {
-        let path = self.surroundings.resolv_conf();
+        let path = self.environment.resolv_conf();
         if self.resolv_conf.is_none() {
-            let read = self.surroundings.read(&path).map_err(|error| io_text(&error));
+            let read = self.environment.read(&path).map_err(|error| io_text(&error));
             let found =
-                read.map(|octets| resolv::servers(&String::from_utf8_lossy(&octets), self.surroundings));
+                read.map(|octets| resolv::servers(&String::from_utf8_lossy(&octets), self.environment));
             self.resolv_conf = Some(found);
         }
         let path = path.display();
@@ -454,7 +453,7 @@ fn is_loopback(address: IpAddr) -> bool {
 mod tests {
     use super::*;
     use crate::load::load_text;
-    use crate::surroundings::Memory;
+    use environment::Memory;
     use std::path::Path;
 
     /// Checks the targets of the only group, and the warnings.

@@ -259,7 +259,7 @@ mod tests {
     use super::*;
     use crate::load::load_text;
     use crate::schema::{Row, rows};
-    use crate::surroundings::Memory;
+    use environment::Memory;
     use std::cell::RefCell;
     use std::collections::BTreeSet;
 

@@ -251,7 +251,7 @@ mod tests {
     use std::path::Path;
 
     use crate::load::load_text;
-    use crate::surroundings::System;
+    use environment::System;
 
     /// Reads a policy with a token; returns what is wrong with it, for people and for editors.
     fn problems(token: &str, more: &str) -> (Vec<String>, String) {

@@ -46,7 +46,7 @@ impl Lowering<'_> {
 #[cfg(test)]
 mod tests {
     use crate::load::load_text;
-    use crate::surroundings::Memory;
+    use environment::Memory;
     use std::path::Path;
 
     fn check(text: &str, expect: &str) {

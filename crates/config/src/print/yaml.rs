@@ -333,8 +333,8 @@ fn key_text(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::load::load_text;
-    use crate::surroundings::Memory;
     use diagnostic::FileId;
+    use environment::Memory;
     use proptest::prelude::*;
     use std::path::Path;
 

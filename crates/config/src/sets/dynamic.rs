@@ -193,7 +193,7 @@ impl Dynamic {
             Some(known) => new.put(&known.text()),
             None => {
                 let read = |file: &std::path::Path| {
-                    let octets = workshop.surroundings.read_list(file, FILE_OCTETS_MAX).ok()?;
+                    let octets = workshop.environment.read_list(file, FILE_OCTETS_MAX).ok()?;
                     Some(String::from_utf8_lossy(&octets).into_owned())
                 };
                 if let Some(store) = &new.store {
@@ -370,11 +370,11 @@ mod tests {
     use wire::HashKey;
 
     fn new(wanted: &DynamicSet, known: Option<&Dynamic>, directory: &Path) -> Dynamic {
-        let memory = crate::surroundings::System;
+        let memory = environment::System;
         let workshop = Workshop {
             key: HashKey::new([1, 2]),
             state_directory: directory,
-            surroundings: &memory,
+            environment: &memory,
             previous: None,
             only: None,
         };

@@ -22,7 +22,7 @@ pub(crate) use place::{file_of, url_lists};
 use place::{label_of, read_list};
 
 use crate::settings::{Set, SetList, Settings};
-use crate::surroundings::Surroundings;
+use environment::{Environment, Loading, SetProgress};
 
 /// A set of the configuration, compiled.
 pub struct MadeSet {
@@ -37,28 +37,6 @@ pub struct MadeSet {
     mistakes: Vec<Vec<Mistake>>,
     /// How long compiling it took.
     pub took: Duration,
-}
-
-/// What takes long to load.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Loading {
-    /// A set.
-    Set,
-    /// A zone.
-    Zone,
-}
-
-/// How far a large set or zone is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SetProgress<'a> {
-    /// What it is.
-    pub what: Loading,
-    /// Its name.
-    pub set: &'a str,
-    /// The list or file that is read; none when all are, and the set is put together, or of many files with zones.
-    pub list: Option<&'a str>,
-    /// Lines, entries or records that are read, or rules of the set.
-    pub count: usize,
 }
 
 /// What was wrong with one list.
@@ -81,7 +59,7 @@ pub struct Sets {
 pub(crate) struct Workshop<'a> {
     pub(crate) key: HashKey,
     pub(crate) state_directory: &'a Path,
-    pub(crate) surroundings: &'a dyn Surroundings,
+    pub(crate) environment: &'a dyn Environment,
     pub(crate) previous: Option<&'a Sets>,
     /// The one set whose lists are looked at; those of all if there is none.
     pub(crate) only: Option<&'a str>,
@@ -131,7 +109,7 @@ impl Sets {
             Some(known) => known.stamps.clone(),
             None => {
                 let files = set.lists.iter().map(|list| file_of(set, list, workshop.state_directory));
-                files.map(|file| workshop.surroundings.stamp(&file?).ok()).collect()
+                files.map(|file| workshop.environment.stamp(&file?).ok()).collect()
             }
         };
         let print = self.print(set, &stamps);
@@ -239,7 +217,7 @@ impl Workshop<'_> {
     /// Tells how far a set is.
     fn report(&self, set: &Set, list: Option<&str>, count: usize) {
         let set = set.name.value.as_str();
-        self.surroundings.hear(&SetProgress { what: Loading::Set, set, list, count });
+        self.environment.hear(&SetProgress { what: Loading::Set, set, list, count });
     }
 }
 
@@ -277,7 +255,7 @@ mod tests {
     use std::cell::RefCell;
 
     use crate::load::load_text;
-    use crate::surroundings::Memory;
+    use environment::Memory;
     use lists::Term;
     use sets::Sought;
     use wire::Folded;
@@ -291,7 +269,7 @@ mod tests {
         let workshop = Workshop {
             key: KEY,
             state_directory: Path::new("/var/lib/gannet"),
-            surroundings: memory,
+            environment: memory,
             previous,
             only: None,
         };

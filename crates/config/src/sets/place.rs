@@ -71,7 +71,7 @@ pub(super) fn read_list(set: &Set, list: &SetList, workshop: &Workshop<'_>) -> R
         ListPlace::Here(text) => return Ok(text.clone().into_bytes()),
     };
     let wrong = |text: String| Mistake { text, is_error: !is_url };
-    match workshop.surroundings.read_list(&file, list.octets_max) {
+    match workshop.environment.read_list(&file, list.octets_max) {
         Ok(octets) if octets.len() as u64 > list.octets_max => {
             let size = values::size_text(list.octets_max);
             Err(wrong(format!(

@@ -187,7 +187,7 @@ mod tests {
     use super::*;
     use crate::load::load_text;
     use crate::schema;
-    use crate::surroundings::Memory;
+    use environment::Memory;
     use std::path::Path;
 
     fn startup(text: &str) -> Startup {

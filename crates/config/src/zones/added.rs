@@ -18,8 +18,8 @@ use super::{SignedHere, ZonePlan};
 use crate::load::Loaded;
 use crate::lower::{Known, Lowering, check_chosen, named_file};
 use crate::settings::{CatalogWord, KeySettings, SigningSettings, ZoneSettings};
-use crate::surroundings::Surroundings;
 use crate::yaml::{self, Entry, Value};
+use environment::Environment;
 use plan::checks::Check;
 use plan::signing::SigningPolicy;
 
@@ -118,12 +118,12 @@ impl Planner {
         apex: Name<'_>,
         said: &str,
         old: Option<&Addition>,
-        surroundings: &dyn Surroundings,
+        environment: &dyn Environment,
     ) -> Result<Addition, Vec<Diagnostic>> {
         let apex = apex.to_buf();
         let mut problems = Vec::new();
         let failed = |problems: &[Problem]| problems.iter().any(Problem::is_error);
-        let Some(meaning) = self.meaning(&apex, said, surroundings, &mut problems) else {
+        let Some(meaning) = self.meaning(&apex, said, environment, &mut problems) else {
             return Err(diagnostics(problems, &self.sources_with(&apex, said).0));
         };
         let zone = meaning.zone.clone();
@@ -144,9 +144,9 @@ impl Planner {
                 span: file.span,
             };
             let old = old.and_then(|old| old.read.as_ref());
-            match old.filter(|old| old.is_current(&wanted, surroundings)) {
+            match old.filter(|old| old.is_current(&wanted, environment)) {
                 Some(old) => Kept { wanted, ..old.clone() },
-                None => load(wanted, (self.key, &self.pool), old, surroundings, &mut problems, &mut found),
+                None => load(wanted, (self.key, &self.pool), old, environment, &mut problems, &mut found),
             }
         });
         let signed = match zone.sign {
@@ -155,7 +155,7 @@ impl Planner {
         };
         let current = (written(&zone, read.as_ref()), signed);
         let is_proven = current.0.0.as_deref().is_some_and(is_proven);
-        let plan = plan(&zone, &self.keys, current, (surroundings, &mut problems));
+        let plan = plan(&zone, &self.keys, current, (environment, &mut problems));
         let beside = meaning.beside.as_ref().map(|pattern| {
             if pattern.answers() {
                 check_signed(&zone, is_proven, &mut problems);
@@ -188,14 +188,14 @@ impl Planner {
         &self,
         apex: &NameBuf,
         said: &str,
-        surroundings: &dyn Surroundings,
+        environment: &dyn Environment,
         problems: &mut Vec<Problem>,
     ) -> Option<Arc<Meaning>> {
         let meanings = || self.meanings.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = meanings().get(said) {
             return Some(Arc::clone(known));
         }
-        let zone = self.lower(apex, said, surroundings, problems);
+        let zone = self.lower(apex, said, environment, problems);
         let zone = zone.filter(|_| !problems.iter().any(Problem::is_error))?;
         let beside = Pattern::new(&zone, &self.sets);
         let meaning = Arc::new(Meaning { zone, beside });
@@ -214,18 +214,18 @@ impl Planner {
         &self,
         apex: &NameBuf,
         said: &str,
-        surroundings: &dyn Surroundings,
+        environment: &dyn Environment,
         problems: &mut Vec<Problem>,
     ) -> Option<ZoneSettings> {
         let (sources, file) = self.sources_with(apex, said);
         let parsed = yaml::parse(file, said, &|_| None, problems);
-        let read_file = |path: &Path| surroundings.read(path);
+        let read_file = |path: &Path| environment.read(path);
         let known = Known { signing: &self.signing, keys: &self.keys, checks: &self.checks };
         let mut lowering = Lowering {
             sources: &sources,
             problems,
             read_file: &read_file,
-            is_open_to_all: &|path| surroundings.is_open_to_all(path),
+            is_open_to_all: &|path| environment.is_open_to_all(path),
             #[cfg(test)]
             touched: std::cell::RefCell::default(),
         };
@@ -256,7 +256,7 @@ impl Planner {
 mod tests {
     use super::*;
     use crate::load::load_text;
-    use crate::surroundings::Memory;
+    use environment::Memory;
 
     const ZONE: &str = "@ SOA ns.example.net. h.example.net. 7 1 1 1 1\n NS ns.example.net.\n";
     const MAIN: &str = "zone-templates:\n  customers:\n    file: \"customers/{name}.zone\"\n    transfer: [key k]\n  listed: {catalog-role: consumer, primaries: 192.0.2.1}\n\

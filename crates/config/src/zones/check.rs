@@ -11,8 +11,7 @@ use zone::master::{Include, Included, Mistake, Place};
 use zone::{Finding, Level, Pool, Zone};
 
 use super::own_keys::{self, OwnKeys, ReadKeys};
-use crate::sets::{Loading, SetProgress};
-use crate::surroundings::Surroundings;
+use environment::{Environment, Loading, SetProgress};
 
 /// Octets of a zone's file: places in it are numbers of 32 bits.
 const FILE_OCTETS_MAX: u64 = u32::MAX as u64;
@@ -38,11 +37,11 @@ pub fn check(
     apex: Name<'_>,
     file: &Path,
     key: HashKey,
-    surroundings: &dyn Surroundings,
+    environment: &dyn Environment,
 ) -> Result<Checked, String> {
     // What is kept of it must prove absence without its keys.
     let own_keys = OwnKeys { is_given_away: true, ..OwnKeys::default() };
-    check_with(apex, file, (key, None), &own_keys, surroundings)
+    check_with(apex, file, (key, None), &own_keys, environment)
 }
 
 /// Reads a zone from a file and those it includes, and signs it if it has keys of its own.
@@ -51,11 +50,11 @@ pub(super) fn check_with(
     file: &Path,
     (key, pool): (HashKey, Option<&Arc<Pool>>),
     own_keys: &OwnKeys,
-    surroundings: &dyn Surroundings,
+    environment: &dyn Environment,
 ) -> Result<Checked, String> {
     if is_json(file) {
         let wanted = (Some(apex), None);
-        let mut read = read_json(file, (key, pool), wanted, own_keys, surroundings)?;
+        let mut read = read_json(file, (key, pool), wanted, own_keys, environment)?;
         let zone = read.zones.iter_mut().find(|(other, _)| other.as_name() == apex);
         if zone.is_none() && read.diagnostics.is_empty() {
             return Err(format!("there is no zone \"{apex}\" in it"));
@@ -63,13 +62,13 @@ pub(super) fn check_with(
         let zone = zone.and_then(|(_, zone)| zone.take());
         return Ok(Checked { zone, diagnostics: read.diagnostics, files: read.files });
     }
-    let text = read(file, surroundings)?;
+    let text = read(file, environment)?;
     let shown = file.display().to_string();
-    let mut shelf = Shelf { surroundings, zone: apex.to_string(), file: &shown };
+    let mut shelf = Shelf { environment, zone: apex.to_string(), file: &shown };
     let loaded = zone::load(apex, &shown, &text, &mut shelf, key);
     let mut files: Vec<PathBuf> = loaded.files.iter().map(PathBuf::from).collect();
-    let sets = own_keys.read(apex, &mut files, surroundings);
-    let mut excerpts = Excerpts { files: &files, surroundings, texts: BTreeMap::new() };
+    let sets = own_keys.read(apex, &mut files, environment);
+    let mut excerpts = Excerpts { files: &files, environment, texts: BTreeMap::new() };
     let mut diagnostics: Vec<Diagnostic> =
         loaded.mistakes.iter().map(|mistake| excerpts.mistake(mistake)).collect();
     diagnostics.extend(loaded.findings.iter().map(|finding| excerpts.finding(finding, file)));
@@ -107,8 +106,8 @@ pub(super) fn check_with(
     Ok(Checked { zone, diagnostics, files })
 }
 
-fn read(file: &Path, surroundings: &dyn Surroundings) -> Result<Vec<u8>, String> {
-    match surroundings.read_list(file, FILE_OCTETS_MAX) {
+fn read(file: &Path, environment: &dyn Environment) -> Result<Vec<u8>, String> {
+    match environment.read_list(file, FILE_OCTETS_MAX) {
         Ok(text) if text.len() as u64 > FILE_OCTETS_MAX => Err("larger than 4 GiB".to_owned()),
         Ok(text) => Ok(text),
         Err(error) => Err(io_text(&error)),
@@ -117,7 +116,7 @@ fn read(file: &Path, surroundings: &dyn Surroundings) -> Result<Vec<u8>, String>
 
 /// Opens what files include, relative to the directory of the file that includes it.
 struct Shelf<'s> {
-    surroundings: &'s dyn Surroundings,
+    environment: &'s dyn Environment,
     zone: String,
     file: &'s str,
 }
@@ -125,21 +124,21 @@ struct Shelf<'s> {
 impl Include for Shelf<'_> {
     fn include(&mut self, name: &str, from: &str) -> Result<Included, String> {
         let path = Path::new(from).parent().unwrap_or(Path::new("")).join(name);
-        let text = read(&path, self.surroundings)?;
+        let text = read(&path, self.environment)?;
         Ok(Included { name: path.display().to_string(), text })
     }
 
     fn hear(&mut self, records: usize) {
-        let Self { surroundings, zone, file } = self;
+        let Self { environment, zone, file } = self;
         let (what, list) = (Loading::Zone, Some(*file));
-        surroundings.hear(&SetProgress { what, set: zone, list, count: records });
+        environment.hear(&SetProgress { what, set: zone, list, count: records });
     }
 }
 
 /// The lines of files that something is wrong with.
 struct Excerpts<'a> {
     files: &'a [PathBuf],
-    surroundings: &'a dyn Surroundings,
+    environment: &'a dyn Environment,
     texts: BTreeMap<u16, Text>,
 }
 
@@ -205,7 +204,7 @@ impl Excerpts<'_> {
         diagnostics: &mut Vec<Diagnostic>,
     ) -> Option<Zone> {
         let apex = zone.apex();
-        let now = u64::try_from(self.surroundings.unix_seconds()).unwrap_or(0);
+        let now = u64::try_from(self.environment.unix_seconds()).unwrap_or(0);
         for set in sets {
             for what in own_keys::odd_time(set, now).into_iter().chain(own_keys::small_keys(set)) {
                 let at = self.at(Some(set.place), file, Severity::Warning);
@@ -224,10 +223,10 @@ impl Excerpts<'_> {
     }
 
     fn line(&mut self, place: Place) -> String {
-        let (files, surroundings) = (self.files, self.surroundings);
+        let (files, environment) = (self.files, self.environment);
         let text = self.texts.entry(place.file).or_insert_with(|| {
             let path = files.get(usize::from(place.file));
-            let octets = path.and_then(|path| read(path, surroundings).ok()).unwrap_or_default();
+            let octets = path.and_then(|path| read(path, environment).ok()).unwrap_or_default();
             let has_keys = holds_keys(&octets);
             Text { octets, at: 0, line: 1, has_keys }
         });
@@ -279,12 +278,12 @@ pub(super) fn read_json(
     (key, pool): (HashKey, Option<&Arc<Pool>>),
     (only, contexts): (Option<Name<'_>>, Option<&Contexts>),
     own_keys: &OwnKeys,
-    surroundings: &dyn Surroundings,
+    environment: &dyn Environment,
 ) -> Result<Read, String> {
-    let text = read(file, surroundings)?;
+    let text = read(file, environment)?;
     let loaded = zone::json::read(&text, key, contexts);
     let files = vec![file.to_owned()];
-    let mut excerpts = Excerpts { files: &files, surroundings, texts: BTreeMap::new() };
+    let mut excerpts = Excerpts { files: &files, environment, texts: BTreeMap::new() };
     let mut diagnostics: Vec<Diagnostic> =
         loaded.mistakes.iter().map(|mistake| excerpts.mistake(mistake)).collect();
     diagnostics.extend(loaded.remarks.iter().map(|remark| excerpts.remark(remark)));

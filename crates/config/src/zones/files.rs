@@ -12,7 +12,7 @@ use zone::{Pool, Zone};
 use super::check::{Checked, Read, check_with, is_json, read_json};
 use super::own_keys::{Needed, OwnKeys};
 use crate::settings::{Settings, ZoneFormat, ZoneSettings};
-use crate::surroundings::Surroundings;
+use environment::Environment;
 use plan::signing::SigningPolicy;
 
 /// A file, the files that it includes, and the zones that came from them.
@@ -28,12 +28,11 @@ pub(super) struct Kept {
 
 impl Kept {
     /// Returns whether this is what is wanted, and its files are as they were.
-    pub(super) fn is_current(&self, wanted: &Wanted, surroundings: &dyn Surroundings) -> bool {
-        let is_same =
-            |(path, stamp): &(PathBuf, u64)| surroundings.stamp(path).is_ok_and(|now| now == *stamp);
+    pub(super) fn is_current(&self, wanted: &Wanted, environment: &dyn Environment) -> bool {
+        let is_same = |(path, stamp): &(PathBuf, u64)| environment.stamp(path).is_ok_and(|now| now == *stamp);
         // Keys may have come for a zone that had none.
         let has_new_keys = wanted.own_keys.file.as_ref().is_some_and(|(file, _)| {
-            self.files.iter().all(|(known, _)| known != file) && surroundings.stamp(file).is_ok()
+            self.files.iter().all(|(known, _)| known != file) && environment.stamp(file).is_ok()
         });
         !self.files.is_empty()
             && (&self.wanted.file, &self.wanted.contexts) == (&wanted.file, &wanted.contexts)
@@ -87,7 +86,7 @@ pub(super) fn folded(apex: &NameBuf) -> Vec<u8> {
 /// Returns every file that zones are wanted of.
 pub(super) fn wanted(
     settings: &Settings,
-    surroundings: &dyn Surroundings,
+    environment: &dyn Environment,
     problems: &mut Vec<Problem>,
 ) -> Vec<Wanted> {
     let mut all: Vec<Wanted> = settings
@@ -111,7 +110,7 @@ pub(super) fn wanted(
         .collect();
     for directory in &settings.zone_directories {
         let mut files = Vec::new();
-        if let Err(error) = walk(&directory.path.value, directory.format, 0, surroundings, &mut files) {
+        if let Err(error) = walk(&directory.path.value, directory.format, 0, environment, &mut files) {
             let why = io_text(&error);
             let message = format!("cannot read \"{}\": {why}", directory.path.value.display());
             problems.push(Problem::warning(directory.path.span, message));
@@ -163,10 +162,10 @@ fn walk(
     directory: &Path,
     format: ZoneFormat,
     depth: usize,
-    surroundings: &dyn Surroundings,
+    environment: &dyn Environment,
     files: &mut Vec<PathBuf>,
 ) -> std::io::Result<()> {
-    for name in surroundings.list(directory)? {
+    for name in environment.list(directory)? {
         let path = directory.join(&name);
         let is_meant = match path.extension().and_then(|extension| extension.to_str()) {
             Some("zone") => Some(format != ZoneFormat::Json),
@@ -178,7 +177,7 @@ fn walk(
             Some(false) => {}
             None if depth < DEPTH_MAX && !name.starts_with('.') => {
                 // What is no directory has nothing in it.
-                let _ = walk(&path, format, depth + 1, surroundings, files);
+                let _ = walk(&path, format, depth + 1, environment, files);
             }
             None => {}
         }
@@ -199,17 +198,17 @@ fn read_zones(
     wanted: &Wanted,
     key: HashKey,
     pool: &Arc<Pool>,
-    surroundings: &dyn Surroundings,
+    environment: &dyn Environment,
 ) -> Result<Read, String> {
     match &wanted.apex {
         Some(apex) if !wanted.is_json() => {
             let Checked { zone, diagnostics, files } =
-                check_with(apex.as_name(), &wanted.file, (key, Some(pool)), &wanted.own_keys, surroundings)?;
+                check_with(apex.as_name(), &wanted.file, (key, Some(pool)), &wanted.own_keys, environment)?;
             Ok(Read { zones: vec![(*apex, zone)], files, diagnostics })
         }
         apex => {
             let only = (apex.as_ref().map(NameBuf::as_name), wanted.contexts.as_ref());
-            let mut read = read_json(&wanted.file, (key, Some(pool)), only, &wanted.own_keys, surroundings)?;
+            let mut read = read_json(&wanted.file, (key, Some(pool)), only, &wanted.own_keys, environment)?;
             if let Some(apex) = apex {
                 match (read.zones.is_empty(), read.diagnostics.is_empty()) {
                     (true, true) => return Err("there is no such zone in it".to_owned()),
@@ -226,24 +225,24 @@ pub(super) fn load(
     wanted: Wanted,
     (key, pool): (HashKey, &Arc<Pool>),
     old: Option<&Kept>,
-    surroundings: &dyn Surroundings,
+    environment: &dyn Environment,
     problems: &mut Vec<Problem>,
     found: &mut Vec<Diagnostic>,
 ) -> Kept {
     // Taken before reading: a file that changes meanwhile is read again.
-    let stamp = surroundings.stamp(&wanted.file);
+    let stamp = environment.stamp(&wanted.file);
     let file = wanted.file.display();
     let mut zones = Vec::new();
     let mut files = Vec::new();
     let mut failed: Vec<(NameBuf, String)> = Vec::new();
     let mut reasons: Vec<(Option<NameBuf>, Arc<str>)> = Vec::new();
-    match read_zones(&wanted, key, pool, surroundings) {
+    match read_zones(&wanted, key, pool, environment) {
         Ok(read) => {
             let first = read.diagnostics.iter().find(|found| found.severity == Severity::Error);
             let first = first.map_or_else(|| format!("\"{file}\" has mistakes"), Diagnostic::line);
             found.extend(read.diagnostics);
             let others = read.files.into_iter().skip(1);
-            let others = others.map(|path| surroundings.stamp(&path).map(|stamp| (path, stamp)));
+            let others = others.map(|path| environment.stamp(&path).map(|stamp| (path, stamp)));
             let all: Result<Vec<_>, _> =
                 std::iter::once(stamp.map(|stamp| (wanted.file.clone(), stamp))).chain(others).collect();
             files = all.unwrap_or_default();

@@ -18,7 +18,7 @@ use zone::{Builder, Good, Level, Online, OnlineKey, Pool, Record, Zone};
 
 use crate::lower::named_file;
 use crate::settings::{DenialWord, ZoneSettings};
-use crate::surroundings::Surroundings;
+use environment::Environment;
 
 /// Names below which a zone is signed by one thread: starting others would take longer.
 const NAMES_PER_THREAD_MIN: usize = 200;
@@ -78,10 +78,10 @@ impl OwnKeys {
         &self,
         apex: Name<'_>,
         files: &mut Vec<PathBuf>,
-        surroundings: &dyn Surroundings,
+        environment: &dyn Environment,
     ) -> Result<Option<ReadKeys>, (PathBuf, String)> {
         let Some((file, needed)) = self.file.as_ref().filter(|_| !self.has_policy) else { return Ok(None) };
-        let text = match surroundings.read(file) {
+        let text = match environment.read(file) {
             Ok(text) => Zeroizing::new(text),
             Err(error) if *needed == Needed::No && error.kind() == std::io::ErrorKind::NotFound => {
                 return Ok(None);
@@ -97,7 +97,7 @@ impl OwnKeys {
             let until = write_compact(set.until);
             return Err(wrong(format!("\"until\" ({until} UTC) is not after \"inception\"")));
         }
-        if surroundings.is_open_to_all(file) {
+        if environment.is_open_to_all(file) {
             remarks.push("every user of this machine can read the private keys in it".to_owned());
         }
         let place = Place { file: u16::try_from(files.len()).unwrap_or(u16::MAX), line: 1 };
@@ -276,7 +276,7 @@ mod tests {
 
     use super::super::check;
     use super::*;
-    use crate::surroundings::Memory;
+    use environment::Memory;
 
     const KEY: HashKey = HashKey::new([1, 2]);
     const FROM: u64 = 1_795_000_000;

@@ -24,7 +24,7 @@ use crate::settings::{
     ZoneSettings,
 };
 use crate::signing::{SigningPlans, Wanted};
-use crate::surroundings::Surroundings;
+use environment::Environment;
 
 /// What of a zone the server signs.
 #[derive(Clone)]
@@ -140,7 +140,7 @@ impl ZonePlans {
         settings: &Settings,
         (key, sets): (HashKey, &Sets),
         (signing, signed): (&SigningPlans, Option<&Arc<Zones>>),
-        surroundings: &dyn Surroundings,
+        environment: &dyn Environment,
         problems: &mut Vec<Problem>,
     ) {
         let mut files: BTreeMap<Vec<u8>, &Kept> = BTreeMap::new();
@@ -155,12 +155,12 @@ impl ZonePlans {
             let apex = zone.name.value.as_name();
             let here = signed_here(zone, apex, signing);
             let current = if here.is_file() { signed_last(apex, signed) } else { written(zone, file) };
-            let plan = plan(zone, &settings.keys, (current, here), (surroundings, problems));
+            let plan = plan(zone, &settings.keys, (current, here), (environment, problems));
             let failed = file.and_then(|file| failure(file, &zone.name.value));
             ZonePlan { for_members: ForMembers::new(zone, key, sets), failed, ..plan }
         });
         let mut plans: Vec<ZonePlan> = plans.collect();
-        plans.extend(self.of_directories(settings, (signing, signed), surroundings, problems));
+        plans.extend(self.of_directories(settings, (signing, signed), environment, problems));
         self.plans = plans.into();
         self.keys = Keys::new(settings.keys.iter().map(|key| Arc::clone(&key.key)));
         self.transfers = Some(settings.transfers);
@@ -175,7 +175,7 @@ impl ZonePlans {
         &self,
         settings: &Settings,
         (signing, signed): (&SigningPlans, Option<&Arc<Zones>>),
-        surroundings: &dyn Surroundings,
+        environment: &dyn Environment,
         problems: &mut Vec<Problem>,
     ) -> Vec<ZonePlan> {
         let named = settings.zones.iter().filter(|zone| zone.set.is_none());
@@ -198,7 +198,7 @@ impl ZonePlans {
                     Some((of, plan)) if Arc::ptr_eq(of, common) => plan.clone(),
                     _ => {
                         let nothing = ((None, 0), SignedHere::Nothing);
-                        let plan = plan(common, &settings.keys, nothing, (surroundings, problems));
+                        let plan = plan(common, &settings.keys, nothing, (environment, problems));
                         made = Some((common, plan.clone()));
                         plan
                     }
@@ -252,12 +252,12 @@ pub(super) fn plan(
     zone: &ZoneSettings,
     keys: &[KeySettings],
     ((current, source), signed): ((Option<Arc<Zone>>, u64), SignedHere),
-    (surroundings, problems): (&dyn Surroundings, &mut Vec<Problem>),
+    (environment, problems): (&dyn Environment, &mut Vec<Problem>),
 ) -> ZonePlan {
     let apex = zone.name.value;
     problems.extend(current.as_deref().and_then(|current| refused_updates(zone, current)));
     let mut remotes = |all: &[At<RemoteSettings>]| -> Vec<Remote> {
-        all.iter().filter_map(|server| remote(server, keys, surroundings, problems)).collect()
+        all.iter().filter_map(|server| remote(server, keys, environment, problems)).collect()
     };
     let (primaries, notify) = (remotes(&zone.primaries), remotes(&zone.notify));
     // Whoever the zone comes from may say that there is more.
@@ -342,14 +342,14 @@ fn grant(settings: &GrantSettings) -> Grant {
 /// Returns the servers that each policy has sent the DS of its zones.
 pub(crate) fn parents(
     settings: &Settings,
-    surroundings: &dyn Surroundings,
+    environment: &dyn Environment,
     problems: &mut Vec<Problem>,
 ) -> BTreeMap<String, ParentServers> {
     let with_servers = settings.signing.iter().filter(|signing| !signing.ds_push.is_empty());
     with_servers
         .map(|signing| {
             let servers = signing.ds_push.iter();
-            let servers = servers.filter_map(|at| remote(at, &settings.keys, surroundings, problems));
+            let servers = servers.filter_map(|at| remote(at, &settings.keys, environment, problems));
             (signing.policy.name.clone(), servers.collect())
         })
         .collect()
@@ -359,7 +359,7 @@ pub(crate) fn parents(
 fn remote(
     at: &At<RemoteSettings>,
     keys: &[KeySettings],
-    surroundings: &dyn Surroundings,
+    environment: &dyn Environment,
     problems: &mut Vec<Problem>,
 ) -> Option<Remote> {
     let RemoteSettings { address, over_tls, tls_name, key, pins, roots, certificate, private_key } =
@@ -367,7 +367,7 @@ fn remote(
     let tls = if *over_tls {
         let name = tls_name.clone().unwrap_or_else(|| address.ip().to_string());
         let mut read = |path: &PathBuf, what: &str| {
-            let read = surroundings.read(path);
+            let read = environment.read(path);
             read.map_err(|error| {
                 let message = format!("\"{}\" cannot be read: {}", path.display(), io_text(&error));
                 problems.push(Problem::error(at.span, message).expected(format!("a file with {what} (PEM)")));
@@ -394,7 +394,7 @@ fn remote(
                 let chain = read(path, "a certificate")?;
                 let key_file = private_key.as_ref().unwrap_or(path);
                 let key = read(key_file, "its private key")?;
-                if surroundings.is_open_to_all(key_file) {
+                if environment.is_open_to_all(key_file) {
                     let shown = key_file.display();
                     let message =
                         format!("every user of this machine can read the private key in \"{shown}\"");

@@ -299,7 +299,7 @@ mod tests {
     use std::path::Path;
 
     use crate::load::load_text;
-    use crate::surroundings::Memory;
+    use environment::Memory;
 
     use super::*;
 

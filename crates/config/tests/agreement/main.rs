@@ -11,9 +11,10 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, SystemTime};
 
 use answers::{Said, upstream};
-use config::{Loaded, System, compile, load_text};
+use config::{Loaded, compile, load_text};
 use engine::explain::{Did, Event, Recorder};
 use engine::{Client, Engine, ListenerId, Now, Outcome, Reply, Share, SnapshotCell, Transport, Verdict};
+use environment::System;
 use proptest::prelude::*;
 use reader::Reader;
 use wire::{Class, Flags, Message, NameBuf, OptionCode, Question, Rcode, Rtype, Writer};

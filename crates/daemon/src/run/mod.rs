@@ -12,9 +12,10 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
+use config::Loaded;
 use config::settings::LogFormat;
-use config::{Loaded, System};
 use control::Socket;
+use environment::System;
 use server::{End, Origin, Server, Serving, StartError};
 use tokio::sync::mpsc;
 use tracing::{debug, error, info, warn};

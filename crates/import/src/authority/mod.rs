@@ -14,10 +14,10 @@ mod templates;
 
 use std::path::{Path, PathBuf};
 
-use config::Surroundings;
 use config::load::matches;
-use config::yaml::FILE_OCTETS_MAX;
 use diagnostic::{At, Diagnostic, FileId, Problem, Sources, Span, diagnostics};
+use environment::Environment;
+use environment::FILE_OCTETS_MAX;
 
 use super::Imported;
 
@@ -57,10 +57,10 @@ impl NameServer {
 pub fn name_server(
     server: NameServer,
     path: &Path,
-    surroundings: &dyn Surroundings,
+    environment: &dyn Environment,
 ) -> Result<Imported, Vec<Diagnostic>> {
     let mut files = Files {
-        surroundings,
+        environment,
         directory: path.parent().unwrap_or(Path::new("")).to_owned(),
         sources: Sources::new(&config::secret_keys()),
         problems: Vec::new(),
@@ -77,7 +77,7 @@ pub fn name_server(
     }
     let text = made.document(path, server);
     if !files.problems.iter().any(Problem::is_error) {
-        let refused = super::verify::verify(path, &text, surroundings, &files.sources, &|_, _| None);
+        let refused = super::verify::verify(path, &text, environment, &files.sources, &|_, _| None);
         files.problems.extend(refused);
     }
     let failed = files.problems.iter().any(Problem::is_error);
@@ -90,7 +90,7 @@ pub fn name_server(
 
 /// Files that are read, and what is wrong in them.
 struct Files<'a> {
-    surroundings: &'a dyn Surroundings,
+    environment: &'a dyn Environment,
     /// Where the first one is.
     directory: PathBuf,
     sources: Sources,
@@ -101,7 +101,7 @@ struct Files<'a> {
 impl Files<'_> {
     /// Reads a file that `asked` names; says so if it cannot be read.
     fn open(&mut self, path: &Path, asked: Option<Span>) -> Option<(FileId, String)> {
-        let text = match self.surroundings.read(path) {
+        let text = match self.environment.read(path) {
             Ok(octets) if octets.len() > FILE_OCTETS_MAX => {
                 Err(format!("larger than {} MiB", FILE_OCTETS_MAX >> 20))
             }
@@ -140,7 +140,7 @@ impl Files<'_> {
         if !last.contains(['*', '?']) {
             return vec![path];
         }
-        match self.surroundings.list(&folder) {
+        match self.environment.list(&folder) {
             Ok(mut names) => {
                 names.retain(|name| matches(&last, name));
                 names.sort();

@@ -513,7 +513,7 @@ impl Nsd<'_, '_> {
         let path = list.as_ref().map_or(ZONE_LIST, |list| list.value.as_str());
         let path = self.files.directory.join(path);
         // NSD makes the file when there is something to list.
-        if self.files.surroundings.read(&path).is_err() {
+        if self.files.environment.read(&path).is_err() {
             return;
         }
         let asked = list.map_or(Span::BUILT_IN, |list| list.span);

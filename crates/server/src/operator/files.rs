@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use config::settings::Settings;
-use config::{Surroundings as _, System};
+use environment::{Environment as _, System};
 use tracing::info;
 
 use super::sets::keep;

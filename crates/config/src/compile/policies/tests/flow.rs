@@ -1,7 +1,7 @@
 //! What is easy to get wrong in a list of rules.
 
 use crate::load::load_text;
-use crate::surroundings::Memory;
+use environment::Memory;
 use std::path::Path;
 
 fn check(rules: &str, expect: &[&str]) {

@@ -3,7 +3,7 @@
 use policy::graph::{Language, graph};
 
 use crate::load::load_text;
-use crate::surroundings::Memory;
+use environment::Memory;
 use std::path::Path;
 
 const POLICY: &str = "policy:\n  main:\n    - {if: qname == \"a.example\", do: [call(kids), drop]}\n    - [cache(main), forward(default)]\n  kids: [{if: mark(1), do: return}, reject(refused)]\nviews: [{if: rd, policy: kids}]\n";

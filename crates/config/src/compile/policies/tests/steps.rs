@@ -1,9 +1,9 @@
 //! The steps.
 
 use crate::load::load_text;
-use crate::surroundings::Memory;
 use engine::matchers::Matcher;
 use engine::program::Op;
+use environment::Memory;
 use policy::{Condition, Test};
 use std::path::Path;
 

@@ -1,4 +1,8 @@
-//! What a configuration is read in: the file system, the environment and the machine.
+//! What a configuration and zones are read in: the file system, environment variables and the machine.
+//!
+//! Never knows what a file holds: whoever reads it says what is wrong with it.
+
+#![forbid(unsafe_code)]
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -7,11 +11,33 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::sets::SetProgress;
-use crate::yaml::FILE_OCTETS_MAX;
+/// Octets of one file, so that a device or a log given by mistake does not fill the memory.
+pub const FILE_OCTETS_MAX: usize = 16 << 20;
 
-/// What a configuration is read in: the file system and the environment.
-pub trait Surroundings {
+/// What takes long to load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loading {
+    /// A set.
+    Set,
+    /// A zone.
+    Zone,
+}
+
+/// How far a large set or zone is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SetProgress<'a> {
+    /// What it is.
+    pub what: Loading,
+    /// Its name.
+    pub set: &'a str,
+    /// The list or file that is read; none when all are, and the set is put together, or of many files with zones.
+    pub list: Option<&'a str>,
+    /// Lines, entries or records that are read, or rules of the set.
+    pub count: usize,
+}
+
+/// What a configuration and zones are read in.
+pub trait Environment {
     /// Returns the value of an environment variable.
     fn variable(&self, name: &str) -> Option<String>;
 
@@ -68,7 +94,7 @@ pub trait Surroundings {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct System;
 
-impl Surroundings for System {
+impl Environment for System {
     fn variable(&self, name: &str) -> Option<String> {
         std::env::var(name).ok()
     }
@@ -150,7 +176,7 @@ fn open(path: &Path) -> io::Result<std::fs::File> {
 /// The machine we run on, for somebody who wants to hear how far large sets are.
 pub struct Telling<F>(pub F);
 
-impl<F: Fn(&SetProgress<'_>)> Surroundings for Telling<F> {
+impl<F: Fn(&SetProgress<'_>)> Environment for Telling<F> {
     fn hear(&self, progress: &SetProgress<'_>) {
         self.0(progress);
     }
@@ -216,7 +242,7 @@ impl Memory {
     }
 }
 
-impl Surroundings for Memory {
+impl Environment for Memory {
     fn hear(&self, progress: &SetProgress<'_>) {
         let SetProgress { set, list, count, .. } = progress;
         if let Some(heard) = &self.heard {
