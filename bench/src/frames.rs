@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
-use xdp::{Device, DevicePlan, Existing, Filter, FilterPlan, Interface, Mode, Way};
+use xdp::{Device, DeviceOptions, Existing, Filter, FilterPlan, Interface, Mode, Way};
 
 use crate::sys;
 
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Echoes queries to `address` that come in by `interface`, in place, until it is killed.
 pub fn echo(interface: &str, address: SocketAddr) -> Result<(), String> {
-    let plan = DevicePlan { mode: Mode::Native, ..DevicePlan::new(interface) };
+    let plan = DeviceOptions { mode: Mode::Native, ..DeviceOptions::new(interface) };
     let (device, mut sockets) = Device::open(&plan).map_err(|error| error.to_string())?;
     let filter = device.filter().ok_or("no program of ours")?;
     filter.serve(address).map_err(|error| error.to_string())?;

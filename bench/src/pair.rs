@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use xdp::headers::{Flow, Mac};
-use xdp::{DevicePlan, Interface, Standing};
+use xdp::{DeviceOptions, Interface, Standing};
 
 use crate::sys::{self, Offload};
 
@@ -85,7 +85,7 @@ impl Pair {
     /// Says what is in the way of AF_XDP, if anything is.
     fn check(&self) -> Result<(), String> {
         let _inside = self.enter_server()?;
-        let facts = xdp::facts(Some(&DevicePlan::new(&self.server.interface)));
+        let facts = xdp::facts(Some(&DeviceOptions::new(&self.server.interface)));
         let bad: Vec<String> =
             facts.iter().filter(|fact| fact.standing == Standing::Bad).map(ToString::to_string).collect();
         if bad.is_empty() { Ok(()) } else { Err(bad.join("; ")) }

@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use xdp::headers::{Datagram, Flow};
-use xdp::{Device, DevicePlan, Mode, Packet, Socket, Taking};
+use xdp::{Device, DeviceOptions, Mode, Packet, Socket, Taking};
 
 use super::{SLICE, Slice, Tally};
 use crate::pair::Pair;
@@ -66,8 +66,11 @@ pub struct Asker<'a> {
 impl<'a> Asker<'a> {
     /// Takes the client's interface. Must be called at the client's end.
     pub fn new(pair: &'a Pair, packets: &'a Packets, is_echo: bool, codes: [u8; 16]) -> Result<Self, String> {
-        let plan =
-            DevicePlan { mode: Mode::Native, taking: Taking::All, ..DevicePlan::new(&pair.client.interface) };
+        let plan = DeviceOptions {
+            mode: Mode::Native,
+            taking: Taking::All,
+            ..DeviceOptions::new(&pair.client.interface)
+        };
         let (device, mut sockets) = Device::open(&plan).map_err(|error| error.to_string())?;
         let filter = device.filter().ok_or("no program of ours")?;
         for port in PORTS {

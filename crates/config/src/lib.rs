@@ -20,8 +20,8 @@ pub mod yaml;
 pub mod zones;
 
 pub use compile::{
-    CachePlan, Listening, OwnCertificate, Plans, compile, compile_again, devices, files_of_set, listening,
-    routes, upstream_descriptors, watched, workers,
+    Listening, OwnCertificate, Plans, Prepared, compile, devices, files_of_set, listening, prepare,
+    upstream_descriptors, watched, workers,
 };
 pub use load::{Loaded, built_in, load, load_in, load_text};
 pub use lower::{named_file, server};

@@ -487,9 +487,9 @@ mod tests {
         // What it is signed as does not matter here.
         let signed = plans.signing.zones[0].source.clone().expect("what is written");
         assert!(plans.signing.take(Arc::clone(&signed)));
-        let again = crate::compile_again(&loaded, &[], Some(&plans), &memory, Some(""))
-            .map_err(|found| found[0].human())
-            .expect("it compiles");
+        let again = crate::prepare(&loaded, &[], Some(&plans), &memory, Some(""));
+        let again =
+            again.finish(plans.caches.clone()).map_err(|found| found[0].human()).expect("it compiles");
         let plan = &again.zones.plans[0];
         assert!(plan.zone.as_ref().is_some_and(|zone| Arc::ptr_eq(zone, &signed)) && plan.source != 0);
     }

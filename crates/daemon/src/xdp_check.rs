@@ -3,14 +3,14 @@
 use std::process::ExitCode;
 
 use control::api;
-use xdp::{DevicePlan, Fact, facts, is_usable};
+use xdp::{DeviceOptions, Fact, facts, is_usable};
 
 use crate::cli::XdpCheckArgs;
 use crate::out;
 
 /// Runs `gannet xdp check`.
 pub(crate) fn run(args: &XdpCheckArgs) -> ExitCode {
-    let plan = args.interface.as_deref().map(DevicePlan::new);
+    let plan = args.interface.as_deref().map(DeviceOptions::new);
     let facts = facts(plan.as_ref());
     let outcome = if is_usable(&facts) { out::FINE } else { out::negative() };
     if args.output.json {

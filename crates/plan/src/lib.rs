@@ -1,10 +1,12 @@
-//! What the server runs on, as plain data: listeners, upstreams, TLS identities, interfaces, jobs, signing.
+//! What the server runs on, as plain data: listeners, upstreams, TLS identities, caches, interfaces, jobs, signing.
 //!
 //! Never opens a file or a socket, and knows no YAML: a plan may come from a file, an API, a store or a replica.
 
 #![forbid(unsafe_code)]
 
+pub mod caches;
 pub mod checks;
+pub mod devices;
 pub mod jobs;
 pub mod listeners;
 pub mod relay;

@@ -1,15 +1,12 @@
 //! What happened to a query, in the words of the configuration that decided it.
 
-use std::sync::Arc;
-
-use cache::Cache;
 use diagnostic::{Sources, Span};
-use engine::PoolId;
 use engine::explain::{Did, Event};
 use engine::ops::cache::CacheStep;
 use engine::program::{Op, Program};
 use engine::shortlist::Kind;
 use engine::trace::Note;
+use engine::{Caches, PoolId};
 
 /// One thing that happened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,8 +29,8 @@ pub struct Origin<'a> {
     pub places: &'a [Span],
     /// What is written there.
     pub sources: &'a Sources,
-    /// Returns what a cache is called.
-    pub cache: &'a dyn Fn(&Arc<Cache>) -> Option<&'a str>,
+    /// The caches.
+    pub caches: &'a Caches,
     /// Returns what a group of upstream servers is called.
     pub group: &'a dyn Fn(PoolId) -> Option<&'a str>,
 }
@@ -158,7 +155,7 @@ const fn note_text(note: Note) -> &'static str {
 fn op_text(origin: &Origin<'_>, op: &Op) -> String {
     match op {
         Op::Cache(CacheStep { cache, .. }) => {
-            format!("cache({})", (origin.cache)(cache).unwrap_or(""))
+            format!("cache({})", origin.caches.name_of(cache).unwrap_or(""))
         }
         Op::Forward(step) => format!("forward({})", pool_name(origin, step.pool)),
         Op::Local(_) => "own names".to_owned(),

@@ -1,6 +1,5 @@
 //! The caches as files: read at the start, written at the end and now and then.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,6 +9,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use cache::{Cache, Clocks, DumpError, Meaning, Now, Progress};
 use config::Plans;
 use control::api;
+use engine::Caches;
+use plan::caches::{CachePlan, DumpPlan};
 use tracing::{debug, info, warn};
 
 use crate::{lock, sys};
@@ -18,9 +19,6 @@ use crate::{lock, sys};
 const MEANING: Meaning = Meaning(1);
 /// Reading a file that takes longer than this is told, and again whenever as much time has gone by.
 const TELL_EVERY: Duration = Duration::from_secs(1);
-
-/// The caches by their names in the configuration.
-pub(crate) type Caches = BTreeMap<String, Arc<Cache>>;
 
 /// Which caches to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,21 +81,17 @@ struct Kept {
     written: Instant,
 }
 
-/// Returns the caches of `plans` by name.
-pub(crate) fn by_name(plans: &Plans) -> Caches {
-    plans.caches.iter().map(|plan| (plan.name.clone(), Arc::clone(&plan.cache))).collect()
+/// Makes the caches of these plans; those that are known already are kept, with all that they hold.
+pub(crate) fn make(plans: &[CachePlan], known: &Caches) -> Caches {
+    known.adopt(plans.iter().map(|plan| (plan.name.as_str(), plan.octets_max)))
 }
 
 /// Returns the caches of `plans` that are kept in files.
 fn kept(plans: &Plans) -> Vec<Kept> {
-    let kept = plans.caches.iter().filter_map(|plan| {
-        Some(Kept {
-            name: plan.name.clone(),
-            cache: Arc::clone(&plan.cache),
-            file: plan.dump_file.clone()?,
-            every: plan.dump_every,
-            written: Instant::now(),
-        })
+    let kept = plans.cache_plans.iter().filter_map(|plan| {
+        let DumpPlan { file, every } = plan.dump.clone()?;
+        let cache = Arc::clone(plans.caches.get(&plan.name)?);
+        Some(Kept { name: plan.name.clone(), cache, file, every, written: Instant::now() })
     });
     kept.collect()
 }

@@ -8,10 +8,11 @@ use std::sync::{Arc, Mutex};
 use config::settings::Startup;
 use engine::ListenerId;
 use listen::{Bound, XdpQueue};
+use plan::devices::{DevicePlan, Existing, Mode, Program};
 use plan::listeners::Datagrams;
 use tracing::{debug, info, warn};
 use wire::Prefix;
-use xdp::{Action, Device, DeviceError, DevicePlan, Mode, Routes, Verdicts};
+use xdp::{Action, BusyPoll, Device, DeviceError, DeviceOptions, Routes, Verdicts};
 
 use crate::lock;
 
@@ -92,12 +93,13 @@ pub fn open(startup: &Startup, bound: &[Bound], workers: usize) -> Result<Opened
     let plans = config::devices(startup);
     let mut queues: Vec<Vec<XdpQueue>> = (0..workers).map(|_| Vec::new()).collect();
     let mut devices = Devices { wanted: wanted(startup, bound), ..Devices::default() };
-    if plans.is_empty() {
-        devices.unused = startup.xdp.interfaces.iter().map(|interface| interface.value.clone()).collect();
-    }
     let reply_octets_max = config::listening(startup).plan.udp.reply_octets_max;
     for plan in &plans {
-        let (device, sockets) = match Device::open(plan) {
+        let Some(options) = options(plan) else {
+            devices.unused.push(plan.interface.clone());
+            continue;
+        };
+        let (device, sockets) = match Device::open(&options) {
             Ok(opened) => opened,
             Err(error) if plan.mode == Mode::Auto => {
                 warn!(interface = plan.interface, %error, "its packets stay with the kernel's network stack");
@@ -128,6 +130,38 @@ pub fn open(startup: &Startup, bound: &[Bound], workers: usize) -> Result<Opened
     Ok(Opened { devices, queues })
 }
 
+/// Returns how an interface is opened; `None` if it is left to the kernel's sockets.
+fn options(plan: &DevicePlan) -> Option<DeviceOptions> {
+    let mode = match plan.mode {
+        Mode::Off => return None,
+        Mode::Auto => xdp::Mode::Auto,
+        Mode::ZeroCopy => xdp::Mode::ZeroCopy,
+        Mode::Native => xdp::Mode::Native,
+        Mode::Generic => xdp::Mode::Generic,
+    };
+    Some(DeviceOptions {
+        mode,
+        program: match &plan.program {
+            Program::Ours(Existing::Keep) => xdp::Program::Ours(xdp::Existing::Keep),
+            Program::Ours(Existing::Replace) => xdp::Program::Ours(xdp::Existing::Replace),
+            Program::Foreign(map) => xdp::Program::Foreign(map.clone()),
+        },
+        queues: plan.queues,
+        ring_entries: plan.ring_entries,
+        routes: routes(plan.checks_routes),
+        huge_pages: plan.huge_pages,
+        busy_poll: plan
+            .busy_poll
+            .map(|poll| BusyPoll { microseconds: poll.microseconds, budget: poll.budget }),
+        ..DeviceOptions::new(&plan.interface)
+    })
+}
+
+/// Returns how far the way back is trusted.
+const fn routes(are_checked: bool) -> Routes {
+    if are_checked { Routes::Check } else { Routes::Trust }
+}
+
 fn report(plan: &DevicePlan, device: &Device, sockets: usize, workers: usize) {
     let interface = &plan.interface;
     for error in device.declined() {
@@ -136,7 +170,7 @@ fn report(plan: &DevicePlan, device: &Device, sockets: usize, workers: usize) {
     let mode = device.reached();
     info!(interface, %mode, queues = sockets, "queries are taken past the kernel's network stack");
     if device.filter().is_some() {
-        warn_of_forwarding(interface, plan.routes);
+        warn_of_forwarding(interface, plan.checks_routes);
     }
     if let Some(wanted) = plan.queues.filter(|wanted| *wanted as usize > sockets) {
         warn!(interface, wanted, queues = sockets, "the interface has fewer queues than xdp.queues asks for");
@@ -151,8 +185,8 @@ fn report(plan: &DevicePlan, device: &Device, sockets: usize, workers: usize) {
 }
 
 /// Warns if the way back is to be checked and nothing can be found.
-fn warn_of_forwarding(interface: &str, routes: Routes) {
-    let forwards = if routes == Routes::Check { xdp::loopback_forwards() } else { [true; 2] };
+fn warn_of_forwarding(interface: &str, checks_routes: bool) {
+    let forwards = if checks_routes { xdp::loopback_forwards() } else { [true; 2] };
     for (family, _) in ["ipv4", "ipv6"].iter().zip(forwards).filter(|(_, forwards)| !forwards) {
         let setting = format!("net.{family}.conf.lo.forwarding");
         warn!(
@@ -235,14 +269,14 @@ impl Devices {
     }
 
     /// Has the programs check the way back, or not.
-    pub(crate) fn check_routes(&self, routes: Routes) {
+    pub(crate) fn check_routes(&self, are_checked: bool) {
         for device in &self.devices {
             let interface = &device.interface().name;
             let Some(filter) = device.filter() else { continue };
-            if let Err(error) = filter.check_routes(routes) {
+            if let Err(error) = filter.check_routes(routes(are_checked)) {
                 warn!(interface, %error, "xdp.check-routes stays as it was");
             }
-            warn_of_forwarding(interface, routes);
+            warn_of_forwarding(interface, are_checked);
         }
     }
 

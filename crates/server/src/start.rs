@@ -32,7 +32,7 @@ use crate::revision::{Candidate, Cause, Components, Revision, again, bring_into_
 use crate::watch::{HeldMemory, RefusalLog};
 use crate::watchdog::Watchdog;
 use crate::worker::{Upstreams, WorkerHandle};
-use crate::{devices, polling, progress, reclaim, signing, sys, worker};
+use crate::{devices, polling, reclaim, revision, signing, sys, worker};
 
 /// Octets of each worker's ring of events: some two thousand queries, and the thread that reads them wakes when half of
 /// that is full.
@@ -241,7 +241,7 @@ fn first_candidate(
     addresses: &[SocketAddr],
     transfers: transfer::Client,
 ) -> Result<(Candidate, Arc<Signing>), StartError> {
-    let plans = config::compile(&loaded, addresses, None, &progress::logged())?;
+    let plans = revision::compile(&loaded, addresses, None, None)?;
     let pool = plans.zones.pool().ok_or(StartError::NoZones)?;
     let signing = Signing::new(
         &loaded.settings.startup.state_directory,

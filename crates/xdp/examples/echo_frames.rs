@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use xdp::{Device, DevicePlan, Mode, Routes, Socket};
+use xdp::{Device, DeviceOptions, Mode, Routes, Socket};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    match run(&DevicePlan { mode, queues, routes, ..DevicePlan::new(interface) }, port) {
+    match run(&DeviceOptions { mode, queues, routes, ..DeviceOptions::new(interface) }, port) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("echo_frames: {error}");
@@ -58,7 +58,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(plan: &DevicePlan, port: u16) -> Result<(), Box<dyn std::error::Error>> {
+fn run(plan: &DeviceOptions, port: u16) -> Result<(), Box<dyn std::error::Error>> {
     let (device, sockets) = Device::open(plan)?;
     let filter = device.filter().ok_or("no filter")?;
     for (address, _) in xdp::addresses()? {

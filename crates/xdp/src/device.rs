@@ -67,7 +67,7 @@ pub enum Program {
 
 /// How an interface is to be used.
 #[derive(Clone, Debug)]
-pub struct DevicePlan {
+pub struct DeviceOptions {
     /// Its name.
     pub interface: String,
     /// In which way.
@@ -92,7 +92,7 @@ pub struct DevicePlan {
     pub blocks_max: u32,
 }
 
-impl DevicePlan {
+impl DeviceOptions {
     /// Returns what suits most.
     pub fn new(interface: &str) -> Self {
         Self {
@@ -182,7 +182,7 @@ impl Device {
     /// Takes an interface into use; returns it with one socket for each queue.
     ///
     /// Nothing is taken from the kernel until destinations are added to the [`filter`](Self::filter).
-    pub fn open(plan: &DevicePlan) -> Result<(Self, Vec<Socket>), DeviceError> {
+    pub fn open(plan: &DeviceOptions) -> Result<(Self, Vec<Socket>), DeviceError> {
         let interface = Interface::find(&plan.interface).map_err(DeviceError::Interface)?;
         if interface.mac.is_none() {
             let message = format!("{} is no Ethernet interface", interface.name);
@@ -228,7 +228,7 @@ impl Device {
     }
 
     fn attempt(
-        plan: &DevicePlan,
+        plan: &DeviceOptions,
         interface: &Interface,
         attempt: &Attempt,
     ) -> Result<(Filter, Attachment, Vec<Socket>), DeviceError> {
@@ -257,7 +257,7 @@ impl Device {
 
     /// Joins a program that somebody else attached.
     fn join(
-        plan: &DevicePlan,
+        plan: &DeviceOptions,
         interface: Interface,
         path: &std::path::Path,
     ) -> Result<(Self, Vec<Socket>), DeviceError> {
@@ -314,7 +314,7 @@ fn meters(sockets: &[Socket]) -> Vec<Arc<Meter>> {
 }
 
 fn open_sockets(
-    plan: &DevicePlan,
+    plan: &DeviceOptions,
     interface: &Interface,
     copying: Copying,
     multi_buffer: bool,
@@ -356,7 +356,7 @@ mod tests {
             attached: Vec::new(),
             features: None,
         };
-        DevicePlan { ring_entries: wanted, ..DevicePlan::new("eth0") }.ring_entries(&interface)
+        DeviceOptions { ring_entries: wanted, ..DeviceOptions::new("eth0") }.ring_entries(&interface)
     }
 
     #[test]

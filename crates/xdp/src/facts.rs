@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::device::DevicePlan;
+use crate::device::DeviceOptions;
 use crate::filter::{Filter, FilterPlan};
 use crate::interface::{Features, Interface};
 use crate::socket::{self, Copying, Socket};
@@ -60,7 +60,7 @@ const KERNEL_MAPS: (u32, u32) = (5, 19);
 const KERNEL_MIN: (u32, u32) = (5, 9);
 
 /// Looks at the machine and, if it is named, at an interface. Attaches nothing; opens a socket on a free queue only.
-pub fn facts(plan: Option<&DevicePlan>) -> Vec<Fact> {
+pub fn facts(plan: Option<&DeviceOptions>) -> Vec<Fact> {
     let mut facts = Vec::new();
     let mut note = |what, standing, found: String| facts.push(Fact { what, standing, found });
     kernel(&mut note);
@@ -150,7 +150,7 @@ fn rights(held: u64, note: &mut impl FnMut(&'static str, Standing, String)) {
 }
 
 fn memory(
-    plan: &DevicePlan,
+    plan: &DeviceOptions,
     interface: &Interface,
     held: u64,
     note: &mut impl FnMut(&'static str, Standing, String),
@@ -173,7 +173,11 @@ fn memory(
     }
 }
 
-fn device(plan: &DevicePlan, interface: &Interface, note: &mut impl FnMut(&'static str, Standing, String)) {
+fn device(
+    plan: &DeviceOptions,
+    interface: &Interface,
+    note: &mut impl FnMut(&'static str, Standing, String),
+) {
     let Interface { name, driver, mtu, queues, .. } = interface;
     let Some(mac) = interface.mac else {
         return note("interface", Standing::Bad, format!("{name} is no Ethernet interface"));

@@ -36,7 +36,7 @@ mod sys;
 mod frames;
 
 pub use attach::{AttachError, Attachment, Existing};
-pub use device::{Device, DeviceError, DevicePlan, Mode, Program, Reached};
+pub use device::{Device, DeviceError, DeviceOptions, Mode, Program, Reached};
 pub use facts::{Fact, Standing, facts, is_usable};
 pub use filter::{
     Action, Block, Filter, FilterPlan, LoadError, Routes, SocketMap, Taking, Verdict, Verdicts,

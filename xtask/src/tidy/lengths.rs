@@ -51,7 +51,6 @@ const EXCEPTIONS: Exceptions<'_> = Exceptions {
         ("bind/mod.rs", "zone"),
         ("build.rs", "compile"),
         ("check.rs", "measure_routine"),
-        ("compile/mod.rs", "compile_again"),
         ("executors.rs", "executor_plugin"),
         ("interpret.rs", "walk"),
         ("link.rs", "link"),

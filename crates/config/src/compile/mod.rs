@@ -1,5 +1,6 @@
 //! Settings to what the server runs on: the engine's snapshot, and the plans of listeners and fetchers.
 
+mod caches;
 mod designated;
 mod devices;
 mod names;
@@ -14,11 +15,8 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
-use cache::Cache;
 use diagnostic::{Diagnostic, Problem, Sources, Span, diagnostics};
-use engine::Snapshot;
 use engine::chaos::Chaos;
 use engine::gate::Gate;
 use engine::gate::bans::{BanRule, RateBans};
@@ -27,8 +25,11 @@ use engine::gate::prefixes::PrefixSet;
 use engine::gate::rate::{RateRule, RateTable};
 use engine::matchers::rate::RateCells;
 use engine::program::{Op, Program};
+use engine::records::Records;
 use engine::reverse::ReverseTable;
+use engine::{Caches, Snapshot};
 use plan::Secret;
+use plan::caches::CachePlan;
 use plan::listeners::{
     ClientCertificates, Connections, Datagrams, ListenerPlan, TcpPlan, Transports, UdpPlan,
 };
@@ -43,7 +44,7 @@ use crate::sets::{DynamicHandle, Sets, UrlList, Workshop, url_lists};
 use crate::settings::{ClientCertificateWord, Settings, Startup, TransportWord};
 use crate::signing::{self, SigningPlans};
 use crate::zones::{self, ZonePlans};
-pub use devices::{devices, routes};
+pub use devices::devices;
 use environment::Environment;
 use plan::jobs::{Jobs, Learned};
 pub use tls::OwnCertificate;
@@ -66,8 +67,10 @@ pub struct Plans {
     pub relay: Arc<plan::relay::RelayPlan>,
     /// For listeners that speak TLS.
     pub tls: Option<Arc<TlsPlan>>,
-    /// The caches, in the order of the file.
-    pub caches: Vec<CachePlan>,
+    /// What caches are to be, in the order of the file.
+    pub cache_plans: Vec<CachePlan>,
+    /// The caches that the snapshot uses, as whoever runs it made them.
+    pub caches: Caches,
     /// Where each step of the program was written.
     pub places: Arc<[Span]>,
     /// For the jobs.
@@ -100,19 +103,6 @@ impl Plans {
     pub fn certificates(&self) -> &[OwnCertificate] {
         &self.keep.certificates
     }
-}
-
-/// One cache and where it is kept over restarts.
-#[derive(Clone)]
-pub struct CachePlan {
-    /// Its name.
-    pub name: String,
-    /// The cache.
-    pub cache: Arc<Cache>,
-    /// The file that keeps its content.
-    pub dump_file: Option<PathBuf>,
-    /// How often that is written while the server runs.
-    pub dump_every: Option<Duration>,
 }
 
 /// What stays the same while the process lives.
@@ -183,6 +173,14 @@ impl Keep {
                 .collect(),
             workers: workers(startup, environment),
             state_directory: startup.state_directory.clone(),
+        }
+    }
+
+    /// Gives each group that has no number yet the next one.
+    fn number_pools(&mut self, settings: &Settings) {
+        for group in &settings.upstreams {
+            let next = self.pools.values().max().map_or(0, |last| last + 1);
+            self.pools.entry(group.name.value.clone()).or_insert(next);
         }
     }
 }
@@ -272,39 +270,64 @@ pub fn upstream_descriptors(loaded: &Loaded, workers: usize, environment: &dyn E
     upstreams::descriptors_max(&loaded.settings, workers, environment)
 }
 
-/// Compiles a configuration.
+/// Compiles a configuration for whoever looks at it, or runs it alone: caches are made, or are those of `previous`.
 ///
 /// `own` are the addresses that are listened on: queries are never forwarded there. `previous` is what the server runs
-/// on now, whose caches, numbers and secrets are kept.
+/// on now, whose numbers and secrets are kept.
 pub fn compile(
     loaded: &Loaded,
     own: &[SocketAddr],
     previous: Option<&Plans>,
     environment: &dyn Environment,
 ) -> Result<Plans, Vec<Diagnostic>> {
-    compile_again(loaded, own, previous, environment, None)
+    let prepared = prepare(loaded, own, previous, environment, None);
+    let known = previous.map_or_else(|| Caches::new(prepared.key()), |previous| previous.caches.clone());
+    let wanted = prepared.caches().iter().map(|plan| (plan.name.as_str(), plan.octets_max));
+    let caches = known.adopt(wanted);
+    prepared.finish(caches)
 }
 
-/// Like [`compile`], but looks only at the lists of the set `only`, if there is one: the other sets stay as they are in
-/// `previous`, whatever became of their lists.
-pub fn compile_again(
-    loaded: &Loaded,
+/// A configuration of which everything is compiled but the policies, which use caches.
+pub struct Prepared<'a> {
+    loaded: &'a Loaded,
+    environment: &'a dyn Environment,
+    keep: Keep,
+    caches: Vec<CachePlan>,
+    gate: Gate,
+    tls: Option<Arc<TlsPlan>>,
+    fetch: plan::upstreams::Plan,
+    relay: plan::relay::RelayPlan,
+    names: names::Names,
+    jobs: Jobs,
+    records: BTreeMap<String, Arc<Records>>,
+    sets: Sets,
+    zones: ZonePlans,
+    signing: SigningPlans,
+    /// The zones that are answered from, in the versions that were signed last.
+    served: Option<Arc<zone::Zones>>,
+    problems: Vec<Problem>,
+    found_in_zones: Vec<Diagnostic>,
+}
+
+/// Compiles a configuration as far as it needs no caches. Make those that [`Prepared::caches`] names, and go on with
+/// [`Prepared::finish`].
+///
+/// `own` and `previous` are those of [`compile`]. With `only`, nothing but the lists of this set is read: the other sets
+/// stay as they are in `previous`, whatever became of their lists.
+pub fn prepare<'a>(
+    loaded: &'a Loaded,
     own: &[SocketAddr],
     previous: Option<&Plans>,
-    environment: &dyn Environment,
+    environment: &'a dyn Environment,
     only: Option<&str>,
-) -> Result<Plans, Vec<Diagnostic>> {
+) -> Prepared<'a> {
     let settings = &loaded.settings;
     let mut problems = Vec::new();
     let mut keep = match previous {
         Some(previous) => previous.keep.clone(),
         None => Keep::new(&settings.startup, environment),
     };
-    for group in &settings.upstreams {
-        let next = keep.pools.values().max().map_or(0, |last| last + 1);
-        keep.pools.entry(group.name.value.clone()).or_insert(next);
-    }
-    let caches = caches(settings, previous, &keep);
+    keep.number_pools(settings);
     let mut gate = gate(settings, &mut keep, environment);
     let tls = match (only, previous) {
         (Some(_), Some(previous)) => previous.tls.clone(),
@@ -315,7 +338,7 @@ pub fn compile_again(
     };
     let fetch = upstreams::plan(settings, &keep.pools, own, keep.workers, environment, &mut problems);
     let relay = upstreams::relay(settings, environment, &mut problems);
-    let own_names =
+    let names =
         names::compile(settings, keep.key, (keep.server_name.as_ref(), own), environment, &mut problems);
     let mut jobs = keep.numbers.extend(&settings.policies, crate::jobs::plan(settings), &mut problems);
     keep.snapshots += 1;
@@ -334,10 +357,9 @@ pub fn compile_again(
     );
     let records = records::compile(settings, keep.key, environment, &mut problems);
     remembered(settings, &mut keep, environment, &mut problems);
-    let state_directory = keep.state_directory.clone();
     let workshop = Workshop {
         key: keep.key,
-        state_directory: &state_directory,
+        state_directory: &keep.state_directory,
         environment,
         previous: previous.map(|previous| &previous.sets),
         only,
@@ -362,71 +384,114 @@ pub fn compile_again(
     zones.planner = zones
         .pool()
         .map(|pool| Arc::new(zones::Planner::new(loaded, sets.compiled(), (keep.key, Arc::clone(pool)))));
-    let parts = policies::Parts {
-        settings,
-        key: keep.key,
-        pools: &keep.pools,
-        caches: &caches,
-        names: &own_names,
-        zones: served.as_ref(),
-        zone_sets: &zones.sets,
-        sets: sets.compiled(),
-        jobs: &jobs,
-        listeners: &keep.listeners,
-        local_sockets: &keep.local_sockets,
-        rate_cells: &keep.rate_cells,
+    Prepared {
+        loaded,
         environment,
-        records: &records,
-        reverse: keep.reverse.as_ref(),
-    };
-    let compiled = policies::compile(&parts, &mut problems);
-    if let Some(compiled) = &compiled {
-        open::check(settings, &compiled.program, &mut problems);
-    }
-    let failed = problems.iter().any(Problem::is_error);
-    let mut found = diagnostics(problems, &loaded.sources);
-    found.extend(found_in_zones);
-    let Some(compiled) = compiled.filter(|_| !failed) else { return Err(found) };
-    let policies::Compiled { program, places, connection_tests, rate_cells } = compiled;
-    keep.rate_cells = rate_cells;
-    let steps = steps(&program, &places, &loaded.sources);
-    let text = |text: &Option<String>| text.as_deref().unwrap_or("").as_bytes().into();
-    let snapshot = Snapshot {
-        key: keep.key,
+        caches: caches::plans(settings, &keep.state_directory),
+        keep,
         gate,
-        recursion_available: program.ops().iter().any(|op| matches!(op, Op::Forward(_))),
-        program,
-        trusted_peers: prefix_set(&settings.trusted_peers),
-        connection_tests,
-        chaos: Chaos {
-            version: text(&settings.presentation.version),
-            hostname: text(&settings.presentation.hostname),
-            identity: text(&settings.presentation.identity),
-            nsid: text(&settings.presentation.identity),
-        },
-        udp_octets_max: settings.udp_size,
-        number: keep.snapshots,
-        keeps_path: jobs.recorder.as_ref().is_some_and(|recorder| recorder.keeps_path),
-    };
-    let (snapshot, fetch, sources) = (Arc::new(snapshot), Arc::new(fetch), Arc::new(loaded.sources.clone()));
-    let jobs = Arc::new(jobs);
-    Ok(Plans {
-        snapshot,
-        fetch,
-        relay: Arc::new(relay),
         tls,
-        caches,
-        places: places.into(),
+        fetch,
+        relay,
+        names,
+        jobs,
+        records,
+        sets,
         zones,
         signing,
-        sources,
-        jobs,
-        steps,
-        lists: url_lists(settings, &state_directory),
-        sets,
-        warnings: found,
-        keep,
-    })
+        served,
+        problems,
+        found_in_zones,
+    }
+}
+
+impl Prepared<'_> {
+    /// Returns the caches that there are to be, in the order of the file.
+    pub fn caches(&self) -> &[CachePlan] {
+        &self.caches
+    }
+
+    /// Returns what names are hashed with.
+    pub const fn key(&self) -> HashKey {
+        self.keep.key
+    }
+
+    /// Compiles the policies on these caches, and returns what the server runs on; or all mistakes.
+    pub fn finish(self, caches: Caches) -> Result<Plans, Vec<Diagnostic>> {
+        let Self { loaded, mut keep, jobs, sets, mut problems, .. } = self;
+        let settings = &loaded.settings;
+        let parts = policies::Parts {
+            settings,
+            key: keep.key,
+            pools: &keep.pools,
+            caches: &caches,
+            cache_plans: &self.caches,
+            names: &self.names,
+            zones: self.served.as_ref(),
+            zone_sets: &self.zones.sets,
+            sets: sets.compiled(),
+            jobs: &jobs,
+            listeners: &keep.listeners,
+            local_sockets: &keep.local_sockets,
+            rate_cells: &keep.rate_cells,
+            environment: self.environment,
+            records: &self.records,
+            reverse: keep.reverse.as_ref(),
+        };
+        let compiled = policies::compile(&parts, &mut problems);
+        if let Some(compiled) = &compiled {
+            open::check(settings, &compiled.program, &mut problems);
+        }
+        let failed = problems.iter().any(Problem::is_error);
+        let mut found = diagnostics(problems, &loaded.sources);
+        found.extend(self.found_in_zones);
+        let Some(compiled) = compiled.filter(|_| !failed) else { return Err(found) };
+        let policies::Compiled { program, places, connection_tests, rate_cells } = compiled;
+        keep.rate_cells = rate_cells;
+        let steps = steps(&program, &places, &loaded.sources);
+        let snapshot = Snapshot {
+            key: keep.key,
+            gate: self.gate,
+            recursion_available: program.ops().iter().any(|op| matches!(op, Op::Forward(_))),
+            program,
+            trusted_peers: prefix_set(&settings.trusted_peers),
+            connection_tests,
+            chaos: chaos(settings),
+            udp_octets_max: settings.udp_size,
+            number: keep.snapshots,
+            keeps_path: jobs.recorder.as_ref().is_some_and(|recorder| recorder.keeps_path),
+        };
+        Ok(Plans {
+            snapshot: Arc::new(snapshot),
+            fetch: Arc::new(self.fetch),
+            relay: Arc::new(self.relay),
+            tls: self.tls,
+            cache_plans: self.caches,
+            caches,
+            places: places.into(),
+            zones: self.zones,
+            signing: self.signing,
+            sources: Arc::new(loaded.sources.clone()),
+            jobs: Arc::new(jobs),
+            steps,
+            lists: url_lists(settings, &keep.state_directory),
+            sets,
+            warnings: found,
+            keep,
+        })
+    }
+}
+
+/// Returns what the server says of itself.
+fn chaos(settings: &Settings) -> Chaos {
+    let said = &settings.presentation;
+    let text = |text: &Option<String>| text.as_deref().unwrap_or("").as_bytes().into();
+    Chaos {
+        version: text(&said.version),
+        hostname: text(&said.hostname),
+        identity: text(&said.identity),
+        nsid: text(&said.identity),
+    }
 }
 
 /// Characters of a step's name.
@@ -530,27 +595,6 @@ pub fn watched(settings: &Settings, environment: &dyn Environment) -> Vec<PathBu
     files.sort();
     files.dedup();
     files
-}
-
-/// Takes over the caches that the server has, by name, and makes those that are new.
-fn caches(settings: &Settings, previous: Option<&Plans>, keep: &Keep) -> Vec<CachePlan> {
-    let caches = settings.caches.iter().map(|cache| {
-        let name = &cache.name.value;
-        let kept = previous.and_then(|plans| plans.caches.iter().find(|kept| kept.name == *name));
-        CachePlan {
-            name: name.clone(),
-            cache: kept.map_or_else(
-                || {
-                    let octets_max = usize::try_from(cache.size).unwrap_or(usize::MAX);
-                    Arc::new(Cache::new(cache::Limits { octets_max }, keep.key))
-                },
-                |kept| Arc::clone(&kept.cache),
-            ),
-            dump_file: cache.dump_file.as_ref().map(|file| keep.state_directory.join(file)),
-            dump_every: cache.dump_every,
-        }
-    });
-    caches.collect()
 }
 
 /// Makes the table of addresses and their names, or takes over the one there is if it has the size wanted.
@@ -668,8 +712,9 @@ mod tests {
             Some(&first),
         );
         let third = plans("limits: {rate: {per-second: 10}}\n", Some(&second));
-        assert!(Arc::ptr_eq(&first.caches[0].cache, &second.caches[0].cache));
-        assert!(Arc::ptr_eq(&first.caches[0].cache, &third.caches[0].cache));
+        let main = |plans: &Plans| plans.caches.get("main").map(Arc::as_ptr).expect("it has one");
+        assert_eq!(main(&first), main(&second));
+        assert_eq!(main(&first), main(&third));
         assert!(Arc::ptr_eq(&second.snapshot.gate.table, &third.snapshot.gate.table));
         let secret = |plans: &Plans| plans.snapshot.gate.cookies.as_ref().map(|secrets| secrets.active);
         assert_eq!(secret(&first), secret(&third));
@@ -701,8 +746,7 @@ mod tests {
         let pool = &plans.fetch.pools[0];
         let usual = plan::upstreams::PoolPlan::new(pool.id, &pool.name, pool.servers.clone());
         assert!(*pool == usual);
-        let rules = policies::rules(&loaded.settings.caches[0]);
-        assert_eq!(rules, engine::ops::cache::CacheRules::default());
+        assert_eq!(plans.cache_plans[0].rules, engine::ops::cache::CacheRules::default());
     }
 
     #[test]

@@ -5,25 +5,23 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use cache::Cache;
 use diagnostic::{Problem, Span};
 use engine::explain::Event;
 use engine::matchers::rate::RateCells;
-use engine::ops::cache::CacheRules;
 use engine::records::Records;
 use engine::reverse::ReverseTable;
-use engine::{PoolId, Transport};
+use engine::{Caches, PoolId, Transport};
 use lists::Sets;
+use plan::caches::CachePlan;
 use plan::jobs::Jobs;
 pub(super) use policy::compile::Compiled;
-use policy::compile::{CacheUse, Environment, Group};
+use policy::compile::{Environment, Group};
 use policy::explain::{Explained, Origin};
-use values::ttl;
 use wire::HashKey;
 
+use super::Plans;
 use super::names::Names;
-use super::{CachePlan, Plans};
-use crate::settings::{CacheSettings, ClientSubnetUse, Settings};
+use crate::settings::{ClientSubnetUse, Settings};
 
 /// What policies refer to.
 pub(super) struct Parts<'a> {
@@ -31,7 +29,8 @@ pub(super) struct Parts<'a> {
     /// What names are hashed with.
     pub(super) key: HashKey,
     pub(super) pools: &'a BTreeMap<String, u16>,
-    pub(super) caches: &'a [CachePlan],
+    pub(super) caches: &'a Caches,
+    pub(super) cache_plans: &'a [CachePlan],
     pub(super) names: &'a Names,
     /// Zones that are answered from before any policy.
     pub(super) zones: Option<&'a Arc<zone::Zones>>,
@@ -58,7 +57,8 @@ pub(super) fn compile(parts: &Parts<'_>, problems: &mut Vec<Problem>) -> Option<
         written: settings.written(),
         key: parts.key,
         groups: groups(settings, parts.pools),
-        caches: caches(settings, parts.caches),
+        caches: parts.caches,
+        cache_rules: parts.cache_plans.iter().map(|plan| (plan.name.as_str(), plan.rules)).collect(),
         hosts: parts.names.hosts.as_ref(),
         local: &parts.names.local,
         zones: parts.zones.map(|zones| (zones, zones_place)),
@@ -92,14 +92,6 @@ fn groups<'a>(settings: &'a Settings, pools: &BTreeMap<String, u16>) -> BTreeMap
     groups.collect()
 }
 
-fn caches<'a>(settings: &'a Settings, plans: &[CachePlan]) -> BTreeMap<&'a str, CacheUse> {
-    let caches = settings.caches.iter().filter_map(|cache| {
-        let plan = plans.iter().find(|plan| plan.name == cache.name.value)?;
-        Some((cache.name.value.as_str(), CacheUse { cache: Arc::clone(&plan.cache), rules: rules(cache) }))
-    });
-    caches.collect()
-}
-
 /// Returns how clients can reach the server.
 fn transports(settings: &Settings) -> Vec<Transport> {
     let sockets = &settings.startup.local_sockets;
@@ -111,28 +103,9 @@ fn transports(settings: &Settings) -> Vec<Transport> {
     local.into_iter().chain(others).collect()
 }
 
-/// Returns how answers are kept.
-pub(super) fn rules(settings: &CacheSettings) -> CacheRules {
-    CacheRules {
-        min_ttl: ttl(settings.min_ttl),
-        max_ttl: ttl(settings.max_ttl),
-        max_negative_ttl: ttl(settings.max_negative_ttl),
-        failure_ttl: ttl(settings.failure_ttl),
-        stale_seconds: settings.stale.map_or(0, |stale| stale.as_secs() as u32),
-        stale_ttl: ttl(settings.stale_ttl),
-        stale_client_timeout_ms: settings.stale_client_timeout.as_millis() as u32,
-        prefetch_percent: settings.prefetch.unwrap_or(0),
-        keeps_subnets_apart: false,
-    }
-}
-
 impl Plans {
     /// Tells what happened to a query that ran on these plans.
     pub fn explain(&self, events: &[Event]) -> Vec<Explained> {
-        let cache = |cache: &Arc<Cache>| {
-            let plan = self.caches.iter().find(|plan| Arc::ptr_eq(&plan.cache, cache));
-            plan.map(|plan| plan.name.as_str())
-        };
         let group = |id: PoolId| {
             let pool = self.fetch.pools.iter().find(|pool| pool.id == id);
             pool.map(|pool| pool.name.as_str())
@@ -141,7 +114,7 @@ impl Plans {
             program: &self.snapshot.program,
             places: &self.places,
             sources: &self.sources,
-            cache: &cache,
+            caches: &self.caches,
             group: &group,
         };
         policy::explain::explain(&origin, events)

@@ -1,10 +1,11 @@
 //! Reads the section `xdp`.
 
 use diagnostic::Problem;
+use plan::devices::{Existing, Mode};
 
 use super::notation::interface;
 use super::{Lowering, Section};
-use crate::settings::{Xdp, XdpExisting, XdpMode};
+use crate::settings::Xdp;
 
 impl Lowering<'_> {
     /// Returns what is to be done with network interfaces.
@@ -18,11 +19,11 @@ impl Lowering<'_> {
             }
         }
         let map = self.path(&section, "map");
-        let existing = self.word(&section, "existing", XdpExisting::parse);
+        let existing = self.word(&section, "existing", Existing::parse);
         let check_routes = self.boolean(&section, "check-routes");
         if let Some(map) = &map {
             let in_vain =
-                [("existing: replace", existing == XdpExisting::Replace), ("check-routes", check_routes)];
+                [("existing: replace", existing == Existing::Replace), ("check-routes", check_routes)];
             for (setting, _) in in_vain.iter().filter(|(_, is_set)| *is_set) {
                 let message = format!("\"map\" joins another program, and \"{setting}\" needs ours");
                 self.problems.push(Problem::error(map.span, message).expected("one of them"));
@@ -30,7 +31,7 @@ impl Lowering<'_> {
         }
         Xdp {
             interfaces,
-            mode: self.word(&section, "mode", XdpMode::parse),
+            mode: self.word(&section, "mode", Mode::parse),
             existing,
             map: map.map(|at| at.value),
             queues: self.whole_or(&section, "queues").map(|queues| queues as u32),

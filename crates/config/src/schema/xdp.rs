@@ -1,7 +1,7 @@
 //! Packets taken past the kernel's network stack.
 
 use super::{Kind, Row, Value, row, section, unset, whole, whole_or, word};
-use crate::settings::{XdpExisting, XdpMode};
+use plan::devices::{Existing, Mode};
 
 pub(super) const ROWS: &[Row] = &[
     section(
@@ -20,7 +20,7 @@ pub(super) const ROWS: &[Row] = &[
     .restart(),
     row(
         "xdp.mode",
-        word(XdpMode::WORDS),
+        word(Mode::WORDS),
         "auto",
         "the best that works is found by trying",
         "In which way: `zerocopy` and `native` run in the card's driver, without and with a copy of each packet; `generic` works \
@@ -30,7 +30,7 @@ pub(super) const ROWS: &[Row] = &[
     .restart(),
     row(
         "xdp.existing",
-        word(XdpExisting::WORDS),
+        word(Existing::WORDS),
         "keep",
         "somebody put it there",
         "If another XDP program is on the interface: `keep` leaves it, which is an error, `replace` takes it off.",

@@ -48,7 +48,7 @@ pub use upstreams::{
     ServerTls, Stamp, TrustedRoots,
 };
 use wire::Prefix;
-pub use xdp::{Xdp, XdpExisting, XdpMode};
+pub use xdp::Xdp;
 pub(crate) use zones::NAME_MARK;
 pub use zones::{
     AliasSettings, CatalogWord, CheckWord, FileChangeWord, SerialWord, ZoneAlternative, ZoneChoice,

@@ -3,32 +3,7 @@
 use std::path::PathBuf;
 
 use diagnostic::At;
-
-values::words! {
-    /// In which way packets are taken past the kernel's network stack.
-    XdpMode {
-        /// Not at all.
-        Off = "off",
-        /// The best that works.
-        Auto = "auto",
-        /// In the driver, without a copy.
-        ZeroCopy = "zerocopy",
-        /// In the driver, with a copy.
-        Native = "native",
-        /// Behind any driver.
-        Generic = "generic",
-    }
-}
-
-values::words! {
-    /// What becomes of another program on an interface.
-    XdpExisting {
-        /// It stays.
-        Keep = "keep",
-        /// It is taken off.
-        Replace = "replace",
-    }
-}
+use plan::devices::{Existing, Mode};
 
 /// How packets are taken past the kernel's network stack.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,9 +11,9 @@ pub struct Xdp {
     /// From which interfaces; none: not at all.
     pub interfaces: Vec<At<String>>,
     /// In which way.
-    pub mode: XdpMode,
+    pub mode: Mode,
     /// What becomes of another program.
-    pub existing: XdpExisting,
+    pub existing: Existing,
     /// Where another program has its map of sockets.
     pub map: Option<PathBuf>,
     /// On how many queues; `None`: on all.

@@ -16,7 +16,7 @@ use engine::program::Op;
 use sets::{NameSetBuilder, Reach};
 use wire::Rtype;
 
-use super::{CacheUse, Emitter};
+use super::Emitter;
 use crate::action::Core;
 use crate::action::core::{Fallback, Family, Pattern, Renaming, Unusable, pattern, prefix64};
 
@@ -285,7 +285,8 @@ fn map_line(words: &[&str], patterns: &mut NameSetBuilder, rule: u32) -> Result<
 
 impl Emitter<'_> {
     fn cache(&self, name: &str) -> Option<CacheStep> {
-        let CacheUse { cache, rules } = self.environment.caches.get(name)?;
+        let cache = self.environment.caches.get(name)?;
+        let rules = self.environment.cache_rules.get(name)?;
         // Clients' subnets keep answers apart if any group that fills the cache is told them.
         let keeps_subnets_apart =
             self.fills.iter().filter(|(cache, _)| cache == name).any(|(_, group)| self.sends_subnets(group));

@@ -15,7 +15,6 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use cache::Cache;
 use diagnostic::{At, Problem, Span};
 use engine::local::LocalData;
 use engine::matchers::rate::RateCells;
@@ -25,7 +24,7 @@ use engine::records::Records;
 use engine::reverse::ReverseTable;
 use engine::shortlist::{RULES_MAX, Seek, Shortlist};
 use engine::snapshot::ConnectionTest;
-use engine::{PoolId, Transport};
+use engine::{Caches, PoolId, Transport};
 use lists::{Sets, Term};
 use plan::jobs::Jobs;
 use sets::AddressSet;
@@ -46,8 +45,10 @@ pub struct Environment<'a> {
     pub key: HashKey,
     /// Groups of upstream servers by their names.
     pub groups: BTreeMap<&'a str, Group<'a>>,
-    /// Caches by their names.
-    pub caches: BTreeMap<&'a str, CacheUse>,
+    /// The caches.
+    pub caches: &'a Caches,
+    /// How each cache keeps answers.
+    pub cache_rules: BTreeMap<&'a str, CacheRules>,
     /// What hosts files say; `None` if there are none.
     pub hosts: Option<&'a Arc<LocalData>>,
     /// What the configuration says of names of its own, and the special-use names.
@@ -91,15 +92,6 @@ pub struct Group<'a> {
     pub forwards_client_subnet: bool,
     /// Whether its servers are believed when they say that an answer is authentic (AD).
     pub trusts_ad: bool,
-}
-
-/// A cache, as policies use it.
-#[derive(Clone)]
-pub struct CacheUse {
-    /// The cache.
-    pub cache: Arc<Cache>,
-    /// What it keeps, and for how long.
-    pub rules: CacheRules,
 }
 
 /// What policies come to.

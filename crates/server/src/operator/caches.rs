@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use cache::{EntryView, Flush, Freshness, KeyBits, Now};
 use control::api::{self, CacheFlush, CacheLookup};
+use engine::Caches;
 use wire::{Flags, Header, Message, NameBuf, Rtype, Section};
 
 use super::{Operator, OperatorError, What};
-use crate::caches::{Caches, Which, now};
+use crate::caches::{Which, now};
 use crate::lock;
 
 /// Answers that one look into the caches shows.
@@ -29,7 +30,7 @@ impl Operator {
     /// Says how full the caches are.
     pub fn cache_stats(&self) -> BTreeMap<String, api::CacheStats> {
         let caches = lock(&self.view).caches.clone();
-        let stats = caches.into_iter().map(|(name, cache)| {
+        let stats = caches.iter().map(|(name, cache)| {
             let stats = cache.stats();
             let stats = api::CacheStats {
                 entries: stats.entries,
@@ -38,7 +39,7 @@ impl Operator {
                 inserts: stats.inserts,
                 evictions: stats.evictions,
             };
-            (name, stats)
+            (name.to_owned(), stats)
         });
         stats.collect()
     }
@@ -64,14 +65,9 @@ impl Operator {
 
     /// Returns all caches, or the one of this name.
     fn caches(&self, only: Option<&str>) -> Result<Caches, OperatorError> {
-        let mut caches = lock(&self.view).caches.clone();
-        if let Some(wanted) = only {
-            caches.retain(|name, _| name == wanted);
-            if caches.is_empty() {
-                return Err(OperatorError::not_found(What::Cache, wanted));
-            }
-        }
-        Ok(caches)
+        let caches = lock(&self.view).caches.clone();
+        let Some(wanted) = only else { return Ok(caches) };
+        caches.only(wanted).ok_or_else(|| OperatorError::not_found(What::Cache, wanted))
     }
 }
 
@@ -85,7 +81,7 @@ fn rtype_of(text: &str) -> Result<Rtype, OperatorError> {
 
 /// Forgets in every one of `caches`; an error says what cannot be understood.
 fn forget(caches: &Caches, what: &api::Flush) -> Result<u64, OperatorError> {
-    let flush = |flush: Flush<'_>| caches.values().map(|cache| cache.flush(flush) as u64).sum();
+    let flush = |flush: Flush<'_>| caches.iter().map(|(_, cache)| cache.flush(flush) as u64).sum();
     Ok(match what {
         api::Flush::All => flush(Flush::All),
         api::Flush::Name(name) => flush(Flush::Name(name_of(name)?.as_name())),
@@ -102,7 +98,7 @@ fn held(caches: &Caches, asked: &CacheLookup, now: Now) -> Result<api::CacheEntr
     let name = name_of(&asked.name)?;
     let rtype = asked.rtype.as_deref().map(rtype_of).transpose()?;
     let mut found = api::CacheEntries::default();
-    for (cache, answers) in caches {
+    for (cache, answers) in caches.iter() {
         answers.for_each(|entry| {
             let is_name = entry.name == name.as_name()
                 || (asked.covers_below && entry.name.is_at_or_below(name.as_name()));

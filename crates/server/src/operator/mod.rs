@@ -23,14 +23,13 @@ use bans::LiveBans;
 use config::sets::Sets;
 use config::settings::{Settings, Startup};
 use control::api;
-use engine::Clock;
 use engine::explain::Recorder;
+use engine::{Caches, Clock};
 use files::Seen;
 use tokio::sync::mpsc;
 use tracing::info;
 use wire::Prefix;
 
-use crate::caches::{Caches, by_name};
 use crate::explain::Prepared;
 use crate::for_jobs::Callbacks;
 use crate::lock;
@@ -99,7 +98,7 @@ impl View {
     /// Returns what is shown of the first revision.
     fn new(revision: &Revision, watched: Arc<Watched>) -> Self {
         Self {
-            caches: by_name(&revision.plans),
+            caches: revision.plans.caches.clone(),
             sets: revision.plans.sets.clone(),
             bans: LiveBans::of(revision),
             watched,
@@ -114,7 +113,7 @@ impl View {
 
     /// Shows another revision.
     fn show(&mut self, revision: &Revision) {
-        self.caches = by_name(&revision.plans);
+        self.caches = revision.plans.caches.clone();
         self.sets = revision.plans.sets.clone();
         self.bans = LiveBans::of(revision);
         self.certificates = revision.plans.certificates().to_vec();

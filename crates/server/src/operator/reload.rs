@@ -11,8 +11,8 @@ use zone::Zone;
 use super::files::Watched;
 use super::zones::refused;
 use super::{Operator, OperatorError, Rejected, What};
-use crate::revision::{Candidate, Cause, Revision, again, bring_into_use};
-use crate::{lock, progress, sys, systemd};
+use crate::revision::{Candidate, Cause, Revision, again, bring_into_use, compile};
+use crate::{lock, sys, systemd};
 
 /// A candidate with what was found besides, and the files that it was read from.
 struct Read {
@@ -86,7 +86,7 @@ impl Operator {
             }
             loaded.settings.has_added_zones = self.components.manager.has_added();
             let watched = Watched::of(&loaded.settings);
-            let plans = config::compile(&loaded, &self.facts.addresses, Some(previous), &progress::logged())?;
+            let plans = compile(&loaded, &self.facts.addresses, Some(previous), None)?;
             Ok((Arc::new(loaded), watched, plans))
         })?;
         let revision = Revision { number: current.number + 1, loaded, plans };
@@ -182,9 +182,7 @@ impl Operator {
         let previous = &current.plans;
         let (watched, compiled) = apart(|| {
             let watched = Watched::of(&loaded.settings);
-            let progress = progress::logged();
-            let addresses = &self.facts.addresses;
-            (watched, config::compile_again(&loaded, addresses, Some(previous), &progress, only))
+            (watched, compile(&loaded, &self.facts.addresses, Some(previous), only))
         });
         let changed = compiled.and_then(|plans| {
             let revision = Revision { number: current.number + 1, loaded: Arc::clone(&loaded), plans };

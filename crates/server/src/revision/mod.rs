@@ -10,9 +10,10 @@ use std::sync::Arc;
 
 use config::{Loaded, Plans};
 use diagnostic::Diagnostic;
+use engine::Caches;
 use jobs::signing::Signing;
 
-use crate::progress;
+use crate::{caches, progress};
 pub(crate) use parts::{Components, bring_into_use};
 
 /// A configuration as the server runs on it.
@@ -68,6 +69,20 @@ impl Candidate {
     }
 }
 
+/// Compiles a configuration. With `only`, nothing but the lists of this set is read.
+pub(crate) fn compile(
+    loaded: &Loaded,
+    addresses: &[std::net::SocketAddr],
+    previous: Option<&Plans>,
+    only: Option<&str>,
+) -> Result<Plans, Vec<Diagnostic>> {
+    let progress = progress::logged();
+    let prepared = config::prepare(loaded, addresses, previous, &progress, only);
+    let known = previous.map_or_else(|| Caches::new(prepared.key()), |previous| previous.caches.clone());
+    let caches = caches::make(prepared.caches(), &known);
+    prepared.finish(caches)
+}
+
 /// Compiles a configuration once more, for the sake of other zones: nothing is read again.
 pub(crate) fn again(
     loaded: &Loaded,
@@ -75,7 +90,7 @@ pub(crate) fn again(
     plans: &Plans,
 ) -> Result<Plans, Vec<Diagnostic>> {
     // There is no set without a name, so all sets stay as they are.
-    config::compile_again(loaded, addresses, Some(plans), &progress::logged(), Some(""))
+    compile(loaded, addresses, Some(plans), Some(""))
 }
 
 /// Brings into use what a part has prepared; dropping it leaves everything as it was.

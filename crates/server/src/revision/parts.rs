@@ -196,7 +196,7 @@ fn log_and_devices<'i>(input: &'i Input<'_>) -> Prepared<'i> {
     Ok(Box::new(move || {
         components.log_level.set(log_level::filter(settings.log_level));
         components.devices.ban(&settings.deny);
-        components.devices.check_routes(config::routes(&settings.startup));
+        components.devices.check_routes(settings.startup.xdp.check_routes);
     }))
 }
 

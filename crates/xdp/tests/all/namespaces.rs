@@ -12,7 +12,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use xdp::headers::{Datagram, Flow, Mac, Vlan};
-use xdp::{Device, DevicePlan, Existing, Filter, FilterPlan, Interface, Mode, Program, Reached, Taking, Way};
+use xdp::{
+    Device, DeviceOptions, Existing, Filter, FilterPlan, Interface, Mode, Program, Reached, Taking, Way,
+};
 
 const CLIENT_V4: &str = "192.0.2.1";
 const SERVER_V4: &str = "192.0.2.53";
@@ -239,7 +241,7 @@ fn role() {
 }
 
 fn facts() -> Outcome {
-    let facts = xdp::facts(Some(&DevicePlan::new("s0")));
+    let facts = xdp::facts(Some(&DeviceOptions::new("s0")));
     for fact in &facts {
         println!("{fact}");
     }
@@ -311,7 +313,7 @@ fn is_free() -> Outcome {
 }
 
 fn is_taken() -> Outcome {
-    let error = match Device::open(&DevicePlan { mode: Mode::Native, ..DevicePlan::new("s0") }) {
+    let error = match Device::open(&DeviceOptions { mode: Mode::Native, ..DeviceOptions::new("s0") }) {
         Ok(_) => return fail("taken twice"),
         Err(error) => error.to_string(),
     };
@@ -319,12 +321,12 @@ fn is_taken() -> Outcome {
 }
 
 fn take_over() -> Outcome {
-    let plan = DevicePlan {
+    let plan = DeviceOptions {
         mode: Mode::Native,
         program: Program::Ours(Existing::Replace),
         // The queue itself is still taken by the socket of the other.
         queues: Some(0),
-        ..DevicePlan::new("s0")
+        ..DeviceOptions::new("s0")
     };
     let (device, _) = Device::open(&plan).map_err(|error| error.to_string())?;
     let filter = device.filter().ok_or("no filter")?;
@@ -360,7 +362,7 @@ fn join(folder: &str) -> Outcome {
         .serve(SocketAddr::new(SERVER_V4.parse().expect("an address"), 53))
         .map_err(|error| said(&error))?;
     filter.sockets().pin(&map).map_err(|error| said(&error))?;
-    let plan = DevicePlan { program: Program::Foreign(map), ..DevicePlan::new("s0") };
+    let plan = DeviceOptions { program: Program::Foreign(map), ..DeviceOptions::new("s0") };
     let (device, mut sockets) = Device::open(&plan).map_err(|error| said(&error))?;
     if device.reached() != (Reached::Foreign { zero_copy: false }) || device.filter().is_some() {
         return fail(format!("{:?}", device.reached()));
@@ -380,8 +382,11 @@ fn hold(ready: &str) -> Outcome {
 
 /// Takes the interface from another program, and answers seven queries.
 fn replace_and_answer(ready: &str) -> Outcome {
-    let plan =
-        DevicePlan { mode: Mode::Native, program: Program::Ours(Existing::Replace), ..DevicePlan::new("s0") };
+    let plan = DeviceOptions {
+        mode: Mode::Native,
+        program: Program::Ours(Existing::Replace),
+        ..DeviceOptions::new("s0")
+    };
     let (device, mut sockets) = Device::open(&plan).map_err(|error| error.to_string())?;
     let filter = device.filter().ok_or("no filter")?;
     let server = SocketAddr::new(SERVER_V4.parse().expect("an address"), 53);
@@ -420,7 +425,7 @@ fn receive(socket: &mut xdp::Socket) -> Result<Option<xdp::Packet>, String> {
 
 /// Sends frames that no socket of the kernel would, and looks at what comes back.
 fn frames() -> Outcome {
-    let plan = DevicePlan { taking: Taking::All, ..DevicePlan::new("c0") };
+    let plan = DeviceOptions { taking: Taking::All, ..DeviceOptions::new("c0") };
     let (device, mut sockets) = Device::open(&plan).map_err(|error| error.to_string())?;
     let filter = device.filter().ok_or("no filter")?;
     let mut socket = sockets.pop().ok_or("no queue")?;
