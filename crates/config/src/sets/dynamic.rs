@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use sets::{DynamicAddresses, DynamicNames};
+use values::Misread;
 use wire::NameBuf;
 
 use super::Workshop;
@@ -38,6 +39,31 @@ impl fmt::Display for Item {
         }
     }
 }
+
+/// Why a dynamic set stays as it is.
+#[derive(Debug)]
+pub enum DynamicError {
+    /// A text is not what the set holds.
+    Misread(Misread),
+    /// A name has a form that there is not.
+    Form(String),
+    /// The change cannot be kept.
+    Store(io::Error),
+}
+
+impl fmt::Display for DynamicError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Misread(misread) => f.write_str(&misread.message),
+            Self::Form(form) => {
+                write!(f, "unknown form of name \"{form}:\" (expected suffix: or exact:)")
+            }
+            Self::Store(error) => write!(f, "nothing is changed, because it cannot be kept: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for DynamicError {}
 
 /// The dynamic part of a set.
 #[derive(Clone)]
@@ -210,7 +236,7 @@ impl Dynamic {
 
     /// Adds names, addresses or prefixes at the second `now`, for `ttl` seconds or as long as the set says: all of them, or
     /// none if one is not understood or cannot be kept. They are on disk when this returns. Returns how many were not there.
-    pub fn add(&self, items: &[String], now: u64, ttl: Option<u64>) -> Result<usize, String> {
+    pub fn add(&self, items: &[String], now: u64, ttl: Option<u64>) -> Result<usize, DynamicError> {
         let items = self.parse_all(items)?;
         let ttl = ttl.or(self.ttl.map(u64::from));
         let leaves = ttl.map_or(FOREVER, |ttl| now.saturating_add(ttl));
@@ -225,7 +251,7 @@ impl Dynamic {
     }
 
     /// Removes names, addresses or prefixes, as [`Dynamic::add`] adds them; returns how many were there.
-    pub fn remove(&self, items: &[String]) -> Result<usize, String> {
+    pub fn remove(&self, items: &[String]) -> Result<usize, DynamicError> {
         let items = self.parse_all(items)?;
         let changes: Vec<Change> = items.iter().map(|item| Change::Remove(item.to_string())).collect();
         self.change(&changes, || {
@@ -245,32 +271,31 @@ impl Dynamic {
     }
 
     /// Makes a change that is on disk first.
-    fn change(&self, changes: &[Change], make: impl FnOnce() -> usize) -> Result<usize, String> {
+    fn change(&self, changes: &[Change], make: impl FnOnce() -> usize) -> Result<usize, DynamicError> {
         match &self.store {
-            Some(store) => store
-                .change(changes, || self.text(), make)
-                .map_err(|error| format!("nothing is changed, because it cannot be kept: {error}")),
+            Some(store) => store.change(changes, || self.text(), make).map_err(DynamicError::Store),
             None => Ok(make()),
         }
     }
 
-    fn parse_all(&self, items: &[String]) -> Result<Vec<Item>, String> {
+    fn parse_all(&self, items: &[String]) -> Result<Vec<Item>, DynamicError> {
         items.iter().map(|text| self.parse(text)).collect()
     }
 
-    fn parse(&self, text: &str) -> Result<Item, String> {
+    fn parse(&self, text: &str) -> Result<Item, DynamicError> {
         match &self.handle {
             DynamicHandle::Names(_) => {
                 let (form, rest) = text.split_once(':').unwrap_or(("suffix", text));
-                let name = values::name(rest).map_err(|misread| misread.message)?;
+                let name = values::name(rest).map_err(DynamicError::Misread)?;
                 match form {
                     "suffix" => Ok(Item::Suffix(name)),
                     "exact" => Ok(Item::Exact(name)),
-                    other => Err(format!("unknown form of name \"{other}:\" (expected suffix: or exact:)")),
+                    other => Err(DynamicError::Form(other.to_owned())),
                 }
             }
             DynamicHandle::Addresses(_) => {
-                prefix(text).map(|(address, length)| Item::Prefix(address, length))
+                let prefix = values::prefix(text).map_err(DynamicError::Misread)?;
+                Ok(Item::Prefix(prefix.address(), prefix.bits()))
             }
         }
     }
@@ -357,11 +382,6 @@ impl Dynamic {
     }
 }
 
-fn prefix(text: &str) -> Result<(IpAddr, u8), String> {
-    let prefix = values::prefix(text).map_err(|misread| misread.message)?;
-    Ok((prefix.address(), prefix.bits()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -386,7 +406,11 @@ mod tests {
     }
 
     fn add(set: &Dynamic, item: &str, now: u64, ttl: Option<u64>) {
-        assert_eq!(set.add(&[item.to_owned()], now, ttl), Ok(1), "{item}");
+        assert_eq!(set.add(&[item.to_owned()], now, ttl).ok(), Some(1), "{item}");
+    }
+
+    fn removed(set: &Dynamic, item: &str) -> Option<usize> {
+        set.remove(&[item.to_owned()]).ok()
     }
 
     #[test]
@@ -397,7 +421,7 @@ mod tests {
         add(&first, "example.org", 1000, Some(77));
         add(&first, "exact:a\\032b.example.net", 1000, None);
         add(&first, "example.com", 1000, None);
-        assert_eq!(first.remove(&["example.com".to_owned()]), Ok(1));
+        assert_eq!(removed(&first, "example.com"), Some(1));
         // A kill: nobody calls `keep`.
         let second = new(&forever, None, directory.path());
         assert_eq!(second.list(), first.list());
@@ -414,7 +438,7 @@ mod tests {
         assert_eq!(new(&forever, None, directory.path()).list(), first.list());
         // What everything was written without is not taken from an older log.
         std::fs::write(&log, &text).expect("a writable directory");
-        assert_eq!(second.remove(&["example.org".to_owned()]), Ok(1));
+        assert_eq!(removed(&second, "example.org"), Some(1));
         second.keep().expect("the directory is writable");
         std::fs::write(&log, &text).expect("a writable directory");
         assert_eq!(new(&forever, None, directory.path()).list(), second.list());
@@ -427,6 +451,8 @@ mod tests {
         std::fs::write(directory.path().join("sets"), "").expect("a writable directory");
         let set = new(&wanted(DynamicKind::Names), None, directory.path());
         let why = set.add(&["example.org".to_owned()], 1, None).expect_err("it cannot be kept");
+        assert!(matches!(why, DynamicError::Store(_)));
+        let why = why.to_string();
         assert!(why.contains("nothing is changed") && why.contains("sets"), "{why}");
         assert!(set.list().is_empty());
         std::fs::remove_file(directory.path().join("sets")).expect("our file");
@@ -441,7 +467,10 @@ mod tests {
         add(&first, "example.org", 1000, None);
         add(&first, "example.net", 1000, Some(500));
         let some = ["example.com".to_owned(), "a..b".to_owned()];
-        assert!(first.add(&some, 1000, None).is_err(), "all or nothing");
+        let why = first.add(&some, 1000, None);
+        assert!(matches!(why, Err(DynamicError::Misread(_))), "all or nothing");
+        let why = first.add(&["regex:a".to_owned()], 1000, None);
+        assert!(matches!(why, Err(DynamicError::Form(form)) if form == "regex"));
         let expected = [("example.org.".to_owned(), Some(1060)), ("example.net.".to_owned(), Some(1500))];
         assert_eq!(first.list(), expected);
         // A reload with another limit.
@@ -467,7 +496,7 @@ mod tests {
         // The new configuration is compiled, and not in use yet.
         let second = new(&other(50), Some(&first), directory.path());
         add(&first, "late.example.org", 1001, None);
-        assert_eq!(first.remove(&["gone.example.org".to_owned()]), Ok(1));
+        assert_eq!(removed(&first, "gone.example.org"), Some(1));
         first.learn(Learned::Suffix, "learned.example.org", &[], 1002);
         let names = |set: &Dynamic| set.list().into_iter().map(|(name, _)| name).collect::<Vec<_>>();
         assert_eq!(names(&second), ["early.example.org.", "late.example.org.", "learned.example.org."]);
@@ -489,7 +518,7 @@ mod tests {
         let first = new(&wanted(DynamicKind::Addresses), None, directory.path());
         add(&first, "192.0.2.1", 1, None);
         add(&first, "2001:db8::/32", 2, None);
-        assert_eq!(first.remove(&["192.0.2.9".to_owned()]), Ok(0));
+        assert_eq!(removed(&first, "192.0.2.9"), Some(0));
         first.keep().expect("the directory is writable");
         let second = new(&wanted(DynamicKind::Addresses), None, directory.path());
         assert_eq!(

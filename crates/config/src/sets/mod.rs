@@ -16,7 +16,7 @@ use diagnostic::Problem;
 use lists::{CompiledSet, List, Progress, SetBuilder};
 use wire::HashKey;
 
-pub use dynamic::{Dynamic, DynamicHandle};
+pub use dynamic::{Dynamic, DynamicError, DynamicHandle};
 pub use place::{UrlList, copy_file};
 pub(crate) use place::{file_of, url_lists};
 use place::{label_of, read_list};

@@ -1,6 +1,6 @@
 //! Dynamic sets, as their operator sees and changes them.
 
-use config::sets::{Dynamic, Sets};
+use config::sets::{Dynamic, DynamicError, Sets};
 use control::api;
 use tracing::warn;
 
@@ -46,7 +46,7 @@ impl Operator {
     pub fn set_add(&self, change: &api::SetChange) -> Result<api::SetChanged, OperatorError> {
         let dynamic = self.dynamic(&change.name)?;
         let added = dynamic.add(&change.items, unix_seconds(), change.ttl_s);
-        let changed = added.map_err(OperatorError::Argument)?;
+        let changed = added.map_err(refused)?;
         Ok(api::SetChanged { changed, holds: dynamic.list().len() })
     }
 
@@ -57,9 +57,14 @@ impl Operator {
     /// There is no such set, it is not dynamic, or it could not hold such items.
     pub fn set_remove(&self, change: &api::SetChange) -> Result<api::SetChanged, OperatorError> {
         let dynamic = self.dynamic(&change.name)?;
-        let changed = dynamic.remove(&change.items).map_err(OperatorError::Argument)?;
+        let changed = dynamic.remove(&change.items).map_err(refused)?;
         Ok(api::SetChanged { changed, holds: dynamic.list().len() })
     }
+}
+
+/// Returns the error of a set that stays as it is.
+fn refused(error: DynamicError) -> OperatorError {
+    OperatorError::Argument(error.to_string())
 }
 
 /// Writes dynamic sets to their files.
