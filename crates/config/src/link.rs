@@ -76,118 +76,171 @@ fn check_shown(settings: &Settings, problems: &mut Vec<Problem>) {
     }
 }
 
+/// Everything that has a name, by what it is.
+struct Names<'s> {
+    groups: Defined<'s>,
+    caches: Defined<'s>,
+    policies: Defined<'s>,
+    sets: Defined<'s>,
+    effects: Defined<'s>,
+    records: Defined<'s>,
+    zones: Defined<'s>,
+    conditions: Defined<'s>,
+    listeners: Defined<'s>,
+}
+
+impl<'s> Names<'s> {
+    fn new(settings: &'s Settings) -> Self {
+        let in_sets = settings.zones.iter().filter_map(|zone| zone.set.as_ref());
+        let in_sets = in_sets.chain(settings.zone_directories.iter().filter_map(|files| files.set.as_ref()));
+        let startup = &settings.startup;
+        let listeners = startup.listen.iter().flatten().filter_map(|listener| listener.name.as_ref());
+        let listeners = listeners.chain(startup.local_sockets.iter().filter_map(|it| it.name.as_ref()));
+        Self {
+            groups: Defined::new(Noun::Group, settings.upstreams.iter().map(|group| &group.name)),
+            caches: Defined::new(Noun::Cache, settings.caches.iter().map(|cache| &cache.name)),
+            policies: Defined::new(Noun::Policy, settings.policies.iter().map(|policy| &policy.name)),
+            sets: Defined::new(Noun::Set, settings.sets.iter().map(|set| &set.name)),
+            effects: Defined::new(Noun::Effect, settings.effects.iter().map(|effect| &effect.name)),
+            records: Defined::new(Noun::Records, settings.records.iter().map(|set| &set.name)),
+            zones: Defined::new(Noun::Zones, in_sets),
+            conditions: Defined::new(Noun::Condition, settings.conditions.iter().map(|named| &named.name)),
+            listeners: Defined::new(Noun::Listener, listeners),
+        }
+    }
+
+    /// Warns of what nothing refers to.
+    fn report_unused(&self, used: &BTreeSet<(Noun, &str)>, problems: &mut Vec<Problem>) {
+        let Self { groups, caches, sets, conditions, effects, records, zones, .. } = self;
+        for defined in [groups, caches, sets, conditions, effects, records, zones] {
+            for (name, &span) in &defined.names {
+                if span != Span::BUILT_IN && !used.contains(&(defined.noun, *name)) {
+                    problems.push(Problem::warning(
+                        span,
+                        format!("{} \"{name}\" is ignored: no rule uses it", defined.noun.word()),
+                    ));
+                }
+            }
+        }
+    }
+}
+
 /// Checks every reference. Fits the built-in policy to the groups and caches that there are.
 pub(crate) fn link(settings: &mut Settings, problems: &mut Vec<Problem>) {
     if !settings.policy_is_given {
         fit_built_in_policy(settings, problems);
     }
-    if let Some(split) = settings.split.take() {
-        if let Some(other) = settings.policies.iter().find(|policy| policy.name.value == SPLIT) {
-            let problem =
-                Problem::error(other.name.span, "\"split\" is the policy of the names under \"split\"");
-            problems.push(problem.hint_at("those are on ", split.span, "; call this one otherwise"));
-            return;
-        }
-        settings.split_at = Some(At { value: (), span: split.span });
-        settings.upstreams.extend(split.groups);
-        settings.policies.push(split.policy);
+    if !take_split(settings, problems) {
+        return;
     }
-    let groups = Defined::new(Noun::Group, settings.upstreams.iter().map(|group| &group.name));
-    let caches = Defined::new(Noun::Cache, settings.caches.iter().map(|cache| &cache.name));
-    let policies = Defined::new(Noun::Policy, settings.policies.iter().map(|policy| &policy.name));
-    let sets = Defined::new(Noun::Set, settings.sets.iter().map(|set| &set.name));
-    let effects = Defined::new(Noun::Effect, settings.effects.iter().map(|effect| &effect.name));
-    let records = Defined::new(Noun::Records, settings.records.iter().map(|set| &set.name));
-    let in_sets = settings.zones.iter().filter_map(|zone| zone.set.as_ref());
-    let in_sets = in_sets.chain(settings.zone_directories.iter().filter_map(|files| files.set.as_ref()));
-    let zones = Defined::new(Noun::Zones, in_sets);
+    let names = Names::new(settings);
     let mut used: BTreeSet<(Noun, &str)> = BTreeSet::new();
-
-    for rule in settings.policies.iter().flat_map(|policy| &policy.rules) {
-        for action in &rule.actions {
-            for Reference { noun, name } in action.value.references() {
-                let defined = match noun {
-                    Noun::Group => &groups,
-                    Noun::Cache => &caches,
-                    Noun::Policy => &policies,
-                    Noun::Set => &sets,
-                    Noun::Effect => &effects,
-                    Noun::Way => {
-                        check_way(name, &groups, &policies, &mut used, problems);
-                        continue;
-                    }
-                    Noun::Condition | Noun::Listener => continue,
-                    Noun::Records => &records,
-                    Noun::Zones => &zones,
-                };
-                if defined.check(&name.value, name.span, problems) {
-                    used.insert((noun, name.value.as_str()));
-                }
-            }
-        }
-    }
-    let conditions = Defined::new(Noun::Condition, settings.conditions.iter().map(|named| &named.name));
-    let listeners = settings.startup.listen.iter().flatten().filter_map(|listener| listener.name.as_ref());
-    let listeners =
-        listeners.chain(settings.startup.local_sockets.iter().filter_map(|socket| socket.name.as_ref()));
-    let listeners = Defined::new(Noun::Listener, listeners);
+    check_actions(settings, &names, &mut used, problems);
     let rules = settings.policies.iter().flat_map(|policy| &policy.rules);
     let all = rules.filter_map(|rule| rule.condition.as_ref());
     let all = all.chain(settings.views.iter().map(|view| &view.condition));
     for condition in all.chain(settings.conditions.iter().map(|named| &named.condition)) {
-        check_sets(&condition.value, settings, &sets, &mut used, problems);
-        check_names(&condition.value, &conditions, &listeners, &mut used, problems);
-    }
-    if let Some(set) = &settings.deny_set
-        && sets.check(&set.value, set.span, problems)
-    {
-        used.insert((Noun::Set, set.value.as_str()));
+        check_sets(&condition.value, settings, &names.sets, &mut used, problems);
+        check_names(&condition.value, &names.conditions, &names.listeners, &mut used, problems);
     }
     for view in &settings.views {
-        policies.check(&view.policy.value, view.policy.span, problems);
+        names.policies.check(&view.policy.value, view.policy.span, problems);
     }
     check_circles(settings, problems);
+    check_tasks(settings, &names, &mut used, problems);
+    check_sets_besides(settings, &names.sets, &mut used, problems);
+    check_shown(settings, problems);
+    // What a mistake hides may well be used.
+    let is_right = !problems.iter().any(Problem::is_error);
+    if is_right {
+        names.report_unused(&used, problems);
+    }
+    check_flow(settings, problems, is_right);
+}
+
+/// Makes the section `split` groups and a policy like others; returns whether that can be.
+fn take_split(settings: &mut Settings, problems: &mut Vec<Problem>) -> bool {
+    let Some(split) = settings.split.take() else { return true };
+    if let Some(other) = settings.policies.iter().find(|policy| policy.name.value == SPLIT) {
+        let problem = Problem::error(other.name.span, "\"split\" is the policy of the names under \"split\"");
+        problems.push(problem.hint_at("those are on ", split.span, "; call this one otherwise"));
+        return false;
+    }
+    settings.split_at = Some(At { value: (), span: split.span });
+    settings.upstreams.extend(split.groups);
+    settings.policies.push(split.policy);
+    true
+}
+
+/// Checks what actions name.
+fn check_actions<'s>(
+    settings: &'s Settings,
+    names: &Names<'s>,
+    used: &mut BTreeSet<(Noun, &'s str)>,
+    problems: &mut Vec<Problem>,
+) {
+    let rules = settings.policies.iter().flat_map(|policy| &policy.rules);
+    for Reference { noun, name } in
+        rules.flat_map(|rule| &rule.actions).flat_map(|action| action.value.references())
+    {
+        let defined = match noun {
+            Noun::Group => &names.groups,
+            Noun::Cache => &names.caches,
+            Noun::Policy => &names.policies,
+            Noun::Set => &names.sets,
+            Noun::Effect => &names.effects,
+            Noun::Way => {
+                check_way(name, &names.groups, &names.policies, used, problems);
+                continue;
+            }
+            Noun::Condition | Noun::Listener => continue,
+            Noun::Records => &names.records,
+            Noun::Zones => &names.zones,
+        };
+        if defined.check(&name.value, name.span, problems) {
+            used.insert((noun, name.value.as_str()));
+        }
+    }
+}
+
+/// Checks what schedules name.
+fn check_tasks<'s>(
+    settings: &'s Settings,
+    names: &Names<'s>,
+    used: &mut BTreeSet<(Noun, &'s str)>,
+    problems: &mut Vec<Problem>,
+) {
     for task in settings.schedules.iter().flat_map(|schedule| &schedule.tasks) {
         let (defined, name) = match &task.value {
-            Task::Effect(name) => (&effects, name),
-            Task::Refresh(Some(name)) => (&sets, name),
-            Task::Dump(Some(name)) => (&caches, name),
+            Task::Effect(name) => (&names.effects, name),
+            Task::Refresh(Some(name)) => (&names.sets, name),
+            Task::Dump(Some(name)) => (&names.caches, name),
             Task::Refresh(None) | Task::Dump(None) => continue,
         };
         if defined.check(name, task.span, problems) && defined.noun == Noun::Effect {
             used.insert((Noun::Effect, name.as_str()));
         }
     }
-    for part in settings.sets.iter().flat_map(|set| set.include.iter().chain(&set.except)) {
-        if sets.check(&part.value, part.span, problems) {
-            used.insert((Noun::Set, part.value.as_str()));
-        }
-    }
+}
+
+/// Checks the sets that are named outside policies: by other sets, by zones, as those who are banned.
+fn check_sets_besides<'s>(
+    settings: &'s Settings,
+    sets: &Defined<'s>,
+    used: &mut BTreeSet<(Noun, &'s str)>,
+    problems: &mut Vec<Problem>,
+) {
+    let parts = settings.sets.iter().flat_map(|set| set.include.iter().chain(&set.except));
     let choices = settings.zones.iter().flat_map(|zone| &zone.choose);
     let chosen = choices.flat_map(|choice| &choice.alternatives).flat_map(|it| &it.sets);
     // What a template says is told once, however many zones are like it.
     let mut seen: BTreeSet<Span> = BTreeSet::new();
-    for set in settings.template_sets.iter().chain(chosen).filter(|set| seen.insert(set.span)) {
+    let chosen = settings.template_sets.iter().chain(chosen).filter(|set| seen.insert(set.span));
+    for set in settings.deny_set.iter().chain(parts).chain(chosen) {
         if sets.check(&set.value, set.span, problems) {
             used.insert((Noun::Set, set.value.as_str()));
         }
     }
-    check_shown(settings, problems);
-    // What a mistake hides may well be used.
-    let is_right = !problems.iter().any(Problem::is_error);
-    for defined in
-        [&groups, &caches, &sets, &conditions, &effects, &records, &zones].into_iter().filter(|_| is_right)
-    {
-        for (name, &span) in &defined.names {
-            if span != Span::BUILT_IN && !used.contains(&(defined.noun, *name)) {
-                problems.push(Problem::warning(
-                    span,
-                    format!("{} \"{name}\" is ignored: no rule uses it", defined.noun.word()),
-                ));
-            }
-        }
-    }
-    check_flow(settings, problems, is_right);
 }
 
 /// Checks a name that may be a policy's or a group's.

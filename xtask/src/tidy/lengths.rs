@@ -53,8 +53,6 @@ const EXCEPTIONS: Exceptions<'_> = Exceptions {
         ("check.rs", "measure_routine"),
         ("executors.rs", "executor_plugin"),
         ("interpret.rs", "walk"),
-        ("link.rs", "link"),
-        ("lower/mod.rs", "settings"),
         ("managed.rs", "decide"),
         ("notation.rs", "server"),
         ("policies.rs", "policy"),

@@ -26,7 +26,10 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use crate::schema::{self, Kind, Value};
-use crate::settings::{Cookies, LogFormat, LogLevel, Presentation, Settings, Startup, StayAwake, Transfers};
+use crate::settings::{
+    CacheSettings, Cookies, Limits, LogFormat, LogLevel, Presentation, Settings, Startup, StayAwake,
+    Transfers,
+};
 use crate::yaml::{self, Entry, Node};
 use diagnostic::{At, FileId, Problem, Sources, Span};
 pub use notation::server;
@@ -102,19 +105,7 @@ fn with_defaults(root: &Node) -> Vec<Entry> {
 impl Lowering<'_> {
     /// Returns the settings of a whole tree.
     pub(crate) fn settings(&mut self, root: &Node) -> Settings {
-        let policy_is_given = match &root.value {
-            yaml::Value::Map(entries) => entries
-                .iter()
-                .any(|entry| entry.key == "policy" && !matches!(entry.node.value, yaml::Value::Null)),
-            yaml::Value::Null => false,
-            yaml::Value::Scalar(_) | yaml::Value::List(_) => {
-                self.problems.push(
-                    Problem::error(root.head(), "this file holds no settings")
-                        .expected("\"key: value\" lines"),
-                );
-                false
-            }
-        };
+        let policy_is_given = self.is_policy_given(root);
         let entries = with_defaults(root);
         let root = Section { path: String::new(), entries: Cow::Borrowed(&entries), span: root.span };
         self.check_keys(&root, "setting");
@@ -123,25 +114,7 @@ impl Lowering<'_> {
 
         let server = self.section(&root, "server");
         let caches = self.caches(&root);
-        let (limits, tcp, handshakes, signatures_memory) = self.limits(&root);
-        let xdp = self.xdp(&root);
-        let startup = Startup {
-            workers: self.whole_or(&server, "workers").map(|number| number as u16),
-            stay_awake: self.word(&server, "stay-awake", StayAwake::parse),
-            user: self.text_or(&server, "user"),
-            state_directory: self.path(&server, "state-directory").map(|at| at.value).unwrap_or_default(),
-            shutdown_timeout: self.duration(&server, "shutdown-timeout"),
-            listen: self.listeners(&root),
-            local_sockets: self.local_sockets(&root),
-            oblivious_target: self.oblivious(&root),
-            xdp,
-            metrics: self.metrics(&root),
-            log_format: LogFormat::Auto,
-            tcp,
-            tls: handshakes,
-            signatures_memory,
-            cache_sizes: caches.iter().map(|cache| (cache.name.value.clone(), cache.size)).collect(),
-        };
+        let (startup, limits) = self.startup(&root, &server, &caches);
         let presentation = Presentation {
             version: self.text_or(&server, "version"),
             hostname: self.text_or(&server, "hostname"),
@@ -176,16 +149,10 @@ impl Lowering<'_> {
             octets_max: self.size(&transfers, "size"),
         };
         let records = self.records(&root);
-        let cookies = self.section(&root, "cookies");
-        let cookies = Cookies {
-            enabled: self.boolean(&cookies, "enabled"),
-            secret: self.secret(&cookies, "secret"),
-            other_secret: self.secret(&cookies, "other-secret"),
-        };
+        let cookies = self.cookies(&root);
         let edns = self.section(&root, "edns");
         let udp_size = self.whole(&edns, "udp-size") as u16;
         let log = self.section(&root, "log");
-        let log_format = self.word(&log, "format", LogFormat::parse);
         let log_level = self.word(&log, "level", LogLevel::parse);
         let sets = self.sets(&root);
         let conditions = self.conditions(&root);
@@ -196,7 +163,7 @@ impl Lowering<'_> {
         let views = self.views(&root);
         let split = self.split(&root, &caches);
         Settings {
-            startup: Startup { log_format, ..startup },
+            startup,
             presentation,
             allow,
             deny,
@@ -234,6 +201,64 @@ impl Lowering<'_> {
             split_at: None,
             policies,
             policy_is_given,
+        }
+    }
+
+    /// Returns whether a tree has a policy, and reports one that has nothing to do with settings.
+    fn is_policy_given(&mut self, root: &Node) -> bool {
+        match &root.value {
+            yaml::Value::Map(entries) => entries
+                .iter()
+                .any(|entry| entry.key == "policy" && !matches!(entry.node.value, yaml::Value::Null)),
+            yaml::Value::Null => false,
+            yaml::Value::Scalar(_) | yaml::Value::List(_) => {
+                self.problems.push(
+                    Problem::error(root.head(), "this file holds no settings")
+                        .expected("\"key: value\" lines"),
+                );
+                false
+            }
+        }
+    }
+
+    /// Reads what only a new start changes, and the limits, some of which are of that kind.
+    fn startup(
+        &mut self,
+        root: &Section<'_>,
+        server: &Section<'_>,
+        caches: &[CacheSettings],
+    ) -> (Startup, Limits) {
+        let (limits, tcp, handshakes, signatures_memory) = self.limits(root);
+        let xdp = self.xdp(root);
+        let startup = Startup {
+            workers: self.whole_or(server, "workers").map(|number| number as u16),
+            stay_awake: self.word(server, "stay-awake", StayAwake::parse),
+            user: self.text_or(server, "user"),
+            state_directory: self.path(server, "state-directory").map(|at| at.value).unwrap_or_default(),
+            shutdown_timeout: self.duration(server, "shutdown-timeout"),
+            listen: self.listeners(root),
+            local_sockets: self.local_sockets(root),
+            oblivious_target: self.oblivious(root),
+            xdp,
+            metrics: self.metrics(root),
+            log_format: {
+                let log = self.section(root, "log");
+                self.word(&log, "format", LogFormat::parse)
+            },
+            tcp,
+            tls: handshakes,
+            signatures_memory,
+            cache_sizes: caches.iter().map(|cache| (cache.name.value.clone(), cache.size)).collect(),
+        };
+        (startup, limits)
+    }
+
+    fn cookies(&mut self, root: &Section<'_>) -> Cookies {
+        let section = self.section(root, "cookies");
+        Cookies {
+            enabled: self.boolean(&section, "enabled"),
+            secret: self.secret(&section, "secret"),
+            other_secret: self.secret(&section, "other-secret"),
         }
     }
 
