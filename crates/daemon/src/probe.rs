@@ -395,11 +395,13 @@ fn text(report: &api::Probe) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plan::upstreams::Protocol;
+    use plan::upstreams::Scheme;
 
     #[test]
     fn servers_are_read_as_in_the_configuration() {
-        assert!(server("tls://9.9.9.9#dns.quad9.net").is_ok_and(|plan| plan.way.protocol == Protocol::Tls));
+        assert!(
+            server("tls://9.9.9.9#dns.quad9.net").is_ok_and(|plan| plan.way.protocol.scheme() == Scheme::Tls)
+        );
         assert!(server("{address: \"tls://9.9.9.9\", verify: false}").is_ok());
         assert!(server("ftp://9.9.9.9").is_err_and(|why| why.contains("unknown transport")));
     }

@@ -59,9 +59,9 @@ impl Registry {
     /// Returns how servers are asked in this way.
     pub fn transport(&self, way: &Arc<Way>) -> Arc<Transport> {
         Arc::new(Transport {
-            tls: way.tls.as_ref().map(|plan| self.tls(plan)),
-            dnscrypt: way.dnscrypt.as_ref().map(|plan| self.dnscrypt.get(plan, self)),
-            odoh: way.odoh.as_ref().map(|plan| self.odoh.get(plan, self)),
+            tls: way.protocol.tls().map(|plan| self.tls(plan)),
+            dnscrypt: way.protocol.dnscrypt().map(|plan| self.dnscrypt.get(plan, self)),
+            odoh: way.protocol.odoh().map(|plan| self.odoh.get(plan, self)),
             way: Arc::clone(way),
         })
     }
@@ -107,7 +107,7 @@ mod tests {
         let registry = Registry::default();
         let way = |mark| {
             Arc::new(Way {
-                tls: Some(client("one.example")),
+                protocol: plan::upstreams::Protocol::Tls(client("one.example")),
                 bind: plan::upstreams::Bind { mark, ..Default::default() },
                 ..Way::default()
             })

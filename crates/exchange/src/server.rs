@@ -132,7 +132,7 @@ impl Server {
     pub(crate) fn new(remote: Remote) -> Self {
         Self {
             is_connected: remote.way().is_connected(),
-            is_secured: remote.way().tls.is_some(),
+            is_secured: remote.way().protocol.tls().is_some(),
             remote,
             rtt: Rtt::default(),
             health: Health::default(),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tracing::{info, warn};
 
 use exchange::health::Why;
-use plan::upstreams::Protocol;
+use plan::upstreams::Scheme;
 
 /// Upstreams whose state is remembered; far more than anybody has.
 const UPSTREAMS_MAX: usize = 1024;
@@ -23,7 +23,7 @@ pub struct News {
     /// Where it is.
     pub address: SocketAddr,
     /// How it is asked.
-    pub protocol: Protocol,
+    pub protocol: Scheme,
     /// Whether it came back.
     pub is_up: bool,
     /// Why it changed.
@@ -147,7 +147,7 @@ mod tests {
     fn news(last: u8, is_up: bool, dead_groups: &[&str]) -> News {
         News {
             address: SocketAddr::from(([192, 0, 2, last], 53)),
-            protocol: Protocol::Udp,
+            protocol: Scheme::Udp,
             is_up,
             why: Why::Network(ErrorKind::ConnectionRefused),
             groups: vec!["main".into()],

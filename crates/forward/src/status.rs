@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 pub use exchange::server::Tally;
-use plan::upstreams::Protocol;
+use plan::upstreams::Scheme;
 
 /// One worker's view.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub struct UpstreamStatus {
     /// Where it is.
     pub address: SocketAddr,
     /// How it is asked.
-    pub protocol: Protocol,
+    pub protocol: Scheme,
     /// Whether it is in use.
     pub state: UpstreamState,
     /// Smoothed round-trip time in microseconds, if measured.

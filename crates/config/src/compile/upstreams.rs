@@ -1,26 +1,21 @@
 //! Upstream groups as fetchers see them.
 
+mod servers;
+
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 
-use diagnostic::{At, Problem, Span, io_text};
+use diagnostic::{Problem, Span, io_text};
 use engine::PoolId;
 use plan::relay::{RelayPlan, RelayTarget};
-use plan::tls::{Authorities, ClientTls, Proof, Roots};
-use plan::upstreams::{
-    Bind, Connections, DnscryptPlan, Hedge, HttpPlan, Limits, Login, OdohPlan, Pick, Plan, PoolPlan,
-    Protocol, Proxy, RcodeSet, ServerPlan, Shed, Target, Way,
-};
-
+use plan::tls::{ClientTls, Proof};
+use plan::upstreams::{Limits, Plan, PoolPlan, RcodeSet, ServerPlan, Target};
 use wire::Rcode;
 
 use super::resolv;
-use crate::settings::{
-    self, Bootstrap, Group, GroupServer, Host, RcodeTerm, Scheme, Server, Settings, ShedWord, Stamp,
-    TrustedRoots,
-};
+use crate::settings::{self, Bootstrap, Group, RcodeTerm, Settings};
 use environment::Environment;
+use servers::roots;
 
 /// Returns the plan for all groups.
 pub(super) fn plan(
@@ -74,10 +69,7 @@ fn limits(settings: &settings::Limits, workers: usize) -> Limits {
         waiting_per_fetch_max: scaled(usual.waiting_per_fetch_max),
         waiting_per_client_max: scaled(usual.waiting_per_client_max),
         unproven_per_client_max: wait_limit,
-        shed: match settings.shed {
-            ShedWord::Servfail => Shed::Servfail,
-            ShedWord::Drop => Shed::Drop,
-        },
+        shed: settings.shed,
         discard_after_ms: u32::try_from(discard_after).unwrap_or(u32::MAX),
         ..usual
     }
@@ -85,127 +77,16 @@ fn limits(settings: &settings::Limits, workers: usize) -> Limits {
 
 fn pool(id: PoolId, group: &Group, machine: &mut Machine<'_>, problems: &mut Vec<Problem>) -> PoolPlan {
     let name = &group.name.value;
-    let mut servers = Vec::new();
-    let mut has_names = false;
-    for (number, entry) in group.servers.iter().enumerate() {
-        let span = entry.server.span;
-        let bind = Bind { source: entry.source, mark: entry.mark, device: entry.interface.clone() };
-        let connections = Connections {
-            min: entry.connections_min,
-            max: entry.connections_max,
-            idle_ms: u32::try_from(entry.idle.as_millis()).unwrap_or(u32::MAX),
-        };
-        let proxy = entry.proxy.as_ref().map(|proxy| Proxy {
-            address: proxy.value,
-            login: entry
-                .proxy_login
-                .as_ref()
-                .map(|(user, password)| Login { user: user.clone(), password: password.clone() }),
-        });
-        let plan = |target: Target, way: Way| ServerPlan {
-            target,
-            way: Arc::new(Way { bind: bind.clone(), connections, proxy: proxy.clone(), ..way }),
-            weight: entry.weight,
-            member: u8::try_from(number).unwrap_or(u8::MAX),
-        };
-        match &entry.server.value {
-            Server::System => {
-                // resolv.conf may be written later than we are started: the group has no servers until a reload.
-                let found = machine.system(name, span, problems);
-                servers
-                    .extend(found.into_iter().map(|address| plan(Target::Address(address), Way::default())));
-            }
-            Server::One { scheme, host, tls_name, path, stamp } => {
-                let protocol = match scheme {
-                    Scheme::Udp => Protocol::Udp,
-                    Scheme::Tcp => Protocol::Tcp,
-                    Scheme::Tls => Protocol::Tls,
-                    Scheme::Https => Protocol::Https,
-                    Scheme::Quic => Protocol::Quic,
-                    Scheme::Https3 => Protocol::Https3,
-                    Scheme::Dnscrypt => Protocol::Dnscrypt,
-                    Scheme::Odoh => Protocol::Odoh,
-                };
-                let odoh = if *scheme == Scheme::Odoh {
-                    let proves = (host, tls_name.as_deref().filter(|_| entry.relay.is_some()), None);
-                    let Some(tls) =
-                        client_tls(entry, Proves::Target(proves), protocol, machine.environment, problems)
-                    else {
-                        continue;
-                    };
-                    // Where there is a relay, `dial` is for that.
-                    let dial = entry.dial.as_ref().filter(|_| entry.relay.is_none());
-                    let target = match (host, dial) {
-                        (Host::Address(address), _) => Target::Address(*address),
-                        (Host::Name { port, .. }, Some(dial)) => {
-                            Target::Address(SocketAddr::new(dial.value, *port))
-                        }
-                        (Host::Name { name, port }, None) => Target::Name { name: *name, port: *port },
-                    };
-                    let http = HttpPlan { authority: authority(host, *scheme), path: path.clone() };
-                    Some((target, tls, http))
-                } else {
-                    None
-                };
-                // Messages go to the relay if there is one: it is connected to, and proves who it is.
-                let (host, tls_name, path, stamp) = match entry.relay.as_ref().map(|relay| &relay.value) {
-                    Some(Server::One { host, tls_name, path, stamp, .. }) if odoh.is_some() => {
-                        (host, tls_name, path, stamp)
-                    }
-                    _ => (host, tls_name, path, stamp),
-                };
-                let tls = if scheme.is_secured() {
-                    let name = tls_name.as_deref();
-                    let proves = Proves::Server((host, name, stamp.as_deref()));
-                    let Some(tls) = client_tls(entry, proves, protocol, machine.environment, problems) else {
-                        continue;
-                    };
-                    Some(tls)
-                } else {
-                    None
-                };
-                let dnscrypt = stamp
-                    .as_ref()
-                    .and_then(|stamp| stamp.provider)
-                    .map(|(name, key)| DnscryptPlan { name, key });
-                let stamped = stamp.as_ref().and_then(|stamp| stamp.dial);
-                let target = match (host, stamped.or(entry.dial.as_ref().map(|dial| dial.value))) {
-                    (Host::Name { port, .. }, Some(dial)) => Target::Address(SocketAddr::new(dial, *port)),
-                    (Host::Address(address), _) => Target::Address(*address),
-                    (Host::Name { name, port }, None) => Target::Name { name: *name, port: *port },
-                };
-                if let Target::Address(address) = &target
-                    && machine.is_own(*address)
-                {
-                    problems.push(
-                        Problem::error(
-                            span,
-                            format!("\"{address}\" is an address that this server listens on"),
-                        )
-                        .hint("queries would come back to it"),
-                    );
-                }
-                let mut http = scheme
-                    .path()
-                    .map(|_| HttpPlan { authority: authority(host, *scheme), path: path.clone() });
-                let odoh = odoh.map(|(target, tls, at)| {
-                    if let (Some(http), Some(_)) = (&mut http, &entry.relay) {
-                        // RFC 9230 §4.1.
-                        let (host, path) = (escaped(&at.authority), escaped(&at.path));
-                        let sign = if http.path.contains('?') { '&' } else { '?' };
-                        http.path = format!("{}{sign}targethost={host}&targetpath={path}", http.path);
-                    }
-                    let authority = at.authority;
-                    let is_name = matches!(target, Target::Name { .. });
-                    has_names |= is_name;
-                    let bootstrap = if is_name { bootstrap(group, machine, problems) } else { Vec::new() };
-                    OdohPlan { target, authority, tls, bootstrap }
-                });
-                servers.push(plan(target, Way { protocol, tls, http, dnscrypt, odoh, ..Way::default() }));
-            }
-        }
-    }
-    has_names |= servers.iter().any(|server| matches!(server.target, Target::Name { .. }));
+    let servers: Vec<ServerPlan> = group
+        .servers
+        .iter()
+        .enumerate()
+        .flat_map(|numbered| servers::servers(group, numbered, machine, problems))
+        .collect();
+    let is_name = |target: &Target| matches!(target, Target::Name { .. });
+    let has_names = servers.iter().any(|server| {
+        is_name(&server.target) || server.way.protocol.odoh().is_some_and(|odoh| is_name(&odoh.target))
+    });
     let bootstrap = if has_names { bootstrap(group, machine, problems) } else { Vec::new() };
     if has_names && bootstrap.is_empty() {
         let message = format!("nobody can be asked for the addresses of the servers of \"{name}\"");
@@ -214,22 +95,9 @@ fn pool(id: PoolId, group: &Group, machine: &mut Machine<'_>, problems: &mut Vec
         );
     }
     PoolPlan {
-        pick: match group.pick {
-            settings::Pick::Ordered => Pick::Ordered,
-            settings::Pick::Fastest => Pick::Fastest,
-            settings::Pick::Balanced => Pick::Balanced,
-            settings::Pick::Race(number) => Pick::Race(number),
-            settings::Pick::PreferPositive(width) => {
-                Pick::PreferPositive { width, wait_ms: group.negative_wait.as_millis() as u32 }
-            }
-            settings::Pick::Consensus { agreeing, of } => Pick::Consensus { width: of, agreeing },
-        },
+        pick: group.pick,
         timeout_ms: group.timeout.as_millis() as u32,
-        hedge: match group.hedge {
-            settings::Hedge::Off => Hedge::Off,
-            settings::Hedge::Auto => Hedge::Auto,
-            settings::Hedge::After(time) => Hedge::AfterMs(time.as_millis() as u32),
-        },
+        hedge: group.hedge,
         fallback_on: group.fallback_on.iter().fold(RcodeSet::EMPTY, |set, term| match term {
             RcodeTerm::Unusable => {
                 (0..32).map(Rcode).filter(|rcode| RcodeSet::UNUSABLE.has(*rcode)).fold(set, RcodeSet::with)
@@ -252,112 +120,6 @@ fn bootstrap(group: &Group, machine: &mut Machine<'_>, problems: &mut Vec<Proble
         }
     }
     addresses
-}
-
-/// Writes a text as a part of a URL's query (RFC 3986 §3.4).
-fn escaped(text: &str) -> String {
-    let mut escaped = String::new();
-    for octet in text.bytes() {
-        if octet.is_ascii_alphanumeric() || b"-._~/:".contains(&octet) {
-            escaped.push(char::from(octet));
-        } else {
-            escaped.push_str(&format!("%{octet:02X}"));
-        }
-    }
-    escaped
-}
-
-/// Returns what requests to a web server are for: its name or address, and its port if it is unusual.
-fn authority(host: &Host, scheme: Scheme) -> String {
-    let with = |host: String, port: u16| if port == scheme.port() { host } else { format!("{host}:{port}") };
-    match host {
-        Host::Address(SocketAddr::V6(address)) => with(format!("[{}]", address.ip()), address.port()),
-        Host::Address(address) => with(address.ip().to_string(), address.port()),
-        Host::Name { name, port } => with(name.to_string().trim_end_matches('.').to_owned(), *port),
-    }
-}
-
-/// Where a server is, what its certificate is for if something else, and what its stamp says.
-type Claim<'s> = (&'s Host, Option<&'s str>, Option<&'s Stamp>);
-
-/// Who proves what.
-#[derive(Clone, Copy)]
-enum Proves<'s> {
-    /// The server that is connected to, for queries.
-    Server(Claim<'s>),
-    /// The target of oblivious messages, when it is asked for its key. What is said of names and keys is for the server that
-    /// is connected to, if that is another.
-    Target(Claim<'s>),
-}
-
-/// Returns what a server must prove, and how connections to it begin.
-fn client_tls(
-    entry: &GroupServer,
-    proves: Proves<'_>,
-    protocol: Protocol,
-    environment: &dyn Environment,
-    problems: &mut Vec<Problem>,
-) -> Option<ClientTls> {
-    let tls = &entry.tls;
-    let (is_other, (host, tls_name, stamp)) = match proves {
-        Proves::Server(claim) => (false, claim),
-        Proves::Target(claim) => (entry.relay.is_some(), claim),
-    };
-    let text = match (tls.name.as_ref().filter(|_| !is_other), tls_name, host) {
-        (Some(name), _, _) => name.value.clone(),
-        (None, Some(name), _) => name.to_owned(),
-        (None, None, Host::Address(address)) => address.ip().to_string(),
-        (None, None, Host::Name { name, .. }) => name.to_string(),
-    };
-    let Some(name) = plan::tls::tls_name(&text) else {
-        let message = format!("\"{text}\" is not a name that a certificate can be for");
-        let hint = "set \"tls-name\" to the name that the server's certificate has";
-        problems.push(Problem::error(entry.server.span, message).hint(hint));
-        return None;
-    };
-    let proof = if !tls.pins.is_empty() && !is_other {
-        Proof::Keys(tls.pins.clone())
-    } else if tls.verify {
-        Proof::Authorities(roots(&tls.roots, environment, problems)?)
-    } else {
-        Proof::None
-    };
-    let certificates = stamp.map(|stamp| stamp.certificates.clone()).unwrap_or_default();
-    Some(ClientTls {
-        name,
-        proof,
-        certificates,
-        identity: None,
-        protocols: protocol.alpn(),
-        early_data: tls.early_data,
-    })
-}
-
-/// Reads the authorities that are trusted.
-fn roots(
-    roots: &At<TrustedRoots>,
-    environment: &dyn Environment,
-    problems: &mut Vec<Problem>,
-) -> Option<Roots> {
-    let path = match &roots.value {
-        TrustedRoots::Mozilla => return Some(Roots::Mozilla),
-        TrustedRoots::File(path) => path,
-    };
-    let read = environment.read(path).map_err(|error| format!("cannot be read: {}", io_text(&error)));
-    let found = read.map(|octets| plan::tls::certificates(&octets)).and_then(|certificates| {
-        if certificates.is_empty() { Err("has no certificates".to_owned()) } else { Ok(certificates) }
-    });
-    match found {
-        Ok(certificates) => Authorities::new(certificates)
-            .map_err(|none| problems.push(Problem::error(roots.span, none.to_string())))
-            .map(Roots::Own)
-            .ok(),
-        Err(why) => {
-            let message = format!("\"{}\" {why}", path.display());
-            problems.push(Problem::error(roots.span, message).expected("a file of certificates (PEM)"));
-            None
-        }
-    }
 }
 
 /// Returns the oblivious targets that messages are carried to.
@@ -454,6 +216,7 @@ mod tests {
     use super::*;
     use crate::load::load_text;
     use environment::Memory;
+    use plan::upstreams::{Protocol, Way};
     use std::path::Path;
 
     /// Checks the targets of the only group, and the warnings.
@@ -536,13 +299,12 @@ mod tests {
             "{address: \"odoh://t.example:8443/d\", relay: \"https://r.example/p{?targethost,targetpath}\", dial: 192.0.2.1}",
         );
         assert!(target == Target::Address("192.0.2.1:443".parse().expect("an address")));
-        let http = way.http.expect("a path");
+        let Protocol::Odoh { tls, http, target: odoh } = way.protocol else { panic!("a target") };
         assert_eq!(
             (http.authority.as_str(), http.path.as_str()),
             ("r.example", "/p?targethost=t.example:8443&targetpath=/d",)
         );
-        assert_eq!(way.tls.expect("a name").name.to_str(), "r.example");
-        let odoh = way.odoh.expect("a target");
+        assert_eq!(tls.name.to_str(), "r.example");
         assert_eq!(odoh.authority, "t.example:8443");
         assert_eq!(odoh.bootstrap.len(), 1);
     }
@@ -551,10 +313,11 @@ mod tests {
     fn without_a_relay_the_target_is_asked_itself() {
         let (target, found) = way("\"odoh://192.0.2.1\"");
         assert!(target == Target::Address("192.0.2.1:443".parse().expect("an address")));
-        assert_eq!(found.http.expect("a path").path, "/dns-query");
+        let Protocol::Odoh { http, .. } = found.protocol else { panic!("a target") };
+        assert_eq!(http.path, "/dns-query");
         let (target, found) = way("{address: \"odoh://t.example\", dial: 192.0.2.1}");
         let dialled = Target::Address("192.0.2.1:443".parse().expect("an address"));
-        let odoh = found.odoh.expect("a target");
+        let odoh = found.protocol.odoh().expect("a target");
         assert!(target == dialled && odoh.target == dialled, "messages and keys come from there");
         assert_eq!(odoh.tls.name.to_str(), "t.example");
     }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use diagnostic::suggest::nearest;
 use diagnostic::{At, Problem, Scalar, Span};
+use plan::upstreams::Scheme;
 use tsig::{Algorithm, Key};
 use values::{Misread, Read};
 use wire::{NameBuf, Rtype};
@@ -13,8 +14,7 @@ use wire::{NameBuf, Rtype};
 use super::{Lowering, Section, notation};
 use crate::schema::Value;
 use crate::settings::{
-    AlgorithmWord, GrantSettings, Host, KeySettings, ReachSettings, RemoteSettings, Scheme, Server,
-    UpdateSettings,
+    AlgorithmWord, GrantSettings, Host, KeySettings, ReachSettings, RemoteSettings, Server, UpdateSettings,
 };
 
 /// A word of a text, and where it is.

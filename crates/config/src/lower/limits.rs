@@ -1,10 +1,11 @@
 //! What protects the server: the tree to settings.
 
 use diagnostic::Problem;
+use plan::upstreams::Shed;
 
 use super::{Lowering, Section};
 use crate::schema;
-use crate::settings::{Handshakes, Limits, Rate, ShedWord, Tcp};
+use crate::settings::{Handshakes, Limits, Rate, Tcp};
 
 impl Lowering<'_> {
     pub(super) fn limits(&mut self, root: &Section<'_>) -> (Limits, Tcp, Handshakes, u64) {
@@ -61,7 +62,7 @@ impl Lowering<'_> {
         let limits = Limits {
             rate,
             waiting: self.whole(&limits, "waiting") as u32,
-            shed: self.word(&limits, "shed", ShedWord::parse),
+            shed: self.word(&limits, "shed", Shed::parse),
             wait_limit: self.whole_or(&limits, "wait-limit").map(|number| number as u32),
             discard_timeout: self.duration_or(&limits, "discard-timeout"),
             signatures_per_second: self.whole(&signatures, "per-second") as u32,

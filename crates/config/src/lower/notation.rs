@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use diagnostic::suggest::nearest;
+use plan::upstreams::{Pick, Scheme};
 use values::{Misread, PREFIX_WORDS, Read};
 use wire::Prefix;
 
 use super::{expected_value, stamp};
 use crate::schema::Value;
-use crate::settings::{Host, Pick, PickWord, RcodeTerm, Scheme, Server};
+use crate::settings::{Host, RcodeTerm, Server};
 use crate::yaml::{self, Node};
 
 pub(super) fn path(text: &str) -> Read<PathBuf> {
@@ -99,18 +100,10 @@ pub fn server(text: &str) -> Read<Server> {
         return Ok(Server::System);
     }
     if let Some(rest) = text.strip_prefix("sdns://") {
-        let bad = |why: &str| {
+        let bad = |why: String| {
             wrong(0..text.len(), format!("\"{text}\" is not a DNS stamp that can be used: {why}"))
         };
-        let parsed = stamp::parse(rest).map_err(|why| bad(&why))?;
-        // Where it is wrong, what the stamp stands for is wrong: the stamp as a whole.
-        return match server(&parsed.text).map_err(|misread| bad(&misread.message))? {
-            Server::One { scheme, host, tls_name, path, .. } => {
-                let scheme = if parsed.stamp.provider.is_some() { Scheme::Dnscrypt } else { scheme };
-                Ok(Server::One { scheme, host, tls_name, path, stamp: Some(Box::new(parsed.stamp)) })
-            }
-            Server::System => Err(bad("it names no server")),
-        };
+        return stamped(rest).map_err(bad);
     }
     let (scheme, rest) = match text.split_once("://") {
         // Unbound's notation for a server that is asked over TLS: `9.9.9.9@853#dns.quad9.net`.
@@ -194,6 +187,18 @@ pub fn server(text: &str) -> Read<Server> {
     }
 }
 
+/// Reads the server that a stamp stands for; an error says why there is none. Where it is wrong, the stamp as a whole is.
+fn stamped(rest: &str) -> Result<Server, String> {
+    let parsed = stamp::parse(rest)?;
+    match server(&parsed.text).map_err(|misread| misread.message)? {
+        Server::One { scheme, host, tls_name, path, .. } => {
+            let scheme = if parsed.stamp.provider.is_some() { Scheme::Dnscrypt } else { scheme };
+            Ok(Server::One { scheme, host, tls_name, path, stamp: Some(Box::new(parsed.stamp)) })
+        }
+        Server::System => Err("it names no server".to_owned()),
+    }
+}
+
 /// Reads a relay of oblivious DoH: a server that is asked over HTTPS.
 pub(super) fn relay(text: &str) -> Read<Server> {
     let wrong = |message: String| Misread {
@@ -256,8 +261,11 @@ pub(super) fn pin(text: &str) -> Read<[u8; 32]> {
 /// The most servers of one race: each costs a packet for every query.
 const RACE_MAX: u8 = 8;
 
-/// Reads `ordered` or `race(2)`.
-pub(super) fn pick(text: &str) -> Read<Pick> {
+/// Ways to choose, without the numbers that some take.
+const PICKS: [&str; 6] = ["ordered", "fastest", "balanced", "race", "prefer-positive", "consensus"];
+
+/// Reads `ordered` or `race(2)`. With `prefer-positive`, an answer without records waits so long for one with.
+pub(super) fn pick(text: &str, negative_wait_ms: u32) -> Read<Pick> {
     let wrong = |message: String, hint: Option<String>| Misread {
         at: 0..text.len(),
         message,
@@ -277,13 +285,15 @@ pub(super) fn pick(text: &str) -> Read<Pick> {
             )
         })
     };
-    match (PickWord::parse(word), argument) {
-        (Some(PickWord::Ordered), None) => Ok(Pick::Ordered),
-        (Some(PickWord::Fastest), None) => Ok(Pick::Fastest),
-        (Some(PickWord::Balanced), None) => Ok(Pick::Balanced),
-        (Some(PickWord::Race), Some(number)) => width(number).map(Pick::Race),
-        (Some(PickWord::PreferPositive), Some(number)) => width(number).map(Pick::PreferPositive),
-        (Some(PickWord::Consensus), Some(numbers)) => {
+    match (word, argument) {
+        ("ordered", None) => Ok(Pick::Ordered),
+        ("fastest", None) => Ok(Pick::Fastest),
+        ("balanced", None) => Ok(Pick::Balanced),
+        ("race", Some(number)) => width(number).map(Pick::Race),
+        ("prefer-positive", Some(number)) => {
+            width(number).map(|width| Pick::PreferPositive { width, wait_ms: negative_wait_ms })
+        }
+        ("consensus", Some(numbers)) => {
             let Some((agreeing, of)) = numbers.split_once(" of ") else {
                 return Err(wrong(
                     format!("\"{numbers}\" does not say who must agree"),
@@ -291,20 +301,21 @@ pub(super) fn pick(text: &str) -> Read<Pick> {
                 ));
             };
             match (width(agreeing)?, width(of)?) {
-                (agreeing, of) if agreeing <= of => Ok(Pick::Consensus { agreeing, of }),
+                (agreeing, width) if agreeing <= width => Ok(Pick::Consensus { width, agreeing }),
                 _ => Err(wrong("more must agree than are asked".to_owned(), None)),
             }
         }
-        (Some(PickWord::Race | PickWord::PreferPositive), None) => {
+        ("race" | "prefer-positive", None) => {
             Err(wrong(format!("\"{word}\" needs the number of servers"), Some(format!("\"{word}(2)\"?"))))
         }
-        (Some(PickWord::Consensus), None) => {
+        ("consensus", None) => {
             Err(wrong("a consensus needs numbers".to_owned(), Some("\"consensus(2 of 3)\"?".to_owned())))
         }
-        (Some(_), Some(_)) => Err(wrong(format!("\"{word}\" takes nothing in parentheses"), None)),
-        (None, _) => {
-            let hint = nearest(word, PickWord::WORDS.iter().copied())
-                .map(|word| format!("did you mean \"{word}\"?"));
+        (word, Some(_)) if PICKS.contains(&word) => {
+            Err(wrong(format!("\"{word}\" takes nothing in parentheses"), None))
+        }
+        _ => {
+            let hint = nearest(word, PICKS).map(|word| format!("did you mean \"{word}\"?"));
             Err(wrong(format!("unknown way to choose \"{word}\""), hint))
         }
     }
@@ -457,10 +468,10 @@ mod tests {
 
     #[test]
     fn ways_to_choose_are_read() {
-        assert_eq!(pick("race(2)"), Ok(Pick::Race(2)));
-        assert_eq!(pick("ordered"), Ok(Pick::Ordered));
-        assert_eq!(pick("prefer-positive(3)"), Ok(Pick::PreferPositive(3)));
-        assert_eq!(pick("consensus(2 of 3)"), Ok(Pick::Consensus { agreeing: 2, of: 3 }));
+        assert_eq!(pick("race(2)", 0), Ok(Pick::Race(2)));
+        assert_eq!(pick("ordered", 0), Ok(Pick::Ordered));
+        assert_eq!(pick("prefer-positive(3)", 50), Ok(Pick::PreferPositive { width: 3, wait_ms: 50 }));
+        assert_eq!(pick("consensus(2 of 3)", 0), Ok(Pick::Consensus { agreeing: 2, width: 3 }));
         for wrong in [
             "race",
             "race(1)",
@@ -474,7 +485,7 @@ mod tests {
             "consensus(3 of 2)",
             "consensus",
         ] {
-            assert!(pick(wrong).is_err(), "{wrong}");
+            assert!(pick(wrong, 0).is_err(), "{wrong}");
         }
     }
 }

@@ -9,6 +9,7 @@ use diagnostic::suggest::{nearest, one_of};
 use diagnostic::{At, FileId, Problem, Scalar, Span, io_text};
 use lists::ListFormat;
 use plan::Secret;
+use plan::upstreams::Hedge;
 use values::{Misread, PREFIX_WORDS, Read};
 use wire::Prefix;
 
@@ -16,7 +17,6 @@ use super::notation::{path, prefixes};
 use super::{Lowering, Section, default_node};
 use crate::print::flow;
 use crate::schema::{self, Kind, Row, Value};
-use crate::settings::Hedge;
 use crate::yaml::{self, Entry, Node};
 
 impl Lowering<'_> {
@@ -378,7 +378,7 @@ impl Lowering<'_> {
                     let duration =
                         values::duration(text).map_err(|misread| or_word(misread, Some("off"), &expected))?;
                     in_range(text, duration.as_millis() as u64, min, max, &expected)?;
-                    Ok(Hedge::After(duration))
+                    Ok(Hedge::AfterMs(duration.as_millis() as u32))
                 }
                 (other, _) => unreachable_kind(&other),
             })

@@ -4,141 +4,151 @@ use std::net::SocketAddr;
 
 use diagnostic::{At, Problem};
 use plan::Secret;
+use plan::upstreams::{Pick, Scheme};
 
 use super::notation::{interface, path, pick, pin, rcode_term, relay, server, tls_name};
 use super::read::{Values as _, expected_kind, unreachable_kind};
 use super::{Lowering, Section};
 use crate::schema::{Kind, Value};
 use crate::settings::{
-    Bootstrap, ClientSubnetUse, Group, GroupServer, Host, Scheme, Server, ServerTls, TrustedRoots,
+    Bootstrap, ClientSubnetUse, Group, GroupServer, Host, Server, ServerTls, TrustedRoots,
 };
 
 impl Lowering<'_> {
     pub(super) fn groups(&mut self, root: &Section<'_>) -> Vec<Group> {
-        let mut groups = Vec::new();
-        for (name, section) in self.named_sections(root, "upstreams") {
-            let mut servers = Vec::new();
-            let items = self.items(&section, "servers");
-            if items.is_empty() {
-                self.problems.push(
-                    Problem::error(name.span, format!("upstream group \"{}\" has no servers", name.value))
-                        .expected("\"servers:\" with at least one address, or \"system\""),
-                );
-            }
-            let count = items.len();
-            for item in items {
-                let weight = self.whole(&item, "weight") as u16;
-                let source = self.optional(&item, "source", |lowering, _, node| {
-                    lowering.read(node, "an IP address", values::address)
-                });
-                let interface = self.optional(&item, "interface", |lowering, _, node| {
-                    lowering.read(node, "the name of an interface", interface)
-                });
-                let name = self.optional(&item, "name", |lowering, _, node| {
-                    lowering.read(node, "a name", |text| values::identifier(text).map(str::to_owned))
-                });
-                let known = servers.iter().any(|other: &GroupServer| {
-                    other.name.is_some() && other.name.as_ref() == name.as_ref().map(|name| &name.value)
-                });
-                if let (true, Some(name)) = (known, &name) {
-                    self.problems.push(
-                        Problem::error(name.span, format!("two servers are named \"{}\"", name.value))
-                            .expected("a name for each"),
-                    );
-                }
-                let mark = self.optional(&item, "mark", |lowering, row, node| {
-                    lowering
-                        .read_whole(row, node)
-                        .map(|at| At { value: at.value.unwrap_or_default() as u32, span: at.span })
-                });
-                let dial = self.optional(&item, "dial", |lowering, _, node| {
-                    lowering.read(node, "an IP address", values::address)
-                });
-                let relay =
-                    self.optional(&item, "relay", |lowering, _, node| lowering.read(node, "a relay", relay));
-                let (proxy, proxy_login) = self.proxy(&item);
-                let tls = self.server_tls(&item);
-                let connections_min = self.whole(&item, "connections-min") as u8;
-                let connections_max = self.whole(&item, "connections-max") as u8;
-                if connections_min > connections_max {
-                    self.problems.push(
-                        Problem::error(
-                            item.span,
-                            format!(
-                                "connections-min ({connections_min}) is larger than connections-max ({connections_max})"
-                            ),
-                        )
-                        .expected("connections-min to be at most connections-max"),
-                    );
-                }
-                let idle = self.duration(&item, "idle");
-                let row = self.row(&item, "address");
-                if item.entry("address").is_none() {
-                    self.problems.push(
-                        Problem::error(item.span, "\"address\" is missing").expected(expected_kind(row.kind)),
-                    );
-                }
-                let server = self.optional(&item, "address", |lowering, _, node| {
-                    lowering.read(node, "an upstream server", server)
-                });
-                if let Some(server) = &server {
-                    self.ignored_by(server, &item);
-                }
-                servers.extend(server.map(|server| GroupServer {
-                    name: name.map(|at| at.value),
-                    server,
-                    weight,
-                    source: source.map(|at| at.value),
-                    interface: interface.map(|at| at.value),
-                    mark: mark.map(|at| at.value),
-                    dial,
-                    relay,
-                    proxy,
-                    proxy_login,
-                    tls,
-                    connections_min,
-                    connections_max,
-                    idle,
-                }));
-            }
-            let pick = self
-                .required(&section, "pick", |lowering, _, node| lowering.read(node, "a way to choose", pick));
-            let has_system = servers.iter().any(|server: &GroupServer| server.server.value == Server::System);
-            let number = pick.value.width();
-            if usize::from(number) > count.max(1) && !has_system {
-                self.problems.push(
-                    Problem::error(pick.span, format!("{number} servers at once in a group of {count}"))
-                        .expected(format!("at most {count}")),
-                );
-            }
-            groups.push(Group {
-                name,
-                servers,
-                pick: pick.value,
-                negative_wait: self.duration(&section, "negative-wait"),
-                timeout: self.duration(&section, "timeout"),
-                hedge: self.hedge(&section, "hedge"),
-                fallback_on: self
-                    .list(&section, "fallback-on", |_, value, scalar| match value {
-                        Value::RcodeTerm => rcode_term(&scalar.text),
-                        other => unreachable_kind(other),
-                    })
-                    .values(),
-                bootstrap: self.list(&section, "bootstrap", |_, value, scalar| match value {
-                    Value::Socket { word, .. } if Some(scalar.text.as_str()) == *word => {
-                        Ok(Bootstrap::System)
-                    }
-                    Value::Socket { port, .. } => {
-                        values::socket_address(&scalar.text, *port).map(Bootstrap::Address)
-                    }
-                    other => unreachable_kind(other),
-                }),
-                client_subnet: self.word(&section, "client-subnet", ClientSubnetUse::parse),
-                trust_ad: self.boolean(&section, "trust-ad"),
-                case_randomisation: self.boolean(&section, "case-randomisation"),
-            });
+        let sections = self.named_sections(root, "upstreams");
+        sections.into_iter().map(|(name, section)| self.group(name, &section)).collect()
+    }
+
+    fn group(&mut self, name: At<String>, section: &Section<'_>) -> Group {
+        let items = self.items(section, "servers");
+        if items.is_empty() {
+            self.problems.push(
+                Problem::error(name.span, format!("upstream group \"{}\" has no servers", name.value))
+                    .expected("\"servers:\" with at least one address, or \"system\""),
+            );
         }
-        groups
+        let count = items.len();
+        let mut servers = Vec::new();
+        for item in items {
+            servers.extend(self.group_server(&item, &servers));
+        }
+        Group {
+            name,
+            pick: self.pick(section, &servers, count),
+            servers,
+            timeout: self.duration(section, "timeout"),
+            hedge: self.hedge(section, "hedge"),
+            fallback_on: self
+                .list(section, "fallback-on", |_, value, scalar| match value {
+                    Value::RcodeTerm => rcode_term(&scalar.text),
+                    other => unreachable_kind(other),
+                })
+                .values(),
+            bootstrap: self.list(section, "bootstrap", |_, value, scalar| match value {
+                Value::Socket { word, .. } if Some(scalar.text.as_str()) == *word => Ok(Bootstrap::System),
+                Value::Socket { port, .. } => {
+                    values::socket_address(&scalar.text, *port).map(Bootstrap::Address)
+                }
+                other => unreachable_kind(other),
+            }),
+            client_subnet: self.word(section, "client-subnet", ClientSubnetUse::parse),
+            trust_ad: self.boolean(section, "trust-ad"),
+            case_randomisation: self.boolean(section, "case-randomisation"),
+        }
+    }
+
+    /// Reads how servers are chosen, of which so many are written.
+    fn pick(&mut self, section: &Section<'_>, servers: &[GroupServer], count: usize) -> Pick {
+        let wait_ms = self.duration(section, "negative-wait").as_millis() as u32;
+        let pick = self.required(section, "pick", |lowering, _, node| {
+            lowering.read(node, "a way to choose", |text| pick(text, wait_ms))
+        });
+        let has_system = servers.iter().any(|server| server.server.value == Server::System);
+        if let Some(number) = pick.value.width().filter(|number| usize::from(*number) > count.max(1))
+            && !has_system
+        {
+            self.problems.push(
+                Problem::error(pick.span, format!("{number} servers at once in a group of {count}"))
+                    .expected(format!("at most {count}")),
+            );
+        }
+        pick.value
+    }
+
+    /// Reads a server of a group that has these already.
+    fn group_server(&mut self, item: &Section<'_>, others: &[GroupServer]) -> Option<GroupServer> {
+        let weight = self.whole(item, "weight") as u16;
+        let source = self.optional(item, "source", |lowering, _, node| {
+            lowering.read(node, "an IP address", values::address)
+        });
+        let interface = self.optional(item, "interface", |lowering, _, node| {
+            lowering.read(node, "the name of an interface", interface)
+        });
+        let name = self.optional(item, "name", |lowering, _, node| {
+            lowering.read(node, "a name", |text| values::identifier(text).map(str::to_owned))
+        });
+        if let Some(name) = &name
+            && others.iter().any(|other| other.name.as_ref() == Some(&name.value))
+        {
+            self.problems.push(
+                Problem::error(name.span, format!("two servers are named \"{}\"", name.value))
+                    .expected("a name for each"),
+            );
+        }
+        let mark = self.optional(item, "mark", |lowering, row, node| {
+            lowering
+                .read_whole(row, node)
+                .map(|at| At { value: at.value.unwrap_or_default() as u32, span: at.span })
+        });
+        let dial = self.optional(item, "dial", |lowering, _, node| {
+            lowering.read(node, "an IP address", values::address)
+        });
+        let relay = self.optional(item, "relay", |lowering, _, node| lowering.read(node, "a relay", relay));
+        let (proxy, proxy_login) = self.proxy(item);
+        let tls = self.server_tls(item);
+        let connections_min = self.whole(item, "connections-min") as u8;
+        let connections_max = self.whole(item, "connections-max") as u8;
+        if connections_min > connections_max {
+            let message = format!(
+                "connections-min ({connections_min}) is larger than connections-max ({connections_max})"
+            );
+            self.problems.push(
+                Problem::error(item.span, message).expected("connections-min to be at most connections-max"),
+            );
+        }
+        let idle = self.duration(item, "idle");
+        let server = self.server(item)?;
+        Some(GroupServer {
+            name: name.map(|at| at.value),
+            server,
+            weight,
+            source: source.map(|at| at.value),
+            interface: interface.map(|at| at.value),
+            mark: mark.map(|at| at.value),
+            dial,
+            relay,
+            proxy,
+            proxy_login,
+            tls,
+            connections_min,
+            connections_max,
+            idle,
+        })
+    }
+
+    /// Reads where a server is, and says which other settings mean nothing for it.
+    fn server(&mut self, item: &Section<'_>) -> Option<At<Server>> {
+        let row = self.row(item, "address");
+        if item.entry("address").is_none() {
+            self.problems
+                .push(Problem::error(item.span, "\"address\" is missing").expected(expected_kind(row.kind)));
+        }
+        let server = self.optional(item, "address", |lowering, _, node| {
+            lowering.read(node, "an upstream server", server)
+        })?;
+        self.ignored_by(&server, item);
+        Some(server)
     }
 
     /// Reads through whom one server is asked, and what he is told.

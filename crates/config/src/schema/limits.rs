@@ -4,7 +4,7 @@ use super::{
     DAY, HOUR, Kind, MINUTE, Row, SECOND, Value, duration, duration_or, row, section, unset, whole, whole_or,
     word,
 };
-use crate::settings::ShedWord;
+use plan::upstreams::Shed;
 
 pub(super) const ROWS: &[Row] = &[
     section("limits", "Limits that protect the server from overload."),
@@ -179,7 +179,7 @@ pub(super) const ROWS: &[Row] = &[
     .unbound(&["num-queries-per-thread"]),
     row(
         "limits.shed",
-        word(ShedWord::WORDS),
+        word(Shed::WORDS),
         "servfail",
         "a client that knows asks another server at once",
         "The reply to a UDP query that the server drops because too many wait, unless it has an \

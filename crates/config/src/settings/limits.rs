@@ -3,17 +3,8 @@
 use std::time::Duration;
 
 use plan::Secret;
+use plan::upstreams::Shed;
 use wire::Prefix;
-
-values::words! {
-    /// What a query over UDP gets that is given up because too many wait.
-    ShedWord {
-        /// SERVFAIL.
-        Servfail = "servfail",
-        /// Nothing.
-        Drop = "drop",
-    }
-}
 
 /// What protects the server.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,7 +14,7 @@ pub struct Limits {
     /// Queries that may wait for upstreams at once.
     pub waiting: u32,
     /// What those get that are given up.
-    pub shed: ShedWord,
+    pub shed: Shed,
     /// Replies held for one client whose address may be forged; `None`: any number.
     pub wait_limit: Option<u32>,
     /// When answers to such addresses are no longer sent; `None`: they always are.

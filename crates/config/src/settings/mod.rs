@@ -27,7 +27,7 @@ use crate::jobs::{EffectSettings, ScheduleSettings};
 
 pub use cache::CacheSettings;
 use diagnostic::At;
-pub use limits::{Cookies, Handshakes, Limits, Rate, ShedWord, Tcp};
+pub use limits::{Cookies, Handshakes, Limits, Rate, Tcp};
 pub use listeners::{
     Certificate, ClientCertificateWord, Listener, LocalSocket, LocalSocketWord, RelayTarget, Tls,
     TlsVersionWord, TransportWord,
@@ -44,8 +44,7 @@ pub use transfers::{
     AlgorithmWord, GrantSettings, KeySettings, ReachSettings, RemoteSettings, Transfers, UpdateSettings,
 };
 pub use upstreams::{
-    Bootstrap, ClientSubnetUse, Group, GroupServer, Hedge, Host, Pick, PickWord, RcodeTerm, Scheme, Server,
-    ServerTls, Stamp, TrustedRoots,
+    Bootstrap, ClientSubnetUse, Group, GroupServer, Host, RcodeTerm, Server, ServerTls, Stamp, TrustedRoots,
 };
 use wire::Prefix;
 pub use xdp::Xdp;

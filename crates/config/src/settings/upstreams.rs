@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use diagnostic::At;
 use plan::Secret;
+use plan::upstreams::{Hedge, Pick, Scheme};
 use wire::{NameBuf, Rcode};
 
 values::words! {
@@ -18,24 +19,6 @@ values::words! {
     }
 }
 
-values::words! {
-    /// How to choose among servers, without the number that a race takes.
-    PickWord {
-        /// The first that works.
-        Ordered = "ordered",
-        /// The one with the shortest round trip.
-        Fastest = "fastest",
-        /// Each in turn.
-        Balanced = "balanced",
-        /// Several at once.
-        Race = "race",
-        /// Several at once; answers with records before those without.
-        PreferPositive = "prefer-positive",
-        /// Several at once; what some agree on.
-        Consensus = "consensus",
-    }
-}
-
 /// A group of upstream servers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
@@ -45,8 +28,6 @@ pub struct Group {
     pub servers: Vec<GroupServer>,
     /// How to choose among them.
     pub pick: Pick,
-    /// How long an answer without records waits for one with.
-    pub negative_wait: Duration,
     /// How long to try altogether.
     pub timeout: Duration,
     /// When to ask a second one.
@@ -160,69 +141,6 @@ pub struct Stamp {
     pub provider: Option<(NameBuf, [u8; 32])>,
 }
 
-/// What carries queries to an upstream server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scheme {
-    /// UDP, and TCP for what does not fit.
-    Udp,
-    /// TCP.
-    Tcp,
-    /// TLS over TCP.
-    Tls,
-    /// HTTP/2 over TLS.
-    Https,
-    /// QUIC.
-    Quic,
-    /// HTTP/3 over QUIC.
-    Https3,
-    /// DNSCrypt; only stamps say so.
-    Dnscrypt,
-    /// Oblivious messages over HTTP/2, perhaps through a relay.
-    Odoh,
-}
-
-impl Scheme {
-    /// Returns the scheme that a URL begins with.
-    pub fn parse(text: &str) -> Option<Self> {
-        match text {
-            "udp" => Some(Self::Udp),
-            "tcp" => Some(Self::Tcp),
-            "tls" | "dot" => Some(Self::Tls),
-            "https" | "doh" => Some(Self::Https),
-            "quic" | "doq" => Some(Self::Quic),
-            "h3" => Some(Self::Https3),
-            "odoh" => Some(Self::Odoh),
-            _ => None,
-        }
-    }
-
-    /// Returns the port if none is written.
-    pub const fn port(self) -> u16 {
-        match self {
-            Self::Udp | Self::Tcp => 53,
-            Self::Tls | Self::Quic => 853,
-            Self::Https | Self::Https3 | Self::Dnscrypt | Self::Odoh => 443,
-        }
-    }
-
-    /// Returns whether the server must prove who it is by a certificate of TLS.
-    pub const fn is_secured(self) -> bool {
-        match self {
-            Self::Udp | Self::Tcp | Self::Dnscrypt => false,
-            Self::Tls | Self::Https | Self::Quic | Self::Https3 | Self::Odoh => true,
-        }
-    }
-
-    /// Returns the path if none is written; `None` where there are no paths.
-    pub const fn path(self) -> Option<&'static str> {
-        match self {
-            Self::Udp | Self::Tcp | Self::Tls | Self::Quic | Self::Dnscrypt => None,
-            // RFC 8484 leaves the path to the server; this is what everybody chose.
-            Self::Https | Self::Https3 | Self::Odoh => Some("/dns-query"),
-        }
-    }
-}
-
 /// Where an upstream server is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Host {
@@ -244,47 +162,4 @@ pub enum Bootstrap {
     System,
     /// A server.
     Address(SocketAddr),
-}
-
-/// How to choose among servers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pick {
-    /// The first that works.
-    Ordered,
-    /// The one with the shortest round trip.
-    Fastest,
-    /// Each in turn.
-    Balanced,
-    /// This many at once.
-    Race(u8),
-    /// This many at once; an answer without records waits for one with.
-    PreferPositive(u8),
-    /// The answer that some of several agree on.
-    Consensus {
-        /// How many must agree.
-        agreeing: u8,
-        /// How many are asked.
-        of: u8,
-    },
-}
-
-impl Pick {
-    /// Returns how many servers are asked at once.
-    pub const fn width(self) -> u8 {
-        match self {
-            Self::Ordered | Self::Fastest | Self::Balanced => 1,
-            Self::Race(width) | Self::PreferPositive(width) | Self::Consensus { of: width, .. } => width,
-        }
-    }
-}
-
-/// When to ask a second server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hedge {
-    /// When the first takes longer than it usually does.
-    Auto,
-    /// Only when the first has failed.
-    Off,
-    /// After this time.
-    After(Duration),
 }

@@ -179,19 +179,19 @@ pub(super) fn ask(
 }
 
 pub(super) fn word(line: &Line) -> &'static str {
-    use plan::upstreams::Protocol;
+    use plan::upstreams::Scheme;
     match line {
         Line::Udp => "udp",
         Line::Tcp => "tcp",
-        Line::Secure(transport) => match transport.way().protocol {
-            Protocol::Udp => "udp",
-            Protocol::Tcp => "tcp",
-            Protocol::Tls => "tls",
-            Protocol::Https => "https",
-            Protocol::Quic => "quic",
-            Protocol::Https3 => "h3",
-            Protocol::Dnscrypt => "dnscrypt",
-            Protocol::Odoh => "odoh",
+        Line::Secure(transport) => match transport.way().protocol.scheme() {
+            Scheme::Udp => "udp",
+            Scheme::Tcp => "tcp",
+            Scheme::Tls => "tls",
+            Scheme::Https => "https",
+            Scheme::Quic => "quic",
+            Scheme::Https3 => "h3",
+            Scheme::Dnscrypt => "dnscrypt",
+            Scheme::Odoh => "odoh",
         },
     }
 }

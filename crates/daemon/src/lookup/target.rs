@@ -39,7 +39,9 @@ impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.line {
             Line::Udp | Line::Tcp => write!(f, "{}", self.address),
-            Line::Secure(transport) => write!(f, "{}{}", transport.way().protocol.prefix(), self.address),
+            Line::Secure(transport) => {
+                write!(f, "{}{}", transport.way().protocol.scheme().prefix(), self.address)
+            }
         }
     }
 }

@@ -150,7 +150,7 @@ pub(crate) async fn run(ear: Weak<dyn Ear>, key: LinkKey, remote: Remote, outbox
         && errors.is_new(remote.address, trouble)
     {
         let address = remote.address;
-        warn!("cannot connect to {}{address} ({name}): {trouble}", remote.way().protocol.prefix());
+        warn!("cannot connect to {}{address} ({name}): {trouble}", remote.way().protocol.scheme().prefix());
     }
     if let Some(ear) = carrier.ear() {
         ear.closed(key, trouble);
@@ -160,52 +160,46 @@ pub(crate) async fn run(ear: Weak<dyn Ear>, key: LinkKey, remote: Remote, outbox
 /// Connects and goes on until the connection ends; an error says why there was none.
 async fn begin(carrier: &Carrier, remote: &Remote) -> Result<(), Trouble> {
     let (way, transport) = (remote.way(), &remote.transport);
-    match (way.protocol, &transport.tls, &way.http) {
-        (Protocol::Quic, Some(client), _) => {
-            return Ok(quic::carry(carrier, remote, client, || opened(carrier, remote)).await?);
+    let opened = || opened(carrier, remote);
+    // The registry makes them of the same plan.
+    let client = || transport.tls.as_ref().ok_or_else(|| "there is no TLS".to_owned());
+    match &way.protocol {
+        Protocol::Udp => {
+            // Where the proxy does not relay datagrams it connects.
+            if way.proxy.is_none() || !relayed::carry(carrier, remote, opened).await? {
+                plain(carrier, remote).await?;
+            }
         }
-        (Protocol::Https3, Some(client), Some(http)) => {
-            return Ok(https3::carry(carrier, remote, (client, http), || opened(carrier, remote)).await?);
-        }
-        (Protocol::Dnscrypt, ..) => {
-            let Some(provider) = &transport.dnscrypt else {
-                return Err("there is no provider".to_owned().into());
-            };
-            return Ok(dnscrypt::carry(carrier, remote, provider, || opened(carrier, remote)).await?);
-        }
-        // Where the proxy does not relay datagrams it connects.
-        (Protocol::Udp, ..)
-            if way.proxy.is_some() && relayed::carry(carrier, remote, || opened(carrier, remote)).await? =>
-        {
-            return Ok(());
-        }
-        _ => (),
-    }
-    let stream = connect_in_time(remote).await?;
-    match (way.protocol, &transport.tls) {
-        (Protocol::Udp | Protocol::Tcp | Protocol::Quic | Protocol::Https3 | Protocol::Dnscrypt, _)
-        | (_, None) => {
-            opened(carrier, remote);
-            stream::carry_plain(carrier, stream).await;
-        }
-        (Protocol::Tls, Some(client)) => {
-            let stream = secured(client, stream).await?;
-            opened(carrier, remote);
+        Protocol::Tcp => plain(carrier, remote).await?,
+        Protocol::Tls(_) => {
+            let stream = secured(client()?, connect_in_time(remote).await?).await?;
+            opened();
             stream::carry_secured(carrier, stream).await;
         }
-        (Protocol::Https, Some(client)) => {
-            let stream = secured(client, stream).await?;
-            let Some(http) = &way.http else { return Err("there is no URL".to_owned().into()) };
-            https::carry(carrier, http, stream, || opened(carrier, remote)).await?;
+        Protocol::Https(_, http) => {
+            let stream = secured(client()?, connect_in_time(remote).await?).await?;
+            https::carry(carrier, http, stream, opened).await?;
         }
-        (Protocol::Odoh, Some(client)) => {
-            let stream = secured(client, stream).await?;
-            let (Some(target), Some(http)) = (&transport.odoh, &way.http) else {
-                return Err("there is no target".to_owned().into());
-            };
-            oblivious::carry(carrier, (target, http, remote), stream, || opened(carrier, remote)).await?;
+        Protocol::Quic(_) => quic::carry(carrier, remote, client()?, opened).await?,
+        Protocol::Https3(_, http) => https3::carry(carrier, remote, (client()?, http), opened).await?,
+        Protocol::Dnscrypt(_) => {
+            let provider = transport.dnscrypt.as_ref().ok_or_else(|| "there is no provider".to_owned())?;
+            dnscrypt::carry(carrier, remote, provider, opened).await?;
+        }
+        Protocol::Odoh { http, .. } => {
+            let target = transport.odoh.as_ref().ok_or_else(|| "there is no target".to_owned())?;
+            let stream = secured(client()?, connect_in_time(remote).await?).await?;
+            oblivious::carry(carrier, (target, http, remote), stream, opened).await?;
         }
     }
+    Ok(())
+}
+
+/// Connects, and carries messages as they are.
+async fn plain(carrier: &Carrier, remote: &Remote) -> Result<(), Trouble> {
+    let stream = connect_in_time(remote).await?;
+    opened(carrier, remote);
+    stream::carry_plain(carrier, stream).await;
     Ok(())
 }
 
@@ -214,7 +208,7 @@ fn opened(carrier: &Carrier, remote: &Remote) {
     if let Some((name, errors)) = remote.transport.identity()
         && errors.resolve(remote.address)
     {
-        info!("connected to {}{} ({name}) again", remote.way().protocol.prefix(), remote.address);
+        info!("connected to {}{} ({name}) again", remote.way().protocol.scheme().prefix(), remote.address);
     }
     if let Some(ear) = carrier.ear() {
         ear.opened(carrier.key);

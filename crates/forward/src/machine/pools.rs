@@ -274,7 +274,7 @@ impl<N: Network> Forward<N> {
                 upstreams.push(UpstreamStatus {
                     pool: pool.plan.name.clone(),
                     address: server.remote.address,
-                    protocol: server.remote.way().protocol,
+                    protocol: server.remote.way().protocol.scheme(),
                     trouble: server.trouble.clone(),
                     state,
                     srtt_us: server.rtt.smoothed().map(|span| span.0),

@@ -237,7 +237,7 @@ impl<N: Network> Forward<N> {
         let dead = pools().filter(|pool| !pool.members.iter().any(is_up));
         let news = News {
             address: known.remote.address,
-            protocol: known.remote.way().protocol,
+            protocol: known.remote.way().protocol.scheme(),
             is_up: change == Change::CameUp,
             why,
             groups: pools().map(|pool| pool.plan.name.clone()).collect(),

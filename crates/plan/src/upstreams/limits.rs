@@ -7,13 +7,14 @@ pub const SOCKETS_MAX: usize = 64;
 /// its turn, or is noted again.
 pub const DISTANCES_MAX: usize = 32;
 
-/// What a query over UDP gets that is shed. Over connections it is always SERVFAIL: somebody waits for each reply there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shed {
-    /// SERVFAIL.
-    Servfail,
-    /// Nothing.
-    Drop,
+values::words! {
+    /// What a query over UDP gets that is shed. Over connections it is always SERVFAIL: somebody waits for each reply there.
+    Shed {
+        /// SERVFAIL.
+        Servfail = "servfail",
+        /// Nothing.
+        Drop = "drop",
+    }
 }
 
 /// What one worker may hold. What is shed ends with [`engine::Failure::Overloaded`]; it is a query of the client that has

@@ -9,7 +9,9 @@ mod target;
 pub use limits::{DISTANCES_MAX, Limits, SOCKETS_MAX, Shed};
 pub use pools::{Hedge, Pick, PoolPlan, RcodeSet};
 pub use providers::{DnscryptPlan, OdohPlan};
-pub use servers::{Bind, CONNECTIONS_MAX, Connections, HttpPlan, Login, Protocol, Proxy, ServerPlan, Way};
+pub use servers::{
+    Bind, CONNECTIONS_MAX, Connections, HttpPlan, Login, Protocol, Proxy, Scheme, ServerPlan, Way,
+};
 pub use target::Target;
 
 /// Addresses of a name that count, of both families; most names have fewer.

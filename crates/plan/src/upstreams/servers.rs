@@ -45,14 +45,6 @@ pub struct Way {
     pub protocol: Protocol,
     /// What our sockets are bound to.
     pub bind: Bind,
-    /// What the server must prove; set if and only if the protocol encrypts with TLS.
-    pub tls: Option<ClientTls>,
-    /// What is asked for; set if and only if the protocol is HTTP.
-    pub http: Option<HttpPlan>,
-    /// Whose resolver it must be; set if and only if the protocol is DNSCrypt.
-    pub dnscrypt: Option<DnscryptPlan>,
-    /// Who alone reads the messages; set if and only if the protocol is oblivious DNS over HTTPS.
-    pub odoh: Option<OdohPlan>,
     /// The SOCKS5 proxy that connects us.
     pub proxy: Option<Proxy>,
     /// How many connections are kept.
@@ -62,7 +54,7 @@ pub struct Way {
 impl Way {
     /// Returns whether connections are all that is used; what a proxy relays is one, too.
     pub fn is_connected(&self) -> bool {
-        self.protocol.is_connected() || self.proxy.is_some()
+        self.protocol.scheme().is_connected() || self.proxy.is_some()
     }
 }
 
@@ -93,8 +85,8 @@ pub struct HttpPlan {
     pub path: String,
 }
 
-/// How to talk to a server.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+/// How to talk to a server, and what it must prove.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Protocol {
     /// Datagrams, and TCP for what does not fit.
     #[default]
@@ -102,20 +94,101 @@ pub enum Protocol {
     /// Connections only.
     Tcp,
     /// TLS over TCP (RFC 7858).
-    Tls,
+    Tls(ClientTls),
     /// HTTP/2 over TLS (RFC 8484).
-    Https,
+    Https(ClientTls, HttpPlan),
     /// QUIC (RFC 9250).
-    Quic,
+    Quic(ClientTls),
     /// HTTP/3 over QUIC (RFC 8484).
-    Https3,
+    Https3(ClientTls, HttpPlan),
     /// DNSCrypt version 2.
-    Dnscrypt,
+    Dnscrypt(DnscryptPlan),
     /// Oblivious messages over HTTP/2 (RFC 9230).
-    Odoh,
+    Odoh {
+        /// What the server proves that is connected to: the relay, or the target.
+        tls: ClientTls,
+        /// What it is asked for.
+        http: HttpPlan,
+        /// Who alone reads the messages.
+        target: Box<OdohPlan>,
+    },
 }
 
 impl Protocol {
+    /// Returns which one it is.
+    pub const fn scheme(&self) -> Scheme {
+        match self {
+            Self::Udp => Scheme::Udp,
+            Self::Tcp => Scheme::Tcp,
+            Self::Tls(_) => Scheme::Tls,
+            Self::Https(..) => Scheme::Https,
+            Self::Quic(_) => Scheme::Quic,
+            Self::Https3(..) => Scheme::Https3,
+            Self::Dnscrypt(_) => Scheme::Dnscrypt,
+            Self::Odoh { .. } => Scheme::Odoh,
+        }
+    }
+
+    /// Returns what the server must prove over TLS.
+    pub const fn tls(&self) -> Option<&ClientTls> {
+        match self {
+            Self::Udp | Self::Tcp | Self::Dnscrypt(_) => None,
+            Self::Tls(tls)
+            | Self::Https(tls, _)
+            | Self::Quic(tls)
+            | Self::Https3(tls, _)
+            | Self::Odoh { tls, .. } => Some(tls),
+        }
+    }
+
+    /// Returns whose resolver it must be over DNSCrypt.
+    pub const fn dnscrypt(&self) -> Option<&DnscryptPlan> {
+        if let Self::Dnscrypt(plan) = self { Some(plan) } else { None }
+    }
+
+    /// Returns who alone reads oblivious messages.
+    pub fn odoh(&self) -> Option<&OdohPlan> {
+        if let Self::Odoh { target, .. } = self { Some(target) } else { None }
+    }
+}
+
+/// What carries queries to a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Scheme {
+    /// UDP, and TCP for what does not fit.
+    #[default]
+    Udp,
+    /// TCP.
+    Tcp,
+    /// TLS over TCP.
+    Tls,
+    /// HTTP/2 over TLS.
+    Https,
+    /// QUIC.
+    Quic,
+    /// HTTP/3 over QUIC.
+    Https3,
+    /// DNSCrypt; only stamps say so.
+    Dnscrypt,
+    /// Oblivious messages over HTTP/2, perhaps through a relay.
+    Odoh,
+}
+
+impl Scheme {
+    /// Returns the scheme that a URL begins with; DNSCrypt has none.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "udp" => Some(Self::Udp),
+            "tcp" => Some(Self::Tcp),
+            "tls" | "dot" => Some(Self::Tls),
+            "https" | "doh" => Some(Self::Https),
+            "quic" | "doq" => Some(Self::Quic),
+            "h3" => Some(Self::Https3),
+            "odoh" => Some(Self::Odoh),
+            _ => None,
+        }
+    }
+
     /// Returns the prefix that says so before an address.
     pub const fn prefix(self) -> &'static str {
         match self {
@@ -144,6 +217,32 @@ impl Protocol {
     /// Returns whether connections are all that is used.
     pub const fn is_connected(self) -> bool {
         !matches!(self, Self::Udp)
+    }
+
+    /// Returns the port if none is written.
+    pub const fn port(self) -> u16 {
+        match self {
+            Self::Udp | Self::Tcp => 53,
+            Self::Tls | Self::Quic => 853,
+            Self::Https | Self::Https3 | Self::Dnscrypt | Self::Odoh => 443,
+        }
+    }
+
+    /// Returns whether the server must prove who it is by a certificate of TLS.
+    pub const fn is_secured(self) -> bool {
+        match self {
+            Self::Udp | Self::Tcp | Self::Dnscrypt => false,
+            Self::Tls | Self::Https | Self::Quic | Self::Https3 | Self::Odoh => true,
+        }
+    }
+
+    /// Returns the path if none is written; `None` where there are no paths.
+    pub const fn path(self) -> Option<&'static str> {
+        match self {
+            Self::Udp | Self::Tcp | Self::Tls | Self::Quic | Self::Dnscrypt => None,
+            // RFC 8484 leaves the path to the server; this is what everybody chose.
+            Self::Https | Self::Https3 | Self::Odoh => Some("/dns-query"),
+        }
     }
 }
 
