@@ -31,6 +31,7 @@ use testkit::corpus::{CACHED, LOCAL};
 use testkit::{Answer, Ask, Heard};
 use wire::Prefix;
 use wire::{HashKey, Message, Rcode, Rtype, Ttl};
+use zone::Zones;
 
 /// The time at which [`engine`] begins.
 pub const START: Now = Now {
@@ -109,6 +110,15 @@ pub fn local() -> Op {
 ///
 /// When the steps are no program.
 pub fn engine_of(rate: Option<RateRule>, ops: Vec<Op>) -> Engine {
+    engine_with(rate, ops, None)
+}
+
+/// Returns an engine that answers from zones.
+pub fn engine_serving(zones: Arc<Zones>) -> Engine {
+    engine_with(None, vec![Op::Zone], Some(zones))
+}
+
+fn engine_with(rate: Option<RateRule>, ops: Vec<Op>, zones: Option<Arc<Zones>>) -> Engine {
     let snapshot = Snapshot {
         key: KEY,
         gate: Gate {
@@ -130,8 +140,8 @@ pub fn engine_of(rate: Option<RateRule>, ops: Vec<Op>) -> Engine {
     };
     // Nobody receives old snapshots here: there is only one.
     let (reclaim, _) = mpsc::channel();
-    let mut engine =
-        Engine::new(Arc::new(SnapshotCell::new(Arc::new(snapshot), reclaim)), Arc::new(Counters::default()));
+    let cell = SnapshotCell::new(Arc::new(snapshot), reclaim).serving(zones);
+    let mut engine = Engine::new(Arc::new(cell), Arc::new(Counters::default()));
     engine.begin(START);
     engine
 }

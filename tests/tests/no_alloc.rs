@@ -19,7 +19,9 @@ use engine::program::{Matcher, Op};
 use engine::records::RecordsBuilder;
 use engine::reverse::ReverseTable;
 use engine::{Client, Engine, PoolId, Reply, Transport, Verdict};
-use gannet_tests::bare::{KEY, TTL, client, engine, engine_of, fetch, later, splitting, warm};
+use gannet_tests::bare::{
+    KEY, TTL, client, engine, engine_of, engine_serving, fetch, later, splitting, warm,
+};
 use sets::{AddressSet, AddressSetBuilder};
 use testkit::corpus::{CACHED, LOCAL, cases};
 use testkit::{Answer, Ask, Heard};
@@ -214,7 +216,7 @@ fn configured(text: &str) -> Engine {
     let plans = config::compile(&loaded, &[], None, &environment::System)
         .unwrap_or_else(|found| panic!("{}", found[0].line()));
     let (reclaim, _) = std::sync::mpsc::channel();
-    let cell = engine::SnapshotCell::new(plans.snapshot, reclaim);
+    let cell = engine::SnapshotCell::new(plans.snapshot, reclaim).serving(plans.zones.signed);
     let mut engine = Engine::new(Arc::new(cell), Arc::default());
     engine.begin(later(0));
     engine
@@ -650,7 +652,7 @@ fn zones_are_answered_without_allocation() {
         let loaded = zone::load(name.as_name(), "zone", text.as_bytes(), &mut zone::master::NoIncludes, KEY);
         let loaded = loaded.zone.unwrap_or_else(|| panic!("{:?}", loaded.findings));
         let zones = Arc::new(zone::Zones::new(KEY, vec![Arc::new(loaded)]));
-        let mut engine = engine_of(None, vec![Op::Zone(zones)]);
+        let mut engine = engine_serving(zones);
         let udp = client(Transport::Udp);
         for (qname, qtype, rcode) in [
             ("ns.zone.example", Rtype::A, Rcode::NOERROR),

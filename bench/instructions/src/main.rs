@@ -65,6 +65,12 @@ impl Case {
         Self { server: Server::with_cache(gate(), 1 << 16, |_| ops), queries }
     }
 
+    /// Returns a server that answers from zones.
+    fn serving(zones: Arc<Zones>, asks: impl IntoIterator<Item = Ask>) -> Self {
+        let Self { server, queries } = Self::of(vec![Op::Zone], asks);
+        Self { server: server.serving(zones), queries }
+    }
+
     fn new(case: &str) -> Self {
         match case {
             "records" | "records_cname" => records(case == "records_cname"),
@@ -199,19 +205,19 @@ fn miss(number: usize) -> String {
     format!("w{number:06}x.{APEX}")
 }
 
-fn zones(texts: &[(&str, &str)]) -> Op {
+fn zones(texts: &[(&str, &str)]) -> Arc<Zones> {
     let zone = |(apex, text): &(&str, &str)| {
         let apex = name(apex);
         let loaded = load(apex.as_name(), "zone", text.as_bytes(), &mut NoIncludes, KEY);
         assert!(loaded.mistakes.is_empty(), "{:?}", loaded.mistakes);
         Arc::new(loaded.zone.unwrap_or_else(|| panic!("{:?}", loaded.findings)))
     };
-    Op::Zone(Arc::new(Zones::new(KEY, texts.iter().map(zone).collect())))
+    Arc::new(Zones::new(KEY, texts.iter().map(zone).collect()))
 }
 
 /// The zones and the queries that erldns was measured with.
 fn erldns() -> Case {
-    let zone = zones(&[
+    let zones = zones(&[
         ("example.com", include_str!("../../rivals/data/example.com.zone")),
         ("test.com", include_str!("../../rivals/data/test.com.zone")),
     ]);
@@ -225,19 +231,19 @@ fn erldns() -> Case {
         ("ns2.test.com", Rtype::A),
         ("www.test.com", Rtype::CNAME),
     ];
-    Case::of(vec![zone], asks.map(|(qname, qtype)| Ask::new(qname, qtype)))
+    Case::serving(zones, asks.map(|(qname, qtype)| Ask::new(qname, qtype)))
 }
 
 /// Answers whose data has names: servers, mail hosts, the SOA, and an alias with what it leads to.
 fn names_in_data() -> Case {
-    let zone = zones(&[("example.com", include_str!("../../rivals/data/example.com.zone"))]);
+    let zones = zones(&[("example.com", include_str!("../../rivals/data/example.com.zone"))]);
     let asks = [
         ("example.com", Rtype::NS),
         ("example.com", Rtype::MX),
         ("example.com", Rtype::SOA),
         ("www.example.com", Rtype::A),
     ];
-    Case::of(vec![zone], asks.map(|(qname, qtype)| Ask::new(qname, qtype)))
+    Case::serving(zones, asks.map(|(qname, qtype)| Ask::new(qname, qtype)))
 }
 
 const SOA_AND_NS: &str = "@ 3600 SOA ns hostmaster 1 7200 600 86400 300\n@ 3600 NS ns\nns 3600 A 192.0.2.1\n";
@@ -253,7 +259,7 @@ fn plain(names: usize) -> Case {
         let number = i * 7919 % names;
         Ask::new(&if i % 10 == 9 { miss(number) } else { host(number) }, Rtype::A)
     };
-    Case::of(vec![zones(&[(APEX, &text)])], (0..2000).map(ask))
+    Case::serving(zones(&[(APEX, &text)]), (0..2000).map(ask))
 }
 
 /// A zone that delegates, each zone cut with two servers whose addresses it has.
@@ -266,7 +272,7 @@ fn referral() -> Case {
         }
     }
     let ask = |number: usize| Ask::new(&format!("www.{}", host(number)), Rtype::A);
-    Case::of(vec![zones(&[(APEX, &text)])], (0..100).map(ask))
+    Case::serving(zones(&[(APEX, &text)]), (0..100).map(ask))
 }
 
 /// How a signed zone proves that something does not exist.
@@ -336,7 +342,7 @@ fn signed(denied: Denied, asks: impl Fn(usize) -> (String, Rtype)) -> Case {
         let (qname, qtype) = asks(i);
         Ask::new(&qname, qtype).edns(1232).dnssec()
     };
-    Case::of(vec![zones(&[(APEX, &text)])], (0..SIGNED).map(ask))
+    Case::serving(zones(&[(APEX, &text)]), (0..SIGNED).map(ask))
 }
 
 fn main() {

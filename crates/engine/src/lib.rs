@@ -433,9 +433,8 @@ impl Engine {
     #[cold]
     fn any(&self, query: &Query<'_>, reply: &mut Reply<'_>) -> Option<Answer> {
         let is_ours = {
-            let live = self.state.authority.as_ref().map(|authority| &*authority.zones);
-            let zones = self.snapshot.program.zones().map(|zones| live.unwrap_or(zones));
-            zones.is_some_and(|zones| zones.covers(query.question.qname))
+            let authority = self.state.authority.as_ref().filter(|_| self.snapshot.program.asks_zones());
+            authority.is_some_and(|authority| authority.zones.covers(query.question.qname))
         };
         (!is_ours).then(|| minimal_any(query, reply))
     }

@@ -83,13 +83,9 @@ impl Engine {
     /// Returns the zones that are asked before anything else, if they are large.
     fn large_zones(&self) -> Option<&Zones> {
         // Only a note for the recorder may come before them.
-        let zones = self.snapshot.program.ops().iter().take(2).find_map(|op| match op {
-            Op::Zone(zones) => {
-                Some(self.state.authority.as_ref().map_or(zones, |authority| &authority.zones).as_ref())
-            }
-            _ => None,
-        });
-        zones.filter(|zones| zones.are_large())
+        let mut first = self.snapshot.program.ops().iter().take(2);
+        let zones = &*self.state.authority.as_ref()?.zones;
+        (first.any(|op| matches!(op, Op::Zone)) && zones.are_large()).then_some(zones)
     }
 
     /// Returns the first cache step if its cache is large.

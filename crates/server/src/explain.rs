@@ -25,8 +25,8 @@ pub(crate) const REPLY_OCTETS_MAX: usize = 65_535;
 pub fn follow(plans: &Plans, asked: &api::Explain) -> Result<api::Explained, OperatorError> {
     let prepared = Prepared::new(asked, plans.listeners())?;
     let (reclaim, _) = std::sync::mpsc::channel();
-    let cell = Arc::new(SnapshotCell::new(Arc::clone(&plans.snapshot), reclaim));
-    let mut engine = Engine::new(cell, Arc::default());
+    let cell = SnapshotCell::new(Arc::clone(&plans.snapshot), reclaim).serving(plans.zones.signed.clone());
+    let mut engine = Engine::new(Arc::new(cell), Arc::default());
     engine.begin(Now::new(SystemTime::now(), Duration::ZERO));
     let mut recorder = Recorder::default();
     let mut buffer = vec![0; REPLY_OCTETS_MAX];

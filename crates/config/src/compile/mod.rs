@@ -303,8 +303,6 @@ pub struct Prepared<'a> {
     sets: Sets,
     zones: ZonePlans,
     signing: SigningPlans,
-    /// The zones that are answered from, in the versions that were signed last.
-    served: Option<Arc<zone::Zones>>,
     problems: Vec<Problem>,
     found_in_zones: Vec<Diagnostic>,
 }
@@ -399,7 +397,6 @@ pub fn prepare<'a>(
         sets,
         zones,
         signing,
-        served,
         problems,
         found_in_zones,
     }
@@ -427,7 +424,7 @@ impl Prepared<'_> {
             caches: &caches,
             cache_plans: &self.caches,
             names: &self.names,
-            zones: self.served.as_ref(),
+            has_zones: self.zones.signed.is_some(),
             zone_sets: &self.zones.sets,
             sets: sets.compiled(),
             jobs: &jobs,

@@ -33,7 +33,7 @@ pub(super) struct Parts<'a> {
     pub(super) cache_plans: &'a [CachePlan],
     pub(super) names: &'a Names,
     /// Zones that are answered from before any policy.
-    pub(super) zones: Option<&'a Arc<zone::Zones>>,
+    pub(super) has_zones: bool,
     /// Zones that policies answer from.
     pub(super) zone_sets: &'a BTreeMap<String, Arc<zone::Zones>>,
     /// What listeners are called, in the order in which they were opened.
@@ -61,7 +61,7 @@ pub(super) fn compile(parts: &Parts<'_>, problems: &mut Vec<Problem>) -> Option<
         cache_rules: parts.cache_plans.iter().map(|plan| (plan.name.as_str(), plan.rules)).collect(),
         hosts: parts.names.hosts.as_ref(),
         local: &parts.names.local,
-        zones: parts.zones.map(|zones| (zones, zones_place)),
+        zones: parts.has_zones.then_some(zones_place),
         zone_sets: parts.zone_sets,
         listeners: parts.listeners,
         local_sockets: parts.local_sockets,

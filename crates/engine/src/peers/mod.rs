@@ -80,9 +80,10 @@ pub struct Forward {
     pub done: Box<dyn FnOnce(Done) + Send>,
 }
 
-/// What a server is to other servers: replaced whole whenever a zone changes.
+/// The zones that are served, and what other servers may do with them: replaced whole whenever a
+/// zone changes.
 pub struct Authority {
-    /// The zones as they are now.
+    /// The zones, which queries are answered from.
     pub zones: Arc<Zones>,
     /// Keys by name.
     pub keys: Keys,
@@ -90,6 +91,46 @@ pub struct Authority {
     pub keeper: Arc<dyn ManagedZones>,
     /// Bounds transfers.
     pub places: Arc<Places>,
+}
+
+impl Authority {
+    /// Returns zones that nobody manages: they answer queries, and other servers may do nothing
+    /// with them.
+    pub fn unmanaged(zones: Arc<Zones>) -> Self {
+        Self {
+            zones,
+            keys: Keys::default(),
+            keeper: Arc::new(Unmanaged),
+            places: Arc::new(Places::new(0, 0)),
+        }
+    }
+}
+
+/// Stands in for a manager where there is none.
+struct Unmanaged;
+
+impl ManagedZones for Unmanaged {
+    fn rights(&self, _: Name<'_>) -> Option<Arc<Rights>> {
+        None
+    }
+
+    fn history(&self, _: Name<'_>, _: u32, _: u32) -> Option<Vec<Arc<Difference>>> {
+        None
+    }
+
+    fn left_s(&self, _: Name<'_>, _: u32) -> Option<u32> {
+        None
+    }
+
+    fn notified(&self, _: Name<'_>, _: IpAddr, _: Option<u32>) {}
+
+    fn update(&self, _: Update) -> bool {
+        false
+    }
+
+    fn forward(&self, _: Forward) -> bool {
+        false
+    }
 }
 
 /// Returns for how many seconds we may serve the zone that a query is about, if that is what it

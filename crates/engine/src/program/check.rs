@@ -80,15 +80,15 @@ impl Program {
             _ => false,
         });
         let large_sets = large_sets(&ops);
-        let zone_step = ops.iter().position(|op| matches!(op, Op::Zone(_)));
-        let has_zones = ops.iter().any(|op| matches!(op, Op::Zone(_) | Op::ZoneSet(_)));
+        let asks_zones = ops.iter().any(|op| matches!(op, Op::Zone));
+        let has_zones = asks_zones || ops.iter().any(|op| matches!(op, Op::ZoneSet(_)));
         Ok(Self {
             ops: ops.into_boxed_slice(),
             shortlists: shortlists.into_boxed_slice(),
             longest,
             changes_answers,
             large_sets,
-            zone_step,
+            asks_zones,
             has_zones,
         })
     }

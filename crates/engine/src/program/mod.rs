@@ -31,8 +31,8 @@ pub struct Program {
     longest: u32,
     changes_answers: bool,
     large_sets: Box<[Arc<NameSet>]>,
-    /// The first step that answers from the zones.
-    zone_step: Option<usize>,
+    /// Whether some step answers from the zones that are served.
+    asks_zones: bool,
     /// Whether some step answers from zones, of whatever set.
     has_zones: bool,
 }
@@ -44,12 +44,9 @@ impl Program {
         &self.large_sets
     }
 
-    /// Returns the zones, wherever in the program they answer.
-    pub(crate) fn zones(&self) -> Option<&zone::Zones> {
-        match self.ops.get(self.zone_step?) {
-            Some(Op::Zone(zones)) => Some(zones),
-            _ => None,
-        }
+    /// Returns whether some step answers from the zones that are served.
+    pub(crate) const fn asks_zones(&self) -> bool {
+        self.asks_zones
     }
 
     /// Returns whether some step answers from zones.

@@ -43,10 +43,10 @@ pub enum Op {
     Unmark(u64),
     /// Answers from local names, if the name is there.
     Local(Arc<LocalData>),
-    /// Answers from the zones, if the name belongs to one of them. They were compiled with the
-    /// snapshot's key.
-    Zone(Arc<zone::Zones>),
-    /// Likewise, from a set of zones that only policies lead to.
+    /// Answers from the zones that are served, if the name belongs to one of them. They stand beside
+    /// the snapshot ([`Authority`](crate::Authority)) and were compiled with its key.
+    Zone,
+    /// Answers from a set of zones that only policies lead to.
     ZoneSet(Arc<zone::Zones>),
     /// Answers from the cache, or remembers to fill it with what the steps after it bring.
     Cache(CacheStep),
@@ -101,7 +101,7 @@ impl Op {
             | Self::Mark(_)
             | Self::Unmark(_)
             | Self::Local(_)
-            | Self::Zone(_)
+            | Self::Zone
             | Self::ZoneSet(_)
             | Self::Cache(_)
             | Self::Forward(_)

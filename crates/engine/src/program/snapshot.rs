@@ -122,6 +122,7 @@ pub struct SnapshotCell {
 
 struct Newest {
     snapshot: Arc<Snapshot>,
+    /// The zones that are served; `None` if there are none.
     authority: Option<Arc<Authority>>,
 }
 
@@ -134,6 +135,14 @@ impl SnapshotCell {
             reclaim: Mutex::new(reclaim),
             reclaim_zones: Mutex::default(),
         }
+    }
+
+    /// Serves zones from the first query on, which nobody manages: for whoever answers without a
+    /// server around it.
+    #[must_use]
+    pub fn serving(self, zones: Option<Arc<Zones>>) -> Self {
+        self.publish_authority(zones.map(|zones| Arc::new(Authority::unmanaged(zones))));
+        self
     }
 
     /// Has zones that workers no longer use received by `reclaim`; without it, who uses them last
@@ -166,10 +175,11 @@ impl SnapshotCell {
         let mut all: Vec<Arc<Zones>> = Vec::new();
         for op in snapshot.program.ops() {
             let zones = match op {
-                Op::Zone(zones) => authority.as_ref().map_or(zones, |authority| &authority.zones),
-                Op::ZoneSet(zones) => zones,
-                _ => continue,
+                Op::Zone => authority.as_ref().map(|authority| &authority.zones),
+                Op::ZoneSet(zones) => Some(zones),
+                _ => None,
             };
+            let Some(zones) = zones else { continue };
             if !all.iter().any(|other| Arc::ptr_eq(other, zones)) {
                 all.push(Arc::clone(zones));
             }
@@ -186,7 +196,7 @@ impl SnapshotCell {
         self.reclaim(old);
     }
 
-    /// Replaces the zones; `None` leaves the snapshot its own.
+    /// Replaces the zones that are served.
     pub fn publish_authority(&self, authority: Option<Arc<Authority>>) {
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         let old = std::mem::replace(&mut newest.authority, authority);

@@ -17,7 +17,7 @@ use crate::query::request::Environment;
 
 /// What a worker's engine has, whatever snapshot a query runs on.
 pub(crate) struct WorkerState {
-    /// Zones as they are now, and what other servers may do with them.
+    /// The zones that are served, and what other servers may do with them.
     pub(crate) authority: Option<Arc<Authority>>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) now: Now,
@@ -42,7 +42,7 @@ impl WorkerState {
 #[derive(Clone, Copy)]
 pub(crate) struct Context<'w> {
     pub(crate) snapshot: &'w Arc<Snapshot>,
-    /// Has the zones as they are now, where they change without the configuration.
+    /// The zones that are served.
     pub(crate) authority: &'w Option<Arc<Authority>>,
     pub(crate) counters: &'w Counters,
     pub(crate) env: Environment<'w>,

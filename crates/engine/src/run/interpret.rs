@@ -122,10 +122,10 @@ impl Run<'_> {
                         return End::Answer(answer);
                     }
                 }
-                Op::Zone(zones) => {
-                    // They may have changed since the configuration was compiled.
-                    let zones = context.authority.as_ref().map_or(zones, |authority| &authority.zones);
-                    if let Some(given) = self.look_up_zones(zones, context, work) {
+                Op::Zone => {
+                    if let Some(authority) = context.authority
+                        && let Some(given) = self.look_up_zones(&authority.zones, context, work)
+                    {
                         tracer.step(step as u16, StepOutcome::Answered);
                         return End::Answer(given.into_answer());
                     }

@@ -701,8 +701,9 @@ fn with_zones(first: Vec<Op>) -> Server {
     let gate = gate_with(|gate| gate.allowed = PrefixSet::compile([ours]));
     Server::with(gate, |cache| {
         let usual = usual(cache, CacheRules::default());
-        first.into_iter().chain([Op::Zone(zones())]).chain(usual).collect()
+        first.into_iter().chain([Op::Zone]).chain(usual).collect()
     })
+    .serving(zones())
 }
 
 /// Returns rcode, AA, RA, EDE and the answers.
@@ -711,6 +712,17 @@ fn outline(reply: &[u8]) -> (Rcode, bool, bool, Option<u16>, u16) {
     let seen = seen(reply);
     let answers = Message::parse(reply).expect("a message").header.answers;
     (seen.rcode, flags.has(Flags::AA), flags.has(Flags::RA), seen.ede, answers)
+}
+
+#[test]
+fn the_zones_that_answer_are_those_that_are_served_whatever_the_policy_was_compiled_with() {
+    let ask = Ask::new("www.a.example", Rtype::A);
+    let mut server = Server::with(gate(), |_| vec![Op::Zone, Op::Reject(Rcode::REFUSED, None)]);
+    assert_eq!(outline(&server.ask(&ask).answered()).0, Rcode::REFUSED, "none is served yet");
+    let mut server = server.serving(zones());
+    assert_eq!(outline(&server.ask(&ask).answered()).0, Rcode::NOERROR);
+    let mut server = server.serving(Arc::new(zone::Zones::new(KEY, vec![])));
+    assert_eq!(outline(&server.ask(&ask).answered()).0, Rcode::REFUSED, "it is gone");
 }
 
 #[test]
@@ -789,7 +801,7 @@ fn strangers_count_against_the_rate_limit() {
             ban: None,
         });
     });
-    let mut server = Server::with(gate, |_| vec![Op::Zone(zones())]);
+    let mut server = Server::with(gate, |_| vec![Op::Zone]).serving(zones());
     server.client = client("198.51.100.1");
     let mut answered = 0;
     for _ in 0..5 {

@@ -15,11 +15,12 @@ use engine::ops::cache::{CacheRules, CacheStep};
 use engine::ops::forward::ForwardStep;
 use engine::program::{Op, Program};
 use engine::{
-    Client, Counters, Engine, ListenerId, Now, Outcome, PoolId, Reply, Share, Snapshot, SnapshotCell,
-    Suspended, Transport, Verdict,
+    Authority, Client, Counters, Engine, ListenerId, Now, Outcome, PoolId, Reply, Share, Snapshot,
+    SnapshotCell, Suspended, Transport, Verdict,
 };
 use wire::Prefix;
 use wire::{Class, Flags, HashKey, Header, Message, NameBuf, Question, Rcode, Rtype, Section, Ttl, Writer};
+use zone::Zones;
 
 /// What everything here hashes with.
 pub const KEY: HashKey = HashKey::new([11, 22]);
@@ -129,6 +130,7 @@ pub fn negative(ask: &Ask, rcode: Rcode, soa_ttl: u32, minimum: u32) -> Vec<u8> 
 /// The server.
 pub struct Server {
     pub engine: Engine,
+    cell: Arc<SnapshotCell>,
     pub cache: Arc<Cache>,
     pub counters: Arc<Counters>,
     pub client: Client,
@@ -230,7 +232,8 @@ impl Server {
         let counters = Arc::new(Counters::default());
         let cell = Arc::new(SnapshotCell::new(Arc::new(snapshot), reclaim));
         let mut server = Self {
-            engine: Engine::new(cell, Arc::clone(&counters)),
+            engine: Engine::new(Arc::clone(&cell), Arc::clone(&counters)),
+            cell,
             cache,
             counters,
             client: client("192.0.2.1"),
@@ -239,6 +242,14 @@ impl Server {
         };
         server.wait(0);
         server
+    }
+
+    /// Serves zones that nobody manages.
+    #[must_use]
+    pub fn serving(mut self, zones: Arc<Zones>) -> Self {
+        self.cell.publish_authority(Some(Arc::new(Authority::unmanaged(zones))));
+        self.wait(0);
+        self
     }
 
     /// Lets time pass.

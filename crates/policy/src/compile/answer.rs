@@ -23,8 +23,8 @@ pub(super) fn emit(emitter: &mut Emitter<'_>, action: &Answer, place: Span) {
         }
         Answer::Local => return emitter.push(Op::Local(Arc::clone(emitter.environment.local)), place),
         Answer::Zones(None) => {
-            if let Some((zones, _)) = emitter.environment.zones {
-                emitter.push(Op::Zone(Arc::clone(zones)), place);
+            if emitter.environment.zones.is_some() {
+                emitter.push(Op::Zone, place);
             }
             return;
         }

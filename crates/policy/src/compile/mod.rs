@@ -53,8 +53,8 @@ pub struct Environment<'a> {
     pub hosts: Option<&'a Arc<LocalData>>,
     /// What the configuration says of names of its own, and the special-use names.
     pub local: &'a Arc<LocalData>,
-    /// Zones that are answered from before any policy, and where the first of them is written.
-    pub zones: Option<(&'a Arc<zone::Zones>, Span)>,
+    /// Where the first zone is written, if some are served: they answer before any policy, unless one says where.
+    pub zones: Option<Span>,
     /// Zones that policies answer from.
     pub zone_sets: &'a BTreeMap<String, Arc<zone::Zones>>,
     /// What listeners are called, in the order in which they were opened.
@@ -238,8 +238,8 @@ impl<'a> Emitter<'a> {
         let rules = written.policies.iter().flat_map(|policy| &policy.rules);
         let mut actions = rules.flat_map(|rule| &rule.actions);
         let have_place = actions.any(|action| action.value == Action::Answer(Answer::Zones(None)));
-        if let (Some((zones, place)), false) = (self.environment.zones, have_place) {
-            self.push(Op::Zone(Arc::clone(zones)), place);
+        if let (Some(place), false) = (self.environment.zones, have_place) {
+            self.push(Op::Zone, place);
         }
         if let Some(span) = written.split {
             self.call(SPLIT, Op::Call, span);

@@ -86,6 +86,7 @@ pub(crate) fn bring_into_use(
 ///   the old ones after it.
 /// - What is known to be down is left out from the first answer on, so checks come before zones.
 /// - The manager of zones has them signed, so the signer knows which those are.
+/// - The policy answers from the zones that are served, so these are there before the first query that goes through it.
 /// - What costs nothing but a wrong line in a log if it is late comes last.
 fn parts<'a>() -> [Part<Input<'a>>; 11] {
     [
@@ -93,8 +94,8 @@ fn parts<'a>() -> [Part<Input<'a>>; 11] {
         Part { name: "upstreams, beside the old ones", prepare: upstreams_of_both },
         Part { name: "health checks", prepare: checks },
         Part { name: "signing", prepare: signing },
-        Part { name: "policy", prepare: policy },
         Part { name: "zones", prepare: zones },
+        Part { name: "policy", prepare: policy },
         Part { name: "TLS", prepare: tls },
         Part { name: "upstreams", prepare: upstreams },
         Part { name: "cache dumps", prepare: dumps },

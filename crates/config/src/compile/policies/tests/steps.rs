@@ -29,7 +29,7 @@ fn shown(ops: &[Op]) -> String {
         Op::Mark(mark) => format!("mark {mark}"),
         Op::Unmark(marks) => format!("unmark {marks:#b}"),
         Op::Local(_) => "local".to_owned(),
-        Op::Zone(_) => "zones".to_owned(),
+        Op::Zone => "zones".to_owned(),
         Op::ZoneSet(_) => "a set of zones".to_owned(),
         Op::Cache(_) => "cache".to_owned(),
         Op::Reject(rcode, _) => format!("reject {rcode}"),
