@@ -16,7 +16,7 @@ use engine::{
     Verdict, Want, Won, Worker,
 };
 use exchange::Registry;
-use exchange::net::link::Ear;
+use exchange::net::Ear;
 use exchange::net::{Net, Received, SocketEvents};
 use exchange::network::{LinkKey, SocketKey};
 use exchange::server::Meters;

@@ -15,6 +15,7 @@ mod provider;
 mod questions;
 mod registry;
 mod relay;
+pub mod resolve;
 pub mod rtt;
 pub mod server;
 pub mod sys;

@@ -10,7 +10,8 @@ use std::time::Instant;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
-use crate::net::link::{self, Ear, Outbox};
+use crate::net::carrier::{Ear, Outbox};
+use crate::net::link;
 use crate::network::{LinkKey, Remote};
 use crate::transport::Transport;
 

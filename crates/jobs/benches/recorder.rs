@@ -19,6 +19,7 @@ const TIME: Duration = Duration::from_secs(10);
 const RING_OCTETS: usize = 256 << 10;
 
 /// Nothing is scheduled or fetched here.
+#[derive(Debug)]
 struct Nobody;
 
 impl Server for Nobody {
@@ -35,6 +36,18 @@ impl Server for Nobody {
     fn learn(&self, _: &Learn, _: &Occurrence) {}
 
     fn serve_signed(&self, _: Vec<Arc<zone::Zone>>) {}
+}
+
+impl jobs::Lookup for Nobody {
+    fn addresses(
+        &self,
+        _: &[std::net::SocketAddr],
+        _: &NameBuf,
+        _: Rtype,
+        _: Instant,
+    ) -> Result<jobs::Addresses, String> {
+        Err("nobody is asked".to_owned())
+    }
 }
 
 /// Returns the seconds of a processor that a thread of this process has used.
@@ -62,6 +75,7 @@ fn main() {
         doorbell,
         clock: Clock::new(workers),
         server: Arc::new(Nobody),
+        lookup: Arc::new(Nobody),
         lower_priority: || (),
     })
     .expect("threads");

@@ -4,7 +4,7 @@
 //! by a few threads at a time. While a target cannot be resolved, what it had is used for as long as the configuration says.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use wire::{Name, NameBuf, Rtype};
 use zone::{Aliases, Zones};
 
 use crate::lock;
-use crate::resolver::look_up_records;
+use crate::resolver::Lookup;
 
 /// Targets that are asked for at the same time.
 const THREADS_MAX: usize = 8;
@@ -57,8 +57,15 @@ struct State {
 /// Looks after the targets on a thread of its own.
 pub struct Follower(Arc<Shared>);
 
-/// Where addresses go, and the clock by which they age there.
-type Memory<'m> = (&'m Aliases, engine::Clock);
+/// Who resolves targets, where their addresses go, and the clock by which they age there.
+pub struct Resolution {
+    /// Asks the servers.
+    pub lookup: Arc<dyn Lookup>,
+    /// Has the addresses.
+    pub memory: Arc<Aliases>,
+    /// The workers' clock.
+    pub clock: engine::Clock,
+}
 
 /// How one target stands.
 #[derive(Clone, Copy, Default)]
@@ -69,19 +76,12 @@ struct Target {
 }
 
 impl Follower {
-    /// Starts the thread. What it hears goes to `memory`.
-    pub fn start(
-        memory: Arc<Aliases>,
-        served: ServedZones,
-        plan: AliasPlan,
-        clock: engine::Clock,
-    ) -> std::io::Result<Self> {
+    /// Starts the thread.
+    pub fn start(resolution: Resolution, served: ServedZones, plan: AliasPlan) -> std::io::Result<Self> {
         let state = State { plan, ..State::default() };
         let shared = Arc::new(Shared { state: Mutex::new(state), wake: Condvar::new() });
         let inside = Arc::clone(&shared);
-        std::thread::Builder::new()
-            .name("aliases".into())
-            .spawn(move || inside.run((&memory, clock), &served))?;
+        std::thread::Builder::new().name("aliases".into()).spawn(move || inside.run(&resolution, &served))?;
         Ok(Self(shared))
     }
 
@@ -102,7 +102,7 @@ impl Follower {
 }
 
 impl Shared {
-    fn run(&self, memory: Memory<'_>, served: &ServedZones) {
+    fn run(&self, resolution: &Resolution, served: &ServedZones) {
         let mut targets: BTreeMap<Vec<u8>, Target> = BTreeMap::new();
         let mut generation = None;
         let mut is_over = false;
@@ -136,7 +136,7 @@ impl Shared {
                 targets = followed.collect();
             }
             if !plan.resolvers.is_empty() {
-                ask(&mut targets, &plan, memory);
+                ask(&mut targets, &plan, resolution);
             }
             let state = lock(&self.state);
             let waits = |state: &mut State| !state.ends && !state.has_news;
@@ -167,8 +167,8 @@ fn wanted(zones: &[Arc<Zones>]) -> std::collections::BTreeSet<Vec<u8>> {
 }
 
 /// Asks for what is due.
-fn ask(targets: &mut BTreeMap<Vec<u8>, Target>, plan: &AliasPlan, memory: Memory<'_>) {
-    let begun = memory.1.cache_now().0;
+fn ask(targets: &mut BTreeMap<Vec<u8>, Target>, plan: &AliasPlan, resolution: &Resolution) {
+    let begun = resolution.clock.cache_now().0;
     let mut due: Vec<(&[u8], &mut Target)> =
         targets.iter_mut().filter(|(_, it)| it.again_at <= begun).map(|(name, it)| (&**name, it)).collect();
     if due.is_empty() {
@@ -180,7 +180,7 @@ fn ask(targets: &mut BTreeMap<Vec<u8>, Target>, plan: &AliasPlan, memory: Memory
             scope.spawn(move || {
                 for (name, target) in part {
                     if let Ok((name, _)) = Name::parse(name) {
-                        refresh(name, target, plan, memory);
+                        refresh(name, target, plan, resolution);
                     }
                 }
             });
@@ -188,16 +188,26 @@ fn ask(targets: &mut BTreeMap<Vec<u8>, Target>, plan: &AliasPlan, memory: Memory
     });
 }
 
+/// Returns an address as the data of a record.
+fn octets(address: IpAddr) -> Box<[u8]> {
+    match address {
+        IpAddr::V4(v4) => v4.octets().into(),
+        IpAddr::V6(v6) => v6.octets().into(),
+    }
+}
+
 /// Asks for the addresses of one target.
-fn refresh(name: Name<'_>, target: &mut Target, plan: &AliasPlan, (memory, clock): Memory<'_>) {
+fn refresh(name: Name<'_>, target: &mut Target, plan: &AliasPlan, resolution: &Resolution) {
+    let Resolution { lookup, memory, clock } = resolution;
     let now = || clock.cache_now().0;
     let owned: NameBuf = name.to_buf();
     let mut again = AGAIN_MAX;
     let mut trouble = None;
     for rtype in [Rtype::A, Rtype::AAAA] {
-        match look_up_records(&plan.resolvers, &owned, rtype, Instant::now() + PATIENCE) {
-            Ok((data, ttl)) => {
-                let ttl = ttl.clamp(AGAIN_MIN, AGAIN_MAX);
+        match lookup.addresses(&plan.resolvers, &owned, rtype, Instant::now() + PATIENCE) {
+            Ok(found) => {
+                let ttl = found.ttl.clamp(AGAIN_MIN, AGAIN_MAX);
+                let data: Vec<Box<[u8]>> = found.list.into_iter().map(octets).collect();
                 memory.put((name, rtype), data.iter().map(|data| &**data), (ttl, plan.stale), now());
                 again = again.min(ttl);
             }

@@ -550,6 +550,7 @@ fn keep(file: &Path, octets: &[u8], meta: &Meta) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::effects::Occurrence;
+    use crate::resolver::Nobody as AsksNobody;
     use crate::server::Nobody;
     use plan::jobs::Learn;
     use std::io::{BufRead as _, BufReader};
@@ -645,7 +646,8 @@ mod tests {
         let download = daily(url, folder.path().join("ads-0123"));
         let (sender, news) = channel();
         let downloads =
-            Downloads::start(Arc::new(Careful(Mutex::new(sender))), Resolvers::default()).expect("a thread");
+            Downloads::start(Arc::new(Careful(Mutex::new(sender))), Resolvers::new(Arc::new(AsksNobody)))
+                .expect("a thread");
         downloads.adopt(std::slice::from_ref(&download));
         requests.recv().expect("a request");
         let failed = |count| {
@@ -689,7 +691,8 @@ mod tests {
         let download = daily(url, folder.path().join("sets/ads-0123"));
         let (sender, news) = channel();
         let downloads =
-            Downloads::start(Arc::new(Careful(Mutex::new(sender))), Resolvers::default()).expect("a thread");
+            Downloads::start(Arc::new(Careful(Mutex::new(sender))), Resolvers::new(Arc::new(AsksNobody)))
+                .expect("a thread");
         downloads.adopt(std::slice::from_ref(&download));
         let copy = || fs::read(&download.file).expect("a copy");
         assert_eq!(news.recv().expect("a new list"), ["ads"]);

@@ -35,6 +35,7 @@ use tracing::info;
 pub use clock::Clock;
 pub use download::{Download, ListState};
 pub use effects::Occurrence;
+pub use resolver::{Addresses, Lookup};
 pub use schedule::{ScheduleError, State};
 pub use server::Server;
 
@@ -58,6 +59,8 @@ pub struct Parts {
     pub clock: Clock,
     /// The server that they work for.
     pub server: Arc<dyn Server>,
+    /// Resolves names of web servers, at servers that the operator names.
+    pub lookup: Arc<dyn Lookup>,
     /// Makes the calling thread less important than those that answer queries.
     pub lower_priority: fn(),
 }
@@ -170,9 +173,9 @@ impl TaskRunner for OwnTasks {
 impl Jobs {
     /// Starts the threads that are always there; effects and the recorder come with [`Jobs::adopt`].
     pub fn start(parts: Parts) -> io::Result<Self> {
-        let Parts { readers, doorbell, clock, server, lower_priority } = parts;
+        let Parts { readers, doorbell, clock, server, lookup, lower_priority } = parts;
         let running: Arc<Mutex<Running>> = Arc::default();
-        let resolvers = Resolvers::default();
+        let resolvers = Resolvers::new(lookup);
         let downloads = Arc::new(Downloads::start(Arc::clone(&server), resolvers.clone())?);
         let own_tasks = OwnTasks {
             running: Arc::clone(&running),

@@ -1,16 +1,25 @@
 //! What jobs want of the running server.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
 
 use config::Plans;
 use config::sets::{Sets, UrlList};
 use control::api;
-use jobs::{Download, Jobs, Occurrence, Server, StepNames};
+use exchange::resolve::Resolver;
+use jobs::{Addresses, Download, Jobs, Lookup, Occurrence, Server, StepNames};
 use plan::jobs::{Learn, Learned};
+use plan::upstreams::Bind;
+use tokio::runtime::Builder;
+use wire::{NameBuf, Rtype};
 use zone::Zone;
 
 use crate::caches::Which;
 use crate::lock;
+
+/// How long one resolver is waited for that a job asks; it is asked twice.
+const RESOLVE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Writes caches to their files; `None` when the server has ended.
 pub(crate) type Dump = Box<dyn Fn(Which<'_>) -> Option<Vec<api::Dumped>> + Send + Sync>;
@@ -114,5 +123,28 @@ impl Server for Orders {
         if let Some(callbacks) = self.callbacks.get() {
             (callbacks.serve_signed)(zones);
         }
+    }
+}
+
+/// Resolves names on the thread of whoever waits.
+#[derive(Debug)]
+pub(crate) struct StubResolver;
+
+impl Lookup for StubResolver {
+    fn addresses(
+        &self,
+        servers: &[SocketAddr],
+        name: &NameBuf,
+        qtype: Rtype,
+        deadline: Instant,
+    ) -> Result<Addresses, String> {
+        // Jobs ask now and then, and their threads have no runtime.
+        let runtime =
+            Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
+        let bind = Bind::default();
+        let resolver =
+            Resolver { servers, bind: &bind, patience: RESOLVE_PATIENCE, deadline: Some(deadline) };
+        let found = runtime.block_on(resolver.addresses(*name, qtype)).map_err(|why| why.to_string())?;
+        Ok(Addresses { list: found.list, ttl: found.ttl })
     }
 }

@@ -14,7 +14,7 @@ use diagnostic::Diagnostic;
 use engine::events::{Doorbell, EventReader, EventWriter, ring};
 use engine::{BusyPoll, Clock, SnapshotCell, Transport};
 use exchange::{Registry, transfer};
-use jobs::alias::Follower;
+use jobs::alias::{Follower, Resolution};
 use jobs::health::Checker;
 use jobs::signing::Signing;
 use listen::Stopper;
@@ -24,7 +24,7 @@ use tokio::sync::{mpsc, watch};
 use tracing::warn;
 
 use crate::caches::Dumps;
-use crate::for_jobs::Orders;
+use crate::for_jobs::{Orders, StubResolver};
 use crate::log_level::LogLevelHandle;
 use crate::operator::{Facts, Operator, Watched};
 use crate::origin::Origin;
@@ -336,6 +336,7 @@ fn start_jobs(
         doorbell,
         clock: jobs::Clock::new(clock),
         server: Arc::clone(orders) as _,
+        lookup: Arc::new(StubResolver),
         lower_priority: sys::lower_priority,
     });
     jobs.map_err(thread("the jobs"))
@@ -352,7 +353,8 @@ fn start_follower(
     let served = Box::new(move |generation| seen.zones(generation));
     let memory =
         plans.zones.aliases.clone().unwrap_or_else(|| Arc::new(zone::Aliases::new(0, plans.snapshot.key)));
-    Follower::start(memory, served, signing::alias_plan(&loaded.settings), clock).map_err(thread("a thread"))
+    let resolution = Resolution { lookup: Arc::new(StubResolver), memory, clock };
+    Follower::start(resolution, served, signing::alias_plan(&loaded.settings)).map_err(thread("a thread"))
 }
 
 /// Returns the listeners as the operator sees them.

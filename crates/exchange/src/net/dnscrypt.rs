@@ -11,9 +11,10 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 use wire::{Flags, Header, Message, Rtype, Section};
 
+use super::carrier::Carrier;
+use super::connect::{self, CONNECT_TIMEOUT};
 use super::exchange::{self, Said};
-use super::link::{self, CONNECT_TIMEOUT, Carrier};
-use super::post::{self, Post};
+use super::post::Post;
 use crate::network::Remote;
 use crate::provider::Dnscrypt;
 
@@ -200,7 +201,7 @@ impl Talk {
         }
         let session = Rc::clone(&self.sessions.borrow().now);
         let (packet, tag) = session.seal(&query, Travel::Connection).ok()?;
-        let response = link::ask_once(&self.remote, &packet).await?;
+        let response = connect::ask_once(&self.remote, &packet).await?;
         let (found, reply) = session.open(&response).ok()?;
         self.heard.set(Some(Instant::now()));
         if found == tag { checked(id, reply) } else { None }
@@ -235,7 +236,7 @@ async fn certificates(remote: &Remote, provider: &Dnscrypt) -> Result<Vec<u8>, S
     };
     // A proxy connects sooner than it relays one datagram.
     if remote.way().proxy.is_none() {
-        let socket = post::connected(remote, remote.address).map_err(|error| error.to_string())?;
+        let socket = connect::udp(&remote.way().bind, remote.address).map_err(|error| error.to_string())?;
         let mut buffer = vec![0; REPLY_OCTETS_MAX];
         'sent: for patience in CERTIFICATE_PATIENCE {
             socket.send(&query).await.map_err(|error| error.to_string())?;
@@ -260,7 +261,7 @@ async fn certificates(remote: &Remote, provider: &Dnscrypt) -> Result<Vec<u8>, S
             }
         }
     }
-    let reply = link::ask_once(remote, &query).await.filter(|reply| is_ours(reply));
+    let reply = connect::ask_once(remote, &query).await.filter(|reply| is_ours(reply));
     reply.ok_or_else(|| "the server does not answer when it is asked for its certificates".to_owned())
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use wire::{Flags, Header, Rcode};
 
-use super::link::Carrier;
+use super::carrier::Carrier;
 
 /// Time for one exchange; whoever waited has long given up by then.
 const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(10);

@@ -9,8 +9,9 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use plan::upstreams::HttpPlan;
 use tokio::sync::Semaphore;
 
+use super::carrier::Carrier;
+use super::connect::Secured;
 use super::exchange::{self, MESSAGE_OCTETS_MAX, Said};
-use super::link::{Carrier, Secured};
 
 /// Times that a request is made to a server that refuses its stream.
 const REFUSALS_MAX: u8 = 8;

@@ -6,9 +6,9 @@ use h3_quinn::OpenStreams;
 use http::Uri;
 use plan::upstreams::HttpPlan;
 
+use super::carrier::Carrier;
 use super::exchange::{self, MESSAGE_OCTETS_MAX, Said};
 use super::https::{HEADERS_OCTETS_MAX, is_message, request, uri};
-use super::link::Carrier;
 use super::quic;
 use crate::network::Remote;
 use crate::tls;

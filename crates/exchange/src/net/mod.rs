@@ -2,12 +2,13 @@
 //!
 //! UDP needs one task per *socket*, which wakes once per batch; queries have none. A connection has one task.
 
+pub(crate) mod carrier;
+pub(crate) mod connect;
 mod dnscrypt;
 mod exchange;
 mod https;
 mod https3;
-pub mod link;
-mod lookup;
+pub(crate) mod link;
 mod oblivious;
 mod post;
 mod quic;
@@ -17,11 +18,10 @@ mod stream;
 mod tunnel;
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 use std::rc::{Rc, Weak};
 
-use plan::upstreams::Bind;
 use socket2::{Domain, Socket, Type};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
@@ -29,7 +29,10 @@ use tokio::task::AbortHandle;
 
 use crate::network::{LinkKey, Network, Remote, SocketKey};
 use crate::sys;
-use link::{Ear, Outbox};
+use carrier::Outbox;
+use connect::{apply, source};
+
+pub use carrier::Ear;
 
 /// Datagrams queued on one socket before they are sent without waiting for the flush: the upstream works on these while
 /// we write more.
@@ -229,25 +232,6 @@ fn put<T>(list: &mut Vec<Option<T>>, key: u32, entry: T) {
     if let Some(room) = list.get_mut(key) {
         *room = Some(entry);
     }
-}
-
-/// Returns the address to bind to: the configured one or any, the port for the kernel to choose.
-fn source(bind: &Bind, remote: SocketAddr) -> SocketAddr {
-    let any: IpAddr = match remote {
-        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-    };
-    SocketAddr::new(bind.source.unwrap_or(any), 0)
-}
-
-fn apply(socket: &Socket, bind: &Bind) -> io::Result<()> {
-    if let Some(mark) = bind.mark {
-        socket.set_mark(mark)?;
-    }
-    if let Some(device) = &bind.device {
-        socket.bind_device(Some(device.as_bytes()))?;
-    }
-    Ok(())
 }
 
 /// Wakes the owner whenever datagrams have come on one socket.

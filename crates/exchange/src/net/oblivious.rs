@@ -3,20 +3,24 @@
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use http::{Method, Request, StatusCode, Uri, header};
 use odoh::{CONFIGS_PATH, Client, MEDIA_TYPE};
 use plan::upstreams::{HttpPlan, Target, Way};
 use tokio::sync::Semaphore;
 
+use super::carrier::Carrier;
+use super::connect::{self, Secured};
 use super::exchange::{self, Said};
 use super::https::{self, Got, Web};
-use super::link::{self, Carrier, Secured};
-use super::lookup;
 use crate::network::Remote;
 use crate::provider::Odoh;
+use crate::resolve::Resolver;
 use crate::transport::Transport;
+
+/// How long one resolver is waited for that is asked where the target is.
+const RESOLVE_PATIENCE: Duration = Duration::from_millis(800);
 
 /// What the queries of one connection share.
 struct Talk {
@@ -102,11 +106,13 @@ async fn fetch(remote: &Remote, target: &Odoh) -> Result<Client, String> {
     let addresses: Vec<SocketAddr> = match &plan.target {
         Target::Address(address) => vec![*address],
         Target::Name { name, port } => {
-            let found = lookup::addresses(bind, &plan.bootstrap, *name).await;
+            let resolver =
+                Resolver { servers: &plan.bootstrap, bind, patience: RESOLVE_PATIENCE, deadline: None };
+            let found = resolver.host(*name).await.map_err(|why| why.to_string())?;
             found.into_iter().map(|address| SocketAddr::new(address, *port)).collect()
         }
     };
-    let mut trouble = "nobody knows its address".to_owned();
+    let mut trouble = "it has no address".to_owned();
     for address in addresses {
         let way = Way { bind: bind.clone(), proxy: remote.way().proxy.clone(), ..Way::default() };
         let remote = Remote { address, transport: Arc::new(Transport::plain(way)) };
@@ -119,14 +125,14 @@ async fn fetch(remote: &Remote, target: &Odoh) -> Result<Client, String> {
 }
 
 async fn fetch_at(remote: &Remote, target: &Odoh) -> Result<Client, String> {
-    let stream = link::connect_in_time(remote).await?;
-    let stream = link::secured(target.tls(), stream).await?;
+    let stream = connect::in_time(remote).await?;
+    let stream = connect::secured(target.tls(), stream).await?;
     let (web, connection) = https::begin(stream).await?;
     let uri: Uri = format!("https://{}{CONFIGS_PATH}", target.plan.authority)
         .parse()
         .map_err(|_| format!("\"{}\" is not a host", target.plan.authority))?;
     let request = Request::builder().uri(uri).body(()).map_err(|error| error.to_string())?;
-    let exchange = tokio::time::timeout(link::HANDSHAKE_TIMEOUT, web.exchange(request, None));
+    let exchange = tokio::time::timeout(connect::HANDSHAKE_TIMEOUT, web.exchange(request, None));
     let got: Option<Got> = tokio::select! {
         got = exchange => got.ok().flatten(),
         _ = connection => None,

@@ -7,12 +7,11 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use hashbrown::HashMap;
-use socket2::{Domain, Socket, Type};
 use tokio::net::{TcpStream, UdpSocket};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::{apply, link, socks, source};
+use super::{connect, socks};
 use crate::network::Remote;
 
 /// How long to wait for an answer before each time that the query is sent again. The machine gives up sooner or later.
@@ -44,7 +43,7 @@ impl Post {
         let (to, control, relayed) = match &remote.way().proxy {
             None => (remote.address, None, None),
             Some(proxy) => {
-                let mut control = link::dial(remote, proxy.address).await?;
+                let mut control = connect::tcp(&remote.way().bind, proxy.address).await?;
                 let Some(at) = socks::associate(&mut control, proxy.login.as_ref(), proxy.address).await?
                 else {
                     return Ok(None);
@@ -52,7 +51,12 @@ impl Post {
                 (at, Some(control), Some((remote.address, socks::header(remote.address))))
             }
         };
-        Ok(Some(Self { socket: connected(remote, to)?, relayed, control, waiting: RefCell::default() }))
+        Ok(Some(Self {
+            socket: connect::udp(&remote.way().bind, to)?,
+            relayed,
+            control,
+            waiting: RefCell::default(),
+        }))
     }
 
     /// Reads for ever what comes. `read` says whose answer a datagram is, and what it says; what it does not know is nobody's.
@@ -128,14 +132,4 @@ impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         self.post.waiting.borrow_mut().remove(&self.tag);
     }
-}
-
-/// Makes a socket that is bound as configured and connected to `to`.
-pub(super) fn connected(remote: &Remote, to: SocketAddr) -> io::Result<UdpSocket> {
-    let socket = Socket::new(Domain::for_address(to), Type::DGRAM.nonblocking(), None)?;
-    let bind = &remote.way().bind;
-    apply(&socket, bind)?;
-    socket.bind(&source(bind, to).into())?;
-    socket.connect(&to.into())?;
-    UdpSocket::from_std(socket.into())
 }

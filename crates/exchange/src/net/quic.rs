@@ -10,10 +10,10 @@ use quinn::crypto::rustls::QuicClientConfig;
 use quinn::{Connection, ConnectionError, Endpoint, EndpointConfig, TokioRuntime, TransportConfig, VarInt};
 use socket2::{Domain, Socket, Type};
 
+use super::carrier::Carrier;
+use super::connect::{CONNECT_TIMEOUT, HANDSHAKE_TIMEOUT, apply, source};
 use super::exchange::{self, MESSAGE_OCTETS_MAX, Said};
-use super::link::{CONNECT_TIMEOUT, Carrier, HANDSHAKE_TIMEOUT};
 use super::tunnel::Tunnel;
-use super::{apply, source};
 use crate::network::Remote;
 use crate::tls;
 

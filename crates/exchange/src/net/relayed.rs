@@ -6,8 +6,9 @@ use rand::Rng as _;
 use tokio::time::timeout;
 use wire::{Flags, Header};
 
+use super::carrier::Carrier;
+use super::connect::{self, CONNECT_TIMEOUT};
 use super::exchange::{self, Said};
-use super::link::{self, CONNECT_TIMEOUT, Carrier};
 use super::post::{Post, Tag};
 use crate::network::Remote;
 
@@ -66,7 +67,7 @@ async fn ask(talk: Rc<Talk>, mut query: Vec<u8>) -> Option<Said> {
             continue;
         }
         let is_cut = Header::parse(&reply).is_some_and(|header| header.flags.has(Flags::TC));
-        return if is_cut { link::ask_once(&talk.remote, &query).await } else { Some(reply) }
+        return if is_cut { connect::ask_once(&talk.remote, &query).await } else { Some(reply) }
             .map(Said::Message);
     }
     None

@@ -6,7 +6,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
-use super::link::{Carrier, Outbox, Secured};
+use super::carrier::{Carrier, Outbox};
+use super::connect::Secured;
 
 /// Time to write what is queued.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);

@@ -12,7 +12,7 @@ use quinn::{AsyncUdpSocket, UdpPoller};
 use tokio::io::ReadBuf;
 use tokio::net::{TcpStream, UdpSocket};
 
-use super::{link, post, socks};
+use super::{connect, socks};
 use crate::network::Remote;
 
 /// Octets of the largest datagram: far more than QUIC sends in one (RFC 9000 §14), and what stands before it.
@@ -38,11 +38,16 @@ impl Tunnel {
     /// Has the proxy at this address relay datagrams; `None` if it does not do that.
     pub(super) async fn open(remote: &Remote) -> io::Result<Option<Arc<Self>>> {
         let Some(proxy) = &remote.way().proxy else { return Ok(None) };
-        let mut control = link::dial(remote, proxy.address).await?;
+        let mut control = connect::tcp(&remote.way().bind, proxy.address).await?;
         let at = socks::associate(&mut control, proxy.login.as_ref(), proxy.address).await?;
         let Some(at) = at else { return Ok(None) };
         let (server, header) = (remote.address, socks::header(remote.address));
-        Ok(Some(Arc::new(Self { socket: post::connected(remote, at)?, server, header, _control: control })))
+        Ok(Some(Arc::new(Self {
+            socket: connect::udp(&remote.way().bind, at)?,
+            server,
+            header,
+            _control: control,
+        })))
     }
 }
 

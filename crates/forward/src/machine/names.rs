@@ -1,17 +1,16 @@
 //! Upstreams given by name: their addresses, asked for at the bootstrap resolvers and kept fresh.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 
-use wire::{Message, NameBuf, Rcode, Rtype, message::Section};
+use wire::{Message, NameBuf, Rcode, Rtype};
 
 use crate::machine::{Forward, Purpose, Token};
 use exchange::network::Network;
+use exchange::resolve::{Addresses, in_turn};
 use exchange::time::{Moment, Span};
 use exchange::wheel::TimerKey;
 use exchange::{ServerKey, question};
 
-/// Addresses taken of one name and family.
-const ADDRESSES_MAX: usize = 16;
 /// Addresses are asked for again no sooner than this, whatever their TTL.
 const REFRESH_MIN: Span = Span::from_ms(30_000);
 /// And no later than this.
@@ -38,6 +37,16 @@ pub(super) enum Family {
     Six,
 }
 
+impl Family {
+    /// Returns the type of its records.
+    const fn rtype(self) -> Rtype {
+        match self {
+            Self::Four => Rtype::A,
+            Self::Six => Rtype::AAAA,
+        }
+    }
+}
+
 /// One name of an upstream.
 pub(super) struct Named {
     name: NameBuf,
@@ -45,16 +54,17 @@ pub(super) struct Named {
     /// The hidden pool of its bootstrap resolvers.
     pool: u32,
     users: u32,
-    four: Addresses,
-    six: Addresses,
+    four: Known,
+    six: Known,
     /// The address to which a connection was made first, and when.
     worked: Option<(IpAddr, Moment)>,
     /// The end of the wait for IPv6 addresses, while IPv4 ones are known and not used yet.
     settling: Option<TimerKey>,
 }
 
+/// What is known of one family of a name.
 #[derive(Default)]
-struct Addresses {
+struct Known {
     list: Vec<IpAddr>,
     /// Whether this machine has no way to them.
     is_unreachable: bool,
@@ -71,9 +81,8 @@ impl Named {
             (true, false) => (&self.four, &self.six),
             _ => (&self.six, &self.four),
         };
-        let longer = first.list.len().max(second.list.len());
         let mut all: Vec<IpAddr> = if first.is_unreachable == second.is_unreachable {
-            (0..longer).flat_map(|at| [first.list.get(at), second.list.get(at)]).flatten().copied().collect()
+            in_turn(&first.list, &second.list)
         } else {
             first.list.iter().chain(&second.list).copied().collect()
         };
@@ -85,7 +94,7 @@ impl Named {
         all
     }
 
-    fn family(&mut self, family: Family) -> &mut Addresses {
+    fn family(&mut self, family: Family) -> &mut Known {
         match family {
             Family::Four => &mut self.four,
             Family::Six => &mut self.six,
@@ -118,8 +127,8 @@ impl<N: Network> Forward<N> {
             bootstrap: bootstrap.to_vec(),
             pool,
             users: 1,
-            four: Addresses::default(),
-            six: Addresses::default(),
+            four: Known::default(),
+            six: Known::default(),
             worked: None,
             settling: None,
         });
@@ -151,37 +160,36 @@ impl<N: Network> Forward<N> {
     pub(super) fn name_due(&mut self, key: u32, family: Family, now: Moment) {
         let Some(named) = self.named.get_mut(key as usize) else { return };
         named.family(family).timer = None;
-        let rtype = match family {
-            Family::Four => Rtype::A,
-            Family::Six => Rtype::AAAA,
-        };
         let (name, pool) = (named.name, named.pool);
         if named.bootstrap.is_empty() || self.is_stopping {
             return;
         }
         self.counters.resolutions.bump();
         let purpose = Purpose::Resolve { named: key, family };
-        let fetch = self.insert(purpose, pool, question(name, rtype), now + RESOLVE_TIMEOUT);
+        let fetch = self.insert(purpose, pool, question(name, family.rtype()), now + RESOLVE_TIMEOUT);
         self.start(fetch, now);
     }
 
     /// Takes the answer to such a question; `None` when there was none.
     pub(super) fn resolved(&mut self, key: u32, family: Family, reply: Option<&Message<'_>>, now: Moment) {
         let Some(named) = self.named.get_mut(key as usize) else { return };
-        let found = reply.filter(|reply| reply.rcode() == Rcode::NOERROR).map(|reply| read(reply, family));
+        let found = reply.filter(|reply| reply.rcode() == Rcode::NOERROR).map(|reply| {
+            let mut found = Addresses::read(reply, &named.name, family.rtype());
+            // The order changes with every answer of many servers; it must not look like a change.
+            found.list.sort_unstable();
+            found
+        });
         let other_has = match family {
             Family::Four => !named.six.list.is_empty(),
             Family::Six => !named.four.list.is_empty(),
         };
         let here = named.family(family);
-        if let Some((list, _)) = &found
-            && let Some(first) = list.first()
-        {
+        if let Some(first) = found.as_ref().and_then(|found| found.list.first()) {
             here.is_unreachable = !self.exchange.reaches(*first);
         }
         let mut changed = false;
         let again = match found {
-            Some((list, ttl)) if !list.is_empty() => {
+            Some(Addresses { list, ttl }) if !list.is_empty() => {
                 changed = here.list != list;
                 here.list = list;
                 Span::from_ms(u64::from(ttl) * 1000).clamp(REFRESH_MIN, REFRESH_MAX)
@@ -255,33 +263,4 @@ impl<N: Network> Forward<N> {
             self.readdress(name, now);
         }
     }
-}
-
-/// Returns the addresses in an answer and the smallest TTL on the way to them.
-///
-/// The bootstrap resolver follows aliases for us, so owners are not compared.
-fn read(reply: &Message<'_>, family: Family) -> (Vec<IpAddr>, u32) {
-    let mut list: Vec<IpAddr> = Vec::new();
-    let mut ttl = u32::MAX;
-    for record in reply.records().filter(|record| record.section == Section::Answer) {
-        ttl = ttl.min(record.ttl().seconds());
-        let address = match (family, record.rtype) {
-            (Family::Four, Rtype::A) => {
-                <[u8; 4]>::try_from(record.rdata).ok().map(|it| Ipv4Addr::from(it).into())
-            }
-            (Family::Six, Rtype::AAAA) => {
-                <[u8; 16]>::try_from(record.rdata).ok().map(|it| Ipv6Addr::from(it).into())
-            }
-            _ => None,
-        };
-        if let Some(address) = address
-            && list.len() < ADDRESSES_MAX
-            && !list.contains(&address)
-        {
-            list.push(address);
-        }
-    }
-    // The order changes with every answer of many servers; it must not look like a change.
-    list.sort_unstable();
-    (list, ttl)
 }
