@@ -3,24 +3,26 @@
 mod eyeballs;
 mod limits;
 mod links;
+mod names;
 mod outages;
 mod picks;
+mod races;
 mod sim;
 mod splits;
 mod spoofing;
 
 use std::collections::VecDeque;
 use std::io::ErrorKind;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr};
 
 use engine::{Failure, FetchWant, Want};
-use wire::{Class, Flags, Header, Name, Query, Rcode, Rtype, Section, Ttl, Writer};
+use wire::{Flags, Header, Query, Rcode};
 
 use exchange::Registry;
 use exchange::network::{LinkKey, SocketKey};
 use exchange::time::Span;
-use plan::upstreams::{Hedge, Limits, Pick, Plan, PoolPlan, ServerPlan, Target};
-use sim::{Asker, CLIENT, Over, POOL, Sent, Sim, name, pool, question, reply_to, server};
+use plan::upstreams::{Hedge, Limits, Pick, Plan, ServerPlan};
+use sim::{Asker, CLIENT, Over, POOL, Sent, Sim, pool, question, reply_to, server};
 
 #[test]
 fn an_answer_ends_the_fetch() {
@@ -147,79 +149,6 @@ fn when_all_answers_are_bad_the_most_telling_one_is_passed_on() {
         let sent = sim.sent();
         sim.reply(&sent, rcode);
     }
-    assert_eq!(sim.ended[&asker], Ok(Rcode::SERVFAIL));
-}
-
-#[test]
-fn in_a_race_a_bad_answer_never_beats_a_good_one() {
-    let mut sim = Sim::new(vec![pool(Pick::Race(3), &[1, 2, 3])]);
-    let asker = sim.ask("www.example.org");
-    let sent = [sim.sent(), sim.sent(), sim.sent()];
-    assert!(sim.sent_nothing());
-    sim.reply(&sent[0], Rcode::SERVFAIL);
-    sim.reply(&sent[1], Rcode::REFUSED);
-    assert!(!sim.ended.contains_key(&asker), "one may still answer well");
-    sim.reply(&sent[2], Rcode::NXDOMAIN);
-    assert_eq!(sim.ended[&asker], Ok(Rcode::NXDOMAIN));
-}
-
-#[test]
-fn in_a_race_a_late_server_adds_nothing() {
-    let mut sim = Sim::new(vec![pool(Pick::Race(3), &[1, 2, 3])]);
-    let asker = sim.ask("www.example.org");
-    let sent = [sim.sent(), sim.sent(), sim.sent()];
-    sim.reply(&sent[1], Rcode::NOERROR);
-    assert_eq!(sim.ended[&asker], Ok(Rcode::NOERROR));
-    // The late ones are measured and do no harm.
-    sim.pass(20);
-    sim.reply(&sent[0], Rcode::NOERROR);
-    let status = sim.machine.status(sim.now);
-    assert_eq!(status.upstreams[0].srtt_us, Some(20_000));
-    sim.pass(2000);
-    assert_eq!(sim.machine.forward().exchange().request_count(), 0);
-    assert_eq!(sim.machine.status(sim.now).upstreams[2].outstanding, 0);
-}
-
-#[test]
-fn a_race_outlives_a_short_silence_of_all_its_servers() {
-    let mut sim = Sim::new(vec![pool(Pick::Race(3), &[1, 2, 3])]);
-    sim.warm_up(20, 1);
-    sim.pass(1);
-    let askers: Vec<_> = (0..8).map(|i| sim.ask(&format!("www{i}.example.org"))).collect();
-    sim.pass(100);
-    for asker in &askers {
-        assert!(!sim.ended.contains_key(asker), "given up after 100 ms");
-    }
-    while let Some(sent) = sim.machine.network_mut().queued.pop_front() {
-        sim.reply(&sent, Rcode::NOERROR);
-    }
-    for asker in &askers {
-        assert_eq!(sim.ended[asker], Ok(Rcode::NOERROR));
-    }
-}
-
-#[test]
-fn in_a_race_a_silent_server_is_asked_again_before_a_bad_answer_wins() {
-    let mut sim = Sim::new(vec![pool(Pick::Race(2), &[1, 2])]);
-    let asker = sim.ask("www.example.org");
-    let (bad, _lost) = (sim.sent(), sim.sent());
-    sim.reply(&bad, Rcode::SERVFAIL);
-    sim.pass(300);
-    let again = sim.sent();
-    assert_eq!(again.to, server(2));
-    assert!(!sim.ended.contains_key(&asker), "the good answer may have been lost");
-    sim.reply(&again, Rcode::NOERROR);
-    assert_eq!(sim.ended[&asker], Ok(Rcode::NOERROR));
-}
-
-#[test]
-fn a_lost_race_with_only_bad_answers_ends_when_the_others_stay_silent() {
-    let mut sim = Sim::new(vec![pool(Pick::Race(2), &[1, 2])]);
-    let asker = sim.ask("www.example.org");
-    let bad = sim.sent();
-    sim.reply(&bad, Rcode::SERVFAIL);
-    assert!(!sim.ended.contains_key(&asker));
-    sim.run(4_000, |_| None);
     assert_eq!(sim.ended[&asker], Ok(Rcode::SERVFAIL));
 }
 
@@ -772,80 +701,6 @@ fn all_queries_of_a_burst_leave_through_one_socket() {
     let overs: Vec<Over> = sim.machine.network().queued.iter().map(|sent| sent.over).collect();
     assert_eq!(overs.len(), 64);
     assert!(overs.iter().all(|over| *over == overs[0]));
-}
-
-fn named_pool() -> PoolPlan {
-    let target = Target::Name { name: name("dns.example.net"), port: 53 };
-    let servers = vec![ServerPlan { target, ..ServerPlan::udp(server(0)) }];
-    PoolPlan { servers, bootstrap: vec![server(200)], ..pool(Pick::Ordered, &[]) }
-}
-
-/// Answers look-ups of the upstream's name with `addresses`, other queries with NOERROR.
-fn answer_names(sim: &mut Sim, ms: u64, addresses: &[u8], ttl: u32) {
-    for _ in 0..ms {
-        sim.pass(1);
-        while let Some(sent) = sim.machine.network_mut().queued.pop_front() {
-            if sent.to != server(200) {
-                sim.reply(&sent, Rcode::NOERROR);
-                continue;
-            }
-            let query = Query::parse(&sent.bytes).expect("well formed");
-            let mut out = vec![0; 512];
-            let mut writer = Writer::new(&mut out, 512, query.header.id, Flags::QR.with(Flags::RA));
-            writer.question(&query.question).expect("fits");
-            if query.question.qtype == Rtype::A {
-                for &last in addresses {
-                    let SocketAddr::V4(address) = server(last) else { panic!("IPv4") };
-                    let rdata = |w: &mut Writer<'_>| w.bytes(&address.ip().octets());
-                    writer
-                        .record(Section::Answer, Name::ROOT, Rtype::A, Class::IN, Ttl::new(ttl), rdata)
-                        .expect("fits");
-                }
-            }
-            let len = writer.finish();
-            sim.hear(sent.over, &out[..len]);
-        }
-    }
-}
-
-#[test]
-fn a_named_upstream_is_looked_up_without_blocking_and_queries_wait_for_it() {
-    let mut sim = Sim::new(vec![named_pool()]);
-    let asker = sim.ask("www.example.org");
-    assert!(!sim.ended.contains_key(&asker));
-    answer_names(&mut sim, 10, &[1, 2], 60);
-    assert_eq!(sim.ended[&asker], Ok(Rcode::NOERROR));
-    let status = sim.machine.status(sim.now);
-    let addresses: Vec<SocketAddr> =
-        status.upstreams.iter().filter(|it| it.pool == "test").map(|it| it.address).collect();
-    assert_eq!(addresses, [server(1), server(2)], "all addresses are used");
-}
-
-#[test]
-fn addresses_are_refreshed_and_kept_while_that_fails() {
-    let mut sim = Sim::new(vec![named_pool()]);
-    answer_names(&mut sim, 10, &[1], 60);
-    sim.run(300_000, |_| None);
-    let asker = sim.ask("www.example.org");
-    let sent = sim.sent();
-    assert_eq!(sent.to, server(1), "the old address is used while the bootstrap resolver is away");
-    sim.reply(&sent, Rcode::NOERROR);
-    assert_eq!(sim.ended[&asker], Ok(Rcode::NOERROR));
-    answer_names(&mut sim, 15_000, &[3], 60);
-    sim.ask("new.example.org");
-    assert_eq!(sim.sent().to, server(3));
-}
-
-#[test]
-fn an_upstream_without_address_fails_in_time_and_recovers() {
-    let mut sim = Sim::new(vec![named_pool()]);
-    let asker = sim.ask("www.example.org");
-    sim.run(3000, |_| None);
-    assert_eq!(sim.ended[&asker], Err(Failure::NoUpstream));
-    sim.run(600_000, |_| None);
-    let asker = sim.ask("back.example.org");
-    answer_names(&mut sim, 3000, &[1], 60);
-    assert_eq!(sim.ended[&asker], Ok(Rcode::NOERROR));
 }
 
 mod chaos {

@@ -53,34 +53,10 @@ impl<N: Network> Exchange<N> {
         now: Moment,
     ) -> Option<Heard<'b>> {
         let slot = transaction.request;
-        let request = self.requests.get_mut(slot as usize)?;
+        let request = self.requests.get(slot as usize)?;
         let attempt = *request.attempts().get(usize::from(transaction.attempt))?;
-        let is_reply = header.flags.has(Flags::QR) && header.flags.opcode() == Opcode::QUERY;
         let echo = packet::echo(bytes, header, &request.query, attempt.case);
-        let is_error = !matches!(header.flags.rcode(), Rcode::NOERROR | Rcode::NXDOMAIN);
-        let is_ours = match echo {
-            Echo::Same => is_reply,
-            // A server that could not read our query cannot repeat it.
-            Echo::Absent => is_reply && is_error,
-            Echo::OtherCase if matches!(attempt.via, Via::Link(_)) => {
-                // Nobody guesses on a connection: this server does not keep letter case.
-                if let Some(server) = self.servers.get_mut(attempt.server as usize) {
-                    server.caseless_until = now + CASELESS_FOR;
-                }
-                is_reply
-            }
-            Echo::OtherCase => {
-                // Either a guess at our query or a server that folds names: the same over TCP tells which. One datagram,
-                // which anybody may have sent, is no proof.
-                self.counters.mismatched.bump();
-                self.distrust(slot, now);
-                return None;
-            }
-            Echo::Other => false,
-        };
-        if !is_ours {
-            self.counters.mismatched.bump();
-            self.wrong(slot, now);
+        if !self.is_believed(slot, &attempt, header, echo, now) {
             return None;
         }
 
@@ -144,6 +120,44 @@ impl<N: Network> Exchange<N> {
             had_edns: attempt.has_edns,
             message,
         })
+    }
+
+    /// Returns whether a message is the reply to an attempt of ours; what is not counts as a guess at it.
+    fn is_believed(
+        &mut self,
+        slot: u32,
+        attempt: &Attempt,
+        header: &Header,
+        echo: Echo,
+        now: Moment,
+    ) -> bool {
+        let is_reply = header.flags.has(Flags::QR) && header.flags.opcode() == Opcode::QUERY;
+        let is_error = !matches!(header.flags.rcode(), Rcode::NOERROR | Rcode::NXDOMAIN);
+        let is_ours = match echo {
+            Echo::Same => is_reply,
+            // A server that could not read our query cannot repeat it.
+            Echo::Absent => is_reply && is_error,
+            Echo::OtherCase if matches!(attempt.via, Via::Link(_)) => {
+                // Nobody guesses on a connection: this server does not keep letter case.
+                if let Some(server) = self.servers.get_mut(attempt.server as usize) {
+                    server.caseless_until = now + CASELESS_FOR;
+                }
+                is_reply
+            }
+            Echo::OtherCase => {
+                // Either a guess at our query or a server that folds names: the same over TCP tells which. One datagram,
+                // which anybody may have sent, is no proof.
+                self.counters.mismatched.bump();
+                self.distrust(slot, now);
+                return false;
+            }
+            Echo::Other => false,
+        };
+        if !is_ours {
+            self.counters.mismatched.bump();
+            self.wrong(slot, now);
+        }
+        is_ours
     }
 
     /// Returns whether a server is to be asked once more without EDNS: it dislikes that, and was not asked so yet.

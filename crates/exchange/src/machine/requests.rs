@@ -297,27 +297,19 @@ impl<N: Network> Exchange<N> {
             case: (case_randomisation && !server.is_secured && now >= server.caseless_until)
                 .then(|| CaseSeed(self.rng.next_u32())),
         };
-        let Alternatives { has_others, has_siblings, resends } = alternatives;
-        let base = if has_others { server.rtt.fallback_after() } else { server.rtt.retry_after() };
-        let (via, patience) = if over_stream {
-            let (link, is_open) = match self.link_for(to, how.force, now) {
-                Ok(link) => link,
-                Err(hindrance) => return Err(self.note_failed_attempt(slot, to, hindrance, now)),
-            };
-            let answering = base.max(STREAM_PATIENCE_MIN);
-            let patience = match (is_open, has_siblings, has_others) {
-                (true, ..) => answering,
-                (false, true, _) => ATTEMPT_DELAY,
-                (false, false, true) => Span(answering.0 + CONNECT_PATIENCE_OTHERS.0),
-                (false, false, false) => Span(answering.0 + CONNECT_PATIENCE.0),
-            };
-            (Via::Link(link), patience)
-        } else {
-            let socket = match self.socket_for(to, now) {
-                Ok(socket) => socket,
-                Err(hindrance) => return Err(self.note_failed_attempt(slot, to, hindrance, now)),
-            };
-            (Via::Socket(socket), base)
+        let base = match alternatives.has_others {
+            true => server.rtt.fallback_after(),
+            false => server.rtt.retry_after(),
+        };
+        let found = match over_stream {
+            true => self
+                .link_for(to, how.force, now)
+                .map(|(link, is_open)| (Via::Link(link), link_patience(base, is_open, alternatives))),
+            false => self.socket_for(to, now).map(|socket| (Via::Socket(socket), base)),
+        };
+        let (via, patience) = match found {
+            Ok(found) => found,
+            Err(hindrance) => return Err(self.note_failed_attempt(slot, to, hindrance, now)),
         };
         let transactions = match via {
             Via::Socket(socket) => {
@@ -330,7 +322,8 @@ impl<N: Network> Exchange<N> {
         let (Some(id), Some(request)) = (id, self.requests.get_mut(slot as usize)) else {
             return Err(self.note_failed_attempt(slot, to, Hindrance::Shortage, now));
         };
-        let due = now + Span(patience.0 << resends.min(3)).min(Span(RETRY_MAX.0.max(patience.0)));
+        let due =
+            now + Span(patience.0 << alternatives.resends.min(3)).min(Span(RETRY_MAX.0.max(patience.0)));
         if let Some(room) = request.attempts.get_mut(usize::from(attempt)) {
             *room = Attempt {
                 server: to,
@@ -347,7 +340,16 @@ impl<N: Network> Exchange<N> {
         request.attempt_count += 1;
         let mut packet = [0; QUERY_OCTETS_MAX];
         let len = packet::write(&mut packet, id, &request.query, dress);
-        let packet = packet.get(..len).unwrap_or(&[]);
+        self.transmit(via, question, packet.get(..len).unwrap_or(&[]));
+        if let Some(server) = self.servers.get_mut(to as usize) {
+            server.meters.outstanding.bump();
+            server.meters.queries.bump();
+        }
+        Ok(due)
+    }
+
+    /// Hands a query to the network.
+    fn transmit(&mut self, via: Via, question: u32, packet: &[u8]) {
         match via {
             Via::Socket(socket) => {
                 if let Some(socket) = self.sockets.get_mut(socket.0 as usize) {
@@ -362,11 +364,6 @@ impl<N: Network> Exchange<N> {
                 self.counters.sent_tcp.bump();
             }
         }
-        if let Some(server) = self.servers.get_mut(to as usize) {
-            server.meters.outstanding.bump();
-            server.meters.queries.bump();
-        }
-        Ok(due)
     }
 
     /// Asks the same server once more in another way: older deadlines are void.
@@ -595,6 +592,17 @@ impl<N: Network> Exchange<N> {
             server.meters.outstanding.take_back();
             self.has_garbage |= server.users == 0;
         }
+    }
+}
+
+/// Returns how long a query over a connection is waited for, of which `base` is what the server needs to answer.
+fn link_patience(base: Span, is_open: bool, alternatives: Alternatives) -> Span {
+    let answering = base.max(STREAM_PATIENCE_MIN);
+    match (is_open, alternatives.has_siblings, alternatives.has_others) {
+        (true, ..) => answering,
+        (false, true, _) => ATTEMPT_DELAY,
+        (false, false, true) => Span(answering.0 + CONNECT_PATIENCE_OTHERS.0),
+        (false, false, false) => Span(answering.0 + CONNECT_PATIENCE.0),
     }
 }
 

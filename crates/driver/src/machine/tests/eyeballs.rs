@@ -1,8 +1,11 @@
 //! Happy eyeballs (RFC 8305): one server with addresses of both families, of which some may not work.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use super::*;
+use plan::upstreams::{Pick, PoolPlan, ServerPlan, Target};
+use wire::{Class, Flags, Query, Rcode, Rtype, Section, Ttl, Writer};
+
+use super::sim::{Over, Sent, Sim, name, pool, server};
 
 fn six(last: u16) -> SocketAddr {
     SocketAddr::from((Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, last), 53))
@@ -42,7 +45,9 @@ fn resolve(sim: &mut Sim, sent: &Sent, four: &[u8], sixes: &[u16]) {
     };
     for address in addresses {
         let rdata = |w: &mut Writer<'_>| w.bytes(&address);
-        writer.record(Section::Answer, Name::ROOT, rtype, Class::IN, Ttl::new(3600), rdata).expect("fits");
+        writer
+            .record(Section::Answer, query.question.qname, rtype, Class::IN, Ttl::new(3600), rdata)
+            .expect("fits");
     }
     let len = writer.finish();
     sim.hear(sent.over, &out[..len]);
