@@ -16,14 +16,14 @@ use engine::{
     Verdict, Want, Won, Worker,
 };
 use exchange::Registry;
-use exchange::net::Ear;
+use exchange::net::LinkEvents;
 use exchange::net::{Net, Received, SocketEvents};
 use exchange::network::{LinkKey, SocketKey};
 use exchange::server::Meters;
 use exchange::sys::Inbox;
 use exchange::time::{Moment, Span};
-use forward::notices::Notices;
 use forward::status::Status;
+use forward::upstream_log::UpstreamLog;
 use plan::upstreams::{Plan, Shed};
 use rand::rngs::StdRng;
 use tokio::io::Interest;
@@ -55,7 +55,7 @@ const PUBLISH_EVERY: Span = Span::from_ms(1000);
 pub struct Board {
     /// What it counts.
     pub counts: Counts,
-    notices: Arc<Notices>,
+    upstream_log: Arc<UpstreamLog>,
     published: Mutex<Published>,
     /// Queries that wait right now, and the fetches they wait for.
     waiting: AtomicU32,
@@ -71,8 +71,8 @@ struct Published {
 
 impl Board {
     /// Returns the board of a worker of those that write to the log together.
-    pub fn sharing(notices: &Arc<Notices>) -> Self {
-        Self { notices: Arc::clone(notices), ..Self::default() }
+    pub fn sharing(upstream_log: &Arc<UpstreamLog>) -> Self {
+        Self { upstream_log: Arc::clone(upstream_log), ..Self::default() }
     }
 
     /// Returns the upstreams and their state. Counts are those of this moment, round-trip times at most about a second old.
@@ -424,9 +424,9 @@ impl Driver {
                     Some(Event::Impatient(waiter)) => self.give_stale(waiter),
                     Some(Event::Branch(key, branch)) => self.begin_branch(key, branch, now),
                     Some(Event::Slept(asker)) => self.resume(asker, Outcome::Slept, Share::First, now),
-                    Some(Event::News(news)) => {
+                    Some(Event::StateChange(state_change)) => {
                         self.publish_at.set(now);
-                        self.board.notices.write(&news, Instant::now());
+                        self.board.upstream_log.write(&state_change, Instant::now());
                     }
                 }
             }
@@ -554,7 +554,7 @@ impl SocketEvents for Driver {
     }
 }
 
-impl Ear for Driver {
+impl LinkEvents for Driver {
     fn hear(&self, key: LinkKey, bytes: &[u8]) -> usize {
         let now = self.begin();
         let mut rest = bytes;

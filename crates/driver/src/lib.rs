@@ -12,5 +12,5 @@ mod survey;
 
 pub use counters::{Counters, Counts};
 pub use driver::{Board, Driver};
-pub use forward::notices::Notices;
 pub use forward::status::{self, Status};
+pub use forward::upstream_log::UpstreamLog;

@@ -18,8 +18,8 @@ use exchange::server::Meters;
 use exchange::time::{Moment, Span};
 use exchange::wheel::{TimerKey, Wheel};
 use exchange::{Exchange, Registry};
-use forward::notices::News;
 use forward::status::Status;
+use forward::upstream_log::StateChange;
 use forward::{FetchKey, Forward, PoolKey};
 use hashbrown::HashTable;
 use plan::upstreams::{Limits, Plan};
@@ -77,7 +77,7 @@ pub(crate) enum Event<W> {
     /// A query has slept enough.
     Slept(W),
     /// An upstream went down or came back.
-    News(Box<News>),
+    StateChange(Box<StateChange>),
     /// A server of this group answers again after having been down.
     Recovered(PoolId),
 }
@@ -404,7 +404,9 @@ impl<N: Network, W: Waiter> Machine<N, W> {
                 }
                 forward::Event::Silent(pool) => self.hurry_silent(pool),
                 forward::Event::Recovered(pool) => self.events.push_back(Event::Recovered(pool)),
-                forward::Event::News(news) => self.events.push_back(Event::News(news)),
+                forward::Event::StateChange(state_change) => {
+                    self.events.push_back(Event::StateChange(state_change))
+                }
             }
         }
     }

@@ -28,7 +28,7 @@ pub mod wheel;
 
 pub use counters::Counters;
 pub use machine::{
-    ATTEMPTS_MAX, Alternatives, Ask, Event, Exchange, Heard, Hindrance, How, RequestKey, SERVERS_MAX,
+    ATTEMPTS_MAX, Alternatives, Ask, Event, Exchange, Heard, How, RequestKey, SERVERS_MAX, SendError,
     ServerKey, Terms, question,
 };
 pub use registry::Registry;

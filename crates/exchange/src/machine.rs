@@ -83,7 +83,7 @@ pub struct Alternatives {
 
 /// Why a query cannot leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hindrance {
+pub enum SendError {
     /// The network refuses, or did so a moment ago.
     Network,
     /// We have no ID, port, descriptor or connection for it: no fault of the server.
@@ -92,7 +92,7 @@ pub enum Hindrance {
     Attempts,
 }
 
-impl Hindrance {
+impl SendError {
     /// Returns what the client is told if nothing better comes; `None`: what was to be told before.
     pub const fn failure(self) -> Option<Failure> {
         match self {

@@ -10,7 +10,7 @@ use std::time::Instant;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
-use crate::net::carrier::{Ear, Outbox};
+use crate::net::carrier::{LinkEvents, Outbox};
 use crate::net::link;
 use crate::network::{LinkKey, Remote};
 use crate::transport::Transport;
@@ -44,7 +44,7 @@ impl Drop for Watched {
     }
 }
 
-impl Ear for Log {
+impl LinkEvents for Log {
     fn opened(&self, _: LinkKey) {
         self.state.borrow_mut().opened = Some(Instant::now());
         self.changed.notify_one();

@@ -10,7 +10,7 @@ use engine::Failure;
 use exchange::network::{LinkKey, Network, Remote, SocketKey};
 use exchange::time::{Moment, Span};
 use exchange::{
-    Ask, Counters, Event, Exchange, Hindrance, RequestKey, SERVERS_MAX, Terms, Transport, question,
+    Ask, Counters, Event, Exchange, RequestKey, SERVERS_MAX, SendError, Terms, Transport, question,
 };
 use plan::upstreams::{Protocol, Way};
 use rand::SeedableRng;
@@ -236,7 +236,7 @@ fn silence_and_refusals_are_told() {
     assert_eq!(bench.failure(), Some((7, request, Failure::Network)));
 
     bench.exchange.network_mut().is_unreachable = true;
-    assert_eq!(bench.exchange.ask(ask(remote(3)), bench.now).err(), Some(Hindrance::Network));
+    assert_eq!(bench.exchange.ask(ask(remote(3)), bench.now).err(), Some(SendError::Network));
     assert_eq!(bench.exchange.request_count(), 0);
 }
 

@@ -6,11 +6,11 @@
 
 mod counters;
 mod machine;
-pub mod notices;
 mod pick;
 pub mod status;
+pub mod upstream_log;
 
 pub use counters::Counters;
 pub use machine::{Ended, Ending, Event, FetchKey, Forward, PoolKey};
-pub use notices::Notices;
 pub use status::Status;
+pub use upstream_log::UpstreamLog;

@@ -20,8 +20,8 @@ use slab::Slab;
 use wire::Message;
 
 use crate::counters::Counters;
-use crate::notices::News;
 use crate::pick::Candidate;
+use crate::upstream_log::StateChange;
 use exchange::network::{LinkKey, Network, SocketKey};
 use exchange::time::{Moment, Span};
 use exchange::wheel::{TimerKey, Wheel};
@@ -54,7 +54,7 @@ pub enum Event {
     /// A server of this group answers again after having been down.
     Recovered(PoolId),
     /// A server went down or came back.
-    News(Box<News>),
+    StateChange(Box<StateChange>),
 }
 
 /// A fetch that ended.

@@ -296,12 +296,14 @@ impl Workers<'_> {
         let (ended, all_ended) = mpsc::channel(1);
         let (explaining, explanations) = mpsc::channel(EXPLANATIONS_MAX);
         let mut explanations = Some(explanations);
-        let notices = Arc::<driver::Notices>::default();
+        let upstream_log = Arc::<driver::UpstreamLog>::default();
         let Components { cell, upstreams, tls, .. } = self.components;
         let (mut threads, mut handles) = (Vec::new(), Vec::new());
         for (index, (sockets, events)) in sockets.into_workers().into_iter().zip(events).enumerate() {
-            let worker_handle =
-                WorkerHandle { board: Arc::new(driver::Board::sharing(&notices)), ..WorkerHandle::default() };
+            let worker_handle = WorkerHandle {
+                board: Arc::new(driver::Board::sharing(&upstream_log)),
+                ..WorkerHandle::default()
+            };
             handles.push(worker_handle.clone());
             let parts = worker::Parts {
                 index,

@@ -60,9 +60,9 @@ pub(crate) struct Explaining {
 }
 
 /// Hears the reply to a query that is explained.
-struct Ear(SyncSender<Vec<u8>>);
+struct ExplainOutlet(SyncSender<Vec<u8>>);
 
-impl Outlet for Ear {
+impl Outlet for ExplainOutlet {
     fn deliver(&self, _: &Address, reply: &[u8]) {
         // Whoever asked may have gone.
         let _ = self.0.try_send(reply.to_vec());
@@ -92,7 +92,7 @@ fn explain(worker: &Worker, driver: &driver::Driver, job: Explaining) {
         Verdict::Defer(suspended) => {
             let peer = (client.address, client.port).into();
             let address = Address { peer, local: None, stream: 0 };
-            driver.take(suspended, ReplyTo { outlet: Rc::new(Ear(to)), address });
+            driver.take(suspended, ReplyTo { outlet: Rc::new(ExplainOutlet(to)), address });
             driver.flush();
         }
     }

@@ -4,7 +4,7 @@ use engine::Failure;
 
 use crate::health::Why;
 use crate::machine::requests::{AttemptState, STREAM_PATIENCE_MIN};
-use crate::machine::{Event, Exchange, Heard, Hindrance, How, ServerKey, Token};
+use crate::machine::{Event, Exchange, Heard, How, SendError, ServerKey, Token};
 use crate::network::{LinkKey, Network};
 use crate::server::{LINK_QUERIES_EASY, LINK_QUERIES_MAX};
 use crate::time::{Moment, Span};
@@ -50,8 +50,8 @@ impl<N: Network> Exchange<N> {
         key: u32,
         force: bool,
         now: Moment,
-    ) -> Result<(LinkKey, bool), Hindrance> {
-        let server = self.servers.get(key as usize).ok_or(Hindrance::Network)?;
+    ) -> Result<(LinkKey, bool), SendError> {
+        let server = self.servers.get(key as usize).ok_or(SendError::Network)?;
         let links = &self.links;
         let easiest = server
             .links
@@ -63,20 +63,20 @@ impl<N: Network> Exchange<N> {
         let may_open = may_try && self.has_room_for_link(key);
         let Some((link, entry)) = easiest else {
             if !may_try {
-                return Err(Hindrance::Network);
+                return Err(SendError::Network);
             }
             // Whoever has none may always have one: others must not take all.
-            return self.open_link(key, now).map(|link| (link, false)).ok_or(Hindrance::Network);
+            return self.open_link(key, now).map(|link| (link, false)).ok_or(SendError::Network);
         };
         let in_flight = entry.transactions.len();
         let is_easy = in_flight < LINK_QUERIES_EASY && !entry.is_suspect;
         if !is_easy && may_open {
-            return self.open_link(key, now).map(|link| (link, false)).ok_or(Hindrance::Network);
+            return self.open_link(key, now).map(|link| (link, false)).ok_or(SendError::Network);
         }
         if in_flight >= LINK_QUERIES_MAX {
-            return Err(Hindrance::Shortage);
+            return Err(SendError::Shortage);
         }
-        let entry = self.links.get_mut(link.0 as usize).ok_or(Hindrance::Network)?;
+        let entry = self.links.get_mut(link.0 as usize).ok_or(SendError::Network)?;
         entry.used = now;
         let is_open = entry.is_open;
         if entry.transactions.is_empty() {
@@ -255,7 +255,7 @@ impl<N: Network> Exchange<N> {
             let how = How { stream: true, ..How::default() };
             match self.send_to(slot, link.server, how, alternatives, now) {
                 Ok(due) => return self.resent(slot, due, false),
-                Err(hindrance) => failure = hindrance.failure().unwrap_or(failure),
+                Err(error) => failure = error.failure().unwrap_or(failure),
             }
         }
         self.lost(slot, Some(failure), false);

@@ -5,7 +5,7 @@ use rand::Rng as _;
 use wire::{Class, NameBuf, Rtype};
 
 use crate::health::Why;
-use crate::machine::{Alternatives, Event, Exchange, Hindrance, How, RequestKey, ServerKey, Terms, Token};
+use crate::machine::{Alternatives, Event, Exchange, How, RequestKey, SendError, ServerKey, Terms, Token};
 use crate::network::{LinkKey, Network, Remote, SocketKey};
 use crate::packet::{self, CaseSeed, Dress, QUERY_OCTETS_MAX};
 use crate::questions::QUESTION_QUERIES_MAX;
@@ -232,7 +232,7 @@ impl<N: Network> Exchange<N> {
     /// The reply comes with the call that takes its message, and ends the request; anything else is
     /// [`Event::Unanswered`], after the time that the server is known to need at most. Nobody needs to hold the server;
     /// at most [`SERVERS_MAX`](crate::SERVERS_MAX) of those are remembered.
-    pub fn ask(&mut self, ask: Ask, now: Moment) -> Result<RequestKey, Hindrance> {
+    pub fn ask(&mut self, ask: Ask, now: Moment) -> Result<RequestKey, SendError> {
         let server = self.remember(ask.remote)?;
         let key = self.open(ask.query, ask.terms, ask.tag);
         let sent = self.send_to(key.slot, server.0, How::default(), Alternatives::default(), now);
@@ -244,7 +244,7 @@ impl<N: Network> Exchange<N> {
             }
             (sent, _) => {
                 self.remove(key.slot);
-                Err(sent.err().unwrap_or(Hindrance::Attempts))
+                Err(sent.err().unwrap_or(SendError::Attempts))
             }
         }
     }
@@ -257,9 +257,9 @@ impl<N: Network> Exchange<N> {
         how: How,
         alternatives: Alternatives,
         now: Moment,
-    ) -> Result<Moment, Hindrance> {
+    ) -> Result<Moment, SendError> {
         if self.request(key).is_none() {
-            return Err(Hindrance::Attempts);
+            return Err(SendError::Attempts);
         }
         self.send_to(key.slot, to.0, how, alternatives, now)
     }
@@ -271,15 +271,15 @@ impl<N: Network> Exchange<N> {
         how: How,
         alternatives: Alternatives,
         now: Moment,
-    ) -> Result<Moment, Hindrance> {
+    ) -> Result<Moment, SendError> {
         if self.requests.get(slot as usize).is_some_and(|request| request.attempt_count > 1) {
             self.supersede(slot, to);
         }
-        let Some(request) = self.requests.get(slot as usize) else { return Err(Hindrance::Attempts) };
-        let Some(server) = self.servers.get(to as usize) else { return Err(Hindrance::Attempts) };
+        let Some(request) = self.requests.get(slot as usize) else { return Err(SendError::Attempts) };
+        let Some(server) = self.servers.get(to as usize) else { return Err(SendError::Attempts) };
         let attempt = request.attempt_count;
         if usize::from(attempt) >= ATTEMPTS_MAX {
-            return Err(Hindrance::Attempts);
+            return Err(SendError::Attempts);
         }
         let question = request.question;
         // Somebody may be after this very question: where there is nothing to guess, more may ask it.
@@ -309,7 +309,7 @@ impl<N: Network> Exchange<N> {
         };
         let (via, patience) = match found {
             Ok(found) => found,
-            Err(hindrance) => return Err(self.note_failed_attempt(slot, to, hindrance, now)),
+            Err(error) => return Err(self.note_failed_attempt(slot, to, error, now)),
         };
         let transactions = match via {
             Via::Socket(socket) => {
@@ -320,7 +320,7 @@ impl<N: Network> Exchange<N> {
         // The request is registered before the packet leaves: no reply can be too early.
         let id = transactions.and_then(|table| table.begin(&mut self.rng, slot, attempt, question));
         let (Some(id), Some(request)) = (id, self.requests.get_mut(slot as usize)) else {
-            return Err(self.note_failed_attempt(slot, to, Hindrance::Shortage, now));
+            return Err(self.note_failed_attempt(slot, to, SendError::Shortage, now));
         };
         let due =
             now + Span(patience.0 << alternatives.resends.min(3)).min(Span(RETRY_MAX.0.max(patience.0)));
@@ -370,7 +370,7 @@ impl<N: Network> Exchange<N> {
     pub(super) fn again(&mut self, slot: u32, from: Attempt, how: How, now: Moment) {
         match self.send_to(slot, from.server, how, from.alternatives, now) {
             Ok(due) => self.resent(slot, due, true),
-            Err(hindrance) => self.lost(slot, hindrance.failure(), true),
+            Err(error) => self.lost(slot, error.failure(), true),
         }
     }
 
@@ -445,11 +445,11 @@ impl<N: Network> Exchange<N> {
 
     /// Notes that `to` could not be asked, so that it is not tried again.
     #[cold]
-    fn note_failed_attempt(&mut self, slot: u32, to: u32, hindrance: Hindrance, now: Moment) -> Hindrance {
-        match hindrance {
-            Hindrance::Network => self.counters.network_errors.bump(),
-            Hindrance::Shortage => self.counters.shortages.bump(),
-            Hindrance::Attempts => (),
+    fn note_failed_attempt(&mut self, slot: u32, to: u32, error: SendError, now: Moment) -> SendError {
+        match error {
+            SendError::Network => self.counters.network_errors.bump(),
+            SendError::Shortage => self.counters.shortages.bump(),
+            SendError::Attempts => (),
         }
         if let Some(request) = self.requests.get_mut(slot as usize) {
             let count = usize::from(request.attempt_count);
@@ -458,7 +458,7 @@ impl<N: Network> Exchange<N> {
                 request.attempt_count += 1;
             }
         }
-        hindrance
+        error
     }
 
     /// Counts the attempts of a request that are due as unanswered; all of them, once `deadline` has come.

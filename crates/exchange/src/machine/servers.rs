@@ -5,7 +5,7 @@
 
 use std::hash::BuildHasher as _;
 
-use crate::machine::{Exchange, Hindrance, ServerKey};
+use crate::machine::{Exchange, SendError, ServerKey};
 use crate::network::{Network, Remote};
 use crate::server::Server;
 use crate::time::Moment;
@@ -50,11 +50,11 @@ impl<N: Network> Exchange<N> {
     }
 
     /// Returns the server at `remote` for one who does not hold it; makes room for it if it is new.
-    pub(super) fn remember(&mut self, remote: Remote) -> Result<ServerKey, Hindrance> {
+    pub(super) fn remember(&mut self, remote: Remote) -> Result<ServerKey, SendError> {
         let key = match self.find(&remote) {
             Some(key) => key,
             None if self.servers.len() < SERVERS_MAX || self.evict() => self.insert(Server::new(remote)),
-            None => return Err(Hindrance::Shortage),
+            None => return Err(SendError::Shortage),
         };
         if let Some(server) = self.servers.get_mut(key.0 as usize) {
             (server.is_remembered, server.was_asked) = (true, true);

@@ -3,7 +3,7 @@
 use std::io;
 
 use crate::machine::requests::AttemptState;
-use crate::machine::{Exchange, Hindrance, Token};
+use crate::machine::{Exchange, SendError, Token};
 use crate::network::{Network, SocketKey, is_shortage};
 use crate::server::{BURST, SOCKET_AGE_MAX, SOCKET_QUERIES_MAX, SOCKETS_MAX};
 use crate::time::Moment;
@@ -29,8 +29,8 @@ pub(super) struct Socket {
 
 impl<N: Network> Exchange<N> {
     /// Returns the socket that this burst's queries to `key` leave through.
-    pub(super) fn socket_for(&mut self, key: u32, now: Moment) -> Result<SocketKey, Hindrance> {
-        let server = self.servers.get(key as usize).ok_or(Hindrance::Network)?;
+    pub(super) fn socket_for(&mut self, key: u32, now: Moment) -> Result<SocketKey, SendError> {
+        let server = self.servers.get(key as usize).ok_or(SendError::Network)?;
         if let Some((burst, until)) = server.burst
             && now < until
             && self.sockets.get(burst.0 as usize).is_some_and(Socket::is_fresh)
@@ -40,34 +40,34 @@ impl<N: Network> Exchange<N> {
         let start = self.random_below(SOCKETS_MAX);
         for step in 0..SOCKETS_MAX {
             let slot = (start + step) % SOCKETS_MAX;
-            let server = self.servers.get(key as usize).ok_or(Hindrance::Network)?;
+            let server = self.servers.get(key as usize).ok_or(SendError::Network)?;
             let held = server.sockets.get(slot).copied().flatten();
             let socket = match held {
                 Some(socket) if self.sockets.get(socket.0 as usize).is_some_and(Socket::is_fresh) => socket,
                 _ => match self.open_socket(key, slot, now) {
                     Ok(socket) => socket,
                     // What is worn is better than nothing.
-                    Err(Hindrance::Shortage) => match held {
+                    Err(SendError::Shortage) => match held {
                         Some(worn) if self.sockets.get(worn.0 as usize).is_some_and(Socket::has_room) => worn,
                         _ => continue,
                     },
                     Err(other) => return Err(other),
                 },
             };
-            let server = self.servers.get_mut(key as usize).ok_or(Hindrance::Network)?;
+            let server = self.servers.get_mut(key as usize).ok_or(SendError::Network)?;
             server.burst = Some((socket, now + BURST));
             return Ok(socket);
         }
-        Err(Hindrance::Shortage)
+        Err(SendError::Shortage)
     }
 
     /// Opens a socket in a slot, in place of the worn one that may be there.
-    fn open_socket(&mut self, key: u32, slot: usize, now: Moment) -> Result<SocketKey, Hindrance> {
-        let server = self.servers.get_mut(key as usize).ok_or(Hindrance::Network)?;
+    fn open_socket(&mut self, key: u32, slot: usize, now: Moment) -> Result<SocketKey, SendError> {
+        let server = self.servers.get_mut(key as usize).ok_or(SendError::Network)?;
         // Whoever has none may always have one: a busy server must not take all from the others.
         let has_any = server.sockets.iter().any(Option::is_some);
         if has_any && self.sockets.len() >= self.limits.sockets_max as usize {
-            return Err(Hindrance::Shortage);
+            return Err(SendError::Shortage);
         }
         let entry = self.sockets.vacant_entry();
         let socket = SocketKey(entry.key() as u32);
@@ -89,11 +89,11 @@ impl<N: Network> Exchange<N> {
                 Ok(socket)
             }
             // That we lack something says nothing about the server.
-            Err(error) if is_shortage(&error) => Err(Hindrance::Shortage),
+            Err(error) if is_shortage(&error) => Err(SendError::Shortage),
             Err(error) => {
                 let change = server.refused(now);
                 self.changed(key, change, error.kind().into());
-                Err(Hindrance::Network)
+                Err(SendError::Network)
             }
         }
     }

@@ -59,7 +59,7 @@ impl Outbox {
 }
 
 /// Whoever hears what a connection brings.
-pub trait Ear {
+pub trait LinkEvents {
     /// Hears that queries can be written.
     fn opened(&self, key: LinkKey);
 
@@ -78,14 +78,14 @@ pub trait Ear {
 
 /// A connection's task.
 pub(super) struct Carrier {
-    pub(super) ear: Weak<dyn Ear>,
+    pub(super) events: Weak<dyn LinkEvents>,
     pub(super) key: LinkKey,
     pub(super) outbox: Rc<Outbox>,
 }
 
 impl Carrier {
     /// Returns who hears of this connection, as long as somebody wants to.
-    pub(super) fn ear(&self) -> Option<Rc<dyn Ear>> {
-        self.ear.upgrade().filter(|_| !self.outbox.is_closed())
+    pub(super) fn events(&self) -> Option<Rc<dyn LinkEvents>> {
+        self.events.upgrade().filter(|_| !self.outbox.is_closed())
     }
 }

@@ -78,8 +78,8 @@ where
                     }
                     next = exchanges.try_join_next();
                 }
-                let Some(ear) = carrier.ear() else { return };
-                ear.hear(carrier.key, &replies);
+                let Some(events) = carrier.events() else { return };
+                events.hear(carrier.key, &replies);
             }
         }
     }

@@ -5,20 +5,20 @@ use std::rc::{Rc, Weak};
 use plan::upstreams::Protocol;
 use tracing::{info, warn};
 
-use super::carrier::{Carrier, Ear, Outbox};
+use super::carrier::{Carrier, LinkEvents, Outbox};
 use super::connect::{self, Trouble, secured};
 use super::{dnscrypt, https, https3, oblivious, quic, relayed, stream};
 use crate::network::{LinkKey, Remote};
 
 /// Runs one connection to its end.
-pub(crate) async fn run(ear: Weak<dyn Ear>, key: LinkKey, remote: Remote, outbox: Rc<Outbox>) {
-    let carrier = Carrier { ear, key, outbox };
+pub(crate) async fn run(events: Weak<dyn LinkEvents>, key: LinkKey, remote: Remote, outbox: Rc<Outbox>) {
+    let carrier = Carrier { events, key, outbox };
     let trouble = match begin(&carrier, &remote).await.err() {
         None => None,
         Some(Trouble::Theirs(trouble)) => Some(trouble),
         Some(Trouble::Ours(_)) => {
-            if let Some(ear) = carrier.ear() {
-                ear.lacked(key);
+            if let Some(events) = carrier.events() {
+                events.lacked(key);
             }
             return;
         }
@@ -29,8 +29,8 @@ pub(crate) async fn run(ear: Weak<dyn Ear>, key: LinkKey, remote: Remote, outbox
         let address = remote.address;
         warn!("cannot connect to {}{address} ({name}): {trouble}", remote.way().protocol.scheme().prefix());
     }
-    if let Some(ear) = carrier.ear() {
-        ear.closed(key, trouble);
+    if let Some(events) = carrier.events() {
+        events.closed(key, trouble);
     }
 }
 
@@ -87,7 +87,7 @@ fn opened(carrier: &Carrier, remote: &Remote) {
     {
         info!("connected to {}{} ({name}) again", remote.way().protocol.scheme().prefix(), remote.address);
     }
-    if let Some(ear) = carrier.ear() {
-        ear.opened(carrier.key);
+    if let Some(events) = carrier.events() {
+        events.opened(carrier.key);
     }
 }

@@ -32,7 +32,7 @@ use crate::sys;
 use carrier::Outbox;
 use connect::{apply, source};
 
-pub use carrier::Ear;
+pub use carrier::LinkEvents;
 
 /// Datagrams queued on one socket before they are sent without waiting for the flush: the upstream works on these while
 /// we write more.
@@ -97,7 +97,7 @@ pub enum Received {
 }
 
 /// Whoever drives the exchange that the sockets belong to.
-pub trait SocketEvents: Ear {
+pub trait SocketEvents: LinkEvents {
     /// Reads and handles what has come on one socket.
     fn receive(&self, key: SocketKey, socket: &Rc<UdpSocket>, interest: Interest) -> Received;
 }
@@ -168,8 +168,8 @@ impl Network for Net {
 
     fn connect(&mut self, key: LinkKey, remote: &Remote) {
         let outbox = Rc::new(Outbox::default());
-        let ear: Weak<dyn Ear> = self.owner.clone();
-        let run = link::run(ear, key, remote.clone(), Rc::clone(&outbox));
+        let events: Weak<dyn LinkEvents> = self.owner.clone();
+        let run = link::run(events, key, remote.clone(), Rc::clone(&outbox));
         let task = tokio::task::spawn_local(run).abort_handle();
         put(&mut self.links, key.0, LinkEntry { outbox, task });
     }

@@ -46,8 +46,8 @@ async fn read(carrier: &Carrier, reader: &mut (impl AsyncReadExt + Unpin)) {
             Some(deadline) => match tokio::time::timeout_at(deadline, read).await {
                 Ok(read) => read,
                 Err(_) => {
-                    if let Some(ear) = carrier.ear() {
-                        ear.stalled(carrier.key);
+                    if let Some(events) = carrier.events() {
+                        events.stalled(carrier.key);
                     }
                     return;
                 }
@@ -57,8 +57,8 @@ async fn read(carrier: &Carrier, reader: &mut (impl AsyncReadExt + Unpin)) {
             Ok(0) | Err(_) => return,
             Ok(_) => (),
         }
-        let Some(ear) = carrier.ear() else { return };
-        let used = ear.hear(carrier.key, &buffer);
+        let Some(events) = carrier.events() else { return };
+        let used = events.hear(carrier.key, &buffer);
         buffer.drain(..used);
         if buffer.is_empty() {
             deadline = None;

@@ -115,7 +115,7 @@ impl<N: Network> Forward<N> {
         let Some(fetch) = self.fetches.get_mut(key as usize) else { return false };
         match sent {
             Ok(due) => fetch.wait_until(due, now),
-            Err(hindrance) => fetch.last_failure = hindrance.failure().unwrap_or(fetch.last_failure),
+            Err(error) => fetch.last_failure = error.failure().unwrap_or(fetch.last_failure),
         }
         sent.is_ok()
     }

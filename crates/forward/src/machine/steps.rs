@@ -3,8 +3,8 @@
 use crate::machine::pools::{Member, Pool};
 use crate::machine::replies::USABLE;
 use crate::machine::{Ending, Event, Forward, PoolKey, Token};
-use crate::notices::News;
 use crate::pick;
+use crate::upstream_log::StateChange;
 use exchange::ServerKey;
 use exchange::health::{Change, Why};
 use exchange::network::Network;
@@ -235,7 +235,7 @@ impl<N: Network> Forward<N> {
         let pools = || self.pools.iter().map(|(_, pool)| pool).filter(|pool| !pool.is_retired).filter(has);
         let is_up = |member: &Member| self.exchange.is_up(member.server);
         let dead = pools().filter(|pool| !pool.members.iter().any(is_up));
-        let news = News {
+        let state_change = StateChange {
             address: known.remote.address,
             protocol: known.remote.way().protocol.scheme(),
             is_up: change == Change::CameUp,
@@ -243,7 +243,7 @@ impl<N: Network> Forward<N> {
             groups: pools().map(|pool| pool.plan.name.clone()).collect(),
             dead_groups: dead.map(|pool| pool.plan.name.clone()).collect(),
         };
-        self.events.push_back(Event::News(Box::new(news)));
+        self.events.push_back(Event::StateChange(Box::new(state_change)));
     }
 
     /// Plans the next health check of a server that is down.

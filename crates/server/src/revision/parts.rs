@@ -228,3 +228,24 @@ fn both(new: &Plan, old: &Plan) -> Plan {
     both.pools.extend(old.pools.iter().filter(|old| new.pools.iter().all(|new| new.id != old.id)).cloned());
     both
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_part_needs_commits_before_it() {
+        let names = parts().map(|part| part.name);
+        let at = |name: &str| names.iter().position(|other| *other == name).expect("a part");
+        for (first, then) in [
+            ("jobs", "policy"),
+            ("upstreams, beside the old ones", "policy"),
+            ("health checks", "zones"),
+            ("signing", "zones"),
+            ("zones", "policy"),
+            ("policy", "upstreams"),
+        ] {
+            assert!(at(first) < at(then), "{first} before {then}");
+        }
+    }
+}

@@ -16,8 +16,8 @@ use crate::counters::Counts;
 use exchange::Registry;
 use exchange::network::{LinkKey, Network, Remote, SocketKey};
 use exchange::time::{Moment, Span};
-use forward::notices::News;
 use forward::status::UpstreamState;
+use forward::upstream_log::StateChange;
 use plan::upstreams::{Hedge, Limits, Pick, Plan, PoolPlan, ServerPlan};
 
 /// What a fetch brought: an rcode or a failure.
@@ -140,7 +140,7 @@ pub(super) struct Sim {
     /// Branches that won.
     pub(super) winners: Vec<u8>,
     /// Upstreams that went down or came back.
-    pub(super) news: Vec<News>,
+    pub(super) state_changes: Vec<StateChange>,
     /// Groups of which a server came back.
     pub(super) recovered: Vec<PoolId>,
 }
@@ -229,7 +229,7 @@ impl Sim {
             impatient: Vec::new(),
             branches: Vec::new(),
             winners: Vec::new(),
-            news: Vec::new(),
+            state_changes: Vec::new(),
             recovered: Vec::new(),
         }
     }
@@ -275,7 +275,7 @@ impl Sim {
                 }
                 Event::Down(asker) => self.end(&asker, Err(Failure::Down), &[]),
                 Event::Recovered(pool) => self.recovered.push(pool),
-                Event::News(news) => self.news.push(*news),
+                Event::StateChange(change) => self.state_changes.push(*change),
                 Event::Branch(key, branch) => self.begin_branch(key, branch),
                 Event::Slept(asker) => {
                     assert!(self.ended.insert(asker.number, Ok(Rcode::NOERROR)).is_none(), "one end each");

@@ -162,7 +162,7 @@ fn an_upstream_that_goes_down_and_comes_back_is_told_once_with_the_reason() {
     assert!(!sim.is_up(1));
     sim.run(60_000, |_| None);
     sim.run(3000, |_| Some(Rcode::NOERROR));
-    let [down, up] = sim.news.as_slice() else { panic!("{:?}", sim.news) };
+    let [down, up] = sim.state_changes.as_slice() else { panic!("{:?}", sim.state_changes) };
     assert_eq!(
         (down.is_up, down.address, down.why.to_string()),
         (false, server(1), "it does not answer".into())

@@ -19,7 +19,7 @@ const LINE_EVERY: Duration = Duration::from_secs(3);
 
 /// An upstream went down or came back.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct News {
+pub struct StateChange {
     /// Where it is.
     pub address: SocketAddr,
     /// How it is asked.
@@ -34,15 +34,15 @@ pub struct News {
     pub dead_groups: Vec<String>,
 }
 
-/// What the log has said, for all workers of a process.
+/// What is in the log, for all workers of a process.
 #[derive(Debug, Default)]
-pub struct Notices(Mutex<Said>);
+pub struct UpstreamLog(Mutex<Logged>);
 
 #[derive(Debug, Default)]
-struct Said {
-    /// Upstreams that were said to be down.
+struct Logged {
+    /// Upstreams that are down as far as the log says.
     down: BTreeSet<(String, SocketAddr)>,
-    /// Groups that were said to be down.
+    /// Groups that are down as far as the log says.
     dead_groups: BTreeSet<String>,
     /// Changes of each upstream that were not written because there were too many lines.
     left_out: u64,
@@ -62,10 +62,10 @@ pub(crate) enum Line {
     Info(String),
 }
 
-impl Notices {
+impl UpstreamLog {
     /// Writes what is new about an upstream.
-    pub fn write(&self, news: &News, now: Instant) {
-        for line in self.lines(news, now) {
+    pub fn write(&self, state_change: &StateChange, now: Instant) {
+        for line in self.lines(state_change, now) {
             match line {
                 Line::Warn(text) => warn!("{text}"),
                 Line::Info(text) => info!("{text}"),
@@ -74,50 +74,50 @@ impl Notices {
     }
 
     /// Returns what is to be written.
-    fn lines(&self, news: &News, now: Instant) -> Vec<Line> {
-        let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let server = format!("{}{}", news.protocol.prefix(), news.address);
-        let groups = match news.groups.as_slice() {
+    fn lines(&self, state_change: &StateChange, now: Instant) -> Vec<Line> {
+        let mut logged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let server = format!("{}{}", state_change.protocol.prefix(), state_change.address);
+        let groups = match state_change.groups.as_slice() {
             [] => String::new(),
             groups => format!(" ({})", groups.join(", ")),
         };
-        let key = (news.protocol.prefix().to_owned(), news.address);
+        let key = (state_change.protocol.prefix().to_owned(), state_change.address);
         let mut lines = Vec::new();
-        if news.is_up {
-            if said.down.remove(&key) {
+        if state_change.is_up {
+            if logged.down.remove(&key) {
                 lines.push(Line::Info(format!("upstream {server}{groups} answers again")));
             }
-            for group in &news.groups {
-                if said.dead_groups.remove(group) {
+            for group in &state_change.groups {
+                if logged.dead_groups.remove(group) {
                     lines.push(Line::Info(format!(
                         "upstream group \"{group}\" has a server that answers again"
                     )));
                 }
             }
         } else {
-            if said.down.len() < UPSTREAMS_MAX && said.down.insert(key) {
-                lines.push(Line::Warn(format!("upstream {server}{groups} is down: {}", news.why)));
+            if logged.down.len() < UPSTREAMS_MAX && logged.down.insert(key) {
+                lines.push(Line::Warn(format!("upstream {server}{groups} is down: {}", state_change.why)));
             }
-            for group in &news.dead_groups {
-                if said.dead_groups.len() < UPSTREAMS_MAX && said.dead_groups.insert(group.clone()) {
+            for group in &state_change.dead_groups {
+                if logged.dead_groups.len() < UPSTREAMS_MAX && logged.dead_groups.insert(group.clone()) {
                     lines.push(Line::Warn(format!(
                         "upstream group \"{group}\" is down: none of its servers answers"
                     )));
                 }
             }
         }
-        lines.retain(|_| said.may_write(now));
+        lines.retain(|_| logged.may_write(now));
         if let (Some(Line::Warn(text) | Line::Info(text)), left_out @ 1..) =
-            (lines.first_mut(), said.left_out)
+            (lines.first_mut(), logged.left_out)
         {
             text.push_str(&format!("; {left_out} changes before this one were not logged"));
-            said.left_out = 0;
+            logged.left_out = 0;
         }
         lines
     }
 }
 
-impl Said {
+impl Logged {
     /// Returns whether a line may be written, and counts it either way.
     fn may_write(&mut self, now: Instant) -> bool {
         let budget = self.budget.get_or_insert(Budget { lines: LINES_MAX, since: now });
@@ -144,8 +144,8 @@ mod tests {
     use super::*;
     use std::io::ErrorKind;
 
-    fn news(last: u8, is_up: bool, dead_groups: &[&str]) -> News {
-        News {
+    fn state_change(last: u8, is_up: bool, dead_groups: &[&str]) -> StateChange {
+        StateChange {
             address: SocketAddr::from(([192, 0, 2, last], 53)),
             protocol: Scheme::Udp,
             is_up,
@@ -157,18 +157,18 @@ mod tests {
 
     #[test]
     fn each_change_is_said_once_whichever_worker_sees_it() {
-        let (notices, now) = (Notices::default(), Instant::now());
-        let lines = notices.lines(&news(1, false, &[]), now);
+        let (upstream_log, now) = (UpstreamLog::default(), Instant::now());
+        let lines = upstream_log.lines(&state_change(1, false, &[]), now);
         assert_eq!(lines, [Line::Warn("upstream 192.0.2.1:53 (main) is down: connection refused".into())]);
-        assert_eq!(notices.lines(&news(1, false, &[]), now), [], "another worker");
-        let lines = notices.lines(&news(2, false, &["main"]), now);
+        assert_eq!(upstream_log.lines(&state_change(1, false, &[]), now), [], "another worker");
+        let lines = upstream_log.lines(&state_change(2, false, &["main"]), now);
         assert_eq!(lines.len(), 2);
         assert_eq!(
             lines.last(),
             Some(&Line::Warn("upstream group \"main\" is down: none of its servers answers".into()))
         );
-        assert_eq!(notices.lines(&news(1, false, &["main"]), now), []);
-        let lines = notices.lines(&news(1, true, &[]), now);
+        assert_eq!(upstream_log.lines(&state_change(1, false, &["main"]), now), []);
+        let lines = upstream_log.lines(&state_change(1, true, &[]), now);
         assert_eq!(
             lines,
             [
@@ -176,16 +176,16 @@ mod tests {
                 Line::Info("upstream group \"main\" has a server that answers again".into()),
             ]
         );
-        assert_eq!(notices.lines(&news(1, true, &[]), now), []);
+        assert_eq!(upstream_log.lines(&state_change(1, true, &[]), now), []);
     }
 
     #[test]
     fn an_upstream_that_goes_up_and_down_all_the_time_does_not_fill_the_log() {
-        let (notices, mut now) = (Notices::default(), Instant::now());
+        let (upstream_log, mut now) = (UpstreamLog::default(), Instant::now());
         let mut count = 0;
         for round in 0..10_000 {
             now += Duration::from_millis(30);
-            count += notices.lines(&news(1, round % 2 == 1, &[]), now).len();
+            count += upstream_log.lines(&state_change(1, round % 2 == 1, &[]), now).len();
         }
         assert!(count <= 40 + 300 / 3 + 1, "{count} lines in 300 s");
     }
