@@ -7,25 +7,25 @@
 //! Authority sections of positive answers stay empty (minimal responses); addresses of hosts that MX, SRV, SVCB and
 //! HTTPS name are sent along from every zone that is served.
 
+mod flatten;
+mod hosts;
+mod rrsets;
+mod special;
+
 use std::net::IpAddr;
 
-use wire::{
-    Class, Cuts, Full, HashKey, Header, Name, NameBuf, Rcode, Rtype, Section, Ttl, Writer, eq_ignore_case,
-};
+use wire::{Class, Full, HashKey, Name, NameBuf, Rcode, Rtype, Section, Ttl, Writer};
 
-use crate::alias::ADDRESSES_OCTETS_MAX;
-use crate::block::{Block, Hosts, Layout, Marks, RECORD_HEAD, Records, Rrset};
+use crate::block::{Block, Layout, Marks, Records, Rrset};
 use crate::denial::{EXPANSIONS_MAX, Expansions, Written};
-use crate::online::{Share, Types};
-use crate::specials::{Choice, MADE_OCTETS_MAX, Made, Specials, copy_without};
+use crate::online::Share;
+use crate::specials::Specials;
 use crate::target::target_at;
 use crate::zone::Zone;
 use crate::zones::Zones;
 
 /// Aliases followed for one question, so that a chain of them cannot hold a worker.
 pub const ALIASES_MAX: usize = 16;
-/// Hosts whose addresses are looked for, so that an RRset of thousands cannot hold a worker.
-const HOSTS_MAX: usize = 64;
 
 /// A question, and what the client takes.
 #[derive(Clone, Copy)]
@@ -186,43 +186,6 @@ pub(crate) struct Run<'r, 'b> {
     pub(crate) failure: Option<Failure>,
 }
 
-/// What there is of the target of an ALIAS.
-enum Target<'z> {
-    /// It is in none of our zones.
-    Elsewhere,
-    /// These records without those whose bits are set, or none.
-    Has(Option<(Rrset<'z>, u64)>),
-    /// It leads on to another name, and may be kept for so long.
-    Leads(NameBuf, u32),
-}
-
-/// Hosts whose addresses are written already.
-struct Seen {
-    places: [usize; HOSTS_MAX],
-    count: usize,
-}
-
-impl Default for Seen {
-    fn default() -> Self {
-        Self { places: [0; HOSTS_MAX], count: 0 }
-    }
-}
-
-impl Seen {
-    /// Returns whether this is the first time.
-    fn add(&mut self, host: Block<'_>) -> bool {
-        let place = host.address();
-        if self.places.iter().take(self.count).any(|&other| other == place) {
-            return false;
-        }
-        if let Some(free) = self.places.get_mut(self.count) {
-            *free = place;
-            self.count += 1;
-        }
-        true
-    }
-}
-
 /// Where a search for a name ended.
 pub(crate) struct Missing<'z, 'n> {
     /// The name.
@@ -332,81 +295,6 @@ impl<'r> Run<'r, '_> {
             return self.at_wall(zone, block, name);
         }
         self.absent(zone, name, hash)
-    }
-
-    /// Answers with what is chosen for the client, if there is a choice at the name.
-    #[cold]
-    fn choose(
-        &mut self,
-        zone: &'r Zone,
-        specials: &'r Specials,
-        name: Name<'_>,
-        hash: u64,
-    ) -> Result<Option<Step>, Full> {
-        let qtype = self.asked.qtype;
-        let is_wanted = |choice: &&Choice| {
-            qtype == Rtype::ANY || choice.rtype() == qtype || choice.rtype() == Rtype::CNAME
-        };
-        let Some(choice) = specials.choices(name, hash).find(is_wanted) else { return Ok(None) };
-        let Some((mut rrset, down)) = choice.choose(self.asked.client, self.asked.random) else {
-            return Ok(None);
-        };
-        self.depends_on_client |= choice.depends_on_client();
-        let mut octets = [0; ADDRESSES_OCTETS_MAX];
-        if down != 0 {
-            let (count, len) = copy_without(rrset.records, down, &mut octets);
-            rrset = Rrset { count, records: octets.get(..len).unwrap_or(&[]), ..rrset };
-        }
-        match self.online(zone) {
-            Some(online) => self.sign(online, Section::Answer, name, &rrset, Share::Whole)?,
-            None => self.rrset(Section::Answer, name, &rrset)?,
-        }
-        if rrset.rtype == Rtype::CNAME && !matches!(qtype, Rtype::CNAME | Rtype::ANY) {
-            let target = Records(rrset.records).next().and_then(|record| Name::parse(record.rdata).ok());
-            return Ok(Some(match target {
-                Some((target, _)) => Step::Follow(target.to_buf()),
-                None => Step::Done(Rcode::SERVFAIL),
-            }));
-        }
-        self.hosts(zone, &rrset, Hosts::new(&rrset), name);
-        Ok(Some(Step::Done(Rcode::NOERROR)))
-    }
-
-    /// Answers for a name that no record has: it may be made from an address, or exist because something is to be chosen
-    /// at it.
-    #[cold]
-    fn make(
-        &mut self,
-        specials: &'r Specials,
-        zone: &'r Zone,
-        name: Name<'_>,
-        hash: u64,
-    ) -> Result<Option<Step>, Full> {
-        let made = specials.make(name, zone.apex());
-        if made.is_none() && !specials.has_at_or_below(name, hash) {
-            return Ok(None);
-        }
-        let wanted = made
-            .as_ref()
-            .filter(|made| matches!(self.asked.qtype, Rtype::ANY) || made.rtype() == self.asked.qtype);
-        if let Some(made) = wanted {
-            let mut octets = [0; MADE_OCTETS_MAX];
-            let Some(rrset) = made.rrset(&mut octets) else { return Ok(Some(Step::Done(Rcode::SERVFAIL))) };
-            match self.online(zone) {
-                // Whoever owns the network made no more names than it has addresses.
-                Some(online) => self.sign(online, Section::Answer, name, &rrset, Share::Part)?,
-                None => self.rrset(Section::Answer, name, &rrset)?,
-            }
-            return Ok(Some(Step::Done(Rcode::NOERROR)));
-        }
-        self.whole(|run| {
-            run.negative(zone)?;
-            let Some(online) = run.online(zone) else { return Ok(()) };
-            let mut types = Types::new();
-            made.iter().map(Made::rtype).for_each(|rtype| types.add(rtype));
-            run.deny(zone, online, name, &types, Share::Part)
-        })?;
-        Ok(Some(Step::Done(Rcode::NOERROR)))
     }
 
     /// The name exists, but a zone cut or a DNAME is at it or above it.
@@ -535,22 +423,6 @@ impl<'r> Run<'r, '_> {
         self.otherwise(zone, block, name, missing)
     }
 
-    /// Answers with an RRset that names hosts, and with their addresses.
-    #[cold]
-    fn positive_with_hosts(
-        &mut self,
-        zone: &'r Zone,
-        name: Name<'_>,
-        rrset: &Rrset<'r>,
-        missing: Option<&Missing<'r, '_>>,
-    ) -> Result<Step, Full> {
-        let hosts = self.hosts_of(Section::Answer, name, rrset);
-        self.positive(zone, name, rrset, missing)?;
-        self.prove_expansions()?;
-        self.hosts(zone, rrset, hosts, name);
-        Ok(Step::Done(Rcode::NOERROR))
-    }
-
     /// Writes an RRset of the answer section, and why no closer name answers if a wildcard does.
     #[inline(always)]
     fn positive(
@@ -634,112 +506,6 @@ impl<'r> Run<'r, '_> {
         Ok(Step::Done(Rcode::NOERROR))
     }
 
-    /// Answers with the addresses of an ALIAS's target; returns whether it has any of the type asked for.
-    #[cold]
-    fn flatten(&mut self, zone: &'r Zone, alias: &Rrset<'_>, name: Name<'_>) -> Result<bool, Full> {
-        let mut octets = [0; ADDRESSES_OCTETS_MAX];
-        let Some((count, len)) = self.addresses_of(alias, self.asked.qtype, &mut octets) else {
-            self.fail(Failure::Unfollowed)?;
-            return Ok(false);
-        };
-        if count == 0 {
-            return Ok(false);
-        }
-        let rrset = Rrset {
-            rtype: self.asked.qtype,
-            layout: Layout::Plain,
-            count,
-            signature_count: 0,
-            records: octets.get(..len).unwrap_or(&[]),
-            signatures: &[],
-            cuts: &[],
-        };
-        match self.online(zone) {
-            Some(online) => self.sign(online, Section::Answer, name, &rrset, Share::Whole)?,
-            None => self.rrset(Section::Answer, name, &rrset)?,
-        }
-        Ok(true)
-    }
-
-    /// Copies what the target of an ALIAS has of a type, as records that stand ready: how many, and their octets. `None` when
-    /// that is not known.
-    #[cold]
-    pub(crate) fn addresses_of(
-        &mut self,
-        alias: &Rrset<'_>,
-        rtype: Rtype,
-        out: &mut [u8; ADDRESSES_OCTETS_MAX],
-    ) -> Option<(u16, usize)> {
-        let record = Records(alias.records).next()?;
-        let mut ttl = record.ttl;
-        let mut target = Name::parse(record.rdata).ok()?.0.to_buf();
-        // Ends: a loop of aliases is as long as they may be.
-        for _ in 0..ALIASES_MAX {
-            let known = self.zones.known_of(target.as_name());
-            let found = match self.zones.zone_for(target.as_name(), known, rtype) {
-                None => Target::Elsewhere,
-                Some(served) => self.target(served.zone()?, target.as_name(), rtype),
-            };
-            match found {
-                Target::Elsewhere => {
-                    let aliases = self.zones.aliases()?;
-                    let (count, len) = aliases.find((target.as_name(), rtype), self.asked.age_at.0, out)?;
-                    cap_ttls(out.get_mut(..len)?, ttl);
-                    return Some((count, len));
-                }
-                Target::Has(None) => return Some((0, 0)),
-                Target::Has(Some((rrset, down))) => {
-                    let (count, len) = copy_without(rrset.records, down, out);
-                    cap_ttls(out.get_mut(..len)?, ttl);
-                    return Some((count, len));
-                }
-                Target::Leads(next, next_ttl) => (target, ttl) = (next, ttl.min(next_ttl)),
-            }
-        }
-        None
-    }
-
-    /// Looks for what a name of one of our zones has of a type.
-    fn target(&mut self, zone: &'r Zone, name: Name<'_>, rtype: Rtype) -> Target<'r> {
-        let hash = self.key().hash_name(name);
-        if let Some(specials) = self.zones.specials_of(zone)
-            && let Some(choice) = specials.choices(name, hash).find(|choice| choice.rtype() == rtype)
-        {
-            self.depends_on_client |= choice.depends_on_client();
-            return Target::Has(choice.choose(self.asked.client, self.asked.random));
-        }
-        let block = match zone.find(name, hash) {
-            Some(block) => block,
-            None => {
-                let Some(missing) = self.closest_encloser(zone, name) else { return Target::Has(None) };
-                let marks = missing.encloser.marks();
-                if marks.has(Marks::CUT.with(Marks::BELOW).with(Marks::DNAME)) {
-                    return Target::Elsewhere;
-                }
-                match self.wildcard(zone, missing.encloser_name).filter(|_| marks.has(Marks::WILDCARD)) {
-                    Some(block) => block,
-                    None => return Target::Has(None),
-                }
-            }
-        };
-        // What lies below a zone cut is somebody else's.
-        if block.marks().has(Marks::CUT.with(Marks::BELOW)) {
-            return Target::Elsewhere;
-        }
-        let lead = |rrset: Rrset<'r>| {
-            let record = Records(rrset.records).next()?;
-            let (name, _) = Name::parse(record.rdata).ok()?;
-            Some(Target::Leads(name.to_buf(), record.ttl))
-        };
-        block.rrset(rtype).map_or_else(
-            || {
-                let next = block.rrset(Rtype::CNAME).or_else(|| block.alias());
-                next.and_then(lead).unwrap_or(Target::Has(None))
-            },
-            |rrset| Target::Has(Some((rrset, 0))),
-        )
-    }
-
     /// Writes a DNAME and the CNAME it stands for (RFC 6672 §3.1).
     #[cold]
     fn substitute(&mut self, block: Block<'r>, owner: Name<'_>, name: Name<'_>) -> Result<Step, Full> {
@@ -766,89 +532,6 @@ impl<'r> Run<'r, '_> {
         Ok(Step::Follow(target))
     }
 
-    /// Refers to the servers of a zone cut (RFC 1034 §4.3.2 step 3b).
-    #[cold]
-    fn refer(&mut self, zone: &'r Zone, block: Block<'r>, owner: Name<'_>) -> Result<Step, Full> {
-        self.is_authoritative = false;
-        let Some(servers) = block.rrset(Rtype::NS) else { return Ok(Step::Done(Rcode::SERVFAIL)) };
-        let hosts = match self.expansions {
-            [None, ..] => self.hosts_of(Section::Authority, owner, &servers),
-            [Some(_), ..] => Hosts::new(&servers),
-        };
-        self.whole(|run| {
-            run.prove_expansions()?;
-            run.unsigned(Section::Authority, owner, &servers)?;
-            if !run.asked.wants_dnssec {
-                return Ok(());
-            }
-            match block.rrset(Rtype::DS) {
-                Some(ds) if ds.signature_count > 0 => run.rrset(Section::Authority, owner, &ds),
-                // Without a signature nobody believes it: the zone is not signed.
-                Some(_) => Ok(()),
-                None => run.prove_no_ds(zone, block, owner),
-            }
-        })?;
-        let mut seen = Seen::default();
-        // RFC 9471 §3.1: addresses of servers below the cut must all be there; those of others may.
-        for is_required in [true, false] {
-            for (record, place) in hosts.clone().take(HOSTS_MAX) {
-                let Ok((server, _)) = Name::parse(record.rdata) else { continue };
-                if !server.is_at_or_below(zone.apex()) || server.is_at_or_below(owner) != is_required {
-                    continue;
-                }
-                let Some(host) = self.find_host(zone, server).filter(|host| seen.add(*host)) else {
-                    continue;
-                };
-                let written = self.addresses(host, server, place);
-                if is_required {
-                    written?;
-                }
-            }
-        }
-        Ok(Step::Done(Rcode::NOERROR))
-    }
-
-    /// Writes the addresses of the hosts that records name; what does not fit is left out (RFC 2181 §9).
-    #[cold]
-    fn hosts(&mut self, zone: &'r Zone, rrset: &Rrset<'_>, hosts: Hosts<'_>, owner: Name<'_>) {
-        let Some(target_at) = target_at(rrset.rtype) else { return };
-        let mut seen = Seen::default();
-        for (record, place) in hosts.take(HOSTS_MAX) {
-            let Some(Ok((target, _))) = record.rdata.get(target_at..).map(Name::parse) else { continue };
-            let is_service = matches!(rrset.rtype, Rtype::SVCB | Rtype::HTTPS);
-            // RFC 9460 §2.5: a dot stands for the owner, unless it is an alias.
-            let target = match (target.is_root(), is_service && !record.rdata.starts_with(&[0, 0])) {
-                (true, true) => owner,
-                (true, false) => continue,
-                (false, _) => target,
-            };
-            let zone = match self.zones.certainly_in(target, zone) {
-                true => Some(zone),
-                false => self.zones.zone_of(target),
-            };
-            let zone = zone.filter(|zone| self.zones.admits(zone.apex(), self.asked.from));
-            let found = zone.and_then(|zone| self.find_host(zone, target));
-            if let Some(host) = found.filter(|host| seen.add(*host)) {
-                // RFC 9460 §4.1: what an alias names has records of the same type.
-                if is_service
-                    && record.rdata.starts_with(&[0, 0])
-                    && let Some(service) = host.rrset(rrset.rtype)
-                {
-                    let _ = self.rrset(Section::Additional, target, &service);
-                }
-                let _ = self.addresses(host, target, place);
-            }
-        }
-    }
-
-    /// Walks the hosts of an RRset that is written next.
-    fn hosts_of<'z>(&self, section: Section, owner: Name<'_>, rrset: &Rrset<'z>) -> Hosts<'z> {
-        match self.cuts_of(section, owner, rrset) {
-            Some((cuts, above)) => Hosts::cut(rrset, &cuts, above, self.writer.len()),
-            None => Hosts::new(rrset),
-        }
-    }
-
     pub(crate) fn specials_of(&self, zone: &'r Zone) -> Option<&'r Specials> {
         self.zones.specials_of(zone)
     }
@@ -863,201 +546,6 @@ impl<'r> Run<'r, '_> {
 
     pub(crate) fn find_host(&self, zone: &'r Zone, name: Name<'_>) -> Option<Block<'r>> {
         zone.find(name, self.zones.key().hash_name(name))
-    }
-
-    /// Writes a host's addresses to the additional section; `place` is where its name is in the message, if that is known.
-    fn addresses(&mut self, host: Block<'_>, name: Name<'_>, place: Option<u16>) -> Result<(), Full> {
-        for rtype in [Rtype::A, Rtype::AAAA] {
-            if let Some(rrset) = host.rrset(rtype) {
-                match place {
-                    Some(place) => self.under(Section::Additional, &rrset, place)?,
-                    None => self.rrset(Section::Additional, name, &rrset)?,
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes an RRset without names in its data, with its signatures if they are wanted; its owner stands at `place`.
-    pub(crate) fn under(&mut self, section: Section, rrset: &Rrset<'_>, place: u16) -> Result<(), Full> {
-        self.whole(|run| {
-            run.writer.ready_under(section, rrset.count, rrset.records, place)?;
-            run.signatures_under(section, rrset, place)
-        })
-    }
-
-    /// Writes the signatures of an RRset whose owner stands at `place`, if they are wanted.
-    pub(crate) fn signatures_under(
-        &mut self,
-        section: Section,
-        rrset: &Rrset<'_>,
-        place: u16,
-    ) -> Result<(), Full> {
-        if !self.asked.wants_dnssec || rrset.signature_count == 0 {
-            return Ok(());
-        }
-        self.writer.ready_under(section, rrset.signature_count, rrset.signatures, place)
-    }
-
-    /// Returns where the apex of a zone is in the message, if a name in the zone was asked for.
-    pub(crate) fn apex_at(&self, zone: &Zone) -> Option<u16> {
-        let above = self.asked.qname.len().checked_sub(zone.apex().len())?;
-        (!self.has_moved).then_some((Header::LEN + above) as u16)
-    }
-
-    /// Writes the SOA of a negative answer (RFC 2308 §3).
-    pub(crate) fn negative(&mut self, zone: &Zone) -> Result<(), Full> {
-        let negative = &zone.negative;
-        let is_short = !negative.short.is_empty() && self.writer.can_point(negative.short.len());
-        match self.apex_at(zone).filter(|_| is_short) {
-            Some(apex_at) => {
-                let (short, pointers) = (&negative.short, &negative.pointers);
-                if usize::from(apex_at) == Header::LEN && self.writer.is_at_body() {
-                    self.writer.ready(Section::Authority, 1, short)?;
-                } else {
-                    self.writer.ready_but_for(Section::Authority, short, pointers, usize::from(apex_at))?;
-                }
-                self.signatures_under(Section::Authority, &negative.rrset(), apex_at)?;
-            }
-            None => self.rrset(Section::Authority, zone.apex(), &negative.rrset())?,
-        }
-        self.prove_expansions()
-    }
-
-    /// Runs `f`; what it wrote stays only if all of it fits.
-    #[inline]
-    pub(crate) fn whole(&mut self, f: impl FnOnce(&mut Self) -> Result<(), Full>) -> Result<(), Full> {
-        let mark = self.writer.mark();
-        f(self).inspect_err(|_| self.writer.take_back(mark))
-    }
-
-    /// Writes an RRset, with its signatures if they are wanted.
-    #[inline]
-    pub(crate) fn rrset(&mut self, section: Section, owner: Name<'_>, rrset: &Rrset<'_>) -> Result<(), Full> {
-        if !self.asked.wants_dnssec || rrset.signature_count == 0 {
-            return self.unsigned(section, owner, rrset);
-        }
-        self.whole(|run| {
-            let at = run.writer.len();
-            run.unsigned(section, owner, rrset)?;
-            match run.writer.place_of(at) {
-                Some(place) => run.signatures_under(section, rrset, place),
-                None => run.plain(section, owner, rrset.signatures, rrset.signature_count),
-            }
-        })
-    }
-
-    /// Writes an RRset without signatures.
-    #[inline]
-    fn unsigned(&mut self, section: Section, owner: Name<'_>, rrset: &Rrset<'_>) -> Result<(), Full> {
-        if self.rotation != 0 && rrset.count > 1 && section == Section::Answer {
-            return self.rotated(section, owner, rrset);
-        }
-        match rrset.layout {
-            Layout::Plain => self.plain(section, owner, rrset.records, rrset.count),
-            Layout::Names { .. } => self.with_names(section, owner, rrset),
-        }
-    }
-
-    /// Writes an RRset with names in its data, without signatures.
-    #[inline(never)]
-    fn with_names(&mut self, section: Section, owner: Name<'_>, rrset: &Rrset<'_>) -> Result<(), Full> {
-        match self.cuts_of(section, owner, rrset) {
-            Some((cuts, above)) => self.writer.shortened(section, rrset.count, rrset.records, &cuts, above),
-            None => self.whole(|run| run.records(section, owner, rrset.layout, rrset.records)),
-        }
-    }
-
-    /// Returns where the names in the data of an RRset are cut if it is written next, and how many octets of the question's name
-    /// are in front of its owner; nothing if that was not worked out for this place.
-    #[inline]
-    fn cuts_of<'z>(&self, section: Section, owner: Name<'_>, rrset: &Rrset<'z>) -> Option<(Cuts<'z>, u8)> {
-        let is_rotated = self.rotation != 0 && rrset.count > 1 && section == Section::Answer;
-        let (cuts, above) = rrset.cuts().filter(|_| !is_rotated).zip(self.octets_above(owner))?;
-        (above == 0 || !self.leads_on(rrset, above)).then_some((cuts, above))
-    }
-
-    /// Returns whether a name in the data that ends with the owner may have more labels in common with the question's name, which
-    /// has so many octets in front of the owner.
-    fn leads_on(&self, rrset: &Rrset<'_>, above: u8) -> bool {
-        let mut label = self.asked.qname.as_bytes().get(..usize::from(above)).unwrap_or(&[]);
-        // Ends: each turn takes a label off.
-        while let Some((_, rest)) =
-            label.split_first().and_then(|(&len, _)| label.split_at_checked(usize::from(len) + 1))
-            && !rest.is_empty()
-        {
-            label = rest;
-        }
-        rrset.ends().any(|end| {
-            let end = end.len().checked_sub(label.len()).and_then(|at| end.get(at..));
-            end.is_some_and(|end| eq_ignore_case(end, label))
-        })
-    }
-
-    /// Returns how many octets of the question's name are in front of `owner`, if nothing is written but the question and it
-    /// was taken from there.
-    #[inline]
-    fn octets_above(&self, owner: Name<'_>) -> Option<u8> {
-        let (asked, owner) = (self.asked.qname.as_bytes(), owner.as_bytes());
-        let above = asked.len().checked_sub(owner.len())?;
-        let is_part = asked.get(above..).is_some_and(|part| std::ptr::eq(part, owner));
-        (is_part && self.writer.is_at_body()).then_some(above as u8)
-    }
-
-    /// Writes an RRset without signatures, beginning with the record that the rotation chooses.
-    #[cold]
-    fn rotated(&mut self, section: Section, owner: Name<'_>, rrset: &Rrset<'_>) -> Result<(), Full> {
-        let mut rest = Records(rrset.records);
-        let skipped = self.rotation as usize % usize::from(rrset.count);
-        for _ in 0..skipped {
-            rest.next();
-        }
-        let (first, last) = rrset.records.split_at(rrset.records.len() - rest.0.len());
-        self.whole(|run| {
-            run.records(section, owner, rrset.layout, last)?;
-            run.records(section, owner, rrset.layout, first)
-        })
-    }
-
-    /// Writes records whose data stands as it is sent.
-    #[inline]
-    fn plain(&mut self, section: Section, owner: Name<'_>, records: &[u8], count: u16) -> Result<(), Full> {
-        // Mostly it is not only the same name, but the same memory.
-        if std::ptr::eq(owner.as_bytes(), self.asked.qname.as_bytes()) || self.writer.is_asked_for(owner) {
-            return self.writer.ready(section, count, records);
-        }
-        match self.target.filter(|(address, _)| *address == owner.as_bytes().as_ptr().addr()) {
-            Some((_, place)) => self.writer.ready_under(section, count, records, place),
-            None => self.whole(|run| run.records(section, owner, Layout::Plain, records)),
-        }
-    }
-
-    /// Writes records one by one.
-    fn records(
-        &mut self,
-        section: Section,
-        owner: Name<'_>,
-        layout: Layout,
-        records: &[u8],
-    ) -> Result<(), Full> {
-        for record in Records(records) {
-            self.writer.record(section, owner, record.rtype, Class::IN, Ttl::new(record.ttl), |writer| {
-                layout.write(writer, record.rdata)
-            })?;
-        }
-        Ok(())
-    }
-}
-
-/// Makes the TTLs of records that stand ready no larger than `ttl`.
-fn cap_ttls(mut records: &mut [u8], ttl: u32) {
-    while let Some((head, rest)) = records.split_first_chunk_mut::<RECORD_HEAD>() {
-        let &mut [_, _, _, _, _, _, s0, s1, s2, s3, l0, l1] = head;
-        let own = u32::from_be_bytes([s0, s1, s2, s3]).min(ttl);
-        if let Some(place) = head.get_mut(6..10) {
-            place.copy_from_slice(&own.to_be_bytes());
-        }
-        records = rest.get_mut(usize::from(u16::from_be_bytes([l0, l1]))..).unwrap_or(&mut []);
     }
 }
 

@@ -1,7 +1,7 @@
 use super::*;
 
 use dnssec::keys::ZoneKey;
-use dnssec::{Algorithm, KeySize, SecretKey};
+use dnssec::{Algorithm, ENTRY_POINT, KeySize, SecretKey, ZONE_KEY};
 
 const KEY: HashKey = HashKey::new([3, 5]);
 
