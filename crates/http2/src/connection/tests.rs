@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::frame::FRAME_OCTETS_MAX;
 
 const LIMITS: Limits = Limits {
     streams_max: 4,
