@@ -91,6 +91,20 @@ struct Up {
     judgement: Judgement,
 }
 
+/// What came of what was timed.
+struct Ran {
+    tally: Tally,
+    events: Vec<Done>,
+    /// Connections that must still be open.
+    quiet: Option<quiet::Quiet>,
+}
+
+impl Ran {
+    const fn of(tally: Tally) -> Self {
+        Self { tally, events: Vec::new(), quiet: None }
+    }
+}
+
 /// Returns a generator over AF_XDP. Must be called at the client's end.
 fn asker<'a>(pair: &'a Pair, packets: &'a Packets, plan: &Plan) -> Result<Asker<'a>, String> {
     let (is_echo, codes) = match plan.expect {
@@ -228,24 +242,10 @@ impl<'a> Bench<'a> {
             mut judgement,
         } = self.start(rival, program)?;
         let judged = Instant::now();
-        if self.scenario.warm && rival.kind() == Kind::Dns {
-            self.warm(&plan)?;
-        }
         let is_asked = !matches!(self.scenario.load, Load::Quiet(_))
             && !matches!(self.scenario.maker, Maker::Recovery(_))
             && !self.scenario.maker.is_of_zones();
-        match (self.scenario.expired, rival.kind()) {
-            (Some(outage), Kind::Dns) => self.expire(address, &probes, outage)?,
-            _ if self.scenario.questions.goes_on() => {
-                let settled = self.load(&Plan { until: Until::Elapsed(GO_ON), ..plan.clone() })?;
-                plan.begin_at = settled.sent as usize;
-            }
-            _ if !self.is_fresh() && is_asked => {
-                self.load(&Plan { until: Until::Elapsed(SETTLE), ..plan.clone() })?;
-            }
-            _ => {}
-        }
-
+        self.settle(rival, address, &mut plan, &probes, is_asked)?;
         let zone_work = self.zone_work(&server, address, &prepared, rival.kind());
         if zone_work.is_some() {
             // What a server does about its zones after it has begun to answer is not part of what is timed.
@@ -256,25 +256,7 @@ impl<'a> Bench<'a> {
         let throttling_before = server.throttling();
         let received = || self.pair.map_or(Duration::ZERO, Pair::receive_cpu);
         let (before, received_before) = (server.usage(), received());
-        let outage = match self.scenario.maker {
-            Maker::Recovery(outage) => Some(outage),
-            _ => None,
-        };
-        let (tally, events, quiet) = match (self.scenario.load, zone_work, outage) {
-            (_, Some(work), _) => (work.until(self.plans.time)?, Vec::new(), None),
-            (_, None, Some(outage)) => {
-                (recovery::run(address, &self.packets, self.stubs, outage, AWAY)?, Vec::new(), None)
-            }
-            (Load::Quiet(_), None, None) => {
-                let opened = quiet::open(&plan, &self.packets);
-                let (tally, quiet) = opened.map_err(|error| format!("connections: {error}"))?;
-                (tally, Vec::new(), Some(quiet))
-            }
-            (Load::Full | Load::Single(_) | Load::Even(_) | Load::Fixed { .. }, None, None) => {
-                let (tally, events) = self.timed(&plan, &server, &prepared)?;
-                (tally, events, None)
-            }
-        };
+        let Ran { tally, events, quiet } = self.run(&plan, &server, &prepared, zone_work, address)?;
         let (after, received_after) = (server.usage(), received());
         if let Some(mut quiet) = quiet {
             let open = quiet.open();
@@ -324,6 +306,62 @@ impl<'a> Bench<'a> {
             tally,
         };
         Ok((sample, judgement))
+    }
+
+    /// Brings a server to where its timing begins: warm, with what has expired, or in the middle of its questions.
+    fn settle(
+        &self,
+        rival: &Rival,
+        address: SocketAddr,
+        plan: &mut Plan,
+        probes: &[Probe],
+        is_asked: bool,
+    ) -> Result<(), String> {
+        if self.scenario.warm && rival.kind() == Kind::Dns {
+            self.warm(plan)?;
+        }
+        match (self.scenario.expired, rival.kind()) {
+            (Some(outage), Kind::Dns) => self.expire(address, probes, outage)?,
+            _ if self.scenario.questions.goes_on() => {
+                let settled = self.load(&Plan { until: Until::Elapsed(GO_ON), ..plan.clone() })?;
+                plan.begin_at = settled.sent as usize;
+            }
+            _ if !self.is_fresh() && is_asked => {
+                self.load(&Plan { until: Until::Elapsed(SETTLE), ..plan.clone() })?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Does what is timed.
+    fn run(
+        &self,
+        plan: &Plan,
+        server: &Server,
+        prepared: &Prepared,
+        zone_work: Option<ZoneWork<'_>>,
+        address: SocketAddr,
+    ) -> Result<Ran, String> {
+        let outage = match self.scenario.maker {
+            Maker::Recovery(outage) => Some(outage),
+            _ => None,
+        };
+        Ok(match (self.scenario.load, zone_work, outage) {
+            (_, Some(work), _) => Ran::of(work.until(self.plans.time)?),
+            (_, None, Some(outage)) => {
+                Ran::of(recovery::run(address, &self.packets, self.stubs, outage, AWAY)?)
+            }
+            (Load::Quiet(_), None, None) => {
+                let opened = quiet::open(plan, &self.packets);
+                let (tally, quiet) = opened.map_err(|error| format!("connections: {error}"))?;
+                Ran { quiet: Some(quiet), ..Ran::of(tally) }
+            }
+            (Load::Full | Load::Single(_) | Load::Even(_) | Load::Fixed { .. }, None, None) => {
+                let (tally, events) = self.timed(plan, server, prepared)?;
+                Ran { events, ..Ran::of(tally) }
+            }
+        })
     }
 
     /// Starts a fresh process and asks until it answers; wrong answers are an error.
