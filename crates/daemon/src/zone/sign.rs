@@ -10,8 +10,8 @@ use dnssec::keys::ZoneKey;
 use dnssec::tree::Tree;
 use dnssec::{Algorithm, Denial, KeyUse, Nsec3Parameters, Signer, SigningKey, Validity, ZonemdVerdict};
 use jobs::signing::{self, KeyStore, Overwrites};
-use wire::Name;
 use wire::serial::SerialPolicy;
+use wire::{Name, NameBuf};
 use zone::Zone;
 
 use super::{human_of, read};
@@ -127,20 +127,7 @@ fn try_sign(args: &SignArgs) -> Result<Option<String>, String> {
         return Err("signatures would end before they begin: expiration less jitter is not after inception"
             .to_owned());
     }
-    let salt = match args.salt.as_str() {
-        "-" => Vec::new(),
-        hex => wire::text::read_hex(hex.as_bytes())
-            .filter(|salt| salt.len() <= 255)
-            .ok_or_else(|| format!("\"{hex}\" is no salt: expected up to 255 octets in hexadecimal, or -"))?,
-    };
-    let denial = match args.nsec3 {
-        true => Denial::Nsec3(Nsec3Parameters {
-            iterations: args.iterations,
-            salt: salt.into(),
-            opts_out: args.opt_out,
-        }),
-        false => Denial::Nsec,
-    };
+    let denial = denial(args)?;
     let Some((apex, checked)) = read(&args.zone, OutputArgs { json: false }) else {
         return Err("nothing was signed".to_owned());
     };
@@ -148,19 +135,7 @@ fn try_sign(args: &SignArgs) -> Result<Option<String>, String> {
         let found = human_of(&args.zone.file.display().to_string(), &checked.diagnostics);
         return Err(found.trim_end().to_owned());
     };
-    let stored = KeyStore::new(&args.keys, &Arc::default()).keys(Some(apex.as_name()))?;
-    for key in stored.iter().filter(|key| key.is_open) {
-        out::complain(&format!("warning: others may read the private key {}; chmod 600 it", key.stem));
-    }
-    let keys: Vec<ZoneKey> = stored.into_iter().map(|stored| stored.key).collect();
-    keys.iter().for_each(super::keys::warn_of_size);
-    if keys.is_empty() {
-        return Err(format!(
-            "no keys of {apex} in \"{}\"; gannet zone keys generate {apex} --keys \"{}\" makes one",
-            args.keys.display(),
-            args.keys.display()
-        ));
-    }
+    let keys = keys(args, &apex)?;
     let uses = uses(&keys, now);
     if !uses.iter().any(|does| does.signs_zone) {
         return Err(format!("none of the {} keys of {apex} is active by its times", keys.len()));
@@ -241,6 +216,42 @@ fn try_sign(args: &SignArgs) -> Result<Option<String>, String> {
             )))
         }
     }
+}
+
+/// Returns how absence is proven.
+fn denial(args: &SignArgs) -> Result<Denial, String> {
+    let salt = match args.salt.as_str() {
+        "-" => Vec::new(),
+        hex => wire::text::read_hex(hex.as_bytes())
+            .filter(|salt| salt.len() <= 255)
+            .ok_or_else(|| format!("\"{hex}\" is no salt: expected up to 255 octets in hexadecimal, or -"))?,
+    };
+    Ok(match args.nsec3 {
+        true => Denial::Nsec3(Nsec3Parameters {
+            iterations: args.iterations,
+            salt: salt.into(),
+            opts_out: args.opt_out,
+        }),
+        false => Denial::Nsec,
+    })
+}
+
+/// Reads the keys of a zone; warns of those that others may read and of weak ones.
+fn keys(args: &SignArgs, apex: &NameBuf) -> Result<Vec<ZoneKey>, String> {
+    let stored = KeyStore::new(&args.keys, &Arc::default()).keys(Some(apex.as_name()))?;
+    for key in stored.iter().filter(|key| key.is_open) {
+        out::complain(&format!("warning: others may read the private key {}; chmod 600 it", key.stem));
+    }
+    let keys: Vec<ZoneKey> = stored.into_iter().map(|stored| stored.key).collect();
+    keys.iter().for_each(super::keys::warn_of_size);
+    if keys.is_empty() {
+        return Err(format!(
+            "no keys of {apex} in \"{}\"; gannet zone keys generate {apex} --keys \"{}\" makes one",
+            args.keys.display(),
+            args.keys.display()
+        ));
+    }
+    Ok(keys)
 }
 
 fn unannounced<'k>(key: &SigningKey<'k>) -> SigningKey<'k> {
