@@ -17,7 +17,7 @@ use sets::{
 };
 use wire::{Name, NameBuf, Rcode, Rtype};
 
-use crate::reading::{Progress, Reading, lines, name_of, shown};
+use crate::reading::{Progress, Reading, add_prefixes, lines, name_of, shown};
 use crate::text::is_usual_host;
 
 /// A rule, cut into its parts.
@@ -248,7 +248,7 @@ fn clients(to: &Reading<'_>, value: &str, condition: &mut Condition) -> Result<(
             let is_right = list.prefix(prefix.address(), prefix.bits());
             debug_assert!(is_right, "a prefix is never longer than an address");
         } else if let Some((_, prefixes)) = to.tags.iter().find(|(name, _)| *name == word) {
-            crate::set::add_prefixes(list, prefixes);
+            add_prefixes(list, prefixes);
         } else {
             return Err(format!("the set has no tag \"{word}\""));
         }

@@ -7,7 +7,8 @@ use sets::{AddressSet, AddressSetBuilder, Blocklist, BlocklistBuilder, NameSet, 
 use wire::{HashKey, Prefix};
 
 use crate::NamePattern;
-use crate::set::{CompiledSet, add, add_prefixes};
+use crate::reading::add_prefixes;
+use crate::set::CompiledSet;
 
 /// Part of what a condition compares with: something written there, or the name of a set.
 #[derive(Clone, Copy, Debug)]
@@ -70,7 +71,7 @@ impl Sets {
         builder.source("condition");
         for (line, term) in (1..).zip(terms) {
             match term {
-                Term::Inline(pattern) => add(&mut builder, pattern, line),
+                Term::Inline(pattern) => pattern.add_to(&mut builder, line),
                 Term::Set(name) => {
                     if let Some(set) = self.all.get(name) {
                         builder.include(Arc::clone(&set.names));

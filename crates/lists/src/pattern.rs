@@ -1,6 +1,6 @@
 //! How a rule on names is written: `suffix:example.org`, `exact:example.org`, `keyword:ads`, `regex:^ads[0-9]+\.`.
 
-use sets::{PatternError, Reach};
+use sets::{NameSetBuilder, PatternError, Reach};
 use values::{Misread, Read};
 use wire::NameBuf;
 
@@ -13,6 +13,18 @@ pub enum NamePattern {
     Keyword(String),
     /// A regular expression that a part of a name fits.
     Regex(String),
+}
+
+impl NamePattern {
+    /// Adds the rule to a set of names.
+    pub(crate) fn add_to(&self, builder: &mut NameSetBuilder, line: u32) {
+        match self {
+            Self::Name(name, reach) => builder.name(name.as_name(), *reach, line),
+            // Both were tried when they were read.
+            Self::Keyword(keyword) => drop(builder.keyword(keyword, line)),
+            Self::Regex(regex) => drop(builder.regex(regex, line)),
+        }
+    }
 }
 
 /// The forms of a rule.

@@ -7,8 +7,6 @@ use sets::{AddressSetBuilder, BlocklistBuilder, NameSetBuilder, PatternError, Re
 use values::Read;
 use wire::{HashKey, NameBuf, Prefix};
 
-use crate::{ListFormat, adguard, mmdb, rpz, text, v2ray};
-
 /// Mistakes of a list of others that are told; the rest is counted.
 const MISTAKES_TOLD_MAX: usize = 3;
 /// Mistakes of a list of one's own that are told: whoever mends it wants to see all of them at once.
@@ -104,21 +102,6 @@ pub(crate) struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// Reads the list.
-    pub(crate) fn read(&mut self, format: ListFormat, octets: Vec<u8>) {
-        match format {
-            ListFormat::Names => text::names(self, &octets),
-            ListFormat::Addresses => text::addresses(self, &octets),
-            ListFormat::Hosts => text::hosts(self, &octets),
-            ListFormat::Dnsmasq => text::dnsmasq(self, &octets),
-            ListFormat::Geosite => v2ray::geosite(self, &octets),
-            ListFormat::Geoip => v2ray::geoip(self, &octets),
-            ListFormat::Adguard => adguard::read(self, &octets),
-            ListFormat::Rpz => rpz::read(self, &octets),
-            ListFormat::Mmdb => mmdb::read(self, octets),
-        }
-    }
-
     /// Adds a name.
     pub(crate) fn name(&mut self, name: &[u8], reach: Reach, line: u32) {
         match name_of(name) {
@@ -139,6 +122,14 @@ impl Reading<'_> {
         if let Err(error) = result {
             self.mistakes.add(line, || error.to_string());
         }
+    }
+}
+
+/// Adds prefixes.
+pub(crate) fn add_prefixes(builder: &mut AddressSetBuilder, prefixes: &[Prefix]) {
+    for prefix in prefixes {
+        let is_right = builder.prefix(prefix.address(), prefix.bits());
+        debug_assert!(is_right, "a prefix is never longer than an address");
     }
 }
 

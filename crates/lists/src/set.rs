@@ -11,7 +11,7 @@ use sets::{
 use wire::{HashKey, Prefix};
 
 use crate::reading::{Mistakes, Progress, Reading};
-use crate::{ListFormat, NamePattern, adguard};
+use crate::{ListFormat, NamePattern, adguard, mmdb, rpz, text, v2ray};
 
 /// A list as it is to be read.
 #[derive(Clone, Debug)]
@@ -96,7 +96,7 @@ impl<'a> SetBuilder<'a> {
     pub fn patterns<'p>(&mut self, label: String, patterns: impl IntoIterator<Item = &'p NamePattern>) {
         self.names.source(label);
         for (line, pattern) in (1..).zip(patterns) {
-            add(&mut self.names, pattern, line);
+            pattern.add_to(&mut self.names, line);
         }
     }
 
@@ -134,7 +134,7 @@ impl<'a> SetBuilder<'a> {
             is_own: list.is_own,
             mistakes: Mistakes::of(list.is_own),
         };
-        reading.read(list.format, octets);
+        read(&mut reading, list.format, octets);
         reading.mistakes
     }
 
@@ -187,19 +187,18 @@ impl<'a> SetBuilder<'a> {
     }
 }
 
-pub(crate) fn add(builder: &mut NameSetBuilder, pattern: &NamePattern, line: u32) {
-    match pattern {
-        NamePattern::Name(name, reach) => builder.name(name.as_name(), *reach, line),
-        // Both were tried when they were read.
-        NamePattern::Keyword(keyword) => drop(builder.keyword(keyword, line)),
-        NamePattern::Regex(regex) => drop(builder.regex(regex, line)),
-    }
-}
-
-pub(crate) fn add_prefixes(builder: &mut AddressSetBuilder, prefixes: &[Prefix]) {
-    for prefix in prefixes {
-        let is_right = builder.prefix(prefix.address(), prefix.bits());
-        debug_assert!(is_right, "a prefix is never longer than an address");
+/// Reads a list in its format.
+fn read(to: &mut Reading<'_>, format: ListFormat, octets: Vec<u8>) {
+    match format {
+        ListFormat::Names => text::names(to, &octets),
+        ListFormat::Addresses => text::addresses(to, &octets),
+        ListFormat::Hosts => text::hosts(to, &octets),
+        ListFormat::Dnsmasq => text::dnsmasq(to, &octets),
+        ListFormat::Geosite => v2ray::geosite(to, &octets),
+        ListFormat::Geoip => v2ray::geoip(to, &octets),
+        ListFormat::Adguard => adguard::read(to, &octets),
+        ListFormat::Rpz => rpz::read(to, &octets),
+        ListFormat::Mmdb => mmdb::read(to, octets),
     }
 }
 
