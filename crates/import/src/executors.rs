@@ -154,22 +154,8 @@ impl<'a> Translator<'a> {
             "response" if self.dialect == Dialect::Oxidns => self.response(plugin),
             "ecs_handler" => self.subnet(plugin),
             "reverse_lookup" => self.reverse(plugin),
-            "black_hole" if self.dialect == Dialect::Oxidns => {
-                let args = self.args(plugin);
-                let mode = args.text("mode", &mut self.problems).map(|mode| mode.value);
-                let addresses = args.texts("ips", &mut self.problems);
-                let ends = args.flag("short_circuit", &mut self.problems).is_some_and(|flag| flag.value);
-                args.finish(&mut self.problems);
-                self.black_hole_of(mode.as_deref(), &addresses, ends)
-            }
-            "ttl" if self.dialect == Dialect::Oxidns => {
-                let args = self.args(plugin);
-                let fixed = args.number("fix", &mut self.problems).map(|ttl| ttl.value);
-                let min = args.number("min", &mut self.problems).map(|ttl| ttl.value);
-                let max = args.number("max", &mut self.problems).map(|ttl| ttl.value);
-                args.finish(&mut self.problems);
-                ttl(fixed, min, max)
-            }
+            "black_hole" if self.dialect == Dialect::Oxidns => self.black_hole_plugin(plugin),
+            "ttl" if self.dialect == Dialect::Oxidns => self.ttl_plugin(plugin),
             "sleep" => {
                 let args = self.args(plugin);
                 let time = args.text("duration", &mut self.problems);
@@ -202,41 +188,9 @@ impl<'a> Translator<'a> {
                 self.trusted_peers(&peers, plugin.tag.span);
                 Rules::new()
             }
-            "prefer_ipv4" | "prefer_ipv6" => {
-                let word = if plugin.kind.value == "prefer_ipv4" { "prefer-ipv4" } else { "prefer-ipv6" };
-                let args = self.args(plugin);
-                args.ignore(
-                    &["cache", "cache_ttl", "probe_executor"],
-                    "Gannet asks both at once",
-                    &mut self.problems,
-                );
-                args.finish(&mut self.problems);
-                plain(word)
-            }
-            "ip_selector" => {
-                let args = self.args(plugin);
-                let mode = args
-                    .text("selection_mode", &mut self.problems)
-                    .map_or_else(String::new, |mode| mode.value);
-                let methods = args.texts("probe_methods", &mut self.problems);
-                args.ignore(
-                    &[
-                        "probe_stagger",
-                        "probe_timeout",
-                        "max_wait",
-                        "top_n",
-                        "dnssec_policy",
-                        "max_parallel_probes",
-                        "cache",
-                    ],
-                    "measured behind the clients' backs here",
-                    &mut self.problems,
-                );
-                self.no_way_of_its_own(&args, "a measurement", plugin.kind.span);
-                args.finish(&mut self.problems);
-                let methods: Vec<String> = methods.into_iter().map(|method| method.value).collect();
-                self.select_addresses(&format!("{mode} {}", methods.join(",")), &plugin.kind)
-            }
+            "prefer_ipv4" => self.prefer_plugin(plugin, "prefer-ipv4"),
+            "prefer_ipv6" => self.prefer_plugin(plugin, "prefer-ipv6"),
+            "ip_selector" => self.selector_plugin(plugin),
             "ipset" | "nftset" | "ros_address_list" | "ros_route" | "http_request" | "script" => {
                 self.effect(plugin)
             }
@@ -257,6 +211,60 @@ impl<'a> Translator<'a> {
                 Rules::new()
             }
         }
+    }
+
+    fn black_hole_plugin(&mut self, plugin: &'a Plugin) -> Rules {
+        let args = self.args(plugin);
+        let mode = args.text("mode", &mut self.problems).map(|mode| mode.value);
+        let addresses = args.texts("ips", &mut self.problems);
+        let ends = args.flag("short_circuit", &mut self.problems).is_some_and(|flag| flag.value);
+        args.finish(&mut self.problems);
+        self.black_hole_of(mode.as_deref(), &addresses, ends)
+    }
+
+    fn ttl_plugin(&mut self, plugin: &'a Plugin) -> Rules {
+        let args = self.args(plugin);
+        let fixed = args.number("fix", &mut self.problems).map(|ttl| ttl.value);
+        let min = args.number("min", &mut self.problems).map(|ttl| ttl.value);
+        let max = args.number("max", &mut self.problems).map(|ttl| ttl.value);
+        args.finish(&mut self.problems);
+        ttl(fixed, min, max)
+    }
+
+    fn prefer_plugin(&mut self, plugin: &'a Plugin, action: &str) -> Rules {
+        let args = self.args(plugin);
+        args.ignore(
+            &["cache", "cache_ttl", "probe_executor"],
+            "Gannet asks both at once",
+            &mut self.problems,
+        );
+        args.finish(&mut self.problems);
+        plain(action)
+    }
+
+    /// Translates what orders the addresses of an answer by their distance.
+    fn selector_plugin(&mut self, plugin: &'a Plugin) -> Rules {
+        let args = self.args(plugin);
+        let mode =
+            args.text("selection_mode", &mut self.problems).map_or_else(String::new, |mode| mode.value);
+        let methods = args.texts("probe_methods", &mut self.problems);
+        args.ignore(
+            &[
+                "probe_stagger",
+                "probe_timeout",
+                "max_wait",
+                "top_n",
+                "dnssec_policy",
+                "max_parallel_probes",
+                "cache",
+            ],
+            "measured behind the clients' backs here",
+            &mut self.problems,
+        );
+        self.no_way_of_its_own(&args, "a measurement", plugin.kind.span);
+        args.finish(&mut self.problems);
+        let methods: Vec<String> = methods.into_iter().map(|method| method.value).collect();
+        self.select_addresses(&format!("{mode} {}", methods.join(",")), &plugin.kind)
     }
 
     /// Returns whether a plugin of OxiDNS ends with the answer it finds.

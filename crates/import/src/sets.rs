@@ -96,135 +96,146 @@ impl<'a> Translator<'a> {
         }
         let name = self.name(Kind::Set, &plugin.tag.value);
         let mut map = Map::default();
+        let is_oxidns = self.dialect == Dialect::Oxidns;
         match plugin.kind.value.as_str() {
-            "domain_set" => {
-                let args = self.args(plugin);
-                let expressions = args.texts("exps", &mut self.problems);
-                let files = args.texts("files", &mut self.problems);
-                let sets = args.texts("sets", &mut self.problems);
-                args.finish(&mut self.problems);
-                let mut items: Vec<Noted> = Vec::new();
-                for text in &expressions {
-                    match Expression::read(&text.value, Expression::Domain) {
-                        Some(expression) if expression.fits_nothing() => self.warn(
-                            text.span,
-                            "left out: letters outside ASCII are in no name, as it is compared",
-                        ),
-                        Some(expression) => items.push(expression.pattern().into()),
-                        None => {
-                            self.wrong(text.span, format!("\"{}\" is no expression for names", text.value));
-                        }
-                    }
-                }
-                if !items.is_empty() {
-                    map.put("names", Out::List(items));
-                }
-                self.files_and_sets(plugin, "names", (&files, &sets), &mut map);
-                self.empty_set(plugin, "names", &mut map);
-            }
-            "ip_set" => {
-                let args = self.args(plugin);
-                let addresses = args.texts("ips", &mut self.problems);
-                let files = args.texts("files", &mut self.problems);
-                let sets = args.texts("sets", &mut self.problems);
-                args.finish(&mut self.problems);
-                let mut items: Vec<Noted> = Vec::new();
-                for address in &addresses {
-                    items.extend(self.network(address).map(Noted::from));
-                }
-                if !items.is_empty() {
-                    map.put("addresses", Out::List(items));
-                }
-                self.files_and_sets(plugin, "addresses", (&files, &sets), &mut map);
-                self.empty_set(plugin, "addresses", &mut map);
-            }
-            kind @ ("geosite" | "geoip") if self.dialect == Dialect::Oxidns => {
-                let args = self.args(plugin);
-                let file = args.text("file", &mut self.problems);
-                let selectors = args.texts("selectors", &mut self.problems);
-                args.finish(&mut self.problems);
-                let Some(file) = file else {
-                    self.wrong(plugin.kind.span, format!("\"{kind}\" needs a \"file\""));
+            "domain_set" => self.domain_set(plugin, &mut map),
+            "ip_set" => self.ip_set(plugin, &mut map),
+            "geosite" | "geoip" if is_oxidns => {
+                if !self.geo_set(plugin, &mut map) {
                     return;
-                };
-                let format = if kind == "geosite" { "geosite" } else { "geoip" };
-                let list = |part: Option<String>| (format, file.value.clone(), part);
-                let lists: Vec<_> = match selectors.as_slice() {
-                    [] => vec![list(None)],
-                    some => some.iter().map(|part| list(Some(part.value.clone()))).collect(),
-                };
-                let lists = self.lists(lists);
-                map.put("lists", lists);
-            }
-            "adguard_rule" if self.dialect == Dialect::Oxidns => {
-                let args = self.args(plugin);
-                let rules = args.texts("rules", &mut self.problems);
-                let files = args.texts("files", &mut self.problems);
-                args.finish(&mut self.problems);
-                let mut kept: Vec<Noted> = Vec::new();
-                for rule in rules {
-                    match adguard_rule(&rule) {
-                        Ok(()) => kept.push(rule.value.into()),
-                        Err(why) => self.warn(
-                            rule.span,
-                            format!(
-                                "this rule is left out: {why}; OxiDNS leaves out what it does not know, too"
-                            ),
-                        ),
-                    }
-                }
-                if !kept.is_empty() {
-                    map.put("rules", Out::List(kept));
-                }
-                if !files.is_empty() {
-                    let lists = self.lists(files.into_iter().map(|file| ("adguard", file.value, None)));
-                    map.put("lists", lists);
                 }
             }
-            "dynamic_domain_set" if self.dialect == Dialect::Oxidns => {
-                let args = self.args(plugin);
-                let _ = args.text("path", &mut self.problems);
-                let first = args.texts("bootstrap_rules", &mut self.problems);
-                let limit = args.number("max_entries", &mut self.problems);
-                let ttl = args.number("entry_ttl_seconds", &mut self.problems);
-                args.ignore(
-                    &[
-                        "queue_size",
-                        "batch_size",
-                        "flush_interval_ms",
-                        "cleanup_interval_seconds",
-                        "metadata_path",
-                    ],
-                    "the set looks after itself",
-                    &mut self.problems,
-                );
-                args.finish(&mut self.problems);
-                let mut dynamic = Map::default();
-                dynamic.put("holds", "names");
-                dynamic.put_some("limit", limit.map(|limit| limit.value.to_string()));
-                dynamic.put_some("ttl", ttl.map(|ttl| format!("{}s", ttl.value)));
-                map.note(
-                    "dynamic",
-                    vec![
-                        "What OxiDNS has learned is not taken over: \"gannet set add\" does that.".to_owned(),
-                    ],
-                    dynamic,
-                );
-                if !first.is_empty() {
-                    let items = first
-                        .iter()
-                        .filter_map(|text| Expression::read(&text.value, Expression::Domain))
-                        .map(|expression| Noted::from(expression.pattern()))
-                        .collect();
-                    map.put("names", Out::List(items));
-                }
-            }
+            "adguard_rule" if is_oxidns => self.adguard_set(plugin, &mut map),
+            "dynamic_domain_set" if is_oxidns => self.dynamic_set(plugin, &mut map),
             other => {
                 self.wrong(plugin.kind.span, format!("\"{other}\" is no set"));
                 return;
             }
         }
         self.sets.put(name, map);
+    }
+
+    /// Writes names: expressions, files of them, other sets.
+    fn domain_set(&mut self, plugin: &'a Plugin, map: &mut Map) {
+        let args = self.args(plugin);
+        let expressions = args.texts("exps", &mut self.problems);
+        let files = args.texts("files", &mut self.problems);
+        let sets = args.texts("sets", &mut self.problems);
+        args.finish(&mut self.problems);
+        let mut items: Vec<Noted> = Vec::new();
+        for text in &expressions {
+            match Expression::read(&text.value, Expression::Domain) {
+                Some(expression) if expression.fits_nothing() => {
+                    self.warn(text.span, "left out: letters outside ASCII are in no name, as it is compared")
+                }
+                Some(expression) => items.push(expression.pattern().into()),
+                None => {
+                    self.wrong(text.span, format!("\"{}\" is no expression for names", text.value));
+                }
+            }
+        }
+        if !items.is_empty() {
+            map.put("names", Out::List(items));
+        }
+        self.files_and_sets(plugin, "names", (&files, &sets), map);
+        self.empty_set(plugin, "names", map);
+    }
+
+    /// Writes addresses: networks, files of them, other sets.
+    fn ip_set(&mut self, plugin: &'a Plugin, map: &mut Map) {
+        let args = self.args(plugin);
+        let addresses = args.texts("ips", &mut self.problems);
+        let files = args.texts("files", &mut self.problems);
+        let sets = args.texts("sets", &mut self.problems);
+        args.finish(&mut self.problems);
+        let mut items: Vec<Noted> = Vec::new();
+        for address in &addresses {
+            items.extend(self.network(address).map(Noted::from));
+        }
+        if !items.is_empty() {
+            map.put("addresses", Out::List(items));
+        }
+        self.files_and_sets(plugin, "addresses", (&files, &sets), map);
+        self.empty_set(plugin, "addresses", map);
+    }
+
+    /// Writes parts of a file of v2ray; returns whether there is one.
+    fn geo_set(&mut self, plugin: &'a Plugin, map: &mut Map) -> bool {
+        let kind = plugin.kind.value.as_str();
+        let args = self.args(plugin);
+        let file = args.text("file", &mut self.problems);
+        let selectors = args.texts("selectors", &mut self.problems);
+        args.finish(&mut self.problems);
+        let Some(file) = file else {
+            self.wrong(plugin.kind.span, format!("\"{kind}\" needs a \"file\""));
+            return false;
+        };
+        let format = if kind == "geosite" { "geosite" } else { "geoip" };
+        let list = |part: Option<String>| (format, file.value.clone(), part);
+        let lists: Vec<_> = match selectors.as_slice() {
+            [] => vec![list(None)],
+            some => some.iter().map(|part| list(Some(part.value.clone()))).collect(),
+        };
+        let lists = self.lists(lists);
+        map.put("lists", lists);
+        true
+    }
+
+    /// Writes rules in AdGuard's syntax.
+    fn adguard_set(&mut self, plugin: &'a Plugin, map: &mut Map) {
+        let args = self.args(plugin);
+        let rules = args.texts("rules", &mut self.problems);
+        let files = args.texts("files", &mut self.problems);
+        args.finish(&mut self.problems);
+        let mut kept: Vec<Noted> = Vec::new();
+        for rule in rules {
+            match adguard_rule(&rule) {
+                Ok(()) => kept.push(rule.value.into()),
+                Err(why) => self.warn(
+                    rule.span,
+                    format!("this rule is left out: {why}; OxiDNS leaves out what it does not know, too"),
+                ),
+            }
+        }
+        if !kept.is_empty() {
+            map.put("rules", Out::List(kept));
+        }
+        if !files.is_empty() {
+            let lists = self.lists(files.into_iter().map(|file| ("adguard", file.value, None)));
+            map.put("lists", lists);
+        }
+    }
+
+    /// Writes a set that learns names.
+    fn dynamic_set(&mut self, plugin: &'a Plugin, map: &mut Map) {
+        let args = self.args(plugin);
+        let _ = args.text("path", &mut self.problems);
+        let first = args.texts("bootstrap_rules", &mut self.problems);
+        let limit = args.number("max_entries", &mut self.problems);
+        let ttl = args.number("entry_ttl_seconds", &mut self.problems);
+        args.ignore(
+            &["queue_size", "batch_size", "flush_interval_ms", "cleanup_interval_seconds", "metadata_path"],
+            "the set looks after itself",
+            &mut self.problems,
+        );
+        args.finish(&mut self.problems);
+        let mut dynamic = Map::default();
+        dynamic.put("holds", "names");
+        dynamic.put_some("limit", limit.map(|limit| limit.value.to_string()));
+        dynamic.put_some("ttl", ttl.map(|ttl| format!("{}s", ttl.value)));
+        map.note(
+            "dynamic",
+            vec!["What OxiDNS has learned is not taken over: \"gannet set add\" does that.".to_owned()],
+            dynamic,
+        );
+        if !first.is_empty() {
+            let items = first
+                .iter()
+                .filter_map(|text| Expression::read(&text.value, Expression::Domain))
+                .map(|expression| Noted::from(expression.pattern()))
+                .collect();
+            map.put("names", Out::List(items));
+        }
     }
 
     /// Says of a set without entries what it holds none of.

@@ -1,11 +1,12 @@
 //! `forward` and `cache`: groups of upstream servers, and what keeps their answers.
 
 use std::net::{Ipv6Addr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use config::server;
 use config::yaml::Node;
-use diagnostic::At;
+use diagnostic::{At, Problem};
 
 use super::executors::with_end;
 use super::outbound::Profile;
@@ -159,20 +160,21 @@ impl<'a> Translator<'a> {
         self.upstreams.note(name, notes, group);
     }
 
-    fn server(&mut self, node: &Node, defaults: &Defaults, bootstrap: &mut Vec<String>) -> Option<Noted> {
+    /// Reads what is said of a server.
+    fn server_args(&mut self, node: &Node, defaults: &Defaults) -> Option<Server> {
         let args = Args::new(self.dialect, "an upstream", node, &mut self.problems);
-        let tag = args.text("tag", &mut self.problems);
+        let name = args.text("tag", &mut self.problems);
         let address = args.text("addr", &mut self.problems);
         let dial = args.text("dial_addr", &mut self.problems);
         let mark = args.text("so_mark", &mut self.problems).or_else(|| defaults.mark.clone());
         let interface =
             args.text("bind_to_device", &mut self.problems).or_else(|| defaults.interface.clone());
-        let own_bootstrap = args.text("bootstrap", &mut self.problems).or_else(|| defaults.bootstrap.clone());
+        let bootstrap = args.text("bootstrap", &mut self.problems).or_else(|| defaults.bootstrap.clone());
         let port = args.number("port", &mut self.problems);
-        let way = self.way_out(&args);
+        let Profile { proxy, resolvers } = self.way_out(&args);
         let socks5 = args.text("socks5", &mut self.problems).or_else(|| defaults.socks5.clone());
         let is_proxy_usual = socks5.is_none();
-        let socks5 = socks5.or_else(|| way.proxy.clone()).filter(|socks5| !socks5.value.is_empty());
+        let socks5 = socks5.or(proxy).filter(|socks5| !socks5.value.is_empty());
         let idle = args.number("idle_timeout", &mut self.problems).map(|seconds| seconds.value);
         let most = args.number("max_conns", &mut self.problems).map(|count| count.value);
         let least = args.number("min_conns", &mut self.problems).map(|count| count.value);
@@ -189,28 +191,52 @@ impl<'a> Translator<'a> {
             self.wrong(node.head(), "this upstream has no \"addr\"".to_owned());
             return None;
         };
-        let (scheme, host) = match address.value.split_once("://") {
-            Some((scheme, host)) => (scheme, host),
-            None => ("udp", address.value.as_str()),
+        let connections = Connections { idle, most, least };
+        Some(Server {
+            name,
+            address,
+            dial,
+            mark,
+            interface,
+            bootstrap,
+            port: port.map(|port| port.value),
+            resolvers,
+            socks5,
+            is_proxy_usual,
+            connections,
+            is_unproved,
+            has_http3: http3.is_some(),
+        })
+    }
+
+    /// Translates a server; resolvers of its name are added to `bootstrap`.
+    fn server(&mut self, node: &Node, defaults: &Defaults, bootstrap: &mut Vec<String>) -> Option<Noted> {
+        let Server {
+            name,
+            address,
+            dial,
+            mark,
+            interface,
+            bootstrap: own_bootstrap,
+            port,
+            resolvers,
+            socks5,
+            is_proxy_usual,
+            connections,
+            is_unproved,
+            has_http3,
+        } = self.server_args(node, defaults)?;
+        let (scheme, host) = address.value.split_once("://").unwrap_or(("udp", &address.value));
+        let Some(prefix) = transport(scheme) else {
+            self.wrong(address.span, format!("unknown scheme \"{scheme}\""));
+            return None;
         };
-        let prefix = match scheme {
-            "udp" => "",
-            "tcp" | "tcp+pipeline" => "tcp://",
-            "tls" | "tls+pipeline" | "dot" => "tls://",
-            "https" | "doh" if http3.is_some() => "h3://",
-            "https" | "doh" => "https://",
-            "quic" | "doq" => "quic://",
-            "h3" => "h3://",
-            other => {
-                self.wrong(address.span, format!("unknown scheme \"{other}\""));
-                return None;
-            }
-        };
+        let prefix = if prefix == "https://" && has_http3 { "h3://" } else { prefix };
         let is_secured = matches!(prefix, "tls://" | "https://" | "quic://" | "h3://");
         let (host, path) = host.split_at(host.find('/').unwrap_or(host.len()));
-        let with_port = |host: &str| match &port {
-            Some(port) if host.parse::<Ipv6Addr>().is_ok() => format!("[{host}]:{}", port.value),
-            Some(port) if !has_port(host) => format!("{host}:{}", port.value),
+        let with_port = |host: &str| match port {
+            Some(port) if host.parse::<Ipv6Addr>().is_ok() => format!("[{host}]:{port}"),
+            Some(port) if !has_port(host) => format!("{host}:{port}"),
             Some(_) | None => host.to_owned(),
         };
         // Where to go is what counts without encryption; the name has no meaning of its own then.
@@ -222,7 +248,7 @@ impl<'a> Translator<'a> {
         let is_name = dial.is_none() && values::socket_address(&host, 53).is_err();
         match &own_bootstrap {
             Some(own) if is_name => bootstrap.push(own.value.trim_start_matches("udp://").to_owned()),
-            None if is_name => bootstrap.extend(way.resolvers.iter().cloned()),
+            None if is_name => bootstrap.extend(resolvers),
             Some(_) | None => {}
         }
         // OxiDNS does not look at a proxy there; one that everybody has is nobody's wish in particular.
@@ -231,19 +257,16 @@ impl<'a> Translator<'a> {
         let text = format!("{prefix}{host}{path}");
         if let Err(misread) = server(&text) {
             let message = misread.message;
-            self.problems.push(diagnostic::Problem::error(address.span, message));
+            self.problems.push(Problem::error(address.span, message));
             return None;
         }
         let mut map = Map::default();
         map.put("address", text.clone());
         let is_connected = !prefix.is_empty();
-        let (idle, most, least) = if is_connected { (idle, most, least) } else { (None, None, None) };
+        let connections = if is_connected { connections } else { Connections::default() };
         let is_plain =
-            tag.is_none() && mark.is_none() && interface.is_none() && dial.is_none() && socks5.is_none();
-        if is_plain
-            && !(is_secured && is_unproved)
-            && idle.or(most).or(least).is_none_or(|number| number == 0)
-        {
+            name.is_none() && mark.is_none() && interface.is_none() && dial.is_none() && socks5.is_none();
+        if is_plain && !(is_secured && is_unproved) && connections.is_usual() {
             return Some(text.into());
         }
         map.put_some("dial", dial);
@@ -253,12 +276,8 @@ impl<'a> Translator<'a> {
         if is_secured && is_unproved {
             map.put("verify", "false");
         }
-        let bounded = |number: u64| number.min(CONNECTIONS_MAX).to_string();
-        let least = least.map(|least| least.min(most.filter(|&most| most > 0).unwrap_or(CONNECTIONS_USUAL)));
-        map.put_some("connections-min", least.filter(|&least| least > 0).map(bounded));
-        map.put_some("connections-max", most.filter(|&most| most > 0).map(bounded));
-        map.put_some("idle", idle.filter(|&idle| idle > 0).map(|idle| format!("{}s", idle.min(3600))));
-        map.put_some("name", tag.map(|tag| tag.value));
+        connections.put(&mut map);
+        map.put_some("name", name.map(|name| name.value));
         map.put_some("mark", mark.map(|mark| mark.value));
         map.put_some("interface", interface.map(|interface| interface.value));
         Some(map.into())
@@ -278,17 +297,9 @@ impl<'a> Translator<'a> {
         let mut has_names = false;
         for address in &addresses {
             let (scheme, host) = address.value.split_once("://").unwrap_or(("udp", &address.value));
-            let prefix = match scheme {
-                "udp" => "",
-                "tcp" | "tcp+pipeline" => "tcp://",
-                "tls" | "tls+pipeline" | "dot" => "tls://",
-                "https" | "doh" => "https://",
-                "quic" | "doq" => "quic://",
-                "h3" => "h3://",
-                other => {
-                    self.wrong(address.span, format!("unknown scheme \"{other}\""));
-                    return Vec::new();
-                }
+            let Some(prefix) = transport(scheme) else {
+                self.wrong(address.span, format!("unknown scheme \"{scheme}\""));
+                return Vec::new();
             };
             let (bare, _) = host.split_at(host.find('/').unwrap_or(host.len()));
             has_names |= values::socket_address(bare, 53).is_err();
@@ -334,17 +345,6 @@ impl<'a> Translator<'a> {
         let problems = &mut self.problems;
         let entries = args.number("size", problems).map_or(1024, |size| size.value);
         let lazy = args.number("lazy_cache_ttl", problems).map_or(0, |ttl| ttl.value);
-        let bounded = |key: &str, seconds: u64, (least, most): (u64, u64), problems: &mut Vec<_>| {
-            let kept = seconds.clamp(least, most);
-            if kept != seconds
-                && let Some(place) = args.place(key)
-            {
-                let text = values::duration_text(Duration::from_secs(kept));
-                let message = format!("\"{key}\" becomes {text}: {seconds} s cannot be said here");
-                problems.push(diagnostic::Problem::warning(place, message));
-            }
-            format!("{kept}s")
-        };
         let file = args.text("dump_file", problems);
         let every = args.number("dump_interval", problems).map_or(600, |seconds| seconds.value);
         let mut ends = false;
@@ -362,33 +362,7 @@ impl<'a> Translator<'a> {
             }
             Dialect::Oxidns => {
                 ends = args.flag("short_circuit", problems).is_some_and(|flag| flag.value);
-                let negative = args.flag("cache_negative", problems).is_none_or(|flag| flag.value);
-                let most = args.number("max_negative_ttl", problems).map_or(300, |ttl| ttl.value);
-                cache.put(
-                    "max-negative-ttl",
-                    if negative {
-                        bounded("max_negative_ttl", most, (0, NEGATIVE_TTL_MAX), problems)
-                    } else {
-                        "0s".to_owned()
-                    },
-                );
-                if let Some(most) = args.number("max_positive_ttl", problems) {
-                    cache.put("max-ttl", bounded("max_positive_ttl", most.value, (1, TTL_MAX), problems));
-                }
-                if let Some(least) = args.number("min_positive_ttl", problems)
-                    && let Some(place) = args.place("min_positive_ttl")
-                {
-                    let message = format!(
-                        "answers with a TTL below {} s are kept as long as they may be, not left out",
-                        least.value
-                    );
-                    problems.push(diagnostic::Problem::warning(place, message));
-                }
-                args.ignore(
-                    &["negative_ttl_without_soa"],
-                    "without an SOA nobody knows how long a negative answer holds (RFC 2308 §5)",
-                    problems,
-                );
+                oxidns_times(&args, &mut cache, problems);
                 let apart = args.flag("ecs_in_key", problems);
                 if apart.is_none_or(|flag| !flag.value) {
                     notes.push(
@@ -399,7 +373,7 @@ impl<'a> Translator<'a> {
             }
         }
         if lazy > 0 {
-            let stale = bounded("lazy_cache_ttl", lazy, (1, STALE_MAX), problems);
+            let stale = bounded(&args, "lazy_cache_ttl", lazy, 1..=STALE_MAX, problems);
             let notes = match lazy > STALE_MAX {
                 true => vec![format!("{lazy} s there; an answer is never stale for longer than this here.")],
                 false => Vec::new(),
@@ -423,7 +397,7 @@ impl<'a> Translator<'a> {
         if let Some(file) = file.filter(|file| !file.value.is_empty()) {
             let mut dump = Map::default();
             dump.put("file", file.value);
-            dump.put("every", bounded("dump_interval", every, (60, DUMP_EVERY_MAX), problems));
+            dump.put("every", bounded(&args, "dump_interval", every, 60..=DUMP_EVERY_MAX, problems));
             cache.put("dump", dump);
         }
         args.finish(problems);
@@ -442,6 +416,53 @@ impl<'a> Translator<'a> {
     }
 }
 
+/// Writes how long a cache of OxiDNS keeps answers.
+fn oxidns_times(args: &Args<'_>, cache: &mut Map, problems: &mut Vec<Problem>) {
+    let negative = args.flag("cache_negative", problems).is_none_or(|flag| flag.value);
+    let most = args.number("max_negative_ttl", problems).map_or(300, |ttl| ttl.value);
+    let most = match negative {
+        true => bounded(args, "max_negative_ttl", most, 0..=NEGATIVE_TTL_MAX, problems),
+        false => "0s".to_owned(),
+    };
+    cache.put("max-negative-ttl", most);
+    if let Some(most) = args.number("max_positive_ttl", problems) {
+        cache.put("max-ttl", bounded(args, "max_positive_ttl", most.value, 1..=TTL_MAX, problems));
+    }
+    if let Some(least) = args.number("min_positive_ttl", problems)
+        && let Some(place) = args.place("min_positive_ttl")
+    {
+        let message = format!(
+            "answers with a TTL below {} s are kept as long as they may be, not left out",
+            least.value
+        );
+        problems.push(Problem::warning(place, message));
+    }
+    args.ignore(
+        &["negative_ttl_without_soa"],
+        "without an SOA nobody knows how long a negative answer holds (RFC 2308 §5)",
+        problems,
+    );
+}
+
+/// Returns a time of so many seconds as it can be set here; says so if that is another one.
+fn bounded(
+    args: &Args<'_>,
+    key: &str,
+    seconds: u64,
+    legal: RangeInclusive<u64>,
+    problems: &mut Vec<Problem>,
+) -> String {
+    let kept = seconds.clamp(*legal.start(), *legal.end());
+    if kept != seconds
+        && let Some(place) = args.place(key)
+    {
+        let text = values::duration_text(Duration::from_secs(kept));
+        let message = format!("\"{key}\" becomes {text}: {seconds} s cannot be said here");
+        problems.push(Problem::warning(place, message));
+    }
+    format!("{kept}s")
+}
+
 /// What upstreams take from their group if they do not say otherwise.
 #[derive(Default)]
 struct Defaults {
@@ -449,6 +470,67 @@ struct Defaults {
     interface: Option<At<String>>,
     bootstrap: Option<At<String>>,
     socks5: Option<At<String>>,
+}
+
+/// What is said of one server.
+struct Server {
+    name: Option<At<String>>,
+    address: At<String>,
+    /// Where it is found, if its address is a name.
+    dial: Option<At<String>>,
+    mark: Option<At<String>>,
+    interface: Option<At<String>>,
+    /// Who resolves its name.
+    bootstrap: Option<At<String>>,
+    port: Option<u64>,
+    /// Who resolves names unless something else is said.
+    resolvers: Vec<String>,
+    socks5: Option<At<String>>,
+    /// Whether the proxy is the usual one, not its own.
+    is_proxy_usual: bool,
+    connections: Connections,
+    /// Whether it need not prove who it is.
+    is_unproved: bool,
+    has_http3: bool,
+}
+
+/// What is said of the connections to a server.
+#[derive(Default)]
+struct Connections {
+    /// Seconds until one that is idle is closed.
+    idle: Option<u64>,
+    most: Option<u64>,
+    least: Option<u64>,
+}
+
+impl Connections {
+    /// Returns whether nothing has to be written.
+    fn is_usual(&self) -> bool {
+        self.idle.or(self.most).or(self.least).is_none_or(|number| number == 0)
+    }
+
+    fn put(&self, map: &mut Map) {
+        let bounded = |number: u64| number.min(CONNECTIONS_MAX).to_string();
+        let most = self.most.filter(|&most| most > 0);
+        let least = self.least.map(|least| least.min(most.unwrap_or(CONNECTIONS_USUAL)));
+        map.put_some("connections-min", least.filter(|&least| least > 0).map(bounded));
+        map.put_some("connections-max", most.map(bounded));
+        let idle = self.idle.filter(|&idle| idle > 0);
+        map.put_some("idle", idle.map(|idle| format!("{}s", idle.min(3600))));
+    }
+}
+
+/// Returns how an address begins that is reached like this.
+fn transport(scheme: &str) -> Option<&'static str> {
+    Some(match scheme {
+        "udp" => "",
+        "tcp" | "tcp+pipeline" => "tcp://",
+        "tls" | "tls+pipeline" | "dot" => "tls://",
+        "https" | "doh" => "https://",
+        "quic" | "doq" => "quic://",
+        "h3" => "h3://",
+        _ => return None,
+    })
 }
 
 /// Returns whether OxiDNS goes through a proxy to servers that are written so.

@@ -136,22 +136,7 @@ impl Knot<'_, '_, '_> {
                 }
             }
         }
-        for key in ["ksk-size", "zsk-size"] {
-            let is_rsa = fields
-                .one("algorithm")
-                .is_some_and(|word| word.value.to_ascii_lowercase().starts_with("rsa"));
-            if let Some(bits) = fields.number(key, self.files).filter(|_| is_rsa) {
-                // What there is here; the next larger one is no weaker.
-                let sizes = [1024_u64, 1280, 1536, 2048, 3072, 4096].into_iter();
-                let mut legal = sizes
-                    .filter(|&bits| u32::try_from(bits).is_ok_and(|bits| KeySize::of_bits(bits).is_some()));
-                let kept = legal.find(|&kept| kept >= bits.value).unwrap_or(4096);
-                if kept != bits.value {
-                    self.files.warn(bits.span, format!("new keys have {kept} bits here, not {}", bits.value));
-                }
-                map.put(key, kept.to_string());
-            }
-        }
+        self.key_sizes(fields, &mut map);
         for key in ["single-type-signing", "nsec3", "nsec3-opt-out"] {
             if let Some(true) = fields.flag(key, self.files).map(|flag| flag.value) {
                 map.put(key, Out::Flag(true));
@@ -164,41 +149,8 @@ impl Knot<'_, '_, '_> {
         if let Some(salt) = fields.number("nsec3-salt-length", self.files).filter(|salt| salt.value > 0) {
             self.files.warn(salt.span, "\"nsec3-salt-length\" is left out: there is no salt (RFC 9276)");
         }
-        let times = [
-            "dnskey-ttl",
-            "zone-max-ttl",
-            "ksk-lifetime",
-            "zsk-lifetime",
-            "propagation-delay",
-            "rrsig-lifetime",
-            "rrsig-refresh",
-            "rrsig-pre-refresh",
-        ];
-        for key in times {
-            let Some(time) = self.time(fields, key) else { continue };
-            match (key, time.value) {
-                ("ksk-lifetime" | "zsk-lifetime", 0) => map.put(key, "forever"),
-                (_, value) => map.put(key, seconds(value)),
-            }
-        }
-        if let Some(word) = fields.one("cds-cdnskey-publish") {
-            match word.value.as_str() {
-                ours @ ("none" | "rollover" | "always" | "delete-dnssec") => {
-                    map.put("cds-cdnskey-publish", ours);
-                }
-                other => {
-                    let message = format!(
-                        "\"cds-cdnskey-publish: {other}\" cannot be carried over: CDS and CDNSKEY come together"
-                    );
-                    self.files.wrong(word.span, message);
-                }
-            }
-        }
-        let digests: Vec<String> =
-            fields.all("cds-digest-type").iter().map(|word| word.value.replace('-', "")).collect();
-        if !digests.is_empty() {
-            map.put("cds-digest-type", Out::Row(digests));
-        }
+        self.times(fields, &mut map);
+        self.cds(fields, &mut map);
         if let Some(threads) = fields.number("signing-threads", self.files) {
             map.put("threads", threads.value.to_string());
         }
@@ -226,6 +178,67 @@ impl Knot<'_, '_, '_> {
             ),
         }
         map
+    }
+
+    /// Carries over the sizes of RSA keys.
+    fn key_sizes(&mut self, fields: &Fields<'_>, map: &mut Map) {
+        let algorithm = fields.one("algorithm");
+        let is_rsa = algorithm.is_some_and(|word| word.value.to_ascii_lowercase().starts_with("rsa"));
+        for key in ["ksk-size", "zsk-size"] {
+            let Some(bits) = fields.number(key, self.files).filter(|_| is_rsa) else { continue };
+            // What there is here; the next larger one is no weaker.
+            let sizes = [1024_u64, 1280, 1536, 2048, 3072, 4096].into_iter();
+            let mut legal =
+                sizes.filter(|&bits| u32::try_from(bits).is_ok_and(|bits| KeySize::of_bits(bits).is_some()));
+            let kept = legal.find(|&kept| kept >= bits.value).unwrap_or(4096);
+            if kept != bits.value {
+                self.files.warn(bits.span, format!("new keys have {kept} bits here, not {}", bits.value));
+            }
+            map.put(key, kept.to_string());
+        }
+    }
+
+    /// Carries over TTLs, lifetimes of keys and signatures, and how long a change takes to be everywhere.
+    fn times(&mut self, fields: &Fields<'_>, map: &mut Map) {
+        let times = [
+            "dnskey-ttl",
+            "zone-max-ttl",
+            "ksk-lifetime",
+            "zsk-lifetime",
+            "propagation-delay",
+            "rrsig-lifetime",
+            "rrsig-refresh",
+            "rrsig-pre-refresh",
+        ];
+        for key in times {
+            let Some(time) = self.time(fields, key) else { continue };
+            match (key, time.value) {
+                ("ksk-lifetime" | "zsk-lifetime", 0) => map.put(key, "forever"),
+                (_, value) => map.put(key, seconds(value)),
+            }
+        }
+    }
+
+    /// Carries over when CDS and CDNSKEY are published, and with which digests.
+    fn cds(&mut self, fields: &Fields<'_>, map: &mut Map) {
+        if let Some(word) = fields.one("cds-cdnskey-publish") {
+            match word.value.as_str() {
+                ours @ ("none" | "rollover" | "always" | "delete-dnssec") => {
+                    map.put("cds-cdnskey-publish", ours);
+                }
+                other => {
+                    let message = format!(
+                        "\"cds-cdnskey-publish: {other}\" cannot be carried over: CDS and CDNSKEY come together"
+                    );
+                    self.files.wrong(word.span, message);
+                }
+            }
+        }
+        let digests: Vec<String> =
+            fields.all("cds-digest-type").iter().map(|word| word.value.replace('-', "")).collect();
+        if !digests.is_empty() {
+            map.put("cds-digest-type", Out::Row(digests));
+        }
     }
 
     /// Returns the token of a key store; `None` if its keys are files.
