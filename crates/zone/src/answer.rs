@@ -292,14 +292,14 @@ impl<'r> Run<'r, '_> {
             if !marks.has(Marks::CUT.with(Marks::BELOW)) {
                 return self.at_name_inlined(zone, block, name, None);
             }
-            return self.at_wall(zone, block, name);
+            return self.at_or_below_cut(zone, block, name);
         }
         self.absent(zone, name, hash)
     }
 
     /// The name exists, but a zone cut or a DNAME is at it or above it.
     #[cold]
-    fn at_wall(&mut self, zone: &'r Zone, block: Block<'r>, name: Name<'_>) -> Result<Step, Full> {
+    fn at_or_below_cut(&mut self, zone: &'r Zone, block: Block<'r>, name: Name<'_>) -> Result<Step, Full> {
         if !block.marks().has(Marks::BELOW) {
             // RFC 4035 §3.1.4.1: the parent knows the DS of a cut.
             if self.asked.qtype == Rtype::DS {
@@ -307,12 +307,12 @@ impl<'r> Run<'r, '_> {
             }
             return self.refer(zone, block, name);
         }
-        self.below_wall(zone, name)
+        self.below_cut(zone, name)
     }
 
     /// Finds the highest zone cut or DNAME above a name that lies below one.
     #[cold]
-    fn below_wall(&mut self, zone: &'r Zone, name: Name<'_>) -> Result<Step, Full> {
+    fn below_cut(&mut self, zone: &'r Zone, name: Name<'_>) -> Result<Step, Full> {
         let mut above = name.parent();
         // Ends: each turn takes a label off.
         while let Some(parent) = above.filter(|above| above.len() >= zone.apex().len()) {
@@ -335,7 +335,7 @@ impl<'r> Run<'r, '_> {
         let Some(missing) = self.closest_encloser(zone, name) else { return Ok(Step::Done(Rcode::SERVFAIL)) };
         let marks = missing.encloser.marks();
         if marks.has(Marks::BELOW) {
-            return self.below_wall(zone, missing.encloser_name);
+            return self.below_cut(zone, missing.encloser_name);
         }
         if marks.has(Marks::CUT) {
             return self.refer(zone, missing.encloser, missing.encloser_name);
