@@ -27,7 +27,7 @@ struct Rule<'a> {
     modifiers: Vec<&'a str>,
 }
 
-/// Returns the rules that rules with `badfilter` take back, as [`canonical`] writes them.
+/// Adds the rules that `badfilter` disables, as [`canonical`] writes them.
 pub(super) fn revoked(octets: &[u8], all: &mut HashSet<String>) {
     const MARK: &[u8] = b"badfilter";
     for (_, line) in lines(octets, Progress::default()) {
@@ -75,7 +75,7 @@ pub(super) fn read(to: &mut Reading<'_>, octets: &[u8]) {
     }
 }
 
-/// Reads one line; an error says why it is left out.
+/// Reads one line; an error says why it is ignored.
 fn line_of(to: &mut Reading<'_>, text: &str, number: u32) -> Result<(), String> {
     // `#` begins a comment, and what page elements are hidden by.
     if text.starts_with('#') && !text.starts_with("##") {
@@ -164,10 +164,10 @@ fn split_modifiers(text: &str) -> Vec<&str> {
     all
 }
 
-/// What modifiers say.
+/// The modifiers of a rule.
 struct Modifiers {
     is_important: bool,
-    /// Whether the rule says more than a set of names can.
+    /// Whether the rule needs more than a set of names.
     is_special: bool,
     condition: Condition,
     treatment: Treatment,

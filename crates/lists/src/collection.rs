@@ -1,4 +1,4 @@
-//! Every set of a server by its name, and what conditions compare with.
+//! All sets of a server by name, and the sets that conditions are compiled to.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use crate::NamePattern;
 use crate::reading::add_prefixes;
 use crate::set::CompiledSet;
 
-/// Part of what a condition compares with: something written there, or the name of a set.
+/// An operand of a condition: inline, or the name of a set.
 #[derive(Clone, Copy, Debug)]
 pub enum Term<'a, T> {
-    /// As it is written.
+    /// Written in the condition.
     Inline(T),
-    /// What the set of that name holds.
+    /// The set of that name.
     Set(&'a str),
 }
 
@@ -27,7 +27,7 @@ pub struct Sets {
 }
 
 impl Sets {
-    /// Returns that there is no set.
+    /// Returns an empty collection.
     pub const fn new(key: HashKey) -> Self {
         Self { key, all: BTreeMap::new() }
     }
@@ -37,17 +37,17 @@ impl Sets {
         self.all.insert(name, set);
     }
 
-    /// Walks all sets.
+    /// Iterates over all sets.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &CompiledSet)> {
         self.all.iter().map(|(name, set)| (name.as_str(), &**set))
     }
 
-    /// Returns the list of a set that has exceptions or says what is to become of a query.
+    /// Returns the block list of a set, if it has exceptions or rules with an action of their own.
     pub fn list(&self, name: &str) -> Option<Arc<Blocklist>> {
         self.all.get(name)?.list.clone()
     }
 
-    /// Returns the list of a set whatever it holds: one without exceptions blocks the names that it holds.
+    /// Returns the block list of any set: without exceptions, it blocks the names of the set.
     pub fn any_list(&self, name: &str) -> Option<Arc<Blocklist>> {
         let set = self.all.get(name)?;
         Some(match &set.list {
@@ -59,7 +59,7 @@ impl Sets {
         })
     }
 
-    /// Returns the set of the names that a condition compares with; a set that stands alone is shared.
+    /// Compiles the names of a condition; a single set is shared, not copied.
     pub fn names<'a>(&self, terms: impl Iterator<Item = Term<'a, &'a NamePattern>>) -> Arc<NameSet> {
         let terms: Vec<Term<'a, &'a NamePattern>> = terms.collect();
         if let [Term::Set(name)] = terms.as_slice()
@@ -82,7 +82,7 @@ impl Sets {
         Arc::new(builder.compile())
     }
 
-    /// Returns the set of the addresses that a condition compares with; a set that stands alone is shared.
+    /// Compiles the addresses of a condition; a single set is shared, not copied.
     pub fn addresses<'a>(&self, terms: impl Iterator<Item = Term<'a, &'a [Prefix]>>) -> Arc<AddressSet> {
         let terms: Vec<Term<'a, &'a [Prefix]>> = terms.collect();
         if let [Term::Set(name)] = terms.as_slice()

@@ -1,4 +1,4 @@
-//! Where the rules of a list go while it is read, and what is wrong with it.
+//! State of a list that is being read: where its rules go, its mistakes, and what all formats share.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -7,36 +7,36 @@ use sets::{AddressSetBuilder, BlocklistBuilder, NameSetBuilder, PatternError, Re
 use values::Read;
 use wire::{HashKey, NameBuf, Prefix};
 
-/// Mistakes of a list of others that are told; the rest is counted.
+/// Mistakes of a downloaded list that are reported; the rest is counted.
 const MISTAKES_TOLD_MAX: usize = 3;
-/// Mistakes of a list of one's own that are told: whoever mends it wants to see all of them at once.
+/// Mistakes of the operator's own list that are reported: he wants to see all of them at once.
 const OWN_MISTAKES_TOLD_MAX: usize = 100;
 
-/// What is wrong with a list.
+/// The mistakes in a list.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Mistakes {
     told_max: usize,
-    /// The first ones: the line, from 1 (zero if it is about the whole list), and what is wrong there.
+    /// The first ones: the line, from 1 (zero if it is about the whole list), and the message.
     pub told: Vec<(u32, String)>,
-    /// How many there are.
+    /// The number of all of them.
     pub count: usize,
 }
 
 impl Mistakes {
-    /// Returns that nothing is wrong yet with a list of one's own, or of others.
+    /// Returns no mistakes; of the operator's own list, more are reported than of a download.
     pub const fn of(is_own: bool) -> Self {
         let told_max = if is_own { OWN_MISTAKES_TOLD_MAX } else { MISTAKES_TOLD_MAX };
         Self { told_max, told: Vec::new(), count: 0 }
     }
 
-    /// Returns each mistake that is told as a text of its own, and that there are more.
+    /// Returns a message for each reported mistake, and one that counts the rest.
     pub fn each(&self) -> impl Iterator<Item = String> {
         let more = self.count - self.told.len();
         let told = self.told.iter().map(|(line, what)| at_line(*line, what));
         told.chain((more > 0).then(|| format!("and {more} more")))
     }
 
-    /// Notes a mistake; `what` is asked only if it is one that is told.
+    /// Adds a mistake; `what` makes the message if it is reported.
     pub fn add(&mut self, line: u32, what: impl FnOnce() -> String) {
         self.count += 1;
         if self.told.len() < self.told_max {
@@ -44,7 +44,7 @@ impl Mistakes {
         }
     }
 
-    /// Returns all of it in one text; `None` if nothing is wrong.
+    /// Returns one message for all; `None` if there are no mistakes.
     pub fn describe(&self) -> Option<String> {
         let told: Vec<String> = self.told.iter().map(|(line, what)| at_line(*line, what)).collect();
         let more = self.count - self.told.len();
@@ -57,20 +57,20 @@ fn at_line(line: u32, what: &str) -> String {
     if line == 0 { what.to_owned() } else { format!("line {line}: {what}") }
 }
 
-/// Entries of a list between two words about how far it is.
+/// Entries between two reports of progress.
 const ENTRIES_UNTOLD: u32 = 1 << 16;
 
-/// Whom to tell how many entries are read, if anybody wants to know.
+/// A function that is called with the number of entries read, or none.
 #[derive(Clone, Copy, Default)]
 pub struct Progress<'a>(Option<&'a dyn Fn(usize)>);
 
 impl<'a> Progress<'a> {
-    /// Tells `report`.
+    /// Reports progress to `report`.
     pub fn to(report: &'a dyn Fn(usize)) -> Self {
         Self(Some(report))
     }
 
-    /// Tells it every so many entries.
+    /// Reports progress, but only at every [`ENTRIES_UNTOLD`]th entry.
     pub(crate) fn at(self, entry: u32) {
         if let Some(report) = self.0
             && entry.is_multiple_of(ENTRIES_UNTOLD)
@@ -84,19 +84,19 @@ impl<'a> Progress<'a> {
 pub(crate) struct Reading<'a> {
     pub(crate) progress: Progress<'a>,
     pub(crate) key: &'a HashKey,
-    /// Rules on names that say no more than that the set holds them.
+    /// Names that the set holds, by rules without modifiers.
     pub(crate) names: &'a mut NameSetBuilder,
     pub(crate) addresses: &'a mut AddressSetBuilder,
     /// Addresses that the set does not hold.
     pub(crate) without: &'a mut AddressSetBuilder,
     pub(crate) list: &'a mut BlocklistBuilder,
-    /// What clients are called, and where they are.
+    /// Names of clients (`$client=` in AdGuard lists) and their networks.
     pub(crate) tags: &'a [(&'a str, &'a [Prefix])],
-    /// Parts of the list that count; all if there are none.
+    /// Selected parts of the list; none means all.
     pub(crate) select: Vec<&'a str>,
     /// Rules that a `badfilter` takes back, in all lists of the set.
     pub(crate) revoked: &'a HashSet<String>,
-    /// Whether it is a list of one's own, in which nothing is mended.
+    /// Whether it is the operator's own list: then a host bit in a prefix is a mistake.
     pub(crate) is_own: bool,
     pub(crate) mistakes: Mistakes,
 }
@@ -117,7 +117,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Notes what is wrong with a pattern, if something is.
+    /// Adds the mistake in a pattern, if there is one.
     pub(crate) fn pattern(&mut self, result: Result<(), PatternError>, line: u32) {
         if let Err(error) = result {
             self.mistakes.add(line, || error.to_string());
@@ -133,7 +133,7 @@ pub(crate) fn add_prefixes(builder: &mut AddressSetBuilder, prefixes: &[Prefix])
     }
 }
 
-/// Walks the lines of a text with their numbers from 1, without what ends them.
+/// Iterates over the lines of a text, trimmed, with their numbers from 1.
 pub(super) fn lines<'o>(octets: &'o [u8], progress: Progress<'_>) -> impl Iterator<Item = (u32, &'o [u8])> {
     (1..).zip(octets.split(|&octet| octet == b'\n')).map(move |(number, line)| {
         progress.at(number);
@@ -141,7 +141,7 @@ pub(super) fn lines<'o>(octets: &'o [u8], progress: Progress<'_>) -> impl Iterat
     })
 }
 
-/// Shows a part of a list, in bounds.
+/// Returns a part of a list as a message may show it: escaped, and not longer than a limit.
 pub(super) fn shown(octets: &[u8]) -> String {
     const OCTETS_MAX: usize = 60;
     let text = String::from_utf8_lossy(&octets[..octets.len().min(OCTETS_MAX)]);
@@ -176,7 +176,7 @@ fn plain_name(text: &[u8]) -> Option<NameBuf> {
     Some(name)
 }
 
-/// Reads the same from a list of somebody else, in which prefixes may have bits of hosts.
+/// Reads an address, a prefix or a range from a downloaded list, where prefixes may have host bits.
 pub(super) fn lenient_range(text: &str) -> Read<(IpAddr, IpAddr)> {
     if let Some((host, bits)) = text.split_once('/')
         && let (Ok(address), Ok(bits)) = (host.parse::<IpAddr>(), bits.parse::<u8>())

@@ -1,4 +1,4 @@
-//! A set in the making, and what becomes of it.
+//! Building a set from lists and inline rules, and the compiled set.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -13,26 +13,26 @@ use wire::{HashKey, Prefix};
 use crate::reading::{Mistakes, Progress, Reading};
 use crate::{ListFormat, NamePattern, adguard, mmdb, rpz, text, v2ray};
 
-/// A list as it is to be read.
+/// How a list is to be read.
 #[derive(Clone, Debug)]
 pub struct List<'a> {
-    /// How it is written.
+    /// Its format.
     pub format: ListFormat,
-    /// Which parts of it count; all if there are none.
+    /// Selected parts of it; none means all.
     pub select: Vec<&'a str>,
-    /// Whether it is a list of one's own, in which nothing is mended.
+    /// Whether it is the operator's own list, in which host bits of a prefix are a mistake.
     pub is_own: bool,
 }
 
 impl List<'_> {
-    /// Notes the rules that a list says are taken back, in whichever list of the set they stand.
+    /// Adds the rules that the list disables with `badfilter`, in all lists of the set.
     pub fn revoked(&self, octets: &[u8], all: &mut HashSet<String>) {
         if self.format == ListFormat::Adguard {
             adguard::revoked(octets, all);
         }
     }
 
-    /// Reads the list for the sake of knowing whether it is one; returns how many rules it has, or why it is none.
+    /// Checks whether octets are such a list; returns the number of its rules, or why it is refused.
     ///
     /// A download that is refused here never takes the place of a good copy.
     pub fn check(&self, octets: Vec<u8>) -> Result<usize, String> {
@@ -51,20 +51,20 @@ impl List<'_> {
     }
 }
 
-/// A set, compiled.
+/// A compiled set.
 pub struct CompiledSet {
-    /// The names it holds. Rules that look at more than a name are not among them.
+    /// The names it holds, without rules that depend on more than the name.
     pub(crate) names: Arc<NameSet>,
     pub(crate) addresses: Arc<AddressSet>,
-    /// The whole list, if it has exceptions or says what is to become of a query.
+    /// The block list, if there are exceptions, or rules with an action of their own.
     pub(crate) list: Option<Arc<Blocklist>>,
-    /// Rules of its own, and ranges of addresses.
+    /// Number of rules and address ranges.
     pub rules: usize,
     /// Octets of memory.
     pub octets: usize,
 }
 
-/// A set in the making.
+/// Builds a set.
 pub struct SetBuilder<'a> {
     key: HashKey,
     tags: Vec<(&'a str, &'a [Prefix])>,
@@ -75,7 +75,7 @@ pub struct SetBuilder<'a> {
 }
 
 impl<'a> SetBuilder<'a> {
-    /// Begins a set that holds nothing yet.
+    /// Returns a builder of an empty set.
     pub fn new(key: HashKey) -> Self {
         Self {
             key,
@@ -87,12 +87,12 @@ impl<'a> SetBuilder<'a> {
         }
     }
 
-    /// Says what clients are called in the lists, and where they are.
+    /// Adds names of clients, as AdGuard lists use them, and their networks.
     pub fn tags(&mut self, tags: impl IntoIterator<Item = (&'a str, &'a [Prefix])>) {
         self.tags.extend(tags);
     }
 
-    /// Adds rules on names that are written in place; `label` is what they are called where a rule is shown.
+    /// Adds rules on names from the configuration; `label` names their source where a rule is shown.
     pub fn patterns<'p>(&mut self, label: String, patterns: impl IntoIterator<Item = &'p NamePattern>) {
         self.names.source(label);
         for (line, pattern) in (1..).zip(patterns) {
@@ -106,7 +106,7 @@ impl<'a> SetBuilder<'a> {
         debug_assert!(is_right, "checked when it was read");
     }
 
-    /// Reads one list, without the rules that are `revoked`; `label` is what people call it.
+    /// Reads one list without the rules that are `revoked`; `label` names it where a rule is shown.
     pub fn read(
         &mut self,
         list: &List<'_>,
@@ -118,7 +118,7 @@ impl<'a> SetBuilder<'a> {
         self.names.source(label);
         self.list.source(label);
         if list.format.has_names() {
-            // A guess that spares moving half of a long list about.
+            // An estimate that avoids most reallocations.
             self.names.reserve(octets.len() / 24);
         }
         let mut reading = Reading {
@@ -138,7 +138,7 @@ impl<'a> SetBuilder<'a> {
         reading.mistakes
     }
 
-    /// Returns how many rules there are, roughly.
+    /// Returns the approximate number of rules.
     pub fn rules(&self) -> usize {
         self.names.len() + self.addresses.len() + self.without.len() + self.list.len()
     }
@@ -153,7 +153,7 @@ impl<'a> SetBuilder<'a> {
         self.addresses.live(live);
     }
 
-    /// Puts the set together, with what the sets of `include` hold and without what those of `except` hold.
+    /// Compiles the set: the union with the sets of `include`, without those of `except`.
     pub fn compile(self, include: &[Arc<CompiledSet>], except: &[Arc<CompiledSet>]) -> CompiledSet {
         let Self { key, mut names, mut addresses, without, list, .. } = self;
         let is_list = !list.is_empty() || include.iter().any(|part| part.list.is_some());
