@@ -19,6 +19,20 @@ pub(super) struct Profile {
     pub(super) proxy: Option<At<String>>,
 }
 
+/// A file with a list.
+pub(super) struct ListFile {
+    pub(super) format: &'static str,
+    pub(super) file: String,
+    /// The part of it that counts, if not all of it does.
+    pub(super) part: Option<String>,
+}
+
+impl ListFile {
+    pub(super) const fn whole(format: &'static str, file: String) -> Self {
+        Self { format, file, part: None }
+    }
+}
+
 /// The ways out, and the files that come in on them.
 #[derive(Default)]
 pub(super) struct Outbound {
@@ -240,15 +254,12 @@ impl<'a> Translator<'a> {
         args.finish(&mut self.problems);
     }
 
-    /// Returns lists as a set names them, by their format, file and part: files, or the URLs that files are downloaded from.
-    pub(super) fn lists(
-        &mut self,
-        lists: impl IntoIterator<Item = (&'static str, String, Option<String>)>,
-    ) -> Noted {
+    /// Returns lists as a set names them: files, or the URLs that files are downloaded from.
+    pub(super) fn lists(&mut self, lists: impl IntoIterator<Item = ListFile>) -> Noted {
         let mut rows = Vec::new();
         let mut items: Vec<Noted> = Vec::new();
         let (mut is_fetched, mut is_lenient) = (false, false);
-        for (format, file, part) in lists {
+        for ListFile { format, file, part } in lists {
             let part = part.map_or(String::new(), |part| format!(":{part}"));
             let path = plain(&file);
             let mut map = Map::default();

@@ -3,6 +3,7 @@
 use diagnostic::At;
 use lists::{List, ListFormat};
 
+use super::outbound::ListFile;
 use super::plugins::{Plugin, words};
 use super::records::Expression;
 use super::write::{Map, Noted, Out};
@@ -82,7 +83,7 @@ impl<'a> Translator<'a> {
         let stem = file.rsplit('/').next().unwrap_or(file).split('.').next().unwrap_or(file).to_owned();
         let name = self.fresh(Kind::Set, &stem);
         let mut map = Map::default();
-        let lists = self.lists([(kind, file.to_owned(), None)]);
+        let lists = self.lists([ListFile::whole(kind, file.to_owned())]);
         map.put("lists", lists);
         self.sets.put(name.clone(), map);
         self.lists.insert(key, name.clone());
@@ -137,7 +138,7 @@ impl<'a> Translator<'a> {
         if !items.is_empty() {
             map.put("names", Out::List(items));
         }
-        self.files_and_sets(plugin, "names", (&files, &sets), map);
+        self.files_and_sets(plugin, "names", &files, &sets, map);
         self.empty_set(plugin, "names", map);
     }
 
@@ -155,7 +156,7 @@ impl<'a> Translator<'a> {
         if !items.is_empty() {
             map.put("addresses", Out::List(items));
         }
-        self.files_and_sets(plugin, "addresses", (&files, &sets), map);
+        self.files_and_sets(plugin, "addresses", &files, &sets, map);
         self.empty_set(plugin, "addresses", map);
     }
 
@@ -171,7 +172,7 @@ impl<'a> Translator<'a> {
             return false;
         };
         let format = if kind == "geosite" { "geosite" } else { "geoip" };
-        let list = |part: Option<String>| (format, file.value.clone(), part);
+        let list = |part: Option<String>| ListFile { format, file: file.value.clone(), part };
         let lists: Vec<_> = match selectors.as_slice() {
             [] => vec![list(None)],
             some => some.iter().map(|part| list(Some(part.value.clone()))).collect(),
@@ -201,7 +202,7 @@ impl<'a> Translator<'a> {
             map.put("rules", Out::List(kept));
         }
         if !files.is_empty() {
-            let lists = self.lists(files.into_iter().map(|file| ("adguard", file.value, None)));
+            let lists = self.lists(files.into_iter().map(|file| ListFile::whole("adguard", file.value)));
             map.put("lists", lists);
         }
     }
@@ -250,11 +251,12 @@ impl<'a> Translator<'a> {
         &mut self,
         plugin: &'a Plugin,
         kind: &'static str,
-        (files, sets): (&[At<String>], &[At<String>]),
+        files: &[At<String>],
+        sets: &[At<String>],
         map: &mut Map,
     ) {
         if !files.is_empty() {
-            let lists = self.lists(files.iter().map(|file| (kind, file.value.clone(), None)));
+            let lists = self.lists(files.iter().map(|file| ListFile::whole(kind, file.value.clone())));
             map.put("lists", lists);
         }
         let mut include = Vec::new();

@@ -226,7 +226,7 @@ pub(super) fn geoip(to: &mut Reading<'_>, octets: &[u8]) {
                 Some((2, Field::Octets(cidr))) => {
                     number += 1;
                     match prefix(cidr) {
-                        Some(prefix) => prefixes.push((prefix, number)),
+                        Some((address, length)) => prefixes.push(Cidr { address, length, number }),
                         None => to.mistakes.add(number, || "not an address prefix".to_owned()),
                     }
                 }
@@ -252,9 +252,17 @@ pub(super) fn geoip(to: &mut Reading<'_>, octets: &[u8]) {
     report_missing(to, &selectors);
 }
 
-fn add_prefixes(to: &mut Reading<'_>, prefixes: &[((IpAddr, u8), u32)], is_reversed: bool) {
+/// A prefix of a list.
+struct Cidr {
+    address: IpAddr,
+    length: u8,
+    /// Which one of the list it is, from 1.
+    number: u32,
+}
+
+fn add_prefixes(to: &mut Reading<'_>, prefixes: &[Cidr], is_reversed: bool) {
     let mut set = AddressSetBuilder::new();
-    for &((address, length), number) in prefixes {
+    for &Cidr { address, length, number } in prefixes {
         if !set.prefix(address, length) {
             to.mistakes.add(number, || format!("{address}/{length} is not an address prefix"));
         }

@@ -12,6 +12,13 @@ use super::text::{Part, Statement};
 /// How deep lists may name lists.
 const LISTS_MAX: usize = 16;
 
+/// What holds for servers of a list that say nothing else.
+struct Usual {
+    port: Option<At<String>>,
+    tls: Option<At<String>>,
+    key: Option<At<String>>,
+}
+
 impl Bind<'_, '_, '_> {
     /// Returns whom a list lets in; BIND takes the first item that fits.
     pub(super) fn who(&mut self, list: &[Statement]) -> Vec<Who> {
@@ -138,36 +145,26 @@ impl Bind<'_, '_, '_> {
 
     /// Returns the servers of `primaries`, `also-notify` or `forwarders`.
     pub(super) fn peers(&mut self, statement: &Statement) -> Vec<Peer> {
-        let port = statement.after("port").cloned();
-        let tls = statement.after("tls").cloned();
-        self.listed(statement.block().unwrap_or(&[]), (port, tls), None, 0)
+        let usual =
+            Usual { port: statement.after("port").cloned(), tls: statement.after("tls").cloned(), key: None };
+        self.listed(statement.block().unwrap_or(&[]), &usual, 0)
     }
 
-    fn listed(
-        &mut self,
-        list: &[Statement],
-        (port, tls): (Option<At<String>>, Option<At<String>>),
-        key: Option<&At<String>>,
-        depth: usize,
-    ) -> Vec<Peer> {
+    fn listed(&mut self, list: &[Statement], usual: &Usual, depth: usize) -> Vec<Peer> {
         let mut peers = Vec::new();
         for item in list {
             let Some(first) = item.words().first().copied().cloned() else { continue };
-            let key = item.after("key").or(key).cloned();
-            let tls = item.after("tls").cloned().or_else(|| tls.clone());
-            let port = item.after("port").cloned().or_else(|| port.clone());
+            let key = item.after("key").or(usual.key.as_ref()).cloned();
+            let tls = item.after("tls").or(usual.tls.as_ref()).cloned();
+            let port = item.after("port").or(usual.port.as_ref()).cloned();
             let Ok(ip) = first.value.parse::<IpAddr>() else {
                 let named =
                     self.lists.iter().rev().find(|(name, _)| *name == first.value).map(|(_, list)| *list);
                 match named {
                     Some(list) if depth < LISTS_MAX => {
-                        let own_port = list.after("port").cloned().or(port);
-                        peers.extend(self.listed(
-                            list.block().unwrap_or(&[]),
-                            (own_port, tls),
-                            key.as_ref(),
-                            depth + 1,
-                        ));
+                        let port = list.after("port").cloned().or(port);
+                        let usual = Usual { port, tls, key };
+                        peers.extend(self.listed(list.block().unwrap_or(&[]), &usual, depth + 1));
                     }
                     _ => self.files.wrong(
                         first.span,
@@ -176,13 +173,13 @@ impl Bind<'_, '_, '_> {
                 }
                 continue;
             };
-            let usual = if tls.is_some() { 853 } else { 53 };
+            let standard = if tls.is_some() { 853 } else { 53 };
             let number = match &port {
                 Some(at) => at.value.parse().unwrap_or_else(|_| {
                     self.files.wrong(at.span, format!("\"{}\" is no port", at.value));
-                    usual
+                    standard
                 }),
-                None => usual,
+                None => standard,
             };
             let tls = match tls {
                 Some(name) => match self.proof(&name) {

@@ -109,20 +109,25 @@ pub(super) fn choose(
                     problem.hint("the last of them is taken for everybody else: change it if that is wrong"),
                 );
             }
-            let choice = written(knot, &entry.key, &rtype, (ttl, has_rest), from, database.as_deref());
-            made.choose.push(choice);
+            let choice = Choice { name: &entry.key, rtype: &rtype, ttl, has_rest, from };
+            made.choose.push(written(knot, choice, database.as_deref()));
         }
     }
 }
 
-fn written(
-    knot: &mut Knot<'_, '_, '_>,
-    name: &str,
-    rtype: &str,
-    (ttl, has_rest): (u64, bool),
+/// An RRset that is chosen for each client.
+struct Choice<'a> {
+    name: &'a str,
+    rtype: &'a str,
+    ttl: u64,
+    /// Whether everybody gets one.
+    has_rest: bool,
+    /// Who gets which data.
     from: Vec<(To, Vec<String>)>,
-    database: Option<&str>,
-) -> Noted {
+}
+
+fn written(knot: &mut Knot<'_, '_, '_>, choice: Choice<'_>, database: Option<&str>) -> Noted {
+    let Choice { name, rtype, ttl, has_rest, from } = choice;
     let mut list: Vec<Noted> = Vec::new();
     let last = from.last().map(|(_, data)| data.clone());
     for (to, data) in from {
