@@ -213,10 +213,10 @@ fn telling_about_queries_is_free() {
 fn configured(text: &str) -> Engine {
     let loaded = config::load_text(std::path::Path::new("x"), text, &environment::System)
         .unwrap_or_else(|found| panic!("{}\n{text}", found[0].line()));
-    let plans = config::compile(&loaded, &[], None, &environment::System)
+    let (plans, zones) = gannet_tests::configured::compile(&loaded, &environment::System)
         .unwrap_or_else(|found| panic!("{}", found[0].line()));
     let (reclaim, _) = std::sync::mpsc::channel();
-    let cell = engine::SnapshotCell::new(plans.snapshot, reclaim).serving(plans.zones.signed);
+    let cell = engine::SnapshotCell::new(plans.snapshot, reclaim).serving(zones.served().cloned());
     let mut engine = Engine::new(Arc::new(cell), Arc::default());
     engine.begin(later(0));
     engine

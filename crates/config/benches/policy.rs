@@ -35,8 +35,7 @@ fn engine(text: &str) -> Engine {
     let loaded = load_text(Path::new("bench"), text, &System).expect("no mistakes");
     let plans = compile(&loaded, &[], None, &System).unwrap_or_else(|found| panic!("{}", found[0].line()));
     let (reclaim, _) = std::sync::mpsc::channel();
-    let cell = SnapshotCell::new(Arc::clone(&plans.snapshot), reclaim);
-    let cell = Arc::new(cell.serving(plans.zones.signed.clone()));
+    let cell = Arc::new(SnapshotCell::new(Arc::clone(&plans.snapshot), reclaim));
     let mut engine = Engine::new(cell, Arc::default());
     engine.begin(Now::new(SystemTime::now(), Duration::ZERO));
     engine

@@ -4,7 +4,6 @@
 
 #![forbid(unsafe_code)]
 
-pub mod checks;
 pub mod compile;
 pub mod jobs;
 mod link;
@@ -15,7 +14,6 @@ pub mod schema;
 mod secrets;
 pub mod sets;
 pub mod settings;
-pub mod signing;
 pub mod yaml;
 pub mod zones;
 

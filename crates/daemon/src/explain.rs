@@ -44,8 +44,9 @@ pub(crate) fn run(args: &ExplainArgs) -> ExitCode {
 fn follow(origin: &Origin, asked: &api::Explain) -> Result<api::Explained, String> {
     let mistakes = |found: Vec<diagnostic::Diagnostic>| inspect::human(origin, &found).trim_end().to_owned();
     let loaded = origin.load().map_err(mistakes)?;
-    let plans = progress::shown(|machine| config::compile(&loaded, &[], None, machine)).map_err(mistakes)?;
-    server::explain::follow(&plans, asked).map_err(|why| why.to_string())
+    let compiled =
+        progress::shown(|machine| server::compile(&loaded, &[], None, machine)).map_err(mistakes)?;
+    server::explain::follow(&compiled, asked).map_err(|why| why.to_string())
 }
 
 /// Lays out what happened for a person.

@@ -38,7 +38,7 @@ pub(crate) fn check(args: &CheckArgs) -> ExitCode {
         None => find(&args.config),
     };
     let compiled = origin.load().and_then(|loaded| {
-        let plans = progress::shown(|machine| config::compile(&loaded, &[], None, machine))?;
+        let plans = progress::shown(|machine| server::compile(&loaded, &[], None, machine))?.plans;
         let drawing = args.graph.map(|language| {
             policy::graph::graph(
                 loaded.settings.written(),

@@ -6,7 +6,6 @@ mod sign;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use config::zones;
 use control::api::{self, ZoneWhat};
 use diagnostic::Severity;
 use environment::System;

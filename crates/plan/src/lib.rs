@@ -15,5 +15,6 @@ pub mod signing;
 pub mod tls;
 pub mod transfers;
 pub mod upstreams;
+pub mod zones;
 
 pub use secret::Secret;

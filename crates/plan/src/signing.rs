@@ -16,6 +16,18 @@ use crate::transfers::Remote;
 /// Servers of a parent that are sent DS, in the order in which they are tried.
 pub type ParentServers = Arc<[Remote]>;
 
+values::words! {
+    /// How absence is proved.
+    DenialKind {
+        /// By names.
+        Nsec = "nsec",
+        /// By hashes of names.
+        Nsec3 = "nsec3",
+        /// By a record made for each question.
+        Compact = "compact",
+    }
+}
+
 /// How the server signs a zone and looks after its keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SigningPolicy {

@@ -10,6 +10,7 @@ use engine::explain::{Recorder, Trace};
 use engine::{Client, Engine, ListenerId, Now, Reply, SnapshotCell, Transport, Verdict};
 use wire::{Class, Flags, Message, NameBuf, Question, Rcode, Rtype, Section, Writer};
 
+use crate::compile::Compiled;
 use crate::operator::{OperatorError, What};
 
 /// Octets of the largest reply over UDP that the query says it takes (DNS flag day 2020).
@@ -22,10 +23,11 @@ pub(crate) const REPLY_OCTETS_MAX: usize = 65_535;
 /// # Errors
 ///
 /// What of the query makes no sense.
-pub fn follow(plans: &Plans, asked: &api::Explain) -> Result<api::Explained, OperatorError> {
+pub fn follow(compiled: &Compiled, asked: &api::Explain) -> Result<api::Explained, OperatorError> {
+    let Compiled { plans, zones } = compiled;
     let prepared = Prepared::new(asked, plans.listeners())?;
     let (reclaim, _) = std::sync::mpsc::channel();
-    let cell = SnapshotCell::new(Arc::clone(&plans.snapshot), reclaim).serving(plans.zones.signed.clone());
+    let cell = SnapshotCell::new(Arc::clone(&plans.snapshot), reclaim).serving(zones.served().cloned());
     let mut engine = Engine::new(Arc::new(cell), Arc::default());
     engine.begin(Now::new(SystemTime::now(), Duration::ZERO));
     let mut recorder = Recorder::default();

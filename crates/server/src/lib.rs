@@ -5,6 +5,7 @@
 #![deny(unsafe_code)]
 
 mod caches;
+mod compile;
 pub mod devices;
 pub mod explain;
 mod for_jobs;
@@ -27,6 +28,7 @@ mod worker;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+pub use compile::{Compiled, Previous, compile};
 pub use log_level::{LogLevelHandle, filter};
 pub use operator::{Operator, OperatorError, Rejected, What};
 pub use origin::Origin;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
+use ::zones::LoadedZones;
 use config::settings::LocalSocket;
 use config::{Loaded, Plans};
 use control::api;
@@ -24,15 +25,16 @@ use tokio::sync::{mpsc, watch};
 use tracing::warn;
 
 use crate::caches::Dumps;
+use crate::compile::{Compiled, compile};
 use crate::for_jobs::{Orders, StubResolver};
 use crate::log_level::LogLevelHandle;
 use crate::operator::{Facts, Operator, Watched};
 use crate::origin::Origin;
-use crate::revision::{Candidate, Cause, Components, Revision, again, bring_into_use};
+use crate::revision::{Candidate, Cause, Components, Revision, bring_into_use};
 use crate::watch::{HeldMemory, RefusalLog};
 use crate::watchdog::Watchdog;
 use crate::worker::{Upstreams, WorkerHandle};
-use crate::{devices, polling, reclaim, revision, signing, sys, worker};
+use crate::{devices, polling, progress, reclaim, signing, sys, worker};
 
 /// Octets of each worker's ring of events: some two thousand queries, and the thread that reads them wakes when half of
 /// that is full.
@@ -67,8 +69,6 @@ pub struct Opened {
 pub enum StartError {
     /// The configuration has mistakes: all of them.
     Invalid(Vec<Diagnostic>),
-    /// No zone can be planned.
-    NoZones,
     /// The machine refuses a thread, with what it was for.
     Thread {
         /// What cannot be started.
@@ -85,7 +85,6 @@ impl fmt::Display for StartError {
                 let lines: Vec<String> = found.iter().map(Diagnostic::line).collect();
                 f.write_str(&lines.join("\n"))
             }
-            Self::NoZones => f.write_str("no zone can be planned"),
             Self::Thread { what, error } => write!(f, "{what} cannot be started: {error}"),
         }
     }
@@ -154,7 +153,7 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
     let registry = Arc::<Registry>::default();
     let transfers = transfer::Client::new(Arc::clone(&registry));
     let (candidate, signing) = first_candidate(loaded, &addresses, transfers.clone())?;
-    let Revision { loaded, plans, .. } = &candidate.revision;
+    let Revision { loaded, plans, zones, .. } = &candidate.revision;
     for warning in loaded.warnings.iter().chain(&plans.warnings) {
         warn!("{}", warning.line());
     }
@@ -180,7 +179,7 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
     let (adopted, _) = std::sync::mpsc::sync_channel(0);
     let upstreams = Upstreams { plan: Arc::clone(&plans.fetch), relay: Arc::clone(&plans.relay), adopted };
     let components = Components {
-        follower: start_follower(&cell, plans, loaded, clock)?,
+        follower: start_follower(&cell, zones, loaded, clock)?,
         cell,
         manager,
         tls: Arc::default(),
@@ -241,19 +240,16 @@ fn first_candidate(
     addresses: &[SocketAddr],
     transfers: transfer::Client,
 ) -> Result<(Candidate, Arc<Signing>), StartError> {
-    let plans = revision::compile(&loaded, addresses, None, None)?;
-    let pool = plans.zones.pool().ok_or(StartError::NoZones)?;
+    let Compiled { plans, zones } = compile(&loaded, addresses, None, &progress::logged())?;
     let signing = Signing::new(
         &loaded.settings.startup.state_directory,
-        (plans.snapshot.key, Arc::clone(pool)),
+        (plans.snapshot.key, Arc::clone(zones.pool())),
         Arc::new(signing::Messenger(transfers)),
         // Not the least important: signatures must be renewed on a server that is never idle.
         sys::step_back,
     );
-    let revision = Revision { number: 1, loaded: Arc::new(loaded), plans };
-    let candidate = Candidate::with_last_signed(&signing, revision, Cause::Start, |revision| {
-        again(&revision.loaded, addresses, &revision.plans)
-    })?;
+    let revision = Revision { number: 1, loaded: Arc::new(loaded), plans, zones };
+    let candidate = Candidate::with_last_signed(&signing, revision, Cause::Start);
     Ok((candidate, Arc::new(signing)))
 }
 
@@ -347,14 +343,13 @@ fn start_jobs(
 /// Starts what follows the targets of ALIAS records.
 fn start_follower(
     cell: &Arc<SnapshotCell>,
-    plans: &Plans,
+    zones: &LoadedZones,
     loaded: &Loaded,
     clock: Clock,
 ) -> Result<Follower, StartError> {
     let seen = Arc::clone(cell);
     let served = Box::new(move |generation| seen.zones(generation));
-    let memory =
-        plans.zones.aliases.clone().unwrap_or_else(|| Arc::new(zone::Aliases::new(0, plans.snapshot.key)));
+    let memory = Arc::clone(zones.aliases());
     let resolution = Resolution { lookup: Arc::new(StubResolver), memory, clock };
     Follower::start(resolution, served, signing::alias_plan(&loaded.settings)).map_err(thread("a thread"))
 }

@@ -126,6 +126,19 @@ pub struct AddressSet {
     live_out: Box<[Arc<DynamicAddresses>]>,
 }
 
+/// Sets are equal that hold the same addresses now and learn the same ones later.
+impl PartialEq for AddressSet {
+    fn eq(&self, other: &Self) -> bool {
+        let are_same = |some: &[Arc<DynamicAddresses>], others: &[Arc<DynamicAddresses>]| {
+            some.len() == others.len() && some.iter().zip(others).all(|(one, other)| Arc::ptr_eq(one, other))
+        };
+        self.v4 == other.v4
+            && self.v6 == other.v6
+            && are_same(&self.live, &other.live)
+            && are_same(&self.live_out, &other.live_out)
+    }
+}
+
 impl AddressSet {
     /// Returns whether the set holds the address.
     #[inline]

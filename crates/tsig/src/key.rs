@@ -150,7 +150,7 @@ impl fmt::Debug for Key {
 }
 
 /// The keys of a server, by name.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Keys(Vec<Arc<Key>>);
 
 impl Keys {

@@ -7,11 +7,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use config::zones::Outcome;
+use diagnostic::Diagnostic;
 use engine::SnapshotCell;
 use environment::System;
+use plan::zones::Finding;
 use wire::{Name, NameBuf};
 use zone::Zone;
-use zones::{Dependencies, Register, Signer, Watcher, ZoneManager};
+use zones::{Dependencies, LoadedZones, Planned, Planner, Register, Signer, Watcher, ZoneManager};
 
 const ZONES: usize = 100_000;
 /// Zones that are added one by one.
@@ -41,6 +44,20 @@ impl Signer for Nobody {
     fn end(&self, _: Name<'_>) {}
 }
 
+/// Plans zones as the configuration says.
+struct Configured(Arc<config::zones::Planner>);
+
+impl Planner for Configured {
+    fn plan(&self, apex: Name<'_>, said: &str) -> Result<Planned, Vec<Diagnostic>> {
+        let planned = self.0.plan(apex, said, &System)?;
+        Ok(Planned { plan: planned.plan, warnings: planned.warnings })
+    }
+
+    fn place(&self, apex: Name<'_>, said: &str, findings: Vec<Finding>) -> Vec<Diagnostic> {
+        self.0.place(apex, said, findings, &System)
+    }
+}
+
 fn name(text: &str) -> NameBuf {
     NameBuf::from_text(text).expect("a name")
 }
@@ -48,7 +65,11 @@ fn name(text: &str) -> NameBuf {
 fn start(folder: &Path) -> (ZoneManager, Arc<SnapshotCell>) {
     let main = folder.join("gannet.yaml");
     let loaded = config::load_text(&main, MAIN, &System).expect("no mistakes");
-    let plans = config::compile(&loaded, &[], None, &System).expect("it compiles");
+    let prepared = config::prepare(&loaded, &[], None, &System, None);
+    let (zones, _) = LoadedZones::load(prepared.zones(), prepared.key(), None, &System);
+    let wanted = prepared.caches().iter().map(|plan| (plan.name.as_str(), plan.octets_max));
+    let caches = engine::Caches::new(prepared.key()).adopt(wanted);
+    let plans = prepared.finish(caches, Outcome::default()).expect("it compiles");
     let (reclaim, freed) = std::sync::mpsc::channel();
     let (reclaim_zones, freed_zones) = std::sync::mpsc::channel();
     std::thread::spawn(move || freed.into_iter().for_each(drop));
@@ -66,7 +87,8 @@ fn start(folder: &Path) -> (ZoneManager, Arc<SnapshotCell>) {
         register: Register::open(&state),
     });
     let manager = manager.expect("a thread");
-    manager.adopt(&plans.zones);
+    let planner: Arc<dyn Planner> = Arc::new(Configured(plans.planner));
+    manager.adopt(&zones, &planner);
     (manager, cell)
 }
 

@@ -5,24 +5,58 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use config::zones::{Addition, Planner, SignedHere, ZonePlan, explain};
+use diagnostic::Diagnostic;
 use environment::System;
+use plan::zones::{Finding, ZonePlan};
 use tracing::{info, warn};
 use wire::{Name, NameBuf};
-use zone::{Change, Zones};
+use zone::{Change, Pool, Zones};
 
-use crate::error::ZoneError;
+use crate::error::{ZoneError, explain};
+use crate::load::{self, LoadedFile, LoadedZone, SignedHere};
 use crate::managed::{ManagedZone, Origin, lock};
 use crate::{ByName, Changed, Register, Shared, folded, journal, unix_seconds};
 
 /// How often the log says how far the zones that were added are.
 const TELL_EVERY: Duration = Duration::from_secs(1);
 
+/// Plans zones that are added while the server runs.
+pub trait Planner: Send + Sync {
+    /// Plans a zone of which `said` is said, as it would be planned if it was there from the start.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with what is said.
+    fn plan(&self, apex: Name<'_>, said: &str) -> Result<Planned, Vec<Diagnostic>>;
+
+    /// Returns where in what was said of a zone these findings are; the zone is the only one of its plan.
+    fn place(&self, apex: Name<'_>, said: &str, findings: Vec<Finding>) -> Vec<Diagnostic>;
+}
+
+/// A zone that may be added, before its file is read.
+pub struct Planned {
+    /// Its plan.
+    pub plan: Arc<ZonePlan>,
+    /// What is probably not as it was meant.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// A zone that may be added.
+pub(crate) struct Addition {
+    pub(crate) zone: Arc<LoadedZone>,
+    /// What is probably not as it was meant.
+    warnings: Vec<Diagnostic>,
+    /// Its file.
+    file: Option<LoadedFile>,
+}
+
 /// Zones that the operator added while the server ran.
 pub(crate) struct Added {
     pub(crate) register: Register,
-    /// Plans them by what the configuration says.
-    pub(crate) planner: Option<Arc<Planner>>,
+    /// Plans them; absent before anything is adopted, as `pool` is.
+    pub(crate) planner: Option<Arc<dyn Planner>>,
+    /// What is remembered of signatures that are made while clients wait.
+    pub(crate) pool: Option<Arc<Pool>>,
     /// What they were planned as, by their names in lower case.
     pub(crate) planned: BTreeMap<Vec<u8>, Addition>,
 }
@@ -55,11 +89,12 @@ impl Shared {
                 warn!(zone = %apex, "was added and is in {other}, which counts");
                 continue;
             }
-            let was_signed = added.planned.get(name).is_some_and(|old| old.policy.is_some());
-            let plan = match self.plan_added(added, apex, said) {
-                Ok((plan, addition)) => {
+            let was_signed = added.planned.get(name).is_some_and(|old| old.zone.plan.sign.is_some());
+            let loaded = match self.load_added(added, apex, said) {
+                Ok(addition) => {
+                    let loaded = Arc::clone(&addition.zone);
                     planned.insert(name.clone(), addition);
-                    plan
+                    loaded
                 }
                 Err(why) => {
                     tracing::error!(zone = %apex, "was added and cannot be served as it was: {why}");
@@ -69,44 +104,39 @@ impl Shared {
                             continue;
                         }
                         // It is ours, so it gets SERVFAIL.
-                        None => Arc::new(ZonePlan::nothing(apex)),
+                        None => Arc::new(LoadedZone::without_file(Arc::new(ZonePlan::nothing(apex)))),
                     }
                 }
             };
-            if was_signed && !plan.signed.has_versions() {
+            if was_signed && !loaded.signed.has_versions() {
                 self.signer.end(apex);
             }
             let old = before.get(name).filter(|old| old.origin == Origin::Added);
-            let managed = self.keep(old, (&plan, Origin::Added), now, (&mut *begun, &mut *changed));
+            let managed = self.keep(old, (&loaded, Origin::Added), now, (&mut *begun, &mut *changed));
             zones.insert(name.clone(), managed);
         }
         added.planned = planned;
     }
 
-    /// Returns what is to become of a zone that the operator added.
-    fn plan_added(
-        &self,
-        added: &Added,
-        apex: Name<'_>,
-        said: &str,
-    ) -> Result<(Arc<ZonePlan>, Addition), ZoneError> {
-        let planner = added
-            .planner
-            .as_ref()
-            .ok_or_else(|| ZoneError::Refused("there is no configuration yet".to_owned()))?;
+    /// Plans a zone that the operator added, and reads its file unless that is as it was.
+    fn load_added(&self, added: &Added, apex: Name<'_>, said: &str) -> Result<Addition, ZoneError> {
+        let none = || ZoneError::Refused("there is no configuration yet".to_owned());
+        let (planner, pool) = added.planner.as_ref().zip(added.pool.as_ref()).ok_or_else(none)?;
         let old = added.planned.get(apex.to_folded().as_bytes());
-        let addition = planner.plan(apex, said, old, &System).map_err(ZoneError::Invalid)?;
-        for warning in &addition.warnings {
+        let Planned { plan, mut warnings } = planner.plan(apex, said).map_err(ZoneError::Invalid)?;
+        let file = old.and_then(|old| old.file.as_ref());
+        let synthesized = old.and_then(|old| old.zone.synthesized.as_deref());
+        let (zone, file, found) = load::load_one(plan, (self.key, pool), (file, synthesized), &System);
+        warnings.extend(planner.place(apex, said, found.findings));
+        warnings.extend(found.diagnostics);
+        for warning in &warnings {
             warn!(zone = %apex, "{}", warning.line());
         }
-        let plan = match &addition.policy {
-            Some(policy) => {
-                let signed = SignedHere::Versions { last: self.signer.begin(apex, policy) };
-                Arc::new(ZonePlan { signed, ..ZonePlan::clone(&addition.plan) })
-            }
-            None => Arc::clone(&addition.plan),
+        let signed = match &zone.plan.sign {
+            Some(policy) => SignedHere::Versions { last: self.signer.begin(apex, policy) },
+            None => SignedHere::Nothing,
         };
-        Ok((plan, addition))
+        Ok(Addition { zone: Arc::new(LoadedZone { signed, ..zone }), warnings, file })
     }
 
     pub(crate) fn add(self: &Arc<Self>, apexes: &[NameBuf], said: &str) -> Vec<Changed> {
@@ -114,7 +144,7 @@ impl Shared {
         let base = lock(&self.common).base.clone();
         let now = unix_seconds();
         let mut outcomes: Vec<Changed> = Vec::with_capacity(apexes.len());
-        let mut planned: BTreeMap<Vec<u8>, (Arc<ZonePlan>, Addition)> = BTreeMap::new();
+        let mut planned: BTreeMap<Vec<u8>, Addition> = BTreeMap::new();
         for apex in apexes {
             let name = folded(apex.as_name());
             let is_free = match self.managed(apex.as_name()) {
@@ -133,14 +163,14 @@ impl Shared {
                 }
                 None => Ok(()),
             };
-            let plan = is_free.and_then(|()| self.plan_added(&added, apex.as_name(), said));
-            outcomes.push(plan.map(|(plan, addition)| {
+            let addition = is_free.and_then(|()| self.load_added(&added, apex.as_name(), said));
+            outcomes.push(addition.map(|addition| {
                 let note = (!addition.warnings.is_empty()).then(|| explain(&addition.warnings));
-                planned.insert(name, (plan, addition));
+                planned.insert(name, addition);
                 note
             }));
         }
-        let new: Vec<NameBuf> = planned.values().map(|(plan, _)| plan.apex).collect();
+        let new: Vec<NameBuf> = planned.values().map(|addition| addition.zone.plan.apex).collect();
         if new.is_empty() {
             return outcomes;
         }
@@ -157,8 +187,9 @@ impl Shared {
             return outcomes.into_iter().map(|outcome| outcome.and_then(|_| Err(refused()))).collect();
         }
         let mut begun = Vec::with_capacity(new.len());
-        for (name, (plan, addition)) in planned {
-            let managed = Arc::new(ManagedZone::open(&plan, Origin::Added, self.key, &self.disk, now));
+        for (name, addition) in planned {
+            let managed =
+                Arc::new(ManagedZone::open(&addition.zone, Origin::Added, self.key, &self.disk, now));
             added.planned.insert(name.clone(), addition);
             self.change(|zones| zones.insert(name, Arc::clone(&managed)));
             begun.push(managed);

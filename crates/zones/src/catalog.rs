@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use config::settings::CatalogWord;
-use config::zones::{Beside, ZonePlan};
+use plan::zones::{CatalogRole, ZonePlan};
 use wire::HashKey;
 use wire::serial::SerialPolicy;
 use zone::Difference;
 use zone::catalog::{Member, members, produce};
 
+use crate::load::{LoadedZone, Synthesized, synthesized};
 use crate::managed::{ManagedZone, Origin, lock};
 
 /// Returns the members of a catalog. One that is broken has the members it had: what is served of it is the last version that
@@ -26,24 +26,25 @@ pub(crate) fn members_of(catalog: &ManagedZone) -> Arc<[Member]> {
     Arc::clone(&last)
 }
 
-/// Returns what is to become of a member of a catalog; `old` is what it answered beside its records before.
-pub(crate) fn plan_of(member: &Member, catalog: &ZonePlan, old: Option<&Beside>) -> ZonePlan {
-    let beside = catalog.for_members.as_ref().map(|all| all.beside(member.zone, old));
-    for name in beside.iter().flat_map(|beside| &beside.too_long) {
-        tracing::warn!(zone = %member.zone, name, "nothing is chosen there in this member of a catalog: the name is too long");
-    }
-    ZonePlan {
+/// Returns a member of a catalog as its catalog has it planned; `old` is what it had besides its records before.
+pub(crate) fn load_member(
+    member: &Member,
+    catalog: &LoadedZone,
+    key: HashKey,
+    old: Option<&Synthesized>,
+) -> LoadedZone {
+    let plan = ZonePlan {
         apex: member.zone,
-        zone: None,
         file: None,
-        failed: None,
-        source: 0,
         catalog_role: None,
         member_of: None,
-        beside,
-        for_members: None,
-        ..catalog.clone()
+        ..ZonePlan::clone(&catalog.plan)
+    };
+    let synthesized = synthesized(&plan, key, old);
+    for name in synthesized.iter().flat_map(|synthesized| &synthesized.too_long) {
+        tracing::warn!(zone = %member.zone, name, "nothing is chosen there in this member of a catalog: the name is too long");
     }
+    LoadedZone { synthesized, ..LoadedZone::without_file(Arc::new(plan)) }
 }
 
 /// Returns the label of a zone in catalogs that are made here: it depends on nothing but the name (FNV-1a).
@@ -57,20 +58,22 @@ fn label(name: &[u8]) -> Vec<u8> {
 /// Makes the catalogs anew whose members have changed, and returns them.
 pub(crate) fn produce_all(zones: &[Arc<ManagedZone>], key: HashKey, now: u64) -> Vec<Arc<ManagedZone>> {
     let mut made = Vec::new();
-    for catalog in zones.iter().filter(|managed| managed.plan().catalog_role == Some(CatalogWord::Producer)) {
+    for catalog in
+        zones.iter().filter(|managed| managed.loaded().plan.catalog_role == Some(CatalogRole::Producer))
+    {
         // Members of other catalogs are listed there.
         let own = zones.iter().filter(|managed| !matches!(managed.origin, Origin::Member { .. }));
         let listed = own.filter_map(|managed| {
-            let plan = managed.plan();
-            let (_, group) = plan.member_of.as_ref().filter(|(of, _)| *of == catalog.apex)?;
+            let loaded = managed.loaded();
+            let membership = loaded.plan.member_of.as_ref().filter(|it| it.catalog == catalog.apex)?;
             Some((
-                plan.apex,
-                label(plan.apex.as_name().to_folded().as_bytes()),
-                group.iter().cloned().collect(),
+                loaded.plan.apex,
+                label(loaded.plan.apex.as_name().to_folded().as_bytes()),
+                membership.group.iter().cloned().collect(),
             ))
         });
         let listed: Vec<_> = listed.collect();
-        let plan = catalog.plan();
+        let loaded = catalog.loaded();
         let mut current = lock(&catalog.current);
         let before = current.zone.as_ref().map(|zone| zone.facts().serial);
         let serial = SerialPolicy::Unixtime.next(before.unwrap_or(0), now);
@@ -91,7 +94,7 @@ pub(crate) fn produce_all(zones: &[Arc<ManagedZone>], key: HashKey, now: u64) ->
             }
             None => Vec::new(),
         };
-        catalog.commit(&mut current, steps, zone, &plan, now);
+        catalog.commit(&mut current, steps, zone, &loaded, now);
         drop(current);
         made.push(Arc::clone(catalog));
     }

@@ -32,7 +32,7 @@ impl fmt::Display for ZoneError {
             Self::NotFound(zone) => write!(f, "there is no zone \"{zone}\""),
             Self::NotAdded(zone) => write!(f, "there is no zone \"{zone}\" that was added"),
             Self::Refused(why) => f.write_str(why),
-            Self::Invalid(found) => f.write_str(&config::zones::explain(found)),
+            Self::Invalid(found) => f.write_str(&explain(found)),
             Self::InvalidFile(file, found) => {
                 let lines: Vec<String> = found.iter().map(Diagnostic::line).collect();
                 write!(f, "\"{}\" has mistakes:\n{}", file.display(), lines.join("\n"))
@@ -44,3 +44,22 @@ impl fmt::Display for ZoneError {
 }
 
 impl std::error::Error for ZoneError {}
+
+/// Says what is wrong with what was said of a zone, in one line.
+pub(crate) fn explain(found: &[Diagnostic]) -> String {
+    let mut text = String::new();
+    for Diagnostic { message, expected, hint, .. } in found {
+        if !text.is_empty() {
+            text.push_str("; ");
+        }
+        text.push_str(message);
+        for (word, more) in [(" (expected ", expected), (" (", hint)] {
+            if let Some(more) = more {
+                text.push_str(word);
+                text.push_str(more);
+                text.push(')');
+            }
+        }
+    }
+    text
+}

@@ -11,6 +11,7 @@ mod error;
 mod forwarded;
 mod history;
 pub mod journal;
+mod load;
 mod managed;
 mod notify;
 #[cfg(test)]
@@ -34,23 +35,25 @@ use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use added::Added;
-use config::settings::FileChangeWord;
-use config::zones::{Failing, ZonePlan, ZonePlans};
 use disk::{Disk, Folder};
 use engine::SnapshotCell;
 use engine::peers::{Forward, Places, Update};
 use environment::System;
 use exchange::transfer;
+use load::LoadedZone;
 use managed::{ManagedZone, lock};
 use plan::checks::Watched;
 use plan::signing::SigningPolicy;
+use plan::zones::{CatalogRole, FileChange};
 use requests::work;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tracing::info;
 use wire::{HashKey, Name, NameBuf};
 use zone::{Difference, Zone, Zones};
 
+pub use added::{Planned, Planner};
 pub use error::ZoneError;
+pub use load::{Checked, Checks, Failing, Found, LoadedZones, check, name_of};
 pub use register::Register;
 pub use report::{Role, Summary, ZoneReport};
 
@@ -117,7 +120,7 @@ struct Common {
     places: Arc<Places>,
     octets_max: u64,
     incoming_max: usize,
-    plans: Arc<[ZonePlan]>,
+    loaded: Arc<[Arc<LoadedZone>]>,
     /// The zones as the configuration has them.
     base: Option<Arc<Zones>>,
     /// Those of sets, that policies name.
@@ -190,7 +193,7 @@ impl ZoneManager {
             places: Arc::new(Places::new(0, 0)),
             octets_max: u64::MAX,
             incoming_max: INCOMING_MAX,
-            plans: Arc::from([]),
+            loaded: Arc::from([]),
             base: None,
             sets: BTreeMap::new(),
             failing: Arc::from([]),
@@ -208,6 +211,7 @@ impl ZoneManager {
             adopting: Mutex::new(Added {
                 register: dependencies.register,
                 planner: None,
+                pool: None,
                 planned: BTreeMap::new(),
             }),
             orders,
@@ -242,13 +246,14 @@ impl ZoneManager {
 
     /// Looks after these zones from now on; those that were there before stay as they are, but for what the configuration
     /// says. Zones that come from other servers are served as they were kept, before anybody is asked.
-    pub fn adopt(&self, plans: &ZonePlans) {
-        self.shared.adopt(plans);
+    /// `planner` plans zones that are added.
+    pub fn adopt(&self, zones: &LoadedZones, planner: &Arc<dyn Planner>) {
+        self.shared.adopt(zones, planner);
     }
 
     /// Serves what was signed of a zone. An error gives it back: it is not looked after here.
     pub fn take_signed(&self, zone: Arc<Zone>) -> Result<(), Arc<Zone>> {
-        let managed = self.find(zone.apex()).ok().filter(|managed| managed.plan().signed.has_versions());
+        let managed = self.find(zone.apex()).ok().filter(|managed| managed.loaded().signed.has_versions());
         let Some(managed) = managed else { return Err(zone) };
         managed.take_signed(&zone, self.shared.key, unix_seconds());
         self.shared.publish(&managed);
@@ -288,7 +293,7 @@ impl ZoneManager {
     }
 
     /// Has a change of a zone's file that was refused merged with what was changed here, or replace it.
-    pub fn decide(&self, apex: Name<'_>, how: FileChangeWord) -> Result<String, ZoneError> {
+    pub fn decide(&self, apex: Name<'_>, how: FileChange) -> Result<String, ZoneError> {
         let managed = self.find(apex)?;
         let (taken, said) = managed.decide_now(how, self.shared.key, unix_seconds())?;
         if taken == managed::Taken::New {
@@ -316,20 +321,20 @@ impl ZoneManager {
     /// Makes what a file says the next version of a zone. Returns what is to be told of it.
     pub fn load(&self, apex: Name<'_>, file: &Path) -> Result<String, ZoneError> {
         let managed = self.find(apex)?;
-        let plan = managed.plan();
+        let loaded = managed.loaded();
         if managed.is_secondary() {
             return Err(ZoneError::Refused(format!("zone \"{}\" comes from other servers", managed.apex)));
         }
-        if plan.catalog_role == Some(config::settings::CatalogWord::Producer) {
+        if loaded.plan.catalog_role == Some(CatalogRole::Producer) {
             return Err(ZoneError::Refused(format!("zone \"{}\" is made here", managed.apex)));
         }
-        if plan.signed.is_file() {
+        if loaded.signed.is_file() {
             return Err(ZoneError::Refused(format!(
                 "zone \"{}\" is signed as its file says: change that",
                 managed.apex
             )));
         }
-        let checked = config::zones::check(managed.apex.as_name(), file, self.shared.key, &System)
+        let checked = check(managed.apex.as_name(), file, self.shared.key, &System)
             .map_err(|why| ZoneError::Unreadable(file.to_owned(), why))?;
         let Some(zone) = checked.zone else {
             return Err(ZoneError::InvalidFile(file.to_owned(), checked.diagnostics));
@@ -388,7 +393,7 @@ impl ZoneManager {
         let managed = self.find(apex)?;
         // What was signed of it is not what was changed.
         let current = lock(&managed.current).zone.clone();
-        if let (Some(file), Some(current)) = (&managed.plan().zone, current) {
+        if let (Some(file), Some(current)) = (&managed.loaded().zone, current) {
             if Arc::ptr_eq(file, &current) {
                 return Ok(None);
             }

@@ -4,9 +4,8 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use config::settings::FileChangeWord;
-use config::zones::{SignedHere, ZonePlan};
 use engine::peers::Scope;
+use plan::zones::FileChange;
 use tokio::sync::Notify;
 use tracing::info;
 use wire::serial::is_newer;
@@ -19,6 +18,7 @@ use crate::disk::Disk;
 use crate::error::ZoneError;
 use crate::history::History;
 use crate::journal::{FileMark, Found, Journal, Keeps};
+use crate::load::{LoadedZone, SignedHere};
 use crate::signed_journal::SignedJournal;
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -64,7 +64,7 @@ impl Origin {
 /// One zone.
 pub(crate) struct ManagedZone {
     pub(crate) apex: NameBuf,
-    pub(crate) plan: Mutex<Arc<ZonePlan>>,
+    pub(crate) loaded: Mutex<Arc<LoadedZone>>,
     /// Held while a new version is made and written: seconds, for a large zone. Workers do not wait for it.
     pub(crate) current: Mutex<Current>,
     /// Held for a moment.
@@ -156,21 +156,21 @@ fn is_tied_to_file(zone: &Zone) -> bool {
 impl ManagedZone {
     /// Opens the zone's files and decides which version is served.
     pub(crate) fn open(
-        plan: &Arc<ZonePlan>,
+        loaded: &Arc<LoadedZone>,
         origin: Origin,
         key: HashKey,
         disk: &Arc<dyn Disk>,
         now: u64,
     ) -> Self {
-        let apex = plan.apex;
+        let apex = loaded.plan.apex;
         let mut journal = Journal::new(Arc::clone(disk), apex.as_name());
         // What was kept of a zone from before the server signed it has no signatures.
-        let found = if plan.signed.is_file() { Ok(Found::default()) } else { journal.open(key) };
+        let found = if loaded.signed.is_file() { Ok(Found::default()) } else { journal.open(key) };
         let mut unreadable = None;
         let found = found.unwrap_or_else(|error| {
             tracing::error!(zone = %apex, %error, "what was kept of the zone cannot be read");
             // A primary has it still.
-            if plan.primaries.is_empty() {
+            if loaded.plan.primaries.is_empty() {
                 unreadable = Some(format!("what was kept of the zone cannot be read: {error}"));
             }
             Found::default()
@@ -185,17 +185,17 @@ impl ManagedZone {
                 Vec::new()
             })
         };
-        let signed = match &plan.signed {
+        let signed = match &loaded.signed {
             SignedHere::Versions { last } => {
-                history.set(followed(last.as_ref()), plan.journal_octets_max);
+                history.set(followed(last.as_ref()), loaded.plan.journal_octets_max);
                 last.clone()
             }
             SignedHere::File => {
-                history.set(followed(plan.zone.as_ref()), plan.journal_octets_max);
+                history.set(followed(loaded.zone.as_ref()), loaded.plan.journal_octets_max);
                 None
             }
             SignedHere::Nothing => {
-                history.set(found.history, plan.journal_octets_max);
+                history.set(found.history, loaded.plan.journal_octets_max);
                 None
             }
         };
@@ -216,7 +216,7 @@ impl ManagedZone {
                 trouble: None,
                 next_look: 0,
             }),
-            plan: Mutex::new(Arc::clone(plan)),
+            loaded: Mutex::new(Arc::clone(loaded)),
             served: Mutex::new(None),
             signed: Mutex::new(signed),
             history: Mutex::new(history),
@@ -230,17 +230,17 @@ impl ManagedZone {
             last_members: Mutex::new(Arc::from([])),
         };
         let mut current = lock(&managed.current);
-        managed.take_file(&mut current, plan, key, now);
+        managed.take_file(&mut current, loaded, key, now);
         managed.show(&current, now);
         drop(current);
         managed
     }
 
     /// Takes what the configuration says of the zone now, and its file.
-    pub(crate) fn replan(&self, plan: &Arc<ZonePlan>, key: HashKey, now: u64) -> Taken {
-        *lock(&self.plan) = Arc::clone(plan);
+    pub(crate) fn replan(&self, loaded: &Arc<LoadedZone>, key: HashKey, now: u64) -> Taken {
+        *lock(&self.loaded) = Arc::clone(loaded);
         let mut current = lock(&self.current);
-        let taken = self.take_file(&mut current, plan, key, now);
+        let taken = self.take_file(&mut current, loaded, key, now);
         self.show(&current, now);
         taken
     }
@@ -255,10 +255,10 @@ impl ManagedZone {
 
     /// Returns the same, with what the zone answers beside its records if that is not known to the configuration.
     pub(crate) fn changes(&self) -> impl Iterator<Item = Change> + use<> {
-        let plan = self.plan();
-        let beside = plan.beside.as_ref().filter(|_| self.origin != Origin::Configured);
-        let beside = beside.map(|beside| Change::Special(self.apex, Arc::clone(&beside.specials)));
-        std::iter::once(self.change()).chain(beside)
+        let loaded = self.loaded();
+        let synthesized = loaded.synthesized.as_ref().filter(|_| self.origin != Origin::Configured);
+        let special = synthesized.map(|it| Change::Special(self.apex, Arc::clone(&it.specials)));
+        std::iter::once(self.change()).chain(special)
     }
 
     /// The zone is not looked after any more.
@@ -267,12 +267,12 @@ impl ManagedZone {
         self.refresh_now.notify_one();
     }
 
-    pub(crate) fn plan(&self) -> Arc<ZonePlan> {
-        Arc::clone(&lock(&self.plan))
+    pub(crate) fn loaded(&self) -> Arc<LoadedZone> {
+        Arc::clone(&lock(&self.loaded))
     }
 
     pub(crate) fn is_secondary(&self) -> bool {
-        !lock(&self.plan).primaries.is_empty()
+        !lock(&self.loaded).plan.primaries.is_empty()
     }
 
     pub(crate) fn serial(&self) -> u32 {
@@ -298,7 +298,7 @@ impl ManagedZone {
         let expires = self.expires(current);
         self.expires.store(expires.unwrap_or(NEVER), Ordering::Relaxed);
         let is_expired = expires.is_some_and(|expires| now >= expires);
-        let has_versions = self.plan().signed.has_versions();
+        let has_versions = self.loaded().signed.has_versions();
         let shown = match has_versions {
             true => lock(&self.signed).clone().filter(|_| current.zone.is_some()),
             false => current.zone.clone(),
@@ -318,17 +318,23 @@ impl ManagedZone {
     }
 
     /// Takes a new version from the zone's file, if there is one.
-    pub(crate) fn take_file(&self, current: &mut Current, plan: &ZonePlan, key: HashKey, now: u64) -> Taken {
-        if plan.signed.is_file() {
+    pub(crate) fn take_file(
+        &self,
+        current: &mut Current,
+        loaded: &LoadedZone,
+        key: HashKey,
+        now: u64,
+    ) -> Taken {
+        if loaded.signed.is_file() {
             // It is kept by whoever signs it. Until it is signed it is not served: who saw it unsigned would remember that.
             current.has_base = false;
-            if plan.zone.is_none() {
+            if loaded.zone.is_none() {
                 current.zone = None;
                 current.file = None;
                 return Taken::Same;
             }
         }
-        let Some(new) = plan.zone.as_ref().filter(|_| plan.source != 0 || current.zone.is_none()) else {
+        let Some(new) = loaded.zone.as_ref().filter(|_| loaded.source != 0 || current.zone.is_none()) else {
             return Taken::Same;
         };
         let Some(old) = current.zone.clone() else {
@@ -340,24 +346,24 @@ impl ManagedZone {
             return Taken::Same;
         }
         if !current.has_base {
-            return self.follow_file(current, (&old, new), plan, key, now);
+            return self.follow_file(current, (&old, new), loaded, key, now);
         }
         let is_as_before = match current.mark {
             FileMark::Contents(contents) => contents == new.contents(),
-            FileMark::Stamp(stamp) => stamp == plan.source,
+            FileMark::Stamp(stamp) => stamp == loaded.source,
             FileMark::Unknown => false,
         };
         if is_as_before {
-            self.know_file(current, &old, new, plan);
+            self.know_file(current, &old, new, loaded);
             return Taken::Same;
         }
-        let mut how = plan.on_file_change;
+        let mut how = loaded.plan.on_file_change;
         if current.mark == FileMark::Unknown && current.refreshed_at != 0 {
             // It came from a primary and has a file now: nobody has changed anything here.
             current.refreshed_at = 0;
-            how = FileChangeWord::Replace;
+            how = FileChange::Replace;
         }
-        match self.decide(current, (&old, new), plan, how, (key, now)) {
+        match self.decide(current, (&old, new), loaded, how, (key, now)) {
             Ok(taken) => taken,
             Err(why) => {
                 self.refuse_file(current, new, why);
@@ -371,7 +377,7 @@ impl ManagedZone {
         &self,
         current: &mut Current,
         (old, new): (&Arc<Zone>, &Arc<Zone>),
-        plan: &ZonePlan,
+        loaded: &LoadedZone,
         key: HashKey,
         now: u64,
     ) -> Taken {
@@ -382,7 +388,7 @@ impl ManagedZone {
             return Taken::Same;
         }
         if is_newer(after, before) {
-            self.commit(current, vec![difference], Arc::clone(new), plan, now);
+            self.commit(current, vec![difference], Arc::clone(new), loaded, now);
             return Taken::New;
         }
         if after == before {
@@ -394,14 +400,14 @@ impl ManagedZone {
     }
 
     /// Notes that the file says what it said when it was last taken.
-    fn know_file(&self, current: &mut Current, zone: &Arc<Zone>, file: &Arc<Zone>, plan: &ZonePlan) {
+    fn know_file(&self, current: &mut Current, zone: &Arc<Zone>, file: &Arc<Zone>, loaded: &LoadedZone) {
         current.file = Some(Arc::clone(file));
         if current.pending.take().is_some() {
             tracing::info!(zone = %self.apex, "the zone's file is again as it was when it was taken");
         }
         // As releases up to 0.2 kept it: from now on its contents count.
         if matches!(current.mark, FileMark::Stamp(_))
-            && let Err(error) = self.rewrite(current, zone, &[], plan)
+            && let Err(error) = self.rewrite(current, zone, &[], loaded)
         {
             tracing::warn!(zone = %self.apex, %error, "what the zone's file says cannot be kept");
         }
@@ -421,8 +427,8 @@ impl ManagedZone {
         &self,
         current: &mut Current,
         (old, new): (&Arc<Zone>, &Arc<Zone>),
-        plan: &ZonePlan,
-        how: FileChangeWord,
+        loaded: &LoadedZone,
+        how: FileChange,
         (key, now): (HashKey, u64),
     ) -> Result<Taken, String> {
         let apex = &self.apex;
@@ -443,41 +449,40 @@ impl ManagedZone {
         let has_own_keys = new.facts().has_own_keys || old.facts().has_own_keys;
         let is_serial_alone = in_file.as_ref().is_some_and(|it| it.is_empty() && !it.has_new_soa());
         let how = match how {
-            FileChangeWord::Merge | FileChangeWord::Refuse if is_serial_alone && !has_own_keys => {
-                FileChangeWord::Merge
-            }
-            FileChangeWord::Refuse if lost == 0 => FileChangeWord::Replace,
+            FileChange::Merge | FileChange::Refuse if is_serial_alone && !has_own_keys => FileChange::Merge,
+            FileChange::Refuse if lost == 0 => FileChange::Replace,
             how => how,
         };
         // The file's serial may be that of a version that was changed here since: then the next one is ours to choose.
-        let serial = if is_newer(after, before) { after } else { plan.rights.serial.next(before, now) };
+        let serial =
+            if is_newer(after, before) { after } else { loaded.plan.rights.serial.next(before, now) };
         let step = match (how, in_file) {
-            (FileChangeWord::Refuse, in_file) => {
+            (FileChange::Refuse, in_file) => {
                 let both = if in_file.is_some() && !has_own_keys { "--merge keeps both, " } else { "" };
                 return Err(format!(
                     "the zone's file has changed and is not taken, because {lost} records were changed here since: \
                      \"gannet zone reload {apex}\" with {both}--replace drops those"
                 ));
             }
-            (FileChangeWord::Merge, _) if has_own_keys => {
+            (FileChange::Merge, _) if has_own_keys => {
                 return Err(format!(
                     "the zone's file has changed and cannot be merged: nobody could sign what comes of it; \
                      \"gannet zone reload {apex} --replace\" drops the {lost} records that were changed here since"
                 ));
             }
-            (FileChangeWord::Merge, None) => {
+            (FileChange::Merge, None) => {
                 return Err(format!(
                     "the zone's file has changed and cannot be merged: it is not known what it said before; \
                      \"gannet zone reload {apex} --replace\" drops the {lost} records that were changed here since"
                 ));
             }
-            (FileChangeWord::Merge, Some(in_file)) => {
+            (FileChange::Merge, Some(in_file)) => {
                 let step = in_file.onto(old, &key, serial);
                 // Nothing is left to do, and a serial that was passed here is no reason for another one.
                 let is_same = step.is_empty() && !in_file.has_new_soa() && !is_newer(after, before);
                 if is_same { None } else { Some(step) }
             }
-            (FileChangeWord::Replace, _) => {
+            (FileChange::Replace, _) => {
                 if has_own_keys && !is_newer(after, before) {
                     return Err(format!(
                         "the zone's file is not taken: it is signed as it is, and its serial {after} is not newer than {before}"
@@ -489,7 +494,7 @@ impl ManagedZone {
                 (!is_same).then_some(Difference { new_soa, ..step })
             }
         };
-        if how == FileChangeWord::Replace && lost > 0 {
+        if how == FileChange::Replace && lost > 0 {
             // First the copy: what is dropped can be had back from it.
             let to = current.journal.set_aside();
             let to = to.map_err(|error| {
@@ -500,7 +505,7 @@ impl ManagedZone {
         let (steps, zone) = match step {
             None => (Vec::new(), Arc::clone(old)),
             // As it is written, with what it was signed with.
-            Some(step) if how == FileChangeWord::Replace && serial == after => (vec![step], Arc::clone(new)),
+            Some(step) if how == FileChange::Replace && serial == after => (vec![step], Arc::clone(new)),
             Some(step) => {
                 let zone = step.apply_sharing(old, &key).map_err(|misfit| {
                     format!(
@@ -517,7 +522,7 @@ impl ManagedZone {
         current.pending = None;
         let written = match is_tied_to_file(&zone) {
             true => self.unkeep(current),
-            false => self.rewrite(current, &zone, &steps, plan),
+            false => self.rewrite(current, &zone, &steps, loaded),
         };
         if let Err(error) = written {
             // The file is there at the next start, too.
@@ -525,7 +530,7 @@ impl ManagedZone {
         }
         if is_new {
             info!(zone = %apex, serial = zone.facts().serial, "a change of the zone's file is taken");
-            self.accept(current, steps, zone, plan, now);
+            self.accept(current, steps, zone, loaded, now);
         }
         Ok(if is_new { Taken::New } else { Taken::Same })
     }
@@ -534,11 +539,11 @@ impl ManagedZone {
     /// whether there is a new version, and what is to be told.
     pub(crate) fn decide_now(
         &self,
-        how: FileChangeWord,
+        how: FileChange,
         key: HashKey,
         now: u64,
     ) -> Result<(Taken, String), ZoneError> {
-        let plan = self.plan();
+        let loaded = self.loaded();
         let apex = &self.apex;
         let mut current = lock(&self.current);
         let Some(pending) = current.pending.take() else {
@@ -547,7 +552,7 @@ impl ManagedZone {
         let Some(old) = current.zone.clone() else {
             return Err(ZoneError::Refused(format!("zone \"{apex}\" is not loaded")));
         };
-        match self.decide(&mut current, (&old, &pending.file), &plan, how, (key, now)) {
+        match self.decide(&mut current, (&old, &pending.file), &loaded, how, (key, now)) {
             Ok(taken) => {
                 self.show(&current, now);
                 drop(current);
@@ -566,10 +571,10 @@ impl ManagedZone {
         current: &mut Current,
         steps: Vec<Difference>,
         zone: Arc<Zone>,
-        plan: &ZonePlan,
+        loaded: &LoadedZone,
         now: u64,
     ) {
-        if let Err(error) = self.try_commit(current, steps, zone, plan, now) {
+        if let Err(error) = self.try_commit(current, steps, zone, loaded, now) {
             // It can be had again from where it came.
             tracing::error!(zone = %self.apex, %error, "a new version is served and could not be kept");
         }
@@ -580,19 +585,19 @@ impl ManagedZone {
         current: &mut Current,
         steps: Vec<Difference>,
         zone: Arc<Zone>,
-        plan: &ZonePlan,
+        loaded: &LoadedZone,
         now: u64,
     ) -> std::io::Result<()> {
         let steps: Vec<Arc<Difference>> = steps.into_iter().map(Arc::new).collect();
         // A zone that is only a file is kept by its file.
-        let is_kept = current.has_base || plan.file.is_none();
+        let is_kept = current.has_base || loaded.plan.file.is_none();
         let written = match is_kept {
             // Proofs are made with keys that only the file has: what is kept would lack them.
             true if is_tied_to_file(&zone) => self.unkeep(current),
-            true => self.write(current, &steps, &zone, plan),
+            true => self.write(current, &steps, &zone, loaded),
             false => Ok(()),
         };
-        self.accept(current, steps, zone, plan, now);
+        self.accept(current, steps, zone, loaded, now);
         written
     }
 
@@ -601,21 +606,21 @@ impl ManagedZone {
         current: &mut Current,
         steps: Vec<Arc<Difference>>,
         zone: Arc<Zone>,
-        plan: &ZonePlan,
+        loaded: &LoadedZone,
         now: u64,
     ) {
-        if !plan.signed.has_versions() {
+        if !loaded.signed.has_versions() {
             let mut history = lock(&self.history);
             if steps.is_empty() {
                 history.clear();
             }
             for step in steps {
-                history.push(step, plan.journal_octets_max);
+                history.push(step, loaded.plan.journal_octets_max);
             }
-            let all = plan.signed.is_file().then(|| history.all());
+            let all = loaded.signed.is_file().then(|| history.all());
             drop(history);
             if let Some(all) = all {
-                self.keep_signed_steps(current, &all, plan.journal_octets_max);
+                self.keep_signed_steps(current, &all, loaded.plan.journal_octets_max);
             }
         }
         current.zone = Some(zone);
@@ -636,20 +641,20 @@ impl ManagedZone {
         current: &mut Current,
         steps: &[Arc<Difference>],
         zone: &Zone,
-        plan: &ZonePlan,
+        loaded: &LoadedZone,
     ) -> std::io::Result<()> {
         if let Some(why) = &current.unreadable {
             return Err(std::io::Error::other(why.clone()));
         }
         let before = current.zone.clone().filter(|_| !steps.is_empty());
         let before = before.filter(|before| before.facts().has_own_keys == zone.facts().has_own_keys);
-        let Some(before) = before else { return self.rewrite(current, zone, steps, plan) };
+        let Some(before) = before else { return self.rewrite(current, zone, steps, loaded) };
         let is_ready = current.has_base
             && current.journal.takes_steps_to(zone)
-            && current.log_octets <= plan.journal_octets_max;
+            && current.log_octets <= loaded.plan.journal_octets_max;
         if !is_ready {
             // Only what was acknowledged: whether there is more is for the log to say.
-            self.rewrite(current, &before, &[], plan)?;
+            self.rewrite(current, &before, &[], loaded)?;
         }
         current.log_octets += current.journal.append(steps, current.log_octets)?;
         Ok(())
@@ -661,21 +666,21 @@ impl ManagedZone {
         current: &mut Current,
         zone: &Zone,
         steps: &[Arc<Difference>],
-        plan: &ZonePlan,
+        loaded: &LoadedZone,
     ) -> std::io::Result<()> {
         let mut history = History::default();
         // Of a zone that is served signed, nobody was given these.
-        if !plan.signed.has_versions() {
-            history.set(lock(&self.history).all(), plan.journal_octets_max / 2);
+        if !loaded.signed.has_versions() {
+            history.set(lock(&self.history).all(), loaded.plan.journal_octets_max / 2);
             for step in steps {
-                history.push(Arc::clone(step), plan.journal_octets_max / 2);
+                history.push(Arc::clone(step), loaded.plan.journal_octets_max / 2);
             }
             if history.last().is_some_and(|last| last.new_serial() != zone.facts().serial) {
                 history.clear();
             }
         }
         let keeps = match (&current.file, current.mark) {
-            _ if plan.file.is_none() => Keeps::Nothing,
+            _ if loaded.plan.file.is_none() => Keeps::Nothing,
             (Some(file), _) => Keeps::File(file),
             (None, FileMark::Stamp(stamp)) => Keeps::Stamp(stamp),
             (None, _) => Keeps::Same,
@@ -690,7 +695,7 @@ impl ManagedZone {
 
     /// Takes what was signed of a version; it is served from now on.
     pub(crate) fn take_signed(&self, zone: &Arc<Zone>, key: HashKey, now: u64) {
-        let octets_max = self.plan().journal_octets_max;
+        let octets_max = self.loaded().plan.journal_octets_max;
         let mut current = lock(&self.current);
         let old = lock(&self.signed).replace(Arc::clone(zone));
         let step = old.as_ref().filter(|old| is_newer(zone.facts().serial, old.facts().serial));
@@ -714,7 +719,7 @@ impl ManagedZone {
     /// Makes a zone that the operator has given the current version; it is on disk when this returns. Returns whether there is
     /// a new version.
     pub(crate) fn load(&self, new: Zone, key: HashKey, now: u64) -> Result<bool, ZoneError> {
-        let plan = self.plan();
+        let loaded = self.loaded();
         let mut current = lock(&self.current);
         if current.is_frozen {
             return Err(ZoneError::Refused(format!("zone \"{}\" is frozen", self.apex)));
@@ -734,7 +739,7 @@ impl ManagedZone {
                     return Err(ZoneError::Refused(refused));
                 } else {
                     // Secondaries take only what is newer.
-                    let next = plan.rights.serial.next(before, now);
+                    let next = loaded.plan.rights.serial.next(before, now);
                     let new_soa = (difference.new_soa.0, with_serial(&difference.new_soa.1, next));
                     let difference = Difference { new_soa, ..difference };
                     let zone = difference
@@ -744,8 +749,8 @@ impl ManagedZone {
                 }
             }
         };
-        self.write(&mut current, &steps, &zone, &plan).map_err(ZoneError::NotKept)?;
-        self.accept(&mut current, steps, zone, &plan, now);
+        self.write(&mut current, &steps, &zone, &loaded).map_err(ZoneError::NotKept)?;
+        self.accept(&mut current, steps, zone, &loaded, now);
         Ok(true)
     }
 
@@ -763,7 +768,7 @@ impl ManagedZone {
 
     /// Carries out an update; it is on disk when this returns NOERROR, and else it is not there after a restart.
     pub(crate) fn update(&self, message: &[u8], scopes: &[Arc<Scope>], key: HashKey, now: u64) -> Answered {
-        let plan = self.plan();
+        let loaded = self.loaded();
         let mut current = lock(&self.current);
         if current.is_frozen {
             return Answered::said(Rcode::REFUSED);
@@ -774,15 +779,15 @@ impl ManagedZone {
             return Answered::said(Rcode::REFUSED);
         }
         let may = |owner: Name<'_>, rtype: Rtype| scopes.iter().any(|scope| scope.covers(owner, rtype));
-        match update(&zone, &key, message, &may, (plan.rights.serial, now)) {
+        match update(&zone, &key, message, &may, (loaded.plan.rights.serial, now)) {
             Ok(None) => Answered::said(Rcode::NOERROR),
             Err(rcode) => Answered::said(rcode),
             Ok(Some(Updated { zone, difference })) => {
                 let steps = vec![Arc::new(difference)];
                 // RFC 2136 §3.5: first it is certain, then it is so.
-                match self.write(&mut current, &steps, &zone, &plan) {
+                match self.write(&mut current, &steps, &zone, &loaded) {
                     Ok(()) => {
-                        self.accept(&mut current, steps, zone, &plan, now);
+                        self.accept(&mut current, steps, zone, &loaded, now);
                         Answered { rcode: Rcode::NOERROR, is_new: true, trouble: None }
                     }
                     Err(error) => Answered { rcode: Rcode::SERVFAIL, is_new: false, trouble: Some(error) },
@@ -822,7 +827,7 @@ impl ManagedZone {
         key: HashKey,
         (now, expire_s): (u64, Option<u32>),
     ) {
-        let plan = self.plan();
+        let loaded = self.loaded();
         let steps = match &current.zone {
             Some(old) if is_newer(new.facts().serial, old.facts().serial) => {
                 let difference = Difference::between(old, &new, &key);
@@ -834,7 +839,7 @@ impl ManagedZone {
         current.refreshed_at = origin_refreshed_at(now, expire_s, &new);
         current.trouble = None;
         let is_step = !steps.is_empty();
-        self.commit(current, steps, Arc::new(new), &plan, now);
+        self.commit(current, steps, Arc::new(new), &loaded, now);
         if is_step {
             self.keep_refreshed_at(current);
         }
@@ -848,14 +853,14 @@ impl ManagedZone {
         key: HashKey,
         (now, expire_s): (u64, Option<u32>),
     ) -> Result<(), zone::Misfit> {
-        let plan = self.plan();
+        let loaded = self.loaded();
         let mut zone = current.zone.clone().ok_or(zone::Misfit::Serial)?;
         for step in &steps {
             zone = step.apply_from(zone::Origin::Received, &zone, &key)?;
         }
         current.refreshed_at = origin_refreshed_at(now, expire_s, &zone);
         current.trouble = None;
-        self.commit(current, steps, zone, &plan, now);
+        self.commit(current, steps, zone, &loaded, now);
         self.keep_refreshed_at(current);
         Ok(())
     }

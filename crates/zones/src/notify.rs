@@ -112,7 +112,7 @@ fn destination_of(remote: &Remote) -> Destination {
 
 /// Has all secondaries of a zone notified of the version that is served, soon.
 pub(crate) fn notify(shared: &Arc<Shared>, managed: &Arc<ManagedZone>) {
-    for remote in &managed.plan().notify {
+    for remote in &managed.loaded().plan.notify {
         let destination = destination_of(remote);
         if let Some(added) = shared.notify_queues.add(destination, managed) {
             tokio::spawn(work_off(Arc::clone(shared), destination, added));
@@ -193,7 +193,8 @@ async fn one(
     patience: Patience,
     is_logged: bool,
 ) -> Reply {
-    let remote = managed.plan().notify.iter().find(|remote| destination_of(remote) == destination).cloned();
+    let remote =
+        managed.loaded().plan.notify.iter().find(|remote| destination_of(remote) == destination).cloned();
     let zone = lock(&managed.served).clone();
     let (Some(remote), Some(zone)) = (remote, zone) else { return Reply::Something };
     let (ttl, soa) = zone.soa();
@@ -203,7 +204,7 @@ async fn one(
             debug!(zone = %managed.apex, secondary = %remote, serial, "notified");
             Reply::Something
         }
-        Err(Trouble::Refused(Rcode::NOTAUTH)) if managed.plan().member_of.is_some() => {
+        Err(Trouble::Refused(Rcode::NOTAUTH)) if managed.loaded().plan.member_of.is_some() => {
             debug!(zone = %managed.apex, secondary = %remote, serial, "not notified: the secondary does not know the zone");
             Reply::Unknown
         }

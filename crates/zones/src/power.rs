@@ -5,9 +5,8 @@ mod fragile;
 
 use std::sync::Arc;
 
-use config::settings::FileChangeWord;
-use config::zones::{SignedHere, ZonePlan};
 use engine::peers::Scope;
+use plan::zones::{FileChange, ZonePlan};
 use wire::{Class, Flags, HashKey, NameBuf, Opcode, Question, Rcode, Rtype, Section, Ttl, Writer};
 use zone::Zone;
 use zone::difference::{Difference, build};
@@ -16,6 +15,7 @@ use zone::rows::{Row, Rows};
 use self::fragile::{Failure, Fragile, Loss, Trust};
 use crate::disk::Disk;
 use crate::journal::{FileMark, Journal, Keeps, entry, file_name};
+use crate::load::LoadedZone;
 use crate::managed::{ManagedZone, Origin, Taken, lock};
 use crate::register::Register;
 
@@ -169,32 +169,22 @@ fn a_disk_that_only_says_that_it_has_written_is_found_out() {
 }
 
 /// Returns the plan of a zone of which the file has this serial, and what becomes of changes of it.
-fn plan((file, how): (u32, FileChangeWord)) -> Arc<ZonePlan> {
+fn loaded((file, how): (u32, FileChange)) -> Arc<LoadedZone> {
     plan_of(version(file), how)
 }
 
-fn plan_of(file: Zone, how: FileChangeWord) -> Arc<ZonePlan> {
+fn plan_of(file: Zone, how: FileChange) -> Arc<LoadedZone> {
     // The stamps of a file say nothing.
     let source = 1;
     let file = Arc::new(file);
-    Arc::new(ZonePlan {
-        apex: apex(),
-        zone: Some(file),
-        signed: SignedHere::Nothing,
+    let plan = ZonePlan {
         file: Some("org".into()),
-        failed: None,
-        source,
         on_file_change: how,
-        primaries: Vec::new(),
-        notify: Vec::new(),
-        rights: Arc::default(),
         // So little that it is often written anew.
         journal_octets_max: 700,
-        catalog_role: None,
-        member_of: None,
-        beside: None,
-        for_members: None,
-    })
+        ..ZonePlan::nothing(apex().as_name())
+    };
+    Arc::new(LoadedZone { zone: Some(file), source, ..LoadedZone::without_file(Arc::new(plan)) })
 }
 
 /// Returns an update that adds the address 192.0.2.`number` at a name of its own.
@@ -229,16 +219,16 @@ struct Updates {
     is_taking: bool,
 }
 
-fn zone_life(disk: &Arc<dyn Disk>, story: &mut Updates, how: FileChangeWord) -> std::io::Result<()> {
+fn zone_life(disk: &Arc<dyn Disk>, story: &mut Updates, how: FileChange) -> std::io::Result<()> {
     let no_power = || std::io::Error::other("no power");
     story.file = 1;
     let mut number = 0;
     for file in [1, 50] {
         story.is_taking = true;
         story.file = file;
-        let managed = ManagedZone::open(&plan((file, how)), Origin::Configured, KEY, disk, 0);
+        let managed = ManagedZone::open(&loaded((file, how)), Origin::Configured, KEY, disk, 0);
         story.is_taking = false;
-        if how == FileChangeWord::Replace {
+        if how == FileChange::Replace {
             story.done.clear();
         }
         for _ in 0..7 {
@@ -252,14 +242,14 @@ fn zone_life(disk: &Arc<dyn Disk>, story: &mut Updates, how: FileChangeWord) -> 
         }
     }
     // The file is changed while the server runs.
-    let managed = ManagedZone::open(&plan((50, how)), Origin::Configured, KEY, disk, 0);
+    let managed = ManagedZone::open(&loaded((50, how)), Origin::Configured, KEY, disk, 0);
     story.is_taking = true;
     story.file = 90;
-    let taken = managed.take_file(&mut lock(&managed.current), &plan((90, how)), KEY, 0);
+    let taken = managed.take_file(&mut lock(&managed.current), &loaded((90, how)), KEY, 0);
     match how {
-        FileChangeWord::Refuse => assert_eq!(taken, Taken::Same),
+        FileChange::Refuse => assert_eq!(taken, Taken::Same),
         // Neither is served before it is on disk: the merge, or the journal that is set aside.
-        FileChangeWord::Merge | FileChangeWord::Replace => {
+        FileChange::Merge | FileChange::Replace => {
             assert!(matches!(taken, Taken::New | Taken::Same), "{taken:?}");
         }
     }
@@ -285,8 +275,8 @@ fn updates_in(managed: &ManagedZone) -> Option<Vec<u8>> {
     Some(there)
 }
 
-fn judge_zone(disk: &Arc<dyn Disk>, story: &Updates, how: FileChangeWord) -> Result<(), String> {
-    let managed = ManagedZone::open(&plan((story.file, how)), Origin::Configured, KEY, disk, 0);
+fn judge_zone(disk: &Arc<dyn Disk>, story: &Updates, how: FileChange) -> Result<(), String> {
+    let managed = ManagedZone::open(&loaded((story.file, how)), Origin::Configured, KEY, disk, 0);
     let zone = lock(&managed.served).clone().ok_or("nothing is served")?;
     let there = updates_in(&managed).unwrap_or_default();
     let mut possible = vec![story.done.clone()];
@@ -294,13 +284,13 @@ fn judge_zone(disk: &Arc<dyn Disk>, story: &Updates, how: FileChangeWord) -> Res
         possible.push([&story.done[..], &[asked]].concat());
     }
     // What the file says counts from when it is taken.
-    if story.is_taking && how == FileChangeWord::Replace {
+    if story.is_taking && how == FileChange::Replace {
         possible = vec![Vec::new()];
     }
     if !possible.contains(&there) {
         return Err(format!("{there:?} are left of {:?}", story.done));
     }
-    let file = if how == FileChangeWord::Refuse { 1 } else { story.file };
+    let file = if how == FileChange::Refuse { 1 } else { story.file };
     let host = rows(&version(file));
     if !host.iter().all(|row| rows(&zone).contains(row)) {
         return Err(format!("it is not that of file {file}"));
@@ -311,7 +301,7 @@ fn judge_zone(disk: &Arc<dyn Disk>, story: &Updates, how: FileChangeWord) -> Res
         return Err(format!("no update any more: {rcode}"));
     }
     drop(managed);
-    let managed = ManagedZone::open(&plan((story.file, how)), Origin::Configured, KEY, disk, 0);
+    let managed = ManagedZone::open(&loaded((story.file, how)), Origin::Configured, KEY, disk, 0);
     let serial = lock(&managed.served).as_ref().map(|zone| zone.facts().serial);
     let expected = Some(zone.facts().serial + 1);
     if serial == expected { Ok(()) } else { Err(format!("{serial:?} instead of {expected:?}")) }
@@ -319,7 +309,7 @@ fn judge_zone(disk: &Arc<dyn Disk>, story: &Updates, how: FileChangeWord) -> Res
 
 #[test]
 fn no_update_is_lost_that_was_acknowledged() {
-    use FileChangeWord::{Merge, Refuse, Replace};
+    use FileChange::{Merge, Refuse, Replace};
     // Octets of an entry are alike: of the others, every eleventh.
     for (how, every) in [(Refuse, 11), (Merge, 11), (Replace, 1)] {
         let life = |disk: &Arc<dyn Disk>, story: &mut Updates| zone_life(disk, story, how);
@@ -338,7 +328,7 @@ fn no_update_is_lost_that_was_acknowledged() {
 fn life_without_room(disk: &Arc<dyn Disk>) -> Vec<u8> {
     let mut done = Vec::new();
     for range in [1..=9, 10..=18] {
-        let managed = ManagedZone::open(&plan((1, FileChangeWord::Refuse)), Origin::Configured, KEY, disk, 0);
+        let managed = ManagedZone::open(&loaded((1, FileChange::Refuse)), Origin::Configured, KEY, disk, 0);
         for number in range {
             match updated(&managed, number) {
                 (Rcode::NOERROR, true) => done.push(number),
@@ -365,7 +355,7 @@ fn an_update_that_was_refused_for_want_of_room_is_not_there_after_a_restart() {
             let has_failed = fragile.has_failed();
             fragile.mend();
             let managed =
-                ManagedZone::open(&plan((1, FileChangeWord::Refuse)), Origin::Configured, KEY, &disk, 0);
+                ManagedZone::open(&loaded((1, FileChange::Refuse)), Origin::Configured, KEY, &disk, 0);
             assert_eq!(updates_in(&managed).as_ref(), Some(&done), "{failure:?}");
             assert_eq!(updated(&managed, 200), (Rcode::NOERROR, true), "{failure:?}");
             refusals += 18 - done.len();
@@ -388,7 +378,7 @@ fn with_records(serial: u32, more: &[(&str, [u8; 4])]) -> Zone {
     build(apex().as_name(), KEY, (ttl, &soa), &all).expect("a zone")
 }
 
-fn kept_with(file: Zone, how: FileChangeWord, disk: &Arc<dyn Disk>) -> (ManagedZone, Zone) {
+fn kept_with(file: Zone, how: FileChange, disk: &Arc<dyn Disk>) -> (ManagedZone, Zone) {
     let managed = ManagedZone::open(&plan_of(file, how), Origin::Configured, KEY, disk, 0);
     let zone = lock(&managed.served).clone().expect("it is served");
     let copy = Difference::between(&zone, &zone, &KEY).apply(&zone, &KEY).expect("a zone");
@@ -402,14 +392,14 @@ fn new_disk() -> Arc<dyn Disk> {
 #[test]
 fn a_file_that_says_the_same_changes_nothing_wherever_it_is() {
     let disk = new_disk();
-    let (managed, _) = kept_with(version(1), FileChangeWord::Replace, &disk);
+    let (managed, _) = kept_with(version(1), FileChange::Replace, &disk);
     assert_eq!(updated(&managed, 7), (Rcode::NOERROR, true));
     drop(managed);
     for _ in 0..3 {
-        let (managed, zone) = kept_with(version(1), FileChangeWord::Replace, &disk);
+        let (managed, zone) = kept_with(version(1), FileChange::Replace, &disk);
         assert_eq!((updates_in(&managed), zone.facts().serial), (Some(vec![7]), 2));
         // Read again while it runs.
-        assert_eq!(managed.replan(&plan((1, FileChangeWord::Replace)), KEY, 0), Taken::Same);
+        assert_eq!(managed.replan(&loaded((1, FileChange::Replace)), KEY, 0), Taken::Same);
         assert_eq!(updates_in(&managed), Some(vec![7]));
     }
     assert!(disk.read("example.org.base.1").expect("a disk").is_none(), "nothing was set aside");
@@ -417,7 +407,7 @@ fn a_file_that_says_the_same_changes_nothing_wherever_it_is() {
 
 #[test]
 fn a_file_that_changes_is_not_taken_before_somebody_decides() {
-    use FileChangeWord::{Merge, Refuse, Replace};
+    use FileChange::{Merge, Refuse, Replace};
     for how in [Merge, Replace] {
         let disk = new_disk();
         let (managed, _) = kept_with(version(1), Refuse, &disk);
@@ -434,7 +424,7 @@ fn a_file_that_changes_is_not_taken_before_somebody_decides() {
         // Updates go on.
         assert_eq!(updated(&managed, 8), (Rcode::NOERROR, true));
         // The file is as it was, and changes again.
-        assert_eq!(managed.replan(&plan((1, Refuse)), KEY, 0), Taken::Same);
+        assert_eq!(managed.replan(&loaded((1, Refuse)), KEY, 0), Taken::Same);
         assert!(lock(&managed.current).pending.is_none());
         assert!(managed.decide_now(how, KEY, 0).is_ok_and(|(taken, _)| taken == Taken::Same));
         assert_eq!(managed.replan(&plan_of(changed(), Refuse), KEY, 0), Taken::Same);
@@ -455,7 +445,7 @@ fn a_file_that_changes_is_not_taken_before_somebody_decides() {
 fn a_change_of_the_file_is_merged_with_what_was_changed_here() {
     let disk = new_disk();
     let old = [("gone.example.org", [192, 0, 2, 50]), ("both.example.org", [192, 0, 2, 51])];
-    let (managed, _) = kept_with(with_records(1, &old), FileChangeWord::Merge, &disk);
+    let (managed, _) = kept_with(with_records(1, &old), FileChange::Merge, &disk);
     assert_eq!(updated(&managed, 7), (Rcode::NOERROR, true));
     // One record goes, one comes, one comes that was added here, too.
     let new = [
@@ -463,28 +453,28 @@ fn a_change_of_the_file_is_merged_with_what_was_changed_here() {
         ("new.example.org", [192, 0, 2, 52]),
         ("u7.example.org", [192, 0, 2, 7]),
     ];
-    assert_eq!(managed.replan(&plan_of(with_records(9, &new), FileChangeWord::Merge), KEY, 0), Taken::New);
+    assert_eq!(managed.replan(&plan_of(with_records(9, &new), FileChange::Merge), KEY, 0), Taken::New);
     drop(managed);
-    let (managed, zone) = kept_with(with_records(9, &new), FileChangeWord::Merge, &disk);
+    let (managed, zone) = kept_with(with_records(9, &new), FileChange::Merge, &disk);
     assert_eq!((rows(&zone), zone.facts().serial), (rows(&with_records(9, &new)), 9));
     // What is the file's now goes with it.
     assert_eq!(updated(&managed, 8), (Rcode::NOERROR, true));
-    assert_eq!(managed.replan(&plan((9, FileChangeWord::Merge)), KEY, 0), Taken::New);
+    assert_eq!(managed.replan(&loaded((9, FileChange::Merge)), KEY, 0), Taken::New);
     assert_eq!(updates_in(&managed), Some(vec![8]));
     // Nothing but a serial: no reason to refuse anything.
-    assert_eq!(managed.replan(&plan((9, FileChangeWord::Refuse)), KEY, 0), Taken::Same);
+    assert_eq!(managed.replan(&loaded((9, FileChange::Refuse)), KEY, 0), Taken::Same);
     let mut only_serial = Rows::default();
     version(9).for_each_row(|row| only_serial.push(row));
     let (ttl, soa) = soa(4000);
     let only_serial = build(apex().as_name(), KEY, (ttl, &soa), &only_serial).expect("a zone");
-    assert_eq!(managed.replan(&plan_of(only_serial, FileChangeWord::Refuse), KEY, 0), Taken::New);
+    assert_eq!(managed.replan(&plan_of(only_serial, FileChange::Refuse), KEY, 0), Taken::New);
     assert_eq!((updates_in(&managed), managed.serial()), (Some(vec![8]), 4000));
 }
 
 #[test]
 fn what_does_not_fit_together_is_not_merged() {
     let disk = new_disk();
-    let (managed, _) = kept_with(version(1), FileChangeWord::Merge, &disk);
+    let (managed, _) = kept_with(version(1), FileChange::Merge, &disk);
     assert_eq!(updated(&managed, 7), (Rcode::NOERROR, true));
     let mut all = Rows::default();
     version(2).for_each_row(|row| all.push(row));
@@ -492,11 +482,11 @@ fn what_does_not_fit_together_is_not_merged() {
     let alias = name("u7.example.org");
     all.push(&Row { owner: alias.as_name(), rtype: Rtype::CNAME, ttl, rdata: b"\x02ns\0" });
     let file = build(apex().as_name(), KEY, (ttl, &soa), &all).expect("a zone");
-    assert_eq!(managed.replan(&plan_of(file, FileChangeWord::Merge), KEY, 0), Taken::Same);
+    assert_eq!(managed.replan(&plan_of(file, FileChange::Merge), KEY, 0), Taken::Same);
     assert_eq!(updates_in(&managed), Some(vec![7]));
-    let why = managed.decide_now(FileChangeWord::Merge, KEY, 0).expect_err("it does not fit").to_string();
+    let why = managed.decide_now(FileChange::Merge, KEY, 0).expect_err("it does not fit").to_string();
     assert!(why.contains("u7.example.org.") && why.contains("--replace"), "{why}");
-    assert!(managed.decide_now(FileChangeWord::Replace, KEY, 0).is_ok());
+    assert!(managed.decide_now(FileChange::Replace, KEY, 0).is_ok());
     assert_eq!(updates_in(&managed), Some(Vec::new()));
 }
 
@@ -505,7 +495,7 @@ fn a_zone_that_came_from_a_primary_and_gets_a_file_is_what_the_file_says() {
     let disk = new_disk();
     let mut journal = Journal::new(Arc::clone(&disk), apex().as_name());
     journal.rewrite(&version(70), &[], (Keeps::Nothing, 1000)).expect("a disk");
-    let (_, zone) = kept_with(version(80), FileChangeWord::Refuse, &disk);
+    let (_, zone) = kept_with(version(80), FileChange::Refuse, &disk);
     assert_eq!((zone.facts().serial, rows(&zone)), (80, rows(&version(80))));
     assert!(disk.read("example.org.base.1").expect("a disk").is_some(), "it is set aside");
 }
@@ -514,7 +504,7 @@ fn a_zone_that_came_from_a_primary_and_gets_a_file_is_what_the_file_says() {
 fn so_many_journals_are_set_aside_and_no_more() {
     let disk = new_disk();
     for file in 0..6 {
-        let (managed, _) = kept_with(version(1 + 10 * file), FileChangeWord::Replace, &disk);
+        let (managed, _) = kept_with(version(1 + 10 * file), FileChange::Replace, &disk);
         assert_eq!(updated(&managed, 7), (Rcode::NOERROR, true));
     }
     let is_there = |name: &str| disk.read(name).expect("a disk").is_some();
@@ -528,7 +518,7 @@ fn so_many_journals_are_set_aside_and_no_more() {
 fn a_journal_of_an_earlier_release_is_known_by_the_stamps_of_the_file() {
     for (stamp, is_known) in [(1_u64, true), (2, false)] {
         let disk = new_disk();
-        let (managed, _) = kept_with(version(1), FileChangeWord::Refuse, &disk);
+        let (managed, _) = kept_with(version(1), FileChange::Refuse, &disk);
         assert_eq!(updated(&managed, 7), (Rcode::NOERROR, true));
         drop(managed);
         // As it was written: stamps in place of the file.
@@ -536,7 +526,7 @@ fn a_journal_of_an_earlier_release_is_known_by_the_stamps_of_the_file() {
         let (kind, said, _) = crate::journal::split(&base).expect("an entry");
         let said = [&said[..8], &stamp.to_be_bytes(), &said[16..]].concat();
         disk.create("example.org.base", &entry(kind, &[&said])).expect("a disk");
-        let (managed, _) = kept_with(version(1), FileChangeWord::Refuse, &disk);
+        let (managed, _) = kept_with(version(1), FileChange::Refuse, &disk);
         assert_eq!(updates_in(&managed), Some(vec![7]));
         assert_eq!(lock(&managed.current).pending.is_none(), is_known);
         if is_known {

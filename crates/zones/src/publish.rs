@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use engine::peers::Authority;
+use plan::zones::CatalogRole;
 use zone::{Change, Zones};
 
 use crate::managed::{ManagedZone, Origin, lock};
@@ -13,7 +14,7 @@ use crate::{Order, Shared, catalog, unix_seconds};
 impl Shared {
     /// Makes catalogs anew if zones that came or went are listed in them.
     pub(crate) fn produce_for<'k>(self: &Arc<Self>, mut zones: impl Iterator<Item = &'k Arc<ManagedZone>>) {
-        if zones.any(|managed| managed.plan().member_of.is_some()) {
+        if zones.any(|managed| managed.loaded().plan.member_of.is_some()) {
             for catalog in catalog::produce_all(&self.all(), self.key, unix_seconds()) {
                 self.publish(&catalog);
                 self.notify(&catalog);
@@ -52,8 +53,8 @@ impl Shared {
     /// left out from the first answer on.
     pub(crate) fn watch<'k>(&self, zones: impl Iterator<Item = &'k Arc<ManagedZone>>) {
         for managed in zones.filter(|managed| managed.origin != Origin::Configured) {
-            let plan = managed.plan();
-            let watched = plan.beside.as_ref().map_or(&[][..], |beside| &beside.checks.watched);
+            let loaded = managed.loaded();
+            let watched = loaded.synthesized.as_ref().map_or(&[][..], |it| &it.checks.watched);
             self.watcher.watch(managed.apex.as_name(), watched);
         }
     }
@@ -91,7 +92,7 @@ impl Shared {
             };
             // The configuration knows what its own zones answer beside their records.
             let is_special = |managed: &&Arc<ManagedZone>| {
-                managed.origin != Origin::Configured && managed.plan().beside.is_some()
+                managed.origin != Origin::Configured && managed.loaded().synthesized.is_some()
             };
             let changing = managed.iter().filter(|managed| differs(managed) || is_special(managed));
             let changes: Vec<Change> = changing.flat_map(|managed| managed.changes()).collect();
@@ -122,7 +123,7 @@ impl Shared {
             // It is served when it is signed.
             return;
         }
-        if managed.plan().catalog_role == Some(config::settings::CatalogWord::Consumer) {
+        if managed.loaded().plan.catalog_role == Some(CatalogRole::Consumer) {
             self.settle_members(managed);
         }
         self.publish(managed);
@@ -131,7 +132,7 @@ impl Shared {
 
     /// Has a zone signed, if it is one that is served signed. Returns whether it is.
     pub(crate) fn have_signed(&self, managed: &ManagedZone) -> bool {
-        if !managed.plan().signed.has_versions() {
+        if !managed.loaded().signed.has_versions() {
             return false;
         }
         let current = lock(&managed.current).zone.clone();
@@ -142,7 +143,7 @@ impl Shared {
     }
 
     pub(crate) fn notify(&self, managed: &Arc<ManagedZone>) {
-        if !managed.plan().notify.is_empty() {
+        if !managed.loaded().plan.notify.is_empty() {
             let _ = self.orders.send(Order::Notify(Arc::clone(managed)));
         }
     }

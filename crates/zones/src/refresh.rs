@@ -101,8 +101,8 @@ fn rand_below(bound: u32) -> u32 {
 
 /// Asks the primaries in order, the one that has said something first, until one can be used.
 async fn look(shared: &Arc<Shared>, managed: &Arc<ManagedZone>) -> bool {
-    let plan = managed.plan();
-    let mut primaries: Vec<&Remote> = plan.primaries.iter().collect();
+    let loaded = managed.loaded();
+    let mut primaries: Vec<&Remote> = loaded.plan.primaries.iter().collect();
     if let Some(first) = lock(&managed.notified_by).take() {
         primaries.sort_by_key(|primary| primary.address.ip() != first);
     }

@@ -90,11 +90,11 @@ pub struct Summary {
 
 fn report(managed: &ManagedZone, now: u64) -> ZoneReport {
     let is_secondary = managed.is_secondary();
-    let plan = managed.plan();
+    let loaded = managed.loaded();
     let served = lock(&managed.served).clone();
     let history = lock(&managed.history).len();
     let current = lock(&managed.current);
-    let of_file = plan.failed.as_ref().map(ToString::to_string);
+    let of_file = loaded.failed.as_ref().map(ToString::to_string);
     let pending = current.pending.as_ref().map(|pending| pending.why.clone());
     ZoneReport {
         role: if is_secondary { Role::Secondary } else { Role::Primary },
@@ -108,7 +108,7 @@ fn report(managed: &ManagedZone, now: u64) -> ZoneReport {
             Origin::Member { catalog, .. } => Some(catalog.to_string()),
             Origin::Configured | Origin::Added => None,
         },
-        file: plan.file.clone(),
+        file: loaded.plan.file.clone(),
         trouble: of_file
             .or_else(|| current.unreadable.clone())
             .or(pending)
@@ -185,7 +185,7 @@ impl Shared {
             let is_in_trouble = managed.current.try_lock().is_ok_and(|current| {
                 current.pending.is_some() || current.unreadable.is_some() || current.trouble.is_some()
             });
-            if !is_served || is_in_trouble || managed.plan().failed.is_some() {
+            if !is_served || is_in_trouble || managed.loaded().failed.is_some() {
                 summary.failing.push(managed.apex.to_string());
             }
         }

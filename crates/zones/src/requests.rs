@@ -29,7 +29,7 @@ pub(crate) struct Requests(pub(crate) Arc<Shared>);
 
 impl peers::ManagedZones for Requests {
     fn rights(&self, apex: Name<'_>) -> Option<Arc<Rights>> {
-        self.0.managed(apex).map(|managed| Arc::clone(&managed.plan().rights))
+        self.0.managed(apex).map(|managed| Arc::clone(&managed.loaded().plan.rights))
     }
 
     fn history(&self, apex: Name<'_>, from: u32, to: u32) -> Option<Vec<Arc<Difference>>> {
@@ -164,7 +164,7 @@ async fn ask_primaries(shared: &Arc<Shared>, apex: &NameBuf, message: &[u8]) -> 
         return Done::Rcode(Rcode::NOTAUTH);
     };
     let (mut trouble, mut undecided) = (None, None);
-    for primary in &managed.plan().primaries {
+    for primary in &managed.loaded().plan.primaries {
         match transfer::pass_on(&shared.transfers, primary, message, FORWARD_PATIENCE).await {
             Ok(reply) if is_decision(&reply) => {
                 debug!(zone = %apex, %primary, "an update was passed on");

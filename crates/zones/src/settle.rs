@@ -3,39 +3,40 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
-use config::zones::{ZonePlan, ZonePlans};
 use engine::peers::Places;
+use plan::zones::CatalogRole;
 use tracing::{info, warn};
 use wire::Name;
 use zone::{Change, Zones};
 
-use crate::added::Added;
+use crate::added::{Added, Planner};
+use crate::load::{LoadedZone, LoadedZones};
 use crate::managed::{ManagedZone, Origin, Taken, lock};
 use crate::{ByName, Order, Shared, catalog, folded, unix_seconds};
 
 impl Shared {
-    pub(crate) fn adopt(self: &Arc<Self>, plans: &ZonePlans) {
+    pub(crate) fn adopt(self: &Arc<Self>, zones: &LoadedZones, planner: &Arc<dyn Planner>) {
         let mut added = lock(&self.adopting);
-        added.planner = plans.planner.as_ref().map(Arc::clone);
+        added.planner = Some(Arc::clone(planner));
+        added.pool = Some(Arc::clone(zones.pool()));
         {
             let mut common = lock(&self.common);
-            common.keys = plans.keys.clone();
-            common.plans = Arc::clone(&plans.plans);
-            common.base = plans.signed.clone();
-            common.sets.clone_from(&plans.sets);
-            common.failing = plans.failing().into();
-            if let Some(limits) = plans.transfers {
-                common.places =
-                    Arc::new(Places::new(limits.outgoing_max.into(), limits.outgoing_client_max.into()));
-                common.octets_max = limits.octets_max;
-                let incoming_max = usize::from(limits.incoming_max);
-                if incoming_max > common.incoming_max {
-                    self.incoming.add_permits(incoming_max - common.incoming_max);
-                } else {
-                    self.incoming.forget_permits(common.incoming_max - incoming_max);
-                }
-                common.incoming_max = incoming_max;
+            common.keys = zones.plan().keys.clone();
+            common.loaded = Arc::clone(zones.zones());
+            common.base = zones.served().map(Arc::clone);
+            common.sets.clone_from(zones.sets());
+            common.failing = zones.failing().into();
+            let limits = zones.plan().transfers;
+            common.places =
+                Arc::new(Places::new(limits.outgoing_max.into(), limits.outgoing_client_max.into()));
+            common.octets_max = limits.octets_max;
+            let incoming_max = usize::from(limits.incoming_max);
+            if incoming_max > common.incoming_max {
+                self.incoming.add_permits(incoming_max - common.incoming_max);
+            } else {
+                self.incoming.forget_permits(common.incoming_max - incoming_max);
             }
+            common.incoming_max = incoming_max;
         }
         self.settle(&mut added);
         // Nobody hears it any more when the server ends.
@@ -45,22 +46,21 @@ impl Shared {
     /// Brings the set of zones to what the configuration, catalogs and the operator say.
     pub(crate) fn settle(self: &Arc<Self>, added: &mut Added) {
         let now = unix_seconds();
-        let (plans, base) = {
+        let (configured, base) = {
             let common = lock(&self.common);
-            (Arc::clone(&common.plans), common.base.clone())
+            (Arc::clone(&common.loaded), common.base.clone())
         };
         let before = self.zones.read().unwrap_or_else(PoisonError::into_inner).clone();
         let mut zones = ByName::new();
         let mut begun: Vec<Arc<ManagedZone>> = Vec::new();
         let mut changed: Vec<Arc<ManagedZone>> = Vec::new();
-        for plan in &*plans {
-            let name = folded(plan.apex.as_name());
+        for loaded in &*configured {
+            let name = folded(loaded.plan.apex.as_name());
             if zones.contains_key(&name) {
                 continue;
             }
-            let plan = Arc::new(plan.clone());
             let old = before.get(&name).filter(|old| old.origin == Origin::Configured);
-            let managed = self.keep(old, (&plan, Origin::Configured), now, (&mut begun, &mut changed));
+            let managed = self.keep(old, (loaded, Origin::Configured), now, (&mut begun, &mut changed));
             zones.insert(name, managed);
         }
         self.put_added(added, (&before, &mut zones), base.as_deref(), (&mut begun, &mut changed));
@@ -73,10 +73,11 @@ impl Shared {
                 }
                 let origin = Origin::Member { catalog: catalog.apex, id: member.id.clone() };
                 let old = before.get(&name);
-                let beside = old.and_then(|old| old.plan().beside.clone());
-                let plan = Arc::new(catalog::plan_of(member, &catalog.plan(), beside.as_deref()));
+                let before = old.and_then(|old| old.loaded().synthesized.clone());
+                let loaded = catalog::load_member(member, &catalog.loaded(), self.key, before.as_deref());
+                let loaded = Arc::new(loaded);
                 if let Some(old) = old.filter(|old| old.origin == origin) {
-                    *lock(&old.plan) = plan;
+                    *lock(&old.loaded) = loaded;
                     zones.insert(name, Arc::clone(old));
                     continue;
                 }
@@ -84,7 +85,7 @@ impl Shared {
                 if let Some(old) = old.filter(|old| old.origin.is_member_of(&catalog.apex)) {
                     old.remove_files();
                 }
-                let managed = Arc::new(ManagedZone::open(&plan, origin, self.key, &self.disk, now));
+                let managed = Arc::new(ManagedZone::open(&loaded, origin, self.key, &self.disk, now));
                 info!(zone = %managed.apex, "is a new member of a catalog");
                 begun.push(Arc::clone(&managed));
                 zones.insert(name, managed);
@@ -113,7 +114,7 @@ impl Shared {
         for managed in &all {
             self.have_signed(managed);
         }
-        for managed in changed.iter().filter(|managed| !managed.plan().signed.has_versions()) {
+        for managed in changed.iter().filter(|managed| !managed.loaded().signed.has_versions()) {
             self.notify(managed);
         }
     }
@@ -122,17 +123,17 @@ impl Shared {
     pub(crate) fn keep(
         &self,
         old: Option<&Arc<ManagedZone>>,
-        (plan, origin): (&Arc<ZonePlan>, Origin),
+        (loaded, origin): (&Arc<LoadedZone>, Origin),
         now: u64,
         (begun, changed): (&mut Vec<Arc<ManagedZone>>, &mut Vec<Arc<ManagedZone>>),
     ) -> Arc<ManagedZone> {
         let Some(old) = old else {
-            let managed = Arc::new(ManagedZone::open(plan, origin, self.key, &self.disk, now));
+            let managed = Arc::new(ManagedZone::open(loaded, origin, self.key, &self.disk, now));
             begun.push(Arc::clone(&managed));
             return managed;
         };
         let was_secondary = old.is_secondary();
-        if old.replan(plan, self.key, now) == Taken::New {
+        if old.replan(loaded, self.key, now) == Taken::New {
             changed.push(Arc::clone(old));
         }
         if !was_secondary && old.is_secondary() {
@@ -203,7 +204,7 @@ impl Shared {
             self.forget(managed);
             changes.push(Change::Remove(managed.apex));
         }
-        let template = catalog.plan();
+        let template = catalog.loaded();
         let mut begun = Vec::new();
         for member in members.iter() {
             let other = self.managed(member.zone.as_name());
@@ -212,9 +213,9 @@ impl Shared {
             {
                 continue;
             }
-            let plan = Arc::new(catalog::plan_of(member, &template, None));
+            let loaded = Arc::new(catalog::load_member(member, &template, self.key, None));
             let origin = Origin::Member { catalog: catalog.apex, id: member.id.clone() };
-            let managed = Arc::new(ManagedZone::open(&plan, origin, self.key, &self.disk, now));
+            let managed = Arc::new(ManagedZone::open(&loaded, origin, self.key, &self.disk, now));
             info!(zone = %managed.apex, "is a new member of a catalog");
             self.change(|zones| zones.insert(folded(managed.apex.as_name()), Arc::clone(&managed)));
             changes.extend(managed.changes());
@@ -231,8 +232,7 @@ impl Shared {
 }
 
 fn consumers<'k>(zones: impl Iterator<Item = &'k Arc<ManagedZone>>) -> Vec<Arc<ManagedZone>> {
-    let consumes = |managed: &&Arc<ManagedZone>| {
-        managed.plan().catalog_role == Some(config::settings::CatalogWord::Consumer)
-    };
+    let consumes =
+        |managed: &&Arc<ManagedZone>| managed.loaded().plan.catalog_role == Some(CatalogRole::Consumer);
     zones.filter(consumes).map(Arc::clone).collect()
 }

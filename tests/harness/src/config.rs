@@ -60,7 +60,7 @@ pub fn config(bytes: &[u8]) {
             );
             // A cache takes the memory it is given.
             if loaded.settings.caches.iter().map(|cache| cache.size).sum::<u64>() < 1 << 28 {
-                let _ = config::compile(&loaded, &[], None, &Nothing);
+                let _ = gannet_tests::configured::compile(&loaded, &Nothing);
             }
         }
         Ok(_) => {}

@@ -42,11 +42,11 @@ use wire::{HashKey, NameBuf, Prefix};
 use crate::load::Loaded;
 use crate::sets::{DynamicHandle, Sets, UrlList, Workshop, url_lists};
 use crate::settings::{ClientCertificateWord, Settings, Startup, TransportWord};
-use crate::signing::{self, SigningPlans};
-use crate::zones::{self, ZonePlans};
+use crate::zones::{self, Outcome, Planner};
 pub use devices::devices;
 use environment::Environment;
 use plan::jobs::{Jobs, Learned};
+use plan::zones::ZonesPlan;
 pub use tls::OwnCertificate;
 
 /// The port when 53 may not be had and nobody said which.
@@ -80,9 +80,9 @@ pub struct Plans {
     /// What it was written in.
     pub sources: Arc<Sources>,
     /// Zones that are served.
-    pub zones: ZonePlans,
-    /// Those that the server signs.
-    pub signing: SigningPlans,
+    pub zones: Arc<ZonesPlan>,
+    /// Plans zones that are added while the server runs.
+    pub planner: Arc<Planner>,
     /// Names and addresses that conditions compare with.
     pub sets: Sets,
     /// The lists of sets that come from web servers.
@@ -270,7 +270,8 @@ pub fn upstream_descriptors(loaded: &Loaded, workers: usize, environment: &dyn E
     upstreams::descriptors_max(&loaded.settings, workers, environment)
 }
 
-/// Compiles a configuration for whoever looks at it, or runs it alone: caches are made, or are those of `previous`.
+/// Compiles a configuration of which no zone is loaded: questions about them get SERVFAIL. Caches are made, or are those of
+/// `previous`.
 ///
 /// `own` are the addresses that are listened on: queries are never forwarded there. `previous` is what the server runs
 /// on now, whose numbers and secrets are kept.
@@ -284,10 +285,11 @@ pub fn compile(
     let known = previous.map_or_else(|| Caches::new(prepared.key()), |previous| previous.caches.clone());
     let wanted = prepared.caches().iter().map(|plan| (plan.name.as_str(), plan.octets_max));
     let caches = known.adopt(wanted);
-    prepared.finish(caches)
+    let unloaded = Outcome::unloaded(prepared.zones(), prepared.key());
+    prepared.finish(caches, unloaded)
 }
 
-/// A configuration of which everything is compiled but the policies, which use caches.
+/// A configuration of which everything is compiled but the policies, which use caches and answer from zones.
 pub struct Prepared<'a> {
     loaded: &'a Loaded,
     environment: &'a dyn Environment,
@@ -301,14 +303,12 @@ pub struct Prepared<'a> {
     jobs: Jobs,
     records: BTreeMap<String, Arc<Records>>,
     sets: Sets,
-    zones: ZonePlans,
-    signing: SigningPlans,
+    zones: Arc<ZonesPlan>,
     problems: Vec<Problem>,
-    found_in_zones: Vec<Diagnostic>,
 }
 
-/// Compiles a configuration as far as it needs no caches. Make those that [`Prepared::caches`] names, and go on with
-/// [`Prepared::finish`].
+/// Compiles a configuration as far as it needs neither caches nor zones. Make those that [`Prepared::caches`] names, load
+/// those that [`Prepared::zones`] names, and go on with [`Prepared::finish`].
 ///
 /// `own` and `previous` are those of [`compile`]. With `only`, nothing but the lists of this set is read: the other sets
 /// stay as they are in `previous`, whatever became of their lists.
@@ -343,16 +343,6 @@ pub fn prepare<'a>(
     if let Some(recorder) = &mut jobs.recorder {
         recorder.file = keep.state_directory.join(&recorder.file);
     }
-    let mut found_in_zones = Vec::new();
-    let mut zones = zones::compile(
-        settings,
-        keep.key,
-        previous.map(|previous| &previous.zones),
-        only.is_some(),
-        environment,
-        &mut problems,
-        &mut found_in_zones,
-    );
     let records = records::compile(settings, keep.key, environment, &mut problems);
     remembered(settings, &mut keep, environment, &mut problems);
     let workshop = Workshop {
@@ -365,23 +355,7 @@ pub fn prepare<'a>(
     let sets = Sets::compile(settings, &workshop, &mut problems);
     check_learning(settings, &sets, &mut problems);
     gate.banned_live = live_bans(settings, &sets, &mut problems);
-    zones.serve(settings, keep.key, sets.compiled(), &mut problems);
-    let (mut signing, served) = signing::compile(
-        zones.to_sign(settings),
-        zones.served.as_ref(),
-        previous.map(|previous| &previous.signing),
-    );
-    signing.parents = zones::parents(settings, environment, &mut problems);
-    zones.plan(
-        settings,
-        (keep.key, sets.compiled()),
-        (&signing, served.as_ref()),
-        environment,
-        &mut problems,
-    );
-    zones.planner = zones
-        .pool()
-        .map(|pool| Arc::new(zones::Planner::new(loaded, sets.compiled(), (keep.key, Arc::clone(pool)))));
+    let zones = Arc::new(zones::zones(settings, sets.compiled(), environment, &mut problems));
     Prepared {
         loaded,
         environment,
@@ -396,9 +370,7 @@ pub fn prepare<'a>(
         records,
         sets,
         zones,
-        signing,
         problems,
-        found_in_zones,
     }
 }
 
@@ -408,15 +380,22 @@ impl Prepared<'_> {
         &self.caches
     }
 
+    /// Returns the zones that are to be loaded.
+    pub const fn zones(&self) -> &Arc<ZonesPlan> {
+        &self.zones
+    }
+
     /// Returns what names are hashed with.
     pub const fn key(&self) -> HashKey {
         self.keep.key
     }
 
-    /// Compiles the policies on these caches, and returns what the server runs on; or all mistakes.
-    pub fn finish(self, caches: Caches) -> Result<Plans, Vec<Diagnostic>> {
+    /// Compiles the policies on these caches, and returns what the server runs on; or all mistakes, those in files of zones
+    /// among them.
+    pub fn finish(self, caches: Caches, zones: Outcome) -> Result<Plans, Vec<Diagnostic>> {
         let Self { loaded, mut keep, jobs, sets, mut problems, .. } = self;
         let settings = &loaded.settings;
+        problems.extend(zones::placed(&settings.zones, &settings.zone_directories, zones.findings));
         let parts = policies::Parts {
             settings,
             key: keep.key,
@@ -424,8 +403,8 @@ impl Prepared<'_> {
             caches: &caches,
             cache_plans: &self.caches,
             names: &self.names,
-            has_zones: self.zones.signed.is_some(),
-            zone_sets: &self.zones.sets,
+            has_zones: zones.zones.is_some(),
+            zone_sets: &zones.sets,
             sets: sets.compiled(),
             jobs: &jobs,
             listeners: &keep.listeners,
@@ -441,7 +420,7 @@ impl Prepared<'_> {
         }
         let failed = problems.iter().any(Problem::is_error);
         let mut found = diagnostics(problems, &loaded.sources);
-        found.extend(self.found_in_zones);
+        found.extend(zones.diagnostics);
         let Some(compiled) = compiled.filter(|_| !failed) else { return Err(found) };
         let policies::Compiled { program, places, connection_tests, rate_cells } = compiled;
         keep.rate_cells = rate_cells;
@@ -466,8 +445,8 @@ impl Prepared<'_> {
             cache_plans: self.caches,
             caches,
             places: places.into(),
+            planner: Arc::new(Planner::new(loaded, sets.compiled())),
             zones: self.zones,
-            signing: self.signing,
             sources: Arc::new(loaded.sources.clone()),
             jobs: Arc::new(jobs),
             steps,

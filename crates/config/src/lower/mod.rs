@@ -28,7 +28,6 @@ use std::path::Path;
 use crate::schema::{self, Kind, Value};
 use crate::settings::{
     CacheSettings, Cookies, Limits, LogFormat, LogLevel, Presentation, Settings, Startup, StayAwake,
-    Transfers,
 };
 use crate::yaml::{self, Entry, Node};
 use diagnostic::{At, FileId, Problem, Sources, Span};
@@ -142,7 +141,7 @@ impl Lowering<'_> {
         let rotate = self.boolean(&server, "rotate");
         let alias = self.alias(&root);
         let transfers = self.section(&root, "transfers");
-        let transfers = Transfers {
+        let transfers = plan::zones::TransferLimits {
             outgoing_max: self.whole(&transfers, "outgoing") as u16,
             outgoing_client_max: self.whole(&transfers, "outgoing-client") as u16,
             incoming_max: self.whole(&transfers, "incoming") as u16,

@@ -11,10 +11,9 @@ use values::{Misread, TokenUri};
 use super::{Lowering, Section};
 use crate::schema::Value;
 use crate::settings::{
-    CdsDigestWord, CdsWord, DenialWord, KeySettings, SerialWord, SigningAlgorithmWord, SigningSettings,
-    ZonemdWord,
+    CdsDigestWord, CdsWord, KeySettings, SerialWord, SigningAlgorithmWord, SigningSettings, ZonemdWord,
 };
-use plan::signing::SigningPolicy;
+use plan::signing::{DenialKind, SigningPolicy};
 
 /// Octets that a salt may have.
 const SALT_OCTETS_MAX: usize = 255;
@@ -160,19 +159,19 @@ impl Lowering<'_> {
 
     fn denial(&mut self, section: &Section<'_>, algorithm: Algorithm) -> Denial {
         let named = self.optional(section, "denial", |lowering, _, node| {
-            lowering.read(node, &one_of(DenialWord::WORDS), |text| {
-                Self::one_word(DenialWord::WORDS, text, DenialWord::parse)
+            lowering.read(node, &one_of(DenialKind::WORDS), |text| {
+                Self::one_word(DenialKind::WORDS, text, DenialKind::parse)
             })
         });
         let says_nsec3 = self.boolean(section, "nsec3");
         if let Some(At { value, span }) = named
             && says_nsec3
-            && value != DenialWord::Nsec3
+            && value != DenialKind::Nsec3
         {
             let message = format!("\"denial: {}\" and \"nsec3: true\" exclude each other", value.word());
             self.problems.push(Problem::error(span, message).expected("one of them"));
         }
-        let is_online = named.is_some_and(|named| named.value == DenialWord::Compact);
+        let is_online = named.is_some_and(|named| named.value == DenialKind::Compact);
         let is_quick =
             matches!(algorithm, Algorithm::ECDSAP256SHA256 | Algorithm::ECDSAP384SHA384 | Algorithm::ED25519);
         if is_online && !is_quick {
@@ -183,7 +182,7 @@ impl Lowering<'_> {
                     .expected("ecdsap256sha256, ecdsap384sha384 or ed25519 with \"denial: compact\""),
             );
         }
-        let nsec3 = self.nsec3(section, says_nsec3 || named.is_some_and(|at| at.value == DenialWord::Nsec3));
+        let nsec3 = self.nsec3(section, says_nsec3 || named.is_some_and(|at| at.value == DenialKind::Nsec3));
         match nsec3 {
             _ if is_online => Denial::Compact,
             Some(parameters) => Denial::Nsec3(parameters),

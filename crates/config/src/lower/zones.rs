@@ -18,14 +18,13 @@ use super::{Lowering, Section, authority};
 
 use crate::schema::Value;
 use crate::settings::{
-    AliasSettings, CatalogWord, DenialWord, FileChangeWord, KeySettings, NAME_MARK, SerialWord,
-    SigningSettings, ZoneAlternative, ZoneChoice, ZoneDirectory, ZoneFormat, ZoneMaker, ZoneName,
-    ZoneSettings,
+    AliasSettings, KeySettings, SerialWord, SigningSettings, ZoneAlternative, ZoneChoice, ZoneDirectory,
+    ZoneMaker, ZoneSettings,
 };
 use crate::yaml::{self, Entry, Node};
-use crate::zones::is_json;
 use plan::checks::Check;
-use plan::signing::SigningPolicy;
+use plan::signing::{DenialKind, SigningPolicy};
+use plan::zones::{CatalogRole, FileChange, FileFormat, NAME_MARK, ZoneName, is_json};
 
 /// What a zone and other servers have to do with each other.
 const BETWEEN_SERVERS: [&str; 12] = [
@@ -291,7 +290,7 @@ impl Lowering<'_> {
             seen.insert(folded, zone.name.span);
             zones.push(zone);
         }
-        let made = zones.iter().filter(|zone| zone.catalog_role == Some(CatalogWord::Producer));
+        let made = zones.iter().filter(|zone| zone.catalog_role == Some(CatalogRole::Producer));
         let made: Vec<NameBuf> = made.map(|zone| zone.name.value).collect();
         for zone in &zones {
             let Some(catalog) = &zone.catalog else { continue };
@@ -336,7 +335,7 @@ impl Lowering<'_> {
         let notify_from = self.texts(item, "notify-from", authority::grant);
         let update = self.texts(item, "update", authority::update);
         let forward_updates = self.texts(item, "forward-updates", authority::grant);
-        let on_file_change = self.word(item, "on-file-change", FileChangeWord::parse);
+        let on_file_change = self.word(item, "on-file-change", FileChange::parse);
         let serial = self.word(item, "serial", SerialWord::parse);
         let journal_size = self.size(item, "journal-size");
         let catalog =
@@ -345,11 +344,11 @@ impl Lowering<'_> {
             lowering.read(node, "a text", |text| Ok(text.to_owned()))
         });
         let catalog_role = self.optional(item, "catalog-role", |lowering, _, node| {
-            lowering.read(node, &one_of(CatalogWord::WORDS), |text| {
-                Self::one_word(CatalogWord::WORDS, text, CatalogWord::parse)
+            lowering.read(node, &one_of(CatalogRole::WORDS), |text| {
+                Self::one_word(CatalogRole::WORDS, text, CatalogRole::parse)
             })
         });
-        let is_produced = catalog_role.as_ref().is_some_and(|role| role.value == CatalogWord::Producer);
+        let is_produced = catalog_role.as_ref().is_some_and(|role| role.value == CatalogRole::Producer);
         let has_source = file.is_some() || !primaries.is_empty() || is_produced;
         if item.entry("name").is_none() && whose == Whose::Zone {
             let problem = Problem::error(item.span, "\"name\" is missing");
@@ -395,7 +394,7 @@ impl Lowering<'_> {
         if let Some(policy) = &sign {
             self.check_signed(item, policy);
         }
-        if catalog_role.as_ref().is_some_and(|role| role.value == CatalogWord::Consumer) {
+        if catalog_role.as_ref().is_some_and(|role| role.value == CatalogRole::Consumer) {
             self.check_for_members(&choose);
         }
         // What several have in common has no name yet.
@@ -483,14 +482,14 @@ impl Lowering<'_> {
     }
 
     /// Reads how a zone that brings its own keys proves absence.
-    fn own_denial(&mut self, item: &Section<'_>) -> Option<DenialWord> {
+    fn own_denial(&mut self, item: &Section<'_>) -> Option<DenialKind> {
         self.check_own_keys(item);
         let named = self.optional(item, "key-sets-denial", |lowering, _, node| {
-            lowering.read(node, &one_of(DenialWord::WORDS), |text| {
-                Self::one_word(DenialWord::WORDS, text, DenialWord::parse)
+            lowering.read(node, &one_of(DenialKind::WORDS), |text| {
+                Self::one_word(DenialKind::WORDS, text, DenialKind::parse)
             })
         })?;
-        if named.value == DenialWord::Compact {
+        if named.value == DenialKind::Compact {
             self.check_alone(item, "\"key-sets-denial: nsec\"");
         }
         Some(named.value)
@@ -526,7 +525,7 @@ impl Lowering<'_> {
         let mut directories = Vec::new();
         for item in self.items(root, "zone-directories") {
             let path = self.path(&item, "path");
-            let format = self.word(&item, "format", ZoneFormat::parse);
+            let format = self.word(&item, "format", FileFormat::parse);
             let has_contexts = item.entry("contexts").is_some();
             let contexts = self.list(&item, "contexts", |_, _, scalar| Ok(scalar.text.clone()));
             let contexts = contexts.into_iter().map(|at| at.value).collect();
@@ -591,7 +590,7 @@ impl Lowering<'_> {
         let notify = self.remotes(item, "notify");
         let transfer = self.texts(item, "transfer", authority::grant);
         let update = self.texts(item, "update", authority::update);
-        let on_file_change = self.word(item, "on-file-change", FileChangeWord::parse);
+        let on_file_change = self.word(item, "on-file-change", FileChange::parse);
         let serial = self.word(item, "serial", SerialWord::parse);
         let journal_size = self.size(item, "journal-size");
         let catalog =
@@ -613,7 +612,7 @@ impl Lowering<'_> {
         }
         if let Some(catalog) = &catalog {
             let is_made = zones.iter().any(|other| {
-                other.name.value == catalog.value && other.catalog_role == Some(CatalogWord::Producer)
+                other.name.value == catalog.value && other.catalog_role == Some(CatalogRole::Producer)
             });
             self.check_catalog(catalog, is_made);
         }

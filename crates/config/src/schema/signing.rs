@@ -4,7 +4,9 @@ use super::{
     Apply, DAY, HOUR, Kind, MINUTE, Row, SECOND, Value, duration, duration_or, row, text, unset, whole,
     whole_or, word,
 };
-use crate::settings::{CdsDigestWord, CdsWord, DenialWord, SerialWord, SigningAlgorithmWord, ZonemdWord};
+use plan::signing::DenialKind;
+
+use crate::settings::{CdsDigestWord, CdsWord, SerialWord, SigningAlgorithmWord, ZonemdWord};
 
 pub(super) const ROWS: &[Row] = &[
     Row {
@@ -118,7 +120,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     unset(
         "signing.*.denial",
-        Kind::One(Value::Word(DenialWord::WORDS)),
+        Kind::One(Value::Word(DenialKind::WORDS)),
         "The denial of existence: `nsec`, the default; `nsec3`, by hashed names; `compact`, by a \
          record that the server makes and signs for each query (RFC 9824), which reveals no other \
          names. With `compact`, the server also signs the records of `zones[].make` and \

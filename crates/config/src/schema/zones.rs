@@ -1,7 +1,10 @@
 //! Zones that are served, what they have in common, directories of them.
 
 use super::{Apply, Kind, Row, Value, WEEK, duration, row, unset, whole, word};
-use crate::settings::{CatalogWord, DenialWord, FileChangeWord, SerialWord, ZoneFormat};
+use plan::signing::DenialKind;
+use plan::zones::{CatalogRole, FileChange, FileFormat};
+
+use crate::settings::SerialWord;
 
 pub(super) const ROWS: &[Row] = &[
     Row {
@@ -155,7 +158,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     unset(
         "zones[].key-sets-denial",
-        Kind::One(Value::Word(DenialWord::WORDS)),
+        Kind::One(Value::Word(DenialKind::WORDS)),
         "The denial of existence in a zone with key sets, as in `signing`. By default `compact`, \
          if the keys sign quickly (not RSA, not Ed448) and no other server transfers the zone, \
          else `nsec`.",
@@ -214,7 +217,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         "zones[].on-file-change",
-        word(FileChangeWord::WORDS),
+        word(FileChange::WORDS),
         "refuse",
         "acknowledged changes are not lost unless somebody decides so",
         "What happens to changes at run time (updates, `gannet zone load`) when the records in the \
@@ -248,7 +251,7 @@ pub(super) const ROWS: &[Row] = &[
     unset("zones[].group", Kind::One(Value::Text { word: None }), "The group of the zone in its catalog."),
     unset(
         "zones[].catalog-role",
-        Kind::One(Value::Word(CatalogWord::WORDS)),
+        Kind::One(Value::Word(CatalogRole::WORDS)),
         "Makes the zone a catalog: `consumer` serves the zones that are listed in it, from the same primaries and for the same \
          clients as the catalog itself; `producer` makes it from the zones that name it in `catalog`.",
     ),
@@ -284,7 +287,7 @@ pub(super) const ROWS: &[Row] = &[
     unset("zone-directories[].path", Kind::One(Value::Path), "The directory."),
     row(
         "zone-directories[].format",
-        word(ZoneFormat::WORDS),
+        word(FileFormat::WORDS),
         "auto",
         "the name of a file says what it is",
         "Which files are zones: `master` those that end in `.zone`, each called like its zone; `json` those that end in `.json`, \
@@ -323,7 +326,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     unset(
         "zone-directories[].key-sets-denial",
-        Kind::One(Value::Word(DenialWord::WORDS)),
+        Kind::One(Value::Word(DenialKind::WORDS)),
         "How absence is proved in zones that are signed with key sets, as in `zones`.",
     ),
     row(
@@ -349,7 +352,7 @@ pub(super) const ROWS: &[Row] = &[
     ),
     row(
         "zone-directories[].on-file-change",
-        word(FileChangeWord::WORDS),
+        word(FileChange::WORDS),
         "refuse",
         "acknowledged changes are not lost unless somebody decides so",
         "What becomes of updates of a zone when its file changes, as in `zones`.",

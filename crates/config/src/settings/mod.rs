@@ -37,21 +37,19 @@ pub use log::{LogFormat, LogLevel};
 use policy::{NamedCondition, Policy, View};
 pub use records::{IncludingText, RecordSet};
 pub use sets::{DynamicKind, DynamicSet, ListPlace, Set, SetList};
-pub use signing::{CdsDigestWord, CdsWord, DenialWord, SigningAlgorithmWord, SigningSettings, ZonemdWord};
+pub use signing::{CdsDigestWord, CdsWord, SigningAlgorithmWord, SigningSettings, ZonemdWord};
 pub use split::Split;
 pub use startup::{NeedsRestart, Startup, StayAwake, diff};
 pub use transfers::{
-    AlgorithmWord, GrantSettings, KeySettings, ReachSettings, RemoteSettings, Transfers, UpdateSettings,
+    AlgorithmWord, GrantSettings, KeySettings, ReachSettings, RemoteSettings, UpdateSettings,
 };
 pub use upstreams::{
     Bootstrap, ClientSubnetUse, Group, GroupServer, Host, RcodeTerm, Server, ServerTls, Stamp, TrustedRoots,
 };
 use wire::Prefix;
 pub use xdp::Xdp;
-pub(crate) use zones::NAME_MARK;
 pub use zones::{
-    AliasSettings, CatalogWord, CheckWord, FileChangeWord, SerialWord, ZoneAlternative, ZoneChoice,
-    ZoneDirectory, ZoneFormat, ZoneMaker, ZoneName, ZoneSettings,
+    AliasSettings, CheckWord, SerialWord, ZoneAlternative, ZoneChoice, ZoneDirectory, ZoneMaker, ZoneSettings,
 };
 
 /// Everything that can be set.
@@ -98,7 +96,7 @@ pub struct Settings {
     /// Keys that sign messages between servers.
     pub keys: Vec<KeySettings>,
     /// How many transfers there may be at a time.
-    pub transfers: Transfers,
+    pub transfers: plan::zones::TransferLimits,
     /// Sets of records.
     pub records: Vec<RecordSet>,
     /// Oblivious targets that messages are carried to.

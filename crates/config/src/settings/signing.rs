@@ -17,18 +17,6 @@ pub struct SigningSettings {
 }
 
 values::words! {
-    /// How absence is proved.
-    DenialWord {
-        /// By names.
-        Nsec = "nsec",
-        /// By hashes of names.
-        Nsec3 = "nsec3",
-        /// By a record made for each question.
-        Compact = "compact",
-    }
-}
-
-values::words! {
     /// What new keys sign with.
     SigningAlgorithmWord {
         /// RSA with SHA-256.

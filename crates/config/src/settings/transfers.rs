@@ -7,19 +7,6 @@ use std::sync::Arc;
 use diagnostic::At;
 use wire::{NameBuf, Prefix, Rtype};
 
-/// How many transfers there may be at a time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Transfers {
-    /// To other servers.
-    pub outgoing_max: u16,
-    /// To each of them.
-    pub outgoing_client_max: u16,
-    /// From other servers.
-    pub incoming_max: u16,
-    /// Octets of one from another server.
-    pub octets_max: u64,
-}
-
 /// A key that signs messages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KeySettings {

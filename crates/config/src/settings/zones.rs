@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use diagnostic::At;
-use values::Misread;
 use wire::serial::SerialPolicy;
 use wire::{NameBuf, Prefix, Rtype};
 
-use super::{DenialWord, GrantSettings, RemoteSettings, UpdateSettings};
+use super::{GrantSettings, RemoteSettings, UpdateSettings};
 use plan::checks::Check;
-use plan::signing::SigningPolicy;
+use plan::signing::{DenialKind, SigningPolicy};
+use plan::zones::{CatalogRole, FileChange, FileFormat, ZoneName};
 
 /// A zone that is served.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,7 +34,7 @@ pub struct ZoneSettings {
     /// A file with keys that it is signed with.
     pub key_sets: Option<At<PathBuf>>,
     /// How absence is proved if it brings the keys it is signed with.
-    pub own_denial: Option<DenialWord>,
+    pub own_denial: Option<DenialKind>,
     /// Where it comes from.
     pub primaries: Vec<At<RemoteSettings>>,
     /// Who is told of new versions.
@@ -48,7 +48,7 @@ pub struct ZoneSettings {
     /// Whose updates are passed on to its primaries.
     pub forward_updates: Vec<At<GrantSettings>>,
     /// What becomes of updates when its file changes.
-    pub on_file_change: FileChangeWord,
+    pub on_file_change: FileChange,
     /// How serials grow.
     pub serial: SerialWord,
     /// Octets of history that are kept.
@@ -58,43 +58,7 @@ pub struct ZoneSettings {
     /// What it is in that catalog.
     pub group: Option<String>,
     /// What the catalog is to this server.
-    pub catalog_role: Option<CatalogWord>,
-}
-
-/// A name that may depend on the zone it is said of.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ZoneName {
-    /// This name.
-    Fixed(NameBuf),
-    /// What becomes of this text when the zone's name stands in place of [`NAME_MARK`].
-    Of(String),
-}
-
-/// What stands for a zone's name.
-pub(crate) const NAME_MARK: &str = "{name}";
-
-impl ZoneName {
-    /// Reads a name, or a text that makes a name of that of every zone unless it gets too long.
-    pub(crate) fn parse(text: &str) -> Result<Self, Misread> {
-        if !text.contains(NAME_MARK) {
-            return values::name(text).map(Self::Fixed);
-        }
-        let named = Self::Of(text.to_owned());
-        named.of(&values::name("example")?).map(|_| named)
-    }
-
-    /// Returns the name in a zone.
-    pub fn of(&self, apex: &NameBuf) -> Result<NameBuf, Misread> {
-        let text = match self {
-            Self::Fixed(name) => return Ok(*name),
-            Self::Of(text) => text,
-        };
-        let apex = apex.to_string();
-        let whole = text.replace(NAME_MARK, apex.trim_end_matches('.'));
-        // Of the root nothing is left but its dot.
-        let whole = if whole.is_empty() { "." } else { &whole };
-        values::name(whole).map_err(|misread| Misread { at: 0..text.len(), ..misread })
-    }
+    pub catalog_role: Option<CatalogRole>,
 }
 
 /// Names that a zone makes from addresses, or addresses from names.
@@ -144,7 +108,7 @@ pub struct ZoneDirectory {
     /// The directory.
     pub path: At<PathBuf>,
     /// Which files are read.
-    pub format: ZoneFormat,
+    pub format: FileFormat,
     /// Which records of files in JSON are taken: those of these contexts, and those without any.
     pub contexts: Option<Vec<String>>,
     /// Whether a record with an empty list of contexts is taken, if contexts are chosen.
@@ -158,21 +122,9 @@ pub struct ZoneDirectory {
     /// A directory with keys that those in master files are signed with: for each a file named after it.
     pub key_sets: Option<PathBuf>,
     /// How absence is proved in those that bring the keys they are signed with.
-    pub own_denial: Option<DenialWord>,
+    pub own_denial: Option<DenialKind>,
     /// What other servers may do with each of them, if anything; name and file are its own.
     pub common: Option<Arc<ZoneSettings>>,
-}
-
-values::words! {
-    /// The files of a directory that are zones.
-    ZoneFormat {
-        /// Master files (`.zone`), and JSON (`.json`).
-        Auto = "auto",
-        /// Master files.
-        Master = "master",
-        /// JSON, as erldns has it.
-        Json = "json",
-    }
 }
 
 values::words! {
@@ -184,18 +136,6 @@ values::words! {
         Http = "http",
         /// To get a page over TLS.
         Https = "https",
-    }
-}
-
-values::words! {
-    /// What becomes of what was changed while the server runs when a zone's file changes.
-    FileChangeWord {
-        /// It stays, and the new file is not taken before somebody decides.
-        Refuse = "refuse",
-        /// It stays, and what has changed in the file is changed in the zone.
-        Merge = "merge",
-        /// It is dropped: the zone is what the file says.
-        Replace = "replace",
     }
 }
 
@@ -219,16 +159,6 @@ impl SerialWord {
             Self::Unixtime => SerialPolicy::Unixtime,
             Self::Dateserial => SerialPolicy::Dateserial,
         }
-    }
-}
-
-values::words! {
-    /// What a catalog zone is to this server.
-    CatalogWord {
-        /// It says which zones there are here.
-        Consumer = "consumer",
-        /// It is made here from the zones that name it.
-        Producer = "producer",
     }
 }
 

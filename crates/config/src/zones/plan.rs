@@ -1,265 +1,156 @@
-//! What is to become of zones while the server runs: where they come from, and what other servers may do with them.
+//! Zones of settings as plans: where they come from, and what other servers may do with them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use diagnostic::{At, Problem, io_text};
 use engine::gate::prefixes::PrefixSet;
 use engine::peers::{Grant, Reach, Rights, Scope};
-use lists::Sets;
+use environment::Environment;
+use lists::{Sets, Term};
 use plan::signing::ParentServers;
 use plan::tls::{Authorities, ClientTls, Identity, Proof, Roots, tls_name as tls_name_of};
 use plan::transfers::Remote;
+use plan::zones::{
+    AlternativePlan, ChoicePlan, DirectoryPlan, MakerPlan, Membership, Synthesis, ZonePlan, ZonesPlan,
+};
+use sets::AddressSet;
 use tsig::Keys;
-use wire::{HashKey, Name, NameBuf, Prefix};
-use zone::{Zone, Zones};
+use values::ttl;
+use wire::Prefix;
+use zone::json::Contexts;
 
-use super::ZonePlans;
-use super::files::{Kept, folded};
-use super::specials::{Beside, ForMembers};
 use crate::compile::prefix_set;
+use crate::lower::named_file;
 use crate::settings::{
-    CatalogWord, FileChangeWord, GrantSettings, KeySettings, ReachSettings, RemoteSettings, Settings,
+    GrantSettings, KeySettings, ReachSettings, RemoteSettings, Settings, ZoneAlternative, ZoneDirectory,
     ZoneSettings,
 };
-use crate::signing::{SigningPlans, Wanted};
-use environment::Environment;
 
-/// What of a zone the server signs.
-#[derive(Clone)]
-pub enum SignedHere {
-    /// Nothing.
-    Nothing,
-    /// Its file: only versions that come from here are served.
-    File,
-    /// Whatever version there is, by transfers and updates: served is what was signed of it.
-    Versions {
-        /// The one that was signed last, before the server was started.
-        last: Option<Arc<Zone>>,
-    },
+/// What the settings of zones are compiled with.
+#[derive(Clone, Copy)]
+pub(super) struct Compiler<'a> {
+    pub(super) keys: &'a [KeySettings],
+    pub(super) sets: &'a Sets,
+    pub(super) environment: &'a dyn Environment,
 }
 
-impl SignedHere {
-    /// Returns whether versions that come while the server runs are signed before they are served.
-    pub const fn has_versions(&self) -> bool {
-        matches!(self, Self::Versions { .. })
+/// Compiles everything that is said of zones.
+pub(crate) fn zones(
+    settings: &Settings,
+    sets: &Sets,
+    environment: &dyn Environment,
+    problems: &mut Vec<Problem>,
+) -> ZonesPlan {
+    let compiler = Compiler { keys: &settings.keys, sets, environment };
+    let zones = settings.zones.iter().map(|zone| {
+        let (clients, synthesis) = (compiler.clients_of(zone), compiler.synthesis(zone).map(Arc::new));
+        Arc::new(ZonePlan { clients, synthesis, ..compiler.zone(zone, problems) })
+    });
+    let zones = zones.collect();
+    let directories = settings.zone_directories.iter();
+    let directories = directories.map(|directory| compiler.directory(directory, problems)).collect();
+    ZonesPlan {
+        zones,
+        directories,
+        has_added: settings.has_added_zones,
+        rotates: settings.rotate,
+        resolves_aliases: !settings.alias.resolvers.is_empty(),
+        signatures_octets_max: usize::try_from(settings.startup.signatures_memory).unwrap_or(usize::MAX),
+        signatures_per_second: settings.limits.signatures_per_second,
+        keys: Keys::new(settings.keys.iter().map(|key| Arc::clone(&key.key))),
+        transfers: settings.transfers,
+        parents: parents(settings, environment, problems),
+    }
+}
+
+impl Compiler<'_> {
+    fn clients(&self, allow: &[Prefix]) -> Arc<AddressSet> {
+        self.sets.addresses(std::iter::once(Term::Inline(allow)))
     }
 
-    /// Returns whether only what is signed of a file is served.
-    pub const fn is_file(&self) -> bool {
-        matches!(self, Self::File)
+    /// Compiles who may query a zone; `None` if everybody may.
+    pub(super) fn clients_of(&self, zone: &ZoneSettings) -> Option<Arc<AddressSet>> {
+        zone.allow_query.as_deref().map(|allow| self.clients(allow))
     }
-}
 
-/// What is to become of one zone while the server runs.
-#[derive(Clone)]
-pub struct ZonePlan {
-    /// Its apex.
-    pub apex: NameBuf,
-    /// The version in its file, if it has one that can be served; of a zone whose file the server signs, the one signed last.
-    pub zone: Option<Arc<Zone>>,
-    /// What of it the server signs.
-    pub signed: SignedHere,
-    /// Its master file.
-    pub file: Option<PathBuf>,
-    /// Why the zone is not as its file says.
-    pub failed: Option<Arc<str>>,
-    /// A number that stands for what is in its files, or for what was signed; 0 if that is not what `zone` is.
-    pub source: u64,
-    /// Where it comes from.
-    pub primaries: Vec<Remote>,
-    /// Who is told of new versions.
-    pub notify: Vec<Remote>,
-    /// Who may do what with it.
-    pub rights: Arc<Rights>,
-    /// What becomes of what was changed here when its file changes.
-    pub on_file_change: FileChangeWord,
-    /// Octets of history that are kept.
-    pub journal_octets_max: u64,
-    /// What it is to this server if it is a catalog.
-    pub catalog_role: Option<CatalogWord>,
-    /// The catalog that is made here and lists it, and its group there.
-    pub member_of: Option<(NameBuf, Option<String>)>,
-    /// What it answers beside its records, if it came while the server runs; those of the configuration are served with it.
-    pub beside: Option<Arc<Beside>>,
-    /// If it is a catalog, what its members answer so.
-    pub for_members: Option<Arc<ForMembers>>,
-}
-
-impl ZonePlan {
-    /// Returns what is to become of a zone of which nothing is known but that it is ours.
-    pub fn nothing(apex: Name<'_>) -> Self {
-        Self {
-            apex: apex.to_buf(),
-            zone: None,
-            signed: SignedHere::Nothing,
-            file: None,
-            failed: None,
-            source: 0,
-            primaries: Vec::new(),
-            notify: Vec::new(),
-            rights: Arc::default(),
-            on_file_change: FileChangeWord::Refuse,
-            journal_octets_max: 0,
-            catalog_role: None,
-            member_of: None,
-            beside: None,
-            for_members: None,
+    /// Compiles a zone, without what many zones may have in common: who may query it, and what it has besides its file.
+    pub(super) fn zone(&self, zone: &ZoneSettings, problems: &mut Vec<Problem>) -> ZonePlan {
+        let apex = zone.name.value;
+        let mut remotes = |all: &[At<RemoteSettings>]| -> Vec<Remote> {
+            let all = all.iter();
+            all.filter_map(|server| remote(server, self.keys, self.environment, problems)).collect()
+        };
+        let (primaries, notify) = (remotes(&zone.primaries), remotes(&zone.notify));
+        ZonePlan {
+            apex,
+            file: zone.file.as_ref().map(|file| file.value.clone()),
+            set: zone.set.as_ref().map(|set| set.value.clone()),
+            clients: None,
+            synthesis: None,
+            sign: zone.sign.clone(),
+            key_sets: zone.key_sets.as_ref().map(|file| named_file(&file.value, &apex)),
+            own_denial: zone.own_denial,
+            primaries,
+            notify,
+            rights: Arc::new(rights(zone)),
+            on_file_change: zone.on_file_change,
+            journal_octets_max: zone.journal_size,
+            catalog_role: zone.catalog_role,
+            member_of: zone
+                .catalog
+                .as_ref()
+                .map(|catalog| Membership { catalog: catalog.value, group: zone.group.clone() }),
         }
     }
-}
 
-impl ZonePlans {
-    /// Returns the zones that are to be signed: those that the configuration names, then those of directories.
-    pub(crate) fn to_sign(&self, settings: &Settings) -> Vec<Wanted> {
-        let named = settings.zones.iter().filter(|zone| zone.set.is_none());
-        let mut seen: BTreeSet<Vec<u8>> = named.clone().map(|zone| folded(&zone.name.value)).collect();
-        let mut all: Vec<Wanted> = named
-            .filter_map(|zone| {
-                let policy = Arc::clone(zone.sign.as_ref()?);
-                Some(Wanted { apex: zone.name.value, policy, changes: changes(zone) })
-            })
-            .collect();
-        for kept in self.kept.iter().filter(|kept| kept.wanted.set.is_none()) {
-            let Some(policy) = &kept.wanted.sign else { continue };
-            for (apex, _) in &kept.zones {
-                if seen.insert(folded(apex)) {
-                    let changes = kept.wanted.common.as_ref().is_some_and(|common| changes(common));
-                    all.push(Wanted { apex: *apex, policy: Arc::clone(policy), changes });
-                }
-            }
+    /// Compiles what a zone has besides its file; `None` if that is nothing.
+    pub(super) fn synthesis(&self, zone: &ZoneSettings) -> Option<Synthesis> {
+        if zone.make.is_empty() && zone.choose.is_empty() {
+            return None;
         }
-        all
-    }
-
-    /// Says what is to become of each zone while the server runs, of which some were signed. Zones of sets have no plan, nor have
-    /// those of directories that say nothing of other servers, so that these have no rights to them.
-    pub(crate) fn plan(
-        &mut self,
-        settings: &Settings,
-        (key, sets): (HashKey, &Sets),
-        (signing, signed): (&SigningPlans, Option<&Arc<Zones>>),
-        environment: &dyn Environment,
-        problems: &mut Vec<Problem>,
-    ) {
-        let mut files: BTreeMap<Vec<u8>, &Kept> = BTreeMap::new();
-        for kept in self.kept.iter().filter(|kept| kept.wanted.set.is_none()) {
-            if let Some(apex) = &kept.wanted.apex {
-                // Those that the configuration names are the first.
-                files.entry(folded(apex)).or_insert(kept);
-            }
-        }
-        let plans = settings.zones.iter().filter(|zone| zone.set.is_none()).map(|zone| {
-            let file = files.get(&folded(&zone.name.value)).copied().filter(|_| zone.file.is_some());
-            let apex = zone.name.value.as_name();
-            let here = signed_here(zone, apex, signing);
-            let current = if here.is_file() { signed_last(apex, signed) } else { written(zone, file) };
-            let plan = plan(zone, &settings.keys, (current, here), (environment, problems));
-            let failed = file.and_then(|file| failure(file, &zone.name.value));
-            ZonePlan { for_members: ForMembers::new(zone, key, sets), failed, ..plan }
+        let makers = zone.make.iter().map(|make| MakerPlan {
+            prefix: make.prefix.as_str().into(),
+            networks: self.clients(&make.networks),
+            origin: make.origin.as_ref().map(|origin| origin.value.clone()),
+            ttl: ttl(make.ttl),
         });
-        let mut plans: Vec<ZonePlan> = plans.collect();
-        plans.extend(self.of_directories(settings, (signing, signed), environment, problems));
-        self.plans = plans.into();
-        self.keys = Keys::new(settings.keys.iter().map(|key| Arc::clone(&key.key)));
-        self.transfers = Some(settings.transfers);
-        self.signed = signed.map(Arc::clone);
+        let alternative = |it: &ZoneAlternative| {
+            let named = it.sets.iter().map(|set| Term::Set(set.value.as_str()));
+            let inline = (!it.clients.is_empty()).then_some(Term::Inline(it.clients.as_slice()));
+            let has_clients = inline.is_some() || !it.sets.is_empty();
+            let clients = has_clients.then(|| self.sets.addresses(inline.into_iter().chain(named)));
+            AlternativePlan { data: it.data.clone(), clients, weight: it.weight }
+        };
+        let choices = zone.choose.iter().map(|choice| ChoicePlan {
+            name: choice.name.value.clone(),
+            rtype: choice.rtype.value,
+            ttl: ttl(choice.ttl),
+            check: choice.check.as_ref().map(Arc::clone),
+            alternatives: choice.alternatives.iter().map(alternative).collect(),
+        });
+        Some(Synthesis { makers: makers.collect(), choices: choices.collect() })
     }
-}
 
-impl ZonePlans {
-    /// Returns the plans of zones of directories that other servers may do something with. A zone that is there twice is that
-    /// of what the configuration names, or of the first directory.
-    fn of_directories(
-        &self,
-        settings: &Settings,
-        (signing, signed): (&SigningPlans, Option<&Arc<Zones>>),
-        environment: &dyn Environment,
-        problems: &mut Vec<Problem>,
-    ) -> Vec<ZonePlan> {
-        let named = settings.zones.iter().filter(|zone| zone.set.is_none());
-        let mut seen: BTreeSet<Vec<u8>> = named.map(|zone| folded(&zone.name.value)).collect();
-        let mut plans = Vec::new();
-        // What all zones of a directory have is made once.
-        let mut made: Option<(&Arc<ZoneSettings>, ZonePlan)> = None;
-        let has_any = self.kept.iter().any(|kept| kept.wanted.common.is_some());
-        let kept = self.kept.iter().filter(|kept| has_any && kept.wanted.set.is_none());
-        for kept in kept {
-            for (apex, zone) in &kept.zones {
-                let Some(common) = &kept.wanted.common else {
-                    seen.insert(folded(apex));
-                    continue;
-                };
-                if !seen.insert(folded(apex)) {
-                    continue;
-                }
-                let common_plan = match &made {
-                    Some((of, plan)) if Arc::ptr_eq(of, common) => plan.clone(),
-                    _ => {
-                        let nothing = ((None, 0), SignedHere::Nothing);
-                        let plan = plan(common, &settings.keys, nothing, (environment, problems));
-                        made = Some((common, plan.clone()));
-                        plan
-                    }
-                };
-                let here = signed_here(common, apex.as_name(), signing);
-                let (zone, source) = match here.is_file() {
-                    true => signed_last(apex.as_name(), signed),
-                    false => (zone.clone(), source(kept)),
-                };
-                let file = Some(kept.wanted.file.clone());
-                problems.extend(zone.as_deref().and_then(|zone| refused_updates(common, zone)));
-                let failed = failure(kept, apex);
-                plans.push(ZonePlan { apex: *apex, zone, signed: here, file, failed, source, ..common_plan });
-            }
+    fn directory(&self, directory: &ZoneDirectory, problems: &mut Vec<Problem>) -> DirectoryPlan {
+        let matches_empty = directory.matches_empty;
+        DirectoryPlan {
+            path: directory.path.value.clone(),
+            format: directory.format,
+            contexts: directory.contexts.clone().map(|allow| Contexts { allow, matches_empty }),
+            set: directory.set.as_ref().map(|set| set.value.clone()),
+            clients: directory.allow_query.as_deref().map(|allow| self.clients(allow)),
+            sign: directory.sign.clone(),
+            key_sets: directory.key_sets.clone(),
+            own_denial: directory.own_denial,
+            common: directory.common.as_deref().map(|common| Arc::new(self.zone(common, problems))),
         }
-        plans
     }
 }
 
-/// Returns what of a zone the server signs.
-fn signed_here(zone: &ZoneSettings, apex: Name<'_>, signing: &SigningPlans) -> SignedHere {
-    match zone.sign {
-        None => SignedHere::Nothing,
-        Some(_) if changes(zone) => SignedHere::Versions { last: signing.last(apex).map(Arc::clone) },
-        Some(_) => SignedHere::File,
-    }
-}
-
-/// Returns whether a zone changes while the server runs.
-fn changes(zone: &ZoneSettings) -> bool {
-    !zone.primaries.is_empty() || !zone.update.is_empty()
-}
-
-/// Returns the version of a zone in its file, and its number.
-pub(super) fn written(zone: &ZoneSettings, file: Option<&Kept>) -> (Option<Arc<Zone>>, u64) {
-    let Some(file) = file else { return (None, 0) };
-    let found = file.zones.iter().find(|(apex, _)| *apex == zone.name.value);
-    (found.and_then(|(_, zone)| zone.clone()), source(file))
-}
-
-/// Returns the version of a zone that the server signed last, and its number.
-fn signed_last(apex: Name<'_>, signed: Option<&Arc<Zones>>) -> (Option<Arc<Zone>>, u64) {
-    let found = signed.and_then(|zones| zones.get(apex)).map(Arc::clone);
-    // Whoever serves a version keeps it: another one is somewhere else.
-    let number = found.as_ref().map_or(0, |zone| Arc::as_ptr(zone).addr() as u64 | 1);
-    (found, number)
-}
-
-/// Returns what is to become of a zone.
-pub(super) fn plan(
-    zone: &ZoneSettings,
-    keys: &[KeySettings],
-    ((current, source), signed): ((Option<Arc<Zone>>, u64), SignedHere),
-    (environment, problems): (&dyn Environment, &mut Vec<Problem>),
-) -> ZonePlan {
-    let apex = zone.name.value;
-    problems.extend(current.as_deref().and_then(|current| refused_updates(zone, current)));
-    let mut remotes = |all: &[At<RemoteSettings>]| -> Vec<Remote> {
-        all.iter().filter_map(|server| remote(server, keys, environment, problems)).collect()
-    };
-    let (primaries, notify) = (remotes(&zone.primaries), remotes(&zone.notify));
+/// Compiles who may do what with a zone.
+fn rights(zone: &ZoneSettings) -> Rights {
     // Whoever the zone comes from may say that there is more.
     let believed = zone.primaries.iter().map(|primary| Grant {
         from: Some(PrefixSet::compile([Prefix::new(primary.value.ip(), u8::MAX)])),
@@ -279,54 +170,13 @@ pub(super) fn plan(
         };
         (grant(&update.value.grant), Arc::new(scope))
     });
-    let rights = Rights {
+    Rights {
         transfer: zone.transfer.iter().map(|at| grant(&at.value)).collect(),
         notify: believed.chain(zone.notify_from.iter().map(|at| grant(&at.value))).collect(),
         update: update.collect(),
         forward: zone.forward_updates.iter().map(|at| grant(&at.value)).collect(),
         serial: zone.serial.policy(),
-    };
-    ZonePlan {
-        apex,
-        zone: current,
-        signed,
-        file: zone.file.as_ref().map(|file| file.value.clone()),
-        failed: None,
-        source,
-        primaries,
-        notify,
-        rights: Arc::new(rights),
-        on_file_change: zone.on_file_change,
-        journal_octets_max: zone.journal_size,
-        catalog_role: zone.catalog_role,
-        member_of: zone.catalog.as_ref().map(|catalog| (catalog.value, zone.group.clone())),
-        beside: None,
-        for_members: None,
     }
-}
-
-/// Complains of updates of a zone that is signed with keys of its file: nobody could sign what changes.
-fn refused_updates(zone: &ZoneSettings, current: &Zone) -> Option<Problem> {
-    let update = zone.update.first().filter(|_| current.facts().has_own_keys)?;
-    let apex = current.apex();
-    let message = format!("zone \"{apex}\" is signed with the keys of its file: updates are refused");
-    Some(Problem::warning(update.span, message).expected("\"sign\" with a policy, or no \"update\""))
-}
-
-/// Returns why a zone is not as its file says.
-pub(super) fn failure(file: &Kept, apex: &NameBuf) -> Option<Arc<str>> {
-    file.failed.iter().find(|(of, _)| of.is_none_or(|of| of == *apex)).map(|(_, why)| Arc::clone(why))
-}
-
-/// Returns a number that stands for what is in a zone's files: FNV-1a over their stamps.
-fn source(kept: &Kept) -> u64 {
-    let stamps = kept.files.iter().flat_map(|(_, stamp)| stamp.to_be_bytes());
-    if kept.files.is_empty() {
-        return 0;
-    }
-    stamps
-        .fold(0xcbf2_9ce4_8422_2325, |sum: u64, octet| (sum ^ u64::from(octet)).wrapping_mul(0x100_0000_01b3))
-        | 1
 }
 
 fn grant(settings: &GrantSettings) -> Grant {
@@ -340,7 +190,7 @@ fn grant(settings: &GrantSettings) -> Grant {
 }
 
 /// Returns the servers that each policy has sent the DS of its zones.
-pub(crate) fn parents(
+fn parents(
     settings: &Settings,
     environment: &dyn Environment,
     problems: &mut Vec<Problem>,

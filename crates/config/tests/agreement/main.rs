@@ -378,8 +378,7 @@ fn start(text: &str) -> (Engine, Loaded) {
         Err(found) => panic!("{}\n{text}", found[0].line()),
     };
     let (reclaim, _) = channel();
-    let cell = SnapshotCell::new(Arc::clone(&plans.snapshot), reclaim);
-    let cell = Arc::new(cell.serving(plans.zones.signed.clone()));
+    let cell = Arc::new(SnapshotCell::new(Arc::clone(&plans.snapshot), reclaim));
     let mut engine = Engine::new(cell, Arc::default());
     engine.begin(Now::new(SystemTime::now(), Duration::ZERO));
     (engine, loaded)

@@ -72,7 +72,7 @@ impl Scope {
 }
 
 /// Who may do what with a zone.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rights {
     /// Take it over.
     pub transfer: Vec<Grant>,

@@ -1,4 +1,4 @@
-//! A configuration comes into use: at a reload, when a file has changed, when a zone was signed.
+//! A configuration comes into use: at a reload, when a file has changed.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,8 +11,9 @@ use zone::Zone;
 use super::files::Watched;
 use super::zones::refused;
 use super::{Operator, OperatorError, Rejected, What};
-use crate::revision::{Candidate, Cause, Revision, again, bring_into_use, compile};
-use crate::{lock, sys, systemd};
+use crate::compile::{Compiled, ZonePlanner, compile, compile_for_set};
+use crate::revision::{Candidate, Cause, Revision, bring_into_use};
+use crate::{lock, progress, sys, systemd};
 
 /// A candidate with what was found besides, and the files that it was read from.
 struct Read {
@@ -78,27 +79,22 @@ impl Operator {
 
     /// Reads and compiles the configuration; an error is every mistake in it.
     fn read_again(&self, current: &Revision) -> Result<Read, Vec<Diagnostic>> {
-        let previous = &current.plans;
-        let (loaded, watched, plans) = apart(|| -> Result<_, Vec<Diagnostic>> {
+        let previous = current.as_previous();
+        let (loaded, watched, compiled) = apart(|| -> Result<_, Vec<Diagnostic>> {
             let mut loaded = self.facts.origin.load()?;
             if let Some(mistake) = loaded.emptied(&current.loaded) {
                 return Err(vec![mistake]);
             }
             loaded.settings.has_added_zones = self.components.manager.has_added();
             let watched = Watched::of(&loaded.settings);
-            let plans = compile(&loaded, &self.facts.addresses, Some(previous), None)?;
-            Ok((Arc::new(loaded), watched, plans))
+            let compiled = compile(&loaded, &self.facts.addresses, Some(previous), &progress::logged())?;
+            Ok((Arc::new(loaded), watched, compiled))
         })?;
-        let revision = Revision { number: current.number + 1, loaded, plans };
-        let candidate = self.with_last_signed(revision, Cause::Reload)?;
+        let Compiled { plans, zones } = compiled;
+        let revision = Revision { number: current.number + 1, loaded, plans, zones };
+        let candidate = Candidate::with_last_signed(&self.components.signing, revision, Cause::Reload);
         let warnings = [&*candidate.revision.loaded.warnings, &candidate.revision.plans.warnings].concat();
         Ok(Read { candidate, warnings, watched })
-    }
-
-    fn with_last_signed(&self, revision: Revision, cause: Cause) -> Result<Candidate, Vec<Diagnostic>> {
-        Candidate::with_last_signed(&self.components.signing, revision, cause, |revision| {
-            again(&revision.loaded, &self.facts.addresses, &revision.plans)
-        })
     }
 
     /// Brings a candidate into use, or returns everything that is in its way; then nothing has changed.
@@ -114,7 +110,8 @@ impl Operator {
         }
     }
 
-    /// Serves versions of zones that were just signed.
+    /// Serves versions of zones that were just signed. They concern nobody but the manager of zones: the configuration stays
+    /// as it was compiled.
     pub(crate) fn serve_signed(&self, zones: Vec<Arc<Zone>>) {
         // Those that change while the server runs are looked after elsewhere.
         let written: Vec<_> =
@@ -123,32 +120,25 @@ impl Operator {
             return;
         }
         let mut current = lock(&self.current);
-        let mut plans = current.plans.clone();
-        let taken = written.into_iter().filter(|zone| plans.signing.take(Arc::clone(zone))).count();
-        if taken == 0 {
-            return;
-        }
-        let loaded = Arc::clone(&current.loaded);
-        let changed = again(&loaded, &self.facts.addresses, &plans).and_then(|plans| {
-            let revision = Revision { number: current.number, loaded, plans };
-            self.change(&mut current, Candidate { revision, cause: Cause::Zones, signing: None })
-        });
-        if let Err(mistakes) = changed {
-            report(&mistakes);
-            error!("a signed zone was not taken into use");
+        if current.zones.take_signed(written) {
+            let planner = ZonePlanner::of(&current.plans);
+            self.components.manager.adopt(&current.zones, &planner);
         }
     }
 
     /// Answers from zones that were added to a server without any: until then no policy had anything to answer from.
     pub(super) fn serve_added(&self) -> Result<(), Vec<Diagnostic>> {
         let mut current = lock(&self.current);
-        if current.plans.zones.served.is_some() {
+        if current.zones.served().is_some() {
             return Ok(());
         }
         let mut loaded = (*current.loaded).clone();
         loaded.settings.has_added_zones = true;
-        let plans = again(&loaded, &self.facts.addresses, &current.plans)?;
-        let revision = Revision { number: current.number, loaded: Arc::new(loaded), plans };
+        let (addresses, progress) = (&self.facts.addresses, progress::logged());
+        // There is no set without a name, so all sets stay as they are.
+        let compiled = compile_for_set(&loaded, addresses, current.as_previous(), &progress, "")?;
+        let Compiled { plans, zones } = compiled;
+        let revision = Revision { number: current.number, loaded: Arc::new(loaded), plans, zones };
         self.change(&mut current, Candidate { revision, cause: Cause::Zones, signing: None })
     }
 
@@ -179,17 +169,23 @@ impl Operator {
         }
         let begin = Instant::now();
         let loaded = Arc::clone(&current.loaded);
-        let previous = &current.plans;
+        let previous = current.as_previous();
         let (watched, compiled) = apart(|| {
             let watched = Watched::of(&loaded.settings);
-            (watched, compile(&loaded, &self.facts.addresses, Some(previous), only))
+            let progress = progress::logged();
+            let addresses = &self.facts.addresses;
+            let compiled = match only {
+                Some(set) => compile_for_set(&loaded, addresses, previous, &progress, set),
+                None => compile(&loaded, addresses, Some(previous), &progress),
+            };
+            (watched, compiled)
         });
-        let changed = compiled.and_then(|plans| {
-            let revision = Revision { number: current.number + 1, loaded: Arc::clone(&loaded), plans };
+        let changed = compiled.and_then(|Compiled { plans, zones }| {
+            let revision = Revision { number: current.number + 1, loaded: Arc::clone(&loaded), plans, zones };
             let candidate = match only {
                 // Zones are not read again for a set.
                 Some(_) => Candidate { revision, cause: Cause::Files, signing: None },
-                None => self.with_last_signed(revision, Cause::Files)?,
+                None => Candidate::with_last_signed(&self.components.signing, revision, Cause::Files),
             };
             self.change(&mut current, candidate)
         });

@@ -6,7 +6,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ::zones::{Role, ZoneManager, ZoneReport};
-use config::settings::FileChangeWord;
 use control::api::{self, FileChange};
 use jobs::health::CheckState;
 use wire::{Name, NameBuf};
@@ -102,8 +101,8 @@ impl Operator {
         }
         if let Some(how) = file_change {
             let how = match how {
-                FileChange::Merge => FileChangeWord::Merge,
-                FileChange::Replace => FileChangeWord::Replace,
+                FileChange::Merge => plan::zones::FileChange::Merge,
+                FileChange::Replace => plan::zones::FileChange::Replace,
             };
             manager.decide(apex.as_name(), how)?;
             reload.refused = refused(manager);

@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use config::{Loaded, Plans};
 use diagnostic::Diagnostic;
-use engine::Caches;
 use jobs::signing::Signing;
+use zones::LoadedZones;
 
-use crate::{caches, progress};
+use crate::compile::Previous;
 pub(crate) use parts::{Components, bring_into_use};
 
 /// A configuration as the server runs on it.
@@ -22,6 +22,13 @@ pub(crate) struct Revision {
     pub(crate) number: u64,
     pub(crate) loaded: Arc<Loaded>,
     pub(crate) plans: Plans,
+    pub(crate) zones: LoadedZones,
+}
+
+impl Revision {
+    pub(crate) const fn as_previous(&self) -> Previous<'_> {
+        Previous { plans: &self.plans, zones: &self.zones }
+    }
 }
 
 /// Why a revision comes into use.
@@ -46,51 +53,13 @@ pub(crate) struct Candidate {
 }
 
 impl Candidate {
-    /// Returns a candidate in which what was signed last is served until it is signed again. `compile_again` compiles with
-    /// it, and reads nothing.
-    pub(crate) fn with_last_signed(
-        signing: &Signing,
-        mut revision: Revision,
-        cause: Cause,
-        compile_again: impl FnOnce(&Revision) -> Result<Plans, Vec<Diagnostic>>,
-    ) -> Result<Self, Vec<Diagnostic>> {
-        let prepared = signing.prepare(&revision.plans.signing.zones, &revision.plans.signing.parents);
-        let mut has_new = false;
-        for zone in prepared.last() {
-            has_new |= revision.plans.signing.take(Arc::clone(zone));
-        }
-        if has_new {
-            let mut plans = compile_again(&revision)?;
-            // What was found was found when the files were read.
-            plans.warnings = std::mem::take(&mut revision.plans.warnings);
-            revision.plans = plans;
-        }
-        Ok(Self { revision, cause, signing: Some(prepared) })
+    /// Returns a candidate in which what was signed last is served until it is signed again.
+    pub(crate) fn with_last_signed(signing: &Signing, mut revision: Revision, cause: Cause) -> Self {
+        let prepared = signing.prepare(revision.zones.to_sign(), &revision.zones.plan().parents);
+        // The engine answers from what the manager of zones publishes, so no policy is compiled again for these.
+        revision.zones.take_signed(prepared.last().map(Arc::clone));
+        Self { revision, cause, signing: Some(prepared) }
     }
-}
-
-/// Compiles a configuration. With `only`, nothing but the lists of this set is read.
-pub(crate) fn compile(
-    loaded: &Loaded,
-    addresses: &[std::net::SocketAddr],
-    previous: Option<&Plans>,
-    only: Option<&str>,
-) -> Result<Plans, Vec<Diagnostic>> {
-    let progress = progress::logged();
-    let prepared = config::prepare(loaded, addresses, previous, &progress, only);
-    let known = previous.map_or_else(|| Caches::new(prepared.key()), |previous| previous.caches.clone());
-    let caches = caches::make(prepared.caches(), &known);
-    prepared.finish(caches)
-}
-
-/// Compiles a configuration once more, for the sake of other zones: nothing is read again.
-pub(crate) fn again(
-    loaded: &Loaded,
-    addresses: &[std::net::SocketAddr],
-    plans: &Plans,
-) -> Result<Plans, Vec<Diagnostic>> {
-    // There is no set without a name, so all sets stay as they are.
-    compile(loaded, addresses, Some(plans), Some(""))
 }
 
 /// Brings into use what a part has prepared; dropping it leaves everything as it was.

@@ -20,6 +20,7 @@ use zones::ZoneManager;
 
 use super::{Candidate, Cause, Part, Prepared, Revision};
 use crate::caches::Dumps;
+use crate::compile::ZonePlanner;
 use crate::devices::Devices;
 use crate::for_jobs::Orders;
 use crate::log_level::{self, LogLevelHandle};
@@ -129,7 +130,7 @@ fn upstreams<'i>(input: &'i Input<'_>) -> Prepared<'i> {
 
 fn checks<'i>(input: &'i Input<'_>) -> Prepared<'i> {
     let Input { components, next, .. } = input;
-    let watched = &next.plans.zones.checks.watched;
+    let watched = &next.zones.checks().watched;
     components.checker.prepare(watched).map_err(|error| {
         mistake(&next.loaded, format!("health checks cannot run: no thread for them: {error}"))
     })?;
@@ -172,7 +173,9 @@ fn policy<'i>(input: &'i Input<'_>) -> Prepared<'i> {
 }
 
 fn zones<'i>(input: &'i Input<'_>) -> Prepared<'i> {
-    Ok(Box::new(move || input.components.manager.adopt(&input.next.plans.zones)))
+    let Input { components, next, .. } = input;
+    let planner = ZonePlanner::of(&next.plans);
+    Ok(Box::new(move || components.manager.adopt(&next.zones, &planner)))
 }
 
 fn tls<'i>(input: &'i Input<'_>) -> Prepared<'i> {

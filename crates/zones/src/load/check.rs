@@ -5,21 +5,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use diagnostic::{Diagnostic, Severity, io_text};
+use environment::{Environment, Loading, SetProgress};
+use plan::zones::is_json;
 use wire::{HashKey, Name, NameBuf};
 use zone::json::{Contexts, KeySet, Remark, concealed, holds_keys};
 use zone::master::{Include, Included, Mistake, Place};
 use zone::{Finding, Level, Pool, Zone};
 
 use super::own_keys::{self, OwnKeys, ReadKeys};
-use environment::{Environment, Loading, SetProgress};
 
 /// Octets of a zone's file: places in it are numbers of 32 bits.
 const FILE_OCTETS_MAX: u64 = u32::MAX as u64;
-
-/// Returns whether zones in a file are in JSON.
-pub(crate) fn is_json(file: &Path) -> bool {
-    file.extension().is_some_and(|extension| extension == "json")
-}
 
 /// What came of reading a zone.
 pub struct Checked {

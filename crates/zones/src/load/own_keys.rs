@@ -10,15 +10,14 @@ use dnssec::tree::Tree;
 use dnssec::{
     Algorithm, Denial, KeyUse, Nsec3Parameters, Signer, SigningKey, Unsignable, Validity, write_compact,
 };
+use environment::Environment;
+use plan::signing::DenialKind;
+use plan::zones::ZonePlan;
 use wire::{HashKey, Name, Rtype, Ttl};
 use zeroize::Zeroizing;
 use zone::json::KeySet;
 use zone::master::Place;
 use zone::{Builder, Good, Level, Online, OnlineKey, Pool, Record, Zone};
-
-use crate::lower::named_file;
-use crate::settings::{DenialWord, ZoneSettings};
-use environment::Environment;
 
 /// Names below which a zone is signed by one thread: starting others would take longer.
 const NAMES_PER_THREAD_MIN: usize = 200;
@@ -46,8 +45,8 @@ pub(super) fn small_keys(set: &KeySet) -> Option<String> {
 pub(super) struct OwnKeys {
     /// The file that has the keys of a zone in a master file, and whether it must be there.
     pub(super) file: Option<(PathBuf, Needed)>,
-    /// How absence is proved, if the configuration says it.
-    pub(super) denial: Option<DenialWord>,
+    /// How absence is proved, if the plan says it.
+    pub(super) denial: Option<DenialKind>,
     /// Whether other servers get the zone: these can prove only what is in it.
     pub(super) is_given_away: bool,
     /// Whether a policy signs the zone, with other keys.
@@ -64,12 +63,14 @@ pub(super) enum Needed {
 }
 
 impl OwnKeys {
-    /// Returns what the configuration says of a zone.
-    pub(super) fn of(zone: &ZoneSettings) -> Self {
-        let is_given_away = !zone.transfer.is_empty() || !zone.notify.is_empty() || zone.catalog.is_some();
-        let apex = &zone.name.value;
-        let file = zone.key_sets.as_ref().map(|file| (named_file(&file.value, apex), Needed::Yes));
-        Self { file, denial: zone.own_denial, is_given_away, has_policy: zone.sign.is_some() }
+    /// Returns how a zone is signed that is planned by its name.
+    pub(super) fn of(zone: &ZonePlan) -> Self {
+        Self {
+            file: zone.key_sets.clone().map(|file| (file, Needed::Yes)),
+            denial: zone.own_denial,
+            is_given_away: zone.is_given_away(),
+            has_policy: zone.sign.is_some(),
+        }
     }
 
     /// Reads the keys of a zone in a master file, and notes the file among those that the zone was made of. `None` if it has
@@ -137,12 +138,12 @@ impl OwnKeys {
     fn denial(&self, sets: &[KeySet], pool: Option<&Arc<Pool>>) -> Denial {
         let are_quick = || sets.iter().all(|set| is_quick(set.keys.zsk.secret.algorithm()));
         match self.denial {
-            Some(DenialWord::Nsec3) => {
+            Some(DenialKind::Nsec3) => {
                 Denial::Nsec3(Nsec3Parameters { iterations: 0, salt: Box::default(), opts_out: false })
             }
-            Some(DenialWord::Compact) if pool.is_some() => Denial::Compact,
+            Some(DenialKind::Compact) if pool.is_some() => Denial::Compact,
             None if pool.is_some() && !self.is_given_away && are_quick() => Denial::Compact,
-            Some(DenialWord::Compact | DenialWord::Nsec) | None => Denial::Nsec,
+            Some(DenialKind::Compact | DenialKind::Nsec) | None => Denial::Nsec,
         }
     }
 
@@ -321,8 +322,8 @@ mod tests {
         let sets = [placed(set(Algorithm::ECDSAP256SHA256, to[0])), placed(set(Algorithm::ED25519, to[1]))];
         for (denial, proof) in [
             (None, Proof::Nsec),
-            (Some(DenialWord::Nsec), Proof::Nsec),
-            (Some(DenialWord::Nsec3), Proof::Nsec3),
+            (Some(DenialKind::Nsec), Proof::Nsec),
+            (Some(DenialKind::Nsec3), Proof::Nsec3),
         ] {
             let own = OwnKeys { denial, is_given_away: true, ..OwnKeys::default() };
             let signed = own.sign(&zone(), &sets, KEY, None).expect("signatures");
@@ -355,12 +356,12 @@ mod tests {
         let own = OwnKeys::default;
         check(Algorithm::ECDSAP256SHA256, own(), Some(&pool), Proof::Compact);
         check(Algorithm::RSASHA256, own(), Some(&pool), Proof::Nsec);
-        let compact = OwnKeys { denial: Some(DenialWord::Compact), ..own() };
+        let compact = OwnKeys { denial: Some(DenialKind::Compact), ..own() };
         check(Algorithm::RSASHA256, compact, Some(&pool), Proof::Compact);
         check(Algorithm::ED25519, OwnKeys { is_given_away: true, ..own() }, Some(&pool), Proof::Nsec);
         check(
             Algorithm::ED25519,
-            OwnKeys { denial: Some(DenialWord::Nsec), ..own() },
+            OwnKeys { denial: Some(DenialKind::Nsec), ..own() },
             Some(&pool),
             Proof::Nsec,
         );
