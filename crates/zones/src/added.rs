@@ -14,11 +14,16 @@ use zone::{Change, Pool, Zones};
 
 use crate::error::{ZoneError, explain};
 use crate::load::{self, LoadedFile, LoadedZone, SignedHere};
-use crate::managed::{ManagedZone, Origin, lock};
-use crate::{ByName, Changed, Register, Shared, folded, journal, unix_seconds};
+use crate::lock::lock;
+use crate::managed::{ManagedZone, Origin};
+use crate::shared::{ByName, Shared, folded, unix_seconds};
+use crate::{Register, journal};
 
 /// How often the log says how far the zones that were added are.
 const TELL_EVERY: Duration = Duration::from_secs(1);
+
+/// What became of a zone that was to be added or removed: perhaps with something to be told of it; else why not.
+pub type Changed = Result<Option<String>, ZoneError>;
 
 /// Plans zones that are added while the server runs.
 pub trait Planner: Send + Sync {

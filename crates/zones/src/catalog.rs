@@ -9,7 +9,8 @@ use zone::Difference;
 use zone::catalog::{Member, members, produce};
 
 use crate::load::{LoadedZone, Synthesized, synthesized};
-use crate::managed::{ManagedZone, Origin, lock};
+use crate::lock::lock;
+use crate::managed::{ManagedZone, Origin};
 
 /// Returns the members of a catalog. One that is broken has the members it had: what is served of it is the last version that
 /// could be read, so that members stay.

@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use engine::peers::Done;
 use wire::NameBuf;
 
-use crate::managed::lock;
+use crate::lock::lock;
 
 /// OnDone what came of an update.
 type OnDone = Box<dyn FnOnce(Done) + Send>;

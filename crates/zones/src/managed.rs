@@ -1,13 +1,14 @@
 //! One zone while the server runs: its version, its history, its files.
 
+mod file;
+mod keep;
+
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use engine::peers::Scope;
-use plan::zones::FileChange;
 use tokio::sync::Notify;
-use tracing::info;
 use wire::serial::is_newer;
 use wire::{HashKey, Name, NameBuf, Rcode, Rtype};
 use zone::difference::with_serial;
@@ -17,14 +18,10 @@ use zone::{Change, Difference, Proof, Zone};
 use crate::disk::Disk;
 use crate::error::ZoneError;
 use crate::history::History;
-use crate::journal::{FileMark, Found, Journal, Keeps};
+use crate::journal::{FileMark, Found, Journal};
 use crate::load::{LoadedZone, SignedHere};
+use crate::lock::lock;
 use crate::signed_journal::SignedJournal;
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic ends the process, so a poisoned lock is never seen.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// The end of a zone that has none.
 const NEVER: u64 = u64::MAX;
@@ -62,6 +59,9 @@ impl Origin {
 }
 
 /// One zone.
+///
+/// `current` is the only lock that is held while others are taken: `loaded`, `signed`, `history` and `served`, each for a
+/// moment, and one at a time. No lock of a zone is held while one of another zone is taken.
 pub(crate) struct ManagedZone {
     pub(crate) apex: NameBuf,
     pub(crate) loaded: Mutex<Arc<LoadedZone>>,
@@ -317,382 +317,6 @@ impl ManagedZone {
         !is_same
     }
 
-    /// Takes a new version from the zone's file, if there is one.
-    pub(crate) fn take_file(
-        &self,
-        current: &mut Current,
-        loaded: &LoadedZone,
-        key: HashKey,
-        now: u64,
-    ) -> Taken {
-        if loaded.signed.is_file() {
-            // It is kept by whoever signs it. Until it is signed it is not served: who saw it unsigned would remember that.
-            current.has_base = false;
-            if loaded.zone.is_none() {
-                current.zone = None;
-                current.file = None;
-                return Taken::Same;
-            }
-        }
-        let Some(new) = loaded.zone.as_ref().filter(|_| loaded.source != 0 || current.zone.is_none()) else {
-            return Taken::Same;
-        };
-        let Some(old) = current.zone.clone() else {
-            current.zone = Some(Arc::clone(new));
-            current.file = Some(Arc::clone(new));
-            return Taken::New;
-        };
-        if current.file.as_ref().is_some_and(|file| Arc::ptr_eq(file, new)) || Arc::ptr_eq(&old, new) {
-            return Taken::Same;
-        }
-        if !current.has_base {
-            return self.follow_file(current, (&old, new), loaded, key, now);
-        }
-        let is_as_before = match current.mark {
-            FileMark::Contents(contents) => contents == new.contents(),
-            FileMark::Stamp(stamp) => stamp == loaded.source,
-            FileMark::Unknown => false,
-        };
-        if is_as_before {
-            self.know_file(current, &old, new, loaded);
-            return Taken::Same;
-        }
-        let mut how = loaded.plan.on_file_change;
-        if current.mark == FileMark::Unknown && current.refreshed_at != 0 {
-            // It came from a primary and has a file now: nobody has changed anything here.
-            current.refreshed_at = 0;
-            how = FileChange::Replace;
-        }
-        match self.decide(current, (&old, new), loaded, how, (key, now)) {
-            Ok(taken) => taken,
-            Err(why) => {
-                self.refuse_file(current, new, why);
-                Taken::Same
-            }
-        }
-    }
-
-    /// Takes a new version from the file of a zone that is nothing else.
-    fn follow_file(
-        &self,
-        current: &mut Current,
-        (old, new): (&Arc<Zone>, &Arc<Zone>),
-        loaded: &LoadedZone,
-        key: HashKey,
-        now: u64,
-    ) -> Taken {
-        let difference = Difference::between(old, new, &key);
-        let (before, after) = (old.facts().serial, new.facts().serial);
-        current.file = Some(Arc::clone(new));
-        if difference.is_empty() && !is_newer(after, before) {
-            return Taken::Same;
-        }
-        if is_newer(after, before) {
-            self.commit(current, vec![difference], Arc::clone(new), loaded, now);
-            return Taken::New;
-        }
-        if after == before {
-            tracing::warn!(zone = %self.apex, serial = after, "the zone has changed and its serial has not: secondaries will not notice");
-        }
-        lock(&self.history).clear();
-        current.zone = Some(Arc::clone(new));
-        Taken::New
-    }
-
-    /// Notes that the file says what it said when it was last taken.
-    fn know_file(&self, current: &mut Current, zone: &Arc<Zone>, file: &Arc<Zone>, loaded: &LoadedZone) {
-        current.file = Some(Arc::clone(file));
-        if current.pending.take().is_some() {
-            tracing::info!(zone = %self.apex, "the zone's file is again as it was when it was taken");
-        }
-        // As releases up to 0.2 kept it: from now on its contents count.
-        if matches!(current.mark, FileMark::Stamp(_))
-            && let Err(error) = self.rewrite(current, zone, &[], loaded)
-        {
-            tracing::warn!(zone = %self.apex, %error, "what the zone's file says cannot be kept");
-        }
-    }
-
-    /// Goes on with the version there is, and says so once for each change of the file.
-    fn refuse_file(&self, current: &mut Current, file: &Arc<Zone>, why: String) {
-        let contents = file.contents();
-        if current.pending.as_ref().is_none_or(|pending| pending.contents != contents) {
-            tracing::warn!(zone = %self.apex, "{why}");
-        }
-        current.pending = Some(Pending { file: Arc::clone(file), contents, why });
-    }
-
-    /// Brings a change of the file and changes that were made here together. An error says why the file is not taken.
-    fn decide(
-        &self,
-        current: &mut Current,
-        (old, new): (&Arc<Zone>, &Arc<Zone>),
-        loaded: &LoadedZone,
-        how: FileChange,
-        (key, now): (HashKey, u64),
-    ) -> Result<Taken, String> {
-        let apex = &self.apex;
-        let (before, after) = (old.facts().serial, new.facts().serial);
-        let base = match (&current.file, current.mark) {
-            (Some(file), _) => Some(Arc::clone(file)),
-            (None, FileMark::Contents(_)) => {
-                let file = current.journal.file(key);
-                file.map_err(|error| format!("what the zone's file said before cannot be read: {error}"))?
-                    .map(Arc::new)
-            }
-            (None, _) => None,
-        };
-        // Where nobody knows what the file said, all that differs may have been changed here.
-        let here = Difference::between(base.as_ref().unwrap_or(new), old, &key);
-        let in_file = base.as_ref().map(|base| Difference::between(base, new, &key));
-        let lost = here.onto(new, &key, after).records();
-        let has_own_keys = new.facts().has_own_keys || old.facts().has_own_keys;
-        let is_serial_alone = in_file.as_ref().is_some_and(|it| it.is_empty() && !it.has_new_soa());
-        let how = match how {
-            FileChange::Merge | FileChange::Refuse if is_serial_alone && !has_own_keys => FileChange::Merge,
-            FileChange::Refuse if lost == 0 => FileChange::Replace,
-            how => how,
-        };
-        // The file's serial may be that of a version that was changed here since: then the next one is ours to choose.
-        let serial =
-            if is_newer(after, before) { after } else { loaded.plan.rights.serial.next(before, now) };
-        let step = match (how, in_file) {
-            (FileChange::Refuse, in_file) => {
-                let both = if in_file.is_some() && !has_own_keys { "--merge keeps both, " } else { "" };
-                return Err(format!(
-                    "the zone's file has changed and is not taken, because {lost} records were changed here since: \
-                     \"gannet zone reload {apex}\" with {both}--replace drops those"
-                ));
-            }
-            (FileChange::Merge, _) if has_own_keys => {
-                return Err(format!(
-                    "the zone's file has changed and cannot be merged: nobody could sign what comes of it; \
-                     \"gannet zone reload {apex} --replace\" drops the {lost} records that were changed here since"
-                ));
-            }
-            (FileChange::Merge, None) => {
-                return Err(format!(
-                    "the zone's file has changed and cannot be merged: it is not known what it said before; \
-                     \"gannet zone reload {apex} --replace\" drops the {lost} records that were changed here since"
-                ));
-            }
-            (FileChange::Merge, Some(in_file)) => {
-                let step = in_file.onto(old, &key, serial);
-                // Nothing is left to do, and a serial that was passed here is no reason for another one.
-                let is_same = step.is_empty() && !in_file.has_new_soa() && !is_newer(after, before);
-                if is_same { None } else { Some(step) }
-            }
-            (FileChange::Replace, _) => {
-                if has_own_keys && !is_newer(after, before) {
-                    return Err(format!(
-                        "the zone's file is not taken: it is signed as it is, and its serial {after} is not newer than {before}"
-                    ));
-                }
-                let step = Difference::between(old, new, &key);
-                let new_soa = (step.new_soa.0, with_serial(&step.new_soa.1, serial));
-                let is_same = step.is_empty() && !step.has_new_soa() && !is_newer(after, before);
-                (!is_same).then_some(Difference { new_soa, ..step })
-            }
-        };
-        if how == FileChange::Replace && lost > 0 {
-            // First the copy: what is dropped can be had back from it.
-            let to = current.journal.set_aside();
-            let to = to.map_err(|error| {
-                format!("the zone's file is not taken: its journal cannot be set aside: {error}")
-            })?;
-            tracing::warn!(zone = %apex, records = lost, "the zone's file replaces what was kept here; the journal is set aside as {to}");
-        }
-        let (steps, zone) = match step {
-            None => (Vec::new(), Arc::clone(old)),
-            // As it is written, with what it was signed with.
-            Some(step) if how == FileChange::Replace && serial == after => (vec![step], Arc::clone(new)),
-            Some(step) => {
-                let zone = step.apply_sharing(old, &key).map_err(|misfit| {
-                    format!(
-                        "the zone's file has changed and does not fit what was changed here: {misfit}; \
-                         \"gannet zone reload {apex} --replace\" drops the {lost} records that were changed here since"
-                    )
-                })?;
-                (vec![step], zone)
-            }
-        };
-        let is_new = !steps.is_empty();
-        let steps: Vec<Arc<Difference>> = steps.into_iter().map(Arc::new).collect();
-        current.file = Some(Arc::clone(new));
-        current.pending = None;
-        let written = match is_tied_to_file(&zone) {
-            true => self.unkeep(current),
-            false => self.rewrite(current, &zone, &steps, loaded),
-        };
-        if let Err(error) = written {
-            // The file is there at the next start, too.
-            tracing::error!(zone = %apex, %error, "a new version is served and could not be kept");
-        }
-        if is_new {
-            info!(zone = %apex, serial = zone.facts().serial, "a change of the zone's file is taken");
-            self.accept(current, steps, zone, loaded, now);
-        }
-        Ok(if is_new { Taken::New } else { Taken::Same })
-    }
-
-    /// Has a change of the file that was refused merged, or replace what was changed here, by order of the operator. Returns
-    /// whether there is a new version, and what is to be told.
-    pub(crate) fn decide_now(
-        &self,
-        how: FileChange,
-        key: HashKey,
-        now: u64,
-    ) -> Result<(Taken, String), ZoneError> {
-        let loaded = self.loaded();
-        let apex = &self.apex;
-        let mut current = lock(&self.current);
-        let Some(pending) = current.pending.take() else {
-            return Ok((Taken::Same, format!("zone \"{apex}\": its file is taken already")));
-        };
-        let Some(old) = current.zone.clone() else {
-            return Err(ZoneError::Refused(format!("zone \"{apex}\" is not loaded")));
-        };
-        match self.decide(&mut current, (&old, &pending.file), &loaded, how, (key, now)) {
-            Ok(taken) => {
-                self.show(&current, now);
-                drop(current);
-                Ok((taken, format!("zone \"{apex}\": its file is taken, serial {}", self.serial())))
-            }
-            Err(why) => {
-                current.pending = Some(pending);
-                Err(ZoneError::Refused(format!("zone \"{apex}\": {why}")))
-            }
-        }
-    }
-
-    /// Makes steps part of the history and `zone` the current version; what has to be on disk is there then, or it is logged.
-    pub(crate) fn commit(
-        &self,
-        current: &mut Current,
-        steps: Vec<Difference>,
-        zone: Arc<Zone>,
-        loaded: &LoadedZone,
-        now: u64,
-    ) {
-        if let Err(error) = self.try_commit(current, steps, zone, loaded, now) {
-            // It can be had again from where it came.
-            tracing::error!(zone = %self.apex, %error, "a new version is served and could not be kept");
-        }
-    }
-
-    fn try_commit(
-        &self,
-        current: &mut Current,
-        steps: Vec<Difference>,
-        zone: Arc<Zone>,
-        loaded: &LoadedZone,
-        now: u64,
-    ) -> std::io::Result<()> {
-        let steps: Vec<Arc<Difference>> = steps.into_iter().map(Arc::new).collect();
-        // A zone that is only a file is kept by its file.
-        let is_kept = current.has_base || loaded.plan.file.is_none();
-        let written = match is_kept {
-            // Proofs are made with keys that only the file has: what is kept would lack them.
-            true if is_tied_to_file(&zone) => self.unkeep(current),
-            true => self.write(current, &steps, &zone, loaded),
-            false => Ok(()),
-        };
-        self.accept(current, steps, zone, loaded, now);
-        written
-    }
-
-    fn accept(
-        &self,
-        current: &mut Current,
-        steps: Vec<Arc<Difference>>,
-        zone: Arc<Zone>,
-        loaded: &LoadedZone,
-        now: u64,
-    ) {
-        if !loaded.signed.has_versions() {
-            let mut history = lock(&self.history);
-            if steps.is_empty() {
-                history.clear();
-            }
-            for step in steps {
-                history.push(step, loaded.plan.journal_octets_max);
-            }
-            let all = loaded.signed.is_file().then(|| history.all());
-            drop(history);
-            if let Some(all) = all {
-                self.keep_signed_steps(current, &all, loaded.plan.journal_octets_max);
-            }
-        }
-        current.zone = Some(zone);
-        self.show(current, now);
-    }
-
-    /// Forgets what was kept of a zone that its file keeps.
-    fn unkeep(&self, current: &mut Current) -> std::io::Result<()> {
-        current.has_base = false;
-        current.log_octets = 0;
-        current.mark = FileMark::Unknown;
-        current.journal.unlink()
-    }
-
-    /// Makes sure of a version; if this fails, it is not there after a restart.
-    fn write(
-        &self,
-        current: &mut Current,
-        steps: &[Arc<Difference>],
-        zone: &Zone,
-        loaded: &LoadedZone,
-    ) -> std::io::Result<()> {
-        if let Some(why) = &current.unreadable {
-            return Err(std::io::Error::other(why.clone()));
-        }
-        let before = current.zone.clone().filter(|_| !steps.is_empty());
-        let before = before.filter(|before| before.facts().has_own_keys == zone.facts().has_own_keys);
-        let Some(before) = before else { return self.rewrite(current, zone, steps, loaded) };
-        let is_ready = current.has_base
-            && current.journal.takes_steps_to(zone)
-            && current.log_octets <= loaded.plan.journal_octets_max;
-        if !is_ready {
-            // Only what was acknowledged: whether there is more is for the log to say.
-            self.rewrite(current, &before, &[], loaded)?;
-        }
-        current.log_octets += current.journal.append(steps, current.log_octets)?;
-        Ok(())
-    }
-
-    /// Writes a whole version, with the history that leads to it, and what the zone's file says.
-    fn rewrite(
-        &self,
-        current: &mut Current,
-        zone: &Zone,
-        steps: &[Arc<Difference>],
-        loaded: &LoadedZone,
-    ) -> std::io::Result<()> {
-        let mut history = History::default();
-        // Of a zone that is served signed, nobody was given these.
-        if !loaded.signed.has_versions() {
-            history.set(lock(&self.history).all(), loaded.plan.journal_octets_max / 2);
-            for step in steps {
-                history.push(Arc::clone(step), loaded.plan.journal_octets_max / 2);
-            }
-            if history.last().is_some_and(|last| last.new_serial() != zone.facts().serial) {
-                history.clear();
-            }
-        }
-        let keeps = match (&current.file, current.mark) {
-            _ if loaded.plan.file.is_none() => Keeps::Nothing,
-            (Some(file), _) => Keeps::File(file),
-            (None, FileMark::Stamp(stamp)) => Keeps::Stamp(stamp),
-            (None, _) => Keeps::Same,
-        };
-        current.log_octets = current.journal.rewrite(zone, &history.all(), (keeps, current.refreshed_at))?;
-        if let Keeps::File(file) = keeps {
-            current.mark = FileMark::Contents(file.contents());
-        }
-        current.has_base = true;
-        Ok(())
-    }
-
     /// Takes what was signed of a version; it is served from now on.
     pub(crate) fn take_signed(&self, zone: &Arc<Zone>, key: HashKey, now: u64) {
         let octets_max = self.loaded().plan.journal_octets_max;
@@ -754,18 +378,6 @@ impl ManagedZone {
         Ok(true)
     }
 
-    /// Writes the last step between versions that were signed.
-    fn keep_signed_steps(&self, current: &mut Current, history: &[Arc<Difference>], octets_max: u64) {
-        let managed = match history {
-            [] => current.signed_journal.remove(),
-            history => current.signed_journal.follow(history, octets_max),
-        };
-        if let Err(error) = managed {
-            // Secondaries get the whole zone after a restart.
-            tracing::warn!(zone = %self.apex, %error, "what led to the signed version cannot be kept");
-        }
-    }
-
     /// Carries out an update; it is on disk when this returns NOERROR, and else it is not there after a restart.
     pub(crate) fn update(&self, message: &[u8], scopes: &[Arc<Scope>], key: HashKey, now: u64) -> Answered {
         let loaded = self.loaded();
@@ -804,19 +416,6 @@ impl ManagedZone {
         current.trouble = None;
         self.keep_refreshed_at(current);
         self.show(current, now);
-    }
-
-    /// Writes down when the zone was last refreshed.
-    fn keep_refreshed_at(&self, current: &mut Current) {
-        if !current.has_base {
-            return;
-        }
-        match current.journal.note_refreshed_at(current.refreshed_at, current.log_octets) {
-            Ok(octets) => current.log_octets += octets,
-            Err(error) => {
-                tracing::warn!(zone = %self.apex, %error, "when a primary was heard of cannot be kept");
-            }
-        }
     }
 
     /// Takes a whole zone that came from a primary.
@@ -863,22 +462,6 @@ impl ManagedZone {
         self.commit(current, steps, zone, &loaded, now);
         self.keep_refreshed_at(current);
         Ok(())
-    }
-
-    /// Forgets the zone, for sure only when the disk is told to make sure of its names.
-    pub(crate) fn unlink_files(&self) {
-        let mut current = lock(&self.current);
-        if let Err(error) = current.journal.unlink().and_then(|()| current.signed_journal.unlink()) {
-            tracing::warn!(zone = %self.apex, %error, "what was kept of the zone cannot be removed");
-        }
-    }
-
-    /// Forgets the zone for good.
-    pub(crate) fn remove_files(&self) {
-        let mut current = lock(&self.current);
-        if let Err(error) = current.journal.remove().and_then(|()| current.signed_journal.remove()) {
-            tracing::warn!(zone = %self.apex, %error, "what was kept of the zone cannot be removed");
-        }
     }
 
     /// Returns how many octets of log there are.

@@ -12,8 +12,9 @@ use tokio::task::{self, AbortHandle, JoinError, JoinSet};
 use tracing::{debug, info, warn};
 use wire::Rcode;
 
-use crate::managed::{ManagedZone, lock};
-use crate::{Shared, folded};
+use crate::lock::lock;
+use crate::managed::ManagedZone;
+use crate::shared::{Shared, folded};
 
 /// Notifications to one server that wait for its reply at a time: a server that starts with 100,000 zones sends no flood.
 const WAITING_MAX: usize = 32;

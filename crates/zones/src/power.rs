@@ -16,7 +16,8 @@ use self::fragile::{Failure, Fragile, Loss, Trust};
 use crate::disk::Disk;
 use crate::journal::{FileMark, Journal, Keeps, entry, file_name};
 use crate::load::LoadedZone;
-use crate::managed::{ManagedZone, Origin, Taken, lock};
+use crate::lock::lock;
+use crate::managed::{ManagedZone, Origin, Taken};
 use crate::register::Register;
 
 const KEY: HashKey = HashKey::new([1, 2]);

@@ -7,9 +7,11 @@ use engine::peers::Authority;
 use plan::zones::CatalogRole;
 use zone::{Change, Zones};
 
-use crate::managed::{ManagedZone, Origin, lock};
+use crate::catalog;
+use crate::lock::lock;
+use crate::managed::{ManagedZone, Origin};
 use crate::requests::Requests;
-use crate::{Order, Shared, catalog, unix_seconds};
+use crate::shared::{Order, Shared, unix_seconds};
 
 impl Shared {
     /// Makes catalogs anew if zones that came or went are listed in them.

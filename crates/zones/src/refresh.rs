@@ -11,8 +11,9 @@ use tracing::{debug, info, warn};
 use zone::incoming::Received;
 use zone::{Finding, Zone};
 
-use crate::managed::{ManagedZone, lock};
-use crate::{Shared, unix_seconds};
+use crate::lock::lock;
+use crate::managed::ManagedZone;
+use crate::shared::{Shared, unix_seconds};
 
 /// Seconds between two looks, whatever a SOA says: less would be a nuisance, more would be forgotten.
 const LOOK_S: std::ops::RangeInclusive<u64> = 1..=2_419_200;

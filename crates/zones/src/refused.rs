@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use wire::NameBuf;
 
-use crate::managed::lock;
+use crate::lock::lock;
 
 /// How often the log has their number.
 pub(crate) const REPORT_EVERY: Duration = Duration::from_secs(60);

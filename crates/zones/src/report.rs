@@ -7,8 +7,9 @@ use std::sync::Arc;
 use wire::Name;
 use zone::Zone;
 
-use crate::managed::{ManagedZone, Origin, lock};
-use crate::{Shared, folded};
+use crate::lock::lock;
+use crate::managed::{ManagedZone, Origin};
+use crate::shared::{Shared, folded};
 
 /// What a zone is to this server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,8 +13,9 @@ use wire::{Message, Name, NameBuf, Rcode};
 use zone::Difference;
 
 use crate::forwarded::Way;
-use crate::managed::lock;
-use crate::{Order, Shared, notify, refresh, refused, signature_expiry, unix_seconds};
+use crate::lock::lock;
+use crate::shared::{Order, Shared, unix_seconds};
+use crate::{notify, refresh, refused, signature_expiry};
 
 /// How long a primary may take to answer an update that is passed on: a client waits.
 const FORWARD_PATIENCE: Patience = Patience {

@@ -10,9 +10,11 @@ use wire::Name;
 use zone::{Change, Zones};
 
 use crate::added::{Added, Planner};
+use crate::catalog;
 use crate::load::{LoadedZone, LoadedZones};
-use crate::managed::{ManagedZone, Origin, Taken, lock};
-use crate::{ByName, Order, Shared, catalog, folded, unix_seconds};
+use crate::lock::lock;
+use crate::managed::{ManagedZone, Origin, Taken};
+use crate::shared::{ByName, Order, Shared, folded, unix_seconds};
 
 impl Shared {
     pub(crate) fn adopt(self: &Arc<Self>, zones: &LoadedZones, planner: &Arc<dyn Planner>) {

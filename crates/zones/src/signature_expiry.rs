@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::lock::lock;
+use crate::shared::{Shared, folded, unix_seconds};
 use wire::calendar::date_at;
-
-use crate::managed::lock;
-use crate::{Shared, folded, unix_seconds};
 
 /// How often is looked.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(3600);

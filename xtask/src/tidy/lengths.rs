@@ -34,12 +34,11 @@ struct Exceptions<'a> {
 }
 
 const EXCEPTIONS: Exceptions<'_> = Exceptions {
-    files: &["managed.rs"],
+    files: &[],
     functions: &[
         ("build.rs", "compile"),
         ("check.rs", "measure_routine"),
         ("interpret.rs", "walk"),
-        ("managed.rs", "decide"),
         ("resume.rs", "resume"),
         ("signing.rs", "signing_policy"),
         ("splits.rs", "split"),

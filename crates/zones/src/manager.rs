@@ -1,0 +1,302 @@
+//! Looks after all zones of a server.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, RwLock};
+use std::thread::JoinHandle;
+
+use engine::SnapshotCell;
+use engine::peers::Places;
+use environment::System;
+use exchange::transfer;
+use plan::zones::{CatalogRole, FileChange};
+use tokio::sync::{Semaphore, mpsc};
+use tracing::info;
+use wire::{HashKey, Name, NameBuf};
+use zone::{Difference, Zone};
+
+use crate::added::{Added, Changed, Planner};
+use crate::disk::Folder;
+use crate::error::ZoneError;
+use crate::load::{LoadedZones, check};
+use crate::lock::lock;
+use crate::managed::{ManagedZone, Taken};
+use crate::register::Register;
+use crate::report::{Role, Summary, ZoneReport};
+use crate::requests::work;
+use crate::shared::{Common, Shared, Signer, Watcher, unix_seconds};
+use crate::{forwarded, notify, refused};
+
+/// Updates that wait for their turn; more than that get SERVFAIL, and their clients try again.
+const UPDATES_MAX: usize = 1000;
+
+/// Updates that are passed on at a time; more than that get SERVFAIL.
+const FORWARDS_MAX: usize = 256;
+
+/// Transfers from primaries at a time, unless the configuration says otherwise.
+const INCOMING_MAX: usize = 10;
+
+/// Looks after all zones of a server.
+pub struct ZoneManager {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    stop: Mutex<Option<tokio::sync::oneshot::Sender<()>>>,
+}
+
+/// What a manager is given to work with.
+pub struct Dependencies<'a> {
+    /// Where zones are published.
+    pub cell: Arc<SnapshotCell>,
+    /// Signs zones that change while the server runs.
+    pub signer: Arc<dyn Signer>,
+    /// Checks what zones that come while the server runs lead to.
+    pub watcher: Arc<dyn Watcher>,
+    /// What names are hashed with.
+    pub key: HashKey,
+    /// Asks other servers of zones.
+    pub transfers: transfer::Client,
+    /// Where journals are.
+    pub folder: &'a Path,
+    /// Zones that were added, as that folder has them.
+    pub register: Register,
+}
+
+impl ZoneManager {
+    /// Starts the thread that looks after zones; zones come with [`ZoneManager::adopt`].
+    pub fn start(dependencies: Dependencies<'_>) -> io::Result<Self> {
+        let (orders, ordered) = mpsc::unbounded_channel();
+        let common = Common {
+            keys: tsig::Keys::default(),
+            places: Arc::new(Places::new(0, 0)),
+            octets_max: u64::MAX,
+            incoming_max: INCOMING_MAX,
+            loaded: Arc::from([]),
+            base: None,
+            sets: BTreeMap::new(),
+            failing: Arc::from([]),
+        };
+        let shared = Arc::new(Shared {
+            cell: dependencies.cell,
+            signer: dependencies.signer,
+            watcher: dependencies.watcher,
+            key: dependencies.key,
+            transfers: dependencies.transfers,
+            disk: Arc::new(Folder::new(dependencies.folder)),
+            zones: RwLock::default(),
+            common: Mutex::new(common),
+            live: Mutex::default(),
+            adopting: Mutex::new(Added {
+                register: dependencies.register,
+                planner: None,
+                pool: None,
+                planned: BTreeMap::new(),
+            }),
+            orders,
+            updates: Arc::new(Semaphore::new(UPDATES_MAX)),
+            forwards: Arc::new(Semaphore::new(FORWARDS_MAX)),
+            incoming: Arc::new(Semaphore::new(INCOMING_MAX)),
+            notify_queues: notify::NotifyQueues::default(),
+            refused: refused::Refused::new("an update is refused: it cannot be kept"),
+            not_forwarded: refused::Refused::new("an update is not passed on"),
+            forwarded: forwarded::Forwarded::default(),
+            warned_of_signatures: Mutex::default(),
+        });
+        let (stop, stopped) = tokio::sync::oneshot::channel();
+        let for_thread = Arc::clone(&shared);
+        let thread = std::thread::Builder::new().name("zones".into()).spawn(move || {
+            match tokio::runtime::Builder::new_current_thread().enable_all().thread_name("zones").build() {
+                Ok(runtime) => {
+                    runtime.block_on(async {
+                        tokio::select! {
+                            () = work(&for_thread, ordered) => {}
+                            _ = stopped => {}
+                        }
+                    });
+                    // Transfers under way are given up; what is being written is written.
+                    runtime.shutdown_background();
+                }
+                Err(error) => tracing::error!(%error, "zones are not looked after"),
+            }
+        })?;
+        Ok(Self { shared, thread: Mutex::new(Some(thread)), stop: Mutex::new(Some(stop)) })
+    }
+
+    /// Looks after these zones from now on; those that were there before stay as they are, but for what the configuration
+    /// says. Zones that come from other servers are served as they were kept, before anybody is asked.
+    /// `planner` plans zones that are added.
+    pub fn adopt(&self, zones: &LoadedZones, planner: &Arc<dyn Planner>) {
+        self.shared.adopt(zones, planner);
+    }
+
+    /// Serves what was signed of a zone. An error gives it back: it is not looked after here.
+    pub fn take_signed(&self, zone: Arc<Zone>) -> Result<(), Arc<Zone>> {
+        let managed = self.find(zone.apex()).ok().filter(|managed| managed.loaded().signed.has_versions());
+        let Some(managed) = managed else { return Err(zone) };
+        managed.take_signed(&zone, self.shared.key, unix_seconds());
+        self.shared.publish(&managed);
+        self.shared.notify(&managed);
+        Ok(())
+    }
+
+    /// Ends the thread.
+    pub fn stop(&self) {
+        if let Some(stop) = lock(&self.stop).take() {
+            // It has ended by itself if nobody hears.
+            let _ = stop.send(());
+        }
+        if let Some(thread) = lock(&self.thread).take() {
+            let _ = thread.join();
+        }
+    }
+
+    /// Says how a zone is, or all that are served and all that should be: those first with which something is wrong, else in
+    /// the order of their names.
+    pub fn report(&self, only: Option<Name<'_>>) -> Vec<ZoneReport> {
+        self.shared.report(only, unix_seconds())
+    }
+
+    /// Returns how many zones are served, and those with which something is wrong.
+    pub fn summary(&self) -> Summary {
+        self.shared.summary()
+    }
+
+    /// Returns what a zone is to this server; nothing if it is not one of its own. One that is only a file of a directory is a
+    /// primary's.
+    pub fn role(&self, apex: Name<'_>) -> Option<Role> {
+        match self.shared.managed(apex) {
+            Some(managed) => Some(if managed.is_secondary() { Role::Secondary } else { Role::Primary }),
+            None => self.shared.is_plain(apex).then_some(Role::Primary),
+        }
+    }
+
+    /// Has a change of a zone's file that was refused merged with what was changed here, or replace it.
+    pub fn decide(&self, apex: Name<'_>, how: FileChange) -> Result<String, ZoneError> {
+        let managed = self.find(apex)?;
+        let (taken, said) = managed.decide_now(how, self.shared.key, unix_seconds())?;
+        if taken == Taken::New {
+            self.shared.changed(&managed);
+        }
+        Ok(said)
+    }
+
+    /// Returns whether the operator has added zones.
+    pub fn has_added(&self) -> bool {
+        !lock(&self.shared.adopting).register.is_empty()
+    }
+
+    /// Adds zones of which the same is said, as at an item of `zones`, and serves them. Those that were added are on disk when
+    /// this returns; the others stay as they are. Costs in proportion to their number.
+    pub fn add(&self, apexes: &[NameBuf], said: &str) -> Vec<Changed> {
+        self.shared.add(apexes, said)
+    }
+
+    /// Takes zones out that were added, and forgets what was kept of them.
+    pub fn remove(&self, apexes: &[NameBuf]) -> Vec<Changed> {
+        self.shared.remove(apexes)
+    }
+
+    /// Makes what a file says the next version of a zone. Returns what is to be told of it.
+    pub fn load(&self, apex: Name<'_>, file: &Path) -> Result<String, ZoneError> {
+        let managed = self.find(apex)?;
+        let loaded = managed.loaded();
+        if managed.is_secondary() {
+            return Err(ZoneError::Refused(format!("zone \"{}\" comes from other servers", managed.apex)));
+        }
+        if loaded.plan.catalog_role == Some(CatalogRole::Producer) {
+            return Err(ZoneError::Refused(format!("zone \"{}\" is made here", managed.apex)));
+        }
+        if loaded.signed.is_file() {
+            return Err(ZoneError::Refused(format!(
+                "zone \"{}\" is signed as its file says: change that",
+                managed.apex
+            )));
+        }
+        let checked = check(managed.apex.as_name(), file, self.shared.key, &System)
+            .map_err(|why| ZoneError::Unreadable(file.to_owned(), why))?;
+        let Some(zone) = checked.zone else {
+            return Err(ZoneError::InvalidFile(file.to_owned(), checked.diagnostics));
+        };
+        let is_new = managed.load(zone, self.shared.key, unix_seconds())?;
+        if is_new {
+            self.shared.changed(&managed);
+        }
+        let serial = managed.serial();
+        info!(zone = %managed.apex, serial, is_new, "loaded by order of the operator");
+        Ok(match is_new {
+            true => format!("zone \"{}\" has serial {serial}", managed.apex),
+            false => format!("zone \"{}\" is like that already, with serial {serial}", managed.apex),
+        })
+    }
+
+    fn find(&self, apex: Name<'_>) -> Result<Arc<ManagedZone>, ZoneError> {
+        self.shared.managed(apex).ok_or_else(|| match self.shared.is_plain(apex) {
+            true => ZoneError::Refused(format!(
+                "zone \"{}\" is nothing but a file: it changes when that does",
+                apex.to_buf()
+            )),
+            false => ZoneError::NotFound(Box::new(apex.to_buf())),
+        })
+    }
+
+    /// Asks the primaries of a zone for a newer version; for the whole zone, whatever its serial, if `whole`.
+    pub fn refresh(&self, apex: Name<'_>, whole: bool) -> Result<(), ZoneError> {
+        let managed = self.find(apex)?;
+        if !managed.is_secondary() {
+            return Err(ZoneError::Refused(format!("zone \"{}\" comes from no other server", managed.apex)));
+        }
+        if lock(&managed.current).is_frozen {
+            return Err(ZoneError::Refused(format!("zone \"{}\" is frozen", managed.apex)));
+        }
+        if whole {
+            managed.wants_whole.store(true, Ordering::Relaxed);
+        }
+        managed.refresh_now.notify_one();
+        Ok(())
+    }
+
+    /// Lets a zone change no more, or again.
+    pub fn freeze(&self, apex: Name<'_>, is_frozen: bool) -> Result<(), ZoneError> {
+        let managed = self.find(apex)?;
+        lock(&managed.current).is_frozen = is_frozen;
+        info!(zone = %managed.apex, is_frozen, "by order of the operator");
+        if !is_frozen {
+            managed.refresh_now.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Returns what changed since the version in the zone's file, or with the last step.
+    pub fn difference(&self, apex: Name<'_>) -> Result<Option<Difference>, ZoneError> {
+        let managed = self.find(apex)?;
+        // What was signed of it is not what was changed.
+        let current = lock(&managed.current).zone.clone();
+        if let (Some(file), Some(current)) = (&managed.loaded().zone, current) {
+            if Arc::ptr_eq(file, &current) {
+                return Ok(None);
+            }
+            let difference = Difference::between(file, &current, &self.shared.key);
+            return Ok(Some(difference));
+        }
+        let last = lock(&managed.history).last().cloned();
+        Ok(last.map(|last| Difference::clone(&last)))
+    }
+
+    /// Returns the version of a zone that is served, whether it is looked after here or just a file of a directory.
+    pub fn zone(&self, apex: Name<'_>) -> Option<Arc<Zone>> {
+        match self.find(apex) {
+            Ok(managed) => lock(&managed.served).clone(),
+            Err(_) => {
+                let live = lock(&self.shared.live).clone().or_else(|| lock(&self.shared.common).base.clone());
+                live.and_then(|zones| zones.get(apex).cloned())
+            }
+        }
+    }
+}
+
+impl Drop for ZoneManager {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
