@@ -7,4 +7,5 @@ mod actions;
 mod answers;
 mod edits;
 mod events;
+mod programs;
 mod splits;
