@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use config::settings::Settings;
 use engine::Transport;
+use engine::matchers::number::Number;
 use lists::NamePattern;
 use policy::action::answer::{Block, BlockWith};
 use policy::action::{Answer, Core};
@@ -172,7 +173,7 @@ impl Reader<'_> {
             Test::EdnsOption(codes) => edns.is_some_and(|(_, _, options)| {
                 options.iter().any(|(code, _)| codes.contains(&OptionCode(*code)))
             }),
-            Test::EdnsSize(min, max) => {
+            Test::Number(Number::EdnsSize, min, max) => {
                 (*min..=*max).contains(&edns.map_or(512, |(size, ..)| (*size).max(512)))
             }
             Test::Client(terms) => terms.iter().any(|term| self.address(&term.value, asked.client)),

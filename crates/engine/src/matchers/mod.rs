@@ -6,6 +6,7 @@
 mod answer;
 pub mod clock;
 pub mod identity;
+pub mod number;
 pub mod rate;
 pub mod text;
 mod types;
@@ -24,6 +25,7 @@ use crate::query::request::{Environment, Request};
 use crate::query::reverse::address_of;
 use clock::Hours;
 use identity::Macs;
+use number::Number;
 use rate::Rate;
 use text::{TextSource, TextTest};
 pub use types::TypeSet;
@@ -46,9 +48,10 @@ pub enum Matcher {
     Edns,
     /// The query has one of these EDNS options.
     EdnsOption(Box<[OptionCode]>),
-    /// The client says that it takes UDP messages of so many octets; without EDNS, 512 (RFC 6891
-    /// §6.2.5).
-    EdnsSize {
+    /// A number of the query is within this range.
+    Number {
+        /// Which.
+        of: Number,
         /// The smallest.
         min: u16,
         /// The largest.
@@ -187,10 +190,7 @@ impl Matcher {
             Self::EdnsOption(codes) => {
                 query.edns.is_some_and(|edns| edns.options().any(|option| codes.contains(&option.code)))
             }
-            Self::EdnsSize { min, max } => {
-                let size = query.edns.map_or(0, |edns| edns.udp_size).max(512);
-                (*min..=*max).contains(&size)
-            }
+            Self::Number { of, min, max } => (*min..=*max).contains(&of.of(query)),
             Self::ClientMac(macs) => facts.client_mac().is_some_and(|mac| macs.has(mac)),
             Self::ClientId(test) => {
                 facts.is_peer_trusted() && identity::id(&facts).is_some_and(|id| test.holds(id))

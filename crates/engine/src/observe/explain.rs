@@ -186,9 +186,7 @@ fn why(matcher: &Matcher, facts: Facts<'_>, holds: bool) -> String {
         Matcher::Flag(_) | Matcher::WantsDnssec => format!("the flag {is} set"),
         Matcher::Edns => format!("EDNS {is} there"),
         Matcher::EdnsOption(_) => format!("such an EDNS option {is} there"),
-        Matcher::EdnsSize { .. } => {
-            format!("the client takes {} octets", query.edns.map_or(512, |edns| edns.udp_size.max(512)))
-        }
+        Matcher::Number { of, .. } => format!("{} is {}", of.word(), of.of(query)),
         Matcher::Client(set) => in_addresses(facts.client_address(), set),
         Matcher::ClientMac(_) | Matcher::ClientId(_) if !facts.is_peer_trusted() => {
             format!("{} is no trusted peer", facts.request.client.address)

@@ -145,7 +145,7 @@ impl<'a> Folder<'a> {
             Test::Env(name) => Some((self.environment.variable)(name).is_some()),
             Test::ClientMac(_) => (!self.environment.has_trusted_peers).then_some(false),
             Test::Random(0) => Some(false),
-            Test::EdnsSize(min, max) if min <= max && *min == 0 && *max == u16::MAX => Some(true),
+            Test::Number(_, 0, u16::MAX) => Some(true),
             _ => None,
         };
         match constant {

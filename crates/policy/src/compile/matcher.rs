@@ -77,7 +77,7 @@ pub(super) fn compile(emitter: &mut Emitter<'_>, test: &Test, place: Span) -> Ve
         | Test::WantsDnssec
         | Test::Edns
         | Test::EdnsOption(_)
-        | Test::EdnsSize(..)
+        | Test::Number(..)
         | Test::Client(_)
         | Test::ClientMac(_)
         | Test::Transport(_)
@@ -96,7 +96,7 @@ pub(super) fn of_query(environment: &Environment<'_>, test: &Test) -> Option<Vec
         Test::WantsDnssec => Matcher::WantsDnssec,
         Test::Edns => Matcher::Edns,
         Test::EdnsOption(codes) => Matcher::EdnsOption(codes.as_slice().into()),
-        Test::EdnsSize(min, max) => Matcher::EdnsSize { min: *min, max: *max },
+        Test::Number(of, min, max) => Matcher::Number { of: *of, min: *min, max: *max },
         Test::Client(terms) => Matcher::Client(addresses(environment, terms)),
         Test::ClientMac(macs) => Matcher::ClientMac(Macs::new(macs.clone())),
         Test::Transport(terms) => Matcher::Transport(terms.iter().map(|term| term.value).collect()),

@@ -186,7 +186,7 @@ fn is_worth_sharing(test: &Test) -> bool {
         Test::Qname(_)
         | Test::Client(_)
         | Test::EdnsOption(_)
-        | Test::EdnsSize(..)
+        | Test::Number(..)
         | Test::Now(_)
         | Test::PtrAddress(_) => true,
         Test::Text(source, _) => {

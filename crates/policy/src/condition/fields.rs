@@ -1,16 +1,19 @@
-//! What a condition can look at: one row for each field, and how what follows it is read.
+//! What a condition can look at: one row for each field, how what follows it is read, and the tests that this gives.
 
 use diagnostic::{At, Problem};
+use engine::Transport;
+use engine::matchers::identity::Mac;
+use engine::matchers::number::Number;
 use engine::matchers::rate::Subject;
 use lists::NamePattern;
 use sets::Reach;
 use values::Read;
-use wire::{Class, Flags, Opcode, OptionCode};
+use wire::{Class, Flags, Opcode, OptionCode, Rcode, Rtype};
 
 use super::hours::{self, Hours};
 use super::operand::{self, mark};
 use super::parser::{Operator, Parser, plain, with_sign};
-use super::{AddressTerm, CertificatePart, Condition, NameTerm, Rate, Test, TextOperator, TextSource};
+use super::{AddressTerm, CertificatePart, Condition, NameTerm, Rate, TextOperator, TextSource, TextTest};
 use crate::tokens::Token;
 
 /// One thing that a condition can look at.
@@ -21,6 +24,63 @@ pub struct Field {
     pub text: &'static str,
     /// Reads what follows the word.
     pub(super) read: fn(&mut Parser<'_>, &'static str) -> Option<Condition>,
+}
+
+/// A single test of a query.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Test {
+    /// The name asked for is one of these.
+    Qname(Vec<At<NameTerm>>),
+    /// The type asked for is one of these.
+    Qtype(Vec<At<Rtype>>),
+    /// The class asked for is one of these.
+    Qclass(Vec<At<Class>>),
+    /// The operation is one of these.
+    Opcode(Vec<At<Opcode>>),
+    /// The query has this flag.
+    Flag(Flags),
+    /// The query asks for DNSSEC records.
+    WantsDnssec,
+    /// The query has EDNS.
+    Edns,
+    /// The query has one of these EDNS options.
+    EdnsOption(Vec<OptionCode>),
+    /// A number of the query is in the range from the first to the second.
+    Number(Number, u16, u16),
+    /// The client is one of these.
+    Client(Vec<At<AddressTerm>>),
+    /// The client's hardware address is one of these.
+    ClientMac(Vec<Mac>),
+    /// The query came to one of these listeners.
+    Listener(Vec<At<String>>),
+    /// The query came over one of these transports.
+    Transport(Vec<At<Transport>>),
+    /// The time is within these hours.
+    Now(Hours),
+    /// One of so many: a share of 2³².
+    Random(u32),
+    /// More queries come than this allows.
+    Rate(Rate),
+    /// The query carries one of these marks.
+    Mark(Vec<u8>),
+    /// There is an answer.
+    Answer,
+    /// The answer has a record of the type asked for.
+    Answered,
+    /// The answer's response code is one of these.
+    Rcode(Vec<Rcode>),
+    /// The answer has a record of one of these types.
+    AnswerType(Vec<At<Rtype>>),
+    /// An address in the answer is one of these.
+    AnswerAddress(Vec<At<AddressTerm>>),
+    /// The target of an alias in the answer is one of these.
+    AnswerCname(Vec<At<NameTerm>>),
+    /// The name asked for stands for one of these addresses.
+    PtrAddress(Vec<At<AddressTerm>>),
+    /// A text compares so.
+    Text(At<TextSource>, TextTest),
+    /// An environment variable is set.
+    Env(String),
 }
 
 /// Everything that a condition can look at.
@@ -84,9 +144,9 @@ pub const FIELDS: &[Field] = &[
         },
     },
     Field {
-        word: "edns-size",
+        word: Number::EdnsSize.word(),
         text: "The largest UDP message that the client takes, 512 without EDNS: `edns-size < 1232`.",
-        read: |parser, field| parser.edns_size(field),
+        read: |parser, field| parser.number(field, Number::EdnsSize),
     },
     Field {
         word: "client",
@@ -251,12 +311,12 @@ impl Parser<'_> {
         Some(with_sign(Test::AnswerType(self.each(&values, values::rtype)?), negated))
     }
 
-    fn edns_size(&mut self, field: &'static str) -> Option<Condition> {
+    fn number(&mut self, field: &'static str, of: Number) -> Option<Condition> {
         let (operator, negated) = self.operator(field, Operator::NUMBER)?;
         let values = self.values(field, operator)?;
-        let size = self.each(&values, operand::octets)?.first()?.value;
+        let size = self.each(&values, operand::number)?.first()?.value;
         let nothing = || Condition::Constant(false);
-        let test = |min, max| Condition::Test(Test::EdnsSize(min, max));
+        let test = |min, max| Condition::Test(Test::Number(of, min, max));
         let condition = match operator {
             Operator::Less => size.checked_sub(1).map_or_else(nothing, |max| test(0, max)),
             Operator::LessOrEqual => test(0, size),

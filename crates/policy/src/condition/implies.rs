@@ -38,7 +38,9 @@ fn is_within(narrow: &Test, wide: &Test) -> bool {
             every(narrow, wide, |wide, narrow| wide == narrow)
         }
         (Test::Flag(narrow), Test::Flag(wide)) => narrow == wide,
-        (Test::EdnsSize(min, max), Test::EdnsSize(wide_min, wide_max)) => wide_min <= min && max <= wide_max,
+        (Test::Number(narrow, min, max), Test::Number(wide, wide_min, wide_max)) => {
+            narrow == wide && wide_min <= min && max <= wide_max
+        }
         (Test::WantsDnssec | Test::EdnsOption(_) | Test::Edns, Test::Edns)
         | (Test::WantsDnssec, Test::WantsDnssec) => true,
         (Test::EdnsOption(narrow), Test::EdnsOption(wide)) => narrow.iter().all(|code| wide.contains(code)),

@@ -19,13 +19,11 @@ mod operand;
 mod parser;
 
 use diagnostic::At;
-use engine::Transport;
-use engine::matchers::identity::Mac;
 use engine::matchers::rate::Subject;
 use lists::NamePattern;
-use wire::{Class, Flags, Opcode, OptionCode, Prefix, Rcode, Rtype};
+use wire::Prefix;
 
-pub use fields::{FIELDS, Field, is_taken};
+pub use fields::{FIELDS, Field, Test, is_taken};
 pub use hours::Hours;
 pub use implies::implies;
 pub use operand::mark;
@@ -51,63 +49,6 @@ pub enum Condition {
     Named(At<String>),
     /// A single test.
     Test(Test),
-}
-
-/// A single test of a query.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Test {
-    /// The name asked for is one of these.
-    Qname(Vec<At<NameTerm>>),
-    /// The type asked for is one of these.
-    Qtype(Vec<At<Rtype>>),
-    /// The class asked for is one of these.
-    Qclass(Vec<At<Class>>),
-    /// The operation is one of these.
-    Opcode(Vec<At<Opcode>>),
-    /// The query has this flag.
-    Flag(Flags),
-    /// The query asks for DNSSEC records.
-    WantsDnssec,
-    /// The query has EDNS.
-    Edns,
-    /// The query has one of these EDNS options.
-    EdnsOption(Vec<OptionCode>),
-    /// The client takes UDP messages of so many octets, from the first to the second.
-    EdnsSize(u16, u16),
-    /// The client is one of these.
-    Client(Vec<At<AddressTerm>>),
-    /// The client's hardware address is one of these.
-    ClientMac(Vec<Mac>),
-    /// The query came to one of these listeners.
-    Listener(Vec<At<String>>),
-    /// The query came over one of these transports.
-    Transport(Vec<At<Transport>>),
-    /// The time is within these hours.
-    Now(Hours),
-    /// One of so many: a share of 2³².
-    Random(u32),
-    /// More queries come than this allows.
-    Rate(Rate),
-    /// The query carries one of these marks.
-    Mark(Vec<u8>),
-    /// There is an answer.
-    Answer,
-    /// The answer has a record of the type asked for.
-    Answered,
-    /// The answer's response code is one of these.
-    Rcode(Vec<Rcode>),
-    /// The answer has a record of one of these types.
-    AnswerType(Vec<At<Rtype>>),
-    /// An address in the answer is one of these.
-    AnswerAddress(Vec<At<AddressTerm>>),
-    /// The target of an alias in the answer is one of these.
-    AnswerCname(Vec<At<NameTerm>>),
-    /// The name asked for stands for one of these addresses.
-    PtrAddress(Vec<At<AddressTerm>>),
-    /// A text compares so.
-    Text(At<TextSource>, TextTest),
-    /// An environment variable is set.
-    Env(String),
 }
 
 /// Names to compare with.

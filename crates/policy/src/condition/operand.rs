@@ -86,8 +86,8 @@ pub(super) fn rcode(text: &str) -> Read<Rcode> {
     text.parse().or_else(|_| values::rcode(text))
 }
 
-/// Reads a number of octets.
-pub(super) fn octets(text: &str) -> Read<u16> {
+/// Reads a number of 16 bits.
+pub(super) fn number(text: &str) -> Read<u16> {
     let number = values::whole(text)?;
     u16::try_from(number).map_err(|_| expected(text, format!("\"{text}\" is too large"), "0 to 65535"))
 }

@@ -516,10 +516,10 @@ pub(super) mod tests {
             "edns and edns-option in cookie|65001",
             "(Edns and EdnsOption([OptionCode(10), OptionCode(65001)]))",
         );
-        check("edns-size < 1232", "EdnsSize(0, 1231)");
-        check("edns-size != 512", "not EdnsSize(512, 512)");
+        check("edns-size < 1232", "Number(EdnsSize, 0, 1231)");
+        check("edns-size != 512", "not Number(EdnsSize, 512, 512)");
         check("edns-size < 0", "false");
-        check("edns-size >= 4096", "EdnsSize(4096, 65535)");
+        check("edns-size >= 4096", "Number(EdnsSize, 4096, 65535)");
         check("client-mac == 00:00:5e:00:53:01", "ClientMac([[0, 0, 94, 0, 83, 1]])");
         check("client-id in [anna, ben]", "ClientId Equal [\"anna\", \"ben\"]");
         check("sni ends-with \".example.org\"", "ServerName Suffix [\".example.org\"]");
