@@ -88,6 +88,15 @@ fn edns_is_looked_at() {
 }
 
 #[test]
+fn the_size_of_a_name_is_looked_at() {
+    let server = with_events("qname-labels > 2 or qname-length == 17", "");
+    check(&server, &["example.org"], NOT_HELD);
+    check(&server, &["www.example.org"], HELD);
+    check(&server, &["abc-example.org"], HELD);
+    check(&server, &["."], NOT_HELD);
+}
+
+#[test]
 fn clients_are_known_by_their_address() {
     let server = with_events(
         "client in kids or client starts-with \"192.0.2.\"",

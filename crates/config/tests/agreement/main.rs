@@ -46,6 +46,8 @@ const TESTS: &[&str] = &[
     "ad",
     "do",
     "edns",
+    "qname-labels > 2",
+    "qname-length <= 12",
     "edns-size < 1000",
     "edns-size >= 512",
     "edns-option in nsid|65001",

@@ -173,8 +173,17 @@ impl Reader<'_> {
             Test::EdnsOption(codes) => edns.is_some_and(|(_, _, options)| {
                 options.iter().any(|(code, _)| codes.contains(&OptionCode(*code)))
             }),
-            Test::Number(Number::EdnsSize, min, max) => {
-                (*min..=*max).contains(&edns.map_or(512, |(size, ..)| (*size).max(512)))
+            Test::Number(of, min, max) => {
+                let name = asked.text();
+                let labels = if name == "." { 0 } else { name.split('.').count() };
+                let number = match of {
+                    Number::EdnsSize => edns.map_or(512, |(size, ..)| (*size).max(512)),
+                    Number::QnameLabels => labels as u16,
+                    // Each label and its length, and the root.
+                    Number::QnameLength if labels == 0 => 1,
+                    Number::QnameLength => name.len() as u16 + 2,
+                };
+                (*min..=*max).contains(&number)
             }
             Test::Client(terms) => terms.iter().any(|term| self.address(&term.value, asked.client)),
             Test::ClientMac(macs) => {

@@ -92,6 +92,17 @@ pub const FIELDS: &[Field] = &[
         read: |parser, field| parser.qname(field),
     },
     Field {
+        word: Number::QnameLabels.word(),
+        text: "The number of labels of the name asked for: `qname-labels > 8`; `www.example.org` has 3.",
+        read: |parser, field| parser.number(field, Number::QnameLabels),
+    },
+    Field {
+        word: Number::QnameLength.word(),
+        text: "The length of the name asked for in octets, as it is sent: `qname-length > 120`; `www.example.org` has 17. \
+               Long names with many labels may carry data past a firewall.",
+        read: |parser, field| parser.number(field, Number::QnameLength),
+    },
+    Field {
         word: "qtype",
         text: "The type asked for: `qtype == AAAA`, `qtype in [A, AAAA]`.",
         read: |parser, field| parser.qtype(field),
