@@ -132,7 +132,7 @@ impl Sockets {
         let listener_info = Arc::new(ListenerInfo {
             listener: ListenerId(LOCAL_LISTENERS_FROM + number),
             proxies: Box::default(),
-            connections: Connections::Local,
+            connections: plan.kind.connections().unwrap_or(Connections::Local),
             datagrams: None,
             alt_svc: None,
             paths: Box::default(),

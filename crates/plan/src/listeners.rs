@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use engine::Transport;
 pub use wire::Prefix;
 
 /// All listeners and their limits. Fixed until a restart.
@@ -48,6 +49,30 @@ pub enum Connections {
     Local,
 }
 
+impl Connections {
+    /// Returns how operators see it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Dns => "tcp",
+            Self::Tls => "tls",
+            Self::Https => "https",
+            Self::Http => "http",
+            Self::Local => "unix",
+        }
+    }
+}
+
+impl Datagrams {
+    /// Returns how operators see what is spoken.
+    pub fn words(self) -> impl Iterator<Item = &'static str> {
+        let [dns, doq, h3] = match self {
+            Self::Dns => [true, false, false],
+            Self::Quic { doq, h3 } => [false, doq, h3],
+        };
+        [dns.then_some("udp"), doq.then_some("quic"), h3.then_some("h3")].into_iter().flatten()
+    }
+}
+
 /// Which transports a listener offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transports {
@@ -71,6 +96,11 @@ impl Transports {
     pub const HTTPS: Self = Self { datagrams: None, connections: Some(Connections::Https) };
     /// HTTP without TLS only.
     pub const HTTP: Self = Self { datagrams: None, connections: Some(Connections::Http) };
+
+    /// Returns how operators see them.
+    pub fn words(self) -> impl Iterator<Item = &'static str> {
+        self.datagrams.into_iter().flat_map(Datagrams::words).chain(self.connections.map(Connections::word))
+    }
 }
 
 /// Whether the clients of a listener show certificates.
@@ -305,14 +335,31 @@ impl TcpPlan {
 /// The first number of listeners that are Unix sockets; those with addresses have smaller ones.
 pub const LOCAL_LISTENERS_FROM: u16 = 0x8000;
 
-/// What comes over a Unix socket.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LocalKind {
-    /// Connections, on which queries have their lengths in front.
-    #[default]
-    Connections,
-    /// Datagrams, a query each.
-    Datagrams,
+values::words! {
+    /// What comes over a Unix socket.
+    LocalKind {
+        /// Connections, on which queries have their lengths in front.
+        Stream = "stream",
+        /// Datagrams, a query each.
+        Datagram = "datagram",
+    }
+}
+
+impl LocalKind {
+    /// Returns what is spoken over its connections; `None`: there are none.
+    pub const fn connections(self) -> Option<Connections> {
+        match self {
+            Self::Stream => Some(Connections::Local),
+            Self::Datagram => None,
+        }
+    }
+
+    /// Returns what queries come over.
+    pub const fn transport(self) -> Transport {
+        match self {
+            Self::Stream | Self::Datagram => Transport::Unix,
+        }
+    }
 }
 
 /// A Unix socket to listen on.

@@ -19,7 +19,7 @@ use jobs::alias::{Follower, Resolution};
 use jobs::health::Checker;
 use jobs::signing::Signing;
 use listen::Stopper;
-use plan::listeners::{Connections, Datagrams};
+use plan::listeners::Connections;
 use plan::upstreams::Target;
 use tokio::sync::{mpsc, watch};
 use tracing::warn;
@@ -356,37 +356,14 @@ fn start_follower(
 
 /// Returns the listeners as the operator sees them.
 fn shown(listeners: &[listen::Bound], local: &[LocalSocket]) -> Vec<api::Listener> {
-    let mut shown = Vec::new();
-    for socket in local {
-        let at = socket.path.value.display().to_string();
-        shown.push(api::Listener { at, transport: Transport::Unix.word().to_owned() });
-    }
-    for bound in listeners {
-        let mut show = |transport: &str| {
-            shown.push(api::Listener { at: bound.address.to_string(), transport: transport.to_owned() });
-        };
-        match bound.transports.datagrams {
-            Some(Datagrams::Dns) => show("udp"),
-            Some(Datagrams::Quic { doq, h3 }) => {
-                if doq {
-                    show("quic");
-                }
-                if h3 {
-                    show("h3");
-                }
-            }
-            None => {}
-        }
-        match bound.transports.connections {
-            Some(Connections::Dns) => show("tcp"),
-            Some(Connections::Local) => show(Transport::Unix.word()),
-            Some(Connections::Tls) => show("tls"),
-            Some(Connections::Https) => show("https"),
-            Some(Connections::Http) => show("http"),
-            None => {}
-        }
-    }
-    shown
+    let local = local.iter().map(|socket| {
+        let word = socket.kind.connections().map_or(Transport::Unix.word(), Connections::word);
+        (socket.path.value.display().to_string(), word)
+    });
+    let others = listeners
+        .iter()
+        .flat_map(|bound| bound.transports.words().map(|word| (bound.address.to_string(), word)));
+    local.chain(others).map(|(at, word)| api::Listener { at, transport: word.to_owned() }).collect()
 }
 
 /// Returns the servers that will be asked, without the port that everybody expects.

@@ -94,13 +94,12 @@ fn groups<'a>(settings: &'a Settings, pools: &BTreeMap<String, u16>) -> BTreeMap
 
 /// Returns how clients can reach the server.
 fn transports(settings: &Settings) -> Vec<Transport> {
-    let sockets = &settings.startup.local_sockets;
-    let local = (!sockets.is_empty()).then_some(Transport::Unix);
+    let local = settings.startup.local_sockets.iter().map(|socket| socket.kind.transport());
     let others = match &settings.startup.listen {
         Some(listeners) => listeners.iter().flat_map(|at| &at.speaks).map(|word| word.transport()).collect(),
         None => vec![Transport::Udp, Transport::Tcp],
     };
-    local.into_iter().chain(others).collect()
+    local.chain(others).collect()
 }
 
 impl Plans {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use diagnostic::suggest::one_of;
 use diagnostic::{At, Problem};
+use plan::listeners::LocalKind;
 use values::Misread;
 
 use super::notation::{SOCKET_PATH_OCTETS_MAX, account, http_path, mode, path, tls_name};
@@ -11,8 +12,8 @@ use super::read::{Values as _, unreachable_kind};
 use super::{Lowering, Section};
 use crate::schema::{Kind, Value};
 use crate::settings::{
-    Certificate, ClientCertificateWord, Listener, LocalSocket, LocalSocketWord, RelayTarget, Tls,
-    TlsVersionWord, TransportWord,
+    Certificate, ClientCertificateWord, Listener, LocalSocket, RelayTarget, Tls, TlsVersionWord,
+    TransportWord,
 };
 
 impl Lowering<'_> {
@@ -112,7 +113,7 @@ impl Lowering<'_> {
         let mut sockets: Vec<LocalSocket> = Vec::new();
         for item in self.items(root, "local-sockets") {
             let path = self.path(&item, "path");
-            let kind = self.word(&item, "kind", LocalSocketWord::parse);
+            let kind = self.word(&item, "kind", LocalKind::parse);
             let mode = self
                 .required(&item, "mode", |lowering, _, node| lowering.read(node, "octal digits", mode))
                 .value;

@@ -1,7 +1,9 @@
 //! Where clients' queries are taken, and who the server is to them.
 
+use plan::listeners::LocalKind;
+
 use super::{Apply, DAY, Kind, MINUTE, Row, Value, duration, row, section, unset, word};
-use crate::settings::{ClientCertificateWord, LocalSocketWord, TlsVersionWord, TransportWord};
+use crate::settings::{ClientCertificateWord, TlsVersionWord, TransportWord};
 
 pub(super) const ROWS: &[Row] = &[
     Row {
@@ -85,7 +87,7 @@ pub(super) const ROWS: &[Row] = &[
     unset("local-sockets[].path", Kind::One(Value::Path), "The file, such as `/run/gannet/dns.sock`.").restart(),
     row(
         "local-sockets[].kind",
-        word(LocalSocketWord::WORDS),
+        word(LocalKind::WORDS),
         "stream",
         "replies of any size, and no name for the client's own socket",
         "What comes over it: a `stream` of queries with their lengths in front, as over TCP, or a `datagram` for each, as over \

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use diagnostic::At;
 use engine::Transport;
+use plan::listeners::LocalKind;
 use wire::Prefix;
 
 use super::TrustedRoots;
@@ -99,16 +100,6 @@ values::words! {
 }
 
 values::words! {
-    /// What comes over a Unix socket.
-    LocalSocketWord {
-        /// Connections.
-        Stream = "stream",
-        /// Datagrams.
-        Datagram = "datagram",
-    }
-}
-
-values::words! {
     /// The oldest version of TLS that is spoken.
     TlsVersionWord {
         /// TLS 1.2.
@@ -156,7 +147,7 @@ pub struct LocalSocket {
     /// The file.
     pub path: At<PathBuf>,
     /// What comes over it.
-    pub kind: LocalSocketWord,
+    pub kind: LocalKind,
     /// Its rights.
     pub mode: u32,
     /// Its owner, by name or number; `None`: the user that starts the server.

@@ -29,8 +29,8 @@ pub use cache::CacheSettings;
 use diagnostic::At;
 pub use limits::{Cookies, Handshakes, Limits, Rate, Tcp};
 pub use listeners::{
-    Certificate, ClientCertificateWord, Listener, LocalSocket, LocalSocketWord, RelayTarget, Tls,
-    TlsVersionWord, TransportWord,
+    Certificate, ClientCertificateWord, Listener, LocalSocket, RelayTarget, Tls, TlsVersionWord,
+    TransportWord,
 };
 pub use local::{Hosts, LocalName};
 pub use log::{LogFormat, LogLevel};

@@ -4,9 +4,9 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 
 use config::Listening;
-use config::settings::{LocalSocket, LocalSocketWord};
+use config::settings::LocalSocket;
 use listen::{BindError, Kind, LocalFile, Sockets};
-use plan::listeners::{LocalKind, LocalPlan, Plan};
+use plan::listeners::{LocalPlan, Plan};
 
 use crate::port_taken::{Obstacle, PortOwner};
 use crate::sys;
@@ -80,11 +80,7 @@ pub(crate) fn open_local(wanted: &[LocalSocket], sockets: &mut Sockets) -> Resul
         let owner = socket.owner.as_deref().map(|name| number_of(name, user, "user")).transpose()?;
         let group =
             socket.group.as_deref().map(|name| number_of(name, sys::find_group, "group")).transpose()?;
-        let kind = match socket.kind {
-            LocalSocketWord::Stream => LocalKind::Connections,
-            LocalSocketWord::Datagram => LocalKind::Datagrams,
-        };
-        let plan = LocalPlan { path, kind, mode: socket.mode, owner, group };
+        let plan = LocalPlan { path, kind: socket.kind, mode: socket.mode, owner, group };
         sockets.open_local(&plan, number).map_err(|error| failed(error.to_string()))
     };
     (0..).zip(wanted).map(open).collect()

@@ -9,7 +9,7 @@ use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _, chown};
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-use plan::listeners::{LocalKind, LocalPlan};
+use plan::listeners::LocalPlan;
 use socket2::{Domain, SockAddr, Socket, Type};
 
 /// An open Unix socket.
@@ -38,10 +38,8 @@ pub(crate) fn open(plan: &LocalPlan, backlog: i32) -> io::Result<(LocalSocket, L
     // Opened under another name and moved into place, so that it is never seen with other rights.
     let draft = folder.unwrap_or(Path::new(".")).join(format!(".gannet.{}", std::process::id()));
     let _ = fs::remove_file(&draft);
-    let kind = match plan.kind {
-        LocalKind::Connections => Type::STREAM,
-        LocalKind::Datagrams => Type::DGRAM,
-    };
+    let has_connections = plan.kind.connections().is_some();
+    let kind = if has_connections { Type::STREAM } else { Type::DGRAM };
     let socket = Socket::new(Domain::UNIX, kind, None)?;
     socket.set_nonblocking(true)?;
     socket.bind(&SockAddr::unix(&draft)?)?;
@@ -50,7 +48,7 @@ pub(crate) fn open(plan: &LocalPlan, backlog: i32) -> io::Result<(LocalSocket, L
         if plan.owner.is_some() || plan.group.is_some() {
             chown(&draft, plan.owner, plan.group)?;
         }
-        if plan.kind == LocalKind::Connections {
+        if has_connections {
             socket.listen(backlog)?;
         }
         fs::rename(&draft, &plan.path)
@@ -58,9 +56,10 @@ pub(crate) fn open(plan: &LocalPlan, backlog: i32) -> io::Result<(LocalSocket, L
     place().inspect_err(|_| {
         let _ = fs::remove_file(&draft);
     })?;
-    let socket = match plan.kind {
-        LocalKind::Connections => LocalSocket::Connections(socket.into()),
-        LocalKind::Datagrams => LocalSocket::Datagrams(socket.into()),
+    let socket = if has_connections {
+        LocalSocket::Connections(socket.into())
+    } else {
+        LocalSocket::Datagrams(socket.into())
     };
     Ok((socket, LocalFile(plan.path.clone())))
 }
@@ -90,12 +89,13 @@ fn make_place(path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use plan::listeners::LocalKind;
 
     #[test]
     fn a_socket_left_behind_is_replaced_and_others_are_not() {
         let directory = std::env::temp_dir().join(format!("gannet-local-{}", std::process::id()));
         fs::create_dir_all(&directory).expect("a writable directory");
-        for kind in [LocalKind::Connections, LocalKind::Datagrams] {
+        for kind in [LocalKind::Stream, LocalKind::Datagram] {
             let path = directory.join("dns.sock");
             a_socket_left_behind_is_replaced(&LocalPlan {
                 path,
@@ -107,7 +107,7 @@ mod tests {
         }
         let plan = LocalPlan {
             path: directory.join("notes"),
-            kind: LocalKind::Connections,
+            kind: LocalKind::Stream,
             mode: 0o660,
             owner: None,
             group: None,
@@ -127,8 +127,8 @@ mod tests {
         drop(first);
         let (second, second_file) = open(plan, 16).expect("nobody listens there");
         match plan.kind {
-            LocalKind::Connections => drop(UnixStream::connect(&plan.path).expect("somebody listens again")),
-            LocalKind::Datagrams => {
+            LocalKind::Stream => drop(UnixStream::connect(&plan.path).expect("somebody listens again")),
+            LocalKind::Datagram => {
                 let client = UnixDatagram::unbound().expect("a socket");
                 client.connect(&plan.path).expect("somebody listens again");
             }
