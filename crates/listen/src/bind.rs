@@ -135,8 +135,9 @@ impl Sockets {
             connections: plan.kind.connections().unwrap_or(Connections::Local),
             datagrams: None,
             alt_svc: None,
-            paths: Box::default(),
-            forwarders: Box::default(),
+            paths: plan.paths.as_slice().into(),
+            // Who connects is known by its right to write to the file; its address is this one.
+            forwarders: plan.is_forwarded.then(|| Prefix::new(local::PEER, 32)).into_iter().collect(),
             client_certificates: ClientCertificates::Never,
         });
         for worker in &mut self.workers {

@@ -47,6 +47,8 @@ pub enum Connections {
     Http,
     /// DNS as it is, over a Unix socket.
     Local,
+    /// HTTP without TLS, over a Unix socket.
+    LocalHttp,
 }
 
 impl Connections {
@@ -58,6 +60,7 @@ impl Connections {
             Self::Https => "https",
             Self::Http => "http",
             Self::Local => "unix",
+            Self::LocalHttp => "http+unix",
         }
     }
 }
@@ -342,6 +345,8 @@ values::words! {
         Stream = "stream",
         /// Datagrams, a query each.
         Datagram = "datagram",
+        /// DNS over HTTP, for a proxy that speaks TLS.
+        Http = "http",
     }
 }
 
@@ -350,6 +355,7 @@ impl LocalKind {
     pub const fn connections(self) -> Option<Connections> {
         match self {
             Self::Stream => Some(Connections::Local),
+            Self::Http => Some(Connections::LocalHttp),
             Self::Datagram => None,
         }
     }
@@ -358,6 +364,7 @@ impl LocalKind {
     pub const fn transport(self) -> Transport {
         match self {
             Self::Stream | Self::Datagram => Transport::Unix,
+            Self::Http => Transport::Https,
         }
     }
 }
@@ -375,6 +382,10 @@ pub struct LocalPlan {
     pub owner: Option<u32>,
     /// Its group.
     pub group: Option<u32>,
+    /// Paths at which HTTP requests are answered.
+    pub paths: Vec<String>,
+    /// Whether an HTTP header is believed that says for whom a request asks.
+    pub is_forwarded: bool,
 }
 
 #[cfg(test)]

@@ -287,6 +287,49 @@ fn programs_ask_with_datagrams_over_unix_sockets() {
 }
 
 #[test]
+fn a_proxy_asks_over_http_on_a_unix_socket() {
+    let stub = Stub::start(Script::default());
+    let more = "allow: [127.0.0.1, 192.0.2.0/24]\n\
+                local-sockets:\n  \
+                - {path: \"@DIRECTORY@/http.sock\", kind: http, forwarded: true, name: proxy}\n  \
+                - {path: \"@DIRECTORY@/plain.sock\", kind: http, paths: /resolve}\n\
+                policy:\n  \
+                  main:\n    \
+                  - {if: listener == proxy and client in 192.0.2.9, do: respond(answer \"@ 60 A 192.0.2.77\")}\n    \
+                  - {if: transport == https, do: [forward(default), accept]}\n    \
+                  - reject(refused)";
+    let server = Server::start(&forwarding(&[&stub], more));
+    let curl = |socket: &str, path: &str, arguments: &[&str]| {
+        let mut command = std::process::Command::new("curl");
+        command.args(["--silent", "--show-error", "--max-time", "20", "--unix-socket"]);
+        command.arg(server.directory().join(socket)).args(arguments);
+        let output = command.arg(format!("http://dns.example{path}")).output();
+        let output = output.expect("`cargo xtask test` installs curl");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let asks = "/dns-query?name=www.example.org&type=A";
+    for version in ["--http1.1", "--http2-prior-knowledge"] {
+        let of = |client: &str| {
+            curl("http.sock", asks, &[version, "--header", &format!("X-Forwarded-For: {client}")])
+        };
+        contains(&curl("http.sock", asks, &[version]), "\"data\":\"192.0.2.1\"");
+        contains(&of("192.0.2.8"), "\"data\":\"192.0.2.1\"");
+        contains(&of("192.0.2.9"), "\"data\":\"192.0.2.77\"");
+        // The access list holds for the client that the proxy names.
+        contains(&of("198.51.100.1"), "\"Status\":5");
+        // What only says so is not believed.
+        let claims = [version, "--header", "X-Forwarded-For: 198.51.100.1"];
+        let plain = curl("plain.sock", "/resolve?name=www.example.org&type=A", &claims);
+        contains(&plain, "\"data\":\"192.0.2.1\"");
+        let status = [version, "--output", "/dev/null", "--write-out", "%{http_code}"];
+        assert_eq!(curl("plain.sock", asks, &status), "404");
+    }
+    let status = server.command(&["status"]);
+    contains(&String::from_utf8_lossy(&status.stdout), "http+unix");
+}
+
+#[test]
 fn unix_sockets_that_cannot_be_had_are_explained() {
     let directory = TempDir::new().expect("a temporary directory");
     std::fs::write(directory.path().join("notes"), "").expect("a writable directory");
@@ -306,5 +349,11 @@ fn unix_sockets_that_cannot_be_had_are_explained() {
     contains(&run("{path: dns.sock, group: none-of-that-name}"), "there is no group \"none-of-that-name\"");
     contains(&run("{path: dns.sock, mode: rw}"), "\"rw\" is no file mode");
     contains(&run("{path: dns.sock, kind: packets}"), "stream");
+    let config = "local-sockets: {path: dns.sock, forwarded: true}\n";
+    std::fs::write(directory.path().join("gannet.yaml"), config).expect("a writable directory");
+    let output = testkit::program(directory.path()).args(["check", "gannet.yaml"]).output();
+    let found = output.expect("the program starts");
+    let found = [found.stdout, found.stderr].concat();
+    contains(&String::from_utf8_lossy(&found), "\"forwarded\" is ignored: this socket does not speak HTTP");
     contains(&run("[dns.sock, dns.sock]"), "this socket is opened twice");
 }

@@ -44,13 +44,8 @@ impl Lowering<'_> {
                 Some(At { value: Some(address), span }) => {
                     self.check_transports(&item, &transports);
                     let speaks_http = transports.iter().any(|at| at.value.is_http());
-                    for key in ["paths", "forwarded-from"] {
-                        if let (false, Some(entry)) = (speaks_http, self.said(&item, key)) {
-                            self.problems.push(Problem::warning(
-                                entry.key_span,
-                                format!("\"{key}\" is ignored: this listener does not speak HTTP"),
-                            ));
-                        }
+                    if !speaks_http {
+                        self.ignored_without_http(&item, &["paths", "forwarded-from"], "listener");
                     }
                     if !transports.iter().any(|at| at.value.is_secure())
                         && let Some(entry) = self.said(&item, "client-certificates")
@@ -109,6 +104,18 @@ impl Lowering<'_> {
         (!is_auto).then_some(listeners)
     }
 
+    /// Warns of settings that are of use to HTTP only.
+    fn ignored_without_http(&mut self, item: &Section<'_>, keys: &[&str], what: &str) {
+        for key in keys {
+            if let Some(entry) = self.said(item, key) {
+                self.problems.push(Problem::warning(
+                    entry.key_span,
+                    format!("\"{key}\" is ignored: this {what} does not speak HTTP"),
+                ));
+            }
+        }
+    }
+
     pub(super) fn local_sockets(&mut self, root: &Section<'_>) -> Vec<LocalSocket> {
         let mut sockets: Vec<LocalSocket> = Vec::new();
         for item in self.items(root, "local-sockets") {
@@ -125,6 +132,11 @@ impl Lowering<'_> {
             let name = self.optional(&item, "name", |lowering, _, node| {
                 lowering.read(node, "a name", |text| values::identifier(text).map(str::to_owned))
             });
+            let paths = self.list(&item, "paths", |_, _, scalar| http_path(&scalar.text)).values();
+            let is_forwarded = self.boolean(&item, "forwarded");
+            if kind != LocalKind::Http {
+                self.ignored_without_http(&item, &["paths", "forwarded"], "socket");
+            }
             let Some(path) = path else {
                 if item.entry("path").is_none() {
                     self.problems.push(Problem::error(item.span, "\"path\" is missing").expected("a file"));
@@ -140,7 +152,7 @@ impl Lowering<'_> {
                 let twice = Problem::error(path.span, "this socket is opened twice");
                 self.problems.push(twice.hint_at("the first time is on ", first.path.span, ""));
             }
-            sockets.push(LocalSocket { path, kind, mode, owner, group, name });
+            sockets.push(LocalSocket { path, kind, mode, owner, group, name, paths, is_forwarded });
         }
         sockets
     }

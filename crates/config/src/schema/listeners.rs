@@ -80,8 +80,8 @@ pub(super) const ROWS: &[Row] = &[
         "local-sockets",
         Kind::Items,
         "Unix sockets for queries of programs on this machine. Whoever may write to the file may \
-         query, independently of `allow`. Conditions see `transport == unix` and the address \
-         127.0.0.1.",
+         query, independently of `allow` (but see `kind: http`). Conditions see `transport == unix` \
+         and the address 127.0.0.1.",
     )
     .restart(),
     unset("local-sockets[].path", Kind::One(Value::Path), "The file, such as `/run/gannet/dns.sock`.").restart(),
@@ -91,7 +91,9 @@ pub(super) const ROWS: &[Row] = &[
         "stream",
         "replies of any size, and no name for the client's own socket",
         "What comes over it: a `stream` of queries with their lengths in front, as over TCP, or a `datagram` for each, as over \
-         UDP; then a client binds its own socket to a name where the reply can go, and says by EDNS how much it takes.",
+         UDP; then a client binds its own socket to a name where the reply can go, and says by EDNS how much it takes. Or `http`: \
+         DNS over HTTP/1.1 and HTTP/2 without TLS, for a proxy that terminates it. Conditions see `transport == https`, and \
+         `allow` holds for 127.0.0.1 or for the client that the proxy names.",
     )
     .restart(),
     row(
@@ -109,6 +111,23 @@ pub(super) const ROWS: &[Row] = &[
     )
     .restart(),
     unset("local-sockets[].group", Kind::One(Value::Text { word: None }), "The file's group, by name or number.").restart(),
+    row(
+        "local-sockets[].paths",
+        Kind::List(Value::Text { word: None }),
+        "[/dns-query]",
+        "what clients use",
+        "With `kind: http`, paths of the HTTP service.",
+    )
+    .restart(),
+    row(
+        "local-sockets[].forwarded",
+        Kind::One(Value::Bool),
+        "false",
+        "a proxy that passes on what clients write would let them claim any address",
+        "With `kind: http`, whether the header `X-Forwarded-For` or `Forwarded` names the client of a request: the last address \
+         in it that is not 127.0.0.1.",
+    )
+    .restart(),
     unset(
         "local-sockets[].name",
         Kind::One(Value::Label),

@@ -156,6 +156,10 @@ pub struct LocalSocket {
     pub group: Option<String>,
     /// What conditions call it.
     pub name: Option<At<String>>,
+    /// Paths at which HTTP requests are answered.
+    pub paths: Vec<String>,
+    /// Whether an HTTP header is believed that says for whom a request asks.
+    pub is_forwarded: bool,
 }
 
 /// Who the server is over TLS, and whom it lets in.

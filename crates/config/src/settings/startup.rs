@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use plan::listeners::LocalKind;
 use values::{duration_text, size_text};
 
 use super::{Handshakes, Listener, LocalSocket, LogFormat, Tcp, Xdp};
@@ -128,7 +129,17 @@ impl Startup {
                 };
                 let (owner, group) = (whose("owner", &socket.owner), whose("group", &socket.group));
                 let kind = socket.kind.word();
-                format!("{} ({kind}, {:04o}){owner}{group}", socket.path.value.display(), socket.mode)
+                let forwarded = if socket.is_forwarded { " (forwarded)" } else { "" };
+                let paths = if socket.kind == LocalKind::Http {
+                    format!(" (paths {})", socket.paths.join(", "))
+                } else {
+                    String::new()
+                };
+                format!(
+                    "{} ({kind}, {:04o}){owner}{group}{paths}{forwarded}",
+                    socket.path.value.display(),
+                    socket.mode
+                )
             })
             .collect();
         let auto = || "auto".to_owned();

@@ -80,7 +80,15 @@ pub(crate) fn open_local(wanted: &[LocalSocket], sockets: &mut Sockets) -> Resul
         let owner = socket.owner.as_deref().map(|name| number_of(name, user, "user")).transpose()?;
         let group =
             socket.group.as_deref().map(|name| number_of(name, sys::find_group, "group")).transpose()?;
-        let plan = LocalPlan { path, kind: socket.kind, mode: socket.mode, owner, group };
+        let plan = LocalPlan {
+            path,
+            kind: socket.kind,
+            mode: socket.mode,
+            owner,
+            group,
+            paths: socket.paths.clone(),
+            is_forwarded: socket.is_forwarded,
+        };
         sockets.open_local(&plan, number).map_err(|error| failed(error.to_string()))
     };
     (0..).zip(wanted).map(open).collect()

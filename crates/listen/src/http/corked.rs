@@ -34,6 +34,11 @@ impl Acknowledge for tokio::net::TcpStream {
     }
 }
 
+impl Acknowledge for tokio::net::UnixStream {
+    /// Unix sockets have nothing to acknowledge.
+    fn acknowledge(&self) {}
+}
+
 impl<IO: Acknowledge> Acknowledge for Corked<IO> {
     fn acknowledge(&self) {
         self.stream.acknowledge();

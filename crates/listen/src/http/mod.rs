@@ -1,4 +1,4 @@
-//! DNS over HTTP/1.1 and HTTP/2 (RFC 8484), over TLS or behind a proxy that speaks it.
+//! DNS over HTTP/1.1 and HTTP/2 (RFC 8484), over TLS or behind a proxy that speaks it, also over Unix sockets.
 //!
 //! `hyper` reads requests of HTTP/1.1, `http2` those of HTTP/2; the answer comes from the same engine, in the worker's own
 //! thread. What a stranger can make grow is bounded: connections and handshakes as for TCP, streams and waiting queries of each connection, heads, bodies, streams
@@ -15,7 +15,7 @@ mod two;
 use std::cell::{Cell, RefCell};
 use std::future::pending;
 use std::io;
-use std::net::{IpAddr, TcpStream};
+use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -27,7 +27,9 @@ use hyper::rt::{Read, Write};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use socket2::Socket;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
+use tokio::net::UnixStream;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
@@ -220,7 +222,7 @@ impl Drop for Working {
 
 /// A connection that was accepted.
 pub(crate) struct Accepted {
-    pub(crate) stream: TcpStream,
+    pub(crate) stream: Socket,
     pub(crate) peer: (IpAddr, u16),
     pub(crate) listener_info: Arc<ListenerInfo>,
     pub(crate) handle: Rc<Handle>,
@@ -247,7 +249,12 @@ pub(crate) async fn run<S: Service + 'static>(shared: Rc<Shared<S>>, accepted: A
 async fn serve<S: Service + 'static>(shared: &Rc<Shared<S>>, accepted: Accepted) -> Result<(), Ending> {
     let Accepted { stream, mut peer, listener_info, handle, key, has_header } = accepted;
     let plan = *shared.plan();
-    let mut stream = tokio::net::TcpStream::from_std(stream).map_err(|_| Ending::Error)?;
+    if listener_info.connections == Connections::LocalHttp {
+        let stream = UnixStream::from_std(stream.into()).map_err(|_| Ending::Error)?;
+        let visit = Visit::new(Rc::clone(shared), (handle, key), listener_info, peer, Transport::Https);
+        return talk(shared, Rc::new(visit), (stream, Carrier::Plain), None).await;
+    }
+    let mut stream = tokio::net::TcpStream::from_std(stream.into()).map_err(|_| Ending::Error)?;
     let mut verified = true;
     if has_header {
         let source = timeout(plan.query_timeout, read_header(&mut stream));

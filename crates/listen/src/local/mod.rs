@@ -1,16 +1,20 @@
-//! Unix sockets: queries of programs of this machine, as over TCP or as over UDP. Who may ask is a matter of the file's
+//! Unix sockets: queries of programs of this machine, as over TCP, as over UDP or over HTTP. Who may ask is a matter of the file's
 //! rights.
 
 pub(crate) mod datagrams;
 
 use std::fs;
 use std::io;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _, chown};
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 use plan::listeners::LocalPlan;
 use socket2::{Domain, SockAddr, Socket, Type};
+
+/// The address of whoever connects: it is on this machine.
+pub(crate) const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// An open Unix socket.
 #[derive(Debug)]
@@ -95,7 +99,7 @@ mod tests {
     fn a_socket_left_behind_is_replaced_and_others_are_not() {
         let directory = std::env::temp_dir().join(format!("gannet-local-{}", std::process::id()));
         fs::create_dir_all(&directory).expect("a writable directory");
-        for kind in [LocalKind::Stream, LocalKind::Datagram] {
+        for kind in [LocalKind::Stream, LocalKind::Datagram, LocalKind::Http] {
             let path = directory.join("dns.sock");
             a_socket_left_behind_is_replaced(&LocalPlan {
                 path,
@@ -103,6 +107,8 @@ mod tests {
                 mode: 0o660,
                 owner: None,
                 group: None,
+                paths: Vec::new(),
+                is_forwarded: false,
             });
         }
         let plan = LocalPlan {
@@ -111,6 +117,8 @@ mod tests {
             mode: 0o660,
             owner: None,
             group: None,
+            paths: Vec::new(),
+            is_forwarded: false,
         };
         fs::write(&plan.path, "notes").expect("a writable directory");
         let file = open(&plan, 16).expect_err("a file of somebody's");
@@ -127,7 +135,9 @@ mod tests {
         drop(first);
         let (second, second_file) = open(plan, 16).expect("nobody listens there");
         match plan.kind {
-            LocalKind::Stream => drop(UnixStream::connect(&plan.path).expect("somebody listens again")),
+            LocalKind::Stream | LocalKind::Http => {
+                drop(UnixStream::connect(&plan.path).expect("somebody listens again"))
+            }
             LocalKind::Datagram => {
                 let client = UnixDatagram::unbound().expect("a socket");
                 client.connect(&plan.path).expect("somebody listens again");

@@ -15,7 +15,7 @@ mod tests;
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io::{self, Read};
-use std::net::{IpAddr, Ipv4Addr, Shutdown, TcpListener};
+use std::net::{IpAddr, Shutdown, TcpListener};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixListener;
 use std::pin::pin;
@@ -42,6 +42,7 @@ use crate::bind::ListenerInfo;
 use crate::budget::{Account, Budget};
 use crate::counters::Counters;
 use crate::http;
+use crate::local;
 use crate::oblivious::ObliviousKeys;
 use crate::service::Service;
 use crate::sys::{self, Stream};
@@ -80,7 +81,7 @@ impl Door for UnixListener {
     fn accept(&self) -> io::Result<(Socket, (IpAddr, u16))> {
         let (stream, _) = sys::accept(self.as_fd())?;
         // Whoever it is, it is on this machine.
-        Ok((stream, (Ipv4Addr::LOCALHOST.into(), 0)))
+        Ok((stream, (local::PEER, 0)))
     }
 }
 
@@ -191,7 +192,7 @@ impl<S: Service + 'static> Shared<S> {
             return;
         }
         let secure = match listener_info.connections {
-            Connections::Https | Connections::Http => {
+            Connections::Https | Connections::Http | Connections::LocalHttp => {
                 self.open_http((stream, peer), listener_info, place, opening);
                 return;
             }
@@ -207,7 +208,7 @@ impl<S: Service + 'static> Shared<S> {
         let transport = match listener_info.connections {
             Connections::Tls => Transport::Tls,
             Connections::Local => Transport::Unix,
-            Connections::Dns | Connections::Https | Connections::Http => Transport::Tcp,
+            _ => Transport::Tcp,
         };
         // Linux hands the option down from the listening socket.
         let is_inherited = cfg!(any(target_os = "linux", target_os = "android"));
@@ -249,7 +250,8 @@ impl<S: Service + 'static> Shared<S> {
             self.counters.tls_refused.bump();
             return;
         }
-        if stream.set_tcp_nodelay(true).is_err() {
+        let is_local = listener_info.connections == Connections::LocalHttp;
+        if !is_local && stream.set_tcp_nodelay(true).is_err() {
             self.counters.tcp_accept_errors.bump();
             return;
         }
@@ -257,7 +259,7 @@ impl<S: Service + 'static> Shared<S> {
         let handle = http::Handle::new(place, self.account());
         let key = self.table.borrow_mut().insert(Rc::clone(&handle) as Rc<dyn AnyConnection>);
         let listener_info = Arc::clone(listener_info);
-        let accepted = http::Accepted { stream: stream.into(), peer, listener_info, handle, key, has_header };
+        let accepted = http::Accepted { stream, peer, listener_info, handle, key, has_header };
         self.spawn(http::run(Rc::clone(self), accepted));
     }
 
