@@ -93,7 +93,7 @@ impl Engine {
         let mut room = vec![0; limit];
         let mut unsigned = Reply::new(&mut room);
         // It is counted once more there.
-        self.transport_counter(client).take_back();
+        self.state.counters.queries_over(client.transport).take_back();
         let mut message = match self.answer(message, &within, &mut unsigned) {
             Verdict::Answered => unsigned.bytes().to_vec(),
             Verdict::Drop => return Verdict::Drop,

@@ -56,7 +56,6 @@ use observe::explain::Recorder;
 use observe::trace::{NoTrace, Note, Tracer};
 use peers::{is_between_servers, is_transfer, no_transfers};
 use program::Position;
-use query::counters::Counter;
 use query::gate::Admission;
 use query::gate::cookie::Proof;
 use query::names::Sought;
@@ -215,7 +214,7 @@ impl Engine {
         reply: &mut Reply<'_>,
         tracer: &mut T,
     ) -> Verdict {
-        self.transport_counter(client).bump();
+        self.state.counters.queries_over(client.transport).bump();
         let parsed = Query::parse_inlined(query);
         let query = match &parsed {
             Ok(query) => query,
@@ -363,19 +362,6 @@ impl Engine {
             self.begin_prefetch(to, name_hash, Prefetched { at, fill, marks, outgoing });
         }
         Verdict::of(is_written)
-    }
-
-    #[inline(always)]
-    fn transport_counter(&self, client: &Client) -> &Counter {
-        match client.transport {
-            Transport::Udp => &self.state.counters.queries_udp,
-            Transport::Tcp => &self.state.counters.queries_tcp,
-            Transport::Tls => &self.state.counters.queries_tls,
-            Transport::Https => &self.state.counters.queries_https,
-            Transport::Quic => &self.state.counters.queries_quic,
-            Transport::H3 => &self.state.counters.queries_h3,
-            Transport::Unix => &self.state.counters.queries_unix,
-        }
     }
 
     /// Ends a query without a word, and tells what it has to tell.

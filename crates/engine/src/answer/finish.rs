@@ -251,18 +251,11 @@ pub(crate) fn opt_octets_max<S: Server>(server: &S, to: &To<'_>) -> usize {
 /// carries.
 pub(crate) fn reply_limit<S: Server>(server: &S, to: &To<'_>) -> usize {
     let transport_limit = usize::from(to.client.reply_octets_max);
-    match to.client.transport {
-        Transport::Tcp
-        | Transport::Tls
-        | Transport::Https
-        | Transport::Quic
-        | Transport::H3
-        | Transport::Unix => transport_limit,
-        Transport::Udp => {
-            let told = to.query.edns.map_or(512, |edns| edns.udp_size.max(512).min(server.udp_octets_max()));
-            transport_limit.min(usize::from(told))
-        }
+    if to.client.transport != Transport::Udp {
+        return transport_limit;
     }
+    let told = to.query.edns.map_or(512, |edns| edns.udp_size.max(512).min(server.udp_octets_max()));
+    transport_limit.min(usize::from(told))
 }
 
 /// What an OPT of ours depends on.

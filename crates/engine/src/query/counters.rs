@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use wire::Rcode;
 
+use super::client::Transport;
+
 /// A number that one thread raises and others read.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
@@ -91,6 +93,22 @@ counters! {
     refused: "Replies with REFUSED.",
     other_rcode: "Replies with another rcode.",
     dropped: "Queries that got no reply.",
+}
+
+impl Counters {
+    /// Returns what counts the queries of a transport.
+    #[inline(always)]
+    pub(crate) fn queries_over(&self, transport: Transport) -> &Counter {
+        match transport {
+            Transport::Udp => &self.queries_udp,
+            Transport::Tcp => &self.queries_tcp,
+            Transport::Tls => &self.queries_tls,
+            Transport::Https => &self.queries_https,
+            Transport::Quic => &self.queries_quic,
+            Transport::H3 => &self.queries_h3,
+            Transport::Unix => &self.queries_unix,
+        }
+    }
 }
 
 impl Counters {
