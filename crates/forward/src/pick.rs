@@ -2,7 +2,10 @@
 //!
 //! Which servers of a group get a query.
 
+use std::net::{IpAddr, SocketAddr};
+
 use rand::{Rng, RngExt};
+use wire::Name;
 
 use exchange::ServerKey;
 use exchange::time::Moment;
@@ -19,7 +22,7 @@ pub(crate) struct Candidate {
     pub(crate) server: ServerKey,
     pub(crate) weight: u16,
     pub(crate) is_up: bool,
-    /// Expected time to an answer; lower is better, zero is unknown.
+    /// Expected time to an answer, or with [`Pick::Hashed`] the [`distance`] from the name; lower is better, zero is unknown.
     pub(crate) score: u64,
     /// When it was last heard.
     pub(crate) heard: Moment,
@@ -50,6 +53,36 @@ impl Chosen {
     }
 }
 
+/// Returns how far a server is from a name: of a group, the nearest one is asked (rendezvous hashing). The share of the names
+/// that a server is nearest to is its share of the weights, and no name moves between two servers when a third comes or goes.
+/// Every worker, and every server of ours with the same group, comes to the same end.
+pub(crate) fn distance(name: Name<'_>, server: SocketAddr, weight: u16) -> u64 {
+    let hash = fold(FNV_START, name.as_bytes().iter().map(u8::to_ascii_lowercase));
+    let hash = fold(hash, server.port().to_be_bytes());
+    let hash = match server.ip() {
+        IpAddr::V4(address) => fold(hash, address.octets()),
+        IpAddr::V6(address) => fold(hash, address.octets()),
+    };
+    // The first of exponentially distributed times, whose rates are the weights.
+    let share = ((spread(hash) >> 11) as f64 + 1.0) / (1_u64 << 53) as f64;
+    (-share.ln() / f64::from(weight.max(1)) * (1_u64 << 32) as f64) as u64
+}
+
+/// Where FNV-1a begins.
+const FNV_START: u64 = 0xCBF2_9CE4_8422_2325;
+
+/// Goes on with FNV-1a over these octets.
+fn fold(hash: u64, octets: impl IntoIterator<Item = u8>) -> u64 {
+    octets.into_iter().fold(hash, |hash, octet| (hash ^ u64::from(octet)).wrapping_mul(0x0100_0000_01B3))
+}
+
+/// Spreads what little the hashes of two servers differ in over all bits: the finalizer of SplitMix64.
+const fn spread(hash: u64) -> u64 {
+    let hash = (hash ^ hash >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let hash = (hash ^ hash >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    hash ^ hash >> 31
+}
+
 /// Chooses whom to ask first. Empty only if there are no candidates.
 pub(crate) fn first(pick: Pick, candidates: &[Candidate], rng: &mut impl Rng) -> Chosen {
     let mut chosen = Chosen::default();
@@ -68,6 +101,11 @@ pub(crate) fn first(pick: Pick, candidates: &[Candidate], rng: &mut impl Rng) ->
                 chosen.push(best.server);
             }
             explore(&mut chosen, candidates, rng);
+        }
+        Pick::Hashed => {
+            if let Some(nearest) = up().min_by_key(|candidate| candidate.score) {
+                chosen.push(nearest.server);
+            }
         }
         Pick::Balanced => {
             let total: u32 = up().map(weight).sum();
@@ -105,6 +143,7 @@ pub(crate) fn next(pick: Pick, untried: &[Candidate], down_too: bool) -> Option<
         Pick::Ordered => up.next(),
         Pick::Fastest
         | Pick::Balanced
+        | Pick::Hashed
         | Pick::Race(_)
         | Pick::PreferPositive { .. }
         | Pick::Consensus { .. } => up.min_by_key(|candidate| candidate.score),
@@ -202,6 +241,38 @@ mod tests {
             seen[first(Pick::Balanced, &group, &mut rng).as_slice()[0].0 as usize] += 1;
         }
         assert!(seen[0] > 800 && seen[0] < 1200 && seen[2] == 0, "{seen:?}");
+    }
+
+    #[test]
+    fn a_name_belongs_to_one_server_and_few_names_move() {
+        let name = |number: u32| wire::NameBuf::from_text(&format!("www{number}.example")).expect("a name");
+        let at = |server: u32| SocketAddr::from(([192, 0, 2, server as u8], 53));
+        let nearest = |name: &wire::NameBuf, servers: &[(u32, u16)], down: u32| {
+            let group: Vec<Candidate> = servers
+                .iter()
+                .map(|&(server, weight)| Candidate {
+                    weight,
+                    ..candidate(server, server != down, distance(name.as_name(), at(server), weight))
+                })
+                .collect();
+            first(Pick::Hashed, &group, &mut rng()).as_slice()[0].0
+        };
+        let (all, fewer) = ([(1, 1), (2, 2), (3, 1)], [(1, 1), (2, 2)]);
+        let mut seen = [0; 4];
+        for number in 0..4000 {
+            let name = name(number);
+            let at = nearest(&name, &all, 0);
+            seen[at as usize] += 1;
+            assert_eq!(at, nearest(&name, &[all[2], all[0], all[1]], 0), "the order does not count");
+            if at != 3 {
+                assert_eq!(at, nearest(&name, &fewer, 0), "only the names of the one that goes move");
+                assert_eq!(at, nearest(&name, &all, 3), "nor does another that is down count");
+            }
+        }
+        assert!(seen[1] > 850 && seen[1] < 1150 && seen[2] > 1850 && seen[2] < 2150, "{seen:?}");
+        let (lower, upper) = (wire::NameBuf::from_text("a.example"), wire::NameBuf::from_text("A.EXAMPLE"));
+        let of = |name: wire::NameBuf| distance(name.as_name(), at(1), 1);
+        assert_eq!(of(lower.expect("a name")), of(upper.expect("a name")));
     }
 
     #[test]

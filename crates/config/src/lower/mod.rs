@@ -25,6 +25,8 @@ use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::path::Path;
 
+pub(crate) use notation::PLAIN_PICKS;
+
 use crate::schema::{self, Kind, Value};
 use crate::settings::{
     CacheSettings, Cookies, Limits, LogFormat, LogLevel, Presentation, Settings, Startup, StayAwake,

@@ -261,8 +261,16 @@ pub(super) fn pin(text: &str) -> Read<[u8; 32]> {
 /// The most servers of one race: each costs a packet for every query.
 const RACE_MAX: u8 = 8;
 
-/// Ways to choose, without the numbers that some take.
-const PICKS: [&str; 6] = ["ordered", "fastest", "balanced", "race", "prefer-positive", "consensus"];
+/// Ways to choose a server that take no number, and what they stand for.
+pub(crate) const PLAIN_PICKS: [(&str, Pick); 4] = [
+    ("ordered", Pick::Ordered),
+    ("fastest", Pick::Fastest),
+    ("balanced", Pick::Balanced),
+    ("hashed", Pick::Hashed),
+];
+/// Those that take one, and how they are written.
+pub(super) const NUMBERED_PICKS: [(&str, &str); 3] =
+    [("race", "race(2)"), ("prefer-positive", "prefer-positive(2)"), ("consensus", "consensus(2 of 3)")];
 
 /// Reads `ordered` or `race(2)`. With `prefer-positive`, an answer without records waits so long for one with.
 pub(super) fn pick(text: &str, negative_wait_ms: u32) -> Read<Pick> {
@@ -285,10 +293,8 @@ pub(super) fn pick(text: &str, negative_wait_ms: u32) -> Read<Pick> {
             )
         })
     };
+    let plain = PLAIN_PICKS.iter().find(|(known, _)| *known == word);
     match (word, argument) {
-        ("ordered", None) => Ok(Pick::Ordered),
-        ("fastest", None) => Ok(Pick::Fastest),
-        ("balanced", None) => Ok(Pick::Balanced),
         ("race", Some(number)) => width(number).map(Pick::Race),
         ("prefer-positive", Some(number)) => {
             width(number).map(|width| Pick::PreferPositive { width, wait_ms: negative_wait_ms })
@@ -311,11 +317,16 @@ pub(super) fn pick(text: &str, negative_wait_ms: u32) -> Read<Pick> {
         ("consensus", None) => {
             Err(wrong("a consensus needs numbers".to_owned(), Some("\"consensus(2 of 3)\"?".to_owned())))
         }
-        (word, Some(_)) if PICKS.contains(&word) => {
-            Err(wrong(format!("\"{word}\" takes nothing in parentheses"), None))
-        }
-        _ => {
-            let hint = nearest(word, PICKS).map(|word| format!("did you mean \"{word}\"?"));
+        (word, argument) => {
+            if let Some((_, pick)) = plain {
+                return match argument {
+                    None => Ok(*pick),
+                    Some(_) => Err(wrong(format!("\"{word}\" takes nothing in parentheses"), None)),
+                };
+            }
+            let known = PLAIN_PICKS.iter().map(|(word, _)| *word);
+            let hint = nearest(word, known.chain(NUMBERED_PICKS.iter().map(|(word, _)| *word)))
+                .map(|word| format!("did you mean \"{word}\"?"));
             Err(wrong(format!("unknown way to choose \"{word}\""), hint))
         }
     }

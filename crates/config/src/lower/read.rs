@@ -13,7 +13,7 @@ use plan::upstreams::Hedge;
 use values::{Misread, PREFIX_WORDS, Read};
 use wire::Prefix;
 
-use super::notation::{path, prefixes};
+use super::notation::{NUMBERED_PICKS, PLAIN_PICKS, path, prefixes};
 use super::{Lowering, Section, default_node};
 use crate::print::flow;
 use crate::schema::{self, Kind, Row, Value};
@@ -710,7 +710,9 @@ pub(crate) fn expected_value(value: Value) -> String {
         }
         Value::Pin => "\"sha256/\" and 44 letters of Base64".to_owned(),
         Value::Pick => {
-            "ordered, fastest, balanced, race(2), prefer-positive(2) or consensus(2 of 3)".to_owned()
+            let plain = PLAIN_PICKS.iter().map(|(word, _)| *word);
+            let all: Vec<&str> = plain.chain(NUMBERED_PICKS.iter().map(|(_, written)| *written)).collect();
+            one_of(&all)
         }
         Value::RcodeTerm => format!("\"unusable\", or {}", one_of(&values::RCODES.map(|(word, _)| word))),
         Value::Secret { word } => or("32 hexadecimal digits, or \"file:\" and a path".to_owned(), word),

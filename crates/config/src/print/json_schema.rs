@@ -7,7 +7,7 @@
 use diagnostic::json_text;
 use values::RCODES;
 
-use crate::lower::default_node;
+use crate::lower::{PLAIN_PICKS, default_node};
 use crate::schema::{self, Kind, Row, Value};
 use crate::yaml::{self, Node};
 
@@ -99,7 +99,7 @@ fn value(value: Value) -> String {
             any_of(&[words(&list)])
         }
         Value::Pick => any_of(&[
-            words(&["ordered", "fastest", "balanced"]),
+            words(&PLAIN_PICKS.map(|(word, _)| word)),
             text("^(race|prefer-positive)\\([0-9]\\)$|^consensus\\([0-9] of [0-9]\\)$"),
         ]),
         Value::Text { .. }

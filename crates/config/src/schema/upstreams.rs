@@ -42,7 +42,7 @@ pub(super) const ROWS: &[Row] = &[
         whole(1, 1000),
         "1",
         "each gets the same share",
-        "The server's share of the queries under `pick: balanced`.",
+        "The server's share of the queries under `pick: balanced`, of the names under `pick: hashed`.",
     ),
     unset(
         "upstreams.*.servers[].source",
@@ -147,7 +147,8 @@ pub(super) const ROWS: &[Row] = &[
         "ordered",
         "as every system does with the servers of resolv.conf; they may know different names",
         "Which server to ask: `ordered` (the first that works), `fastest` (one query in 32 measures the others), \
-         `balanced` (by weight), `race(2)` (that many at once; the first usable answer counts), `prefer-positive(2)` \
+         `balanced` (at random, by weight), `hashed` (the one that the name asked for belongs to, by weight, so that each \
+         server's cache has names of its own; when it is down, its names spread over the others), `race(2)` (that many at once; the first usable answer counts), `prefer-positive(2)` \
          (that many at once; an answer without the records asked for waits for one that has them), or `consensus(2 of 3)` \
          (three at once; the first answer that two agree on, because they have a record in common or both say that there is \
          none; without agreement the one that most agree on).",

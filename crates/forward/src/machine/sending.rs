@@ -8,18 +8,20 @@ use crate::pick::{self, Candidate};
 use exchange::network::Network;
 use exchange::time::{Moment, Span};
 use exchange::{Alternatives, How, ServerKey};
-use plan::upstreams::Hedge;
+use plan::upstreams::{Hedge, Pick};
 
 /// Time a query waits for a pool to learn its first address.
 const PARKED_MAX: Span = Span::from_ms(3000);
 
 impl<N: Network> Forward<N> {
-    /// Collects the members of a fetch's pool that `keep` wants into `self.candidates`.
-    ///
-    /// `members` are those that may be asked, one bit each; zero: all.
-    pub(super) fn gather(&mut self, pool: u32, members: u64, keep: impl Fn(ServerKey) -> bool) {
+    /// Collects the members of a fetch's pool that it may ask and `keep` wants into `self.candidates`.
+    pub(super) fn gather(&mut self, key: u32, keep: impl Fn(ServerKey) -> bool) {
         self.candidates.clear();
-        let Some(pool) = self.pools.get(pool as usize) else { return };
+        let Some(fetch) = self.fetches.get(key as usize) else { return };
+        let Some(pool) = self.pools.get(fetch.pool as usize) else { return };
+        let query = self.exchange.query(fetch.request);
+        // One bit for each that may be asked; zero: all.
+        let members = query.map_or(0, |query| query.members);
         for member in &pool.members {
             if (members == 0 || members >> (member.member & 63) & 1 != 0)
                 && let Some(server) = self.exchange.server(member.server)
@@ -29,22 +31,20 @@ impl<N: Network> Forward<N> {
                     server: member.server,
                     weight: member.weight,
                     is_up: server.health.is_up(),
-                    score: server.rtt.score(),
+                    score: match (pool.plan.pick, query) {
+                        (Pick::Hashed, Some(query)) => {
+                            pick::distance(query.qname.as_name(), server.remote.address, member.weight)
+                        }
+                        _ => server.rtt.score(),
+                    },
                     heard: server.health.heard_at(),
                 });
             }
         }
     }
 
-    /// Returns which members of its group a fetch may ask, one bit each; zero: all.
-    pub(super) fn members_of(&self, key: u32) -> u64 {
-        let request = self.fetches.get(key as usize).map(|fetch| fetch.request);
-        request.and_then(|request| self.exchange.query(request)).map_or(0, |query| query.members)
-    }
-
     /// Sends a fetch's first queries.
     pub(super) fn start(&mut self, key: u32, now: Moment) {
-        let members = self.members_of(key);
         let Some(fetch) = self.fetches.get_mut(key as usize) else { return };
         let Some(pool) = self.pools.get_mut(fetch.pool as usize) else {
             return self.finish_later(key, Ending::Failed(Failure::NoUpstream), now);
@@ -62,8 +62,7 @@ impl<N: Network> Forward<N> {
         }
         fetch.is_parked = false;
         fetch.last_failure = Failure::Timeout;
-        let pool = fetch.pool;
-        self.gather(pool, members, |_| true);
+        self.gather(key, |_| true);
         if self.candidates.is_empty() {
             return self.finish_later(key, Ending::Failed(Failure::NoUpstream), now);
         }

@@ -68,7 +68,7 @@ impl<N: Network> Forward<N> {
         fetch.resends = fetch.resends.saturating_add(1);
         // Rounds, not attempts: a race begins with several at once.
         let is_tired = fetch.resends >= ROUNDS_MAX;
-        let Some((pool, pick)) = self.untried(key) else { return };
+        let Some((_, pick)) = self.untried(key) else { return };
         // Ends: each round uses up one attempt.
         while let Some(next) = pick::next(pick, &self.candidates, false) {
             if self.send(key, next, now) {
@@ -87,8 +87,7 @@ impl<N: Network> Forward<N> {
         let request = fetch.request;
         let tried = self.exchange.tried(request);
         let again = tried.map(|server| server.filter(|&server| self.exchange.may_be_lost(request, server)));
-        let members = self.members_of(key);
-        self.gather(pool, members, |server| again.contains(&Some(server)) || !tried.contains(&Some(server)));
+        self.gather(key, |server| again.contains(&Some(server)) || !tried.contains(&Some(server)));
         let any_up = self.candidates.iter().any(|candidate| candidate.is_up);
         if !any_up && (is_tired || has_held) && !self.candidates.is_empty() {
             // All went down meanwhile: fail now rather than pile up.
@@ -125,8 +124,7 @@ impl<N: Network> Forward<N> {
         let pool = fetch.pool;
         let pick = self.pools.get(pool as usize)?.plan.pick;
         let tried = self.exchange.tried(fetch.request);
-        let members = self.members_of(key);
-        self.gather(pool, members, |server| !tried.contains(&Some(server)));
+        self.gather(key, |server| !tried.contains(&Some(server)));
         Some((pool, pick))
     }
 

@@ -70,6 +70,9 @@ pub enum Pick {
     Fastest,
     /// One at random, by weight.
     Balanced,
+    /// The one that the name asked for belongs to, by weight, so that each server's cache has names of its own; when it is
+    /// down, its names spread over the others.
+    Hashed,
     /// Some at once. The first answer with the records asked for wins; one that says there are none waits a while for
     /// such an answer.
     PreferPositive {
@@ -95,7 +98,7 @@ impl Pick {
             Self::Race(width) | Self::PreferPositive { width, .. } | Self::Consensus { width, .. } => {
                 Some(width)
             }
-            Self::Ordered | Self::Fastest | Self::Balanced => None,
+            Self::Ordered | Self::Fastest | Self::Balanced | Self::Hashed => None,
         }
     }
 

@@ -151,6 +151,22 @@ fn the_fastest_of_a_race_wins_and_a_failure_never_does() {
 }
 
 #[test]
+fn a_name_goes_to_its_server_whoever_asks() {
+    let stubs = [1, 2].map(|last| Stub::start(Script::always(address(last))));
+    let [a, b] = stubs.each_ref().map(Stub::address);
+    let server = Server::start(&format!(
+        "server: {{workers: 2, state-directory: \"@DIRECTORY@\"}}\nlisten: [\"@ADDRESS@\"]\n\
+         upstreams: {{default: {{pick: hashed, hedge: off, servers: [\"{a}\", \"{b}\"]}}}}\n\
+         policy: {{main: [forward(default)]}}\n"
+    ));
+    let of = |name: &str| server.ask(&ask(name)).answers().concat().ends_with('1');
+    let firsts: Vec<bool> = (0..40).map(|number| of(&format!("n{number}.example.org"))).collect();
+    let again: Vec<bool> = (0..40).map(|number| of(&format!("N{number}.Example.ORG"))).collect();
+    assert_eq!(firsts, again);
+    assert!(firsts.contains(&true) && firsts.contains(&false), "{firsts:?}");
+}
+
+#[test]
 fn the_next_server_is_asked_when_one_fails() {
     let broken = Stub::start(Script::always(Answer::rcode(Rcode::SERVFAIL)));
     let good = Stub::start(Script::default());
