@@ -2,7 +2,8 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
+use std::thread::JoinHandle;
 use std::time::Instant;
 
 /// Steps run one after the other; a failed one is remembered and the others still run.
@@ -67,6 +68,40 @@ pub(crate) fn cargo<const N: usize>(arguments: [&str; N]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root()).args(arguments);
     command
+}
+
+/// Returns a command that starts this program for another task.
+pub(crate) fn xtask(task: &str) -> Command {
+    let program = std::env::current_exe().unwrap_or_else(|_| "xtask".into());
+    let mut command = Command::new(program);
+    command.current_dir(root()).arg(task);
+    command
+}
+
+/// A command that runs beside others.
+pub(crate) struct Beside {
+    command: String,
+    output: JoinHandle<std::io::Result<Output>>,
+}
+
+impl Beside {
+    /// Starts it.
+    pub(crate) fn start(mut command: Command) -> Self {
+        Self { command: shown(&command), output: std::thread::spawn(move || command.output()) }
+    }
+
+    /// Waits for its end, and prints what it has printed.
+    pub(crate) fn finish(self) -> Result<(), String> {
+        let Self { command, output } = self;
+        let output = output.join().map_err(|_| format!("nobody waited for `{command}`"))?;
+        let output = output.map_err(|error| format!("cannot start `{command}`: {error}"))?;
+        print!("{}{}", String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
+        if output.status.success() {
+            Ok(())
+        } else {
+            Err(format!("`{command}` ended with {}", output.status))
+        }
+    }
 }
 
 /// Returns whether a program can be found.

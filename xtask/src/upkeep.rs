@@ -1,7 +1,7 @@
 //! The tasks, one function each.
 
-use crate::run::{Steps, cargo, is_installed, output, root, run, run_watched, target};
-use crate::{bpf, instructions, tidy, tools};
+use crate::run::{Beside, Steps, cargo, is_installed, output, root, run, run_watched, target, xtask};
+use crate::{bpf, tidy, tools};
 use std::collections::BTreeSet;
 use std::process::Command;
 
@@ -41,9 +41,12 @@ pub(crate) fn test() -> Result<(), String> {
     // One call builds programs and tests alike, so that the system tests find the program that fits them
     // and nothing is compiled a second time with other features.
     steps.step("build", || run(&mut cargo(["build", "--workspace", "--lib", "--bins", "--tests"])));
+    // These compile and count while the tests mostly wait.
+    let instructions = Beside::start(xtask("instructions"));
     if steps.all_passed_but(&["tidy", "format", "kernel program", "tools for the tests"]) {
         steps.step("tests", || {
-            run_watched(&mut cargo(["test", "--workspace", "--no-fail-fast"]), |line| {
+            let mut tests = cargo(["test", "--workspace", "--no-fail-fast"]);
+            run_watched(tests.env("RUST_TEST_THREADS", test_threads().to_string()), |line| {
                 if line.starts_with("test result:") {
                     results.push(line.to_string());
                 }
@@ -52,13 +55,19 @@ pub(crate) fn test() -> Result<(), String> {
         steps.step("a browser", browser);
         steps.step("smoke run of the benchmarks", smoke);
     }
-    steps.step("instructions of the hot path", || instructions::instructions(&[]));
+    steps.step("instructions of the hot path", || instructions.finish());
     steps.step("lints", lints);
     steps.step("licences and advisories", deny);
     if let Some(total) = total(&results) {
         println!("{total}");
     }
     steps.finish()
+}
+
+/// Returns how many tests of a program run side by side: more than there are processors, since most of them wait for
+/// servers to start and for time to pass.
+fn test_threads() -> usize {
+    2 * std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Adds up the closing lines of the test programs, in cargo's own words.
