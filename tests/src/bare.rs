@@ -134,6 +134,7 @@ fn engine_with(rate: Option<RateRule>, ops: Vec<Op>, zones: Option<Arc<Zones>>) 
         connection_tests: Box::default(),
         chaos: Chaos { version: (*b"shown").into(), ..Chaos::default() },
         udp_octets_max: 1232,
+        padding_octets: 468,
         recursion_available: true,
         number: 1,
         keeps_path: false,

@@ -89,6 +89,7 @@ impl House {
             connection_tests: Box::default(),
             chaos: Chaos::default(),
             udp_octets_max: 1232,
+            padding_octets: 468,
             recursion_available: true,
             number: 1,
             keeps_path: false,

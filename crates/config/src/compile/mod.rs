@@ -434,6 +434,7 @@ impl Prepared<'_> {
             connection_tests,
             chaos: chaos(settings),
             udp_octets_max: settings.udp_size,
+            padding_octets: settings.padding,
             number: keep.snapshots,
             keeps_path: jobs.recorder.as_ref().is_some_and(|recorder| recorder.keeps_path),
         };

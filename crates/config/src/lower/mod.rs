@@ -151,8 +151,7 @@ impl Lowering<'_> {
         };
         let records = self.records(&root);
         let cookies = self.cookies(&root);
-        let edns = self.section(&root, "edns");
-        let udp_size = self.whole(&edns, "udp-size") as u16;
+        let (udp_size, padding) = self.edns(&root);
         let log = self.section(&root, "log");
         let log_level = self.word(&log, "level", LogLevel::parse);
         let sets = self.sets(&root);
@@ -191,6 +190,7 @@ impl Lowering<'_> {
             limits,
             cookies,
             udp_size,
+            padding,
             log_level,
             sets,
             effects,
@@ -261,6 +261,13 @@ impl Lowering<'_> {
             secret: self.secret(&section, "secret"),
             other_secret: self.secret(&section, "other-secret"),
         }
+    }
+
+    /// Reads the sizes of messages: of UDP, and what the length of padded replies is a multiple of.
+    fn edns(&mut self, root: &Section<'_>) -> (u16, u16) {
+        let section = self.section(root, "edns");
+        let padding = self.whole_or(&section, "padding").unwrap_or(0);
+        (self.whole(&section, "udp-size") as u16, padding as u16)
     }
 
     /// Reads who resolves names for the server itself; nobody is the machine.

@@ -251,6 +251,15 @@ pub(super) const ROWS: &[Row] = &[
     ),
     section("edns", "Sizes of messages."),
     row(
+        "edns.padding",
+        whole_or(16, 4096, "off"),
+        "468",
+        "what RFC 8467 recommends",
+        "Octets that the length of a reply over an encrypted transport is a multiple of, if the client's query has the EDNS \
+         option Padding.",
+    )
+    .unbound(&["pad-responses", "pad-responses-block-size"]),
+    row(
         "edns.udp-size",
         whole(512, 4096),
         "1232",

@@ -109,6 +109,8 @@ pub struct Settings {
     pub cookies: Cookies,
     /// Octets of the largest UDP message.
     pub udp_size: u16,
+    /// Octets that the length of a padded reply is a multiple of; zero: none is padded.
+    pub padding: u16,
     /// The least important messages to log.
     pub log_level: LogLevel,
     /// Sets of names and clients.

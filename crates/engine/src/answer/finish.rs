@@ -29,6 +29,9 @@ pub(crate) trait Server {
     /// Returns the most octets of a datagram.
     fn udp_octets_max(&self) -> u16;
 
+    /// Returns what the length of a padded reply is a multiple of, in octets; zero: replies are not padded.
+    fn padding_octets(&self) -> u16;
+
     /// Returns whether replies say RA.
     fn recursion_available(&self) -> bool;
 
@@ -57,8 +60,6 @@ const OPT_OCTETS_MAX: usize = 224;
 const OPT_FIXED_OCTETS: usize = 11;
 /// Octets of the code and the length of an option.
 const OPTION_HEAD_OCTETS: usize = 4;
-/// Replies to clients that pad are a multiple of this long (RFC 8467 §4.1).
-const PADDING_BLOCK_OCTETS: usize = 468;
 /// Octets of text in an EDE or NSID option.
 const TEXT_OCTETS_MAX: usize = 64;
 
@@ -158,18 +159,19 @@ fn finish<S: Server>(server: &S, to: &To<'_>, answer: &Answer, reply: &mut Reply
         && let Some(edns) = to.query.edns
         && edns.option(OptionCode::PADDING).is_some()
     {
-        pad(reply, end, limit);
+        pad(reply, end, limit, usize::from(server.padding_octets()));
     }
     is_cut
 }
 
-/// Fills a reply up, so that its length tells little about what was asked (RFC 8467 §4.1). Its OPT
-/// begins at `opt_at` and is the last record.
+/// Fills a reply up to a multiple of `block_octets`, if that is not zero, so that its length tells
+/// little about what was asked (RFC 8467 §4.1). Its OPT begins at `opt_at` and is the last record.
 #[inline(never)]
-fn pad(reply: &mut Reply<'_>, opt_at: usize, limit: usize) {
+fn pad(reply: &mut Reply<'_>, opt_at: usize, limit: usize, block_octets: usize) {
     let len = reply.len();
     let start = len + OPTION_HEAD_OCTETS;
-    let padded = start.next_multiple_of(PADDING_BLOCK_OCTETS).min(limit);
+    let Some(padded) = start.checked_next_multiple_of(block_octets) else { return };
+    let padded = padded.min(limit);
     let Some(padding) = padded.checked_sub(start) else { return };
     let opt_octets = padded.saturating_sub(opt_at + OPT_FIXED_OCTETS);
     let buffer = reply.buffer();

@@ -74,6 +74,10 @@ impl Server for Context<'_> {
         self.snapshot.udp_octets_max
     }
 
+    fn padding_octets(&self) -> u16 {
+        self.snapshot.padding_octets
+    }
+
     #[inline(always)]
     fn recursion_available(&self) -> bool {
         self.snapshot.recursion_available

@@ -192,6 +192,7 @@ fn snapshot(gate: Gate, ops: Vec<Op>) -> Snapshot {
         connection_tests: Box::default(),
         chaos: engine::chaos::Chaos::default(),
         udp_octets_max: 1232,
+        padding_octets: 468,
         recursion_available: true,
         number: 1,
         keeps_path: false,

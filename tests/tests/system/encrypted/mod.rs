@@ -77,6 +77,13 @@ fn replies_are_padded_if_the_query_was() {
     assert_eq!(server.ask(&asks[0]).option(OptionCode::PADDING), None);
     let heard = client.ask(&Ask::new("example.org", Rtype::A).option(OptionCode::TCP_KEEPALIVE, &[]));
     assert_eq!(heard.option(OptionCode::TCP_KEEPALIVE), Some(100_u16.to_be_bytes().to_vec()));
+    for (padding, length) in [("128", Some(128)), ("off", None)] {
+        let server = start(&stub, &format!("edns: {{padding: {padding}}}\n"));
+        let mut client = TlsClient::connect(server.another(), &server.directory().join("certificate.pem"));
+        let heard = client.ask(&asks[0]);
+        let found = heard.option(OptionCode::PADDING).map(|_| heard.bytes().len());
+        assert_eq!(found, length, "{heard:?}");
+    }
 }
 
 #[test]
