@@ -46,7 +46,7 @@ impl Operator {
     pub fn set_add(&self, change: &api::SetChange) -> Result<api::SetChanged, OperatorError> {
         let dynamic = self.dynamic(&change.name)?;
         let added = dynamic.add(&change.items, unix_seconds(), change.ttl_s);
-        let changed = added.map_err(refused)?;
+        let changed = added.map_err(|error| refused(&error))?;
         Ok(api::SetChanged { changed, holds: dynamic.list().len() })
     }
 
@@ -57,13 +57,13 @@ impl Operator {
     /// There is no such set, it is not dynamic, or it could not hold such items.
     pub fn set_remove(&self, change: &api::SetChange) -> Result<api::SetChanged, OperatorError> {
         let dynamic = self.dynamic(&change.name)?;
-        let changed = dynamic.remove(&change.items).map_err(refused)?;
+        let changed = dynamic.remove(&change.items).map_err(|error| refused(&error))?;
         Ok(api::SetChanged { changed, holds: dynamic.list().len() })
     }
 }
 
 /// Returns the error of a set that stays as it is.
-fn refused(error: DynamicError) -> OperatorError {
+fn refused(error: &DynamicError) -> OperatorError {
     OperatorError::Argument(error.to_string())
 }
 
