@@ -40,7 +40,6 @@ const EXCEPTIONS: Exceptions<'_> = Exceptions {
         ("check.rs", "measure_routine"),
         ("interpret.rs", "walk"),
         ("resume.rs", "resume"),
-        ("signing.rs", "signing_policy"),
         ("splits.rs", "split"),
         ("zones.rs", "zone"),
     ],

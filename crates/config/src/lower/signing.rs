@@ -29,28 +29,8 @@ impl Lowering<'_> {
     }
 
     fn signing_policy(&mut self, name: &str, section: &Section<'_>, keys: &[KeySettings]) -> SigningSettings {
-        let algorithm = match self.word(section, "algorithm", SigningAlgorithmWord::parse) {
-            SigningAlgorithmWord::RsaSha256 => Algorithm::RSASHA256,
-            SigningAlgorithmWord::RsaSha512 => Algorithm::RSASHA512,
-            SigningAlgorithmWord::EcdsaP256 => Algorithm::ECDSAP256SHA256,
-            SigningAlgorithmWord::EcdsaP384 => Algorithm::ECDSAP384SHA384,
-            SigningAlgorithmWord::Ed25519 => Algorithm::ED25519,
-            SigningAlgorithmWord::Ed448 => Algorithm::ED448,
-        };
-        let mut key_size = |key: &str| {
-            let bits = self.whole(section, key);
-            let size = u32::try_from(bits).ok().and_then(KeySize::of_bits);
-            if size.is_none()
-                && let Some(entry) = section.entry(key)
-            {
-                self.problems.push(
-                    Problem::error(entry.node.span, format!("{bits} is no size of an RSA key"))
-                        .expected("2048, 3072 or 4096"),
-                );
-            }
-            size.unwrap_or(KeySize::Bits2048)
-        };
-        let (ksk_size, zsk_size) = (key_size("ksk-size"), key_size("zsk-size"));
+        let algorithm = self.signing_algorithm(section);
+        let (ksk_size, zsk_size) = (self.key_size(section, "ksk-size"), self.key_size(section, "zsk-size"));
         let rrsig_lifetime = self.duration(section, "rrsig-lifetime");
         let rrsig_refresh = self.duration_or(section, "rrsig-refresh");
         let rrsig_pre_refresh = self.duration(section, "rrsig-pre-refresh");
@@ -135,6 +115,32 @@ impl Lowering<'_> {
             threads: self.whole_or(section, "threads").map(|count| count as usize),
         };
         SigningSettings { policy: Arc::new(policy), ds_push }
+    }
+
+    fn signing_algorithm(&mut self, section: &Section<'_>) -> Algorithm {
+        match self.word(section, "algorithm", SigningAlgorithmWord::parse) {
+            SigningAlgorithmWord::RsaSha256 => Algorithm::RSASHA256,
+            SigningAlgorithmWord::RsaSha512 => Algorithm::RSASHA512,
+            SigningAlgorithmWord::EcdsaP256 => Algorithm::ECDSAP256SHA256,
+            SigningAlgorithmWord::EcdsaP384 => Algorithm::ECDSAP384SHA384,
+            SigningAlgorithmWord::Ed25519 => Algorithm::ED25519,
+            SigningAlgorithmWord::Ed448 => Algorithm::ED448,
+        }
+    }
+
+    /// Reads how long RSA keys are.
+    fn key_size(&mut self, section: &Section<'_>, key: &str) -> KeySize {
+        let bits = self.whole(section, key);
+        let size = u32::try_from(bits).ok().and_then(KeySize::of_bits);
+        if size.is_none()
+            && let Some(entry) = section.entry(key)
+        {
+            self.problems.push(
+                Problem::error(entry.node.span, format!("{bits} is no size of an RSA key"))
+                    .expected("2048, 3072 or 4096"),
+            );
+        }
+        size.unwrap_or(KeySize::Bits2048)
     }
 
     /// Reads the token that keys are made in.
