@@ -21,10 +21,12 @@
 #![deny(unsafe_code)]
 
 mod answers;
+mod caches;
 mod store;
 
 pub use answers::{
     Ageing, Cache, Clocks, DumpError, Dumped, Entry, EntryView, Flush, Freshness, Hit, Key, KeyBits, Limits,
     Loaded, Meaning, Now, Progress, Recovery, Refusal, Scope, Security, Stored,
 };
+pub use caches::Caches;
 pub use store::Stats;

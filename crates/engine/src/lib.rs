@@ -9,7 +9,6 @@
 mod answer;
 mod between_servers;
 pub mod busy_poll;
-mod caches;
 pub mod driver;
 pub mod events;
 mod lookahead;
@@ -30,7 +29,7 @@ pub use answer::failure::{Blame, Failure};
 pub use answer::reply::Reply;
 pub use answer::{chaos, edit, local, records, reply, special};
 pub use busy_poll::BusyPoll;
-pub use caches::Caches;
+pub use cache::Caches;
 pub use driver::{Address, Courier, Delivery, Driver, Outlet, Parcel, ReplyTo, Worker};
 pub use lookahead::LOOKAHEAD_MAX;
 pub use observe::{explain, trace};

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cache::{Cache, Limits};
 use wire::HashKey;
+
+use crate::{Cache, Limits};
 
 /// The caches that the programs of a server use. Whoever runs the server keeps them over
 /// reloads.
