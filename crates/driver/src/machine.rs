@@ -405,7 +405,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
                 forward::Event::Silent(pool) => self.hurry_silent(pool),
                 forward::Event::Recovered(pool) => self.events.push_back(Event::Recovered(pool)),
                 forward::Event::StateChange(state_change) => {
-                    self.events.push_back(Event::StateChange(state_change))
+                    self.events.push_back(Event::StateChange(state_change));
                 }
             }
         }

@@ -127,7 +127,7 @@ impl<'a> Translator<'a> {
         for text in &expressions {
             match Expression::read(&text.value, Expression::Domain) {
                 Some(expression) if expression.fits_nothing() => {
-                    self.warn(text.span, "left out: letters outside ASCII are in no name, as it is compared")
+                    self.warn(text.span, "left out: letters outside ASCII are in no name, as it is compared");
                 }
                 Some(expression) => items.push(expression.pattern().into()),
                 None => {

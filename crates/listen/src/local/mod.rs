@@ -136,7 +136,7 @@ mod tests {
         let (second, second_file) = open(plan, 16).expect("nobody listens there");
         match plan.kind {
             LocalKind::Stream | LocalKind::Http => {
-                drop(UnixStream::connect(&plan.path).expect("somebody listens again"))
+                drop(UnixStream::connect(&plan.path).expect("somebody listens again"));
             }
             LocalKind::Datagram => {
                 let client = UnixDatagram::unbound().expect("a socket");
