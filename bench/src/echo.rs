@@ -1,4 +1,5 @@
-//! A bare echo server: what receiving and sending a datagram costs on this machine, and no DNS at all.
+//! A bare echo server: what receiving and sending a datagram costs on this machine, and no DNS at
+//! all.
 //!
 //! Never looks at a datagram beyond setting QR: nothing that answers queries can be cheaper.
 

@@ -1,4 +1,5 @@
-//! AF_XDP on our own crate: the bare echo that is the limit, and the program for a server that brings none.
+//! AF_XDP on our own crate: the bare echo that is the limit, and the program for a server that
+//! brings none.
 
 use std::io;
 use std::net::SocketAddr;
@@ -40,8 +41,8 @@ pub fn echo(interface: &str, address: SocketAddr) -> Result<(), String> {
     }
 }
 
-/// Attaches our program to `interface` for queries to `address`, pins its maps in `folder` of a BPF file system of its own, and
-/// runs `command` there until that ends.
+/// Attaches our program to `interface` for queries to `address`, pins its maps in `folder` of a BPF
+/// file system of its own, and runs `command` there until that ends.
 pub fn filter_for(
     interface: &str,
     address: SocketAddr,

@@ -1,7 +1,8 @@
 //! Fetches rivals and tools, and only when asked to.
 //!
-//! Never starts what it installs: Debian's packages of name servers begin to serve on port 53 unless told not to. Never replaces
-//! what the system has: the newest releases are unpacked into a directory of their own, with their own libraries.
+//! Never starts what it installs: Debian's packages of name servers begin to serve on port 53
+//! unless told not to. Never replaces what the system has: the newest releases are unpacked into a
+//! directory of their own, with their own libraries.
 
 mod newest;
 
@@ -28,8 +29,9 @@ pub fn install_tools() -> Result<(), String> {
     if missing.is_empty() { Ok(()) } else { apt(&missing) }
 }
 
-/// Installs `rival` into `programs` unless it is there: the newest release that Debian has, a Go module or a crate at its pinned
-/// version. Where the system's own package is named, that is installed, unless the program is found.
+/// Installs `rival` into `programs` unless it is there: the newest release that Debian has, a Go
+/// module or a crate at its pinned version. Where the system's own package is named, that is
+/// installed, unless the program is found.
 pub fn install(rival: &Rival, programs: &Path) -> Result<(), String> {
     let Install { debian, system, go: module, cargo: package } = &rival.install;
     let is_known = rival.find(&[]).is_ok();
@@ -97,7 +99,8 @@ impl Drop for Policy {
     }
 }
 
-/// Builds a module in Go's cache as it was released; `go install` would refuse one with replaced dependencies.
+/// Builds a module in Go's cache as it was released; `go install` would refuse one with replaced
+/// dependencies.
 fn go(module: &str, program: &Path) -> Result<(), String> {
     let output = Command::new("go").args(["mod", "download", "-json", module]).output();
     let output = output.map_err(|error| format!("cannot start go: {error}"))?;

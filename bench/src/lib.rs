@@ -1,4 +1,5 @@
-//! Measures DNS servers side by side: an echo, a stub upstream, a load generator, scenarios, reports.
+//! Measures DNS servers side by side: an echo, a stub upstream, a load generator, scenarios,
+//! reports.
 //!
 //! Never prints a figure of a server whose answers were not found right first.
 

@@ -38,9 +38,11 @@ struct Cli {
 enum Task {
     /// Echo datagrams with QR set: the physical limit of this machine.
     Echo(EchoArguments),
-    /// Echo queries that come in by a network interface, through AF_XDP: the limit of this machine without its network stack.
+    /// Echo queries that come in by a network interface, through AF_XDP: the limit of this machine
+    /// without its network stack.
     EchoFrames(EchoFramesArguments),
-    /// Put our program on a network interface for a server that brings none, with its maps pinned, and start that server.
+    /// Put our program on a network interface for a server that brings none, with its maps pinned,
+    /// and start that server.
     Filter(FilterArguments),
     /// Serve as an upstream with chosen faults.
     Stub(StubArguments),
@@ -82,8 +84,8 @@ struct FilterArguments {
     /// Whom the queries are to.
     #[arg(long)]
     listen: SocketAddr,
-    /// Where the maps are pinned: `xskmap`, and `xsk-destinations-v4` and `-v6`. A BPF file system is mounted above, for the
-    /// server alone.
+    /// Where the maps are pinned: `xskmap`, and `xsk-destinations-v4` and `-v6`. A BPF file system
+    /// is mounted above, for the server alone.
     #[arg(long, default_value = "/sys/fs/bpf/dnsdist")]
     folder: PathBuf,
     /// The server and its arguments.
@@ -263,7 +265,8 @@ struct RunArguments {
     /// The server's core.
     #[arg(long, default_value_t = 1)]
     server_core: usize,
-    /// The core of load and stubs. With the server's core beside it, dnsperf runs on both and so outruns the server.
+    /// The core of load and stubs. With the server's core beside it, dnsperf runs on both and so
+    /// outruns the server.
     #[arg(long, value_delimiter = ',', default_value = "0")]
     load_core: Vec<usize>,
     /// Let servers, load and stubs share both cores.
@@ -281,14 +284,16 @@ struct RunArguments {
     /// The `gannet` program (or GANNET_BENCH_GANNET, or in PATH).
     #[arg(long)]
     gannet: Option<PathBuf>,
-    /// Fetch rivals that are not in the directory of programs, and load generators: the newest releases that Debian has, unpacked
-    /// there beside those of the system, and others by go or cargo at pinned versions.
+    /// Fetch rivals that are not in the directory of programs, and load generators: the newest
+    /// releases that Debian has, unpacked there beside those of the system, and others by go or
+    /// cargo at pinned versions.
     #[arg(long)]
     install: bool,
     /// Directory of the results; a new one by date goes in.
     #[arg(long, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/results"))]
     out: PathBuf,
-    /// Make it part of the snapshot of this version in docs/benchmarks, whose pages are written anew from all parts.
+    /// Make it part of the snapshot of this version in docs/benchmarks, whose pages are written
+    /// anew from all parts.
     #[arg(long, value_name = "VERSION")]
     snapshot: Option<String>,
     /// What the part of the snapshot is called; one of the same name is replaced.

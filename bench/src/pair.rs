@@ -1,7 +1,9 @@
-//! Two network namespaces with a pair of virtual interfaces between them: how AF_XDP is measured without a card.
+//! Two network namespaces with a pair of virtual interfaces between them: how AF_XDP is measured
+//! without a card.
 //!
-//! What comes in is received by threads of the kernel (threaded NAPI), one for each end, kept to the core of that end.
-//! Otherwise whoever sends would do it, and half of what a server costs would be charged to the load generator.
+//! What comes in is received by threads of the kernel (threaded NAPI), one for each end, kept to
+//! the core of that end. Otherwise whoever sends would do it, and half of what a server costs would
+//! be charged to the load generator.
 
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -103,7 +105,8 @@ impl Pair {
         Ok(())
     }
 
-    /// Takes off what programs were left on the interfaces: those attached by netlink outlive their process.
+    /// Takes off what programs were left on the interfaces: those attached by netlink outlive their
+    /// process.
     pub fn clear(&self) {
         for End { namespace, interface, .. } in [&self.client, &self.server] {
             for kind in ["xdpdrv", "xdpgeneric"] {
@@ -198,8 +201,8 @@ impl End {
     }
 }
 
-/// Reads how many packets an interface dropped that it was to send (proc_net_dev): eight numbers of receiving come first, and
-/// the fourth of sending is meant.
+/// Reads how many packets an interface dropped that it was to send (proc_net_dev): eight numbers of
+/// receiving come first, and the fourth of sending is meant.
 fn dropped_sending(text: &str, interface: &str) -> Option<u64> {
     let mut lines = text.lines().filter_map(|line| line.split_once(':'));
     let (_, numbers) = lines.find(|(name, _)| name.trim() == interface)?;

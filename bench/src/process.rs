@@ -170,7 +170,8 @@ pub fn usage(root: u32) -> Usage {
         }
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         if let Some(fields) = stat_fields(&stat) {
-            // proc(5) counts from 1 and `fields` begins with the third: utime is 14, stime 15, num_threads 20.
+            // proc(5) counts from 1 and `fields` begins with the third: utime is 14, stime 15,
+            // num_threads 20.
             total.user += tick * fields.get(11).and_then(|text| text.parse().ok()).unwrap_or(0);
             total.system += tick * fields.get(12).and_then(|text| text.parse().ok()).unwrap_or(0);
             total.threads += fields.get(17).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);

@@ -145,7 +145,8 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
     fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Returns where groups with a CPU limit can be made, below the group of this process where that is a hierarchy of version 1.
+/// Returns where groups with a CPU limit can be made, below the group of this process where that is
+/// a hierarchy of version 1.
 fn find(mounts: &str, own: &str, controllers: impl Fn(&Path) -> String) -> Option<(PathBuf, Version)> {
     let has = |list: &str, separator: char| list.split(separator).any(|word| word.trim() == "cpu");
     let mut two = None;

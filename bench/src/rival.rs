@@ -1,4 +1,5 @@
-//! A server under test: one small TOML file says how to start it and how it is set up for each scenario.
+//! A server under test: one small TOML file says how to start it and how it is set up for each
+//! scenario.
 //!
 //! Adding one needs no other change than the file in `bench/rivals/`.
 
@@ -26,7 +27,8 @@ pub struct Rival {
     pub program: String,
     /// One line about what it is and how many threads it is given.
     pub about: String,
-    /// The server whose program it is, set up in another way. A variant is shown, but does not count as a server.
+    /// The server whose program it is, set up in another way. A variant is shown, but does not
+    /// count as a server.
     #[serde(default)]
     pub variant_of: Option<String>,
     /// The server whose file says all that this one does not say, in the same directory.
@@ -51,8 +53,8 @@ pub struct Rival {
     pub through: Vec<String>,
     /// How it is made to read its configuration again; absent if it cannot.
     pub reload: Option<Reload>,
-    /// Commands that add `{{zone}}` while it runs, one after the other; absent if it cannot. `{{programs}}` is the directory of
-    /// the server's program.
+    /// Commands that add `{{zone}}` while it runs, one after the other; absent if it cannot.
+    /// `{{programs}}` is the directory of the server's program.
     #[serde(default)]
     pub add_zone: Vec<Vec<String>>,
     /// Environment variables; their values may hold `{{variables}}`.
@@ -70,12 +72,13 @@ pub struct Rival {
     /// Files by name with a line for each rule of the scenario's rule set, written into `{{dir}}`.
     #[serde(default)]
     pub lists: BTreeMap<String, List>,
-    /// For each setting (local, cache, forward, …), the variables that `files` and `start` use. Two are known here:
-    /// `remark` goes into the report, and `codes` says which response codes stand for the scenario's: `5=3 2=5`.
+    /// For each setting (local, cache, forward, …), the variables that `files` and `start` use. Two
+    /// are known here: `remark` goes into the report, and `codes` says which response codes stand
+    /// for the scenario's: `5=3 2=5`.
     #[serde(default)]
     pub settings: BTreeMap<String, BTreeMap<String, String>>,
-    /// Settings, or single scenarios, that it cannot do, and why; `*` is the reason for all settings that are named
-    /// nowhere.
+    /// Settings, or single scenarios, that it cannot do, and why; `*` is the reason for all
+    /// settings that are named nowhere.
     #[serde(default)]
     pub without: BTreeMap<String, String>,
     /// Zones and hosts files that several servers read: `{{data}}`.
@@ -83,7 +86,8 @@ pub struct Rival {
     pub data: PathBuf,
 }
 
-/// How rules are written, line by line; a kind that is left out is not written. `{}` stands for the rule.
+/// How rules are written, line by line; a kind that is left out is not written. `{}` stands for the
+/// rule.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct List {
@@ -118,7 +122,8 @@ pub enum KindName {
     Echo,
 }
 
-/// Where a server can be measured. Its address is `{{address}}`, on a pair its interface `{{interface}}`.
+/// Where a server can be measured. Its address is `{{address}}`, on a pair its interface
+/// `{{interface}}`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Networks {
@@ -203,7 +208,8 @@ impl Prepared {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Install {
-    /// A Debian package, whose newest release is unpacked with its libraries beside what the system has.
+    /// A Debian package, whose newest release is unpacked with its libraries beside what the system
+    /// has.
     pub debian: Option<String>,
     /// A Debian package that only works where it is installed: the system's own release.
     pub system: Option<String>,
@@ -226,7 +232,8 @@ impl Rival {
     fn read(path: &Path) -> Result<Self, String> {
         let wrong = |error: &dyn fmt::Display| format!("{}: {error}", path.display());
         let text = fs::read_to_string(path).map_err(|error| wrong(&error))?;
-        // What is wrong with a file is shown with the line; only what is put together from two has none.
+        // What is wrong with a file is shown with the line; only what is put together from two has
+        // none.
         let mut rival: Self = match extended(path, &text)? {
             Some(table) => table.try_into().map_err(|error| wrong(&error))?,
             None => toml::from_str(&text).map_err(|error| wrong(&error))?,
@@ -348,7 +355,8 @@ impl Rival {
             .to_owned()
     }
 
-    /// Writes the configuration for `setting` into `directory` and returns how to start and reload it.
+    /// Writes the configuration for `setting` into `directory` and returns how to start and reload
+    /// it.
     pub fn prepare(
         &self,
         program: &Path,

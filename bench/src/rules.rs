@@ -1,6 +1,8 @@
-//! Rule sets of the size and shape that published measurements used, from a seed: the same for everybody.
+//! Rule sets of the size and shape that published measurements used, from a seed: the same for
+//! everybody.
 //!
-//! Every name ends in a label that is nobody's top-level domain, or in `example`: nothing here names a stranger.
+//! Every name ends in a label that is nobody's top-level domain, or in `example`: nothing here
+//! names a stranger.
 
 use std::collections::HashSet;
 use std::net::Ipv4Addr;
@@ -40,15 +42,15 @@ const SYLLABLES: [&str; 48] = [
 /// Which set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// 1,247 exact names, 142,316 names with what is below them, 163 regular expressions, 64 networks:
-    /// what ForgeDNS's scenarios loaded.
+    /// 1,247 exact names, 142,316 names with what is below them, 163 regular expressions, 64
+    /// networks: what ForgeDNS's scenarios loaded.
     Geosite,
     /// A million names with what is below them.
     Million,
     /// The zone [`ZONE`] with so many names, an address each.
     Zone(usize),
-    /// The same with signatures, which nothing was signed with: no server looks at them. What does not exist is denied
-    /// by NSEC.
+    /// The same with signatures, which nothing was signed with: no server looks at them. What does
+    /// not exist is denied by NSEC.
     Signed(usize),
     /// The same, where NSEC3 denies.
     Hashed {
@@ -117,7 +119,8 @@ impl Rules {
         changes: bool,
         asked: impl Fn() -> I,
     ) -> Self {
-        // In a signed zone each name leads to the next, so a zone is made of the names that are asked.
+        // In a signed zone each name leads to the next, so a zone is made of the names that are
+        // asked.
         if let Shape::Zone(_) | Shape::Signed(_) = shape {
             let mut numbers: Vec<usize> = asked().filter_map(zone_number).collect();
             numbers.sort_unstable();
@@ -195,7 +198,8 @@ impl Shape {
         }
     }
 
-    /// Returns names to ask: half of `count` that the set matches, as rules or below them, and half that it does not.
+    /// Returns names to ask: half of `count` that the set matches, as rules or below them, and half
+    /// that it does not.
     pub fn questions(self, count: usize) -> (Vec<String>, Vec<String>) {
         let rules = self.rules().suffix;
         let known: HashSet<&str> = rules.iter().map(String::as_str).collect();
@@ -271,7 +275,8 @@ impl Lines {
         for (rtype, _) in records {
             self.sign(owner, rtype, 3600);
         }
-        // Servers refuse to write a list of types that is not in the order of their numbers (RFC 4034 §4.1.2).
+        // Servers refuse to write a list of types that is not in the order of their numbers (RFC
+        // 4034 §4.1.2).
         let types = |proof: &str| -> String {
             let has = |rtype: &&str| {
                 *rtype == "RRSIG" || *rtype == proof || records.iter().any(|(own, _)| own == rtype)
@@ -329,7 +334,8 @@ impl Lines {
     }
 }
 
-/// Writes the zone with the names of these numbers, which are sorted; each record a line without directives.
+/// Writes the zone with the names of these numbers, which are sorted; each record a line without
+/// directives.
 fn zone(numbers: &[usize], denial: Denial) -> Vec<String> {
     let parameters = match &denial {
         Denial::Hashes(_, parameters) => Some(format!("1 0 {} -", parameters.iterations)),
@@ -509,7 +515,8 @@ mod tests {
             .map(|line| line.split([' ', '.']).collect())
             .collect();
         assert_eq!(chain.len(), 1_002);
-        // "HASH.names.example.org. 300 NSEC3 1 0 10 - NEXT TYPES": each leads to the one after it, the last to the first.
+        // "HASH.names.example.org. 300 NSEC3 1 0 10 - NEXT TYPES": each leads to the one after it,
+        // the last to the first.
         for (at, line) in chain.iter().enumerate() {
             assert_eq!(line[11], chain[(at + 1) % chain.len()][0], "{line:?}");
         }

@@ -1,6 +1,7 @@
 //! An upstream on loopback whose answers follow from the name, and whose faults are chosen.
 //!
-//! Never resolves anything: A and AAAA are hashes of the name, so that anybody can tell a right answer.
+//! Never resolves anything: A and AAAA are hashes of the name, so that anybody can tell a right
+//! answer.
 
 use std::collections::VecDeque;
 use std::io::{self, Read as _, Write as _};
@@ -29,8 +30,9 @@ const SOCKET_OCTETS: i32 = 4 << 20;
 const DELAYED_MAX: usize = 1 << 18;
 /// The name (class CH, type TXT) whose answer says how many other queries have come.
 pub const COUNTER_NAME: &str = "count.stub";
-/// What changes the stub while it runs: `loss.PPM.set.stub`, `delay.MS.set.stub`, `rcode.CODE.set.stub` or
-/// `ttl.SECONDS.set.stub` (class CH, type TXT). The answer is the counter's.
+/// What changes the stub while it runs: `loss.PPM.set.stub`, `delay.MS.set.stub`,
+/// `rcode.CODE.set.stub` or `ttl.SECONDS.set.stub` (class CH, type TXT). The answer is the
+/// counter's.
 pub const SET_NAME: &str = "set.stub";
 /// Names whose first label begins so do not exist.
 pub const DENIED_PREFIX: &str = "absent";
@@ -89,7 +91,8 @@ impl Behaviour {
     }
 }
 
-/// Returns the address that an A query for `name` yields, letter case ignored: one of 198.18.0.0/15.
+/// Returns the address that an A query for `name` yields, letter case ignored: one of
+/// 198.18.0.0/15.
 pub fn ipv4_of(name: Name<'_>) -> Ipv4Addr {
     let [_, b, c, d] = (hash(name) as u32).to_be_bytes();
     Ipv4Addr::new(198, 18 | (b & 1), c, d)
@@ -132,7 +135,8 @@ impl Stub {
         serve_datagrams(self, socket)
     }
 
-    /// Answers over TCP until an error, each connection on a thread of its own: a server keeps few to its upstream.
+    /// Answers over TCP until an error, each connection on a thread of its own: a server keeps few
+    /// to its upstream.
     pub fn serve_stream(&self, listener: &TcpListener) -> io::Result<()> {
         thread::scope(|scope| {
             loop {
@@ -328,7 +332,8 @@ fn is_denied(name: Name<'_>) -> bool {
 }
 
 fn is_counter(query: &[u8]) -> bool {
-    // Class CH in the last octets of a query without EDNS; everything else is checked when it is answered.
+    // Class CH in the last octets of a query without EDNS; everything else is checked when it is
+    // answered.
     query.ends_with(&[0, 16, 0, 3])
 }
 

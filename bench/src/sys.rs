@@ -1,6 +1,8 @@
-//! The few system calls the standard library does not have: batches of datagrams, cores, process clocks.
+//! The few system calls the standard library does not have: batches of datagrams, cores, process
+//! clocks.
 //!
-//! Every `unsafe` block of this crate is here, wrapped at once in a function that cannot be misused.
+//! Every `unsafe` block of this crate is here, wrapped at once in a function that cannot be
+//! misused.
 
 use std::fs::File;
 use std::io;
@@ -98,8 +100,8 @@ impl Batch {
             header.msg_controllen = if gro { CONTROL_OCTETS } else { 0 };
         }
         let flags = if wait == Wait::ForOne { libc::MSG_WAITFORONE } else { libc::MSG_DONTWAIT };
-        // SAFETY: `headers[..limit]` point to buffers, addresses and control blocks that this value owns
-        // and that are as long as the headers say.
+        // SAFETY: `headers[..limit]` point to buffers, addresses and control blocks that this value
+        // owns and that are as long as the headers say.
         let got = unsafe {
             libc::recvmmsg(
                 socket.as_raw_fd(),
@@ -113,7 +115,8 @@ impl Batch {
             let error = io::Error::last_os_error();
             return match error.kind() {
                 io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(0),
-                // A connected socket reports an earlier ICMP error here; the datagram that caused it is lost.
+                // A connected socket reports an earlier ICMP error here; the datagram that caused
+                // it is lost.
                 io::ErrorKind::ConnectionRefused => Ok(0),
                 _ => Err(error),
             };
@@ -130,8 +133,8 @@ impl Batch {
     /// Returns the size of the segments in datagram `i` if the kernel coalesced several.
     pub fn segment_size(&self, i: usize) -> Option<u16> {
         let header = &self.headers[i].msg_hdr;
-        // SAFETY: the kernel wrote `msg_controllen` octets of well-formed control messages into `control[i]`,
-        // and the CMSG functions stay within that length.
+        // SAFETY: the kernel wrote `msg_controllen` octets of well-formed control messages into
+        // `control[i]`, and the CMSG functions stay within that length.
         unsafe {
             let mut message = libc::CMSG_FIRSTHDR(header);
             while !message.is_null() {
@@ -160,7 +163,8 @@ impl Batch {
         header.msg_controllen = 0;
     }
 
-    /// Says that the first `len` octets of buffer `i` go back to whoever sent datagram `i` of `from`.
+    /// Says that the first `len` octets of buffer `i` go back to whoever sent datagram `i` of
+    /// `from`.
     pub fn address_back(&mut self, i: usize, len: usize, from: &Self, sender: usize) {
         self.iovecs[i].iov_len = len.min(self.size);
         self.names[i] = from.names[sender];
@@ -206,8 +210,8 @@ fn send_headers(socket: &UdpSocket, headers: &mut [libc::mmsghdr]) -> io::Result
     let mut done = 0;
     while done < headers.len() {
         let rest = &mut headers[done..];
-        // SAFETY: each header points to octets, an address and control data that its owner keeps alive and
-        // unchanged during the call.
+        // SAFETY: each header points to octets, an address and control data that its owner keeps
+        // alive and unchanged during the call.
         let sent =
             unsafe { libc::sendmmsg(socket.as_raw_fd(), rest.as_mut_ptr(), rest.len() as libc::c_uint, 0) };
         if sent < 0 {
@@ -269,7 +273,8 @@ impl Grouped {
         }
     }
 
-    /// Sends the first `count` datagrams of `batch` back to their senders as they lie in their buffers.
+    /// Sends the first `count` datagrams of `batch` back to their senders as they lie in their
+    /// buffers.
     pub fn send_back(&mut self, socket: &UdpSocket, batch: &mut Batch, count: usize) -> io::Result<()> {
         self.groups.clear();
         for i in 0..count {
@@ -300,8 +305,8 @@ impl Grouped {
             header.msg_iovlen = self.iovecs[g].len();
             if group.held > group.segment {
                 header.msg_control = self.control[g].as_mut_ptr().cast();
-                // SAFETY: `CMSG_SPACE` and `CMSG_LEN` only compute; a header and a `u16` take 24 of the
-                // control block's 32 octets.
+                // SAFETY: `CMSG_SPACE` and `CMSG_LEN` only compute; a header and a `u16` take 24 of
+                // the control block's 32 octets.
                 unsafe {
                     header.msg_controllen = libc::CMSG_SPACE(size_of::<u16>() as u32) as usize;
                     let message = libc::CMSG_FIRSTHDR(header);
@@ -533,7 +538,8 @@ pub fn confine(command: &mut Command, cores: &[usize]) {
 
 /// Makes `command` join the control group whose `cgroup.procs` is open for writing.
 pub fn join_group(command: &mut Command, procs: File) {
-    // SAFETY: between fork and exec one write is made to a descriptor that the closure owns, and nothing is allocated.
+    // SAFETY: between fork and exec one write is made to a descriptor that the closure owns, and
+    // nothing is allocated.
     unsafe {
         command.pre_exec(move || {
             // 0 stands for the process that writes.
@@ -565,7 +571,8 @@ pub fn pin_process(pid: u32, cores: &[usize]) {
     let set = core_set(cores);
     for entry in std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
         if let Some(thread) = entry.file_name().to_str().and_then(|name| name.parse::<libc::pid_t>().ok()) {
-            // SAFETY: `set` is a valid CPU set. A thread that has ended meanwhile is an error without harm.
+            // SAFETY: `set` is a valid CPU set. A thread that has ended meanwhile is an error
+            // without harm.
             unsafe {
                 libc::sched_setaffinity(thread, size_of::<libc::cpu_set_t>(), &raw const set);
             }
@@ -607,7 +614,8 @@ pub fn set_offload(interface: &str, offload: Offload, wanted: bool) -> io::Resul
     }
     request.ifr_ifru.ifru_data = value.as_mut_ptr().cast();
     let any = UdpSocket::bind("0.0.0.0:0")?;
-    // SAFETY: the request lives through the call, ends its name with a NUL, and leads to a structure of the command's size.
+    // SAFETY: the request lives through the call, ends its name with a NUL, and leads to a
+    // structure of the command's size.
     let result = unsafe { libc::ioctl(any.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

@@ -74,7 +74,8 @@ fn loopback() -> PrefixSet {
     PrefixSet::compile([Prefix::new(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 0)), 8)])
 }
 
-/// Returns an engine with local names, an empty cache of 1 MiB, and a group of upstreams behind it; its secrets are known.
+/// Returns an engine with local names, an empty cache of 1 MiB, and a group of upstreams behind it;
+/// its secrets are known.
 ///
 /// # Panics
 ///
@@ -147,7 +148,8 @@ fn engine_with(rate: Option<RateRule>, ops: Vec<Op>, zones: Option<Arc<Zones>>) 
     engine
 }
 
-/// Asks something that is not in memory and says what becomes of the fetch: an answer, or a time-out.
+/// Asks something that is not in memory and says what becomes of the fetch: an answer, or a
+/// time-out.
 ///
 /// # Panics
 ///
@@ -198,12 +200,15 @@ pub fn warm_cache() -> Arc<Cache> {
     cache
 }
 
-/// Returns an engine that asks in several ways and changes what it finds, all of it from a [`warm_cache`]:
+/// Returns an engine that asks in several ways and changes what it finds, all of it from a
+/// [`warm_cache`]:
 ///
-/// - names below `alias.example.org` are aliases of [`CACHED`], those below `hidden.example.org` are it;
-/// - `v4.example.org` prefers IPv4, `made.example.org` makes IPv6 addresses, and both are [`CACHED`];
-/// - everything else is looked up by a fallback and a race of policies, sorted by distance, and cut for UDP if it is
-///   `cut.example.org`.
+/// - names below `alias.example.org` are aliases of [`CACHED`], those below `hidden.example.org`
+///   are it;
+/// - `v4.example.org` prefers IPv4, `made.example.org` makes IPv6 addresses, and both are
+///   [`CACHED`];
+/// - everything else is looked up by a fallback and a race of policies, sorted by distance, and cut
+///   for UDP if it is `cut.example.org`.
 pub fn splitting() -> Engine {
     let cache = warm_cache();
     let rest = |rule| Op::Split(Box::new(SplitStep::of_rest(rule)));

@@ -1,4 +1,5 @@
-//! Answering from memory does not allocate: a counting allocator watches while the corpus goes through the engine.
+//! Answering from memory does not allocate: a counting allocator watches while the corpus goes
+//! through the engine.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -339,7 +340,8 @@ fn conditions_are_free() {
 /// Actions that wait, for another server or for time to pass.
 const WAITING: [&str; 2] = ["forward", "sleep"];
 
-/// An action, the rules around it where `…` stands for an answer with two addresses, the question, and what is answered.
+/// An action, the rules around it where `…` stands for an answer with two addresses, the question,
+/// and what is answered.
 type Case = (&'static str, &'static str, (&'static str, Rtype), (Rcode, usize));
 
 /// Every action that does not wait.
@@ -638,7 +640,8 @@ fn asking_in_several_ways_is_free_as_long_as_memory_answers() {
         .expect("a reply");
 }
 
-/// A zone with all that answers are made of; the chain of proofs covers what it says, whether or not that is so.
+/// A zone with all that answers are made of; the chain of proofs covers what it says, whether or
+/// not that is so.
 const ZONE: &str = "$TTL 60\n@ SOA ns a 1 2 3 4 5\n@ RRSIG SOA 13 2 60 20300101000000 20200101000000 1 @ AAAA\n\
     @ NS ns\n@ MX 1 ns\nns A 192.0.2.1\nsub NS ns.sub\nns.sub A 192.0.2.2\n*.w TXT x\nc CNAME d.w\nold DNAME w\nloop CNAME loop\n";
 

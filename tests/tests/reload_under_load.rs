@@ -1,4 +1,5 @@
-//! The built program reads a set of a million rules again and again while clients ask: none of them notices.
+//! The built program reads a set of a million rules again and again while clients ask: none of them
+//! notices.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -59,7 +60,8 @@ fn a_set_of_a_million_rules_is_reloaded_under_load_without_losing_a_query() {
                     let mut stream = TcpClient::connect(address);
                     let mut asked = 0_u32;
                     while !done.load(Ordering::Relaxed) {
-                        // The set is never empty and never half full. What is not answered panics in the receive.
+                        // The set is never empty and never half full. What is not answered panics
+                        // in the receive.
                         let rule = (asked.wrapping_mul(7919).wrapping_add(u32::from(client))) % RULES;
                         for (name, rcode) in [
                             (format!("n{rule}.rules.example"), HELD),

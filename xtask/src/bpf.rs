@@ -1,10 +1,12 @@
-//! The kernel program of `crates/xdp`: compiled here, committed beside its source, so that nobody else needs a compiler for it.
+//! The kernel program of `crates/xdp`: compiled here, committed beside its source, so that nobody
+//! else needs a compiler for it.
 
 use crate::run::{is_installed, output, root, run};
 use std::path::Path;
 use std::process::Command;
 
-/// Whose output the committed object is. Another version writes other instructions for the same source.
+/// Whose output the committed object is. Another version writes other instructions for the same
+/// source.
 const CLANG: &str = "14.";
 
 const SOURCE: &str = "crates/xdp/bpf/filter.c";

@@ -7,7 +7,8 @@ use std::process::Command;
 /// Executions per target when nobody says otherwise: seconds, not hours.
 const EXECUTIONS: u64 = 100_000;
 
-/// Octets of the longest input: more than any message that arrives whole in a datagram, and a quick one still.
+/// Octets of the longest input: more than any message that arrives whole in a datagram, and a quick
+/// one still.
 const INPUT_OCTETS_MAX: u32 = 4096;
 
 /// The same for a configuration, which takes longer to read: room for some dozen settings.

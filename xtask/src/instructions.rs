@@ -1,9 +1,11 @@
-//! Counts what the hot path costs in instructions: the same on every run, however busy the machine is.
+//! Counts what the hot path costs in instructions: the same on every run, however busy the machine
+//! is.
 //!
-//! Each case of `bench/instructions` runs under callgrind twice, the second time twice as often, and
-//! the difference is what the queries cost without the set-up. Only instructions of the program itself count: the C
-//! library chooses its copying routines by processor. What callgrind shows the program of the processor is the same
-//! wherever AVX2 exists. The counts hold for one compiler, so the accepted ones name theirs.
+//! Each case of `bench/instructions` runs under callgrind twice, the second time twice as often,
+//! and the difference is what the queries cost without the set-up. Only instructions of the program
+//! itself count: the C library chooses its copying routines by processor. What callgrind shows the
+//! program of the processor is the same wherever AVX2 exists. The counts hold for one compiler, so
+//! the accepted ones name theirs.
 
 use crate::run::{cargo, is_installed, output, root, run, target};
 use std::collections::BTreeMap;
@@ -29,7 +31,8 @@ type Place = (String, String);
 /// Instructions of one query, by place.
 type Counts = BTreeMap<Place, f64>;
 
-/// Counts every case and compares with what was accepted; `--accept` writes the counts down instead.
+/// Counts every case and compares with what was accepted; `--accept` writes the counts down
+/// instead.
 pub(crate) fn instructions(arguments: &[String]) -> Result<(), String> {
     let accepts = match arguments {
         [] => false,
@@ -133,7 +136,8 @@ fn spent(profile: &str, program: &str) -> BTreeMap<Place, u64> {
     places
 }
 
-/// Leaves out what differs from build to build: the crate's hash and the recursion mark of callgrind.
+/// Leaves out what differs from build to build: the crate's hash and the recursion mark of
+/// callgrind.
 fn function_name(name: &str) -> String {
     let name = name.split_once('\'').map_or(name, |(name, _)| name);
     match name.rsplit_once("::h") {

@@ -1,4 +1,5 @@
-//! The programs that tests call and cargo does not bring: real DNS clients and servers, and what counts instructions.
+//! The programs that tests call and cargo does not bring: real DNS clients and servers, and what
+//! counts instructions.
 
 use crate::run::{is_installed, output, run, target};
 use std::path::Path;

@@ -38,8 +38,8 @@ pub(crate) fn test() -> Result<(), String> {
     steps.step("tidy", tidy);
     steps.step("format", format);
     steps.step("kernel program", || bpf::bpf(bpf::Object::Compare));
-    // One call builds programs and tests alike, so that the system tests find the program that fits them
-    // and nothing is compiled a second time with other features.
+    // One call builds programs and tests alike, so that the system tests find the program that fits
+    // them and nothing is compiled a second time with other features.
     steps.step("build", || run(&mut cargo(["build", "--workspace", "--lib", "--bins", "--tests"])));
     // These compile and count while the tests mostly wait.
     let instructions = Beside::start(xtask("instructions"));
@@ -125,12 +125,14 @@ fn browser() -> Result<(), String> {
         println!("skipped: {} is not installed", tools::BROWSER);
         return Ok(());
     }
-    // With all packages, as built before: one package alone has other features, and everything is compiled again.
+    // With all packages, as built before: one package alone has other features, and everything is
+    // compiled again.
     let test = ["test", "--workspace", "--test", "system", "--", "--ignored", "conformance::"];
     run(&mut cargo(test))
 }
 
-/// Starts every scenario once with the programs built for the tests, and with what rivals are installed.
+/// Starts every scenario once with the programs built for the tests, and with what rivals are
+/// installed.
 fn smoke() -> Result<(), String> {
     let target = target();
     let mut command = Command::new(target.join("debug/gannet-bench"));
@@ -178,8 +180,8 @@ fn changed_packages() -> Result<Vec<String>, String> {
     Ok(packages_of(files.lines(), |folder| root().join(folder).join("Cargo.toml").is_file()))
 }
 
-/// Returns the packages that hold these files, as far as there still is a package in their folder; a changed lock file
-/// or root manifest changes none of them by itself.
+/// Returns the packages that hold these files, as far as there still is a package in their folder;
+/// a changed lock file or root manifest changes none of them by itself.
 fn packages_of<'a>(files: impl Iterator<Item = &'a str>, is_package: impl Fn(&str) -> bool) -> Vec<String> {
     let mut packages = BTreeSet::new();
     for file in files {

@@ -1,7 +1,8 @@
 //! Runs one case of the hot path a number of times, for a tool that counts instructions.
 //!
-//! `gannet-instructions` lists the cases; `gannet-instructions CASE TIMES` runs one. What the set-up costs is the difference
-//! between two runs' totals taken away: see `cargo xtask instructions`. Never measures time.
+//! `gannet-instructions` lists the cases; `gannet-instructions CASE TIMES` runs one. What the
+//! set-up costs is the difference between two runs' totals taken away: see
+//! `cargo xtask instructions`. Never measures time.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, reason = "a list for the tool that calls it")]
@@ -121,7 +122,8 @@ fn records(is_alias: bool) -> Case {
     Case::of(vec![Op::Answer(step)], [Ask::new(qname, Rtype::A)])
 }
 
-/// One rule on the name: a keyword, a regular expression, a name with what is below it, or a name alone.
+/// One rule on the name: a keyword, a regular expression, a name with what is below it, or a name
+/// alone.
 fn rule(number: usize) -> NameSet {
     let mut set = NameSetBuilder::new(&KEY);
     add_rule(&mut set, number, 1);
@@ -141,7 +143,8 @@ fn rule_name(number: usize) -> NameBuf {
     name(&format!("r{number}.example.com"))
 }
 
-/// Rules on names of four kinds, and the shortlist that configurations get for them. A query fits one of the last four.
+/// Rules on names of four kinds, and the shortlist that configurations get for them. A query fits
+/// one of the last four.
 fn rules(count: usize) -> Case {
     let row = |fitting: &dyn Fn(usize) -> bool| {
         let mut bits = vec![0_u64; count.div_ceil(64)];
@@ -248,7 +251,8 @@ fn names_in_data() -> Case {
 
 const SOA_AND_NS: &str = "@ 3600 SOA ns hostmaster 1 7200 600 86400 300\n@ 3600 NS ns\nns 3600 A 192.0.2.1\n";
 
-/// A zone of so many names, one address each; one question in ten is for a name that does not exist.
+/// A zone of so many names, one address each; one question in ten is for a name that does not
+/// exist.
 fn plain(names: usize) -> Case {
     let mut text = SOA_AND_NS.to_owned();
     for number in 0..names {

@@ -1,7 +1,7 @@
 //! The newest release that Debian has of a package, run from a directory of its own.
 //!
-//! Never touches what the system has installed: apt-get is given its own lists, state and cache, and what it fetches is unpacked,
-//! not installed. No root is needed.
+//! Never touches what the system has installed: apt-get is given its own lists, state and cache,
+//! and what it fetches is unpacked, not installed. No root is needed.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -18,8 +18,8 @@ const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 /// The first octets of a program (ELF).
 const MAGIC: &[u8] = b"\x7fELF";
 
-/// Fetches `package` and what it needs, unpacks all of it beside `programs`, and puts a script for each program of the package into
-/// `programs`.
+/// Fetches `package` and what it needs, unpacks all of it beside `programs`, and puts a script for
+/// each program of the package into `programs`.
 pub(super) fn install(package: &str, programs: &Path) -> Result<(), String> {
     let place = Place::new(&programs.parent().unwrap_or(programs).join("debian"))?;
     place.apt_get(&["update"])?;
@@ -31,7 +31,8 @@ pub(super) fn install(package: &str, programs: &Path) -> Result<(), String> {
     for archive in &archives {
         run(Command::new("dpkg-deb").arg("--extract").arg(archive).arg(&root))?;
     }
-    // Epochs are not part of a file's name as far as the underscore goes: "bind9_1%3a9.20_amd64.deb".
+    // Epochs are not part of a file's name as far as the underscore goes:
+    // "bind9_1%3a9.20_amd64.deb".
     let is_it = |path: &&PathBuf| name_of(path).split('_').next() == Some(package);
     let own = archives.iter().find(is_it).ok_or_else(|| format!("apt-get has not fetched {package}"))?;
     let start = Starter::new(&root)?;
@@ -98,7 +99,8 @@ impl Place {
         for (name, value) in options {
             command.arg("-o").arg(format!("{name}={value}"));
         }
-        // What it says goes where progress goes; the result of a session is alone on standard output.
+        // What it says goes where progress goes; the result of a session is alone on standard
+        // output.
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null());
         run(&mut command)
     }
@@ -186,7 +188,8 @@ fn executables(contents: &str) -> Vec<&str> {
     contents.lines().filter_map(executable).collect()
 }
 
-/// Returns the program in a line such as "-rwxr-xr-x root/root 1234 2026-10-01 12:00 ./usr/sbin/unbound".
+/// Returns the program in a line such as "-rwxr-xr-x root/root 1234 2026-10-01 12:00
+/// ./usr/sbin/unbound".
 fn executable(line: &str) -> Option<&str> {
     let path = line.split_whitespace().nth(5).filter(|_| line.starts_with("-rwx"))?.strip_prefix("./")?;
     let (directory, _) = path.rsplit_once('/')?;

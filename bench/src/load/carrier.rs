@@ -57,7 +57,8 @@ impl Carrier {
         &self.stream
     }
 
-    /// Returns whether octets may have been read from the socket that [`Carrier::read`] has not returned.
+    /// Returns whether octets may have been read from the socket that [`Carrier::read`] has not
+    /// returned.
     pub(super) const fn holds_back(&self) -> bool {
         self.session.is_some()
     }
@@ -77,7 +78,8 @@ impl Carrier {
         }
     }
 
-    /// Sends `out` and what the session has to say, as much as goes now; returns whether that was all.
+    /// Sends `out` and what the session has to say, as much as goes now; returns whether that was
+    /// all.
     pub(super) fn write(&mut self, out: &mut Vec<u8>) -> io::Result<bool> {
         let Some(session) = &mut self.session else {
             while !out.is_empty() {

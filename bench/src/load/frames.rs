@@ -1,7 +1,9 @@
-//! Asks through AF_XDP between two namespaces: at a steady rate, or as fast as the interface takes it.
+//! Asks through AF_XDP between two namespaces: at a steady rate, or as fast as the interface takes
+//! it.
 //!
-//! Unlike kxdpgun it knows which query each reply belongs to, so it tells how long replies took, and it tells whether a query
-//! or a reply was lost on the way back to itself: on a machine that has other things to do, a generator loses more than a server.
+//! Unlike kxdpgun it knows which query each reply belongs to, so it tells how long replies took,
+//! and it tells whether a query or a reply was lost on the way back to itself: on a machine that
+//! has other things to do, a generator loses more than a server.
 
 use std::time::{Duration, Instant};
 
@@ -20,8 +22,8 @@ const PORTS: std::ops::Range<u16> = 20_000..20_064;
 const GRACE: Duration = Duration::from_millis(500);
 /// How long the generator sleeps at most while it waits for the time of the next query.
 const NAP: Duration = Duration::from_millis(1);
-/// The least time between two batches at a rate. A generator that was kept from its processor must not make up for it at once:
-/// the pair of interfaces holds 256 packets, and drops what is more.
+/// The least time between two batches at a rate. A generator that was kept from its processor must
+/// not make up for it at once: the pair of interfaces holds 256 packets, and drops what is more.
 const PAUSE: Duration = Duration::from_micros(500);
 
 /// A stretch of asking.
@@ -37,15 +39,18 @@ pub struct Stretch {
 pub struct Asked {
     /// What came of it.
     pub tally: Tally,
-    /// Queries that never got to the server's end, because the queue between the interfaces was full.
+    /// Queries that never got to the server's end, because the queue between the interfaces was
+    /// full.
     pub lost_there: u64,
-    /// Replies that were dropped because that queue was full the other way, or at the generator's own end.
+    /// Replies that were dropped because that queue was full the other way, or at the generator's
+    /// own end.
     pub lost_here: u64,
     /// The mean of replies in each slice, in microseconds; `None` where there was none.
     pub means_us: Vec<Option<f64>>,
 }
 
-/// A query on its way, by the number in its header and its port: when it was sent, since the beginning.
+/// A query on its way, by the number in its header and its port: when it was sent, since the
+/// beginning.
 #[derive(Clone, Copy, Default)]
 struct Sent {
     at_ns: Option<u64>,
@@ -134,7 +139,8 @@ impl<'a> Asker<'a> {
         Ok(Asked { tally, lost_there, lost_here, means_us })
     }
 
-    /// Returns how many packets have been dropped on their way to the server's end, and to the client's or there.
+    /// Returns how many packets have been dropped on their way to the server's end, and to the
+    /// client's or there.
     fn dropped(&self) -> Result<[u64; 2], String> {
         let statistics = self.socket.statistics().map_err(|error| error.to_string())?;
         let here = statistics.receive_dropped + statistics.receive_ring_full + statistics.fill_ring_empty;
@@ -179,7 +185,8 @@ impl<'a> Asker<'a> {
 
 /// What has been asked and heard.
 struct Course {
-    /// By port and the last ten bits of the number; a later query takes the place of one that was not answered.
+    /// By port and the last ten bits of the number; a later query takes the place of one that was
+    /// not answered.
     sent: Vec<Sent>,
     tally: Tally,
     /// The sum of latencies in each slice.
@@ -205,7 +212,8 @@ impl Course {
         let Some(place) = self.place(reply).filter(|place| place.number == reply.1) else { return };
         let Some(at_ns) = place.at_ns.take() else { return };
         let took_ns = now_ns.saturating_sub(at_ns);
-        // A reply belongs to the slice in which its query was sent, so that a slice without loss is one.
+        // A reply belongs to the slice in which its query was sent, so that a slice without loss is
+        // one.
         let at = slice_of(at_ns);
         let Some(slice) = self.tally.slices.get_mut(at) else { return };
         if !is_expected {

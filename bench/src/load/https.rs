@@ -1,6 +1,8 @@
-//! Load over HTTP/2 (RFC 8484, GET): a lasting connection per client that carries many requests at once.
+//! Load over HTTP/2 (RFC 8484, GET): a lasting connection per client that carries many requests at
+//! once.
 //!
-//! All in one future: whatever happens, everything in flight is looked at, which is dear for many queries and fair to each.
+//! All in one future: whatever happens, everything in flight is looked at, which is dear for many
+//! queries and fair to each.
 
 use std::future::poll_fn;
 use std::io;
@@ -130,7 +132,8 @@ impl Run<'_> {
         if did_something { Poll::Ready(Ok(())) } else { Poll::Pending }
     }
 
-    /// Sends as much as the client's window, the rate and the server allow; returns whether that was anything.
+    /// Sends as much as the client's window, the rate and the server allow; returns whether that
+    /// was anything.
     fn send(&mut self, client: usize, context: &mut Context<'_>) -> io::Result<bool> {
         let now = self.books.now_ns();
         let mut did_something = false;
@@ -154,7 +157,8 @@ impl Run<'_> {
 }
 
 impl Exchange {
-    /// Returns the message in the response when it is there; nothing if the response has another status than 200.
+    /// Returns the message in the response when it is there; nothing if the response has another
+    /// status than 200.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Vec<u8>, h2::Error>> {
         loop {
             match &mut self.stage {

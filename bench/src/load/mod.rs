@@ -1,6 +1,8 @@
-//! A load generator: keeps a number of queries outstanding, or sends at a rate, and checks every answer.
+//! A load generator: keeps a number of queries outstanding, or sends at a rate, and checks every
+//! answer.
 //!
-//! Never sends a query without a way to know its reply: ID, question and response code are compared.
+//! Never sends a query without a way to know its reply: ID, question and response code are
+//! compared.
 
 mod carrier;
 pub mod frames;
@@ -50,7 +52,8 @@ pub enum Transport {
     /// UDP, a socket per client.
     #[default]
     Udp,
-    /// TCP, a lasting connection per client, which carries many queries at once (RFC 7766 §6.2.1.1).
+    /// TCP, a lasting connection per client, which carries many queries at once (RFC 7766
+    /// §6.2.1.1).
     Tcp,
     /// TCP, a new connection for each query; as many at once as queries may be in flight.
     TcpEach,
@@ -103,8 +106,8 @@ pub struct Plan {
     pub outstanding: usize,
     /// Queries per second; as many as the answers allow without it.
     pub rate: Option<f64>,
-    /// Send at even distances, each from the next socket, and look for answers in between without ever sleeping; over UDP, at a
-    /// rate.
+    /// Send at even distances, each from the next socket, and look for answers in between without
+    /// ever sleeping; over UDP, at a rate.
     pub is_even: bool,
     /// The place in the order of the first query.
     pub begin_at: usize,
@@ -166,8 +169,8 @@ pub struct Tally {
     pub own_cpu: Duration,
     /// How long right answers took.
     pub latency: Histogram,
-    /// The time that all queries were in flight, added up: until an answer came, right or wrong, or they were given up. Zero if
-    /// the generator does not know it.
+    /// The time that all queries were in flight, added up: until an answer came, right or wrong, or
+    /// they were given up. Zero if the generator does not know it.
     pub in_flight: Duration,
     /// What else there is to say.
     pub remark: Option<String>,
@@ -181,8 +184,9 @@ impl Tally {
         self.answered as f64 / self.elapsed.as_secs_f64().max(1e-9)
     }
 
-    /// Returns the queries in flight by the right answers a second (Little's law): the time that one takes in which lost ones hold
-    /// their place too. `None` if the generator does not know how many were in flight.
+    /// Returns the queries in flight by the right answers a second (Little's law): the time that
+    /// one takes in which lost ones hold their place too. `None` if the generator does not know how
+    /// many were in flight.
     pub fn time_in_system(&self) -> Option<Duration> {
         let is_known = !self.in_flight.is_zero() && self.answered > 0;
         is_known.then(|| self.in_flight.div_f64(self.answered as f64))

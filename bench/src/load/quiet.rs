@@ -1,4 +1,5 @@
-//! Connections that ask one question each and then stay, saying nothing: what they cost is the server's memory.
+//! Connections that ask one question each and then stay, saying nothing: what they cost is the
+//! server's memory.
 
 use std::io;
 

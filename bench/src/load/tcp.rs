@@ -1,4 +1,5 @@
-//! Load over TCP and TLS: a connection per client that carries many queries at once, or a connection per query.
+//! Load over TCP and TLS: a connection per client that carries many queries at once, or a
+//! connection per query.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -130,7 +131,8 @@ impl Run<'_> {
         if self.connections[client].is_none() {
             match self.connect(client) {
                 Ok(()) => self.failures = 0,
-                // The port is closed for a while, or all local ports are: the next sweep tries again.
+                // The port is closed for a while, or all local ports are: the next sweep tries
+                // again.
                 Err(error) if self.failures < FAILURES_MAX => {
                     self.failures += 1;
                     let _ = error;

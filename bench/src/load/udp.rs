@@ -81,7 +81,8 @@ impl Run<'_> {
         }
     }
 
-    /// Sends each query when it is due, from the next socket, and looks for answers in between, without sleeping.
+    /// Sends each query when it is due, from the next socket, and looks for answers in between,
+    /// without sleeping.
     fn drive_evenly(&mut self, plan: &Plan, poller: &mut Poller) -> io::Result<()> {
         let mut pace = Pace::new(plan);
         let mut client = 0;

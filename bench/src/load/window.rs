@@ -137,7 +137,8 @@ impl<'a> Books<'a> {
         }
     }
 
-    /// Enters the next query of `client`; returns its ID and its number, or `None` if there is nothing to ask.
+    /// Enters the next query of `client`; returns its ID and its number, or `None` if there is
+    /// nothing to ask.
     pub(super) fn next(&mut self, client: usize, now_ns: u64) -> Option<(u16, usize)> {
         let window = &mut self.windows[client];
         let &slot = window.free.last()?;

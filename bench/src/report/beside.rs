@@ -12,7 +12,8 @@ pub(super) const COMPARED: [&Yardstick; 3] = [&YARDSTICKS[0], &YARDSTICKS[1], &Y
 pub(super) struct Beside<'a> {
     /// The other scenario.
     pub(super) other: &'a str,
-    /// Each server with the median ratios of [`COMPARED`]; none where the load generator was the limit.
+    /// Each server with the median ratios of [`COMPARED`]; none where the load generator was the
+    /// limit.
     pub(super) servers: Vec<(String, [Option<f64>; 3])>,
 }
 

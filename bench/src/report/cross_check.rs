@@ -12,7 +12,8 @@ const COLUMNS: [[&str; 2]; 3] = [
 /// One scenario under both generators.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct CrossCheck {
-    /// Each server with the medians of throughput, mean latency and CPU per query, ours and dnsperf's.
+    /// Each server with the medians of throughput, mean latency and CPU per query, ours and
+    /// dnsperf's.
     pub(super) servers: Vec<(String, [[f64; 2]; 3])>,
 }
 
@@ -33,8 +34,8 @@ impl CrossCheck {
         (!servers.is_empty()).then_some(Self { servers })
     }
 
-    /// Returns how many pairs of servers both generators put in the same order by CPU per query, and how many
-    /// pairs there are.
+    /// Returns how many pairs of servers both generators put in the same order by CPU per query,
+    /// and how many pairs there are.
     pub(super) fn agreement(&self) -> (usize, usize) {
         let (mut same, mut all) = (0, 0);
         for (at, (_, one)) in self.servers.iter().enumerate() {

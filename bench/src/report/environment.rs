@@ -55,7 +55,8 @@ pub fn describe() -> String {
 /// What follows a commit if there are changes that are in none.
 pub(super) const CHANGED: &str = "-dirty";
 
-/// Returns the commit that this was built from. What is written into `docs` is not part of what is measured.
+/// Returns the commit that this was built from. What is written into `docs` is not part of what is
+/// measured.
 fn commit() -> String {
     let git = |arguments: &[&str]| {
         output("git", &[&["-C", env!("CARGO_MANIFEST_DIR")], arguments].concat()).trim().to_owned()

@@ -1,7 +1,8 @@
 //! A session's findings as tables of tab-separated values, and back.
 //!
-//! `raw.tsv` has a line per run, `courses.tsv` a line per tenth of a second of the runs during which something
-//! happened, `session.tsv` a line per fact, and `aggregate.tsv`, which is not read back, a line per figure.
+//! `raw.tsv` has a line per run, `courses.tsv` a line per tenth of a second of the runs during
+//! which something happened, `session.tsv` a line per fact, and `aggregate.tsv`, which is not read
+//! back, a line per figure.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

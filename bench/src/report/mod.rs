@@ -78,8 +78,8 @@ pub fn read(directories: &[impl AsRef<Path>]) -> Result<Model, String> {
     Ok(model)
 }
 
-/// Writes a session as `part` of the snapshot of `version` below `snapshots`, and the snapshot's pages from all its
-/// parts; returns the snapshot's directory.
+/// Writes a session as `part` of the snapshot of `version` below `snapshots`, and the snapshot's
+/// pages from all its parts; returns the snapshot's directory.
 pub fn add_to_snapshot(
     snapshots: &Path,
     version: &str,
@@ -101,8 +101,9 @@ pub fn add_to_snapshot(
     Ok(directory)
 }
 
-/// Refuses a `part` of the snapshot of `version` that would stand beside parts of another commit, or that is of none, because what
-/// it was built from was changed: figures of different programs are not one snapshot.
+/// Refuses a `part` of the snapshot of `version` that would stand beside parts of another commit,
+/// or that is of none, because what it was built from was changed: figures of different programs
+/// are not one snapshot.
 pub fn check_snapshot(snapshots: &Path, version: &str, part: &str, environment: &str) -> Result<(), String> {
     let own = environment::commit_of(environment);
     if own.ends_with(environment::CHANGED) {
@@ -272,7 +273,8 @@ pub fn date_now() -> (String, String) {
     )
 }
 
-/// Turns days since 1970-01-01 into year, month and day (Gregorian; years begin in March while counting).
+/// Turns days since 1970-01-01 into year, month and day (Gregorian; years begin in March while
+/// counting).
 const fn civil(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let era = days / 146_097;

@@ -189,7 +189,8 @@ impl Model {
         self.paired([scenario, server], [scenario, base], column)
     }
 
-    /// Returns the ratios of a column of `server` between two scenarios, for each round that has both.
+    /// Returns the ratios of a column of `server` between two scenarios, for each round that has
+    /// both.
     pub fn ratios_beside(&self, scenario: &str, other: &str, server: &str, column: &str) -> Vec<f64> {
         self.paired([scenario, server], [other, server], column)
     }
@@ -210,7 +211,8 @@ impl Model {
         Spread::of(self.ratios(scenario, server, ECHO, column)).map(|spread| spread.median)
     }
 
-    /// Compares ours with `rival`; `None` unless both were timed in one round, and where it would say nothing.
+    /// Compares ours with `rival`; `None` unless both were timed in one round, and where it would
+    /// say nothing.
     pub fn comparison(&self, scenario: &str, rival: &str, yardstick: &Yardstick) -> Option<Comparison> {
         if yardstick.needs_saturation
             && (self.is_generator_bound(scenario, OURS) || self.is_generator_bound(scenario, rival))
@@ -220,8 +222,8 @@ impl Model {
         Comparison::of(&self.ratios(scenario, OURS, rival, yardstick.column), yardstick.better)
     }
 
-    /// Returns whether the load generator and not `server` limited the throughput: the load was to saturate the
-    /// server, but it idled for more than a tenth of the time.
+    /// Returns whether the load generator and not `server` limited the throughput: the load was to
+    /// saturate the server, but it idled for more than a tenth of the time.
     pub fn is_generator_bound(&self, scenario: &str, server: &str) -> bool {
         let saturates = self.scenarios.iter().any(|facts| facts.name == scenario && facts.saturates);
         saturates && self.spread(scenario, server, "busy_share").is_some_and(|busy| busy.median < SATURATED)
@@ -281,15 +283,17 @@ fn add_new<T>(here: &mut Vec<T>, others: Vec<T>, is_same: fn(&T, &T) -> bool) {
 }
 
 impl Course {
-    /// Returns the answers per slice before the first incident: the median, the first slice left out.
+    /// Returns the answers per slice before the first incident: the median, the first slice left
+    /// out.
     pub fn usual(&self) -> Option<f64> {
         let until = self.incidents.first()?.at_s * 10.0;
         let before = self.moments.iter().take(until as usize).skip(1);
         Spread::of(before.map(|moment| moment.answered)).map(|spread| spread.median)
     }
 
-    /// Returns the seconds from the last incident to the first slice from which on, to the end of the sending,
-    /// at least nine tenths of the usual number of answers came; `None` if that never happened.
+    /// Returns the seconds from the last incident to the first slice from which on, to the end of
+    /// the sending, at least nine tenths of the usual number of answers came; `None` if that never
+    /// happened.
     pub fn recovery_s(&self) -> Option<f64> {
         let enough = 0.9 * self.usual()?;
         let last = self.incidents.last()?.at_s;
@@ -339,7 +343,8 @@ pub(super) mod tests {
         ServerFacts { name: name.to_owned(), version, about, is_echo, variant_of: None }
     }
 
-    /// Five rounds of three servers: ours twice as costly as the echo, the rival twice as costly as ours.
+    /// Five rounds of three servers: ours twice as costly as the echo, the rival twice as costly as
+    /// ours.
     pub(in crate::report) fn example() -> Model {
         let records = (0..5).flat_map(|round| {
             let noise = 1.0 + round as f64 / 100.0;

@@ -1,4 +1,5 @@
-//! Plots as strips of SVG: one per server, as wide as there is room, with text beside and not in them.
+//! Plots as strips of SVG: one per server, as wide as there is room, with text beside and not in
+//! them.
 
 use std::fmt::Write as _;
 
@@ -18,8 +19,8 @@ fn open(class: &str, height: f64, label: &str) -> String {
     )
 }
 
-/// Draws a bar to the median with a whisker from the lowest to the highest, on a scale from 0 to `max`; `limit`
-/// is marked by a line.
+/// Draws a bar to the median with a whisker from the lowest to the highest, on a scale from 0 to
+/// `max`; `limit` is marked by a line.
 pub(super) fn bar(spread: &Spread, max: f64, limit: Option<f64>, class: &str, label: &str) -> String {
     let x = |value: f64| (value / max.max(f64::MIN_POSITIVE) * WIDTH).clamp(0.0, WIDTH);
     let mut out = open("strip", 20.0, label);
@@ -60,7 +61,8 @@ impl Logarithmic {
         ((value.max(self.low) / self.low).ln() / (self.high / self.low).ln()).clamp(0.0, 1.0)
     }
 
-    /// Returns the powers of ten on the scale; if there are fewer than two, twice and five times them too.
+    /// Returns the powers of ten on the scale; if there are fewer than two, twice and five times
+    /// them too.
     pub(super) fn marks(self) -> Vec<f64> {
         let powers = |factors: &[f64]| -> Vec<f64> {
             let first = self.low.log10().floor() as i32;
@@ -83,8 +85,8 @@ pub(super) struct Latencies {
     pub(super) max: f64,
 }
 
-/// Draws half of all answers' limit as a mark, and bars that grow thinner to the 95th and 99th percentile and to
-/// the slowest.
+/// Draws half of all answers' limit as a mark, and bars that grow thinner to the 95th and 99th
+/// percentile and to the slowest.
 pub(super) fn latencies(of: &Latencies, scale: Logarithmic, class: &str, label: &str) -> String {
     let x = |value: f64| scale.share(value) * WIDTH;
     let (p50, p95, p99, max) = (x(of.p50), x(of.p95), x(of.p99), x(of.max));
@@ -104,8 +106,8 @@ pub(super) fn latencies(of: &Latencies, scale: Logarithmic, class: &str, label: 
     out + "</svg>"
 }
 
-/// Draws the answers of a run over time, on a scale from 0 to `max` a slice, lost and wrong ones from the top down,
-/// and a line for each incident.
+/// Draws the answers of a run over time, on a scale from 0 to `max` a slice, lost and wrong ones
+/// from the top down, and a line for each incident.
 pub(super) fn course(of: &Course, max: f64, slices: usize, class: &str, label: &str) -> String {
     let step = WIDTH / slices.max(1) as f64;
     let height = |count: f64| (count / max.max(1.0)).clamp(0.0, 1.0) * COURSE_HEIGHT;

@@ -1,8 +1,10 @@
-//! Scenarios that differ in their rate alone, in one table: what a server takes of a core beside how fast it answers.
+//! Scenarios that differ in their rate alone, in one table: what a server takes of a core beside
+//! how fast it answers.
 
 use super::model::{Model, ScenarioFacts, ServerFacts};
 
-/// What the report says of each table: its name in the session's tables, its title, and how it is to be read.
+/// What the report says of each table: its name in the session's tables, its title, and how it is
+/// to be read.
 const TABLES: [(&str, &str, &str); 2] = [
     (
         "rates",

@@ -12,8 +12,8 @@ const TAIL: f64 = 0.025;
 pub const RELEVANT: f64 = 0.01;
 /// Rounds from which [`RELEVANT`] holds.
 pub const ROUNDS_MIN: usize = 5;
-/// Differences up to this are neutral when there are fewer rounds: chance alone makes three of three agree
-/// one time in four.
+/// Differences up to this are neutral when there are fewer rounds: chance alone makes three of
+/// three agree one time in four.
 pub const RELEVANT_WHEN_FEW: f64 = 0.05;
 
 /// Rounds below which nothing is known of the noise: every difference is neutral.
@@ -53,7 +53,8 @@ impl Spread {
     }
 }
 
-/// Returns the value below which `share` of `sorted` lies, between neighbours in proportion; 0 if there are none.
+/// Returns the value below which `share` of `sorted` lies, between neighbours in proportion; 0 if
+/// there are none.
 fn quantile(sorted: &[f64], share: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
     let at = share * last as f64;
@@ -62,8 +63,8 @@ fn quantile(sorted: &[f64], share: f64) -> f64 {
     sorted[below] + (sorted[above] - sorted[below]) * (at - below as f64)
 }
 
-/// The interval that holds the true median of `figures` in 95 of 100 cases, by resampling with replacement
-/// (percentile bootstrap); `None` if there are no figures.
+/// The interval that holds the true median of `figures` in 95 of 100 cases, by resampling with
+/// replacement (percentile bootstrap); `None` if there are no figures.
 pub fn interval_of_median(figures: &[f64]) -> Option<(f64, f64)> {
     if figures.is_empty() {
         return None;
@@ -117,9 +118,9 @@ pub struct Comparison {
 impl Comparison {
     /// Judges the ratios of ours to another's, one per round; `None` if there are none.
     ///
-    /// A difference counts when the 95 % interval of the median ratio leaves out 1 and the median is off by
-    /// more than [`RELEVANT`], or [`RELEVANT_WHEN_FEW`] with fewer than [`ROUNDS_MIN`] rounds. Fewer than
-    /// [`ROUNDS_LEAST`] prove nothing.
+    /// A difference counts when the 95 % interval of the median ratio leaves out 1 and the median
+    /// is off by more than [`RELEVANT`], or [`RELEVANT_WHEN_FEW`] with fewer than [`ROUNDS_MIN`]
+    /// rounds. Fewer than [`ROUNDS_LEAST`] prove nothing.
     pub fn of(ratios: &[f64], better: Better) -> Option<Self> {
         let ratios: Vec<f64> = ratios.iter().copied().filter(|ratio| ratio.is_finite()).collect();
         let ratio = Spread::of(ratios.iter().copied())?;
@@ -163,7 +164,8 @@ mod tests {
 
     #[test]
     fn the_interval_of_five_reaches_from_the_lowest_to_the_highest() {
-        // The median of a resample is the lowest of five when three of five draws are: 5.8 % of the time.
+        // The median of a resample is the lowest of five when three of five draws are: 5.8 % of the
+        // time.
         assert_eq!(interval_of_median(&[0.9, 0.95, 0.97, 0.98, 0.99]), Some((0.9, 0.99)));
         assert_eq!(interval_of_median(&[]), None);
     }

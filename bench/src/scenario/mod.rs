@@ -34,8 +34,8 @@ pub enum Load {
     Single(usize),
     /// This many connections that ask one question each and then stay: what they cost is memory.
     Quiet(usize),
-    /// Queries at even distances, at the scenario's rate, from this many sockets in turn. The generator never sleeps, so that
-    /// neither the distances nor the latencies hold its own waking.
+    /// Queries at even distances, at the scenario's rate, from this many sockets in turn. The
+    /// generator never sleeps, so that neither the distances nor the latencies hold its own waking.
     Even(usize),
     /// As much as another publication's command line says.
     Fixed {
@@ -48,7 +48,8 @@ pub enum Load {
     },
 }
 
-/// Queries that [`Load::Even`] may have in flight: more than are due while a server is stopped for a tenth of a second.
+/// Queries that [`Load::Even`] may have in flight: more than are due while a server is stopped for
+/// a tenth of a second.
 const EVEN_OUTSTANDING: usize = 16_384;
 
 /// How an upstream is away.
@@ -129,20 +130,23 @@ pub enum Maker {
     Steady,
     /// The same, and in between as many as the interface takes.
     Overload,
-    /// A client that has the zone transferred to it, whole, again and again. What counts are records.
+    /// A client that has the zone transferred to it, whole, again and again. What counts are
+    /// records.
     Receiver,
-    /// The zone's primary, which makes a version and tells the server of it, again and again. What counts are records.
+    /// The zone's primary, which makes a version and tells the server of it, again and again. What
+    /// counts are records.
     Primary,
-    /// An operator who adds a zone by the server's own command, again and again. What counts are zones.
+    /// An operator who adds a zone by the server's own command, again and again. What counts are
+    /// zones.
     Operator,
-    /// A client that asks each of a few names every 50 ms through an outage of the upstream, until it has been answered. What
-    /// counts are names.
+    /// A client that asks each of a few names every 50 ms through an outage of the upstream, until
+    /// it has been answered. What counts are names.
     Recovery(Outage),
 }
 
 impl Maker {
-    /// Returns whether what is timed is something else than queries and their answers: one thing after the other, each by
-    /// itself.
+    /// Returns whether what is timed is something else than queries and their answers: one thing
+    /// after the other, each by itself.
     pub const fn is_of_zones(self) -> bool {
         match self {
             Self::Receiver | Self::Primary | Self::Operator => true,
@@ -175,7 +179,8 @@ pub struct Scenario {
     pub upstream_is: &'static [Change],
     /// How much is asked at a time.
     pub load: Load,
-    /// How often each name is asked, front to back, before the run is over; until time is up without it.
+    /// How often each name is asked, front to back, before the run is over; until time is up
+    /// without it.
     pub passes: Option<usize>,
     /// What carries the queries.
     pub transport: Transport,
@@ -189,13 +194,15 @@ pub struct Scenario {
     pub quota: Option<f64>,
     /// Whether server, load and stubs have all cores together, as most published pages do.
     pub shares_cores: bool,
-    /// An outage that begins before it is timed, when all that was asked to warm the server has expired.
+    /// An outage that begins before it is timed, when all that was asked to warm the server has
+    /// expired.
     pub expired: Option<Outage>,
     /// What happens while it is timed, in order of time.
     pub events: &'static [Event],
     /// The rule set that the server loads.
     pub rules: Option<Shape>,
-    /// The row before this one, if the two differ in one thing only: they are run in turn, and the report compares them.
+    /// The row before this one, if the two differ in one thing only: they are run in turn, and the
+    /// report compares them.
     pub beside: Option<&'static str>,
     /// Where servers and clients are.
     pub network: Network,
@@ -210,7 +217,8 @@ pub fn settings() -> BTreeSet<&'static str> {
     SCENARIOS.iter().map(|scenario| scenario.setting).collect()
 }
 
-/// Selects scenarios by name (`=local`), by family (`latency`), by page (`runbound`), `all` that Gannet can do, or `pending`.
+/// Selects scenarios by name (`=local`), by family (`latency`), by page (`runbound`), `all` that
+/// Gannet can do, or `pending`.
 pub fn select(wanted: &[String]) -> Result<Vec<&'static Scenario>, String> {
     let mut chosen: Vec<&'static Scenario> = Vec::new();
     for want in wanted {
@@ -241,8 +249,8 @@ pub fn select(wanted: &[String]) -> Result<Vec<&'static Scenario>, String> {
     Ok(chosen)
 }
 
-/// Returns the scenario of this name, whether or not it is pending, and those of this family that are not; after `=`
-/// the scenario alone.
+/// Returns the scenario of this name, whether or not it is pending, and those of this family that
+/// are not; after `=` the scenario alone.
 fn named(want: &str) -> Vec<&'static Scenario> {
     let is_meant = |s: &&Scenario| match want {
         _ if want.starts_with('=') => s.name == &want[1..],

@@ -47,7 +47,8 @@ pub const ADDRESS_SET: [(&str, Ipv4Addr); 8] = [
     ("out4.addr.example.org", Ipv4Addr::new(10, 64, 0, 1)),
 ];
 
-/// Addresses of the first names of the domain set in the chain; the last is in no network of the set.
+/// Addresses of the first names of the domain set in the chain; the last is in no network of the
+/// set.
 const CHAIN: [(&str, Ipv4Addr); 4] = [
     ("hit01.set.example.org", Ipv4Addr::new(10, 5, 0, 1)),
     ("hit02.set.example.org", Ipv4Addr::new(10, 63, 7, 7)),
@@ -109,7 +110,8 @@ pub enum Questions {
     Denial(usize),
     /// A type that so many names of the large zone do not have, with the proof that they have not.
     NoData(usize),
-    /// Names of which there are so many, each asked in proportion to the inverse of its rank (Zipf), drawn from a seed.
+    /// Names of which there are so many, each asked in proportion to the inverse of its rank
+    /// (Zipf), drawn from a seed.
     Zipf(usize),
 }
 
@@ -227,8 +229,8 @@ impl Questions {
         }
     }
 
-    /// Returns which of its queries, `asks`, are asked one by one, with their right answers: all of a small set, some
-    /// of a large one.
+    /// Returns which of its queries, `asks`, are asked one by one, with their right answers: all of
+    /// a small set, some of a large one.
     pub fn probes(self, asks: &[Ask]) -> Result<Vec<Probe>, String> {
         let step = if asks.len() <= PROBES_MAX { 1 } else { (asks.len() / PROBES).max(1) };
         asks.iter().step_by(step).map(|ask| self.probe(ask.clone())).collect()
@@ -278,8 +280,9 @@ impl Questions {
                 | Self::NoData(_) => {}
             }
         }
-        // A name is proven absent by two hashes or three: the closest encloser's, and those that cover the next closer name and
-        // the wildcard, which may be one. That a name lacks a type is proven by its own.
+        // A name is proven absent by two hashes or three: the closest encloser's, and those that
+        // cover the next closer name and the wildcard, which may be one. That a name lacks a type
+        // is proven by its own.
         let hashes_min = match self {
             Self::Denial(_) => 2,
             Self::NoData(_) => 1,

@@ -18,7 +18,8 @@ const FEW: usize = 16;
 const HOME: usize = 20_000;
 /// Names in the article on dnsdist and AF_XDP.
 const ARTICLE: usize = 12_018;
-/// Names that are asked again and again, most of them seldom; a small cache has room for one in twenty.
+/// Names that are asked again and again, most of them seldom; a small cache has room for one in
+/// twenty.
 const ZIPF: usize = MILLION;
 /// Names that have expired when their upstream goes away.
 const EXPIRED: usize = 1_000;
@@ -30,7 +31,8 @@ const EVEN: Load = Load::Even(8);
 const SEED: Load = Load::Fixed { clients: 32, addresses: 1, outstanding: 1_024 };
 /// Its threads.
 const SEED_THREADS: usize = 4;
-/// Connections at once where each has one query. Clients have many addresses, so that ports do not run out.
+/// Connections at once where each has one query. Clients have many addresses, so that ports do not
+/// run out.
 const CONNECTIONS: Load = Load::Fixed { clients: 64, addresses: 64, outstanding: 64 };
 /// Times the article's names are asked.
 const ARTICLE_PASSES: usize = 10;
@@ -59,7 +61,8 @@ pub const SCENARIOS: &[Scenario] = &[
         .with(Extras { edns_size: Some(1232), wants_dnssec: true, mixed_case: true }),
     cache("memory-1m", "memory of a million cached A answers, and hits on them", Questions::Many(MILLION))
         .setting("cache-1m"),
-    // At a rate, far from saturation: what a server that waits most of the time costs, and how fast it reacts.
+    // At a rate, far from saturation: what a server that waits most of the time costs, and how fast
+    // it reacts.
     at_rate("rate-500", "cache hits at 500 queries a second", 500.0),
     at_rate("rate-5k", "cache hits at 5,000 queries a second", 5_000.0),
     at_rate("rate-10k", "cache hits at 10,000 queries a second", 10_000.0),
@@ -70,7 +73,8 @@ pub const SCENARIOS: &[Scenario] = &[
     half("quota-5k", "cache hits at 5,000 queries a second with half a processor", 5_000.0),
     half("quota-20k", "cache hits at 20,000 queries a second with half a processor", 20_000.0),
     half("quota-40k", "cache hits at 40,000 queries a second with half a processor", 40_000.0),
-    // Servers and load on the same cores, a server with as many workers as there are cores: as the seeds of this suite measured.
+    // Servers and load on the same cores, a server with as many workers as there are cores: as the
+    // seeds of this suite measured.
     local("seed-local", "hosts answers by dnsperf on the server's own cores", Questions::Local).as_seed(),
     cache("seed-cache", "cache hits by dnsperf on the server's own cores, 16 names", Questions::Popular(FEW))
         .as_seed(),
@@ -414,7 +418,8 @@ pub const SCENARIOS: &[Scenario] = &[
         .by(Maker::Operator),
 ];
 
-/// Scenarios by the publication that measured them first: a name for the command line, what it is, and its scenarios.
+/// Scenarios by the publication that measured them first: a name for the command line, what it is,
+/// and its scenarios.
 pub const PAGES: &[(&str, &str, &[&str])] = &[
     (
         "forgedns",

@@ -31,7 +31,8 @@ const SMOKE_MAX: usize = 200;
 const START_MAX: Duration = Duration::from_secs(10);
 /// The same where it reads a large set of rules first.
 const START_WITH_RULES_MAX: Duration = Duration::from_secs(120);
-/// How long a rule that was added may be unknown after the reload, or after the run in which that was.
+/// How long a rule that was added may be unknown after the reload, or after the run in which that
+/// was.
 const RELOAD_MAX: Duration = Duration::from_secs(30);
 /// The same where only the rules that are asked about are read.
 const SMALL_RELOAD_MAX: Duration = Duration::from_secs(10);
@@ -42,13 +43,16 @@ const PASSES_MAX: Duration = Duration::from_secs(60);
 /// Names at most whose TTLs are looked at again after the run.
 const FEW_MAX: usize = 100;
 
-/// How long is asked before a run that goes on from there, so that a cache holds what it would hold in the long run.
+/// How long is asked before a run that goes on from there, so that a cache holds what it would hold
+/// in the long run.
 const GO_ON: Duration = Duration::from_secs(1);
 /// How long until nothing may be kept that had a TTL of a second.
 const EXPIRED: Duration = Duration::from_millis(2_200);
-/// How long at least is asked for what has expired: the first seconds of an outage are those in which a server learns of it.
+/// How long at least is asked for what has expired: the first seconds of an outage are those in
+/// which a server learns of it.
 const STALE_MIN: Duration = Duration::from_secs(5);
-/// How long an answer may take there: some servers let a client wait for the upstream first (RFC 8767 §5).
+/// How long an answer may take there: some servers let a client wait for the upstream first (RFC
+/// 8767 §5).
 const STALE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long an upstream is away in the scenarios of recovery.
 const AWAY: Duration = Duration::from_secs(10);
@@ -57,7 +61,8 @@ const AWAY_SHORTLY: Duration = Duration::from_millis(200);
 
 /// How long is asked at the usual rate before a flood and after it.
 const CALM: Duration = Duration::from_secs(2);
-/// A server has recovered from a flood when it loses nothing, and replies take at most so many times as long as before.
+/// A server has recovered from a flood when it loses nothing, and replies take at most so many
+/// times as long as before.
 const RECOVERED: f64 = 2.0;
 
 /// The answer to a name that the rules match.
@@ -142,7 +147,8 @@ impl<'a> Bench<'a> {
         let rules = scenario.rules.map(|shape| {
             let asked = || asks.iter().chain(probes.iter().map(|probe| &probe.ask)).map(|ask| &*ask.name);
             match plans.is_smoke {
-                // Large sets are for timed runs; what they say of the names that are asked is the same.
+                // Large sets are for timed runs; what they say of the names that are asked is the
+                // same.
                 true => Rules::small(shape, scenario.changes_rules(), asked),
                 false => Rules::new(shape, scenario.changes_rules()),
             }
@@ -248,7 +254,8 @@ impl<'a> Bench<'a> {
         self.settle(rival, address, &mut plan, &probes, is_asked)?;
         let zone_work = self.zone_work(&server, address, &prepared, rival.kind());
         if zone_work.is_some() {
-            // What a server does about its zones after it has begun to answer is not part of what is timed.
+            // What a server does about its zones after it has begun to answer is not part of what
+            // is timed.
             zones::await_quiet(&server);
         }
         let disturbs_stubs = self.scenario.disturbs_stubs();
@@ -308,7 +315,8 @@ impl<'a> Bench<'a> {
         Ok((sample, judgement))
     }
 
-    /// Brings a server to where its timing begins: warm, with what has expired, or in the middle of its questions.
+    /// Brings a server to where its timing begins: warm, with what has expired, or in the middle of
+    /// its questions.
     fn settle(
         &self,
         rival: &Rival,
@@ -475,7 +483,8 @@ impl<'a> Bench<'a> {
     fn expire(&self, address: SocketAddr, probes: &[Probe], outage: Outage) -> Result<(), String> {
         thread::sleep(EXPIRED);
         let before = self.stubs.count()?;
-        // A server that keeps answers for longer than they may be kept would not have to do what is timed.
+        // A server that keeps answers for longer than they may be kept would not have to do what is
+        // timed.
         if let Some(probe) = probes.first() {
             let deadline = Instant::now() + EXPIRED;
             while probe::ttl_now(address, &probe.ask).is_none() || self.stubs.count()? == before {
@@ -555,7 +564,8 @@ impl<'a> Bench<'a> {
             .map(drop)
     }
 
-    /// Returns whether the names must be new to the server: nothing may be asked before it is timed.
+    /// Returns whether the names must be new to the server: nothing may be asked before it is
+    /// timed.
     const fn is_fresh(&self) -> bool {
         let has_cache = !matches!(self.scenario.upstream, Upstream::Silent);
         self.scenario.passes.is_some() || (has_cache && self.scenario.questions.is_endless())
@@ -618,7 +628,8 @@ impl<'a> Bench<'a> {
         self.at_client(|| load::run(plan, &self.packets))?.map_err(|error| format!("load: {error}"))
     }
 
-    /// Lets dnsperf ask, with as many threads as the load has cores; front to back once, or for the session's time.
+    /// Lets dnsperf ask, with as many threads as the load has cores; front to back once, or for the
+    /// session's time.
     fn dnsperf(&self, plan: &Plan, threads: usize, until: dnsperf::Until) -> Result<Tally, String> {
         let cores = &self.load_cores();
         let all_exist = (0..self.packets.len()).all(|at| self.packets.expected(at).rcode == 0);
@@ -633,7 +644,8 @@ impl<'a> Bench<'a> {
         Ok(Tally { remark: Some(remark), ..asked.tally })
     }
 
-    /// Asks over AF_XDP at the scenario's rate, then as fast as the interface takes it, then at the rate again.
+    /// Asks over AF_XDP at the scenario's rate, then as fast as the interface takes it, then at the
+    /// rate again.
     fn overload(&self, pair: &Pair, plan: &Plan) -> Result<Tally, String> {
         let calm = Stretch { rate: self.scenario.rate, time: CALM };
         let flood = Stretch { rate: None, time: self.plans.time };

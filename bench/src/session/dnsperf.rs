@@ -16,8 +16,8 @@ pub(super) enum Until {
     Once,
 }
 
-/// Lets dnsperf make the load of `plan` from `query_file`, with the same clients and queries in flight; answers with an
-/// error are wrong if `all_exist`.
+/// Lets dnsperf make the load of `plan` from `query_file`, with the same clients and queries in
+/// flight; answers with an error are wrong if `all_exist`.
 pub(super) fn run(
     plan: &Plan,
     (threads, until): (usize, Until),

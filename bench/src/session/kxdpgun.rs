@@ -29,7 +29,8 @@ pub(super) fn run(
     sys::confine(&mut command, cores);
     let output = pair.at_client(|| command.output())?;
     let output = output.map_err(|error| format!("cannot start kxdpgun (Debian: knot-dnsutils): {error}"))?;
-    // Its program stays on the interface, and would take what kernel sockets of the client are to hear.
+    // Its program stays on the interface, and would take what kernel sockets of the client are to
+    // hear.
     pair.clear();
     let text = String::from_utf8_lossy(&output.stdout);
     parse(&text, Duration::from_secs(seconds)).ok_or_else(|| {

@@ -144,8 +144,8 @@ impl Plans {
         format!("{maker}, between two network namespaces")
     }
 
-    /// Returns whether the load of `scenario` is to keep a server busy all the time. On shared cores nobody can
-    /// tell who was the limit.
+    /// Returns whether the load of `scenario` is to keep a server busy all the time. On shared
+    /// cores nobody can tell who was the limit.
     pub fn saturates(&self, scenario: &Scenario) -> bool {
         let is_shared = self.load_cores.iter().any(|core| self.server_cores.contains(core));
         let is_full = !matches!(scenario.load, Load::Single(_) | Load::Quiet(_)) && scenario.rate.is_none();
@@ -334,11 +334,12 @@ fn timed(
     Ok(())
 }
 
-/// The bare echoes, over AF_XDP and over the kernel's sockets: what they differ by is what AF_XDP can gain here at all.
+/// The bare echoes, over AF_XDP and over the kernel's sockets: what they differ by is what AF_XDP
+/// can gain here at all.
 const ECHOES: (&str, &str) = ("echo-xdp", "echo");
 
-/// Says how the CPU time of our queries over AF_XDP compares with that of all others, round by round, and how that of both bare
-/// echoes does.
+/// Says how the CPU time of our queries over AF_XDP compares with that of all others, round by
+/// round, and how that of both bare echoes does.
 fn compare(scenario: &'static str, findings: &mut Findings, progress: &mut dyn FnMut(&str)) {
     let of = |server: &str, round: usize| {
         let mut samples = findings.samples.iter();

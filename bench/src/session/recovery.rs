@@ -36,8 +36,8 @@ struct Heard {
     errors: u64,
 }
 
-/// Lets the upstream be away for `length` while the names are asked; latency is the time from its return to the first right
-/// answer, and what counts are names.
+/// Lets the upstream be away for `length` while the names are asked; latency is the time from its
+/// return to the first right answer, and what counts are names.
 pub(super) fn run(
     server: SocketAddr,
     packets: &Packets,
@@ -113,7 +113,8 @@ impl Course {
         let mut errors = 0;
         let mut buffer = [0; 2048];
         while let Ok(len) = self.socket.recv(&mut buffer) {
-            // An answer to an earlier query for the name is as good. The question follows the header of 12 octets.
+            // An answer to an earlier query for the name is as good. The question follows the
+            // header of 12 octets.
             let question = self.query.get(12..).unwrap_or(&[]);
             let is_reply = buffer.get(12..len).is_some_and(|rest| rest.starts_with(question));
             let [_, _, flags, code, _, _, a0, a1] = *buffer.first_chunk::<8>().unwrap_or(&[0; 8]);
@@ -130,7 +131,8 @@ impl Course {
     }
 }
 
-/// Asks each name that has not been answered in turn, until all have been, or the upstream has been back for long.
+/// Asks each name that has not been answered in turn, until all have been, or the upstream has been
+/// back for long.
 fn ask(courses: &mut [Course], returned: &OnceLock<Result<Instant, ()>>) -> io::Result<Heard> {
     let mut poller = Poller::with_capacity(courses.len())?;
     for (at, course) in courses.iter().enumerate() {

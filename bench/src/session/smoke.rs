@@ -1,6 +1,7 @@
 //! A session without figures: every server starts and answers once for every scenario.
 //!
-//! Never times anything, so servers run beside each other and scenarios that differ only in their load run once.
+//! Never times anything, so servers run beside each other and scenarios that differ only in their
+//! load run once.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -66,7 +67,8 @@ enum Outcome {
     Fault(String),
 }
 
-/// Tries all servers, some of them beside each other; returns the outcomes in the order of the servers.
+/// Tries all servers, some of them beside each other; returns the outcomes in the order of the
+/// servers.
 fn outcomes(
     plans: &Plans,
     scenario: &Scenario,
@@ -116,7 +118,8 @@ fn outcomes(
     done
 }
 
-/// Describes what decides about the answers of a scenario: not how much is asked at a time, nor what goes wrong.
+/// Describes what decides about the answers of a scenario: not how much is asked at a time, nor
+/// what goes wrong.
 fn shape(scenario: &Scenario) -> String {
     let Scenario { setting, questions, transport, extras, rules, maker, shares_cores, .. } = scenario;
     let (reloads, changes_rules) = (scenario.reloads(), scenario.changes_rules());

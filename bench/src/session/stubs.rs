@@ -19,7 +19,8 @@ const START_MAX: Duration = Duration::from_secs(5);
 
 /// How often a starting stub is looked at.
 const POLL: Duration = Duration::from_millis(1);
-/// Ports of servers and stubs: below those that Linux hands out (`ip_local_port_range`, from 32768).
+/// Ports of servers and stubs: below those that Linux hands out (`ip_local_port_range`, from
+/// 32768).
 const PORTS: Range<u16> = 10_000..32_768;
 /// Ports tried.
 const ATTEMPTS_MAX: usize = 1000;
@@ -151,7 +152,8 @@ impl Stub {
 
 /// Returns a loopback address whose port nobody uses now.
 ///
-/// Not one of those that Linux gives to sockets that ask for none: while a stub is stopped, its port has to stay free.
+/// Not one of those that Linux gives to sockets that ask for none: while a stub is stopped, its
+/// port has to stay free.
 pub(super) fn free_port() -> Result<SocketAddr, String> {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let mut dice = Dice::new(now.as_nanos() as u64);

@@ -1,4 +1,5 @@
-//! What is timed of servers that keep zones: transfers from them, transfers to them, zones that are added.
+//! What is timed of servers that keep zones: transfers from them, transfers to them, zones that are
+//! added.
 
 use std::net::SocketAddr;
 use std::thread;
@@ -21,7 +22,8 @@ use crate::transfer::receiver;
 const CHANGE_MAX: Duration = Duration::from_secs(60);
 /// After this time a secondary that has nothing new is told again (RFC 1996 §3.6).
 const TELL_AGAIN: Duration = Duration::from_secs(5);
-/// How often a server is asked whether it has something new: often enough to be exact, seldom enough to cost it nothing.
+/// How often a server is asked whether it has something new: often enough to be exact, seldom
+/// enough to cost it nothing.
 const POLL: Duration = Duration::from_millis(2);
 /// A server is quiet when it uses less than [`QUIET_CPU`] in such a time.
 const QUIET_TIME: Duration = Duration::from_millis(150);
@@ -51,7 +53,8 @@ pub(super) enum What<'w> {
     Add(&'w Prepared),
 }
 
-/// Starts the primary of the zone that `questions` ask: with all its names, or only those that are asked.
+/// Starts the primary of the zone that `questions` ask: with all its names, or only those that are
+/// asked.
 pub(super) fn primary(
     questions: Questions,
     asks: &[Ask],

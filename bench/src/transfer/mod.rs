@@ -1,4 +1,5 @@
-//! Zone transfers, seen by a client and made by a primary, both of which do next to nothing themselves (RFC 5936).
+//! Zone transfers, seen by a client and made by a primary, both of which do next to nothing
+//! themselves (RFC 5936).
 //!
 //! Never keeps a zone: the client counts what comes, the primary sends what it put together before.
 

@@ -1,4 +1,5 @@
-//! A primary of the large zone: sends messages that it put together before, under a serial that grows.
+//! A primary of the large zone: sends messages that it put together before, under a serial that
+//! grows.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -226,7 +227,8 @@ impl Served {
         take(&piece)
     }
 
-    /// Returns the ID and the type of a question about the zone, and the serial that whoever asks has.
+    /// Returns the ID and the type of a question about the zone, and the serial that whoever asks
+    /// has.
     fn asked(&self, octets: &[u8]) -> Option<(u16, Rtype, Option<u32>)> {
         let message = Message::parse(octets).ok().filter(|message| !message.header.flags.has(Flags::QR))?;
         let question = message.question.filter(|question| question.qname == self.zone.as_name())?;

@@ -1,4 +1,5 @@
-//! A client that has a zone transferred to it: counts messages and records, looks into the first and the last message.
+//! A client that has a zone transferred to it: counts messages and records, looks into the first
+//! and the last message.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -39,8 +40,8 @@ struct Count {
     first_serial: Option<u32>,
 }
 
-/// Has `zone` transferred by `server`. Its records, the closing SOA among them, are `records`: where the transfer ends is
-/// then plain without a look at each of them.
+/// Has `zone` transferred by `server`. Its records, the closing SOA among them, are `records`:
+/// where the transfer ends is then plain without a look at each of them.
 pub fn receive(server: SocketAddr, zone: &str, records: u64) -> Result<Transferred, String> {
     let packets = Packets::new(&[Ask::new(zone, Rtype::AXFR)], Extras::default())?;
     let mut query = Vec::new();
@@ -137,7 +138,8 @@ mod tests {
     use crate::rules::ZONE;
     use crate::transfer::primary::Primary;
 
-    /// Takes a transfer of our own primary, in pieces of `piece` octets, after `change` was made to it.
+    /// Takes a transfer of our own primary, in pieces of `piece` octets, after `change` was made to
+    /// it.
     fn taken(expected: u64, piece: usize, change: impl Fn(&mut Vec<u8>)) -> Result<Transferred, String> {
         let primary = Primary::start(&(0..5_000).collect::<Vec<_>>()).expect("loopback has ports");
         let mut octets = primary.transfer(ID, Rtype::AXFR);

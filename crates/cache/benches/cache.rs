@@ -1,6 +1,7 @@
 //! What do a hit, a miss and an insertion cost, and does every answer come out right?
 //!
-//! `cargo bench -p gannet-cache`. The packet is the one other suites use: 1 answer, 2 name servers, 1 address.
+//! `cargo bench -p gannet-cache`. The packet is the one other suites use: 1 answer, 2 name servers,
+//! 1 address.
 
 use cache::{Ageing, Cache, Entry, Key, KeyBits, Limits, Now, Security, Stored};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
@@ -12,7 +13,8 @@ const SECRET: [u64; 2] = [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344];
 /// Seconds between an insertion and the look-up.
 const AGE: u32 = 7;
 
-/// The answer of example.com A with authority and additional sections, after the question: 4 records, 114 octets.
+/// The answer of example.com A with authority and additional sections, after the question: 4
+/// records, 114 octets.
 fn packet(last: u8) -> (Vec<u8>, [u16; 4]) {
     let mut body = Vec::new();
     let mut offsets = [0; 4];
@@ -113,8 +115,8 @@ fn hits(c: &mut Criterion) {
 
     for (count, octets_max) in [(1, 16 << 20), (1_000, 16 << 20), (1_000_000, 256 << 20)] {
         let (cache, names) = filled(count, octets_max);
-        // An order that no prefetcher predicts. The names asked for are laid out in that order, because a server has
-        // the query at hand: the misses to be seen are the cache's.
+        // An order that no prefetcher predicts. The names asked for are laid out in that order,
+        // because a server has the query at hand: the misses to be seen are the cache's.
         let mut state = 1_u32;
         let asked: Vec<(Folded, u32)> = (0..1 << 17)
             .map(|_| {

@@ -4,19 +4,21 @@
 //!
 //! # How it works
 //!
-//! The cache is cut into shards by the top bits of a keyed hash. A shard owns two rings of words in one arena
-//! (S3-FIFO: *small* takes newcomers, *main* keeps what was asked for again) and a run of index buckets. An entry is
-//! written at a ring's head and never changed afterwards; the tail moves on to make room. A slot of the index names
-//! the ring and the *position* of an entry, which counts on for ever and so never means two different entries.
+//! The cache is cut into shards by the top bits of a keyed hash. A shard owns two rings of words in
+//! one arena (S3-FIFO: *small* takes newcomers, *main* keeps what was asked for again) and a run of
+//! index buckets. An entry is written at a ring's head and never changed afterwards; the tail moves
+//! on to make room. A slot of the index names the ring and the *position* of an entry, which counts
+//! on for ever and so never means two different entries.
 //!
-//! A reader copies words and then looks at the tail: if the tail has not passed the position, nothing it copied
-//! was overwritten. It takes no lock, and a hit writes at most two bits of the slot, three times per entry.
-//! Writers take one mutex per shard.
+//! A reader copies words and then looks at the tail: if the tail has not passed the position,
+//! nothing it copied was overwritten. It takes no lock, and a hit writes at most two bits of the
+//! slot, three times per entry. Writers take one mutex per shard.
 //!
 //! # Costs
 //!
-//! An answer with one A record for a name of 25 octets takes 88 octets of arena and about 13 of index and ghosts. A hit
-//! touches one line of the index (a second one for half of the entries) and two or three adjacent lines of the arena.
+//! An answer with one A record for a name of 25 octets takes 88 octets of arena and about 13 of
+//! index and ghosts. A hit touches one line of the index (a second one for half of the entries) and
+//! two or three adjacent lines of the arena.
 
 #![deny(unsafe_code)]
 

@@ -236,6 +236,7 @@ fn the_hit_rate_is_that_of_a_good_policy() {
             hits += u32::from(found);
         }
     }
-    // The most used tenth of the names takes ln(9000) / ln(90000) = 80 % of the questions; LRU reaches about 73 %.
+    // The most used tenth of the names takes ln(9000) / ln(90000) = 80 % of the questions; LRU
+    // reaches about 73 %.
     assert!(hits * 100 >= asked * 76, "{hits} hits of {asked}");
 }

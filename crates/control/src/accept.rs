@@ -18,8 +18,8 @@ pub(crate) enum WhenFull {
     EndsOldest,
 }
 
-/// Accepts connections and converses with each beside the others, with at most `connections_max` at once; never ends.
-/// Dropping it ends every connection.
+/// Accepts connections and converses with each beside the others, with at most `connections_max` at
+/// once; never ends. Dropping it ends every connection.
 pub(crate) async fn converse_with_all<C, A, T>(
     (connections_max, when_full): (usize, WhenFull),
     accept: impl Fn() -> A,

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use crate::api::{Request, Response, to_json_line};
 
-/// Octets of a response, so that a confused server cannot fill our memory; hundreds of thousands of zones have reports.
+/// Octets of a response, so that a confused server cannot fill our memory; hundreds of thousands of
+/// zones have reports.
 const RESPONSE_OCTETS_MAX: u64 = 256 << 20;
 
 /// Why there is no response.
@@ -81,8 +82,8 @@ pub enum More {
     Yes,
 }
 
-/// Sends `request` to the first of `paths` where a server listens and hands each response to `take`, which says whether there
-/// is another one.
+/// Sends `request` to the first of `paths` where a server listens and hands each response to
+/// `take`, which says whether there is another one.
 pub fn ask_for_all(
     paths: &[PathBuf],
     request: &Request,

@@ -1,4 +1,4 @@
-//! What operators see and do: local control over a Unix socket, one JSON object a line, and metrics over HTTP.
+//! What operators see and do: control over a Unix socket in lines of JSON, metrics over HTTP.
 //!
 //! Never on a query's path, and the only crate whose types become JSON.
 

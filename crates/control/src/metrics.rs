@@ -1,8 +1,9 @@
-//! The server's numbers for Prometheus: the text of an exposition, and the listener from which it is fetched.
+//! The server's numbers for Prometheus: the text of an exposition, and the listener from which it
+//! is fetched.
 //!
-//! Names follow Prometheus' conventions: `gannet_`, then what is counted, then its unit; `_total` for what only grows;
-//! octets are `bytes`, times are seconds. Labels come from the configuration or are fixed, never from queries: a stranger
-//! cannot make the exposition longer.
+//! Names follow Prometheus' conventions: `gannet_`, then what is counted, then its unit; `_total`
+//! for what only grows; octets are `bytes`, times are seconds. Labels come from the configuration
+//! or are fixed, never from queries: a stranger cannot make the exposition longer.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -163,7 +164,8 @@ fn snake(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' }).collect()
 }
 
-/// Counters that are one metric in several parts: group, beginning of the counters' names, metric, label, help.
+/// Counters that are one metric in several parts: group, beginning of the counters' names, metric,
+/// label, help.
 const PARTS: [(&str, &str, &str, &str, &str); 4] = [
     ("engine", "queries_", "gannet_queries_total", "transport", "Queries received, by transport."),
     ("listen", "tcp_closed_", "gannet_listen_tcp_closed_total", "reason", "Connections closed, by reason."),
@@ -217,7 +219,8 @@ pub fn text(numbers: &Numbers<'_>) -> String {
             match group.split_once('.') {
                 Some(("xdp", interface)) => frames(&mut out, interface, name, *value),
                 Some(("effect", effect)) => effects(&mut out, effect, name, *value),
-                // How long each ban lasts is for people: prefixes as labels would pile up in a database without end.
+                // How long each ban lasts is for people: prefixes as labels would pile up in a
+                // database without end.
                 Some(("bans", _)) => {}
                 _ if group == "bans" => bans(&mut out, name, *value),
                 _ if group == "label" => out.counter(
@@ -473,9 +476,9 @@ pub type Collect = Arc<dyn Fn() -> String + Send + Sync>;
 
 /// Lets the metrics be fetched until dropped; dropping ends every connection.
 ///
-/// There is nothing to change and nothing else to read. Each connection carries one request and has a bounded time, so
-/// that whoever holds connections open holds the others up for as long and no longer.
-/// Errors when the runtime cannot take the socket.
+/// There is nothing to change and nothing else to read. Each connection carries one request and has
+/// a bounded time, so that whoever holds connections open holds the others up for as long and no
+/// longer. Errors when the runtime cannot take the socket.
 pub async fn serve(listener: std::net::TcpListener, collect: Collect) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let listener = TcpListener::from_std(listener)?;

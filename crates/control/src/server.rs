@@ -24,14 +24,16 @@ const CONNECTIONS_MAX: usize = 16;
 /// How long a connection may be silent, or refuse to take what we say.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Does what a request says, and returns what came of it. Called on a blocking thread, possibly on several at once.
+/// Does what a request says, and returns what came of it. Called on a blocking thread, possibly on
+/// several at once.
 pub type Handler = Arc<dyn Fn(Request) -> Answer + Send + Sync>;
 
 /// What comes of a request.
 pub enum Answer {
     /// One response.
     Whole(Box<Response>),
-    /// One response after the other. The next is asked for when the client has taken the one before, on a blocking thread.
+    /// One response after the other. The next is asked for when the client has taken the one
+    /// before, on a blocking thread.
     Parts(Parts),
 }
 
@@ -54,8 +56,8 @@ pub struct Socket {
 impl Socket {
     /// Binds the control socket at `path` with mode 0600, for `owner` (user and group) if given.
     ///
-    /// A socket left by a server that is gone is replaced, and nothing else that is there. [`io::ErrorKind::AddrInUse`] means
-    /// that another server answers there.
+    /// A socket left by a server that is gone is replaced, and nothing else that is there.
+    /// [`io::ErrorKind::AddrInUse`] means that another server answers there.
     pub fn bind(path: &Path, owner: Option<(u32, u32)>) -> io::Result<Self> {
         if StdUnixStream::connect(path).is_ok() {
             return Err(io::ErrorKind::AddrInUse.into());
@@ -72,7 +74,8 @@ impl Socket {
                 std::os::unix::fs::chown(folder, Some(user), Some(group))?;
             }
         }
-        // Bound under another name and moved into place, so that it is never seen with a wider mode.
+        // Bound under another name and moved into place, so that it is never seen with a wider
+        // mode.
         let draft = folder.join(format!(".control.{}", std::process::id()));
         let _ = std::fs::remove_file(&draft);
         let listener = StdUnixListener::bind(&draft)?;

@@ -1,6 +1,7 @@
 //! What somebody got wrong in a text, where, and what to write instead.
 //!
-//! Never reads a file, and never shows a secret: whoever reads a text says which keys have secrets for values.
+//! Never reads a file, and never shows a secret: whoever reads a text says which keys have secrets
+//! for values.
 
 #![forbid(unsafe_code)]
 

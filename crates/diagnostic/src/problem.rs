@@ -122,7 +122,8 @@ impl Problem {
             let at = place.column as usize - 1;
             let is_covered = source.line(place.line).chars().nth(at) != diagnostic.excerpt.chars().nth(at);
             if is_covered && !meant.is_empty() {
-                // A file that cannot be read to its end: the message may quote what seems to be a secret.
+                // A file that cannot be read to its end: the message may quote what seems to be a
+                // secret.
                 let said = [&mut diagnostic.message].into_iter();
                 for said in said.chain(&mut diagnostic.expected).chain(&mut diagnostic.hint) {
                     *said = said.replace(meant, redact::HIDDEN);

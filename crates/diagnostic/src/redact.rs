@@ -1,7 +1,8 @@
 //! How a text looks without the secrets in it.
 //!
-//! A mistake in a file may hide from its reader where a secret begins. So lines are covered by what stands in them, too: behind a key
-//! whose values are secrets, and in the addresses of web servers and tokens.
+//! A mistake in a file may hide from its reader where a secret begins. So lines are covered by what
+//! stands in them, too: behind a key whose values are secrets, and in the addresses of web servers
+//! and tokens.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,7 +15,8 @@ use crate::source::{FileId, Span};
 pub const HIDDEN: &str = "(not shown)";
 /// What a secret begins with that is in a file: only its path is said.
 pub const FILE: &str = "file:";
-/// Octets from which on a secret is looked for in messages; shorter ones would be found in ordinary words.
+/// Octets from which on a secret is looked for in messages; shorter ones would be found in ordinary
+/// words.
 const SOUGHT_OCTETS_MIN: usize = 6;
 
 /// A secret that stands in a file.
@@ -47,7 +49,8 @@ pub(crate) struct Known {
     pub(crate) secrets: Arc<[Secret]>,
 }
 
-/// Returns where in a text something stands behind the key of a secret without a colon: `secret abc`, `password=abc`.
+/// Returns where in a text something stands behind the key of a secret without a colon:
+/// `secret abc`, `password=abc`.
 pub fn after_keys(text: &str, keys: &[&str]) -> impl Iterator<Item = Range<usize>> {
     keys.iter().flat_map(move |&key| {
         text.match_indices(key).filter_map(move |(found, _)| {
@@ -65,7 +68,8 @@ pub fn after_keys(text: &str, keys: &[&str]) -> impl Iterator<Item = Range<usize
     })
 }
 
-/// Returns a line of a file without the secrets in it, as long as it is; `before` is the file up to it.
+/// Returns a line of a file without the secrets in it, as long as it is; `before` is the file up to
+/// it.
 pub(crate) fn line(before: &str, text: &str, known: &Known, file: FileId) -> String {
     let at = before.len();
     let mut covered = vec![false; text.len()];
@@ -74,7 +78,8 @@ pub(crate) fn line(before: &str, text: &str, known: &Known, file: FileId) -> Str
         let end = (secret.place.end as usize).saturating_sub(at).min(text.len());
         covered.get_mut(start..end).into_iter().flatten().for_each(|octet| *octet = true);
     }
-    // A mistake may have cost the tree what stands behind it: there the keys tell, those of the lines above too.
+    // A mistake may have cost the tree what stands behind it: there the keys tell, those of the
+    // lines above too.
     if is_below_secret(before, text, &known.keys) {
         covered.fill(true);
     }
@@ -147,7 +152,8 @@ fn has_login(text: &str) -> bool {
     ["http", "https", "socks5"].iter().any(|scheme| text.ends_with(scheme))
 }
 
-/// What secrets in the query of a URL are called; other names end with one of these behind `_` or `-`, such as `access_token`.
+/// What secrets in the query of a URL are called; other names end with one of these behind `_` or
+/// `-`, such as `access_token`.
 const QUERY_KEYS: [&str; 10] =
     ["token", "key", "apikey", "secret", "password", "passwd", "pass", "auth", "signature", "sig"];
 
@@ -159,8 +165,8 @@ fn is_secret_parameter(name: &str) -> bool {
     })
 }
 
-/// Covers the secrets in addresses: the PIN in the URI of a token (RFC 7512), the password before the host of a URL, and tokens in its
-/// query.
+/// Covers the secrets in addresses: the PIN in the URI of a token (RFC 7512), the password before
+/// the host of a URL, and tokens in its query.
 fn cover_parts(text: &str, covered: &mut [bool]) {
     const PIN: &str = "pin-value=";
     let mut cover = |start: usize, len: usize| {
@@ -183,7 +189,8 @@ fn cover_parts(text: &str, covered: &mut [bool]) {
                 if let Some((name, value)) =
                     parameter.split_once('=').filter(|(name, _)| is_secret_parameter(name))
                 {
-                    // What is filled in when it is used is no secret, and a list of the file goes on behind it.
+                    // What is filled in when it is used is no secret, and a list of the file goes
+                    // on behind it.
                     let end = value.find([',', ']', '}', '{', '#']).unwrap_or(value.len());
                     cover(start + at + name.len() + 1, end);
                 }
@@ -198,7 +205,8 @@ fn cover_parts(text: &str, covered: &mut [bool]) {
                     cover(start + name.len() + 1, password.len());
                 }
             }
-            // The file ends here, or a mistake does: what is no port may be the beginning of a password.
+            // The file ends here, or a mistake does: what is no port may be the beginning of a
+            // password.
             None if !has_login(&text[..found]) => {}
             None => {
                 if let Some((name, port)) = authority.split_once(':')
@@ -212,7 +220,8 @@ fn cover_parts(text: &str, covered: &mut [bool]) {
     }
 }
 
-/// Returns a text as it may be shown, such as the URL of a list in the log: without passwords, tokens and PINs in addresses.
+/// Returns a text as it may be shown, such as the URL of a list in the log: without passwords,
+/// tokens and PINs in addresses.
 pub fn without_secrets(text: &str) -> Cow<'_, str> {
     sentence(text, &[])
 }

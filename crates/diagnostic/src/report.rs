@@ -1,4 +1,5 @@
-//! A mistake that is complete in itself, and its three printers: for people, for editors, for programs.
+//! A mistake that is complete in itself, and its three printers: for people, for editors, for
+//! programs.
 
 use std::fmt;
 use std::io;
@@ -46,7 +47,8 @@ pub struct Diagnostic {
     pub hint: Option<String>,
 }
 
-/// Characters of a source line that an excerpt shows, so that a line of a megabyte does not fill the terminal.
+/// Characters of a source line that an excerpt shows, so that a line of a megabyte does not fill
+/// the terminal.
 const EXCERPT_CHARACTERS_MAX: usize = 140;
 
 impl Diagnostic {

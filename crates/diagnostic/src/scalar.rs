@@ -22,7 +22,8 @@ enum Origin {
 }
 
 impl Scalar {
-    /// Returns a text of which each octet comes from a place of its own: `table` has where each begins and ends, `place` is all of it.
+    /// Returns a text of which each octet comes from a place of its own: `table` has where each
+    /// begins and ends, `place` is all of it.
     pub fn traced(text: String, place: Span, table: Vec<(u32, u32)>) -> Self {
         Self { text, is_refused: false, origin: Origin::Table(place, table) }
     }

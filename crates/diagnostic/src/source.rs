@@ -106,7 +106,8 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Returns an empty list of files in which the values of these keys are secrets: whoever reads files must say which.
+    /// Returns an empty list of files in which the values of these keys are secrets: whoever reads
+    /// files must say which.
     pub fn new(secret_keys: &[&'static str]) -> Self {
         Self { files: Vec::new(), known: Known { keys: secret_keys.into(), secrets: Arc::new([]) } }
     }
@@ -116,7 +117,8 @@ impl Sources {
         &self.known.keys
     }
 
-    /// Adds a file. More files than a number fits share the last one; the include limit is far below.
+    /// Adds a file. More files than a number fits share the last one; the include limit is far
+    /// below.
     pub fn add(&mut self, path: &Path, text: String) -> FileId {
         self.files.push(Arc::new(Source::new(path.to_owned(), text)));
         FileId((self.files.len() - 1).min(usize::from(u16::MAX - 1)) as u16)

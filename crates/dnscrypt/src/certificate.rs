@@ -58,8 +58,8 @@ impl Certificate {
     }
 }
 
-/// Returns the certificate to use now: of those that are valid the one with the highest serial number, and of equal ones that
-/// of the newer system.
+/// Returns the certificate to use now: of those that are valid the one with the highest serial
+/// number, and of equal ones that of the newer system.
 pub fn newest(certificates: impl IntoIterator<Item = Certificate>, now: u64) -> Option<Certificate> {
     certificates
         .into_iter()

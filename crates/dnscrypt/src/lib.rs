@@ -1,7 +1,7 @@
-//! DNSCrypt version 2: certificates of resolvers, and messages sealed for them (draft-denis-dprive-dnscrypt).
+//! DNSCrypt version 2: certificates of resolvers, and messages sealed for them.
 //!
-//! Never does I/O and reads no clock: octets in, octets out. Both key exchanges that resolvers offer are here, XChaCha20 and
-//! the older XSalsa20.
+//! Never does I/O and reads no clock: octets in, octets out. Both key exchanges that resolvers
+//! offer are here, XChaCha20 and the older XSalsa20 (draft-denis-dprive-dnscrypt).
 //!
 //! # Limitations
 //!

@@ -1,6 +1,8 @@
-//! Encryption that proves who encrypted: the construction of NaCl's `secretbox`, with either stream cipher.
+//! Encryption that proves who encrypted: the construction of NaCl's `secretbox`, with either stream
+//! cipher.
 //!
-//! The first 32 octets of the key stream are the key of Poly1305 and the rest encrypts, so this is not the AEAD of RFC 8439.
+//! The first 32 octets of the key stream are the key of Poly1305 and the rest encrypts, so this is
+//! not the AEAD of RFC 8439.
 
 use aws_lc_rs::agreement::{self, PrivateKey, UnparsedPublicKey, X25519};
 use aws_lc_rs::constant_time::verify_slices_are_equal;

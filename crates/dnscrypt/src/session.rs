@@ -75,7 +75,8 @@ impl Session {
         [&self.magic[..], &self.public, &nonce, &self.shared.seal(&whole, padded)].concat()
     }
 
-    /// Decrypts a response; returns the half of the nonce that says which query it is for, and the reply.
+    /// Decrypts a response; returns the half of the nonce that says which query it is for, and the
+    /// reply.
     pub fn open(&self, response: &[u8]) -> Result<(Nonce, Vec<u8>), Wrong> {
         let rest = response.strip_prefix(&RESOLVER_MAGIC).ok_or(Wrong::Malformed)?;
         let (nonce, sealed) = rest.split_first_chunk::<NONCE_OCTETS>().ok_or(Wrong::Malformed)?;
@@ -87,7 +88,8 @@ impl Session {
     }
 }
 
-/// Returns whether octets look like a response, and to which query, before any of them is decrypted.
+/// Returns whether octets look like a response, and to which query, before any of them is
+/// decrypted.
 pub fn is_response(octets: &[u8]) -> Option<Nonce> {
     octets.strip_prefix(&RESOLVER_MAGIC)?.first_chunk().copied()
 }

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A DNSSEC algorithm (IANA "DNS Security Algorithm Numbers"). Open: any number is legal, the known ones have names.
+/// A DNSSEC algorithm (IANA "DNS Security Algorithm Numbers"). Open: any number is legal, the known
+/// ones have names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Algorithm(pub u8);
 
@@ -59,7 +60,8 @@ impl fmt::Display for Algorithm {
 impl FromStr for Algorithm {
     type Err = wire::numbers::Unknown;
 
-    /// Reads a supported algorithm: its mnemonic in any letter case, with or without hyphens, or its number.
+    /// Reads a supported algorithm: its mnemonic in any letter case, with or without hyphens, or
+    /// its number.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let plain: String = text.chars().filter(|&c| c != '-' && c != '_').collect();
         Self::SUPPORTED

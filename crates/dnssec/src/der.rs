@@ -1,4 +1,5 @@
-//! As much of DER (ITU-T X.690) as keys are written in: sequences, integers, octets, object identifiers.
+//! As much of DER (ITU-T X.690) as keys are written in: sequences, integers, octets, object
+//! identifiers.
 
 use zeroize::Zeroizing;
 

@@ -59,8 +59,8 @@ impl<'a> Dnskey<'a> {
         self.0.get(HEAD..).unwrap_or(&[])
     }
 
-    /// Returns whether this key may check signatures of zone data: a zone key, of protocol 3, not revoked
-    /// (RFC 4034 §2.1, RFC 5011 §2.1).
+    /// Returns whether this key may check signatures of zone data: a zone key, of protocol 3, not
+    /// revoked (RFC 4034 §2.1, RFC 5011 §2.1).
     pub fn signs_zones(self) -> bool {
         let [_, _, protocol, _] = self.head();
         self.flags() & (ZONE_KEY | REVOKED) == ZONE_KEY && protocol == 3
@@ -82,7 +82,8 @@ impl<'a> Dnskey<'a> {
         (sum + (sum >> 16)) as u16
     }
 
-    /// Returns the octets that a DS's digest covers: owner in canonical form, then the data (RFC 4034 §5.1.4).
+    /// Returns the octets that a DS's digest covers: owner in canonical form, then the data (RFC
+    /// 4034 §5.1.4).
     pub(crate) fn digested(self, owner: Name<'_>) -> Vec<u8> {
         [owner.to_folded().as_bytes(), self.0].concat()
     }

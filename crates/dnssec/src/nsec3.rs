@@ -24,7 +24,8 @@ pub struct Nsec3Parameters {
 }
 
 impl Nsec3Parameters {
-    /// Reads the data of an NSEC3PARAM, or the beginning of an NSEC3's; only hash algorithm 1 is known.
+    /// Reads the data of an NSEC3PARAM, or the beginning of an NSEC3's; only hash algorithm 1 is
+    /// known.
     pub fn parse(rdata: &[u8]) -> Option<Self> {
         let (&[algorithm, flags, i0, i1, salt_len], rest) = rdata.split_first_chunk::<5>()?;
         let salt = rest.get(..usize::from(salt_len))?;
@@ -48,7 +49,8 @@ impl Nsec3Parameters {
         out.extend(salt);
     }
 
-    /// Returns the data of the NSEC3PARAM; its flags are 0 whatever the chain's are (RFC 5155 §4.1.2).
+    /// Returns the data of the NSEC3PARAM; its flags are 0 whatever the chain's are (RFC 5155
+    /// §4.1.2).
     pub fn write(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(5 + self.salt.len());
         self.write_head(0, &mut out);

@@ -1,11 +1,13 @@
-//! The lives of a zone's keys (RFC 6781, RFC 7583): which are made, published, signed with and removed, and when.
+//! The lives of a zone's keys (RFC 6781, RFC 7583): which are made, published, signed with and
+//! removed, and when.
 //!
-//! A ZSK is published before it signs. A KSK signs keys beside its predecessor until the parent has the new DS. A CSK signs
-//! everything beside its predecessor. Another algorithm, or another split into KSK and ZSK, signs everything before its
-//! keys are published, and goes on signing after they are withdrawn (RFC 6781 §4.1.4).
+//! A ZSK is published before it signs. A KSK signs keys beside its predecessor until the parent has
+//! the new DS. A CSK signs everything beside its predecessor. Another algorithm, or another split
+//! into KSK and ZSK, signs everything before its keys are published, and goes on signing after they
+//! are withdrawn (RFC 6781 §4.1.4).
 //!
-//! Times come in as arguments. [`advance`] may be called as often as one likes: it does what is due and says when to call
-//! again.
+//! Times come in as arguments. [`advance`] may be called as often as one likes: it does what is due
+//! and says when to call again.
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -158,7 +160,8 @@ pub struct Plan {
     pub zone_ttl_max: u64,
     /// The TTL of the DS at the parent, and how long a change takes to reach all its servers.
     pub ds_delay: u64,
-    /// After so long, the parent is taken to have the DS although nobody saw it; without one, it is waited for.
+    /// After so long, the parent is taken to have the DS although nobody saw it; without one, it is
+    /// waited for.
     pub ds_timeout: Option<u64>,
     /// When CDS and CDNSKEY stand in the zone.
     pub announce: Announce,

@@ -35,7 +35,8 @@ impl Rrset {
         Ok(rrset)
     }
 
-    /// Adds a record whose data stands in a message. One that is there already changes nothing (RFC 4034 §6.3).
+    /// Adds a record whose data stands in a message. One that is there already changes nothing (RFC
+    /// 4034 §6.3).
     pub fn push(&mut self, message: &[u8], rdata: Range<usize>) -> Result<(), Malformed> {
         let start = self.octets.len();
         if let Err(malformed) = wire::rdata::write_canonical(self.rtype, message, rdata, &mut self.octets) {
@@ -67,8 +68,9 @@ impl Rrset {
         self.records.iter().map(|range| self.octets.get(range.clone()).unwrap_or(&[]))
     }
 
-    /// Appends the octets that a signature covers (RFC 4034 §3.1.8.1, §6.2): the signature's own data without the
-    /// signature, then each record with the owner it was signed with and its original TTL.
+    /// Appends the octets that a signature covers (RFC 4034 §3.1.8.1, §6.2): the signature's own
+    /// data without the signature, then each record with the owner it was signed with and its
+    /// original TTL.
     ///
     /// Returns false if the signature says more labels than the owner has.
     pub fn write_signed(&self, rrsig: &Rrsig<'_>, out: &mut Vec<u8>) -> bool {
@@ -87,13 +89,15 @@ impl Rrset {
     }
 }
 
-/// Returns the labels that a signature over this owner says: neither the root nor a leading `*` counts (RFC 4034 §3.1.3).
+/// Returns the labels that a signature over this owner says: neither the root nor a leading `*`
+/// counts (RFC 4034 §3.1.3).
 pub(crate) fn signed_labels(owner: Name<'_>) -> u8 {
     let count = owner.label_count() as u8;
     if owner.labels().next() == Some(b"*") { count - 1 } else { count }
 }
 
-/// Returns the owner that a signature was made with: the wildcard, where it says fewer labels (RFC 4035 §5.3.2).
+/// Returns the owner that a signature was made with: the wildcard, where it says fewer labels (RFC
+/// 4035 §5.3.2).
 fn signed_owner(owner: Name<'_>, labels: u8) -> Option<NameBuf> {
     match signed_labels(owner).checked_sub(labels)? {
         0 => Some(owner.to_buf()),

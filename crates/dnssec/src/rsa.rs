@@ -1,7 +1,8 @@
-//! Signs with RSA keys that the library refuses because of their size: RSASSA-PKCS1-v1_5 (RFC 8017 §8.2.1) by the Chinese remainder
-//! theorem, in arithmetic whose time does not depend on the key.
+//! Signs with RSA keys that the library refuses because of their size: RSASSA-PKCS1-v1_5 (RFC 8017
+//! §8.2.1) by the Chinese remainder theorem, in arithmetic whose time does not depend on the key.
 //!
-//! Such keys are weak; they are signed with so that a zone can be taken over, and its keys rolled here.
+//! Such keys are weak; they are signed with so that a zone can be taken over, and its keys rolled
+//! here.
 
 use crypto_bigint::modular::{BoxedMontyForm, BoxedMontyParams};
 use crypto_bigint::{BoxedUint, ConcatenatingMul, NonZero, Odd};
@@ -9,7 +10,8 @@ use zeroize::Zeroizing;
 
 use crate::secret::RsaNumbers;
 
-/// Bits of the smallest key that is signed with: smaller ones are refused by those who validate, too.
+/// Bits of the smallest key that is signed with: smaller ones are refused by those who validate,
+/// too.
 pub(crate) const BITS_MIN: usize = 1024;
 
 /// A private key.

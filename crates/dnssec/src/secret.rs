@@ -92,11 +92,12 @@ impl KeySize {
 pub trait Holder: Send + Sync {
     /// Signs `input` and returns the signature in the form that RRSIG has.
     ///
-    /// For RSA, `input` is a `DigestInfo` that the holder pads (RFC 8017 §9.2, RSASSA-PKCS1-v1_5); for ECDSA it is a digest,
-    /// for EdDSA the message itself.
+    /// For RSA, `input` is a `DigestInfo` that the holder pads (RFC 8017 §9.2, RSASSA-PKCS1-v1_5);
+    /// for ECDSA it is a digest, for EdDSA the message itself.
     fn sign(&self, input: &[u8]) -> Result<Vec<u8>, Unusable>;
 
-    /// Returns where the key is, in a form that finds it again. Files and messages show it, so nothing in it is secret.
+    /// Returns where the key is, in a form that finds it again. Files and messages show it, so
+    /// nothing in it is secret.
     fn place(&self) -> &str;
 }
 
@@ -158,7 +159,8 @@ impl RsaNumbers {
 /// The private part of a key, as files hold it.
 pub(crate) enum Parts {
     Rsa(RsaNumbers),
-    /// The private scalar of an elliptic curve, or the seed of an EdDSA key: as many octets as the curve has.
+    /// The private scalar of an elliptic curve, or the seed of an EdDSA key: as many octets as the
+    /// curve has.
     Scalar(Zeroizing<Vec<u8>>),
 }
 
@@ -332,8 +334,9 @@ impl SecretKey {
         }
     }
 
-    /// Reads a key in one of the forms that PEM files hold: PKCS#8, `RSAPrivateKey` or `ECPrivateKey`. RSA keys do not say
-    /// their algorithm, so `algorithm` does; that of others must agree with it, if it is said.
+    /// Reads a key in one of the forms that PEM files hold: PKCS#8, `RSAPrivateKey` or
+    /// `ECPrivateKey`. RSA keys do not say their algorithm, so `algorithm` does; that of others
+    /// must agree with it, if it is said.
     pub fn from_der(octets: &[u8], algorithm: Option<Algorithm>) -> Result<Self, Unusable> {
         const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 1];
         const EC: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 2, 1];
@@ -485,7 +488,8 @@ impl SecretKey {
         }
     }
 
-    /// Returns whether it is an RSA key of fewer bits than anybody should still use (NIST SP 800-57 part 1, table 2).
+    /// Returns whether it is an RSA key of fewer bits than anybody should still use (NIST SP 800-57
+    /// part 1, table 2).
     pub fn is_small(&self) -> bool {
         self.algorithm.is_rsa() && self.bits() < RSA_BITS_SOUND
     }
@@ -542,8 +546,8 @@ impl SecretKey {
             Pair::Ed448(key) => out.extend(key.sign_raw(message).to_bytes()),
             Pair::Held(holder) => {
                 let signature = holder.sign(&self.input(message))?;
-                // The holder may have another key under this name by now, or be out of order: a wrong signature would be
-                // served for weeks.
+                // The holder may have another key under this name by now, or be out of order: a
+                // wrong signature would be served for weeks.
                 let rdata = self.dnskey(ZONE_KEY);
                 let is_right = Dnskey::parse(&rdata)
                     .is_some_and(|dnskey| verify_octets(dnskey, message, &signature).is_ok());

@@ -1,7 +1,8 @@
 //! Signs a zone: keys and proofs are put into it, then every set that lacks a signature gets one.
 //!
-//! [`Signer::prepare`] is cheap for each name and makes no signature; [`Signer::parts`] hands out the rest in parts that
-//! can be worked off on several threads; [`Signer::finish`] makes what depends on all of it.
+//! [`Signer::prepare`] is cheap for each name and makes no signature; [`Signer::parts`] hands out
+//! the rest in parts that can be worked off on several threads; [`Signer::finish`] makes what
+//! depends on all of it.
 
 use std::collections::BTreeMap;
 
@@ -63,7 +64,8 @@ pub struct Validity {
     pub inception: u32,
     /// To.
     pub expiration: u32,
-    /// Up to so many seconds earlier, another number for each set, so that they do not all expire at once.
+    /// Up to so many seconds earlier, another number for each set, so that they do not all expire
+    /// at once.
     pub jitter: u32,
     /// Signatures that are there already are kept if they are good now and expire after this.
     pub keep_after: u32,
@@ -180,8 +182,8 @@ const fn is_of_keys(rtype: Rtype) -> bool {
 }
 
 impl Signer<'_> {
-    /// Puts keys, what stands for them, and proofs into the zone. What was right before stays, with its signatures; keys
-    /// that are not ours stay too.
+    /// Puts keys, what stands for them, and proofs into the zone. What was right before stays, with
+    /// its signatures; keys that are not ours stay too.
     ///
     /// `former` are the keys that were ours once: their DNSKEYs leave the zone.
     pub fn prepare(&self, tree: &mut Tree, former: &[Vec<u8>]) -> Result<(), Unsignable> {
@@ -320,8 +322,8 @@ impl Signer<'_> {
         parts
     }
 
-    /// Makes the signatures that a part lacks, and removes those that do not belong there. `told` hears of each name that
-    /// is done; when it returns false, the rest of the part stays as it is.
+    /// Makes the signatures that a part lacks, and removes those that do not belong there. `told`
+    /// hears of each name that is done; when it returns false, the rest of the part stays as it is.
     pub fn sign_part(&self, part: Part<'_>, mut told: impl FnMut() -> bool) -> Result<Signed, Unsignable> {
         let mut done = Signed::default();
         let apex = part.apex.as_name();
@@ -447,8 +449,8 @@ impl Signer<'_> {
     }
 }
 
-/// Returns how many seconds, up to `jitter`, before the others a set's signatures expire. It depends on nothing but the set, so
-/// that signing again gives the same.
+/// Returns how many seconds, up to `jitter`, before the others a set's signatures expire. It
+/// depends on nothing but the set, so that signing again gives the same.
 fn early(jitter: u32, owner: Name<'_>, rtype: Rtype) -> u32 {
     if jitter == 0 {
         return 0;
@@ -543,8 +545,8 @@ pub(crate) fn types_of(node: &Node, proof: Rtype) -> Vec<Rtype> {
 fn chain_names(tree: &mut Tree, ttl: u32) {
     let apex = tree.apex().to_buf();
     let mut next: Box<[u8]> = apex.as_name().to_folded().as_bytes().into();
-    // From the last name to the first, so that the next one is known. In lower case: validators disagree on whether it is
-    // part of the canonical form (RFC 4034 §6.2, RFC 6840 §5.1).
+    // From the last name to the first, so that the next one is known. In lower case: validators
+    // disagree on whether it is part of the canonical form (RFC 4034 §6.2, RFC 6840 §5.1).
     for node in tree.names.values_mut().rev() {
         let is_in_chain = node.standing != Standing::Hidden
             && node.sets.iter().any(|set| !set.records.is_empty() && set.rtype != Rtype::NSEC);
@@ -561,7 +563,8 @@ fn chain_names(tree: &mut Tree, ttl: u32) {
     tree.names.retain(|_, node| node.has_records());
 }
 
-/// Gives every name, and every name that exists because of those below it, its NSEC3 (RFC 5155 §7.1).
+/// Gives every name, and every name that exists because of those below it, its NSEC3 (RFC 5155
+/// §7.1).
 fn chain_hashes(tree: &mut Tree, parameters: &Nsec3Parameters, ttl: u32) -> Result<(), Unsignable> {
     let apex = tree.apex().to_buf();
     let mut types: BTreeMap<Nsec3Hash, (NameBuf, Vec<Rtype>)> = BTreeMap::new();

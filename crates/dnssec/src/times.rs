@@ -1,4 +1,5 @@
-//! Points in time as key files write them: `YYYYMMDDHHmmSS` and RFC 3339. Inside, they are seconds since 1970.
+//! Points in time as key files write them: `YYYYMMDDHHmmSS` and RFC 3339. Inside, they are seconds
+//! since 1970.
 
 use std::fmt::Write as _;
 

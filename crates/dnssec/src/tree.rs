@@ -1,7 +1,9 @@
-//! A zone that is being signed: all its records, by name in canonical order, each set with its signatures.
+//! A zone that is being signed: all its records, by name in canonical order, each set with its
+//! signatures.
 //!
-//! What keeps this right: the signatures of a set are those of the records that it has now. Whatever changes a set takes
-//! its signatures away, so signing again makes only those that are missing.
+//! What keeps this right: the signatures of a set are those of the records that it has now.
+//! Whatever changes a set takes its signatures away, so signing again makes only those that are
+//! missing.
 
 use std::collections::BTreeMap;
 
@@ -224,8 +226,8 @@ impl Tree {
         self.names.get_mut(&[][..])
     }
 
-    /// Takes a record of a zone that is being read: signatures go to what they cover and stay. A record out of the zone is
-    /// left out; says whether it was taken.
+    /// Takes a record of a zone that is being read: signatures go to what they cover and stay. A
+    /// record out of the zone is left out; says whether it was taken.
     pub fn push(&mut self, owner: Name<'_>, rtype: Rtype, ttl: u32, rdata: &[u8]) -> bool {
         let covered = match rtype {
             Rtype::RRSIG => match Rrsig::parse(rdata) {
@@ -260,8 +262,8 @@ impl Tree {
         self.names.get(&self.key_of(owner)?)?.set(rtype)
     }
 
-    /// Makes these the records of a name and type; none removes the set. Says whether that changed anything; if it did, the
-    /// set's signatures are gone.
+    /// Makes these the records of a name and type; none removes the set. Says whether that changed
+    /// anything; if it did, the set's signatures are gone.
     pub fn replace(&mut self, owner: Name<'_>, rtype: Rtype, ttl: u32, records: Vec<Vec<u8>>) -> bool {
         let Some(key) = self.key_of(owner) else { return false };
         if records.is_empty() {
@@ -275,7 +277,8 @@ impl Tree {
         self.node_mut(owner).is_some_and(|node| node.replace(rtype, ttl, records))
     }
 
-    /// Removes all that signing makes: signatures, NSEC, NSEC3, NSEC3PARAM. Keys and what stands for them stay.
+    /// Removes all that signing makes: signatures, NSEC, NSEC3, NSEC3PARAM. Keys and what stands
+    /// for them stay.
     pub fn strip(&mut self) {
         self.hashed.clear();
         for node in self.names.values_mut() {
@@ -317,8 +320,8 @@ impl Tree {
         sets.filter(|set| !set.records.is_empty()).map(|set| set.ttl).max().unwrap_or(0)
     }
 
-    /// Hands out every record: the SOA first, then name by name in canonical order, signatures after what they cover, NSEC3
-    /// records last.
+    /// Hands out every record: the SOA first, then name by name in canonical order, signatures
+    /// after what they cover, NSEC3 records last.
     pub fn for_each_record(&self, mut f: impl FnMut(Record<'_>)) {
         let mut each = |owner: Name<'_>, set: &Set| {
             if set.records.is_empty() {

@@ -1,5 +1,5 @@
-//! Checks signatures. Work is bounded: who sends many keys with one tag, or many signatures, gains nothing by it
-//! (the attack is known as KeyTrap, CVE-2023-50387).
+//! Checks signatures. Work is bounded: who sends many keys with one tag, or many signatures, gains
+//! nothing by it (the attack is known as KeyTrap, CVE-2023-50387).
 
 use std::fmt;
 
@@ -47,7 +47,8 @@ impl Budget {
     }
 }
 
-/// Proof that one of an RRset's signatures is good, and what that signature says. Only [`verify_rrset`] makes one.
+/// Proof that one of an RRset's signatures is good, and what that signature says. Only
+/// [`verify_rrset`] makes one.
 ///
 /// ```compile_fail
 /// fn forge(rrset: &dnssec::Rrset) -> dnssec::Verified<'_> {
@@ -69,13 +70,14 @@ impl<'r> Verified<'r> {
         self.rrset
     }
 
-    /// Returns the labels of the wildcard's parent, if the RRset was made from a wildcard: then a proof is needed that no
-    /// closer name exists (RFC 4035 §5.3.4).
+    /// Returns the labels of the wildcard's parent, if the RRset was made from a wildcard: then a
+    /// proof is needed that no closer name exists (RFC 4035 §5.3.4).
     pub const fn wildcard_labels(&self) -> Option<u8> {
         self.wildcard_labels
     }
 
-    /// Returns the TTL that the RRset was signed with; it must not be kept longer (RFC 4035 §5.3.3).
+    /// Returns the TTL that the RRset was signed with; it must not be kept longer (RFC 4035
+    /// §5.3.3).
     pub const fn original_ttl(&self) -> u32 {
         self.original_ttl
     }
@@ -96,8 +98,8 @@ impl<'r> Verified<'r> {
 pub enum Unverified {
     /// It has no signature at all by this zone.
     Unsigned,
-    /// There are only signatures by algorithms that are not known here, or with keys that are not: nothing is said about it
-    /// (RFC 4035 §5.2).
+    /// There are only signatures by algorithms that are not known here, or with keys that are not:
+    /// nothing is said about it (RFC 4035 §5.2).
     Unsupported(Algorithm),
     /// It is wrong.
     Bogus(Bogus),
@@ -208,10 +210,12 @@ fn ed448(key: Dnskey<'_>, message: &[u8], signature: &[u8]) -> bool {
     Signature::try_from(signature).is_ok_and(|signature| key.verify_raw(&signature, message).is_ok())
 }
 
-/// Checks an RRset with its signatures and the keys of the zone `signer`, at the time `now` (RFC 4035 §5.3).
+/// Checks an RRset with its signatures and the keys of the zone `signer`, at the time `now` (RFC
+/// 4035 §5.3).
 ///
-/// `rrsigs` are the data of the RRSIG records at the owner, `keys` those of the zone's DNSKEY set; who calls has made sure
-/// that these are the zone's. One good signature suffices. Each check costs one of `budget`.
+/// `rrsigs` are the data of the RRSIG records at the owner, `keys` those of the zone's DNSKEY set;
+/// who calls has made sure that these are the zone's. One good signature suffices. Each check costs
+/// one of `budget`.
 pub fn verify_rrset<'r, 'd>(
     rrset: &'r Rrset,
     rrsigs: impl IntoIterator<Item = &'d [u8]>,
@@ -295,8 +299,9 @@ pub fn verify_rrset<'r, 'd>(
     })
 }
 
-/// Returns the keys of a DNSKEY set that a parent's DS stand for, and whether there was a DS that is known here
-/// (RFC 4035 §5.2; a zone whose DS are all unknown is not signed, as far as we can tell).
+/// Returns the keys of a DNSKEY set that a parent's DS stand for, and whether there was a DS that
+/// is known here (RFC 4035 §5.2; a zone whose DS are all unknown is not signed, as far as we can
+/// tell).
 pub fn trusted_by<'k>(
     owner: Name<'_>,
     keys: &[Dnskey<'k>],

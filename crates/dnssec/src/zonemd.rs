@@ -77,7 +77,8 @@ pub enum ZonemdVerdict {
 
 /// Returns the digest of a zone; `None` for a scheme or hash that is not known, or without a SOA.
 ///
-/// Nothing is assumed about signatures: those that are there are digested, but for those over ZONEMD.
+/// Nothing is assumed about signatures: those that are there are digested, but for those over
+/// ZONEMD.
 pub fn zonemd_digest(tree: &Tree, scheme: ZonemdScheme, hash: ZonemdHash) -> Option<Vec<u8>> {
     if scheme != ZonemdScheme::SIMPLE {
         return None;
@@ -108,7 +109,8 @@ pub fn zonemd_digest(tree: &Tree, scheme: ZonemdScheme, hash: ZonemdHash) -> Opt
     Some(row.context.finish().as_ref().to_vec())
 }
 
-/// Checks a zone against its ZONEMD (RFC 8976 §4). That these are signed, if the zone is, is for the caller to check.
+/// Checks a zone against its ZONEMD (RFC 8976 §4). That these are signed, if the zone is, is for
+/// the caller to check.
 pub fn check_zonemd(tree: &Tree) -> ZonemdVerdict {
     let (Some((soa, _)), Some(set)) = (tree.soa(), tree.set(tree.apex(), Rtype::ZONEMD)) else {
         return ZonemdVerdict::Absent;

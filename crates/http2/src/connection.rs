@@ -31,11 +31,13 @@ pub struct Limits {
     pub fields_max: usize,
     /// Octets of a body.
     pub body_octets_max: usize,
-    /// Octets of a body that is too large, which are read and thrown away: many clients look for the response only when all is sent.
+    /// Octets of a body that is too large, which are read and thrown away: many clients look for
+    /// the response only when all is sent.
     pub discarded_octets_max: usize,
     /// Octets of bodies that are kept, of all streams together.
     pub window_octets: u32,
-    /// Streams that the client gives up before they are answered, beyond those that are (CVE-2023-44487).
+    /// Streams that the client gives up before they are answered, beyond those that are
+    /// (CVE-2023-44487).
     pub resets_max: u32,
     /// Streams that we reset because of mistakes.
     pub mistakes_max: u32,
@@ -164,7 +166,8 @@ pub struct Connection {
     spare_heads: Vec<Box<Head>>,
     output: Vec<u8>,
     sent: usize,
-    /// Where responses end in the output, counted from its begin; those that were sent are taken out.
+    /// Where responses end in the output, counted from its begin; those that were sent are taken
+    /// out.
     ends: VecDeque<usize>,
     /// Whether requests are held back.
     holds_requests: bool,
@@ -253,13 +256,15 @@ impl Connection {
         self.output().len() + waiting.sum::<usize>()
     }
 
-    /// Returns how many octets of responses were sent since the connection began, or fewer: what stands in the output counts
-    /// as responses, so that acknowledgements that the client makes us send do not look like answers that it takes.
+    /// Returns how many octets of responses were sent since the connection began, or fewer: what
+    /// stands in the output counts as responses, so that acknowledgements that the client makes us
+    /// send do not look like answers that it takes.
     pub fn taken(&self) -> u64 {
         self.written.saturating_sub(self.output().len() as u64)
     }
 
-    /// Says whether requests that come from now on are held back: everything else, windows above all, is still taken.
+    /// Says whether requests that come from now on are held back: everything else, windows above
+    /// all, is still taken.
     pub fn hold_requests(&mut self, holds: bool) {
         self.holds_requests = holds;
     }
@@ -320,7 +325,8 @@ impl Connection {
         bodies.chain(self.block.as_ref().map(|block| block.since_ms)).min()
     }
 
-    /// Works on what came, up to the next event; what is left in `came` then is to be handed over again, with what comes.
+    /// Works on what came, up to the next event; what is left in `came` then is to be handed over
+    /// again, with what comes.
     ///
     /// A request is put into `request`.
     pub fn next(&mut self, came: &mut &[u8], now_ms: u64, request: &mut Request) -> Event {
@@ -367,7 +373,8 @@ impl Connection {
         }
     }
 
-    /// Hands over the first request whose body has waited since `before_ms` or longer; a head that has breaks the connection.
+    /// Hands over the first request whose body has waited since `before_ms` or longer; a head that
+    /// has breaks the connection.
     pub fn overdue(&mut self, before_ms: u64, request: &mut Request) -> Event {
         if self.is_broken || self.block.as_ref().is_some_and(|block| block.since_ms <= before_ms) {
             return self.fail(Code::ENHANCE_YOUR_CALM);
@@ -385,7 +392,8 @@ impl Connection {
         }
     }
 
-    /// Takes leave: what was asked is answered, and new streams as long as the client may not have heard of it.
+    /// Takes leave: what was asked is answered, and new streams as long as the client may not have
+    /// heard of it.
     pub fn leave(&mut self) {
         if self.leave == Leave::Stays && !self.is_broken {
             self.leave = Leave::Told;
@@ -417,7 +425,8 @@ impl Connection {
         }
     }
 
-    /// Lets the client send again what is no longer kept; not for each request, but when it is worth a frame.
+    /// Lets the client send again what is no longer kept; not for each request, but when it is
+    /// worth a frame.
     fn give_back(&mut self, octets: u32) {
         self.owed += octets;
         let is_much = self.owed >= self.limits.window_octets / 2;

@@ -12,7 +12,8 @@ pub(crate) struct Bounds {
 /// Octets that a field counts besides its text (RFC 9113 §6.5.2).
 const FIELD_EXTRA_OCTETS: usize = 32;
 
-/// Octets of text whose memory is kept for the next head: more than most have, so that a quiet connection costs little.
+/// Octets of text whose memory is kept for the next head: more than most have, so that a quiet
+/// connection costs little.
 const TEXT_KEPT_OCTETS: usize = 2048;
 
 /// A head this many times as large as it may be is read no further, and ends the connection.
@@ -159,7 +160,8 @@ impl Head {
 
     /// Returns whether the request breaks a rule of the standard's.
     pub(crate) const fn is_malformed(&self) -> bool {
-        // §8.3.1: all but the authority are there, unless it is CONNECT, which nobody asks a DNS server for.
+        // §8.3.1: all but the authority are there, unless it is CONNECT, which nobody asks a DNS
+        // server for.
         self.is_malformed || self.method.is_none() || self.scheme.is_none() || self.path.is_none()
     }
 
@@ -172,8 +174,8 @@ impl Head {
             && self.authority.is_none()
     }
 
-    /// Returns whether it is so much larger than allowed that nobody means it: a client may refer to long entries of the
-    /// table with an octet each.
+    /// Returns whether it is so much larger than allowed that nobody means it: a client may refer
+    /// to long entries of the table with an octet each.
     pub(crate) fn is_absurd(&self) -> bool {
         self.bounds.is_some_and(|bounds| self.octets > ABSURD * bounds.octets_max)
     }

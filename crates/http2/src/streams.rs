@@ -68,7 +68,8 @@ pub(crate) enum Known {
 /// The streams of a connection.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
-    /// In the order in which they began, as far as the client opens them in order; searched from the end.
+    /// In the order in which they began, as far as the client opens them in order; searched from
+    /// the end.
     open: Vec<Stream>,
     /// The last that the client has opened.
     last: u32,

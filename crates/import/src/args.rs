@@ -1,5 +1,5 @@
-//! The settings of a plugin, read with the loose types that both programs accept: `"1"` is a number, a lone value a
-//! list. What nobody asked for is reported at the end.
+//! The settings of a plugin, read with the loose types that both programs accept: `"1"` is a
+//! number, a lone value a list. What nobody asked for is reported at the end.
 
 use std::cell::RefCell;
 

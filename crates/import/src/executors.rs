@@ -26,7 +26,8 @@ fn noted(mut rules: Rules, note: &str) -> Rules {
 }
 
 impl<'a> Translator<'a> {
-    /// Translates what a rule does. `ends_alone`: what ends this sequence does not end whoever ran it.
+    /// Translates what a rule does. `ends_alone`: what ends this sequence does not end whoever ran
+    /// it.
     pub(super) fn executor(&mut self, quick: &Quick, ends_alone: bool) -> Rules {
         if quick.is_reference {
             let Some(plugin) = self.plugin(&quick.head) else { return Rules::new() };
@@ -127,7 +128,8 @@ impl<'a> Translator<'a> {
         }
         match plugin.kind.value.as_str() {
             "sequence" if self.dialect == Dialect::Mosdns => {
-                // What ends such a sequence does not end the one that names it: unlike after "jump".
+                // What ends such a sequence does not end the one that names it: unlike after
+                // "jump".
                 let name = self.sequence_policy(&tag, true);
                 plain(format!("call({name})"))
             }

@@ -3,8 +3,9 @@
 //! Those of mosdns v5 and OxiDNS (once ForgeDNS) here, those of authoritative servers in
 //! `authority`.
 //!
-//! Never guesses: what behaves otherwise here gets a comment beside it, and what cannot be said here is an error at its
-//! line. Where the two programs read the same text differently, each is taken at its own word.
+//! Never guesses: what behaves otherwise here gets a comment beside it, and what cannot be said
+//! here is an error at its line. Where the two programs read the same text differently, each is
+//! taken at its own word.
 
 #![forbid(unsafe_code)]
 
@@ -59,11 +60,13 @@ impl Dialect {
 pub struct Imported {
     /// The text of the file.
     pub text: String,
-    /// What was left out or is done differently; the text has it as comments, too, where there is a place for it.
+    /// What was left out or is done differently; the text has it as comments, too, where there is a
+    /// place for it.
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Turns the configuration that begins in the file `path` into ours; errors are all places that cannot be expressed.
+/// Turns the configuration that begins in the file `path` into ours; errors are all places that
+/// cannot be expressed.
 pub fn forwarder(
     dialect: Dialect,
     path: &Path,

@@ -161,7 +161,8 @@ impl<'a> Translator<'a> {
         usual.cloned().unwrap_or_default()
     }
 
-    /// Says of what asks web servers, or measures distances, that it has no proxy and no resolvers of its own.
+    /// Says of what asks web servers, or measures distances, that it has no proxy and no resolvers
+    /// of its own.
     pub(super) fn no_way_of_its_own(&mut self, args: &Args<'_>, what: &str, plugin: Span) {
         let local = args.text("socks5", &mut self.problems).filter(|socks5| !socks5.value.is_empty());
         let (has_local, profile) = (local.is_some(), self.way_out(args));
@@ -179,7 +180,8 @@ impl<'a> Translator<'a> {
         }
     }
 
-    /// Says of downloads that they go straight to the web server, by the resolvers that all have in common.
+    /// Says of downloads that they go straight to the web server, by the resolvers that all have in
+    /// common.
     fn no_proxy_of_a_download(&mut self, args: &Args<'_>, plugin: Span) {
         let local = args.text("socks5", &mut self.problems).filter(|socks5| !socks5.value.is_empty());
         let (has_local, profile) = (local.is_some(), self.way_out(args));

@@ -1,4 +1,5 @@
-//! What plugins do outside of DNS: sets of the kernel, routers, requests, programs, records of queries, jobs by time.
+//! What plugins do outside of DNS: sets of the kernel, routers, requests, programs, records of
+//! queries, jobs by time.
 
 use config::yaml::Value;
 use diagnostic::{At, Span};

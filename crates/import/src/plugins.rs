@@ -1,4 +1,5 @@
-//! Files of plugins as they are written: includes, plugins, sequences. What a plugin means is said elsewhere.
+//! Files of plugins as they are written: includes, plugins, sequences. What a plugin means is said
+//! elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -1,7 +1,8 @@
 //! Sequences to policies.
 //!
-//! In both programs a step that finds an answer only remembers it, and a later rule `has_resp` → `accept` ends. Ours end
-//! by themselves, so such a pair becomes one step; where no such rule follows, the step says `continue`.
+//! In both programs a step that finds an answer only remembers it, and a later rule `has_resp` →
+//! `accept` ends. Ours end by themselves, so such a pair becomes one step; where no such rule
+//! follows, the step says `continue`.
 
 use std::collections::BTreeSet;
 
@@ -243,8 +244,8 @@ impl Translator<'_> {
         policy
     }
 
-    /// Returns whether an earlier rule says which client subnet is sent: what the client sent changes that in mosdns
-    /// only, where it comes first; in OxiDNS nothing of it is left by then.
+    /// Returns whether an earlier rule says which client subnet is sent: what the client sent
+    /// changes that in mosdns only, where it comes first; in OxiDNS nothing of it is left by then.
     fn is_subnet_known(&self, rules: &mut [Rule]) -> bool {
         let mut actions = rules.iter_mut().flat_map(|rule| &mut rule.actions);
         let Some(earlier) = actions.find(|action| action.text.starts_with("ecs(")) else { return false };
@@ -296,8 +297,9 @@ fn joined(condition: &str) -> String {
     }
 }
 
-/// Lets steps that find an answer end by themselves where every way from there leads to the end, and takes out the
-/// rules that nothing reaches any more. `is_called`: there may be an answer before the first rule, and others follow.
+/// Lets steps that find an answer end by themselves where every way from there leads to the end,
+/// and takes out the rules that nothing reaches any more. `is_called`: there may be an answer
+/// before the first rule, and others follow.
 fn simplify(rules: &mut Vec<Rule>, is_called: bool) {
     let is_accept = |rule: &Rule| rule.actions == [Action::plain("accept")];
     for at in 0..rules.len() {
@@ -342,7 +344,8 @@ fn simplify(rules: &mut Vec<Rule>, is_called: bool) {
     }
 }
 
-/// Takes out rules "answer: accept" that no answer can come to, because the policies that were called end with theirs.
+/// Takes out rules "answer: accept" that no answer can come to, because the policies that were
+/// called end with theirs.
 fn leave_out_idle(policies: &mut [(String, Policy)]) {
     let names: Vec<String> = policies.iter().map(|(name, _)| name.clone()).collect();
     let called = |policies: &[(String, Policy)], name: &str| {
@@ -380,8 +383,8 @@ fn leave_out_idle(policies: &mut [(String, Policy)]) {
     }
 }
 
-/// Returns whether a query may come back from rules with an answer, if there is one before them or not. Calls `idle` with each
-/// "answer: accept" that no answer comes to.
+/// Returns whether a query may come back from rules with an answer, if there is one before them or
+/// not. Calls `idle` with each "answer: accept" that no answer comes to.
 fn answered(
     rules: &[Rule],
     mut may_be: bool,
@@ -415,8 +418,9 @@ fn answered(
     comes_back || may_be
 }
 
-/// Puts what asks for both families, or for another name, before the step that brings the answer: in mosdns it looks at
-/// the answer that is there, here it has what follows ask. Returns the places of those that cannot be moved.
+/// Puts what asks for both families, or for another name, before the step that brings the answer:
+/// in mosdns it looks at the answer that is there, here it has what follows ask. Returns the places
+/// of those that cannot be moved.
 fn steer_early(rules: &mut Vec<Rule>, program: &str) -> Vec<Span> {
     let mut late = Vec::new();
     let looks = |condition: &Option<String>| {
@@ -467,7 +471,8 @@ fn always_ends(action: &Action) -> bool {
     !action.continues && words.iter().any(|word| action.text.starts_with(word))
 }
 
-/// Returns whether a rule does nothing but look for an answer, with a condition that does not look at one.
+/// Returns whether a rule does nothing but look for an answer, with a condition that does not look
+/// at one.
 fn finds_only(rule: &Rule) -> bool {
     rule.actions.iter().all(|action| action.may_continue)
         && !rule
@@ -484,7 +489,8 @@ fn brings(rule: &Rule) -> bool {
     })
 }
 
-/// Puts neighbours without a condition, or with the same one that nothing in between can change, into one rule.
+/// Puts neighbours without a condition, or with the same one that nothing in between can change,
+/// into one rule.
 fn merge(rules: &mut Vec<Rule>) {
     let mut at = 1;
     while at < rules.len() {

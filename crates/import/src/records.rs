@@ -75,7 +75,8 @@ impl<'a> Translator<'a> {
         for line in text.lines() {
             let line = line.split('#').next().unwrap_or("").trim();
             if !line.is_empty() {
-                // The file is not part of the configuration's sources; its name is what points to it.
+                // The file is not part of the configuration's sources; its name is what points to
+                // it.
                 found.push(At { value: line.to_owned(), span: file.span });
             }
         }
@@ -224,8 +225,8 @@ impl<'a> Translator<'a> {
         for file in &files {
             entries.extend(self.lines(file));
         }
-        // One rule for each target, in the order in which the programs look: whole names, what lies below names
-        // (the longest first), expressions, parts of names.
+        // One rule for each target, in the order in which the programs look: whole names, what lies
+        // below names (the longest first), expressions, parts of names.
         let mut found: Vec<(usize, String, String)> = Vec::new();
         for entry in &entries {
             let parts = words(entry);
@@ -299,7 +300,8 @@ impl<'a> Translator<'a> {
         vec![Rule { actions: vec![Action::steers(format!("call({name})"))], ..Rule::default() }]
     }
 
-    /// Returns a list of patterns as a condition can have it: in place if it is short and plain, else as a set.
+    /// Returns a list of patterns as a condition can have it: in place if it is short and plain,
+    /// else as a set.
     pub(super) fn name_list(&mut self, name: &str, patterns: &[String]) -> String {
         let is_plain = |pattern: &String| {
             !pattern.starts_with("regex:")

@@ -40,7 +40,8 @@ struct Proof {
     key: String,
 }
 
-/// Returns where a server listens that is told this: both programs take `:53` and `[::]:53` for both families.
+/// Returns where a server listens that is told this: both programs take `:53` and `[::]:53` for
+/// both families.
 fn places(at: &str) -> Vec<String> {
     match at.strip_prefix("[::]:").or_else(|| at.strip_prefix(':')) {
         Some(port) => vec![format!("0.0.0.0:{port}"), format!("[::]:{port}")],
@@ -216,8 +217,8 @@ impl<'a> Translator<'a> {
         }
     }
 
-    /// Reads what is special about a server of DNS over HTTPS: what it speaks, its paths, and whether the client's
-    /// address comes in a header.
+    /// Reads what is special about a server of DNS over HTTPS: what it speaks, its paths, and
+    /// whether the client's address comes in a header.
     fn http_server(
         &mut self,
         args: &Args<'_>,
@@ -262,7 +263,8 @@ impl<'a> Translator<'a> {
         (speaks, paths, header.is_some())
     }
 
-    /// Writes listeners; where they begin with different plugins, views choose by listener and path.
+    /// Writes listeners; where they begin with different plugins, views choose by listener and
+    /// path.
     fn entries(&mut self, doors: Vec<Door>, top: &mut Map) {
         let Some(main) = doors.first().map(|door| door.entry.value.clone()) else { return };
         self.entry_policy(&main, ENTRY);

@@ -251,7 +251,8 @@ impl<'a> Translator<'a> {
             None if is_name => bootstrap.extend(resolvers),
             Some(_) | None => {}
         }
-        // OxiDNS does not look at a proxy there; one that everybody has is nobody's wish in particular.
+        // OxiDNS does not look at a proxy there; one that everybody has is nobody's wish in
+        // particular.
         let socks5 =
             socks5.filter(|_| passes_proxy(prefix) || !is_proxy_usual || self.dialect == Dialect::Mosdns);
         let text = format!("{prefix}{host}{path}");
@@ -538,7 +539,8 @@ fn passes_proxy(prefix: &str) -> bool {
     !matches!(prefix, "" | "quic://" | "h3://")
 }
 
-/// Puts down the SOCKS5 proxy of a server: an address, perhaps with a scheme, a user and a password.
+/// Puts down the SOCKS5 proxy of a server: an address, perhaps with a scheme, a user and a
+/// password.
 fn put_proxy(map: &mut Map, text: &str) {
     let text = text.trim_start_matches("socks5://");
     let (login, place) = text.rsplit_once('@').map_or((None, text), |(login, place)| (Some(login), place));

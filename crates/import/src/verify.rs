@@ -1,4 +1,5 @@
-//! What was made is looked at as `gannet check` would, before anybody sees it: a mistake there is one of the source.
+//! What was made is looked at as `gannet check` would, before anybody sees it: a mistake there is
+//! one of the source.
 
 use std::path::Path;
 
@@ -17,10 +18,11 @@ struct Made<'t> {
     marked: String,
 }
 
-/// Returns what `gannet check` would refuse of `text`, each at its place in what it was made of. `owner` returns the
-/// place in the source of a thing by its section and name in the new file.
+/// Returns what `gannet check` would refuse of `text`, each at its place in what it was made of.
+/// `owner` returns the place in the source of a thing by its section and name in the new file.
 ///
-/// Files that are not there, and mistakes in them, are warnings: the new file may be meant for another machine.
+/// Files that are not there, and mistakes in them, are warnings: the new file may be meant for
+/// another machine.
 pub(super) fn verify(
     path: &Path,
     text: &str,

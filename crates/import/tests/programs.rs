@@ -1,4 +1,5 @@
-//! Configurations of other programs, turned into ours: every plugin of each is in the files beside this test.
+//! Configurations of other programs, turned into ours: every plugin of each is in the files beside
+//! this test.
 
 use std::path::{Path, PathBuf};
 
@@ -58,7 +59,8 @@ fn every_plugin_of_oxidns_becomes_something_of_ours() {
     check_text("oxidns-dat", &import(Dialect::Oxidns, "oxidns-dat").text);
 }
 
-/// Imports what an authoritative server is told, loads what comes of it, and compares it and what was said.
+/// Imports what an authoritative server is told, loads what comes of it, and compares it and what
+/// was said.
 fn check_name_server(server: NameServer, name: &str, file: &str) {
     let path = fixture(name).with_file_name(file);
     let lines = |found: &[Diagnostic]| found.iter().map(Diagnostic::line).collect::<Vec<_>>().join("\n");
@@ -514,7 +516,8 @@ fn who_may_query_a_zone_is_carried_over() {
     let knot = "acl:\n  - id: away\n    address: [ 0.0.0.0/1, ::/0 ]\n    action: query\n    deny: on\n\
                 zone:\n  - domain: example.org\n    file: org\n    acl: away\n";
     check_name_server_says(NameServer::Knot, knot, &["allow-query: [128.0.0.0/1]"]);
-    // What the options say holds for every zone that says nothing itself: "allow" does not guard zones here.
+    // What the options say holds for every zone that says nothing itself: "allow" does not guard
+    // zones here.
     let bind = "options { recursion no; allow-query { 192.0.2.0/24; }; };\n\
                 zone a.example { type primary; file \"a\"; };\n\
                 zone b.example { type primary; file \"b\"; allow-query { any; }; };\n\

@@ -1,7 +1,7 @@
 //! Echoes queries through `listen`: what its sockets cost beyond a bare echo, without any DNS.
 //!
-//! `echo ADDRESS [gro] [plain] [ACCEPTED-ADDRESS…]` listens with one worker until it is killed; `gro` receives coalesced datagrams,
-//! `plain` sends each reply apart.
+//! `echo ADDRESS [gro] [plain] [ACCEPTED-ADDRESS…]` listens with one worker until it is killed;
+//! `gro` receives coalesced datagrams, `plain` sends each reply apart.
 #![expect(clippy::print_stdout, reason = "it is a program to be looked at")]
 
 use std::cell::{RefCell, RefMut};

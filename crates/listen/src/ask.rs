@@ -60,7 +60,8 @@ impl<S: Service + 'static> Asker<S> {
         &self.shared
     }
 
-    /// Returns the reply to `query`, or `None` if it gets none. `say` tells policy about the connection.
+    /// Returns the reply to `query`, or `None` if it gets none. `say` tells policy about the
+    /// connection.
     pub(crate) async fn ask<'t>(
         &self,
         query: &[u8],
@@ -79,8 +80,8 @@ impl<S: Service + 'static> Asker<S> {
         })
     }
 
-    /// Asks one of a batch of queries; a reply that is there at once is shown to `reply`. Whoever asks ends the batch with
-    /// [`service::finish`].
+    /// Asks one of a batch of queries; a reply that is there at once is shown to `reply`. Whoever
+    /// asks ends the batch with [`service::finish`].
     pub(crate) fn ask_now<'t>(
         &self,
         query: &[u8],
@@ -90,7 +91,8 @@ impl<S: Service + 'static> Asker<S> {
         reply: impl FnOnce(&[u8]),
     ) -> Result<Outcome, TooMany> {
         if self.waiting.get() >= self.shared.plan().waiting_max.max(1) {
-            // Streams that were reset still wait: whoever opens more in their place has to slow down.
+            // Streams that were reset still wait: whoever opens more in their place has to slow
+            // down.
             return Err(TooMany);
         }
         let answered = self.shared.with_room(|service, room| {

@@ -28,7 +28,8 @@ use plan::listeners::{
 /// Ports tried when the system chooses one (port 0) and another transport has it already.
 const PORT_ATTEMPTS_MAX: u32 = 16;
 
-/// Whether sockets of one address share what comes among them. Elsewhere all workers read the same socket.
+/// Whether sockets of one address share what comes among them. Elsewhere all workers read the same
+/// socket.
 const BALANCES: bool = cfg!(any(target_os = "linux", target_os = "android"));
 
 /// The open sockets of all workers.
@@ -227,10 +228,10 @@ impl BindError {
 
 /// Opens what `plan` lists, for `workers` workers.
 ///
-/// Sockets in `activated` (see [`sys::activation`](crate::activation)) stand in for listeners of the same address and
-/// transport; if the plan lists none, they are the listeners. All workers read the same activated socket, because the
-/// kernel shares out only among sockets that were opened for that: each packet may wake several workers. Where that
-/// matters, let the server open its own.
+/// Sockets in `activated` (see [`sys::activation`](crate::activation)) stand in for listeners of
+/// the same address and transport; if the plan lists none, they are the listeners. All workers read
+/// the same activated socket, because the kernel shares out only among sockets that were opened for
+/// that: each packet may wake several workers. Where that matters, let the server open its own.
 pub fn bind(plan: &Plan, workers: usize, mut activated: Vec<Activated>) -> Result<Sockets, BindError> {
     let workers = workers.max(1);
     let listeners = if plan.listeners.is_empty() { listeners_of(&activated) } else { plan.listeners.clone() };
@@ -240,7 +241,8 @@ pub fn bind(plan: &Plan, workers: usize, mut activated: Vec<Activated>) -> Resul
     let budget = Budget::new(&plan.tcp);
     let tls = Arc::new(TlsCell::default());
     let quic_config = quinn::EndpointConfig::default();
-    // Without randomness there is nobody to speak TLS with either: whoever asks obliviously is refused.
+    // Without randomness there is nobody to speak TLS with either: whoever asks obliviously is
+    // refused.
     let oblivious = plan.oblivious.and_then(|lifetime| ObliviousKeys::new(lifetime).ok()).map(Arc::new);
     let mut sockets: Vec<_> = Steering::seats(workers)
         .into_iter()
@@ -298,7 +300,8 @@ fn listeners_of(activated: &[Activated]) -> Vec<ListenerPlan> {
     listeners
 }
 
-/// Returns the header that says where HTTP/3 is spoken, if it is: by this listener, or by another at the same address.
+/// Returns the header that says where HTTP/3 is spoken, if it is: by this listener, or by another
+/// at the same address.
 fn alt_svc(all: &[ListenerPlan], listener: &ListenerPlan, port: u16) -> Option<HeaderValue> {
     /// How long a client may remember it, in seconds: a day, as is usual (RFC 7838 §3.1).
     const MAX_AGE: u32 = 86_400;
@@ -320,7 +323,8 @@ fn open_listeners(
     workers: usize,
 ) -> Result<Vec<AllOpened>, BindError> {
     let mut opened: Vec<Option<AllOpened>> = listeners.iter().map(|_| None).collect();
-    // Ports that the system chooses come last, when all others are taken: it knows of no port that is only meant to be.
+    // Ports that the system chooses come last, when all others are taken: it knows of no port that
+    // is only meant to be.
     let (chosen, named): (Vec<_>, Vec<_>) =
         (0..listeners.len()).partition(|&at| listeners.get(at).is_some_and(|one| one.address.port() == 0));
     let mut openings = Vec::with_capacity(named.len());
@@ -350,8 +354,8 @@ enum Hold {
     Activated(Activated),
     /// The first socket, which nobody shares yet.
     First(Socket),
-    /// Nothing: other listeners of ours have the same port at other addresses, and a socket of the one would be in the way
-    /// of the other. It was free a moment ago.
+    /// Nothing: other listeners of ours have the same port at other addresses, and a socket of the
+    /// one would be in the way of the other. It was free a moment ago.
     Nothing,
 }
 
@@ -363,7 +367,8 @@ struct Opening {
 }
 
 impl Opening {
-    /// Takes what was activated for `listener`, and tries the rest; keeps what it tried with if `holds`.
+    /// Takes what was activated for `listener`, and tries the rest; keeps what it tried with if
+    /// `holds`.
     fn begin(
         listener: &ListenerPlan,
         activated: &mut Vec<Activated>,
@@ -442,10 +447,11 @@ impl AllOpened {
     }
 }
 
-/// Returns `address` with a port that is free on all `kinds`, and the sockets that show it, in the order of `kinds`.
+/// Returns `address` with a port that is free on all `kinds`, and the sockets that show it, in the
+/// order of `kinds`.
 ///
-/// Nobody shares with them: a socket that may share its port (`SO_REUSEPORT`) would also do so with another server of the
-/// same user, and each would get half of the queries.
+/// Nobody shares with them: a socket that may share its port (`SO_REUSEPORT`) would also do so with
+/// another server of the same user, and each would get half of the queries.
 fn probe(address: SocketAddr, kinds: &[Kind]) -> Result<(SocketAddr, Vec<Socket>), BindError> {
     let mut attempts = 0;
     'attempt: loop {
@@ -578,7 +584,8 @@ mod tests {
 
     #[test]
     fn no_two_listeners_get_the_same_port_from_the_system() {
-        // The kernel chooses among some seven thousand: of so many choices two would be the same if the first were not kept.
+        // The kernel chooses among some seven thousand: of so many choices two would be the same if
+        // the first were not kept.
         let listeners = (0..300).map(|_| {
             let address = "127.0.0.1:0".parse().expect("an address");
             ListenerPlan { transports: Transports::TCP, ..ListenerPlan::new(address) }

@@ -1,8 +1,9 @@
 //! Memory for replies that clients have not taken.
 //!
-//! Over HTTP and QUIC a client says how much of a reply it takes, and may say nothing for as long as it likes: replies wait for
-//! its windows. What waits is charged to its connection. A connection that holds much is not asked for more; when all
-//! together hold more than they may, those that hold most are ended, and never one that holds less than its share.
+//! Over HTTP and QUIC a client says how much of a reply it takes, and may say nothing for as long
+//! as it likes: replies wait for its windows. What waits is charged to its connection. A connection
+//! that holds much is not asked for more; when all together hold more than they may, those that
+//! hold most are ended, and never one that holds less than its share.
 //!
 //! Charged by whoever holds the octets, and given back when they are freed, wherever that is.
 
@@ -16,12 +17,15 @@ use tokio::time::{Instant, sleep_until};
 
 use plan::listeners::TcpPlan;
 
-/// How far replies that come late may go over what one connection may hold: what was asked cannot be taken back.
+/// How far replies that come late may go over what one connection may hold: what was asked cannot
+/// be taken back.
 const LATE_FACTOR: usize = 4;
-/// Octets that a client takes within the time to write, or all that there is, or it does not take its replies.
+/// Octets that a client takes within the time to write, or all that there is, or it does not take
+/// its replies.
 pub(crate) const TAKEN_OCTETS_MIN: u64 = 4 << 10;
 
-/// Octets of the pieces in which a large reply is sent, each charged alone: a client that takes it slowly is seen to take it.
+/// Octets of the pieces in which a large reply is sent, each charged alone: a client that takes it
+/// slowly is seen to take it.
 const PIECE_OCTETS: usize = 2 << 10;
 
 /// What all connections of the process hold.
@@ -61,7 +65,8 @@ impl Budget {
         self.held() > self.held_max
     }
 
-    /// Waits until the next time, from this call on, that somebody is charged and [`Budget::is_exceeded`] then.
+    /// Waits until the next time, from this call on, that somebody is charged and
+    /// [`Budget::is_exceeded`] then.
     pub(crate) fn exceeded(&self) -> impl Future<Output = ()> {
         self.exceeded.notified()
     }
@@ -101,8 +106,8 @@ impl Account {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// Returns whether it may be asked for more: it holds no more than one may, and, the fuller the budget, no more than is left
-    /// for all. One that holds nothing always may.
+    /// Returns whether it may be asked for more: it holds no more than one may, and, the fuller the
+    /// budget, no more than is left for all. One that holds nothing always may.
     pub(crate) fn has_room(&self) -> bool {
         let left = self.budget.held_max.saturating_sub(self.budget.held());
         self.held() <= self.held_max.min(left)
@@ -250,7 +255,8 @@ struct Period {
 }
 
 impl Progress {
-    /// Notes that `waiting` octets wait for the client, which has `taken` so many since its connection began.
+    /// Notes that `waiting` octets wait for the client, which has `taken` so many since its
+    /// connection began.
     pub(crate) fn note(&mut self, waiting: usize, taken: u64, now: Instant) {
         if waiting == 0 {
             self.0 = None;

@@ -13,8 +13,9 @@ use crate::sys;
 
 /// Polls whenever the worker is to, until it is dropped.
 ///
-/// Each look is a turn of the whole runtime, which asks the kernel for every socket and timer of this thread, upstreams'
-/// ones and connections included, and does not wait: nothing has to stand back for it.
+/// Each look is a turn of the whole runtime, which asks the kernel for every socket and timer of
+/// this thread, upstreams' ones and connections included, and does not wait: nothing has to stand
+/// back for it.
 pub(crate) async fn poll<S: Service>(service: Rc<S>) -> io::Result<()> {
     let Some(busy_poll) = service.busy_poll() else { return std::future::pending().await };
     let started = Instant::now();

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use odoh::{ResponseContext, Target, Wrong};
 
-/// Keys that clients may still use: the newest, and the one before it, which those have who asked for it just before.
+/// Keys that clients may still use: the newest, and the one before it, which those have who asked
+/// for it just before.
 #[derive(Clone)]
 struct Ring {
     newest: Arc<Target>,

@@ -44,7 +44,8 @@ pub(crate) fn find(address: SocketAddr, kind: Kind) -> Option<PortOwner> {
     })
 }
 
-/// Reads one line of a socket table; returns the inode of a socket that keeps `address` from being bound.
+/// Reads one line of a socket table; returns the inode of a socket that keeps `address` from being
+/// bound.
 fn in_the_way(line: &str, address: SocketAddr, kind: Kind) -> Option<u64> {
     /// The state of a listening TCP socket (`TCP_LISTEN`).
     const LISTENING: &str = "0A";

@@ -11,8 +11,8 @@ const SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";
 /// Octets before the addresses.
 const FIXED_OCTETS: usize = 16;
 
-/// The most octets of a header that are accepted, so that a peer cannot make us hold much: addresses take 36, the
-/// rest are extensions.
+/// The most octets of a header that are accepted, so that a peer cannot make us hold much:
+/// addresses take 36, the rest are extensions.
 pub const HEADER_OCTETS_MAX: usize = 1024;
 
 /// Whom a header speaks for.
@@ -26,7 +26,8 @@ pub enum Source {
         address: IpAddr,
         /// Its port.
         port: u16,
-        /// Whether it came over a connection: then the address is not forged, as far as the peer can be trusted.
+        /// Whether it came over a connection: then the address is not forged, as far as the peer
+        /// can be trusted.
         stream: bool,
     },
 }
@@ -42,8 +43,8 @@ pub enum Unread {
 
 /// Reads a header; returns whom it speaks for and what follows it.
 ///
-/// Extensions (TLVs) are skipped. The transport in the header is the one between client and proxy: dnsdist asks over UDP
-/// for clients that came over TCP or HTTPS, so it need not be ours.
+/// Extensions (TLVs) are skipped. The transport in the header is the one between client and proxy:
+/// dnsdist asks over UDP for clients that came over TCP or HTTPS, so it need not be ours.
 pub fn parse(bytes: &[u8]) -> Result<(Source, &[u8]), Unread> {
     let Some((fixed, rest)) = bytes.split_first_chunk::<FIXED_OCTETS>() else {
         let common = bytes.len().min(SIGNATURE.len());

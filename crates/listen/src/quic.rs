@@ -1,10 +1,12 @@
 //! DNS over QUIC (RFC 9250) and, over the same sockets, HTTP/3.
 //!
-//! `quinn` speaks QUIC on the worker's own sockets. A client's packets reach the same worker for as long as its address and
-//! port stay; when those change in the middle of a connection, another worker may get them, which tells the client at once
-//! that it does not know the connection (all workers have the same key for that), and the client begins anew. Data before
-//! the end of a handshake (0-RTT) is not taken. What a stranger without a proven address can have is bounded: three times
-//! what it sent (RFC 9000 §8.1), and, when many handshakes are under way, a token that it has to come back with.
+//! `quinn` speaks QUIC on the worker's own sockets. A client's packets reach the same worker for as
+//! long as its address and port stay; when those change in the middle of a connection, another
+//! worker may get them, which tells the client at once that it does not know the connection (all
+//! workers have the same key for that), and the client begins anew. Data before the end of a
+//! handshake (0-RTT) is not taken. What a stranger without a proven address can have is bounded:
+//! three times what it sent (RFC 9000 §8.1), and, when many handshakes are under way, a token that
+//! it has to come back with.
 
 mod unproven;
 
@@ -46,17 +48,20 @@ pub(crate) const ALPN_H3: &[u8] = b"h3";
 const STREAMS_MAX: u32 = 128;
 /// Streams of HTTP/3 that go one way: control, and the tables of field compression.
 const ONE_WAY_STREAMS_MAX: u32 = 8;
-/// Octets that a client may send on a stream before we take them: the largest message, and its length.
+/// Octets that a client may send on a stream before we take them: the largest message, and its
+/// length.
 const STREAM_WINDOW_OCTETS: u32 = (64 << 10) + 1024;
 /// Octets that it may send on a connection.
 const CONNECTION_WINDOW_OCTETS: u32 = 256 << 10;
-/// Octets of replies that a connection keeps until the client has acknowledged them, beside those that are charged to it.
+/// Octets of replies that a connection keeps until the client has acknowledged them, beside those
+/// that are charged to it.
 const SEND_OCTETS_MAX: u64 = 64 << 10;
 /// Octets of a query that every stream may send at once.
 pub(crate) const SMALL_OCTETS_MAX: usize = 1 << 10;
 /// Streams of a connection whose larger queries are read at a time.
 pub(crate) const LARGE_QUERIES_MAX: usize = 2;
-/// Connections of a worker whose handshake is not done, from which on a client has to prove its address first.
+/// Connections of a worker whose handshake is not done, from which on a client has to prove its
+/// address first.
 const UNPROVEN_MAX: u32 = 64;
 /// Connections that a worker may not have looked at yet.
 const INCOMING_MAX: usize = 1024;
@@ -385,8 +390,8 @@ enum Unread {
     TooLong,
 }
 
-/// Reads what a client sends on a stream. Long queries need a permit, which is returned with them: a client cannot have us
-/// keep as many of those as it may open streams.
+/// Reads what a client sends on a stream. Long queries need a permit, which is returned with them:
+/// a client cannot have us keep as many of those as it may open streams.
 async fn read<'t>(
     receive: &mut RecvStream,
     large: &'t Semaphore,
@@ -413,8 +418,8 @@ impl<S: Service> Talk<S> {
     }
 }
 
-/// Returns the query on a stream: one message behind its length, with an ID of zero and without edns-tcp-keepalive
-/// (RFC 9250 §4.2, §4.2.1, §5.5.2).
+/// Returns the query on a stream: one message behind its length, with an ID of zero and without
+/// edns-tcp-keepalive (RFC 9250 §4.2, §4.2.1, §5.5.2).
 fn query(octets: &[u8]) -> Option<&[u8]> {
     let (len, query) = octets.split_first_chunk::<2>()?;
     if usize::from(u16::from_be_bytes(*len)) != query.len() || query.first_chunk::<2>()? != &[0, 0] {

@@ -1,4 +1,5 @@
-//! Clients that were refused because of a limit that holds for each of them: for the log, which says so now and then.
+//! Clients that were refused because of a limit that holds for each of them: for the log, which
+//! says so now and then.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -44,7 +45,8 @@ pub struct RefusalReport {
     pub others: u64,
 }
 
-/// Counts refusals. Touched when a connection is refused, never per query: that is why it may have a lock.
+/// Counts refusals. Touched when a connection is refused, never per query: that is why it may have
+/// a lock.
 #[derive(Debug, Default)]
 pub struct Refusals(Mutex<(HashMap<Prefix, Refused>, u64)>);
 

@@ -55,11 +55,12 @@ impl Stop {
     }
 }
 
-/// Serves until `stop` says otherwise; then takes no more queries and waits, at most until the deadline, for the replies
-/// to those it has.
+/// Serves until `stop` says otherwise; then takes no more queries and waits, at most until the
+/// deadline, for the replies to those it has.
 ///
-/// Runs on the worker's own thread, inside a [`LocalRuntime`](tokio::runtime::LocalRuntime). An error means that the
-/// runtime refused a socket; what happens on the sockets themselves is counted, not returned.
+/// Runs on the worker's own thread, inside a [`LocalRuntime`](tokio::runtime::LocalRuntime). An
+/// error means that the runtime refused a socket; what happens on the sockets themselves is
+/// counted, not returned.
 pub async fn serve<S: Service + 'static>(
     service: Rc<S>,
     sockets: WorkerSockets,
@@ -157,8 +158,9 @@ async fn read<S: Service>(reader: Rc<RefCell<Reader<S>>>) -> io::Result<()> {
         }
         let is_all = reader.borrow_mut().drain();
         if is_all {
-            // A batch that was not full found the queue empty at its end, so whatever comes after it wakes us again.
-            // Asking once more only to hear "nothing" would cost a system call per wake-up.
+            // A batch that was not full found the queue empty at its end, so whatever comes after
+            // it wakes us again. Asking once more only to hear "nothing" would cost a system call
+            // per wake-up.
             ready.clear_ready();
         } else {
             task::yield_now().await;

@@ -61,7 +61,8 @@ pub enum Answered<D> {
     Deferred(D),
 }
 
-/// A worker, as its listeners see it. The one that serves is [`Local`]; benchmarks and tests bring their own.
+/// A worker, as its listeners see it. The one that serves is [`Local`]; benchmarks and tests bring
+/// their own.
 pub trait Service {
     /// What answers from memory.
     type Engine: Answer;
@@ -91,7 +92,8 @@ pub trait Service {
         false
     }
 
-    /// Returns what says whether the worker stays awake when it has nothing to do, if anything does.
+    /// Returns what says whether the worker stays awake when it has nothing to do, if anything
+    /// does.
     fn busy_poll(&self) -> Option<&BusyPoll> {
         None
     }
@@ -195,8 +197,8 @@ impl Service for Local {
     }
 }
 
-/// Prefetches handed over per batch, so that a flood of them cannot keep the clients waiting; the rest follows after
-/// the next one.
+/// Prefetches handed over per batch, so that a flood of them cannot keep the clients waiting; the
+/// rest follows after the next one.
 const PREFETCHES_MAX: usize = 64;
 
 /// Ends a batch of so many queries: hands over the prefetches it caused and lets the driver send.

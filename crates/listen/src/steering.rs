@@ -1,13 +1,15 @@
 //! Steers datagrams to as many workers as the load needs, where processors are few.
 //!
-//! The kernel spreads clients over the sockets of all workers. If the programs that ask run on the same processors, each
-//! worker then wakes for every few queries and takes the processor from them, and a query costs twice as much as it does
-//! where one worker answers many at a time. So one worker begins. Whenever those at work have no time left, one more is
-//! tried: it stays if more queries are answered with it, or if they cost no more than before. One also comes when queries
+//! The kernel spreads clients over the sockets of all workers. If the programs that ask run on the
+//! same processors, each worker then wakes for every few queries and takes the processor from them,
+//! and a query costs twice as much as it does where one worker answers many at a time. So one
+//! worker begins. Whenever those at work have no time left, one more is tried: it stays if more
+//! queries are answered with it, or if they cost no more than before. One also comes when queries
 //! fill half of the room in which they wait for upstreams, of which each worker has its part.
 //!
-//! Every worker counts what it does, and whichever has a batch when a window is over decides for all. An idle server
-//! decides nothing. On more than [`STEERED_MAX`] processors every worker has its share from the start.
+//! Every worker counts what it does, and whichever has a batch when a window is over decides for
+//! all. An idle server decides nothing. On more than [`STEERED_MAX`] processors every worker has
+//! its share from the start.
 
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -131,8 +133,9 @@ impl Seated {
         active
     }
 
-    /// Returns how many workers are to get datagrams, after it has decided that anew if the window is over.
-    /// `is_crowded`: whether this worker's part of the room for waiting queries is half full.
+    /// Returns how many workers are to get datagrams, after it has decided that anew if the window
+    /// is over. `is_crowded`: whether this worker's part of the room for waiting queries is half
+    /// full.
     #[cold]
     pub(crate) fn decide(&self, now_ms: u64, is_crowded: bool) -> usize {
         let steering = &*self.steering;
@@ -195,7 +198,8 @@ impl Window {
         self.cpu_us.saturating_mul(100) / self.took_us
     }
 
-    /// Returns whether `active` workers have no time or room left: they say so, or most datagrams had to wait for others.
+    /// Returns whether `active` workers have no time or room left: they say so, or most datagrams
+    /// had to wait for others.
     const fn is_full(&self, active: u64) -> bool {
         self.is_crowded
             || self.busy_percent() > BUSY_PERCENT * active
@@ -277,8 +281,8 @@ mod tests {
     enum Load {
         /// From elsewhere: a worker answers 300,000 a second, whoever else is at work.
         Remote(u64),
-        /// From the same two processors: one worker answers 400,000, two keep the clients from asking and answer 150,000 at
-        /// twice the cost.
+        /// From the same two processors: one worker answers 400,000, two keep the clients from
+        /// asking and answer 150,000 at twice the cost.
         SameProcessors,
     }
 

@@ -8,7 +8,8 @@ use engine::{ReplyTo, Streamed, Worker};
 use tokio::task::{spawn_local, yield_now};
 use wire::Rcode;
 
-/// Sees to it, beside the worker's queries. What it starts ends with the client, at the latest with the worker.
+/// Sees to it, beside the worker's queries. What it starts ends with the client, at the latest with
+/// the worker.
 pub(crate) fn carry_out(worker: &Rc<Worker>, handed: Streamed, to: ReplyTo) {
     let worker = Rc::clone(worker);
     match handed {
@@ -17,8 +18,8 @@ pub(crate) fn carry_out(worker: &Rc<Worker>, handed: Streamed, to: ReplyTo) {
     }
 }
 
-/// Sends message after message, each when the client has taken most of those before; other queries get their turn in
-/// between, so that a worker is never busy with more than one message.
+/// Sends message after message, each when the client has taken most of those before; other queries
+/// get their turn in between, so that a worker is never busy with more than one message.
 async fn send(worker: Rc<Worker>, mut transfer: Transfer, to: ReplyTo) {
     while poll_fn(|context| to.outlet.poll_room(context)).await {
         let Some(message) = transfer.next(worker.clock.now().unix_seconds) else { break };

@@ -22,18 +22,20 @@ use crate::steering::{self, Seated};
 use crate::sys::{self, Inbox, Local, Message, Outbox, Received, Shape};
 use plan::listeners::{Grouping, Prefix, UdpPlan};
 
-/// Datagrams per system call. More gains nothing: at 64 the call itself is a few percent of the cost.
+/// Datagrams per system call. More gains nothing: at 64 the call itself is a few percent of the
+/// cost.
 const BATCH_MESSAGES: usize = 64;
 
 /// Messages per system call where one may hold 64 KB of datagrams.
 const COALESCED_MESSAGES: usize = 16;
 
-/// The largest query worth reading, a PROXY header included. Real ones have less than 100 octets; nothing that we
-/// answer over UDP needs more than this.
+/// The largest query worth reading, a PROXY header included. Real ones have less than 100 octets;
+/// nothing that we answer over UDP needs more than this.
 const QUERY_OCTETS_MAX: usize = 4096;
 
-/// Messages of a batch from which on it pays to look for more at once. Answering so many takes long enough for others to
-/// arrive, and then one system call saves a trip to the runtime and back; after fewer it mostly hears "nothing".
+/// Messages of a batch from which on it pays to look for more at once. Answering so many takes long
+/// enough for others to arrive, and then one system call saves a trip to the runtime and back;
+/// after fewer it mostly hears "nothing".
 const AGAIN_MESSAGES_MIN: usize = 4;
 
 /// Batches from one socket before the worker's other tasks get their turn.
@@ -218,7 +220,8 @@ impl<S: Service> Reader<S> {
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
-                // A pending error of the socket (an ICMP message, a lack of memory): reported once, then gone.
+                // A pending error of the socket (an ICMP message, a lack of memory): reported once,
+                // then gone.
                 Err(_) => self.outlet.counters.udp_errors.bump(),
             }
         }
@@ -288,8 +291,8 @@ impl<S: Service> Reader<S> {
         }
     }
 
-    /// Walks what is in the inbox, as far as it is easily told: coalesced datagrams and PROXY headers are not taken apart,
-    /// so of those the first query is not announced, or no query.
+    /// Walks what is in the inbox, as far as it is easily told: coalesced datagrams and PROXY
+    /// headers are not taken apart, so of those the first query is not announced, or no query.
     fn queries(&self) -> impl Iterator<Item = &[u8]> {
         let messages = (0..).map_while(|index| self.inbox.message(index));
         messages.filter_map(|received| match received {
@@ -298,7 +301,8 @@ impl<S: Service> Reader<S> {
         })
     }
 
-    /// Answers from `cursor` on until the batch is over (true) or there is no room for another reply or deferred query.
+    /// Answers from `cursor` on until the batch is over (true) or there is no room for another
+    /// reply or deferred query.
     fn answer(&mut self, engine: &mut S::Engine, outbox: &mut Outbox, cursor: &mut Cursor) -> bool {
         let counters = &self.outlet.counters;
         let mut datagrams = 0;

@@ -5,8 +5,9 @@
 //! pattern  = "||" name "^" | "|" name "^" | "/" regular expression "/" | name with "*" | text
 //! ```
 //!
-//! A rule about paths, page elements or scripts says nothing about names: it is counted and left out, as is every rule
-//! with a modifier that we do not know, because what it would have excluded is not known either.
+//! A rule about paths, page elements or scripts says nothing about names: it is counted and left
+//! out, as is every rule with a modifier that we do not know, because what it would have excluded
+//! is not known either.
 
 use std::collections::HashSet;
 use std::net::IpAddr;

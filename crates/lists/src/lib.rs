@@ -1,6 +1,7 @@
-//! Lists as others write them, to sets: AdGuard, hosts files, dnsmasq, v2ray, response policy zones, MaxMind databases.
+//! Lists to sets: AdGuard, hosts files, dnsmasq, v2ray, response policy zones, MaxMind.
 //!
-//! Never opens a file and never panics on what a list holds: octets come in, rules and mistakes go out.
+//! Never opens a file and never panics on what a list holds: octets come in, rules and mistakes go
+//! out.
 
 #![forbid(unsafe_code)]
 

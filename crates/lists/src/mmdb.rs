@@ -1,7 +1,9 @@
-//! MaxMind databases (format version 2): which network belongs to which country, continent or autonomous system.
+//! MaxMind databases (format version 2): which network belongs to which country, continent or
+//! autonomous system.
 //!
-//! A binary tree over the bits of an address leads to data. The whole tree is walked once, and the networks whose data
-//! fits become addresses of the set; what each piece of data says is worked out once.
+//! A binary tree over the bits of an address leads to data. The whole tree is walked once, and the
+//! networks whose data fits become addresses of the set; what each piece of data says is worked out
+//! once.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -47,7 +49,8 @@ impl<'a> Data<'a> {
     }
 }
 
-/// Reads data at `at` of a section; returns it and where it ends. `left` bounds the members looked at.
+/// Reads data at `at` of a section; returns it and where it ends. `left` bounds the members looked
+/// at.
 fn data<'a>(section: &'a [u8], at: usize, depth: usize, left: &mut usize) -> Option<(Data<'a>, usize)> {
     if depth > DEPTH_MAX {
         return None;
@@ -133,7 +136,8 @@ enum What {
     System,
 }
 
-/// Reads `country=DE`, `registered-country=DE`, `continent=EU`, `asn=64500`, `DE`, `64500`, and `!` before any of them.
+/// Reads `country=DE`, `registered-country=DE`, `continent=EU`, `asn=64500`, `DE`, `64500`, and `!`
+/// before any of them.
 fn selector(text: &str) -> Option<Selector<'_>> {
     let (rest, is_negated) = match text.strip_prefix('!') {
         Some(rest) => (rest, true),

@@ -1,4 +1,5 @@
-//! How a rule on names is written: `suffix:example.org`, `exact:example.org`, `keyword:ads`, `regex:^ads[0-9]+\.`.
+//! How a rule on names is written: `suffix:example.org`, `exact:example.org`, `keyword:ads`,
+//! `regex:^ads[0-9]+\.`.
 
 use sets::{NameSetBuilder, PatternError, Reach};
 use values::{Misread, Read};

@@ -1,4 +1,5 @@
-//! State of a list that is being read: where its rules go, its mistakes, and what all formats share.
+//! State of a list that is being read: where its rules go, its mistakes, and what all formats
+//! share.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -151,7 +152,8 @@ pub(super) fn shown(octets: &[u8]) -> String {
 
 /// Reads a name; a dot at its end is allowed.
 pub(super) fn name_of(text: &[u8]) -> Result<NameBuf, String> {
-    // Lists have a million names: the plain ones are read here, the others where names are read everywhere.
+    // Lists have a million names: the plain ones are read here, the others where names are read
+    // everywhere.
     if let Some(name) = plain_name(text) {
         return Ok(name);
     }

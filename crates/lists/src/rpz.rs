@@ -1,7 +1,8 @@
 //! Response policy zones as zone files.
 //!
-//! Rules by name asked for, client (`rpz-client-ip`) and address in the answer (`rpz-ip`), with every action; the last
-//! become addresses of the set, too. Rules by name server are counted and left out: who forwards meets none.
+//! Rules by name asked for, client (`rpz-client-ip`) and address in the answer (`rpz-ip`), with
+//! every action; the last become addresses of the set, too. Rules by name server are counted and
+//! left out: who forwards meets none.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

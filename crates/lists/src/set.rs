@@ -32,7 +32,8 @@ impl List<'_> {
         }
     }
 
-    /// Checks whether octets are such a list; returns the number of its rules, or why it is refused.
+    /// Checks whether octets are such a list; returns the number of its rules, or why it is
+    /// refused.
     ///
     /// A download that is refused here never takes the place of a good copy.
     pub fn check(&self, octets: Vec<u8>) -> Result<usize, String> {
@@ -92,7 +93,8 @@ impl<'a> SetBuilder<'a> {
         self.tags.extend(tags);
     }
 
-    /// Adds rules on names from the configuration; `label` names their source where a rule is shown.
+    /// Adds rules on names from the configuration; `label` names their source where a rule is
+    /// shown.
     pub fn patterns<'p>(&mut self, label: String, patterns: impl IntoIterator<Item = &'p NamePattern>) {
         self.names.source(label);
         for (line, pattern) in (1..).zip(patterns) {

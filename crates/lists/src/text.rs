@@ -6,7 +6,8 @@ use sets::Reach;
 
 use crate::reading::{Reading, address_range, lenient_range, lines, shown};
 
-/// Reads rules on names: `domain:`, `full:`, `keyword:`, `regexp:`, and names, which stand for what is below them too.
+/// Reads rules on names: `domain:`, `full:`, `keyword:`, `regexp:`, and names, which stand for what
+/// is below them too.
 pub(super) fn names(to: &mut Reading<'_>, octets: &[u8]) {
     for (number, line) in lines(octets, to.progress) {
         let line = without_comment(line);
@@ -115,8 +116,8 @@ pub(super) fn is_usual_host(name: &[u8]) -> bool {
     USUAL.iter().any(|usual| usual.eq_ignore_ascii_case(name))
 }
 
-/// Reads the names of a dnsmasq configuration: `address=/a/b/…`, `server=/a/…`, `local=/a/`, and `ipset=` and `nftset=`
-/// alike. `/#/`, all names, is not a rule about one.
+/// Reads the names of a dnsmasq configuration: `address=/a/b/…`, `server=/a/…`, `local=/a/`, and
+/// `ipset=` and `nftset=` alike. `/#/`, all names, is not a rule about one.
 pub(super) fn dnsmasq(to: &mut Reading<'_>, octets: &[u8]) {
     const KEYS: [&[u8]; 5] = [b"address", b"server", b"local", b"ipset", b"nftset"];
     for (number, line) in lines(octets, to.progress) {

@@ -1,5 +1,5 @@
-//! Hybrid public key encryption (RFC 9180), as far as it is needed: base mode, one message a context, and its exporter;
-//! DHKEM(X25519, HKDF-SHA256), HKDF-SHA256, AES-128-GCM.
+//! Hybrid public key encryption (RFC 9180), as far as it is needed: base mode, one message a
+//! context, and its exporter; DHKEM(X25519, HKDF-SHA256), HKDF-SHA256, AES-128-GCM.
 
 use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::agreement::{self, PrivateKey, UnparsedPublicKey, X25519};

@@ -1,7 +1,7 @@
 //! Oblivious messages (RFC 9230): DNS that a relay carries and only the target can read.
 //!
-//! Never does I/O and keeps nothing between messages: octets in, octets out. The one suite that every implementation has is
-//! the only one here: X25519, HKDF-SHA256, AES-128-GCM.
+//! Never does I/O and keeps nothing between messages: octets in, octets out. The one suite that
+//! every implementation has is the only one here: X25519, HKDF-SHA256, AES-128-GCM.
 
 #![forbid(unsafe_code)]
 

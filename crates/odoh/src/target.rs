@@ -32,7 +32,8 @@ impl Target {
         Self::with_key(hpke::random_key()?)
     }
 
-    /// Makes a target whose key follows from at least 32 secret octets, so that several can share it.
+    /// Makes a target whose key follows from at least 32 secret octets, so that several can share
+    /// it.
     pub fn from_secret(secret: &[u8]) -> Result<Self, Wrong> {
         if secret.len() < SECRET_OCTETS_MIN {
             return Err(Wrong::Machine);
@@ -66,7 +67,8 @@ impl Target {
 
     /// Decrypts a query; returns the DNS message, and what the response to it is encrypted with.
     ///
-    /// [`Wrong::Key`] is for the client to ask for the configuration again (status 401), everything else is its mistake (400).
+    /// [`Wrong::Key`] is for the client to ask for the configuration again (status 401), everything
+    /// else is its mistake (400).
     pub fn open(&self, query: &[u8]) -> Result<(Vec<u8>, ResponseContext), Wrong> {
         let message = Message::parse(query, Kind::Query)?;
         if message.key != self.key_id {
@@ -134,8 +136,9 @@ mod tests {
     use super::*;
     use crate::message::tests::octets;
 
-    // Published with the implementation of one of the RFC's authors (github.com/cloudflare/odoh-go, test-vectors.json); the
-    // key's configuration stands there under the number of a draft, with the same content.
+    // Published with the implementation of one of the RFC's authors (github.com/cloudflare/odoh-go,
+    // test-vectors.json); the key's configuration stands there under the number of a draft, with
+    // the same content.
     const SEED: &str = "5e32c845d3453f73f4d899662ef64dc45c4b1d207944ccf1bcdefd04a232ee2c";
     const CONFIGS: &str = "002c000100280020000100010020\
          3c7769245980d261c2189e4ed0e05e61d560263a88d6c6c5858187fe75392877";
@@ -185,7 +188,8 @@ mod tests {
                 3..35 => Wrong::Key,
                 _ => Wrong::Sealed,
             };
-            // The topmost bit of an X25519 key is not part of it (RFC 7748 §5), but of what is authenticated.
+            // The topmost bit of an X25519 key is not part of it (RFC 7748 §5), but of what is
+            // authenticated.
             assert_eq!(target().open(&bad).map(|(query, _)| query), Err(expect), "octet {at}");
         }
     }

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! An action asks for what it understands, by position or by key, and each piece is given out once:
-//! `fallback(fast, root, after 300ms, on servfail|timeout)` is two positions and two keys. What nobody asked for
-//! is reported at the end, so that no argument is accepted and ignored.
+//! `fallback(fast, root, after 300ms, on servfail|timeout)` is two positions and two keys. What
+//! nobody asked for is reported at the end, so that no argument is accepted and ignored.
 
 use std::ops::Range;
 
@@ -67,7 +67,8 @@ impl Term<'_> {
 
 /// The arguments of one action, given out piece by piece.
 ///
-/// Ask for keys and flags before positions: a position takes the first argument of one term that is left.
+/// Ask for keys and flags before positions: a position takes the first argument of one term that is
+/// left.
 pub struct Arguments<'t> {
     scalar: &'t Scalar,
     word: &'t str,
@@ -79,7 +80,8 @@ pub struct Arguments<'t> {
 }
 
 impl<'t> Arguments<'t> {
-    /// Reads everything after the word of an action, which is `whole` of the scalar with `word` at its start.
+    /// Reads everything after the word of an action, which is `whole` of the scalar with `word` at
+    /// its start.
     pub(super) fn parse(
         scalar: &'t Scalar,
         whole: Range<usize>,
@@ -139,7 +141,8 @@ impl<'t> Arguments<'t> {
         }
     }
 
-    /// Returns all that follows the key in its argument: `set NAME element 1h` gives `NAME`, `element` and `1h`.
+    /// Returns all that follows the key in its argument: `set NAME element 1h` gives `NAME`,
+    /// `element` and `1h`.
     pub fn keyed_words(&mut self, key: &str) -> Result<Option<Vec<Piece<'t>>>, Reported> {
         let Some((argument, term)) = self.find(key)? else { return Ok(None) };
         let mut pieces = Vec::new();
@@ -153,7 +156,8 @@ impl<'t> Arguments<'t> {
         Ok(Some(pieces))
     }
 
-    /// Returns the next argument that is a single value; without one, says that the action needs it.
+    /// Returns the next argument that is a single value; without one, says that the action needs
+    /// it.
     pub fn positional<T>(&mut self, read: impl Fn(&str) -> Read<T>) -> Result<At<T>, Reported> {
         match self.optional(read)? {
             Some(value) => Ok(value),

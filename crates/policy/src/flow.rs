@@ -1,5 +1,6 @@
-//! Follows queries through the policies to find what is easy to get wrong in a list of rules: an answer that a later
-//! rule throws away, a step that stands where it can do nothing, and a cache that several upstream groups fill.
+//! Follows queries through the policies to find what is easy to get wrong in a list of rules: an
+//! answer that a later rule throws away, a step that stands where it can do nothing, and a cache
+//! that several upstream groups fill.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,7 +36,8 @@ struct State<'s> {
     cache: Option<&'s str>,
     /// The fallback or race that it is a branch of.
     choice: Option<Span>,
-    /// Whether another client, or the same one at another time, could take another way for the same question.
+    /// Whether another client, or the same one at another time, could take another way for the same
+    /// question.
     varies: bool,
     /// Changes of what upstreams are sent, one bit for each of [`Walk::sends`].
     sends: u64,
@@ -368,7 +370,8 @@ impl<'s> Walk<'s> {
                             let branch = State { answer: Answer::None, choice, ..state };
                             self.way(&name.value, branch, action.span);
                         }
-                        // However the branches ended: what they brought goes on, into the caches before them.
+                        // However the branches ended: what they brought goes on, into the caches
+                        // before them.
                         self.asked = true;
                         self.sent |= state.sends;
                         state.answer = Answer::There(None);

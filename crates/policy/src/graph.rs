@@ -127,7 +127,8 @@ struct Drawing {
     edges: Vec<Edge>,
 }
 
-/// Returns a name that both languages take: each octet that is no letter or digit as two hexadecimal digits.
+/// Returns a name that both languages take: each octet that is no letter or digit as two
+/// hexadecimal digits.
 fn identifier(text: &str) -> String {
     let mut id = String::from("n");
     for octet in text.bytes() {

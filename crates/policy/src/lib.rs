@@ -1,6 +1,7 @@
-//! The policy language: its text, the engine's steps that it is compiled to, and what explains both.
+//! The policy language: its text, the steps it is compiled to, and what explains both.
 //!
-//! Never reads a setting: what policies refer to comes in as an [`Environment`](compile::Environment).
+//! Never reads a setting: what policies refer to comes in as an
+//! [`Environment`](compile::Environment).
 //!
 //! In go texts with their places ([`condition::parse`], [`action`]), then the parsed policies with
 //! the names that they may refer to ([`compile::compile`]). Out come a program for the engine with

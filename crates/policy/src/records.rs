@@ -77,8 +77,8 @@ impl Include for Opener<'_> {
     }
 }
 
-/// Reads all records of a text, and finds all mistakes. Names without a dot at their end are below `origin` until
-/// `$ORIGIN` says another.
+/// Reads all records of a text, and finds all mistakes. Names without a dot at their end are below
+/// `origin` until `$ORIGIN` says another.
 pub fn parse_all(text: &str, origin: Name<'_>, includes: &Includes<'_>) -> (Vec<Record>, Vec<Mistake>) {
     read(text, origin, Some(includes))
 }
@@ -93,7 +93,8 @@ pub fn parse(text: &str, origin: Name<'_>) -> Result<Vec<Record>, Mistake> {
 }
 
 fn read(text: &str, origin: Name<'_>, includes: Option<&Includes<'_>>) -> (Vec<Record>, Vec<Mistake>) {
-    // Sets of records have no SOA that says a TTL, and the TTL of one record is not meant for the next.
+    // Sets of records have no SOA that says a TTL, and the TTL of one record is not meant for the
+    // next.
     let options = Options {
         origin,
         ttl: Some(TTL),
@@ -126,7 +127,8 @@ impl Mistake {
             Some(name) => format!("\"{name}\", line {}: {message}", mistake.place.line),
             None => message,
         };
-        // The places of an included file's mistakes are in that file; in the text, its name is what points to it.
+        // The places of an included file's mistakes are in that file; in the text, its name is what
+        // points to it.
         while let Some(inclusion) = usize::from(file).checked_sub(1).and_then(|at| outcome.inclusions.get(at))
         {
             (file, at) = (inclusion.file, inclusion.at.clone());
@@ -206,7 +208,8 @@ pub fn alias_with_others(records: &[Record]) -> Option<String> {
     both.first().map(|record| record.owner.to_string())
 }
 
-/// The name that stands for the one asked for while a reply is read. Nobody can write it: it has a control character.
+/// The name that stands for the one asked for while a reply is read. Nobody can write it: it has a
+/// control character.
 fn asked_for() -> NameBuf {
     let mut name = NameBuf::root();
     name.push_label(b"\x00the name asked for\x00").expect("a label that fits");

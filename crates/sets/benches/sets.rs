@@ -1,7 +1,9 @@
-//! What do a hit and a miss in a million rules cost, and what do regular expressions add? Is every answer right?
+//! What do a hit and a miss in a million rules cost, and what do regular expressions add? Is every
+//! answer right?
 //!
-//! `cargo bench -p gannet-sets`. The rules and the names asked for are made up; each bench asks for 20,000 different
-//! names in turn, so that nothing but what fits the processor's own memory stays there.
+//! `cargo bench -p gannet-sets`. The rules and the names asked for are made up; each bench asks for
+//! 20,000 different names in turn, so that nothing but what fits the processor's own memory stays
+//! there.
 
 #![expect(clippy::print_stderr, reason = "a benchmark talks to its user")]
 
@@ -51,8 +53,9 @@ fn million(regexes: u32) -> NameSet {
     builder.compile()
 }
 
-/// Returns an expression such as lists hold: some begin, some end, some have classes and alternatives. Their words are
-/// those that the rules are made of, and most of them have a piece that many of the names asked for contain.
+/// Returns an expression such as lists hold: some begin, some end, some have classes and
+/// alternatives. Their words are those that the rules are made of, and most of them have a piece
+/// that many of the names asked for contain.
 fn regex(number: u32) -> String {
     let word = WORDS[scatter(number) as usize % WORDS.len()];
     match number % 5 {
@@ -78,7 +81,8 @@ impl Names {
         self.ends.push(self.octets.len() as u32);
     }
 
-    /// Calls `f` with each name, brought into the form in which sets are asked, as it is done for every query.
+    /// Calls `f` with each name, brought into the form in which sets are asked, as it is done for
+    /// every query.
     fn each(&self, mut f: impl FnMut(&Sought<'_>)) {
         let mut folded = Folded::root();
         let mut start = 0;
@@ -201,8 +205,8 @@ fn word(number: u32, syllables: u32) -> String {
     parts.collect()
 }
 
-/// A list as published measurements used it: about 144,000 names of two labels, and 163 regular expressions that end in
-/// a top-level domain.
+/// A list as published measurements used it: about 144,000 names of two labels, and 163 regular
+/// expressions that end in a top-level domain.
 fn published(c: &mut Criterion) {
     const PUBLISHED: u32 = 143_840;
     let top = |number: u32| {

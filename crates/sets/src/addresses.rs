@@ -56,7 +56,8 @@ struct Ranges<T> {
     first: T,
     last: T,
     ranges: Box<[(T, T)]>,
-    /// For each part of the span from the first address to the last, the first range that ends in it or after it.
+    /// For each part of the span from the first address to the last, the first range that ends in
+    /// it or after it.
     table: Box<[u32]>,
     /// Bits of an address that the table does not look at.
     shift: u32,
@@ -104,7 +105,8 @@ impl<T: Number> Ranges<T> {
         let Some(&[from, to]) = self.table.get(part..).and_then(|table| table.first_chunk()) else {
             return false;
         };
-        // The range that ends first at or after the address: in this part, or the first one of the parts behind it.
+        // The range that ends first at or after the address: in this part, or the first one of the
+        // parts behind it.
         let within = self.ranges.get(from as usize..to as usize).unwrap_or(&[]);
         let skipped = within.partition_point(|&(_, end)| end < value);
         self.ranges.get(from as usize + skipped).is_some_and(|&(start, end)| start <= value && value <= end)
@@ -115,13 +117,14 @@ impl<T: Number> Ranges<T> {
     }
 }
 
-/// A set of addresses. Addresses of version 4 that are written in version 6 (`::ffff:192.0.2.1`) are taken for what they
-/// stand for.
+/// A set of addresses. Addresses of version 4 that are written in version 6 (`::ffff:192.0.2.1`)
+/// are taken for what they stand for.
 #[derive(Clone, Default)]
 pub struct AddressSet {
     v4: Ranges<u32>,
     v6: Ranges<u128>,
-    /// Addresses that are added and removed while the server runs, and those that are taken out like this.
+    /// Addresses that are added and removed while the server runs, and those that are taken out
+    /// like this.
     live: Box<[Arc<DynamicAddresses>]>,
     live_out: Box<[Arc<DynamicAddresses>]>,
 }
@@ -204,7 +207,8 @@ impl AddressSetBuilder {
         Self::default()
     }
 
-    /// Adds the addresses that begin with the first `length` bits of `address`; returns false if there are not so many.
+    /// Adds the addresses that begin with the first `length` bits of `address`; returns false if
+    /// there are not so many.
     #[must_use]
     pub fn prefix(&mut self, address: IpAddr, length: u8) -> bool {
         let (first, last) = match address {
@@ -221,7 +225,8 @@ impl AddressSetBuilder {
         self.range(first, last)
     }
 
-    /// Adds the addresses from `first` to `last`; returns false if they are of two families or the wrong way round.
+    /// Adds the addresses from `first` to `last`; returns false if they are of two families or the
+    /// wrong way round.
     #[must_use]
     pub fn range(&mut self, first: IpAddr, last: IpAddr) -> bool {
         match (first, last) {

@@ -1,6 +1,7 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! Lists that say more of a name than that they hold it: what is to become of the query, and exceptions from that.
+//! Lists that say more of a name than that they hold it: what is to become of the query, and
+//! exceptions from that.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -35,18 +36,21 @@ pub enum Treatment {
     Rcode(Rcode),
     /// It gets no answer.
     Drop,
-    /// Over UDP it gets a truncated answer, so that the client comes back over TCP; there it goes on.
+    /// Over UDP it gets a truncated answer, so that the client comes back over TCP; there it goes
+    /// on.
     Truncate,
     /// It is answered with those of these records that have its type.
     Records(Box<[(Rtype, Box<[u8]>)]>),
     /// It is answered with an alias for this name, and what that has.
     Alias(NameText),
-    /// It is answered with an alias for the name asked for with this one behind it, and what that has.
+    /// It is answered with an alias for the name asked for with this one behind it, and what that
+    /// has.
     AliasBelow(NameText),
 }
 
 impl Treatment {
-    /// Returns the name that is asked for in place of `qname`; `None` if there is none, or it would be too long.
+    /// Returns the name that is asked for in place of `qname`; `None` if there is none, or it would
+    /// be too long.
     pub fn target(&self, qname: Name<'_>) -> Option<NameBuf> {
         let (own, name) = match self {
             Self::Alias(name) => (0, name),
@@ -161,8 +165,9 @@ pub(crate) struct Specials {
     pub(crate) rules: Box<[Special]>,
 }
 
-/// A response policy zone. Rules on the client come before those on the name, and those before the ones on addresses of
-/// the answer. Of rules on names the one closest to the name counts, and one on the name itself comes first.
+/// A response policy zone. Rules on the client come before those on the name, and those before the
+/// ones on addresses of the answer. Of rules on names the one closest to the name counts, and one
+/// on the name itself comes first.
 pub(crate) struct Zone {
     pub(crate) source: Arc<str>,
     pub(crate) clients: PrefixRules,
@@ -278,8 +283,8 @@ impl Blocklist {
         Some(Ruling { is_allowed: top.allows(), treatment: &Treatment::Block, source, line })
     }
 
-    /// Returns the set of the names that are blocked whatever the type and whoever asks. Response policy zones are not
-    /// part of it: which of their rules counts is not a matter of sets.
+    /// Returns the set of the names that are blocked whatever the type and whoever asks. Response
+    /// policy zones are not part of it: which of their rules counts is not a matter of sets.
     // Once per configuration.
     pub fn names(&self, key: &HashKey) -> NameSet {
         let [block, allow, important_block, important_allow] = &self.plain;

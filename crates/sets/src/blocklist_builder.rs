@@ -85,7 +85,8 @@ impl BlocklistBuilder {
         }
     }
 
-    /// Adds a rule on the name alone that is an exception, or important; others belong into the set of names.
+    /// Adds a rule on the name alone that is an exception, or important; others belong into the set
+    /// of names.
     pub fn plain(&mut self, class: Class, pattern: Pattern<'_>, line: u32) -> Result<(), PatternError> {
         match class.index().checked_sub(1).and_then(|at| self.plain.get_mut(at)) {
             Some(names) => pattern.add(names, line),
@@ -119,7 +120,8 @@ impl BlocklistBuilder {
         Ok(())
     }
 
-    /// Begins a response policy zone, which is asked before everything else, after those that came before.
+    /// Begins a response policy zone, which is asked before everything else, after those that came
+    /// before.
     pub fn zone(&self) -> ZoneBuilder {
         let mut builder = ZoneBuilder {
             source: Arc::clone(&self.source),
@@ -216,7 +218,8 @@ pub enum Trigger<'a> {
 }
 
 impl ZoneBuilder {
-    /// Adds a rule; without a treatment it is an exception. Returns false if there are too many different treatments.
+    /// Adds a rule; without a treatment it is an exception. Returns false if there are too many
+    /// different treatments.
     #[must_use]
     pub fn rule(&mut self, trigger: Trigger<'_>, treatment: Option<Treatment>, line: u32) -> bool {
         let index = match self.known.get(&treatment) {

@@ -26,11 +26,12 @@ const BUILD_OCTETS_MAX: usize = 16 << 20;
 const ALWAYS_OCTETS_MAX: usize = 2 << 20;
 /// Regular expressions of one automaton, so that a word has a bit for each.
 const ALWAYS_MAX: usize = 64;
-/// How much larger than two automata that of both may be. What belongs together, such as expressions that begin with `^`, takes
-/// little more than before; counted repetitions in any place multiply, and are tried one by one.
+/// How much larger than two automata that of both may be. What belongs together, such as
+/// expressions that begin with `^`, takes little more than before; counted repetitions in any place
+/// multiply, and are tried one by one.
 const GROWTH_MAX: usize = 4;
-/// What putting expressions together may cost for each of them: octets of automata, times states to go through for each. About a
-/// millisecond.
+/// What putting expressions together may cost for each of them: octets of automata, times states to
+/// go through for each. About a millisecond.
 const EFFORT_MAX: usize = 1 << 20;
 /// What costs more is not worth looking for.
 const COMMON_MIN: f64 = 80.0;
@@ -211,8 +212,8 @@ pub(crate) fn parse_regex(regex: &str) -> Result<Hir, PatternError> {
     if !regex.is_ascii() {
         return Err(PatternError::NotAscii);
     }
-    // A name has no capital letters, so one in the expression stands for the small letter. To say so for all letters
-    // would hide what must be in a name.
+    // A name has no capital letters, so one in the expression stands for the small letter. To say
+    // so for all letters would hide what must be in a name.
     let mut escaped = false;
     let has_capital = regex.bytes().any(|octet| {
         let counts = octet.is_ascii_uppercase() && !escaped;
@@ -279,14 +280,16 @@ impl Pieces {
         }
     }
 
-    /// Returns the best piece of a literal, its place there, and what it costs a name in nanoseconds, by a rough guess.
-    /// `has_also`: something else is looked for in the name before an automaton runs.
+    /// Returns the best piece of a literal, its place there, and what it costs a name in
+    /// nanoseconds, by a rough guess. `has_also`: something else is looked for in the name before
+    /// an automaton runs.
     fn best(&self, literal: &[u8], has_also: bool) -> Option<(usize, Piece, f64)> {
         let equal = self.literals_wanted.get(literal).copied().unwrap_or(0);
         let is_crowd = equal > EQUAL_MAX && !has_also;
         let run = if has_also { CONTAINS_COST } else { RUN_COST };
         let runs = |piece: &[u8], frequency: f64| {
-            // What names contain is words, so that each octet more tells less than its frequency says.
+            // What names contain is words, so that each octet more tells less than its frequency
+            // says.
             let more = (literal.len() - piece.len()).min(16);
             frequency * 0.2_f64.powi(more as i32) * f64::from(equal) * run
         };
@@ -316,11 +319,12 @@ impl Pieces {
             .sum()
     }
 
-    /// Notes that `literal` is required: by itself, or by a regular expression whose names end with `tail` and contain
-    /// `also`.
+    /// Notes that `literal` is required: by itself, or by a regular expression whose names end with
+    /// `tail` and contain `also`.
     fn require(&mut self, literal: &[u8], (tail, also): (&[u8], &[u8]), (regex, origin): (u32, u32)) {
         let Some((piece_at, piece, _)) = self.best(literal, !also.is_empty()) else { return };
-        // What is beside the piece, on the side where there is more: the piece itself is known to be there.
+        // What is beside the piece, on the side where there is more: the piece itself is known to
+        // be there.
         let piece_end = piece_at + piece.len();
         let glance_at = if piece_at >= literal.len() - piece_end {
             piece_at.saturating_sub(GLANCE_OCTETS)
@@ -434,7 +438,8 @@ fn also<'r>(rows: &'r [Vec<Vec<u8>>], chosen: &[Vec<u8>]) -> Option<&'r [u8]> {
     single.min_by(|a, b| literals::rarest(a).total_cmp(&literals::rarest(b)))
 }
 
-/// Returns of which kind the last label of names is that end with `tail`, the dot behind it included.
+/// Returns of which kind the last label of names is that end with `tail`, the dot behind it
+/// included.
 fn top_of(tail: &[u8]) -> u8 {
     let Some((b'.', before)) = tail.split_last() else { return ANY_TOP };
     match before.iter().rposition(|&octet| octet == b'.') {
@@ -457,7 +462,8 @@ struct Batch {
 }
 
 impl Batch {
-    /// Puts two into one, if that does not grow beyond measure. Adds what it costs to `spent`, up to `effort`.
+    /// Puts two into one, if that does not grow beyond measure. Adds what it costs to `spent`, up
+    /// to `effort`.
     fn merge(self, other: Self, spent: &mut usize, effort: usize) -> Result<Self, Box<[Self; 2]>> {
         let left = effort.saturating_sub(*spent);
         if self.hirs.len() + other.hirs.len() > ALWAYS_MAX || left == 0 {
@@ -483,8 +489,8 @@ impl Batch {
     }
 }
 
-/// Puts regular expressions into as few automata as pays; returns also what that cost. Neighbours are put together, then the
-/// neighbours of what came of it.
+/// Puts regular expressions into as few automata as pays; returns also what that cost. Neighbours
+/// are put together, then the neighbours of what came of it.
 fn together(regexes: Vec<Regex>) -> (Vec<Always>, usize) {
     let effort = regexes.len() * EFFORT_MAX;
     let mut spent = 0;

@@ -24,7 +24,8 @@ pub enum Added {
     MadeRoom,
 }
 
-/// What is kept, and until when. Whoever changes it holds the lock; readers of the table do not know of it.
+/// What is kept, and until when. Whoever changes it holds the lock; readers of the table do not
+/// know of it.
 struct Ledger<K> {
     entries: HashMap<K, (u64, u64)>,
     /// When each leaves, and in which order they were added.
@@ -203,8 +204,8 @@ fn masked(address: IpAddr, length: u8) -> (IpAddr, u8) {
 }
 
 impl DynamicNames {
-    /// Returns an empty set with room for `limit` names, each of which stays for `ttl` seconds; `key` is what names are
-    /// hashed with everywhere in this process.
+    /// Returns an empty set with room for `limit` names, each of which stays for `ttl` seconds;
+    /// `key` is what names are hashed with everywhere in this process.
     pub fn new(key: &HashKey, limit: usize, ttl: Option<u32>) -> Self {
         Self(Kept::new(key, limit, ttl))
     }
@@ -230,8 +231,8 @@ impl DynamicNames {
         self.0.sweep(now, |key, name| print_name(key, name))
     }
 
-    /// Returns the names, whether each stands for itself alone, and when it leaves; those that leave first before the
-    /// others.
+    /// Returns the names, whether each stands for itself alone, and when it leaves; those that
+    /// leave first before the others.
     pub fn list(&self) -> Vec<(NameBuf, bool, Option<u64>)> {
         let names = self.0.list().into_iter();
         names
@@ -291,13 +292,14 @@ impl std::fmt::Debug for DynamicAddresses {
 }
 
 impl DynamicAddresses {
-    /// Returns an empty set with room for `limit` addresses or prefixes, each of which stays for `ttl` seconds.
+    /// Returns an empty set with room for `limit` addresses or prefixes, each of which stays for
+    /// `ttl` seconds.
     pub fn new(key: &HashKey, limit: usize, ttl: Option<u32>) -> Self {
         Self(Kept::new(key, limit, ttl))
     }
 
-    /// Adds the addresses that begin with the first `length` bits of `address`, until the second `leaves` or as long as
-    /// the set says.
+    /// Adds the addresses that begin with the first `length` bits of `address`, until the second
+    /// `leaves` or as long as the set says.
     pub fn add(&self, address: IpAddr, length: u8, now: u64, leaves: Option<u64>) -> Added {
         let item = masked(address, length);
         self.0.add(item, (now, leaves), |key, item| (print_prefix(key, *item), length_of(item.0, item.1)))

@@ -2,9 +2,9 @@
 //!
 //! Fingerprints of names: 128 bits under a secret key, made label by label from the root down.
 //!
-//! A rule is kept as a fingerprint and not as a name. Two names that are taken for each other agree in the 62 bits that
-//! are compared and in the bits that chose the place: fewer than one pair in 2^80, and nobody can look for one without
-//! the key.
+//! A rule is kept as a fingerprint and not as a name. Two names that are taken for each other agree
+//! in the 62 bits that are compared and in the bits that chose the place: fewer than one pair in
+//! 2^80, and nobody can look for one without the key.
 
 use wire::{HashKey, Name};
 
@@ -52,7 +52,8 @@ impl FingerprintKey {
         Fingerprint { place: self.place, check: self.check }
     }
 
-    /// Returns the fingerprint of the name that has `label`, in lower case, put before the name of `parent`.
+    /// Returns the fingerprint of the name that has `label`, in lower case, put before the name of
+    /// `parent`.
     #[inline]
     pub(crate) fn below(&self, parent: Fingerprint, label: &[u8]) -> Fingerprint {
         let mut state = begin(parent, label.len());
@@ -66,9 +67,11 @@ impl FingerprintKey {
         state
     }
 
-    /// Like [`FingerprintKey::below`], of a label of `len` octets that begins at `start` of a name in wire form.
+    /// Like [`FingerprintKey::below`], of a label of `len` octets that begins at `start` of a name
+    /// in wire form.
     ///
-    /// Most labels are short and have others behind them: then one or two words are read without a loop.
+    /// Most labels are short and have others behind them: then one or two words are read without a
+    /// loop.
     #[inline]
     pub(crate) fn below_at(&self, parent: Fingerprint, wire: &[u8], start: usize, len: usize) -> Fingerprint {
         let word = word_at(wire, start);

@@ -1,6 +1,7 @@
 //! Tells whether a name or an address is in a set of millions of rules, and by which rule.
 //!
-//! Never allocates or waits while it is asked; never opens a file, reads a clock or keeps the text of a rule.
+//! Never allocates or waits while it is asked; never opens a file, reads a clock or keeps the text
+//! of a rule.
 
 #![deny(unsafe_code)]
 

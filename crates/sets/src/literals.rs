@@ -1,7 +1,7 @@
 //! Finds what must be in a name for a regular expression to fit it.
 //!
-//! A name is looked at between two dots, one before its first label and one after its last: what must be at its begin
-//! or at its end is a text like any other then, and `(^|\.)ads` needs `.ads`.
+//! A name is looked at between two dots, one before its first label and one after its last: what
+//! must be at its begin or at its end is a text like any other then, and `(^|\.)ads` needs `.ads`.
 
 use regex_syntax::hir::{Class, Hir, HirKind, Look};
 
@@ -15,8 +15,9 @@ const BEGIN: u8 = 0;
 /// What stands for its end.
 const END: u8 = 1;
 
-/// How often some label begins with a piece, at least, for all that is known: one of up to four octets, of up to six, of
-/// more. Labels are words: how rare they are is not a matter of their letters alone.
+/// How often some label begins with a piece, at least, for all that is known: one of up to four
+/// octets, of up to six, of more. Labels are words: how rare they are is not a matter of their
+/// letters alone.
 const BEGIN_FREQUENCIES_MIN: [f64; 3] = [0.02, 0.005, 0.001];
 
 /// What is known about the texts that a part of a regular expression fits.
@@ -27,7 +28,8 @@ enum Known {
     Contains(Vec<Vec<u8>>),
 }
 
-/// Returns what must be in every name that fits, between its dots: of each row of texts at least one. There may be no row.
+/// Returns what must be in every name that fits, between its dots: of each row of texts at least
+/// one. There may be no row.
 pub(crate) fn required(hir: &Hir) -> Vec<Vec<Vec<u8>>> {
     let mut part = hir;
     while let HirKind::Capture(capture) = part.kind() {
@@ -44,7 +46,8 @@ pub(crate) fn required(hir: &Hir) -> Vec<Vec<Vec<u8>>> {
     finished.filter(|row| !row.is_empty()).collect()
 }
 
-/// Returns what every name that fits ends with, the dot behind its last label included; nothing if nothing is known.
+/// Returns what every name that fits ends with, the dot behind its last label included; nothing if
+/// nothing is known.
 pub(crate) fn tail(hir: &Hir) -> Vec<u8> {
     let mut part = hir;
     while let HirKind::Capture(capture) = part.kind() {
@@ -70,7 +73,8 @@ pub(crate) fn tail(hir: &Hir) -> Vec<u8> {
     tail
 }
 
-/// Returns a literal with dots for the begin and the end of the name, and without what cannot be beyond them.
+/// Returns a literal with dots for the begin and the end of the name, and without what cannot be
+/// beyond them.
 ///
 /// Both stand there as often as the expression says so.
 fn between_dots(literal: &[u8]) -> Vec<u8> {
@@ -87,7 +91,8 @@ fn between_dots(literal: &[u8]) -> Vec<u8> {
     [dot(begins), literal, dot(ends)].concat()
 }
 
-/// Returns the literal of an expression if it can be told from what stands for the begin and the end.
+/// Returns the literal of an expression if it can be told from what stands for the begin and the
+/// end.
 fn plain(literal: &[u8]) -> Known {
     if literal.iter().any(|octet| [BEGIN, END].contains(octet)) {
         return Known::Contains(Vec::new());
@@ -137,7 +142,8 @@ fn known(hir: &Hir) -> Known {
     }
 }
 
-/// Returns the members of a small class. A name in lower case has no capital letters, so they do not count.
+/// Returns the members of a small class. A name in lower case has no capital letters, so they do
+/// not count.
 fn members(class: &Class) -> Option<Vec<Vec<u8>>> {
     let mut members: Vec<Vec<u8>> = Vec::new();
     match class {
@@ -174,8 +180,8 @@ fn concatenation(parts: &[Hir]) -> Known {
     }
 }
 
-/// Returns rows of texts, of each of which a text that fits a concatenation contains at least one, and whether it is
-/// exactly one of the only row.
+/// Returns rows of texts, of each of which a text that fits a concatenation contains at least one,
+/// and whether it is exactly one of the only row.
 fn rows(parts: &[Hir]) -> (Vec<Vec<Vec<u8>>>, bool) {
     let mut rows = Vec::new();
     let mut row = vec![Vec::new()];
@@ -234,15 +240,16 @@ fn better(one: Vec<Vec<u8>>, other: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     if cost(&other) < cost(&one) { other } else { one }
 }
 
-/// Returns how often the part of up to four octets of a literal that is rarest is in a name, by a rough guess.
+/// Returns how often the part of up to four octets of a literal that is rarest is in a name, by a
+/// rough guess.
 pub(crate) fn rarest(literal: &[u8]) -> f64 {
     let literal = between_dots(literal);
     let size = literal.len().clamp(1, crate::patterns::PIECE_OCTETS);
     literal.windows(size).map(frequency).min_by(f64::total_cmp).unwrap_or(f64::INFINITY)
 }
 
-/// Returns what labels begin with if a text contains the literal, each with its place in it: up to so many octets as a
-/// piece has, the dot behind the label included if the number is even then.
+/// Returns what labels begin with if a text contains the literal, each with its place in it: up to
+/// so many octets as a piece has, the dot behind the label included if the number is even then.
 pub(crate) fn begins(literal: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let dots = literal.iter().enumerate().filter(|(_, octet)| **octet == b'.');
     dots.filter_map(|(dot, _)| {

@@ -2,8 +2,9 @@
 //!
 //! A table of fingerprints that is read while somebody writes it.
 //!
-//! A fingerprint is in one of two lines of memory, in any of eight slots; a reader looks at both and never waits. Half
-//! of the slots are used at most, so that there is practically always room in one of the two.
+//! A fingerprint is in one of two lines of memory, in any of eight slots; a reader looks at both
+//! and never waits. Half of the slots are used at most, so that there is practically always room in
+//! one of the two.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 

@@ -1,6 +1,7 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! Lines of memory, and hints to the processor and to the kernel about those that look-ups will read.
+//! Lines of memory, and hints to the processor and to the kernel about those that look-ups will
+//! read.
 
 /// Words of one line of memory.
 pub(crate) const LINE: usize = 8;
@@ -10,8 +11,8 @@ const HUGE_OCTETS: usize = 2 << 20;
 
 /// Lines of memory, each of which the processor reads at once.
 ///
-/// Many of them are asked for in huge pages: a look-up then saves a walk of the page tables for each line. What is
-/// left over before the first page is never touched and so never resident.
+/// Many of them are asked for in huge pages: a look-up then saves a walk of the page tables for
+/// each line. What is left over before the first page is never touched and so never resident.
 pub(crate) struct Lines {
     words: Box<[u64]>,
     /// Words before the first line.
@@ -77,8 +78,9 @@ pub fn ask_for<T: Copy>(word: &T) {
     std::hint::black_box(*word);
 }
 
-/// Asks the kernel to back those pages with huge ones, once they are touched, that lie wholly in `room`. It may refuse;
-/// then nothing changes. Look-ups all over a large table then save a walk of the page tables each.
+/// Asks the kernel to back those pages with huge ones, once they are touched, that lie wholly in
+/// `room`. It may refuse; then nothing changes. Look-ups all over a large table then save a walk of
+/// the page tables each.
 #[cold]
 #[expect(unsafe_code, reason = "advice to the kernel takes a pointer")]
 pub fn ask_for_huge_pages<T>(room: &[T]) {
@@ -89,7 +91,8 @@ pub fn ask_for_huge_pages<T>(room: &[T]) {
         let len = size_of_val(room).saturating_sub(skipped) & !(HUGE_OCTETS - 1);
         if len > 0 {
             let first = octets.wrapping_add(skipped).cast_mut().cast();
-            // SAFETY: the range lies in `room`, begins on a page, and this advice changes no content.
+            // SAFETY: the range lies in `room`, begins on a page, and this advice changes no
+            // content.
             let _ = unsafe { libc::madvise(first, len, libc::MADV_HUGEPAGE) };
         }
     }

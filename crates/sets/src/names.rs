@@ -13,11 +13,12 @@ use crate::table::{Lookahead, Table};
 /// Octets from which on a table does not stay in a processor's own memory.
 const LARGE_OCTETS_MIN: usize = 4 << 20;
 
-/// A set of names: names themselves, what lies below names, keywords and regular expressions; what other sets hold, and
-/// without what others hold.
+/// A set of names: names themselves, what lies below names, keywords and regular expressions; what
+/// other sets hold, and without what others hold.
 ///
-/// Rules on whole labels are kept as fingerprints of 62 bits under a key that is secret and the process's own, in a
-/// place that more bits choose. That a name is taken for another happens once in 2^60 look-ups.
+/// Rules on whole labels are kept as fingerprints of 62 bits under a key that is secret and the
+/// process's own, in a place that more bits choose. That a name is taken for another happens once
+/// in 2^60 look-ups.
 pub struct NameSet {
     pub(crate) key: FingerprintKey,
     pub(crate) table: Table,
@@ -99,7 +100,8 @@ impl NameSet {
         }
     }
 
-    /// Calls `f` with every rule of the set itself that the name fits; with a pattern perhaps more than once.
+    /// Calls `f` with every rule of the set itself that the name fits; with a pattern perhaps more
+    /// than once.
     pub fn each(&self, sought: &Sought<'_>, mut f: impl FnMut(RuleRef)) {
         self.table.each(&self.key, sought, |origin| f(RuleRef(origin)));
         if let Some(patterns) = &self.patterns {
@@ -121,11 +123,12 @@ impl NameSet {
         }
     }
 
-    /// Asks for the first part of what [`NameSet::contains`] will read of the set's own rules, and notes what the
-    /// second part will be.
+    /// Asks for the first part of what [`NameSet::contains`] will read of the set's own rules, and
+    /// notes what the second part will be.
     ///
-    /// Look-ups of many names cost less when both parts of all were asked for before the first is made, because their
-    /// waits for memory overlap: first this for each, then [`NameSet::prefetch_rules`] once.
+    /// Look-ups of many names cost less when both parts of all were asked for before the first is
+    /// made, because their waits for memory overlap: first this for each, then
+    /// [`NameSet::prefetch_rules`] once.
     pub fn prefetch_filter(&self, sought: &Sought<'_>, ahead: &mut Lookahead) {
         self.table.prefetch_filter(&self.key, sought, ahead);
     }

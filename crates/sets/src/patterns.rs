@@ -2,15 +2,16 @@
 //!
 //! Keywords and regular expressions.
 //!
-//! Each has a piece that every name it fits must contain, and only what the pieces of a name lead to is tried. The best
-//! piece is what a label begins with, up to eight octets, the dot behind the label included: there are as many places
-//! to look at as labels. A pattern that does not say where labels begin has up to four octets from anywhere, and one
-//! pass over the name looks at every place. Pieces are looked up in a table of bits; no look-up depends on another, so
-//! that a name that fits nothing costs a few nanoseconds for each place, however many patterns there are.
+//! Each has a piece that every name it fits must contain, and only what the pieces of a name lead
+//! to is tried. The best piece is what a label begins with, up to eight octets, the dot behind the
+//! label included: there are as many places to look at as labels. A pattern that does not say where
+//! labels begin has up to four octets from anywhere, and one pass over the name looks at every
+//! place. Pieces are looked up in a table of bits; no look-up depends on another, so that a name
+//! that fits nothing costs a few nanoseconds for each place, however many patterns there are.
 //!
-//! A pattern is tried at the place of its piece: first eight octets of what it requires are compared, and the last eight
-//! of the name with what it must end with, then all that is required, then what it requires besides, and only then does
-//! an automaton run.
+//! A pattern is tried at the place of its piece: first eight octets of what it requires are
+//! compared, and the last eight of the name with what it must end with, then all that is required,
+//! then what it requires besides, and only then does an automaton run.
 
 use regex_automata::dfa::{Automaton, dense};
 use regex_automata::util::primitives::StateID;
@@ -40,7 +41,8 @@ pub enum PatternError {
     Syntax(String),
     /// Its automaton takes more than [`REGEX_OCTETS_MAX`] octets.
     TooLarge,
-    /// It asks for something that names cannot be tested for, such as a border between Unicode words.
+    /// It asks for something that names cannot be tested for, such as a border between Unicode
+    /// words.
     Unsupported(String),
 }
 
@@ -71,8 +73,8 @@ pub(crate) const GLANCE_OCTETS: usize = 8;
 /// A pattern that is tried when its piece was found.
 #[derive(Clone, Copy)]
 pub(crate) struct Trial {
-    /// The octets of what is required that are compared first, and which of the eight count: not the dots, because they
-    /// are compared with a name in wire form.
+    /// The octets of what is required that are compared first, and which of the eight count: not
+    /// the dots, because they are compared with a name in wire form.
     pub(crate) glance: u64,
     pub(crate) glance_mask: u64,
     /// The same of the last eight octets of the name.
@@ -84,12 +86,13 @@ pub(crate) struct Trial {
     /// How many octets of them come before the piece, and before those that are compared first.
     pub(crate) piece_at: u16,
     pub(crate) glance_at: u16,
-    /// What must be in the name besides, wherever: these octets of [`Patterns::texts`], and their pairs as
-    /// [`pairs`] marks them.
+    /// What must be in the name besides, wherever: these octets of [`Patterns::texts`], and their
+    /// pairs as [`pairs`] marks them.
     pub(crate) also_len: u16,
     pub(crate) also_at: u32,
     pub(crate) also_pairs: u64,
-    /// One more than the place in [`Patterns::regexes`] of what the text must fit besides; zero if that is all.
+    /// One more than the place in [`Patterns::regexes`] of what the text must fit besides; zero if
+    /// that is all.
     pub(crate) regex: u32,
     /// The number of the rule.
     pub(crate) origin: u32,
@@ -155,7 +158,8 @@ pub(crate) const ANY_TOP: u8 = TOPS as u8;
 pub(crate) struct Group {
     /// Of kind zero for a place that is free.
     pub(crate) piece: Piece,
-    /// Which of the 64 kinds of last labels names have that one of them fits; [`ANY_TOP`] if that is not known.
+    /// Which of the 64 kinds of last labels names have that one of them fits; [`ANY_TOP`] if that
+    /// is not known.
     pub(crate) top: u8,
     /// The first trial, and the one after the last.
     pub(crate) first: u32,
@@ -175,7 +179,8 @@ pub(crate) struct Patterns {
     pub(crate) trials: Box<[Trial]>,
     pub(crate) texts: Box<[u8]>,
     pub(crate) regexes: Box<[Automat]>,
-    /// Regular expressions that are tried on every name, because nothing must be in a name for them to fit.
+    /// Regular expressions that are tried on every name, because nothing must be in a name for them
+    /// to fit.
     pub(crate) always: Box<[Always]>,
     pub(crate) len: usize,
 }
@@ -233,7 +238,8 @@ impl Patterns {
             || (!self.always.is_empty() && self.search_always(sought.text(), |_| true))
     }
 
-    /// Calls `f` with the number of the rule of each pattern that fits, until it returns true; returns whether it did.
+    /// Calls `f` with the number of the rule of each pattern that fits, until it returns true;
+    /// returns whether it did.
     pub(crate) fn each(&self, sought: &Sought<'_>, mut f: impl FnMut(u32) -> bool) -> bool {
         let begins = self.begins(sought);
         (begins != 0 && self.search_begins(sought, begins, &mut f))
@@ -241,8 +247,8 @@ impl Patterns {
             || (!self.always.is_empty() && self.search_always(sought.text(), &mut f))
     }
 
-    /// Returns which labels may begin with a piece: four bits for each of the first labels, one for each length of a piece.
-    /// Zero: none does.
+    /// Returns which labels may begin with a piece: four bits for each of the first labels, one for
+    /// each length of a piece. Zero: none does.
     #[inline]
     fn begins(&self, sought: &Sought<'_>) -> u64 {
         // What lies behind so many labels is looked at one by one.
@@ -292,7 +298,8 @@ impl Patterns {
         }
     }
 
-    /// Tries what the pieces in any place of a name of at most so many words of eight octets lead to.
+    /// Tries what the pieces in any place of a name of at most so many words of eight octets lead
+    /// to.
     fn search_words<const WORDS: usize>(&self, sought: &Sought<'_>, mut f: impl FnMut(u32) -> bool) -> bool {
         let wire = sought.name().as_bytes();
         // What makes dots of the lengths of labels.
@@ -340,7 +347,8 @@ impl Patterns {
         false
     }
 
-    /// Returns one bit for each of the first eight places at which some piece of `LEN` octets may begin.
+    /// Returns one bit for each of the first eight places at which some piece of `LEN` octets may
+    /// begin.
     #[inline]
     fn places<const LEN: u8>(&self, octets: u128) -> u32 {
         let mut places = 0;
@@ -434,7 +442,8 @@ impl Patterns {
     }
 }
 
-/// Returns the last eight octets as a number, the last one highest, with zeros for those that are not there.
+/// Returns the last eight octets as a number, the last one highest, with zeros for those that are
+/// not there.
 #[inline]
 pub(crate) fn last_of(part: &[u8]) -> u64 {
     match part.last_chunk() {
@@ -488,7 +497,8 @@ fn fits(automat: &Automat, text: &[u8]) -> bool {
     matches!(automat.try_search_fwd(&Input::new(text).earliest(true)), Ok(Some(_)))
 }
 
-/// Calls `f` with each regular expression of an automaton of several that fits, until it returns true.
+/// Calls `f` with each regular expression of an automaton of several that fits, until it returns
+/// true.
 fn fitting(automat: &Automat, text: &[u8], mut f: impl FnMut(usize) -> bool) -> bool {
     let Ok(mut state) = automat.start_state_forward(&Input::new(text).anchored(Anchored::No)) else {
         return false;

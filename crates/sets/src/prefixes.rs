@@ -1,7 +1,7 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! Rules by a prefix of an address, of which the longest that fits counts. There are few lengths and perhaps many
-//! prefixes: each length is one binary search.
+//! Rules by a prefix of an address, of which the longest that fits counts. There are few lengths
+//! and perhaps many prefixes: each length is one binary search.
 
 use std::net::IpAddr;
 

@@ -1,6 +1,7 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! A name that is looked for, with what look-ups of many sets have in common: worked out once, when first needed.
+//! A name that is looked for, with what look-ups of many sets have in common: worked out once, when
+//! first needed.
 
 use std::cell::{Cell, OnceCell};
 
@@ -9,7 +10,8 @@ use wire::{Folded, Name, Shape};
 
 use crate::fingerprint::{Fingerprint, FingerprintKey};
 
-/// Labels of a name whose fingerprints are kept; of longer names the rest is worked out for each set.
+/// Labels of a name whose fingerprints are kept; of longer names the rest is worked out for each
+/// set.
 pub(crate) const DEPTHS_KEPT: usize = 8;
 /// Labels of the longest name.
 const LABELS_MAX: usize = NAME_OCTETS_MAX / 2;
@@ -25,7 +27,8 @@ pub struct Sought<'a> {
     /// One of 64 bits for the last label; none until it is needed.
     top: Cell<u64>,
     shape: Shape,
-    /// Where the last labels begin, in the lowest octet that of the very last one; zero until it is needed.
+    /// Where the last labels begin, in the lowest octet that of the very last one; zero until it is
+    /// needed.
     begins: Cell<u64>,
     /// How many of the fingerprints are worked out.
     known: Cell<u32>,
@@ -182,7 +185,8 @@ impl<'a> Sought<'a> {
         self.known.set(depth);
     }
 
-    /// Calls `f` with the fingerprints of the suffixes that are too long to be kept, and their number of labels.
+    /// Calls `f` with the fingerprints of the suffixes that are too long to be kept, and their
+    /// number of labels.
     #[cold]
     pub(crate) fn long_suffixes(&self, key: &FingerprintKey, mut f: impl FnMut(u32, Fingerprint)) {
         // The labels before those that are kept, the last one first.
@@ -198,8 +202,8 @@ impl<'a> Sought<'a> {
         }
     }
 
-    /// Calls `f` with the place of each label, counted from the begin of the name, and its first eight octets; of
-    /// shorter labels all, a dot, and zeros.
+    /// Calls `f` with the place of each label, counted from the begin of the name, and its first
+    /// eight octets; of shorter labels all, a dot, and zeros.
     #[inline]
     pub(crate) fn each_begin(&self, mut f: impl FnMut(usize, u64)) {
         let wire = self.name.as_bytes();

@@ -1,11 +1,12 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! Rules on whole labels: a table of fingerprints, one line of memory for each look-up, behind a filter that is small
-//! enough for the processor's own memory.
+//! Rules on whole labels: a table of fingerprints, one line of memory for each look-up, behind a
+//! filter that is small enough for the processor's own memory.
 //!
-//! A rule takes 8 octets for its fingerprint and 4 for its number in a table that is four fifths full, and 12 bits in
-//! the filter: 16.5 octets in all. A look-up asks the filter about each suffix of the name that some rule could be
-//! about, all at once, and reads the table only for what the filter does not rule out.
+//! A rule takes 8 octets for its fingerprint and 4 for its number in a table that is four fifths
+//! full, and 12 bits in the filter: 16.5 octets in all. A look-up asks the filter about each suffix
+//! of the name that some rule could be about, all at once, and reads the table only for what the
+//! filter does not rule out.
 
 use crate::fingerprint::{Fingerprint, FingerprintKey, scale};
 use crate::memory::{LINE, Lines, ask_for};
@@ -19,7 +20,8 @@ const FULL_OF: usize = 10;
 const FULL_SLOTS: usize = 8;
 /// Bits of the filter for each rule.
 const FILTER_BITS: usize = 12;
-/// Rules from which on a table has a filter: a smaller table is in the processor's own memory itself.
+/// Rules from which on a table has a filter: a smaller table is in the processor's own memory
+/// itself.
 const FILTER_RULES_MIN: usize = 16 << 10;
 /// Words of the filter of a smaller table.
 const MARKS: usize = 4;
@@ -87,8 +89,8 @@ impl Outline {
         self.tops |= if depth == 0 { u64::MAX } else { top };
     }
 
-    /// Returns one bit for each number of labels, as far as fingerprints are kept, that a rule about a suffix of a name
-    /// of `of` labels could have.
+    /// Returns one bit for each number of labels, as far as fingerprints are kept, that a rule
+    /// about a suffix of a name of `of` labels could have.
     #[inline]
     const fn wanted(&self, of: u32) -> u32 {
         const KEPT: u32 = (1 << (DEPTHS_KEPT + 1)) - 1;
@@ -98,7 +100,8 @@ impl Outline {
         (self.below as u32 & ((1 << of) - 1)) | (self.itself as u32 & (1 << of))
     }
 
-    /// Returns whether a rule could be about a suffix of a name of `of` labels that is longer than those that are kept.
+    /// Returns whether a rule could be about a suffix of a name of `of` labels that is longer than
+    /// those that are kept.
     const fn wants_long(&self, of: u32) -> bool {
         self.below >> (DEPTHS_KEPT + 1) != 0 || self.itself >> (of & 127) & 1 != 0
     }
@@ -116,7 +119,8 @@ pub(crate) struct Table {
     /// The number of the rule in each slot.
     origins: Box<[u32]>,
     outline: Outline,
-    /// A filter of a few rules, for tables that have no other: most names do not get to see the buckets of a small set.
+    /// A filter of a few rules, for tables that have no other: most names do not get to see the
+    /// buckets of a small set.
     marks: [u64; MARKS],
     /// Buckets that finding a rule may take.
     probes_max: usize,
@@ -124,7 +128,8 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Gives each rule its place. Of rules on the same name, the first that reaches somewhere counts there.
+    /// Gives each rule its place. Of rules on the same name, the first that reaches somewhere
+    /// counts there.
     // Once per configuration.
     pub(crate) fn compile(entries: &[Entry], outline: Outline) -> Self {
         let table = Self::with_room(entries, outline, entries.len());
@@ -214,7 +219,8 @@ impl Table {
         if self.outline.tops & sought.top() == 0 {
             return false;
         }
-        // From the shortest suffix: a name is often below one of two labels, and those before them need not be looked at.
+        // From the shortest suffix: a name is often below one of two labels, and those before them
+        // need not be looked at.
         let mut wanted = self.outline.wanted(sought.depth());
         // Ends: each step takes one bit out.
         while wanted != 0 {
@@ -242,8 +248,9 @@ impl Table {
         {
             return Some(place);
         }
-        // From the longest suffix: the first that is found is the closest. No line of memory is waited for to know which
-        // the next one is, as long as the processor predicts what the filter says.
+        // From the longest suffix: the first that is found is the closest. No line of memory is
+        // waited for to know which the next one is, as long as the processor predicts what the
+        // filter says.
         let mut wanted = self.outline.wanted(sought.depth());
         while let Some(depth) = wanted.checked_ilog2() {
             wanted ^= 1 << depth;
@@ -257,7 +264,8 @@ impl Table {
         None
     }
 
-    /// Finds the rule that is closest to the name among those on suffixes that are longer than those that are kept.
+    /// Finds the rule that is closest to the name among those on suffixes that are longer than
+    /// those that are kept.
     #[cold]
     fn find_long(&self, key: &FingerprintKey, sought: &Sought<'_>) -> Option<usize> {
         let mut found = None;
@@ -290,7 +298,8 @@ impl Table {
         }
     }
 
-    /// Asks for the lines of the filter that [`Table::find`] will read, and notes what they will be asked.
+    /// Asks for the lines of the filter that [`Table::find`] will read, and notes what they will be
+    /// asked.
     pub(crate) fn prefetch_filter(&self, key: &FingerprintKey, sought: &Sought<'_>, ahead: &mut Lookahead) {
         if self.blocks == 0 || self.outline.tops & sought.top() == 0 {
             return;
@@ -318,7 +327,8 @@ impl Table {
         }
     }
 
-    /// Returns whether some rule could be about the suffix of `depth` labels of a name of `of` labels.
+    /// Returns whether some rule could be about the suffix of `depth` labels of a name of `of`
+    /// labels.
     #[inline]
     const fn is_wanted(&self, depth: u32, of: u32) -> bool {
         let depths = if depth == of { self.outline.itself } else { self.outline.below };
@@ -345,7 +355,8 @@ impl Table {
         let mut at = scale(fingerprint.place, self.buckets);
         for _ in 0..self.probes_max {
             let bucket = self.lines.line(self.buckets_at + at)?;
-            // All slots are compared: where a rule is cannot be foreseen, and to guess wrong costs more.
+            // All slots are compared: where a rule is cannot be foreseen, and to guess wrong costs
+            // more.
             let mut found: u32 = 0;
             for (place, &slot) in bucket.iter().enumerate() {
                 found |= u32::from(slot & mask == wanted) << place;
@@ -402,7 +413,8 @@ impl Lookahead {
     }
 }
 
-/// Returns the bit of the reach that a rule needs to be about a suffix of `depth` labels of a name of `of` labels.
+/// Returns the bit of the reach that a rule needs to be about a suffix of `depth` labels of a name
+/// of `of` labels.
 #[inline]
 const fn reach_at(depth: u32, of: u32) -> u64 {
     if depth == of { Reach::Itself.bits() } else { Reach::Below.bits() }

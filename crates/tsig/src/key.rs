@@ -92,7 +92,8 @@ pub struct Key {
 }
 
 impl Key {
-    /// Prepares a key. `mac_bits` says how much of a MAC is sent and demanded; all of it if nothing is said.
+    /// Prepares a key. `mac_bits` says how much of a MAC is sent and demanded; all of it if nothing
+    /// is said.
     pub fn new(
         name: Name<'_>,
         algorithm: Algorithm,
@@ -129,7 +130,8 @@ impl Key {
 
     /// Returns how many octets a TSIG record with it takes at most.
     pub fn record_octets(&self) -> usize {
-        // Type, class, TTL, length; time, fudge, MAC size, original ID, error, length of other data; that data.
+        // Type, class, TTL, length; time, fudge, MAC size, original ID, error, length of other
+        // data; that data.
         self.name.as_name().len() + 10 + self.algorithm.name().len() + 16 + self.mac_octets + 6
     }
 }

@@ -1,4 +1,4 @@
-//! Signs messages with keys that two servers share, and tells whether a signature holds (TSIG, RFC 8945).
+//! Signs messages with keys that two servers share, and checks signatures (TSIG, RFC 8945).
 //!
 //! Never reads the clock, never shows a secret, and believes nothing that is not signed.
 

@@ -101,7 +101,8 @@ impl Mac {
         Self { len: len.min(self.len), ..self }
     }
 
-    /// Returns whether `other` is this MAC, or as much of it as there is; takes the same time whatever differs.
+    /// Returns whether `other` is this MAC, or as much of it as there is; takes the same time
+    /// whatever differs.
     pub(crate) fn begins_with(&self, other: &[u8]) -> bool {
         self.octets
             .get(..other.len())

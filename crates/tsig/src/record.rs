@@ -147,11 +147,13 @@ pub(crate) fn append(message: &mut Vec<u8>, parts: &Parts<'_>) {
     message.extend_from_slice(parts.other);
 }
 
-/// Makes a reply without data to a message that cannot be believed: its header and question, and a response code.
+/// Makes a reply without data to a message that cannot be believed: its header and question, and a
+/// response code.
 pub(crate) fn bare_reply(request: &[u8], rcode: Rcode) -> Vec<u8> {
     use wire::Flags;
     let Some(asked) = Header::parse(request) else { return Vec::new() };
-    // Names may lead into the signature that was taken off; then there is no question that could be repeated.
+    // Names may lead into the signature that was taken off; then there is no question that could be
+    // repeated.
     let question =
         Message::parse(request).ok().and_then(|parsed| request.get(Header::LEN..parsed.records_at()));
     let flags = Flags::QR.with_opcode(asked.flags.opcode()).with(asked.flags.only(Flags::RD));

@@ -1,4 +1,5 @@
-//! Requests and replies: one message each way, and replies of many messages as their sender makes them.
+//! Requests and replies: one message each way, and replies of many messages as their sender makes
+//! them.
 
 use std::sync::Arc;
 
@@ -13,12 +14,13 @@ use crate::record::{Parts, Signed, TsigError, append, bare_reply};
 pub struct Refusal {
     /// What is wrong.
     pub error: TsigError,
-    /// The reply that says so (RFC 8945 §5.2): NOTAUTH, or FORMERR for a MAC that no server would send.
+    /// The reply that says so (RFC 8945 §5.2): NOTAUTH, or FORMERR for a MAC that no server would
+    /// send.
     pub reply: Vec<u8>,
 }
 
-/// Signs the replies to one request: the first message with all of TSIG's variables, those after it with the timers only
-/// (RFC 8945 §5.3.1).
+/// Signs the replies to one request: the first message with all of TSIG's variables, those after it
+/// with the timers only (RFC 8945 §5.3.1).
 pub struct Signer {
     key: Arc<Key>,
     /// The MAC of the message before: the request's, then that of each reply.

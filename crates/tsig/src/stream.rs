@@ -74,7 +74,8 @@ impl Verifier {
         let algorithm = self.key.algorithm();
         let is_same = signed.key.as_name() == self.key.name()
             && signed.algorithm.as_name().as_bytes().eq_ignore_ascii_case(algorithm.name());
-        // RFC 8945 §5.3.2: such replies carry no MAC, so that anybody could have sent them; they end it all the same.
+        // RFC 8945 §5.3.2: such replies carry no MAC, so that anybody could have sent them; they
+        // end it all the same.
         if signed.mac.is_empty() && signed.error != TsigError::NONE {
             return Err(Broken::Server(signed.error));
         }

@@ -72,7 +72,8 @@ fn one_flipped_bit_anywhere_is_noticed() {
         let mut other = request.clone();
         other[at / 8] ^= 1 << (at % 8);
         let Ok(Some(signed)) = split(&other) else { continue };
-        // The ID may change on the way: a forwarder gives it another, and the record keeps the first.
+        // The ID may change on the way: a forwarder gives it another, and the record keeps the
+        // first.
         let is_id = at < 16;
         // Letter case of names in the record is not digested.
         let key_at = query().len();

@@ -1,6 +1,7 @@
-//! The notations for single values: durations, sizes, percentages, addresses, prefixes, names, keys in tokens.
+//! The notations for single values: durations, sizes, addresses, prefixes, names, tokens.
 //!
-//! Each reader takes text and returns the value, or what is wrong with which part of the text. Never guesses.
+//! Each reader takes text and returns the value, or what is wrong with which part of the text.
+//! Never guesses.
 
 #![forbid(unsafe_code)]
 
@@ -131,7 +132,8 @@ pub fn duration_text(duration: Duration) -> String {
     out
 }
 
-/// Returns a duration as a TTL: whole seconds, rounded up so that something does not become nothing.
+/// Returns a duration as a TTL: whole seconds, rounded up so that something does not become
+/// nothing.
 pub fn ttl(duration: Duration) -> Ttl {
     Ttl::new(duration.as_millis().div_ceil(1000).min(i32::MAX as u128) as u32)
 }
@@ -243,7 +245,8 @@ pub fn address(text: &str) -> Read<IpAddr> {
     })
 }
 
-/// Reads an address with or without a port: `9.9.9.9`, `9.9.9.9:53`, `::1`, `[::1]:53`, `9.9.9.9@53`, `fe80::1%2`.
+/// Reads an address with or without a port: `9.9.9.9`, `9.9.9.9:53`, `::1`, `[::1]:53`,
+/// `9.9.9.9@53`, `fe80::1%2`.
 pub fn socket_address(text: &str, port: u16) -> Read<SocketAddr> {
     const EXPECTED: &str = "an address and port such as 192.0.2.1:53, 192.0.2.1 or [2001:db8::1]:53";
     let not_one = || Misread::whole(text, format!("\"{text}\" is not an address")).expected(EXPECTED);
@@ -291,7 +294,8 @@ pub fn socket_address(text: &str, port: u16) -> Read<SocketAddr> {
 
 /// Reads an address that may have a scope after `%`; the port is zero.
 ///
-/// A scope must be the number of the interface: looking up its name takes the system, which this crate does not ask.
+/// A scope must be the number of the interface: looking up its name takes the system, which this
+/// crate does not ask.
 pub fn scoped(text: &str) -> Option<SocketAddr> {
     match text.split_once('%') {
         Some((host, scope)) => {
@@ -428,7 +432,8 @@ fn push_label(name: &mut NameBuf, label: &[u8], text: &str, at: Range<usize>) ->
     })
 }
 
-/// Reads a name that the user gives to a thing of this configuration: letters, digits, `-`, `_` and `.`.
+/// Reads a name that the user gives to a thing of this configuration: letters, digits, `-`, `_` and
+/// `.`.
 pub fn identifier(text: &str) -> Read<&str> {
     let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if text.is_empty() || text.len() > 64 || !text.chars().all(legal) {

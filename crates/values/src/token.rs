@@ -13,8 +13,9 @@ use diagnostic::suggest::nearest;
 const SCHEME: &str = "pkcs11:";
 /// Octets that a URI may have: it stands in files of keys.
 const OCTETS_MAX: usize = 4096;
-/// Characters that stand for themselves besides letters and digits, wherever they are (RFC 7512 §2.3). The slash should be
-/// encoded before the question mark; other programs do not, so that it is taken as it is.
+/// Characters that stand for themselves besides letters and digits, wherever they are (RFC 7512
+/// §2.3). The slash should be encoded before the question mark; other programs do not, so that it
+/// is taken as it is.
 const PLAIN: &[u8] = b"-._~:[]@!$'()*+,=/";
 
 crate::words! {
@@ -113,7 +114,8 @@ impl TokenUri {
         seen.push(name);
         let belongs_to_query = matches!(name, "module-path" | "pin-source");
         let fact = TokenFact::parse(name).filter(|_| !is_query);
-        // These may stand before the question mark as well, where BIND's and Knot's manuals have them.
+        // These may stand before the question mark as well, where BIND's and Knot's manuals have
+        // them.
         let is_known = fact.is_some() || (OTHERS.contains(&name) && (belongs_to_query || !is_query));
         if !is_known {
             let known: Vec<&str> = TokenFact::WORDS

@@ -1,6 +1,7 @@
 //! Choices that settings write as words.
 
-/// Defines an enum of which every variant is written as one word, with what reads and writes the words.
+/// Defines an enum of which every variant is written as one word, with what reads and writes the
+/// words.
 #[macro_export]
 macro_rules! words {
     ($(#[$meta:meta])* $name:ident { $($(#[$variant_meta:meta])* $variant:ident = $word:literal),* $(,)? }) => {

@@ -8,7 +8,8 @@ use wire::{
     Section, Ttl, Unfit, Writer, normalise,
 };
 
-/// Numa's response: `example.com` A with one answer, two name servers and one address, RD and RA set.
+/// Numa's response: `example.com` A with one answer, two name servers and one address, RD and RA
+/// set.
 struct Response {
     qname: NameBuf,
     servers: [NameBuf; 2],
@@ -65,7 +66,8 @@ fn query(cookie: Option<&[u8]>) -> Vec<u8> {
     out[..len].to_vec()
 }
 
-/// As many records as fit, each owner a pointer to a name of 127 labels, and an OPT in front so that all is rewritten.
+/// As many records as fit, each owner a pointer to a name of 127 labels, and an OPT in front so
+/// that all is rewritten.
 fn hostile() -> Vec<u8> {
     let mut out = vec![0; 65_535];
     let mut w = Writer::new(&mut out, 65_535, 1, Flags::QR);

@@ -5,14 +5,16 @@ const BEFORE_1970: i64 = 719_468;
 /// Days of 400 years.
 const ERA: i64 = 146_097;
 
-/// Returns the day of a date. A date that does not exist, such as the 30th of February, is a day after the month's end.
+/// Returns the day of a date. A date that does not exist, such as the 30th of February, is a day
+/// after the month's end.
 pub const fn day_of(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
     365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + of_year - BEFORE_1970
 }
 
-/// Returns the day of a date in text form, which must exist. Years have up to four digits, and begin with 1970.
+/// Returns the day of a date in text form, which must exist. Years have up to four digits, and
+/// begin with 1970.
 pub fn existing_day(year: u32, month: u32, day: u32) -> Option<u32> {
     let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let days_in_month = match month {

@@ -15,10 +15,11 @@ pub struct Key {
 }
 
 impl Key {
-    /// Returns the key of the name that `labels` begin; they stand in a row, the root label may follow.
+    /// Returns the key of the name that `labels` begin; they stand in a row, the root label may
+    /// follow.
     ///
-    /// Labels come from the right, in lower case, each behind a zero octet; zero and one inside of a label are written
-    /// as two octets, so that nothing in a label compares like its end.
+    /// Labels come from the right, in lower case, each behind a zero octet; zero and one inside of
+    /// a label are written as two octets, so that nothing in a label compares like its end.
     pub fn new(labels: &[u8]) -> Self {
         let mut key = Self { octets: [0; KEY_OCTETS_MAX], len: 0 };
         let mut starts = [0_u8; LABELS_MAX];
@@ -64,8 +65,8 @@ impl Key {
     }
 }
 
-/// Returns the eight octets of a key after the first `skipped`, so that numbers compare like keys do; where a key ends,
-/// zeros follow.
+/// Returns the eight octets of a key after the first `skipped`, so that numbers compare like keys
+/// do; where a key ends, zeros follow.
 pub fn word(key: &[u8], skipped: usize) -> u64 {
     let mut octets = [0; 8];
     for (place, octet) in octets.iter_mut().zip(key.get(skipped..).unwrap_or(&[])) {

@@ -19,9 +19,10 @@ pub struct Cut {
 }
 
 impl Cut {
-    /// Returns what becomes of the names in the data of an RRset directly behind a question for its owner: for each record its
-    /// names. The records stand ready, each with a pointer for its owner; their data begins with `skipped` octets, then come
-    /// `names` names. `None`: it has none there, or takes more than a message.
+    /// Returns what becomes of the names in the data of an RRset directly behind a question for its
+    /// owner: for each record its names. The records stand ready, each with a pointer for its
+    /// owner; their data begins with `skipped` octets, then come `names` names. `None`: it has none
+    /// there, or takes more than a message.
     pub fn all(owner: Name<'_>, records: &[u8], skipped: u8, names: u8) -> Option<Vec<Self>> {
         let mut buffer = vec![0; Header::LEN + owner.len() + 4 + records.len()];
         let mut writer = Writer::new(&mut buffer, usize::MAX, 0, Flags::QR);
@@ -106,7 +107,8 @@ mod tests {
         }
         let owner = name("www.example.org");
         let cut = |octets, len, pointer| Cut { octets, len, pointer };
-        // The question takes 33 octets; the first record has its name at 45, of which the second label is at 47.
+        // The question takes 33 octets; the first record has its name at 45, of which the second
+        // label is at 47.
         let expect = [cut(5, 18, Some(16)), cut(2, 18, Some(47)), cut(13, 13, None), cut(0, 17, Some(12))];
         assert_eq!(Cut::all(owner.as_name(), &records, 0, 1).as_deref(), Some(&expect[..]));
         assert_eq!(Cut::all(owner.as_name(), &[0xc0, 12, 0, 2, 0, 1, 0, 0, 0, 60, 0, 1, 9], 0, 1), None);

@@ -40,7 +40,8 @@ impl<'a> Edns<'a> {
         self.flags & 0x8000 != 0
     }
 
-    /// Returns whether the sender takes NXDOMAIN with a proof that a name has nothing (CO, RFC 9824 §5.1).
+    /// Returns whether the sender takes NXDOMAIN with a proof that a name has nothing (CO, RFC 9824
+    /// §5.1).
     pub const fn takes_compact(&self) -> bool {
         self.flags & 0x4000 != 0
     }

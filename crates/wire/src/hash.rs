@@ -12,7 +12,8 @@ pub struct HashKey {
 }
 
 impl HashKey {
-    /// Returns a key from sixteen random octets. They are stirred first: even a poor secret spreads names well.
+    /// Returns a key from sixteen random octets. They are stirred first: even a poor secret spreads
+    /// names well.
     pub const fn new([seed, multiplier]: [u64; 2]) -> Self {
         Self { seed: stir(seed), multiplier: stir(multiplier ^ 0x5851_f42d_4c95_7f2d) | 1 }
     }
@@ -33,7 +34,8 @@ impl HashKey {
         self.absorb(state, lower(last_word(bytes)))
     }
 
-    /// Copies `name` in lower case over `folded` and returns what [`HashKey::hash_name`] does, in one pass.
+    /// Copies `name` in lower case over `folded` and returns what [`HashKey::hash_name`] does, in
+    /// one pass.
     #[inline(always)]
     pub fn fold(&self, name: Name<'_>, folded: &mut Folded) -> u64 {
         let bytes = name.as_bytes();
@@ -48,7 +50,8 @@ impl HashKey {
         }
         let last = lower(last_word(bytes));
         match out.last_chunk_mut::<8>() {
-            // Some of these octets were written before; that is cheaper than one octet after the other.
+            // Some of these octets were written before; that is cheaper than one octet after the
+            // other.
             Some(out) => *out = last.to_le_bytes(),
             None => {
                 for (octet, out) in bytes.iter().zip(out) {
@@ -80,7 +83,8 @@ const fn stir(word: u64) -> u64 {
     word ^ (word >> 31)
 }
 
-/// Returns the last eight octets; of shorter names all, so that each octet has its place given the length.
+/// Returns the last eight octets; of shorter names all, so that each octet has its place given the
+/// length.
 fn last_word(bytes: &[u8]) -> u64 {
     if let Some(last) = bytes.last_chunk::<8>() {
         return u64::from_le_bytes(*last);
@@ -99,8 +103,8 @@ const fn fold_multiply(a: u64, b: u64) -> u64 {
     (product as u64) ^ ((product >> 64) as u64)
 }
 
-/// Compares octets without regard to the case of ASCII letters, eight at a time. What the standard library has for this goes octet
-/// by octet up to the fifteenth, and most names are no longer.
+/// Compares octets without regard to the case of ASCII letters, eight at a time. What the standard
+/// library has for this goes octet by octet up to the fifteenth, and most names are no longer.
 #[inline]
 pub fn eq_ignore_case(a: &[u8], b: &[u8]) -> bool {
     // Mostly the case is the same, too.
@@ -123,7 +127,8 @@ fn are_equal(a: &[u8], b: &[u8], f: impl Fn(u64) -> u64) -> bool {
     words.iter().zip(other_words).all(is_same) && f(end_of(a)) == f(end_of(b))
 }
 
-/// Returns the last eight octets; of shorter names all, so that two of one length are the same if these are.
+/// Returns the last eight octets; of shorter names all, so that two of one length are the same if
+/// these are.
 #[inline]
 fn end_of(octets: &[u8]) -> u64 {
     if let Some(last) = octets.last_chunk() {

@@ -1,7 +1,9 @@
-//! Internationalized domain names (RFC 5890): names as people write them, turned into the A-labels that DNS carries.
+//! Internationalized domain names (RFC 5890): names as people write them, turned into the A-labels
+//! that DNS carries.
 //!
-//! The mapping is that of UTS #46, non-transitional, without the STD3 rules: `_dmarc.bücher.example` is a name.
-//! Only text that operators and users write comes here; what stands in a message is never changed.
+//! The mapping is that of UTS #46, non-transitional, without the STD3 rules:
+//! `_dmarc.bücher.example` is a name. Only text that operators and users write comes here; what
+//! stands in a message is never changed.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -24,10 +26,11 @@ impl fmt::Display for IdnError {
 
 impl std::error::Error for IdnError {}
 
-/// Returns a name in presentation form with its A-labels (`xn--bcher-kva.example`); text in ASCII as it is.
+/// Returns a name in presentation form with its A-labels (`xn--bcher-kva.example`); text in ASCII
+/// as it is.
 ///
-/// Lengths and empty labels are left to whoever reads the name. Escapes (`\.`, `\195`) and letters outside ASCII exclude
-/// each other: an escape stands for an octet, and such a letter is none.
+/// Lengths and empty labels are left to whoever reads the name. Escapes (`\.`, `\195`) and letters
+/// outside ASCII exclude each other: an escape stands for an octet, and such a letter is none.
 pub fn to_ascii(text: &str) -> Result<Cow<'_, str>, IdnError> {
     if text.is_ascii() {
         return Ok(Cow::Borrowed(text));
@@ -47,7 +50,8 @@ pub fn to_ascii(text: &str) -> Result<Cow<'_, str>, IdnError> {
     ))
 }
 
-/// Returns a name in presentation form with its A-labels as Unicode; labels that are none, or not good ones, stay as they are.
+/// Returns a name in presentation form with its A-labels as Unicode; labels that are none, or not
+/// good ones, stay as they are.
 pub fn to_unicode(text: &str) -> Cow<'_, str> {
     if !text.to_ascii_lowercase().contains("xn--") {
         return Cow::Borrowed(text);
@@ -67,7 +71,8 @@ pub fn to_unicode(text: &str) -> Cow<'_, str> {
 }
 
 fn mapped(text: &str) -> Option<String> {
-    // The list leaves `_` and `*`, and refuses what some letters map to and no host is called: "℀" is "a/c".
+    // The list leaves `_` and `*`, and refuses what some letters map to and no host is called: "℀"
+    // is "a/c".
     let ascii = Uts46::new().to_ascii(text.as_bytes(), AsciiDenyList::URL, Hyphens::Allow, DnsLength::Ignore);
     ascii.ok().map(Cow::into_owned)
 }

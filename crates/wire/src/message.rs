@@ -167,7 +167,8 @@ impl<'a> NameRef<'a> {
         Ok(name)
     }
 
-    /// Returns where the octets after this name start; the whole name is checked, pointers included.
+    /// Returns where the octets after this name start; the whole name is checked, pointers
+    /// included.
     pub fn skip(self) -> Result<usize, Malformed> {
         self.walk(|_| Ok(()))
     }
@@ -184,8 +185,8 @@ impl<'a> NameRef<'a> {
         }
     }
 
-    /// Checks the name, hands over where its labels stand in rows (length octets included, what ends the row
-    /// excluded), and returns where the octets after the name start.
+    /// Checks the name, hands over where its labels stand in rows (length octets included, what
+    /// ends the row excluded), and returns where the octets after the name start.
     pub(crate) fn walk(
         self,
         mut f: impl FnMut(Range<usize>) -> Result<(), Malformed>,
@@ -194,7 +195,8 @@ impl<'a> NameRef<'a> {
         let mut row_at = at;
         let mut total = 1;
         let mut end = None;
-        // Ends: each label adds to `total`, which is bounded, and each pointer must lead below the row it ends.
+        // Ends: each label adds to `total`, which is bounded, and each pointer must lead below the
+        // row it ends.
         loop {
             let &len = self.message.get(at).ok_or(Malformed::Name)?;
             if usize::from(len) <= LABEL_OCTETS_MAX && len > 0 {
@@ -234,7 +236,8 @@ pub struct Records<'a> {
     is_checked: bool,
 }
 
-/// Walks the records from `at` on: as many as `header` counts, and with its question in place if it has one.
+/// Walks the records from `at` on: as many as `header` counts, and with its question in place if it
+/// has one.
 ///
 /// For messages in the making; [`Message::records`] walks whole ones.
 pub const fn records<'a>(bytes: &'a [u8], at: usize, header: &Header) -> Records<'a> {

@@ -210,7 +210,8 @@ impl NameBuf {
         if rest.is_empty() && parsed.len() == name.as_name().len() { Ok(name) } else { Err(Malformed::Name) }
     }
 
-    /// Puts labels that stand in a row in a message in place of the root label and a new root label after them.
+    /// Puts labels that stand in a row in a message in place of the root label and a new root label
+    /// after them.
     ///
     /// The caller has checked that they are labels and at most 254 octets in all.
     pub(crate) fn push_row(&mut self, labels: &[u8]) -> Result<(), Malformed> {
@@ -261,7 +262,8 @@ impl Folded {
         Self(NameBuf::root())
     }
 
-    /// Returns room for a name of `len` octets in place of the one before; the caller writes all of it.
+    /// Returns room for a name of `len` octets in place of the one before; the caller writes all of
+    /// it.
     pub(crate) fn room(&mut self, len: usize) -> &mut [u8] {
         let len = len.min(NAME_OCTETS_MAX);
         self.0.len = len as u8;

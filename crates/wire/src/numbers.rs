@@ -10,7 +10,8 @@ use crate::rtypes;
 pub struct Rtype(pub u16);
 
 impl Rtype {
-    /// Returns whether it is for private use (RFC 6895 §3.1): what it means is a matter of who made the data.
+    /// Returns whether it is for private use (RFC 6895 §3.1): what it means is a matter of who made
+    /// the data.
     pub const fn is_private(self) -> bool {
         matches!(self.0, 65_280..=65_534)
     }

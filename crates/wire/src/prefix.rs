@@ -13,7 +13,8 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// Returns the prefix of `address`, host bits cleared; `bits` beyond the family's width count as all.
+    /// Returns the prefix of `address`, host bits cleared; `bits` beyond the family's width count
+    /// as all.
     pub fn new(address: IpAddr, bits: u8) -> Self {
         match address {
             IpAddr::V4(v4) => {

@@ -23,7 +23,8 @@ pub enum Malformed {
     Name,
     /// A record that overruns the message.
     Record,
-    /// Two OPT records, an OPT outside the additional section or not at the root, or an option that overruns.
+    /// Two OPT records, an OPT outside the additional section or not at the root, or an option that
+    /// overruns.
     Edns,
     /// Octets after the last record.
     Trailing,
@@ -75,7 +76,8 @@ impl<'a> Query<'a> {
         Self::parse_inlined(bytes)
     }
 
-    /// Does what [`Query::parse`] does, as a part of its caller: what it returns is a hundred octets, which nobody has to copy then.
+    /// Does what [`Query::parse`] does, as a part of its caller: what it returns is a hundred
+    /// octets, which nobody has to copy then.
     #[inline(always)]
     pub fn parse_inlined(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let header = Header::parse(bytes).ok_or(Malformed::Header)?;
@@ -98,7 +100,8 @@ impl<'a> Query<'a> {
         };
         let question_bytes = body.get(..qname.len() + 4).unwrap_or(&[]);
         let others = [header.answers, header.authorities, header.additionals];
-        // Each kind of query is put together on its own, so that without an OPT no room for one is copied.
+        // Each kind of query is put together on its own, so that without an OPT no room for one is
+        // copied.
         let query =
             |edns, is_signed| Self { header, question, edns, is_signed, shape, bytes, question_bytes };
         match (rest, others) {
@@ -133,7 +136,8 @@ impl<'a> Query<'a> {
         self.edns.is_some_and(|edns| edns.wants_dnssec())
     }
 
-    /// Writes the same query about something else: header and OPT stay, records besides them are left out.
+    /// Writes the same query about something else: header and OPT stay, records besides them are
+    /// left out.
     ///
     /// `None` when `out` does not hold it.
     pub fn about<'o>(&self, qname: Name<'_>, qtype: Rtype, out: &'o mut [u8]) -> Option<Query<'o>> {
@@ -163,8 +167,8 @@ fn put(out: &mut [u8], len: &mut usize, bytes: &[u8]) -> Option<()> {
     Some(())
 }
 
-/// Reads a message that asks for nothing but a server cookie: no question, and an OPT with a COOKIE option
-/// (RFC 7873 §5.4). [`Query::parse`] calls such a message [`Malformed::Question`].
+/// Reads a message that asks for nothing but a server cookie: no question, and an OPT with a COOKIE
+/// option (RFC 7873 §5.4). [`Query::parse`] calls such a message [`Malformed::Question`].
 #[cold]
 pub fn cookie_only(bytes: &[u8]) -> Option<(Header, Edns<'_>)> {
     let header = Header::parse(bytes)?;

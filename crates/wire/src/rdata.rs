@@ -1,12 +1,13 @@
 //! Record data by the table of types: checked, shown, read from text, brought into canonical form.
 //!
-//! Cold, except for [`extent`]. Data stands in a message, because names in it may point elsewhere; data on its own
-//! is a message that consists of nothing else.
+//! Cold, except for [`extent`]. Data stands in a message, because names in it may point elsewhere;
+//! data on its own is a message that consists of nothing else.
 //!
 //! # Limitations
 //!
-//! Data is read as in class IN whatever the class says. Flags of KEY and DNSKEY, and protocols of KEY, are numbers in
-//! text. UINFO, UID, GID and UNSPEC have no specification and no form but RFC 3597's.
+//! Data is read as in class IN whatever the class says. Flags of KEY and DNSKEY, and protocols of
+//! KEY, are numbers in text. UINFO, UID, GID and UNSPEC have no specification and no form but RFC
+//! 3597's.
 
 mod loc;
 mod read;
@@ -25,7 +26,8 @@ use crate::rtypes::{self, Field, NameRule};
 pub use read::{parse_splitting, parse_text, parse_tokens};
 pub use svc::SvcKey;
 
-/// Returns how many octets of `rest` (the data from this field to its end) a field takes; `None` when it does not fit.
+/// Returns how many octets of `rest` (the data from this field to its end) a field takes; `None`
+/// when it does not fit.
 ///
 /// Names and the fields that hold names are not for this function.
 pub(crate) fn extent(field: Field, rest: &[u8]) -> Option<usize> {
@@ -129,9 +131,9 @@ impl<'a> Data<'a> {
     }
 }
 
-/// Checks that data has the form of its type, strictly: whatever passes has a presentation form that reads back as
-/// the same octets (names uncompressed). Types without a layout take anything, and so do those for private use, which
-/// mean something else to others.
+/// Checks that data has the form of its type, strictly: whatever passes has a presentation form
+/// that reads back as the same octets (names uncompressed). Types without a layout take anything,
+/// and so do those for private use, which mean something else to others.
 pub fn check(rtype: Rtype, message: &[u8], rdata: Range<usize>) -> Result<(), Malformed> {
     if rtype.is_private() { Ok(()) } else { check_form(rtype, message, rdata) }
 }
@@ -225,7 +227,8 @@ fn strings(mut octets: &[u8]) -> Option<usize> {
     Some(count)
 }
 
-/// Checks the windows of a type bitmap: ascending, 1 to 32 octets, no trailing zeros (RFC 4034 §4.1.2).
+/// Checks the windows of a type bitmap: ascending, 1 to 32 octets, no trailing zeros (RFC 4034
+/// §4.1.2).
 fn windows(mut octets: &[u8]) -> Option<()> {
     let mut least = 0;
     while let [window, len, rest @ ..] = octets {
@@ -259,8 +262,9 @@ fn prefixes(mut octets: &[u8]) -> Option<()> {
 /// Octets of a hash in NSEC3 (RFC 5155 §11: SHA-1 is the only one).
 const NSEC3_HASH_OCTETS: usize = 20;
 
-/// Returns how data that has the form of its type contradicts itself, or the type's specification, if it does. Whoever sends such
-/// data is not refused, but nobody should write it. Names in it are in full.
+/// Returns how data that has the form of its type contradicts itself, or the type's specification,
+/// if it does. Whoever sends such data is not refused, but nobody should write it. Names in it are
+/// in full.
 pub fn contradiction(rtype: Rtype, rdata: &[u8]) -> Option<&'static str> {
     match rtype {
         Rtype::SVCB | Rtype::HTTPS => {
@@ -277,8 +281,8 @@ pub fn contradiction(rtype: Rtype, rdata: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Shows data in presentation form: that of its type, or `\# length hex` (RFC 3597 §5) for types without one and for
-/// data that does not have the form of its type.
+/// Shows data in presentation form: that of its type, or `\# length hex` (RFC 3597 §5) for types
+/// without one and for data that does not have the form of its type.
 pub fn display(rtype: Rtype, message: &[u8], rdata: Range<usize>) -> Shown<'_> {
     Shown { rtype, data: Data::new(message, &rdata) }
 }
@@ -300,7 +304,8 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// Appends data in canonical form (RFC 4034 §6.2): names in full, in lower case where the list says so.
+/// Appends data in canonical form (RFC 4034 §6.2): names in full, in lower case where the list says
+/// so.
 pub fn write_canonical(
     rtype: Rtype,
     message: &[u8],
@@ -311,7 +316,8 @@ pub fn write_canonical(
     write_uncompressed(rtype, &mut data, out, true).ok_or(Malformed::Record)
 }
 
-/// Appends data with its names in full and their letters as they came: as it is stored outside of messages.
+/// Appends data with its names in full and their letters as they came: as it is stored outside of
+/// messages.
 pub fn write_plain(
     rtype: Rtype,
     message: &[u8],

@@ -14,7 +14,8 @@ use crate::write::{Full, Writer};
 /// Why a message cannot be normalised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unfit {
-    /// The message does not fit into the buffer, or has more records than there is room for TTL offsets.
+    /// The message does not fit into the buffer, or has more records than there is room for TTL
+    /// offsets.
     Full,
     /// A record's data does not have the form of its type.
     Rdata,
@@ -45,9 +46,10 @@ pub struct Normalised {
 
 /// Copies `message` into `out` without what concerns one hop only (OPT, TSIG).
 ///
-/// `ttl_offsets` gets the place of every TTL field, counted from [`Normalised::body_at`]; a TTL with the top bit set
-/// is written as zero (RFC 2181 §8). Names that may come compressed point to places in `out`. When dropping the
-/// records takes nothing from the middle, the octets are copied as they are; otherwise names are written anew.
+/// `ttl_offsets` gets the place of every TTL field, counted from [`Normalised::body_at`]; a TTL
+/// with the top bit set is written as zero (RFC 2181 §8). Names that may come compressed point to
+/// places in `out`. When dropping the records takes nothing from the middle, the octets are copied
+/// as they are; otherwise names are written anew.
 pub fn normalise(
     message: &Message<'_>,
     out: &mut [u8],
@@ -59,8 +61,8 @@ pub fn normalise(
     }
 }
 
-/// The same without records that do not concern the question: of names that it does not lead to by CNAME and DNAME, of
-/// zones that hold none of these, addresses of hosts that nothing names.
+/// The same without records that do not concern the question: of names that it does not lead to by
+/// CNAME and DNAME, of zones that hold none of these, addresses of hosts that nothing names.
 pub fn normalise_relevant(
     message: &Message<'_>,
     out: &mut [u8],
@@ -128,7 +130,8 @@ fn has_plain_names(message: &Message<'_>, record: &Record<'_>, ttls: &[u16]) -> 
         if let Piece::Name { at, end, rule } = piece {
             is_plain &= match rule {
                 NameRule::Compressed => is_apart(message, at, ttls),
-                // A name in full ends in the root label; one that ends in a pointer overruns its place.
+                // A name in full ends in the root label; one that ends in a pointer overruns its
+                // place.
                 _ => Name::parse(message.as_bytes().get(at..end).unwrap_or(&[])).is_ok(),
             };
         }
@@ -137,8 +140,8 @@ fn has_plain_names(message: &Message<'_>, record: &Record<'_>, ttls: &[u16]) -> 
     Ok(is_plain)
 }
 
-/// Returns whether the name at `at` points only to labels that end before it and share no octet with a TTL: a name
-/// that does would change as the record ages.
+/// Returns whether the name at `at` points only to labels that end before it and share no octet
+/// with a TTL: a name that does would change as the record ages.
 fn is_apart(message: &Message<'_>, at: usize, ttls: &[u16]) -> bool {
     // The question's name stands before all records; most names point there.
     if let Some([0xc0, 12, ..]) = message.as_bytes().get(at..) {
@@ -233,7 +236,8 @@ fn rewrite(
     Ok(Normalised { len: writer.finish(), body_at, answers, authorities, additionals, ttl_count })
 }
 
-/// Writes a record of another message under `owner` and with this TTL, names in it anew. Returns where the TTL field is.
+/// Writes a record of another message under `owner` and with this TTL, names in it anew. Returns
+/// where the TTL field is.
 pub fn write_record(
     record: &Record<'_>,
     owner: Name<'_>,
@@ -270,14 +274,16 @@ pub fn write_data(record: &Record<'_>, writer: &mut Writer<'_>) -> Result<(), Un
     })
 }
 
-/// A stretch of a record's data: octets that mean the same anywhere, or a name that may be compressed.
+/// A stretch of a record's data: octets that mean the same anywhere, or a name that may be
+/// compressed.
 #[derive(Clone, Copy)]
 enum Piece<'a> {
     Octets(&'a [u8]),
     Name { at: usize, end: usize, rule: NameRule },
 }
 
-/// Cuts a record's data at its names, as far as names may be compressed; what follows the last one is not looked at.
+/// Cuts a record's data at its names, as far as names may be compressed; what follows the last one
+/// is not looked at.
 fn pieces<'a>(
     record: &Record<'a>,
     mut visit: impl FnMut(Piece<'a>) -> Result<(), Unfit>,
@@ -294,7 +300,8 @@ fn pieces<'a>(
             let at = record.end() - rest.len();
             let (len, rule) = match field {
                 Field::Name(rule) => (None, rule),
-                // The prefix length says how many octets of the suffix follow, and whether there is a name.
+                // The prefix length says how many octets of the suffix follow, and whether there is
+                // a name.
                 Field::A6 => {
                     let prefix = *rest.first().filter(|&&prefix| prefix <= 128).ok_or(Unfit::Rdata)?;
                     (Some((17 - usize::from(prefix) / 8, prefix > 0)), NameRule::Folded)
@@ -326,7 +333,8 @@ fn pieces<'a>(
 
 /// Cuts a finished reply to header, question and OPT, sets TC, and returns how long it is then.
 ///
-/// `reply` must be a message we wrote: one question in full at most, and an OPT if any in the additional section.
+/// `reply` must be a message we wrote: one question in full at most, and an OPT if any in the
+/// additional section.
 pub fn truncate(reply: &mut [u8]) -> usize {
     let Ok(message) = Message::parse(reply) else { return 0 };
     let opt = message.records().find(|record| record.rtype == Rtype::OPT).map(|opt| opt.at..opt.end());

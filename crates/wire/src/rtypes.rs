@@ -1,8 +1,9 @@
 //! Every record type IANA knows, as one table: number, mnemonic and the layout of its data.
 //!
-//! The table drives reading and checking of wire data, the presentation form both ways, the canonical form
-//! (RFC 4034 §6.2) and compression (RFC 3597 §4). Types that are not in it are opaque octets.
-//! Source: IANA "Resource Record (RR) TYPEs"; `tests/all/oracles.rs` compares numbers and names with `domain`'s.
+//! The table drives reading and checking of wire data, the presentation form both ways, the
+//! canonical form (RFC 4034 §6.2) and compression (RFC 3597 §4). Types that are not in it are
+//! opaque octets. Source: IANA "Resource Record (RR) TYPEs"; `tests/all/oracles.rs` compares
+//! numbers and names with `domain`'s.
 
 use self::Field::*;
 use self::NameRule::*;
@@ -13,8 +14,8 @@ use crate::numbers::Rtype;
 pub enum NameRule {
     /// A type of RFC 1035: may be compressed in messages, lower case in the canonical form.
     Compressed,
-    /// May come compressed from old senders (RFC 3597 §4) and is sent in full; lower case in the canonical form
-    /// (RFC 4034 §6.2, RFC 6840 §5.1).
+    /// May come compressed from old senders (RFC 3597 §4) and is sent in full; lower case in the
+    /// canonical form (RFC 4034 §6.2, RFC 6840 §5.1).
     Folded,
     /// Never compressed; letter case is part of the data.
     Plain,
@@ -69,7 +70,8 @@ pub enum Field {
     Base64Maybe,
     /// The rest in Base64, `-` if empty (DOA).
     Base64Dash,
-    /// Sixteen bits of length, then that many octets in Base64 (TSIG, TKEY); text states the length first.
+    /// Sixteen bits of length, then that many octets in Base64 (TSIG, TKEY); text states the length
+    /// first.
     Base64Sized,
     /// The rest, at least one octet, in hexadecimal.
     Hex,
@@ -135,7 +137,8 @@ pub struct Descriptor {
     pub fields: Option<&'static [Field]>,
     /// Where the layout is defined.
     pub source: &'static str,
-    /// How many leading fields reach up to the last name that may come compressed; 0 for most types.
+    /// How many leading fields reach up to the last name that may come compressed; 0 for most
+    /// types.
     pub(crate) rewrite_fields: u8,
 }
 
@@ -300,8 +303,8 @@ static INDEX: [u8; DENSE] = {
     index
 };
 
-/// Returns where names are in the data of a type that may be compressed (RFC 3597 §4): how many octets are before them, and how
-/// many there are in a row.
+/// Returns where names are in the data of a type that may be compressed (RFC 3597 §4): how many
+/// octets are before them, and how many there are in a row.
 pub fn compressed(rtype: Rtype) -> Option<(u8, u8)> {
     let fields = describe(rtype).and_then(|known| known.fields).unwrap_or(&[]);
     let (mut skipped, mut names) = (0, 0);

@@ -1,7 +1,7 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! Which records of a reply concern its question. What else a server adds is not its business: it may be somebody's
-//! attempt to have it believed.
+//! Which records of a reply concern its question. What else a server adds is not its business: it
+//! may be somebody's attempt to have it believed.
 
 use crate::header::Header;
 use crate::message::{Message, NameRef, Record, Section};
@@ -29,9 +29,11 @@ const SOA: Rtype = Rtype(6);
 const A: Rtype = Rtype(1);
 const AAAA: Rtype = Rtype(28);
 
-/// Returns whether a look at each record shows that all concern the question; `false` when it takes a closer look.
+/// Returns whether a look at each record shows that all concern the question; `false` when it takes
+/// a closer look.
 ///
-/// Names are compared by their place, as compression makes them equal; a chain of CNAMEs stands in order.
+/// Names are compared by their place, as compression makes them equal; a chain of CNAMEs stands in
+/// order.
 pub(crate) fn is_plainly_relevant(message: &Message<'_>) -> bool {
     let Some(question) = &message.question else { return true };
     let bytes = message.as_bytes();

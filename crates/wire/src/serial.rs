@@ -1,4 +1,5 @@
-//! Numbers that go round, such as serials of zones and times of signatures: which of two is newer (RFC 1982), and which comes next.
+//! Numbers that go round, such as serials of zones and times of signatures: which of two is newer
+//! (RFC 1982), and which comes next.
 
 use crate::calendar::date_at;
 
@@ -14,7 +15,8 @@ pub enum SerialPolicy {
     Dateserial,
 }
 
-/// Returns whether `a` is newer than `b` (RFC 1982 §3.2). Of two that are exactly half of all numbers apart, neither is.
+/// Returns whether `a` is newer than `b` (RFC 1982 §3.2). Of two that are exactly half of all
+/// numbers apart, neither is.
 pub const fn is_newer(a: u32, b: u32) -> bool {
     let ahead = a.wrapping_sub(b);
     ahead != 0 && ahead < 1 << 31

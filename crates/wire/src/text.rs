@@ -49,7 +49,8 @@ impl Token<'_> {
         TextError { at: self.at, what: self.text.to_owned(), expected }
     }
 
-    /// Returns the octets the word stands for: `\X` is X, `\DDD` the octet with that decimal number.
+    /// Returns the octets the word stands for: `\X` is X, `\DDD` the octet with that decimal
+    /// number.
     pub fn octets(&self) -> Result<Vec<u8>, TextError> {
         let mut octets = Vec::with_capacity(self.text.len());
         let mut rest = self.text.as_bytes();
@@ -85,8 +86,8 @@ fn unescape(text: &[u8]) -> Result<Option<(u8, bool, &[u8])>, Escape> {
     }
 }
 
-/// Cuts one entry of a zone file into words: white space separates, `;` begins a comment, parentheses let the
-/// entry go on over line ends.
+/// Cuts one entry of a zone file into words: white space separates, `;` begins a comment,
+/// parentheses let the entry go on over line ends.
 #[derive(Clone, Debug)]
 pub struct Tokens<'a> {
     text: &'a str,
@@ -103,8 +104,9 @@ impl<'a> Tokens<'a> {
         Self { text, at: 0, depth: 0, is_idn: false, has_split: false }
     }
 
-    /// Lets names outside ASCII be internationalized ones ([`idn`](crate::idn)). Else they are octets, as everywhere in
-    /// zone files: the instances of RFC 6763 §4.1.1 are UTF-8 as it stands.
+    /// Lets names outside ASCII be internationalized ones ([`idn`](crate::idn)). Else they are
+    /// octets, as everywhere in zone files: the instances of RFC 6763 §4.1.1 are UTF-8 as it
+    /// stands.
     pub const fn with_idn(self) -> Self {
         Self { is_idn: true, ..self }
     }
@@ -114,7 +116,8 @@ impl<'a> Tokens<'a> {
         if self.is_idn { idn_from_token(token, origin) } else { name_from_token(token, origin) }
     }
 
-    /// Returns whether a string of text was longer than 255 octets and was split; who reads data with these words says so.
+    /// Returns whether a string of text was longer than 255 octets and was split; who reads data
+    /// with these words says so.
     pub const fn has_split(&self) -> bool {
         self.has_split
     }
@@ -128,7 +131,8 @@ impl<'a> Tokens<'a> {
         self.at
     }
 
-    /// Returns where the next word begins, if that is plain to see: no parenthesis, comment, line end or escape is there.
+    /// Returns where the next word begins, if that is plain to see: no parenthesis, comment, line
+    /// end or escape is there.
     pub(crate) fn plain_word_at(&self) -> Option<usize> {
         let rest = self.text.as_bytes().get(self.at..)?;
         let blanks = rest.iter().take_while(|&&octet| matches!(octet, b' ' | b'\t')).count();
@@ -277,7 +281,8 @@ pub(crate) fn write_bare(f: &mut impl fmt::Write, octets: &[u8]) -> fmt::Result 
 }
 
 impl fmt::Display for Name<'_> {
-    /// Writes the name with a dot at its end, letter case kept, special characters escaped (RFC 1035 §5.1).
+    /// Writes the name with a dot at its end, letter case kept, special characters escaped (RFC
+    /// 1035 §5.1).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if f.width().is_none() {
             return write_name(f, *self);
@@ -358,7 +363,8 @@ impl NameBuf {
         Self::from_text_below(text, Name::ROOT)
     }
 
-    /// Reads a name in presentation form; without a dot at its end it is below `origin`, and `@` is `origin`.
+    /// Reads a name in presentation form; without a dot at its end it is below `origin`, and `@` is
+    /// `origin`.
     pub fn from_text_below(text: &str, origin: Name<'_>) -> Result<Self, TextError> {
         name_from_token(&Token { at: 0, text, is_quoted: false }, Some(origin))
     }
@@ -524,7 +530,8 @@ const BASE64URL_VALUES: [u8; 256] = {
     values
 };
 
-/// Reads Base64 for URLs without padding (RFC 4648 §5) and appends the octets; bits that are left over may be anything.
+/// Reads Base64 for URLs without padding (RFC 4648 §5) and appends the octets; bits that are left
+/// over may be anything.
 ///
 /// Does not allocate if `octets` has room.
 pub fn read_base64url(text: &[u8], octets: &mut Vec<u8>) -> Option<()> {

@@ -15,8 +15,8 @@ pub struct Full;
 
 /// Labels remembered as targets of compression; later ones are written out and found no more.
 const TARGETS_MAX: usize = 64;
-/// Labels looked up among the targets for one message, so that a reply full of names made for it cannot hold a
-/// worker (CVE-2024-8508); names after that are written in full.
+/// Labels looked up among the targets for one message, so that a reply full of names made for it
+/// cannot hold a worker (CVE-2024-8508); names after that are written in full.
 const SEARCHES_MAX: u16 = 8192;
 /// Labels a name may have, root label excluded.
 const LABELS_MAX: usize = NAME_OCTETS_MAX / 2;
@@ -44,7 +44,8 @@ pub struct Mark {
     counts: [u16; 3],
 }
 
-/// Names that are written but no targets yet: most messages end before another name could point to them.
+/// Names that are written but no targets yet: most messages end before another name could point to
+/// them.
 #[derive(Clone, Copy)]
 struct Unknown {
     /// Those of the question.
@@ -74,8 +75,9 @@ pub struct Cuts<'c> {
     pub skipped: u8,
     /// Names of each record, in a row.
     pub names: u8,
-    /// For each name of each record [`CUT_OCTETS`]: the octets to write, the octets of the whole name, and the pointer
-    /// that follows them where the records stand directly behind a question for their owner; zero for none.
+    /// For each name of each record [`CUT_OCTETS`]: the octets to write, the octets of the whole
+    /// name, and the pointer that follows them where the records stand directly behind a question
+    /// for their owner; zero for none.
     pub cuts: &'c [u8],
 }
 
@@ -90,7 +92,8 @@ pub(crate) const RECORD_HEAD: usize = 12;
 pub struct Pointer {
     /// Where it is in the record.
     pub at: u16,
-    /// Where it leads to: so many octets behind the target, or behind the begin of the record itself.
+    /// Where it leads to: so many octets behind the target, or behind the begin of the record
+    /// itself.
     pub to: u16,
     /// Whether it leads into the record itself.
     pub is_own: bool,
@@ -161,7 +164,8 @@ impl<'b> Writer<'b> {
     /// Writes the question, letter case kept.
     pub fn question(&mut self, question: &Question<'_>) -> Result<(), Full> {
         if self.len == Header::LEN {
-            // A name in full: nothing before it could be pointed at. Its labels become targets when another name comes.
+            // A name in full: nothing before it could be pointed at. Its labels become targets when
+            // another name comes.
             self.atomically(|w| {
                 w.bytes(question.qname.as_bytes())?;
                 w.kind_of(question)
@@ -334,7 +338,8 @@ impl<'b> Writer<'b> {
         }
     }
 
-    /// Writes records that stand ready: owners are pointers to the question's name, names in the data are in full.
+    /// Writes records that stand ready: owners are pointers to the question's name, names in the
+    /// data are in full.
     pub fn ready(&mut self, section: Section, count: u16, records: &[u8]) -> Result<(), Full> {
         self.bytes(records)?;
         self.count(section, count);
@@ -363,7 +368,8 @@ impl<'b> Writer<'b> {
         Ok(())
     }
 
-    /// Writes one record that stands ready but for its owner: these labels and a pointer to `above`.
+    /// Writes one record that stands ready but for its owner: these labels and a pointer to
+    /// `above`.
     pub fn ready_below(
         &mut self,
         section: Section,
@@ -394,8 +400,9 @@ impl<'b> Writer<'b> {
         }
     }
 
-    /// Writes records directly behind the question, the names in their data cut where that was worked out beforehand. Their
-    /// owner is the name of the question without its first `above` octets.
+    /// Writes records directly behind the question, the names in their data cut where that was
+    /// worked out beforehand. Their owner is the name of the question without its first `above`
+    /// octets.
     pub fn shortened(
         &mut self,
         section: Section,
@@ -461,7 +468,8 @@ impl<'b> Writer<'b> {
         Ok(())
     }
 
-    /// Returns whether [`Writer::ready_but_for`] can write pointers into a record of so many octets here.
+    /// Returns whether [`Writer::ready_but_for`] can write pointers into a record of so many octets
+    /// here.
     pub const fn can_point(&self, record_octets: usize) -> bool {
         self.len + record_octets <= POINTED_MAX
     }
@@ -666,7 +674,8 @@ fn put<'r>(room: &'r mut [u8], octets: &[u8]) -> Result<&'r mut [u8], Full> {
     Ok(rest)
 }
 
-/// Sums up a label's length and ends without regard to case, so that most labels need no comparison.
+/// Sums up a label's length and ends without regard to case, so that most labels need no
+/// comparison.
 fn tag(name: &[u8], start: u8) -> u8 {
     let at = usize::from(start);
     let len = name.get(at).copied().unwrap_or(0);

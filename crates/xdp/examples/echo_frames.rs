@@ -1,7 +1,9 @@
-//! A bare echo over AF_XDP: each query comes back as a response with the same question and no answer.
+//! A bare echo over AF_XDP: each query comes back as a response with the same question and no
+//! answer.
 //!
-//! What a server on this crate could cost at best. `echo_frames INTERFACE PORT [auto|zerocopy|native|generic [QUEUES [check-routes]]]`;
-//! ends when its standard input does. Answers on all addresses of the machine.
+//! What a server on this crate could cost at best.
+//! `echo_frames INTERFACE PORT [auto|zerocopy|native|generic [QUEUES [check-routes]]]`; ends when
+//! its standard input does. Answers on all addresses of the machine.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for a terminal")]
 
 use std::io::Read;

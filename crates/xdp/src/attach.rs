@@ -22,7 +22,8 @@ pub enum Existing {
     Replace,
 }
 
-/// The filter is on the interface for as long as this lives; the kernel takes it off when the process ends, however it does.
+/// The filter is on the interface for as long as this lives; the kernel takes it off when the
+/// process ends, however it does.
 #[derive(Debug)]
 pub struct Attachment {
     _link: OwnedFd,

@@ -1,4 +1,5 @@
-//! An interface taken into use: the filter on it, and a socket for each of its queues, in the best way that works.
+//! An interface taken into use: the filter on it, and a socket for each of its queues, in the best
+//! way that works.
 
 use std::fmt;
 use std::io;
@@ -110,8 +111,8 @@ impl DeviceOptions {
         }
     }
 
-    /// Returns the entries of each ring: twice as many as the card's own receive ring has, because what it holds to receive
-    /// into is not there for us, but no fewer than usual.
+    /// Returns the entries of each ring: twice as many as the card's own receive ring has, because
+    /// what it holds to receive into is not there for us, but no fewer than usual.
     pub fn ring_entries(&self, interface: &Interface) -> u32 {
         let usual = socket::Plan::RING_ENTRIES;
         let suitable = || {
@@ -160,7 +161,8 @@ impl fmt::Display for DeviceError {
 
 impl std::error::Error for DeviceError {}
 
-/// An interface in use. Dropping it takes the program off; traffic then goes to the kernel's sockets.
+/// An interface in use. Dropping it takes the program off; traffic then goes to the kernel's
+/// sockets.
 #[derive(Debug)]
 pub struct Device {
     interface: Interface,
@@ -181,7 +183,8 @@ struct Attempt {
 impl Device {
     /// Takes an interface into use; returns it with one socket for each queue.
     ///
-    /// Nothing is taken from the kernel until destinations are added to the [`filter`](Self::filter).
+    /// Nothing is taken from the kernel until destinations are added to the
+    /// [`filter`](Self::filter).
     pub fn open(plan: &DeviceOptions) -> Result<(Self, Vec<Socket>), DeviceError> {
         let interface = Interface::find(&plan.interface).map_err(DeviceError::Interface)?;
         if interface.mac.is_none() {

@@ -53,13 +53,15 @@ const CAPABILITIES: [(&str, u32); 3] = [("CAP_NET_RAW", 13), ("CAP_NET_ADMIN", 1
 const CAP_SYS_ADMIN: u32 = 21;
 const CAP_IPC_LOCK: u32 = 14;
 
-/// Kernels from which on maps may be changed without rights, if unprivileged programs are forbidden.
+/// Kernels from which on maps may be changed without rights, if unprivileged programs are
+/// forbidden.
 const KERNEL_MAPS: (u32, u32) = (5, 19);
 
 /// Kernels from which on programs attached by links are taken off when a process ends.
 const KERNEL_MIN: (u32, u32) = (5, 9);
 
-/// Looks at the machine and, if it is named, at an interface. Attaches nothing; opens a socket on a free queue only.
+/// Looks at the machine and, if it is named, at an interface. Attaches nothing; opens a socket on a
+/// free queue only.
 pub fn facts(plan: Option<&DeviceOptions>) -> Vec<Fact> {
     let mut facts = Vec::new();
     let mut note = |what, standing, found: String| facts.push(Fact { what, standing, found });
@@ -106,7 +108,8 @@ fn kernel(note: &mut impl FnMut(&'static str, Standing, String)) {
     }
 }
 
-/// Notes whether the program can still be told of new addresses and bans when the rights have been given up.
+/// Notes whether the program can still be told of new addresses and bans when the rights have been
+/// given up.
 fn changes(note: &mut impl FnMut(&'static str, Standing, String)) {
     let setting = std::fs::read_to_string("/proc/sys/kernel/unprivileged_bpf_disabled");
     let is_forbidden = setting.is_ok_and(|setting| setting.trim() != "0");

@@ -1,7 +1,8 @@
-//! The kernel program that chooses frames, and its maps: what is taken, what is blocked, what was counted.
+//! The kernel program that chooses frames, and its maps: what is taken, what is blocked, what was
+//! counted.
 //!
-//! Its source is `bpf/filter.c`, where the rules stand; the object beside it is part of this library, so that nobody needs
-//! a compiler for it.
+//! Its source is `bpf/filter.c`, where the rules stand; the object beside it is part of this
+//! library, so that nobody needs a compiler for it.
 
 use std::fmt;
 use std::io;
@@ -32,7 +33,8 @@ pub struct FilterPlan {
     pub blocks_max: u32,
     /// Whether the way back is checked.
     pub routes: Routes,
-    /// Whether packets of several buffers are let through to the program, which a large MTU needs (Linux 5.18).
+    /// Whether packets of several buffers are let through to the program, which a large MTU needs
+    /// (Linux 5.18).
     pub takes_fragments: bool,
 }
 
@@ -72,8 +74,9 @@ pub enum Routes {
     /// To the station that the query came from.
     #[default]
     Trust,
-    /// The same, but only if the kernel would send them there, too; other queries pass to it. Costs a look-up for each query,
-    /// and works only while the loopback interface forwards (`net.ipv4.conf.lo.forwarding`, `net.ipv6.conf.lo.forwarding`).
+    /// The same, but only if the kernel would send them there, too; other queries pass to it. Costs
+    /// a look-up for each query, and works only while the loopback interface forwards
+    /// (`net.ipv4.conf.lo.forwarding`, `net.ipv6.conf.lo.forwarding`).
     Check,
 }
 
@@ -235,7 +238,8 @@ impl SocketMap {
     }
 }
 
-/// The loaded program. Takes nothing until it is attached, destinations are added and sockets connected.
+/// The loaded program. Takes nothing until it is attached, destinations are added and sockets
+/// connected.
 #[derive(Debug)]
 pub struct Filter {
     program: OwnedFd,
@@ -310,8 +314,9 @@ impl Filter {
         self.settings.set(&0u32.to_ne_bytes(), words.map(u32::to_ne_bytes).as_flattened())
     }
 
-    /// Makes the destinations of both families changeable by other programs, by paths in a BPF file system. A key is the address,
-    /// the port and two zero octets, as they stand in packets; a value is any four octets.
+    /// Makes the destinations of both families changeable by other programs, by paths in a BPF file
+    /// system. A key is the address, the port and two zero octets, as they stand in packets; a
+    /// value is any four octets.
     pub fn pin_destinations(&self, v4: &Path, v6: &Path) -> io::Result<()> {
         let [of_v4, of_v6] = &self.destinations;
         of_v4.pin(v4)?;
@@ -371,8 +376,9 @@ impl Filter {
         Ok(found)
     }
 
-    /// Returns the blocks of a family whose keys are wanted. A look-up by key would find the longest prefix that covers it,
-    /// which need not be the one that is meant, so this goes through all.
+    /// Returns the blocks of a family whose keys are wanted. A look-up by key would find the
+    /// longest prefix that covers it, which need not be the one that is meant, so this goes through
+    /// all.
     fn find(&self, family: usize, is_wanted: impl Fn(&[u8]) -> bool) -> io::Result<Vec<Block>> {
         let map = &self.blocked[family];
         let mut found = Vec::new();

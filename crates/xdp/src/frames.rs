@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 
 use crate::headers::Mac;
 
-/// What a frame is made of. Nothing is checked; lengths and checksums are right unless told otherwise.
+/// What a frame is made of. Nothing is checked; lengths and checksums are right unless told
+/// otherwise.
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {
     pub(crate) source: SocketAddr,

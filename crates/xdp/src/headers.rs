@@ -2,10 +2,10 @@
 //!
 //! The headers around a datagram: Ethernet, at most one VLAN tag, IPv4 or IPv6, UDP.
 //!
-//! [`Datagram::parse`] takes what a plain UDP query can look like and nothing else; whatever it refuses, the kernel's
-//! own stack would have to judge. [`Flow::write`] puts fresh headers before a payload: nothing of a received header but
-//! addresses, ports and the VLAN is repeated, so a reply says nothing about congestion (ECN), carries no marks (DSCP),
-//! no flow label and no padding.
+//! [`Datagram::parse`] takes what a plain UDP query can look like and nothing else; whatever it
+//! refuses, the kernel's own stack would have to judge. [`Flow::write`] puts fresh headers before a
+//! payload: nothing of a received header but addresses, ports and the VLAN is repeated, so a reply
+//! says nothing about congestion (ECN), carries no marks (DSCP), no flow label and no padding.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::ops::Range;
@@ -41,7 +41,8 @@ const DONT_FRAGMENT: [u8; 2] = [0x40, 0x00];
 pub struct Mac(pub [u8; 6]);
 
 impl Mac {
-    /// Returns whether it means a group of stations or all of them, which is never one to answer from or to.
+    /// Returns whether it means a group of stations or all of them, which is never one to answer
+    /// from or to.
     pub const fn is_group(self) -> bool {
         let [first, ..] = self.0;
         first & 1 != 0
@@ -60,7 +61,8 @@ impl std::fmt::Display for Mac {
 pub struct Vlan(u16);
 
 impl Vlan {
-    /// The frame may be dropped first. A remark of a switch on its way, which a reply does not repeat.
+    /// The frame may be dropped first. A remark of a switch on its way, which a reply does not
+    /// repeat.
     const DROP_ELIGIBLE: u16 = 0x1000;
 
     /// Makes a tag of its 16 bits (TCI).
@@ -79,7 +81,8 @@ impl Vlan {
     }
 }
 
-/// How a reply finds its way back over Ethernet: the neighbour that handed us the query, and the LAN.
+/// How a reply finds its way back over Ethernet: the neighbour that handed us the query, and the
+/// LAN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Neighbour {
     /// The station.
@@ -127,7 +130,8 @@ pub enum Unfit {
     Length,
     /// The checksum of the IPv4 header is wrong.
     Checksum,
-    /// Nobody could answer there: a group or broadcast address on either end, port 0, or the sender claims to be us.
+    /// Nobody could answer there: a group or broadcast address on either end, port 0, or the sender
+    /// claims to be us.
     Address,
 }
 
@@ -156,7 +160,8 @@ pub struct Datagram {
 }
 
 impl Datagram {
-    /// Reads the headers of a frame. The UDP checksum is another matter: see [`udp_checksum_holds`](Self::udp_checksum_holds).
+    /// Reads the headers of a frame. The UDP checksum is another matter: see
+    /// [`udp_checksum_holds`](Self::udp_checksum_holds).
     pub fn parse(frame: &[u8]) -> Result<Self, Unfit> {
         let (destination_mac, rest) = frame.split_first_chunk::<6>().ok_or(Unfit::Truncated)?;
         let (source_mac, rest) = rest.split_first_chunk::<6>().ok_or(Unfit::Truncated)?;
@@ -211,8 +216,8 @@ impl Datagram {
 
     /// Returns whether the UDP checksum is right. `frame` is the one that was parsed.
     ///
-    /// A card or the sender's kernel usually knows already. On virtual interfaces what a local program sends has no
-    /// checksum yet and would be refused, so this is for those who ask for it.
+    /// A card or the sender's kernel usually knows already. On virtual interfaces what a local
+    /// program sends has no checksum yet and would be refused, so this is for those who ask for it.
     pub fn udp_checksum_holds(&self, frame: &[u8]) -> bool {
         let Some(start) = self.payload.start.checked_sub(UDP_OCTETS) else { return false };
         let Some(udp) = frame.get(start..self.payload.end) else { return false };
@@ -249,7 +254,8 @@ fn parse_ipv4(bytes: &[u8]) -> Result<(IpAddr, IpAddr, &[u8]), Unfit> {
     }
     let (source, destination) = (Ipv4Addr::new(s0, s1, s2, s3), Ipv4Addr::new(d0, d1, d2, d3));
     let is_of_one = |address: Ipv4Addr| {
-        // 0.0.0.0/8 is "this network", 240.0.0.0/4 and above includes the broadcast (RFC 1122 §3.2.1.3).
+        // 0.0.0.0/8 is "this network", 240.0.0.0/4 and above includes the broadcast (RFC 1122
+        // §3.2.1.3).
         let [first, ..] = address.octets();
         first != 0 && first < 224
     };
@@ -274,7 +280,8 @@ fn parse_ipv6(bytes: &[u8]) -> Result<(IpAddr, IpAddr, &[u8]), Unfit> {
     }
     match next {
         PROTOCOL_UDP => {}
-        // Fragment header; hop-by-hop, routing, destination options, authentication, mobility, HIP, shim6.
+        // Fragment header; hop-by-hop, routing, destination options, authentication, mobility, HIP,
+        // shim6.
         44 => return Err(Unfit::Fragment),
         0 | 43 | 51 | 60 | 135 | 139 | 140 => return Err(Unfit::Options),
         _ => return Err(Unfit::NotUdp),
@@ -316,9 +323,11 @@ impl Flow {
         ETHERNET_OCTETS + tag + ip + UDP_OCTETS
     }
 
-    /// Writes the headers for a payload of so many octets that stands in `frame` behind them, with all checksums.
+    /// Writes the headers for a payload of so many octets that stands in `frame` behind them, with
+    /// all checksums.
     ///
-    /// Returns the length of the whole frame; `None` if it has no room, or the ends are not of one family.
+    /// Returns the length of the whole frame; `None` if it has no room, or the ends are not of one
+    /// family.
     pub fn write(&self, frame: &mut [u8], payload_octets: usize) -> Option<usize> {
         let total = self.headers_octets() + payload_octets;
         let frame = frame.get_mut(..total)?;
@@ -416,7 +425,8 @@ impl Sum {
 
     /// Adds octets, as if a zero followed an odd number of them.
     ///
-    /// Four octets at a time: 65,535 octets make at most 2^14 sums of 32 bits, far from the end of 64.
+    /// Four octets at a time: 65,535 octets make at most 2^14 sums of 32 bits, far from the end
+    /// of 64.
     fn add(self, bytes: &[u8]) -> Self {
         let mut sum = self.0;
         let (words, rest) = bytes.as_chunks::<4>();

@@ -43,7 +43,8 @@ pub struct Interface {
     pub queues: Queues,
     /// Entries of the card's receive ring, if it has one.
     pub receive_ring_entries: Option<u32>,
-    /// Which of the machine's memories the card is nearest to; `None` if there is only one, or no card.
+    /// Which of the machine's memories the card is nearest to; `None` if there is only one, or no
+    /// card.
     pub memory_node: Option<u32>,
     /// XDP programs attached to it.
     pub attached: Vec<Attached>,
@@ -207,7 +208,8 @@ pub fn addresses() -> io::Result<Vec<(IpAddr, u32)>> {
     Ok(replies.iter().filter_map(address_of).collect())
 }
 
-/// Returns whether the loopback interface forwards, IPv4 and IPv6: without that, the filter finds no routes.
+/// Returns whether the loopback interface forwards, IPv4 and IPv6: without that, the filter finds
+/// no routes.
 pub fn loopback_forwards() -> [bool; 2] {
     ["ipv4", "ipv6"].map(|family| {
         let setting = std::fs::read_to_string(format!("/proc/sys/net/{family}/conf/lo/forwarding"));
@@ -226,7 +228,8 @@ fn driver(name: &str) -> Option<String> {
 }
 
 fn queues(name: &str) -> Option<Queues> {
-    // `struct ethtool_channels`: the command; the most of each kind; then those in use: receive, transmit, other, combined.
+    // `struct ethtool_channels`: the command; the most of each kind; then those in use: receive,
+    // transmit, other, combined.
     let mut words = [0u32; 9];
     words[0] = 0x3c;
     calls::ethtool(name, &mut words).ok()?;
@@ -251,7 +254,8 @@ fn memory_node(name: &str) -> Option<u32> {
     nearest(&online, &node)
 }
 
-/// Returns the card's node of what the kernel says of nodes (such as `0-1`) and of the card (-1 if it does not know).
+/// Returns the card's node of what the kernel says of nodes (such as `0-1`) and of the card (-1 if
+/// it does not know).
 fn nearest(online: &str, node: &str) -> Option<u32> {
     let has_several = online.trim().contains([',', '-']);
     node.trim().parse().ok().filter(|_| has_several)

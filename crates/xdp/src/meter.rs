@@ -48,7 +48,8 @@ impl Meter {
         self.queue
     }
 
-    /// Returns all numbers with their names: packets and system calls since the start, frames as they were.
+    /// Returns all numbers with their names: packets and system calls since the start, frames as
+    /// they were.
     pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
         NAMES.iter().zip(&self.values).map(|(name, value)| (*name, value.load(Ordering::Relaxed)))
     }

@@ -1,7 +1,7 @@
 //! Reads the object file of the kernel program: just enough of ELF for what clang writes.
 //!
-//! Maps are structures in a section `maps`, named by symbols; an instruction that loads a map's address has a relocation
-//! which names that symbol. Nothing else is relocated.
+//! Maps are structures in a section `maps`, named by symbols; an instruction that loads a map's
+//! address has a relocation which names that symbol. Nothing else is relocated.
 
 use crate::sys::bpf::MapShape;
 
@@ -111,7 +111,8 @@ impl Object {
         Some(Self { instructions, licence, maps, uses })
     }
 
-    /// Returns the instructions with the descriptors of the maps in their places, in the order of `maps`.
+    /// Returns the instructions with the descriptors of the maps in their places, in the order of
+    /// `maps`.
     pub(crate) fn link(&self, descriptors: &[i32]) -> Option<Vec<u64>> {
         let mut instructions = self.instructions.clone();
         for (at, map) in &self.uses {
@@ -120,7 +121,8 @@ impl Object {
             if *first & 0xff != OPCODE_LOAD_64 {
                 return None;
             }
-            // Opcode and destination stay; then the source register, no offset, and the low half of the number.
+            // Opcode and destination stay; then the source register, no offset, and the low half of
+            // the number.
             *first = (*first & 0x0fff) | SOURCE_MAP << 12 | u64::from(descriptor as u32) << 32;
             *instructions.get_mut(*at + 1)? = 0;
         }

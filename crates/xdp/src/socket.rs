@@ -2,9 +2,10 @@
 //!
 //! A socket on one queue of an interface: packets in, packets out.
 //!
-//! One batch goes like this: [`receive`](Socket::receive) until there is no more, [`spare`](Socket::spare) and
-//! [`transmit`](Socket::transmit) for each reply, [`release`](Socket::release) for what was read, then
-//! [`finish`](Socket::finish), which makes at most the system calls that the kernel asks for.
+//! One batch goes like this: [`receive`](Socket::receive) until there is no more,
+//! [`spare`](Socket::spare) and [`transmit`](Socket::transmit) for each reply,
+//! [`release`](Socket::release) for what was read, then [`finish`](Socket::finish), which makes at
+//! most the system calls that the kernel asks for.
 
 use std::fmt;
 use std::io;
@@ -176,9 +177,10 @@ pub struct Counts {
 
 /// How many frames the kernel is given to receive into.
 ///
-/// It takes them in turn, so each packet comes to the frame that was not used for longest: with many of them, to one that
-/// the processor's cache has forgotten, which costs as much as answering. So the kernel gets few while few are enough, and
-/// all there are as soon as packets have had to wait: whoever waits for the processor once, will again.
+/// It takes them in turn, so each packet comes to the frame that was not used for longest: with
+/// many of them, to one that the processor's cache has forgotten, which costs as much as answering.
+/// So the kernel gets few while few are enough, and all there are as soon as packets have had to
+/// wait: whoever waits for the processor once, will again.
 #[derive(Debug)]
 struct Level {
     now: u32,
@@ -194,14 +196,16 @@ impl Level {
     /// Batches that must be small before there are fewer frames again.
     const CALM: u32 = 512;
 
-    /// A card that writes into the frames itself holds many of them: it gets what the ring has room for.
+    /// A card that writes into the frames itself holds many of them: it gets what the ring has room
+    /// for.
     const fn new(entries: u32, is_zero_copy: bool) -> Self {
         let most = if is_zero_copy { u32::MAX } else { entries };
         let least = if most < Self::LEAST || is_zero_copy { most } else { Self::LEAST };
         Self { now: least, least, most, calm: 0 }
     }
 
-    /// Hears how many frames the kernel had left when a batch was done, and returns how many there are to be.
+    /// Hears how many frames the kernel had left when a batch was done, and returns how many there
+    /// are to be.
     const fn after(&mut self, left: u32) -> u32 {
         let used = self.now.saturating_sub(left);
         if used > self.now / 2 && self.now < self.most {
@@ -229,8 +233,8 @@ pub struct Socket {
     zero_copy: bool,
     busy_poll: bool,
     transmit_budget: u32,
-    /// Frames that are not given away to receive into, so that a driver that holds many does not leave us without one to
-    /// answer in.
+    /// Frames that are not given away to receive into, so that a driver that holds many does not
+    /// leave us without one to answer in.
     reserve: u32,
     level: Level,
     counts: Counts,
@@ -246,7 +250,8 @@ impl fmt::Debug for Socket {
 
 // Once per worker.
 impl Socket {
-    /// Opens a socket. If the queue is still taken by one that has just been closed, waits for it up to 3 seconds.
+    /// Opens a socket. If the queue is still taken by one that has just been closed, waits for it
+    /// up to 3 seconds.
     pub fn open(plan: &Plan) -> Result<Self, OpenError> {
         let begun = Instant::now();
         loop {
@@ -412,20 +417,23 @@ impl Socket {
         self.queue.read_and_write(from, to)
     }
 
-    /// Gives a packet another length. Returns whether its frame has room for that; if not, nothing has changed.
+    /// Gives a packet another length. Returns whether its frame has room for that; if not, nothing
+    /// has changed.
     pub fn resize(&self, packet: &mut Packet, octets: usize) -> bool {
         self.queue.resize(packet, octets)
     }
 
-    /// Puts a packet on the transmit ring; hands it back if there is no room. It leaves at the next [`send`](Self::send).
+    /// Puts a packet on the transmit ring; hands it back if there is no room. It leaves at the next
+    /// [`send`](Self::send).
     pub fn transmit(&mut self, packet: Packet) -> Result<(), Packet> {
         self.queue.transmit(packet)?;
         self.counts.transmitted += 1;
         Ok(())
     }
 
-    /// Turns a received datagram, in place, into one to whoever sent it, with the payload that `change` makes of the one it
-    /// came with. Returns `None` and takes the packet back if it holds no datagram, or if `change` says no.
+    /// Turns a received datagram, in place, into one to whoever sent it, with the payload that
+    /// `change` makes of the one it came with. Returns `None` and takes the packet back if it holds
+    /// no datagram, or if `change` says no.
     pub fn turn(&mut self, mut packet: Packet, change: impl FnOnce(&mut [u8]) -> bool) -> Option<Packet> {
         let frame = self.queue.write(&packet);
         let datagram = if packet.continues() { None } else { Datagram::parse(frame).ok() };
@@ -447,8 +455,9 @@ impl Socket {
         self.queue.release(packet);
     }
 
-    /// Ends a batch: sends, takes back what was sent, and gives the kernel frames to receive into. Returns how many packets
-    /// still wait to be sent: if any, come again soon, or when the socket can be written to.
+    /// Ends a batch: sends, takes back what was sent, and gives the kernel frames to receive into.
+    /// Returns how many packets still wait to be sent: if any, come again soon, or when the socket
+    /// can be written to.
     pub fn finish(&mut self) -> u32 {
         self.queue.rings.receive.release();
         let left = self.send();
@@ -462,7 +471,8 @@ impl Socket {
         left
     }
 
-    /// Sends what is on the transmit ring, as much as the kernel takes. Returns how many packets are left there.
+    /// Sends what is on the transmit ring, as much as the kernel takes. Returns how many packets
+    /// are left there.
     pub fn send(&mut self) -> u32 {
         let transmit = &mut self.queue.rings.transmit;
         transmit.publish();
@@ -474,8 +484,8 @@ impl Socket {
         left
     }
 
-    /// Asks the kernel to send until it has, or makes no progress: its own queue is full then, and asking again at once
-    /// would only take the time that it needs to empty it.
+    /// Asks the kernel to send until it has, or makes no progress: its own queue is full then, and
+    /// asking again at once would only take the time that it needs to empty it.
     fn kick(&mut self, mut left: u32) -> u32 {
         // One more than it takes, for a call that was interrupted.
         for _ in 0..left.div_ceil(self.transmit_budget) + 1 {
@@ -483,7 +493,8 @@ impl Socket {
             let mut is_full = false;
             if let Err(error) = calls::kick_transmit(self.fd.as_fd()) {
                 match error.raw_os_error() {
-                    // The interface has dropped a packet because its queue is full, and would drop the next one.
+                    // The interface has dropped a packet because its queue is full, and would drop
+                    // the next one.
                     Some(libc::EBUSY) => {
                         self.counts.kicks_again += 1;
                         is_full = true;
@@ -501,8 +512,8 @@ impl Socket {
         left
     }
 
-    /// Tells the [`meter`](Self::meter) how things are; returns what the kernel counted. A system call: once a second is
-    /// often enough.
+    /// Tells the [`meter`](Self::meter) how things are; returns what the kernel counted. A system
+    /// call: once a second is often enough.
     pub fn tell(&self) -> io::Result<Statistics> {
         let statistics = self.statistics()?;
         self.meter.write(self.counts(), self.frames(), statistics);
@@ -526,7 +537,8 @@ impl AsFd for Socket {
     }
 }
 
-/// Waits until one of the sockets has a packet, or room to send where packets are left, or the time is over.
+/// Waits until one of the sockets has a packet, or room to send where packets are left, or the time
+/// is over.
 ///
 /// For programs without a runtime of their own; with one, watch the descriptors.
 // Not on the way of any packet: this is what a program does when there is none.

@@ -29,8 +29,8 @@ fn name(text: &str) -> NameBuf {
     NameBuf::from_text(text).expect("a name")
 }
 
-/// Names in an order that memory cannot predict, one behind the other: a server has just received what it is asked, so
-/// that the wait for the question's own octets is no part of the answer.
+/// Names in an order that memory cannot predict, one behind the other: a server has just received
+/// what it is asked, so that the wait for the question's own octets is no part of the answer.
 fn questions(make: impl Fn(u32) -> String) -> Vec<u8> {
     let mut state = 0x9e37_79b9_u32;
     let mut octets = Vec::new();

@@ -1,7 +1,7 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! What the targets of ALIAS records have that lie in none of our zones: somebody else asks for them, ahead of time, and
-//! answers are made from memory.
+//! What the targets of ALIAS records have that lie in none of our zones: somebody else asks for
+//! them, ahead of time, and answers are made from memory.
 
 use cache::{Ageing, Cache, Entry, Freshness, Key, KeyBits, Limits, Now, Security};
 use wire::{Class, Flags, HashKey, Name, Rcode, Rtype};
@@ -27,8 +27,8 @@ impl Aliases {
         Self { memory: Cache::new(Limits { octets_max }, key), key }
     }
 
-    /// Remembers what a target has of a type: nothing, or as many addresses as fit. They are fresh for `ttl` seconds and
-    /// used for `stale` more if they could not be asked for again.
+    /// Remembers what a target has of a type: nothing, or as many addresses as fit. They are fresh
+    /// for `ttl` seconds and used for `stale` more if they could not be asked for again.
     pub fn put<'a>(
         &self,
         (target, rtype): (Name<'_>, Rtype),
@@ -67,8 +67,8 @@ impl Aliases {
 }
 
 impl Aliases {
-    /// Copies the addresses of a target as records that stand ready; returns how many there are and their octets. `None`
-    /// when they are not known.
+    /// Copies the addresses of a target as records that stand ready; returns how many there are and
+    /// their octets. `None` when they are not known.
     pub(crate) fn find(
         &self,
         (target, rtype): (Name<'_>, Rtype),

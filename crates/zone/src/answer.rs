@@ -1,11 +1,12 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! Answers a question from the zones (RFC 1034 §4.3.2, as RFC 4592, 6672, 8020 and 9471 made it clear).
+//! Answers a question from the zones (RFC 1034 §4.3.2, as RFC 4592, 6672, 8020 and 9471 made it
+//! clear).
 //!
 //! # Limitations
 //!
-//! Authority sections of positive answers stay empty (minimal responses); addresses of hosts that MX, SRV, SVCB and
-//! HTTPS name are sent along from every zone that is served.
+//! Authority sections of positive answers stay empty (minimal responses); addresses of hosts that
+//! MX, SRV, SVCB and HTTPS name are sent along from every zone that is served.
 
 mod flatten;
 mod hosts;
@@ -36,8 +37,8 @@ pub struct Asked<'a> {
     pub qtype: Rtype,
     /// Whether signatures and proofs are wanted (DO).
     pub wants_dnssec: bool,
-    /// The name's hash with the key of the zones and the number of its labels, if they are known: then they are not worked out
-    /// again.
+    /// The name's hash with the key of the zones and the number of its labels, if they are known:
+    /// then they are not worked out again.
     pub known: Option<(u64, usize)>,
     /// Whom the answer is for, where that decides: the client, or the subnet it names (RFC 7871).
     pub client: Option<IpAddr>,
@@ -110,11 +111,11 @@ impl Failure {
 }
 
 impl Zones {
-    /// Answers a question of class IN; `None` when none of the zones is responsible for the name. What belongs to a
-    /// zone that could not be loaded gets SERVFAIL.
+    /// Answers a question of class IN; `None` when none of the zones is responsible for the name.
+    /// What belongs to a zone that could not be loaded gets SERVFAIL.
     ///
-    /// The question stands in the writer already; its limit leaves room for what the caller adds (OPT). RRsets are
-    /// written whole or not at all.
+    /// The question stands in the writer already; its limit leaves room for what the caller adds
+    /// (OPT). RRsets are written whole or not at all.
     pub fn answer(&self, asked: &Asked<'_>, writer: &mut Writer<'_>) -> Option<Answered> {
         let known = asked.known.unwrap_or_else(|| self.known_of(asked.qname));
         let served = self.zone_for(asked.qname, known, asked.qtype)?;
@@ -397,7 +398,8 @@ impl<'r> Run<'r, '_> {
         self.at_name_inlined(zone, block, name, missing)
     }
 
-    /// Does what [`Run::at_name`] does, as a part of its caller: for names that are there, which nothing else stands in for.
+    /// Does what [`Run::at_name`] does, as a part of its caller: for names that are there, which
+    /// nothing else stands in for.
     #[inline(always)]
     fn at_name_inlined(
         &mut self,

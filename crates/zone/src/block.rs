@@ -1,6 +1,7 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! What a zone knows about one name, as one stretch of octets: header, labels, RRsets ready to copy.
+//! What a zone knows about one name, as one stretch of octets: header, labels, RRsets ready to
+//! copy.
 //!
 //! ```text
 //! octets  0..4   lower half of the name's hash
@@ -15,7 +16,8 @@
 //!                owners are pointers to the question's name
 //! ```
 //!
-//! A name with one A record takes 38 octets and its labels: one or two lines of memory for each hit.
+//! A name with one A record takes 38 octets and its labels: one or two lines of memory for each
+//! hit.
 
 use wire::{CUT_OCTETS, Cuts, Full, Header, Name, Rtype, Writer};
 
@@ -136,7 +138,8 @@ pub(crate) struct Rrset<'z> {
     pub(crate) records: &'z [u8],
     /// Likewise.
     pub(crate) signatures: &'z [u8],
-    /// Where the names in the data are cut directly behind such a question, as [`Cuts::cuts`]; nothing if that is not known.
+    /// Where the names in the data are cut directly behind such a question, as [`Cuts::cuts`];
+    /// nothing if that is not known.
     pub(crate) cuts: &'z [u8],
 }
 
@@ -152,7 +155,8 @@ impl<'z> Rrset<'z> {
         }
     }
 
-    /// Walks what is written of the names in the data in front of a pointer to the owner; of types with one name.
+    /// Walks what is written of the names in the data in front of a pointer to the owner; of types
+    /// with one name.
     pub(crate) fn ends(&self) -> impl Iterator<Item = &'z [u8]> {
         let (rows, _) = self.cuts.as_chunks::<CUT_OCTETS>();
         let skipped = match self.layout {
@@ -235,7 +239,8 @@ impl<'z> Block<'z> {
         Rrsets { heads: heads.as_chunks().0, data }
     }
 
-    /// Finds its ALIAS. The type is for private use: records whose data is not a name are not ours to follow.
+    /// Finds its ALIAS. The type is for private use: records whose data is not a name are not ours
+    /// to follow.
     pub(crate) fn alias(self) -> Option<Rrset<'z>> {
         if !self.marks().has(Marks::ALIASED) {
             return None;
@@ -374,7 +379,8 @@ impl<'z> Iterator for Records<'z> {
     }
 }
 
-/// Walks the records of an RRset of which each names one host, and where that name stands in the message.
+/// Walks the records of an RRset of which each names one host, and where that name stands in the
+/// message.
 #[derive(Clone)]
 pub(crate) struct Hosts<'z> {
     records: Records<'z>,
@@ -392,7 +398,8 @@ impl<'z> Hosts<'z> {
         Self { records: Records(rrset.records), cuts: &[], skipped: 0, above: 0, at: 0 }
     }
 
-    /// Walks an RRset that was written at `at` with its names cut, its owner behind `above` octets of the question's name.
+    /// Walks an RRset that was written at `at` with its names cut, its owner behind `above` octets
+    /// of the question's name.
     pub(crate) fn cut(rrset: &Rrset<'z>, cuts: &Cuts<'z>, above: u8, at: usize) -> Self {
         let (rows, _) = cuts.cuts.as_chunks();
         let rows = if cuts.names == 1 { rows } else { &[] };

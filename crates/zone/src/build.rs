@@ -15,7 +15,8 @@ pub const FINDINGS_MAX: usize = 1000;
 /// Octets of a collected record before its data: type, TTL, length, line.
 pub(crate) const COLLECTED_HEAD: usize = 12;
 
-/// Records of one owner that came one after the other; without records, a name that exists because others do.
+/// Records of one owner that came one after the other; without records, a name that exists because
+/// others do.
 #[derive(Clone, Copy)]
 pub(crate) struct Run {
     pub(crate) hash: u64,
@@ -44,7 +45,8 @@ pub struct Builder {
     runs: Vec<Run>,
     /// The run that records are being added to; none while they are not in the zone.
     open: Option<usize>,
-    /// Whether it has a record that makes its owner a name of the zone: a hash is none (RFC 5155 §7.2.8).
+    /// Whether it has a record that makes its owner a name of the zone: a hash is none (RFC 5155
+    /// §7.2.8).
     has_data: bool,
     /// The owner of the record that was added last, of those that stand in no file.
     last_added: Option<NameBuf>,
@@ -98,8 +100,8 @@ impl Builder {
         Self { origin, ..self }
     }
 
-    /// Begins a version that has all names from another one but those that are added, the apex among them. Names between these and
-    /// the apex do not come by themselves.
+    /// Begins a version that has all names from another one but those that are added, the apex
+    /// among them. Names between these and the apex do not come by themselves.
     pub(crate) fn over(base: &Arc<Zone>, key: HashKey) -> Self {
         Self { base: Some(Arc::clone(base)), ..Self::new(base.apex(), key) }
     }
@@ -156,8 +158,9 @@ impl Builder {
         self.octets.extend_from_slice(entry.rdata);
     }
 
-    /// Adds a record that stands in no file: of a transfer, an update, another zone. Cheapest if records of one owner come
-    /// one after the other. Names in the data are in full; the caller has checked the data.
+    /// Adds a record that stands in no file: of a transfer, an update, another zone. Cheapest if
+    /// records of one owner come one after the other. Names in the data are in full; the caller has
+    /// checked the data.
     pub fn add(&mut self, record: &Record<'_>) {
         let owner = record.owner();
         let has_same_owner = self.last_added.is_some_and(|last| {

@@ -12,7 +12,8 @@ use crate::zone::Zone;
 /// A member of a catalog.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// The label that stands for it; another one for the same zone means that nothing of the old one is kept.
+    /// The label that stands for it; another one for the same zone means that nothing of the old
+    /// one is kept.
     pub id: Vec<u8>,
     /// The zone.
     pub zone: NameBuf,

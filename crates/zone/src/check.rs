@@ -22,7 +22,8 @@ pub enum Origin {
     /// We, or who sends an update: they come from here.
     #[default]
     Own,
-    /// The operator of another server: they came by a transfer, or were kept of one. What can be served is served.
+    /// The operator of another server: they came by a transfer, or were kept of one. What can be
+    /// served is served.
     Received,
 }
 
@@ -80,7 +81,8 @@ pub enum Problem {
     Hidden(Rtype),
     /// A server of a zone cut lies below that cut and has no address: nobody can reach it.
     NoGlue(NameBuf),
-    /// A server of a zone cut lies below another cut of this zone, or in it, and has no address here.
+    /// A server of a zone cut lies below another cut of this zone, or in it, and has no address
+    /// here.
     NoAddress(NameBuf),
     /// What an NS, MX or SRV record names is an alias (RFC 2181 §10.3).
     TargetIsAlias(Rtype, NameBuf),

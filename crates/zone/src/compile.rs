@@ -33,7 +33,8 @@ struct Collected {
     rdata: Range<usize>,
 }
 
-/// Records that an RRset may have if it is to fit a message; in a larger one, doubles do not matter any more.
+/// Records that an RRset may have if it is to fit a message; in a larger one, doubles do not matter
+/// any more.
 const RRSET_RECORDS_MAX: usize = RRSET_OCTETS_MAX / RECORD_HEAD;
 
 /// Returns whether records of a type say what a name is, or may not stand everywhere.
@@ -52,14 +53,16 @@ pub(crate) fn layout(rtype: Rtype) -> Layout {
     }
 }
 
-/// A zone under way: names come in the order of their hashes, then what depends on other names is found.
+/// A zone under way: names come in the order of their hashes, then what depends on other names is
+/// found.
 pub(crate) struct Compiler<'b> {
     builder: &'b mut Builder,
     /// What was collected.
     octets: &'b [u8],
     blocks: Vec<u8>,
     index: Vec<u32>,
-    /// Where each block begins and where its first record stands in the file, in the order of blocks.
+    /// Where each block begins and where its first record stands in the file, in the order of
+    /// blocks.
     places: Vec<(u32, u32, u16)>,
     /// The hash of each block.
     hashes: Vec<u64>,
@@ -121,7 +124,8 @@ impl<'b> Compiler<'b> {
                 .into_iter()
                 .partition::<Vec<_>, _>(|record| record.kept_with == Rtype::NSEC3);
             self.proof(labels, proofs, place);
-            // A hash is no name of the zone (RFC 5155 §7.2.8), unless it has something else too, or names below it have.
+            // A hash is no name of the zone (RFC 5155 §7.2.8), unless it has something else too, or
+            // names below it have.
             if others.is_empty() && !labels.is_empty() && !runs.iter().any(Run::is_bare) {
                 self.records = others;
                 return;
@@ -290,7 +294,8 @@ impl<'b> Compiler<'b> {
             findings.push(Problem::ManyDnames);
         }
         if aliases > 0 {
-            // RFC 4035 §2.5: these may stand beside it. NXT and SIG of RFC 2535, which might once, are none of them.
+            // RFC 4035 §2.5: these may stand beside it. NXT and SIG of RFC 2535, which might once,
+            // are none of them.
             let other = records
                 .iter()
                 .map(|record| record.kept_with)
@@ -409,7 +414,8 @@ impl<'b> Compiler<'b> {
             let labels = block.labels();
             let is_wildcard = labels.starts_with(b"\x01*");
             let first_len = labels.first().map_or(0, |&len| usize::from(len) + 1);
-            // Directly below the apex there is nothing between, and only the apex could have a DNAME.
+            // Directly below the apex there is nothing between, and only the apex could have a
+            // DNAME.
             if !is_wildcard && (!has_walls || (first_len >= labels.len() && !has_dname)) {
                 continue;
             }
@@ -621,7 +627,8 @@ impl<'b> Compiler<'b> {
             let Some(block) = Block::read(&self.blocks, at) else { continue };
             let link_at = at as usize * UNIT + HEAD + block.labels().len();
             let Ok(owner) = NameBuf::below(block.labels(), self.builder.apex.as_name()) else { continue };
-            // Hashing every name of a zone that asks for too much would hold up the server for as long.
+            // Hashing every name of a zone that asks for too much would hold up the server for as
+            // long.
             if chain.is_costly() && !block.labels().is_empty() {
                 continue;
             }
@@ -699,7 +706,8 @@ fn write_records(records: &[Collected], ttl: Option<u32>, octets: &[u8], out: &m
     }
 }
 
-/// Returns the serial, and the SOA with the TTL of negative answers: the smaller of its own and MINIMUM (RFC 2308 §5).
+/// Returns the serial, and the SOA with the TTL of negative answers: the smaller of its own and
+/// MINIMUM (RFC 2308 §5).
 fn negative(apex: Name<'_>, soa: &[u8], signatures: &[u8], signature_count: u16) -> Option<(u32, Negative)> {
     let record = Records(soa).next()?;
     let numbers = record.rdata.last_chunk::<20>()?;
@@ -727,10 +735,12 @@ fn negative(apex: Name<'_>, soa: &[u8], signatures: &[u8], signature_count: u16)
     Some((serial, negative))
 }
 
-/// Octets of an RRset up to which it is worked out where its names are cut: pointers reach so far behind any question.
+/// Octets of an RRset up to which it is worked out where its names are cut: pointers reach so far
+/// behind any question.
 const CUT_RRSET_OCTETS_MAX: usize = 8192;
 
-/// Returns where the names of an RRset are cut, in the form in which it stands in a block; nothing if it is too large.
+/// Returns where the names of an RRset are cut, in the form in which it stands in a block; nothing
+/// if it is too large.
 fn cuts(owner: Name<'_>, records: &[u8], skipped: u8, names: u8) -> Option<Vec<u8>> {
     if records.is_empty() || records.len() > CUT_RRSET_OCTETS_MAX {
         return None;
@@ -746,8 +756,9 @@ fn cuts(owner: Name<'_>, records: &[u8], skipped: u8, names: u8) -> Option<Vec<u
 /// A record with pointers in it, and where they are.
 type Shortened = (Box<[u8]>, Box<[Pointer]>);
 
-/// Returns the SOA with its names as short as they can be behind a question for a name in the zone, and where pointers are in it.
-/// The pointers are those of a record that stands directly behind a question for the apex.
+/// Returns the SOA with its names as short as they can be behind a question for a name in the zone,
+/// and where pointers are in it. The pointers are those of a record that stands directly behind a
+/// question for the apex.
 fn shortened(apex: Name<'_>, soa: &[u8]) -> Option<Shortened> {
     const NAMES: u8 = 2;
     let mut record = soa.get(..RECORD_HEAD)?.to_vec();

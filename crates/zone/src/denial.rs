@@ -1,7 +1,7 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! Proofs that something does not exist: NSEC (RFC 4035 §3.1.3), NSEC3 (RFC 5155 §7.2), and those made for each question
-//! (RFC 9824).
+//! Proofs that something does not exist: NSEC (RFC 4035 §3.1.3), NSEC3 (RFC 5155 §7.2), and those
+//! made for each question (RFC 9824).
 
 use wire::{Full, Header, Name, Rcode, Rtype, Section};
 
@@ -39,8 +39,8 @@ impl Written {
     }
 }
 
-/// Records that prove that no closer name exists than the wildcards that answered. They belong to the authority section,
-/// so they wait until the answer section is complete.
+/// Records that prove that no closer name exists than the wildcards that answered. They belong to
+/// the authority section, so they wait until the answer section is complete.
 pub(crate) type Expansions<'r> = [Option<(&'r Zone, Block<'r>)>; EXPANSIONS_MAX];
 
 /// A closest encloser that an NSEC3 record proves (RFC 5155 §1.3).
@@ -107,7 +107,8 @@ impl<'r> Run<'r, '_> {
         }
     }
 
-    /// Remembers what proves that no closer name exists than the wildcard that answered. Returns whether there was room.
+    /// Remembers what proves that no closer name exists than the wildcard that answered. Returns
+    /// whether there was room.
     pub(crate) fn note_expansion(&mut self, zone: &'r Zone, missing: &Missing<'r, '_>) -> bool {
         if !self.asked.wants_dnssec {
             return true;
@@ -161,7 +162,8 @@ impl<'r> Run<'r, '_> {
                 self.deny(zone, online, missing.name, &types, Share::Part)
             }
             Denial::Nsec(chain) => {
-                // The wildcard may exist only because names below it do; then it has no NSEC of its own.
+                // The wildcard may exist only because names below it do; then it has no NSEC of its
+                // own.
                 if let Some(name) = wildcard_of(missing.encloser_name) {
                     self.nsec_for(zone, chain, name.as_name())?;
                 }
@@ -207,7 +209,8 @@ impl<'r> Run<'r, '_> {
         types
     }
 
-    /// Adds the types of the addresses that a name has by its ALIAS. What is not known is not denied.
+    /// Adds the types of the addresses that a name has by its ALIAS. What is not known is not
+    /// denied.
     fn add_addresses(&mut self, block: Block<'r>, types: &mut Types) {
         let Some(alias) = block.alias() else { return };
         let mut octets = [0; ADDRESSES_OCTETS_MAX];
@@ -338,7 +341,8 @@ impl<'r> Run<'r, '_> {
             return Ok(());
         };
         let labels = block.labels();
-        // No other name ends with a hash; an NSEC may belong to a name that a record in the answer leads to.
+        // No other name ends with a hash; an NSEC may belong to a name that a record in the answer
+        // leads to.
         let is_apart = rrset.count == 1 && (rtype == Rtype::NSEC3 || !self.writer.has_names());
         match self.apex_at(zone).filter(|&apex_at| is_apart && self.is_only_below(apex_at, labels)) {
             Some(apex_at) => self.whole(|run| {
@@ -350,8 +354,9 @@ impl<'r> Run<'r, '_> {
         }
     }
 
-    /// Returns whether a pointer to the apex, which stands at `apex_at`, is the shortest end of a name with these labels in
-    /// front of it: at most one, with which the question's name does not go on there.
+    /// Returns whether a pointer to the apex, which stands at `apex_at`, is the shortest end of a
+    /// name with these labels in front of it: at most one, with which the question's name does not
+    /// go on there.
     fn is_only_below(&self, apex_at: u16, labels: &[u8]) -> bool {
         let is_short = labels.first().is_none_or(|&len| usize::from(len) + 1 == labels.len());
         let in_front = usize::from(apex_at).checked_sub(Header::LEN);
@@ -362,8 +367,9 @@ impl<'r> Run<'r, '_> {
             && (labels.is_empty() || end.is_empty() || !end.eq_ignore_ascii_case(labels))
     }
 
-    /// Writes the proof of the closest encloser: the NSEC3 of the closest name above that has one, and the one that
-    /// covers the next name down (RFC 5155 §7.2.1). Returns that closest name; nothing if not even the apex has a record.
+    /// Writes the proof of the closest encloser: the NSEC3 of the closest name above that has one,
+    /// and the one that covers the next name down (RFC 5155 §7.2.1). Returns that closest name;
+    /// nothing if not even the apex has a record.
     fn closest_proof<'n>(
         &mut self,
         zone: &'r Zone,

@@ -119,8 +119,9 @@ impl Zone {
         SoaTimes { refresh: word(4), retry: word(8), expire: word(12) }
     }
 
-    /// Returns a number that stands for the records: the same in every process, whatever the order in which they came. Of a
-    /// zone that brought its keys signatures do not count, which are others each time it is signed.
+    /// Returns a number that stands for the records: the same in every process, whatever the order
+    /// in which they came. Of a zone that brought its keys signatures do not count, which are
+    /// others each time it is signed.
     pub fn contents(&self) -> u64 {
         let skips_signatures = self.facts.has_own_keys;
         let (ttl, soa) = self.soa();
@@ -158,8 +159,8 @@ impl Zone {
     }
 }
 
-/// Returns a number that stands for a record and its TTL: FNV-1a, with the last step of MurmurHash3, so that numbers can be
-/// added up.
+/// Returns a number that stands for a record and its TTL: FNV-1a, with the last step of
+/// MurmurHash3, so that numbers can be added up.
 fn digest(row: &Row<'_>) -> u64 {
     let ttl = row.ttl.seconds().to_be_bytes();
     let sum = identity(row).iter().chain(&ttl).fold(0xcbf2_9ce4_8422_2325_u64, |sum, octet| {
@@ -245,8 +246,9 @@ impl Difference {
         self.old_soa.0 != self.new_soa.0 || with_serial(&self.old_soa.1, 0) != with_serial(&self.new_soa.1, 0)
     }
 
-    /// Returns what is to be done for another version to be changed likewise: what it should lose and has not is left out, and
-    /// so is what it should get and has. What it has with another TTL gets the one of this difference.
+    /// Returns what is to be done for another version to be changed likewise: what it should lose
+    /// and has not is left out, and so is what it should get and has. What it has with another TTL
+    /// gets the one of this difference.
     pub fn onto(&self, zone: &Zone, key: &HashKey, serial: u32) -> Self {
         let there = |row: &Row<'_>| {
             let wanted = identity(row);
@@ -306,7 +308,8 @@ impl Difference {
 
     fn compare(&mut self, old: &Zone, new: &Zone, key: &HashKey) {
         let (old_proofs, new_proofs) = (proofs(old), proofs(new));
-        // A name and its NSEC3 record can have the same labels only by design; both are looked at under their own heading.
+        // A name and its NSEC3 record can have the same labels only by design; both are looked at
+        // under their own heading.
         let mut seen = HashSet::with_capacity(old.facts.names);
         for block in old.names() {
             let owner = old.owner(block);
@@ -354,8 +357,8 @@ impl Difference {
         collect(&new, &before, &mut self.added);
     }
 
-    /// Applies it to the version that it begins with. The next version shares with this one what stays the same, so that a
-    /// small change costs in proportion to itself, as a rule.
+    /// Applies it to the version that it begins with. The next version shares with this one what
+    /// stays the same, so that a small change costs in proportion to itself, as a rule.
     pub fn apply_sharing(&self, zone: &Arc<Zone>, key: &HashKey) -> Result<Arc<Zone>, Misfit> {
         self.apply_from(Origin::Own, zone, key)
     }

@@ -1,4 +1,5 @@
-//! A zone on its way from another server: what the messages of a transfer come to (RFC 5936, RFC 1995).
+//! A zone on its way from another server: what the messages of a transfer come to (RFC 5936, RFC
+//! 1995).
 
 use std::fmt;
 
@@ -90,13 +91,14 @@ enum Stage {
 }
 
 impl Incoming {
-    /// Begins to receive a zone of which we have the version `have`, if any. The names of the zone will be hashed with `key`.
+    /// Begins to receive a zone of which we have the version `have`, if any. The names of the zone
+    /// will be hashed with `key`.
     pub fn new(apex: Name<'_>, key: HashKey, have: Option<u32>, octets_max: u64) -> Self {
         Self { apex: apex.to_buf(), key, have, octets_left: octets_max, stage: Stage::Begin }
     }
 
-    /// Takes the next message, which is the reply to what was asked (ID and signature were checked). Returns what the
-    /// transfer came to when it is over.
+    /// Takes the next message, which is the reply to what was asked (ID and signature were
+    /// checked). Returns what the transfer came to when it is over.
     pub fn take(&mut self, message: &[u8]) -> Result<Option<Received>, Fault> {
         self.octets_left = self.octets_left.checked_sub(message.len() as u64).ok_or(Fault::TooLarge)?;
         let parsed = Message::parse(message).map_err(|_| Fault::Malformed)?;
@@ -200,7 +202,8 @@ impl Incoming {
         Ok(())
     }
 
-    /// The second record says what this is: another SOA, with the serial that we have, begins a step.
+    /// The second record says what this is: another SOA, with the serial that we have, begins a
+    /// step.
     fn second(&self, soa: &(Ttl, Box<[u8]>), row: &Row<'_>, serial: Option<u32>) -> Result<Stage, Fault> {
         let last = serial_of(&soa.1).ok_or(Fault::Malformed)?;
         if let (Some(serial), Some(have)) = (serial, self.have)

@@ -1,11 +1,14 @@
-//! Zones in JSON, as erldns has them: an array of zones, each with its name, its records and perhaps its keys.
+//! Zones in JSON, as erldns has them: an array of zones, each with its name, its records and
+//! perhaps its keys.
 //!
-//! Data of records are objects with a field for each part of the type; they are turned into the text form of RFC 1035 and
-//! read like that. Reading goes on after a mistake, but for one in the JSON itself. Of private keys, no mistake shows anything.
+//! Data of records are objects with a field for each part of the type; they are turned into the
+//! text form of RFC 1035 and read like that. Reading goes on after a mistake, but for one in the
+//! JSON itself. Of private keys, no mistake shows anything.
 //!
 //! # Limitations
 //!
-//! Records of other types than those of the table need a number for their type and their data in Base64.
+//! Records of other types than those of the table need a number for their type and their data in
+//! Base64.
 
 mod data;
 mod keys;
@@ -19,10 +22,12 @@ use self::value::{Node, Value};
 use crate::build::{Builder, Built};
 use crate::master::{Entry, MISTAKES_MAX, Mistake, MistakeKind, Place};
 
-/// Which records are taken: erldns's contexts are a filter for a whole server, not a view of a client's.
+/// Which records are taken: erldns's contexts are a filter for a whole server, not a view of a
+/// client's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Contexts {
-    /// A record is taken if one of its contexts is among these, or if it says nothing about contexts.
+    /// A record is taken if one of its contexts is among these, or if it says nothing about
+    /// contexts.
     pub allow: Vec<String>,
     /// Whether one with an empty list of contexts is taken.
     pub matches_empty: bool,
@@ -60,7 +65,8 @@ pub struct JsonFile {
     pub mistakes: Vec<Mistake>,
     /// Mistakes that are not told.
     pub more: usize,
-    /// What is odd and kept no zone from being read, in the order of the file; at most [`MISTAKES_MAX`].
+    /// What is odd and kept no zone from being read, in the order of the file; at most
+    /// [`MISTAKES_MAX`].
     pub remarks: Vec<Remark>,
 }
 
@@ -140,7 +146,8 @@ impl Reader<'_, '_> {
         (Place { file: 0, line: self.line_at(at) }, u32::try_from(column).unwrap_or(u32::MAX))
     }
 
-    /// Returns what stands at a place as it may be shown: without the quotes of a text, which messages put around it.
+    /// Returns what stands at a place as it may be shown: without the quotes of a text, which
+    /// messages put around it.
     fn shown(&self, at: usize, len: usize) -> String {
         let shown = self.text.get(at..at + len).and_then(|shown| shown.lines().next()).unwrap_or("");
         let inside = shown.strip_prefix('"').and_then(|shown| shown.strip_suffix('"'));

@@ -1,6 +1,7 @@
-//! Holds the zones we are authoritative for: reads them, checks them, compiles them, answers from them.
+//! Authoritative zones: reads, checks and compiles them, and answers from them.
 //!
-//! Never answers without a snapshot, never waits, opens no file and reads no clock: text comes in as octets.
+//! Never answers without a snapshot, never waits, opens no file and reads no clock: text comes in
+//! as octets.
 
 #![forbid(unsafe_code)]
 

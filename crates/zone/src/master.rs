@@ -1,9 +1,10 @@
-//! Reads master files (RFC 1035 §5): `$ORIGIN`, `$TTL` (RFC 2308 §4), `$INCLUDE`, `$GENERATE` (as BIND has it), owners,
-//! TTLs and classes that carry over, parentheses, all types, and `\#` for any (RFC 3597 §5).
+//! Reads master files (RFC 1035 §5): `$ORIGIN`, `$TTL` (RFC 2308 §4), `$INCLUDE`, `$GENERATE` (as
+//! BIND has it), owners, TTLs and classes that carry over, parentheses, all types, and `\#` for any
+//! (RFC 3597 §5).
 //!
-//! Reading goes on after a mistake, so that all mistakes of a file come at once. Records leave through a function of
-//! the caller's, one after the other; nothing is kept here. Sets of records in a configuration are read by the same
-//! rules but for what [`Options`] say.
+//! Reading goes on after a mistake, so that all mistakes of a file come at once. Records leave
+//! through a function of the caller's, one after the other; nothing is kept here. Sets of records
+//! in a configuration are read by the same rules but for what [`Options`] say.
 //!
 //! # Limitations
 //!
@@ -22,12 +23,13 @@ use wire::{Class, Name, NameBuf, Rtype, Ttl};
 
 use self::text::Text;
 
-/// Files that may include each other in a row, unless the caller says otherwise: a file that includes itself is found
-/// out.
+/// Files that may include each other in a row, unless the caller says otherwise: a file that
+/// includes itself is found out.
 pub const INCLUDES_MAX: usize = 16;
 /// Mistakes that are told; of those after them, only the number.
 pub const MISTAKES_MAX: usize = 1000;
-/// Records that one `$GENERATE` may make, unless the caller says otherwise: the reverse zone of a network of 24 bits.
+/// Records that one `$GENERATE` may make, unless the caller says otherwise: the reverse zone of a
+/// network of 24 bits.
 pub const GENERATED_MAX: u32 = 1 << 24;
 
 /// Records that are read before somebody hears of it.
@@ -164,8 +166,8 @@ pub enum NameForm {
 pub struct Options<'a> {
     /// What names without a dot at their end are below, until `$ORIGIN` says another.
     pub origin: Name<'a>,
-    /// The TTL of records that say none where no `$TTL` counts. Without one, it is that of the record before, and of the
-    /// first record the MINIMUM of a SOA.
+    /// The TTL of records that say none where no `$TTL` counts. Without one, it is that of the
+    /// record before, and of the first record the MINIMUM of a SOA.
     pub ttl: Option<Ttl>,
     /// Whether the `$TTL` of an included file still counts after it.
     pub ttl_outlives_include: bool,
@@ -531,8 +533,8 @@ impl Reader<'_, '_> {
         Ok(())
     }
 
-    /// Reads `file [origin]` and the file. Its origin and owner are its own (RFC 1035 §5.1); its `$TTL` stays, unless the
-    /// options say otherwise.
+    /// Reads `file [origin]` and the file. Its origin and owner are its own (RFC 1035 §5.1); its
+    /// `$TTL` stays, unless the options say otherwise.
     fn include(&mut self, file: File<'_>, tokens: &mut Tokens<'_>) -> Result<(), Wrong> {
         let name = tokens.expect("a file")?;
         let origin = match tokens.next_token()? {
@@ -588,8 +590,8 @@ fn end_of_entry(rest: &str, tokens: &mut Tokens<'_>) -> usize {
         match ahead.next_token() {
             Ok(Some(_)) => {}
             Ok(None) => return ahead.at(),
-            // A parenthesis or quote that is never closed would swallow the rest of the file: the next line that
-            // looks like the beginning of an entry is one.
+            // A parenthesis or quote that is never closed would swallow the rest of the file: the
+            // next line that looks like the beginning of an entry is one.
             Err(_) => break,
         }
     }

@@ -11,8 +11,9 @@ use crate::answer::wildcard_of;
 use crate::block::Block;
 use crate::zone::{Zone, bucket};
 
-/// Iterations with which names are hashed while clients wait. RFC 9276 §3.1 asks for none, and validators treat an answer
-/// with more than this as insecure (150 is the largest limit in use, that of RFC 5155 §10.3 for short keys).
+/// Iterations with which names are hashed while clients wait. RFC 9276 §3.1 asks for none, and
+/// validators treat an answer with more than this as insecure (150 is the largest limit in use,
+/// that of RFC 5155 §10.3 for short keys).
 pub const ITERATIONS_MAX: u16 = 150;
 
 /// NSEC3 records in the order of their hashes.
@@ -22,8 +23,9 @@ pub(crate) struct Nsec3Chain {
     hashes: Box<[(Nsec3Hash, u32)]>,
     /// The number of the record that matches the apex, if there is one.
     apex: Option<u32>,
-    /// For each record, the number plus one of the record that covers the wildcard below the name that it matches; 0 until
-    /// a query needed it. Threads that write at the same time write the same number.
+    /// For each record, the number plus one of the record that covers the wildcard below the name
+    /// that it matches; 0 until a query needed it. Threads that write at the same time write the
+    /// same number.
     wildcards: Box<[AtomicU32]>,
 }
 
@@ -59,7 +61,8 @@ impl Nsec3Chain {
 }
 
 impl Nsec3Chain {
-    /// Returns whether names have more than [`ITERATIONS_MAX`] iterations. Then none is hashed but the apex.
+    /// Returns whether names have more than [`ITERATIONS_MAX`] iterations. Then none is hashed but
+    /// the apex.
     pub(crate) const fn is_costly(&self) -> bool {
         self.parameters.iterations > ITERATIONS_MAX
     }
@@ -71,14 +74,15 @@ impl Nsec3Chain {
 
     /// Returns the record that covers a name that no record matches.
     ///
-    /// Of a chain that [is costly](Self::is_costly) it returns the record that matches the apex: a validator that sees
-    /// its iterations treats the answer as insecure (RFC 9276 §3.2), whatever else is proved.
+    /// Of a chain that [is costly](Self::is_costly) it returns the record that matches the apex: a
+    /// validator that sees its iterations treats the answer as insecure (RFC 9276 §3.2), whatever
+    /// else is proved.
     pub(crate) fn covering<'z>(&self, zone: &'z Zone, name: Name<'_>) -> Option<Block<'z>> {
         self.numbered(zone, self.number_covering(name)?)
     }
 
-    /// Returns the record that covers the wildcard below a name that the record of this number matches. The wildcard is
-    /// hashed once in the life of this version of the zone.
+    /// Returns the record that covers the wildcard below a name that the record of this number
+    /// matches. The wildcard is hashed once in the life of this version of the zone.
     pub(crate) fn covering_wildcard<'z>(
         &self,
         zone: &'z Zone,
@@ -104,10 +108,12 @@ impl Nsec3Chain {
         self.number_before(&self.parameters.hash(name))
     }
 
-    /// Returns the number of the last record before a hash that no record has; the ends of the chain meet.
+    /// Returns the number of the last record before a hash that no record has; the ends of the
+    /// chain meet.
     ///
-    /// Hashes are spread evenly: the search begins where this one should be and doubles its step away from there. In a
-    /// large chain that reads a few lines of memory, where halving the whole reads one for each bit of its length.
+    /// Hashes are spread evenly: the search begins where this one should be and doubles its step
+    /// away from there. In a large chain that reads a few lines of memory, where halving the whole
+    /// reads one for each bit of its length.
     fn number_before(&self, hash: &Nsec3Hash) -> Option<usize> {
         let is_before = |at: usize| self.hashes.get(at).is_some_and(|(other, _)| other < hash);
         let len = self.hashes.len();

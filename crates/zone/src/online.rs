@@ -1,8 +1,9 @@
-//! Signatures made while a client waits, and the proof that RFC 9824 has of what does not exist: one NSEC at the name asked
-//! for.
+//! Signatures made while a client waits, and the proof that RFC 9824 has of what does not exist:
+//! one NSEC at the name asked for.
 //!
-//! What was signed lately is remembered, in bounded memory, for all zones together; what is new takes from an allowance for
-//! each second, so that strangers who ask for names that nobody asked for before cannot keep the server busy.
+//! What was signed lately is remembered, in bounded memory, for all zones together; what is new
+//! takes from an allowance for each second, so that strangers who ask for names that nobody asked
+//! for before cannot keep the server busy.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -14,7 +15,8 @@ use wire::{Class, Flags, HashKey, Name, NameBuf, Rcode, Rtype};
 
 use crate::block::{Block, Marks, OWNER, RECORD_HEAD, Records, Rrset};
 
-/// Octets that the signatures of one RRset may have: two of the largest RSA keys', while one takes over from the other.
+/// Octets that the signatures of one RRset may have: two of the largest RSA keys', while one takes
+/// over from the other.
 pub(crate) const SIGNATURES_OCTETS_MAX: usize = 3072;
 /// Types that a name may have if a proof is to list them.
 const TYPES_MAX: usize = 256;
@@ -26,7 +28,8 @@ const WINDOW_OCTETS: usize = 32;
 const INCEPTION_OFFSET: u32 = 90 * 60;
 /// A signature is given out for this part of its lifetime; the rest is for those who keep it.
 const GIVEN_OUT_PART: u32 = 4;
-/// Signatures are given out no longer than this, so that memory is not full of what nobody asks for.
+/// Signatures are given out no longer than this, so that memory is not full of what nobody asks
+/// for.
 const GIVEN_OUT_MAX: u32 = 86_400;
 
 /// What is remembered of signatures made online, and how many may be made.
@@ -157,8 +160,8 @@ impl Online {
         self.identity
     }
 
-    /// Signs an RRset, or finds the signatures that were made for it lately: records that stand ready, and how many. `None`
-    /// when no more may be made now.
+    /// Signs an RRset, or finds the signatures that were made for it lately: records that stand
+    /// ready, and how many. `None` when no more may be made now.
     pub(crate) fn sign<'r>(
         &self,
         owner: Name<'_>,
@@ -199,8 +202,8 @@ impl Online {
         Some((count, signatures))
     }
 
-    /// Returns what signatures are remembered under: the owner, the type, and what stands for keys and records. What depends
-    /// on the client has several sets of records at one name.
+    /// Returns what signatures are remembered under: the owner, the type, and what stands for keys
+    /// and records. What depends on the client has several sets of records at one name.
     fn key<'n>(&self, owner: &'n wire::Folded, rrset: &Rrset<'_>) -> Key<'n> {
         let hash = &self.pool.key;
         let (words, rest) = rrset.records.as_chunks::<8>();
@@ -218,7 +221,8 @@ impl Online {
             .with_scope(hash, Scope { address: content, family: 0, prefix: 0 })
     }
 
-    /// Makes signatures and writes them as records that stand ready; returns how many octets they take.
+    /// Makes signatures and writes them as records that stand ready; returns how many octets they
+    /// take.
     fn make(
         &self,
         owner: Name<'_>,
@@ -345,7 +349,8 @@ pub(crate) struct Proof {
 }
 
 impl Proof {
-    /// Makes the NSEC of a name: nothing comes between it and the next name there could be, and it has these types.
+    /// Makes the NSEC of a name: nothing comes between it and the next name there could be, and it
+    /// has these types.
     pub(crate) fn new(name: Name<'_>, apex: Name<'_>, ttl: u32, types: &Types) -> Option<Self> {
         let name = name.to_folded();
         let next = successor(name.as_name(), apex);
@@ -363,8 +368,8 @@ impl Proof {
     }
 }
 
-/// Returns the name that comes next in canonical order (RFC 4471 §3.1.1): mostly `\000.` in front of `name`, which is in
-/// lower case. After the last one comes the apex.
+/// Returns the name that comes next in canonical order (RFC 4471 §3.1.1): mostly `\000.` in front
+/// of `name`, which is in lower case. After the last one comes the apex.
 fn successor(name: Name<'_>, apex: Name<'_>) -> NameBuf {
     if let Ok(next) = NameBuf::below(b"\x01\x00", name) {
         return next;

@@ -98,7 +98,8 @@ impl Outgoing {
         self.kind
     }
 
-    /// Writes as many records as fit into the answer section of one message. An error means that not even one did.
+    /// Writes as many records as fit into the answer section of one message. An error means that
+    /// not even one did.
     pub fn fill(&mut self, writer: &mut Writer<'_>) -> Result<(), Full> {
         let [before, ..] = writer.counts();
         // Ends: each turn writes at least one record or goes to a later stage.

@@ -1,12 +1,14 @@
-//! A version of a zone that has most of its names from another one, so that a change of a few names costs in proportion to
-//! them.
+//! A version of a zone that has most of its names from another one, so that a change of a few names
+//! costs in proportion to them.
 //!
-//! It has blocks of its own for the names that may differ, which count before those of the version it lies over; of a name
-//! that is gone, the block says so. Versions do not lie over one another in rows: the next one lies over the same, with more
-//! blocks of its own, until these are so many that all is compiled anew.
+//! It has blocks of its own for the names that may differ, which count before those of the version
+//! it lies over; of a name that is gone, the block says so. Versions do not lie over one another in
+//! rows: the next one lies over the same, with more blocks of its own, until these are so many that
+//! all is compiled anew.
 //!
-//! What a name is depends on others: it may lie below a zone cut, exist because names below it do, or have a wildcard. So
-//! names whose part in the zone may change are compiled with those that change.
+//! What a name is depends on others: it may lie below a zone cut, exist because names below it do,
+//! or have a wildcard. So names whose part in the zone may change are compiled with those that
+//! change.
 //!
 //! # Limitations
 //!
@@ -34,7 +36,8 @@ const OWN_PART: usize = 16;
 const SOUGHT_MAX: usize = 16;
 
 impl Zone {
-    /// Returns how many names this version does not share with the one it lies over; `None` if it has all names itself.
+    /// Returns how many names this version does not share with the one it lies over; `None` if it
+    /// has all names itself.
     pub fn own_names(&self) -> Option<usize> {
         self.under.as_ref()?;
         let mut at = 0;
@@ -47,7 +50,8 @@ impl Zone {
     }
 }
 
-/// Names that exist because of what lies below them, and names that lie below a wall that has come or gone; in lower case.
+/// Names that exist because of what lies below them, and names that lie below a wall that has come
+/// or gone; in lower case.
 type Sought = (Vec<Vec<u8>>, BTreeSet<Vec<u8>>);
 
 /// What a name is to have.
@@ -184,7 +188,8 @@ impl Change<'_> {
             .take_while(move |name| name.len() > apex_len)
     }
 
-    /// Finds which names exist, and which others have to be compiled with them; then makes the version.
+    /// Finds which names exist, and which others have to be compiled with them; then makes the
+    /// version.
     fn compile(mut self) -> Option<Result<Arc<Zone>, Misfit>> {
         let mut held: HashSet<Vec<u8>> = HashSet::new();
         let owners: Vec<NameBuf> = self.states.values().map(|state| state.owner).collect();
@@ -195,7 +200,8 @@ impl Change<'_> {
                     held.insert(folded(above));
                 }
                 let block = self.zone.find(above, self.key.hash_name(above));
-                // It comes to exist with what is below it; one that exists only for that may go with it.
+                // It comes to exist with what is below it; one that exists only for that may go
+                // with it.
                 if block.map_or(has_rows, |block| !has_rows && block.is_empty()) {
                     self.take(above);
                 }
@@ -226,8 +232,8 @@ impl Change<'_> {
         self.states.get(&folded(owner.as_name()))
     }
 
-    /// Walks through the zone, where that is needed, and returns the names of which something lies below, and the names that
-    /// lie below what is a zone cut or a DNAME now, or is none any more.
+    /// Walks through the zone, where that is needed, and returns the names of which something lies
+    /// below, and the names that lie below what is a zone cut or a DNAME now, or is none any more.
     fn seek(&self, held: &HashSet<Vec<u8>>) -> Option<Sought> {
         let (mut may_go, mut walls): (Vec<&State>, Vec<&State>) = (Vec::new(), Vec::new());
         for (name, state) in &self.states {

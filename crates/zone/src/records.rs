@@ -42,10 +42,11 @@ impl<'a> Record<'a> {
     }
 }
 
-/// The names of a zone in canonical order (RFC 4034 §6.1), the apex first; names that only NSEC3 records have come last.
+/// The names of a zone in canonical order (RFC 4034 §6.1), the apex first; names that only NSEC3
+/// records have come last.
 ///
-/// It belongs to no lifetime, so that a transfer can keep it beside its `Arc<Zone>` and go on later; it means nothing
-/// to another zone. Takes four octets for each name, and sorting them.
+/// It belongs to no lifetime, so that a transfer can keep it beside its `Arc<Zone>` and go on
+/// later; it means nothing to another zone. Takes four octets for each name, and sorting them.
 pub struct Order {
     blocks: Box<[u32]>,
     hashed: Box<[u32]>,
@@ -63,8 +64,8 @@ impl Order {
     }
 }
 
-/// Returns the places of blocks, in the canonical order of their names; `next` returns the first block at a place or after it,
-/// its place, and the place after it.
+/// Returns the places of blocks, in the canonical order of their names; `next` returns the first
+/// block at a place or after it, its place, and the place after it.
 fn sorted<'z>(names: usize, next: impl Fn(u32) -> Option<(Block<'z>, u32, u32)>) -> Box<[u32]> {
     let mut places = Vec::with_capacity(names);
     let mut at = 0;
@@ -92,8 +93,8 @@ impl Zone {
         Order { blocks: sorted(self.facts.names, |at| self.name_from(at)), hashed: sorted(0, hashed) }
     }
 
-    /// Walks the records of the name with this number in the order, type by type, the SOA first, signatures after what
-    /// they cover.
+    /// Walks the records of the name with this number in the order, type by type, the SOA first,
+    /// signatures after what they cover.
     pub fn records_at<'z>(
         &'z self,
         order: &Order,
@@ -125,8 +126,9 @@ impl Zone {
             })
     }
 
-    /// Walks every record: the SOA first, then name by name in canonical order (RFC 4034 §6.1), signatures after what
-    /// they cover, NSEC and NSEC3 records included, the names of NSEC3 records last. [`Builder::add`] takes them back.
+    /// Walks every record: the SOA first, then name by name in canonical order (RFC 4034 §6.1),
+    /// signatures after what they cover, NSEC and NSEC3 records included, the names of NSEC3
+    /// records last. [`Builder::add`] takes them back.
     ///
     /// Sorts the names first: about a tenth of a second for a million of them.
     ///
@@ -136,7 +138,8 @@ impl Zone {
         (0..order.len()).flat_map(move |number| self.records_at(&order, number))
     }
 
-    /// Returns the targets of its ALIAS records, each once for each record. Looks at every name, if there is an ALIAS at all.
+    /// Returns the targets of its ALIAS records, each once for each record. Looks at every name, if
+    /// there is an ALIAS at all.
     pub fn alias_targets(&self) -> Vec<NameBuf> {
         if self.facts.aliases == 0 {
             return Vec::new();
@@ -148,8 +151,8 @@ impl Zone {
         targets.collect()
     }
 
-    /// Walks the records of one name, like [`Zone::records_at`]; none if the name does not exist here. `key` is the one that
-    /// the zone was compiled with.
+    /// Walks the records of one name, like [`Zone::records_at`]; none if the name does not exist
+    /// here. `key` is the one that the zone was compiled with.
     pub fn records_of<'z>(
         &'z self,
         owner: Name<'_>,

@@ -1,7 +1,7 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! What a zone answers beside its records: names made from addresses, and records chosen for the client; and which clients it
-//! answers at all.
+//! What a zone answers beside its records: names made from addresses, and records chosen for the
+//! client; and which clients it answers at all.
 
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -42,7 +42,8 @@ pub struct Maker {
     pub prefix: Box<str>,
     /// The addresses that have such names.
     pub networks: Arc<AddressSet>,
-    /// What stands after the first label, in a reverse zone; `None` makes addresses for names directly below the apex.
+    /// What stands after the first label, in a reverse zone; `None` makes addresses for names
+    /// directly below the apex.
     pub origin: Option<NameBuf>,
     /// How long what is made may be kept.
     pub ttl: Ttl,
@@ -58,11 +59,14 @@ pub struct Choice {
 
 /// Records that some clients get.
 pub struct Alternative {
-    /// Clients that get nothing else as long as these records are healthy; `None`: those for whom there is nothing closer.
+    /// Clients that get nothing else as long as these records are healthy; `None`: those for whom
+    /// there is nothing closer.
     pub clients: Option<Arc<AddressSet>>,
-    /// Its share among those that are equally close; with 0, it is there for when the others are not healthy.
+    /// Its share among those that are equally close; with 0, it is there for when the others are
+    /// not healthy.
     pub weight: u32,
-    /// Which records lead to something that does not work, a bit each from the first on; somebody else finds out.
+    /// Which records lead to something that does not work, a bit each from the first on; somebody
+    /// else finds out.
     pub health: Option<Arc<AtomicU64>>,
     /// The records.
     pub rows: Rows,
@@ -189,7 +193,8 @@ impl Specials {
             .filter(move |choice| choice.owner.as_name() == name)
     }
 
-    /// Returns whether a name exists because something is chosen at it or below it, or made below it (RFC 4592 §2.2.2).
+    /// Returns whether a name exists because something is chosen at it or below it, or made below
+    /// it (RFC 4592 §2.2.2).
     pub(crate) fn has_at_or_below(&self, name: Name<'_>, hash: u64) -> bool {
         let start = self.above.partition_point(|&(other, _)| other < hash);
         let mut same = self.above.get(start..).unwrap_or(&[]).iter().take_while(|(other, _)| *other == hash);
@@ -220,8 +225,9 @@ impl Choice {
         self.alternatives.iter().any(|it| it.clients.is_some())
     }
 
-    /// Chooses for a client, and says which of the records do not work. What is close and works comes first, then what
-    /// works, then what there is: with nothing that works, all is as good as anything.
+    /// Chooses for a client, and says which of the records do not work. What is close and works
+    /// comes first, then what works, then what there is: with nothing that works, all is as good as
+    /// anything.
     pub(crate) fn choose(&self, client: Option<IpAddr>, random: u32) -> Option<(Rrset<'_>, u64)> {
         let is_close = |it: &Alternative| match (&it.clients, client) {
             (Some(clients), Some(client)) => clients.contains(client),
@@ -274,7 +280,8 @@ impl Alternative {
     }
 }
 
-/// Copies records that stand ready, without those whose bits are set; as many as fit. Returns their number and octets.
+/// Copies records that stand ready, without those whose bits are set; as many as fit. Returns their
+/// number and octets.
 pub(crate) fn copy_without(records: &[u8], down: u64, out: &mut [u8]) -> (u16, usize) {
     let (mut count, mut len) = (0, 0);
     for (at, record) in Records(records).enumerate() {

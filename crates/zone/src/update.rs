@@ -2,7 +2,8 @@
 //!
 //! # Limitations
 //!
-//! Signatures and proofs are not made anew: a zone that was signed elsewhere is better updated there.
+//! Signatures and proofs are not made anew: a zone that was signed elsewhere is better updated
+//! there.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,7 +28,8 @@ pub struct Updated {
     pub difference: Difference,
 }
 
-/// Decides whether who sent an update may change records of a type at a name; ANY stands for all types.
+/// Decides whether who sent an update may change records of a type at a name; ANY stands for all
+/// types.
 pub type May<'a> = &'a dyn Fn(Name<'_>, Rtype) -> bool;
 
 /// One RRset under way: TTL and data of each record.
@@ -55,7 +57,8 @@ struct Change {
     rdata: Vec<u8>,
 }
 
-/// Carries out an update of `zone`, all of it or nothing. `Ok(None)`: it changes nothing. An error is the reply's code.
+/// Carries out an update of `zone`, all of it or nothing. `Ok(None)`: it changes nothing. An error
+/// is the reply's code.
 pub fn update(
     zone: &Arc<Zone>,
     key: &HashKey,
@@ -294,7 +297,8 @@ impl Draft<'_> {
         let mut set = if is_alias || rtype == Rtype::DNAME { Vec::new() } else { self.set(owner, rtype) };
         let new = self.identity(owner, rtype, &rdata);
         set.retain(|(_, other)| self.identity(owner, rtype, other) != new);
-        // RFC 2181 §5.2: all records of an RRset have one TTL; that of the newest counts. Signatures have their own.
+        // RFC 2181 §5.2: all records of an RRset have one TTL; that of the newest counts.
+        // Signatures have their own.
         if rtype != Rtype::RRSIG {
             for (other, _) in &mut set {
                 *other = ttl;

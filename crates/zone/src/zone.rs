@@ -1,7 +1,7 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! One zone, compiled: names in the order of their hashes, so that a look-up touches the index, which is small, and then
-//! the name's own memory.
+//! One zone, compiled: names in the order of their hashes, so that a look-up touches the index,
+//! which is small, and then the name's own memory.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -71,7 +71,8 @@ pub struct Facts {
     pub aliases: usize,
     /// How it proves that something does not exist.
     pub proof: Proof,
-    /// Whether it was signed with keys that came with its records: nobody else can sign what changes in it.
+    /// Whether it was signed with keys that came with its records: nobody else can sign what
+    /// changes in it.
     pub has_own_keys: bool,
 }
 
@@ -102,7 +103,8 @@ pub(crate) enum Denial {
 pub(crate) struct NsecChain {
     /// What the keys of all names but the apex begin with.
     pub(crate) common: Box<[u8]>,
-    /// For each name, the eight octets of its key after those, and its block. The apex is the first.
+    /// For each name, the eight octets of its key after those, and its block. The apex is the
+    /// first.
     pub(crate) names: Box<[(u64, u32)]>,
 }
 
@@ -114,10 +116,11 @@ pub(crate) struct Negative {
     pub(crate) signatures: Box<[u8]>,
     pub(crate) signature_count: u16,
     pub(crate) layout: Layout,
-    /// The same record as it stands directly behind a question for the apex, its names as short as they can be.
+    /// The same record as it stands directly behind a question for the apex, its names as short as
+    /// they can be.
     pub(crate) short: Box<[u8]>,
-    /// Where pointers are in that; those that do not lead into the record lead to the apex and behind. Elsewhere in a message
-    /// they are other ones.
+    /// Where pointers are in that; those that do not lead into the record lead to the apex and
+    /// behind. Elsewhere in a message they are other ones.
     pub(crate) pointers: Box<[Pointer]>,
 }
 
@@ -173,8 +176,8 @@ impl Place<'_> {
     }
 }
 
-/// Asks for a line of memory, if it is there. Names reach into the line behind the one that their bucket begins in, or begin
-/// there: both are waited for at once.
+/// Asks for a line of memory, if it is there. Names reach into the line behind the one that their
+/// bucket begins in, or begin there: both are waited for at once.
 #[inline]
 fn ask_for_line(blocks: &[u8], at: usize) {
     if let Some(octet) = blocks.get(at) {
@@ -184,8 +187,8 @@ fn ask_for_line(blocks: &[u8], at: usize) {
 
 // Once per version.
 impl Zone {
-    /// Returns what is wrong with a zone of another server that is served as it came; of a version that lies over another, what is
-    /// wrong with the names that it has anew.
+    /// Returns what is wrong with a zone of another server that is served as it came; of a version
+    /// that lies over another, what is wrong with the names that it has anew.
     pub const fn flaws(&self) -> &[Finding] {
         &self.flaws
     }
@@ -207,8 +210,8 @@ impl Zone {
 
 // Once per version, and now and then.
 impl Zone {
-    /// Returns until when signatures of the SOA and of the DNSKEYs are good, in seconds since 1970; `None` if it is not signed.
-    /// `key` is what its names are hashed with.
+    /// Returns until when signatures of the SOA and of the DNSKEYs are good, in seconds since 1970;
+    /// `None` if it is not signed. `key` is what its names are hashed with.
     pub fn signed_until(&self, key: &HashKey) -> Option<u32> {
         let apex = self.find(self.apex(), key.hash_name(self.apex()))?;
         // RFC 4034 §3.1: the expiration is at the ninth octet.
@@ -276,7 +279,8 @@ impl Zone {
         Some(Place { entry, blocks: &most.blocks })
     }
 
-    /// Returns the first name at a place or after it, its place, and the place after it. The first place of all is 0.
+    /// Returns the first name at a place or after it, its place, and the place after it. The first
+    /// place of all is 0.
     pub(crate) fn name_from(&self, place: u32) -> Option<(Block<'_>, u32, u32)> {
         let mut place = place;
         // Ends: each block has a head, so `place` grows.

@@ -2,8 +2,9 @@
 //!
 //! All zones that are served: which one a name belongs to.
 //!
-//! Zones stand in shards by the hashes of their apexes. Another set of zones that differs in one of them shares all shards
-//! but that one's, so that a change costs the same with one zone and with a hundred thousand.
+//! Zones stand in shards by the hashes of their apexes. Another set of zones that differs in one of
+//! them shares all shards but that one's, so that a change costs the same with one zone and with a
+//! hundred thousand.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -18,7 +19,8 @@ use crate::zone::{Place, Zone};
 
 /// Names that are looked at ahead; of a larger batch, the first ones count.
 pub const LOOKAHEAD_MAX: usize = 64;
-/// Octets from which on zones do not fit the processor's own memory, so that looking ahead pays for itself.
+/// Octets from which on zones do not fit the processor's own memory, so that looking ahead pays for
+/// itself.
 const LARGE_OCTETS_MIN: usize = 4 << 20;
 /// Zones that a shard has, on average, when it is made.
 const ZONES_PER_SHARD: usize = 32;
@@ -96,7 +98,8 @@ pub enum Change {
     Unload(NameBuf),
     /// It is not ours any more.
     Remove(NameBuf),
-    /// It answers this beside its records, if it is ours; a new version of it changes nothing about that.
+    /// It answers this beside its records, if it is ours; a new version of it changes nothing about
+    /// that.
     Special(NameBuf, Arc<Specials>),
 }
 
@@ -134,7 +137,8 @@ impl Shard {
         }
     }
 
-    /// Puts a zone in; returns the one with the same apex that was there, whose answers beside its records stay.
+    /// Puts a zone in; returns the one with the same apex that was there, whose answers beside its
+    /// records stay.
     fn put(&mut self, hash: u64, served: Served) -> Option<Served> {
         if self.count * 2 + 2 > self.slots.len() {
             let mut larger = Self::with_room(self.count * 2 + 1);
@@ -146,8 +150,8 @@ impl Shard {
         self.put_slot(Slot { hash, served: Some(served), specials: None })
     }
 
-    /// Puts in what stood in another shard, if that is anything; there is room for it. Returns the zone with the same apex that
-    /// was there, whose answers beside its records stay.
+    /// Puts in what stood in another shard, if that is anything; there is room for it. Returns the
+    /// zone with the same apex that was there, whose answers beside its records stay.
     fn put_slot(&mut self, new: Slot) -> Option<Served> {
         let apex = new.served.as_ref()?.apex();
         let mask = self.slots.len() - 1;
@@ -205,7 +209,8 @@ impl Shard {
 
 // Once per configuration.
 impl Zones {
-    /// Puts zones together that were compiled with `key`. Of two with the same apex, the later one is served.
+    /// Puts zones together that were compiled with `key`. Of two with the same apex, the later one
+    /// is served.
     pub fn new(key: HashKey, zones: Vec<Arc<Zone>>) -> Self {
         Self::with_missing(key, zones, &[])
     }
@@ -232,7 +237,8 @@ impl Zones {
         Self { rotates: true, ..self }
     }
 
-    /// Returns these zones with what some of them, by apex, answer beside their records. It stays when zones are replaced.
+    /// Returns these zones with what some of them, by apex, answer beside their records. It stays
+    /// when zones are replaced.
     #[must_use]
     pub fn with_specials(self, specials: Vec<(NameBuf, Specials)>) -> Self {
         if specials.is_empty() {
@@ -242,21 +248,22 @@ impl Zones {
         self.with_all(specials.into_iter().map(special))
     }
 
-    /// Returns these zones with a memory for what the targets of ALIAS records have. It stays when zones are replaced.
+    /// Returns these zones with a memory for what the targets of ALIAS records have. It stays when
+    /// zones are replaced.
     #[must_use]
     pub fn with_aliases(self, aliases: Arc<Aliases>) -> Self {
         Self { aliases: Some(aliases), ..self }
     }
 
-    /// Returns these zones with `zone` added, or in the place of the one that has its apex. Costs the same with any
-    /// number of zones; readers of the zones as they were are not disturbed.
+    /// Returns these zones with `zone` added, or in the place of the one that has its apex. Costs
+    /// the same with any number of zones; readers of the zones as they were are not disturbed.
     #[must_use]
     pub fn with_replaced(&self, zone: Arc<Zone>) -> Self {
         self.with_all([Change::Serve(zone)])
     }
 
-    /// Returns these zones with one that we are responsible for but cannot answer from: its names get SERVFAIL. So it is
-    /// with a zone that expired, or that was not transferred yet.
+    /// Returns these zones with one that we are responsible for but cannot answer from: its names
+    /// get SERVFAIL. So it is with a zone that expired, or that was not transferred yet.
     #[must_use]
     pub fn with_unloaded(&self, apex: Name<'_>) -> Self {
         self.with_all([Change::Unload(apex.to_buf())])
@@ -268,8 +275,9 @@ impl Zones {
         self.with_all([Change::Remove(apex.to_buf())])
     }
 
-    /// Returns these zones with all changes made, in their order. Each shard that is concerned is copied once: many changes
-    /// cost in proportion to their number, or to that of the zones if that is less.
+    /// Returns these zones with all changes made, in their order. Each shard that is concerned is
+    /// copied once: many changes cost in proportion to their number, or to that of the zones if
+    /// that is less.
     #[must_use]
     pub fn with_all(&self, changes: impl IntoIterator<Item = Change>) -> Self {
         let changes: Vec<Change> = changes.into_iter().collect();
@@ -386,7 +394,8 @@ fn shards_for(zones: usize) -> usize {
     (zones / ZONES_PER_SHARD).next_power_of_two().min(SHARDS_MAX)
 }
 
-/// Returns which of `shards` a hash belongs to. Takes the upper bits: places in a shard go by the lower ones.
+/// Returns which of `shards` a hash belongs to. Takes the upper bits: places in a shard go by the
+/// lower ones.
 const fn shard_of(hash: u64, shards: usize) -> usize {
     ((hash as u128 * shards as u128) >> 64) as usize
 }
@@ -440,8 +449,8 @@ impl Zones {
         self.octets >= LARGE_OCTETS_MIN
     }
 
-    /// Asks for the memory that answers about these names will begin with, so that the waits for it overlap. Changes
-    /// nothing but the time that those answers take.
+    /// Asks for the memory that answers about these names will begin with, so that the waits for it
+    /// overlap. Changes nothing but the time that those answers take.
     pub fn prefetch_lines<'n>(&self, names: impl Iterator<Item = Name<'n>>) {
         let mut places: [Option<Place<'_>>; LOOKAHEAD_MAX] = [const { None }; LOOKAHEAD_MAX];
         // The index of all names first, and then, where it points to.
@@ -487,8 +496,8 @@ impl Zones {
         self.aliases.as_deref()
     }
 
-    /// Returns the name that an ALIAS to `target` ends at, if that lies in none of these zones: whose addresses are to be
-    /// asked for.
+    /// Returns the name that an ALIAS to `target` ends at, if that lies in none of these zones:
+    /// whose addresses are to be asked for.
     pub fn end_of_alias(&self, target: Name<'_>) -> Option<NameBuf> {
         let mut target = target.to_buf();
         // Ends: a loop of aliases is as long as they may be.
@@ -563,8 +572,9 @@ impl Zones {
         self.deepest(name)?.zone()
     }
 
-    /// Returns whether a name belongs to this one of the zones, as most names do that its own records have. No look-up among all of
-    /// them is made for it, so that it may say no although it does.
+    /// Returns whether a name belongs to this one of the zones, as most names do that its own
+    /// records have. No look-up among all of them is made for it, so that it may say no although it
+    /// does.
     pub(crate) fn certainly_in(&self, name: Name<'_>, zone: &Zone) -> bool {
         let (mut above, mut depth) = (name, name.label_count());
         while above.len() > zone.apex().len() {
@@ -588,8 +598,8 @@ impl Zones {
         (self.key.hash_name(name), name.label_count())
     }
 
-    /// Returns the zone that answers a question: DS belongs to the parent (RFC 4035 §3.1.4.1), if that is served.
-    /// The hash of the name and the number of its labels are known.
+    /// Returns the zone that answers a question: DS belongs to the parent (RFC 4035 §3.1.4.1), if
+    /// that is served. The hash of the name and the number of its labels are known.
     #[inline]
     pub(crate) fn zone_for(
         &self,

@@ -36,7 +36,8 @@ impl environment::Environment for Nothing {
     }
 }
 
-/// One text in so many that are right is also shown, read again and compiled, which takes much longer than reading it.
+/// One text in so many that are right is also shown, read again and compiled, which takes much
+/// longer than reading it.
 const DEEP_EVERY: u32 = 16;
 
 /// Returns whether this text is one of those; the same text always is.

@@ -1,4 +1,5 @@
-//! Whatever a stranger sends, the engine says nothing, defers, or writes a sound reply within the client's limit.
+//! Whatever a stranger sends, the engine says nothing, defers, or writes a sound reply within the
+//! client's limit.
 
 use engine::{Engine, Reply, Transport, Verdict};
 use std::cell::RefCell;

@@ -1,4 +1,5 @@
-//! Whatever a client of HTTP/2 sends, in pieces of any size: nothing panics, nothing grows, and what is said are whole frames.
+//! Whatever a client of HTTP/2 sends, in pieces of any size: nothing panics, nothing grows, and
+//! what is said are whole frames.
 
 use http2::{Connection, Event, Field, Limits, PREFACE, Request, Response};
 

@@ -1,7 +1,9 @@
-//! Fuzz harnesses: one function per target of `fuzz/`, which takes any octets and panics if what must hold does not.
+//! Fuzz harnesses: one function per target of `fuzz/`, which takes any octets and panics if what
+//! must hold does not.
 //!
-//! Never ships. The programs of `fuzz/` call these functions under libFuzzer; the tests here replay the seeds of
-//! `fuzz/seeds` in the dev build, so that no test run has to compile the fuzz programs.
+//! Never ships. The programs of `fuzz/` call these functions under libFuzzer; the tests here replay
+//! the seeds of `fuzz/seeds` in the dev build, so that no test run has to compile the fuzz
+//! programs.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! What everything that strangers send to a server of zones must keep to: signed messages, transfers, updates, and files of a
-//! journal that somebody may have damaged.
+//! What everything that strangers send to a server of zones must keep to: signed messages,
+//! transfers, updates, and files of a journal that somebody may have damaged.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -77,7 +77,8 @@ fn check_zone(zone: &Zone) {
     assert_eq!(rows(&again), rows(zone));
 }
 
-/// A message that may be signed: nobody who has no key is believed, and what is said to them can be read.
+/// A message that may be signed: nobody who has no key is believed, and what is said to them can be
+/// read.
 pub fn signed(bytes: &[u8]) {
     let Ok(Some(signed)) = tsig::split(bytes) else { return };
     assert!(!tsig::is_signed(&signed.message()), "one signature is one record");
@@ -191,8 +192,8 @@ impl Disk for Memory {
     }
 }
 
-/// Returns entries with checksums that are right, so that what is in them is looked at: each is a kind, a length, and what it
-/// says. A kind above 127 leaves the checksum wrong.
+/// Returns entries with checksums that are right, so that what is in them is looked at: each is a
+/// kind, a length, and what it says. A kind above 127 leaves the checksum wrong.
 fn entries(mut bytes: &[u8]) -> Vec<u8> {
     let mut file = Vec::new();
     while let Some((&[kind, l0, l1], rest)) = bytes.split_first_chunk::<3>() {

@@ -43,7 +43,8 @@ fn names(folder: &str) -> BTreeSet<String> {
     entries.map(|entry| stem(entry.expect("an entry").path())).collect()
 }
 
-/// The programs of `fuzz/` are compiled only when somebody fuzzes: they may not hold anything that can be wrong.
+/// The programs of `fuzz/` are compiled only when somebody fuzzes: they may not hold anything that
+/// can be wrong.
 #[test]
 fn every_fuzz_program_calls_its_harness_and_does_nothing_else() {
     let targets: BTreeSet<String> = TARGETS.iter().map(ToString::to_string).collect();

@@ -32,7 +32,8 @@ impl UdpClient {
     /// When it is not an address of this machine.
     pub fn connect_from(own: IpAddr, server: SocketAddr) -> Self {
         let socket = UdpSocket::bind((own, 0)).expect("a loopback socket");
-        // The usual buffer holds fewer than 300 small datagrams: replies to a burst of questions would be lost before they are read.
+        // The usual buffer holds fewer than 300 small datagrams: replies to a burst of questions
+        // would be lost before they are read.
         socket2::SockRef::from(&socket).set_recv_buffer_size(RECEIVE_OCTETS).expect("a buffer");
         socket.connect(server).expect("a loopback address");
         socket.set_read_timeout(Some(DEADLINE)).expect("a timeout");

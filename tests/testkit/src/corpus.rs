@@ -1,4 +1,5 @@
-//! Messages of every kind that a server may meet, for tests that send all of them through something.
+//! Messages of every kind that a server may meet, for tests that send all of them through
+//! something.
 
 use crate::Ask;
 use wire::{Class, Flags, Opcode, OptionCode, Rtype};

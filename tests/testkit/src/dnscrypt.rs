@@ -1,4 +1,5 @@
-//! A resolver of DNSCrypt version 2, as the protocol's draft describes it, in front of what a stub answers.
+//! A resolver of DNSCrypt version 2, as the protocol's draft describes it, in front of what a stub
+//! answers.
 
 use crate::ask::{name, name_text};
 use aws_lc_rs::agreement::{PrivateKey, X25519};
@@ -61,14 +62,16 @@ impl Provider {
         *keys = make(&self.signing, self.system, keys.serial + 1, now() - 3 * DAY, now() - DAY);
     }
 
-    /// Returns the DNS stamp of a resolver at this address; with another key than the provider's if it is to be wrong.
+    /// Returns the DNS stamp of a resolver at this address; with another key than the provider's if
+    /// it is to be wrong.
     pub fn stamp(&self, address: SocketAddr, is_right: bool) -> String {
         let mut key = self.signing.public_key().as_ref().to_vec();
         key[0] ^= u8::from(!is_right);
         stamp(address, &key, PROVIDER)
     }
 
-    /// Answers what came: the certificate, or what `answer` says to what is inside. Nothing is said to what cannot be read.
+    /// Answers what came: the certificate, or what `answer` says to what is inside. Nothing is said
+    /// to what cannot be read.
     pub(crate) fn serve(
         &self,
         packet: &[u8],

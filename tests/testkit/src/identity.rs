@@ -92,7 +92,8 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Makes a certificate that is its own authority, as `openssl req -x509` does, and the authority that it is.
+    /// Makes a certificate that is its own authority, as `openssl req -x509` does, and the
+    /// authority that it is.
     ///
     /// # Panics
     ///
@@ -123,8 +124,8 @@ impl Identity {
         format!("sha256/{}", base64(&sha256(&self.key.subject_public_key_info())))
     }
 
-    /// Returns a DNS stamp of a DoT server at `address` called `name` that shows this certificate, or one whose hash says
-    /// something else.
+    /// Returns a DNS stamp of a DoT server at `address` called `name` that shows this certificate,
+    /// or one whose hash says something else.
     pub fn stamp(&self, address: SocketAddr, name: &str, is_right: bool) -> String {
         let der = &self.chain[0];
         // What its issuer signed is the first part of the sequence, after a head of four octets.

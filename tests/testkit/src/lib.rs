@@ -1,4 +1,5 @@
-//! Test tools: an upstream that misbehaves on demand, DNS clients, a web server, a router, a proxy, resolvers of sealed messages, binary lists, and the built program in a directory of its own.
+//! Test tools: an upstream that misbehaves on demand, DNS clients, a web server, a router, a proxy,
+//! resolvers of sealed messages, binary lists, and the built program in a directory of its own.
 //!
 //! Never sleeps: whoever waits, waits for something, with a deadline.
 
@@ -37,7 +38,8 @@ pub use web::{Page, Web};
 
 use std::time::{Duration, Instant};
 
-/// How long anything may take before a test gives up on it. Generous: it is only ever waited for when something is wrong.
+/// How long anything may take before a test gives up on it. Generous: it is only ever waited for
+/// when something is wrong.
 pub const DEADLINE: Duration = Duration::from_secs(20);
 
 /// Tries again until `holds` says yes.

@@ -1,4 +1,5 @@
-//! Lists in binary formats, as small as tests need them: v2ray's `geosite.dat` and `geoip.dat`, MaxMind databases.
+//! Lists in binary formats, as small as tests need them: v2ray's `geosite.dat` and `geoip.dat`,
+//! MaxMind databases.
 
 use std::net::IpAddr;
 
@@ -122,8 +123,8 @@ fn map(members: &[(&str, Vec<u8>)]) -> Vec<u8> {
 /// Octets of zeros between the tree and the data.
 const GAP: usize = 16;
 
-/// Writes a MaxMind database: a binary tree over the bits of addresses (IPv4 below 96 zeros) with records of 24 bits,
-/// what is known about each network, and what is to be known about the file.
+/// Writes a MaxMind database: a binary tree over the bits of addresses (IPv4 below 96 zeros) with
+/// records of 24 bits, what is known about each network, and what is to be known about the file.
 ///
 /// # Panics
 ///

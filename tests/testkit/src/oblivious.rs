@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-/// A server that is relay and target at once, at different paths, so that one certificate is enough. It runs until the test
-/// ends.
+/// A server that is relay and target at once, at different paths, so that one certificate is
+/// enough. It runs until the test ends.
 pub struct Oblivious {
     address: SocketAddr,
     shared: Arc<Shared>,

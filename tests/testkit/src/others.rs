@@ -12,7 +12,8 @@ use tempfile::TempDir;
 use crate::client::run_dig;
 use crate::eventually;
 
-/// Returns whether a program is on the path. Tests that need one say that they are skipped where it cannot be installed.
+/// Returns whether a program is on the path. Tests that need one say that they are skipped where it
+/// cannot be installed.
 pub fn is_installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let is_there = std::env::split_paths(&path)
@@ -24,8 +25,9 @@ pub fn is_installed(program: &str) -> bool {
     is_there
 }
 
-/// Returns a free address with a port, for both UDP and TCP. It is none of those that the system gives to whoever asks for
-/// any, nor is it returned twice: nobody is there before the server that it is for.
+/// Returns a free address with a port, for both UDP and TCP. It is none of those that the system
+/// gives to whoever asks for any, nor is it returned twice: nobody is there before the server that
+/// it is for.
 ///
 /// # Panics
 ///
@@ -52,8 +54,9 @@ pub struct Other {
 }
 
 impl Other {
-    /// Starts `program` with a configuration and files in a directory of its own. In all of them and in the arguments,
-    /// `@DIRECTORY@` and `@PORT@` stand for that directory and the port. Waits until it answers anything at all.
+    /// Starts `program` with a configuration and files in a directory of its own. In all of them
+    /// and in the arguments, `@DIRECTORY@` and `@PORT@` stand for that directory and the port.
+    /// Waits until it answers anything at all.
     ///
     /// # Panics
     ///

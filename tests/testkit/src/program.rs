@@ -43,12 +43,14 @@ pub fn tool(name: &str) -> PathBuf {
     tool
 }
 
-/// Returns the program, told to keep to `directory` and unaware of any other `gannet` on this machine.
+/// Returns the program, told to keep to `directory` and unaware of any other `gannet` on this
+/// machine.
 pub fn program(directory: &Path) -> Command {
     in_directory(Command::new(gannet()), directory)
 }
 
-/// Returns the program with so many descriptors. Root could have more, if it had not given up that right.
+/// Returns the program with so many descriptors. Root could have more, if it had not given up that
+/// right.
 fn limited(directory: &Path, descriptors: u32) -> Command {
     let mut command = Command::new("sh");
     let script = format!(
@@ -97,7 +99,8 @@ pub struct Server {
 impl Server {
     /// Starts the program with a configuration and waits until it answers.
     ///
-    /// In `yaml`, `@ADDRESS@` and `@ANOTHER@` stand for free addresses with ports, and `@DIRECTORY@` for a directory of the test's own.
+    /// In `yaml`, `@ADDRESS@` and `@ANOTHER@` stand for free addresses with ports, and
+    /// `@DIRECTORY@` for a directory of the test's own.
     ///
     /// # Panics
     ///
@@ -299,7 +302,8 @@ impl Server {
         &self.log
     }
 
-    /// Waits for a line of the log that contains `text`, from the beginning of the log, and returns it.
+    /// Waits for a line of the log that contains `text`, from the beginning of the log, and returns
+    /// it.
     ///
     /// # Panics
     ///

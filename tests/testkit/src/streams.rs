@@ -1,4 +1,5 @@
-//! Clients whose queries have a stream each: HTTP/2, HTTP/3 and QUIC. A connection per query, so that none can spoil another.
+//! Clients whose queries have a stream each: HTTP/2, HTTP/3 and QUIC. A connection per query, so
+//! that none can spoil another.
 
 use crate::DEADLINE;
 use crate::tls::{NAME, client_config};
@@ -19,8 +20,8 @@ use tokio_rustls::TlsConnector;
 /// Octets of the largest reply, with its length.
 const REPLY_OCTETS_MAX: usize = 2 + 65_535;
 
-/// Sends a message on a stream of DNS over QUIC; `None` if the server resets the stream or ends the connection instead of
-/// answering.
+/// Sends a message on a stream of DNS over QUIC; `None` if the server resets the stream or ends the
+/// connection instead of answering.
 ///
 /// RFC 9250 §4.2.1: the message's ID is zero on the way; the reply has it again.
 ///
@@ -116,8 +117,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(25);
 /// Octets that a hoarder takes of each stream.
 const HOARDER_WINDOW: u32 = 64;
 
-/// A client over QUIC that asks on many streams of many connections, takes next to nothing of the answers, and otherwise keeps
-/// its connections alive.
+/// A client over QUIC that asks on many streams of many connections, takes next to nothing of the
+/// answers, and otherwise keeps its connections alive.
 pub struct Hoarder {
     asked: Arc<AtomicUsize>,
     open: Arc<AtomicUsize>,
@@ -242,7 +243,8 @@ fn question(protocol: &str, message: &[u8]) -> Vec<u8> {
 pub struct RawHttp2(std::net::TcpStream);
 
 impl RawHttp2 {
-    /// Opens a connection whose client takes so many octets of each response, before it says that it takes more.
+    /// Opens a connection whose client takes so many octets of each response, before it says that
+    /// it takes more.
     ///
     /// # Errors
     ///
@@ -278,7 +280,8 @@ impl RawHttp2 {
         self.write(&framed)
     }
 
-    /// Reads the next frame; returns its kind, flags, stream and how many octets it has, or `None` if the connection has ended.
+    /// Reads the next frame; returns its kind, flags, stream and how many octets it has, or `None`
+    /// if the connection has ended.
     pub fn next_frame(&mut self) -> Option<(u8, u8, u32, usize)> {
         use std::io::Read as _;
         let mut head = [0; 9];

@@ -122,7 +122,8 @@ impl TlsClient {
         self.receive().expect("a reply")
     }
 
-    /// Asks; an error if the server ends the connection instead, as it does with clients that it does not know.
+    /// Asks; an error if the server ends the connection instead, as it does with clients that it
+    /// does not know.
     pub fn try_ask(&mut self, ask: &Ask) -> io::Result<Heard> {
         self.0.write_all(&framed([ask.bytes().as_slice()]))?;
         let mut length = [0; 2];
@@ -154,8 +155,8 @@ pub fn post(server: SocketAddr, trusted: &Path, message: &[u8]) -> (u16, Vec<u8>
     (status.expect("a status"), response.split_off(end + 4))
 }
 
-/// Sends a message to `/dns-query` over HTTP/2 in so many requests at once; returns how many responses end in each TLS record, of
-/// those in which any does.
+/// Sends a message to `/dns-query` over HTTP/2 in so many requests at once; returns how many
+/// responses end in each TLS record, of those in which any does.
 ///
 /// # Panics
 ///

@@ -14,8 +14,8 @@ pub fn said(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// Returns the DS records of DNSKEY records in text, as `dnssec-dsfromkey` makes them, or what it has against these;
-/// `directory` is where it may write.
+/// Returns the DS records of DNSKEY records in text, as `dnssec-dsfromkey` makes them, or what it
+/// has against these; `directory` is where it may write.
 ///
 /// # Panics
 ///
@@ -48,7 +48,8 @@ pub fn write_anchor(directory: &Path, zone: &str, ds: &str) {
 }
 
 impl Server {
-    /// Runs `delv` against it, which trusts what [`write_anchor`] wrote of the zone, and returns all that it said.
+    /// Runs `delv` against it, which trusts what [`write_anchor`] wrote of the zone, and returns
+    /// all that it said.
     ///
     /// # Panics
     ///

@@ -1,4 +1,5 @@
-//! Actions that make answers, change answers, and change what upstreams are sent: the built program and real clients.
+//! Actions that make answers, change answers, and change what upstreams are sent: the built program
+//! and real clients.
 
 use std::net::Ipv4Addr;
 
@@ -378,7 +379,8 @@ fn a_client_for_whom_a_trusted_peer_asks_is_the_one_that_counts() {
     let nearest_first = ["203.0.113.1", "192.0.2.1", "198.51.100.1"].map(str::to_owned).to_vec();
     let (stub, server) = start_with(addresses(THREE), rules, "trusted-peers: 127.0.0.0/8");
     assert_eq!(ask(&server, &stub, &[near]), (nearest_first, Some(vec![0, 1, 24, 0, 203, 0, 113])));
-    // A subnet is nobody in particular: then it is the peer that counts, whose address means nothing outside.
+    // A subnet is nobody in particular: then it is the peer that counts, whose address means
+    // nothing outside.
     assert_eq!(ask(&server, &stub, &["+subnet=203.0.113.0/24"]), (as_it_came.clone(), None));
     assert_eq!(ask(&server, &stub, &[]), (as_it_came.clone(), None));
     let (stub, server) = start(addresses(THREE), rules);

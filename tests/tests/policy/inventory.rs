@@ -1,11 +1,12 @@
-//! What is tested and what is documented, held against the tables of the language: no condition and no action without a
-//! test of the whole server, and nothing of mosdns or OxiDNS without a row in the manual.
+//! What is tested and what is documented, held against the tables of the language: no condition and
+//! no action without a test of the whole server, and nothing of mosdns or OxiDNS without a row in
+//! the manual.
 
 use std::fs;
 use std::path::Path;
 
-/// Returns the tests of policies, and those of encrypted transports, which policies can ask about, without their comments;
-/// those of this file aside.
+/// Returns the tests of policies, and those of encrypted transports, which policies can ask about,
+/// without their comments; those of this file aside.
 fn tests() -> String {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     let mut all = String::new();
@@ -36,7 +37,8 @@ fn stands(text: &str, word: &str, before: impl Fn(&str) -> bool, after: impl Fn(
     text.match_indices(word).any(|(at, _)| before(&text[..at]) && after(&text[at + word.len()..]))
 }
 
-/// Returns whether an action of this word stands in the text: behind `do:`, in a list, or between quotes.
+/// Returns whether an action of this word stands in the text: behind `do:`, in a list, or between
+/// quotes.
 fn has_action(text: &str, word: &str) -> bool {
     let begins = |before: &str| {
         let before = before.trim_end_matches(['\'', '"', '\\']);

@@ -36,7 +36,8 @@ fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
     if output.status.success() { Ok(said) } else { Err(format!("{program} {arguments:?}: {said}")) }
 }
 
-/// Runs the test `name` of this program again in a network namespace of its own, unless this is that copy. True: go on.
+/// Runs the test `name` of this program again in a network namespace of its own, unless this is
+/// that copy. True: go on.
 #[expect(clippy::print_stdout, reason = "whoever reads the tests' output should know")]
 fn in_namespace(name: &str, tool: &str) -> bool {
     if std::env::var_os(INSIDE).is_some() {
@@ -113,7 +114,8 @@ fn an_nftables_set_is_filled() {
     eventually("the IPv6 address is in its set", || set("plain6").contains("2001:db8::7 timeout 1h"));
     server.ask(&ask("net.example.org"));
     eventually("the network is in the set of networks", || set("nets4").contains("198.51.100.0/24"));
-    // The answer comes from the cache now; the smaller of its TTLs is the timeout, which begins anew.
+    // The answer comes from the cache now; the smaller of its TTLs is the timeout, which begins
+    // anew.
     nft("flush set inet fw4 plain4");
     eventually("the timeout is the TTL", || set("short").contains("192.0.2.1 timeout 1m expires"));
     // Nothing is lost to a set that is not there, and the others are filled all the same.
@@ -257,7 +259,8 @@ fn what_is_always_in_a_list_is_put_there_and_taken_out_again() {
         entry.extend(timeout.map(|timeout| ("timeout".to_owned(), timeout.to_owned())));
         (list.to_owned(), entry)
     };
-    // From an earlier run: named no more, learned from an answer, named and about to end; and somebody else's.
+    // From an earlier run: named no more, learned from an answer, named and about to end; and
+    // somebody else's.
     router.put([
         entry("203.0.113.1", "gannet:lists", None),
         entry("203.0.113.2", "gannet:lists", Some("00:05:00")),
@@ -503,8 +506,8 @@ fn queries_are_recorded_with_their_way() {
     assert!(said.contains("127.0.0.1 last.example.org A NOERROR"), "{said}");
 }
 
-/// Lets a server record one query, changes the database with some SQL while no server runs, and starts one again with the
-/// same settings.
+/// Lets a server record one query, changes the database with some SQL while no server runs, and
+/// starts one again with the same settings.
 fn record_again(recorder: &str, sql: &str) -> Server {
     let stub = upstream();
     let config = |stub: &Stub| {

@@ -1,4 +1,5 @@
-//! The built program's policy language as clients meet it: every condition, views, `explain` and `check --graph`.
+//! The built program's policy language as clients meet it: every condition, views, `explain` and
+//! `check --graph`.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use testkit::{Answer, Ask, Script, Server, Stub, contains, forwarding, lacks, program};
@@ -203,7 +204,8 @@ fn marks_conditions_by_name_and_constants_are_conditions() {
     check(&server, &["even.example", "A"], NOT_HELD);
 }
 
-/// Starts a server that asks `stub` and then tells by the response code whether a condition holds for the answer.
+/// Starts a server that asks `stub` and then tells by the response code whether a condition holds
+/// for the answer.
 fn telling_of_answers(stub: &Stub, condition: &str) -> Server {
     let policy = format!(
         "policy:\n  main:\n    - local\n    - forward(default)\n    - if: {condition}\n      do: reject(notimp)\n    - if: answer\n      do: reject(refused)\nsets: {{bad: {{addresses: [192.0.2.0/24, 2001:db8::/32]}}, cdn: {{names: [suffix:cdn.example]}}}}\n"

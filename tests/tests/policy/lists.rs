@@ -8,8 +8,9 @@ use testkit::web::Request;
 use testkit::{Answer, Ask, Page, Script, Server, Stub, Web, eventually, forwarding};
 use wire::{OptionCode, Rcode, Rtype};
 
-/// Starts a server whose policy asks these conditions in turn and answers with the code beside the first that holds; an
-/// answer with an address is got before, `192.0.2.N` for the name `nN.example`.
+/// Starts a server whose policy asks these conditions in turn and answers with the code beside the
+/// first that holds; an answer with an address is got before, `192.0.2.N` for the name
+/// `nN.example`.
 fn with_events(files: &[(&str, Vec<u8>)], sets: &str, rules: &[(&str, &str)]) -> Server {
     let directory = TempDir::new().expect("a temporary directory");
     for (name, content) in files {
@@ -31,7 +32,8 @@ fn with_events(files: &[(&str, Vec<u8>)], sets: &str, rules: &[(&str, &str)]) ->
         "trusted-peers: 127.0.0.1\npolicy:\n  main:\n    - if: qname == localhost\n      do: local\n    - forward(default)\n{rules}sets:\n{sets}"
     );
     let server = Server::start_in(directory, &forwarding(&[&stub], &policy));
-    // The answers are only needed while the queries of the test run: the stub lives as long as the server.
+    // The answers are only needed while the queries of the test run: the stub lives as long as the
+    // server.
     Box::leak(Box::new(stub));
     server
 }
@@ -215,7 +217,8 @@ fn a_broken_download_never_empties_a_set() {
         assert_eq!((rcode(&server, "one.example"), rcode(&server, "two.example")), (HELD, NOT_HELD), "{why}");
         server.wait_for_log(why);
     }
-    // The last good copy is in use after a restart before anything is fetched, and whatever the web server says then.
+    // The last good copy is in use after a restart before anything is fetched, and whatever the web
+    // server says then.
     let url = web.url("/list.txt");
     let asked = web.heard().len();
     let (status, log, directory) = server.stop();
@@ -223,7 +226,8 @@ fn a_broken_download_never_empties_a_set() {
     let server = Server::start_in(directory, &listed(&url));
     assert_eq!(rcode(&server, "one.example"), HELD);
     assert_eq!(web.heard().len(), asked, "it is not a day old");
-    // A reload that changes nothing about it does not ask either; a list that is there now takes its place.
+    // A reload that changes nothing about it does not ask either; a list that is there now takes
+    // its place.
     assert!(server.command(&["reload"]).status.success());
     web.behave(|_| Page::found("two.example\n"));
     refresh(&server);

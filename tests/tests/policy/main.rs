@@ -1,4 +1,5 @@
-//! The built program's policy as clients and operators meet it: language, actions, sets, lists, jobs, imports.
+//! The built program's policy as clients and operators meet it: language, actions, sets, lists,
+//! jobs, imports.
 
 mod actions;
 mod import;

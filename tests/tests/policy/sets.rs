@@ -1,4 +1,5 @@
-//! The built program's sets as clients meet them: every format, reloading one alone, files that change, dynamic sets.
+//! The built program's sets as clients meet them: every format, reloading one alone, files that
+//! change, dynamic sets.
 
 use testkit::{Script, Server, Stub, eventually, forwarding};
 

@@ -1,5 +1,5 @@
-//! The built program and policies that ask in several ways: fallback, races, redirection, preferred families, DNS64,
-//! chosen servers, nearest addresses.
+//! The built program and policies that ask in several ways: fallback, races, redirection, preferred
+//! families, DNS64, chosen servers, nearest addresses.
 
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
 use std::time::{Duration, Instant};
@@ -222,7 +222,8 @@ fn a_probe_that_is_slow_hides_nothing() {
         _ => Answer::aaaa(300, Ipv6Addr::LOCALHOST),
     }));
     let server = start(&[&stub], "  main:\n    - prefer-ipv4(wait 20ms)\n    - forward(a)\n");
-    // The stub answers one query at a time: the second to come waits for the first. Either way there is an answer.
+    // The stub answers one query at a time: the second to come waits for the first. Either way
+    // there is an answer.
     let begun = Instant::now();
     assert_eq!(server.ask(&Ask::new("www.example.org", Rtype::AAAA)).rcode(), Rcode::NOERROR);
     assert!(begun.elapsed() < Duration::from_secs(5), "nobody waits for the client to give up");

@@ -1,5 +1,6 @@
-//! What authoritative servers do beside answering from a file: erldns's published answers, JSON, zones by policy, names
-//! made from addresses, records by client, as clients of the built program meet them.
+//! What authoritative servers do beside answering from a file: erldns's published answers, JSON,
+//! zones by policy, names made from addresses, records by client, as clients of the built program
+//! meet them.
 
 use std::path::Path;
 
@@ -234,6 +235,7 @@ fn records_take_turns_if_they_are_to() {
     let yaml = format!(
         "server: {{workers: 1, rotate: true, state-directory: \"@DIRECTORY@\"}}\nlisten: [\"@ADDRESS@\"]\n{zones}"
     );
-    // That one of three never comes first in sixty answers happens once in ten thousand million runs.
+    // That one of three never comes first in sixty answers happens once in ten thousand million
+    // runs.
     assert_eq!(firsts(&Server::start_in(directory, &yaml)).len(), 3);
 }

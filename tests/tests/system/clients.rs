@@ -50,7 +50,8 @@ fn the_question_keeps_its_letter_case() {
     for _ in 0..2 {
         contains(&server.dig(&["eXaMpLe.OrG", "A"]), ";eXaMpLe.OrG.");
         let heard = server.ask(&Ask::new("EXAMPLE.org", Rtype::A));
-        // The second time it comes from the cache, perhaps a second later: the TTL is another test's matter.
+        // The second time it comes from the cache, perhaps a second later: the TTL is another
+        // test's matter.
         let answers = heard.answers();
         assert_eq!(answers.len(), 1, "{answers:?}");
         assert!(

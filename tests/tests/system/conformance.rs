@@ -1,4 +1,5 @@
-//! The built program and what others made to find fault with servers: `h2spec`, dnspython, aioquic, a browser.
+//! The built program and what others made to find fault with servers: `h2spec`, dnspython, aioquic,
+//! a browser.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener};

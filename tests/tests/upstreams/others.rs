@@ -1,4 +1,5 @@
-//! The built program and encrypted upstreams that others wrote: dnsdist, Unbound and Knot Resolver, in front of our stub.
+//! The built program and encrypted upstreams that others wrote: dnsdist, Unbound and Knot Resolver,
+//! in front of our stub.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -173,7 +174,8 @@ fn knot_resolver_is_asked_over_https() {
     check(kresd, |other| format!("https://{}/dns-query", other.https));
 }
 
-/// Lets a server of somebody else show who it is, and checks what is said about it; it is told nothing.
+/// Lets a server of somebody else show who it is, and checks what is said about it; it is told
+/// nothing.
 fn check_refused(start: fn(&Path, &Stub) -> Other, identity: &Identity, authority: &Authority, expect: &str) {
     let directory = tempfile::tempdir().expect("a directory");
     identify_as(directory.path(), authority, identity);

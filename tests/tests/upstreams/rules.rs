@@ -1,8 +1,9 @@
-//! What holds for upstreams over UDP holds over every encrypted transport: when a server stops answering another is asked,
-//! before it is given up and after; it is found again; and a slow one is not waited for.
+//! What holds for upstreams over UDP holds over every encrypted transport: when a server stops
+//! answering another is asked, before it is given up and after; it is found again; and a slow one
+//! is not waited for.
 //!
-//! The servers are our own program, stopped and continued by signals: its sockets stay open and say nothing meanwhile, the
-//! worst way to fail. Those of DNSCrypt are stubs.
+//! The servers are our own program, stopped and continued by signals: its sockets stay open and say
+//! nothing meanwhile, the worst way to fail. Those of DNSCrypt are stubs.
 
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -138,7 +139,8 @@ fn check(scheme: Scheme) {
     });
     drop(server);
 
-    // A slow one is not waited for: the budget for that fills with the questions that are answered in time.
+    // A slow one is not waited for: the budget for that fills with the questions that are answered
+    // in time.
     let server = start(&format!("hedge: 200ms, timeout: 10s, {servers}"));
     let mut round = 0;
     eventually("the second is asked although the first has not failed", || {

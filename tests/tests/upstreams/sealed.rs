@@ -1,4 +1,5 @@
-//! The built program and upstreams that only sealed messages or a proxy lead to: DNSCrypt, oblivious DNS, SOCKS5.
+//! The built program and upstreams that only sealed messages or a proxy lead to: DNSCrypt,
+//! oblivious DNS, SOCKS5.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -11,7 +12,8 @@ use wire::{Flags, Rcode, Rtype};
 /// The name that good servers have.
 const NAME: &str = "dns.example.org";
 
-/// Starts the program with one group of `servers`, as YAML, in which `AUTHORITY` is the file of an authority.
+/// Starts the program with one group of `servers`, as YAML, in which `AUTHORITY` is the file of an
+/// authority.
 fn start(authority: &Authority, servers: &str, more: &str) -> Server {
     let directory = tempfile::tempdir().expect("a directory");
     std::fs::write(directory.path().join("authority.pem"), authority.pem()).expect("a writable directory");

@@ -1,4 +1,5 @@
-//! The built program and upstreams over TLS: who is believed, who is not, and what is said about it.
+//! The built program and upstreams over TLS: who is believed, who is not, and what is said about
+//! it.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -8,7 +9,8 @@ use wire::{Rcode, Rtype};
 /// The name that good servers have.
 const NAME: &str = "dns.example.org";
 
-/// Starts the program with one group of `servers`, as YAML, in which `AUTHORITY` is the file of an authority.
+/// Starts the program with one group of `servers`, as YAML, in which `AUTHORITY` is the file of an
+/// authority.
 fn start(authority: &Authority, servers: &str, more: &str) -> Server {
     start_group(authority, &format!("timeout: 2s, servers: [{servers}]"), more)
 }

@@ -95,7 +95,8 @@ pub(crate) fn receive(socket: &UdpSocket) -> Vec<u8> {
     buffer
 }
 
-/// Sends the whole corpus; returns all replies, one after the other with their names, TTLs made equal.
+/// Sends the whole corpus; returns all replies, one after the other with their names, TTLs made
+/// equal.
 pub(crate) fn record(server: SocketAddr) -> Vec<u8> {
     let marker = Ask::new("localhost", Rtype::A).id(0xbeef).bytes();
     let mut all = Vec::new();

@@ -1,5 +1,5 @@
-//! The built program on a network interface, between two network namespaces: the same answers through AF_XDP as through the
-//! kernel's sockets, whatever becomes of the program.
+//! The built program on a network interface, between two network namespaces: the same answers
+//! through AF_XDP as through the kernel's sockets, whatever becomes of the program.
 //!
 //! Skipped, with the reason, where namespaces or AF_XDP are not to be had.
 #![expect(clippy::print_stdout, reason = "says why it is skipped")]
@@ -112,7 +112,8 @@ fn gives_the_same_bytes(role: &str, queues: u32) {
         assert!(metrics.contains(&sample), "no {sample}in {metrics}");
     }
     let taken = counter(&stats, "listen", "xdp_datagrams");
-    // Of the corpus some pass: a reply, and what is less than a header. Each case has a marker behind it.
+    // Of the corpus some pass: a reply, and what is less than a header. Each case has a marker
+    // behind it.
     let least = 2 * (2 * cases().len() as u64 - 5) + 100 + 2 * 200;
     assert!(taken >= least, "{taken} of {least}\n{stats}");
     assert!(counter(&stats, "xdp.s0", "taken") >= least, "{stats}");

@@ -27,7 +27,8 @@ pub(crate) fn without_rights(topology: &Topology, arguments: &[&str]) -> Option<
 /// The capabilities that AF_XDP takes, as setpriv calls them.
 pub(crate) const RIGHTS: [&str; 3] = ["net_raw", "net_admin", "bpf"];
 
-/// The program as a user who is nobody, with some rights and so many octets of lockable memory, in the server's namespace.
+/// The program as a user who is nobody, with some rights and so many octets of lockable memory, in
+/// the server's namespace.
 pub(crate) struct Unprivileged {
     pub(crate) child: Child,
     log: Receiver<String>,
@@ -83,7 +84,8 @@ impl Unprivileged {
         }
     }
 
-    /// Returns the capabilities that its threads have, in hexadecimal digits: those it could use, and those it could get.
+    /// Returns the capabilities that its threads have, in hexadecimal digits: those it could use,
+    /// and those it could get.
     pub(crate) fn rights(&self) -> Vec<String> {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("it runs");
         let of_task = |task: std::fs::DirEntry| {

@@ -12,7 +12,8 @@ use wire::{Flags, Rtype};
 use crate::clients::record;
 use crate::topology::{PATIENCE, SERVER, ip, tell, wait_for};
 
-/// A name whose addresses take more than a narrow interface takes, and less than the largest message.
+/// A name whose addresses take more than a narrow interface takes, and less than the largest
+/// message.
 pub(crate) const MANY: &str = "many.example.org";
 
 /// Starts the program three times, and kills it each time that it is known to answer.
@@ -42,7 +43,8 @@ pub(crate) fn serve_and_die(folder: &Path) {
     }
 }
 
-/// Starts the program on the server's interface, records what its kernel sockets answer, and stays until told to end.
+/// Starts the program on the server's interface, records what its kernel sockets answer, and stays
+/// until told to end.
 pub(crate) fn serve(folder: &Path, mode: &str) {
     let stub = Stub::start(Script::answering(|asked| match asked.qtype {
         Rtype::TXT => Answer::long_text(86_400, 2500),
@@ -105,7 +107,8 @@ pub(crate) fn be_dropped_and_let_in_again(folder: &Path, server: &Server) {
     wait_for(folder, "was-let-in", || false);
 }
 
-/// Has the program check the way back, which it does not find as long as the loopback interface forwards nothing, and ends that.
+/// Has the program check the way back, which it does not find as long as the loopback interface
+/// forwards nothing, and ends that.
 pub(crate) fn check_routes_and_trust_again(folder: &Path, server: &Server) {
     let config = server.directory().join("gannet.yaml");
     let text = std::fs::read_to_string(&config).expect("the configuration");
@@ -221,7 +224,8 @@ pub(crate) fn serve_limited(folder: &Path) {
     assert!(status.success(), "{}", log.join("\n"));
 }
 
-/// Starts a server on an interface that has a program of somebody else's, which it is to leave alone, and then to replace.
+/// Starts a server on an interface that has a program of somebody else's, which it is to leave
+/// alone, and then to replace.
 pub(crate) fn share(folder: &Path) {
     let filter = xdp::Filter::load(&xdp::FilterPlan::new()).expect("a program");
     let interface = xdp::Interface::find("s0").expect("the interface");

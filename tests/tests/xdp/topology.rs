@@ -25,7 +25,8 @@ pub(crate) fn ip(arguments: &str) -> Result<String, String> {
     Err(format!("ip {arguments}: {}", String::from_utf8_lossy(&output.stderr).trim()))
 }
 
-/// Two namespaces with a pair of interfaces between them and a folder for what their processes tell each other.
+/// Two namespaces with a pair of interfaces between them and a folder for what their processes tell
+/// each other.
 pub(crate) struct Topology {
     pub(crate) client: String,
     pub(crate) server: String,

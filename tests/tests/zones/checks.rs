@@ -12,7 +12,8 @@ use wire::Rtype;
 
 const ORG: &str = "$TTL 3600\n@ SOA ns admin 7 7200 600 86400 60\n@ NS ns\nns A 192.0.2.1\n";
 
-/// A backend that listens on the port of `like`, or any, and answers with a status that can be changed; 0 is no answer.
+/// A backend that listens on the port of `like`, or any, and answers with a status that can be
+/// changed; 0 is no answer.
 struct Backend {
     address: SocketAddr,
     status: Arc<AtomicU16>,

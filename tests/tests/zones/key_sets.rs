@@ -1,4 +1,5 @@
-//! Zones in JSON that bring the keys they are signed with, as erldns has them: what is served validates, and no key is shown.
+//! Zones in JSON that bring the keys they are signed with, as erldns has them: what is served
+//! validates, and no key is shown.
 
 use std::path::Path;
 use std::process::Command;
@@ -124,7 +125,8 @@ fn zones_that_bring_keys_are_served_signed_with_them() {
         judge(&server, apex);
         let printed = server.dig(&["+dnssec", &format!("www.{apex}"), "A"]);
         contains(&printed, &format!("RRSIG\tA {algorithm} 3 300 "));
-        // Quick keys prove each absence for itself, as erldns does; slow ones have proved it before.
+        // Quick keys prove each absence for itself, as erldns does; slow ones have proved it
+        // before.
         let absent = server.dig(&["+dnssec", &format!("none.{apex}"), "A"]);
         match algorithm {
             "13" | "15" => {
@@ -234,7 +236,8 @@ fn a_zone_with_a_bad_key_stays_as_it_was_and_the_key_is_not_shown() {
     contains(&reloaded, "serial 7 is still served");
     judge(&server, "example.org");
     shows_no_key(&mut server, &["example.org"], &[&keys]);
-    // A server that never had it does not serve it without signatures: who saw it so would remember that.
+    // A server that never had it does not serve it without signatures: who saw it so would remember
+    // that.
     let (_, _, directory) = server.stop();
     let mut server = Server::start_in(directory, &settings("zones: [{name: example.org, file: org.json}]"));
     contains(&server.dig(&["www.example.org", "A"]), "status: SERVFAIL");

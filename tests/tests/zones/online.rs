@@ -1,4 +1,5 @@
-//! Zones whose proofs are made, and signed, for each question (RFC 9824), as validators and operators meet them.
+//! Zones whose proofs are made, and signed, for each question (RFC 9824), as validators and
+//! operators meet them.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;

@@ -142,7 +142,8 @@ fn a_zone_with_mistakes_leaves_the_one_that_is_served_in_place() {
     eventually("the new address", || server.dig(&["included.example.org", "A"]).contains("192.0.2.44"));
     check(&server, &["web.example.net", "A"], &["status: NOERROR", "192.0.2.12"], &[]);
     check(&server, &["example.net", "SOA"], &[" 7 7200"], &[]);
-    // The older version is served, and still it is the first that an operator sees, with file and reason.
+    // The older version is served, and still it is the first that an operator sees, with file and
+    // reason.
     let status = server.command(&["zone", "status"]);
     let said = String::from_utf8_lossy(&status.stdout).into_owned();
     let lines: Vec<&str> = said.lines().collect();

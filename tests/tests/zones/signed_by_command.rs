@@ -1,4 +1,5 @@
-//! What `gannet zone sign` makes is right for other programs, what they make is right for us, and what is served validates.
+//! What `gannet zone sign` makes is right for other programs, what they make is right for us, and
+//! what is served validates.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -283,8 +284,8 @@ const JUDGED: [(&str, &str, &str); 11] = [
 fn judge(server: &Server, opts_out: bool, what: &str) {
     for (name, rtype, expect) in JUDGED {
         let said = server.delv("example.org", name, rtype);
-        // Where insecure delegations may be left out, it is not proven that the name itself does not exist, which an
-        // answer by a wildcard needs (RFC 5155 §9.2).
+        // Where insecure delegations may be left out, it is not proven that the name itself does
+        // not exist, which an answer by a wildcard needs (RFC 5155 §9.2).
         let expect = if opts_out && rtype == "TXT" { "; unsigned answer" } else { expect };
         assert!(said.contains(expect), "{what}: {name} {rtype}: {said}");
     }

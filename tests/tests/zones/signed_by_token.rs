@@ -22,7 +22,8 @@ const MODULES: [&str; 5] = [
     "/usr/lib/pkcs11/libsofthsm2.so",
     "/usr/local/lib/softhsm/libsofthsm2.so",
 ];
-/// How long a key may take to leave: each of its states waits for a TTL of a second, and for the clock.
+/// How long a key may take to leave: each of its states waits for a TTL of a second, and for the
+/// clock.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A token in a directory of its own, and the environment in which the module finds it.

@@ -1,4 +1,5 @@
-//! What documents say about the repository: versions, the changelog's form, and the lists of crates.
+//! What documents say about the repository: versions, the changelog's form, and the lists of
+//! crates.
 
 use super::crates::UNSAFE_MAY;
 use super::layers::{crate_of, layer};
@@ -68,7 +69,8 @@ fn versions(files: &[File], manifest: &File, changelog: &File, findings: &mut Ve
     }
 }
 
-/// Checks the form of the changelog: groups in order, each once; short lines; nothing twice in a version.
+/// Checks the form of the changelog: groups in order, each once; short lines; nothing twice in a
+/// version.
 fn changes(changelog: &File, findings: &mut Vec<Finding>) {
     let mut error =
         |line: usize, message: String| findings.push(Finding::error(&changelog.path, line, message));
@@ -109,7 +111,8 @@ fn present(files: &[File]) -> Vec<&str> {
     manifests.filter_map(|file| crate_of(&file.path)).collect()
 }
 
-/// Checks the table of layers, whose rows are `| LAYER | crates | …`: every crate, each where it belongs.
+/// Checks the table of layers, whose rows are `| LAYER | crates | …`: every crate, each where it
+/// belongs.
 fn crates(files: &[File], document: &File, findings: &mut Vec<Finding>) {
     let rows = document.text.lines().enumerate().filter_map(|(index, line)| {
         let mut cells = line.strip_prefix('|')?.split('|').map(str::trim);

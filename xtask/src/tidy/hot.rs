@@ -1,7 +1,8 @@
 //! What files of the hot path must not do: allocate, lock, wait, panic.
 //!
-//! What such a file does once per configuration, worker or connection says so (`// Once per worker.` before the
-//! function or `impl`); that, and functions marked `#[cold]`, may allocate. Neither may panic.
+//! What such a file does once per configuration, worker or connection says so
+//! (`// Once per worker.` before the function or `impl`); that, and functions marked `#[cold]`, may
+//! allocate. Neither may panic.
 
 use super::Finding;
 use super::source::Source;
@@ -9,7 +10,8 @@ use super::source::Source;
 /// How a file says that it runs per query.
 pub(crate) const MARK: &str = "//! Hot path: no allocation, no locks, no waiting, no panics.";
 
-/// Something refused: what is looked for, the rule's name, what to use instead, and whether a `#[cold]` function may.
+/// Something refused: what is looked for, the rule's name, what to use instead, and whether a
+/// `#[cold]` function may.
 struct Refused {
     word: &'static str,
     rule: &'static str,
@@ -87,7 +89,8 @@ fn is_const_item(source: &Source<'_>, at: usize) -> bool {
     statement.starts_with("const _") || statement.starts_with("const {") || statement.ends_with("const { ")
 }
 
-/// Returns where an expression is indexed: an opening bracket right behind a name, a call or another index.
+/// Returns where an expression is indexed: an opening bracket right behind a name, a call or
+/// another index.
 fn indexings(code: &str) -> Vec<usize> {
     let bytes = code.as_bytes();
     let mut found = Vec::new();
@@ -96,7 +99,8 @@ fn indexings(code: &str) -> Vec<usize> {
         if !(before.is_ascii_alphanumeric() || matches!(before, b'_' | b')' | b']' | b'?')) {
             continue;
         }
-        // `&'a [u8]` is written with a space, so what is left is a name: `table[…]`; `[..]` cannot fail.
+        // `&'a [u8]` is written with a space, so what is left is a name: `table[…]`; `[..]` cannot
+        // fail.
         if code.get(at + 1..).is_some_and(|rest| rest.starts_with("[..]")) {
             continue;
         }

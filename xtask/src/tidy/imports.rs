@@ -1,20 +1,21 @@
 //! Which file of a crate may use which: folders downward only, as crates do, and no large circles.
 //!
-//! A file depends on the files whose items it names, in `use` or with a path from `crate` or `super`. Who names an item
-//! that another file re-exports depends on the file that has it, and re-exporting what stands below is no dependency.
+//! A file depends on the files whose items it names, in `use` or with a path from `crate` or
+//! `super`. Who names an item that another file re-exports depends on the file that has it, and
+//! re-exporting what stands below is no dependency.
 //!
 //! # Limitations
 //!
-//! Paths that begin with an imported module (`ops::ttl::RULE` after `use crate::ops;`) count as that import. Tests may
-//! use what they like.
+//! Paths that begin with an imported module (`ops::ttl::RULE` after `use crate::ops;`) count as
+//! that import. Tests may use what they like.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::source::Source;
 use super::{File, Finding};
 
-/// The folders of crates that have an order, lowest first. A file uses its own folder and lower ones; files beside the
-/// folders use all, and no folder uses them.
+/// The folders of crates that have an order, lowest first. A file uses its own folder and lower
+/// ones; files beside the folders use all, and no folder uses them.
 const FOLDERS: [(&str, &[&str]); 1] =
     [("engine", &["query", "events", "answer", "peers", "matchers", "ops", "program", "observe", "run"])];
 
@@ -171,7 +172,8 @@ impl<'m> Graph<'m> {
     }
 }
 
-/// Returns the file that has what a path names, seen from a file; nothing if that is in another crate.
+/// Returns the file that has what a path names, seen from a file; nothing if that is in another
+/// crate.
 fn resolve(
     modules: &[Module<'_>],
     places: &HashMap<&[&str], usize>,

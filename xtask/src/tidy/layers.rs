@@ -1,9 +1,11 @@
-//! Which crate may use what: our own crates downward only, and no runtime, sockets, files or clock below layer 4.
+//! Which crate may use what: our own crates downward only, and no runtime, sockets, files or clock
+//! below layer 4.
 
 use super::source::Source;
 use super::{File, Finding};
 
-/// The layer of each crate. A crate uses only crates of lower layers; equals do not know each other.
+/// The layer of each crate. A crate uses only crates of lower layers; equals do not know each
+/// other.
 pub(crate) const LAYERS: [(&str, u8); 29] = [
     ("diagnostic", 0),
     ("wire", 0),
@@ -36,7 +38,8 @@ pub(crate) const LAYERS: [(&str, u8); 29] = [
     ("daemon", 10),
 ];
 
-/// The highest layer that neither waits nor looks at a clock. `xdp` is low but touches sockets: it is its purpose.
+/// The highest layer that neither waits nor looks at a clock. `xdp` is low but touches sockets: it
+/// is its purpose.
 const PURE_LAYER_MAX: u8 = 3;
 
 /// Third parties that the pure layers leave alone, and why.

@@ -1,8 +1,9 @@
 //! How long files, functions and crates may be.
 //!
-//! What is long for a reason says so where it stands: a file in its first lines (`//! Long because …`), a function in a
-//! comment above it (`// A table: …`). What is too long today and has no such reason is in the lists here. They only
-//! get shorter: an entry that is no longer needed is an error.
+//! What is long for a reason says so where it stands: a file in its first lines
+//! (`//! Long because …`), a function in a comment above it (`// A table: …`). What is too long
+//! today and has no such reason is in the lists here. They only get shorter: an entry that is no
+//! longer needed is an error.
 
 use super::layers::crate_of;
 use super::source::Source;
@@ -21,7 +22,8 @@ const CRATE_LINES_MAX: usize = 16_000;
 /// How a file says in its opening comment why it is long.
 const LONG: &str = "//! Long because ";
 
-/// How a function says that its length is that of a table: the rows are alike, and a cut would only hide one.
+/// How a function says that its length is that of a table: the rows are alike, and a cut would only
+/// hide one.
 const TABLE: &str = "// A table: ";
 
 /// What is longer than it may be, without a reason.

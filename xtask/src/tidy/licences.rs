@@ -1,7 +1,8 @@
-//! Licences of what we depend on: each package's expression must hold with nothing but licences that `deny.toml` allows.
+//! Licences of what we depend on: each package's expression must hold with nothing but licences
+//! that `deny.toml` allows.
 //!
-//! The same list as cargo-deny's, checked whether that is installed or not. `cargo tree` says what every package
-//! declares; whether its files agree is for cargo-deny.
+//! The same list as cargo-deny's, checked whether that is installed or not. `cargo tree` says what
+//! every package declares; whether its files agree is for cargo-deny.
 
 use super::{File, Finding};
 use crate::run::{cargo, output};
@@ -21,7 +22,8 @@ pub(crate) fn check(files: &[File], findings: &mut Vec<Finding>) -> Result<(), S
     Ok(())
 }
 
-/// Checks what `cargo tree` printed: a package with its version, a bar, and its licences, on each line.
+/// Checks what `cargo tree` printed: a package with its version, a bar, and its licences, on each
+/// line.
 fn packages(tree: &str, deny: &str, lock: &str, findings: &mut Vec<Finding>) {
     let allowed = strings(deny, "licenses", "allow");
     // A package that was shown before is shown again with a mark behind it.
@@ -50,7 +52,8 @@ fn lock_line(lock: &str, name: &str, version: &str) -> usize {
     lines.position(|pair| pair == (name.as_str(), version.as_str())).map_or(1, |index| index + 1)
 }
 
-/// Returns the strings of a list in a TOML file of ours: `key = [` with one string or more on each line, up to `]`.
+/// Returns the strings of a list in a TOML file of ours: `key = [` with one string or more on each
+/// line, up to `]`.
 fn strings<'a>(toml: &'a str, section: &str, key: &str) -> Vec<&'a str> {
     let section = format!("[{section}]");
     let lines = toml.lines().skip_while(|line| *line != section).skip(1);
@@ -68,8 +71,8 @@ fn strings<'a>(toml: &'a str, section: &str, key: &str) -> Vec<&'a str> {
 
 /// Returns whether a licence expression of SPDX holds with these licences alone.
 ///
-/// `OR` needs one side, `AND` both; `WITH` binds a licence and its exception to one entry of the list. A slash between
-/// licences is how `OR` was written before SPDX expressions were.
+/// `OR` needs one side, `AND` both; `WITH` binds a licence and its exception to one entry of the
+/// list. A slash between licences is how `OR` was written before SPDX expressions were.
 fn holds(expression: &str, allowed: &[&str]) -> Result<bool, &'static str> {
     let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
     let mut reader = Reader { words: spaced.split_whitespace().collect(), at: 0, allowed };

@@ -5,6 +5,7 @@
 //! on the line before or on the line itself.
 
 mod code;
+mod columns;
 mod crates;
 mod documents;
 mod hot;
@@ -124,6 +125,7 @@ fn check(files: &[File]) -> Vec<Finding> {
     imports::project(files, &mut findings);
     let rust = files.iter().filter(|file| file.has_extension("rs"));
     let sources: Vec<_> = rust.map(|file| Source::read(&file.path, &file.text)).collect();
+    columns::project(files, &mut findings);
     lengths::all(files, &sources, &mut findings);
     for source in &sources {
         crates::root(source, &mut findings);

@@ -53,7 +53,8 @@ impl<'a> Source<'a> {
         self.tests.iter().any(|range| range.contains(&at))
     }
 
-    /// Returns whether the code at `at` is in a function marked `#[cold]`, or in an item marked [`ONCE`].
+    /// Returns whether the code at `at` is in a function marked `#[cold]`, or in an item marked
+    /// [`ONCE`].
     pub(crate) fn is_cold(&self, at: usize) -> bool {
         self.cold.iter().any(|range| range.contains(&at))
     }
@@ -203,7 +204,8 @@ fn items_after(code: &str, attributes: &[&str]) -> Vec<Range<usize>> {
     ranges
 }
 
-/// Returns where the item that starts at `start` (with its attributes) ends: its closing brace or semicolon.
+/// Returns where the item that starts at `start` (with its attributes) ends: its closing brace or
+/// semicolon.
 fn item_end(code: &str, start: usize) -> usize {
     let mut depth = 0_usize;
     let mut braces = 0_usize;

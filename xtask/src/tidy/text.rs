@@ -6,7 +6,8 @@ use super::{File, Finding};
 const UNFINISHED: [&str; 4] =
     [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X:"), concat!("HA", "CK:")];
 
-/// Paths and names of the machines we work on, and how we work there: they mean nothing to a reader.
+/// Paths and names of the machines we work on, and how we work there: they mean nothing to a
+/// reader.
 const PRIVATE: [&str; 3] =
     [concat!("/wo", "rk/"), concat!("CONTRACTS", ".md"), concat!("/tmp/bash", "_jobs")];
 
@@ -62,7 +63,8 @@ pub(crate) fn file(file: &File, findings: &mut Vec<Finding>) {
     }
     for (index, line) in file.text.lines().enumerate() {
         let mut found = |message: String| findings.push(Finding::error(&file.path, index + 1, message));
-        // In a table of tab-separated values, a tab is the point and an empty last column ends in one.
+        // In a table of tab-separated values, a tab is the point and an empty last column ends in
+        // one.
         let is_table = file.has_extension("tsv");
         if line.ends_with([' ', '\t']) && !is_table {
             found("trailing white space".to_string());

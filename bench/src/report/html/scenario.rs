@@ -1,4 +1,5 @@
-//! One scenario on the page: cards with its figures, what is to be said of it, and all figures in a table.
+//! One scenario on the page: cards with its figures, what is to be said of it, and all figures in a
+//! table.
 
 use std::fmt::Write as _;
 

@@ -7,12 +7,14 @@
 //! block    sync:64 kind:32 octets:32 entries:32 crc32 of the octets:32 crc32 of all before:32, then the octets
 //! ```
 //!
-//! Kind 1 holds entries, kind 2 is the last and holds their number. `sync` is drawn for each file, so that nobody can
-//! send us an answer that looks like a block once the block around it is damaged.
+//! Kind 1 holds entries, kind 2 is the last and holds their number. `sync` is drawn for each file,
+//! so that nobody can send us an answer that looks like a block once the block around it is
+//! damaged.
 //!
-//! Times are those of the wall, because the clock that caches go by begins anew when the machine does; *clock* is what that one
-//! said, and *boot* which run of the machine it counts in. Read within the same run, a file has aged by that clock, however
-//! often somebody has set the other one. In version 1, *clock* was zero and there was no *boot*.
+//! Times are those of the wall, because the clock that caches go by begins anew when the machine
+//! does; *clock* is what that one said, and *boot* which run of the machine it counts in. Read
+//! within the same run, a file has aged by that clock, however often somebody has set the other
+//! one. In version 1, *clock* was zero and there was no *boot*.
 
 use super::entry::{Entry, Refusal, Stored};
 use super::key::{Key, KeyBits, Now, Scope};
@@ -54,8 +56,8 @@ pub struct Clocks {
     pub boot: Option<NonZeroU64>,
 }
 
-/// A number for what views and settings mean. A file is loaded only under the meaning it was written with: its views are
-/// numbers, and one view's answers must not become another's.
+/// A number for what views and settings mean. A file is loaded only under the meaning it was
+/// written with: its views are numbers, and one view's answers must not become another's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Meaning(pub u64);
 
@@ -160,10 +162,12 @@ fn refused<'p>(doing: &'static str, path: &'p Path) -> impl FnOnce(io::Error) ->
 }
 
 impl Cache {
-    /// Writes all entries to a file, which takes the place of `to` only when it is whole and on the disk.
+    /// Writes all entries to a file, which takes the place of `to` only when it is whole and on the
+    /// disk.
     ///
-    /// Blocks neither readers nor writers. The file is readable by its owner only: it tells who asked for what. It is
-    /// built beside `to`, under that name with a dot before and `.new` after; two dumps to one name must not overlap.
+    /// Blocks neither readers nor writers. The file is readable by its owner only: it tells who
+    /// asked for what. It is built beside `to`, under that name with a dot before and `.new` after;
+    /// two dumps to one name must not overlap.
     pub fn dump(
         &self,
         to: &Path,
@@ -238,8 +242,8 @@ impl Cache {
         Ok(Dumped { entries: done.entries, expired, octets: done.octets })
     }
 
-    /// Reads entries from a file and stores what is still worth it: at most as old as its stale window, and no older
-    /// than what the cache has. Damaged parts are left out and counted.
+    /// Reads entries from a file and stores what is still worth it: at most as old as its stale
+    /// window, and no older than what the cache has. Damaged parts are left out and counted.
     pub fn load(
         &self,
         from: &Path,
@@ -288,7 +292,8 @@ impl Cache {
         let mut ttl_offsets = Vec::new();
         for i in 0..entries {
             let Some(mut view) = fields.entry(&mut ttl_offsets) else {
-                // The frame is good and its content is not: another program wrote it. Lengths mean nothing then.
+                // The frame is good and its content is not: another program wrote it. Lengths mean
+                // nothing then.
                 loaded.refused += u64::from(entries - i);
                 break;
             };
@@ -346,9 +351,11 @@ struct Times {
 }
 
 impl Times {
-    /// Returns when an entry was stored, by the cache's clock now; so far the entry says it as the file does.
+    /// Returns when an entry was stored, by the cache's clock now; so far the entry says it as the
+    /// file does.
     fn stored_at(&self, view: &EntryView<'_>) -> Now {
-        // Modulo 2^32: the wall's clock may say less than the entry's age. What came while the file was written has none.
+        // Modulo 2^32: the wall's clock may say less than the entry's age. What came while the file
+        // was written has none.
         let age =
             self.written.unix_seconds.wrapping_sub(view.stored_at.0).cast_signed().max(0).cast_unsigned();
         let age = match self.between() {

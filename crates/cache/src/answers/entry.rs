@@ -31,7 +31,8 @@ const _: () = assert!(SECURITY_AT + Security::BITS == 48, "the flags come next")
 /// An answer to remember.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'a> {
-    /// The reply's octets after the question, without OPT; pointers in it count from the start of the message.
+    /// The reply's octets after the question, without OPT; pointers in it count from the start of
+    /// the message.
     pub body: &'a [u8],
     /// Where in the body the TTL fields are.
     pub ttl_offsets: &'a [u16],
@@ -71,7 +72,8 @@ pub enum Stored {
 pub enum Refusal {
     /// It would never be fresh nor stale.
     Lifetime,
-    /// Larger than a message, or than half of a shard's main ring (possible only below 256 KiB per cache).
+    /// Larger than a message, or than half of a shard's main ring (possible only below 256 KiB per
+    /// cache).
     Size,
     /// An offset of a TTL points outside the body.
     Offset,
@@ -96,8 +98,8 @@ impl Refusal {
 
 /// What the head of an entry says, and where its parts are.
 ///
-/// Read from words that may be overwritten meanwhile: nothing in it can be trusted before the ring's tail was looked
-/// at, and every use of a length is checked.
+/// Read from words that may be overwritten meanwhile: nothing in it can be trusted before the
+/// ring's tail was looked at, and every use of a length is checked.
 #[derive(Clone, Copy)]
 pub(crate) struct Meta {
     pub(crate) hash: u64,
@@ -250,7 +252,8 @@ impl Meta {
 
     /// Copies the body to the front of `out`; `None` if it does not fit.
     ///
-    /// Whole words are written while there is room, so that up to seven octets after the body become zero.
+    /// Whole words are written while there is room, so that up to seven octets after the body
+    /// become zero.
     pub(crate) fn copy_body<W: Word>(&self, words: &[W], out: &mut [u8]) -> Option<()> {
         let body = words.get(self.body_at..self.body_at + self.body_octets.div_ceil(8))?;
         let whole = self.body_octets.next_multiple_of(8);

@@ -29,7 +29,8 @@ impl Flush<'_> {
 }
 
 impl Cache {
-    /// Forgets entries and returns how many. Readers go on; writers wait for a few buckets at a time.
+    /// Forgets entries and returns how many. Readers go on; writers wait for a few buckets at a
+    /// time.
     pub fn flush(&self, what: Flush<'_>) -> usize {
         if let Flush::All = what {
             return self.store.flush_all();

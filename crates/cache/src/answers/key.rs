@@ -5,13 +5,15 @@
 use std::time::Duration;
 use wire::{Class, Folded, HashKey, Name, Rtype};
 
-/// Seconds of a clock that nobody sets and that goes on while the machine sleeps (CLOCK_BOOTTIME); the worker says what time
-/// it is. A step of the wall clock neither ends an answer's life nor lengthens it.
+/// Seconds of a clock that nobody sets and that goes on while the machine sleeps (CLOCK_BOOTTIME);
+/// the worker says what time it is. A step of the wall clock neither ends an answer's life nor
+/// lengthens it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Now(pub u32);
 
 impl Now {
-    /// The reading when the machine booted: an answer that is read from a file may be older than that, by any TTL.
+    /// The reading when the machine booted: an answer that is read from a file may be older than
+    /// that, by any TTL.
     const AT_BOOT: u32 = 1 << 31;
 
     /// Returns the reading so long after the machine booted.
@@ -147,7 +149,8 @@ impl<'a> Key<'a> {
     fn rehash(&mut self, hash_key: &HashKey) {
         self.hash = hash_key.mix(self.name_hash, self.identity);
         if let Some(scope) = self.scope {
-            // Each word goes through the secret: a client chooses its subnet, and must not choose its bucket.
+            // Each word goes through the secret: a client chooses its subnet, and must not choose
+            // its bucket.
             for word in scope.to_words() {
                 self.hash = hash_key.hash(Name::ROOT, self.hash ^ word);
             }

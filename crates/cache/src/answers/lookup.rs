@@ -77,17 +77,19 @@ impl Hit {
 }
 
 impl Cache {
-    /// Copies the answer's octets (everything after the question, without OPT) to the front of `out`, TTLs aged.
+    /// Copies the answer's octets (everything after the question, without OPT) to the front of
+    /// `out`, TTLs aged.
     ///
-    /// The TTLs of a fresh answer are less by its age, each from its own start; those of a stale answer are all
-    /// `ageing.stale_ttl`. What `out` holds after `len` octets is unspecified. Never waits and writes no shared memory
-    /// except, for the first three uses of an entry, its use count.
+    /// The TTLs of a fresh answer are less by its age, each from its own start; those of a stale
+    /// answer are all `ageing.stale_ttl`. What `out` holds after `len` octets is unspecified. Never
+    /// waits and writes no shared memory except, for the first three uses of an entry, its use
+    /// count.
     pub fn lookup(&self, key: &Key<'_>, now: Now, out: &mut [u8], ageing: Ageing) -> Option<Hit> {
         let mut candidates = self.store.candidates(key.hash())?;
         while let Some(candidate) = candidates.next() {
             let words = candidate.words;
-            // The name and the body are on the next line. Asked for here, it arrives together with the head's; nobody
-            // needs the value.
+            // The name and the body are on the next line. Asked for here, it arrives together with
+            // the head's; nobody needs the value.
             if let Some(word) = words.get(LINE_WORDS) {
                 let _ = word.load(Ordering::Relaxed);
             }

@@ -26,7 +26,8 @@ pub use walk::EntryView;
 /// What a cache may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Octets for everything: answers, index and bookkeeping. A cache of fewer than about two thousand holds nothing.
+    /// Octets for everything: answers, index and bookkeeping. A cache of fewer than about two
+    /// thousand holds nothing.
     pub octets_max: usize,
 }
 
@@ -105,10 +106,11 @@ impl Cache {
         }
     }
 
-    /// Asks memory for what a look-up of the key with this hash reads first, without waiting for it.
+    /// Asks memory for what a look-up of the key with this hash reads first, without waiting for
+    /// it.
     ///
-    /// For batches against a cache larger than the processor's: called for all queries, then [`Cache::prefetch_entry`]
-    /// for all, then the look-ups; so their waits for memory overlap.
+    /// For batches against a cache larger than the processor's: called for all queries, then
+    /// [`Cache::prefetch_entry`] for all, then the look-ups; so their waits for memory overlap.
     pub fn prefetch_bucket(&self, hash: u64) {
         self.store.prefetch_bucket(hash);
     }
@@ -118,7 +120,8 @@ impl Cache {
         self.store.prefetch_entry(hash);
     }
 
-    /// Claims the refresh of an entry; `true` for exactly one caller until it is stored anew or released.
+    /// Claims the refresh of an entry; `true` for exactly one caller until it is stored anew or
+    /// released.
     ///
     /// `false` also if there is no such entry (any more).
     pub fn try_claim_refresh(&self, key: &Key<'_>) -> bool {

@@ -59,7 +59,8 @@ impl Cache {
         self.recovery(since.group) != since
     }
 
-    /// Notes that a server of a group answers again after having been down. Failures of the group are not remembered any more.
+    /// Notes that a server of a group answers again after having been down. Failures of the group
+    /// are not remembered any more.
     pub fn group_recovered(&self, group: u16) {
         if let Some(counter) = self.recoveries.0.get(usize::from(group) % COUNTERS) {
             counter.fetch_add(1, Ordering::Relaxed);

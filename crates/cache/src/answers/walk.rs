@@ -66,8 +66,8 @@ impl EntryView<'_> {
 }
 
 impl Cache {
-    /// Shows every entry, in no order, expired ones included. Blocks nobody; an entry that is dropped or stored
-    /// meanwhile may or may not be shown.
+    /// Shows every entry, in no order, expired ones included. Blocks nobody; an entry that is
+    /// dropped or stored meanwhile may or may not be shown.
     pub fn for_each(&self, mut f: impl FnMut(&EntryView<'_>)) {
         let take = |room: &mut Room, words: &[_]| room.take(words).is_some();
         self.store.for_each(&mut Room::default(), take, |room, slot| {

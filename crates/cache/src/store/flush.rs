@@ -29,14 +29,15 @@ impl<H: Head> Store<H> {
         count
     }
 
-    /// Forgets the entries that `takes` returns true for, and returns how many. Readers go on; writers wait for a few
-    /// buckets at a time.
+    /// Forgets the entries that `takes` returns true for, and returns how many. Readers go on;
+    /// writers wait for a few buckets at a time.
     pub(crate) fn flush(&self, mut takes: impl FnMut(&H, &[AtomicU64]) -> bool) -> usize {
         let mut count = 0;
         for (i, shard) in self.shards.iter().enumerate() {
             for first in (0..self.buckets_per_shard).step_by(BUCKETS_PER_STEP) {
                 let last = (first + BUCKETS_PER_STEP).min(self.buckets_per_shard);
-                // While the mutex is held, no entry is overwritten: what the slots name can be read as it is.
+                // While the mutex is held, no entry is overwritten: what the slots name can be read
+                // as it is.
                 let mut writer = shard.lock();
                 for number in i * self.buckets_per_shard + first..i * self.buckets_per_shard + last {
                     for at in self.index.bucket(number) {

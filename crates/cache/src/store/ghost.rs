@@ -1,4 +1,5 @@
-//! Fingerprints of what was dropped from the small ring, so that a second insertion is known as one.
+//! Fingerprints of what was dropped from the small ring, so that a second insertion is known as
+//! one.
 
 /// Words of arena for each fingerprint.
 pub(crate) const WORDS_PER_GHOST: usize = 16;

@@ -7,8 +7,8 @@ use std::sync::PoisonError;
 
 /// Entries carried to the head of the main ring for one insertion, so that a writer is never long.
 const REINSERTIONS_MAX: u32 = 32;
-/// Words kept free in the main ring, so that an entry can be carried to the head before the tail passes it. A larger
-/// entry whose turn has come is dropped although it is in use.
+/// Words kept free in the main ring, so that an entry can be carried to the head before the tail
+/// passes it. A larger entry whose turn has come is dropped although it is in use.
 const RESERVE_WORDS_MAX: u64 = 512;
 
 /// An entry that is to be stored.
@@ -38,8 +38,8 @@ pub(crate) enum Inserted {
 }
 
 impl<H: Head> Store<H> {
-    /// Stores an entry in place of the one that `is_it`, and makes room as needed; `write` writes its words, which no
-    /// reader trusts yet.
+    /// Stores an entry in place of the one that `is_it`, and makes room as needed; `write` writes
+    /// its words, which no reader trusts yet.
     ///
     /// Takes one shard's mutex; readers go on.
     pub(crate) fn insert(
@@ -57,7 +57,8 @@ impl<H: Head> Store<H> {
 }
 
 impl Shard {
-    /// Takes the mutex. A writer that panicked left nothing half done that matters: slots and tails are written last.
+    /// Takes the mutex. A writer that panicked left nothing half done that matters: slots and tails
+    /// are written last.
     pub(super) fn lock(&self) -> MutexGuard<'_, Writer> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -107,7 +108,8 @@ impl<'c, H: Head> Edit<'c, H> {
         let position = self.make_room(ring, words);
         self.append(ring, position, words);
         write(self.shard.ring(ring).words(&store.arena, position));
-        // The old entry may have been moved or dropped to make room, but its slot is nobody else's yet.
+        // The old entry may have been moved or dropped to make room, but its slot is nobody else's
+        // yet.
         let old = old.map(|(at, _)| at).filter(|at| !Slot(at.load(Ordering::Relaxed)).is_empty());
         let new = Slot::new(Slot::tag_of(hash), ring, position);
         self.writer.inserts += 1;
@@ -123,7 +125,8 @@ impl<'c, H: Head> Edit<'c, H> {
         Inserted::New
     }
 
-    /// Counts an entry whose slot is needed in a full bucket as dropped. Its words stay until the tail passes them.
+    /// Counts an entry whose slot is needed in a full bucket as dropped. Its words stay until the
+    /// tail passes them.
     fn push_out(&mut self, slot: Slot) {
         if slot.is_empty() {
             return;
@@ -229,7 +232,8 @@ impl<'c, H: Head> Edit<'c, H> {
         for (from, into) in from.iter().zip(into).take(count) {
             into.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
         }
-        // Ends: between two loads readers can add three uses and claim or release a refresh, no more in practice.
+        // Ends: between two loads readers can add three uses and claim or release a refresh, no
+        // more in practice.
         loop {
             let slot = Slot(at.load(Ordering::Relaxed));
             let moved = Slot::new(slot.tag(), RingId::Main, to).with_freq(freq).claimed(slot.is_claimed());

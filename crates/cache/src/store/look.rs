@@ -10,7 +10,8 @@ use super::{AtomicU64, Head, Ordering, Shard, Store};
 const LOOKS_MAX: usize = 4;
 /// Words of a cache line.
 pub(crate) const LINE_WORDS: usize = 8;
-/// Attempts to change a slot that readers are changing too; each one fails for at most three uses and two claims.
+/// Attempts to change a slot that readers are changing too; each one fails for at most three uses
+/// and two claims.
 const EXCHANGES_MAX: usize = 8;
 
 /// A word of an entry, in the arena or in a copy.
@@ -41,7 +42,8 @@ pub(crate) struct Candidate<'s> {
 }
 
 impl Candidate<'_> {
-    /// Returns whether nobody wrote over the words so far: only then does what was read of them count.
+    /// Returns whether nobody wrote over the words so far: only then does what was read of them
+    /// count.
     #[inline(always)]
     pub(crate) fn is_intact(&self) -> bool {
         self.ring.is_intact(self.slot.position())
@@ -60,7 +62,8 @@ impl Candidate<'_> {
 
 /// The entries with one hash, as far as the index knows: a few of other hashes may be among them.
 ///
-/// Whoever finds one overwritten while it was read calls [`Candidates::look_again`]: it may have moved.
+/// Whoever finds one overwritten while it was read calls [`Candidates::look_again`]: it may have
+/// moved.
 pub(crate) struct Candidates<'s> {
     arena: &'s [AtomicU64],
     shard: &'s Shard,
@@ -156,7 +159,8 @@ impl<H: Head> Store<H> {
         false
     }
 
-    /// Returns the slot of the entry that `is_it`, and what it held. Position and ring name the entry beyond doubt.
+    /// Returns the slot of the entry that `is_it`, and what it held. Position and ring name the
+    /// entry beyond doubt.
     pub(super) fn find(&self, hash: u64, is_it: impl Fn(&[AtomicU64]) -> bool) -> Option<(&AtomicU64, Slot)> {
         let mut candidates = self.candidates(hash)?;
         while let Some(candidate) = candidates.next() {
@@ -170,7 +174,8 @@ impl<H: Head> Store<H> {
         None
     }
 
-    /// Walks all entries, in no order, and calls `show` with each that `take` could copy while nobody wrote over it.
+    /// Walks all entries, in no order, and calls `show` with each that `take` could copy while
+    /// nobody wrote over it.
     ///
     /// Blocks nobody; an entry that is dropped or stored meanwhile may or may not be shown.
     pub(crate) fn for_each<T>(

@@ -1,8 +1,8 @@
-//! A table of entries of one kind, shared by all workers: two rings of words in each shard, an index of their positions,
-//! and S3-FIFO eviction.
+//! A table of entries of one kind, shared by all workers: two rings of words in each shard, an
+//! index of their positions, and S3-FIFO eviction.
 //!
-//! What an entry is made of is the table's business: the store asks its [`Head`] how long it is and until when it is
-//! worth keeping, and whoever looks one up reads its words.
+//! What an entry is made of is the table's business: the store asks its [`Head`] how long it is and
+//! until when it is worth keeping, and whoever looks one up reads its words.
 
 mod flush;
 mod ghost;
@@ -26,13 +26,14 @@ pub(crate) use slots::{RingId, Slot};
 use sync::Mutex;
 pub(crate) use sync::{AtomicU64, Ordering};
 
-/// Words of a main ring from which on it is in huge pages. Rings fill from one end: with smaller ones, a few answers in
-/// each shard would make most of the arena resident.
+/// Words of a main ring from which on it is in huge pages. Rings fill from one end: with smaller
+/// ones, a few answers in each shard would make most of the arena resident.
 const HUGE_WORDS_MIN: usize = 1 << 20;
 
 /// What the store needs to know about an entry: its kind says where that stands in its words.
 ///
-/// Read from words that may be overwritten meanwhile: nothing in it can be trusted before the ring's tail was looked at.
+/// Read from words that may be overwritten meanwhile: nothing in it can be trusted before the
+/// ring's tail was looked at.
 pub(crate) trait Head: Copy {
     /// Reads the head of an entry.
     fn read<W: Word>(words: &[W]) -> Option<Self>;
@@ -120,7 +121,8 @@ pub struct Stats {
 }
 
 impl<H: Head> Store<H> {
-    /// Returns an empty store of at most so many octets, `octets_base` of which its owner takes for itself.
+    /// Returns an empty store of at most so many octets, `octets_base` of which its owner takes for
+    /// itself.
     pub(crate) fn new(octets_max: usize, octets_base: usize) -> Self {
         Self::planned(&Plan::new(octets_max, octets_base, size_of::<Shard>()), octets_max)
     }

@@ -28,7 +28,8 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Divides `octets_max`; `octets_base` goes for the cache itself, `octets_per_shard` for each shard's bookkeeping.
+    /// Divides `octets_max`; `octets_base` goes for the cache itself, `octets_per_shard` for each
+    /// shard's bookkeeping.
     pub(crate) fn new(octets_max: usize, octets_base: usize, octets_per_shard: usize) -> Self {
         let shards = (octets_max / SHARD_OCTETS_MIN).clamp(1, SHARDS_MAX);
         let shards = 1 << shards.ilog2();

@@ -2,8 +2,9 @@
 //!
 //! A ring of words: entries are appended at the head, forgotten at the tail.
 //!
-//! A position is a lap and an offset: `lap << bits | offset`, with `capacity < 1 << bits`. Positions only grow, also from
-//! one lap to the next. An entry never spans two laps; what is left at the end of a lap is skipped.
+//! A position is a lap and an offset: `lap << bits | offset`, with `capacity < 1 << bits`.
+//! Positions only grow, also from one lap to the next. An entry never spans two laps; what is left
+//! at the end of a lap is skipped.
 
 use super::sync::{AtomicU64, Ordering, fence};
 
@@ -34,13 +35,16 @@ impl Ring {
         arena.get(self.start + (position & self.offset_mask) as usize..end).unwrap_or(&[])
     }
 
-    /// Returns whether nothing that was read so far from the entry at `position` had been overwritten.
+    /// Returns whether nothing that was read so far from the entry at `position` had been
+    /// overwritten.
     pub(crate) fn is_intact(&self, position: u64) -> bool {
-        // Pairs with the fence in `forget_below`: whoever read an overwriting word sees the tail that allowed it.
+        // Pairs with the fence in `forget_below`: whoever read an overwriting word sees the tail
+        // that allowed it.
         fence(Ordering::Acquire);
         let intact = position >= self.tail.load(Ordering::Relaxed);
         if !intact {
-            // Pairs with the tail's release: a look at the slot after this sees where the entry went.
+            // Pairs with the tail's release: a look at the slot after this sees where the entry
+            // went.
             fence(Ordering::Acquire);
         }
         intact
@@ -136,7 +140,8 @@ mod tests {
     use super::*;
     use std::collections::VecDeque;
 
-    /// Appends entries of the given sizes, forgetting the oldest as needed, and checks that no two ever overlap.
+    /// Appends entries of the given sizes, forgetting the oldest as needed, and checks that no two
+    /// ever overlap.
     fn check(capacity: usize, sizes: impl IntoIterator<Item = u64>) {
         let (_, mut ends) = Ring::new(0, capacity);
         let mut held: VecDeque<(u64, u64)> = VecDeque::new();

@@ -20,8 +20,8 @@ pub(crate) enum RingId {
 
 /// What a slot holds: `[tag:12][freq:2][main:1][claimed:1][position:48]`; zero is empty.
 ///
-/// Positions count words ever appended and begin above zero. At a million insertions per second into 64 shards a ring's
-/// 48 bits last for decades.
+/// Positions count words ever appended and begin above zero. At a million insertions per second
+/// into 64 shards a ring's 48 bits last for decades.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot(pub(crate) u64);
 
@@ -105,8 +105,8 @@ pub(crate) struct Index {
 impl Index {
     /// Octets an index of so many buckets takes.
     pub(crate) const fn octets(buckets: usize) -> usize {
-        // One bucket's worth of slack pays for the alignment. An allocation asked to be aligned would be zeroed by
-        // hand, and so be resident from the start.
+        // One bucket's worth of slack pays for the alignment. An allocation asked to be aligned
+        // would be zeroed by hand, and so be resident from the start.
         (buckets + 1) * BUCKET_OCTETS
     }
 
@@ -117,7 +117,8 @@ impl Index {
         Self { words, skip, buckets }
     }
 
-    /// Returns the number of the bucket for `hash`: its top bits, so that a shard's buckets are adjacent.
+    /// Returns the number of the bucket for `hash`: its top bits, so that a shard's buckets are
+    /// adjacent.
     pub(crate) fn number(&self, hash: u64) -> usize {
         ((u128::from(hash) * self.buckets as u128) >> 64) as usize
     }
@@ -160,17 +161,20 @@ pub(crate) fn ask_for(words: &[AtomicU64]) {
 pub(crate) enum Pages {
     /// Page by page as it is touched.
     Small,
-    /// In huge pages where the kernel offers them: a look-up in a large cache then saves a walk of the page tables per
-    /// line. Touching one octet makes megabytes resident, so this is for what will be touched all over anyway.
+    /// In huge pages where the kernel offers them: a look-up in a large cache then saves a walk of
+    /// the page tables per line. Touching one octet makes megabytes resident, so this is for what
+    /// will be touched all over anyway.
     Huge,
 }
 
-/// Returns `count` words of zero. Untouched pages cost no memory: the allocator takes them zeroed from the kernel.
+/// Returns `count` words of zero. Untouched pages cost no memory: the allocator takes them zeroed
+/// from the kernel.
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub(crate) fn zeroed(count: usize, pages: Pages) -> Box<[AtomicU64]> {
     let words = Box::<[AtomicU64]>::new_zeroed_slice(count);
-    // SAFETY: an `AtomicU64` has the representation of a `u64` (documented by std), for which all bits zero is a value.
+    // SAFETY: an `AtomicU64` has the representation of a `u64` (documented by std), for which all
+    // bits zero is a value.
     let words = unsafe { words.assume_init() };
     #[cfg(all(target_os = "linux", not(miri)))]
     if pages == Pages::Huge {

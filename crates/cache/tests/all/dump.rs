@@ -23,7 +23,8 @@ const WALL: u32 = 1_800_000_000;
 /// Octets of a file's header.
 const HEADER: usize = 48;
 
-/// Clocks that agree, without a number for the run of the machine: a file's age is that on the wall.
+/// Clocks that agree, without a number for the run of the machine: a file's age is that on the
+/// wall.
 fn at(now: u32) -> Clocks {
     Clocks { now: Now(now), unix_seconds: WALL + now, boot: None }
 }
@@ -36,7 +37,8 @@ fn load(cache: &Cache, path: &Path, now: u32) -> Loaded {
 const STATES: [Security; 5] =
     [Security::Unchecked, Security::Secure, Security::Insecure, Security::Indeterminate, Security::Bogus];
 
-/// Stores so many entries, each of its own kind, at second 1000, fresh for 100 seconds and stale for another 50.
+/// Stores so many entries, each of its own kind, at second 1000, fresh for 100 seconds and stale
+/// for another 50.
 fn fill(cache: &Cache, count: u32) {
     for i in 0..count {
         with_key(cache, i, |key| {
@@ -159,8 +161,8 @@ fn time_goes_on_while_the_server_is_down() {
     check(1150, 0, 100, None);
 }
 
-/// Dumps entries that are 30 seconds old and loads them; returns for how long they are fresh, or have been stale, if they are
-/// still there.
+/// Dumps entries that are 30 seconds old and loads them; returns for how long they are fresh, or
+/// have been stale, if they are still there.
 fn aged(written: Clocks, read: Clocks) -> Option<Freshness> {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("answers");

@@ -70,8 +70,8 @@ fn check(
             let cache = Arc::clone(&cache);
             thread::spawn(move || read(&cache))
         };
-        // The writer's part runs first when nothing else is decided. loom remembers one access per word only: a store
-        // that comes after the writer's own load would hide the reader's.
+        // The writer's part runs first when nothing else is decided. loom remembers one access per
+        // word only: a store that comes after the writer's own load would hide the reader's.
         write(&cache);
         reader.join().expect("no panic");
     });
@@ -117,7 +117,8 @@ fn an_entry_being_overwritten_is_whole_or_gone() {
 #[test]
 fn an_entry_being_carried_is_always_found() {
     check(
-        // A main ring of 42 words: after four entries ten are left, too few for one of eleven, enough to carry one.
+        // A main ring of 42 words: after four entries ten are left, too few for one of eleven,
+        // enough to carry one.
         46,
         |cache| {
             (0..4).for_each(|name| insert(cache, name, 1));

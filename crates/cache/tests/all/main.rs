@@ -1,4 +1,5 @@
-//! The cache as its users see it: what it keeps, gives back, writes to disk, and what threads may do to each other.
+//! The cache as its users see it: what it keeps, gives back, writes to disk, and what threads may
+//! do to each other.
 
 #[cfg(not(loom))]
 mod cache;

@@ -7,7 +7,8 @@ use wire::{Class, Flags, HashKey, NameBuf, Rcode, Rtype};
 const AGEING: Ageing = Ageing { stale_ttl: 30 };
 const ITERATIONS: u32 = if cfg!(miri) { 120 } else { 200_000 };
 
-/// A body that tells its name and whether it is whole: every word is the same mix of name, version and place.
+/// A body that tells its name and whether it is whole: every word is the same mix of name, version
+/// and place.
 fn body(out: &mut Vec<u8>, name: u32, version: u32) {
     out.clear();
     let words = (name.wrapping_mul(31).wrapping_add(version) % 90) as usize;

@@ -10,7 +10,8 @@ use super::Diagnostic;
 pub struct CheckedZone {
     /// The zone.
     pub zone: String,
-    /// Whether it can be served; with `--strict`, whether there is nothing to say against it either.
+    /// Whether it can be served; with `--strict`, whether there is nothing to say against it
+    /// either.
     pub is_right: bool,
     /// What is in it; absent when it cannot be served.
     #[serde(default, skip_serializing_if = "Option::is_none")]

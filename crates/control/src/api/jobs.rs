@@ -67,7 +67,8 @@ pub struct Recorded {
     pub addresses: Vec<String>,
     /// The way through the policy: each step and what came of it.
     pub path: Vec<String>,
-    /// How many queries it stands for: more than one when they came faster than they could be recorded.
+    /// How many queries it stands for: more than one when they came faster than they could be
+    /// recorded.
     pub one_of: u32,
 }
 

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct LogLevel {
-    /// The least important that is: `error`, `warn`, `info`, `debug` or `trace`; as it is when absent.
+    /// The least important that is: `error`, `warn`, `info`, `debug` or `trace`; as it is when
+    /// absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<String>,
 }

@@ -127,9 +127,11 @@ pub enum Response {
     ZoneKeys(ZoneKeys),
     /// To [`Request::Zone`] with [`ZoneWhat::Status`].
     Zones(Vec<Zone>),
-    /// To [`Request::Zone`] with [`ZoneWhat::Diff`]: a line for each record, with `-` or `+` in front.
+    /// To [`Request::Zone`] with [`ZoneWhat::Diff`]: a line for each record, with `-` or `+` in
+    /// front.
     ZoneDiff(Vec<String>),
-    /// To [`Request::Zone`] with [`ZoneWhat::Print`]: one response after the other, until one is the last.
+    /// To [`Request::Zone`] with [`ZoneWhat::Print`]: one response after the other, until one is
+    /// the last.
     ZoneRecords(ZoneRecords),
     /// To [`Request::Zone`] and [`Request::ZoneLoad`]: it is done, or has begun.
     ZoneDone(ZoneDone),
@@ -182,7 +184,8 @@ impl Response {
     }
 }
 
-/// What a command with `--json` prints in place of its result when it could not do what it was told.
+/// What a command with `--json` prints in place of its result when it could not do what it was
+/// told.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Complaint {

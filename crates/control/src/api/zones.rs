@@ -204,7 +204,8 @@ pub struct Zone {
     /// Its file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// What is wrong: with its file, with what was kept of it, or with the last attempt to get a newer version.
+    /// What is wrong: with its file, with what was kept of it, or with the last attempt to get a
+    /// newer version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
     /// Its records that are checked.

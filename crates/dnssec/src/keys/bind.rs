@@ -1,6 +1,8 @@
-//! BIND's pair of files: `K<zone>+<algorithm>+<tag>.key` holds the DNSKEY, `.private` the private key and its times.
+//! BIND's pair of files: `K<zone>+<algorithm>+<tag>.key` holds the DNSKEY, `.private` the private
+//! key and its times.
 //!
-//! Where the private key is in a hardware module, `.private` says which it is (`Label`), as `dnssec-keyfromlabel` writes it.
+//! Where the private key is in a hardware module, `.private` says which it is (`Label`), as
+//! `dnssec-keyfromlabel` writes it.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

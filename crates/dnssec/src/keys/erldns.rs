@@ -1,4 +1,5 @@
-//! erldns's key sets: a JSON list of objects, each with a KSK and a ZSK in PEM and the time that signatures are good for.
+//! erldns's key sets: a JSON list of objects, each with a KSK and a ZSK in PEM and the time that
+//! signatures are good for.
 
 use std::fmt::Write as _;
 
@@ -52,7 +53,8 @@ impl WrongKey {
     }
 }
 
-/// Reads a key of `owner` from what the fields of a key set say: its PEM, the number of its algorithm and its tag.
+/// Reads a key of `owner` from what the fields of a key set say: its PEM, the number of its
+/// algorithm and its tag.
 pub fn zone_key(
     owner: Name<'_>,
     flags: u16,
@@ -87,8 +89,8 @@ pub fn read(owner: Name<'_>, text: &str) -> Result<Vec<KeySet>, KeyFault> {
     }
 }
 
-/// Reads them likewise, and goes on where a tag is not the key's, whose own counts, and where an RSA key is too small to sign with:
-/// that set is left out. Each is noted in `remarks`.
+/// Reads them likewise, and goes on where a tag is not the key's, whose own counts, and where an
+/// RSA key is too small to sign with: that set is left out. Each is noted in `remarks`.
 pub fn read_leniently(
     owner: Name<'_>,
     text: &str,

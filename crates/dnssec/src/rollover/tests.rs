@@ -1,4 +1,5 @@
-//! Keys live through years in a moment, and at every moment somebody who remembers the oldest data still validates.
+//! Keys live through years in a moment, and at every moment somebody who remembers the oldest data
+//! still validates.
 
 use super::*;
 
@@ -117,7 +118,8 @@ impl World {
         self.now += STEP;
     }
 
-    /// A validator may hold the oldest DS, DNSKEY and data that their TTLs allow, in any combination.
+    /// A validator may hold the oldest DS, DNSKEY and data that their TTLs allow, in any
+    /// combination.
     fn judge(&self) {
         let window = |age: u64| {
             let oldest = self.now.saturating_sub(age);
@@ -151,7 +153,8 @@ impl World {
                     self.lives
                 );
                 for data in recent(plan.zone_ttl_max + plan.propagation_delay) {
-                    // RFC 4035 §2.2, as the strictest of validators read it: each algorithm of the keys.
+                    // RFC 4035 §2.2, as the strictest of validators read it: each algorithm of the
+                    // keys.
                     for &(algorithm, ..) in &keys.keys {
                         assert!(
                             data.zone.iter().any(|&(a, t)| {

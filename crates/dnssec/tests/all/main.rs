@@ -1,4 +1,5 @@
-//! Signatures and proofs as others see them: against other implementations, RFCs and what is signed here.
+//! Signatures and proofs as others see them: against other implementations, RFCs and what is signed
+//! here.
 
 mod oracle;
 mod signing;

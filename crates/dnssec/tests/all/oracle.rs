@@ -1,4 +1,5 @@
-//! Another library brings records into the same canonical form and order, and gives keys the same tags.
+//! Another library brings records into the same canonical form and order, and gives keys the same
+//! tags.
 
 use crate::support;
 

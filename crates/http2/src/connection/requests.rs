@@ -7,10 +7,12 @@ use crate::frame::{self, Code, Flags, Frame, Kind};
 use crate::head::Bounds;
 use crate::streams::{Known, Stage, Stream};
 
-/// Frames that a head may be spread over: of the size that everybody sends, one is enough for what we take.
+/// Frames that a head may be spread over: of the size that everybody sends, one is enough for what
+/// we take.
 const HEAD_FRAMES_MAX: u32 = 32;
-/// Octets of heads of requests that are not handed over yet, because their bodies are under way or because requests are held
-/// back: a few hundred for each of the usual number of streams. Further requests are refused, to be sent again.
+/// Octets of heads of requests that are not handed over yet, because their bodies are under way or
+/// because requests are held back: a few hundred for each of the usual number of streams. Further
+/// requests are refused, to be sent again.
 const HEADS_HELD_OCTETS_MAX: usize = 128 << 10;
 
 impl Connection {
@@ -60,8 +62,9 @@ impl Connection {
         Ok(self.hand_over(id, Trouble::None, request))
     }
 
-    /// Throws away what came of a body that is too large, and lets the client go on: a request is answered when all of it was sent, or
-    /// too much. A client that is cut off instead may never look at the response (RFC 9113 §8.1).
+    /// Throws away what came of a body that is too large, and lets the client go on: a request is
+    /// answered when all of it was sent, or too much. A client that is cut off instead may never
+    /// look at the response (RFC 9113 §8.1).
     fn discard(&mut self, id: u32, has_ended: bool, request: &mut Request) -> Option<Event> {
         let stream = self.streams.find(id)?;
         let octets = std::mem::take(&mut stream.held);

@@ -21,7 +21,8 @@ impl Connection {
             }
         }
         let len = out.len() - begin;
-        // The length and, if there is no body, the end are known only now. Heads of ours are far shorter than a frame.
+        // The length and, if there is no body, the end are known only now. Heads of ours are far
+        // shorter than a frame.
         let flags = if response.body.is_empty() {
             Flags::END_HEADERS.with(Flags::END_STREAM)
         } else {
@@ -84,8 +85,8 @@ impl Connection {
     }
 }
 
-/// Writes as much of `body` as the windows, of the connection and of the stream, let through, in frames of the size that
-/// everybody takes; returns how much.
+/// Writes as much of `body` as the windows, of the connection and of the stream, let through, in
+/// frames of the size that everybody takes; returns how much.
 fn write_data(
     out: &mut Vec<u8>,
     stream: u32,

@@ -110,7 +110,8 @@ impl Fixture {
         assert!(fixture.connection.is_done());
     }
 
-    /// Asserts that these octets have this stream reset for this reason, and that the connection goes on.
+    /// Asserts that these octets have this stream reset for this reason, and that the connection
+    /// goes on.
     #[track_caller]
     fn resets(octets: &[u8], stream: u32, code: Code) {
         let mut fixture = Self::new(LIMITS);
@@ -309,7 +310,8 @@ fn a_body_that_is_too_large_is_read_to_its_end_and_its_stream_is_not_reset() {
         assert_eq!(said, [(1, END_HEADERS), (0, END_STREAM)]);
         assert_eq!(fixture.connection.open_streams(), 0);
     }
-    // Who stops in the middle is told the same when its time is over; who sends more than it may is not.
+    // Who stops in the middle is told the same when its time is over; who sends more than it may is
+    // not.
     let mut fixture = Fixture::new(LIMITS);
     fixture.take(&[frame(1, END_HEADERS, 1, POST), frame(0, 0, 1, &[0; 1000])].concat());
     assert_eq!(fixture.connection.overdue(0, &mut fixture.request), Event::Request);

@@ -1,4 +1,5 @@
-//! Heads that leave. What is the same in every response is kept in the client's table and is one octet from then on.
+//! Heads that leave. What is the same in every response is kept in the client's table and is one
+//! octet from then on.
 
 use super::{ENTRY_EXTRA_OCTETS, TABLE_OCTETS};
 

@@ -1,5 +1,5 @@
-//! The code of RFC 7541, appendix B. It is canonical, so that the lengths say everything: among those of one length, and from
-//! the shorter to the longer, codes count upwards with the octets.
+//! The code of RFC 7541, appendix B. It is canonical, so that the lengths say everything: among
+//! those of one length, and from the shorter to the longer, codes count upwards with the octets.
 
 use super::Garbled;
 
@@ -32,7 +32,8 @@ struct Tables {
     short: [(u8, u8); 1 << LOOKED_UP_BITS],
     /// Symbols in the order of their codes.
     symbols: [u16; SYMBOLS],
-    /// For each length, the first code of that length, put to the left of 32 bits, and where its symbol is.
+    /// For each length, the first code of that length, put to the left of 32 bits, and where its
+    /// symbol is.
     first: [(u32, u16); BITS_MAX + 2],
 }
 
@@ -91,7 +92,8 @@ pub(super) fn decode(coded: &[u8], out: &mut Vec<u8>) -> Result<(), Garbled> {
         let (octet, length) =
             if length == 0 { long((bits >> 32) as u32)? } else { (octet, u32::from(length)) };
         if length > held {
-            // What is left is padding: the first bits of the end, less than an octet of them (RFC 7541 §5.2).
+            // What is left is padding: the first bits of the end, less than an octet of them (RFC
+            // 7541 §5.2).
             let padding = u64::MAX.checked_shl(64 - held).unwrap_or(0);
             return if held < 8 && bits & padding == padding { Ok(()) } else { Err(Garbled) };
         }

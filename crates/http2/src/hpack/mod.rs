@@ -8,7 +8,8 @@ mod static_table;
 pub(crate) use decoder::Decoder;
 pub(crate) use encoder::Encoder;
 
-/// What a head cannot be read from: an error of the whole connection, as the tables are out of step (RFC 9113 §4.3).
+/// What a head cannot be read from: an error of the whole connection, as the tables are out of step
+/// (RFC 9113 §4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Garbled;
 

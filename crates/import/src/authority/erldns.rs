@@ -241,7 +241,8 @@ fn zones(files: &mut Files<'_>, made: &mut Made, zones: &Term) {
             return files.wrong(zones.span, format!("\"{other}\" is no format of zones"));
         }
     };
-    // A file is a directory with one file in it there; here it is a zone whose name has to be known.
+    // A file is a directory with one file in it there; here it is a zone whose name has to be
+    // known.
     if path.ends_with(".json") || path.ends_with(".zone") {
         let span = zones.get("path").map_or(zones.span, |path| path.span);
         return files.wrong(span, "a single file cannot be carried over: put it into a directory of its own");
@@ -307,7 +308,8 @@ fn pipeline(files: &mut Files<'_>, made: &mut Made, stages: &Term, erldns: &Term
     }
 }
 
-/// Writes what the throttle does: one answer to ANY and RRSIG, then the client has to come over TCP.
+/// Writes what the throttle does: one answer to ANY and RRSIG, then the client has to come over
+/// TCP.
 fn throttle(files: &mut Files<'_>, made: &mut Made, erldns: &Term) {
     let settings = erldns.get("query_throttle").or_else(|| erldns.get("throttle"));
     let word = |key: &str| settings.and_then(|settings| settings.get(key)).and_then(Term::word);

@@ -23,7 +23,8 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// Speaks of all entries that are not carried over; `owner` is what has them, such as "Knot's server".
+    /// Speaks of all entries that are not carried over; `owner` is what has them, such as "Knot's
+    /// server".
     pub(super) fn check(&self, owner: &str, entries: &[Entry], files: &mut Files<'_>) {
         for Entry { key, .. } in entries {
             let word = key.value.as_str();

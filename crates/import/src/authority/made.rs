@@ -162,8 +162,9 @@ impl Made {
         self.keys.push(map.into());
     }
 
-    /// Adds upstream servers under a name; returns the actions that ask them. What they say is kept in a cache of their own: another
-    /// zone's servers, or those of another view, may say something else.
+    /// Adds upstream servers under a name; returns the actions that ask them. What they say is kept
+    /// in a cache of their own: another zone's servers, or those of another view, may say something
+    /// else.
     pub(super) fn forwards(&mut self, name: &str, servers: Vec<String>) -> Vec<String> {
         self.upstream(name, servers);
         self.caches.put(name, Map::default());

@@ -1,7 +1,8 @@
-//! Configurations of servers that are authoritative for zones: Knot, NSD, BIND and erldns, turned into ours.
+//! Configurations of servers that are authoritative for zones: Knot, NSD, BIND and erldns, turned
+//! into ours.
 //!
-//! Never leaves anything out without a word: what protects or changes answers and cannot be said here is an error at its
-//! line, what only tunes the other program is a warning.
+//! Never leaves anything out without a word: what protects or changes answers and cannot be said
+//! here is an error at its line, what only tunes the other program is a warning.
 
 mod bind;
 mod erldns;
@@ -53,7 +54,8 @@ impl NameServer {
     }
 }
 
-/// Turns the configuration that begins in the file `path` into ours; errors are all places that cannot be expressed.
+/// Turns the configuration that begins in the file `path` into ours; errors are all places that
+/// cannot be expressed.
 pub fn name_server(
     server: NameServer,
     path: &Path,
@@ -154,7 +156,8 @@ impl Files<'_> {
         }
     }
 
-    /// Returns a path as the new file names it: relative ones are relative to where the first file is.
+    /// Returns a path as the new file names it: relative ones are relative to where the first file
+    /// is.
     fn beside(&self, path: &str) -> String {
         self.directory.join(path).display().to_string()
     }
@@ -232,7 +235,8 @@ struct Who {
 }
 
 impl Who {
-    /// Returns who a server is that comes from its own address and proves what it proves when it is asked.
+    /// Returns who a server is that comes from its own address and proves what it proves when it is
+    /// asked.
     fn of_peer(peer: &Peer) -> Self {
         let from = vec![wire::Prefix::new(peer.address.ip(), u8::MAX)];
         let (hosts, pins) = match &peer.tls {

@@ -1,5 +1,6 @@
-//! Zones of one template of the other program become zones of one template here, as far as they say the same but for their names
-//! and files. In a program that has no templates, all zones of a kind are of one.
+//! Zones of one template of the other program become zones of one template here, as far as they say
+//! the same but for their names and files. In a program that has no templates, all zones of a kind
+//! are of one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -13,8 +14,8 @@ use super::made::ZoneMade;
 /// Octets of a template's name, with the number that makes it the only one.
 const NAME_OCTETS_MAX: usize = 56;
 
-/// What zones are known to have in common: the template of the other program that they come from, and all they say but for
-/// their names.
+/// What zones are known to have in common: the template of the other program that they come from,
+/// and all they say but for their names.
 type Alike = (String, String);
 
 /// Returns templates, and zones of which those that are alike name one.
@@ -62,7 +63,8 @@ fn general(zone: &ZoneMade) -> ZoneMade {
     ZoneMade { file, name: String::new(), notes: Vec::new(), template: None, ..zone.clone() }
 }
 
-/// Returns a file's path with `{name}` in place of the zone's name, if that stands for exactly this file.
+/// Returns a file's path with `{name}` in place of the zone's name, if that stands for exactly this
+/// file.
 fn file_for_any(file: &str, name: &str) -> Option<String> {
     let zone = NameBuf::from_text(name).ok()?;
     let folder = file.rfind('/').map_or(0, |slash| slash + 1);

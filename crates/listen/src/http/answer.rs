@@ -185,7 +185,8 @@ pub(super) async fn respond<S: Service + 'static>(
     if head.method() == "HEAD" { without_body(response) } else { response }
 }
 
-/// Returns the response to HEAD instead of GET: with the length of the body, and without it (RFC 9110 §9.3.2).
+/// Returns the response to HEAD instead of GET: with the length of the body, and without it (RFC
+/// 9110 §9.3.2).
 pub(super) fn without_body(mut response: Response<Once>) -> Response<Once> {
     if let Some(body) = response.body_mut().0.take() {
         response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
@@ -221,7 +222,8 @@ async fn try_respond<S: Service + 'static>(
         Ok(Asked::Head) => request::read_get(head)?,
         Ok(asked) => asked,
         Err(refusal) => {
-            // A stream that is reset while its body is under way looks broken to some clients: they are heard out, within bounds.
+            // A stream that is reset while its body is under way looks broken to some clients: they
+            // are heard out, within bounds.
             drop(timeout(visit.asker.shared().plan().query_timeout, body).await);
             return Err(refusal);
         }
@@ -294,7 +296,8 @@ fn unopened(wrong: Wrong) -> Refusal {
     }
 }
 
-/// Returns the response with a reply that only the client can read; nobody on the way may keep it (RFC 9230 §4.3).
+/// Returns the response with a reply that only the client can read; nobody on the way may keep it
+/// (RFC 9230 §4.3).
 fn sealed<S: Service + 'static>(
     visit: &Visit<S>,
     context: &ResponseContext,
@@ -400,7 +403,8 @@ impl<S: Service + 'static> Visit<S> {
         }
     }
 
-    /// Returns whether messages are carried for whoever sent this request: the access list holds for it as for a query.
+    /// Returns whether messages are carried for whoever sent this request: the access list holds
+    /// for it as for a query.
     fn may_relay(&self, head: &impl Head) -> bool {
         let service = self.asker.shared().service();
         let now = service.now();
@@ -433,8 +437,9 @@ impl<S: Service + 'static> Visit<S> {
         }
     }
 
-    /// Answers a request that is there as a whole, if it is a message and memory has the reply, which is shown to `reply`
-    /// with the seconds that it may be kept. `query` is for a message that has to be read from the address.
+    /// Answers a request that is there as a whole, if it is a message and memory has the reply,
+    /// which is shown to `reply` with the seconds that it may be kept. `query` is for a message
+    /// that has to be read from the address.
     ///
     /// One of a batch, which ends with [`service::finish`](crate::service::finish).
     pub(super) fn answer_now(
@@ -537,8 +542,8 @@ fn unanswered(query: &[u8]) -> Refusal {
     }
 }
 
-/// Returns how many seconds a reply may be kept: not longer than any record in its answer, or than the SOA of a negative
-/// one says (RFC 8484 §5.1).
+/// Returns how many seconds a reply may be kept: not longer than any record in its answer, or than
+/// the SOA of a negative one says (RFC 8484 §5.1).
 fn max_age(reply: &[u8]) -> u32 {
     let Ok(message) = Message::parse(reply) else { return 0 };
     if !matches!(message.rcode(), Rcode::NOERROR | Rcode::NXDOMAIN) || message.header.flags.has(Flags::TC) {

@@ -28,7 +28,8 @@ pub(super) trait Acknowledge {
 
 impl Acknowledge for tokio::net::TcpStream {
     fn acknowledge(&self) {
-        // Systems that know nothing of it, and sockets that are no longer connected, are none the worse.
+        // Systems that know nothing of it, and sockets that are no longer connected, are none the
+        // worse.
         #[cfg(target_os = "linux")]
         let _ = socket2::SockRef::from(self).set_tcp_quickack(true);
     }

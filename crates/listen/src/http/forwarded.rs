@@ -9,8 +9,8 @@ use plan::listeners::Prefix;
 /// Addresses of a header that are looked at.
 const HOPS_MAX: usize = 32;
 
-/// Returns the client's address: the last one in the header that is no trusted proxy itself. Whoever stands before it could
-/// have written anything.
+/// Returns the client's address: the last one in the header that is no trusted proxy itself.
+/// Whoever stands before it could have written anything.
 pub(super) fn client(head: &impl Head, trusted: &[Prefix]) -> Option<IpAddr> {
     let mut hops: Vec<Option<IpAddr>> = Vec::new();
     let mut is_forwarded = false;

@@ -122,7 +122,8 @@ async fn answer<S: Service + 'static>(
         }
         stream.finish().await
     };
-    // The client may have gone. One that takes nothing is ended with all its streams: what is given up here would look taken.
+    // The client may have gone. One that takes nothing is ended with all its streams: what is given
+    // up here would look taken.
     drop(write.await);
 }
 

@@ -1,4 +1,5 @@
-//! The JSON interface that Google and Cloudflare made usual: questions as parameters, answers as text.
+//! The JSON interface that Google and Cloudflare made usual: questions as parameters, answers as
+//! text.
 
 use std::fmt::Write as _;
 

@@ -1,7 +1,8 @@
 //! DNS over HTTP/1.1 and HTTP/2 (RFC 8484), over TLS or behind a proxy that speaks it, also over Unix sockets.
 //!
-//! `hyper` reads requests of HTTP/1.1, `http2` those of HTTP/2; the answer comes from the same engine, in the worker's own
-//! thread. What a stranger can make grow is bounded: connections and handshakes as for TCP, streams and waiting queries of each connection, heads, bodies, streams
+//! `hyper` reads requests of HTTP/1.1, `http2` those of HTTP/2; the answer comes from the same
+//! engine, in the worker's own thread. What a stranger can make grow is bounded: connections and
+//! handshakes as for TCP, streams and waiting queries of each connection, heads, bodies, streams
 //! that are opened and reset, and the time that each of these may take.
 
 mod answer;
@@ -327,7 +328,8 @@ async fn read_header(stream: &mut tokio::net::TcpStream) -> Result<Source, Endin
 /// How long to wait for the rest of a PROXY header before looking again.
 const HEADER_PAUSE: Duration = Duration::from_millis(10);
 
-/// Speaks HTTP until the connection ends: the version that was agreed on in the handshake, or that the first octets tell.
+/// Speaks HTTP until the connection ends: the version that was agreed on in the handshake, or that
+/// the first octets tell.
 async fn talk<S: Service + 'static, IO: AsyncRead + AsyncWrite + Acknowledge + Unpin + 'static>(
     shared: &Rc<Shared<S>>,
     visit: Rc<Visit<S>>,
@@ -349,7 +351,8 @@ async fn talk<S: Service + 'static, IO: AsyncRead + AsyncWrite + Acknowledge + U
     }
 }
 
-/// Reads until it is clear whether a client that was not asked speaks HTTP/2; returns what was read.
+/// Reads until it is clear whether a client that was not asked speaks HTTP/2; returns what was
+/// read.
 async fn read_opening(stream: &mut (impl AsyncRead + Unpin)) -> Result<(bool, Vec<u8>), Ending> {
     let mut opening = Vec::new();
     loop {

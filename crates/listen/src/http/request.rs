@@ -102,7 +102,8 @@ pub(super) enum Asked<'h> {
     Json(&'h str),
     /// What GET would get, without the body (RFC 9110 §9.3.2): see [`read_get`].
     Head,
-    /// What may be asked (RFC 9110 §9.3.7), which browsers want to know before scripts of other sites ask.
+    /// What may be asked (RFC 9110 §9.3.7), which browsers want to know before scripts of other
+    /// sites ask.
     Options,
 }
 

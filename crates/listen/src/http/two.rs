@@ -1,5 +1,6 @@
-//! HTTP/2: reads, has the engine answer, writes; what `http2` says goes out with one system call for each piece that came.
-//! Over TLS each response among it is a record of its own, because some clients look at one response for each record.
+//! HTTP/2: reads, has the engine answer, writes; what `http2` says goes out with one system call
+//! for each piece that came. Over TLS each response among it is a record of its own, because some
+//! clients look at one response for each record.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -28,7 +29,8 @@ use plan::listeners::TcpPlan;
 
 /// Streams of a connection that may be open at once.
 const STREAMS_MAX: u32 = 128;
-/// Streams that a client may reset before they are answered (CVE-2023-44487); one more ends the connection.
+/// Streams that a client may reset before they are answered (CVE-2023-44487); one more ends the
+/// connection.
 const RESETS_MAX: u32 = 32;
 /// Streams with mistakes in them that we reset before the connection ends.
 const MISTAKES_MAX: u32 = 64;
@@ -36,18 +38,21 @@ const MISTAKES_MAX: u32 = 64;
 const DISCARDED_OCTETS_MAX: usize = 1 << 20;
 /// Octets of bodies that a connection may hold: four of the largest messages.
 const WINDOW_OCTETS: u32 = 256 << 10;
-/// Frames without a request among them: more than bodies in small pieces take, far fewer than a flood.
+/// Frames without a request among them: more than bodies in small pieces take, far fewer than a
+/// flood.
 const IDLE_FRAMES_MAX: u32 = 4096;
 
 /// Requests of one connection answered before what they came to is sent.
 const REQUESTS_PER_TURN_MAX: usize = 64;
 /// Turns of one connection before others get theirs.
 const TURNS_MAX: u32 = 4;
-/// Octets of responses to a batch of requests before they are charged: most batches are sent whole, and cost no accounting.
+/// Octets of responses to a batch of requests before they are charged: most batches are sent whole,
+/// and cost no accounting.
 const UNCHARGED_OCTETS_MAX: usize = 16 << 10;
 /// Octets of a message from an address whose memory is kept for the next.
 const QUERY_KEPT_OCTETS: usize = 512;
-/// Octets read and thrown away when we have said goodbye, so that unread ones do not turn it into a reset.
+/// Octets read and thrown away when we have said goodbye, so that unread ones do not turn it into a
+/// reset.
 const LINGER_OCTETS_MAX: usize = 64 << 10;
 
 /// Returns what a connection may cost.
@@ -204,8 +209,9 @@ impl<S: Service + 'static, IO: AsyncRead + AsyncWrite + Acknowledge + Unpin> Tal
         Poll::Pending
     }
 
-    /// Charges the connection for what its responses take. When that is as much as it may hold, further requests are held back;
-    /// what else it says is still heard, because windows are among it.
+    /// Charges the connection for what its responses take. When that is as much as it may hold,
+    /// further requests are held back; what else it says is still heard, because windows are among
+    /// it.
     fn charge(&mut self) {
         self.charge.resize(self.connection.held());
         self.connection.hold_requests(!self.visit.handle().account().has_room());
@@ -331,8 +337,8 @@ impl<S: Service + 'static, IO: AsyncRead + AsyncWrite + Acknowledge + Unpin> Tal
     /// Sends a response when it is there.
     fn await_response(&mut self, stream: u32, response: impl Future<Output = Response<Once>> + 'static) {
         let mut response = Box::pin(response);
-        // Many need nobody else. One that does hears nothing of what happens from here until the task begins, which looks at
-        // everything again.
+        // Many need nobody else. One that does hears nothing of what happens from here until the
+        // task begins, which looks at everything again.
         match response.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(response) => write_response(&mut self.connection, stream, &response),
             Poll::Pending => {
@@ -426,8 +432,9 @@ impl<S: Service + 'static, IO: AsyncRead + AsyncWrite + Acknowledge + Unpin> Tal
 
     /// Acknowledges what was read if it ends within a request.
     ///
-    /// A client whose system holds a small segment back until the one before is acknowledged (Nagle, RFC 9293 §3.7.4), and which sends
-    /// heads and bodies one by one, would wait for our system's delayed acknowledgement with each of its requests: 40 ms.
+    /// A client whose system holds a small segment back until the one before is acknowledged
+    /// (Nagle, RFC 9293 §3.7.4), and which sends heads and bodies one by one, would wait for our
+    /// system's delayed acknowledgement with each of its requests: 40 ms.
     fn ask_for_rest(&mut self) {
         let has_read = std::mem::take(&mut self.has_read);
         if has_read && (!self.kept.is_empty() || self.connection.waits_since_ms().is_some()) {
@@ -448,7 +455,8 @@ impl<S: Service + 'static, IO: AsyncRead + AsyncWrite + Acknowledge + Unpin> Tal
         loop {
             let (at, due) = self.deadline(is_busy);
             if at > Instant::now() {
-                // A deadline that moved further away is not worth setting the timer: it rings once too early instead.
+                // A deadline that moved further away is not worth setting the timer: it rings once
+                // too early instead.
                 if at < sleep.deadline() || sleep.is_elapsed() {
                     sleep.as_mut().reset(at);
                 }

@@ -1,4 +1,5 @@
-//! Datagrams over a Unix socket: a query each, whose reply goes to the socket that the client has bound to a name of its own.
+//! Datagrams over a Unix socket: a query each, whose reply goes to the socket that the client has
+//! bound to a name of its own.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
@@ -76,8 +77,8 @@ impl Outlet for Ticket {
     }
 }
 
-/// Returns how large a reply may be: as for datagrams of other kinds, whoever asks says so (RFC 6891 §6.2.3); but no network
-/// stands between.
+/// Returns how large a reply may be: as for datagrams of other kinds, whoever asks says so (RFC
+/// 6891 §6.2.3); but no network stands between.
 fn reply_octets_max(query: &[u8]) -> u16 {
     let told = Query::parse(query).ok().and_then(|query| query.edns).map(|edns| edns.udp_size);
     told.unwrap_or(REPLY_OCTETS_UNTOLD).max(REPLY_OCTETS_UNTOLD)

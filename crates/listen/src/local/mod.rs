@@ -34,8 +34,8 @@ impl Drop for LocalFile {
     }
 }
 
-/// Opens a socket. A file that a server left behind is replaced; one that somebody listens on, or that is no socket, is
-/// an error.
+/// Opens a socket. A file that a server left behind is replaced; one that somebody listens on, or
+/// that is no socket, is an error.
 pub(crate) fn open(plan: &LocalPlan, backlog: i32) -> io::Result<(LocalSocket, LocalFile)> {
     make_place(&plan.path)?;
     let folder = plan.path.parent().filter(|folder| !folder.as_os_str().is_empty());

@@ -1,7 +1,9 @@
-//! What addresses that are not proven may be sent: three times what came from them (RFC 9000 §8.1), and not an octet more.
+//! What addresses that are not proven may be sent: three times what came from them (RFC 9000 §8.1),
+//! and not an octet more.
 //!
-//! `quinn` counts, too, but lets a whole datagram out for as long as anything is left, so that repeated packets come to more than that.
-//! What would exceed the bound is not sent here; to `quinn` it is lost on the way, and is sent again when more has come.
+//! `quinn` counts, too, but lets a whole datagram out for as long as anything is left, so that
+//! repeated packets come to more than that. What would exceed the bound is not sent here; to
+//! `quinn` it is lost on the way, and is sent again when more has come.
 
 use std::collections::HashMap;
 use std::io::{self, IoSliceMut};
@@ -15,10 +17,11 @@ use quinn::{AsyncUdpSocket, UdpPoller};
 
 /// How many times as much may be sent as came.
 const FACTOR: u64 = 3;
-/// Addresses that something of a handshake came from and that nobody has looked at yet; then the oldest knowledge is forgotten, which
-/// makes their bound narrower.
+/// Addresses that something of a handshake came from and that nobody has looked at yet; then the
+/// oldest knowledge is forgotten, which makes their bound narrower.
 const HEARD_MAX: usize = 4096;
-/// The bit of a packet's first octet that says that it belongs to a handshake, or may (RFC 9000 §17.2).
+/// The bit of a packet's first octet that says that it belongs to a handshake, or may (RFC 9000
+/// §17.2).
 const LONG_HEADER: u8 = 0x80;
 /// Octets of the smallest datagram that a connection can begin with (RFC 9000 §14.1).
 const FIRST_OCTETS_MIN: u64 = 1200;

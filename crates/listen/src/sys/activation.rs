@@ -38,8 +38,9 @@ pub struct Activated {
 
 /// Returns the sockets the service manager opened for this process, in its order.
 ///
-/// Reads `LISTEN_PID`, `LISTEN_FDS` and `LISTEN_FDNAMES`; empty when they are not for us. Sockets that are neither
-/// UDP nor listening TCP are left alone. Each call returns new descriptors of the same sockets.
+/// Reads `LISTEN_PID`, `LISTEN_FDS` and `LISTEN_FDNAMES`; empty when they are not for us. Sockets
+/// that are neither UDP nor listening TCP are left alone. Each call returns new descriptors of the
+/// same sockets.
 pub fn activation() -> Vec<Activated> {
     let number = |name: &str| env::var(name).ok().and_then(|text| text.parse::<u32>().ok());
     if number("LISTEN_PID") != Some(process::id()) {
@@ -55,13 +56,13 @@ pub fn activation() -> Vec<Activated> {
 
 /// Duplicates a descriptor if it is a socket of a kind we serve.
 fn adopt(descriptor: RawFd, name: &str) -> io::Result<Option<Activated>> {
-    // SAFETY: `fcntl` with a flag command takes any number; a closed descriptor is an error. The children we
-    // may start must not inherit the socket.
+    // SAFETY: `fcntl` with a flag command takes any number; a closed descriptor is an error. The
+    // children we may start must not inherit the socket.
     if unsafe { libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC) } < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the call above proved it open. The service manager gave it to this process, and we alone read
-    // the variables that say so; nothing closes it.
+    // SAFETY: the call above proved it open. The service manager gave it to this process, and we
+    // alone read the variables that say so; nothing closes it.
     let borrowed = unsafe { BorrowedFd::borrow_raw(descriptor) };
     let socket = SockRef::from(&borrowed);
     let Some(address) = socket.local_addr()?.as_socket() else { return Ok(None) };

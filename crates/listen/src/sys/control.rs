@@ -17,8 +17,8 @@ const fn space(len: usize) -> usize {
     HEADER + len.next_multiple_of(WORD)
 }
 
-/// Octets that hold everything the kernel may tell with a received message: where it was sent to, the size of
-/// coalesced datagrams.
+/// Octets that hold everything the kernel may tell with a received message: where it was sent to,
+/// the size of coalesced datagrams.
 pub(super) const RECEIVE_OCTETS: usize = space(20) + space(12) + space(4);
 
 /// Octets that hold what we may tell with a sent one.
@@ -47,7 +47,8 @@ pub(super) fn parse(mut bytes: &[u8]) -> Ancillary {
     while let Some((level, kind, data, rest)) = entry(bytes) {
         match (level, kind) {
             (libc::SOL_IP, libc::IP_PKTINFO) => {
-                // in_pktinfo: interface, the local address to answer from, the destination in the header.
+                // in_pktinfo: interface, the local address to answer from, the destination in the
+                // header.
                 if let Some(&[i0, i1, i2, i3, a, b, c, d, ..]) = data.first_chunk::<12>() {
                     let index = u32::from_ne_bytes([i0, i1, i2, i3]);
                     found.local = Some((IpAddr::V4(Ipv4Addr::new(a, b, c, d)), index));
@@ -124,8 +125,8 @@ impl<'a> Entries<'a> {
 
     /// Says which address to send from.
     ///
-    /// The interface is named for link-local addresses only. Naming it always would bypass the routing table,
-    /// and the way to a client need not be the way from it.
+    /// The interface is named for link-local addresses only. Naming it always would bypass the
+    /// routing table, and the way to a client need not be the way from it.
     pub(super) fn source(&mut self, address: IpAddr, interface: u32) {
         match address {
             IpAddr::V4(address) => {

@@ -1,8 +1,8 @@
-//! System calls that std, socket2 and tokio lack: whole batches of datagrams with the address they came to,
-//! socket options, descriptors handed over by systemd.
+//! System calls that std, socket2 and tokio lack: whole batches of datagrams with the address they
+//! came to, socket options, descriptors handed over by systemd.
 //!
-//! The only module of this crate with `unsafe` code. Memory the kernel reads or writes is allocated once per
-//! socket and never moves; everything that interprets bytes is safe code.
+//! The only module of this crate with `unsafe` code. Memory the kernel reads or writes is allocated
+//! once per socket and never moves; everything that interprets bytes is safe code.
 #![allow(unsafe_code)]
 
 mod activation;
@@ -83,8 +83,8 @@ pub(crate) struct Sent {
     pub(crate) grouped: u64,
 }
 
-/// How many times a full send buffer is tried again at once before the rest of the batch is dropped:
-/// waiting would keep every other client of the worker waiting too.
+/// How many times a full send buffer is tried again at once before the rest of the batch is
+/// dropped: waiting would keep every other client of the worker waiting too.
 pub(crate) const SEND_RETRIES: u32 = 2;
 
 /// Returns the index of a network interface by its name, for IPv6 zones such as `fe80::1%eth0`.
@@ -101,7 +101,8 @@ pub(crate) fn thread_usage() -> Usage {
     usage(libc::RUSAGE_THREAD)
 }
 
-/// Returns the processor time that the process has used so far, in microseconds; 0 if the system does not say.
+/// Returns the processor time that the process has used so far, in microseconds; 0 if the system
+/// does not say.
 pub(crate) fn process_cpu_us() -> u64 {
     usage(libc::RUSAGE_SELF).cpu_us
 }
@@ -152,7 +153,8 @@ impl ThreadClock {
     /// Returns the microseconds used so far; `None` when the thread has ended.
     pub(crate) fn used_us(&self) -> Option<u64> {
         let mut time = std::mem::MaybeUninit::<libc::timespec>::zeroed();
-        // SAFETY: `time` is ours to write. The clock of a thread that has ended is a number that the call refuses.
+        // SAFETY: `time` is ours to write. The clock of a thread that has ended is a number that
+        // the call refuses.
         if unsafe { libc::clock_gettime(self.0, time.as_mut_ptr()) } != 0 {
             return None;
         }
@@ -171,13 +173,13 @@ impl Owner for UnixListener {}
 
 /// Lets the runtime watch a socket. Must be called inside it.
 pub(crate) fn watch<T: Owner>(socket: T, interest: Interest) -> io::Result<AsyncFd<T>> {
-    // SAFETY: an `Owner` names the same open descriptor for as long as it lives, and nothing here hands out
-    // `&mut` access by which it could be exchanged.
+    // SAFETY: an `Owner` names the same open descriptor for as long as it lives, and nothing here
+    // hands out `&mut` access by which it could be exchanged.
     unsafe { AsyncFd::register_with_interest(socket, interest) }.map_err(io::Error::from)
 }
 
-/// A connected socket that the runtime watches only once it has to be waited for: registering costs two system calls, and
-/// many a connection is over before.
+/// A connected socket that the runtime watches only once it has to be waited for: registering costs
+/// two system calls, and many a connection is over before.
 pub(crate) struct Stream {
     /// Dropped before the socket is: what is deregistered is still open.
     watched: OnceCell<AsyncFd<Descriptor>>,
@@ -218,8 +220,8 @@ impl Stream {
         WATCHED.set(WATCHED.get() + 1);
         let descriptor = Descriptor(self.socket.as_raw_fd());
         let interest = Interest::READABLE | Interest::WRITABLE;
-        // SAFETY: the descriptor is that of our own socket, which is never exchanged and is closed after the registration
-        // has been dropped.
+        // SAFETY: the descriptor is that of our own socket, which is never exchanged and is closed
+        // after the registration has been dropped.
         let watched = unsafe { AsyncFd::register_with_interest(descriptor, interest) }?;
         Ok(self.watched.get_or_init(|| watched))
     }

@@ -2,8 +2,8 @@
 //!
 //! # Limitations
 //!
-//! A socket on a wildcard address answers from the address the system chooses, not from the one that was asked:
-//! name each address in the configuration instead.
+//! A socket on a wildcard address answers from the address the system chooses, not from the one
+//! that was asked: name each address in the configuration instead.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -14,7 +14,8 @@ use socket2::{MaybeUninitSlice, SockAddr, SockRef, Socket};
 
 use super::{Local, Message, Received, SEND_RETRIES, Sent, Shape};
 
-/// Does nothing: there is nothing to prepare without packet information. Coalescing is never in effect.
+/// Does nothing: there is nothing to prepare without packet information. Coalescing is never in
+/// effect.
 pub(crate) fn prepare_datagrams(
     _socket: BorrowedFd<'_>,
     _v6: bool,

@@ -31,7 +31,8 @@ impl Pool {
         })
     }
 
-    /// Makes `bytes` hold at least `capacity` octets; false when that would be more than all may have.
+    /// Makes `bytes` hold at least `capacity` octets; false when that would be more than all may
+    /// have.
     fn grow(&self, bytes: &mut Vec<u8>, capacity: usize) -> bool {
         let capacity = capacity.max(OCTETS_MIN).next_power_of_two();
         if bytes.capacity() == 0

@@ -1,4 +1,5 @@
-//! One connection as the outside sees it: late replies are delivered to it, and it can be told to end.
+//! One connection as the outside sees it: late replies are delivered to it, and it can be told to
+//! end.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, Write};
@@ -34,8 +35,8 @@ impl Secure {
     }
 }
 
-/// How far late replies may go over the limit of waiting output. They cannot be held back as queries can, so a client
-/// that asks much and takes nothing is cut off here.
+/// How far late replies may go over the limit of waiting output. They cannot be held back as
+/// queries can, so a client that asks much and takes nothing is cut off here.
 const LATE_OUTPUT_FACTOR: usize = 4;
 
 /// The most octets of a message (RFC 1035 §4.2.2).
@@ -339,7 +340,8 @@ impl Connection {
         }
     }
 
-    /// Waits until the client has taken half of what it may leave waiting; `false` when it has gone.
+    /// Waits until the client has taken half of what it may leave waiting; `false` when it has
+    /// gone.
     fn poll_room(&self, context: &Context<'_>) -> Poll<bool> {
         if self.ending.get().is_some() {
             return Poll::Ready(false);
@@ -422,7 +424,8 @@ impl Connection {
 
 /// One waiting query of a connection. Dropping it means that no reply will come (any more).
 ///
-/// Does not keep the connection: a socket is closed when the conversation ends, not when the last fetch for it does.
+/// Does not keep the connection: a socket is closed when the conversation ends, not when the last
+/// fetch for it does.
 struct Ticket {
     connection: Weak<Connection>,
 }

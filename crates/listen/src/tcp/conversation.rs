@@ -28,7 +28,8 @@ pub(super) const INPUT_OCTETS: usize = 16 << 10;
 /// Octets of replies to one read that are written at once: at least two of any size.
 pub(crate) const OUTPUT_OCTETS: usize = 2 * (2 + MESSAGE_OCTETS_MAX);
 
-/// Octets of text that one read of a TLS connection can come to: with an incomplete record of before.
+/// Octets of text that one read of a TLS connection can come to: with an incomplete record of
+/// before.
 const PLAIN_OCTETS: usize = 2 * INPUT_OCTETS + (2 << 10);
 
 /// Queries of one connection answered before others get their turn.
@@ -93,7 +94,8 @@ enum Look {
     First,
     /// It was empty: it is read again when others have had their turn.
     Later,
-    /// It was empty, and others have had their turn: it is read, and if it is still empty, the runtime has to watch.
+    /// It was empty, and others have had their turn: it is read, and if it is still empty, the
+    /// runtime has to watch.
     Last,
 }
 
@@ -113,7 +115,8 @@ pub(super) struct Conversation<S: Service> {
     key: usize,
     client: Client,
     opening: Opening,
-    /// What was read and not answered: part of a query, or queries that have to wait for their turn.
+    /// What was read and not answered: part of a query, or queries that have to wait for their
+    /// turn.
     input: Buffer,
     /// When the connection was taken in.
     opened_at: Instant,
@@ -186,7 +189,8 @@ impl<S: Service> Conversation<S> {
                 Ok(Turn::Yield) => {
                     let ending = self.rest().map_or(Poll::Pending, Poll::Ready);
                     if ending.is_pending() {
-                        // The task is woken by that as soon as the runtime has looked at everything else.
+                        // The task is woken by that as soon as the runtime has looked at everything
+                        // else.
                         let _ = pin!(yield_now()).poll(context);
                     }
                     return ending;
@@ -261,8 +265,9 @@ impl<S: Service> Conversation<S> {
         self.connection.stream.watch().map(|_| Turn::More).map_err(|_| Ending::Error)
     }
 
-    /// Returns whether the client may well have sent its query, or closed the connection, by the time that others have had
-    /// their turn. Whoever has sent half a query, waits for a reply or speaks TLS takes longer, and has deadlines to keep.
+    /// Returns whether the client may well have sent its query, or closed the connection, by the
+    /// time that others have had their turn. Whoever has sent half a query, waits for a reply or
+    /// speaks TLS takes longer, and has deadlines to keep.
     fn may_end_soon(&self) -> bool {
         self.input_since.is_none() && self.connection.waiting() == 0 && self.connection.secure.is_none()
     }
@@ -402,7 +407,8 @@ impl<S: Service> Conversation<S> {
         }
     }
 
-    /// Answers the whole queries in `bytes`, as many as a turn allows; returns how many octets are done.
+    /// Answers the whole queries in `bytes`, as many as a turn allows; returns how many octets are
+    /// done.
     fn work(&mut self, scratch: &mut Scratch<Deferred<S>>, bytes: &[u8]) -> Result<usize, Ending> {
         let mut rest = bytes;
         if self.opening == Opening::Header {
@@ -506,7 +512,8 @@ impl<S: Service> Conversation<S> {
         self.connection.waiting() > 0 || self.connection.output_octets() > 0
     }
 
-    /// Notes that there is nothing to do for now; returns why the connection ends if there will be nothing any more.
+    /// Notes that there is nothing to do for now; returns why the connection ends if there will be
+    /// nothing any more.
     fn rest(&mut self) -> Option<Ending> {
         let is_busy = self.is_busy();
         if !is_busy {
@@ -546,7 +553,8 @@ impl<S: Service> Conversation<S> {
             timer.set(Some(sleep_until(at)));
         }
         let Some(mut sleep) = timer.as_pin_mut() else { return Poll::Pending };
-        // A deadline that moved further away is not worth setting the timer: it rings once too early instead.
+        // A deadline that moved further away is not worth setting the timer: it rings once too
+        // early instead.
         if at < sleep.deadline() || sleep.is_elapsed() {
             sleep.as_mut().reset(at);
         }

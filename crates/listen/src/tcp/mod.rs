@@ -1,8 +1,9 @@
 //! Connections: accept, limit, serve.
 //!
-//! When all places are taken, the connection of this worker that has been quiet for longest gives way to the new one:
-//! its client loses nothing but a round trip (RFC 7766 §6.2.3 lets servers close idle connections at any time), while
-//! refusing newcomers would let whoever came first keep everybody else out. Only when all are busy is the new one refused.
+//! When all places are taken, the connection of this worker that has been quiet for longest gives
+//! way to the new one: its client loses nothing but a round trip (RFC 7766 §6.2.3 lets servers
+//! close idle connections at any time), while refusing newcomers would let whoever came first keep
+//! everybody else out. Only when all are busy is the new one refused.
 
 mod buffer;
 mod connection;
@@ -50,14 +51,15 @@ use crate::tls::{Handshakes, Tls, TlsAcceptor, TlsCell};
 use crate::udp::is_proxy;
 use plan::listeners::{Connections, TcpPlan};
 
-/// How long to wait when the system has no descriptor or memory for another connection. The listening socket stays
-/// readable meanwhile, so trying again at once would spin.
+/// How long to wait when the system has no descriptor or memory for another connection. The
+/// listening socket stays readable meanwhile, so trying again at once would spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Connections accepted from one listener before the worker's other tasks get their turn.
 const ACCEPTS_MAX: usize = 16;
 
-/// How long we listen after we stopped talking, so that unread queries do not turn the last replies into a reset.
+/// How long we listen after we stopped talking, so that unread queries do not turn the last replies
+/// into a reset.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Octets read and thrown away meanwhile.
@@ -393,7 +395,8 @@ impl<S: Service + 'static> Shared<S> {
         Account::new(&self.budget, &self.plan)
     }
 
-    /// Ends connections that hold most, whenever all of them hold more than they may, until it is dropped.
+    /// Ends connections that hold most, whenever all of them hold more than they may, until it is
+    /// dropped.
     pub(crate) async fn keep_to_budget(self: Rc<Self>) -> io::Result<()> {
         loop {
             let exceeded = self.budget.exceeded();
@@ -402,8 +405,9 @@ impl<S: Service + 'static> Shared<S> {
         }
     }
 
-    /// Ends the connection of this worker that holds most, if that is more than its share of what all connections of all
-    /// workers hold; false if there is none. When all hold too much, at least one holds more than its share.
+    /// Ends the connection of this worker that holds most, if that is more than its share of what
+    /// all connections of all workers hold; false if there is none. When all hold too much, at
+    /// least one holds more than its share.
     fn shed(&self) -> bool {
         let share = self.budget.held() / self.taken().max(1);
         let table = self.table.borrow();
@@ -484,8 +488,8 @@ async fn linger<S: Service>(conversation: &Conversation<S>) {
     }
 }
 
-/// Whether a failure to accept concerns that connection only (accept(2): network errors of the new connection are reported
-/// by `accept`), so that the next one may do.
+/// Whether a failure to accept concerns that connection only (accept(2): network errors of the new
+/// connection are reported by `accept`), so that the next one may do.
 fn is_of_one_connection(error: &io::Error) -> bool {
     !matches!(
         error.raw_os_error(),

@@ -1,6 +1,7 @@
 //! Places for connections: so many in all, so many for one client. Shared by all workers.
 //!
-//! Touched when a connection opens or closes, never per query: that is why the table of clients may have a lock.
+//! Touched when a connection opens or closes, never per query: that is why the table of clients may
+//! have a lock.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -68,7 +68,8 @@ impl<T> Table<T> {
         }
     }
 
-    /// Returns the connection that has been quiet for longest; `None` when all have something to do.
+    /// Returns the connection that has been quiet for longest; `None` when all have something to
+    /// do.
     pub(crate) fn longest_quiet(&self) -> Option<(usize, &T)> {
         let key = self.longest?;
         Some((key, &self.entries.get(key)?.value))

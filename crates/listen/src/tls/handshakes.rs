@@ -10,8 +10,8 @@ use engine::gate::rate::{RateRule, RateTable};
 use crate::refusals::{Refusal, Refusals};
 use plan::listeners::TcpPlan;
 
-/// Cells in which clients are counted: 128 KB, shared by all workers. More clients than that at once are not limited one by
-/// one, but together.
+/// Cells in which clients are counted: 128 KB, shared by all workers. More clients than that at
+/// once are not limited one by one, but together.
 const CLIENT_CELLS: usize = 1 << 14;
 
 /// Counts handshakes, for all workers.

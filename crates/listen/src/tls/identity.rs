@@ -40,8 +40,9 @@ impl ResolvesServerCert for Identities {
     }
 }
 
-/// Keeps the server name of the handshake step that a worker has just made: sessions without buffers of their own do not
-/// tell it afterwards. One per worker, so nobody ever waits for the lock.
+/// Keeps the server name of the handshake step that a worker has just made: sessions without
+/// buffers of their own do not tell it afterwards. One per worker, so nobody ever waits for the
+/// lock.
 #[derive(Debug, Default)]
 pub(super) struct AskedName(Mutex<Option<Box<str>>>);
 

@@ -1,7 +1,8 @@
 //! TLS: who we are, how we speak, and what a handshake may cost.
 //!
-//! Everything that a configuration says is compiled into one [`Tls`], which a reload replaces whole; connections keep the
-//! one they began with. Keys stay inside `rustls` and are never printed.
+//! Everything that a configuration says is compiled into one [`Tls`], which a reload replaces
+//! whole; connections keep the one they began with. Keys stay inside `rustls` and are never
+//! printed.
 
 mod handshakes;
 mod identity;
@@ -51,11 +52,11 @@ impl Demand {
     const ALL: [Self; 4] = [Self::Nothing, Self::Optional, Self::Required, Self::Any];
 }
 
-/// The keys of session tickets, which all workers and configurations share, so that a client can resume on any of them.
-/// A new key is made every six hours, and the one before is still read.
+/// The keys of session tickets, which all workers and configurations share, so that a client can
+/// resume on any of them. A new key is made every six hours, and the one before is still read.
 ///
-/// Who resumes is not asked for a certificate again: a ticket is worth nothing where more is demanded than where it was
-/// given, because there the keys are others.
+/// Who resumes is not asked for a certificate again: a ticket is worth nothing where more is
+/// demanded than where it was given, because there the keys are others.
 #[derive(Clone)]
 struct TicketKeys([Arc<dyn ProducesTickets>; 4]);
 
@@ -78,8 +79,8 @@ pub struct Tls {
     plan: Arc<TlsPlan>,
     identities: Arc<Identities>,
     tickets: TicketKeys,
-    /// Complete but for the protocols and who looks for the certificate. Without authorities that sign for clients, those that
-    /// need them are not there.
+    /// Complete but for the protocols and who looks for the certificate. Without authorities that
+    /// sign for clients, those that need them are not there.
     configs: [Option<ServerConfig>; 4],
 }
 
@@ -90,8 +91,8 @@ impl fmt::Debug for Tls {
 }
 
 impl Tls {
-    /// Prepares a plan. Clients that hold tickets of `previous` can resume, unless other authorities sign the certificates
-    /// of clients now: who resumes is not asked for one again.
+    /// Prepares a plan. Clients that hold tickets of `previous` can resume, unless other
+    /// authorities sign the certificates of clients now: who resumes is not asked for one again.
     pub fn new(plan: &Arc<TlsPlan>, previous: Option<&Self>) -> Result<Self, rustls::Error> {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let identities = Arc::new(Identities::new(plan)?);
@@ -106,15 +107,16 @@ impl Tls {
                 .with_client_cert_verifier(verifier)
                 .with_cert_resolver(Arc::clone(&identities) as _);
             config.ticketer = Arc::clone(ticketer);
-            // Tickets say everything; a table of sessions would be one more thing that strangers fill.
+            // Tickets say everything; a table of sessions would be one more thing that strangers
+            // fill.
             config.session_storage = Arc::new(NoServerSessionStorage {});
             *place = Some(config);
         }
         Ok(Self { plan: Arc::clone(plan), identities, tickets, configs })
     }
 
-    /// Returns how to speak where clients show certificates or not; `None` if that is not possible: they have to show one,
-    /// and nobody signs for them.
+    /// Returns how to speak where clients show certificates or not; `None` if that is not possible:
+    /// they have to show one, and nobody signs for them.
     fn config_for(&self, certificates: ClientCertificates) -> Option<&ServerConfig> {
         let [nothing, optional, required, any] = &self.configs;
         match certificates {
@@ -142,7 +144,8 @@ impl Tls {
     }
 }
 
-/// Returns what checks the certificates of clients; `None` if some are demanded and nobody signs them.
+/// Returns what checks the certificates of clients; `None` if some are demanded and nobody signs
+/// them.
 fn verifier(
     provider: &Arc<CryptoProvider>,
     roots: &[CertificateDer<'static>],
@@ -170,8 +173,8 @@ fn verifier(
     Ok(Some(built))
 }
 
-/// Asks clients for certificates and takes what they show: that they have its key is all that it proves, so nothing but the key
-/// may be looked at.
+/// Asks clients for certificates and takes what they show: that they have its key is all that it
+/// proves, so nothing but the key may be looked at.
 #[derive(Debug)]
 struct AnyCertificate(WebPkiSupportedAlgorithms);
 
@@ -272,7 +275,8 @@ struct AcceptConfigs {
     https: Option<Arc<ServerConfig>>,
 }
 
-/// Returns how to ask for certificates where what they say is looked at: not for whatever there may be.
+/// Returns how to ask for certificates where what they say is looked at: not for whatever there may
+/// be.
 const fn vouched(certificates: ClientCertificates) -> ClientCertificates {
     match certificates {
         ClientCertificates::Any => ClientCertificates::Never,
@@ -336,7 +340,8 @@ impl TlsAcceptor {
         self.accept_configs(certificates)?.https.clone()
     }
 
-    /// Begins a session with a client that speaks DNS over TLS; `None` when there is no certificate.
+    /// Begins a session with a client that speaks DNS over TLS; `None` when there is no
+    /// certificate.
     pub(crate) fn begin(&mut self, certificates: ClientCertificates) -> Option<Session> {
         let config = Arc::clone(self.accept_configs(certificates)?.dot.as_ref()?);
         let trust = match certificates {

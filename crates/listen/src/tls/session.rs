@@ -1,8 +1,8 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! One TLS session, between the octets of a connection and those of DNS. It has no buffers: records are read from and
-//! written to memory that the worker has once for all its connections, so that a quiet session costs its keys alone.
-//! (`rustls` itself allocates once for each record.)
+//! One TLS session, between the octets of a connection and those of DNS. It has no buffers: records
+//! are read from and written to memory that the worker has once for all its connections, so that a
+//! quiet session costs its keys alone. (`rustls` itself allocates once for each record.)
 
 use std::sync::Arc;
 
@@ -18,9 +18,11 @@ use super::shown::ShownCertificate;
 
 /// The most octets of plain text in a record (RFC 8446 §5.1).
 const RECORD_OCTETS_MAX: usize = 16 << 10;
-/// The most octets that a record has besides its text: head, explicit nonce, type and tag, in either version.
+/// The most octets that a record has besides its text: head, explicit nonce, type and tag, in
+/// either version.
 const RECORD_EXTRA_OCTETS: usize = 5 + 8 + 1 + 16;
-/// Octets for what a session may have to say by itself beside the text, such as tickets or a change of keys.
+/// Octets for what a session may have to say by itself beside the text, such as tickets or a change
+/// of keys.
 const OWN_OCTETS: usize = 8 << 10;
 
 /// Returns the most octets that `plain` octets of text can become.
@@ -31,14 +33,15 @@ pub(crate) const fn sealed_octets(plain: usize) -> usize {
 /// Octets of a flight of ours, handshake messages or an alert, and of the largest batch of replies.
 pub(crate) const SEALED_OCTETS_MAX: usize = sealed_octets(crate::tcp::OUTPUT_OCTETS) + 2 * RECORD_OCTETS_MAX;
 
-/// Steps of a session for one read: records of the least length that fit the worker's input, and some.
+/// Steps of a session for one read: records of the least length that fit the worker's input, and
+/// some.
 const STEPS_MAX: usize = 4096;
 
 /// Records of a flight of ours that an error may interrupt, and the alert.
 const LAST_WORDS_MAX: usize = 16;
 
-/// Returns whether a record is an alert (RFC 8446 §5.1, §5.2): by its type, or by its length where the type is encrypted, as
-/// nothing else has two octets.
+/// Returns whether a record is an alert (RFC 8446 §5.1, §5.2): by its type, or by its length where
+/// the type is encrypted, as nothing else has two octets.
 fn is_alert(record: &[u8]) -> bool {
     const ALERT: u8 = 21;
     const ENCRYPTED: u8 = 23;
@@ -122,7 +125,8 @@ impl Session {
         Some(Arc::new(ClientCertificate { hosts, key }))
     }
 
-    /// Works on what came, and on what of before was not done: text goes to `plain`, which has room for as much as came, and what has to be said to `outgoing`.
+    /// Works on what came, and on what of before was not done: text goes to `plain`, which has room
+    /// for as much as came, and what has to be said to `outgoing`.
     pub(crate) fn advance(&mut self, came: &mut [u8], plain: &mut [u8], outgoing: &mut [u8]) -> Advance {
         let mut done = Advance::default();
         let was_established = self.is_established;
@@ -194,11 +198,11 @@ impl Session {
         done
     }
 
-    /// Writes what is still to be said after an error, up to the alert that tells the client of it; returns how many octets
-    /// that are.
+    /// Writes what is still to be said after an error, up to the alert that tells the client of it;
+    /// returns how many octets that are.
     ///
-    /// What came is handed over again, as the session may remember places in it; but not once the alert is there: then it
-    /// would be worked on, and fail, again.
+    /// What came is handed over again, as the session may remember places in it; but not once the
+    /// alert is there: then it would be worked on, and fail, again.
     #[cold]
     fn last_words(&mut self, came: &mut [u8], consumed: usize, outgoing: &mut [u8]) -> usize {
         let mut used = 0;
@@ -218,10 +222,12 @@ impl Session {
         used
     }
 
-    /// Encrypts `plain` into `outgoing`; returns how many octets that are, or `None` when the session cannot go on.
+    /// Encrypts `plain` into `outgoing`; returns how many octets that are, or `None` when the
+    /// session cannot go on.
     ///
-    /// `kept` is what came and is not done, the same octets that the next [`Session::advance`] will begin with: the session
-    /// remembers where in them parts of messages stand, and `rustls` panics when they are not there.
+    /// `kept` is what came and is not done, the same octets that the next [`Session::advance`] will
+    /// begin with: the session remembers where in them parts of messages stand, and `rustls` panics
+    /// when they are not there.
     pub(crate) fn seal(&mut self, kept: &mut [u8], plain: &[u8], outgoing: &mut [u8]) -> Option<usize> {
         if self.is_broken {
             return None;
@@ -252,8 +258,8 @@ impl Session {
         None
     }
 
-    /// Writes the last words of a session into `outgoing`; returns how many octets that are. `kept` is as for
-    /// [`Session::seal`].
+    /// Writes the last words of a session into `outgoing`; returns how many octets that are. `kept`
+    /// is as for [`Session::seal`].
     #[cold]
     pub(crate) fn close(&mut self, kept: &mut [u8], outgoing: &mut [u8]) -> usize {
         if !self.is_established || self.is_broken {

@@ -18,8 +18,8 @@ use crate::service::Service;
 use reader::Reader;
 pub use reader::XdpQueue;
 
-/// How long to wait when the interface takes no more packets and none come in: at a million a second it has sent a thousand
-/// by then.
+/// How long to wait when the interface takes no more packets and none come in: at a million a
+/// second it has sent a thousand by then.
 const UNSENT_INTERVAL: Duration = Duration::from_millis(1);
 
 /// How often the kernel is asked what it counted.
@@ -28,7 +28,8 @@ const TELL_INTERVAL: Duration = Duration::from_secs(1);
 /// How often a stopping worker looks whether packets still wait for their replies.
 const WAITING_CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Serves queues until `stop` says otherwise; then waits, at most until the deadline, for the replies that are due.
+/// Serves queues until `stop` says otherwise; then waits, at most until the deadline, for the
+/// replies that are due.
 ///
 /// Runs on the worker's own thread, inside a [`LocalRuntime`](tokio::runtime::LocalRuntime), beside
 /// [`serve`](crate::serve()). Returns at once if there are no queues.
@@ -86,7 +87,8 @@ async fn read<S: Service>(reader: Rc<RefCell<Reader<S>>>) -> io::Result<()> {
         let is_stuck = outlet.has_unsent();
         let mut ready = tokio::select! {
             biased;
-            // Whoever is stuck goes on receiving: each batch asks the interface again, and it has had time meanwhile.
+            // Whoever is stuck goes on receiving: each batch asks the interface again, and it has
+            // had time meanwhile.
             ready = outlet.watch().readable() => ready?,
             () = sleep(UNSENT_INTERVAL), if is_stuck => {
                 outlet.flush();

@@ -1,6 +1,7 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! Frames: receive a batch from one queue of an interface, answer each into a spare frame, send a batch.
+//! Frames: receive a batch from one queue of an interface, answer each into a spare frame, send a
+//! batch.
 //!
 //! The kernel's sockets stay open on the same addresses and serve whatever is not taken here.
 
@@ -38,14 +39,16 @@ pub struct XdpQueue {
     pub mac: Mac,
     /// Its MTU.
     pub mtu: u32,
-    /// Where queries may go to, and which listener each stands for. A listener on a wildcard address comes last.
+    /// Where queries may go to, and which listener each stands for. A listener on a wildcard
+    /// address comes last.
     pub destinations: Arc<[(SocketAddr, ListenerId)]>,
     /// The most octets of a reply, whatever the client's EDNS and the MTU say.
     pub reply_octets_max: u16,
 }
 
 impl XdpQueue {
-    /// Returns the most octets of a reply: what fits one packet of the interface, with the larger of both IP headers.
+    /// Returns the most octets of a reply: what fits one packet of the interface, with the larger
+    /// of both IP headers.
     fn reply_octets_max(&self) -> u16 {
         let headers = (IPV6_OCTETS + UDP_OCTETS) as u32;
         let fitting = u16::try_from(self.mtu.saturating_sub(headers)).unwrap_or(u16::MAX);
@@ -63,7 +66,8 @@ pub(super) struct XdpOutlet {
     reply_octets_max: u16,
     /// Packets on the transmit ring that the kernel has not taken.
     unsent: Cell<u32>,
-    /// Whether replies were put on the transmit ring since the last time that it was shown to the kernel.
+    /// Whether replies were put on the transmit ring since the last time that it was shown to the
+    /// kernel.
     is_loaded: Cell<bool>,
     /// Told when there are some.
     stuck: Notify,
@@ -138,7 +142,8 @@ impl Outlet for XdpOutlet {
     }
 }
 
-/// Puts headers before a payload that stands in the packet already, and queues it. Returns whether that was possible.
+/// Puts headers before a payload that stands in the packet already, and queues it. Returns whether
+/// that was possible.
 fn transmit(socket: &mut ::xdp::Socket, mut packet: Packet, flow: &Flow, payload_octets: usize) -> bool {
     let written = flow.write(socket.write(&packet), payload_octets);
     let is_ready = written.is_some_and(|octets| socket.resize(&mut packet, octets));

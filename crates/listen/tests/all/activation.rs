@@ -19,8 +19,8 @@ fn sockets_of_the_service_manager_are_used() {
         // Somebody else has the port for TCP: nothing to learn here.
         return;
     };
-    // What systemd does, with a shell: the sockets are descriptors 3 and 4, and the process that is told so keeps its
-    // number when it becomes ours.
+    // What systemd does, with a shell: the sockets are descriptors 3 and 4, and the process that is
+    // told so keeps its number when it becomes ours.
     let output = Command::new("sh")
         .args(["-c", r#"LISTEN_PID=$$ exec "$0" "$@" 3<&0 4<&1 0</dev/null 1>&2"#])
         .arg(env::current_exe().expect("this program has a path"))

@@ -146,7 +146,8 @@ fn what_cannot_be_answered_has_a_status_that_says_why() {
             (get("/dns-query?name=a..b"), 400),
             (b"DELETE /dns-query HTTP/1.1\r\nHost: a\r\n\r\n".to_vec(), 405),
             (b"POST /dns-query HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx".to_vec(), 415),
-            // The server says nothing to the first, as over any transport; the second is no query at all.
+            // The server says nothing to the first, as over any transport; the second is no query
+            // at all.
             (post(&query(1, "drop")), 403),
             (post(b"x"), 400),
         ] {
@@ -243,7 +244,8 @@ fn a_client_that_sends_all_of_a_body_that_is_too_large_sees_the_status() {
 #[cfg(target_os = "linux")]
 #[test]
 fn what_ends_within_a_request_is_acknowledged_at_once() {
-    /// Returns whether the system lets acknowledgements to this client travel with replies, as it does within a conversation.
+    /// Returns whether the system lets acknowledgements to this client travel with replies, as it
+    /// does within a conversation.
     fn delays_acknowledgements(server: &Running, client: &TcpStream) -> bool {
         let hex = |port: u16| format!(":{port:04X}");
         let (here, far) = (client.local_addr().expect("connected").port(), server.address.port());
@@ -316,8 +318,8 @@ fn streams_that_are_reset_at_once_end_the_connection() {
         let mut attacker = connect(&server).await;
         let mut octets = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
         octets.extend(frame(4, 0, 0, &[]));
-        // CVE-2023-44487: open, reset, and again, without waiting for anything. :method POST, :scheme http, :path /,
-        // :authority a (RFC 7541 §6.1, §6.2.2).
+        // CVE-2023-44487: open, reset, and again, without waiting for anything. :method POST,
+        // :scheme http, :path /, :authority a (RFC 7541 §6.1, §6.2.2).
         for stream in (1..2000).step_by(2) {
             octets.extend(frame(1, 4, stream, &[0x83, 0x86, 0x84, 0x01, 0x01, b'a']));
             octets.extend(frame(3, 0, stream, &8_u32.to_be_bytes()));

@@ -57,7 +57,8 @@ async fn connect(
     endpoint.connect_with(client(trusted, alpn), server, NAME).expect("an address").await
 }
 
-/// Returns how a client speaks the protocol `alpn` that believes `trusted`, and that sends early data where it may.
+/// Returns how a client speaks the protocol `alpn` that believes `trusted`, and that sends early
+/// data where it may.
 fn client(trusted: &CertificateDer<'static>, alpn: &str) -> quinn::ClientConfig {
     let mut roots = RootCertStore::empty();
     roots.add(trusted.clone()).expect("a certificate");
@@ -230,7 +231,8 @@ async fn first_datagrams(count: usize, trusted: &CertificateDer<'static>) -> Vec
 
 #[test]
 fn an_address_that_is_not_proven_gets_no_more_than_three_times_what_it_sent() {
-    // A certificate that is much larger than what may be sent, and some that leave room for packets that are sent again.
+    // A certificate that is much larger than what may be sent, and some that leave room for packets
+    // that are sent again.
     for (names, timeout_ms) in [(400, 500), (1, 1500), (40, 1500)] {
         check_amplification(names, Duration::from_millis(timeout_ms));
     }

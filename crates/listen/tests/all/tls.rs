@@ -1,4 +1,5 @@
-//! DNS over TLS: handshakes, certificates, order, limits, and clients that are slow or hostile on purpose.
+//! DNS over TLS: handshakes, certificates, order, limits, and clients that are slow or hostile on
+//! purpose.
 
 use crate::common;
 
@@ -263,7 +264,8 @@ fn a_handshake_message_in_pieces_does_not_disturb_replies_between_them() {
         server.service.until_waiting(2).await;
         let (mut stream, session) = stream.into_inner();
         let (sequence, secrets) = session.dangerous_extract_secrets().expect("secrets").tx;
-        // The first half of a KeyUpdate (RFC 8446 §4.6.3), which leaves something behind that is not done.
+        // The first half of a KeyUpdate (RFC 8446 §4.6.3), which leaves something behind that is
+        // not done.
         let half = record((sequence, &secrets), 22, &[24, 0]);
         stream.write_all(&half).await.expect("sent");
         settle().await;
@@ -274,7 +276,8 @@ fn a_handshake_message_in_pieces_does_not_disturb_replies_between_them() {
             timeout(Duration::from_secs(10), stream.read(&mut octets)).await.expect("in time").expect("open")
                 > 22
         );
-        // A query between the halves is against the rules (RFC 8446 §5.1) and ends the session; nothing panics.
+        // A query between the halves is against the rules (RFC 8446 §5.1) and ends the session;
+        // nothing panics.
         let between = record((sequence + 1, &secrets), 23, &framed(&query(3, "now")));
         stream.write_all(&between).await.expect("sent");
         settle().await;

@@ -53,7 +53,8 @@ impl Answer for Script {
         None
     }
 
-    /// The policy of this server asks for one server name, and for one name in the certificates of clients.
+    /// The policy of this server asks for one server name, and for one name in the certificates of
+    /// clients.
     fn connection_bits<'t>(&self, say: impl Fn(&ConnectionText) -> Said<'t>) -> u64 {
         let is_named =
             matches!(say(&ConnectionText::ServerName), Said::One(name) if name == b"b.example.org");

@@ -85,8 +85,9 @@ pub struct Respond {
     pub continues: bool,
 }
 
-/// How long clients keep what they get for a blocked name, when nobody says otherwise: an hour after a mistake in a list
-/// is mended nobody should notice it any more, and a minute of asking again costs nothing.
+/// How long clients keep what they get for a blocked name, when nobody says otherwise: an hour
+/// after a mistake in a list is mended nobody should notice it any more, and a minute of asking
+/// again costs nothing.
 const BLOCK_TTL: Duration = Duration::from_secs(60);
 /// Octets of the text of an Extended DNS Error that a reply has room for.
 const REASON_OCTETS_MAX: usize = 64;

@@ -197,7 +197,8 @@ fn reasons(given: Option<Vec<At<Reason>>>) -> (Unusable, bool) {
             Reason::Error => unusable.failures = true,
         }
     }
-    // A first choice that never answers fails, sooner or later; whoever says "timeout" means that, too.
+    // A first choice that never answers fails, sooner or later; whoever says "timeout" means that,
+    // too.
     unusable.failures |= on_slow;
     (unusable, on_slow)
 }
@@ -250,7 +251,8 @@ fn race(arguments: &mut Arguments<'_>) -> Result<Action, Reported> {
     Ok(Action::Core(Core::Race { sides, unusable }))
 }
 
-/// Reads `example.org`, `exact:example.org`, `suffix:example.org` or `*.example.org`, which means the same.
+/// Reads `example.org`, `exact:example.org`, `suffix:example.org` or `*.example.org`, which means
+/// the same.
 pub fn pattern(text: &str) -> Read<Pattern> {
     let (name, covers_below) = match text.split_once(':') {
         Some(("exact", name)) => (name, false),

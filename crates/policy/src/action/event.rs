@@ -1,7 +1,7 @@
 //! Actions that tell somebody about the query, and go on.
 //!
-//! What they tell is told when the reply is complete, with the answer the client gets; where they stand says only which
-//! queries reach them.
+//! What they tell is told when the reply is complete, with the answer the client gets; where they
+//! stand says only which queries reach them.
 
 use diagnostic::At;
 use values::{Misread, Read};

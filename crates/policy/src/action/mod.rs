@@ -1,8 +1,8 @@
 //! Actions: `cache(main)`, `reject(nxdomain)`, `ttl(min 10s, max 1h)`.
 //!
-//! Each file here holds one kind: its enum, its rows of the table, and what the rest of the compiler needs to know
-//! about each of them. A new action is a row, a variant, its lines in these functions, and its step in
-//! [`compile`](crate::compile).
+//! Each file here holds one kind: its enum, its rows of the table, and what the rest of the
+//! compiler needs to know about each of them. A new action is a row, a variant, its lines in these
+//! functions, and its step in [`compile`](crate::compile).
 
 mod addresses;
 pub mod answer;
@@ -96,12 +96,14 @@ pub struct Reference<'a> {
     pub name: &'a At<String>,
 }
 
-/// What an action means for a query that comes to it, as far as rules before and after it are concerned.
+/// What an action means for a query that comes to it, as far as rules before and after it are
+/// concerned.
 #[derive(Clone, Debug)]
 pub enum Meaning<'a> {
     /// Looks for an answer and ends with it; one that was there is lost. Says what looks.
     Looks(&'static str),
-    /// Looks for an answer and goes on, with it or without one; one that was there is lost. Says what looks.
+    /// Looks for an answer and goes on, with it or without one; one that was there is lost. Says
+    /// what looks.
     Finds(&'static str),
     /// Looks into a cache, and fills it with what comes after.
     Keeps {
@@ -126,7 +128,8 @@ pub enum Meaning<'a> {
     Forgets,
     /// Changes what upstreams are sent from here on. Says what does.
     Sends(&'static str),
-    /// Has what follows look for answers in its own way; an answer that is there stays. Says what does.
+    /// Has what follows look for answers in its own way; an answer that is there stays. Says what
+    /// does.
     Steers(&'static str),
     /// Changes the answer there is. Says what does.
     Changes(&'static str),

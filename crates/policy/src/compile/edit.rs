@@ -44,7 +44,8 @@ pub(super) fn emit(emitter: &mut Emitter<'_>, action: &Edit, place: Span) {
         Edit::Shuffle => steps::Edit::Shuffle,
         Edit::Limit(limit) => steps::Edit::Limit(*limit),
         Edit::Rebind(Rebind { private, instead }) => {
-            // What names of strangers have no business with: also "this network" (RFC 1122 §3.2.1.3).
+            // What names of strangers have no business with: also "this network" (RFC 1122
+            // §3.2.1.3).
             let usual = || {
                 let mut prefixes = values::prefix_word("lan");
                 prefixes.extend(["0.0.0.0/8", "::/128"].iter().filter_map(|text| values::prefix(text).ok()));

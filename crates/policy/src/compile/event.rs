@@ -23,8 +23,8 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// Gives a number to every event that the policies emit, and adds to the jobs of the settings what the policies
-    /// ask of them: events, labels, and effects that are written into a rule.
+    /// Gives a number to every event that the policies emit, and adds to the jobs of the settings
+    /// what the policies ask of them: events, labels, and effects that are written into a rule.
     pub fn extend(&mut self, policies: &[Policy], mut jobs: Jobs, problems: &mut Vec<Problem>) -> Jobs {
         if jobs.recorder.is_some() {
             self.number(&EventAction::Record);

@@ -1,4 +1,5 @@
-//! Conditions as they are tested: named ones put in place, and what is known when the file is loaded worked out.
+//! Conditions as they are tested: named ones put in place, and what is known when the file is
+//! loaded worked out.
 
 use diagnostic::{Problem, Span};
 use engine::Transport;
@@ -24,7 +25,8 @@ impl<'a> Folder<'a> {
         Self { environment, problems, left: TESTS_MAX }
     }
 
-    /// Returns the same condition without names and constants inside; `place` is where mistakes are reported.
+    /// Returns the same condition without names and constants inside; `place` is where mistakes are
+    /// reported.
     pub(super) fn fold(mut self, condition: &Condition, place: Span) -> Condition {
         let folded = self.inside(condition, place);
         if self.left == 0 {
@@ -57,7 +59,8 @@ impl<'a> Folder<'a> {
         }
     }
 
-    /// Folds what is joined by `and` (an end of `false` decides) or `or` (an end of `true` decides).
+    /// Folds what is joined by `and` (an end of `false` decides) or `or` (an end of `true`
+    /// decides).
     fn several(&mut self, parts: &[Condition], decides: bool, place: Span) -> Condition {
         let mut kept = Vec::new();
         for part in parts {

@@ -87,7 +87,8 @@ pub(super) fn compile(emitter: &mut Emitter<'_>, test: &Test, place: Span) -> Ve
     vec![one]
 }
 
-/// Does the same for tests that look at nothing but the query, its client and the time; `None` for others.
+/// Does the same for tests that look at nothing but the query, its client and the time; `None` for
+/// others.
 pub(super) fn of_query(environment: &Environment<'_>, test: &Test) -> Option<Vec<Matcher>> {
     let one = match test {
         Test::Qname(terms) => return Some(names_or_lists(environment, terms)),
@@ -210,7 +211,8 @@ fn connection(emitter: &mut Emitter<'_>, text: ConnectionText, test: &TextTest, 
     Matcher::Connection(bit as u8)
 }
 
-/// Returns what of a certificate is looked at, and for what: fingerprints are often written with colons.
+/// Returns what of a certificate is looked at, and for what: fingerprints are often written with
+/// colons.
 fn certificate(part: CertificatePart, test: &TextTest) -> (ConnectionText, TextTest) {
     let mut test = test.clone();
     let text = match part {

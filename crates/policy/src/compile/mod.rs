@@ -53,7 +53,8 @@ pub struct Environment<'a> {
     pub hosts: Option<&'a Arc<LocalData>>,
     /// What the configuration says of names of its own, and the special-use names.
     pub local: &'a Arc<LocalData>,
-    /// Where the first zone is written, if some are served: they answer before any policy, unless one says where.
+    /// Where the first zone is written, if some are served: they answer before any policy, unless
+    /// one says where.
     pub zones: Option<Span>,
     /// Zones that policies answer from.
     pub zone_sets: &'a BTreeMap<String, Arc<zone::Zones>>,
@@ -69,7 +70,8 @@ pub struct Environment<'a> {
     pub rate_cells: &'a BTreeMap<String, Arc<RateCells>>,
     /// Sets of names and addresses.
     pub sets: &'a Sets,
-    /// The numbers of events and labels, the recorder and the effects, as [`Numbers::extend`] returned them.
+    /// The numbers of events and labels, the recorder and the effects, as [`Numbers::extend`]
+    /// returned them.
     pub jobs: &'a Jobs,
     /// Sets of records.
     pub records: &'a BTreeMap<String, Arc<Records>>,
@@ -199,7 +201,8 @@ struct Emitter<'a> {
     targets: Vec<Target<'a>>,
     /// What rules out rules that follow each other.
     shortlists: Vec<Shortlist>,
-    /// Branches that ask a group: the split's step, which branch, the group, and where that is said.
+    /// Branches that ask a group: the split's step, which branch, the group, and where that is
+    /// said.
     group_branches: Vec<(usize, usize, &'a str, Span)>,
     connection_tests: Vec<ConnectionTest>,
     rate_cells: BTreeMap<String, Arc<RateCells>>,
@@ -265,7 +268,8 @@ impl<'a> Emitter<'a> {
         Ok(starts)
     }
 
-    /// Writes the choice of the policy in which a query begins; what is in no view goes on with what comes next.
+    /// Writes the choice of the policy in which a query begins; what is in no view goes on with
+    /// what comes next.
     fn views(&mut self) -> Result<(), Span> {
         let mut policies = vec![ENTRY];
         let mut views = Vec::new();
@@ -293,7 +297,8 @@ impl<'a> Emitter<'a> {
         Folder::new(self.environment, &mut self.problems).fold(condition, place)
     }
 
-    /// Returns whether a policy, or one that it leads to, uses a cache: then each view needs its own.
+    /// Returns whether a policy, or one that it leads to, uses a cache: then each view needs its
+    /// own.
     fn uses_cache(&self, name: &str) -> bool {
         let mut seen = vec![name];
         let mut next = 0;
@@ -340,8 +345,8 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// Writes rules that follow each other. `write` writes one and returns its place; what does not concern the query
-    /// skips to the label.
+    /// Writes rules that follow each other. `write` writes one and returns its place; what does not
+    /// concern the query skips to the label.
     fn stretches<T>(
         &mut self,
         rules: &[(T, Condition)],

@@ -1,5 +1,5 @@
-//! What rules out rules of a policy, worked out beforehand: conditions are looked at with one thing about a query known
-//! and all others open.
+//! What rules out rules of a policy, worked out beforehand: conditions are looked at with one thing
+//! about a query known and all others open.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -71,8 +71,8 @@ impl Tree {
     }
 }
 
-/// Looks at parts in order, as a query does: the first that `decides` ends it, and what counts after one that is open may
-/// count.
+/// Looks at parts in order, as a query does: the first that `decides` ends it, and what counts
+/// after one that is open may count.
 fn several(parts: &[Tree], decides: Known, otherwise: Known, known: &dyn Fn(usize) -> Option<bool>) -> Known {
     let mut so_far = otherwise;
     for part in parts {
@@ -110,7 +110,8 @@ struct Stretch<'a> {
     rows: Vec<Box<[u64]>>,
     /// Rows that are there already.
     numbers: HashMap<Bits, Row>,
-    /// Rules that are left out by the row that leaves out most, of those used since this was set to zero.
+    /// Rules that are left out by the row that leaves out most, of those used since this was set to
+    /// zero.
     most_left_out: usize,
 }
 
@@ -180,7 +181,8 @@ fn is_decided(test: &Test, kind: Kind) -> bool {
     }
 }
 
-/// Returns whether a test says the same of a query for as long as that is not put aside, and takes longer than a row.
+/// Returns whether a test says the same of a query for as long as that is not put aside, and takes
+/// longer than a row.
 fn is_worth_sharing(test: &Test) -> bool {
     match test {
         Test::Qname(_)
@@ -443,7 +445,8 @@ impl<'a> Stretch<'a> {
         if count == 0 || count > VALUES_MAX {
             return None;
         }
-        // Patterns do not fit here: those that do put back the rules that look for them, whatever the name is.
+        // Patterns do not fit here: those that do put back the rules that look for them, whatever
+        // the name is.
         let elsewhere = |test: usize| wanted[test].and_then(|has_sets| (!has_sets).then_some(false));
         let none = self.row(&elsewhere);
         let none_row = self.number(&none);
@@ -487,7 +490,8 @@ impl<'a> Stretch<'a> {
         })))
     }
 
-    /// Works out which tests are worth making once for all rules, of those that nothing else decides.
+    /// Works out which tests are worth making once for all rules, of those that nothing else
+    /// decides.
     fn shared(&mut self, emitter: &Emitter<'_>, screened: &BTreeSet<usize>) -> Vec<(Matcher, [Row; 2])> {
         let mut found = Vec::new();
         for number in 0..self.tests.len() {
@@ -516,7 +520,8 @@ impl<'a> Stretch<'a> {
 mod tests {
     use super::*;
 
-    /// Looks at a condition whose tests 0 and 1 fail and hold, and of whose others nothing is known.
+    /// Looks at a condition whose tests 0 and 1 fail and hold, and of whose others nothing is
+    /// known.
     fn check(tree: &Tree, expect: Known) {
         let known = |test: usize| match test {
             0 => Some(false),

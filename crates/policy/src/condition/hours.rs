@@ -47,7 +47,8 @@ fn wrong(text: &str, part: &str, message: String) -> Misread {
     }
 }
 
-/// Returns whether this is meant to be a time zone: those begin with a capital letter, hours never do.
+/// Returns whether this is meant to be a time zone: those begin with a capital letter, hours never
+/// do.
 pub(super) fn is_zone(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_uppercase()) || (text.contains('/') && !text.contains(':'))
 }

@@ -1,7 +1,8 @@
-//! Whether one condition holds whenever another does, as far as that can be seen from how they are written.
+//! Whether one condition holds whenever another does, as far as that can be seen from how they are
+//! written.
 //!
-//! Says yes only when it is sure. Only what stays the same while a query runs through its rules is compared: not marks,
-//! the answer, rates and chance.
+//! Says yes only when it is sure. Only what stays the same while a query runs through its rules is
+//! compared: not marks, the answer, rates and chance.
 
 use diagnostic::At;
 use lists::NamePattern;

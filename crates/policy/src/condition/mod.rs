@@ -10,7 +10,8 @@
 //! set       = ( value | "[" value { "," value } "]" ) { "|" … }
 //! ```
 //!
-//! A fact is a field that stands alone, such as `rd`; which comparisons a field takes, its row says.
+//! A fact is a field that stands alone, such as `rd`; which comparisons a field takes, its row
+//! says.
 
 mod fields;
 mod hours;

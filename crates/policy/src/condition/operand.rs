@@ -18,7 +18,8 @@ fn expected(text: &str, message: impl Into<String>, expected: &str) -> Misread {
     Misread { expected: Some(expected.to_owned()), ..misread(text, message) }
 }
 
-/// Reads `suffix:example.org`, `exact:example.org`, `keyword:ads`, `regex:^ads`, or the name of a set.
+/// Reads `suffix:example.org`, `exact:example.org`, `keyword:ads`, `regex:^ads`, or the name of a
+/// set.
 pub(super) fn name_term(text: &str) -> Read<NameTerm> {
     if text.contains(':') {
         return name_pattern(text).map(NameTerm::Pattern);

@@ -61,7 +61,8 @@ impl Operator {
     }
 }
 
-/// Reads a condition. All mistakes in values are reported; a mistake in the structure ends the reading.
+/// Reads a condition. All mistakes in values are reported; a mistake in the structure ends the
+/// reading.
 pub fn parse(scalar: &Scalar, problems: &mut Vec<Problem>) -> Option<Condition> {
     let before = problems.len();
     let tokens = tokens(scalar, 0, Dialect::Condition, problems)?;

@@ -417,9 +417,8 @@ fn read_gateway(
     }
 }
 
-/// Appends a character-string with its length.
-/// Reads strings that are read as one text wherever they are used (RFC 7208 §3.3, RFC 6376 §3.6.2.2): one that is too long becomes
-/// several.
+/// Appends a character-string with its length. Reads strings that are read as one text wherever
+/// they are used (RFC 7208 §3.3, RFC 6376 §3.6.2.2): one that is too long becomes several.
 fn read_text(tokens: &mut Tokens<'_>, out: &mut Vec<u8>) -> Result<(), TextError> {
     let mut next = Some(tokens.expect(STRING)?);
     while let Some(token) = next {

@@ -1,4 +1,5 @@
-//! From data to text. What comes here has been checked; what is missing all the same is shown as zero.
+//! From data to text. What comes here has been checked; what is missing all the same is shown as
+//! zero.
 
 use std::fmt::{self, Write};
 use std::net::{Ipv4Addr, Ipv6Addr};

@@ -2,7 +2,8 @@
 //!
 //! # Limitations
 //!
-//! The keys after `tls-supported-groups` (`docpath`, `pvd` and later ones) are read and shown as `key10` and so on.
+//! The keys after `tls-supported-groups` (`docpath`, `pvd` and later ones) are read and shown as
+//! `key10` and so on.
 
 use std::fmt::{self, Write};
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -177,7 +178,8 @@ pub(super) fn show(out: &mut Words<'_, '_>, mut octets: &[u8]) -> fmt::Result {
             }
             SvcKey::ECH => write_base64(f, value)?,
             SvcKey::ALPN => {
-                // RFC 9460 A.1: commas and backslashes of an item are escaped, then the whole as a string.
+                // RFC 9460 A.1: commas and backslashes of an item are escaped, then the whole as a
+                // string.
                 let mut list = Vec::new();
                 for (i, id) in ids(value).enumerate() {
                     if i > 0 {

@@ -157,7 +157,8 @@ fn a_negative_ttl_becomes_zero() {
 fn a_name_that_lies_in_a_ttl_is_written_anew() {
     let mut buf = [0; 512];
     let mut w = writer(&mut buf);
-    // The TTL reads as a label of two octets; after it come the root label and what is left of the length.
+    // The TTL reads as a label of two octets; after it come the root label and what is left of the
+    // length.
     w.record(Section::Answer, Name::ROOT, Rtype::A, Class::IN, Ttl::new(0x0002_6162), |w| {
         w.bytes(&[192, 0, 2, 1])
     })
@@ -242,7 +243,8 @@ fn compression_finds_every_suffix_and_forgets_what_was_taken_back() {
     assert_eq!(w.len(), 12 + 7 + 4 + 2 + 7);
 }
 
-/// One record: where it stands, its owner, its type, and the name in its data, if that is what it has.
+/// One record: where it stands, its owner, its type, and the name in its data, if that is what it
+/// has.
 type Row = (Section, &'static str, Rtype, Option<&'static str>);
 
 fn parsed(text: &str) -> NameBuf {

@@ -3,14 +3,14 @@
 //! Where `domain` accepts a message that we refuse, the reason is one of these, each asserted:
 //! - more than one question: nobody sends them (RFC 9619), our callers need not think about them;
 //! - a compressed name in the question: nothing stands before it that it could point to;
-//! - a pointer into the header, or one that does not lead before the labels it ends (RFC 1035 §4.1.4: "a prior
-//!   occurrence"): `domain` only asks that it points before itself;
-//! - a second OPT, one outside the additional section, not at the root, or with an option that overruns
-//!   (RFC 6891 §6.1.1);
+//! - a pointer into the header, or one that does not lead before the labels it ends (RFC 1035
+//!   §4.1.4: "a prior occurrence"): `domain` only asks that it points before itself;
+//! - a second OPT, one outside the additional section, not at the root, or with an option that
+//!   overruns (RFC 6891 §6.1.1);
 //! - octets after the last record.
 //!
-//! `hickory-proto` reads all data strictly, so it refuses far more than we do; what it accepts, we accept, except for
-//! the same reasons.
+//! `hickory-proto` reads all data strictly, so it refuses far more than we do; what it accepts, we
+//! accept, except for the same reasons.
 
 use crate::support;
 
@@ -66,7 +66,8 @@ fn domains(bytes: &[u8]) -> Option<(Vec<Flat>, usize)> {
     }
 }
 
-/// Returns whether the name at `at` has a pointer of the kinds that only we refuse, and where it ends.
+/// Returns whether the name at `at` has a pointer of the kinds that only we refuse, and where it
+/// ends.
 fn odd_pointer(bytes: &[u8], mut at: usize) -> Option<(bool, usize)> {
     let mut end = None;
     let mut row_at = at;
@@ -279,7 +280,8 @@ fn domains_data(rtype: Rtype, text: &str) -> Result<Vec<u8>, String> {
 
 #[test]
 fn numbers_and_names_of_types_are_those_of_domain() {
-    // Numbers of private use mean what those who use them agree on (RFC 6895 §3.1): no other library names them.
+    // Numbers of private use mean what those who use them agree on (RFC 6895 §3.1): no other
+    // library names them.
     for number in 1..65280 {
         let theirs = DomainRtype::from_int(number).to_mnemonic().map(String::from_utf8_lossy);
         // IANA writes it with a hyphen.
@@ -291,7 +293,8 @@ fn numbers_and_names_of_types_are_those_of_domain() {
 
 /// What `domain` does not read, by the words of its own error.
 fn is_limit_of_domain(error: &str) -> bool {
-    // BIND's units for the times of a SOA; mnemonics of algorithms (RFC 4034 §2.2); commas in protocols (RFC 9460 A.1).
+    // BIND's units for the times of a SOA; mnemonics of algorithms (RFC 4034 §2.2); commas in
+    // protocols (RFC 9460 A.1).
     ["expected decimal number", "expected SecurityAlgorithm", "does not allow escape sequences in alpn"]
         .iter()
         .any(|limit| error.ends_with(limit))

@@ -12,7 +12,8 @@ struct Vector {
     shown: String,
 }
 
-/// Reads `tests/vectors/*.txt`: type ¦ text ¦ octets in hexadecimal ¦ as shown, if that differs from the text.
+/// Reads `tests/vectors/*.txt`: type ¦ text ¦ octets in hexadecimal ¦ as shown, if that differs
+/// from the text.
 fn vectors() -> Vec<Vector> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors");
     let mut vectors = Vec::new();

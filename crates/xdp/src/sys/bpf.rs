@@ -1,7 +1,8 @@
 //! The system call `bpf`: maps, programs, links.
 //!
-//! Its argument is a union whose members are told by the command; here it is an array of words, filled at the offsets of
-//! `include/uapi/linux/bpf.h` and zero elsewhere, which to the kernel means "not asked for".
+//! Its argument is a union whose members are told by the command; here it is an array of words,
+//! filled at the offsets of `include/uapi/linux/bpf.h` and zero elsewhere, which to the kernel
+//! means "not asked for".
 
 use std::ffi::CString;
 use std::io;
@@ -78,8 +79,8 @@ impl Attributes {
 ///
 /// # Safety
 ///
-/// Every address in `attributes` leads to memory that lives through the call and is as long as the command, its other
-/// attributes and the map or program they name make the kernel believe.
+/// Every address in `attributes` leads to memory that lives through the call and is as long as the
+/// command, its other attributes and the map or program they name make the kernel believe.
 unsafe fn bpf(command: i32, attributes: &mut Attributes) -> io::Result<i32> {
     let (start, octets) = (attributes.0.as_mut_ptr(), attributes.0.len());
     // SAFETY: the caller's promise; the attributes themselves live through the call.
@@ -164,7 +165,8 @@ impl Map {
         Ok(Attributes::new().fd(0, self.fd.as_fd()).address(8, key.as_ptr()))
     }
 
-    /// Octets that the kernel reads and writes for a value: one for each processor in per-processor maps.
+    /// Octets that the kernel reads and writes for a value: one for each processor in per-processor
+    /// maps.
     fn value_octets(&self) -> usize {
         let octets = self.shape.value_octets as usize;
         if self.shape.kind == MAP_PER_CPU_ARRAY {
@@ -259,7 +261,8 @@ pub(crate) fn load_program(
             .put(48, &object_name(name))
             .number(68, ATTACH_XDP)
     };
-    // SAFETY: as many instructions of 64 bits as was said; the licence ends with a NUL; both live through the call.
+    // SAFETY: as many instructions of 64 bits as was said; the licence ends with a NUL; both live
+    // through the call.
     let error = match unsafe { bpf_fd(PROGRAM_LOAD, &mut attributes()) } {
         Ok(fd) => return Ok(fd),
         Err(error) => error,
@@ -267,7 +270,8 @@ pub(crate) fn load_program(
     if matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOSYS)) {
         return Err(error);
     }
-    // Once more with a log, which is not asked for at first because making it takes memory and rights.
+    // Once more with a log, which is not asked for at first because making it takes memory and
+    // rights.
     let mut log = vec![0u8; LOG_OCTETS];
     let mut attributes =
         attributes().number(24, 1).number(28, LOG_OCTETS as u32).address(32, log.as_mut_ptr());
@@ -282,7 +286,8 @@ pub(crate) fn load_program(
     Err(io::Error::new(error.kind(), format!("{error}: {last}")))
 }
 
-/// Runs a program on a frame, without any interface. Returns its verdict and the frame as it left it.
+/// Runs a program on a frame, without any interface. Returns its verdict and the frame as it left
+/// it.
 pub(crate) fn run_program(program: BorrowedFd<'_>, frame: &[u8]) -> io::Result<(u32, Vec<u8>)> {
     // A program may make a packet longer, by no more than this.
     let mut out = vec![0u8; frame.len() + 256];
@@ -308,7 +313,8 @@ pub(crate) fn create_link(program: BorrowedFd<'_>, interface: u32, flags: u32) -
 
 /// Detaches these programs from an interface, as far as they are attached to it by links.
 ///
-/// Links of all network namespaces are listed, and interfaces of several may have one number: the programs tell them apart.
+/// Links of all network namespaces are listed, and interfaces of several may have one number: the
+/// programs tell them apart.
 pub(crate) fn detach_links(interface: u32, programs: &[u32]) -> io::Result<()> {
     let mut id = 0;
     // Ends: the numbers only grow.

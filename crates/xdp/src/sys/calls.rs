@@ -21,7 +21,8 @@ const XDP_MAX_TX_SKB_BUDGET: i32 = 9;
 ///
 /// Every pattern of bits is a value, and there is no padding.
 unsafe trait Plain: Copy {}
-// SAFETY: numbers, or structures of numbers of one size each (`tx_metadata_len` fills the last gap of its structure).
+// SAFETY: numbers, or structures of numbers of one size each (`tx_metadata_len` fills the last gap
+// of its structure).
 unsafe impl Plain for u32 {}
 // SAFETY: as above.
 unsafe impl Plain for i32 {}
@@ -59,7 +60,8 @@ fn get<T: Plain>(socket: BorrowedFd<'_>, name: i32) -> io::Result<T> {
     let mut value: T = unsafe { mem::zeroed() };
     let mut octets = size_of::<T>() as libc::socklen_t;
     let to = ptr::from_mut(&mut value).cast();
-    // SAFETY: the kernel writes at most `octets` octets to `value`, and `Plain` says that any are a value.
+    // SAFETY: the kernel writes at most `octets` octets to `value`, and `Plain` says that any are a
+    // value.
     checked(unsafe { libc::getsockopt(socket.as_raw_fd(), libc::SOL_XDP, name, to, &raw mut octets) })?;
     if octets as usize != size_of::<T>() {
         // An older kernel knows less, in another layout.
@@ -73,7 +75,8 @@ pub(crate) fn set_ring_size(socket: BorrowedFd<'_>, ring: i32, entries: u32) -> 
     set(socket, libc::SOL_XDP, ring, &entries)
 }
 
-/// Registers the memory of all frames. The kernel keeps its pages for as long as the socket is open.
+/// Registers the memory of all frames. The kernel keeps its pages for as long as the socket is
+/// open.
 pub(crate) fn register(socket: BorrowedFd<'_>, area: &Mapping, frame_octets: u32) -> io::Result<()> {
     let Some(start) = area.at::<u8>(0, area.octets()) else { return Err(io::ErrorKind::InvalidInput.into()) };
     let registration = libc::xdp_umem_reg {
@@ -107,7 +110,8 @@ pub(crate) fn set_transmit_budget(socket: BorrowedFd<'_>, packets: u32) -> io::R
     set(socket, libc::SOL_XDP, XDP_MAX_TX_SKB_BUDGET, &packets)
 }
 
-/// Lets the caller's own system calls drive the card: for so many microseconds, and so many packets at a time.
+/// Lets the caller's own system calls drive the card: for so many microseconds, and so many packets
+/// at a time.
 pub(crate) fn set_busy_poll(socket: BorrowedFd<'_>, microseconds: u32, budget: u32) -> io::Result<()> {
     set(socket, libc::SOL_SOCKET, SO_PREFER_BUSY_POLL, &1i32)?;
     set(socket, libc::SOL_SOCKET, SO_BUSY_POLL, &(microseconds as i32))?;
@@ -153,7 +157,8 @@ pub(crate) fn kick_receive(socket: BorrowedFd<'_>) -> io::Result<()> {
     if received < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Waits until one of the sockets can be read (or written, if asked for), or the time is over. Returns whether one can.
+/// Waits until one of the sockets can be read (or written, if asked for), or the time is over.
+/// Returns whether one can.
 pub(crate) fn wait(sockets: &[(BorrowedFd<'_>, bool)], timeout: Duration) -> io::Result<bool> {
     let mut entries: Vec<_> = sockets
         .iter()
@@ -183,7 +188,8 @@ struct EthtoolRequest {
 
 /// Asks a driver by ethtool: `words` begins with the number of the command and receives the answer.
 ///
-/// `words` must be as long as that command's structure; which are known is said here, so that the kernel never writes more.
+/// `words` must be as long as that command's structure; which are known is said here, so that the
+/// kernel never writes more.
 pub(crate) fn ethtool<const N: usize>(interface: &str, words: &mut [u32; N]) -> io::Result<()> {
     let room = match words.first() {
         // `struct ethtool_drvinfo`
@@ -201,8 +207,8 @@ pub(crate) fn ethtool<const N: usize>(interface: &str, words: &mut [u32; N]) -> 
         *to = from;
     }
     let fd: RawFd = any.as_raw_fd();
-    // SAFETY: the request lives through the call and is at least as long as an `ifreq`; the kernel writes the structure of
-    // the command to `words`, which has room for it.
+    // SAFETY: the request lives through the call and is at least as long as an `ifreq`; the kernel
+    // writes the structure of the command to `words`, which has room for it.
     checked(unsafe { libc::ioctl(fd, libc::SIOCETHTOOL as _, &raw mut request) })?;
     Ok(())
 }

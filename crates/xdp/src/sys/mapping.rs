@@ -15,14 +15,17 @@ pub(crate) struct Mapping {
     octets: usize,
 }
 
-// SAFETY: a mapping belongs to the process, not to a thread, and this type gives out addresses only.
+// SAFETY: a mapping belongs to the process, not to a thread, and this type gives out addresses
+// only.
 unsafe impl Send for Mapping {}
 
 impl Mapping {
-    /// Maps zeroed memory of our own, in huge pages if they are wanted and there are any; then it may be somewhat more. If
-    /// one of the machine's memories is named, it comes from there as long as that has some.
+    /// Maps zeroed memory of our own, in huge pages if they are wanted and there are any; then it
+    /// may be somewhat more. If one of the machine's memories is named, it comes from there as long
+    /// as that has some.
     pub(crate) fn anonymous(octets: usize, wants_huge_pages: bool, node: Option<u32>) -> io::Result<Self> {
-        // Pages are taken when they are first written to, or now; then they cannot be asked for from a certain memory.
+        // Pages are taken when they are first written to, or now; then they cannot be asked for
+        // from a certain memory.
         let populate = if node.is_none() { libc::MAP_POPULATE } else { 0 };
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | populate;
         if wants_huge_pages {
@@ -34,16 +37,16 @@ impl Mapping {
         Self::map(octets, flags, -1, 0).map(|mapping| mapping.near(node))
     }
 
-    /// Has pages that are not there yet come from one of the machine's memories. Other memory is only slower, so that an
-    /// error is none of ours.
+    /// Has pages that are not there yet come from one of the machine's memories. Other memory is
+    /// only slower, so that an error is none of ours.
     fn near(self, node: Option<u32>) -> Self {
         let Some(node) = node.filter(|node| *node < u64::BITS) else { return self };
         let nodes: u64 = 1 << node;
         // The kernel takes one bit less than it is told (set_mempolicy(2), "BUGS").
         let bits = libc::c_ulong::from(u64::BITS) + 1;
         let (start, flags): (*mut u8, libc::c_uint) = (self.start.as_ptr(), 0);
-        // SAFETY: the range is this mapping, the mask lives through the call and has the bits that are told; where pages
-        // come from changes nothing of what is in them.
+        // SAFETY: the range is this mapping, the mask lives through the call and has the bits that
+        // are told; where pages come from changes nothing of what is in them.
         let _ = unsafe {
             libc::syscall(
                 libc::SYS_mbind,
@@ -74,7 +77,8 @@ impl Mapping {
         Ok(Self { start, octets })
     }
 
-    /// Returns the address of the octet at `offset`; `None` unless `octets` of them are there, aligned for `T`.
+    /// Returns the address of the octet at `offset`; `None` unless `octets` of them are there,
+    /// aligned for `T`.
     pub(crate) fn at<T>(&self, offset: usize, octets: usize) -> Option<NonNull<T>> {
         if offset.checked_add(octets)? > self.octets {
             return None;

@@ -2,10 +2,11 @@
 //!
 //! The memory of all frames of a queue, its four rings, and who owns each frame.
 //!
-//! A frame is free, held by the program, or with the kernel: on the fill ring until it comes back by the receive ring, or
-//! on the transmit ring until it comes back by the completion ring. Octets can be read and written only while the frame is
-//! held; the book is asked each time, so that neither a mistake of ours nor a strange number from the kernel can make two
-//! parties use one frame. One octet per frame: the book of 8,192 frames stays in the processor's first cache.
+//! A frame is free, held by the program, or with the kernel: on the fill ring until it comes back
+//! by the receive ring, or on the transmit ring until it comes back by the completion ring. Octets
+//! can be read and written only while the frame is held; the book is asked each time, so that
+//! neither a mistake of ours nor a strange number from the kernel can make two parties use one
+//! frame. One octet per frame: the book of 8,192 frames stays in the processor's first cache.
 
 use super::mapping::Mapping;
 use super::ring::{Consumer, Descriptor, Producer};
@@ -28,8 +29,9 @@ const CONTINUES: u32 = 1;
 
 /// A part of a frame that the program holds.
 ///
-/// Must be handed back to the queue it came from, by transmitting or releasing it; if it is dropped instead, the frame is
-/// out of use for as long as the queue lives. Nothing worse: the book knows who owns what.
+/// Must be handed back to the queue it came from, by transmitting or releasing it; if it is dropped
+/// instead, the frame is out of use for as long as the queue lives. Nothing worse: the book knows
+/// who owns what.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "hand it back by `transmit` or `release`"]
 pub struct Packet {
@@ -45,7 +47,8 @@ impl Packet {
         self.octets as usize
     }
 
-    /// Returns whether the next packet received goes on with this one, because one frame was too small.
+    /// Returns whether the next packet received goes on with this one, because one frame was too
+    /// small.
     pub const fn continues(&self) -> bool {
         self.continues
     }
@@ -94,12 +97,14 @@ pub(crate) struct Queue {
     sending: u32,
     /// Numbers from the kernel that name no frame it had.
     pub(crate) strays: u64,
-    /// The kernel's copy of these numbers was taken when the memory was registered; it outlives the rings.
+    /// The kernel's copy of these numbers was taken when the memory was registered; it outlives the
+    /// rings.
     area: Mapping,
 }
 
 impl Queue {
-    /// Takes memory for frames of `frame_octets`, a power of two, and the rings; `None` if that is no power of two.
+    /// Takes memory for frames of `frame_octets`, a power of two, and the rings; `None` if that is
+    /// no power of two.
     // Once per worker.
     pub(crate) fn new(area: Mapping, frame_octets: u32, rings: Rings) -> Option<Self> {
         if !frame_octets.is_power_of_two() {
@@ -125,8 +130,9 @@ impl Queue {
 
     /// Returns a free frame to write into.
     ///
-    /// What is written begins where received packets do, not where the frame does: the frame that was released last is the
-    /// next one handed out, and these are its octets that are still in the processor's cache.
+    /// What is written begins where received packets do, not where the frame does: the frame that
+    /// was released last is the next one handed out, and these are its octets that are still in the
+    /// processor's cache.
     pub(crate) fn spare(&mut self) -> Option<Packet> {
         let frame = self.free.pop()?;
         if !self.hand_over(frame, Owner::Free, Owner::Held) {
@@ -137,8 +143,8 @@ impl Queue {
         Some(Packet { frame, start: HEADROOM_OCTETS, octets, continues: false })
     }
 
-    /// Puts free frames on the fill ring until the kernel has `level` to receive into, the ring is full, or `keep` are left.
-    /// Returns how many.
+    /// Puts free frames on the fill ring until the kernel has `level` to receive into, the ring is
+    /// full, or `keep` are left. Returns how many.
     pub(crate) fn refill(&mut self, keep: u32, level: u32) -> u32 {
         let mut count = 0;
         while self.free.len() > keep as usize && self.filling + count < level {
@@ -157,14 +163,16 @@ impl Queue {
         count
     }
 
-    /// Returns how many frames the kernel has to receive into, or has received and we have not looked.
+    /// Returns how many frames the kernel has to receive into, or has received and we have not
+    /// looked.
     pub(crate) const fn filling(&self) -> u32 {
         self.filling
     }
 
     /// Takes the next received packet.
     pub(crate) fn receive(&mut self) -> Option<Packet> {
-        // Ends: each turn takes an entry out of a ring that the kernel fills no faster than its frames allow.
+        // Ends: each turn takes an entry out of a ring that the kernel fills no faster than its
+        // frames allow.
         while let Some(descriptor) = self.rings.receive.pop() {
             let frame_octets = u64::from(self.frame_octets);
             let (frame, start) = (descriptor.address / frame_octets, descriptor.address % frame_octets);
@@ -191,7 +199,8 @@ impl Queue {
         None
     }
 
-    /// Puts a packet on the transmit ring; hands it back if there is no room. A packet that is not held is dropped.
+    /// Puts a packet on the transmit ring; hands it back if there is no room. A packet that is not
+    /// held is dropped.
     pub(crate) fn transmit(&mut self, packet: Packet) -> Result<(), Packet> {
         if self.owners.get(packet.frame as usize) != Some(&Owner::Held) {
             self.strays += 1;
@@ -241,8 +250,9 @@ impl Queue {
     /// Returns the octets of a packet; none if it is not held here.
     pub(crate) fn read(&self, packet: &Packet) -> &[u8] {
         match self.place(packet) {
-            // SAFETY: `place` found the octets inside the area and the frame held by us: the kernel neither writes nor
-            // reads it. The area was zeroed, so the octets are initialised, and `&self` keeps `&mut` slices away.
+            // SAFETY: `place` found the octets inside the area and the frame held by us: the kernel
+            // neither writes nor reads it. The area was zeroed, so the octets are initialised, and
+            // `&self` keeps `&mut` slices away.
             Some((start, octets)) => unsafe { std::slice::from_raw_parts(start, octets) },
             None => &[],
         }
@@ -257,13 +267,15 @@ impl Queue {
         }
     }
 
-    /// Returns one packet's octets to read and another's to change; none of both if they share a frame.
+    /// Returns one packet's octets to read and another's to change; none of both if they share a
+    /// frame.
     pub(crate) fn read_and_write(&mut self, from: &Packet, to: &Packet) -> (&[u8], &mut [u8]) {
         if from.frame == to.frame {
             return (&[], &mut []);
         }
         match (self.place(from), self.place(to)) {
-            // SAFETY: as in `read` and `write`; the frames differ and the slices do not leave them, so they do not overlap.
+            // SAFETY: as in `read` and `write`; the frames differ and the slices do not leave them,
+            // so they do not overlap.
             (Some((from, octets)), Some((to, room))) => unsafe {
                 (std::slice::from_raw_parts(from, octets), std::slice::from_raw_parts_mut(to, room))
             },

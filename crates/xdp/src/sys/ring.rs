@@ -2,8 +2,9 @@
 //!
 //! The two ends of a ring shared with the kernel (Linux, `Documentation/networking/af_xdp.rst`).
 //!
-//! A ring has a producer's and a consumer's counter, which run on for ever and wrap around, and a power of two of entries.
-//! Each side writes only its own counter. Copies of both are kept here, so that the shared lines are touched once per batch.
+//! A ring has a producer's and a consumer's counter, which run on for ever and wrap around, and a
+//! power of two of entries. Each side writes only its own counter. Copies of both are kept here, so
+//! that the shared lines are touched once per batch.
 
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -75,8 +76,8 @@ impl<T: Entry> Shared<T> {
     }
 
     fn load(&self, counter: NonNull<AtomicU32>, order: Ordering) -> u32 {
-        // SAFETY: `counter` is one of our three, which `Mapping::at` found inside the mapping and aligned; the kernel
-        // changes them as atomics do.
+        // SAFETY: `counter` is one of our three, which `Mapping::at` found inside the mapping and
+        // aligned; the kernel changes them as atomics do.
         unsafe { counter.as_ref() }.load(order)
     }
 
@@ -116,7 +117,8 @@ impl<T: Entry> Producer<T> {
         Some(Self { shared, next, published: next, consumed })
     }
 
-    /// Puts an entry in, for the kernel to see at the next [`publish`](Self::publish). Returns whether there was room.
+    /// Puts an entry in, for the kernel to see at the next [`publish`](Self::publish). Returns
+    /// whether there was room.
     pub(crate) fn push(&mut self, value: T) -> bool {
         if self.next.wrapping_sub(self.consumed) >= self.shared.size() {
             self.look();
@@ -124,8 +126,8 @@ impl<T: Entry> Producer<T> {
                 return false;
             }
         }
-        // SAFETY: the place is in bounds (masked) and aligned, and the kernel does not read it: its counter has passed the
-        // entry that stood there, and ours is not published yet.
+        // SAFETY: the place is in bounds (masked) and aligned, and the kernel does not read it: its
+        // counter has passed the entry that stood there, and ours is not published yet.
         unsafe { self.shared.entry(self.next).write(value) };
         self.next = self.next.wrapping_add(1);
         true
@@ -183,8 +185,9 @@ impl<T: Entry> Consumer<T> {
                 return None;
             }
         }
-        // SAFETY: the place is in bounds (masked) and aligned; the kernel's counter, read with acquire, has passed it, so
-        // it was written, and ours has not been released past it, so it is not written again.
+        // SAFETY: the place is in bounds (masked) and aligned; the kernel's counter, read with
+        // acquire, has passed it, so it was written, and ours has not been released past it, so it
+        // is not written again.
         let value = unsafe { self.shared.entry(self.next).read() };
         self.next = self.next.wrapping_add(1);
         Some(value)
@@ -217,10 +220,12 @@ impl<T: Entry> Consumer<T> {
 pub(crate) mod tests {
     use super::*;
 
-    /// Where the parts are in the rings of tests: as in the kernel, each counter on a line of its own.
+    /// Where the parts are in the rings of tests: as in the kernel, each counter on a line of its
+    /// own.
     pub(crate) const LAYOUT: Layout = Layout { producer: 0, consumer: 64, flags: 128, entries: 192 };
 
-    /// Returns both ends of a ring in memory that two mappings of one file share, counters starting at `first`.
+    /// Returns both ends of a ring in memory that two mappings of one file share, counters starting
+    /// at `first`.
     pub(crate) fn ring<T: Entry>(size: u32, first: u32) -> (Producer<T>, Consumer<T>) {
         let (ours, theirs) = twice(LAYOUT.entries + size as usize * size_of::<T>());
         let shared = Shared::<T>::new(ours, LAYOUT, size).expect("a ring");

@@ -122,8 +122,8 @@ proptest! {
         let tag = if flow.vlan.is_some() { 4 } else { 0 };
         match Datagram::parse(&frame) {
             Err(_) => {}
-            // Neither stations nor LAN are part of any checksum, and of IPv6 neither are class, label and hops; a UDP
-            // checksum of zero says that there is none.
+            // Neither stations nor LAN are part of any checksum, and of IPv6 neither are class,
+            // label and hops; a UDP checksum of zero says that there is none.
             Ok(datagram) if datagram.udp_checksum_holds(&frame) => {
                 let ip = 14 + tag;
                 let outside = at / 8 < ip || (flow.source.is_ipv6() && (at / 8 < ip + 4 || at / 8 == ip + 7));

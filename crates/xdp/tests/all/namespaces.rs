@@ -1,5 +1,5 @@
-//! The whole way, between two network namespaces: a client of the kernel's, or frames made by hand, on one end; the echo
-//! example with the filter and its sockets on the other.
+//! The whole way, between two network namespaces: a client of the kernel's, or frames made by hand,
+//! on one end; the echo example with the filter and its sockets on the other.
 //!
 //! Skipped, with the reason, where namespaces or AF_XDP are not to be had.
 #![expect(clippy::print_stdout, reason = "says why it is skipped")]
@@ -85,7 +85,8 @@ impl Topology {
         command
     }
 
-    /// Runs this test program once more inside a namespace, as [`role`]. Returns whether it passed and what it said.
+    /// Runs this test program once more inside a namespace, as [`role`]. Returns whether it passed
+    /// and what it said.
     fn role(&self, namespace: &str, role: &str, argument: &str) -> (bool, String) {
         let output = self.prepared(namespace, role, argument).output().expect("ip runs");
         let said = [output.stdout, output.stderr].concat();
@@ -141,7 +142,8 @@ impl Drop for Topology {
     }
 }
 
-/// A role on the server's side that goes on until this is dropped, such as sockets of the kernel behind the program.
+/// A role on the server's side that goes on until this is dropped, such as sockets of the kernel
+/// behind the program.
 struct Behind {
     child: Child,
     ready: PathBuf,
@@ -292,7 +294,8 @@ fn ask_in_vain() -> Outcome {
     if socket.recv_from(&mut [0; 64]).is_err() { Ok(()) } else { fail("answered") }
 }
 
-/// Answers on the server's address by a socket of the kernel, until its input ends, like a server does beside AF_XDP.
+/// Answers on the server's address by a socket of the kernel, until its input ends, like a server
+/// does beside AF_XDP.
 fn answer_by_kernel(argument: &str) -> Outcome {
     let socket = UdpSocket::bind((SERVER_V4, 53)).map_err(|error| error.to_string())?;
     std::fs::write(argument, "ready").map_err(|error| error.to_string())?;
@@ -346,7 +349,8 @@ fn forward() -> Outcome {
     if xdp::loopback_forwards() == [true, true] { Ok(()) } else { fail("it does not forward") }
 }
 
-/// Attaches the filter as another program would, joins it by its pinned map, and answers seven queries.
+/// Attaches the filter as another program would, joins it by its pinned map, and answers seven
+/// queries.
 fn join(folder: &str) -> Outcome {
     let said = |error: &dyn std::fmt::Display| error.to_string();
     // In the mount namespace that `ip netns exec` made, so it goes with this process.
@@ -535,7 +539,8 @@ fn frames() -> Outcome {
             _ => others += 1,
         }
     }
-    // The frame of 1500 octets is plain but long: it may be answered where the MTU and the frames allow.
+    // The frame of 1500 octets is plain but long: it may be answered where the MTU and the frames
+    // allow.
     if others <= 1 { Ok(()) } else { fail(format!("{others} odd frames were answered")) }
 }
 
@@ -701,13 +706,15 @@ fn a_program_of_somebody_else_is_joined_by_its_map() {
 fn queries_whose_replies_have_another_way_are_left_to_the_kernel() {
     let Some(topology) = Topology::new(1) else { return };
     topology.server("forward", "");
-    // The kernel serves what is passed: the first queries, too, as long as it does not know the client's station.
+    // The kernel serves what is passed: the first queries, too, as long as it does not know the
+    // client's station.
     let _behind = Behind::start(&topology, "answer-by-kernel");
     topology.client("ask", "4 1");
     let echo = topology.echo("s0 53 native 1 check-routes");
     topology.client("ask", "4 10");
     let straight = echo.stop();
-    // Now the way back leads elsewhere, for the kernel as well: only the program's verdict can be seen.
+    // Now the way back leads elsewhere, for the kernel as well: only the program's verdict can be
+    // seen.
     let echo = topology.echo("s0 53 native 1 check-routes");
     ip(&format!("-n {} route add {CLIENT_V4}/32 dev lo", topology.server)).expect("a route");
     topology.client("ask-in-vain", "");

@@ -1,6 +1,7 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! Addresses that an ALIAS record stands for: those of its target, in one of our zones or remembered.
+//! Addresses that an ALIAS record stands for: those of its target, in one of our zones or
+//! remembered.
 
 use wire::{Full, Name, NameBuf, Rtype, Section};
 
@@ -22,7 +23,8 @@ enum Target<'z> {
 }
 
 impl<'r> Run<'r, '_> {
-    /// Answers with the addresses of an ALIAS's target; returns whether it has any of the type asked for.
+    /// Answers with the addresses of an ALIAS's target; returns whether it has any of the type
+    /// asked for.
     #[cold]
     pub(super) fn flatten(
         &mut self,
@@ -54,8 +56,8 @@ impl<'r> Run<'r, '_> {
         Ok(true)
     }
 
-    /// Copies what the target of an ALIAS has of a type, as records that stand ready: how many, and their octets. `None` when
-    /// that is not known.
+    /// Copies what the target of an ALIAS has of a type, as records that stand ready: how many, and
+    /// their octets. `None` when that is not known.
     #[cold]
     pub(crate) fn addresses_of(
         &mut self,

@@ -1,6 +1,7 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! Addresses of the hosts that records name: of servers in a referral, and beside MX, SRV, SVCB and HTTPS.
+//! Addresses of the hosts that records name: of servers in a referral, and beside MX, SRV, SVCB and
+//! HTTPS.
 
 use wire::{Full, Name, Rcode, Rtype, Section};
 
@@ -98,7 +99,8 @@ impl<'r> Run<'r, '_> {
         Ok(Step::Done(Rcode::NOERROR))
     }
 
-    /// Writes the addresses of the hosts that records name; what does not fit is left out (RFC 2181 §9).
+    /// Writes the addresses of the hosts that records name; what does not fit is left out (RFC 2181
+    /// §9).
     #[cold]
     pub(super) fn hosts(&mut self, zone: &'r Zone, rrset: &Rrset<'_>, hosts: Hosts<'_>, owner: Name<'_>) {
         let Some(target_at) = target_at(rrset.rtype) else { return };
@@ -139,7 +141,8 @@ impl<'r> Run<'r, '_> {
         }
     }
 
-    /// Writes a host's addresses to the additional section; `place` is where its name is in the message, if that is known.
+    /// Writes a host's addresses to the additional section; `place` is where its name is in the
+    /// message, if that is known.
     fn addresses(&mut self, host: Block<'_>, name: Name<'_>, place: Option<u16>) -> Result<(), Full> {
         for rtype in [Rtype::A, Rtype::AAAA] {
             if let Some(rrset) = host.rrset(rtype) {

@@ -1,7 +1,7 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! Writes RRsets to the message, whole or not at all: as they stand in the zone, shortened by names that are in the message
-//! already, rotated, with their signatures.
+//! Writes RRsets to the message, whole or not at all: as they stand in the zone, shortened by names
+//! that are in the message already, rotated, with their signatures.
 
 use wire::{Class, Cuts, Full, Header, Name, Section, Ttl, eq_ignore_case};
 
@@ -10,7 +10,8 @@ use crate::block::{Layout, Records, Rrset};
 use crate::zone::Zone;
 
 impl Run<'_, '_> {
-    /// Writes an RRset without names in its data, with its signatures if they are wanted; its owner stands at `place`.
+    /// Writes an RRset without names in its data, with its signatures if they are wanted; its owner
+    /// stands at `place`.
     pub(crate) fn under(&mut self, section: Section, rrset: &Rrset<'_>, place: u16) -> Result<(), Full> {
         self.whole(|run| {
             run.writer.ready_under(section, rrset.count, rrset.records, place)?;
@@ -105,8 +106,9 @@ impl Run<'_, '_> {
         }
     }
 
-    /// Returns where the names in the data of an RRset are cut if it is written next, and how many octets of the question's name
-    /// are in front of its owner; nothing if that was not worked out for this place.
+    /// Returns where the names in the data of an RRset are cut if it is written next, and how many
+    /// octets of the question's name are in front of its owner; nothing if that was not worked out
+    /// for this place.
     #[inline]
     pub(super) fn cuts_of<'z>(
         &self,
@@ -119,8 +121,8 @@ impl Run<'_, '_> {
         (above == 0 || !self.leads_on(rrset, above)).then_some((cuts, above))
     }
 
-    /// Returns whether a name in the data that ends with the owner may have more labels in common with the question's name, which
-    /// has so many octets in front of the owner.
+    /// Returns whether a name in the data that ends with the owner may have more labels in common
+    /// with the question's name, which has so many octets in front of the owner.
     fn leads_on(&self, rrset: &Rrset<'_>, above: u8) -> bool {
         let mut label = self.asked.qname.as_bytes().get(..usize::from(above)).unwrap_or(&[]);
         // Ends: each turn takes a label off.
@@ -136,8 +138,8 @@ impl Run<'_, '_> {
         })
     }
 
-    /// Returns how many octets of the question's name are in front of `owner`, if nothing is written but the question and it
-    /// was taken from there.
+    /// Returns how many octets of the question's name are in front of `owner`, if nothing is
+    /// written but the question and it was taken from there.
     #[inline]
     fn octets_above(&self, owner: Name<'_>) -> Option<u8> {
         let (asked, owner) = (self.asked.qname.as_bytes(), owner.as_bytes());

@@ -50,8 +50,8 @@ impl<'r> Run<'r, '_> {
         Ok(Some(Step::Done(Rcode::NOERROR)))
     }
 
-    /// Answers for a name that no record has: it may be made from an address, or exist because something is to be chosen
-    /// at it.
+    /// Answers for a name that no record has: it may be made from an address, or exist because
+    /// something is to be chosen at it.
     #[cold]
     pub(super) fn make(
         &mut self,

@@ -1,4 +1,5 @@
-//! Data of records: an object with a field for each part of the type, written as text and read like that of a zone file.
+//! Data of records: an object with a field for each part of the type, written as text and read like
+//! that of a zone file.
 
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -151,7 +152,8 @@ const SERVICE: [&str; 3] = ["svc_priority", "target_name", "svc_params"];
 /// The parameters of services by their numbers (RFC 9460 §14.3.2).
 const PARAMS: [&str; 7] = ["mandatory", "alpn", "no-default-alpn", "port", "ipv4hint", "ech", "ipv6hint"];
 
-/// Where a field begins in the text of its record, where it stands in the file, and its length there, in octets.
+/// Where a field begins in the text of its record, where it stands in the file, and its length
+/// there, in octets.
 type FieldAt = (usize, usize, usize);
 
 impl Reader<'_, '_> {
@@ -219,7 +221,8 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Writes the fields of a type as text; says where in it each begins, and where it stands in the file.
+    /// Writes the fields of a type as text; says where in it each begins, and where it stands in
+    /// the file.
     fn fields(&mut self, data: &Node<'_>, fields: &[(&str, Form)]) -> Option<(String, Vec<FieldAt>)> {
         let names: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
         self.only(data, &names);
@@ -405,7 +408,8 @@ impl Reader<'_, '_> {
                     }
                     match &item.value {
                         Value::Number(number) => text.push_str(number),
-                        // RFC 9460 appendix A.1: commas in an item are escaped, and so are those escapes.
+                        // RFC 9460 appendix A.1: commas in an item are escaped, and so are those
+                        // escapes.
                         Value::Text(item) => {
                             let item = item.replace('\\', "\\\\").replace(',', "\\,");
                             push_escaped(&item, text);

@@ -111,11 +111,13 @@ impl Reader<'_, '_> {
 /// Returns whether there may be private keys in the text of a file.
 pub fn holds_keys(text: &[u8]) -> bool {
     let has = |word: &[u8]| text.windows(word.len()).any(|part| part == word);
-    // A file with a mistake may have them where they do not belong, so what says that some come is enough.
+    // A file with a mistake may have them where they do not belong, so what says that some come is
+    // enough.
     [&b"PRIVATE KEY"[..], b"\"keys\"", b"\"ksk\"", b"\"zsk\""].iter().any(|word| has(word))
 }
 
-/// Returns a part of the text of such a file as it may be shown: as long as it is, without what could be a piece of a key.
+/// Returns a part of the text of such a file as it may be shown: as long as it is, without what
+/// could be a piece of a key.
 pub fn concealed(text: &str) -> String {
     let is_of_key = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=' | '\\');
     let mut shown = String::with_capacity(text.len());

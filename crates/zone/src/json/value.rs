@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-/// Values that may be inside of one another: zones need four levels, and a file made for it must not end the stack.
+/// Values that may be inside of one another: zones need four levels, and a file made for it must
+/// not end the stack.
 const DEPTH_MAX: usize = 32;
 
 /// A value and where it stands, in octets from the start of the text.

@@ -100,7 +100,8 @@ fn blamed<'t>(line: &str, at: usize, words: &[Token<'t>]) -> Option<Token<'t>> {
     words.last().copied()
 }
 
-/// Appends `text` with `$` and `${offset,width,base}` replaced by the number; `\$` and `$$` stand for a dollar sign.
+/// Appends `text` with `$` and `${offset,width,base}` replaced by the number; `\$` and `$$` stand
+/// for a dollar sign.
 fn substitute(text: &str, number: u32, out: &mut String) -> Option<()> {
     let mut rest = text;
     while let Some(at) = rest.find(['$', '\\']) {
@@ -154,7 +155,8 @@ fn write_number(form: &str, number: u32, out: &mut String) -> Option<()> {
     .ok()
 }
 
-/// Writes hexadecimal digits from the lowest on, each a label; the width counts the dots between them.
+/// Writes hexadecimal digits from the lowest on, each a label; the width counts the dots between
+/// them.
 fn write_nibbles(mut value: u32, width: usize, is_upper: bool, out: &mut String) {
     let mut room = width;
     loop {

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-/// A file's text as the readers of wire take it. Octets that are not UTF-8 stand as `\DDD`, which means the same.
+/// A file's text as the readers of wire take it. Octets that are not UTF-8 stand as `\DDD`, which
+/// means the same.
 pub(super) struct Text<'a> {
     text: Cow<'a, str>,
     /// Where in the text `\DDD` took the place of one octet, ascending.

@@ -1,5 +1,5 @@
-//! The engine agrees with an interpreter of RFC 1034 §4.3.2 that walks a map label by label, on random zones and
-//! questions; and what it proves is proved.
+//! The engine agrees with an interpreter of RFC 1034 §4.3.2 that walks a map label by label, on
+//! random zones and questions; and what it proves is proved.
 
 use crate::support;
 
@@ -415,8 +415,8 @@ impl Proofs {
     }
 }
 
-/// RFC 6840 §4.1: the NSEC of a zone cut, or of a DNAME, says nothing about names below it. That of the zone below has the same owner,
-/// and both may be in one answer.
+/// RFC 6840 §4.1: the NSEC of a zone cut, or of a DNAME, says nothing about names below it. That of
+/// the zone below has the same owner, and both may be in one answer.
 fn is_cut_above(owner: &Path, name: &Path, types: &BTreeSet<String>) -> bool {
     let is_cut = types.contains("NS") && !types.contains("SOA");
     name.starts_with(owner) && (types.contains("DNAME") || is_cut)
@@ -524,8 +524,8 @@ fn online(apex: &str, text: &str, secret: &Arc<SecretKey>) -> Zone {
     builder.compile().zone.expect("a zone").signed_online(Arc::new(online))
 }
 
-/// Asks with DO and checks every signature; returns what came without signatures, as lines like [`support::Reply`]'s, and
-/// the names that records were signed at.
+/// Asks with DO and checks every signature; returns what came without signatures, as lines like
+/// [`support::Reply`]'s, and the names that records were signed at.
 fn ask_online(
     zones: &Zones,
     qname: &str,

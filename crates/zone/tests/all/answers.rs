@@ -491,7 +491,8 @@ fn names_in_data_are_as_short_as_they_can_be() {
         "@ 60 SOA ns1.dns.example.net. admin.dns.example.net. 1 2 3 4 5\n@ NS ns1.dns\n@ NS ns2.dns\n@ NS ns.example.net.\n@ MX 10 @\n@ MX 20 mail\nmail A 192.0.2.1\nns1.dns A 192.0.2.2\nns2.dns A 192.0.2.3\nwww CNAME mail\nin CNAME a.www.in\nout CNAME other.example.\n*.wild CNAME mail\n",
     )]);
     let record = 12;
-    // `ns1.dns` and a pointer, `ns2` and a pointer, all of the one that shares only the root; and two addresses.
+    // `ns1.dns` and a pointer, `ns2` and a pointer, all of the one that shares only the root; and
+    // two addresses.
     let servers = (record + 10) + (record + 6) + (record + 16) + 2 * (record + 4);
     assert_eq!(octets(&zones, "example.org", Rtype::NS), servers);
     assert_eq!(octets(&zones, "example.org", Rtype::MX), (record + 4) + (record + 9) + (record + 4));

@@ -236,7 +236,8 @@ fn hashed_denial_is_that_of_rfc_5155_appendix_b() {
     const WILDCARD: &str = "r53bq7cc2uvmubfu5ocmm6pers9tk9en";
     // B.1 A name error.
     check_proof("a.c.x.w.example", Rtype::A, NO, &soa, &[X_W, APEX, A], &[]);
-    // The hash of the wildcard is remembered: the same proof comes out for this name and for its neighbour.
+    // The hash of the wildcard is remembered: the same proof comes out for this name and for its
+    // neighbour.
     check_proof("a.c.x.w.example", Rtype::A, NO, &soa, &[X_W, APEX, A], &[]);
     check_proof("b.c.x.w.example", Rtype::A, NO, &soa, &[X_W, APEX, A], &[]);
     // B.2 No data.

@@ -1,4 +1,5 @@
-//! Versions of a zone that share what stays the same are what they would be if they were compiled anew.
+//! Versions of a zone that share what stays the same are what they would be if they were compiled
+//! anew.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -88,7 +89,8 @@ fn answer(zones: &Zones, qname: Name<'_>, qtype: Rtype) -> Vec<u8> {
 }
 
 fn transferred(zone: &Arc<Zone>) -> BTreeSet<Vec<u8>> {
-    // What comes out, message by message; names are compressed, so the whole is compared as records.
+    // What comes out, message by message; names are compressed, so the whole is compared as
+    // records.
     let mut outgoing = Outgoing::whole(Arc::clone(zone));
     let mut all = BTreeSet::new();
     while !outgoing.is_done() {

@@ -201,7 +201,8 @@ fn message(entries: &[Entry<'_>]) -> Vec<u8> {
 
 const BEFORE: &str = "www A 192.0.2.2\nwww A 192.0.2.3\nwww TXT x\nalias CNAME www\n";
 
-/// Updates `BEFORE`; `Ok` has the records that are not in it any more and those that are new, or nothing.
+/// Updates `BEFORE`; `Ok` has the records that are not in it any more and those that are new, or
+/// nothing.
 fn check(entries: &[Entry<'_>], expect: Result<(&[&str], &[&str]), Rcode>) {
     let old = Arc::new(zone(5, BEFORE));
     let all = |_: Name<'_>, _: Rtype| true;

@@ -76,7 +76,8 @@ impl Answer {
         answer
     }
 
-    /// Says that the name does not exist, or with `NOERROR` that the type does not: with an SOA of `example.org`.
+    /// Says that the name does not exist, or with `NOERROR` that the type does not: with an SOA of
+    /// `example.org`.
     pub fn negative(rcode: Rcode, soa_ttl: u32, minimum: u32) -> Self {
         let zone = name("example.org");
         let mut rdata = name("ns.example.org").as_name().as_bytes().to_vec();

@@ -1,16 +1,21 @@
 //! Configurations shaped like those that people run: imported, checked, served and asked.
 //!
-//! Each directory of `corpus/PROGRAM` is one, as it would lie on the machine, with a file `expect` beside it:
+//! Each directory of `corpus/PROGRAM` is one, as it would lie on the machine, with a file `expect`
+//! beside it:
 //!
-//! - `import FILE`: what is imported. Without a `refused`, the import succeeds, and the checker finds nothing in what it prints.
-//! - `upstream ADDRESS A [AAAA]`: a server that stands in for this one, and says this to every question.
-//! - `ask NAME TYPE RCODE [DATA…]`: what a client gets, `_` for spaces in data; `ask6` over `::1`, `asktcp` over TCP, `askdnssec` with DO,
-//!   `askfrom ADDRESS` from another address of this machine.
-//! - `made TEXT`: what stands in the new file. `warn TEXT`: what the import says. `check TEXT`: what the checker may say.
+//! - `import FILE`: what is imported. Without a `refused`, the import succeeds, and the checker
+//!   finds nothing in what it prints.
+//! - `upstream ADDRESS A [AAAA]`: a server that stands in for this one, and says this to every
+//!   question.
+//! - `ask NAME TYPE RCODE [DATA…]`: what a client gets, `_` for spaces in data; `ask6` over `::1`,
+//!   `asktcp` over TCP, `askdnssec` with DO, `askfrom ADDRESS` from another address of this
+//!   machine.
+//! - `made TEXT`: what stands in the new file. `warn TEXT`: what the import says. `check TEXT`:
+//!   what the checker may say.
 //! - `refused TEXT`: the import fails and says this.
 //!
-//! Files have the ports that people use; those of the new file are replaced by free ones of the loopback interface. `@DIRECTORY@` stands for
-//! the directory that everything is in.
+//! Files have the ports that people use; those of the new file are replaced by free ones of the
+//! loopback interface. `@DIRECTORY@` stands for the directory that everything is in.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -79,14 +84,15 @@ fn saying(addresses: Vec<IpAddr>) -> Script {
     })
 }
 
-/// Runs a command of the program in a directory; returns whether it succeeded, and all that it said.
+/// Runs a command of the program in a directory; returns whether it succeeded, and all that it
+/// said.
 fn run(directory: &Path, arguments: &[&str]) -> (bool, String) {
     let output = testkit::program(directory).args(arguments).output().expect("the program starts");
     (output.status.success(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
 }
 
-/// Returns the new file with listeners at free addresses, upstreams that are there, and state in the test's directory; and the port that
-/// it listens at over IPv6.
+/// Returns the new file with listeners at free addresses, upstreams that are there, and state in
+/// the test's directory; and the port that it listens at over IPv6.
 fn placed(made: &str, expect: &Expect) -> (String, u16) {
     let port6 = free_address().port();
     let mut section = "";

@@ -1,5 +1,5 @@
-//! Configurations of mosdns and OxiDNS, imported by the program, served by it, and asked: every plugin of the fixtures
-//! does what it did there, or what a comment in the new file says instead.
+//! Configurations of mosdns and OxiDNS, imported by the program, served by it, and asked: every
+//! plugin of the fixtures does what it did there, or what a comment in the new file says instead.
 
 mod corpus;
 
@@ -14,7 +14,8 @@ use testkit::socks::Proxy;
 use testkit::{Answer, Ask, Asked, Heard, Page, Script, Server, Stub, UdpClient, Web, contains, eventually};
 use wire::{Flags, OptionCode, Query, Rcode, Rtype};
 
-/// Copies the fixture of a program into a directory, with texts of its files replaced by what there is in a test.
+/// Copies the fixture of a program into a directory, with texts of its files replaced by what there
+/// is in a test.
 fn fixture(system: &str, replaced: &[(&str, String)]) -> TempDir {
     let directory = TempDir::new().expect("a temporary directory");
     let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/import/tests/programs").join(system);
@@ -197,7 +198,8 @@ fn mosdns_with(profile: &str) -> Mosdns {
             placed("\"10.0.0.53\"", "", office[0].address()),
             placed("\"10.0.1.53\"", "", office[1].address()),
             placed("\"10.0.2.54\"", "", office[2].address()),
-            // A mark takes a privilege that tests may not have; there is one interface that all have.
+            // A mark takes a privilege that tests may not have; there is one interface that all
+            // have.
             ("          so_mark: 7\n", String::new()),
             ("eth0", "lo".to_owned()),
             ("level: warn", "level: info".to_owned()),
@@ -262,7 +264,8 @@ fn mosdns_blocks_names_for_those_it_does_not_trust() {
     for name in blocked {
         assert_eq!(stranger(&server, &ask(name, Rtype::A)).answers(), [format!("{name}. 300 A 0.0.0.0")]);
         assert_eq!(data(&stranger(&server, &ask(name, Rtype::AAAA))), ["::"]);
-        // "black_hole" lets other types pass; what finds nothing is rejected by the next rule of the sequence.
+        // "black_hole" lets other types pass; what finds nothing is rejected by the next rule of
+        // the sequence.
         assert_eq!(stranger(&server, &ask(name, Rtype::MX)).rcode(), Rcode::NXDOMAIN);
         assert_eq!(home[0].count(&format!("{name}.")), 0);
     }
@@ -310,7 +313,8 @@ fn mosdns_redirects_names_and_knows_who_has_an_address() {
         assert_eq!(home[0].count(&format!("{name}.")), 0);
     }
     assert_eq!(data(&server.ask(&ask("x.search.example.com", Rtype::A))), ["192.0.2.77"]);
-    // "reverse_lookup" with "handle_ptr": a question for the name of an address that was just answered.
+    // "reverse_lookup" with "handle_ptr": a question for the name of an address that was just
+    // answered.
     server.ask(&ask("foreign.example.org", Rtype::A));
     let said = server.dig(&["-x", "203.0.113.9"]);
     contains(&said, "foreign.example.org.");
@@ -332,7 +336,8 @@ fn mosdns_asks_the_servers_that_its_sequences_choose() {
         eventually("both are asked", || office[..2].iter().all(|stub| stub.count(&format!("{name}.")) == 1));
         assert_eq!((asked(&office[2]), home[0].count(&format!("{name}."))), (0, 0));
     }
-    // `$either`: an answer with addresses from abroad is dropped, and the other side's counts. Both are always asked.
+    // `$either`: an answer with addresses from abroad is dropped, and the other side's counts. Both
+    // are always asked.
     assert_eq!(a("www.example.org"), ["192.0.2.77"]);
     eventually("the other side is asked all the same", || far.count("www.example.org.") == 1);
     assert_eq!(a("foreign.example.org"), ["203.0.113.9"]);
@@ -346,12 +351,14 @@ fn mosdns_asks_the_servers_that_its_sequences_choose() {
         home[1].seen().iter().all(|asked| asked.over_tcp)
             && home[0].seen().iter().all(|asked| !asked.over_tcp)
     );
-    // `prefer_ipv4` in the sequence for names abroad: an IPv6 address of a name with an IPv4 one is not told.
+    // `prefer_ipv4` in the sequence for names abroad: an IPv6 address of a name with an IPv4 one is
+    // not told.
     let heard = server.ask(&ask("onlyfour.example.org", Rtype::AAAA));
     assert_eq!((heard.rcode(), heard.answers().len()), (Rcode::NOERROR, 0));
     // `cname $ads`
     assert_eq!(server.ask(&ask("aliased.example.org", Rtype::A)).rcode(), Rcode::NXDOMAIN);
-    // `mark 2`, `rcode 0`, `ttl 60-3600`; and what is remembered for ten minutes is not kept longer.
+    // `mark 2`, `rcode 0`, `ttl 60-3600`; and what is remembered for ten minutes is not kept
+    // longer.
     assert_eq!(server.ask(&ask("short.example.org", Rtype::A)).ttls(), [60]);
     assert_eq!(server.ask(&ask("long.example.org", Rtype::A)).ttls(), [600]);
 }
@@ -415,7 +422,8 @@ fn mosdns_caches_without_its_mistakes() {
 fn mosdns_counts_logs_and_fills_sets_without_harm_to_queries() {
     let Mosdns { mut server, home: _home, far: _far, office: _office } = mosdns_with("home");
     for _ in 0..3 {
-        // The sets of the kernel do not exist, or nobody may change them: the client hears nothing of it.
+        // The sets of the kernel do not exist, or nobody may change them: the client hears nothing
+        // of it.
         assert_eq!(server.ask(&ask("video.example.com", Rtype::A)).rcode(), Rcode::NOERROR);
     }
     assert!(server.stat("label", "main") >= 3);
@@ -524,7 +532,8 @@ fn oxidns_answers_its_own_names_and_what_it_blocks() {
             assert!(heard.authorities()[0].contains(" 300 SOA "));
         }
     }
-    // `question $filters` looks at the type; `black_hole null` has an answer of no records for other types.
+    // `question $filters` looks at the type; `black_hole null` has an answer of no records for
+    // other types.
     assert_eq!(data(&a("x.popup.example.org")), ["0.0.0.0"]);
     assert_eq!(data(&server.ask(&ask("popup.example.org", Rtype::AAAA))), ["::"]);
     let heard = server.ask(&ask("popup.example.org", Rtype::MX));
@@ -572,7 +581,8 @@ fn oxidns_selects_among_answers_and_stands_by() {
     eventually("all are asked", || fast.iter().all(|stub| stub.count("maybe.example.org.") >= 1));
     assert!(fast[2].seen().iter().all(|asked| asked.over_tcp));
     assert_eq!(asked(&slow[0]), 0);
-    // `fallback`: nobody answers in time. In OxiDNS an answer of SERVFAIL would have won; the new file says so.
+    // `fallback`: nobody answers in time. In OxiDNS an answer of SERVFAIL would have won; the new
+    // file says so.
     for stub in &fast {
         stub.behave(Script::silent());
     }
@@ -609,7 +619,8 @@ fn oxidns_caches_prefers_redirects_and_changes_answers() {
     assert!(answers[0].ends_with("CNAME safe.search.example.com.") && answers[1].starts_with("safe.search."));
     // `string_exp qname suffix .example.net`, `ttl 300`
     assert_eq!(server.ask(&ask("www.example.net", Rtype::AAAA)).ttls(), [300, 300]);
-    // `resp_ip $office-addresses`, `!has_wanted_ans`, `drop_resp`; and a chain without an answer says NOERROR.
+    // `resp_ip $office-addresses`, `!has_wanted_ans`, `drop_resp`; and a chain without an answer
+    // says NOERROR.
     let heard = server.ask(&ask("odd.example.org", Rtype::TXT));
     assert_eq!((heard.rcode(), heard.answers().len(), heard.authorities().len()), (Rcode::NOERROR, 0, 0));
     // `ecs_handler 192.0.2.0/24`: in place of what the client says.

@@ -119,7 +119,8 @@ fn a_client_of_http2_with_small_windows_gets_all_its_answers() {
     let server = start();
     let mut client = RawHttp2::connect(at(&server, "http"), 1000).expect("a connection");
     client.ask(100, &big()).expect("an open connection");
-    // 6 MB of answers, of which the server may keep a fraction; all are taken, a piece at a time, and as asked.
+    // 6 MB of answers, of which the server may keep a fraction; all are taken, a piece at a time,
+    // and as asked.
     let mut left: std::collections::HashMap<u32, ()> = (0..100).map(|number| (2 * number + 1, ())).collect();
     while !left.is_empty() {
         let (kind, flags, stream, len) = client.next_frame().expect("an open connection");

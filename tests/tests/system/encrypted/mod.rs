@@ -127,7 +127,8 @@ fn a_certificate_that_does_not_fit_its_key_keeps_all_else_of_a_reload_out() {
     };
     let ask = |name: &str| server.ask(&Ask::new(name, Rtype::A)).answers().join(" ");
     assert_eq!(revision(), "\"revision\": 1");
-    // Everything differs: a zone's file, the zones, the listeners, the policy's steps, and the key, which is another one's.
+    // Everything differs: a zone's file, the zones, the listeners, the policy's steps, and the key,
+    // which is another one's.
     let (_, key) = Identity::self_signed(&[NAME]).pem();
     std::fs::write(server.directory().join("key.pem"), key).expect("writable");
     std::fs::write(server.directory().join("old"), zone(2, "192.0.2.8")).expect("writable");

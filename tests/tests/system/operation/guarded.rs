@@ -1,4 +1,5 @@
-//! What a server keeps from others unless it is told otherwise: the record of queries, and its work for names that are not its own.
+//! What a server keeps from others unless it is told otherwise: the record of queries, and its work
+//! for names that are not its own.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;

@@ -99,7 +99,8 @@ fn what_loading_a_large_zone_takes_is_given_back_after_the_start_and_after_reloa
     let server =
         Server::start_in(directory, &forwarding(&[&stub], "zones: [{name: example.com, file: zone}]\n"));
     server.ask(&ask("example.org"));
-    // An empty server of a test build takes some six million octets, and each of these names less than eighty.
+    // An empty server of a test build takes some six million octets, and each of these names less
+    // than eighty.
     const MEMORY_MAX: u64 = 15 << 20;
     eventually("little memory after the start", || own_memory(server.pid()) <= MEMORY_MAX);
     for serial in 2..5 {
@@ -412,7 +413,8 @@ fn sockets_that_systemd_opened_are_used() {
         directory.path().display()
     );
     std::fs::write(&config, yaml).expect("a writable directory");
-    // The shell moves them to where sd_listen_fds(3) says, and becomes the server, so that the process ID fits.
+    // The shell moves them to where sd_listen_fds(3) says, and becomes the server, so that the
+    // process ID fits.
     let start =
         "exec 3<&0 4<&1 0</dev/null 1>/dev/null; LISTEN_PID=$$ LISTEN_FDS=2 exec \"$0\" run -c \"$1\"";
     let environment = testkit::program::program(directory.path());

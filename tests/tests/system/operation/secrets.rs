@@ -1,4 +1,5 @@
-//! Secrets of a configuration are in nothing that the program says: no command, no message about a mistake beside them, no log.
+//! Secrets of a configuration are in nothing that the program says: no command, no message about a
+//! mistake beside them, no log.
 
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
@@ -15,7 +16,8 @@ use super::ask;
 /// What is in every secret that is a text, and in those that are hexadecimal.
 const MARKS: [&str; 2] = ["MARK", "feedface"];
 
-/// A configuration with a secret wherever there can be one. `UPSTREAM` stands for the address of an upstream.
+/// A configuration with a secret wherever there can be one. `UPSTREAM` stands for the address of an
+/// upstream.
 const MARKED: &str = r#"server: {workers: 1, state-directory: "@DIRECTORY@"}
 listen: ["@ADDRESS@", {at: "127.0.0.1:0", transport: tls}]
 log: {level: trace}

@@ -1,4 +1,5 @@
-//! What the program finds when it starts: few descriptors, other things than files, state that root has made.
+//! What the program finds when it starts: few descriptors, other things than files, state that root
+//! has made.
 
 use std::net::TcpStream;
 use std::os::unix::fs::MetadataExt as _;

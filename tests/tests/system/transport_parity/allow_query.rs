@@ -1,4 +1,5 @@
-//! `allow-query` of a zone holds for every transport, and it is the client's address that counts, whoever says it.
+//! `allow-query` of a zone holds for every transport, and it is the client's address that counts,
+//! whoever says it.
 
 use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -77,7 +78,8 @@ fn who_may_query_a_zone_does_not_depend_on_the_transport() {
         let at = SocketAddr::new(server.address().ip(), server.port(word));
         check(transport, MINE, THEIRS, |query| carry(at, &trusted, query).expect("a reply"));
     }
-    // Who may write to the file of a Unix socket may ask for everything: there is no address to look at.
+    // Who may write to the file of a Unix socket may ask for everything: there is no address to
+    // look at.
     let over_stream = |query: &[u8]| {
         let mut stream = UnixStream::connect(server.directory().join("stream.sock")).expect("a socket");
         stream.set_read_timeout(Some(testkit::DEADLINE)).expect("a timeout");

@@ -1,4 +1,5 @@
-//! One corpus, every transport, the same bytes: transports decide how large a reply may be, never what it says.
+//! One corpus, every transport, the same bytes: transports decide how large a reply may be, never
+//! what it says.
 
 mod allow_query;
 
@@ -55,8 +56,8 @@ const STREAMS: [(&str, &str, Carry); 4] = [
 /// Asks a server at an address, believing the certificate in a file.
 type Carry = fn(SocketAddr, &Path, &[u8]) -> Option<Heard>;
 
-/// Returns what a message gets over TCP and over something else, in the same second: TTLs run down and cookies have the time.
-/// Equal replies before and after mean that they did not.
+/// Returns what a message gets over TCP and over something else, in the same second: TTLs run down
+/// and cookies have the time. Equal replies before and after mean that they did not.
 fn beside_tcp(
     server: &Server,
     bytes: &[u8],
@@ -70,7 +71,8 @@ fn beside_tcp(
     same_second.take(50).flatten().next().expect("a second in which nothing changes")
 }
 
-/// Returns a reply as it would be without encryption: padding is for those alone who hide lengths (RFC 8467).
+/// Returns a reply as it would be without encryption: padding is for those alone who hide lengths
+/// (RFC 8467).
 fn without_padding(heard: Option<Heard>) -> Option<Heard> {
     let padding = heard.as_ref().and_then(|heard| heard.option(OptionCode::PADDING));
     let (Some(heard), Some(padding)) = (&heard, padding) else { return heard };

@@ -57,7 +57,8 @@ fn names_without_an_answer_that_one_client_asks_cost_others_nothing() {
         for i in 0..32 {
             greedy.send(&ask(&format!("n{round}-{i}.dead.example.org")).bytes());
         }
-        // As fast as the server does: what the kernel's queue in front of it loses is not what is looked at.
+        // As fast as the server does: what the kernel's queue in front of it loses is not what is
+        // looked at.
         let mut left = 32;
         while left > 0 && greedy.try_receive().is_ok() {
             left -= 1;

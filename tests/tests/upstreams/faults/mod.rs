@@ -127,7 +127,8 @@ fn identical_questions_share_one_fetch() {
         (0..100).map(|_| client.receive()).map(|heard| (heard.id(), heard.answers().len())).collect();
     ids.sort_unstable();
     assert_eq!(ids, (0..100).map(|id| (id, 1)).collect::<Vec<_>>());
-    // A retransmission is the same fetch: it has its ID or at least its socket's time; hundred questions are not.
+    // A retransmission is the same fetch: it has its ID or at least its socket's time; hundred
+    // questions are not.
     let fetches = stub.count("same.example.org.");
     assert!(fetches <= 3, "{fetches} upstream queries for one question");
 }

@@ -12,7 +12,8 @@ use wire::{OptionCode, Rcode};
 
 use super::ask;
 
-/// Stale answers are kept for an hour; a client waits for a minute before it gets one, a failure is remembered for minutes.
+/// Stale answers are kept for an hour; a client waits for a minute before it gets one, a failure is
+/// remembered for minutes.
 const PATIENT: &str = "cache: {main: {stale: 1h, stale-client-timeout: 1m, failure-ttl: 5m}}";
 
 /// Starts a server with one worker, which knows what any of its clients has met.
@@ -36,7 +37,8 @@ fn is_fresh(heard: &Heard) -> bool {
     heard.rcode() == Rcode::NOERROR && heard.errors().is_empty() && heard.answers().len() == 1
 }
 
-/// Asks for a name through an outage; as soon as the server knows that the upstream is back, the name is fresh.
+/// Asks for a name through an outage; as soon as the server knows that the upstream is back, the
+/// name is fresh.
 fn check_recovery(begin: impl FnOnce(&mut Stub), end: impl FnOnce(&mut Stub)) {
     let (mut stub, server) = start();
     let client = UdpClient::connect(server.address());
@@ -73,7 +75,8 @@ fn names_asked_for_while_an_upstream_was_silent_are_fresh_as_soon_as_it_is_back(
     check_recovery(|stub| stub.behave(Script::silent()), |stub| stub.behave(brief()));
 }
 
-/// Asks for many names with stale answers while the upstream counts as down: all are served, and few are sent to it.
+/// Asks for many names with stale answers while the upstream counts as down: all are served, and
+/// few are sent to it.
 fn check_outage(begin: impl FnOnce(&mut Stub)) {
     const NAMES: usize = 100;
     let (mut stub, mut server) = start();
@@ -112,7 +115,8 @@ fn while_an_upstream_refuses_stale_answers_come_at_once() {
     check_outage(Stub::die);
 }
 
-/// Runs with a clock on the wall that the test sets: `libc` is asked for it, and answers what this says.
+/// Runs with a clock on the wall that the test sets: `libc` is asked for it, and answers what this
+/// says.
 const WALL: &str = r#"
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -191,7 +195,8 @@ fn answers_live_as_long_as_they_should_however_the_wall_clock_is_set() {
         let now = server.ask(&ask("long.example.org")).ttls()[0];
         assert!(now <= left && now > 900, "{now} s, {left} s before");
         left = now;
-        // What comes after it ends in its time; so does what came when the clock was ahead of the next step.
+        // What comes after it ends in its time; so does what came when the clock was ahead of the
+        // next step.
         let brief = format!("brief{number}.example.org");
         server.ask(&ask(&brief));
         stepped.set(seconds - 10);

@@ -296,7 +296,8 @@ fn records_of_zones_that_are_added_are_checked() {
     }
     contains(&done(&server, &["status", "a.example"]), "www.a.example. A 127.0.0.9  left out (web): ");
     contains(&metrics(&server), "gannet_check_records{check=\"web\",state=\"down\"} 2\n");
-    // One that comes later leaves it out from the first answer on: the same is tried once for all of them.
+    // One that comes later leaves it out from the first answer on: the same is tried once for all
+    // of them.
     done(&server, &["add", "c.example", "--like", "shops"]);
     assert_eq!(www(&server, "c.example"), ["127.0.0.1"]);
     let told = |line: &&String| line.contains("does not work") && line.contains("127.0.0.9");

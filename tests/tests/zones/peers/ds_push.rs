@@ -7,7 +7,8 @@ use testkit::{Other, Server, certificate, contains, eventually_within, is_instal
 
 use super::*;
 
-/// How long a key may take into use: it is published, waits, is signed, sent and noted, and each step waits for the last.
+/// How long a key may take into use: it is published, waits, is signed, sent and noted, and each
+/// step waits for the last.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 const CHILD: &str = "$TTL 1\n@ SOA ns admin 7 7200 600 86400 1\n@ NS ns\nns A 192.0.2.3\n";
@@ -37,7 +38,8 @@ fn keys(server: &Server) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Returns the DS that a key of the zone should have at the parent, as `gannet zone keys status` says: those of KSKs.
+/// Returns the DS that a key of the zone should have at the parent, as `gannet zone keys status`
+/// says: those of KSKs.
 fn ds_of_keys(server: &Server) -> Vec<String> {
     let text = keys(server);
     // Below its key, so not at the start of a line: "DS at the parent" stands there.
@@ -67,7 +69,8 @@ fn has_only_ds(server: &Server, parent: &dyn Fn(&[&str]) -> String) -> bool {
     wanted.len() == 1 && ds_at(parent) == wanted
 }
 
-/// Has the KSK replaced and waits until the parent has its successor's DS and the successor is alone.
+/// Has the KSK replaced and waits until the parent has its successor's DS and the successor is
+/// alone.
 fn check_replaced(server: &Server, parent: &dyn Fn(&[&str]) -> String) {
     // The server that took its DS is believed to have it.
     let is_active = |line: &str| line.starts_with("ksk ") && line.contains(" active ");

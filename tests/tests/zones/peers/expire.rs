@@ -15,7 +15,8 @@ use super::*;
 /// EXPIRE of the zone's SOA.
 const ALL_S: u32 = 86_400;
 
-/// A primary that has its zone from elsewhere, and may serve it for as long as the test says; or one that knows nothing of EDNS.
+/// A primary that has its zone from elsewhere, and may serve it for as long as the test says; or
+/// one that knows nothing of EDNS.
 struct Between {
     port: u16,
     told: Arc<EventContext>,
@@ -26,7 +27,8 @@ struct EventContext {
     serial: AtomicU32,
     /// What it says to a query that has an OPT, if it does not know what that is.
     refusal: Option<Rcode>,
-    /// What it was asked, and whether every such question asked for EXPIRE; what was refused for that is not among it.
+    /// What it was asked, and whether every such question asked for EXPIRE; what was refused for
+    /// that is not among it.
     asked: Mutex<BTreeMap<Rtype, bool>>,
 }
 

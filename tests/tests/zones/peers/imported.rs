@@ -1,4 +1,5 @@
-//! What another server is told, imported and served here: both give the same answers from the same files.
+//! What another server is told, imported and served here: both give the same answers from the same
+//! files.
 
 use testkit::{Other, Server, is_installed};
 
@@ -51,8 +52,8 @@ fn import(program: &str, other: &Other) -> Server {
     Server::start_in(directory, &made)
 }
 
-/// What of an answer has to be the same: the response code, whether it is authoritative, the answer and the authority, in any
-/// order and any case of letters.
+/// What of an answer has to be the same: the response code, whether it is authoritative, the answer
+/// and the authority, in any order and any case of letters.
 fn essence(printed: &str) -> Vec<String> {
     let flags = printed.lines().find(|line| line.contains(";; flags:")).unwrap_or("");
     let flags = flags.split(';').nth(2).unwrap_or("");

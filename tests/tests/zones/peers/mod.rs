@@ -1,4 +1,5 @@
-//! Zones on their way to and from other servers: transfers, notifications, updates, with keys and without.
+//! Zones on their way to and from other servers: transfers, notifications, updates, with keys and
+//! without.
 
 mod added;
 mod catalogs;

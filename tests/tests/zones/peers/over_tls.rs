@@ -168,7 +168,8 @@ fn we_take_a_zone_from_bind_that_wants_to_see_our_certificate() {
     drop(bind);
 }
 
-/// Starts one of ours that gives its zone to whoever `transfer` names, at a listener that asks for certificates as `asks` says.
+/// Starts one of ours that gives its zone to whoever `transfer` names, at a listener that asks for
+/// certificates as `asks` says.
 fn giving_to(transfer: &str, asks: &str) -> Server {
     let directory = directory_with_org();
     authority(directory.path());

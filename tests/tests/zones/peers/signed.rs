@@ -119,7 +119,8 @@ fn serial(server: &Server) -> u32 {
     soa.split_whitespace().nth(2).and_then(|serial| serial.parse().ok()).expect("a serial")
 }
 
-/// Checks that a secondary with the version `from` gets the difference to one with `new.example.org`, and not the whole zone.
+/// Checks that a secondary with the version `from` gets the difference to one with
+/// `new.example.org`, and not the whole zone.
 fn check_step(server: &Server, from: u32) {
     let next = server.dig(&["+tcp", "example.org", &format!("IXFR={from}")]);
     assert!(next.contains("new.example.org.") && next.contains("RRSIG\tA 13 "), "{next}");

@@ -20,8 +20,8 @@ fn configured(secondary: &str) -> String {
     config(&zones.join("\n  - "), "")
 }
 
-/// Takes the next notification about a zone below `example.`: the port may be one that another test's server still sends to.
-/// Returns its zone, its serial, itself and where it comes from.
+/// Takes the next notification about a zone below `example.`: the port may be one that another
+/// test's server still sends to. Returns its zone, its serial, itself and where it comes from.
 fn next(socket: &UdpSocket) -> (String, u32, Vec<u8>, SocketAddr) {
     let mut buffer = [0; 2048];
     loop {
@@ -40,7 +40,8 @@ fn next(socket: &UdpSocket) -> (String, u32, Vec<u8>, SocketAddr) {
     }
 }
 
-/// Takes notifications until `count` zones were named so many `times`; answers them if `answers`. Returns how often each was named.
+/// Takes notifications until `count` zones were named so many `times`; answers them if `answers`.
+/// Returns how often each was named.
 fn hear(socket: &UdpSocket, (count, times): (usize, usize), answers: bool) -> BTreeMap<String, usize> {
     let mut names: BTreeMap<String, usize> = BTreeMap::new();
     while names.values().filter(|named| **named >= times).count() < count {

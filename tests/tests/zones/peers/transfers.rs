@@ -32,7 +32,8 @@ fn a_zone_is_given_to_those_who_may_have_it() {
     assert_eq!(records(&current).len(), 1, "{current}");
 }
 
-/// Has `start` make a secondary of ours; it takes the zone over whole, hears of an update and takes the difference.
+/// Has `start` make a secondary of ours; it takes the zone over whole, hears of an update and takes
+/// the difference.
 fn check_secondary(program: &str, start: fn(SocketAddr) -> Other) {
     if !is_installed(program) {
         return;
@@ -106,8 +107,8 @@ fn nsd_follows_us() {
 const SERVED: &str = "$ORIGIN example.org.\n$TTL 3600\n\
     @ SOA ns admin 20 7200 600 86400 300\n@ NS ns\nns A 192.0.2.1\nmail A 192.0.2.2\nold A 192.0.2.3\n";
 
-/// We take a zone over from `start`'s server, which is told where we are; when `change` has changed it there, it tells us, and
-/// the difference follows.
+/// We take a zone over from `start`'s server, which is told where we are; when `change` has changed
+/// it there, it tells us, and the difference follows.
 fn check_primary(program: &str, start: fn(SocketAddr) -> Other, change: fn(&Other)) {
     if !is_installed(program) {
         return;

@@ -124,7 +124,8 @@ struct Bind<'a, 'f, 's> {
     has_said_transfer: bool,
     has_said_notify: bool,
     has_said_recursion: bool,
-    /// Who may query, by the place of each `allow-query`: that of the options is looked at for every zone.
+    /// Who may query, by the place of each `allow-query`: that of the options is looked at for
+    /// every zone.
     queriers: Vec<(Span, Option<Vec<String>>)>,
 }
 

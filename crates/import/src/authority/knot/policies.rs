@@ -198,7 +198,8 @@ impl Knot<'_, '_, '_> {
         }
     }
 
-    /// Carries over TTLs, lifetimes of keys and signatures, and how long a change takes to be everywhere.
+    /// Carries over TTLs, lifetimes of keys and signatures, and how long a change takes to be
+    /// everywhere.
     fn times(&mut self, fields: &Fields<'_>, map: &mut Map) {
         let times = [
             "dnskey-ttl",

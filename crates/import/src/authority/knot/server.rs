@@ -53,7 +53,8 @@ const SERVER: Known = Known {
 };
 
 impl Knot<'_, '_, '_> {
-    /// Returns how listeners ask clients for certificates, if there are any by which other servers are known.
+    /// Returns how listeners ask clients for certificates, if there are any by which other servers
+    /// are known.
     fn asks(&mut self, server: &Fields<'_>) -> Option<&'static str> {
         let authorities = server.one("ca-file").filter(|file| !file.value.is_empty());
         let looked_at: Vec<&[Entry]> = [self.items("acl"), self.items("remote")].concat();

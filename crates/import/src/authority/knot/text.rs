@@ -1,5 +1,5 @@
-//! Knot's configuration as it is written: sections, items, `key: value`. It looks like YAML and is not: a section may come
-//! again, and so may a key, which then has several values.
+//! Knot's configuration as it is written: sections, items, `key: value`. It looks like YAML and is
+//! not: a section may come again, and so may a key, which then has several values.
 
 use std::path::Path;
 

@@ -231,7 +231,8 @@ impl Knot<'_, '_, '_> {
         if let Some(word) = zone.one("zonefile-sync").filter(|word| word.value != "-1") {
             self.files.warn(word.span, "\"zonefile-sync\" is left out: zone files are never written, \"gannet zone print\" prints a zone");
         }
-        // What comes from a primary is kept in the state directory alone, whatever Knot does with a file.
+        // What comes from a primary is kept in the state directory alone, whatever Knot does with a
+        // file.
         let Some(word) = zone.one("zonefile-load").filter(|_| made.file.is_some()) else { return };
         match word.value.as_str() {
             "none" => self.files.warn(

@@ -1,4 +1,5 @@
-//! Other servers and clients in NSD's zones: who is asked, told and let in, and how they prove who they are.
+//! Other servers and clients in NSD's zones: who is asked, told and let in, and how they prove who
+//! they are.
 
 use diagnostic::{At, Span};
 

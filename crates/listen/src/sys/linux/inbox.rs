@@ -17,7 +17,8 @@ const STAGGER_OCTETS: usize = 64;
 
 /// Receives batches of datagrams. One per socket, for life.
 pub(crate) struct Inbox {
-    // The pointers inside `headers` and `buffers` lead to the arrays below, which are freed with them.
+    // The pointers inside `headers` and `buffers` lead to the arrays below, which are freed with
+    // them.
     headers: Fixed<libc::mmsghdr>,
     _buffers: Fixed<libc::iovec>,
     addresses: Fixed<RawAddress>,
@@ -86,8 +87,9 @@ impl Inbox {
             }
         }
         self.count = 0;
-        // SAFETY: the first `messages` headers point at buffers that `self` owns with exactly the lengths given,
-        // nothing else refers to them during the call, and there is no timeout to point at.
+        // SAFETY: the first `messages` headers point at buffers that `self` owns with exactly the
+        // lengths given, nothing else refers to them during the call, and there is no timeout to
+        // point at.
         let received = unsafe {
             libc::recvmmsg(
                 socket.as_raw_fd(),

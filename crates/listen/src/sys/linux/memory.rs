@@ -31,8 +31,8 @@ impl<T: Copy> Fixed<T> {
         if index >= self.len {
             return None;
         }
-        // SAFETY: `index` is in bounds, every element was initialised by `new`, and the kernel writes only
-        // inside `Inbox::receive`, which borrows the owner exclusively.
+        // SAFETY: `index` is in bounds, every element was initialised by `new`, and the kernel
+        // writes only inside `Inbox::receive`, which borrows the owner exclusively.
         Some(unsafe { &*self.at(index) })
     }
 

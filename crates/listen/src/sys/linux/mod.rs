@@ -54,7 +54,8 @@ mod tests {
         UdpSocket::bind(address).expect("loopback has free ports")
     }
 
-    /// Returns two clients whose replies of these sizes are looked for in different places: which ports they get is chance.
+    /// Returns two clients whose replies of these sizes are looked for in different places: which
+    /// ports they get is chance.
     fn clients(sizes: &[usize]) -> (UdpSocket, UdpSocket) {
         loop {
             let both = (socket("127.0.0.1:0"), socket("127.0.0.1:0"));
@@ -227,8 +228,8 @@ mod tests {
         assert_eq!(message.datagram_octets, 5);
     }
 
-    /// Opens three sockets that share an address, has datagrams steered to `workers` of them, and returns how many of a hundred
-    /// clients' datagrams each gets.
+    /// Opens three sockets that share an address, has datagrams steered to `workers` of them, and
+    /// returns how many of a hundred clients' datagrams each gets.
     fn steered(ip: IpAddr, workers: usize) -> Vec<usize> {
         let open = |port| {
             let domain = socket2::Domain::for_address((ip, port).into());

@@ -16,7 +16,8 @@ use crate::sys::{Local, SEND_RETRIES, Sent, Shape};
 /// The most datagrams the kernel splits one message into (`UDP_MAX_SEGMENTS` of Linux before 6.9).
 const SEGMENTS_MAX: usize = 64;
 
-/// The most octets of one message, all its datagrams together: what fits an IPv4 packet after both headers.
+/// The most octets of one message, all its datagrams together: what fits an IPv4 packet after both
+/// headers.
 const SEGMENTED_OCTETS_MAX: usize = 65_507;
 
 /// Replies to one client that leave as one message.
@@ -65,8 +66,9 @@ const PLACES: usize = 128;
 
 /// Collects replies, packed back to back, and sends them in batches. One per socket, for life.
 ///
-/// With segments, a reply joins a run of its client that has its size, or ends the client's latest run if that is of
-/// longer ones. Replies of one batch thereby overtake each other, as they may on the network.
+/// With segments, a reply joins a run of its client that has its size, or ends the client's latest
+/// run if that is of longer ones. Replies of one batch thereby overtake each other, as they may on
+/// the network.
 pub(crate) struct Outbox {
     headers: Fixed<libc::mmsghdr>,
     buffers: Fixed<libc::iovec>,
@@ -80,8 +82,8 @@ pub(crate) struct Outbox {
     pieces_len: usize,
     reply_octets_max: usize,
     pub(super) segmented: bool,
-    /// By a hash of the client and the size of its replies: their latest run, counted from one. Under size 0 the client's
-    /// latest of all.
+    /// By a hash of the client and the size of its replies: their latest run, counted from one.
+    /// Under size 0 the client's latest of all.
     latest: [u16; PLACES],
 }
 
@@ -173,7 +175,8 @@ impl Outbox {
         self.used += len;
     }
 
-    /// Adds a reply to a run, if it goes the same way and has the same size (or ends the run by being shorter).
+    /// Adds a reply to a run, if it goes the same way and has the same size (or ends the run by
+    /// being shorter).
     fn join(&mut self, index: usize, len: usize, peer: &SocketAddr, local: &Local) -> bool {
         let Some(run) = self.runs.get_mut(index) else { return false };
         let octets = run.octets as usize + len;
@@ -287,8 +290,9 @@ impl Outbox {
 
     fn send_from(&mut self, socket: BorrowedFd<'_>, index: usize, count: usize) -> io::Result<usize> {
         debug_assert!(index + count <= self.runs.len);
-        // SAFETY: `count` headers from `index` were filled by `seal`; their pointers lead into arrays that
-        // `self` owns, with lengths inside them, and nothing changes them during the call.
+        // SAFETY: `count` headers from `index` were filled by `seal`; their pointers lead into
+        // arrays that `self` owns, with lengths inside them, and nothing changes them during the
+        // call.
         let sent = unsafe {
             libc::sendmmsg(
                 socket.as_raw_fd(),
@@ -304,7 +308,8 @@ impl Outbox {
         }
     }
 
-    /// Deals with a message the kernel refused: several replies are sent one by one, a single one is dropped.
+    /// Deals with a message the kernel refused: several replies are sent one by one, a single one
+    /// is dropped.
     #[cold]
     pub(super) fn send_apart(
         &mut self,
@@ -318,8 +323,8 @@ impl Outbox {
             sent.dropped += u64::from(run.replies);
             return;
         }
-        // EIO: the interface cannot checksum what it splits. EINVAL, EOPNOTSUPP: the kernel knows no segments.
-        // Neither will change. EMSGSIZE concerns this size only.
+        // EIO: the interface cannot checksum what it splits. EINVAL, EOPNOTSUPP: the kernel knows
+        // no segments. Neither will change. EMSGSIZE concerns this size only.
         if error.raw_os_error() != Some(libc::EMSGSIZE) {
             self.segmented = false;
         }
@@ -363,8 +368,8 @@ impl Outbox {
     }
 }
 
-/// Returns where the latest run of a client's replies of a size is looked for. Those that meet there only miss each other's
-/// company.
+/// Returns where the latest run of a client's replies of a size is looked for. Those that meet
+/// there only miss each other's company.
 pub(super) fn place(peer: &SocketAddr, len: usize) -> usize {
     let address = match peer.ip() {
         IpAddr::V4(address) => address.to_bits(),

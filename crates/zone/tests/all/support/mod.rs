@@ -1,4 +1,5 @@
-//! Zones from text, questions to them, and replies as lines; a signer whose signatures sign nothing.
+//! Zones from text, questions to them, and replies as lines; a signer whose signatures sign
+//! nothing.
 #![allow(dead_code, reason = "each test file uses some of it")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -72,7 +73,8 @@ pub(crate) fn ask_limited(
         let data = wire::rdata::display(record.rtype, &buffer[..len], range);
         lines.push(format!("{section} {} {} {} {data}", record.owner, record.ttl(), record.rtype));
     }
-    // The SOA of a negative answer is cut against its zone alone, whatever else the question has in common with it.
+    // The SOA of a negative answer is cut against its zone alone, whatever else the question has in
+    // common with it.
     let is_soa = |record: &wire::Record<'_>| {
         record.rtype == Rtype::SOA && matches!(record.section, Section::Authority)
     };
@@ -91,7 +93,8 @@ pub(crate) fn ask_limited(
     })
 }
 
-/// Returns how long a message is whose names all are looked up among those before them (RFC 1035 §4.1.4).
+/// Returns how long a message is whose names all are looked up among those before them (RFC 1035
+/// §4.1.4).
 fn octets_when_written_one_by_one(message: &Message<'_>) -> usize {
     let mut buffer = vec![0; 65_535];
     let mut writer = Writer::new(&mut buffer, 65_535, 1, Flags::QR);
@@ -125,7 +128,8 @@ pub(crate) fn ask(zones: &Zones, qname: &str, qtype: Rtype, wants_dnssec: bool) 
     ask_limited(zones, qname, qtype, wants_dnssec, 65_535).expect("a zone of ours")
 }
 
-/// What a test expects: rcode, `aa` or nothing, then the lines; signatures as their owner and what they cover.
+/// What a test expects: rcode, `aa` or nothing, then the lines; signatures as their owner and what
+/// they cover.
 pub(crate) fn check(
     zones: &Zones,
     qname: &str,
@@ -237,8 +241,8 @@ pub(crate) fn sign(apex: &str, text: &str, chain: Chain) -> String {
             out.push_str(&rrsig(&apex_name, Rtype::NSEC3PARAM, top.len()));
             let mut hashed: BTreeMap<String, Path> = BTreeMap::new();
             for p in &signed {
-                // Names above a delegation that opted out keep their records: without them, not all that does not
-                // exist could be proved (RFC 5155, erratum 3441).
+                // Names above a delegation that opted out keep their records: without them, not all
+                // that does not exist could be proved (RFC 5155, erratum 3441).
                 let is_out = opt_out && is_cut(p) && !names[p].contains(&Rtype::DS);
                 for len in top.len()..p.len() + usize::from(!is_out) {
                     hashed.insert(hash(&name_of(&p[..len])), p[..len].to_vec());
@@ -260,7 +264,8 @@ pub(crate) fn sign(apex: &str, text: &str, chain: Chain) -> String {
     out
 }
 
-/// Hashes a name with the salt and rounds of RFC 5155 appendix A, by an implementation that is not the one tested.
+/// Hashes a name with the salt and rounds of RFC 5155 appendix A, by an implementation that is not
+/// the one tested.
 pub(crate) fn hash(name: &NameBuf) -> String {
     const SALT: [u8; 4] = [0xaa, 0xbb, 0xcc, 0xdd];
     let mut octets = name.as_name().to_folded().as_bytes().to_vec();

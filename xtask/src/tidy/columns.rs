@@ -1,0 +1,168 @@
+//! How wide comments and documents may be.
+//!
+//! What cannot be broken may be wider: tables, code, drawings, and a word that is longer than a
+//! line.
+
+use super::layers::crate_of;
+use super::{File, Finding};
+
+/// Wider text is hard to read, and two versions of it do not fit beside each other.
+const COLUMNS_MAX: usize = 100;
+
+/// Crates whose comments are not wrapped yet. An entry that is no longer needed is an error.
+const NOT_WRAPPED: [&str; 11] = [
+    "config",
+    "daemon",
+    "driver",
+    "engine",
+    "environment",
+    "exchange",
+    "forward",
+    "jobs",
+    "plan",
+    "server",
+    "zones",
+];
+
+/// Documents that programs write, and the changelog, whose lines have a limit of their own.
+const NOT_PROSE: [&str; 4] =
+    ["docs/manual/settings.md", "docs/manual/commands.md", "/report.md", "CHANGELOG.md"];
+
+/// Checks the comments of all sources, and all documents.
+pub(crate) fn project(files: &[File], findings: &mut Vec<Finding>) {
+    check(files, &NOT_WRAPPED, findings);
+}
+
+fn check(files: &[File], not_wrapped: &[&str], findings: &mut Vec<Finding>) {
+    let mut unused = not_wrapped.to_vec();
+    for file in files {
+        let wide = if file.has_extension("rs") {
+            comments(&file.text)
+        } else if file.has_extension("md") && is_prose(&file.path) {
+            prose(&file.text)
+        } else {
+            continue;
+        };
+        let own = crate_of(&file.path);
+        if own.is_some_and(|name| not_wrapped.contains(&name)) {
+            unused.retain(|name| wide.is_empty() || own != Some(*name));
+            continue;
+        }
+        for line in wide {
+            let message = format!("wider than {COLUMNS_MAX} columns: wrap it");
+            findings.push(Finding::error(&file.path, line, message));
+        }
+    }
+    for name in unused {
+        let message = format!("no comment of {name} is too wide any more: take it out of the list");
+        findings.push(Finding::error("xtask/src/tidy/columns.rs", 1, message));
+    }
+}
+
+fn is_prose(path: &str) -> bool {
+    !NOT_PROSE.iter().any(|end| path.ends_with(end))
+}
+
+/// Returns the lines of a source whose comments are too wide.
+fn comments(text: &str) -> Vec<usize> {
+    let marks = ["///", "//!", "//"];
+    let words = text.lines().map(|line| {
+        let comment = line.trim_start();
+        (line, marks.iter().find_map(|mark| comment.strip_prefix(mark)))
+    });
+    let mut is_code = false;
+    let mut wide = Vec::new();
+    for (at, (line, comment)) in words.enumerate() {
+        let Some(comment) = comment else {
+            is_code = false;
+            continue;
+        };
+        is_code ^= comment.trim_start().starts_with("```");
+        if !is_code && is_too_wide(line, comment) {
+            wide.push(at + 1);
+        }
+    }
+    wide
+}
+
+/// Returns the lines of a document whose prose is too wide.
+fn prose(text: &str) -> Vec<usize> {
+    let mut is_code = false;
+    let mut wide = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        is_code ^= line.trim_start().starts_with("```");
+        if !is_code && is_too_wide(line, &format!(" {line}")) {
+            wide.push(at + 1);
+        }
+    }
+    wide
+}
+
+/// Returns whether a line is too wide although its text, a space in front of it, could be broken.
+fn is_too_wide(line: &str, text: &str) -> bool {
+    let text = text.strip_prefix(' ').unwrap_or(text);
+    let words = text.trim_start();
+    let is_set = text.starts_with("    ") || words.starts_with(['|', '#', '<']) || words.contains("  ");
+    let is_exception = words.starts_with("tidy: ");
+    let columns = line.chars().count();
+    let first = words.split_whitespace().next().unwrap_or("").chars().count();
+    columns > COLUMNS_MAX && !is_set && !is_exception && first < COLUMNS_MAX / 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::expect;
+    use super::*;
+
+    fn find(path: &str, text: &str, not_wrapped: &[&str]) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        check(&[File::new(path, text)], not_wrapped, &mut findings);
+        findings
+    }
+
+    #[test]
+    fn wide_comments_are_found() {
+        let words = "word ".repeat(20);
+        let fits = format!("// {}\n", &words[..97]);
+        expect(&find("crates/wire/src/a.rs", &fits, &[]), &[]);
+        for mark in ["//", "///", "//!", "    //"] {
+            let text = format!("\n{mark} {words}word\n");
+            expect(&find("crates/wire/src/a.rs", &text, &[]), &[(2, "wider than 100 columns")]);
+        }
+        let code = format!("let x = \"{words}{words}\";\n");
+        expect(&find("crates/wire/src/a.rs", &code, &[]), &[]);
+    }
+
+    #[test]
+    fn what_cannot_be_broken_may_be_wide() {
+        let words = "word ".repeat(30);
+        for text in [
+            format!("//! ```text\n//! {words}\n//! ```\n"),
+            format!("//! | a | {words} |\n"),
+            format!("//!     {words}\n"),
+            format!("//! header   {words}\n"),
+            format!("// {}\n", "-".repeat(120)),
+            format!("// tidy: allow(clone): {words}\n"),
+        ] {
+            expect(&find("crates/wire/src/a.rs", &text, &[]), &[]);
+        }
+    }
+
+    #[test]
+    fn documents_are_wrapped_but_for_those_of_programs() {
+        let words = "word ".repeat(30);
+        let text = format!("# {words}\n\n| {words} |\n\n```sh\n{words}\n```\n{words}\n- {words}\n");
+        let expected = [(8, "wider than 100"), (9, "wider than 100")];
+        expect(&find("docs/manual/zones.md", &text, &[]), &expected);
+        expect(&find("docs/manual/settings.md", &text, &[]), &[]);
+        expect(&find("docs/benchmarks/0.1.0/report.md", &text, &[]), &[]);
+    }
+
+    #[test]
+    fn a_crate_that_is_wrapped_leaves_the_list() {
+        let wide = format!("// {}\n", "word ".repeat(30));
+        expect(&find("crates/wire/src/a.rs", &wide, &["wire"]), &[]);
+        let message = "no comment of wire is too wide any more";
+        expect(&find("crates/wire/src/a.rs", "// Short.\n", &["wire"]), &[(1, message)]);
+    }
+}
