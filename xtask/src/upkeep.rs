@@ -64,8 +64,8 @@ pub(crate) fn test() -> Result<(), String> {
     steps.finish()
 }
 
-/// Returns how many tests of a program run side by side: more than there are processors, since most of them wait for
-/// servers to start and for time to pass.
+/// Returns how many tests of a program run side by side: more than there are processors, since most
+/// of them wait for servers to start and for time to pass.
 fn test_threads() -> usize {
     2 * std::thread::available_parallelism().map_or(1, usize::from)
 }

@@ -1,7 +1,7 @@
 //! What do the rules of a policy, as people write them, cost a query that they do not concern?
 //!
-//! Two hundred rules on names, clients, types and flags; none fits, and a last one answers. The difference to the policy
-//! that has only the last one is what the rules cost.
+//! Two hundred rules on names, clients, types and flags; none fits, and a last one answers. The
+//! difference to the policy that has only the last one is what the rules cost.
 
 use std::hint::black_box;
 use std::net::IpAddr;

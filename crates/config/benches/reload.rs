@@ -1,7 +1,7 @@
 //! What does a reload cost when a list of a million names did not change, and what when it did?
 //!
-//! From the text of the configuration to what a server takes into use. The list is a file; the first compilation is
-//! told once, because a set is made from nothing only once.
+//! From the text of the configuration to what a server takes into use. The list is a file; the
+//! first compilation is told once, because a set is made from nothing only once.
 
 #![expect(clippy::print_stderr, reason = "a benchmark talks to its user")]
 

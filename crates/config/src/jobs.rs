@@ -1,4 +1,5 @@
-//! Effects, schedules and their texts as written, with their places; what the jobs run on is [`plan::jobs`].
+//! Effects, schedules and their texts as written, with their places; what the jobs run on is
+//! [`plan::jobs`].
 
 use diagnostic::At;
 use diagnostic::suggest::{nearest, one_of};

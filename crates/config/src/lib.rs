@@ -1,6 +1,7 @@
-//! Turns text into settings and settings into what the server runs on; says everything that is wrong at once.
+//! Turns text into settings, and settings into plans; says everything that is wrong at once.
 //!
-//! Never touches a socket, and never guesses: a value it does not understand is an error with a place.
+//! Never touches a socket, and never guesses: a value it does not understand is an error with a
+//! place.
 
 #![forbid(unsafe_code)]
 

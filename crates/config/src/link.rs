@@ -223,7 +223,8 @@ fn check_tasks<'s>(
     }
 }
 
-/// Checks the sets that are named outside policies: by other sets, by zones, as those who are banned.
+/// Checks the sets that are named outside policies: by other sets, by zones, as those who are
+/// banned.
 fn check_sets_besides<'s>(
     settings: &'s Settings,
     sets: &Defined<'s>,
@@ -270,8 +271,9 @@ fn check_way<'s>(
     }
 }
 
-/// Without a policy there is one group to forward to and one cache to use: the default ones, or the only ones. A server that has
-/// zones, and for which nobody named an upstream, is authoritative only.
+/// Without a policy there is one group to forward to and one cache to use: the default ones, or the
+/// only ones. A server that has zones, and for which nobody named an upstream, is authoritative
+/// only.
 fn fit_built_in_policy(settings: &mut Settings, problems: &mut Vec<Problem>) {
     let choose = |wanted: &str, names: Vec<&At<String>>| -> Option<String> {
         let found = names.iter().find(|name| name.value == wanted).or(match names.as_slice() {
@@ -466,7 +468,8 @@ fn check_circles(settings: &Settings, problems: &mut Vec<Problem>) {
     }
 }
 
-/// How deep conditions may name conditions: protects the stack, and bounds what they come to when they are put in place.
+/// How deep conditions may name conditions: protects the stack, and bounds what they come to when
+/// they are put in place.
 const CONDITION_DEPTH_MAX: usize = 16;
 
 /// Where the walk over a policy is.

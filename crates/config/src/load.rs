@@ -31,8 +31,9 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// Returns the mistake of a file that holds no settings any more although there were some `before`: it is being written, or was
-    /// cut short, and to take it at its word would take everything away that was served.
+    /// Returns the mistake of a file that holds no settings any more although there were some
+    /// `before`: it is being written, or was cut short, and to take it at its word would take
+    /// everything away that was served.
     pub fn emptied(&self, before: &Self) -> Option<Diagnostic> {
         let is_empty = |loaded: &Self| matches!(loaded.tree.value, Value::Null);
         if !is_empty(self) || is_empty(before) {
@@ -45,7 +46,8 @@ impl Loaded {
     }
 }
 
-/// Reads the configuration that begins in the file `path`; errors are all mistakes of all files, in file order.
+/// Reads the configuration that begins in the file `path`; errors are all mistakes of all files, in
+/// file order.
 pub fn load(path: &Path) -> Result<Loaded, Vec<Diagnostic>> {
     load_in(path, &System)
 }
@@ -75,14 +77,16 @@ pub fn built_in() -> Result<Loaded, Vec<Diagnostic>> {
     load_text(Path::new(BUILT_IN), "", &System)
 }
 
-/// Reads a configuration from memory; `path` is what diagnostics call it and what includes are relative to.
+/// Reads a configuration from memory; `path` is what diagnostics call it and what includes are
+/// relative to.
 pub fn load_text(path: &Path, text: &str, environment: &dyn Environment) -> Result<Loaded, Vec<Diagnostic>> {
     let mut loader = Loader::new(environment);
     let file = loader.sources.add(path, text.to_owned());
     loader.finish(file)
 }
 
-/// Writes out what may be said in short: servers alone are those of a group, and those of no group of `default`.
+/// Writes out what may be said in short: servers alone are those of a group, and those of no group
+/// of `default`.
 fn short_forms(entries: &mut [Entry]) {
     let is_servers = |node: &Node| matches!(node.value, Value::Scalar(_) | Value::List(_));
     let nothing = |span| Node { span, value: Value::Null };

@@ -1,4 +1,5 @@
-//! Which texts of a configuration are secrets, by the schema. How a text looks without them: [`diagnostic::redact`].
+//! Which texts of a configuration are secrets, by the schema. How a text looks without them:
+//! [`diagnostic::redact`].
 
 use diagnostic::redact::{FILE, HIDDEN, Secret, after_keys};
 use diagnostic::suggest::nearest;
@@ -38,7 +39,8 @@ fn hide(node: &Node, found: &mut Vec<Secret>) {
     }
 }
 
-/// Notes secrets behind their keys where the colon is missing: YAML takes both for a key, or for part of the text above.
+/// Notes secrets behind their keys where the colon is missing: YAML takes both for a key, or for
+/// part of the text above.
 fn hide_slips(node: &Node, keys: &[&str], found: &mut Vec<Secret>) {
     let mut look = |text: &str, place: Span| {
         found.extend(after_keys(text, keys).map(|at| Secret::new(place, &text[at])));
@@ -87,7 +89,8 @@ fn judge(entry: &Entry, parent: &str) -> Is {
             Kind::Items => Is::Holder(format!("{}[]", row.path)),
             Kind::List(_) | Kind::One(_) => Is::Plain,
         },
-        // Misspelt, or in a place where nothing is known: it may be meant for a secret all the same.
+        // Misspelt, or in a place where nothing is known: it may be meant for a secret all the
+        // same.
         None => {
             let meant = nearest(key, rows().map(schema::Row::key));
             let is_secret = |key: &str| schema::rows().any(|row| row.is_secret() && row.key() == key);

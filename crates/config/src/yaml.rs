@@ -1,8 +1,9 @@
 //! YAML text to a tree in which everything knows where it was written.
 //!
-//! A strict subset of YAML 1.2: one document, no anchors, aliases, tags or directives, no key twice,
-//! keys are plain words, nesting and size are limited. Every node keeps its place, and every octet of a
-//! scalar can be traced back to the octet of the file that wrote it, through quotes, escapes and folding.
+//! A strict subset of YAML 1.2: one document, no anchors, aliases, tags or directives, no key
+//! twice, keys are plain words, nesting and size are limited. Every node keeps its place, and every
+//! octet of a scalar can be traced back to the octet of the file that wrote it, through quotes,
+//! escapes and folding.
 
 use std::collections::HashMap;
 
@@ -24,7 +25,8 @@ pub struct Node {
 }
 
 impl Node {
-    /// Returns the place to point at when the whole node is meant: its text, or the first key of a mapping.
+    /// Returns the place to point at when the whole node is meant: its text, or the first key of a
+    /// mapping.
     pub fn head(&self) -> Span {
         match &self.value {
             Value::Map(entries) => entries.first().map_or(self.span, |entry| entry.key_span),
@@ -35,7 +37,8 @@ impl Node {
         }
     }
 
-    /// Reads built-in text that is a word, a list of words or an empty mapping; `None` if it takes a parser.
+    /// Reads built-in text that is a word, a list of words or an empty mapping; `None` if it takes
+    /// a parser.
     pub fn of_words(text: &str) -> Option<Self> {
         let built_in = |value| Self { span: Span::BUILT_IN, value };
         let word = |text: &str| {
@@ -250,7 +253,8 @@ pub fn parse(
             }
         }
     }
-    // After an error of syntax the setting in which it lies is not complete; the ones before it are.
+    // After an error of syntax the setting in which it lies is not complete; the ones before it
+    // are.
     if let (true, Some(first)) = (broken, builder.open.into_iter().next()) {
         builder.root.get_or_insert(first.node);
     }
@@ -310,7 +314,8 @@ impl Builder<'_> {
             Event::MappingStart(..) => self.start(span, Value::Map(Vec::new())),
             Event::SequenceEnd | Event::MappingEnd => {
                 if let Some(mut open) = self.open.pop() {
-                    // A block ends where the next token starts; the last thing in it is a better end.
+                    // A block ends where the next token starts; the last thing in it is a better
+                    // end.
                     let last = match &open.node.value {
                         Value::List(items) => items.last().map(|item| item.span.end),
                         Value::Map(entries) => entries.last().map(|entry| entry.node.span.end),
@@ -429,10 +434,11 @@ impl Builder<'_> {
     }
 }
 
-/// Finds for each octet of `text` the octets of `raw`, starting at `start` of the file, that wrote it.
+/// Finds for each octet of `text` the octets of `raw`, starting at `start` of the file, that wrote
+/// it.
 ///
-/// `raw` is the inside of a quoted or block scalar. Follows escapes and folded lines; where it loses the
-/// thread, the rest points at the end of what it could follow.
+/// `raw` is the inside of a quoted or block scalar. Follows escapes and folded lines; where it
+/// loses the thread, the rest points at the end of what it could follow.
 fn trace(text: &str, raw: &str, start: u32) -> Vec<(u32, u32)> {
     let mut table = Vec::with_capacity(text.len());
     let mut at = 0;

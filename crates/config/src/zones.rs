@@ -1,4 +1,5 @@
-//! Zones: what is said of them becomes plans, and what is found when they are loaded gets its place.
+//! Zones: what is said of them becomes plans, and what is found when they are loaded gets its
+//! place.
 
 mod added;
 mod plan;
@@ -30,7 +31,8 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Returns what is served while no zone is loaded: of those that are named it is known that they are ours.
+    /// Returns what is served while no zone is loaded: of those that are named it is known that
+    /// they are ours.
     pub(crate) fn unloaded(plan: &ZonesPlan, key: HashKey) -> Self {
         let mut sets: BTreeMap<Option<&str>, Vec<NameBuf>> = BTreeMap::new();
         for zone in &plan.zones {

@@ -49,7 +49,8 @@ fn make(args: &CertificateArgs) -> Result<String, String> {
     };
     std::fs::create_dir_all(&args.to)
         .map_err(|error| format!("cannot make the folder {}: {error}", args.to.display()))?;
-    // The key first: a key without a certificate is no use to anybody, the other way round it looks complete.
+    // The key first: a key without a certificate is no use to anybody, the other way round it looks
+    // complete.
     write(&key_file, &key, 0o600)?;
     write(&certificate_file, &certificate, 0o644)?;
     Ok(format!(

@@ -1,4 +1,5 @@
-//! The command line: one definition from which parsing, `--help`, the manual page and the completions come.
+//! The command line: one definition from which parsing, `--help`, the manual page and the
+//! completions come.
 
 mod asking;
 mod files;
@@ -92,7 +93,8 @@ pub(crate) enum Command {
     Set(SetCommand),
     /// Show recorded queries, the newest first.
     ///
-    /// Reads the database of the running server; without one, that of the configuration (setting recorder.file).
+    /// Reads the database of the running server; without one, that of the configuration (setting
+    /// recorder.file).
     Log(LogArgs),
     /// Show the log level of the running server, or change it until the next reload or restart.
     ///
@@ -102,14 +104,16 @@ pub(crate) enum Command {
     Jobs(JobsArgs),
     /// Ask a DNS server and print its reply.
     ///
-    /// Without a server it asks the running gannet, or whoever answers on 127.0.0.1, port 53 or 5300.
-    /// An address in place of a name is asked for its PTR record, a name outside ASCII for its A-labels.
+    /// Without a server it asks the running gannet, or whoever answers on 127.0.0.1, port 53
+    /// or 5300. An address in place of a name is asked for its PTR record, a name outside ASCII for
+    /// its A-labels.
     #[command(override_usage = "gannet query [OPTIONS] NAME [TYPE] [@SERVER] [+OPTION]...", after_help = QUERY_HELP)]
     Query(QueryArgs),
-    /// Measure an upstream server: which transports it offers, connections, round trips, client subnets, DNSSEC.
+    /// Measure an upstream server: which transports it offers, connections, round trips, client
+    /// subnets, DNSSEC.
     ///
-    /// The server is written as in the configuration, under upstreams. Takes a while: it waits to see when an idle
-    /// connection is closed.
+    /// The server is written as in the configuration, under upstreams. Takes a while: it waits to
+    /// see when an idle connection is closed.
     Probe(ProbeArgs),
     /// Trace a query through the policy: each rule, what matched and why, the upstream.
     ///
@@ -157,7 +161,8 @@ pub(crate) struct OutputArgs {
 /// Which configuration.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ConfigArgs {
-    /// The configuration [default: $GANNET_CONFIG, /etc/gannet/gannet.yaml if it exists, else the built-in one].
+    /// The configuration [default: $GANNET_CONFIG, /etc/gannet/gannet.yaml if it exists, else the
+    /// built-in one].
     #[arg(short, long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 }
@@ -220,8 +225,8 @@ pub(crate) enum ManPage {
 /// Options that may stand before a command as well as behind it, and whether a value follows.
 const ANYWHERE: [(&str, bool); 4] = [("--socket", true), ("--config", true), ("-c", true), ("--json", false)];
 
-/// Moves options that stand before a command (`gannet --socket S cache stats`) behind it, where each command takes those that
-/// it knows. Without a command, everything stays.
+/// Moves options that stand before a command (`gannet --socket S cache stats`) behind it, where
+/// each command takes those that it knows. Without a command, everything stays.
 pub(crate) fn arranged(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut arguments = arguments.into_iter();
     let mut kept: Vec<OsString> = arguments.next().into_iter().collect();

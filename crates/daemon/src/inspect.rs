@@ -18,7 +18,8 @@ use crate::{out, progress};
 /// Where the configuration is if nobody says otherwise.
 const DEFAULT_FILE: &str = "/etc/gannet/gannet.yaml";
 
-/// Decides where the configuration comes from: what is given, then `$GANNET_CONFIG`, then the usual file if it is there.
+/// Decides where the configuration comes from: what is given, then `$GANNET_CONFIG`, then the usual
+/// file if it is there.
 pub(crate) fn find(args: &ConfigArgs) -> Origin {
     let variable = std::env::var_os("GANNET_CONFIG").filter(|value| !value.is_empty());
     if let Some(path) = args.config.clone().or_else(|| variable.map(PathBuf::from)) {
@@ -172,7 +173,8 @@ pub(crate) fn schema(args: OutputArgs) -> ExitCode {
     out::FINE
 }
 
-/// Takes away the comment that says where a setting comes from: ` # file:line` at the end of its line.
+/// Takes away the comment that says where a setting comes from: ` # file:line` at the end of its
+/// line.
 fn without_origins(text: &str, loaded: &Loaded) -> String {
     let files: Vec<String> =
         loaded.sources.files().map(|source| format!("# {}:", source.path.display())).collect();

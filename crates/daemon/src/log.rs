@@ -1,4 +1,5 @@
-//! Logs: short lines for a terminal, dated lines for a file, JSON on request, priorities for the journal.
+//! Logs: short lines for a terminal, dated lines for a file, JSON on request, priorities for the
+//! journal.
 
 use std::fmt::{self, Write as _};
 use std::io::{self, IsTerminal};
@@ -51,7 +52,8 @@ impl Format {
     }
 }
 
-/// Returns whether standard error is the stream that systemd opened for us (systemd.exec(5), `$JOURNAL_STREAM`).
+/// Returns whether standard error is the stream that systemd opened for us (systemd.exec(5),
+/// `$JOURNAL_STREAM`).
 fn leads_to_journal() -> bool {
     let Ok(stream) = std::env::var("JOURNAL_STREAM") else { return false };
     let Ok(there) = std::fs::metadata("/dev/stderr") else { return false };
@@ -68,9 +70,9 @@ pub(crate) fn start(format: Format, level: LevelFilter) -> LogLevelHandle {
         }
         Format::Terminal { .. } | Format::Text | Format::Journal => lines.event_format(Lines(format)).boxed(),
     };
-    // One above the other, and not `filter.and_then(layer)`: that hides the filter's level from the macros, and each of the
-    // many that libraries call for every query would then ask the filter.
-    // A second start keeps the first subscriber; only tests in one process could do that.
+    // One above the other, and not `filter.and_then(layer)`: that hides the filter's level from the
+    // macros, and each of the many that libraries call for every query would then ask the filter. A
+    // second start keeps the first subscriber; only tests in one process could do that.
     let ours = filter_fn(|metadata| {
         let target = metadata.target();
         (*metadata.level() > Level::INFO || !is_library(target)) && !shows_requests(target)
@@ -79,16 +81,17 @@ pub(crate) fn start(format: Format, level: LevelFilter) -> LogLevelHandle {
     LogLevelHandle::new(handle)
 }
 
-/// Returns whether an event is a library's. Those tell of what single strangers send, for which an operator can do nothing and
-/// with which a stranger could fill the log: only who looks for mistakes (`debug`, `trace`) sees some of them.
+/// Returns whether an event is a library's. Those tell of what single strangers send, for which an
+/// operator can do nothing and with which a stranger could fill the log: only who looks for
+/// mistakes (`debug`, `trace`) sees some of them.
 fn is_library(target: &str) -> bool {
     const LIBRARIES: [&str; 10] =
         ["h2", "h3", "h3_quinn", "hyper", "hyper_util", "mio", "quinn", "quinn_proto", "quinn_udp", "rustls"];
     target.split("::").next().is_some_and(|first| LIBRARIES.contains(&first))
 }
 
-/// Returns whether an event is of the library that sends HTTP requests. It logs their URLs, which may have tokens in them: what
-/// becomes of a request is logged by whoever made it.
+/// Returns whether an event is of the library that sends HTTP requests. It logs their URLs, which
+/// may have tokens in them: what becomes of a request is logged by whoever made it.
 fn shows_requests(target: &str) -> bool {
     matches!(target.split("::").next(), Some("ureq" | "ureq_proto"))
 }

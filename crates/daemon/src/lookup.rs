@@ -1,6 +1,7 @@
 //! `gannet query`: a small, readable dig.
 //!
-//! A stub resolver: it asks one server at a time, over UDP with TCP when the reply is truncated, or over what is wished for.
+//! A stub resolver: it asks one server at a time, over UDP with TCP when the reply is truncated, or
+//! over what is wished for.
 
 mod exchange;
 mod key;
@@ -207,7 +208,8 @@ impl Names {
         if self.as_unicode { wire::idn::to_unicode(name).into_owned() } else { name.to_owned() }
     }
 
-    /// Returns the data of a record with its names as they are shown; texts in quotation marks stay.
+    /// Returns the data of a record with its names as they are shown; texts in quotation marks
+    /// stay.
     fn data(&self, data: &str) -> String {
         if !self.as_unicode || !data.contains("xn--") || data.contains('"') {
             return data.to_owned();
@@ -222,7 +224,8 @@ impl Names {
     }
 }
 
-/// Returns whether standard output is a terminal that shows more than ASCII (POSIX: the first that is set counts).
+/// Returns whether standard output is a terminal that shows more than ASCII (POSIX: the first that
+/// is set counts).
 fn shows_unicode() -> bool {
     let set = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().filter_map(|name| std::env::var(name).ok());
     let locale = set.into_iter().find(|value| !value.is_empty()).unwrap_or_default().to_ascii_lowercase();

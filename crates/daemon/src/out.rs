@@ -36,7 +36,8 @@ pub(crate) fn complain(text: &str) {
     let _ = writeln!(out, "gannet: {text}");
 }
 
-/// Says what went wrong, as JSON if that is what was asked for, and returns the code for a negative result.
+/// Says what went wrong, as JSON if that is what was asked for, and returns the code for a negative
+/// result.
 ///
 /// The JSON goes to standard output, where whoever reads JSON looks: `{"error": "…"}`.
 pub(crate) fn failed(why: &str, output: OutputArgs) -> ExitCode {
@@ -48,7 +49,8 @@ pub(crate) fn failed(why: &str, output: OutputArgs) -> ExitCode {
     negative()
 }
 
-/// Says what is wrong with the command line, as JSON if that is what was asked for, and returns the code for it.
+/// Says what is wrong with the command line, as JSON if that is what was asked for, and returns the
+/// code for it.
 pub(crate) fn wrong(why: &str, output: OutputArgs) -> ExitCode {
     if output.json {
         print(&control::api::to_json(&control::api::Complaint { error: why.to_owned() }));
@@ -58,13 +60,15 @@ pub(crate) fn wrong(why: &str, output: OutputArgs) -> ExitCode {
     wrong_usage()
 }
 
-/// Returns whether standard output is a terminal that somebody wants colours on (<https://no-color.org>).
+/// Returns whether standard output is a terminal that somebody wants colours on
+/// (<https://no-color.org>).
 pub(crate) fn is_coloured() -> bool {
     let wants_none = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     io::stdout().is_terminal() && !wants_none && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-/// Writes over the last line of a terminal that standard error leads to; an empty text takes that line away.
+/// Writes over the last line of a terminal that standard error leads to; an empty text takes that
+/// line away.
 pub(crate) fn overwrite(text: &str) {
     let mut err = io::stderr().lock();
     if err.is_terminal() {
@@ -72,7 +76,8 @@ pub(crate) fn overwrite(text: &str) {
     }
 }
 
-/// Returns `text` with control characters written out, so that what a stranger chose cannot drive a terminal.
+/// Returns `text` with control characters written out, so that what a stranger chose cannot drive a
+/// terminal.
 pub(crate) fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     push_escaped(&mut safe, text);

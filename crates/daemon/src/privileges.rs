@@ -47,8 +47,8 @@ impl Become {
     }
 }
 
-/// Raises the limit on descriptors to `wanted` or more, as far as the system lets us; returns what it is. What it cannot get, it
-/// says.
+/// Raises the limit on descriptors to `wanted` or more, as far as the system lets us; returns what
+/// it is. What it cannot get, it says.
 pub(crate) fn raise_limits(wanted: u64) -> Option<u64> {
     match sys::raise_descriptor_limit(DESCRIPTORS_WANTED.max(wanted)) {
         Ok(limit) => {
@@ -66,7 +66,8 @@ pub(crate) fn raise_limits(wanted: u64) -> Option<u64> {
     }
 }
 
-/// Becomes another user if planned and gives up every capability that is not kept. Called before threads are started.
+/// Becomes another user if planned and gives up every capability that is not kept. Called before
+/// threads are started.
 ///
 /// Errors when the planned user could not be become: the server must not go on as root then.
 pub(crate) fn give_up(plan: &Become, kept: Kept) -> io::Result<()> {

@@ -1,4 +1,5 @@
-//! `gannet probe`: measures an upstream server, over the transports that the server itself would use.
+//! `gannet probe`: measures an upstream server, over the transports that the server itself would
+//! use.
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};

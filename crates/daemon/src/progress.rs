@@ -8,7 +8,8 @@ use server::progress::Pace;
 
 use crate::out;
 
-/// Runs `f` with the machine, for a command: a line of the terminal says how far sets are, and is taken away at the end.
+/// Runs `f` with the machine, for a command: a line of the terminal says how far sets are, and is
+/// taken away at the end.
 pub(crate) fn shown<T>(f: impl FnOnce(&dyn environment::Environment) -> T) -> T {
     let pace = Pace::begin();
     let is_shown = Cell::new(false);

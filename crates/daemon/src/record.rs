@@ -72,7 +72,8 @@ fn try_show(args: &LogArgs) -> Result<(), String> {
     Ok(())
 }
 
-/// Prints the newest, the oldest of them first, and then what comes; in JSON, each on a line of its own.
+/// Prints the newest, the oldest of them first, and then what comes; in JSON, each on a line of its
+/// own.
 fn follow(reader: &Reader, mut wanted: Wanted, args: &LogArgs) -> Result<(), String> {
     let mut last = reader.last_id()?;
     let mut found = reader.newest(&wanted)?;

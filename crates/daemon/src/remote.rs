@@ -27,7 +27,8 @@ const LOOK_PATIENCE: Duration = Duration::from_secs(10);
 /// How long work may take: a reload reads every list, a dump writes the whole cache.
 pub(crate) const WORK_PATIENCE: Duration = Duration::from_secs(300);
 
-/// Where the control socket of a server may be, in the order in which the server tries and a client looks.
+/// Where the control socket of a server may be, in the order in which the server tries and a client
+/// looks.
 pub(crate) fn socket_paths(args: &SocketArgs) -> Vec<PathBuf> {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     if let Some(path) = args.socket.clone().or_else(|| variable("GANNET_SOCKET").map(PathBuf::from)) {

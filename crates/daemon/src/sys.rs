@@ -4,8 +4,8 @@ use std::ffi::{CStr, CString, c_char, c_int};
 use std::io;
 use std::mem::MaybeUninit;
 
-/// Octets for the strings of one entry of the databases of users and groups; more than any real one needs, and groups have
-/// members.
+/// Octets for the strings of one entry of the databases of users and groups; more than any real one
+/// needs, and groups have members.
 const ENTRY_OCTETS_MAX: usize = 1024 * 1024;
 /// Capabilities are numbered below this (a 64-bit mask).
 const CAPABILITIES_MAX: u64 = 64;
@@ -52,8 +52,8 @@ fn look_up<T>(function: LookUp<T>, name: &CStr) -> io::Result<Option<T>> {
     let mut strings: Vec<c_char> = vec![0; ENTRY_OCTETS_MAX];
     let mut entry = MaybeUninit::<T>::uninit();
     let mut found = std::ptr::null_mut();
-    // SAFETY: `function` is one of the two that this is for; `name` ends in a zero byte, and `entry`, `strings` (with its
-    // length) and `found` are ours to write.
+    // SAFETY: `function` is one of the two that this is for; `name` ends in a zero byte, and
+    // `entry`, `strings` (with its length) and `found` are ours to write.
     let error = unsafe {
         function(name.as_ptr(), entry.as_mut_ptr(), strings.as_mut_ptr(), strings.len(), &raw mut found)
     };
@@ -102,7 +102,8 @@ struct CapabilityData {
 /// `_LINUX_CAPABILITY_VERSION_3` of linux/capability.h.
 const CAPABILITY_VERSION_3: u32 = 0x2008_0522;
 
-/// Sees to it that no program started later can have any capability. Does what it may: it needs a capability itself.
+/// Sees to it that no program started later can have any capability. Does what it may: it needs a
+/// capability itself.
 pub(crate) fn drop_bounding_set() {
     for capability in 0..CAPABILITIES_MAX {
         // SAFETY: `PR_CAPBSET_DROP` takes numbers only; it refuses those the kernel does not know.
@@ -122,15 +123,18 @@ pub(crate) enum Kept {
     PacketFilter,
 }
 
-/// Sees to it that capabilities outlive [`become_user`]; [`drop_capabilities`] says which of them stay.
+/// Sees to it that capabilities outlive [`become_user`]; [`drop_capabilities`] says which of them
+/// stay.
 pub(crate) fn keep_capabilities() -> io::Result<()> {
     // SAFETY: `PR_SET_KEEPCAPS` takes numbers only.
     check(unsafe { libc::prctl(libc::PR_SET_KEEPCAPS, 1_u64, 0_u64, 0_u64, 0_u64) })
 }
 
-/// Gives up the capabilities of this thread that are not kept, for good. Threads started later inherit that.
+/// Gives up the capabilities of this thread that are not kept, for good. Threads started later
+/// inherit that.
 pub(crate) fn drop_capabilities(kept: Kept) -> io::Result<()> {
-    // SAFETY: `PR_CAP_AMBIENT` takes numbers only. Kernels before 4.3 do not know it and have no ambient set.
+    // SAFETY: `PR_CAP_AMBIENT` takes numbers only. Kernels before 4.3 do not know it and have no
+    // ambient set.
     let _ = unsafe {
         libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL as u64, 0_u64, 0_u64, 0_u64)
     };
@@ -139,14 +143,16 @@ pub(crate) fn drop_capabilities(kept: Kept) -> io::Result<()> {
     if kept == Kept::PacketFilter {
         // Asking for what we do not have is refused, so ask what we have.
         let mut had = [CapabilityData::default(); 2];
-        // SAFETY: both structures have the layout of version 3 and are ours to write; `had` has its two data elements.
+        // SAFETY: both structures have the layout of version 3 and are ours to write; `had` has its
+        // two data elements.
         let result = unsafe { libc::syscall(libc::SYS_capget, &raw mut header, had.as_mut_ptr()) };
         if result == 0 {
             data[0].permitted = had[0].permitted & NET_ADMIN;
             data[0].effective = data[0].permitted;
         }
     }
-    // SAFETY: both structures have the layout of version 3, which takes two data elements, and are only read.
+    // SAFETY: both structures have the layout of version 3, which takes two data elements, and are
+    // only read.
     let result = unsafe { libc::syscall(libc::SYS_capset, &raw const header, data.as_ptr()) };
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
@@ -170,8 +176,8 @@ pub(crate) fn raise_descriptor_limit(wanted: u64) -> io::Result<u64> {
     Ok(limit.rlim_cur)
 }
 
-/// Returns how many octets of addresses the process may have, and how many of these it does not have yet; `None` if there is no
-/// limit.
+/// Returns how many octets of addresses the process may have, and how many of these it does not
+/// have yet; `None` if there is no limit.
 pub(crate) fn address_space() -> Option<(u64, u64)> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is ours to write.

@@ -1,6 +1,7 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! How many queries each client has waiting, and in which order they came, in a fixed amount of memory.
+//! How many queries each client has waiting, and in which order they came, in a fixed amount of
+//! memory.
 
 use std::net::IpAddr;
 
@@ -28,11 +29,13 @@ struct Cell {
 
 const EMPTY: Cell = Cell { waiting: 0, unproven: 0, oldest: NIL, newest: NIL };
 
-/// Counts waiting queries by client: an IPv4 address or an IPv6 /56, which one customer usually has to itself.
+/// Counts waiting queries by client: an IPv4 address or an IPv6 /56, which one customer usually has
+/// to itself.
 pub(crate) struct Clients {
     cells: Box<[Cell; CELLS]>,
     key: HashKey,
-    /// The client with the most queries when all were last looked at; nobody has become greedier unnoticed since.
+    /// The client with the most queries when all were last looked at; nobody has become greedier
+    /// unnoticed since.
     greediest: ClientCell,
     /// When it has no more than these, all are looked at again.
     greediest_min: u32,
@@ -109,8 +112,8 @@ impl Clients {
         }
     }
 
-    /// Returns the client with the most queries, or one with at least seven eighths of that: all are looked at only when the
-    /// one that was found last has lost so many.
+    /// Returns the client with the most queries, or one with at least seven eighths of that: all
+    /// are looked at only when the one that was found last has lost so many.
     pub(crate) fn greediest(&mut self) -> ClientCell {
         if self.waiting(self.greediest) <= self.greediest_min {
             let most = self.cells.iter().enumerate().max_by_key(|(_, cell)| cell.waiting);

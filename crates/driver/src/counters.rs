@@ -1,4 +1,5 @@
-//! What one worker counts about queries that wait. Only its worker writes; anybody may read and add up.
+//! What one worker counts about queries that wait. Only its worker writes; anybody may read and add
+//! up.
 
 use std::sync::Arc;
 

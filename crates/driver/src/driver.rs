@@ -38,14 +38,16 @@ use crate::survey::Survey;
 
 /// Batches read from one socket before others get their turn.
 const ROUNDS_MAX: usize = 4;
-/// Replies of upstreams after which clients get theirs without waiting for the end of the batch: they read these, and ask
-/// again, while we write more.
+/// Replies of upstreams after which clients get theirs without waiting for the end of the batch:
+/// they read these, and ask again, while we write more.
 const BITE: usize = 32;
-/// Times one query may be deferred: a program that forwards, looks, and forwards again is finite, and this says how finite.
+/// Times one query may be deferred: a program that forwards, looks, and forwards again is finite,
+/// and this says how finite.
 const DEFERRALS_MAX: u8 = 16;
 /// Octets of the largest reply.
 const REPLY_OCTETS_MAX: usize = 65_535;
-/// Outlets looked through for whether they are to be flushed already; one flushed twice does no harm.
+/// Outlets looked through for whether they are to be flushed already; one flushed twice does no
+/// harm.
 const TOUCHED_SEEN_MAX: usize = 8;
 /// The status that others read is at most this old while anything happens.
 const PUBLISH_EVERY: Span = Span::from_ms(1000);
@@ -75,7 +77,8 @@ impl Board {
         Self { upstream_log: Arc::clone(upstream_log), ..Self::default() }
     }
 
-    /// Returns the upstreams and their state. Counts are those of this moment, round-trip times at most about a second old.
+    /// Returns the upstreams and their state. Counts are those of this moment, round-trip times at
+    /// most about a second old.
     pub fn status(&self) -> Status {
         let published = self.published.lock().unwrap_or_else(PoisonError::into_inner);
         let mut status = published.status.clone();
@@ -172,8 +175,8 @@ impl Waiter for Asker {
 }
 
 impl Driver {
-    /// Returns the driver of `worker`, which shares `registry` with others. Must be called where `spawn_local` works; never waits, even
-    /// if the names of upstreams are not resolved yet.
+    /// Returns the driver of `worker`, which shares `registry` with others. Must be called where
+    /// `spawn_local` works; never waits, even if the names of upstreams are not resolved yet.
     pub fn new(worker: Rc<Worker>, plan: &Plan, registry: Arc<Registry>, board: Arc<Board>) -> Rc<Self> {
         let alarm = Rc::new(Alarm { at: Cell::new(Moment::NEVER), changed: Notify::new() });
         let driver = Rc::new_cyclic(|driver: &Weak<Self>| {
@@ -272,7 +275,8 @@ impl Driver {
         };
         // That we had no room says nothing about the name: others must not be told from memory.
         let is_ours = matches!(outcome, Outcome::Failed(Failure::Overloaded | Failure::Stopping));
-        // Each way of going on has a cache of its own to fill, or none; the first that goes this way does it.
+        // Each way of going on has a cache of its own to fill, or none; the first that goes this
+        // way does it.
         let mut resumed = self.resumed.take();
         loop {
             let next = self.machine.borrow_mut().next_waiter(&mut waiters);
@@ -381,7 +385,8 @@ impl Driver {
         }
     }
 
-    /// Gives a client that waited long enough the stale answer at hand; its query goes on as a prefetch.
+    /// Gives a client that waited long enough the stale answer at hand; its query goes on as a
+    /// prefetch.
     fn give_stale(&self, waiter: u32) {
         let mut machine = self.machine.borrow_mut();
         let Some(asker) = machine.waiter(waiter) else { return };
@@ -403,7 +408,8 @@ impl Driver {
 
     /// Ends a batch: handles what it caused, sends what is queued, sets the alarm.
     fn settle(&self, now: Moment) {
-        // Ends: a query is deferred at most DEFERRALS_MAX times, and nothing else makes new events here.
+        // Ends: a query is deferred at most DEFERRALS_MAX times, and nothing else makes new events
+        // here.
         loop {
             loop {
                 let event = self.machine.borrow_mut().next_event();
@@ -411,7 +417,8 @@ impl Driver {
                     None => break,
                     Some(Event::Finished(finished)) => self.conclude(finished, now),
                     Some(Event::Rejected(asker, failure)) => {
-                        // A refresh that is not taken is not made; its data is asked for again soon enough.
+                        // A refresh that is not taken is not made; its data is asked for again soon
+                        // enough.
                         if !matches!(asker.to, To::Nobody) {
                             self.resume(asker, Outcome::Failed(failure), Share::Other, now);
                         }
@@ -519,7 +526,8 @@ impl SocketEvents for Driver {
             inbox.clear();
             let read = socket.try_io(interest, || {
                 let has_more = inbox.receive(socket.as_fd())?;
-                // A short batch means that the queue is empty; saying so saves the call that would find that out.
+                // A short batch means that the queue is empty; saying so saves the call that would
+                // find that out.
                 if has_more { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
             });
             for (bytes, is_cut) in inbox.iter() {
@@ -659,7 +667,8 @@ fn room<'b>(buffer: &'b mut [u8], to: &To) -> &'b mut [u8] {
     buffer.get_mut(..size).unwrap_or(&mut [])
 }
 
-/// Returns whether a reply says that there is no answer: as small as a query, and worth knowing even late.
+/// Returns whether a reply says that there is no answer: as small as a query, and worth knowing
+/// even late.
 fn is_failure(reply: &Reply<'_>) -> bool {
     Header::parse(reply.bytes()).is_some_and(|header| header.flags.rcode() == Rcode::SERVFAIL)
 }
@@ -690,7 +699,8 @@ async fn watch(driver: Weak<Driver>, alarm: Rc<Alarm>) {
             }
             continue;
         }
-        // The runtime's clock may stand still while the machine sleeps, so what is left is what counts.
+        // The runtime's clock may stand still while the machine sleeps, so what is left is what
+        // counts.
         let left = Duration::from_micros(at.since(now).0);
         tokio::select! {
             () = tokio::time::sleep(left) => match driver.upgrade() {

@@ -1,6 +1,7 @@
 //! Queries that wait: whom they wait for, who shares what, for how long, and who gives way.
 //!
-//! Never decides what a client is told, and never blocks: one [`Driver`] per worker, on the worker's thread.
+//! Never decides what a client is told, and never blocks: one [`Driver`] per worker, on the
+//! worker's thread.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,5 @@
-//! Every query of one worker that waits, as one state machine without I/O: what it waits for, with whom, and for how long.
+//! Every query of one worker that waits, as one state machine without I/O: what it waits for, with
+//! whom, and for how long.
 //!
 //! Never waits, reads no clock, and calls nobody back: what has ended is taken out as [`Event`]s.
 
@@ -69,10 +70,11 @@ pub(crate) enum Event<W> {
     Rejected(W, Failure),
     /// A query with a stale answer at hand was not taken: every server of its group is down.
     Down(W),
-    /// The client of this waiter (see [`Machine::waiter`]) should get a stale answer now; the fetch goes on.
+    /// The client of this waiter (see [`Machine::waiter`]) should get a stale answer now; the fetch
+    /// goes on.
     Impatient(u32),
-    /// This branch is to start, for whoever waits there (see [`Machine::split_waiter`]); its end is told with
-    /// [`Machine::branch_ended`].
+    /// This branch is to start, for whoever waits there (see [`Machine::split_waiter`]); its end is
+    /// told with [`Machine::branch_ended`].
     Branch(SplitKey, u8),
     /// A query has slept enough.
     Slept(W),
@@ -232,7 +234,8 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         }
     }
 
-    /// Runs on `plan` from now on. What is the same keeps its state; fetches under way end as they began.
+    /// Runs on `plan` from now on. What is the same keeps its state; fetches under way end as they
+    /// began.
     pub(crate) fn adopt(&mut self, plan: &Plan, registry: &Registry, now: Moment) {
         self.limits = plan.limits;
         self.forward.adopt(plan, registry, now);
@@ -441,7 +444,8 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         self.drain();
     }
 
-    /// Returns whether queries wait for their turn: [`Machine::due`] is to be called as soon as clients had theirs.
+    /// Returns whether queries wait for their turn: [`Machine::due`] is to be called as soon as
+    /// clients had theirs.
     pub(crate) fn has_yielded(&self) -> bool {
         !self.yielded.is_empty()
     }
@@ -505,12 +509,14 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         self.load(None) >= Load::Half || self.forward.active() >= self.limits.fetching_max / 2
     }
 
-    /// Decides whether one more query may wait where `beside` do; `pool` is where a fetch would begin for it, if one would.
+    /// Decides whether one more query may wait where `beside` do; `pool` is where a fetch would
+    /// begin for it, if one would.
     ///
-    /// While there is room for all, nobody is limited, except to a number of replies that are held for one address. When half
-    /// of the room is in use, a client with more than its share loses its oldest query for each new one. When all is in use,
-    /// the client with the most queries does, whoever asks: its queries are what fills the table, and the oldest have had
-    /// the most time.
+    /// While there is room for all, nobody is limited, except to a number of replies that are held
+    /// for one address. When half of the room is in use, a client with more than its share loses
+    /// its oldest query for each new one. When all is in use, the client with the most queries
+    /// does, whoever asks: its queries are what fills the table, and the oldest have had the most
+    /// time.
     fn admit(
         &mut self,
         beside: u32,
@@ -546,7 +552,8 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         Ok(cell)
     }
 
-    /// Makes room for one more query at the cost of the client with the most; returns whether there is room now.
+    /// Makes room for one more query at the cost of the client with the most; returns whether there
+    /// is room now.
     #[cold]
     fn make_room(&mut self, asking: Option<ClientCell>, pool: Option<PoolKey>, now: Moment) -> bool {
         for _ in 0..SHED_MAX {
@@ -568,7 +575,8 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         self.load(pool) < Load::NoFetch
     }
 
-    /// Ends a client's oldest query for a new one of its own, if it has waited long enough to have had its chance.
+    /// Ends a client's oldest query for a new one of its own, if it has waited long enough to have
+    /// had its chance.
     #[cold]
     fn jostle(&mut self, cell: ClientCell, now: Moment) -> bool {
         self.shed_oldest(cell, JOSTLE_AFTER, now)
@@ -593,7 +601,8 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         false
     }
 
-    /// Ends a query before what it waits for has ended; that ends, too, if nobody else waits for it.
+    /// Ends a query before what it waits for has ended; that ends, too, if nobody else waits for
+    /// it.
     fn shed(&mut self, key: u32) {
         let Some(entry) = self.waiters.try_remove(key as usize) else { return };
         self.wheel.cancel(entry.timer);

@@ -1,4 +1,5 @@
-//! Fetching with real sockets and a real engine, from a stub upstream on loopback that misbehaves on demand.
+//! Fetching with real sockets and a real engine, from a stub upstream on loopback that misbehaves
+//! on demand.
 
 use std::cell::RefCell;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};

@@ -1,8 +1,10 @@
-//! What do the rules of a policy cost a query that they do not concern? What does a query cost that is compared with a
-//! million names, alone and in a batch? What does it cost that a query is told of, with its way through the policy?
+//! What do the rules of a policy cost a query that they do not concern? What does a query cost that
+//! is compared with a million names, alone and in a batch? What does it cost that a query is told
+//! of, with its way through the policy?
 //!
-//! Two hundred rules: half of them compare the name with sets of ten suffixes, the others the client and the type. None
-//! fits; a last one answers. The difference to the policy that has only the last one is what the rules cost.
+//! Two hundred rules: half of them compare the name with sets of ten suffixes, the others the
+//! client and the type. None fits; a last one answers. The difference to the policy that has only
+//! the last one is what the rules cost.
 
 use std::hint::black_box;
 use std::sync::Arc;

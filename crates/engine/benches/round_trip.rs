@@ -1,7 +1,7 @@
 //! What does one query cost from its bytes to the reply's bytes?
 //!
-//! `cached` is the case that Numa's suite calls `round_trip_cached`: parse a one-question query, look it up, build
-//! the reply. Each case asserts its answer first.
+//! `cached` is the case that Numa's suite calls `round_trip_cached`: parse a one-question query,
+//! look it up, build the reply. Each case asserts its answer first.
 
 use std::hint::black_box;
 
@@ -28,7 +28,8 @@ fn answer_all<'q>(
     }
 }
 
-/// Queries one behind the other, as a receive buffer holds them: reading them costs next to nothing.
+/// Queries one behind the other, as a receive buffer holds them: reading them costs next to
+/// nothing.
 struct Queries {
     octets: Vec<u8>,
     ends: Vec<usize>,

@@ -1,4 +1,4 @@
-//! What a configuration and zones are read in: the file system, environment variables and the machine.
+//! What configurations and zones are read in: the file system, variables and the machine.
 //!
 //! Never knows what a file holds: whoever reads it says what is wrong with it.
 
@@ -30,7 +30,8 @@ pub struct SetProgress<'a> {
     pub what: Loading,
     /// Its name.
     pub set: &'a str,
-    /// The list or file that is read; none when all are, and the set is put together, or of many files with zones.
+    /// The list or file that is read; none when all are, and the set is put together, or of many
+    /// files with zones.
     pub list: Option<&'a str>,
     /// Lines, entries or records that are read, or rules of the set.
     pub count: usize,
@@ -50,7 +51,8 @@ pub trait Environment {
         self.read(path)
     }
 
-    /// Returns a number that changes when a file does: two readings with the same number between them are the same.
+    /// Returns a number that changes when a file does: two readings with the same number between
+    /// them are the same.
     fn stamp(&self, path: &Path) -> io::Result<u64> {
         let mut hasher = DefaultHasher::new();
         self.read(path)?.hash(&mut hasher);
@@ -154,8 +156,8 @@ impl Environment for System {
     }
 }
 
-/// Opens a file for reading. What else can be opened may keep whoever reads it for ever: a pipe until somebody writes, a device
-/// without an end.
+/// Opens a file for reading. What else can be opened may keep whoever reads it for ever: a pipe
+/// until somebody writes, a device without an end.
 fn open(path: &Path) -> io::Result<std::fs::File> {
     use std::os::unix::fs::FileTypeExt as _;
     let kind = std::fs::metadata(path)?.file_type();

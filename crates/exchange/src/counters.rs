@@ -1,4 +1,5 @@
-//! What one worker counts about messages to other servers. Only its worker writes; anybody may read and add up.
+//! What one worker counts about messages to other servers. Only its worker writes; anybody may read
+//! and add up.
 
 engine::counters! {
     sent_udp: "Queries sent to upstreams over UDP.",

@@ -1,6 +1,7 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! Whether an upstream is worth asking: a circuit breaker that is tried again every half second or so for ever.
+//! Whether an upstream is worth asking: a circuit breaker that is tried again every half second or
+//! so for ever.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -9,13 +10,16 @@ use crate::time::{Moment, Span};
 
 /// Unanswered attempts in a row that open the circuit, if they span [`SILENCE_MIN`].
 const SILENCES_MAX: u8 = 4;
-/// Silence that opens the circuit. Under load a pause of some ten milliseconds leaves hundreds of attempts unanswered, and
-/// says no more than one: others are asked meanwhile, but nobody is declared dead for it.
+/// Silence that opens the circuit. Under load a pause of some ten milliseconds leaves hundreds of
+/// attempts unanswered, and says no more than one: others are asked meanwhile, but nobody is
+/// declared dead for it.
 const SILENCE_MIN: Span = Span::from_ms(1000);
-/// Silence after which clients that could have an expired answer get it: they lose little if the server only paused.
+/// Silence after which clients that could have an expired answer get it: they lose little if the
+/// server only paused.
 const SILENCE_FOR_STALE: Span = Span::from_ms(300);
-/// Time between probes of an upstream that is down, before jitter: recovery is noticed within this and a quarter, however long the
-/// outage was, and each worker sends fewer than two and a half small queries a second for it.
+/// Time between probes of an upstream that is down, before jitter: recovery is noticed within this
+/// and a quarter, however long the outage was, and each worker sends fewer than two and a half
+/// small queries a second for it.
 const PROBE_EVERY: Span = Span::from_ms(600);
 
 /// What we know about one upstream's state.

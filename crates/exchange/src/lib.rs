@@ -1,4 +1,4 @@
-//! One question to one server over one transport: what leaves, what comes back, and whether it is believed.
+//! One question to one server over one transport: what leaves, what comes back, what is believed.
 //!
 //! Never chooses between servers, never decides what a client is told, and never blocks.
 

@@ -1,7 +1,8 @@
-//! One question to one server over one transport: what leaves, what comes back, and whether it is believed.
+//! One question to one server over one transport: what leaves, what comes back, and whether it is
+//! believed.
 //!
-//! Never chooses between servers and never waits: an [`Exchange`] is a state machine over a [`Network`]. Whoever drives
-//! it says which server is asked, and takes replies and [`Event`]s out.
+//! Never chooses between servers and never waits: an [`Exchange`] is a state machine over a
+//! [`Network`]. Whoever drives it says which server is asked, and takes replies and [`Event`]s out.
 
 mod links;
 mod replies;
@@ -139,7 +140,8 @@ pub enum Event {
         /// Whether older deadlines are void, because the server was to be asked in another way.
         is_anew: bool,
     },
-    /// A request was sent once more to the same server: over TCP, without EDNS, over another connection.
+    /// A request was sent once more to the same server: over TCP, without EDNS, over another
+    /// connection.
     Resent {
         /// Whom the request belongs to.
         tag: u32,
@@ -308,8 +310,9 @@ impl<N: Network> Exchange<N> {
         }
     }
 
-    /// Sends what was queued. Returns whether sending failed: then events tell of it, and what they cause wants another
-    /// flush. Ends: every round after the first is for requests that go elsewhere, each as often as it has attempts.
+    /// Sends what was queued. Returns whether sending failed: then events tell of it, and what they
+    /// cause wants another flush. Ends: every round after the first is for requests that go
+    /// elsewhere, each as often as it has attempts.
     pub fn flush(&mut self, now: Moment) -> bool {
         let mut failed = std::mem::take(&mut self.failed);
         self.network.flush(&mut failed);
@@ -354,7 +357,8 @@ impl<N: Network> Exchange<N> {
             Change::None => return,
             Change::FellSilent | Change::CameUp => (),
             Change::WentDown => {
-                // Our address or route may have changed: the next packets leave through new sockets.
+                // Our address or route may have changed: the next packets leave through new
+                // sockets.
                 self.retire_sockets(key);
                 self.suspect_links(key);
             }

@@ -59,7 +59,8 @@ pub trait Network {
     fn disconnect(&mut self, key: LinkKey);
 }
 
-/// Returns whether an error says that this process or machine lacks something: descriptors, memory, ports.
+/// Returns whether an error says that this process or machine lacks something: descriptors, memory,
+/// ports.
 pub fn is_shortage(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),

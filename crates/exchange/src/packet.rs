@@ -7,9 +7,11 @@ use engine::ops::outgoing::OPTIONS_OCTETS_MAX;
 use wire::name::NAME_OCTETS_MAX;
 use wire::{Flags, Header, Message, Name, OptionCode, Rcode, Rtype};
 
-/// Encrypted queries are filled up to a multiple of this, so that their length says little about the name (RFC 8467 §4.1).
+/// Encrypted queries are filled up to a multiple of this, so that their length says little about
+/// the name (RFC 8467 §4.1).
 const BLOCK_OCTETS: usize = 128;
-/// Octets of the largest query: header, name, type, class, OPT, client subnet, other options, padding.
+/// Octets of the largest query: header, name, type, class, OPT, client subnet, other options,
+/// padding.
 pub(crate) const QUERY_OCTETS_MAX: usize =
     Header::LEN + NAME_OCTETS_MAX + 4 + 11 + 24 + OPTIONS_OCTETS_MAX + 4 + BLOCK_OCTETS;
 

@@ -1,5 +1,5 @@
-//! Who alone can read messages that are sealed for it: the provider of a DNSCrypt resolver, the target of oblivious messages;
-//! the key that is in use.
+//! Who alone can read messages that are sealed for it: the provider of a DNSCrypt resolver, the
+//! target of oblivious messages; the key that is in use.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,7 +9,8 @@ use plan::upstreams::{DnscryptPlan, OdohPlan};
 use crate::registry::{Interned, Registry};
 use crate::tls::{self, LastErrors};
 
-/// A certificate is used for this long, in seconds, before the resolver is asked whether there is a newer one.
+/// A certificate is used for this long, in seconds, before the resolver is asked whether there is a
+/// newer one.
 const KNOWN_MAX: u64 = 3600;
 
 /// How messages to one resolver are sealed, for all workers.

@@ -4,12 +4,13 @@
 
 /// Datagrams that may ask one question (name, type) at once; what asks besides goes over TCP.
 ///
-/// Queries that differ in client subnet or EDNS options cannot share a fetch. Each one on the wire is another ID that a
-/// forged reply may hit: the birthday attack that CVE-2002-2211 and CVE-2025-5994 are about. With 50 a guess hits one of
-/// 65,536 / 50 IDs, and after [`WRONG_MAX`](crate::machine::requests::WRONG_MAX) wrong guesses each query goes on over TCP.
+/// Queries that differ in client subnet or EDNS options cannot share a fetch. Each one on the wire
+/// is another ID that a forged reply may hit: the birthday attack that CVE-2002-2211 and
+/// CVE-2025-5994 are about. With 50 a guess hits one of 65,536 / 50 IDs, and after
+/// [`WRONG_MAX`](crate::machine::requests::WRONG_MAX) wrong guesses each query goes on over TCP.
 pub(crate) const QUESTION_QUERIES_MAX: u16 = 50;
-/// Cells; questions that share one are counted together. Far more than questions are outstanding, so that few do, and
-/// nobody knows which.
+/// Cells; questions that share one are counted together. Far more than questions are outstanding,
+/// so that few do, and nobody knows which.
 const CELLS: usize = 65_536;
 
 /// Counts outstanding datagrams by question. 128 KiB.

@@ -1,7 +1,9 @@
-//! Carries sealed messages to oblivious targets (RFC 9230): who they are from, the target never learns.
+//! Carries sealed messages to oblivious targets (RFC 9230): who they are from, the target never
+//! learns.
 //!
-//! Never looks into a message, and never carries one to a target that the configuration does not name. Each target has one
-//! connection of HTTP/2 that all clients of the worker share, opened when it is needed.
+//! Never looks into a message, and never carries one to a target that the configuration does not
+//! name. Each target has one connection of HTTP/2 that all clients of the worker share, opened when
+//! it is needed.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;

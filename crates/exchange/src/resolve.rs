@@ -1,8 +1,9 @@
 //! The addresses of a host, asked for at servers that resolve: a stub resolver.
 //!
-//! For what the server needs itself: the names of upstreams, of web servers with lists, of ALIAS targets. The query, the check
-//! of the reply and what is read of it are the same for all of them. Whoever has a schedule of its own sends by itself
-//! (`forward`) and takes [`Addresses::read`]; the others run a [`Resolver`].
+//! For what the server needs itself: the names of upstreams, of web servers with lists, of ALIAS
+//! targets. The query, the check of the reply and what is read of it are the same for all of them.
+//! Whoever has a schedule of its own sends by itself (`forward`) and takes [`Addresses::read`]; the
+//! others run a [`Resolver`].
 
 use std::fmt;
 use std::io;
@@ -40,8 +41,8 @@ pub struct Addresses {
 }
 
 impl Addresses {
-    /// Reads the answer to a question for addresses, A or AAAA: follows the aliases in it, and takes the smallest TTL on the
-    /// way.
+    /// Reads the answer to a question for addresses, A or AAAA: follows the aliases in it, and
+    /// takes the smallest TTL on the way.
     pub fn read(reply: &Message<'_>, qname: &NameBuf, qtype: Rtype) -> Self {
         let (mut owner, mut ttl) = (*qname, u32::MAX);
         for _ in 0..ALIASES_MAX {
@@ -81,7 +82,8 @@ fn alias(reply: &Message<'_>, owner: &NameBuf) -> Option<(NameBuf, u32)> {
     Some((alias.name_in_rdata(0).expand().ok()?, alias.ttl().seconds()))
 }
 
-/// Returns for how many seconds it counts that a name has no addresses: as the SOA and its MINIMUM say (RFC 2308 §5).
+/// Returns for how many seconds it counts that a name has no addresses: as the SOA and its MINIMUM
+/// say (RFC 2308 §5).
 fn negative_ttl(reply: &Message<'_>) -> u32 {
     let soa = reply
         .records()
@@ -90,7 +92,8 @@ fn negative_ttl(reply: &Message<'_>) -> u32 {
     soa.unwrap_or(NEGATIVE_TTL)
 }
 
-/// Returns the addresses of two families in the order in which they are to be tried: they take turns (RFC 8305 §4).
+/// Returns the addresses of two families in the order in which they are to be tried: they take
+/// turns (RFC 8305 §4).
 pub fn in_turn(first: &[IpAddr], second: &[IpAddr]) -> Vec<IpAddr> {
     let longer = first.len().max(second.len());
     (0..longer).flat_map(|at| [first.get(at), second.get(at)]).flatten().copied().collect()
@@ -136,8 +139,8 @@ pub struct Resolver<'a> {
 }
 
 impl Resolver<'_> {
-    /// Asks for the addresses of a name in both families at once; they are in the order in which they are to be tried, IPv6
-    /// first (RFC 8305 §4).
+    /// Asks for the addresses of a name in both families at once; they are in the order in which
+    /// they are to be tried, IPv6 first (RFC 8305 §4).
     ///
     /// # Errors
     ///
@@ -151,8 +154,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// Asks one server after the other for the addresses of a name, A or AAAA, until one knows. That a name does not exist is
-    /// an answer, too.
+    /// Asks one server after the other for the addresses of a name, A or AAAA, until one knows.
+    /// That a name does not exist is an answer, too.
     ///
     /// # Errors
     ///
@@ -192,7 +195,8 @@ async fn ask(bind: &Bind, server: SocketAddr, query: &OutQuery) -> io::Result<He
     socket.send(packet).await?;
     let mut reply = [0; REPLY_OCTETS_MAX];
     let heard = loop {
-        // Ends: whoever waits gives up in time. What is not the reply may be somebody's guess at it.
+        // Ends: whoever waits gives up in time. What is not the reply may be somebody's guess at
+        // it.
         let octets = socket.recv(&mut reply).await?;
         if let Some(heard) = hear(reply.get(..octets).unwrap_or_default(), id, query) {
             break heard;

@@ -49,12 +49,14 @@ impl Rtt {
         self.backoff = (self.backoff + 1).min(BACKOFF_MAX);
     }
 
-    /// Returns how long to wait before asking the same server again: longer, the longer it has been silent.
+    /// Returns how long to wait before asking the same server again: longer, the longer it has been
+    /// silent.
     pub fn retry_after(&self) -> Span {
         Span(self.fallback_after().0 << self.backoff).min(RETRY_MAX)
     }
 
-    /// Returns how long to wait before asking another server, which need not suffer for the silence of this one.
+    /// Returns how long to wait before asking another server, which need not suffer for the silence
+    /// of this one.
     pub fn fallback_after(&self) -> Span {
         let base = if self.samples == 0 {
             INITIAL
@@ -66,13 +68,15 @@ impl Rtt {
 
     /// Returns when about nineteen of twenty answers have come; `None` before enough is known.
     ///
-    /// The mean deviation is about 0.8 of the standard deviation, so two of it are near the 95th percentile.
+    /// The mean deviation is about 0.8 of the standard deviation, so two of it are near the 95th
+    /// percentile.
     pub fn hedge_after(&self) -> Option<Span> {
         let after = Span(u64::from(self.smoothed_us) + 2 * u64::from(self.variation_us));
         (self.samples >= HEDGE_SAMPLES_MIN).then(|| after.max(HEDGE_MIN))
     }
 
-    /// Returns what to compare upstreams by, lower is better; unmeasured ones come first, to be measured.
+    /// Returns what to compare upstreams by, lower is better; unmeasured ones come first, to be
+    /// measured.
     pub fn score(&self) -> u64 {
         u64::from(self.smoothed_us) << self.backoff
     }

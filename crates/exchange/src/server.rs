@@ -13,17 +13,20 @@ use crate::wheel::TimerKey;
 
 /// UDP sockets open to one upstream at once, each on a random port.
 ///
-/// Queries leave through a socket drawn at random, and those of one moment ([`BURST`]) through the same one, so that one
-/// `sendmmsg` carries them, and one `recvmmsg` their replies. A forger off the path must hit the port (14.8 bits: the kernel draws from 28,232) and the ID (16 bits)
-/// of the query, 30.8 bits a guess, as many as with a port for each query: other sockets and other names' IDs do not help
-/// him, and equal queries are coalesced or bounded by [`QUESTION_QUERIES_MAX`](crate::questions::QUESTION_QUERIES_MAX).
+/// Queries leave through a socket drawn at random, and those of one moment ([`BURST`]) through the
+/// same one, so that one `sendmmsg` carries them, and one `recvmmsg` their replies. A forger off
+/// the path must hit the port (14.8 bits: the kernel draws from 28,232) and the ID (16 bits) of the
+/// query, 30.8 bits a guess, as many as with a port for each query: other sockets and other names'
+/// IDs do not help him, and equal queries are coalesced or bounded by
+/// [`QUESTION_QUERIES_MAX`](crate::questions::QUESTION_QUERIES_MAX).
 ///
-/// What a port that is used again gives away is time to find it. Scans that use the ICMP rate limit as a side channel test
-/// some 1,000 ports a second (CVE-2020-25705), half a minute for all. So a port lives for 5 seconds or 512 queries, in which
-/// a scan finds it with a probability of 1 in 6, and then the next query leaves through it with one of 1 in 64: about 8.6
-/// bits, and 16 more for the ID, of which he may try three ([`WRONG_MAX`](crate::machine::requests::WRONG_MAX)) before the query
-/// goes on over TCP. A port that is flooded is given up. Below a dozen queries a second nearly every query has a port of
-/// its own.
+/// What a port that is used again gives away is time to find it. Scans that use the ICMP rate limit
+/// as a side channel test some 1,000 ports a second (CVE-2020-25705), half a minute for all. So a
+/// port lives for 5 seconds or 512 queries, in which a scan finds it with a probability of 1 in 6,
+/// and then the next query leaves through it with one of 1 in 64: about 8.6 bits, and 16 more for
+/// the ID, of which he may try three ([`WRONG_MAX`](crate::machine::requests::WRONG_MAX)) before
+/// the query goes on over TCP. A port that is flooded is given up. Below a dozen queries a second
+/// nearly every query has a port of its own.
 pub(crate) use plan::upstreams::SOCKETS_MAX;
 /// Time for which one socket is used before another is drawn.
 pub(crate) const BURST: Span = Span(500);
@@ -33,8 +36,8 @@ pub(crate) const SOCKET_QUERIES_MAX: u32 = 512;
 pub(crate) const SOCKET_AGE_MAX: Span = Span::from_ms(5000);
 /// Queries in flight on one connection before another is opened.
 pub(crate) const LINK_QUERIES_EASY: usize = 64;
-/// Queries in flight on one connection at most. High, because those for names whose servers are silent stay for seconds, and
-/// the other clients' queries share the connection with them.
+/// Queries in flight on one connection at most. High, because those for names whose servers are
+/// silent stay for seconds, and the other clients' queries share the connection with them.
 pub const LINK_QUERIES_MAX: usize = crate::transactions::TRANSACTIONS_MAX;
 /// How long a server that did not know EDNS is asked without.
 pub(crate) const PLAIN_FOR: Span = Span::from_ms(15 * 60 * 1000);
@@ -163,7 +166,8 @@ impl Server {
     /// Notes that what was sent at `sent` is overdue.
     pub(crate) fn silent(&mut self, sent: Moment, now: Moment) -> Change {
         self.meters.timeouts.bump();
-        // If others were answered meanwhile, it was this packet that got lost: no reason for patience.
+        // If others were answered meanwhile, it was this packet that got lost: no reason for
+        // patience.
         if self.health.heard_at() < sent {
             self.rtt.silence();
         }

@@ -1,4 +1,5 @@
-//! Batches of datagrams on connected sockets: `recvmmsg` and `sendmmsg`, behind types that cannot be misused.
+//! Batches of datagrams on connected sockets: `recvmmsg` and `sendmmsg`, behind types that cannot
+//! be misused.
 
 #![allow(unsafe_code)]
 
@@ -8,7 +9,8 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// Datagrams per system call.
 pub(crate) const BATCH: usize = 64;
-/// Octets kept of one datagram. We announce 1,232; what is longer than this is asked for again over TCP.
+/// Octets kept of one datagram. We announce 1,232; what is longer than this is asked for again over
+/// TCP.
 pub(crate) const DATAGRAM_OCTETS_MAX: usize = 2048;
 
 /// Datagrams asked for when few come: a lone one then costs a few cache lines instead of a hundred.
@@ -58,7 +60,8 @@ impl Inbox {
 
     fn receive_up_to<const N: usize>(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
         let mut vectors = [NO_VECTOR; N];
-        // SAFETY: mmsghdr consists of integers and pointers, for all of which zero is a valid value.
+        // SAFETY: mmsghdr consists of integers and pointers, for all of which zero is a valid
+        // value.
         let mut headers: [libc::mmsghdr; N] = unsafe { mem::zeroed() };
         let mut room = 0;
         for ((buffer, vector), header) in self.buffers.iter_mut().zip(&mut vectors).zip(&mut headers) {
@@ -103,7 +106,8 @@ impl Inbox {
 
 /// Sends the datagrams that lie one after the other in `bytes`, ending at `ends`, without waiting.
 ///
-/// Returns how many were sent. An error means that none was; if some were, the cause shows at the next call.
+/// Returns how many were sent. An error means that none was; if some were, the cause shows at the
+/// next call.
 pub(crate) fn send(socket: BorrowedFd<'_>, bytes: &[u8], ends: &[u32]) -> io::Result<usize> {
     if ends.len() <= BATCH_MIN {
         send_up_to::<BATCH_MIN>(socket, bytes, ends)

@@ -1,4 +1,5 @@
-//! Time as exchanges, fetches and waiting queries count it: handed in, never read by the state machines.
+//! Time as exchanges, fetches and waiting queries count it: handed in, never read by the state
+//! machines.
 
 use std::ops::Add;
 

@@ -206,7 +206,8 @@ struct Verifier {
 
 #[derive(Debug)]
 enum Demand {
-    /// A chain from an authority; or one of these certificates itself, which whoever configured them trusts.
+    /// A chain from an authority; or one of these certificates itself, which whoever configured
+    /// them trusts.
     Chain(Arc<WebPkiServerVerifier>, Arc<[CertificateDer<'static>]>),
     Keys(Vec<[u8; 32]>),
     Nothing,
@@ -422,7 +423,8 @@ fn sha256(bytes: &[u8]) -> [u8; 32] {
     hash
 }
 
-/// Returns the part of a certificate that its issuer signs, the first of the sequence that it is (RFC 5280 §4.1).
+/// Returns the part of a certificate that its issuer signs, the first of the sequence that it is
+/// (RFC 5280 §4.1).
 fn to_be_signed(certificate: &[u8]) -> Option<&[u8]> {
     let (header, octets) = element(certificate)?;
     let content = certificate.get(header..octets)?;

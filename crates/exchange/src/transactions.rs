@@ -10,7 +10,8 @@ use rand::CryptoRng;
 /// Far below 65,536, so that a random ID is free at the first or second draw and
 /// a forged reply with a random ID rarely hits any query at all.
 pub(crate) const TRANSACTIONS_MAX: usize = 4096;
-/// Draws before we say that a table is full; at the bound above, 64 misses in a row have probability 16⁻⁶⁴.
+/// Draws before we say that a table is full; at the bound above, 64 misses in a row have
+/// probability 16⁻⁶⁴.
 const DRAWS_MAX: usize = 64;
 
 /// One query on the wire. 16 octets.
@@ -41,7 +42,8 @@ impl Transactions {
         self.0.is_empty()
     }
 
-    /// Registers a query under a random ID that is not in use here, and returns the ID; `None` when full.
+    /// Registers a query under a random ID that is not in use here, and returns the ID; `None` when
+    /// full.
     pub(crate) fn begin(
         &mut self,
         rng: &mut impl CryptoRng,

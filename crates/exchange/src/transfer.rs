@@ -1,5 +1,6 @@
-//! Zones from other servers: asks whether there is a newer version, and takes it over (RFC 5936, RFC 1995, RFC 9103).
-//! Tells other servers of new versions of ours (RFC 1996), and those of a parent which DS a zone has ([`push_ds`]).
+//! Zones from other servers: asks whether there is a newer version, and takes it over (RFC 5936,
+//! RFC 1995, RFC 9103). Tells other servers of new versions of ours (RFC 1996), and those of a
+//! parent which DS a zone has ([`push_ds`]).
 //!
 //! Not on a worker: what keeps zones runs these functions on a thread of its own.
 
@@ -247,7 +248,8 @@ const UDP_OCTETS: u16 = 1232;
 pub struct Word {
     /// Whether there is something newer, and what.
     pub heard: Heard,
-    /// For how many seconds the primary may still serve that version itself, if it says so (RFC 7314).
+    /// For how many seconds the primary may still serve that version itself, if it says so (RFC
+    /// 7314).
     pub expire_s: Option<u32>,
 }
 
@@ -430,8 +432,8 @@ pub async fn notify(
     }
 }
 
-/// Passes an update on as it came and returns the reply as it came, with their ID and signatures (RFC 2136 §6): nobody else
-/// sends anything over the connection that is made for it.
+/// Passes an update on as it came and returns the reply as it came, with their ID and signatures
+/// (RFC 2136 §6): nobody else sends anything over the connection that is made for it.
 pub async fn pass_on(
     client: &Client,
     remote: &Remote,
@@ -464,7 +466,8 @@ async fn told(
         while let Ok(Ok(len)) = tokio::time::timeout_at(deadline, socket.recv(&mut buffer)).await {
             let reply = buffer.get(..len).unwrap_or(&[]);
             match believed(reply, (id, Opcode::NOTIFY), verifier.as_deref_mut()) {
-                // Anybody could have sent what is not a reply to this; the right one may still come.
+                // Anybody could have sent what is not a reply to this; the right one may still
+                // come.
                 Err(Trouble::Fault(Fault::Malformed)) => {}
                 other => return other,
             }

@@ -118,7 +118,8 @@ impl<T: Copy> Wheel<T> {
 
     /// Moves the deadlines of all ticks up to and including `now_ms` to the due list.
     fn advance(&mut self, now_ms: u64) {
-        // Ends: each round either empties the distance to `now_ms` or passes one filled slot of at most one turn.
+        // Ends: each round either empties the distance to `now_ms` or passes one filled slot of at
+        // most one turn.
         let last = now_ms.min(self.cursor_ms.saturating_add(SLOTS as u64 - 1));
         while self.cursor_ms <= last {
             let Some(ahead) = self.next_filled(self.cursor_ms) else { break };
@@ -257,7 +258,8 @@ mod tests {
     }
 
     proptest! {
-        /// The wheel hands out exactly what a sorted list would, however sets, cancels and time mix.
+        /// The wheel hands out exactly what a sorted list would, however sets, cancels and time
+        /// mix.
         #[test]
         fn the_wheel_equals_a_sorted_list(steps in prop::collection::vec((0u8..4, 0u64..9000), 1..300)) {
             let mut wheel = Wheel::new(Moment(0));

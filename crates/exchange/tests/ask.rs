@@ -1,5 +1,5 @@
-//! One server is asked one question, over a network that remembers what was sent: replies, silence, refusals, and what is
-//! forgotten about servers.
+//! One server is asked one question, over a network that remembers what was sent: replies, silence,
+//! refusals, and what is forgotten about servers.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, ErrorKind};

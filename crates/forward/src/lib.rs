@@ -1,4 +1,4 @@
-//! Groups of servers over an exchange: which server is asked, when another one is, and whether it is well.
+//! Groups of servers over an exchange: which one is asked, when another is, and whether it is well.
 //!
 //! Never answers a client and never waits: what has ended is taken out as [`Event`]s.
 

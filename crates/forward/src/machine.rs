@@ -1,4 +1,5 @@
-//! Groups of servers over an exchange: which server is asked, when a second one is, and when it is given up.
+//! Groups of servers over an exchange: which server is asked, when a second one is, and when it is
+//! given up.
 //!
 //! Never answers a client and never waits: what has ended is taken out as [`Event`]s.
 
@@ -30,7 +31,8 @@ use exchange::{Exchange, RequestKey, ServerKey, Terms};
 use names::Named;
 use pools::Pool;
 
-/// Time between clients' queries that are asked although their group is down and their clients have been served.
+/// Time between clients' queries that are asked although their group is down and their clients have
+/// been served.
 const TRY_EVERY: Span = Span::from_ms(500);
 /// Credit that can be saved up.
 const HEDGE_CREDIT_MAX: u32 = 100;
@@ -49,7 +51,8 @@ pub struct FetchKey(u32);
 pub enum Event {
     /// A fetch ended.
     Ended(Ended<'static>),
-    /// Every server of this group is down, or has been silent for so long that expired answers are given.
+    /// Every server of this group is down, or has been silent for so long that expired answers are
+    /// given.
     Silent(PoolKey),
     /// A server of this group answers again after having been down.
     Recovered(PoolId),
@@ -122,7 +125,8 @@ struct Fetch {
 }
 
 impl Fetch {
-    /// Waits for the answer to what was just sent: in a race the fastest server's patience counts; later sends start it anew.
+    /// Waits for the answer to what was just sent: in a race the fastest server's patience counts;
+    /// later sends start it anew.
     fn wait_until(&mut self, due: Moment, now: Moment) {
         self.retry_at = if self.retry_at > now { self.retry_at.min(due) } else { due };
     }
@@ -226,7 +230,8 @@ impl<N: Network> Forward<N> {
         self.pools.get(pool.0 as usize).map_or((0, u32::MAX), |pool| (pool.active, pool.room))
     }
 
-    /// Returns whether every server of a group is down, or has been silent for so long that expired answers are given.
+    /// Returns whether every server of a group is down, or has been silent for so long that expired
+    /// answers are given.
     pub fn is_silent(&self, pool: PoolKey) -> bool {
         let Some(pool) = self.pools.get(pool.0 as usize) else { return false };
         let is_silent = |member: &pools::Member| {
@@ -235,8 +240,9 @@ impl<N: Network> Forward<N> {
         !pool.members.is_empty() && pool.members.iter().all(is_silent)
     }
 
-    /// Returns whether one more query is asked although every server of its group is silent and its client is served without:
-    /// one now and then, because a server may answer clients' questions and not ours.
+    /// Returns whether one more query is asked although every server of its group is silent and its
+    /// client is served without: one now and then, because a server may answer clients' questions
+    /// and not ours.
     pub fn may_try(&mut self, pool: PoolKey, now: Moment) -> bool {
         let Some(pool) = self.pools.get_mut(pool.0 as usize) else { return false };
         let is_due = now >= pool.try_at;
@@ -251,7 +257,8 @@ impl<N: Network> Forward<N> {
         self.exchange.query(self.fetches.get(fetch.0 as usize)?.request)
     }
 
-    /// Begins a fetch. How it ends comes as [`Event::Ended`] or with the call that brings its reply, and carries `tag`.
+    /// Begins a fetch. How it ends comes as [`Event::Ended`] or with the call that brings its
+    /// reply, and carries `tag`.
     pub fn begin(&mut self, pool: PoolKey, query: OutQuery, tag: u32, now: Moment) -> FetchKey {
         let timeout = match self.pools.get_mut(pool.0 as usize) {
             Some(pool) => {
@@ -419,7 +426,8 @@ impl<N: Network> Forward<N> {
 
     /// Sends what was queued, once per batch; forgets what is no longer used.
     pub fn flush(&mut self, now: Moment) {
-        // Ends: every round after the first is for fetches that failed over, each at most as often as it has attempts.
+        // Ends: every round after the first is for fetches that failed over, each at most as often
+        // as it has attempts.
         while self.exchange.flush(now) {
             self.drain(now);
         }
@@ -451,7 +459,8 @@ impl<N: Network> Forward<N> {
         }
     }
 
-    /// Acts on what the exchange tells of. Ends: each event stands for an attempt that was made or ended, and a fetch has few.
+    /// Acts on what the exchange tells of. Ends: each event stands for an attempt that was made or
+    /// ended, and a fetch has few.
     fn drain(&mut self, now: Moment) {
         while let Some(event) = self.exchange.next_event() {
             match event {

@@ -22,7 +22,8 @@ pub(crate) struct Candidate {
     pub(crate) server: ServerKey,
     pub(crate) weight: u16,
     pub(crate) is_up: bool,
-    /// Expected time to an answer, or with [`Pick::Hashed`] the [`distance`] from the name; lower is better, zero is unknown.
+    /// Expected time to an answer, or with [`Pick::Hashed`] the [`distance`] from the name; lower
+    /// is better, zero is unknown.
     pub(crate) score: u64,
     /// When it was last heard.
     pub(crate) heard: Moment,
@@ -53,9 +54,10 @@ impl Chosen {
     }
 }
 
-/// Returns how far a server is from a name: of a group, the nearest one is asked (rendezvous hashing). The share of the names
-/// that a server is nearest to is its share of the weights, and no name moves between two servers when a third comes or goes.
-/// Every worker, and every server of ours with the same group, comes to the same end.
+/// Returns how far a server is from a name: of a group, the nearest one is asked (rendezvous
+/// hashing). The share of the names that a server is nearest to is its share of the weights, and no
+/// name moves between two servers when a third comes or goes. Every worker, and every server of
+/// ours with the same group, comes to the same end.
 pub(crate) fn distance(name: Name<'_>, server: SocketAddr, weight: u16) -> u64 {
     let hash = fold(FNV_START, name.as_bytes().iter().map(u8::to_ascii_lowercase));
     let hash = fold(hash, server.port().to_be_bytes());
@@ -76,7 +78,8 @@ fn fold(hash: u64, octets: impl IntoIterator<Item = u8>) -> u64 {
     octets.into_iter().fold(hash, |hash, octet| (hash ^ u64::from(octet)).wrapping_mul(0x0100_0000_01B3))
 }
 
-/// Spreads what little the hashes of two servers differ in over all bits: the finalizer of SplitMix64.
+/// Spreads what little the hashes of two servers differ in over all bits: the finalizer of
+/// SplitMix64.
 const fn spread(hash: u64) -> u64 {
     let hash = (hash ^ hash >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let hash = (hash ^ hash >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -136,7 +139,8 @@ pub(crate) fn first(pick: Pick, candidates: &[Candidate], rng: &mut impl Rng) ->
     chosen
 }
 
-/// Chooses whom to ask next among those that were not asked yet; servers that are down only if `down_too`.
+/// Chooses whom to ask next among those that were not asked yet; servers that are down only if
+/// `down_too`.
 pub(crate) fn next(pick: Pick, untried: &[Candidate], down_too: bool) -> Option<ServerKey> {
     let mut up = untried.iter().filter(|candidate| candidate.is_up);
     let best = match pick {

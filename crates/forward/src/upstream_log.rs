@@ -1,4 +1,5 @@
-//! What the log says about upstreams that go down and come back: each change once, whichever worker sees it first.
+//! What the log says about upstreams that go down and come back: each change once, whichever worker
+//! sees it first.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;

@@ -1,5 +1,6 @@
-//! How many queries the recorder writes with a second of a processor, when they come faster than that: a hundred thousand names, a
-//! thousand clients, three paths; from the workers' ring to the file.
+//! How many queries the recorder writes with a second of a processor, when they come faster than
+//! that: a hundred thousand names, a thousand clients, three paths; from the workers' ring to the
+//! file.
 
 #![expect(clippy::print_stdout, reason = "a benchmark talks to its user")]
 

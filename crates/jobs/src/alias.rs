@@ -1,7 +1,8 @@
 //! Asks for the addresses of what ALIAS records lead to, before anybody needs them.
 //!
-//! One thread knows every target of the zones that are served, and has each asked for again shortly before its TTL is over,
-//! by a few threads at a time. While a target cannot be resolved, what it had is used for as long as the configuration says.
+//! One thread knows every target of the zones that are served, and has each asked for again shortly
+//! before its TTL is over, by a few threads at a time. While a target cannot be resolved, what it
+//! had is used for as long as the configuration says.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -23,7 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(6);
 const AGAIN_MIN: u32 = 5;
 /// How often at least, so that a TTL of years is no promise.
 const AGAIN_MAX: u32 = 86_400;
-/// When it is tried again after it failed the first time; then twice as long, up to the second number.
+/// When it is tried again after it failed the first time; then twice as long, up to the second
+/// number.
 const RETRY: (u32, u32) = (2, 60);
 /// How often it is looked whether zones have changed.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -39,7 +41,8 @@ pub struct AliasPlan {
     pub targets_max: usize,
 }
 
-/// Returns the zones that are served now, and a number that changes when they do; nothing if it is still this one.
+/// Returns the zones that are served now, and a number that changes when they do; nothing if it is
+/// still this one.
 pub type ServedZones = Box<dyn Fn(Option<u64>) -> Option<(u64, Vec<Arc<Zones>>)> + Send>;
 
 struct Shared {

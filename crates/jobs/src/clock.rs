@@ -14,8 +14,8 @@ impl Clock {
         Self { workers }
     }
 
-    /// Returns the time on the wall, in milliseconds since 1970, at a time of the workers' clock. Follows the wall's clock
-    /// when somebody sets it.
+    /// Returns the time on the wall, in milliseconds since 1970, at a time of the workers' clock.
+    /// Follows the wall's clock when somebody sets it.
     pub(crate) fn unix_ms(self, monotonic_ms: u64) -> i64 {
         let now = self.workers.wall().duration_since(UNIX_EPOCH).unwrap_or_default();
         let ago = self.workers.since_start().saturating_sub(Duration::from_millis(monotonic_ms));

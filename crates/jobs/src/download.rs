@@ -1,14 +1,17 @@
-//! Lists from web servers: fetched when they are due, checked, and put in place of the last good copy.
+//! Lists from web servers: fetched when they are due, checked, and put in place of the last good
+//! copy.
 //!
-//! A list is read up to its size limit, within its time limit, and handed to whoever knows its format before it replaces
-//! anything: what is empty of sense is thrown away, and the last good copy stays. Servers are asked for what changed only
-//! (ETag, If-Modified-Since). After a failure the next try comes after a minute, or after five seconds while there is no copy
-//! yet, then after twice as long, up to an hour, each a little earlier or later, so that a thousand machines do not come back
-//! at once.
+//! A list is read up to its size limit, within its time limit, and handed to whoever knows its
+//! format before it replaces anything: what is empty of sense is thrown away, and the last good
+//! copy stays. Servers are asked for what changed only (ETag, If-Modified-Since). After a failure
+//! the next try comes after a minute, or after five seconds while there is no copy yet, then after
+//! twice as long, up to an hour, each a little earlier or later, so that a thousand machines do not
+//! come back at once.
 //!
-//! Names of web servers are resolved on the downloads' own thread, by the machine or by servers that the operator names. If
-//! the machine asks this very server, that is a query like any other: workers never wait for a download, so nothing waits
-//! for itself. A set whose first list has not come yet is empty meanwhile.
+//! Names of web servers are resolved on the downloads' own thread, by the machine or by servers
+//! that the operator names. If the machine asks this very server, that is a query like any other:
+//! workers never wait for a download, so nothing waits for itself. A set whose first list has not
+//! come yet is empty meanwhile.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -52,7 +55,8 @@ pub struct Download {
     pub set: String,
     /// Where it is.
     pub url: String,
-    /// Where the last good copy is kept; what is known about it is beside it, with `.meta` at the end.
+    /// Where the last good copy is kept; what is known about it is beside it, with `.meta` at the
+    /// end.
     pub file: PathBuf,
     /// How often a newer one is asked for; `None`: never again once it is there.
     pub refresh: Option<Duration>,
@@ -281,8 +285,8 @@ impl Downloads {
         self.shared.changed.notify_all();
     }
 
-    /// Makes the lists of a set, or all, due now; each tells whether that succeeded, when what is new is in use. The copies
-    /// stay in use meanwhile.
+    /// Makes the lists of a set, or all, due now; each tells whether that succeeded, when what is
+    /// new is in use. The copies stay in use meanwhile.
     pub(crate) fn refresh(&self, set: Option<&str>) -> Vec<Receiver<bool>> {
         let mut ends = Vec::new();
         for entry in lock(&self.shared.entries).iter_mut() {
@@ -325,7 +329,8 @@ impl Downloads {
     pub(crate) fn stop(&self) {
         self.shared.stops.store(true, Ordering::Release);
         self.shared.changed.notify_all();
-        // It may be in the middle of a slow download, which leaves nothing behind but a temporary file.
+        // It may be in the middle of a slow download, which leaves nothing behind but a temporary
+        // file.
         if let Some(thread) = lock(&self.thread).take()
             && thread.is_finished()
         {

@@ -1,6 +1,7 @@
 //! The events thread: reads what workers tell and hands it to whom it concerns.
 //!
-//! It never waits for any of them: queues have bounds, and what finds no room is dropped and counted there.
+//! It never waits for any of them: queues have bounds, and what finds no room is dropped and
+//! counted there.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,10 +22,11 @@ use crate::server::Server;
 
 /// Records that are read from one worker's ring before the others get their turn.
 const TURN_RECORDS: usize = 4096;
-/// How long the thread sleeps when nothing is urgent. Rings that are half full wake it, urgent records do. When nothing has come
-/// meanwhile, it sleeps until something does.
+/// How long the thread sleeps when nothing is urgent. Rings that are half full wake it, urgent
+/// records do. When nothing has come meanwhile, it sleeps until something does.
 const SLEEP: Duration = Duration::from_millis(100);
-/// How long it pauses after something urgent, so that a busy worker wakes it a thousand times a second at most.
+/// How long it pauses after something urgent, so that a busy worker wakes it a thousand times a
+/// second at most.
 const BREATH: Duration = Duration::from_millis(1);
 /// Messages of the action `log` in the long run, and at once.
 const LOG_PER_SECOND: f64 = 20.0;
@@ -128,7 +130,8 @@ impl Shared {
 enum Rest {
     /// For a moment, so that records gather.
     Short,
-    /// For a moment, and workers were told to wake it for whatever comes: it looks once more before it sleeps for long.
+    /// For a moment, and workers were told to wake it for whatever comes: it looks once more before
+    /// it sleeps for long.
     Announced,
     /// Until something comes.
     Long,
@@ -159,7 +162,8 @@ impl Reading {
             let mut was_urgent = false;
             for index in 0..self.readers.len() {
                 for _ in 0..TURN_RECORDS {
-                    // Most records are for the recorder: they are copied once, to where it takes them from.
+                    // Most records are for the recorder: they are copied once, to where it takes
+                    // them from.
                     let start = self.batch.len();
                     let reader = self.readers.get_mut(index);
                     if !reader.is_some_and(|reader| reader.read_behind(&mut self.batch)) {
@@ -201,8 +205,8 @@ impl Reading {
                 std::thread::yield_now();
                 continue;
             }
-            // What is not urgent gathers: on a busy machine waking this thread costs more than all that it reads.
-            // Who is replaced meanwhile ends meanwhile.
+            // What is not urgent gathers: on a busy machine waking this thread costs more than all
+            // that it reads. Who is replaced meanwhile ends meanwhile.
             drop(routes);
             self.doorbell.arm();
             if self.readers.iter().all(EventReader::is_empty) {
@@ -223,8 +227,8 @@ impl Reading {
         }
     }
 
-    /// Hands the record that begins at `start` of the batch to everybody whom it concerns, and leaves it there if the
-    /// recorder is one of them; returns whether it is urgent.
+    /// Hands the record that begins at `start` of the batch to everybody whom it concerns, and
+    /// leaves it there if the recorder is one of them; returns whether it is urgent.
     fn pass(&mut self, routes: &Routes, start: usize) -> bool {
         let event = EventView::new(self.batch.get(start..).unwrap_or(&[]));
         let mut made: Option<Arc<Occurrence>> = None;

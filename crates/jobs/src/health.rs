@@ -1,8 +1,9 @@
 //! Looks whether what records lead to works: connects, or asks for a page.
 //!
-//! A few threads share one list of what is due. Records that lead to one address and are checked alike are tried together, however
-//! many zones have them. What fails several times in a row is left out of answers, what works several times in a row comes back;
-//! each change is told once. Workers only read a bit.
+//! A few threads share one list of what is due. Records that lead to one address and are checked
+//! alike are tried together, however many zones have them. What fails several times in a row is
+//! left out of answers, what works several times in a row comes back; each change is told once.
+//! Workers only read a bit.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet};
@@ -105,8 +106,8 @@ struct Shared {
 pub struct Checker(Arc<Shared>);
 
 impl Checker {
-    /// Sees to it that there are threads for these records of a configuration; they check nothing of it before
-    /// [`Checker::adopt`].
+    /// Sees to it that there are threads for these records of a configuration; they check nothing
+    /// of it before [`Checker::adopt`].
     pub fn prepare(&self, watched: &[Arc<Watched>]) -> io::Result<()> {
         let mut state = lock(&self.0.state);
         let targets = watched.iter().map(|watched| (watched.address, Arc::clone(&watched.check)));
@@ -115,7 +116,8 @@ impl Checker {
         self.start_threads(&mut state, threads)
     }
 
-    /// Checks these records of the configuration from now on. What was tried before for any of them stays as it stands.
+    /// Checks these records of the configuration from now on. What was tried before for any of them
+    /// stays as it stands.
     pub fn adopt(&self, watched: &[Arc<Watched>]) {
         let mut state = lock(&self.0.state);
         state.generation += 1;
@@ -128,8 +130,9 @@ impl Checker {
         self.0.wake.notify_all();
     }
 
-    /// Checks these records of a zone that came while the server runs, instead of those that were checked before. Costs in
-    /// proportion to their number. A record whose target is known has its state at once.
+    /// Checks these records of a zone that came while the server runs, instead of those that were
+    /// checked before. Costs in proportion to their number. A record whose target is known has its
+    /// state at once.
     pub fn watch(&self, apex: Name<'_>, watched: &[Arc<Watched>]) -> io::Result<()> {
         let whose = Whose::Zone(apex.to_folded().as_bytes().to_vec());
         if lock(&self.0.state).replace(whose, watched) { self.start() } else { Ok(()) }
@@ -211,9 +214,11 @@ impl Shared {
 }
 
 impl State {
-    /// Watches these records instead of those that were watched. Returns whether something is tried that was not before.
+    /// Watches these records instead of those that were watched. Returns whether something is tried
+    /// that was not before.
     fn replace(&mut self, whose: Whose, watched: &[Arc<Watched>]) -> bool {
-        // First what is new comes, then what was there goes: what is tried for both stays as it stands.
+        // First what is new comes, then what was there goes: what is tried for both stays as it
+        // stands.
         let mut new_probes = 0;
         let mut ids = Vec::with_capacity(watched.len());
         for watched in watched {
@@ -223,7 +228,8 @@ impl State {
                 Some(known) => *known,
                 None => {
                     let known = self.number();
-                    // Not all that is new at once, and none of it later than it would be tried again.
+                    // Not all that is new at once, and none of it later than it would be tried
+                    // again.
                     let spread = (NEW_EVERY * new_probes).min(watched.check.interval);
                     new_probes += 1;
                     self.due.push(Reverse((Instant::now() + spread, known)));

@@ -46,7 +46,8 @@ use recorder::{Recorder, Steps};
 use resolver::Resolvers;
 use schedule::{Schedules, TaskRunner};
 
-/// Policies whose steps are remembered by name: queries that wait over a reload name the steps of an older one.
+/// Policies whose steps are remembered by name: queries that wait over a reload name the steps of
+/// an older one.
 const POLICIES_REMEMBERED: usize = 8;
 
 /// What jobs need of the rest of the program.
@@ -95,7 +96,8 @@ pub struct StepNames {
     pub names: Arc<[String]>,
 }
 
-/// Jobs that have their threads, and run as soon as their plan is adopted. Dropping it ends what is new.
+/// Jobs that have their threads, and run as soon as their plan is adopted. Dropping it ends what is
+/// new.
 pub struct Prepared {
     effects: Vec<Arc<Runner>>,
     recorder: Option<Arc<Recorder>>,
@@ -144,7 +146,8 @@ impl TaskRunner for OwnTasks {
                     (0, Some(set)) => Err(format!("no list of the set \"{set}\" is fetched")),
                     (0, None) => Err("no list is fetched".to_owned()),
                     _ => {
-                        // The end of one that is taken out of the configuration meanwhile is no failure.
+                        // The end of one that is taken out of the configuration meanwhile is no
+                        // failure.
                         let failed = lists.into_iter().filter(|end| end.recv() == Ok(false)).count();
                         match failed {
                             0 => Ok(format!("lists asked for anew: {count}")),
@@ -171,7 +174,8 @@ impl TaskRunner for OwnTasks {
 }
 
 impl Jobs {
-    /// Starts the threads that are always there; effects and the recorder come with [`Jobs::adopt`].
+    /// Starts the threads that are always there; effects and the recorder come with
+    /// [`Jobs::adopt`].
     pub fn start(parts: Parts) -> io::Result<Self> {
         let Parts { readers, doorbell, clock, server, lookup, lower_priority } = parts;
         let running: Arc<Mutex<Running>> = Arc::default();
@@ -197,7 +201,8 @@ impl Jobs {
         })
     }
 
-    /// Starts what a plan has and the one in use has not; it has nothing to do before [`Jobs::adopt`].
+    /// Starts what a plan has and the one in use has not; it has nothing to do before
+    /// [`Jobs::adopt`].
     ///
     /// # Errors
     ///
@@ -232,8 +237,8 @@ impl Jobs {
         if failed.is_empty() { Ok(Prepared { effects, recorder }) } else { Err(failed) }
     }
 
-    /// Runs on `plan` from now on, for which `prepared` was made. What is the same as before goes on undisturbed; what is
-    /// gone does what is in its queue.
+    /// Runs on `plan` from now on, for which `prepared` was made. What is the same as before goes
+    /// on undisturbed; what is gone does what is in its queue.
     pub fn adopt(
         &self,
         prepared: Prepared,
@@ -279,7 +284,8 @@ impl Jobs {
         self.downloads.adopt(downloads);
     }
 
-    /// Ends everything: what was told is still read, what waits is done for a moment, records are written.
+    /// Ends everything: what was told is still read, what waits is done for a moment, records are
+    /// written.
     pub fn stop(&self) {
         self.schedules.stop();
         self.downloads.stop();
@@ -306,7 +312,8 @@ impl Jobs {
         self.downloads.states()
     }
 
-    /// Fetches the lists of a set now, or all; each end says whether that succeeded, when what is new is in use.
+    /// Fetches the lists of a set now, or all; each end says whether that succeeded, when what is
+    /// new is in use.
     pub fn fetch_lists(&self, set: Option<&str>) -> Vec<Receiver<bool>> {
         self.downloads.refresh(set)
     }

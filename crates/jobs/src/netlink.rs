@@ -1,14 +1,16 @@
-//! Messages to the kernel's packet filter: how they are laid out, sent, and acknowledged (netlink(7), nfnetlink).
+//! Messages to the kernel's packet filter: how they are laid out, sent, and acknowledged
+//! (netlink(7), nfnetlink).
 //!
-//! Numbers in headers and lengths are in the machine's own order; what attributes hold is in network order where the
-//! subsystem says so.
+//! Numbers in headers and lengths are in the machine's own order; what attributes hold is in
+//! network order where the subsystem says so.
 
 use std::io::{self, Read as _};
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// How long the kernel may take to answer; it does so at once unless another writer holds the tables.
+/// How long the kernel may take to answer; it does so at once unless another writer holds the
+/// tables.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Octets of one answer; acknowledgements have tens.
 const ANSWER_OCTETS_MAX: usize = 64 * 1024;
@@ -58,7 +60,8 @@ impl Request {
         &self.octets
     }
 
-    /// Adds a message and returns its number. `kind` is the subsystem in the upper octet and the command in the lower.
+    /// Adds a message and returns its number. `kind` is the subsystem in the upper octet and the
+    /// command in the lower.
     pub(crate) fn message(
         &mut self,
         kind: u16,

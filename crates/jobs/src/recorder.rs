@@ -1,14 +1,16 @@
 //! The record of queries: a SQLite database that one thread writes in batches.
 //!
-//! The events thread hands over records as they came from the workers' rings, by copying words; everything else (names to
-//! text, paths to text, SQL) happens here. When there is no room for all of them, an even sample is recorded ([`sample`]) and what goes is
-//! counted, so that a slow disk costs records and never queries. The thread runs only when no other wants the processor: a busy machine
-//! costs records, too.
+//! The events thread hands over records as they came from the workers' rings, by copying words;
+//! everything else (names to text, paths to text, SQL) happens here. When there is no room for all
+//! of them, an even sample is recorded ([`sample`]) and what goes is counted, so that a slow disk
+//! costs records and never queries. The thread runs only when no other wants the processor: a busy
+//! machine costs records, too.
 //!
 //! # The database
 //!
-//! `PRAGMA user_version` is the version of the schema, [`VERSION`]. A file of another version is put aside (renamed) and a
-//! new one begun. Addresses are blobs of 4 or 16 octets, so that they sort; times are milliseconds since 1970, UTC.
+//! `PRAGMA user_version` is the version of the schema, [`VERSION`]. A file of another version is
+//! put aside (renamed) and a new one begun. Addresses are blobs of 4 or 16 octets, so that they
+//! sort; times are milliseconds since 1970, UTC.
 //!
 //! | table | holds |
 //! |---|---|
@@ -17,9 +19,10 @@
 //! | `paths` | each way through the policy once, as text |
 //! | `client_blocks`, `name_blocks` | who is among the rows of which block |
 //!
-//! An index by client and one by name would cost four times as much as everything else: each row would change two pages somewhere in the
-//! file. Instead, rows whose `id` is the same but for the last [`database::BLOCK_BITS`] bits are a block, and each client and each name is
-//! noted once for each block. Who looks for one reads the blocks that it is in.
+//! An index by client and one by name would cost four times as much as everything else: each row
+//! would change two pages somewhere in the file. Instead, rows whose `id` is the same but for the
+//! last [`database::BLOCK_BITS`] bits are a block, and each client and each name is noted once for
+//! each block. Who looks for one reads the blocks that it is in.
 
 mod database;
 mod known;
@@ -123,7 +126,8 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// Starts its thread. The database is opened there; that it cannot be is logged, counted, and tried again.
+    /// Starts its thread. The database is opened there; that it cannot be is logged, counted, and
+    /// tried again.
     pub(crate) fn start(
         settings: &settings::Recorder,
         clock: Clock,
@@ -157,9 +161,11 @@ impl Recorder {
         &self.shared.counts
     }
 
-    /// Takes records: their words, one record after the other, and how many they are. When there are too many, a sample of them.
+    /// Takes records: their words, one record after the other, and how many they are. When there
+    /// are too many, a sample of them.
     ///
-    /// Does not wait: while the writer takes records out, they are put aside, and it is to be called again soon, with others or none.
+    /// Does not wait: while the writer takes records out, they are put aside, and it is to be
+    /// called again soon, with others or none.
     pub(crate) fn take(&self, words: &[u64], records: u64) -> Taking {
         let mut aside = self.aside.lock().unwrap_or_else(PoisonError::into_inner);
         let mut waiting = match self.shared.waiting.try_lock() {
@@ -343,8 +349,8 @@ impl Writer {
         }
     }
 
-    /// Waits for records, then for more of them as long as one may wait, and takes them. Comes back without any when there is
-    /// something else to do.
+    /// Waits for records, then for more of them as long as one may wait, and takes them. Comes back
+    /// without any when there is something else to do.
     fn wait(&self, room: Vec<u64>) -> (Sample, bool) {
         let mut waiting = self.shared.lock();
         let is_idle = |waiting: &mut Waiting| !waiting.is_closed && waiting.sample.records() == 0;
@@ -584,7 +590,8 @@ const ADD_NAME: &str = "INSERT INTO names (name) VALUES (?1) ON CONFLICT DO NOTH
 const FIND_PATH: &str = "SELECT id FROM paths WHERE path = ?1";
 const ADD_PATH: &str = "INSERT INTO paths (path) VALUES (?1) ON CONFLICT DO NOTHING";
 
-/// Returns the number of a text in one of the tables that hold each text once. Most that are not remembered are new.
+/// Returns the number of a text in one of the tables that hold each text once. Most that are not
+/// remembered are new.
 fn number(transaction: &Transaction<'_>, text: &str, find: &str, add: &str) -> rusqlite::Result<i64> {
     if transaction.prepare_cached(add)?.execute([text])? > 0 {
         return Ok(transaction.last_insert_rowid());

@@ -1,7 +1,8 @@
 //! Who resolves the names of web servers: the machine, or DNS servers that the operator names.
 //!
-//! A server that is the resolver of its own machine should not need itself to fetch its lists: with servers named, nothing
-//! of the machine is asked. One question after the other, on the thread of whoever waits.
+//! A server that is the resolver of its own machine should not need itself to fetch its lists: with
+//! servers named, nothing of the machine is asked. One question after the other, on the thread of
+//! whoever waits.
 
 use std::fmt;
 use std::io;
@@ -31,7 +32,8 @@ pub struct Addresses {
 
 /// Asks servers that resolve.
 pub trait Lookup: Send + Sync + fmt::Debug {
-    /// Asks one server after the other for the addresses of a name, A or AAAA, until one knows or the time is over. Blocks.
+    /// Asks one server after the other for the addresses of a name, A or AAAA, until one knows or
+    /// the time is over. Blocks.
     fn addresses(
         &self,
         servers: &[SocketAddr],
@@ -83,8 +85,8 @@ impl Resolver for Resolvers {
     }
 }
 
-/// Looks up the addresses of a name. IPv4 first: they are tried one after the other, each until it times out, so that a machine
-/// with broken IPv6 would get no list.
+/// Looks up the addresses of a name. IPv4 first: they are tried one after the other, each until it
+/// times out, so that a machine with broken IPv6 would get no list.
 fn look_up(
     lookup: &dyn Lookup,
     servers: &[SocketAddr],

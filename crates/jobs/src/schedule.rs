@@ -1,8 +1,9 @@
 //! Things done at certain times, as cron does them.
 //!
-//! Times are those of a time zone. A time that does not exist, because clocks were put forward, is the first that does; one
-//! that exists twice counts once. What is still at work when its next time comes is not begun again. Times that passed while the
-//! server did not run, or while the machine slept, are not made up for.
+//! Times are those of a time zone. A time that does not exist, because clocks were put forward, is
+//! the first that does; one that exists twice counts once. What is still at work when its next time
+//! comes is not begun again. Times that passed while the server did not run, or while the machine
+//! slept, are not made up for.
 
 use std::fmt;
 use std::io;

@@ -8,9 +8,11 @@ use zone::Zone;
 use crate::download::Download;
 use crate::effects::Occurrence;
 
-/// What jobs want of the server that they work for. Each method is called from a job's own thread and may take long.
+/// What jobs want of the server that they work for. Each method is called from a job's own thread
+/// and may take long.
 pub trait Server: Send + Sync {
-    /// Writes caches to their files: all that have one, or the one of this name. Returns what came of it, for the log.
+    /// Writes caches to their files: all that have one, or the one of this name. Returns what came
+    /// of it, for the log.
     fn dump(&self, cache: Option<&str>) -> Result<String, String>;
 
     /// Returns what is wrong with a list that was fetched, if it cannot take the place of the last.

@@ -70,7 +70,8 @@ pub(crate) fn wrap(config: &Arc<ClientConfig>, name: &str, stream: TcpStream) ->
     Ok(StreamOwned::new(connection, stream))
 }
 
-/// Believes anybody about who they are, because the operator says so; what they sign must be right all the same.
+/// Believes anybody about who they are, because the operator says so; what they sign must be right
+/// all the same.
 #[derive(Debug)]
 struct Everybody(Arc<CryptoProvider>);
 

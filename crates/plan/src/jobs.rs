@@ -89,7 +89,8 @@ pub enum EffectKind {
 }
 
 impl EffectKind {
-    /// Returns whether clients may use an address as soon as they have the reply, so that it hurries.
+    /// Returns whether clients may use an address as soon as they have the reply, so that it
+    /// hurries.
     pub const fn is_urgent(&self) -> bool {
         match self {
             Self::Nftset(_) | Self::Ipset(_) | Self::Mikrotik(_) => true,
@@ -385,7 +386,8 @@ fields! {
 }
 
 impl Template {
-    /// Reads `https://example.org/{name}`; `{{` is a brace, and what is no word in braces stays as it is.
+    /// Reads `https://example.org/{name}`; `{{` is a brace, and what is no word in braces stays as
+    /// it is.
     ///
     /// # Errors
     ///

@@ -1,6 +1,7 @@
-//! What the server runs on, as plain data: listeners, upstreams, TLS identities, caches, interfaces, jobs, signing.
+//! What the server runs on, as plain data: listeners, upstreams, caches, zones, jobs and the rest.
 //!
-//! Never opens a file or a socket, and knows no YAML: a plan may come from a file, an API, a store or a replica.
+//! Never opens a file or a socket, and knows no YAML: a plan may come from a file, an API, a store
+//! or a replica.
 
 #![forbid(unsafe_code)]
 

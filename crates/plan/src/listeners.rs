@@ -16,7 +16,8 @@ pub struct Plan {
     pub udp: UdpPlan,
     /// What holds for all connections.
     pub tcp: TcpPlan,
-    /// For how long each key of the oblivious target (RFC 9230) is the newest; `None`: there is no target.
+    /// For how long each key of the oblivious target (RFC 9230) is the newest; `None`: there is no
+    /// target.
     pub oblivious: Option<Duration>,
 }
 
@@ -118,16 +119,17 @@ pub enum ClientCertificates {
     Optional,
     /// They must.
     Required,
-    /// They may, and whatever is shown over TLS is taken: that a client has its key is all that it proves. Over other transports
-    /// they are not asked.
+    /// They may, and whatever is shown over TLS is taken: that a client has its key is all that it
+    /// proves. Over other transports they are not asked.
     Any,
 }
 
 /// One address to listen on.
 #[derive(Clone, Debug)]
 pub struct ListenerPlan {
-    /// The address; port 0 lets the system choose one that is free on all transports. An IPv6 address stands for
-    /// IPv6 only, so that `0.0.0.0` and `::` can be had side by side; a zone is given as its scope.
+    /// The address; port 0 lets the system choose one that is free on all transports. An IPv6
+    /// address stands for IPv6 only, so that `0.0.0.0` and `::` can be had side by side; a zone is
+    /// given as its scope.
     pub address: SocketAddr,
     /// What to offer there.
     pub transports: Transports,
@@ -176,11 +178,11 @@ pub struct UdpPlan {
     pub send_buffer_octets: usize,
     /// The most octets of a reply, whatever the client's EDNS says; not below 512.
     pub reply_octets_max: u16,
-    /// How queries are received. Together costs 1 MB per socket, and pays only where the network card merges datagrams
-    /// of one sender; on loopback no difference was found.
+    /// How queries are received. Together costs 1 MB per socket, and pays only where the network
+    /// card merges datagrams of one sender; on loopback no difference was found.
     pub receiving: Grouping,
-    /// How replies are sent. Together, an echo took 0.79 of the CPU time of sending apart with one client, 0.94 with ten
-    /// and 1.00 with a hundred (dnsperf, Linux 6.18).
+    /// How replies are sent. Together, an echo took 0.79 of the CPU time of sending apart with one
+    /// client, 0.94 with ten and 1.00 with a hundred (dnsperf, Linux 6.18).
     pub sending: Grouping,
 }
 
@@ -212,22 +214,26 @@ impl Default for UdpPlan {
 pub struct TcpPlan {
     /// Connections open at a time, of all workers together.
     pub connections_max: usize,
-    /// Connections open at a time from one client prefix. A proxy counts as the client it speaks for.
+    /// Connections open at a time from one client prefix. A proxy counts as the client it speaks
+    /// for.
     pub connections_per_client_max: usize,
     /// Leading bits of an IPv4 address that make a client.
     pub client_bits_v4: u8,
     /// Leading bits of an IPv6 address that make a client.
     pub client_bits_v6: u8,
-    /// Queries of one connection that may wait for an upstream at a time; further ones are not read.
+    /// Queries of one connection that may wait for an upstream at a time; further ones are not
+    /// read.
     pub waiting_max: u32,
     /// Queries after which a connection is closed; `None` for any number.
     pub queries_max: Option<u64>,
-    /// How old a connection may become, however busy it is; `None` for any age. What waits then is still answered.
+    /// How old a connection may become, however busy it is; `None` for any age. What waits then is
+    /// still answered.
     pub age_max: Option<Duration>,
-    /// How long a connection may be quiet, while there is room for others (RFC 7766 §6.2.3). Announced to clients that
-    /// ask (RFC 7828).
+    /// How long a connection may be quiet, while there is room for others (RFC 7766 §6.2.3).
+    /// Announced to clients that ask (RFC 7828).
     pub idle_timeout: Duration,
-    /// How long it may be quiet when nearly all connections are taken. From half of them on the time goes down to this.
+    /// How long it may be quiet when nearly all connections are taken. From half of them on the
+    /// time goes down to this.
     pub idle_timeout_min: Duration,
     /// How long a new connection may take to send its first octet.
     pub first_timeout: Duration,
@@ -235,10 +241,12 @@ pub struct TcpPlan {
     pub query_timeout: Duration,
     /// How long a client may take no octet of a reply that waits for it.
     pub write_timeout: Duration,
-    /// Octets of replies that may wait for a client to take them; beyond that no more of its queries are read.
+    /// Octets of replies that may wait for a client to take them; beyond that no more of its
+    /// queries are read.
     pub output_octets_max: usize,
-    /// Octets of half queries and waiting replies over TCP and TLS, of all connections together; the one that needs more is
-    /// closed. Replies that wait over HTTP and QUIC have as much; those that hold most of it are closed.
+    /// Octets of half queries and waiting replies over TCP and TLS, of all connections together;
+    /// the one that needs more is closed. Replies that wait over HTTP and QUIC have as much; those
+    /// that hold most of it are closed.
     pub buffered_octets_max: usize,
     /// Connections the kernel may hold before we accept them.
     pub backlog: i32,

@@ -55,8 +55,8 @@ pub struct SigningPolicy {
     pub zone_max_ttl: Option<Duration>,
     /// How long signatures are good.
     pub rrsig_lifetime: Duration,
-    /// Signatures are made anew when they are good for no longer than this; without one, a tenth of the lifetime and the
-    /// delays.
+    /// Signatures are made anew when they are good for no longer than this; without one, a tenth of
+    /// the lifetime and the delays.
     pub rrsig_refresh: Option<Duration>,
     /// Those that would be due so much later are made anew with them.
     pub rrsig_pre_refresh: Duration,
@@ -82,7 +82,8 @@ pub struct SigningPolicy {
     pub parent_check_interval: Duration,
     /// The TTL of the DS, and how long a change takes to reach all servers of the parent.
     pub parent_delay: Duration,
-    /// After so long, a new DS is taken to be there although nobody saw it; without one, it is waited for.
+    /// After so long, a new DS is taken to be there although nobody saw it; without one, it is
+    /// waited for.
     pub parent_timeout: Option<Duration>,
     /// Where servers of the parent are that are sent DS; the first that takes them is enough.
     pub ds_push: Vec<SocketAddr>,
@@ -97,6 +98,7 @@ pub struct ToSign {
     pub apex: NameBuf,
     /// How.
     pub policy: Arc<SigningPolicy>,
-    /// As it is written, without signatures. Of a zone that changes while the server runs, versions come from who keeps it.
+    /// As it is written, without signatures. Of a zone that changes while the server runs, versions
+    /// come from who keeps it.
     pub source: Option<Arc<Zone>>,
 }

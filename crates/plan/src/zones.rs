@@ -92,7 +92,8 @@ pub struct TransferLimits {
 pub struct ZonePlan {
     /// Its apex.
     pub apex: NameBuf,
-    /// Its master file, or a file in JSON that has it; a zone that comes from other servers needs none.
+    /// Its master file, or a file in JSON that has it; a zone that comes from other servers needs
+    /// none.
     pub file: Option<PathBuf>,
     /// The set of zones that it is in, if not the one that answers before any policy.
     pub set: Option<String>,
@@ -184,7 +185,8 @@ pub struct DirectoryPlan {
     pub clients: Option<Arc<AddressSet>>,
     /// How the server signs them.
     pub sign: Option<Arc<SigningPolicy>>,
-    /// A directory with keys that those in master files are signed with: for each a file named after it.
+    /// A directory with keys that those in master files are signed with: for each a file named
+    /// after it.
     pub key_sets: Option<PathBuf>,
     /// How absence is proved in those that bring the keys they are signed with.
     pub own_denial: Option<DenialKind>,

@@ -46,7 +46,8 @@ impl Dumps {
         Self::default()
     }
 
-    /// Keeps the caches of these plans from now on. What is the same is not written sooner or later for that.
+    /// Keeps the caches of these plans from now on. What is the same is not written sooner or later
+    /// for that.
     pub(crate) fn adopt(&self, plans: &Plans) {
         let mut new = kept(plans);
         let mut kept = lock(&self.kept);
@@ -101,7 +102,8 @@ pub(crate) fn now() -> Now {
     Now::since_boot(sys::since_boot())
 }
 
-/// Returns what the clocks say, for a file that outlives this process and perhaps this run of the machine.
+/// Returns what the clocks say, for a file that outlives this process and perhaps this run of the
+/// machine.
 fn clocks() -> Clocks {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     Clocks { now: now(), unix_seconds: u32::try_from(seconds).unwrap_or(u32::MAX), boot: sys::boot_number() }
@@ -118,14 +120,16 @@ impl Kept {
         self.every.is_some()
     }
 
-    /// Takes over from the same cache of an older configuration, so that a reload does not put off its turn.
+    /// Takes over from the same cache of an older configuration, so that a reload does not put off
+    /// its turn.
     fn inherit(&mut self, older: &[Self]) {
         if let Some(older) = older.iter().find(|older| older.name == self.name && older.file == self.file) {
             self.written = older.written;
         }
     }
 
-    /// Reads the file. That it is missing is no mistake; any other trouble costs the content, not the start.
+    /// Reads the file. That it is missing is no mistake; any other trouble costs the content, not
+    /// the start.
     fn read(&self) {
         let begin = Instant::now();
         let mut told = begin;

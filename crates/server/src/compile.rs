@@ -1,5 +1,5 @@
-//! A configuration is compiled together with its zones: what it says, then what their files hold, then the policies that
-//! answer from them.
+//! A configuration is compiled together with its zones: what it says, then what their files hold,
+//! then the policies that answer from them.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -32,8 +32,8 @@ pub struct Previous<'a> {
     pub zones: &'a LoadedZones,
 }
 
-/// Compiles a configuration and loads its zones. `own` are the addresses that are listened on: queries are never forwarded
-/// there.
+/// Compiles a configuration and loads its zones. `own` are the addresses that are listened on:
+/// queries are never forwarded there.
 ///
 /// # Errors
 ///
@@ -50,7 +50,8 @@ pub fn compile(
     finish(prepared, previous.map(|previous| &previous.plans.caches), loaded)
 }
 
-/// Like [`compile`], but reads nothing except the lists of one set: other sets and all zones stay as they are.
+/// Like [`compile`], but reads nothing except the lists of one set: other sets and all zones stay
+/// as they are.
 ///
 /// # Errors
 ///

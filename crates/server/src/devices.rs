@@ -1,4 +1,5 @@
-//! Takes network interfaces into use (AF_XDP), before privileges are given up, and looks after them.
+//! Takes network interfaces into use (AF_XDP), before privileges are given up, and looks after
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -212,8 +213,8 @@ fn wanted(startup: &Startup, bound: &[Bound]) -> Arc<[(SocketAddr, ListenerId)]>
     wanted.into()
 }
 
-/// Returns the addresses that stand for `wanted` on an interface: for a wildcard, all that this machine has and that can
-/// be reached by it.
+/// Returns the addresses that stand for `wanted` on an interface: for a wildcard, all that this
+/// machine has and that can be reached by it.
 fn destinations(
     wanted: &[(SocketAddr, ListenerId)],
     addresses: &[(IpAddr, u32)],
@@ -325,8 +326,8 @@ impl Devices {
         bans.known = wanted;
     }
 
-    /// Tells what was counted, by group and name: what programs did with frames, how many of them each banned prefix cost,
-    /// and how sockets and rings do.
+    /// Tells what was counted, by group and name: what programs did with frames, how many of them
+    /// each banned prefix cost, and how sockets and rings do.
     pub(crate) fn read(&self, mut each: impl FnMut(&str, &str, u64)) {
         for interface in &self.unused {
             each(&format!("xdp.{interface}"), "mode-off", 1);
@@ -360,7 +361,8 @@ impl Devices {
 fn actions(fixed: &BTreeSet<(IpAddr, u8)>, live: &Banned) -> BTreeMap<(IpAddr, u8), Action> {
     let exempt = live.exempt.iter().map(|prefix| (*prefix, Action::Take));
     let banned = fixed.iter().chain(&live.prefixes).map(|prefix| (*prefix, Action::Drop));
-    // What is both is banned: the last one counts here, and the gate has the last word on what gets there.
+    // What is both is banned: the last one counts here, and the gate has the last word on what gets
+    // there.
     exempt.chain(banned).collect()
 }
 

@@ -1,4 +1,5 @@
-//! One query taken through the policy: how it reaches the engine, and in what words its way is told.
+//! One query taken through the policy: how it reaches the engine, and in what words its way is
+//! told.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;

@@ -1,6 +1,7 @@
-//! A server that runs: how it starts, how a configuration comes into use, and what it does for its operator.
+//! A server that runs: how it starts, how a configuration comes into use, what operators can do.
 //!
-//! Never reads a command line and never gives up a privilege: `daemon` does, and opens the sockets, before it starts one.
+//! Never reads a command line and never gives up a privilege: `daemon` does, and opens the sockets,
+//! before it starts one.
 
 #![deny(unsafe_code)]
 

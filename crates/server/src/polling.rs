@@ -36,15 +36,15 @@ fn decide(setting: StayAwake, workers: usize, cores: &[usize], quota: Option<u32
     }
 }
 
-/// Returns the processor time that the control group of this process, or one above it, allows, in thousandths of a processor;
-/// `None` without a limit.
+/// Returns the processor time that the control group of this process, or one above it, allows, in
+/// thousandths of a processor; `None` without a limit.
 fn quota(root: &Path) -> Option<u32> {
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     quota_in(root, &groups)
 }
 
-/// Looks through the groups of `/proc/self/cgroup`: those of version 2 have a line `0::/path`, those of version 1 one that
-/// names the controller.
+/// Looks through the groups of `/proc/self/cgroup`: those of version 2 have a line `0::/path`,
+/// those of version 1 one that names the controller.
 fn quota_in(root: &Path, groups: &str) -> Option<u32> {
     let of_each = groups.lines().filter_map(|line| {
         let mut parts = line.splitn(3, ':').skip(1);
@@ -54,7 +54,8 @@ fn quota_in(root: &Path, groups: &str) -> Option<u32> {
             _ if controllers.split(',').any(|one| one == "cpu") => (root.join(controllers), limit_1),
             _ => return None,
         };
-        // Inside a container the path may be of the host: then only the top is there, which is the container's own.
+        // Inside a container the path may be of the host: then only the top is there, which is the
+        // container's own.
         let path = root.join(path.trim_start_matches('/'));
         path.ancestors().take_while(|group| group.starts_with(&root)).filter_map(reads).min()
     });

@@ -1,4 +1,5 @@
-//! What the log says while large sets and zones are made: about once a second, and at every millionth entry of a list.
+//! What the log says while large sets and zones are made: about once a second, and at every
+//! millionth entry of a list.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};

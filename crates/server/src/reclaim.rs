@@ -1,7 +1,8 @@
 //! The thread that frees what workers no longer use.
 //!
-//! Freeing a set of a million names takes longer than answering a thousand queries. So a snapshot that was replaced is
-//! kept until nobody else has it, however long a query waits that was begun with it: no worker ever frees the last of it.
+//! Freeing a set of a million names takes longer than answering a thousand queries. So a snapshot
+//! that was replaced is kept until nobody else has it, however long a query waits that was begun
+//! with it: no worker ever frees the last of it.
 
 use std::io;
 use std::sync::Arc;
@@ -10,7 +11,8 @@ use std::time::Duration;
 
 use crate::sys;
 
-/// How often it is looked whether somebody still uses what was handed over, as long as there is something.
+/// How often it is looked whether somebody still uses what was handed over, as long as there is
+/// something.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Starts the thread; what is sent to it is freed there.
@@ -71,7 +73,8 @@ mod tests {
         let (worker, waiting) = (Arc::clone(&first), Arc::clone(&first));
         reclaim.send(first).expect("it runs");
         reclaim.send(worker).expect("it runs");
-        // A query that waited lets go of it, here or there: whichever comes first, it is not freed here.
+        // A query that waited lets go of it, here or there: whichever comes first, it is not freed
+        // here.
         drop(waiting);
         let thread = freed.recv_timeout(Duration::from_secs(30)).expect("it is freed");
         assert_ne!(thread, std::thread::current().id());

@@ -36,8 +36,8 @@ use crate::watchdog::Watchdog;
 use crate::worker::{Upstreams, WorkerHandle};
 use crate::{devices, polling, progress, reclaim, signing, sys, worker};
 
-/// Octets of each worker's ring of events: some two thousand queries, and the thread that reads them wakes when half of
-/// that is full.
+/// Octets of each worker's ring of events: some two thousand queries, and the thread that reads
+/// them wakes when half of that is full.
 const EVENT_OCTETS: usize = 256 << 10;
 
 /// Where zones are kept that change while the server runs, below the folder for state.

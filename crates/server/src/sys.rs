@@ -18,7 +18,8 @@ fn check(result: c_int) -> io::Result<()> {
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Returns the octets of memory that this process has in use (resident), if the system reports it (proc(5)).
+/// Returns the octets of memory that this process has in use (resident), if the system reports it
+/// (proc(5)).
 pub fn resident_octets() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = text.split_ascii_whitespace().nth(1)?.parse().ok()?;
@@ -27,8 +28,8 @@ pub fn resident_octets() -> Option<u64> {
     pages.checked_mul(u64::try_from(octets).ok()?)
 }
 
-/// Makes the calling thread the least important: it runs when the others have nothing to do, and makes way at once when
-/// they have.
+/// Makes the calling thread the least important: it runs when the others have nothing to do, and
+/// makes way at once when they have.
 pub fn lower_priority() {
     let none = libc::sched_param { sched_priority: 0 };
     // SAFETY: `none` is only read; zero means the calling thread (sched_setscheduler(2), on Linux).
@@ -37,8 +38,8 @@ pub fn lower_priority() {
     }
 }
 
-/// Makes the calling thread less important than those that answer queries, but not so that it stands still when they are
-/// busy all the time: it gets about a tenth of what each of them gets.
+/// Makes the calling thread less important than those that answer queries, but not so that it
+/// stands still when they are busy all the time: it gets about a tenth of what each of them gets.
 pub fn step_back() {
     let none = libc::sched_param { sched_priority: 0 };
     // SAFETY: `none` is only read; zero means the calling thread. A refusal does no harm.
@@ -47,14 +48,15 @@ pub fn step_back() {
 }
 
 fn be_nice(niceness: c_int) {
-    // SAFETY: takes numbers only; zero means the calling thread (setpriority(2), on Linux). A refusal does no harm.
+    // SAFETY: takes numbers only; zero means the calling thread (setpriority(2), on Linux). A
+    // refusal does no harm.
     let _ = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, niceness) };
 }
 
 /// Sees to it that large blocks of memory are the kernel's again as soon as they are freed.
 ///
-/// The allocator of glibc would do so only until the first of them was freed, and keep the next for itself: after a
-/// reload, what reading large lists took would stay with the process.
+/// The allocator of glibc would do so only until the first of them was freed, and keep the next for
+/// itself: after a reload, what reading large lists took would stay with the process.
 pub fn return_large_blocks() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     for parameter in [libc::M_MMAP_THRESHOLD, libc::M_TRIM_THRESHOLD] {
@@ -70,17 +72,20 @@ pub fn give_back_memory() {
     let _ = unsafe { libc::malloc_trim(0) };
 }
 
-/// Takes the pages of the program's code and constants out of this process's memory: most of what the start has touched is not
-/// touched again. What is, the kernel maps again from its page cache when it is used, without reading the file.
+/// Takes the pages of the program's code and constants out of this process's memory: most of what
+/// the start has touched is not touched again. What is, the kernel maps again from its page cache
+/// when it is used, without reading the file.
 pub fn release_program_pages() {
     #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
     {
         extern "C" fn release(object: *mut libc::dl_phdr_info, _: usize, _: *mut libc::c_void) -> c_int {
             // SAFETY: the dynamic linker passes a description that is valid during this call.
             let Some(object) = (unsafe { object.as_ref() }) else { return 0 };
-            // SAFETY: it says how many headers there are, and they stay as long as the object is loaded.
+            // SAFETY: it says how many headers there are, and they stay as long as the object is
+            // loaded.
             let headers = unsafe { std::slice::from_raw_parts(object.dlpi_phdr, object.dlpi_phnum.into()) };
-            // Relocations are written to segments that are writable in the file, never to the others.
+            // Relocations are written to segments that are writable in the file, never to the
+            // others.
             let is_constant = |header: &&libc::Elf64_Phdr| {
                 header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_W == 0
             };
@@ -88,8 +93,8 @@ pub fn release_program_pages() {
                 let first = object.dlpi_addr.wrapping_add(header.p_vaddr).next_multiple_of(PAGE_OCTETS_MAX);
                 let end = object.dlpi_addr.wrapping_add(header.p_vaddr).wrapping_add(header.p_memsz);
                 let octets = end.saturating_sub(first) / PAGE_OCTETS_MAX * PAGE_OCTETS_MAX;
-                // SAFETY: the range lies inside a private mapping of a file that nobody has written to, so that it has the
-                // same contents when it is mapped again.
+                // SAFETY: the range lies inside a private mapping of a file that nobody has written
+                // to, so that it has the same contents when it is mapped again.
                 let _ = unsafe {
                     libc::madvise(first as *mut libc::c_void, octets as usize, libc::MADV_DONTNEED)
                 };
@@ -97,7 +102,8 @@ pub fn release_program_pages() {
             // The program itself comes first; libraries are shared and small.
             1
         }
-        // SAFETY: `release` keeps to the contract of the callback and does not use the null pointer it is given.
+        // SAFETY: `release` keeps to the contract of the callback and does not use the null pointer
+        // it is given.
         let _ = unsafe { libc::dl_iterate_phdr(Some(release), std::ptr::null_mut()) };
     }
 }
@@ -131,8 +137,8 @@ pub fn pin_to(core: usize) -> io::Result<()> {
     check(unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) })
 }
 
-/// Returns the time since the machine booted, times of sleep included (CLOCK_BOOTTIME): nobody can set that clock, and reading
-/// it costs no system call.
+/// Returns the time since the machine booted, times of sleep included (CLOCK_BOOTTIME): nobody can
+/// set that clock, and reading it costs no system call.
 pub fn since_boot() -> Duration {
     // Elsewhere there may be none that counts sleep.
     #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -147,7 +153,8 @@ pub fn since_boot() -> Duration {
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
 }
 
-/// Returns a number of this run of the machine, another one after each boot; `None` if the system has none (random(4)).
+/// Returns a number of this run of the machine, another one after each boot; `None` if the system
+/// has none (random(4)).
 pub fn boot_number() -> Option<NonZeroU64> {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();

@@ -20,7 +20,8 @@ use crate::start::Server;
 use crate::watchdog::Watchdog;
 use crate::{sys, systemd, watchdog};
 
-/// How long the workers may take beyond the deadline for waiting queries, before we end without them.
+/// How long the workers may take beyond the deadline for waiting queries, before we end without
+/// them.
 const GRACE: Duration = Duration::from_secs(1);
 /// How long the caches and the like may take to be written at the end.
 const DUMP_TIME_MAX: Duration = Duration::from_secs(30);
@@ -28,7 +29,8 @@ const DUMP_TIME_MAX: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How often it is looked whether there is something to look after, when there was nothing.
 const IDLE_LOOK_EVERY: Duration = Duration::from_secs(5);
-/// Octets of replies that waited for clients, from which on the memory is given back when they are gone.
+/// Octets of replies that waited for clients, from which on the memory is given back when they are
+/// gone.
 const HELD_OCTETS_MUCH: usize = 2 << 20;
 /// How often the log has a line on clients that are refused.
 const TELL_OF_REFUSALS_EVERY: Duration = Duration::from_secs(60);

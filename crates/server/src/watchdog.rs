@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use tokio::time::{Interval, MissedTickBehavior};
 
-/// Beats within the time in which systemd wants to hear of us: it is told twice in that, and each time every heart must have beaten.
+/// Beats within the time in which systemd wants to hear of us: it is told twice in that, and each
+/// time every heart must have beaten.
 const BEATS: u32 = 5;
 
-/// Returns ticks at this pace. Those that were missed while the machine slept or its clocks jumped are left out: a month of them
-/// would keep a processor busy for seconds.
+/// Returns ticks at this pace. Those that were missed while the machine slept or its clocks jumped
+/// are left out: a month of them would keep a processor busy for seconds.
 #[expect(clippy::disallowed_methods, reason = "this is where missed ticks are left out")]
 pub(crate) fn ticks(every: Duration) -> Interval {
     let mut ticks = tokio::time::interval(every);

@@ -23,8 +23,8 @@ use super::watchdog::Heartbeat;
 use crate::explain::REPLY_OCTETS_MAX;
 use crate::sys;
 
-/// How long before the deadline of an ending server the queries that still wait are given up, so that their clients
-/// hear it.
+/// How long before the deadline of an ending server the queries that still wait are given up, so
+/// that their clients hear it.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// What a worker needs.

@@ -1,5 +1,5 @@
-//! How long it takes to serve a hundred thousand small zones, and to add one more; without and with a record that is chosen
-//! and checked.
+//! How long it takes to serve a hundred thousand small zones, and to add one more; without and with
+//! a record that is chosen and checked.
 
 #![expect(clippy::print_stdout, reason = "a benchmark talks to its user")]
 

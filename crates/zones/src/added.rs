@@ -22,7 +22,8 @@ use crate::{Register, journal};
 /// How often the log says how far the zones that were added are.
 const TELL_EVERY: Duration = Duration::from_secs(1);
 
-/// What became of a zone that was to be added or removed: perhaps with something to be told of it; else why not.
+/// What became of a zone that was to be added or removed: perhaps with something to be told of it;
+/// else why not.
 pub type Changed = Result<Option<String>, ZoneError>;
 
 /// Plans zones that are added while the server runs.
@@ -34,7 +35,8 @@ pub trait Planner: Send + Sync {
     /// What is wrong with what is said.
     fn plan(&self, apex: Name<'_>, said: &str) -> Result<Planned, Vec<Diagnostic>>;
 
-    /// Returns where in what was said of a zone these findings are; the zone is the only one of its plan.
+    /// Returns where in what was said of a zone these findings are; the zone is the only one of its
+    /// plan.
     fn place(&self, apex: Name<'_>, said: &str, findings: Vec<Finding>) -> Vec<Diagnostic>;
 }
 

@@ -12,8 +12,8 @@ use crate::load::{LoadedZone, Synthesized, synthesized};
 use crate::lock::lock;
 use crate::managed::{ManagedZone, Origin};
 
-/// Returns the members of a catalog. One that is broken has the members it had: what is served of it is the last version that
-/// could be read, so that members stay.
+/// Returns the members of a catalog. One that is broken has the members it had: what is served of
+/// it is the last version that could be read, so that members stay.
 pub(crate) fn members_of(catalog: &ManagedZone) -> Arc<[Member]> {
     // RFC 9432 §5.1: members stay also when the catalog expires.
     let Some(zone) = lock(&catalog.current).zone.clone() else { return Arc::from([]) };
@@ -27,7 +27,8 @@ pub(crate) fn members_of(catalog: &ManagedZone) -> Arc<[Member]> {
     Arc::clone(&last)
 }
 
-/// Returns a member of a catalog as its catalog has it planned; `old` is what it had besides its records before.
+/// Returns a member of a catalog as its catalog has it planned; `old` is what it had besides its
+/// records before.
 pub(crate) fn load_member(
     member: &Member,
     catalog: &LoadedZone,
@@ -48,7 +49,8 @@ pub(crate) fn load_member(
     LoadedZone { synthesized, ..LoadedZone::without_file(Arc::new(plan)) }
 }
 
-/// Returns the label of a zone in catalogs that are made here: it depends on nothing but the name (FNV-1a).
+/// Returns the label of a zone in catalogs that are made here: it depends on nothing but the name
+/// (FNV-1a).
 fn label(name: &[u8]) -> Vec<u8> {
     let hash = name.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, octet| {
         (hash ^ u64::from(*octet)).wrapping_mul(0x100_0000_01b3)

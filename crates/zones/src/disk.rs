@@ -4,14 +4,16 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-/// Where journals are kept. After a loss of power there is for sure what [`Disk::sync`] was called for, and under the names
-/// that [`Disk::sync_names`] was called for; of everything else there is something, or nothing, or rubbish.
+/// Where journals are kept. After a loss of power there is for sure what [`Disk::sync`] was called
+/// for, and under the names that [`Disk::sync_names`] was called for; of everything else there is
+/// something, or nothing, or rubbish.
 pub trait Disk: Send + Sync {
     /// Reads a whole file; `None` if there is none.
     fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>>;
     /// Makes a file with these octets, in place of one that may be there.
     fn create(&self, name: &str, octets: &[u8]) -> io::Result<()>;
-    /// Appends to a file that is there. After an error it is as long as before, or its end is not to be trusted.
+    /// Appends to a file that is there. After an error it is as long as before, or its end is not
+    /// to be trusted.
     fn append(&self, name: &str, octets: &[u8]) -> io::Result<()>;
     /// Cuts a file to a length.
     fn cut(&self, name: &str, octets: u64) -> io::Result<()>;

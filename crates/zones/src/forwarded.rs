@@ -1,8 +1,9 @@
 //! Updates that are on their way to a primary, so that one that comes back is known.
 //!
-//! An update is passed on as it came: a signature that covers all of it leaves no room to count hops. Two secondaries that are each
-//! other's primaries would pass it to and fro until the patience of each is over. But the same octets that come from somebody else,
-//! while they are on their way, can only have come round.
+//! An update is passed on as it came: a signature that covers all of it leaves no room to count
+//! hops. Two secondaries that are each other's primaries would pass it to and fro until the
+//! patience of each is over. But the same octets that come from somebody else, while they are on
+//! their way, can only have come round.
 
 use std::net::IpAddr;
 use std::sync::Mutex;

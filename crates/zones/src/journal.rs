@@ -1,7 +1,8 @@
 //! A zone on disk: a version of it, and the steps that came after.
 //!
-//! Two files for each zone. `NAME.base` holds one version; it is only ever replaced as a whole. `NAME.log` holds steps in
-//! the order in which they were made; it only grows, but for being replaced when it is too large. Both are rows of entries:
+//! Two files for each zone. `NAME.base` holds one version; it is only ever replaced as a whole.
+//! `NAME.log` holds steps in the order in which they were made; it only grows, but for being
+//! replaced when it is too large. Both are rows of entries:
 //!
 //! ```text
 //! octets  0..8   length of what follows the checksum
@@ -10,15 +11,17 @@
 //!         13..   what it says
 //! ```
 //!
-//! A log is read up to the first entry that is not whole: what follows was never acknowledged. Its first entry says which
-//! base it belongs to, by a number that no other base has: if the power is lost between the two being replaced, the steps in
-//! the old log are in the new base already. It says, too, how many of the steps after it the base has already: they are history.
+//! A log is read up to the first entry that is not whole: what follows was never acknowledged. Its
+//! first entry says which base it belongs to, by a number that no other base has: if the power is
+//! lost between the two being replaced, the steps in the old log are in the new base already. It
+//! says, too, how many of the steps after it the base has already: they are history.
 //!
-//! A step becomes part of the zone by being appended to the log, and in no other way: a base that is written because the log is
-//! too large has only what was acknowledged before. So an update that does not fit on the disk is not there after a restart.
+//! A step becomes part of the zone by being appended to the log, and in no other way: a base that
+//! is written because the log is too large has only what was acknowledged before. So an update that
+//! does not fit on the disk is not there after a restart.
 //!
-//! The base of a zone that has a file holds what the file said when it was last taken, too. A change of the file is found by
-//! its contents, and can be applied to what the zone has become.
+//! The base of a zone that has a file holds what the file said when it was last taken, too. A
+//! change of the file is found by its contents, and can be applied to what the zone has become.
 
 use std::io;
 use std::sync::Arc;
@@ -39,11 +42,12 @@ const WHOLE: u8 = 1;
 const STEP: u8 = 2;
 /// An entry with the time at which the zone was last refreshed from its origin.
 const HEARD: u8 = 3;
-/// An entry with the number of the base that the log belongs to, and how many steps after it are history.
+/// An entry with the number of the base that the log belongs to, and how many steps after it are
+/// history.
 const BASE: u8 = 4;
 
-/// An entry with a version that was signed with keys it brought, which are not kept. The steps that follow lead to others like
-/// it.
+/// An entry with a version that was signed with keys it brought, which are not kept. The steps that
+/// follow lead to others like it.
 const WHOLE_WITH_KEYS: u8 = 5;
 
 /// An entry with what the zone's file said when it was last taken.
@@ -108,16 +112,18 @@ pub struct Journal {
     apex: NameBuf,
     base: String,
     log: String,
-    /// The number of the base; 0: there is none. Random, so that no log of an earlier life belongs to it.
+    /// The number of the base; 0: there is none. Random, so that no log of an earlier life belongs
+    /// to it.
     number: u64,
     /// Whether the base was signed with keys that it brought.
     has_own_keys: bool,
-    /// Whether nothing may be appended: the log may have a step at its end that was refused, or belong to another base.
+    /// Whether nothing may be appended: the log may have a step at its end that was refused, or
+    /// belong to another base.
     is_broken: bool,
 }
 
-/// Returns what a zone's files are called: its name in lower case, with `%` and two digits for what file names should not
-/// have.
+/// Returns what a zone's files are called: its name in lower case, with `%` and two digits for what
+/// file names should not have.
 pub fn file_name(apex: Name<'_>) -> String {
     let mut name = String::new();
     for label in apex.to_folded().as_name().labels() {
@@ -262,8 +268,8 @@ impl Journal {
         Self { disk, apex: apex.to_buf(), base, log, number: 0, has_own_keys: false, is_broken: false }
     }
 
-    /// Reads what there is. What is broken is reported and does not count; the zone is what it was before. A base that cannot
-    /// be understood is set aside.
+    /// Reads what there is. What is broken is reported and does not count; the zone is what it was
+    /// before. A base that cannot be understood is set aside.
     pub fn open(&mut self, key: HashKey) -> io::Result<Found> {
         let mut found = Found::default();
         if let Some(octets) = self.disk.read(&self.base)? {
@@ -302,7 +308,8 @@ impl Journal {
                         found.remember(step);
                     }
                 }
-                // The last word counts: a primary that has the zone from elsewhere may know less than one before.
+                // The last word counts: a primary that has the zone from elsewhere may know less
+                // than one before.
                 HEARD if belongs => found.refreshed_at = Reader(said).number().unwrap_or(found.refreshed_at),
                 _ => {}
             }
@@ -380,8 +387,8 @@ impl Journal {
         }))
     }
 
-    /// Copies what there is to names of its own, in place of the oldest of [`ASIDE_MAX`] such copies. Returns what they are
-    /// called.
+    /// Copies what there is to names of its own, in place of the oldest of [`ASIDE_MAX`] such
+    /// copies. Returns what they are called.
     pub fn set_aside(&self) -> io::Result<String> {
         for file in [&self.base, &self.log] {
             let Some(octets) = self.disk.read(file)? else { continue };
@@ -419,12 +426,14 @@ impl Journal {
         }
     }
 
-    /// Returns whether steps to such a version may follow what there is: keys that a zone brings are a matter of its base.
+    /// Returns whether steps to such a version may follow what there is: keys that a zone brings
+    /// are a matter of its base.
     pub(crate) fn takes_steps_to(&self, zone: &Zone) -> bool {
         !self.is_broken && self.has_own_keys == zone.facts().has_own_keys
     }
 
-    /// Writes steps to a log of so many octets; they are there for good when this returns, or not at all.
+    /// Writes steps to a log of so many octets; they are there for good when this returns, or not
+    /// at all.
     pub fn append(&mut self, steps: &[Arc<Difference>], log_octets: u64) -> io::Result<u64> {
         let entries: Vec<u8> = steps.iter().flat_map(|step| step_entry(step)).collect();
         // All steps of a change become one write; a cut in the middle leaves whole versions.
@@ -433,7 +442,8 @@ impl Journal {
         Ok(entries.len() as u64)
     }
 
-    /// Notes when the zone was last refreshed from its origin, in a log of so many octets. If the power is lost, that may be forgotten.
+    /// Notes when the zone was last refreshed from its origin, in a log of so many octets. If the
+    /// power is lost, that may be forgotten.
     pub fn note_refreshed_at(&mut self, now: u64, log_octets: u64) -> io::Result<u64> {
         let entry = entry(HEARD, &[&now.to_be_bytes()]);
         let written = self.disk.append(&self.log, &entry);
@@ -441,7 +451,8 @@ impl Journal {
         Ok(entry.len() as u64)
     }
 
-    /// Takes back what was not written, or not for good: whoever asked for it hears that it was not done.
+    /// Takes back what was not written, or not for good: whoever asked for it hears that it was not
+    /// done.
     fn or_cut(&mut self, written: io::Result<()>, log_octets: u64) -> io::Result<()> {
         written.inspect_err(|_| {
             let cut = self.disk.cut(&self.log, log_octets).and_then(|()| self.disk.sync(&self.log));
@@ -449,7 +460,8 @@ impl Journal {
         })
     }
 
-    /// Writes a whole version and begins the log anew with the steps that led to it. What there is stays if there is no room.
+    /// Writes a whole version and begins the log anew with the steps that led to it. What there is
+    /// stays if there is no room.
     pub fn rewrite(
         &mut self,
         zone: &Zone,
@@ -482,7 +494,8 @@ impl Journal {
         let log = self.log_with(history);
         let disk = Arc::clone(&self.disk);
         let (new_base, new_log) = (format!("{}.new", self.base), format!("{}.new", self.log));
-        // Whatever needs room is done before anything is replaced. Then the base goes first: the steps in the log are in it already.
+        // Whatever needs room is done before anything is replaced. Then the base goes first: the
+        // steps in the log are in it already.
         let begun = write_new(&*disk, &new_log, &log)
             .and_then(|()| write_new(&*disk, &new_base, &base))
             .and_then(|()| disk.rename(&new_base, &self.base));

@@ -1,4 +1,4 @@
-//! Keeps zones current: takes them over from other servers, carries out updates, writes journals, tells secondaries.
+//! Keeps zones current: loads, transfers and updates them, writes journals, tells secondaries.
 //!
 //! Never says that an update is done before it is on disk, and never serves half a version.
 

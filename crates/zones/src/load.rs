@@ -75,15 +75,18 @@ impl SignedHere {
 #[derive(Clone)]
 pub(crate) struct LoadedZone {
     pub(crate) plan: Arc<ZonePlan>,
-    /// The version in its file, if it has one that can be served; of a zone whose file the server signs, the one signed last.
+    /// The version in its file, if it has one that can be served; of a zone whose file the server
+    /// signs, the one signed last.
     pub(crate) zone: Option<Arc<Zone>>,
     /// What of it the server signs.
     pub(crate) signed: SignedHere,
     /// Why the zone is not as its file says.
     pub(crate) failed: Option<Arc<str>>,
-    /// A number that stands for what is in its files, or for what was signed; 0 if that is not what `zone` is.
+    /// A number that stands for what is in its files, or for what was signed; 0 if that is not what
+    /// `zone` is.
     pub(crate) source: u64,
-    /// What it has besides its records, if it came while the server runs; that of the plan is served with it.
+    /// What it has besides its records, if it came while the server runs; that of the plan is
+    /// served with it.
     pub(crate) synthesized: Option<Arc<Synthesized>>,
 }
 
@@ -113,12 +116,13 @@ pub struct LoadedZones {
     plan: Arc<ZonesPlan>,
     key: HashKey,
     files: Vec<LoadedFile>,
-    /// Each zone that is planned by its name and in no set, in the order of the plan, and those of directories that other
-    /// servers may do something with.
+    /// Each zone that is planned by its name and in no set, in the order of the plan, and those of
+    /// directories that other servers may do something with.
     zones: Arc<[Arc<LoadedZone>]>,
     /// The zones as they are written; `None` if there are none.
     written: Option<Arc<Zones>>,
-    /// Those that the server signs, and what is served: `written`, and what was signed in place of what is written.
+    /// Those that the server signs, and what is served: `written`, and what was signed in place of
+    /// what is written.
     signed: SignedZones,
     sets: BTreeMap<String, Arc<Zones>>,
     checks: Checks,
@@ -127,7 +131,8 @@ pub struct LoadedZones {
     pool: Arc<Pool>,
 }
 
-/// Zones of one set that are loaded, the names of those that are not, and those of directories that not everybody may query.
+/// Zones of one set that are loaded, the names of those that are not, and those of directories that
+/// not everybody may query.
 #[derive(Default)]
 struct Group {
     loaded: Vec<Arc<Zone>>,
@@ -136,8 +141,8 @@ struct Group {
 }
 
 impl LoadedZones {
-    /// Loads the zones of a plan, or takes over those of `previous` whose files have not changed. Names are hashed with
-    /// `key`, which stays the same while the server runs.
+    /// Loads the zones of a plan, or takes over those of `previous` whose files have not changed.
+    /// Names are hashed with `key`, which stays the same while the server runs.
     pub fn load(
         plan: &Arc<ZonesPlan>,
         key: HashKey,
@@ -198,7 +203,8 @@ impl LoadedZones {
         (zones, found)
     }
 
-    /// Takes versions that the server signed; they are served from now on. Returns whether any is another one than before.
+    /// Takes versions that the server signed; they are served from now on. Returns whether any is
+    /// another one than before.
     pub fn take_signed(&mut self, zones: impl IntoIterator<Item = Arc<Zone>>) -> bool {
         let mut is_new = false;
         for zone in zones {
@@ -242,17 +248,20 @@ impl LoadedZones {
         &self.aliases
     }
 
-    /// Returns the memory for signatures that are made while clients wait, which those of all zones share.
+    /// Returns the memory for signatures that are made while clients wait, which those of all zones
+    /// share.
     pub const fn pool(&self) -> &Arc<Pool> {
         &self.pool
     }
 
-    /// Returns each zone that changes while the server runs, or that other servers may do something with.
+    /// Returns each zone that changes while the server runs, or that other servers may do something
+    /// with.
     pub(crate) const fn zones(&self) -> &Arc<[Arc<LoadedZone>]> {
         &self.zones
     }
 
-    /// Returns the zones that are not as their files say: what was served of them before still is, or nothing.
+    /// Returns the zones that are not as their files say: what was served of them before still is,
+    /// or nothing.
     pub fn failing(&self) -> Vec<Failing> {
         let all = self.files.iter().flat_map(|file| {
             file.failed.iter().map(|(apex, why)| Failing {
@@ -275,7 +284,8 @@ impl LoadedZones {
         self.signed = SignedZones::compile(self.wanted_signed(), self.written.as_ref(), &self.signed);
     }
 
-    /// Puts together what is served, with what zones answer besides their records. If `is_same`, that may be there.
+    /// Puts together what is served, with what zones answer besides their records. If `is_same`,
+    /// that may be there.
     fn serve(&mut self, is_same: bool, findings: &mut Vec<Finding>) {
         let plan = Arc::clone(&self.plan);
         // What zones share that have nothing else in common.
@@ -326,7 +336,8 @@ impl LoadedZones {
     fn groups(&self, findings: &mut Vec<Finding>) -> BTreeMap<Option<String>, Group> {
         let mut seen: BTreeSet<(Option<&str>, Vec<u8>)> = BTreeSet::new();
         let mut groups: BTreeMap<Option<String>, Group> = BTreeMap::new();
-        // Before those of directories: what the plan names counts. They are served when they have come.
+        // Before those of directories: what the plan names counts. They are served when they have
+        // come.
         for apex in without_file(&self.plan) {
             seen.insert((None, folded(apex)));
             groups.entry(None).or_default().missing.push(*apex);
@@ -351,7 +362,8 @@ impl LoadedZones {
         groups
     }
 
-    /// Returns the zones that are to be signed: those that the plan names, then those of directories.
+    /// Returns the zones that are to be signed: those that the plan names, then those of
+    /// directories.
     fn wanted_signed(&self) -> Vec<Wanted> {
         let named = self.plan.zones.iter().filter(|zone| zone.set.is_none());
         let mut seen: BTreeSet<Vec<u8>> = named.clone().map(|zone| folded(&zone.apex)).collect();
@@ -372,8 +384,9 @@ impl LoadedZones {
         all
     }
 
-    /// Returns each zone that has a plan of its own. Zones of sets have none, nor have those of directories of which nothing
-    /// is said about other servers, so that these have no rights to them.
+    /// Returns each zone that has a plan of its own. Zones of sets have none, nor have those of
+    /// directories of which nothing is said about other servers, so that these have no rights to
+    /// them.
     fn listed(&self, findings: &mut Vec<Finding>) -> Arc<[Arc<LoadedZone>]> {
         let mut files: BTreeMap<Vec<u8>, &LoadedFile> = BTreeMap::new();
         for file in self.files.iter().filter(|file| file.source.set.is_none()) {
@@ -401,8 +414,8 @@ impl LoadedZones {
         all.into()
     }
 
-    /// Lists the zones of directories that other servers may do something with. A zone that is there twice is that of what
-    /// the plan names, or of the first directory.
+    /// Lists the zones of directories that other servers may do something with. A zone that is
+    /// there twice is that of what the plan names, or of the first directory.
     fn list_directories(&self, all: &mut Vec<Arc<LoadedZone>>, findings: &mut Vec<Finding>) {
         if self.files.iter().all(|file| file.source.common.is_none()) {
             return;
@@ -448,7 +461,8 @@ impl LoadedZones {
     }
 }
 
-/// Loads a zone that comes while the server runs. `file` and `synthesized` are what it had before, if it was there.
+/// Loads a zone that comes while the server runs. `file` and `synthesized` are what it had before,
+/// if it was there.
 pub(crate) fn load_one(
     plan: Arc<ZonePlan>,
     (key, pool): (HashKey, &Arc<Pool>),

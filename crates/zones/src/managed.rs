@@ -60,12 +60,14 @@ impl Origin {
 
 /// One zone.
 ///
-/// `current` is the only lock that is held while others are taken: `loaded`, `signed`, `history` and `served`, each for a
-/// moment, and one at a time. No lock of a zone is held while one of another zone is taken.
+/// `current` is the only lock that is held while others are taken: `loaded`, `signed`, `history`
+/// and `served`, each for a moment, and one at a time. No lock of a zone is held while one of
+/// another zone is taken.
 pub(crate) struct ManagedZone {
     pub(crate) apex: NameBuf,
     pub(crate) loaded: Mutex<Arc<LoadedZone>>,
-    /// Held while a new version is made and written: seconds, for a large zone. Workers do not wait for it.
+    /// Held while a new version is made and written: seconds, for a large zone. Workers do not wait
+    /// for it.
     pub(crate) current: Mutex<Current>,
     /// Held for a moment.
     pub(crate) served: Mutex<Option<Arc<Zone>>>,
@@ -75,8 +77,8 @@ pub(crate) struct ManagedZone {
     pub(crate) history: Mutex<History>,
     /// The serial of the current version, for those who only want to know that.
     serial: AtomicU32,
-    /// Until when the zone may be served, in seconds since 1970, for those who only want to know that; [`NEVER`] if that has no
-    /// end.
+    /// Until when the zone may be served, in seconds since 1970, for those who only want to know
+    /// that; [`NEVER`] if that has no end.
     expires: AtomicU64,
     /// Wakes who looks for newer versions.
     pub(crate) refresh_now: Notify,
@@ -148,7 +150,8 @@ pub(crate) enum Taken {
     New,
 }
 
-/// Returns whether a version can be served only together with its file, which has the keys that its proofs are signed with.
+/// Returns whether a version can be served only together with its file, which has the keys that its
+/// proofs are signed with.
 fn is_tied_to_file(zone: &Zone) -> bool {
     zone.facts().has_own_keys && zone.facts().proof == Proof::Compact
 }
@@ -253,7 +256,8 @@ impl ManagedZone {
         }
     }
 
-    /// Returns the same, with what the zone answers beside its records if that is not known to the configuration.
+    /// Returns the same, with what the zone answers beside its records if that is not known to the
+    /// configuration.
     pub(crate) fn changes(&self) -> impl Iterator<Item = Change> + use<> {
         let loaded = self.loaded();
         let synthesized = loaded.synthesized.as_ref().filter(|_| self.origin != Origin::Configured);
@@ -293,7 +297,8 @@ impl ManagedZone {
         }
     }
 
-    /// Decides what is served of what there is. Returns whether that is another version than before.
+    /// Decides what is served of what there is. Returns whether that is another version than
+    /// before.
     pub(crate) fn show(&self, current: &Current, now: u64) -> bool {
         let expires = self.expires(current);
         self.expires.store(expires.unwrap_or(NEVER), Ordering::Relaxed);
@@ -340,8 +345,8 @@ impl ManagedZone {
         self.show(&current, now);
     }
 
-    /// Makes a zone that the operator has given the current version; it is on disk when this returns. Returns whether there is
-    /// a new version.
+    /// Makes a zone that the operator has given the current version; it is on disk when this
+    /// returns. Returns whether there is a new version.
     pub(crate) fn load(&self, new: Zone, key: HashKey, now: u64) -> Result<bool, ZoneError> {
         let loaded = self.loaded();
         let mut current = lock(&self.current);
@@ -378,7 +383,8 @@ impl ManagedZone {
         Ok(true)
     }
 
-    /// Carries out an update; it is on disk when this returns NOERROR, and else it is not there after a restart.
+    /// Carries out an update; it is on disk when this returns NOERROR, and else it is not there
+    /// after a restart.
     pub(crate) fn update(&self, message: &[u8], scopes: &[Arc<Scope>], key: HashKey, now: u64) -> Answered {
         let loaded = self.loaded();
         let mut current = lock(&self.current);
@@ -408,7 +414,8 @@ impl ManagedZone {
         }
     }
 
-    /// Notes that a primary has nothing newer, and for how long it may serve the zone itself, if it says so.
+    /// Notes that a primary has nothing newer, and for how long it may serve the zone itself, if it
+    /// says so.
     pub(crate) fn note_refreshed(&self, current: &mut Current, (now, expire_s): (u64, Option<u32>)) {
         let refreshed_at = current.zone.as_ref().map_or(now, |zone| origin_refreshed_at(now, expire_s, zone));
         // RFC 7314 §4: the later of both. What lies ahead is from a clock that was wrong.

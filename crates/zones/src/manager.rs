@@ -123,9 +123,9 @@ impl ZoneManager {
         Ok(Self { shared, thread: Mutex::new(Some(thread)), stop: Mutex::new(Some(stop)) })
     }
 
-    /// Looks after these zones from now on; those that were there before stay as they are, but for what the configuration
-    /// says. Zones that come from other servers are served as they were kept, before anybody is asked.
-    /// `planner` plans zones that are added.
+    /// Looks after these zones from now on; those that were there before stay as they are, but for
+    /// what the configuration says. Zones that come from other servers are served as they were
+    /// kept, before anybody is asked. `planner` plans zones that are added.
     pub fn adopt(&self, zones: &LoadedZones, planner: &Arc<dyn Planner>) {
         self.shared.adopt(zones, planner);
     }
@@ -151,8 +151,8 @@ impl ZoneManager {
         }
     }
 
-    /// Says how a zone is, or all that are served and all that should be: those first with which something is wrong, else in
-    /// the order of their names.
+    /// Says how a zone is, or all that are served and all that should be: those first with which
+    /// something is wrong, else in the order of their names.
     pub fn report(&self, only: Option<Name<'_>>) -> Vec<ZoneReport> {
         self.shared.report(only, unix_seconds())
     }
@@ -162,8 +162,8 @@ impl ZoneManager {
         self.shared.summary()
     }
 
-    /// Returns what a zone is to this server; nothing if it is not one of its own. One that is only a file of a directory is a
-    /// primary's.
+    /// Returns what a zone is to this server; nothing if it is not one of its own. One that is only
+    /// a file of a directory is a primary's.
     pub fn role(&self, apex: Name<'_>) -> Option<Role> {
         match self.shared.managed(apex) {
             Some(managed) => Some(if managed.is_secondary() { Role::Secondary } else { Role::Primary }),
@@ -171,7 +171,8 @@ impl ZoneManager {
         }
     }
 
-    /// Has a change of a zone's file that was refused merged with what was changed here, or replace it.
+    /// Has a change of a zone's file that was refused merged with what was changed here, or replace
+    /// it.
     pub fn decide(&self, apex: Name<'_>, how: FileChange) -> Result<String, ZoneError> {
         let managed = self.find(apex)?;
         let (taken, said) = managed.decide_now(how, self.shared.key, unix_seconds())?;
@@ -186,8 +187,9 @@ impl ZoneManager {
         !lock(&self.shared.adopting).register.is_empty()
     }
 
-    /// Adds zones of which the same is said, as at an item of `zones`, and serves them. Those that were added are on disk when
-    /// this returns; the others stay as they are. Costs in proportion to their number.
+    /// Adds zones of which the same is said, as at an item of `zones`, and serves them. Those that
+    /// were added are on disk when this returns; the others stay as they are. Costs in proportion
+    /// to their number.
     pub fn add(&self, apexes: &[NameBuf], said: &str) -> Vec<Changed> {
         self.shared.add(apexes, said)
     }
@@ -240,7 +242,8 @@ impl ZoneManager {
         })
     }
 
-    /// Asks the primaries of a zone for a newer version; for the whole zone, whatever its serial, if `whole`.
+    /// Asks the primaries of a zone for a newer version; for the whole zone, whatever its serial,
+    /// if `whole`.
     pub fn refresh(&self, apex: Name<'_>, whole: bool) -> Result<(), ZoneError> {
         let managed = self.find(apex)?;
         if !managed.is_secondary() {
@@ -283,7 +286,8 @@ impl ZoneManager {
         Ok(last.map(|last| Difference::clone(&last)))
     }
 
-    /// Returns the version of a zone that is served, whether it is looked after here or just a file of a directory.
+    /// Returns the version of a zone that is served, whether it is looked after here or just a file
+    /// of a directory.
     pub fn zone(&self, apex: Name<'_>) -> Option<Arc<Zone>> {
         match self.find(apex) {
             Ok(managed) => lock(&managed.served).clone(),

@@ -16,7 +16,8 @@ use crate::lock::lock;
 use crate::managed::ManagedZone;
 use crate::shared::{Shared, folded};
 
-/// Notifications to one server that wait for its reply at a time: a server that starts with 100,000 zones sends no flood.
+/// Notifications to one server that wait for its reply at a time: a server that starts with 100,000
+/// zones sends no flood.
 const WAITING_MAX: usize = 32;
 /// Notifications in a row without a reply after which a server counts as silent.
 const SILENT_AFTER: u32 = 8;
@@ -28,12 +29,13 @@ type Destination = (SocketAddr, bool);
 #[derive(Default)]
 pub(crate) struct NotifyQueues(Mutex<BTreeMap<Destination, NotifyQueue>>);
 
-/// The zones that one secondary is to be notified of, in order. A queue lives as long as a task works it
-/// off.
+/// The zones that one secondary is to be notified of, in order. A queue lives as long as a task
+/// works it off.
 #[derive(Default)]
 struct NotifyQueue {
     waiting: VecDeque<Arc<ManagedZone>>,
-    /// The names of those that wait, so that none waits twice: a notification carries the version of the moment.
+    /// The names of those that wait, so that none waits twice: a notification carries the version
+    /// of the moment.
     names: BTreeSet<Vec<u8>>,
     /// The notifications under way by name: one a zone.
     under_way: BTreeMap<Vec<u8>, UnderWay>,
@@ -49,8 +51,9 @@ struct UnderWay {
 }
 
 impl NotifyQueues {
-    /// Adds a zone to the queue of a secondary. A notification of an older version ends (RFC 1996 §3.6); that of the same version
-    /// goes on and is not sent twice. Returns what wakes the task of the queue if no task works it off yet.
+    /// Adds a zone to the queue of a secondary. A notification of an older version ends (RFC 1996
+    /// §3.6); that of the same version goes on and is not sent twice. Returns what wakes the task
+    /// of the queue if no task works it off yet.
     fn add(&self, destination: Destination, managed: &Arc<ManagedZone>) -> Option<Arc<Notify>> {
         let mut notify_queues = lock(&self.0);
         let is_new = !notify_queues.contains_key(&destination);
@@ -144,7 +147,8 @@ async fn work_off(shared: Arc<Shared>, destination: Destination, added: Arc<Noti
             }
             continue;
         }
-        // A zone that is added does not wait for the replies about others, which may take a minute and a half.
+        // A zone that is added does not wait for the replies about others, which may take a minute
+        // and a half.
         let ended = tokio::select! {
             Some(ended) = under_way.join_next_with_id() => ended,
             () = added.notified() => continue,

@@ -1,5 +1,5 @@
-//! The power is cut at every call and every octet that a journal writes: what was acknowledged is there afterwards, and
-//! nothing is broken.
+//! The power is cut at every call and every octet that a journal writes: what was acknowledged is
+//! there afterwards, and nothing is broken.
 
 mod fragile;
 
@@ -60,8 +60,9 @@ fn step(from: u32) -> Arc<Difference> {
     Arc::new(Difference::between(&version(from), &version(from + 1), &KEY))
 }
 
-/// Lives through `life` with a disk that loses its power after every number of calls and octets that `every` divides, in every way, and has
-/// `judge` look at what is left. Returns what is wrong, and how many losses there were.
+/// Lives through `life` with a disk that loses its power after every number of calls and octets
+/// that `every` divides, in every way, and has `judge` look at what is left. Returns what is wrong,
+/// and how many losses there were.
 fn cut_everywhere<S: Default>(
     (trust, every): (Trust, usize),
     life: impl Fn(&Arc<dyn Disk>, &mut S) -> std::io::Result<()>,
@@ -318,14 +319,16 @@ fn no_update_is_lost_that_was_acknowledged() {
         let (wrong, losses) = cut_everywhere((Trust::ManagedZone, every), life, judge);
         assert!(wrong.is_empty(), "{how:?}: {} of {losses}, such as {}", wrong.len(), wrong[0]);
         assert!(losses > 5000 / every, "too little was written for this to mean something: {losses}");
-        // Where octets are not on disk, everything but the file itself may be gone: only that life is looked at closely.
+        // Where octets are not on disk, everything but the file itself may be gone: only that life
+        // is looked at closely.
         let every = if how == Replace { 1 } else { 5 * every };
         let (wrong, _) = cut_everywhere((Trust::OctetsBroken, every), life, judge);
         assert!(!wrong.is_empty(), "a disk that lies makes no difference: nothing was tested");
     }
 }
 
-/// Carries out updates on a disk that fails, with a start in between; returns those that were acknowledged.
+/// Carries out updates on a disk that fails, with a start in between; returns those that were
+/// acknowledged.
 fn life_without_room(disk: &Arc<dyn Disk>) -> Vec<u8> {
     let mut done = Vec::new();
     for range in [1..=9, 10..=18] {
@@ -608,7 +611,8 @@ fn files_are_named_after_their_zones() {
     assert!(called(&long).len() < 240);
 }
 
-/// What is known of a register: the zones whose addition was acknowledged, and what was asked for last.
+/// What is known of a register: the zones whose addition was acknowledged, and what was asked for
+/// last.
 #[derive(Default)]
 struct Additions {
     done: Vec<String>,

@@ -24,14 +24,16 @@ impl Shared {
         }
     }
 
-    /// Looks after zones that come from other servers, from now on, and tells the secondaries of all.
+    /// Looks after zones that come from other servers, from now on, and tells the secondaries of
+    /// all.
     pub(crate) fn follow(&self, begun: &[Arc<ManagedZone>]) {
         for managed in begun {
             if managed.is_secondary() {
                 // Nobody hears it any more when the server ends.
                 let _ = self.orders.send(Order::Follow(Arc::clone(managed)));
             }
-            // A secondary may have missed a notification: RFC 1996 §4.8 notifies all of them at a start.
+            // A secondary may have missed a notification: RFC 1996 §4.8 notifies all of them at a
+            // start.
             if lock(&managed.served).is_some() {
                 self.notify(managed);
             }
@@ -51,8 +53,8 @@ impl Shared {
         self.publish_live(&live);
     }
 
-    /// Has checked what zones lead to that came while the server runs. Before they are served: what is known to be down then is
-    /// left out from the first answer on.
+    /// Has checked what zones lead to that came while the server runs. Before they are served: what
+    /// is known to be down then is left out from the first answer on.
     pub(crate) fn watch<'k>(&self, zones: impl Iterator<Item = &'k Arc<ManagedZone>>) {
         for managed in zones.filter(|managed| managed.origin != Origin::Configured) {
             let loaded = managed.loaded();
@@ -80,7 +82,8 @@ impl Shared {
         self.publish_live(&live);
     }
 
-    /// Makes these the zones that are served; `base` has those of the configuration, with what they answer beside records.
+    /// Makes these the zones that are served; `base` has those of the configuration, with what they
+    /// answer beside records.
     pub(crate) fn publish_all(self: &Arc<Self>, managed: &[Arc<ManagedZone>], base: Option<&Arc<Zones>>) {
         let mut live = lock(&self.live);
         *live = base.map(Arc::clone);
@@ -119,7 +122,8 @@ impl Shared {
         self.cell.publish_authority(authority);
     }
 
-    /// A zone has a new version: it is served, members of a catalog are adopted, secondaries are notified.
+    /// A zone has a new version: it is served, members of a catalog are adopted, secondaries are
+    /// notified.
     pub(crate) fn changed(self: &Arc<Self>, managed: &Arc<ManagedZone>) {
         if self.have_signed(managed) {
             // It is served when it is signed.

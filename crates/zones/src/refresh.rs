@@ -15,9 +15,11 @@ use crate::lock::lock;
 use crate::managed::ManagedZone;
 use crate::shared::{Shared, unix_seconds};
 
-/// Seconds between two looks, whatever a SOA says: less would be a nuisance, more would be forgotten.
+/// Seconds between two looks, whatever a SOA says: less would be a nuisance, more would be
+/// forgotten.
 const LOOK_S: std::ops::RangeInclusive<u64> = 1..=2_419_200;
-/// Seconds after the first failure to get a zone that was never there; grows with the square of their number.
+/// Seconds after the first failure to get a zone that was never there; grows with the square of
+/// their number.
 const FIRST_RETRY_S: u64 = 2;
 /// The most of these.
 const FIRST_RETRY_S_MAX: u64 = 7200;
@@ -53,7 +55,8 @@ pub(crate) async fn follow(shared: Arc<Shared>, managed: Arc<ManagedZone>) {
         let Ok(_place) = Arc::clone(&shared.incoming).acquire_owned().await else { return };
         let asked = Arc::clone(&managed);
         let (worker, handle) = (Arc::clone(&shared), Handle::current());
-        // What comes is made a zone on a thread of its own: that of a million records takes a second.
+        // What comes is made a zone on a thread of its own: that of a million records takes a
+        // second.
         let looked = tokio::task::spawn_blocking(move || handle.block_on(look(&worker, &asked))).await;
         let is_fine = looked.unwrap_or(false);
         failures = if is_fine { 0 } else { failures + 1 };

@@ -1,8 +1,8 @@
 //! Zones that were added while the server ran, so that they are there after a restart.
 //!
-//! One file, a row of entries as in a journal: a zone and what is said of it, or a zone that is gone. It only grows, but for
-//! being replaced when most of it is about zones that are gone. It is read up to the first entry that is not whole: what
-//! follows was never acknowledged.
+//! One file, a row of entries as in a journal: a zone and what is said of it, or a zone that is
+//! gone. It only grows, but for being replaced when most of it is about zones that are gone. It is
+//! read up to the first entry that is not whole: what follows was never acknowledged.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -20,7 +20,8 @@ const FILE: &str = "added";
 const ADDED: u8 = 16;
 /// An entry with a zone that is gone.
 const REMOVED: u8 = 17;
-/// Entries about zones that are gone, beside as many as there are zones, before the file is written anew.
+/// Entries about zones that are gone, beside as many as there are zones, before the file is written
+/// anew.
 const WASTE_MAX: usize = 1000;
 
 /// What is said of each zone, as at an item of `zones`, by the zones' names in lower case.
@@ -149,7 +150,8 @@ impl Register {
             self.is_sound = false;
             let appended = self.disk.append(FILE, entries).and_then(|()| self.disk.sync(FILE));
             if let Err(error) = appended {
-                // It was refused, so it should not be there after a restart either, if that can be helped.
+                // It was refused, so it should not be there after a restart either, if that can be
+                // helped.
                 let _ = self.disk.cut(FILE, self.octets);
                 return Err(error);
             }

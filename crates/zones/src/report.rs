@@ -49,7 +49,8 @@ pub struct ZoneReport {
     pub set: Option<String>,
     /// Its file.
     pub file: Option<PathBuf>,
-    /// What is wrong: with its file, with what was kept of it, or with the last attempt to get a newer version.
+    /// What is wrong: with its file, with what was kept of it, or with the last attempt to get a
+    /// newer version.
     pub trouble: Option<String>,
 }
 
@@ -85,7 +86,8 @@ impl ZoneReport {
 pub struct Summary {
     /// Those that are served.
     pub served: usize,
-    /// The names of those with which something is wrong; the path of a file of which nothing can be read.
+    /// The names of those with which something is wrong; the path of a file of which nothing can be
+    /// read.
     pub failing: Vec<String>,
 }
 
@@ -119,7 +121,8 @@ fn report(managed: &ManagedZone, now: u64) -> ZoneReport {
 }
 
 impl Shared {
-    /// Returns whether a zone is nothing but a file of a directory, or one of a set: nobody has rights to it.
+    /// Returns whether a zone is nothing but a file of a directory, or one of a set: nobody has
+    /// rights to it.
     pub(crate) fn is_plain(&self, apex: Name<'_>) -> bool {
         let common = lock(&self.common);
         let mut all = common.base.iter().chain(common.sets.values());

@@ -82,7 +82,8 @@ impl peers::ManagedZones for Requests {
     }
 }
 
-/// Returns ticks at this pace; those that were missed while the machine slept or its clocks jumped are left out.
+/// Returns ticks at this pace; those that were missed while the machine slept or its clocks jumped
+/// are left out.
 #[expect(clippy::disallowed_methods, reason = "this is where missed ticks are left out")]
 fn ticks(every: Duration) -> Interval {
     let mut ticks = tokio::time::interval(every);
@@ -186,7 +187,8 @@ async fn ask_primaries(shared: &Arc<Shared>, apex: &NameBuf, message: &[u8]) -> 
     Done::Rcode(Rcode::SERVFAIL)
 }
 
-/// Returns whether a primary has decided on an update: it was made, or may not be. One that cannot, or has no such zone, has not.
+/// Returns whether a primary has decided on an update: it was made, or may not be. One that cannot,
+/// or has no such zone, has not.
 fn is_decision(reply: &[u8]) -> bool {
     let rcode = Message::parse(reply).map(|parsed| parsed.rcode());
     !matches!(

@@ -121,7 +121,8 @@ impl Shared {
         }
     }
 
-    /// Has a zone go on by a new plan, or begin by it; notes whether it begins to follow others, and whether it has changed.
+    /// Has a zone go on by a new plan, or begin by it; notes whether it begins to follow others,
+    /// and whether it has changed.
     pub(crate) fn keep(
         &self,
         old: Option<&Arc<ManagedZone>>,

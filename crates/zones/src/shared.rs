@@ -48,7 +48,8 @@ pub(crate) struct Shared {
     /// Held for a moment; while all zones are walked, their list is copied.
     pub(crate) zones: RwLock<ByName>,
     pub(crate) common: Mutex<Common>,
-    /// The zones that are served. Held while they are put together, so that older ones never come after newer ones.
+    /// The zones that are served. Held while they are put together, so that older ones never come
+    /// after newer ones.
     pub(crate) live: Mutex<Option<Arc<Zones>>>,
     /// Held while the set of zones changes.
     pub(crate) adopting: Mutex<Added>,
@@ -88,7 +89,8 @@ pub trait Signer: Send + Sync {
     /// Has a version signed, soon; what comes of it comes by [`crate::ZoneManager::take_signed`].
     fn sign(&self, apex: Name<'_>, version: &Arc<Zone>);
 
-    /// Signs a zone that the operator added from now on. Returns the version that was signed last, if there is one.
+    /// Signs a zone that the operator added from now on. Returns the version that was signed last,
+    /// if there is one.
     fn begin(&self, apex: Name<'_>, policy: &Arc<SigningPolicy>) -> Option<Arc<Zone>>;
 
     /// Does not sign such a zone any more.
@@ -97,8 +99,8 @@ pub trait Signer: Send + Sync {
 
 /// Checks whether what records lead to works.
 pub trait Watcher: Send + Sync {
-    /// Watches these records of a zone that came while the server runs, instead of those that were watched before. When this
-    /// returns, what is known of them counts.
+    /// Watches these records of a zone that came while the server runs, instead of those that were
+    /// watched before. When this returns, what is known of them counts.
     fn watch(&self, apex: Name<'_>, watched: &[Arc<Watched>]);
 }
 

@@ -1,8 +1,10 @@
-//! Steps between versions that the server has signed, on disk, so that secondaries get differences after a restart, too.
+//! Steps between versions that the server has signed, on disk, so that secondaries get differences
+//! after a restart, too.
 //!
-//! The versions themselves are kept by whoever signs. One file for each zone, `NAME.trail`, with entries like those of a
-//! journal's log: it grows, and is replaced when it is too large. What does not lead to the version that is there is no
-//! history: losing power between the two being written loses differences, never a version.
+//! The versions themselves are kept by whoever signs. One file for each zone, `NAME.trail`, with
+//! entries like those of a journal's log: it grows, and is replaced when it is too large. What does
+//! not lead to the version that is there is no history: losing power between the two being written
+//! loses differences, never a version.
 
 use std::io;
 use std::sync::Arc;
@@ -55,7 +57,8 @@ impl SignedJournal {
         Ok(history)
     }
 
-    /// Adds the last step of a history; all of it is written anew when the file has become too large, or nothing can be added.
+    /// Adds the last step of a history; all of it is written anew when the file has become too
+    /// large, or nothing can be added.
     pub(crate) fn follow(&mut self, history: &[Arc<Difference>], octets_max: u64) -> io::Result<()> {
         if let (Some(octets), Some(last)) = (self.octets, history.last())
             && octets <= octets_max.saturating_mul(2)

@@ -3,26 +3,10 @@
 //! What cannot be broken may be wider: tables, code, drawings, and a word that is longer than a
 //! line.
 
-use super::layers::crate_of;
 use super::{File, Finding};
 
 /// Wider text is hard to read, and two versions of it do not fit beside each other.
 const COLUMNS_MAX: usize = 100;
-
-/// Crates whose comments are not wrapped yet. An entry that is no longer needed is an error.
-const NOT_WRAPPED: [&str; 11] = [
-    "config",
-    "daemon",
-    "driver",
-    "engine",
-    "environment",
-    "exchange",
-    "forward",
-    "jobs",
-    "plan",
-    "server",
-    "zones",
-];
 
 /// Documents that programs write, and the changelog, whose lines have a limit of their own.
 const NOT_PROSE: [&str; 4] =
@@ -30,11 +14,6 @@ const NOT_PROSE: [&str; 4] =
 
 /// Checks the comments of all sources, and all documents.
 pub(crate) fn project(files: &[File], findings: &mut Vec<Finding>) {
-    check(files, &NOT_WRAPPED, findings);
-}
-
-fn check(files: &[File], not_wrapped: &[&str], findings: &mut Vec<Finding>) {
-    let mut unused = not_wrapped.to_vec();
     for file in files {
         let wide = if file.has_extension("rs") {
             comments(&file.text)
@@ -43,19 +22,10 @@ fn check(files: &[File], not_wrapped: &[&str], findings: &mut Vec<Finding>) {
         } else {
             continue;
         };
-        let own = crate_of(&file.path);
-        if own.is_some_and(|name| not_wrapped.contains(&name)) {
-            unused.retain(|name| wide.is_empty() || own != Some(*name));
-            continue;
-        }
         for line in wide {
             let message = format!("wider than {COLUMNS_MAX} columns: wrap it");
             findings.push(Finding::error(&file.path, line, message));
         }
-    }
-    for name in unused {
-        let message = format!("no comment of {name} is too wide any more: take it out of the list");
-        findings.push(Finding::error("xtask/src/tidy/columns.rs", 1, message));
     }
 }
 
@@ -114,9 +84,9 @@ mod tests {
     use super::super::expect;
     use super::*;
 
-    fn find(path: &str, text: &str, not_wrapped: &[&str]) -> Vec<Finding> {
+    fn find(path: &str, text: &str) -> Vec<Finding> {
         let mut findings = Vec::new();
-        check(&[File::new(path, text)], not_wrapped, &mut findings);
+        project(&[File::new(path, text)], &mut findings);
         findings
     }
 
@@ -124,13 +94,13 @@ mod tests {
     fn wide_comments_are_found() {
         let words = "word ".repeat(20);
         let fits = format!("// {}\n", &words[..97]);
-        expect(&find("crates/wire/src/a.rs", &fits, &[]), &[]);
+        expect(&find("crates/wire/src/a.rs", &fits), &[]);
         for mark in ["//", "///", "//!", "    //"] {
             let text = format!("\n{mark} {words}word\n");
-            expect(&find("crates/wire/src/a.rs", &text, &[]), &[(2, "wider than 100 columns")]);
+            expect(&find("crates/wire/src/a.rs", &text), &[(2, "wider than 100 columns")]);
         }
         let code = format!("let x = \"{words}{words}\";\n");
-        expect(&find("crates/wire/src/a.rs", &code, &[]), &[]);
+        expect(&find("crates/wire/src/a.rs", &code), &[]);
     }
 
     #[test]
@@ -144,7 +114,7 @@ mod tests {
             format!("// {}\n", "-".repeat(120)),
             format!("// tidy: allow(clone): {words}\n"),
         ] {
-            expect(&find("crates/wire/src/a.rs", &text, &[]), &[]);
+            expect(&find("crates/wire/src/a.rs", &text), &[]);
         }
     }
 
@@ -153,16 +123,8 @@ mod tests {
         let words = "word ".repeat(30);
         let text = format!("# {words}\n\n| {words} |\n\n```sh\n{words}\n```\n{words}\n- {words}\n");
         let expected = [(8, "wider than 100"), (9, "wider than 100")];
-        expect(&find("docs/manual/zones.md", &text, &[]), &expected);
-        expect(&find("docs/manual/settings.md", &text, &[]), &[]);
-        expect(&find("docs/benchmarks/0.1.0/report.md", &text, &[]), &[]);
-    }
-
-    #[test]
-    fn a_crate_that_is_wrapped_leaves_the_list() {
-        let wide = format!("// {}\n", "word ".repeat(30));
-        expect(&find("crates/wire/src/a.rs", &wide, &["wire"]), &[]);
-        let message = "no comment of wire is too wide any more";
-        expect(&find("crates/wire/src/a.rs", "// Short.\n", &["wire"]), &[(1, message)]);
+        expect(&find("docs/manual/zones.md", &text), &expected);
+        expect(&find("docs/manual/settings.md", &text), &[]);
+        expect(&find("docs/benchmarks/0.1.0/report.md", &text), &[]);
     }
 }

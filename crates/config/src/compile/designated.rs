@@ -20,8 +20,8 @@ mod key {
     pub(super) const DOH_PATH: u16 = 7;
 }
 
-/// Adds `_dns.resolver.arpa` for listeners that are called `name` in their certificate, unless the operator has spoken
-/// about it. `open` are the addresses that were opened for them.
+/// Adds `_dns.resolver.arpa` for listeners that are called `name` in their certificate, unless the
+/// operator has spoken about it. `open` are the addresses that were opened for them.
 pub(super) fn add(local: &mut LocalBuilder, listeners: &[Listener], open: &[SocketAddr], name: &NameBuf) {
     let owner: NameBuf = match "_dns.resolver.arpa".parse() {
         Ok(owner) => owner,

@@ -1,4 +1,5 @@
-//! Settings to what the server runs on: the engine's snapshot, and the plans of listeners and fetchers.
+//! Settings to what the server runs on: the engine's snapshot, and the plans of listeners and
+//! fetchers.
 
 mod caches;
 mod designated;
@@ -53,7 +54,8 @@ pub use tls::OwnCertificate;
 pub const OTHER_PORT: u16 = 5300;
 /// Cells of the table that the rate limit counts in: one MiB, shared by all workers.
 const RATE_CELLS: usize = 1 << 17;
-/// The largest UDP message that `edns.udp-size` can ask for; listeners have room for it, so that a reload can ask too.
+/// The largest UDP message that `edns.udp-size` can ask for; listeners have room for it, so that a
+/// reload can ask too.
 const UDP_OCTETS_MAX: u16 = 4096;
 
 /// What a server runs on.
@@ -122,7 +124,8 @@ struct Keep {
     certificates: Vec<OwnCertificate>,
     /// What the rate limit counts in, once there was one.
     rate_table: Option<Arc<RateTable>>,
-    /// Who is banned for being over it, once anybody could be, with the lengths of the prefixes that are meant.
+    /// Who is banned for being over it, once anybody could be, with the lengths of the prefixes
+    /// that are meant.
     rate_bans: Option<((u8, u8), Arc<RateBans>)>,
     /// What rates in conditions are counted in.
     rate_cells: BTreeMap<String, Arc<RateCells>>,
@@ -265,16 +268,17 @@ pub fn workers(startup: &Startup, environment: &dyn Environment) -> usize {
     startup.workers.map_or_else(|| environment.processors().max(1), usize::from)
 }
 
-/// Returns the most descriptors that one of so many workers uses for the upstreams of a configuration.
+/// Returns the most descriptors that one of so many workers uses for the upstreams of a
+/// configuration.
 pub fn upstream_descriptors(loaded: &Loaded, workers: usize, environment: &dyn Environment) -> usize {
     upstreams::descriptors_max(&loaded.settings, workers, environment)
 }
 
-/// Compiles a configuration of which no zone is loaded: questions about them get SERVFAIL. Caches are made, or are those of
-/// `previous`.
+/// Compiles a configuration of which no zone is loaded: questions about them get SERVFAIL. Caches
+/// are made, or are those of `previous`.
 ///
-/// `own` are the addresses that are listened on: queries are never forwarded there. `previous` is what the server runs
-/// on now, whose numbers and secrets are kept.
+/// `own` are the addresses that are listened on: queries are never forwarded there. `previous` is
+/// what the server runs on now, whose numbers and secrets are kept.
 pub fn compile(
     loaded: &Loaded,
     own: &[SocketAddr],
@@ -289,7 +293,8 @@ pub fn compile(
     prepared.finish(caches, unloaded)
 }
 
-/// A configuration of which everything is compiled but the policies, which use caches and answer from zones.
+/// A configuration of which everything is compiled but the policies, which use caches and answer
+/// from zones.
 pub struct Prepared<'a> {
     loaded: &'a Loaded,
     environment: &'a dyn Environment,
@@ -307,11 +312,12 @@ pub struct Prepared<'a> {
     problems: Vec<Problem>,
 }
 
-/// Compiles a configuration as far as it needs neither caches nor zones. Make those that [`Prepared::caches`] names, load
-/// those that [`Prepared::zones`] names, and go on with [`Prepared::finish`].
+/// Compiles a configuration as far as it needs neither caches nor zones. Make those that
+/// [`Prepared::caches`] names, load those that [`Prepared::zones`] names, and go on with
+/// [`Prepared::finish`].
 ///
-/// `own` and `previous` are those of [`compile`]. With `only`, nothing but the lists of this set is read: the other sets
-/// stay as they are in `previous`, whatever became of their lists.
+/// `own` and `previous` are those of [`compile`]. With `only`, nothing but the lists of this set is
+/// read: the other sets stay as they are in `previous`, whatever became of their lists.
 pub fn prepare<'a>(
     loaded: &'a Loaded,
     own: &[SocketAddr],
@@ -390,8 +396,8 @@ impl Prepared<'_> {
         self.keep.key
     }
 
-    /// Compiles the policies on these caches, and returns what the server runs on; or all mistakes, those in files of zones
-    /// among them.
+    /// Compiles the policies on these caches, and returns what the server runs on; or all mistakes,
+    /// those in files of zones among them.
     pub fn finish(self, caches: Caches, zones: Outcome) -> Result<Plans, Vec<Diagnostic>> {
         let Self { loaded, mut keep, jobs, sets, mut problems, .. } = self;
         let settings = &loaded.settings;
@@ -547,8 +553,8 @@ pub fn files_of_set(settings: &Settings, set: &str) -> Vec<PathBuf> {
     set.lists.iter().filter_map(|list| crate::sets::file_of(set, list, directory)).collect()
 }
 
-/// Returns the files that the configuration is made of besides its own: a change of one of them is a reason to compile it
-/// again.
+/// Returns the files that the configuration is made of besides its own: a change of one of them is
+/// a reason to compile it again.
 pub fn watched(settings: &Settings, environment: &dyn Environment) -> Vec<PathBuf> {
     let directory = &settings.startup.state_directory;
     let lists = settings
@@ -574,7 +580,8 @@ pub fn watched(settings: &Settings, environment: &dyn Environment) -> Vec<PathBu
     files
 }
 
-/// Makes the table of addresses and their names, or takes over the one there is if it has the size wanted.
+/// Makes the table of addresses and their names, or takes over the one there is if it has the size
+/// wanted.
 fn remembered(
     settings: &Settings,
     keep: &mut Keep,
@@ -614,7 +621,8 @@ fn gate(settings: &Settings, keep: &mut Keep, environment: &dyn Environment) -> 
     };
     let lengths = (rate.ipv4_prefix, rate.ipv6_prefix);
     let ban_for = rate.ban_for.filter(|_| rate.per_second.is_some());
-    // Bans of other prefixes than are meant now could not be found again, and those of a limit that is gone have no reason.
+    // Bans of other prefixes than are meant now could not be found again, and those of a limit that
+    // is gone have no reason.
     keep.rate_bans = ban_for.map(|_| match keep.rate_bans.take() {
         Some((known, bans)) if known == lengths => (known, bans),
         _ => (lengths, Arc::new(RateBans::new(random()))),

@@ -9,10 +9,12 @@ use wire::Prefix;
 
 use crate::settings::Settings;
 
-/// The widest prefixes that may be an operator's own, IPv4 and IPv6. A campus or a provider has blocks of up to a /16; larger ones
-/// are held by few, who are worth asking. Of IPv6, a registry gives a member up to a /29 without asking what for (RIPE-738 §5.1.2).
+/// The widest prefixes that may be an operator's own, IPv4 and IPv6. A campus or a provider has
+/// blocks of up to a /16; larger ones are held by few, who are worth asking. Of IPv6, a registry
+/// gives a member up to a /29 without asking what for (RIPE-738 §5.1.2).
 const OWN_BITS_MIN: (u8, u8) = (16, 29);
-/// So many of the widest may be an operator's own together. A list of all networks of a country is larger.
+/// So many of the widest may be an operator's own together. A list of all networks of a country is
+/// larger.
 const OWN_BLOCKS_MAX: u64 = 16;
 /// What is not routed on the Internet: whoever has such an address is near.
 const NEAR: [(IpAddr, u8); 11] = [
@@ -28,7 +30,8 @@ const NEAR: [(IpAddr, u8); 11] = [
     (IpAddr::V6(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0)), 10),
     (IpAddr::V6(Ipv6Addr::new(0xff00, 0, 0, 0, 0, 0, 0, 0)), 8),
 ];
-/// Addresses that nobody has (RFC 1112 §4, and what the 6bone gave back): no configuration names them.
+/// Addresses that nobody has (RFC 1112 §4, and what the 6bone gave back): no configuration names
+/// them.
 const STRANGERS: [IpAddr; 2] =
     [IpAddr::V4(Ipv4Addr::new(240, 9, 9, 9)), IpAddr::V6(Ipv6Addr::new(0x3ffe, 0x99, 0, 0, 0, 0, 0, 9))];
 
@@ -79,8 +82,8 @@ fn are_many<'p>(prefixes: impl Iterator<Item = &'p Prefix>) -> bool {
     parts.fold(0, u64::saturating_add) > OWN_BLOCKS_MAX << 16
 }
 
-/// Returns whether a query of a client can come to a step that forwards it. What does not depend on the client's address may hold or
-/// not.
+/// Returns whether a query of a client can come to a step that forwards it. What does not depend on
+/// the client's address may hold or not.
 fn forwards(program: &Program, client: IpAddr) -> bool {
     let mut walk =
         Walk { ops: program.ops(), client, known: vec![None; program.ops().len()], is_found: false };
@@ -97,7 +100,8 @@ struct Walk<'p> {
 }
 
 impl Walk<'_> {
-    /// Follows a routine; returns whether it can come back. Routines do not call themselves: `Program::new` saw to that.
+    /// Follows a routine; returns whether it can come back. Routines do not call themselves:
+    /// `Program::new` saw to that.
     fn routine(&mut self, start: usize) -> bool {
         if let Some(Some(returns)) = self.known.get(start) {
             return *returns;
@@ -145,7 +149,8 @@ impl Walk<'_> {
                 }
                 Op::Forward(_) => self.is_found = true,
                 Op::Return => returns = true,
-                // Rules that a shortlist leaves out are those that do not concern the query: each is looked at here.
+                // Rules that a shortlist leaves out are those that do not concern the query: each
+                // is looked at here.
                 Op::Seek(_) => go(at + 1),
                 op => match op.next() {
                     Next::Following => go(at + 1),

@@ -105,7 +105,8 @@ fn read_texts(
 /// A name of a hosts file, and whether it is all that is below it.
 type HostOwner = (NameBuf, bool);
 
-/// Reads files of names and addresses; lines that cannot be read are left out, as their authors are others.
+/// Reads files of names and addresses; lines that cannot be read are left out, as their authors are
+/// others.
 fn read_hosts(
     set: &RecordSet,
     records: &mut Vec<Record>,

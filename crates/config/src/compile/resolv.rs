@@ -8,11 +8,13 @@ use environment::Environment;
 /// Servers that are taken; the C library stops at three.
 const SERVERS_MAX: usize = 8;
 
-/// Returns the addresses after `nameserver`, in order, each once; lines that it does not understand do not count.
+/// Returns the addresses after `nameserver`, in order, each once; lines that it does not understand
+/// do not count.
 pub(super) fn servers(text: &str, environment: &dyn Environment) -> Vec<SocketAddr> {
     let mut servers = Vec::new();
     for line in text.lines() {
-        // resolv.conf(5): the keyword begins the line; ";" and "#" in the first column begin a comment.
+        // resolv.conf(5): the keyword begins the line; ";" and "#" in the first column begin a
+        // comment.
         let mut words = line.split_whitespace();
         if !line.starts_with("nameserver") || words.next() != Some("nameserver") {
             continue;

@@ -24,8 +24,8 @@ pub struct OwnCertificate {
     pub ends: i64,
 }
 
-/// Compiles what the configuration says about TLS; `None` if there is no certificate, or a mistake. Notes the server's name
-/// in its first certificate.
+/// Compiles what the configuration says about TLS; `None` if there is no certificate, or a mistake.
+/// Notes the server's name in its first certificate.
 pub(super) fn compile(
     settings: &Settings,
     (server_name, shown): (&mut Option<NameBuf>, &mut Vec<OwnCertificate>),
@@ -123,7 +123,8 @@ impl Files<'_> {
         })
     }
 
-    /// Returns who the server is by a certificate, the first name in it that is one server's, and what is shown of it.
+    /// Returns who the server is by a certificate, the first name in it that is one server's, and
+    /// what is shown of it.
     fn identity(
         &self,
         certificate: &Certificate,
@@ -165,7 +166,8 @@ impl Files<'_> {
         Ok((identity, name, own))
     }
 
-    /// Warns about a certificate that clients will refuse now. The server runs all the same: its other listeners need none.
+    /// Warns about a certificate that clients will refuse now. The server runs all the same: its
+    /// other listeners need none.
     fn check_time(&self, file: &At<PathBuf>, facts: &CertificateFacts, problems: &mut Vec<Problem>) {
         const DAY: i64 = 86_400;
         let now = self.environment.unix_seconds();

@@ -47,11 +47,12 @@ pub(super) fn descriptors_max(settings: &Settings, workers: usize, environment: 
     plan(settings, &numbers.collect(), &[], workers, environment, &mut Vec::new()).descriptors_max()
 }
 
-/// Replies that one worker may hold for a client, however many workers there are: a client that asks from one port is
-/// served by one of them.
+/// Replies that one worker may hold for a client, however many workers there are: a client that
+/// asks from one port is served by one of them.
 const WAIT_LIMIT_MIN: u32 = 100;
 
-/// Divides the bound on waiting queries among the workers; the other bounds keep their proportion to it.
+/// Divides the bound on waiting queries among the workers; the other bounds keep their proportion
+/// to it.
 fn limits(settings: &settings::Limits, workers: usize) -> Limits {
     let usual = Limits::default();
     let workers = u32::try_from(workers).unwrap_or(u32::MAX).max(1);

@@ -1,4 +1,5 @@
-//! The tree of a configuration to settings, by the table of settings. Each group of settings has a module.
+//! The tree of a configuration to settings, by the table of settings. Each group of settings has a
+//! module.
 //!
 //! Nothing stops at a mistake: it is noted, the default takes its place, and reading goes on.
 

@@ -187,7 +187,8 @@ pub fn server(text: &str) -> Read<Server> {
     }
 }
 
-/// Reads the server that a stamp stands for; an error says why there is none. Where it is wrong, the stamp as a whole is.
+/// Reads the server that a stamp stands for; an error says why there is none. Where it is wrong,
+/// the stamp as a whole is.
 fn stamped(rest: &str) -> Result<Server, String> {
     let parsed = stamp::parse(rest)?;
     match server(&parsed.text).map_err(|misread| misread.message)? {
@@ -272,7 +273,8 @@ pub(crate) const PLAIN_PICKS: [(&str, Pick); 4] = [
 pub(super) const NUMBERED_PICKS: [(&str, &str); 3] =
     [("race", "race(2)"), ("prefer-positive", "prefer-positive(2)"), ("consensus", "consensus(2 of 3)")];
 
-/// Reads `ordered` or `race(2)`. With `prefer-positive`, an answer without records waits so long for one with.
+/// Reads `ordered` or `race(2)`. With `prefer-positive`, an answer without records waits so long
+/// for one with.
 pub(super) fn pick(text: &str, negative_wait_ms: u32) -> Read<Pick> {
     let wrong = |message: String, hint: Option<String>| Misread {
         at: 0..text.len(),
@@ -332,7 +334,8 @@ pub(super) fn pick(text: &str, negative_wait_ms: u32) -> Read<Pick> {
     }
 }
 
-/// Returns how many of the nodes after `node` belong to it, if it is an action that YAML split at its commas.
+/// Returns how many of the nodes after `node` belong to it, if it is an action that YAML split at
+/// its commas.
 pub(super) fn split_by_commas(node: &Node, after: &[Node]) -> Option<usize> {
     let depth = |node: &Node| match &node.value {
         yaml::Value::Scalar(scalar) => {

@@ -91,7 +91,8 @@ impl Lowering<'_> {
         views
     }
 
-    /// Reads a condition. One that cannot be read holds never, so that nothing is said about what comes after it.
+    /// Reads a condition. One that cannot be read holds never, so that nothing is said about what
+    /// comes after it.
     fn condition(&mut self, node: &Node) -> At<Condition> {
         let scalar = self.scalar(node, "a condition");
         let read = scalar.and_then(|scalar| condition::parse(scalar, self.problems));
@@ -240,7 +241,8 @@ impl Lowering<'_> {
         Rule { span: item.span, name, condition, actions }
     }
 
-    /// Reports an action that YAML split at its commas; returns how many of the nodes after it belong to it.
+    /// Reports an action that YAML split at its commas; returns how many of the nodes after it
+    /// belong to it.
     fn report_split(&mut self, node: &Node, after: &[Node]) -> Option<usize> {
         let count = split_by_commas(node, after)?;
         let parts: Vec<&str> = std::iter::once(node)

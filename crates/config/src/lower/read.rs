@@ -198,7 +198,8 @@ impl Lowering<'_> {
         sections
     }
 
-    /// Returns a mapping without the pieces of a value that YAML tore apart at its commas, which are reported.
+    /// Returns a mapping without the pieces of a value that YAML tore apart at its commas, which
+    /// are reported.
     fn without_torn<'n>(&mut self, entries: &'n [Entry]) -> Cow<'n, [Entry]> {
         let open = |text: &str| text.matches('(').count() > text.matches(')').count();
         let mut kept: Vec<Entry> = Vec::new();
@@ -605,12 +606,14 @@ impl<T> Values<T> for Vec<At<T>> {
     }
 }
 
-/// A row's kind and the way it is read do not belong together: found by the first test that lowers anything.
+/// A row's kind and the way it is read do not belong together: found by the first test that lowers
+/// anything.
 pub(super) fn unreachable_kind(found: &dyn std::fmt::Debug) -> ! {
     unreachable!("the row is read in the way of another kind than {found:?}")
 }
 
-/// Returns the place of what is wrong: the part of the text, or the whole value with its quotation marks.
+/// Returns the place of what is wrong: the part of the text, or the whole value with its quotation
+/// marks.
 fn place(scalar: &Scalar, node: &Node, misread: &Misread) -> Span {
     if misread.at == (0..scalar.text.len()) {
         node.span
@@ -627,7 +630,8 @@ fn in_range(text: &str, value: u64, min: u64, max: u64, expected: &str) -> Read<
     Err(Misread { at: 0..text.len(), message, expected: Some(expected.to_owned()), hint: None })
 }
 
-/// Names the word that could have stood in place of the value, and suggests it when it was nearly written.
+/// Names the word that could have stood in place of the value, and suggests it when it was nearly
+/// written.
 fn or_word(misread: Misread, word: Option<&str>, expected: &str) -> Misread {
     let Some(word) = word else { return misread };
     let near = misread.message.split('"').nth(1).and_then(|found| nearest(found, [word])).is_some();
@@ -636,7 +640,8 @@ fn or_word(misread: Misread, word: Option<&str>, expected: &str) -> Misread {
     Misread { expected, hint, ..misread }
 }
 
-/// Finds a setting of the same name somewhere else; none if it is the section itself or one around it.
+/// Finds a setting of the same name somewhere else; none if it is the section itself or one around
+/// it.
 fn elsewhere(key: &str, section: &str) -> Option<&'static str> {
     let is_around =
         |path: &str| section == path || section.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'));

@@ -33,7 +33,8 @@ impl Lowering<'_> {
                     let span = scalar.span(misread.at.start, misread.at.end);
                     lowering.problems.push(misread.into_problem(span));
                 }
-                // What is in files is read when the records are compiled, again whenever one of them changes.
+                // What is in files is read when the records are compiled, again whenever one of
+                // them changes.
                 let text = || At { value: scalar.text.clone(), span: scalar.span(0, scalar.text.len()) };
                 Ok(match includes_any.get() {
                     true => (Vec::new(), Some(IncludingText { text: text(), directory })),

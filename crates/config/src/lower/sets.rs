@@ -157,7 +157,8 @@ impl Lowering<'_> {
     }
 }
 
-/// Reads `geosite:/etc/gannet/geosite.dat:cn|google@ads`: a format, a file or URL, and perhaps parts.
+/// Reads `geosite:/etc/gannet/geosite.dat:cn|google@ads`: a format, a file or URL, and perhaps
+/// parts.
 fn notation(text: &str) -> Read<Notation> {
     let wrong = |at: std::ops::Range<usize>, message: String| Misread {
         at,

@@ -1,4 +1,5 @@
-//! DNS stamps (`sdns://…`): a server, where it is and what it must prove, in one word (dnscrypt.info/stamps-specifications).
+//! DNS stamps (`sdns://…`): a server, where it is and what it must prove, in one word
+//! (dnscrypt.info/stamps-specifications).
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -90,7 +91,8 @@ fn secured(mut reader: Reader<'_>, scheme: &str, port: u16) -> Result<Parsed, St
         }
     }
     let host = reader.text().ok_or(SHORT)?;
-    // A DoH stamp has its path here; resolvers for the host name may follow, and ours are asked instead.
+    // A DoH stamp has its path here; resolvers for the host name may follow, and ours are asked
+    // instead.
     let path = if scheme == "https://" { reader.text().ok_or(SHORT)? } else { "" };
     let (dial, dial_port) = if address.is_empty() {
         (None, None)

@@ -75,7 +75,8 @@ pub fn named_file(path: &Path, name: &NameBuf) -> PathBuf {
     }
 }
 
-/// Complains of what a zone would choose at names that are not its own, at names that are too long, and twice.
+/// Complains of what a zone would choose at names that are not its own, at names that are too long,
+/// and twice.
 pub(crate) fn check_chosen(zone: &ZoneSettings, problems: &mut Vec<Problem>) {
     let apex = &zone.name.value;
     let origins = zone.make.iter().filter_map(|make| make.origin.as_ref());
@@ -203,7 +204,8 @@ impl Lowering<'_> {
         Section { entries: Cow::Owned(entries), ..item }
     }
 
-    /// Reads an item of `zones`, or what stands for one; what is wrong with its template was told when that was read.
+    /// Reads an item of `zones`, or what stands for one; what is wrong with its template was told
+    /// when that was read.
     fn whole_zone(
         &mut self,
         item: Section<'_>,
@@ -224,8 +226,8 @@ impl Lowering<'_> {
         zone
     }
 
-    /// Reads a zone that is added while the server runs: what is said of it, and the templates of the tree. It has no name of
-    /// its own but that which it is added by.
+    /// Reads a zone that is added while the server runs: what is said of it, and the templates of
+    /// the tree. It has no name of its own but that which it is added by.
     pub(crate) fn added_zone(
         &mut self,
         name: &NameBuf,
@@ -444,8 +446,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// Complains of what no zone of a set has: there may be several zones of its name, and other servers could not say which
-    /// they mean.
+    /// Complains of what no zone of a set has: there may be several zones of its name, and other
+    /// servers could not say which they mean.
     fn check_set(&mut self, item: &Section<'_>, is_signed: bool) {
         let place = item.entry("set").map_or(item.span, |entry| entry.node.span);
         if is_signed {
@@ -504,7 +506,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// Complains of a catalog that the server is to sign: what is in it is for servers, and nobody validates it.
+    /// Complains of a catalog that the server is to sign: what is in it is for servers, and nobody
+    /// validates it.
     fn check_signed(&mut self, item: &Section<'_>, policy: &SigningPolicy) {
         self.check_online(item, policy);
         let Some(entry) = self.said(item, "catalog-role") else { return };

@@ -1,8 +1,10 @@
-//! The table of settings as JSON Schema (draft 2020-12), for editors that complete and check as one types.
+//! The table of settings as JSON Schema (draft 2020-12), for editors that complete and check as one
+//! types.
 //!
 //! # Limitations
 //!
-//! It knows shapes, words and numbers, not what names refer to, nor the range of a duration: the checker does.
+//! It knows shapes, words and numbers, not what names refer to, nor the range of a duration: the
+//! checker does.
 
 use diagnostic::json_text;
 use values::RCODES;

@@ -63,7 +63,8 @@ fn write_line(out: &mut String, text: &str) {
     out.push('\n');
 }
 
-/// Returns text with the characters escaped that mean something to man(7), or that are outside ASCII.
+/// Returns text with the characters escaped that mean something to man(7), or that are outside
+/// ASCII.
 fn escaped(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {

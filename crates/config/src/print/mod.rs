@@ -1,5 +1,5 @@
-//! What is printed from the table of settings: the manual, a file to begin with, the settings in force, and a schema
-//! for editors.
+//! What is printed from the table of settings: the manual, a file to begin with, the settings in
+//! force, and a schema for editors.
 
 mod json_schema;
 mod man;

@@ -29,7 +29,8 @@ pub fn defaults() -> String {
     printer.out
 }
 
-/// Returns the settings in force: each value, and the file and line that says it. Secrets are left out.
+/// Returns the settings in force: each value, and the file and line that says it. Secrets are left
+/// out.
 pub fn show(loaded: &Loaded) -> String {
     let mut printer = Printer { out: String::new(), sources: Some(&loaded.sources) };
     let mut tree = loaded.tree.clone();
@@ -49,7 +50,8 @@ pub fn show(loaded: &Loaded) -> String {
     printer.out
 }
 
-/// Returns what [`show`] prints as JSON, without origins: texts, `true` and `false`, and whole numbers as such.
+/// Returns what [`show`] prints as JSON, without origins: texts, `true` and `false`, and whole
+/// numbers as such.
 pub fn show_json(loaded: &Loaded) -> String {
     let shown = show(loaded);
     // What was put in for variables is there already; what looks like one now is text.
@@ -106,7 +108,8 @@ fn write_json(value: &yaml::Value, indent: usize, out: &mut String) {
     }
 }
 
-/// Returns the policy of a configuration that gives none, with the cache and the group that it was fitted to.
+/// Returns the policy of a configuration that gives none, with the cache and the group that it was
+/// fitted to.
 fn built_in_policy(settings: &Settings) -> Node {
     let entry = settings.policies.iter().filter(|policy| policy.name.value == policy::ENTRY);
     let rules = entry.flat_map(|policy| &policy.rules);

@@ -1,8 +1,8 @@
 //! Every setting, once: what it is called, what it takes, what it is if nothing is said, and why.
 //!
-//! Each group of settings has a module of its own. The checker, the manual page, the commented default file and the JSON Schema for
-//! editors all read this table.
-//! Paths: `cache.*.size` is the setting `size` of each named cache; `listen[].at` is `at` of each item of `listen`.
+//! Each group of settings has a module of its own. The checker, the manual page, the commented
+//! default file and the JSON Schema for editors all read this table. Paths: `cache.*.size` is the
+//! setting `size` of each named cache; `listen[].at` is `at` of each item of `listen`.
 
 mod access;
 mod alias;
@@ -39,8 +39,8 @@ pub enum Kind {
     Section,
     /// A mapping from names that the user chooses to what the rows below `path.*` describe.
     Named(&'static str),
-    /// A list of mappings, described by the rows below `path[]`; the first of them may stand alone in place of the
-    /// mapping, and one item in place of the list.
+    /// A list of mappings, described by the rows below `path[]`; the first of them may stand alone
+    /// in place of the mapping, and one item in place of the list.
     Items,
     /// A list of values; one value may stand alone.
     List(Value),

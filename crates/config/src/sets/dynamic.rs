@@ -74,8 +74,9 @@ pub struct Dynamic {
     store: Option<Arc<Store>>,
     limit: u32,
     ttl: Option<u32>,
-    /// Every handle of the set: that of the configuration in use and, while a reload with another limit or time is under way, the one
-    /// that replaces it. A change is made to all of them, so that none is lost between the copy and its use.
+    /// Every handle of the set: that of the configuration in use and, while a reload with another
+    /// limit or time is under way, the one that replaces it. A change is made to all of them, so
+    /// that none is lost between the copy and its use.
     handles: Arc<Handles>,
 }
 
@@ -234,8 +235,9 @@ impl Dynamic {
         new
     }
 
-    /// Adds names, addresses or prefixes at the second `now`, for `ttl` seconds or as long as the set says: all of them, or
-    /// none if one is not understood or cannot be kept. They are on disk when this returns. Returns how many were not there.
+    /// Adds names, addresses or prefixes at the second `now`, for `ttl` seconds or as long as the
+    /// set says: all of them, or none if one is not understood or cannot be kept. They are on disk
+    /// when this returns. Returns how many were not there.
     pub fn add(&self, items: &[String], now: u64, ttl: Option<u64>) -> Result<usize, DynamicError> {
         let items = self.parse_all(items)?;
         let ttl = ttl.or(self.ttl.map(u64::from));
@@ -250,7 +252,8 @@ impl Dynamic {
         })
     }
 
-    /// Removes names, addresses or prefixes, as [`Dynamic::add`] adds them; returns how many were there.
+    /// Removes names, addresses or prefixes, as [`Dynamic::add`] adds them; returns how many were
+    /// there.
     pub fn remove(&self, items: &[String]) -> Result<usize, DynamicError> {
         let items = self.parse_all(items)?;
         let changes: Vec<Change> = items.iter().map(|item| Change::Remove(item.to_string())).collect();
@@ -324,7 +327,8 @@ impl Dynamic {
         )
     }
 
-    /// Returns what it holds and the second each leaves at, those that leave first before the others.
+    /// Returns what it holds and the second each leaves at, those that leave first before the
+    /// others.
     pub fn list(&self) -> Vec<(String, Option<u64>)> {
         match &self.handle {
             DynamicHandle::Names(names) => {
@@ -367,7 +371,8 @@ impl Dynamic {
         lines.collect()
     }
 
-    /// Reads what [`Dynamic::text`] wrote. A line that is none is left out: a file that was cut keeps the rest.
+    /// Reads what [`Dynamic::text`] wrote. A line that is none is left out: a file that was cut
+    /// keeps the rest.
     fn put(&self, text: &str) {
         for line in text.lines() {
             if let Some((item, leaves)) = line.split_once(' ')

@@ -1,6 +1,7 @@
 //! Sets of names and addresses: from what the configuration says to what queries are compared with.
 //!
-//! A set is compiled anew only if something that it is made of has changed; otherwise the one in use is taken over.
+//! A set is compiled anew only if something that it is made of has changed; otherwise the one in
+//! use is taken over.
 
 mod dynamic;
 mod place;
@@ -134,7 +135,8 @@ impl Sets {
         self.made.insert(name.to_owned(), made);
     }
 
-    /// Returns a number for everything that a set is made of: what is said, the state of its files, its parts.
+    /// Returns a number for everything that a set is made of: what is said, the state of its files,
+    /// its parts.
     fn print(&self, set: &Set, stamps: &[Option<u64>]) -> u64 {
         let mut hasher = DefaultHasher::new();
         format!("{:?} {:?} {:?}", set.names, set.addresses, set.dynamic).hash(&mut hasher);

@@ -34,8 +34,8 @@ pub(crate) fn url_lists(settings: &Settings, state_directory: &Path) -> Vec<UrlL
     urls.collect()
 }
 
-/// Returns where the last good copy of a URL is kept. What the server said about it stands beside it, in a file whose
-/// name ends in `.meta`.
+/// Returns where the last good copy of a URL is kept. What the server said about it stands beside
+/// it, in a file whose name ends in `.meta`.
 pub fn copy_file(state_directory: &Path, set: &str, url: &str) -> PathBuf {
     // FNV-1a: the same in every version of this program.
     let hash = url.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, octet| {

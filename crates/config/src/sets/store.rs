@@ -1,7 +1,9 @@
-//! What keeps a dynamic set over restarts: a file with all that it held, and a log of the changes since.
+//! What keeps a dynamic set over restarts: a file with all that it held, and a log of the changes
+//! since.
 //!
-//! A change is on disk before it is acknowledged. The log begins with the number of the file that it follows: when everything
-//! is written anew, the file is replaced first, and what the log of the one before says is in it already.
+//! A change is on disk before it is acknowledged. The log begins with the number of the file that
+//! it follows: when everything is written anew, the file is replaced first, and what the log of the
+//! one before says is in it already.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};

@@ -59,7 +59,8 @@ impl TransportWord {
         self.is_datagrams() != other.is_datagrams() || are_both_quic
     }
 
-    /// Returns whether both are carried by the same protocol, so that two listeners cannot have them at one address and port.
+    /// Returns whether both are carried by the same protocol, so that two listeners cannot have
+    /// them at one address and port.
     pub const fn shares_protocol(self, other: Self) -> bool {
         self.is_datagrams() == other.is_datagrams()
     }
@@ -171,8 +172,8 @@ pub struct Tls {
     pub min_version: TlsVersionWord,
     /// Whether clients of plain DNS are told of encrypted listeners.
     pub discovery: bool,
-    /// Files with the certificates of those who sign for clients; if there are any, clients must have one, unless a listener
-    /// says otherwise.
+    /// Files with the certificates of those who sign for clients; if there are any, clients must
+    /// have one, unless a listener says otherwise.
     pub client_ca: Vec<At<PathBuf>>,
 }
 

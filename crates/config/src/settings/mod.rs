@@ -1,6 +1,8 @@
-//! The configuration as written: checked, complete with defaults, not yet resolved. Each group of settings has a module.
+//! The configuration as written: checked, complete with defaults, not yet resolved. Each group of
+//! settings has a module.
 //!
-//! Names of groups, caches, sets and policies are still names here; [`compile`](crate::compile) resolves them.
+//! Names of groups, caches, sets and policies are still names here; [`compile`](crate::compile)
+//! resolves them.
 
 mod cache;
 mod limits;
@@ -131,7 +133,8 @@ pub struct Settings {
     pub split_at: Option<At<()>>,
     /// Policies, in the order of the file.
     pub policies: Vec<Policy>,
-    /// Whether `policies` was written by somebody; the built-in one uses the only group and cache there are.
+    /// Whether `policies` was written by somebody; the built-in one uses the only group and cache
+    /// there are.
     pub policy_is_given: bool,
 }
 

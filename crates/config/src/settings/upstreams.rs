@@ -82,7 +82,8 @@ pub struct GroupServer {
 pub struct ServerTls {
     /// The name in its certificate, if it is another than the one in its address.
     pub name: Option<At<String>>,
-    /// The keys that it may have, as SHA-256 of their SubjectPublicKeyInfo; if there are any, only they count.
+    /// The keys that it may have, as SHA-256 of their SubjectPublicKeyInfo; if there are any, only
+    /// they count.
     pub pins: Vec<[u8; 32]>,
     /// The authorities that are trusted.
     pub roots: At<TrustedRoots>,
@@ -135,7 +136,8 @@ pub enum Server {
 pub struct Stamp {
     /// The address to connect to.
     pub dial: Option<IpAddr>,
-    /// SHA-256 of what is signed (TBSCertificate) of certificates of which one must vouch for the server.
+    /// SHA-256 of what is signed (TBSCertificate) of certificates of which one must vouch for the
+    /// server.
     pub certificates: Vec<[u8; 32]>,
     /// Whose resolver it must be, for DNSCrypt: the provider's name and key.
     pub provider: Option<(NameBuf, [u8; 32])>,

@@ -19,7 +19,8 @@ use plan::zones::{CatalogRole, FileChange, FileFormat, ZoneName};
 pub struct ZoneSettings {
     /// Its apex.
     pub name: At<NameBuf>,
-    /// Its master file, or a file in JSON that has it; a zone that comes from other servers needs none.
+    /// Its master file, or a file in JSON that has it; a zone that comes from other servers needs
+    /// none.
     pub file: Option<At<PathBuf>>,
     /// The set of zones that it is in, if not the one that answers before any policy.
     pub set: Option<At<String>>,
@@ -119,7 +120,8 @@ pub struct ZoneDirectory {
     pub allow_query: Option<Vec<Prefix>>,
     /// How the server signs them.
     pub sign: Option<Arc<SigningPolicy>>,
-    /// A directory with keys that those in master files are signed with: for each a file named after it.
+    /// A directory with keys that those in master files are signed with: for each a file named
+    /// after it.
     pub key_sets: Option<PathBuf>,
     /// How absence is proved in those that bring the keys they are signed with.
     pub own_denial: Option<DenialKind>,

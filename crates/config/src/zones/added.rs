@@ -1,4 +1,5 @@
-//! Zones that are added while the server runs: what is said of one, with what the configuration has for all.
+//! Zones that are added while the server runs: what is said of one, with what the configuration has
+//! for all.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -107,7 +108,8 @@ impl Planner {
         if failed { Err(found) } else { Ok(Planned { plan: Arc::new(plan), warnings: found }) }
     }
 
-    /// Returns where in what was said of a zone these findings are; the zone is the only one of its plan.
+    /// Returns where in what was said of a zone these findings are; the zone is the only one of its
+    /// plan.
     pub fn place(
         &self,
         apex: Name<'_>,

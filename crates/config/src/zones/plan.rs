@@ -75,7 +75,8 @@ impl Compiler<'_> {
         zone.allow_query.as_deref().map(|allow| self.clients(allow))
     }
 
-    /// Compiles a zone, without what many zones may have in common: who may query it, and what it has besides its file.
+    /// Compiles a zone, without what many zones may have in common: who may query it, and what it
+    /// has besides its file.
     pub(super) fn zone(&self, zone: &ZoneSettings, problems: &mut Vec<Problem>) -> ZonePlan {
         let apex = zone.name.value;
         let mut remotes = |all: &[At<RemoteSettings>]| -> Vec<Remote> {

@@ -1,5 +1,6 @@
-//! The compiled program and a plain reading of the same rules agree, on random policies and queries: which rules are
-//! taken, in which order policies run, what answers are made, and what becomes of them.
+//! The compiled program and a plain reading of the same rules agree, on random policies and
+//! queries: which rules are taken, in which order policies run, what answers are made, and what
+//! becomes of them.
 
 mod answers;
 mod reader;
@@ -132,7 +133,8 @@ const ACTIONS: &[&str] = &[
     "sort(10.1.0.0/16, 192.0.2.0/24)",
     "ede(4, \"made up\")",
 ];
-/// What asks an upstream: as likely as all others together, or there would be few answers to change.
+/// What asks an upstream: as likely as all others together, or there would be few answers to
+/// change.
 const FORWARD: &str = "forward(default)";
 
 fn conditions() -> impl Strategy<Value = String> {

@@ -12,7 +12,8 @@ use super::{OutputArgs, RemoteArgs, parse_seconds};
 /// Arguments of `query`.
 #[derive(Args, Debug)]
 pub(crate) struct QueryArgs {
-    /// A name or an address, a type [default: A, for an address PTR], `@` with a server, and options with a plus sign.
+    /// A name or an address, a type [default: A, for an address PTR], `@` with a server, and
+    /// options with a plus sign.
     #[arg(value_name = "NAME [TYPE] [@SERVER] [+OPTION]...", required = true, num_args = 1..=64)]
     pub(crate) words: Vec<String>,
     /// The server's port.

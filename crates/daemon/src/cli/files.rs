@@ -98,7 +98,8 @@ pub(crate) enum ConfigCommand {
     Default,
     /// A short configuration for one use, commented, as a file to begin with.
     Starter(StarterArgs),
-    /// Every setting: what it takes, its default, what it does; with `--json` as a JSON Schema for editors.
+    /// Every setting: what it takes, its default, what it does; with `--json` as a JSON Schema for
+    /// editors.
     Schema(OutputArgs),
 }
 

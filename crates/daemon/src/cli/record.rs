@@ -36,7 +36,8 @@ pub(crate) struct LogArgs {
     /// Only those with this response code, such as `nxdomain`; `none` for those that got no reply.
     #[arg(long, value_name = "RCODE", value_parser = parse_rcode)]
     pub(crate) rcode: Option<RcodeWord>,
-    /// Only those that the policy blocked: answered by `block`, `blocklist` or `reject`, or dropped.
+    /// Only those that the policy blocked: answered by `block`, `blocklist` or `reject`, or
+    /// dropped.
     #[arg(long)]
     pub(crate) blocked: bool,
     /// Then print new queries until the command is interrupted.

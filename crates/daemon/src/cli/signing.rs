@@ -214,7 +214,8 @@ pub(crate) struct ListArgs {
 /// Which keys to take over.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct KeyImportArgs {
-    /// `K*.private` with the `K*.key` beside it, `*.pem`, a list of key sets in JSON, or the URI of a key in a PKCS#11 token:
+    /// `K*.private` with the `K*.key` beside it, `*.pem`, a list of key sets in JSON, or the URI of
+    /// a key in a PKCS#11 token:
     /// `pkcs11:token=NAME;object=LABEL?module-path=FILE&pin-source=file:FILE`.
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
@@ -256,7 +257,8 @@ pub(crate) struct ExportArgs {
     /// The form.
     #[arg(long, value_enum, default_value_t = KeyForm::Pem)]
     pub(crate) form: KeyForm,
-    /// Where to: a file, or for BIND's pair a directory. PEM and key sets go to standard output without it.
+    /// Where to: a file, or for BIND's pair a directory. PEM and key sets go to standard output
+    /// without it.
     #[arg(short, long, value_name = "PATH")]
     pub(crate) output: Option<PathBuf>,
     /// How long signatures of a key set are good.

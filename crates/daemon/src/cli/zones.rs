@@ -11,8 +11,8 @@ use super::{ImportArgs, KeysCommand, OutputArgs, RemoteArgs, SignArgs, VerifyArg
 pub(crate) enum ZoneCommand {
     /// Check a zone's file and print every mistake at once.
     Check(ZoneCheckArgs),
-    /// Print a zone as it is served, from its file or from the running server: every record on a line of its own, in
-    /// canonical order.
+    /// Print a zone as it is served, from its file or from the running server: every record on a
+    /// line of its own, in canonical order.
     Print(ZonePrintArgs),
     /// Convert the zones of another server's configuration: the same as `gannet import`.
     Import(ImportArgs),
@@ -45,8 +45,9 @@ pub(crate) enum ZoneCommand {
     Diff(ZoneNameArgs),
     /// Serve more zones, from now on and after a restart.
     ///
-    /// What is said with --with is what an item of the setting `zones` may say; `like` names one of `zone-templates`. A zone of
-    /// which nothing is said is served when `gannet zone load` has given it records.
+    /// What is said with --with is what an item of the setting `zones` may say; `like` names one of
+    /// `zone-templates`. A zone of which nothing is said is served when `gannet zone load` has
+    /// given it records.
     Add(ZoneAddArgs),
     /// Take zones out that were added, and forget what was kept of them.
     Remove(ZoneRemoveArgs),
@@ -62,7 +63,8 @@ pub(crate) struct ZoneAddArgs {
     /// The names of the zones.
     #[arg(value_name = "NAME", required_unless_present = "from")]
     pub(crate) names: Vec<String>,
-    /// A list of zones: a name on each line, perhaps with a template behind it; `-` for standard input.
+    /// A list of zones: a name on each line, perhaps with a template behind it; `-` for standard
+    /// input.
     #[arg(long, value_name = "LIST")]
     pub(crate) from: Option<PathBuf>,
     /// The template they take their settings from.
@@ -107,7 +109,8 @@ pub(crate) struct ZonePrintArgs {
     /// The master file, or the name of a zone of the running server: what is no file is a name.
     #[arg(value_name = "FILE or NAME")]
     pub(crate) what: String,
-    /// The name of the zone in the file [default: what the file is called, without `.zone`, `.db`, `.txt` or `db.`].
+    /// The name of the zone in the file [default: what the file is called, without `.zone`, `.db`,
+    /// `.txt` or `db.`].
     #[arg(long, value_name = "NAME", conflicts_with = "served")]
     pub(crate) name: Option<String>,
     /// Print the zone of the running server even if there is a file of that name.
@@ -159,7 +162,8 @@ pub(crate) struct ZoneFileArgs {
     /// The master file.
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// The name of the zone [default: what the file is called, without `.zone`, `.db`, `.txt` or `db.`].
+    /// The name of the zone [default: what the file is called, without `.zone`, `.db`, `.txt` or
+    /// `db.`].
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
 }

@@ -115,13 +115,15 @@ impl Packet {
             (Some(theirs), Some(ours)) => theirs.eq_ignore_ascii_case(&ours),
             _ => false,
         };
-        // A server that could not read the question, or a web server that refused it, need not repeat it.
+        // A server that could not read the question, or a web server that refused it, need not
+        // repeat it.
         let is_complaint = header.questions == 0
             && matches!(header.flags.rcode(), Rcode::FORMERR | Rcode::SERVFAIL | Rcode::NOTIMP);
         header.id == self.id && header.flags.has(Flags::QR) && (is_same_question || is_complaint)
     }
 
-    /// Returns whether a message goes on with a transfer: only the first has to repeat the question (RFC 5936 §2.2.1).
+    /// Returns whether a message goes on with a transfer: only the first has to repeat the question
+    /// (RFC 5936 §2.2.1).
     fn is_continued_by(&self, message: &[u8]) -> bool {
         Header::parse(message).is_some_and(|header| header.id == self.id && header.flags.has(Flags::QR))
     }
@@ -196,7 +198,8 @@ pub(super) fn word(line: &Line) -> &'static str {
     }
 }
 
-/// Asks over one line, as often as it takes. Returns the reply without its signature, and how long it was with it.
+/// Asks over one line, as often as it takes. Returns the reply without its signature, and how long
+/// it was with it.
 fn ask_by(
     target: &Target,
     packet: &Packet,
@@ -218,7 +221,8 @@ fn ask_by(
                 return Ok((believed(&reply, verifier)?, reply.len()));
             }
         }
-        // A late reply to a datagram still counts; a connection may have stopped in the middle of a message.
+        // A late reply to a datagram still counts; a connection may have stopped in the middle of a
+        // message.
         kept = Some(channel).filter(|channel| matches!(channel, Channel::Udp(_)));
     }
     Err("no reply in time".to_owned())

@@ -43,7 +43,8 @@ fn of_statement(text: &str) -> Result<Arc<Key>, String> {
     make(algorithm.unwrap_or(Algorithm::Sha256.word()), name, secret.ok_or("the key has no secret")?)
 }
 
-/// Splits a file at blanks, semicolons and braces, without lines of comment and quotation marks; braces are tokens.
+/// Splits a file at blanks, semicolons and braces, without lines of comment and quotation marks;
+/// braces are tokens.
 fn tokens(text: &str) -> Vec<String> {
     let lines = text.lines().filter(|line| !line.trim_start().starts_with(['#', '/']));
     let spread =

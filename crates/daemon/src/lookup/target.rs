@@ -55,7 +55,8 @@ pub(super) enum Nobody {
     Unknown(String),
 }
 
-/// A server as it is written: what carries queries, its host, perhaps a port, and the rest of a URL.
+/// A server as it is written: what carries queries, its host, perhaps a port, and the rest of a
+/// URL.
 #[derive(Debug, PartialEq, Eq)]
 struct Written<'a> {
     carrier: Option<Carrier>,
@@ -65,9 +66,9 @@ struct Written<'a> {
     name: Option<&'a str>,
 }
 
-/// Reads `address`, `address:port`, `[address]:port`, `address@port`, `address#port`, `host`, `host:port`, each perhaps
-/// behind `udp://`, `tcp://`, `tls://`, `https://`, `h3://` or `quic://`; behind one that encrypts, `#` begins the name in
-/// the certificate.
+/// Reads `address`, `address:port`, `[address]:port`, `address@port`, `address#port`, `host`,
+/// `host:port`, each perhaps behind `udp://`, `tcp://`, `tls://`, `https://`, `h3://` or `quic://`;
+/// behind one that encrypts, `#` begins the name in the certificate.
 fn written(text: &str) -> Result<Written<'_>, String> {
     let (mut carrier, rest) = match text.split_once("://") {
         None => (None, text),

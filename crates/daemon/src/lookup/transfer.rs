@@ -99,7 +99,8 @@ impl Transfer {
         if count == 0 {
             return Err(Fault::Disordered("a message has no records"));
         }
-        // RFC 1995 §2 and §4: one SOA alone says that there is nothing newer, or, over UDP, that it does not fit.
+        // RFC 1995 §2 and §4: one SOA alone says that there is nothing newer, or, over UDP, that it
+        // does not fit.
         if self.state == State::Second && self.is_incremental && !is_newer(self.serial, self.have) {
             self.state = State::Done(Kind::UpToDate);
         }

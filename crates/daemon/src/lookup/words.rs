@@ -10,7 +10,8 @@ use wire::{Class, NameBuf, OptionCode, Rtype};
 
 /// The path of DNS over HTTPS if none is given.
 const HTTPS_PATH: &str = "/dns-query";
-/// Octets that a client cookie has (RFC 7873 §4.1), and that one with a server's cookie has at most.
+/// Octets that a client cookie has (RFC 7873 §4.1), and that one with a server's cookie has at
+/// most.
 const COOKIE_OCTETS: usize = 8;
 const COOKIE_OCTETS_MAX: usize = 40;
 /// Octets that padding brings a query to a multiple of (RFC 8467 §4.1).

@@ -1,12 +1,14 @@
 //! How many connections of clients go with the descriptors that the process may have.
 //!
-//! Whoever takes the last descriptor takes it from the sockets to upstreams: then nothing is looked up any more, for nobody.
+//! Whoever takes the last descriptor takes it from the sockets to upstreams: then nothing is looked
+//! up any more, for nobody.
 
 use config::Listening;
 use plan::listeners::Plan;
 use tracing::warn;
 
-/// Descriptors of the process besides those that are counted here: log, control socket, metrics, files.
+/// Descriptors of the process besides those that are counted here: log, control socket, metrics,
+/// files.
 const OTHERS: u64 = 64;
 /// Descriptors of a worker besides its sockets.
 const OF_A_WORKER: u64 = 4;
@@ -56,8 +58,8 @@ pub(super) fn fit(listening: &mut Listening, limit: u64, workers: Workers) {
     }
 }
 
-/// Returns how many connections there may be with `limit` descriptors: upstreams have theirs first, or half of what is left when
-/// there are few.
+/// Returns how many connections there may be with `limit` descriptors: upstreams have theirs first,
+/// or half of what is left when there are few.
 fn connections(plan: &Plan, limit: u64, workers: Workers) -> usize {
     let left = limit.saturating_sub(own(plan, workers));
     let left = left - workers.upstream_max().min(left / 2);

@@ -1,6 +1,7 @@
 //! `gannet run`: opens the sockets, starts the threads, and looks after them until the end.
 //!
-//! The main thread is the control plane: signals, the control socket, systemd. Workers answer queries.
+//! The main thread is the control plane: signals, the control socket, systemd. Workers answer
+//! queries.
 
 mod descriptors;
 mod greeting;
@@ -30,7 +31,8 @@ use signals::Signals;
 const SIGNALS_MAX: usize = 8;
 /// The user whom a server started as root becomes if the configuration names nobody.
 const USUAL_USER: &str = "gannet";
-/// Octets of addresses that a server needs besides its caches: stacks of threads, buffers, what the allocator sets aside.
+/// Octets of addresses that a server needs besides its caches: stacks of threads, buffers, what the
+/// allocator sets aside.
 const BESIDE_CACHES_OCTETS: u64 = 192 << 20;
 /// Runs the server until somebody ends it.
 pub(crate) fn run(args: &RunArgs) -> ExitCode {
@@ -148,7 +150,8 @@ async fn serve(
     }
 }
 
-/// Returns an error if the caches have no room among the addresses that the process may have: the limit, and what of it is left.
+/// Returns an error if the caches have no room among the addresses that the process may have: the
+/// limit, and what of it is left.
 ///
 /// Whoever finds none when it allocates can say nothing any more.
 fn check_address_space(loaded: &Loaded, space: Option<(u64, u64)>) -> Result<(), String> {
@@ -169,7 +172,8 @@ fn check_address_space(loaded: &Loaded, space: Option<(u64, u64)>) -> Result<(),
     ))
 }
 
-/// Makes a panic anywhere end the process: a server that lost a worker answers some clients and not others.
+/// Makes a panic anywhere end the process: a server that lost a worker answers some clients and not
+/// others.
 fn abort_on_panic() {
     let tell = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -188,7 +192,8 @@ fn log_format(wanted: LogFormat) -> log::Format {
     }
 }
 
-/// Opens the control socket at the first place that has room for it. Without one the server runs all the same.
+/// Opens the control socket at the first place that has room for it. Without one the server runs
+/// all the same.
 fn control_socket(args: &SocketArgs, state_folder: &Path, user: &Become) -> Option<Socket> {
     let mut paths = remote::socket_paths(args);
     let is_given = paths.len() == 1;

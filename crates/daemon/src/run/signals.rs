@@ -24,7 +24,8 @@ impl Signals {
         })
     }
 
-    /// Waits for the next one: SIGHUP reloads, SIGUSR1 writes the caches, SIGTERM and SIGINT end. Can be dropped at any time.
+    /// Waits for the next one: SIGHUP reloads, SIGUSR1 writes the caches, SIGTERM and SIGINT end.
+    /// Can be dropped at any time.
     pub(crate) async fn next(&mut self) -> Order {
         tokio::select! {
             _ = self.hangup.recv() => Order::Reload,

@@ -1,4 +1,5 @@
-//! Opens the listening sockets: those of the configuration, or 127.0.0.1 and ::1 on the best port there is.
+//! Opens the listening sockets: those of the configuration, or 127.0.0.1 and ::1 on the best port
+//! there is.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -18,8 +19,8 @@ pub(crate) struct Opened {
     pub(crate) why_not_53: Option<String>,
 }
 
-/// Opens what `wanted` lists. If nobody has configured that, what the service manager opened comes first, and then
-/// what is to be tried if port 53 may not be had.
+/// Opens what `wanted` lists. If nobody has configured that, what the service manager opened comes
+/// first, and then what is to be tried if port 53 may not be had.
 pub(crate) fn open(wanted: &Listening, workers: usize) -> Result<Opened, Obstacle> {
     let activated = listen::activation();
     let Some(otherwise) = &wanted.otherwise else {

@@ -1,8 +1,9 @@
 //! The folder for state: it, and what of it is ours, belong to the user that the server becomes.
 //!
-//! A server that was first run as root leaves files that the user who serves later could not read. They are handed over at the
-//! start, while we are root. Nobody else's files are: names that are not ours stay as they are, symbolic links are not
-//! followed, and a file with a second name elsewhere is left alone.
+//! A server that was first run as root leaves files that the user who serves later could not read.
+//! They are handed over at the start, while we are root. Nobody else's files are: names that are
+//! not ours stay as they are, symbolic links are not followed, and a file with a second name
+//! elsewhere is left alone.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -141,7 +142,8 @@ impl Handing {
     }
 }
 
-/// Opens a file or folder, but never by way of a symbolic link at the end of its path, and waits for nobody.
+/// Opens a file or folder, but never by way of a symbolic link at the end of its path, and waits
+/// for nobody.
 fn open(path: &Path, also: i32) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | also).open(path)
 }

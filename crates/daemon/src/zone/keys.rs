@@ -50,7 +50,8 @@ fn store(args: &KeysDirArgs) -> KeyStore {
     KeyStore::new(&args.keys, &Arc::default())
 }
 
-/// Reads the URI of a token or a key in one. What cannot be read is not repeated: it may have a PIN in it.
+/// Reads the URI of a token or a key in one. What cannot be read is not repeated: it may have a PIN
+/// in it.
 fn token_uri(text: &str) -> Result<TokenUri, String> {
     TokenUri::parse(text).map_err(|misread| {
         let expected = misread.expected.map_or_else(String::new, |expected| format!(": expected {expected}"));
@@ -78,7 +79,8 @@ fn generate(args: &GenerateArgs) -> Result<String, String> {
             .to_owned());
     }
     let known = store.keys(Some(args.zone.as_name()))?;
-    // Two keys with one tag are hard to tell apart; there is a chance of one in some thousand for each that is there.
+    // Two keys with one tag are hard to tell apart; there is a chance of one in some thousand for
+    // each that is there.
     for _ in 0..16 {
         let secret = match &token {
             Some(token) => {

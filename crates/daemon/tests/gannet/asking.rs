@@ -83,7 +83,8 @@ fn a_transfer_that_is_signed_is_verified() {
     }
 }
 
-/// Answers each query over TCP with these messages, each given the query's ID, and closes the connection.
+/// Answers each query over TCP with these messages, each given the query's ID, and closes the
+/// connection.
 fn saying(messages: Vec<Vec<u8>>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

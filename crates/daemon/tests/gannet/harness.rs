@@ -232,7 +232,8 @@ pub(crate) fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
-/// Runs `f` on a thread that has a network of its own, nothing but loopback, and this `resolv.conf`.
+/// Runs `f` on a thread that has a network of its own, nothing but loopback, and this
+/// `resolv.conf`.
 ///
 /// Returns false where that is not permitted.
 pub(crate) fn in_own_network(resolv_conf: &'static str, f: impl FnOnce() + Send + 'static) -> bool {

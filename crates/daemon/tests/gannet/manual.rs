@@ -1,8 +1,8 @@
 //! Every YAML block of README and manual is a configuration that `gannet check` accepts without a
 //! warning.
 //!
-//! A block that is a part of a configuration names the part that completes it in a comment before it:
-//! `<!-- check: with NAME -->`, where NAME is one of [`PARTS`]. Files that blocks name are in
+//! A block that is a part of a configuration names the part that completes it in a comment before
+//! it: `<!-- check: with NAME -->`, where NAME is one of [`PARTS`]. Files that blocks name are in
 //! [`FILES`]. Only the blocks in [`FOREIGN`] are for other programs: `<!-- check: not ours -->`.
 
 use std::fs::{self, Permissions};
@@ -151,7 +151,8 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// Returns the configuration that a marker completes a block with; `None` if another program reads it.
+/// Returns the configuration that a marker completes a block with; `None` if another program reads
+/// it.
 fn part_of(marker: Option<&str>, block: &str, place: &str) -> Option<String> {
     let Some(marker) = marker else { return Some("{}\n".to_owned()) };
     if marker == "not ours" {

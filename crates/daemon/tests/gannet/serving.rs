@@ -209,7 +209,8 @@ fn logs_are_json_on_request() {
     );
 }
 
-/// Starts a server whose upstream is silent, and a query that waits for it; returns the client's socket.
+/// Starts a server whose upstream is silent, and a query that waits for it; returns the client's
+/// socket.
 fn with_a_waiting_query(shutdown_timeout: &str) -> (Server, UdpSocket) {
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     silent.set_read_timeout(Some(PATIENCE)).unwrap();

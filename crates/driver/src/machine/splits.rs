@@ -1,7 +1,8 @@
 //! Queries that wait for branches of their own program, and queries that sleep.
 //!
-//! Which branch runs when and which one wins is the engine's rule, asked through [`Waiter::next`]; here are the clock and
-//! the answers that have come. A branch that is no longer needed goes on by itself, and nobody hears of it.
+//! Which branch runs when and which one wins is the engine's rule, asked through [`Waiter::next`];
+//! here are the clock and the answers that have come. A branch that is no longer needed goes on by
+//! itself, and nobody hears of it.
 
 use engine::ops::split::{BRANCHES_MAX, BranchReport, Next, Progress};
 use engine::{EndedBranch, Failure, SharedSplit, Want};
@@ -110,7 +111,8 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         self.waiter(first)
     }
 
-    /// Notes how a branch ended, with the message it brought if it did. Does nothing when the split is decided.
+    /// Notes how a branch ended, with the message it brought if it did. Does nothing when the split
+    /// is decided.
     pub(crate) fn branch_ended(
         &mut self,
         key: SplitKey,
@@ -216,8 +218,8 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         }
     }
 
-    /// Lets queries go on that wait for their turn: those that were there, so that one that yields again waits for
-    /// the next time.
+    /// Lets queries go on that wait for their turn: those that were there, so that one that yields
+    /// again waits for the next time.
     pub(super) fn give_turns(&mut self) {
         for _ in 0..self.yielded.len().min(TURNS_MAX) {
             if let Some(key) = self.yielded.pop_front() {

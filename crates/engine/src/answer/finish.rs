@@ -29,7 +29,8 @@ pub(crate) trait Server {
     /// Returns the most octets of a datagram.
     fn udp_octets_max(&self) -> u16;
 
-    /// Returns what the length of a padded reply is a multiple of, in octets; zero: replies are not padded.
+    /// Returns what the length of a padded reply is a multiple of, in octets; zero: replies are not
+    /// padded.
     fn padding_octets(&self) -> u16;
 
     /// Returns whether replies say RA.

@@ -7,11 +7,13 @@ use wire::Query;
 /// Which number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Number {
-    /// The octets of a UDP message that the client says it takes; without EDNS, 512 (RFC 6891 §6.2.5).
+    /// The octets of a UDP message that the client says it takes; without EDNS, 512 (RFC 6891
+    /// §6.2.5).
     EdnsSize,
     /// The labels of the name asked for, without that of the root (RFC 9499 §2).
     QnameLabels,
-    /// The octets of the name asked for, with those of the lengths and the root: 1 to 255 (RFC 1035 §3.1).
+    /// The octets of the name asked for, with those of the lengths and the root: 1 to 255 (RFC 1035
+    /// §3.1).
     QnameLength,
 }
 

@@ -151,7 +151,8 @@ impl Tracer for Recorder {
             StepOutcome::Waits(Waiting::Fetch(pool)) => Did::Asks(pool),
             StepOutcome::Waits(Waiting::Split) => Did::Splits,
             StepOutcome::Waits(Waiting::Sleep(ms)) => Did::Sleeps(ms),
-            // No step of a policy waits for its turn yet: what does begins that way, and is not explained.
+            // No step of a policy waits for its turn yet: what does begins that way, and is not
+            // explained.
             StepOutcome::Waits(Waiting::Turn) => Did::Something,
         };
         self.put(Event::Step { at, did });

@@ -2,8 +2,8 @@
 //! with shared keys.
 //!
 //! None of this is on a query's path. What takes one message is answered here; a transfer is a row
-//! of messages that the listener takes as its client does; an update goes to the [`ManagedZones`], which
-//! has journals and threads.
+//! of messages that the listener takes as its client does; an update goes to the [`ManagedZones`],
+//! which has journals and threads.
 
 pub(crate) mod messages;
 mod places;

@@ -43,8 +43,8 @@ pub enum Op {
     Unmark(u64),
     /// Answers from local names, if the name is there.
     Local(Arc<LocalData>),
-    /// Answers from the zones that are served, if the name belongs to one of them. They stand beside
-    /// the snapshot ([`Authority`](crate::Authority)) and were compiled with its key.
+    /// Answers from the zones that are served, if the name belongs to one of them. They stand
+    /// beside the snapshot ([`Authority`](crate::Authority)) and were compiled with its key.
     Zone,
     /// Answers from a set of zones that only policies lead to.
     ZoneSet(Arc<zone::Zones>),

@@ -91,7 +91,8 @@ pub struct Snapshot {
     pub chaos: Chaos,
     /// The largest UDP reply, and the size announced in our OPT. 512 to 4096 octets.
     pub udp_octets_max: u16,
-    /// Octets that the length of a reply to a client that pads is a multiple of (RFC 8467 §4.1); zero: replies are not padded.
+    /// Octets that the length of a reply to a client that pads is a multiple of (RFC 8467 §4.1);
+    /// zero: replies are not padded.
     pub padding_octets: u16,
     /// Whether replies say RA: some way through the program resolves names that are not ours.
     pub recursion_available: bool,

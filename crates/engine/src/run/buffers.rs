@@ -14,8 +14,8 @@ use crate::program::shortlist::Candidates;
 const MESSAGE_OCTETS_MAX: usize = 65_535;
 /// Records of an upstream's reply whose TTLs we can age; replies with more are refused.
 const RECORDS_MAX: usize = 4096;
-/// Prefetches that one batch may cause; more popular entries than that expire at the same moment only
-/// in tests.
+/// Prefetches that one batch may cause; more popular entries than that expire at the same moment
+/// only in tests.
 pub(crate) const PREFETCHES_MAX: usize = 64;
 
 /// What steps write to.

@@ -13,7 +13,8 @@ pub enum Want {
     Split(Box<SplitWant>),
     /// So many milliseconds.
     Sleep(u32),
-    /// Its turn, after the queries that clients ask meanwhile: it has work to do that none of them should wait for.
+    /// Its turn, after the queries that clients ask meanwhile: it has work to do that none of them
+    /// should wait for.
     Yield,
 }
 

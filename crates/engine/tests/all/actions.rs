@@ -147,7 +147,8 @@ fn records() -> Arc<Records> {
     Arc::new(builder.compile(KEY))
 }
 
-/// Returns how long a message is whose names all are looked up among those before them (RFC 1035 §4.1.4).
+/// Returns how long a message is whose names all are looked up among those before them (RFC 1035
+/// §4.1.4).
 fn octets_when_written_one_by_one(reply: &[u8]) -> usize {
     let message = Message::parse(reply).expect("a message");
     let mut buffer = vec![0; 65_535];

@@ -695,7 +695,8 @@ fn zones() -> Arc<zone::Zones> {
     Arc::new(zones.with_specials(vec![(name("b.example"), closed_to_others)]))
 }
 
-/// Returns a server for 192.0.2.0/24 whose policy asks the cache and others for what is not in its zones.
+/// Returns a server for 192.0.2.0/24 whose policy asks the cache and others for what is not in its
+/// zones.
 fn with_zones(first: Vec<Op>) -> Server {
     let ours = Prefix::new("192.0.2.0".parse().expect("an address"), 24);
     let gate = gate_with(|gate| gate.allowed = PrefixSet::compile([ours]));

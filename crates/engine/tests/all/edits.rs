@@ -1,6 +1,6 @@
-//! Edits of an answer, against the same edits made on a list of records: `hickory-proto` must read the same records from
-//! both, and `domain` must accept the edited message. Messages are compressed as far as our writer can, so that records
-//! that go or grow are what later names point into.
+//! Edits of an answer, against the same edits made on a list of records: `hickory-proto` must read
+//! the same records from both, and `domain` must accept the edited message. Messages are compressed
+//! as far as our writer can, so that records that go or grow are what later names point into.
 
 use std::net::{IpAddr, Ipv4Addr};
 

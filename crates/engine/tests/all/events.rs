@@ -23,7 +23,8 @@ struct Seen {
     waited_ms: u32,
 }
 
-/// Returns a server that tells 1 about every query before it answers, and 2 afterwards, and where it tells.
+/// Returns a server that tells 1 about every query before it answers, and 2 afterwards, and where
+/// it tells.
 fn server(rules: CacheRules) -> (Server, EventReader) {
     let tell = |id| Op::Event(EventStep::Emit { id: EventId(id), share: None, is_urgent: false });
     let mut server = Server::with(gate(), |cache| {
@@ -67,7 +68,8 @@ fn a_query_is_told_once_with_the_answer_of_its_client() {
     let seen = read(&mut reader).expect("a record");
     assert_eq!((seen.event_set, seen.addresses), (vec![1, 2], vec!["192.0.2.7".to_owned()]));
     assert_eq!((seen.rcode, seen.ttl, seen.waited_ms), (Some(Rcode::NOERROR), 60, 2000));
-    // From memory: what stands behind the cache is not reached, what stands before it sees the aged answer.
+    // From memory: what stands behind the cache is not reached, what stands before it sees the aged
+    // answer.
     server.wait(10);
     assert!(matches!(server.ask(&ask), Asked::Answered(_)));
     let seen = read(&mut reader).expect("a record");

@@ -1,4 +1,5 @@
-//! Steps that ask in several ways: fallback, races, redirection, preferred families, DNS64; and steps that only wait.
+//! Steps that ask in several ways: fallback, races, redirection, preferred families, DNS64; and
+//! steps that only wait.
 
 use std::net::Ipv6Addr;
 use std::sync::Arc;
@@ -38,7 +39,8 @@ fn server(ops: Vec<Op>) -> Server {
     Server::with(gate(), |_| ops)
 }
 
-/// Does what a worker does for a query that waits, with branches one after the other, until it ends.
+/// Does what a worker does for a query that waits, with branches one after the other, until it
+/// ends.
 fn finish(
     engine: &mut Engine,
     mut waiting: Box<Suspended>,
@@ -528,7 +530,8 @@ fn addresses_are_made_where_there_are_none() {
     // RFC 6147 §5.1.7: the A record's TTL, or what is left of "no AAAA" if that is less.
     assert_eq!(got.answers[1], (28, 40, v6("64:ff9b::c000:208")));
     assert_eq!(got.ede, Some(29));
-    // RFC 6147 §5.1.2: an error in place of AAAA is as if there were none; NXDOMAIN is true for all types.
+    // RFC 6147 §5.1.2: an error in place of AAAA is as if there were none; NXDOMAIN is true for all
+    // types.
     let got = seen(&ask(&mut server, &www(Rtype::AAAA), &mut |want| match want.query.qtype {
         Rtype::A => address(9)(want),
         _ => Err(Failure::Timeout),

@@ -1,4 +1,5 @@
-//! The side of connections: persistent ones with many queries in flight (RFC 7766 and what followed it).
+//! The side of connections: persistent ones with many queries in flight (RFC 7766 and what followed
+//! it).
 
 use engine::Failure;
 
@@ -13,15 +14,17 @@ use crate::wheel::TimerKey;
 
 use rand::Rng;
 
-/// Silence on a connection with queries outstanding after which these are asked again over another one: soon enough for
-/// clients over UDP, to whom late answers are not sent (`limits.discard-timeout`).
+/// Silence on a connection with queries outstanding after which these are asked again over another
+/// one: soon enough for clients over UDP, to whom late answers are not sent
+/// (`limits.discard-timeout`).
 const SILENCE_MAX: Span = Span::from_ms(1500);
-/// Silence after which such a connection is closed: the kernel notices peers that are gone, but not those that have merely
-/// stopped.
+/// Silence after which such a connection is closed: the kernel notices peers that are gone, but not
+/// those that have merely stopped.
 const SILENCE_CLOSES: Span = Span::from_ms(4000);
 /// Time from the end of a connection that is to be kept to the next one, at least.
 const REFILL_AFTER: Span = Span::from_ms(200);
-/// Connections in a row that ended with queries and without any message, after which the server counts as down.
+/// Connections in a row that ended with queries and without any message, after which the server
+/// counts as down.
 const UNHEARD_LINKS_MAX: u8 = 2;
 
 /// One connection to one server.
@@ -166,7 +169,8 @@ impl<N: Network> Exchange<N> {
         self.events.push_back(Event::Connected(ServerKey(key)));
     }
 
-    /// Waits for the answer to a query whose connection took its time, before another address is tried.
+    /// Waits for the answer to a query whose connection took its time, before another address is
+    /// tried.
     fn wait_on(&mut self, transaction: Transaction, until: Moment) {
         let Some(request) = self.requests.get_mut(transaction.request as usize) else { return };
         let Some(attempt) = request.attempts_mut().get_mut(usize::from(transaction.attempt)) else { return };
@@ -207,7 +211,8 @@ impl<N: Network> Exchange<N> {
                     self.changed(link.server, change, Why::Connection(trouble));
                 }
             } else if !link.is_heard && !link.transactions.is_empty() {
-                // Once is chance. A server that takes connections, or datagrams, and never says anything is not there.
+                // Once is chance. A server that takes connections, or datagrams, and never says
+                // anything is not there.
                 server.unheard_links = server.unheard_links.saturating_add(1);
                 if server.is_connected && server.unheard_links >= UNHEARD_LINKS_MAX {
                     let change = server.refused(now);
@@ -250,7 +255,8 @@ impl<N: Network> Exchange<N> {
         attempt.state = AttemptState::Failed;
         let alternatives = attempt.alternatives;
         let mut failure = if link.is_lacking { Failure::Overloaded } else { Failure::Network };
-        // RFC 7766 §6.2.4: servers close idle connections whenever they like, perhaps just as we write.
+        // RFC 7766 §6.2.4: servers close idle connections whenever they like, perhaps just as we
+        // write.
         if link.is_open && !request.is_measured_only() && !std::mem::replace(&mut request.is_relinked, true) {
             let how = How { stream: true, ..How::default() };
             match self.send_to(slot, link.server, how, alternatives, now) {

@@ -122,7 +122,8 @@ impl<N: Network> Exchange<N> {
         })
     }
 
-    /// Returns whether a message is the reply to an attempt of ours; what is not counts as a guess at it.
+    /// Returns whether a message is the reply to an attempt of ours; what is not counts as a guess
+    /// at it.
     fn is_believed(
         &mut self,
         slot: u32,
@@ -145,8 +146,8 @@ impl<N: Network> Exchange<N> {
                 is_reply
             }
             Echo::OtherCase => {
-                // Either a guess at our query or a server that folds names: the same over TCP tells which. One datagram,
-                // which anybody may have sent, is no proof.
+                // Either a guess at our query or a server that folds names: the same over TCP tells
+                // which. One datagram, which anybody may have sent, is no proof.
                 self.counters.mismatched.bump();
                 self.distrust(slot, now);
                 return false;
@@ -160,7 +161,8 @@ impl<N: Network> Exchange<N> {
         is_ours
     }
 
-    /// Returns whether a server is to be asked once more without EDNS: it dislikes that, and was not asked so yet.
+    /// Returns whether a server is to be asked once more without EDNS: it dislikes that, and was
+    /// not asked so yet.
     fn wants_plain(&self, slot: u32, attempt: &Attempt, message: &Message<'_>) -> bool {
         let Some(request) = self.requests.get(slot as usize) else { return false };
         let was_plain = || {
@@ -215,7 +217,8 @@ impl<N: Network> Exchange<N> {
         }
     }
 
-    /// Goes on with a request over TCP, where guessing is hopeless; datagrams for it are no longer taken.
+    /// Goes on with a request over TCP, where guessing is hopeless; datagrams for it are no longer
+    /// taken.
     pub(super) fn distrust(&mut self, slot: u32, now: Moment) {
         let Some(request) = self.requests.get_mut(slot as usize) else { return };
         if std::mem::replace(&mut request.is_stream_only, true) {

@@ -24,8 +24,8 @@ pub(super) const STREAM_PATIENCE_MIN: Span = Span::from_ms(300);
 const CONNECT_PATIENCE: Span = Span::from_ms(700);
 /// The same where there is another server.
 const CONNECT_PATIENCE_OTHERS: Span = Span::from_ms(250);
-/// Time to connect before another address of the same server is tried, too (the Connection Attempt Delay of RFC 8305 §5).
-/// Once a connection is open, its answer has the usual time.
+/// Time to connect before another address of the same server is tried, too (the Connection Attempt
+/// Delay of RFC 8305 §5). Once a connection is open, its answer has the usual time.
 const ATTEMPT_DELAY: Span = Span::from_ms(250);
 /// Time for the answer to a health check.
 const PROBE_TIMEOUT: Span = Span::from_ms(900);
@@ -190,7 +190,8 @@ impl<N: Network> Exchange<N> {
         std::array::from_fn(|i| attempts.get(i).map(|attempt| ServerKey(attempt.server)))
     }
 
-    /// Returns whether a server may be asked again for want of an answer: over TCP the kernel does that.
+    /// Returns whether a server may be asked again for want of an answer: over TCP the kernel does
+    /// that.
     pub fn may_be_lost(&self, key: RequestKey, server: ServerKey) -> bool {
         let attempts = self.request(key).map_or(&[][..], Request::attempts);
         let last = attempts.iter().rev().find(|attempt| attempt.server == server.0);
@@ -230,8 +231,8 @@ impl<N: Network> Exchange<N> {
     /// Asks one server once; over TCP or without EDNS, too, if its reply calls for it.
     ///
     /// The reply comes with the call that takes its message, and ends the request; anything else is
-    /// [`Event::Unanswered`], after the time that the server is known to need at most. Nobody needs to hold the server;
-    /// at most [`SERVERS_MAX`](crate::SERVERS_MAX) of those are remembered.
+    /// [`Event::Unanswered`], after the time that the server is known to need at most. Nobody needs
+    /// to hold the server; at most [`SERVERS_MAX`](crate::SERVERS_MAX) of those are remembered.
     pub fn ask(&mut self, ask: Ask, now: Moment) -> Result<RequestKey, SendError> {
         let server = self.remember(ask.remote)?;
         let key = self.open(ask.query, ask.terms, ask.tag);
@@ -249,7 +250,8 @@ impl<N: Network> Exchange<N> {
         }
     }
 
-    /// Sends a request to one server; returns when that counts as unanswered. On failure the attempt is noted as such.
+    /// Sends a request to one server; returns when that counts as unanswered. On failure the
+    /// attempt is noted as such.
     pub fn send(
         &mut self,
         key: RequestKey,
@@ -282,7 +284,8 @@ impl<N: Network> Exchange<N> {
             return Err(SendError::Attempts);
         }
         let question = request.question;
-        // Somebody may be after this very question: where there is nothing to guess, more may ask it.
+        // Somebody may be after this very question: where there is nothing to guess, more may ask
+        // it.
         let over_stream = how.stream
             || request.is_stream_only
             || server.is_connected
@@ -293,7 +296,8 @@ impl<N: Network> Exchange<N> {
             edns: (!how.plain && now >= server.plain_until).then_some(udp_size),
             // To hide its length is of use only where its content is hidden.
             pads: server.is_secured,
-            // Over TCP there is nothing to guess, but it shows whether the server keeps letter case.
+            // Over TCP there is nothing to guess, but it shows whether the server keeps letter
+            // case.
             case: (case_randomisation && !server.is_secured && now >= server.caseless_until)
                 .then(|| CaseSeed(self.rng.next_u32())),
         };
@@ -403,7 +407,8 @@ impl<N: Network> Exchange<N> {
         }
     }
 
-    /// Tells the owner of a request that it has one hope less; one that nobody waits for ends with the last hope.
+    /// Tells the owner of a request that it has one hope less; one that nobody waits for ends with
+    /// the last hope.
     pub(super) fn lost(&mut self, slot: u32, failure: Option<Failure>, is_anew: bool) {
         let Some((tag, key)) = self.key_of(slot) else { return };
         let Some(request) = self.requests.get(slot as usize) else { return };
@@ -426,8 +431,9 @@ impl<N: Network> Exchange<N> {
         }
     }
 
-    /// Gives up the older attempts at a server when it is asked once more. The last one before stays, for its reply may only
-    /// be late; so a name whose servers are silent holds two IDs, not one for each time that it was asked.
+    /// Gives up the older attempts at a server when it is asked once more. The last one before
+    /// stays, for its reply may only be late; so a name whose servers are silent holds two IDs, not
+    /// one for each time that it was asked.
     fn supersede(&mut self, slot: u32, to: u32) {
         let Some(request) = self.requests.get_mut(slot as usize) else { return };
         let mut older = [None; ATTEMPTS_MAX];
@@ -461,7 +467,8 @@ impl<N: Network> Exchange<N> {
         error
     }
 
-    /// Counts the attempts of a request that are due as unanswered; all of them, once `deadline` has come.
+    /// Counts the attempts of a request that are due as unanswered; all of them, once `deadline`
+    /// has come.
     pub fn expire(&mut self, key: RequestKey, deadline: Moment, now: Moment) {
         if self.request(key).is_some() {
             self.expire_in(key.slot, deadline, now);
@@ -485,7 +492,8 @@ impl<N: Network> Exchange<N> {
         }
     }
 
-    /// Ends a request whose answer has come, but keeps it while servers that were asked may still show how fast they are.
+    /// Ends a request whose answer has come, but keeps it while servers that were asked may still
+    /// show how fast they are.
     pub fn linger(&mut self, key: RequestKey) {
         let has_room = self.requests.len() < 2 * self.limits.fetching_max as usize;
         let Some(request) = self.requests.get_mut(key.slot as usize) else { return };
@@ -595,7 +603,8 @@ impl<N: Network> Exchange<N> {
     }
 }
 
-/// Returns how long a query over a connection is waited for, of which `base` is what the server needs to answer.
+/// Returns how long a query over a connection is waited for, of which `base` is what the server
+/// needs to answer.
 fn link_patience(base: Span, is_open: bool, alternatives: Alternatives) -> Span {
     let answering = base.max(STREAM_PATIENCE_MIN);
     match (is_open, alternatives.has_siblings, alternatives.has_others) {

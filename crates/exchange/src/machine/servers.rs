@@ -1,7 +1,8 @@
 //! Which servers are known, and which are forgotten.
 //!
-//! A server that somebody holds stays. One that was only asked ([`Exchange::ask`]) stays, too, for what was learned about
-//! it, until there are too many: then an idle one is evicted that has not been asked for longest, more or less.
+//! A server that somebody holds stays. One that was only asked ([`Exchange::ask`]) stays, too, for
+//! what was learned about it, until there are too many: then an idle one is evicted that has not
+//! been asked for longest, more or less.
 
 use std::hash::BuildHasher as _;
 
@@ -10,8 +11,8 @@ use crate::network::{Network, Remote};
 use crate::server::Server;
 use crate::time::Moment;
 
-/// Servers that are remembered although nobody holds them. Each takes less than a kilobyte, so that strangers who have many
-/// asked for them cost a worker some 4 MiB at most.
+/// Servers that are remembered although nobody holds them. Each takes less than a kilobyte, so that
+/// strangers who have many asked for them cost a worker some 4 MiB at most.
 pub const SERVERS_MAX: usize = 4096;
 
 impl<N: Network> Exchange<N> {
@@ -34,7 +35,8 @@ impl<N: Network> Exchange<N> {
         key
     }
 
-    /// Lets go of a server; unless it was asked on its own, it is forgotten when nobody holds it and nothing is outstanding.
+    /// Lets go of a server; unless it was asked on its own, it is forgotten when nobody holds it
+    /// and nothing is outstanding.
     pub fn release(&mut self, key: ServerKey) {
         if let Some(server) = self.servers.get_mut(key.0 as usize) {
             server.users -= 1;
@@ -72,8 +74,8 @@ impl<N: Network> Exchange<N> {
         ServerKey(key)
     }
 
-    /// Evicts an idle server that nobody holds; says whether there was one. A clock algorithm: one that was asked since the
-    /// hand last came by is passed over once.
+    /// Evicts an idle server that nobody holds; says whether there was one. A clock algorithm: one
+    /// that was asked since the hand last came by is passed over once.
     fn evict(&mut self) -> bool {
         // Ends: the second time round nothing is passed over for having been asked.
         for _ in 0..2 * self.servers.capacity() {

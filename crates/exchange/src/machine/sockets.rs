@@ -105,7 +105,8 @@ impl<N: Network> Exchange<N> {
         self.retire_socket(key);
     }
 
-    /// Gives up a port that somebody floods: what is outstanding on it is asked again over TCP, so that no guess is taken.
+    /// Gives up a port that somebody floods: what is outstanding on it is asked again over TCP, so
+    /// that no guess is taken.
     #[cold]
     pub(super) fn abandon_socket(&mut self, key: SocketKey, now: Moment) {
         self.counters.ports_abandoned.bump();
@@ -144,7 +145,8 @@ impl<N: Network> Exchange<N> {
         }
     }
 
-    /// Takes the news that the network refused what a socket sent (ICMP on a connected socket, no route…).
+    /// Takes the news that the network refused what a socket sent (ICMP on a connected socket, no
+    /// route…).
     ///
     /// The kernel does not say which of the queries it was; they all went the same way.
     pub fn socket_failed(&mut self, key: SocketKey, why: io::ErrorKind, now: Moment) {

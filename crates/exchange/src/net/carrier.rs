@@ -1,4 +1,5 @@
-//! A connection's task as those see it that carry its messages: what is to be written, and who hears what comes.
+//! A connection's task as those see it that carry its messages: what is to be written, and who
+//! hears what comes.
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -21,8 +22,8 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    /// Queues a message. One that finds no room is dropped: the peer does not read. The query times out, and so does
-    /// whoever writes.
+    /// Queues a message. One that finds no room is dropped: the peer does not read. The query times
+    /// out, and so does whoever writes.
     pub(crate) fn push(&self, packet: &[u8]) {
         let mut bytes = self.bytes.borrow_mut();
         let Ok(len) = u16::try_from(packet.len()) else { return };
@@ -69,7 +70,8 @@ pub trait LinkEvents {
     /// Hears that a message began and does not end.
     fn stalled(&self, key: LinkKey);
 
-    /// Hears that no connection could be tried, because this process lacks descriptors, memory or ports.
+    /// Hears that no connection could be tried, because this process lacks descriptors, memory or
+    /// ports.
     fn lacked(&self, key: LinkKey);
 
     /// Hears that the connection has ended, or why there was none.

@@ -1,4 +1,5 @@
-//! Sockets and connections to other servers: bound as configured, perhaps through a proxy, perhaps secured.
+//! Sockets and connections to other servers: bound as configured, perhaps through a proxy, perhaps
+//! secured.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

@@ -1,4 +1,5 @@
-//! DNSCrypt (draft-denis-dprive-dnscrypt): sealed messages in datagrams, over a connection each where they do not fit.
+//! DNSCrypt (draft-denis-dprive-dnscrypt): sealed messages in datagrams, over a connection each
+//! where they do not fit.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -24,7 +25,8 @@ const CERTIFICATE_PATIENCE: [Duration; 2] = [Duration::from_millis(600), Duratio
 const RENEW_AFTER: Duration = Duration::from_secs(3600);
 /// And after this if nobody answered.
 const RENEW_AGAIN_AFTER: Duration = Duration::from_secs(30);
-/// A resolver from which nothing came for this long after a query may have other keys by now; it is asked for them.
+/// A resolver from which nothing came for this long after a query may have other keys by now; it is
+/// asked for them.
 const DOUBT_AFTER: Duration = Duration::from_millis(1000);
 /// But no more often than this.
 const DOUBT_EVERY: Duration = Duration::from_secs(2);
@@ -67,8 +69,8 @@ impl Drop for Talk {
     }
 }
 
-/// Connects; `opened` is called when queries can be sent. Returns when the connection has ended; an error says why there
-/// was none.
+/// Connects; `opened` is called when queries can be sent. Returns when the connection has ended; an
+/// error says why there was none.
 pub(super) async fn carry(
     carrier: &Carrier,
     remote: &Remote,
@@ -136,8 +138,8 @@ impl Talk {
         Some(reply)
     }
 
-    /// Asks for certificates now and then, and when there is doubt; changes to a newer one, with a new key of ours. Ends when
-    /// there is none that is valid.
+    /// Asks for certificates now and then, and when there is doubt; changes to a newer one, with a
+    /// new key of ours. Ends when there is none that is valid.
     async fn keep_fresh(&self) {
         let mut pause = RENEW_AFTER;
         loop {
@@ -150,7 +152,8 @@ impl Talk {
                 Ok(newer) => {
                     pause = RENEW_AFTER;
                     let mut sessions = self.sessions.borrow_mut();
-                    // When it is due even if the certificate is the same: our own key need not live for ever.
+                    // When it is due even if the certificate is the same: our own key need not live
+                    // for ever.
                     if (is_due || newer != sessions.certificate)
                         && let Ok(session) = Session::new(&newer)
                     {
@@ -276,7 +279,8 @@ fn choose(reply: &[u8], provider: &[u8; 32], now: u64) -> Result<Certificate, St
         let octets = dnscrypt::text(record.rdata).unwrap_or_default();
         match Certificate::parse(&octets, provider) {
             Ok(certificate) => good.push(certificate),
-            // That it is not the provider who signed says more than that there are kinds that we do not know.
+            // That it is not the provider who signed says more than that there are kinds that we do
+            // not know.
             Err(wrong) if worst != Some(Wrong::Signature) => worst = Some(wrong),
             Err(_) => (),
         }

@@ -25,7 +25,8 @@ pub(super) enum Said {
 }
 
 impl Said {
-    /// Returns the reply to the query with this ID; `None` if there is none, or it is no message at all.
+    /// Returns the reply to the query with this ID; `None` if there is none, or it is no message at
+    /// all.
     fn under(self, id: [u8; 2]) -> Option<Vec<u8>> {
         match self {
             Self::Message(mut reply) => {
@@ -42,8 +43,9 @@ impl Said {
     }
 }
 
-/// Carries messages until the connection has `ended`. What `ask` is given has an ID of zero: the exchange says whose reply
-/// it is, and caches on the way recognise equal queries (RFC 8484 §4.1, RFC 9250 §4.2.1).
+/// Carries messages until the connection has `ended`. What `ask` is given has an ID of zero: the
+/// exchange says whose reply it is, and caches on the way recognise equal queries (RFC 8484 §4.1,
+/// RFC 9250 §4.2.1).
 pub(super) async fn carry<A>(carrier: &Carrier, ended: impl Future<Output = ()>, ask: impl Fn(Vec<u8>) -> A)
 where
     A: Future<Output = Option<Said>> + 'static,
@@ -52,7 +54,8 @@ where
     tokio::pin!(ended);
     loop {
         tokio::select! {
-            // First: what fails because the connection has ended is not refused, but asked again over another one.
+            // First: what fails because the connection has ended is not refused, but asked again
+            // over another one.
             biased;
             () = &mut ended => return,
             queued = carrier.outbox.take() => {

@@ -23,8 +23,8 @@ const CONNECTION_WINDOW: u32 = 1 << 20;
 /// Octets of the header fields of one response.
 pub(super) const HEADERS_OCTETS_MAX: u32 = 16 << 10;
 
-/// Begins to speak HTTP/2; `opened` is called when queries can be sent. Returns when the connection has ended; an error
-/// says why there was none.
+/// Begins to speak HTTP/2; `opened` is called when queries can be sent. Returns when the connection
+/// has ended; an error says why there was none.
 pub(super) async fn carry(
     carrier: &Carrier,
     plan: &HttpPlan,
@@ -120,8 +120,9 @@ pub(super) struct Web {
 impl Web {
     /// Sends one request; `None` if the connection failed under it.
     ///
-    /// A server may refuse a stream that it has not looked at, and it is safe to try again (RFC 9113 §8.7). Knot Resolver does
-    /// so with all whose requests are mixed up with one that has not come whole; from then on each waits for the one before.
+    /// A server may refuse a stream that it has not looked at, and it is safe to try again (RFC
+    /// 9113 §8.7). Knot Resolver does so with all whose requests are mixed up with one that has not
+    /// come whole; from then on each waits for the one before.
     pub(super) async fn exchange(&self, request: Request<()>, body: Option<Bytes>) -> Option<Got> {
         for _ in 0..REFUSALS_MAX {
             let _turn = if self.takes_turns.get() { Some(self.turn.acquire().await.ok()?) } else { None };

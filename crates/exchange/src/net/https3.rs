@@ -13,11 +13,12 @@ use super::quic;
 use crate::network::Remote;
 use crate::tls;
 
-/// Streams that the server opens: one for control, two for QPACK (RFC 9114 §6.2), and a few that we may ignore.
+/// Streams that the server opens: one for control, two for QPACK (RFC 9114 §6.2), and a few that we
+/// may ignore.
 const SERVER_STREAMS_MAX: u32 = 8;
 
-/// Connects; `opened` is called when queries can be sent. Returns when the connection has ended; an error says why there
-/// was none.
+/// Connects; `opened` is called when queries can be sent. Returns when the connection has ended; an
+/// error says why there was none.
 pub(super) async fn carry(
     carrier: &Carrier,
     remote: &Remote,

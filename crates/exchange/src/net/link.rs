@@ -1,4 +1,5 @@
-//! One connection's task: connects, secures, then carries messages both ways until one side is done.
+//! One connection's task: connects, secures, then carries messages both ways until one side is
+//! done.
 
 use std::rc::{Rc, Weak};
 

@@ -1,6 +1,7 @@
 //! The operating system's sockets and connections, one set per worker.
 //!
-//! UDP needs one task per *socket*, which wakes once per batch; queries have none. A connection has one task.
+//! UDP needs one task per *socket*, which wakes once per batch; queries have none. A connection has
+//! one task.
 
 pub(crate) mod carrier;
 pub(crate) mod connect;
@@ -34,8 +35,8 @@ use connect::{apply, source};
 
 pub use carrier::LinkEvents;
 
-/// Datagrams queued on one socket before they are sent without waiting for the flush: the upstream works on these while
-/// we write more.
+/// Datagrams queued on one socket before they are sent without waiting for the flush: the upstream
+/// works on these while we write more.
 const QUEUE_MAX: usize = 32;
 /// Room the kernel keeps for replies on each UDP socket.
 const RECEIVE_BUFFER: usize = 1 << 20;
@@ -116,8 +117,8 @@ impl Network for Net {
         apply(&socket, &remote.way().bind)?;
         // A larger buffer only helps against bursts; the default does, too.
         let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER);
-        // RFC 6056: binding to port 0 with a wildcard or given address leaves the port to the kernel,
-        // which draws it at random.
+        // RFC 6056: binding to port 0 with a wildcard or given address leaves the port to the
+        // kernel, which draws it at random.
         socket.bind(&source(&remote.way().bind, remote.address).into())?;
         socket.connect(&remote.address.into())?;
         let socket = Rc::new(UdpSocket::from_std(socket.into())?);
@@ -159,7 +160,8 @@ impl Network for Net {
     }
 
     fn reaches(&self, address: IpAddr) -> bool {
-        // A socket that is connected has sent nothing yet; the kernel only looks for a route and an address of ours.
+        // A socket that is connected has sent nothing yet; the kernel only looks for a route and an
+        // address of ours.
         let address = SocketAddr::new(address, 53);
         Socket::new(Domain::for_address(address), Type::DGRAM, None)
             .and_then(|socket| socket.connect(&address.into()))
@@ -189,7 +191,8 @@ impl Network for Net {
 impl UdpEntry {
     /// Sends what is queued; an error says that the network did not take it.
     ///
-    /// What does not fit into the kernel's buffer is dropped: the retransmission timer sends it again.
+    /// What does not fit into the kernel's buffer is dropped: the retransmission timer sends it
+    /// again.
     fn send(&mut self) -> Result<(), io::ErrorKind> {
         let mut bytes = self.bytes.as_slice();
         let mut ends = self.ends.as_mut_slice();

@@ -1,4 +1,5 @@
-//! Oblivious DNS over HTTPS (RFC 9230): sealed messages in POSTs over HTTP/2, through a relay if there is one.
+//! Oblivious DNS over HTTPS (RFC 9230): sealed messages in POSTs over HTTP/2, through a relay if
+//! there is one.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -31,8 +32,8 @@ struct Talk {
     turn: Semaphore,
 }
 
-/// Begins to speak HTTP/2; `opened` is called when queries can be sent. Returns when the connection has ended; an error
-/// says why there was none.
+/// Begins to speak HTTP/2; `opened` is called when queries can be sent. Returns when the connection
+/// has ended; an error says why there was none.
 pub(super) async fn carry(
     carrier: &Carrier,
     (target, http, remote): (&Arc<Odoh>, &HttpPlan, &Remote),
@@ -87,7 +88,8 @@ async fn ask(talk: Rc<Talk>, web: Rc<Web>, query: Vec<u8>) -> Option<Said> {
     Some(Said::Refusal)
 }
 
-/// Returns the target's key, which is asked for if it is not known; an error says why there is none.
+/// Returns the target's key, which is asked for if it is not known; an error says why there is
+/// none.
 async fn key(remote: &Remote, target: &Odoh) -> Result<Client, String> {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
     if let Some(known) = target.known(now) {

@@ -1,5 +1,5 @@
-//! Datagrams to one server, sent again while no answer comes: for what is no socket of the machine's, because it is sealed
-//! or relayed.
+//! Datagrams to one server, sent again while no answer comes: for what is no socket of the
+//! machine's, because it is sealed or relayed.
 
 use std::cell::RefCell;
 use std::io;
@@ -14,7 +14,8 @@ use tokio::time::timeout;
 use super::{connect, socks};
 use crate::network::Remote;
 
-/// How long to wait for an answer before each time that the query is sent again. The machine gives up sooner or later.
+/// How long to wait for an answer before each time that the query is sent again. The machine gives
+/// up sooner or later.
 const PATIENCE: [Duration; 4] = [
     Duration::from_millis(400),
     Duration::from_millis(800),
@@ -59,13 +60,14 @@ impl Post {
         }))
     }
 
-    /// Reads for ever what comes. `read` says whose answer a datagram is, and what it says; what it does not know is nobody's.
-    /// An error says that the server or the proxy is gone.
+    /// Reads for ever what comes. `read` says whose answer a datagram is, and what it says; what it
+    /// does not know is nobody's. An error says that the server or the proxy is gone.
     pub(super) async fn read(&self, read: impl Fn(&[u8]) -> Option<(Tag, Vec<u8>)>) -> io::Result<()> {
         let mut buffer = vec![0; DATAGRAM_OCTETS_MAX];
         let ended = async {
             let Some(control) = &self.control else { return std::future::pending().await };
-            // Ends when there is nothing more to come: what the proxy says besides is of no interest.
+            // Ends when there is nothing more to come: what the proxy says besides is of no
+            // interest.
             while control.readable().await.is_ok() {
                 match control.try_read(&mut [0; 64]) {
                     Ok(0) => return,

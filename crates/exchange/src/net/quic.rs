@@ -17,7 +17,8 @@ use super::tunnel::Tunnel;
 use crate::network::Remote;
 use crate::tls;
 
-/// Silence after which the connection is gone; the machine gives up sooner if queries are outstanding.
+/// Silence after which the connection is gone; the machine gives up sooner if queries are
+/// outstanding.
 const IDLE_MAX: Duration = Duration::from_secs(120);
 /// DOQ_PROTOCOL_ERROR (RFC 9250 §4.3).
 const PROTOCOL_ERROR: VarInt = VarInt::from_u32(2);
@@ -25,8 +26,8 @@ const PROTOCOL_ERROR: VarInt = VarInt::from_u32(2);
 /// The codes of errors that stand for TLS alerts (RFC 9000 §20.1).
 const TLS_ALERTS: RangeInclusive<u64> = 0x100..=0x1ff;
 
-/// Connects; `opened` is called when queries can be sent. Returns when the connection has ended; an error says why there
-/// was none.
+/// Connects; `opened` is called when queries can be sent. Returns when the connection has ended; an
+/// error says why there was none.
 pub(super) async fn carry(
     carrier: &Carrier,
     remote: &Remote,

@@ -21,8 +21,8 @@ struct Talk {
     post: Post,
 }
 
-/// Connects; `opened` is called when queries can be sent. Returns when the connection has ended; an error says why there
-/// was none. `Ok(false)` says that the proxy does not relay datagrams.
+/// Connects; `opened` is called when queries can be sent. Returns when the connection has ended; an
+/// error says why there was none. `Ok(false)` says that the proxy does not relay datagrams.
 pub(super) async fn carry(carrier: &Carrier, remote: &Remote, opened: impl FnOnce()) -> Result<bool, String> {
     let post = match timeout(CONNECT_TIMEOUT, Post::open(remote)).await {
         Ok(Ok(Some(post))) => post,

@@ -27,8 +27,8 @@ where
     }
 }
 
-/// Has the proxy relay datagrams for as long as `stream` is open; returns where to send them, or `None` if it does not do
-/// that. An address that is not given is the proxy's own.
+/// Has the proxy relay datagrams for as long as `stream` is open; returns where to send them, or
+/// `None` if it does not do that. An address that is not given is the proxy's own.
 pub(super) async fn associate<S>(
     stream: &mut S,
     login: Option<&Login>,
@@ -49,7 +49,8 @@ where
         }
         Ok(Reply::Done(Some(at))) => Ok(Some(at)),
         Ok(Reply::Done(None)) => Err(refused("relays datagrams at a host name")),
-        // There is a code for it, but proxies that only connect say all sorts of things, or nothing.
+        // There is a code for it, but proxies that only connect say all sorts of things, or
+        // nothing.
         Ok(Reply::Refused(_)) => Ok(None),
         Err(error)
             if matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset) =>
@@ -67,7 +68,8 @@ pub(super) fn header(to: SocketAddr) -> Vec<u8> {
     header
 }
 
-/// Returns what a relayed datagram brought, and from where; `None` for what is no datagram or only a part of one.
+/// Returns what a relayed datagram brought, and from where; `None` for what is no datagram or only
+/// a part of one.
 pub(super) fn unwrapped(datagram: &[u8]) -> Option<(SocketAddr, &[u8])> {
     let (&[0, 0, fragment, kind], rest) = datagram.split_first_chunk::<4>()? else { return None };
     let (ip, rest): (IpAddr, &[u8]) = match (fragment, kind) {

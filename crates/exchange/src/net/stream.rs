@@ -11,7 +11,8 @@ use super::connect::Secured;
 
 /// Time to write what is queued.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Time for one message to arrive once it has begun: a server that sends it octet by octet is not there.
+/// Time for one message to arrive once it has begun: a server that sends it octet by octet is not
+/// there.
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Octets read from a connection at once.
 const READ_OCTETS: usize = 16 * 1024;
@@ -39,7 +40,8 @@ async fn read(carrier: &Carrier, reader: &mut (impl AsyncReadExt + Unpin)) {
     // When the message that has begun must be here.
     let mut deadline = None;
     loop {
-        // The machine closes connections that idle or are silent, and the kernel dead ones: this wait ends.
+        // The machine closes connections that idle or are silent, and the kernel dead ones: this
+        // wait ends.
         let read = reader.read_buf(&mut buffer);
         let read = match deadline {
             None => read.await,
@@ -76,8 +78,8 @@ async fn read(carrier: &Carrier, reader: &mut (impl AsyncReadExt + Unpin)) {
 enum Records {
     /// All together, where there are no records.
     OneForAll,
-    /// Each by itself. A server that waits for its socket after each message (dnsdist does) would not see those that it has
-    /// decrypted already.
+    /// Each by itself. A server that waits for its socket after each message (dnsdist does) would
+    /// not see those that it has decrypted already.
     OneEach,
 }
 

@@ -15,7 +15,8 @@ use tokio::net::{TcpStream, UdpSocket};
 use super::{connect, socks};
 use crate::network::Remote;
 
-/// Octets of the largest datagram: far more than QUIC sends in one (RFC 9000 §14), and what stands before it.
+/// Octets of the largest datagram: far more than QUIC sends in one (RFC 9000 §14), and what stands
+/// before it.
 const DATAGRAM_OCTETS_MAX: usize = 2048;
 
 /// Relayed datagrams to one server.

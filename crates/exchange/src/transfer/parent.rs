@@ -21,7 +21,8 @@ pub struct Delegation {
     pub ds: Vec<Vec<u8>>,
 }
 
-/// Replaces all DS that a server has for a zone by those of `delegation`. Returns the zone that they are in now.
+/// Replaces all DS that a server has for a zone by those of `delegation`. Returns the zone that
+/// they are in now.
 pub async fn push_ds(
     client: &Client,
     remote: &Remote,
@@ -49,8 +50,8 @@ pub async fn push_ds(
     timeout(patience.whole, work).await.unwrap_or(Err(Trouble::Slow))
 }
 
-/// Returns the zone that `above` is in, as the reply to a question for its SOA says: the SOA's owner is a zone's apex, wherever
-/// in the reply it stands.
+/// Returns the zone that `above` is in, as the reply to a question for its SOA says: the SOA's
+/// owner is a zone's apex, wherever in the reply it stands.
 fn zone_of(reply: &[u8], above: Name<'_>) -> Result<NameBuf, Trouble> {
     let parsed = Message::parse(reply).map_err(|_| Trouble::Fault(Fault::Malformed))?;
     match parsed.rcode() {

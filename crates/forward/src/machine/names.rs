@@ -23,7 +23,8 @@ const RETRY_STOCKED: Span = Span::from_ms(10_000);
 const RETRY_EMPTY: Span = Span::from_ms(1000);
 /// Time for one look-up.
 const RESOLVE_TIMEOUT: Span = Span::from_ms(2000);
-/// How long the first IPv4 addresses of a name wait for the IPv6 ones, which were asked for at the same time (RFC 8305 §3).
+/// How long the first IPv4 addresses of a name wait for the IPv6 ones, which were asked for at the
+/// same time (RFC 8305 §3).
 const RESOLUTION_DELAY: Span = Span::from_ms(50);
 /// The address that worked is tried first for this long (RFC 8305 §9.1 leaves it to us).
 const WORKED_FOR: Span = Span::from_ms(600_000);
@@ -74,8 +75,9 @@ struct Known {
 }
 
 impl Named {
-    /// Returns all addresses in the order in which they are to be tried (RFC 8305 §4): the families take turns, IPv6 first
-    /// unless this machine has no way to it; what worked comes before all others.
+    /// Returns all addresses in the order in which they are to be tried (RFC 8305 §4): the families
+    /// take turns, IPv6 first unless this machine has no way to it; what worked comes before all
+    /// others.
     pub(super) fn addresses(&self) -> Vec<IpAddr> {
         let (first, second) = match (self.six.is_unreachable, self.four.is_unreachable) {
             (true, false) => (&self.four, &self.six),
@@ -194,7 +196,8 @@ impl<N: Network> Forward<N> {
                 here.list = list;
                 Span::from_ms(u64::from(ttl) * 1000).clamp(REFRESH_MIN, REFRESH_MAX)
             }
-            // It exists and has no such address. Old ones are let go of only if the other family has some.
+            // It exists and has no such address. Old ones are let go of only if the other family
+            // has some.
             Some(_) if other_has => {
                 changed = !here.list.is_empty();
                 here.list.clear();
@@ -234,8 +237,8 @@ impl<N: Network> Forward<N> {
 }
 
 impl<N: Network> Forward<N> {
-    /// Notes that a connection to this upstream was made; if it is one of several addresses of a name, it is tried first from
-    /// now on.
+    /// Notes that a connection to this upstream was made; if it is one of several addresses of a
+    /// name, it is tried first from now on.
     pub(super) fn worked(&mut self, server: ServerKey, now: Moment) {
         let Some(server) = self.exchange.server(server) else { return };
         let address = server.remote.address.ip();

@@ -1,4 +1,5 @@
-//! The groups of upstreams as they are now: members come and go with names' addresses and with reloads.
+//! The groups of upstreams as they are now: members come and go with names' addresses and with
+//! reloads.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -65,7 +66,8 @@ impl Pool {
 }
 
 impl<N: Network> Forward<N> {
-    /// Runs on `plan` from now on. What is the same keeps its state; fetches under way end as they began.
+    /// Runs on `plan` from now on. What is the same keeps its state; fetches under way end as they
+    /// began.
     pub fn adopt(&mut self, plan: &Plan, registry: &Registry, now: Moment) {
         self.exchange.adopt(plan.limits);
         let mut by_id = Vec::new();

@@ -31,7 +31,8 @@ fn wanted<'m>(message: &Message<'m>, qtype: Rtype) -> impl Iterator<Item = &'m [
     answers.filter(move |record| record.rtype == qtype).map(|record| record.rdata)
 }
 
-/// Returns whether two answers say the same: that there is nothing, or that there is a certain record.
+/// Returns whether two answers say the same: that there is nothing, or that there is a certain
+/// record.
 fn agree(vote: &[u8], message: &Message<'_>, qtype: Rtype) -> bool {
     let Ok(vote) = Message::parse(vote) else { return false };
     match (is_positive(&vote, qtype), is_positive(message, qtype)) {

@@ -14,7 +14,8 @@ use plan::upstreams::{Hedge, Pick};
 const PARKED_MAX: Span = Span::from_ms(3000);
 
 impl<N: Network> Forward<N> {
-    /// Collects the members of a fetch's pool that it may ask and `keep` wants into `self.candidates`.
+    /// Collects the members of a fetch's pool that it may ask and `keep` wants into
+    /// `self.candidates`.
     pub(super) fn gather(&mut self, key: u32, keep: impl Fn(ServerKey) -> bool) {
         self.candidates.clear();
         let Some(fetch) = self.fetches.get(key as usize) else { return };

@@ -1,4 +1,5 @@
-//! What a fetch does when time passes or an attempt fails: hedge, ask again, ask the next server, give up.
+//! What a fetch does when time passes or an attempt fails: hedge, ask again, ask the next server,
+//! give up.
 
 use crate::machine::pools::{Member, Pool};
 use crate::machine::replies::USABLE;
@@ -79,7 +80,8 @@ impl<N: Network> Forward<N> {
         }
         let Some(fetch) = self.fetches.get_mut(key as usize) else { return };
         let has_held = fetch.held.is_some();
-        // A packet may have been lost: what is silent in a race is asked again before a bad answer wins it.
+        // A packet may have been lost: what is silent in a race is asked again before a bad answer
+        // wins it.
         if has_held && (is_tired || !pick.is_race()) {
             return self.pass_on_when_due(key, now);
         }
@@ -109,7 +111,8 @@ impl<N: Network> Forward<N> {
         }
     }
 
-    /// Passes the bad answer on that is held, once the attempts that still wait have had their time.
+    /// Passes the bad answer on that is held, once the attempts that still wait have had their
+    /// time.
     fn pass_on_when_due(&mut self, key: u32, now: Moment) {
         let Some(fetch) = self.fetches.get_mut(key as usize) else { return };
         match self.exchange.next_overdue(fetch.request) {
@@ -118,7 +121,8 @@ impl<N: Network> Forward<N> {
         }
     }
 
-    /// Collects the members of a fetch's pool that it has not tried yet; returns the pool and how it picks.
+    /// Collects the members of a fetch's pool that it has not tried yet; returns the pool and how
+    /// it picks.
     fn untried(&mut self, key: u32) -> Option<(u32, Pick)> {
         let fetch = self.fetches.get(key as usize)?;
         let pool = fetch.pool;
@@ -128,19 +132,22 @@ impl<N: Network> Forward<N> {
         Some((pool, pick))
     }
 
-    /// Goes on after a reply that cannot be used or an attempt that failed: next server, or wait, or end.
+    /// Goes on after a reply that cannot be used or an attempt that failed: next server, or wait,
+    /// or end.
     pub(super) fn advance(&mut self, key: u32, now: Moment) {
         let Some(fetch) = self.fetches.get(key as usize) else { return };
         let request = fetch.request;
         let has_held = fetch.held.is_some();
         let is_waiting = self.exchange.is_waiting(request);
         let is_last_resort = fetch.is_last_resort;
-        // An answer that others may only have bettered is enough when nobody else is asked any more.
+        // An answer that others may only have bettered is enough when nobody else is asked any
+        // more.
         if !is_waiting && fetch.held.as_ref().is_some_and(|held| held.rank >= USABLE) {
             return self.give_up(key, now);
         }
         let Some((_, pick)) = self.untried(key) else { return self.give_up(key, now) };
-        // In a race the others may still answer; only when all have answered or failed is it the next one's turn.
+        // In a race the others may still answer; only when all have answered or failed is it the
+        // next one's turn.
         let may_wait = is_waiting && pick.is_race();
         if !may_wait && !is_last_resort {
             // Ends: each round uses up one attempt or one candidate.

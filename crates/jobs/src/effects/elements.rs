@@ -1,4 +1,5 @@
-//! Addresses on their way into a set of the packet filter: what to write, for how long, and what is there already.
+//! Addresses on their way into a set of the packet filter: what to write, for how long, and what is
+//! there already.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -8,10 +9,11 @@ use plan::jobs::Timeout;
 
 use super::Occurrence;
 
-/// Elements that are remembered; beyond that everything is forgotten, which only costs writing them again.
+/// Elements that are remembered; beyond that everything is forgotten, which only costs writing them
+/// again.
 const REMEMBERED_MAX: usize = 65_536;
-/// An element is written again after at most this time: somebody may have emptied the set, as a firewall does that
-/// loads its rules again.
+/// An element is written again after at most this time: somebody may have emptied the set, as a
+/// firewall does that loads its rules again.
 const AGAIN_AFTER: Duration = Duration::from_secs(60);
 
 /// One address or network to be in a set.

@@ -1,6 +1,7 @@
 //! ipset: puts addresses into sets of iptables, many at once (`linux/netfilter/ipset/ip_set.h`).
 //!
-//! An element that is there already gets the new timeout: the kernel does that by itself unless told to refuse.
+//! An element that is there already gets the new timeout: the kernel does that by itself unless
+//! told to refuse.
 
 use std::io;
 use std::net::IpAddr;
@@ -76,7 +77,8 @@ impl IpSet {
         for write in writes {
             last = add(&mut request, set, write);
         }
-        // Refused as the first of many, the others are carried out all the same: one at a time says which.
+        // Refused as the first of many, the others are carried out all the same: one at a time says
+        // which.
         let answer = filter.send(&request, last)?;
         if answer.refusal().is_none() || writes.len() == 1 {
             let refused = answer.refusal().and_then(|refusal| Some((writes.first()?.element, refusal.errno)));

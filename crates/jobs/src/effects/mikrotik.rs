@@ -1,9 +1,11 @@
-//! MikroTik routers: address lists and routes, over the RouterOS API, inside of TLS if the settings say so.
+//! MikroTik routers: address lists and routes, over the RouterOS API, inside of TLS if the settings
+//! say so.
 //!
-//! The API speaks sentences of words, each word with its length before it; a sentence ends with an empty word. Logging in
-//! is one sentence with name and password (RouterOS 6.43 and later). Entries of ours carry a comment, and nothing without
-//! it is touched. Address list entries end by the router's own clock; routes have none, so they are removed from here, and
-//! those that an earlier run left are taken over when the first connection is made.
+//! The API speaks sentences of words, each word with its length before it; a sentence ends with an
+//! empty word. Logging in is one sentence with name and password (RouterOS 6.43 and later). Entries
+//! of ours carry a comment, and nothing without it is touched. Address list entries end by the
+//! router's own clock; routes have none, so they are removed from here, and those that an earlier
+//! run left are taken over when the first connection is made.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -225,8 +227,8 @@ impl Mikrotik {
         Ok(())
     }
 
-    /// Sees to it that what is always there is there, without a timeout, and that nothing else of ours is there without
-    /// one; returns whether it was time to look.
+    /// Sees to it that what is always there is there, without a timeout, and that nothing else of
+    /// ours is there without one; returns whether it was time to look.
     fn look_after_always(&mut self) -> Result<bool, Refusal> {
         let MikrotikWhat::Lists { list4, list6, always } = self.settings.what.clone() else {
             return Ok(false);
@@ -257,7 +259,8 @@ impl Mikrotik {
                     }
                     // Its time would end.
                     (Some(_), true) => false,
-                    // An answer's address, which the router takes out itself; without timeouts we cannot tell.
+                    // An answer's address, which the router takes out itself; without timeouts we
+                    // cannot tell.
                     (None, has_timeout) => has_timeout || self.settings.timeout == Timeout::None,
                 };
                 if !stays {

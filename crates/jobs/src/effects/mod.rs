@@ -1,7 +1,8 @@
 //! Effects: what happens outside because of a query, after its reply and never before it.
 //!
-//! Each effect has a thread and a queue of its own: a router that does not answer holds up nobody else. When a queue is
-//! full, what would be put in is dropped and counted; what waits there is older, but its client may be waiting for it.
+//! Each effect has a thread and a queue of its own: a router that does not answer holds up nobody
+//! else. When a queue is full, what would be put in is dropped and counted; what waits there is
+//! older, but its client may be waiting for it.
 
 mod elements;
 mod http;

@@ -1,7 +1,7 @@
 //! nftables: puts addresses into sets, many in one transaction (`linux/netfilter/nf_tables.h`).
 //!
-//! What kind a set is (single addresses or intervals, with timeouts or without) is asked of the kernel, so that nothing of
-//! it has to be said twice.
+//! What kind a set is (single addresses or intervals, with timeouts or without) is asked of the
+//! kernel, so that nothing of it has to be said twice.
 
 use std::collections::HashMap;
 use std::io;
@@ -115,7 +115,8 @@ impl Nft {
                     }
                 }
                 Err(error) => {
-                    // Whatever was acknowledged later must not be taken for an answer to something else.
+                    // Whatever was acknowledged later must not be taken for an answer to something
+                    // else.
                     self.filter = None;
                     failed.extend(chunk.iter().map(|write| (write.element, Trouble::io(&error))));
                 }
@@ -264,8 +265,8 @@ impl Effect for Nft {
     }
 }
 
-/// What becomes of an element that is there already, so that its time begins anew: adding it again leaves its time as
-/// it is on kernels before 6.12.
+/// What becomes of an element that is there already, so that its time begins anew: adding it again
+/// leaves its time as it is on kernels before 6.12.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Removal {
     None,

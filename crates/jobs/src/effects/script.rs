@@ -1,7 +1,8 @@
 //! A program for each query. No shell is involved: arguments arrive as they are.
 //!
-//! The program sees its own environment variables and `PATH`, nothing to read, and what it writes to its standard error is
-//! logged when it fails. Programs that it starts itself are not killed with it.
+//! The program sees its own environment variables and `PATH`, nothing to read, and what it writes
+//! to its standard error is logged when it fails. Programs that it starts itself are not killed
+//! with it.
 
 use std::io::Read as _;
 use std::process::{Child, Command, ExitStatus, Stdio};

@@ -13,7 +13,8 @@ use tracing::warn;
 /// The version of the schema.
 pub const VERSION: i64 = 2;
 
-/// Rows whose `id` differs in these last bits alone are a block: some hundred kilobytes, which are read in milliseconds.
+/// Rows whose `id` differs in these last bits alone are a block: some hundred kilobytes, which are
+/// read in milliseconds.
 pub(super) const BLOCK_BITS: u32 = 14;
 
 const SCHEMA: &str = "
@@ -59,7 +60,8 @@ const PRIVATE: u32 = 0o600;
 /// Rows that one clean-up removes, so that writing goes on.
 const CLEAN_ROWS_MAX: u32 = 20_000;
 
-/// Opens the database for writing, and makes it if it is not there; one of another version is put aside.
+/// Opens the database for writing, and makes it if it is not there; one of another version is put
+/// aside.
 pub(super) fn open(file: &Path) -> rusqlite::Result<Connection> {
     if let Some(folder) = file.parent() {
         // What cannot be made is reported by the database.
@@ -116,8 +118,8 @@ pub(super) const fn block_of(id: i64) -> i64 {
     id >> BLOCK_BITS
 }
 
-/// Makes a database that is not there yet readable to nobody else, and one that is likewise: who asked for what is nobody's business.
-/// What SQLite makes beside it gets the same rights.
+/// Makes a database that is not there yet readable to nobody else, and one that is likewise: who
+/// asked for what is nobody's business. What SQLite makes beside it gets the same rights.
 fn keep_private(file: &Path) {
     // What cannot be done is reported when the database is opened, or it is somebody else's file.
     let _ = OpenOptions::new().create(true).append(true).mode(PRIVATE).open(file);
@@ -130,8 +132,9 @@ fn keep_private(file: &Path) {
 fn open_as_it_is(file: &Path) -> rusqlite::Result<Connection> {
     keep_private(file);
     let database = Connection::open(file)?;
-    // Readers do not wait for the writer, and a lost second after a power cut is no harm. Rows name nothing but what was written before
-    // them, so that looking it up again for each of them (this SQLite's default) is for nothing.
+    // Readers do not wait for the writer, and a lost second after a power cut is no harm. Rows name
+    // nothing but what was written before them, so that looking it up again for each of them (this
+    // SQLite's default) is for nothing.
     database.execute_batch(
         // The first must come before the file has a page.
         "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::mem;
 
-/// Numbers by what they stand for: those used since the last change of generations, and those used before.
+/// Numbers by what they stand for: those used since the last change of generations, and those used
+/// before.
 ///
 /// When one generation is full, the one before is forgotten, so that what is used often stays.
 pub(super) struct Known<K> {

@@ -14,7 +14,8 @@ pub(super) struct Notice {
 }
 
 impl Notice {
-    /// Returns how many were dropped since it was said last, if it is time to say so: `dropped` is how many there are in all.
+    /// Returns how many were dropped since it was said last, if it is time to say so: `dropped` is
+    /// how many there are in all.
     pub(super) fn due(&mut self, now: Instant, dropped: u64) -> Option<u64> {
         let since = dropped.saturating_sub(self.told);
         if since == 0 || self.next.is_some_and(|next| now < next) {

@@ -23,9 +23,11 @@ pub struct Wanted {
     pub since_ms: Option<i64>,
     /// Before this time.
     pub until_ms: Option<i64>,
-    /// With this code in the reply; the outer `Some` says that it matters, the inner `None` that there was no reply.
+    /// With this code in the reply; the outer `Some` says that it matters, the inner `None` that
+    /// there was no reply.
     pub rcode: Option<Option<u16>>,
-    /// Only those that the policy blocked: answered by `block`, `blocklist` or `reject`, or dropped.
+    /// Only those that the policy blocked: answered by `block`, `blocklist` or `reject`, or
+    /// dropped.
     pub blocked: bool,
     /// Recorded behind this one.
     pub after_id: Option<i64>,
@@ -34,7 +36,8 @@ pub struct Wanted {
 /// A recorded query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recorded {
-    /// Its number, rising in the order in which queries were recorded: each worker hands over its own in batches.
+    /// Its number, rising in the order in which queries were recorded: each worker hands over its
+    /// own in batches.
     pub id: i64,
     /// When its reply was complete, in milliseconds since 1970.
     pub at_ms: i64,
@@ -56,7 +59,8 @@ pub struct Recorded {
     pub addresses: String,
     /// The way through the policy.
     pub path: String,
-    /// How many queries it stands for: more than one when they came faster than they could be recorded.
+    /// How many queries it stands for: more than one when they came faster than they could be
+    /// recorded.
     pub one_of: u32,
 }
 
@@ -83,7 +87,8 @@ impl Reader {
         let said = |error: rusqlite::Error| format!("{}: {error}", file.display());
         let database = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(said)?;
         database.busy_timeout(Duration::from_secs(2)).map_err(said)?;
-        // SQLite would read all rows to make an index for one question, in place of the few blocks that it needs.
+        // SQLite would read all rows to make an index for one question, in place of the few blocks
+        // that it needs.
         database.pragma_update(None, "automatic_index", false).map_err(said)?;
         let version: i64 = database.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(said)?;
         if version == 1 {
@@ -109,7 +114,8 @@ impl Reader {
         last.map_err(|error| error.to_string())
     }
 
-    /// Returns queries in the order in which they were recorded; with [`Wanted::after_id`], those that are new.
+    /// Returns queries in the order in which they were recorded; with [`Wanted::after_id`], those
+    /// that are new.
     pub fn following(&self, wanted: &Wanted) -> Result<Vec<Recorded>, String> {
         self.find(wanted, "queries.id").map_err(|error| error.to_string())
     }
@@ -146,7 +152,8 @@ impl Reader {
         rows.filter(fits).take(wanted.count as usize).collect()
     }
 
-    /// Returns the names asked for most since a time, and how often: rows that stand for several queries count as many.
+    /// Returns the names asked for most since a time, and how often: rows that stand for several
+    /// queries count as many.
     pub fn top_names(&self, since_ms: i64, count: u32) -> Result<Vec<(String, u64)>, String> {
         self.top(
             "SELECT names.name, n FROM (SELECT name, sum(one_of) AS n FROM queries WHERE at_ms >= ?1 GROUP BY name
@@ -231,7 +238,8 @@ pub(super) fn statement(wanted: &Wanted, order: &str) -> String {
         }
         false => "",
     };
-    // Which blocks is settled first: SQLite would rather read all rows and look for the block of each.
+    // Which blocks is settled first: SQLite would rather read all rows and look for the block of
+    // each.
     let (chosen, from) = if blocks.is_empty() {
         (String::new(), "queries".to_owned())
     } else {

@@ -1,9 +1,11 @@
 //! Records that wait to be written, and an even sample of them when there are too many.
 //!
-//! One record stands for [`Sample::one_of`] queries, a power of two. When the records take more room than there is, one of each two
-//! neighbours goes, chosen at random, and whatever comes later is thinned likewise: the early records and the late ones of a burst are
-//! kept with the same chance, and counts can be scaled by the number that is written beside each row. Neighbours are chosen from at
-//! random because clients ask in patterns (A, AAAA, A, AAAA): every second record would be every A.
+//! One record stands for [`Sample::one_of`] queries, a power of two. When the records take more
+//! room than there is, one of each two neighbours goes, chosen at random, and whatever comes later
+//! is thinned likewise: the early records and the late ones of a burst are kept with the same
+//! chance, and counts can be scaled by the number that is written beside each row. Neighbours are
+//! chosen from at random because clients ask in patterns (A, AAAA, A, AAAA): every second record
+//! would be every A.
 
 use std::mem;
 
@@ -18,7 +20,8 @@ pub(super) struct Sample {
     words: Vec<u64>,
     records: u64,
     one_of: u32,
-    /// Of the group of `one_of` records that is being offered: how many were, and which of them is kept.
+    /// Of the group of `one_of` records that is being offered: how many were, and which of them is
+    /// kept.
     offered: u32,
     chosen: u32,
     chance: u64,
@@ -58,8 +61,8 @@ impl Sample {
         &self.words
     }
 
-    /// Adds `records` records, as many of them as the rate allows, and makes room for them: `octets_max` is never exceeded. Returns how
-    /// many records went.
+    /// Adds `records` records, as many of them as the rate allows, and makes room for them:
+    /// `octets_max` is never exceeded. Returns how many records went.
     pub(super) fn add(&mut self, words: &[u64], records: u64, octets_max: usize) -> u64 {
         let before = self.records;
         if self.one_of == 1 && self.octets() + size_of_val(words) <= octets_max {
@@ -147,9 +150,11 @@ impl Sample {
         self.offered = 0;
     }
 
-    /// Takes the records out, to be written. The next ones are thinned as much if there were many of these, and half as much if not.
+    /// Takes the records out, to be written. The next ones are thinned as much if there were many
+    /// of these, and half as much if not.
     pub(super) fn take(&mut self, written: Vec<u64>, octets_max: usize) -> Self {
-        // The writer is called when they take half of the room: one that keeps up takes them before they take much more.
+        // The writer is called when they take half of the room: one that keeps up takes them before
+        // they take much more.
         let is_crowded = self.octets() > octets_max / 4 * 3;
         let one_of = if is_crowded { self.one_of } else { (self.one_of / 2).max(1) };
         let mut words = written;
@@ -216,7 +221,8 @@ mod tests {
             let kept = numbers(&sample);
             assert_eq!((kept.len() as u64, went), (sample.records(), 100_000 - sample.records()));
             assert!(kept.is_sorted(), "in their order");
-            // So many queries they stand for, and in each tenth of the burst as many as in the others.
+            // So many queries they stand for, and in each tenth of the burst as many as in the
+            // others.
             let one_of = u64::from(sample.one_of());
             assert!((128..=256).contains(&one_of) && kept.len() >= 390, "{one_of} {}", kept.len());
             assert!((kept.len() as u64 * one_of).abs_diff(100_000) < 5000, "{}", kept.len());

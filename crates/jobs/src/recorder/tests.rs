@@ -388,7 +388,8 @@ fn a_writer_that_stands_still_costs_records_and_each_is_counted() {
     assert!(waiting > room / 3 && waiting + dropped == offered, "{waiting} {dropped} {offered}");
     let (offered, waiting, dropped) = take_times(5 * room);
     assert!(waiting > room / 3 && waiting + dropped == offered, "{waiting} {dropped} {offered}");
-    // While the writer is at it, records are put aside, a sample of them when there are many: nobody waits.
+    // While the writer is at it, records are put aside, a sample of them when there are many:
+    // nobody waits.
     let held = recorder.shared.lock();
     assert_eq!(recorder.take(&words, 1), Taking::Later);
     assert_eq!(recorder.counts().dropped.read(), dropped);

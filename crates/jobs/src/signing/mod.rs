@@ -1,4 +1,5 @@
-//! Signs zones: keys in files and tokens, the work on as many threads as there are to spare, and zones that the server signs by itself.
+//! Signs zones: keys in files and tokens, the work on as many threads as there are to spare, and
+//! zones that the server signs by itself.
 
 mod parent;
 mod service;
@@ -19,7 +20,8 @@ pub use zone::{KeyState, Push, PushOutcome, Turned};
 /// Names below which a zone is signed by one thread: starting others would take longer.
 const NAMES_PER_THREAD_MIN: usize = 200;
 
-/// Signs a zone on up to `threads` threads of its own. `told` hears, from any of them, how many names are done.
+/// Signs a zone on up to `threads` threads of its own. `told` hears, from any of them, how many
+/// names are done.
 ///
 /// Each thread runs `begin` first; it may make itself less important.
 pub fn sign(

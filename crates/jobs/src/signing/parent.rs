@@ -12,7 +12,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Octets of a question.
 const QUESTION_OCTETS_MAX: usize = 512;
 
-/// Returns the data of the DS records that a server has for `zone`. Over TCP: what it says is believed.
+/// Returns the data of the DS records that a server has for `zone`. Over TCP: what it says is
+/// believed.
 pub(super) fn ask(server: SocketAddr, zone: Name<'_>) -> Result<Vec<Vec<u8>>, String> {
     exchange(server, zone).map_err(|error| error.to_string())
 }

@@ -27,12 +27,14 @@ const SLEEP_MAX: Duration = Duration::from_secs(30);
 /// Seconds that a clock may go back when it is disciplined, without being set.
 const CLOCK_SLACK: u64 = 60;
 
-/// How long signed zones wait, while there are more to sign, until they are brought into use together.
+/// How long signed zones wait, while there are more to sign, until they are brought into use
+/// together.
 const PUBLISH_EVERY: Duration = Duration::from_millis(500);
 
 /// Sends DS to the servers of parent zones.
 pub trait Courier: Send + Sync {
-    /// Has one of the servers replace the DS of a zone; returns which one did, or why none does. May take minutes.
+    /// Has one of the servers replace the DS of a zone; returns which one did, or why none does.
+    /// May take minutes.
     fn push(&self, push: &Push, servers: &ParentServers) -> PushOutcome;
 }
 
@@ -151,8 +153,8 @@ struct PreparedZone {
 }
 
 impl Prepared {
-    /// Returns what is served of the zones until they are signed again: the version that was signed last, of those that have
-    /// one.
+    /// Returns what is served of the zones until they are signed again: the version that was signed
+    /// last, of those that have one.
     pub fn last(&self) -> impl Iterator<Item = &Arc<Zone>> {
         self.zones.iter().filter_map(|zone| zone.last.as_ref())
     }
@@ -181,10 +183,11 @@ fn key_of(apex: Name<'_>) -> Vec<u8> {
 }
 
 impl Signing {
-    /// Keeps keys and signed zones in the directory `state`, and compiles zones with `hash_key`. Nothing is signed before
-    /// [`Signing::start`].
+    /// Keeps keys and signed zones in the directory `state`, and compiles zones with `hash_key`.
+    /// Nothing is signed before [`Signing::start`].
     ///
-    /// What is signed while clients wait is remembered in `pool`; `courier` speaks with the servers of parents.
+    /// What is signed while clients wait is remembered in `pool`; `courier` speaks with the servers
+    /// of parents.
     pub fn new(
         state: &Path,
         (hash_key, pool): (HashKey, Arc<Pool>),
@@ -223,7 +226,8 @@ impl Signing {
         Self { shared: Arc::new(shared), is_started: Mutex::new(false) }
     }
 
-    /// Starts the thread, once there is something to sign, or is to be with `prepared`; later calls do nothing.
+    /// Starts the thread, once there is something to sign, or is to be with `prepared`; later calls
+    /// do nothing.
     pub fn start(&self, prepared: Option<&Prepared>, server: Arc<dyn Server>) -> io::Result<()> {
         let mut is_started = lock(&self.is_started);
         let has_new = prepared.is_some_and(|prepared| !prepared.zones.is_empty());
@@ -258,13 +262,14 @@ impl Signing {
         self.shared.posted.notify_all();
     }
 
-    /// Reads what there is on disk of zones that are new; what is signed stays as it is until [`Signing::adopt`]. `parents` are
-    /// the servers that are sent DS, by the name of the policy.
+    /// Reads what there is on disk of zones that are new; what is signed stays as it is until
+    /// [`Signing::adopt`]. `parents` are the servers that are sent DS, by the name of the policy.
     pub fn prepare(&self, zones: &[ToSign], parents: &BTreeMap<String, ParentServers>) -> Prepared {
         let entries = lock(&self.shared.entries);
         let zones = zones.iter().map(|zone| {
             let known = entries.get(&key_of(zone.apex.as_name()));
-            // Of one that is known, the thread may write meanwhile: it is read again when it is adopted, if need be.
+            // Of one that is known, the thread may write meanwhile: it is read again when it is
+            // adopted, if need be.
             let opened = known.is_none().then(|| self.entry(zone, None));
             let last = known.or(opened.as_ref()).and_then(|entry| entry.last.clone());
             PreparedZone { zone: zone.clone(), opened, last }
@@ -292,7 +297,8 @@ impl Signing {
         self.shared.tell(|news| news.0 = true);
     }
 
-    /// Signs one more zone, which stays when others are adopted. Returns the version that was signed last, if there is one.
+    /// Signs one more zone, which stays when others are adopted. Returns the version that was
+    /// signed last, if there is one.
     pub fn begin(&self, apex: Name<'_>, policy: &Arc<SigningPolicy>) -> Option<Arc<Zone>> {
         let mut entries = lock(&self.shared.entries);
         let key = key_of(apex);
@@ -317,7 +323,8 @@ impl Signing {
 
     /// Returns what is known of a zone that is to be signed; `old` is what was known before.
     fn entry(&self, ToSign { apex, policy, source }: &ToSign, old: Option<Entry>) -> Entry {
-        // One that is written counts; versions that came while the server runs stay until there are newer ones.
+        // One that is written counts; versions that came while the server runs stay until there are
+        // newer ones.
         let source = source.clone().or_else(|| old.as_ref().and_then(|old| old.source.clone()));
         match old {
             Some(entry) if entry.policy == *policy => {
@@ -351,7 +358,8 @@ impl Signing {
         }
     }
 
-    /// Has this version of a zone signed, which came while the server runs. The signer notifies the server when it is.
+    /// Has this version of a zone signed, which came while the server runs. The signer notifies the
+    /// server when it is.
     pub fn give(&self, apex: Name<'_>, source: &Arc<Zone>) {
         if let Some(entry) = lock(&self.shared.entries).get_mut(&key_of(apex)) {
             if is_same(entry.source.as_ref(), Some(source)) {
@@ -443,8 +451,8 @@ impl Shared {
         (self.clock)()
     }
 
-    /// Has all zones looked at when the clock was set back: what was due at some time is not due then, and signatures that were
-    /// made meanwhile may not be valid yet.
+    /// Has all zones looked at when the clock was set back: what was due at some time is not due
+    /// then, and signatures that were made meanwhile may not be valid yet.
     fn look_at_clock(&self) {
         let now = self.now();
         let mut latest = lock(&self.latest);
@@ -559,7 +567,8 @@ impl Shared {
 }
 
 impl Shared {
-    /// Has DS sent to the parent of a zone, on a thread of its own: a parent that is gone holds up no signature.
+    /// Has DS sent to the parent of a zone, on a thread of its own: a parent that is gone holds up
+    /// no signature.
     fn post(self: &Arc<Self>, key: &[u8], push: Push) {
         let mut outbox = lock(&self.outbox);
         outbox.pushes.insert(key.to_vec(), push);
@@ -575,7 +584,8 @@ impl Shared {
         match std::thread::Builder::new().name("ds-push".into()).spawn(run) {
             Ok(_) => outbox.has_thread = true,
             Err(error) => {
-                // Nobody would ever take it out; like any that was not sent, it is due again after a while.
+                // Nobody would ever take it out; like any that was not sent, it is due again after
+                // a while.
                 let push = outbox.pushes.remove(key);
                 drop(outbox);
                 if let Some(push) = push {
@@ -690,7 +700,8 @@ mod tests {
         signing.adopt(signing.prepare(&zones, &nobody));
         signing.shared.turn_all(&|zones| taken.publish(zones));
         assert_eq!(lock(&taken.0).len(), 1);
-        // What was signed last is known when the same is prepared again, and nothing is left when nothing is to be signed.
+        // What was signed last is known when the same is prepared again, and nothing is left when
+        // nothing is to be signed.
         assert_eq!(signing.prepare(&zones, &nobody).last().count(), 1);
         drop(signing.prepare(&[], &nobody));
         assert!(signing.state(apex().as_name()).is_some());

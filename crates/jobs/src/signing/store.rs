@@ -1,5 +1,5 @@
-//! Keys of zones as files in a directory: BIND's pairs, which other programs read too. Private ones are their owner's alone,
-//! or say in which token the key is.
+//! Keys of zones as files in a directory: BIND's pairs, which other programs read too. Private ones
+//! are their owner's alone, or say in which token the key is.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -39,7 +39,8 @@ pub struct StoredKey {
 }
 
 impl KeyStore {
-    /// Uses a directory, which need not exist yet. Keys that are in tokens are looked for in `tokens` when they are to sign.
+    /// Uses a directory, which need not exist yet. Keys that are in tokens are looked for in
+    /// `tokens` when they are to sign.
     pub fn new(directory: impl Into<PathBuf>, tokens: &Arc<Tokens>) -> Self {
         Self { directory: directory.into(), tokens: Arc::clone(tokens), reached: None }
     }
@@ -55,7 +56,8 @@ impl KeyStore {
         &self.directory
     }
 
-    /// Reads the keys of a zone, or all, in the order of their files' names. A key whose private file is missing is left out.
+    /// Reads the keys of a zone, or all, in the order of their files' names. A key whose private
+    /// file is missing is left out.
     pub fn keys(&self, zone: Option<Name<'_>>) -> Result<Vec<StoredKey>, String> {
         let mut stems = Vec::new();
         let entries = match fs::read_dir(&self.directory) {
@@ -136,7 +138,8 @@ fn cannot_write(path: &Path, error: &io::Error) -> String {
     }
 }
 
-/// Reads a key from its `.private` file and the `.key` beside it. No token is asked for a key that is in one.
+/// Reads a key from its `.private` file and the `.key` beside it. No token is asked for a key that
+/// is in one.
 pub fn read_pair(private: &Path, tokens: &Arc<Tokens>) -> Result<ZoneKey, String> {
     read_reaching(private, tokens, None)
 }
@@ -198,8 +201,8 @@ pub fn write(path: &Path, octets: &[u8], mode: u32, overwrites: Overwrites) -> i
     Ok(())
 }
 
-/// Removes what a process left that was killed while it wrote: files that [`write`] has not given their names. Those of
-/// processes that live are being written.
+/// Removes what a process left that was killed while it wrote: files that [`write`] has not given
+/// their names. Those of processes that live are being written.
 pub(super) fn remove_leftovers(directory: &Path) {
     // Without it nobody knows who lives.
     let processes = Path::new("/proc");

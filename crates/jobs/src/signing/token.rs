@@ -1,9 +1,10 @@
 //! Private keys in PKCS#11 tokens: hardware modules, and programs that behave like them.
 //!
-//! A module is loaded once, a token is logged in to once, and sessions with it are shared by the threads that sign. Nothing
-//! is asked of a token before something is signed in it: what was signed before is served without it. When a session is
-//! lost, all is begun anew, once; a PIN that was refused is not tried again until its file has another one, so that
-//! trying does not lock the token.
+//! A module is loaded once, a token is logged in to once, and sessions with it are shared by the
+//! threads that sign. Nothing is asked of a token before something is signed in it: what was signed
+//! before is served without it. When a session is lost, all is begun anew, once; a PIN that was
+//! refused is not tried again until its file has another one, so that trying does not lock the
+//! token.
 //!
 //! # Limitations
 //!
@@ -33,7 +34,8 @@ use said::said;
 
 use crate::lock;
 
-/// Sessions with one token: more threads wait for each other. Tokens have bounds of their own, often small ones.
+/// Sessions with one token: more threads wait for each other. Tokens have bounds of their own,
+/// often small ones.
 const SESSIONS_MAX: usize = 16;
 /// Octets that a file with a PIN may have.
 const PIN_OCTETS_MAX: u64 = 256;
@@ -152,7 +154,8 @@ impl Tokens {
 
     /// Returns who holds the key of a label, as files of keys say it. The token is not asked.
     ///
-    /// If it is the token that `reached` names, module and PIN are those that `reached` says: they may have moved.
+    /// If it is the token that `reached` names, module and PIN are those that `reached` says: they
+    /// may have moved.
     pub fn holder(
         self: &Arc<Self>,
         algorithm: Algorithm,
@@ -174,7 +177,8 @@ impl Tokens {
         TokenKey { tokens: Arc::clone(self), place: uri.to_string(), uri, algorithm, known: Mutex::default() }
     }
 
-    /// Makes a key in a token; nobody else will ever see its private part. `name` becomes part of its label.
+    /// Makes a key in a token; nobody else will ever see its private part. `name` becomes part of
+    /// its label.
     pub fn generate(
         self: &Arc<Self>,
         token: &TokenUri,
@@ -192,7 +196,8 @@ impl Tokens {
         self.held(algorithm, &public, uri)
     }
 
-    /// Finds a key that is in its token already. Its algorithm is found out, but for RSA keys, of which `algorithm` says it.
+    /// Finds a key that is in its token already. Its algorithm is found out, but for RSA keys, of
+    /// which `algorithm` says it.
     pub fn find(self: &Arc<Self>, uri: &TokenUri, algorithm: Option<Algorithm>) -> Result<SecretKey, String> {
         let (algorithm, public) = self
             .with_token(uri, |token| token.in_session(|session| public_part(session, uri, algorithm)))
@@ -569,8 +574,8 @@ fn wanted(uri: &TokenUri, class: ObjectClass) -> Result<Vec<Attribute>, Trouble>
     Ok(template)
 }
 
-/// How the curves of algorithms are called in tokens (`CKA_EC_PARAMS`): an object identifier in DER, and for Edwards curves a
-/// name, which is older; tokens know one of them or both.
+/// How the curves of algorithms are called in tokens (`CKA_EC_PARAMS`): an object identifier in
+/// DER, and for Edwards curves a name, which is older; tokens know one of them or both.
 const CURVES: [(Algorithm, &[u8]); 6] = [
     (Algorithm::ECDSAP256SHA256, &[0x06, 8, 0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7]),
     (Algorithm::ECDSAP384SHA384, &[0x06, 5, 0x2b, 0x81, 0x04, 0, 0x22]),
@@ -695,7 +700,8 @@ fn public_of(
     plain_point(found, point).map(|key| (found, key)).ok_or_else(unknown)
 }
 
-/// Returns the key field of a DNSKEY from a point (`CKA_EC_POINT`), which stands in DER or, in some tokens, does not.
+/// Returns the key field of a DNSKEY from a point (`CKA_EC_POINT`), which stands in DER or, in some
+/// tokens, does not.
 fn plain_point(algorithm: Algorithm, point: &[u8]) -> Option<Vec<u8>> {
     const OCTET_STRING: u8 = 0x04;
     const BIT_STRING: u8 = 0x03;

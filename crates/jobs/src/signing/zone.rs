@@ -1,11 +1,12 @@
 //! One zone that the server signs: its keys, its signatures, and when what is due.
 //!
-//! In the state directory, `keys` holds the key files of all zones, and `signing` for each zone `<zone>.keys`, the lives of
-//! its keys, and `<zone>.signed`, the zone as it was served last. What is on disk comes before what is served: after a crash,
-//! no key is forgotten that somebody may have seen.
+//! In the state directory, `keys` holds the key files of all zones, and `signing` for each zone
+//! `<zone>.keys`, the lives of its keys, and `<zone>.signed`, the zone as it was served last. What
+//! is on disk comes before what is served: after a crash, no key is forgotten that somebody may
+//! have seen.
 //!
-//! Keys may be in tokens; their files then say where. Those that were made here are removed from their token at the end of
-//! their lives, and no others.
+//! Keys may be in tokens; their files then say where. Those that were made here are removed from
+//! their token at the end of their lives, and no others.
 
 mod push;
 
@@ -190,7 +191,8 @@ impl SignedZone {
         Ok(zone)
     }
 
-    /// Takes keys into use that somebody put into the directory before the zone was ever signed here.
+    /// Takes keys into use that somebody put into the directory before the zone was ever signed
+    /// here.
     fn take_over(&mut self, found: impl Iterator<Item = ZoneKey>) -> Result<(), String> {
         if !self.lives.is_empty() {
             return Ok(());
@@ -204,7 +206,8 @@ impl SignedZone {
                 (true, false) => Role::Csk,
             };
             let since = key.times.activate.or(key.times.created).unwrap_or(0);
-            // The zone was signed with them elsewhere, so they are known, and a parent may have their DS.
+            // The zone was signed with them elsewhere, so they are known, and a parent may have
+            // their DS.
             let mut life = Life::new(key.secret.algorithm(), key.tag(), role, since);
             life.state = State::Active;
             life.active_since = Some(since);
@@ -331,7 +334,8 @@ impl SignedZone {
             super::sign(&signer, tree, &[], self.threads, self.begin, |_| {}).map_err(|why| why.to_string())
         };
         let before = self.signed.as_ref();
-        // With the serial of before, what did not change keeps its signatures, the SOA's among them.
+        // With the serial of before, what did not change keeps its signatures, the SOA's among
+        // them.
         let last_serial = before.and_then(Tree::soa).map(|(soa, _)| soa.serial()).or(self.serial);
         tree.set_serial(last_serial.unwrap_or(source_serial));
         signer.prepare(&mut tree, &[]).map_err(|why| why.to_string())?;
@@ -464,7 +468,8 @@ impl SignedZone {
             }
             self.lives.push(Life::new(self.policy.algorithm, tag, role, now));
             self.keys.push(key);
-            // The next key may take seconds: whoever ends the server meanwhile must not leave one that nobody knows.
+            // The next key may take seconds: whoever ends the server meanwhile must not leave one
+            // that nobody knows.
             self.write_lives()?;
             return Ok(tag);
         }
@@ -508,8 +513,8 @@ impl SignedZone {
         is_seen
     }
 
-    /// Notes what came of sending DS to the parent's servers. Where nobody is asked whether the parent has them, the word of
-    /// the server that took them counts.
+    /// Notes what came of sending DS to the parent's servers. Where nobody is asked whether the
+    /// parent has them, the word of the server that took them counts.
     pub(super) fn note_push(
         &mut self,
         ds: Vec<Vec<u8>>,
@@ -542,7 +547,8 @@ impl SignedZone {
                 at += 1;
                 continue;
             }
-            // The zone that lacks it is on disk before its files go: this turn has not written it yet.
+            // The zone that lacks it is on disk before its files go: this turn has not written it
+            // yet.
             let is_in_zone = self.signed.as_ref().is_some_and(|tree| {
                 let rdata = self.keys.get(at).map(ZoneKey::dnskey).unwrap_or_default();
                 tree.set(self.apex.as_name(), Rtype::DNSKEY)

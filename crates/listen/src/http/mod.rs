@@ -1,4 +1,5 @@
-//! DNS over HTTP/1.1 and HTTP/2 (RFC 8484), over TLS or behind a proxy that speaks it, also over Unix sockets.
+//! DNS over HTTP/1.1 and HTTP/2 (RFC 8484), over TLS or behind a proxy that speaks it, also over
+//! Unix sockets.
 //!
 //! `hyper` reads requests of HTTP/1.1, `http2` those of HTTP/2; the answer comes from the same
 //! engine, in the worker's own thread. What a stranger can make grow is bounded: connections and

@@ -1,5 +1,5 @@
-//! Unix sockets: queries of programs of this machine, as over TCP, as over UDP or over HTTP. Who may ask is a matter of the file's
-//! rights.
+//! Unix sockets: queries of programs of this machine, as over TCP, as over UDP or over HTTP. Who
+//! may ask is a matter of the file's rights.
 
 pub(crate) mod datagrams;
 

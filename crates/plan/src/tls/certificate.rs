@@ -1,4 +1,5 @@
-//! What we need to know about a certificate: for whom it is, until when it holds, and for which names (RFC 5280 §4.1).
+//! What we need to know about a certificate: for whom it is, until when it holds, and for which
+//! names (RFC 5280 §4.1).
 
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -118,7 +119,8 @@ fn time(bytes: &[u8]) -> Option<(i64, &[u8])> {
     Some((wire::calendar::day_of(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second, rest))
 }
 
-/// Attributes that have short names in RFC 4514 §3, by their object identifiers (2.5.4.…, the LDAP arc).
+/// Attributes that have short names in RFC 4514 §3, by their object identifiers (2.5.4.…, the LDAP
+/// arc).
 const ATTRIBUTES: [(&[u8], &str); 9] = [
     (&[0x55, 0x04, 0x03], "CN"),
     (&[0x55, 0x04, 0x07], "L"),

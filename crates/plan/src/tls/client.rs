@@ -15,15 +15,15 @@ pub struct ClientTls {
     pub name: ServerName<'static>,
     /// What counts as proof.
     pub proof: Proof,
-    /// If there are any, one certificate of a chain that proves it must be among these: SHA-256 of its TBSCertificate, as in
-    /// DNS stamps.
+    /// If there are any, one certificate of a chain that proves it must be among these: SHA-256 of
+    /// its TBSCertificate, as in DNS stamps.
     pub certificates: Vec<[u8; 32]>,
     /// Who we are, if the server asks.
     pub identity: Option<Arc<Identity>>,
     /// The application protocols offered (ALPN).
     pub protocols: Vec<Vec<u8>>,
-    /// Whether queries may leave before the server has answered (TLS 1.3 early data), which somebody on the way could send
-    /// again.
+    /// Whether queries may leave before the server has answered (TLS 1.3 early data), which
+    /// somebody on the way could send again.
     pub early_data: bool,
 }
 
@@ -32,8 +32,8 @@ pub struct ClientTls {
 pub enum Proof {
     /// A valid certificate for the name, from one of these authorities.
     Authorities(Roots),
-    /// The possession of one of these keys: each is the SHA-256 of a SubjectPublicKeyInfo (RFC 7858 §4.2). Nothing else
-    /// about the certificate counts then, neither names nor dates.
+    /// The possession of one of these keys: each is the SHA-256 of a SubjectPublicKeyInfo (RFC 7858
+    /// §4.2). Nothing else about the certificate counts then, neither names nor dates.
     Keys(Vec<[u8; 32]>),
     /// Nothing: whoever answers is believed.
     None,

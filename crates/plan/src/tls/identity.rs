@@ -78,7 +78,8 @@ impl Identity {
     }
 }
 
-/// Returns whether a name in a certificate is that of a server (RFC 9525 §6.3): a `*` stands for one whole label.
+/// Returns whether a name in a certificate is that of a server (RFC 9525 §6.3): a `*` stands for
+/// one whole label.
 fn covers(name: &str, server_name: &str) -> bool {
     match name.strip_prefix("*.") {
         Some(parent) => {

@@ -1,5 +1,5 @@
-//! TLS: who the server is, which versions it speaks, and who signs the certificates of clients; what
-//! other servers must prove.
+//! TLS: who the server is, which versions it speaks, and who signs the certificates of clients;
+//! what other servers must prove.
 
 mod certificate;
 mod client;
@@ -28,7 +28,8 @@ pub fn check_authority(certificate: &CertificateDer<'static>) -> Result<(), Stri
 /// How the server speaks TLS to clients.
 #[derive(Debug)]
 pub struct TlsPlan {
-    /// Who the server is; the first is for clients that name no server, or one that nobody here is. Not empty.
+    /// Who the server is; the first is for clients that name no server, or one that nobody here is.
+    /// Not empty.
     pub identities: Vec<Identity>,
     /// Whether TLS 1.2 is spoken besides TLS 1.3.
     pub speaks_tls12: bool,

@@ -8,7 +8,8 @@ pub const SOCKETS_MAX: usize = 64;
 pub const DISTANCES_MAX: usize = 32;
 
 values::words! {
-    /// What a query over UDP gets that is shed. Over connections it is always SERVFAIL: somebody waits for each reply there.
+    /// What a query over UDP gets that is shed. Over connections it is always SERVFAIL: somebody
+    /// waits for each reply there.
     Shed {
         /// SERVFAIL.
         Servfail = "servfail",
@@ -17,8 +18,8 @@ values::words! {
     }
 }
 
-/// What one worker may hold. What is shed ends with [`engine::Failure::Overloaded`]; it is a query of the client that has
-/// the most waiting.
+/// What one worker may hold. What is shed ends with [`engine::Failure::Overloaded`]; it is a query
+/// of the client that has the most waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Fetches under way.
@@ -27,11 +28,13 @@ pub struct Limits {
     pub waiting_max: u32,
     /// Queries waiting for one fetch.
     pub waiting_per_fetch_max: u32,
-    /// Queries waiting from one client (IPv4 address or IPv6 /56) once half of `waiting_max` or `fetching_max` is in use.
+    /// Queries waiting from one client (IPv4 address or IPv6 /56) once half of `waiting_max` or
+    /// `fetching_max` is in use.
     pub waiting_per_client_max: u32,
     /// Replies held for one client whose address may be forged.
     pub unproven_per_client_max: u32,
-    /// Age of a query after which no answer is sent to an address that may be forged, in milliseconds.
+    /// Age of a query after which no answer is sent to an address that may be forged, in
+    /// milliseconds.
     pub discard_after_ms: u32,
     /// What a query over UDP gets that is shed.
     pub shed: Shed,

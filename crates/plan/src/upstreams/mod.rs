@@ -27,7 +27,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Descriptors that one worker may hold at once for asking upstreams as planned: sockets, connections, measurements.
+    /// Descriptors that one worker may hold at once for asking upstreams as planned: sockets,
+    /// connections, measurements.
     ///
     /// An upper bound: UDP ports are only open while queries leave through them.
     pub fn descriptors_max(&self) -> usize {
@@ -50,7 +51,8 @@ impl Plan {
             connections += pool.bootstrap.len() * usize::from(Connections::default().max);
         }
         let Limits { sockets_max, connections_max, .. } = self.limits;
-        // Each address may always have one of both. A connection may need two: DNSCrypt and SOCKS5 have datagrams and TCP.
+        // Each address may always have one of both. A connection may need two: DNSCrypt and SOCKS5
+        // have datagrams and TCP.
         let sockets = sockets.min(sockets_max as usize + addresses);
         let connections = 2 * connections.min(connections_max as usize + addresses);
         sockets + connections + DISTANCES_MAX

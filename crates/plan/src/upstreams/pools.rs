@@ -19,7 +19,8 @@ pub struct PoolPlan {
     pub servers: Vec<ServerPlan>,
     /// Which of them to ask.
     pub pick: Pick,
-    /// The time a client waits, in milliseconds; we give up at nine tenths of it, so that our failure still arrives.
+    /// The time a client waits, in milliseconds; we give up at nine tenths of it, so that our
+    /// failure still arrives.
     pub timeout_ms: u32,
     /// Whether a slow answer makes us ask another server as well.
     pub hedge: Hedge,
@@ -27,7 +28,8 @@ pub struct PoolPlan {
     pub fallback_on: RcodeSet,
     /// Resolvers for the names among `servers`.
     pub bootstrap: Vec<SocketAddr>,
-    /// Whether the letter case of names is made random (draft-vixie-dnsext-dns0x20), to be compared on return.
+    /// Whether the letter case of names is made random (draft-vixie-dnsext-dns0x20), to be compared
+    /// on return.
     pub case_randomisation: bool,
     /// Whether RD is set: yes for forwarders.
     pub recursion_desired: bool,
@@ -70,19 +72,19 @@ pub enum Pick {
     Fastest,
     /// One at random, by weight.
     Balanced,
-    /// The one that the name asked for belongs to, by weight, so that each server's cache has names of its own; when it is
-    /// down, its names spread over the others.
+    /// The one that the name asked for belongs to, by weight, so that each server's cache has names
+    /// of its own; when it is down, its names spread over the others.
     Hashed,
-    /// Some at once. The first answer with the records asked for wins; one that says there are none waits a while for
-    /// such an answer.
+    /// Some at once. The first answer with the records asked for wins; one that says there are none
+    /// waits a while for such an answer.
     PreferPositive {
         /// How many at once.
         width: u8,
         /// How long a negative answer waits, in milliseconds.
         wait_ms: u32,
     },
-    /// Some at once. The first answer that so many agree on wins: the same kind of negative answer, or a record in
-    /// common. If there is no such answer, the one that most agree on.
+    /// Some at once. The first answer that so many agree on wins: the same kind of negative answer,
+    /// or a record in common. If there is no such answer, the one that most agree on.
     Consensus {
         /// How many at once.
         width: u8,
@@ -126,7 +128,8 @@ pub struct RcodeSet(u32);
 impl RcodeSet {
     /// No rcode.
     pub const EMPTY: Self = Self(0);
-    /// Every rcode but NOERROR, NXDOMAIN and YXDOMAIN, which are answers; the default of `fallback-on`.
+    /// Every rcode but NOERROR, NXDOMAIN and YXDOMAIN, which are answers; the default of
+    /// `fallback-on`.
     pub const UNUSABLE: Self = Self(!(1 | 1 << 3 | 1 << 6));
 
     /// Returns this set with `rcode`.

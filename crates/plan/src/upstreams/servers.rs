@@ -256,7 +256,8 @@ pub struct Connections {
     pub min: u8,
     /// At most this many; never more than [`CONNECTIONS_MAX`].
     pub max: u8,
-    /// One that has nothing to do is closed after this, in milliseconds, unless it is among the first `min`.
+    /// One that has nothing to do is closed after this, in milliseconds, unless it is among the
+    /// first `min`.
     pub idle_ms: u32,
 }
 

@@ -1,4 +1,5 @@
-//! What a condition can look at: one row for each field, how what follows it is read, and the tests that this gives.
+//! What a condition can look at: one row for each field, how what follows it is read, and the tests
+//! that this gives.
 
 use diagnostic::{At, Problem};
 use engine::Transport;

@@ -51,8 +51,8 @@ impl LiveBans {
 }
 
 impl Operator {
-    /// Returns who is banned now, beside those of the configuration, and logs who was not or is no more for being over the
-    /// rate limit. Called once a second.
+    /// Returns who is banned now, beside those of the configuration, and logs who was not or is no
+    /// more for being over the rate limit. Called once a second.
     pub(super) fn banned(&self, bans: &LiveBans) -> Banned {
         let now_ms = self.facts.clock.since_start().as_millis() as u64;
         let prefixes = |prefix: &Prefix| (prefix.address(), prefix.bits());
@@ -75,7 +75,8 @@ impl Operator {
         Banned { prefixes: from_set.chain(known.iter().map(prefixes)).collect(), exempt }
     }
 
-    /// Tells how many prefixes are banned, what became of bans, and how many seconds are left of those that end.
+    /// Tells how many prefixes are banned, what became of bans, and how many seconds are left of
+    /// those that end.
     pub(super) fn ban_stats(&self, stats: &mut api::Stats) {
         let bans = lock(&self.view).bans.clone();
         let now_ms = self.facts.clock.since_start().as_millis() as u64;

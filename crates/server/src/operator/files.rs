@@ -14,7 +14,8 @@ use crate::lock;
 /// Looks, one a second, between two writings of dynamic sets.
 const LOOKS_PER_WRITE: u64 = 30;
 
-/// The files besides the configuration's own that it is made of: a change of one is a reason to compile it again.
+/// The files besides the configuration's own that it is made of: a change of one is a reason to
+/// compile it again.
 pub(crate) struct Watched {
     files: Vec<PathBuf>,
     /// What they looked like before they were read: what changes meanwhile is read once more.
@@ -47,7 +48,8 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Takes what the files look like now; returns whether one of them has changed since it was read, and stays so.
+    /// Takes what the files look like now; returns whether one of them has changed since it was
+    /// read, and stays so.
     fn look(&mut self, watched: Arc<Watched>, stamps: Vec<Option<u64>>) -> bool {
         if self.follow(watched) {
             self.last = stamps;
@@ -93,7 +95,8 @@ impl Operator {
         lock(&self.seen).read(lists, watched, now);
     }
 
-    /// Looks after what changes by itself: what leaves dynamic sets, and files that somebody wrote. Called once a second.
+    /// Looks after what changes by itself: what leaves dynamic sets, and files that somebody wrote.
+    /// Called once a second.
     pub(crate) fn look(&self) {
         self.components.devices.look();
         self.look_at_pace();

@@ -81,7 +81,8 @@ impl Operator {
         }
     }
 
-    /// Fetches the lists of one set now, or all, waits until they are in use, and says how they stand then.
+    /// Fetches the lists of one set now, or all, waits until they are in use, and says how they
+    /// stand then.
     ///
     /// # Errors
     ///

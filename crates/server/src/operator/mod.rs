@@ -44,9 +44,11 @@ pub(crate) use files::Watched;
 /// How long a query that is explained may wait for upstreams.
 const EXPLANATION_PATIENCE: Duration = Duration::from_secs(30);
 
-/// The server while it runs, for whoever operates it: each method does one thing at once, or says in a type why not.
+/// The server while it runs, for whoever operates it: each method does one thing at once, or says
+/// in a type why not.
 ///
-/// The control socket is one caller of many that there can be. Methods may take long: they are for threads that may wait.
+/// The control socket is one caller of many that there can be. Methods may take long: they are for
+/// threads that may wait.
 pub struct Operator {
     facts: Facts,
     pub(super) components: Components,

@@ -67,8 +67,8 @@ impl Operator {
         self.facts.worker_handles.iter().map(|worker_handle| queries(&worker_handle.engine)).sum()
     }
 
-    /// Returns whether there is nothing to look after every second: nobody has asked since the last look, and nothing changes by
-    /// itself.
+    /// Returns whether there is nothing to look after every second: nobody has asked since the last
+    /// look, and nothing changes by itself.
     pub(crate) fn is_idle(&self) -> bool {
         if lock(&self.pace).last() != Some(self.queries()) || self.components.devices.are_some() {
             return false;
@@ -191,7 +191,8 @@ fn queries(counters: &engine::Counters) -> u64 {
     sum
 }
 
-/// Returns counters with their names as all JSON has them: with hyphens. Labels and prefixes stay as they are.
+/// Returns counters with their names as all JSON has them: with hyphens. Labels and prefixes stay
+/// as they are.
 fn kebab(stats: api::Stats) -> api::Stats {
     let spelt = |(group, counters): (String, BTreeMap<String, u64>)| match group.as_str() {
         "label" | "bans.seconds-left" => (group, counters),
@@ -215,7 +216,8 @@ fn upstreams(boards: &[driver::Status]) -> BTreeMap<String, Vec<api::Upstream>> 
         if is_down && upstream.health == "untried" {
             upstream.health = "down".into();
         } else if !is_down && seen.tally.queries > 0 {
-            // Each worker finds out for itself; one that gets answers proves that the server is there.
+            // Each worker finds out for itself; one that gets answers proves that the server is
+            // there.
             upstream.health = "up".into();
         }
         if let Some(srtt_us) = seen.srtt_us {

@@ -97,7 +97,8 @@ impl Operator {
         Ok(Read { candidate, warnings, watched })
     }
 
-    /// Brings a candidate into use, or returns everything that is in its way; then nothing has changed.
+    /// Brings a candidate into use, or returns everything that is in its way; then nothing has
+    /// changed.
     fn change(&self, current: &mut Revision, candidate: Candidate) -> Result<(), Vec<Diagnostic>> {
         *current = bring_into_use(&self.components, candidate, Some(current))?;
         Ok(())
@@ -110,8 +111,8 @@ impl Operator {
         }
     }
 
-    /// Serves versions of zones that were just signed. They concern nobody but the manager of zones: the configuration stays
-    /// as it was compiled.
+    /// Serves versions of zones that were just signed. They concern nobody but the manager of
+    /// zones: the configuration stays as it was compiled.
     pub(crate) fn serve_signed(&self, zones: Vec<Arc<Zone>>) {
         // Those that change while the server runs are looked after elsewhere.
         let written: Vec<_> =
@@ -126,7 +127,8 @@ impl Operator {
         }
     }
 
-    /// Answers from zones that were added to a server without any: until then no policy had anything to answer from.
+    /// Answers from zones that were added to a server without any: until then no policy had
+    /// anything to answer from.
     pub(super) fn serve_added(&self) -> Result<(), Vec<Diagnostic>> {
         let mut current = lock(&self.current);
         if current.zones.served().is_some() {

@@ -42,7 +42,8 @@ impl Operator {
     ///
     /// # Errors
     ///
-    /// There is no such set, it is not dynamic, or it cannot hold all of that; then nothing is added.
+    /// There is no such set, it is not dynamic, or it cannot hold all of that; then nothing is
+    /// added.
     pub fn set_add(&self, change: &api::SetChange) -> Result<api::SetChanged, OperatorError> {
         let dynamic = self.dynamic(&change.name)?;
         let added = dynamic.add(&change.items, unix_seconds(), change.ttl_s);

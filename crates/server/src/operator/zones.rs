@@ -53,8 +53,8 @@ impl Operator {
         Ok(zones)
     }
 
-    /// Reads files that have changed again, and has the primaries of a zone asked; of all zones that have any, if none is
-    /// named. A change of its file that was refused is decided on.
+    /// Reads files that have changed again, and has the primaries of a zone asked; of all zones
+    /// that have any, if none is named. A change of its file that was refused is decided on.
     ///
     /// # Errors
     ///
@@ -139,7 +139,8 @@ impl Operator {
         Ok(self.components.manager.freeze(parse(name)?.as_name(), false)?)
     }
 
-    /// Says what changed of a zone since its file, or with the last transfer: a line for each record.
+    /// Says what changed of a zone since its file, or with the last transfer: a line for each
+    /// record.
     ///
     /// # Errors
     ///
@@ -174,7 +175,8 @@ impl Operator {
     ///
     /// # Errors
     ///
-    /// They were added, and no policy answers from them before a reload. What becomes of each zone stands in the result.
+    /// They were added, and no policy answers from them before a reload. What becomes of each zone
+    /// stands in the result.
     pub fn zone_add(&self, add: &api::ZoneAdd) -> Result<api::ZonesChanged, OperatorError> {
         let done = changed(&add.zones, |apexes| self.components.manager.add(apexes, &add.options));
         if done.done > 0 {
@@ -228,7 +230,8 @@ fn changed(names: &[String], change: impl FnOnce(&[NameBuf]) -> Vec<::zones::Cha
     changed
 }
 
-/// A zone on its way to the operator: one version from the first record to the last, whatever becomes of it meanwhile.
+/// A zone on its way to the operator: one version from the first record to the last, whatever
+/// becomes of it meanwhile.
 struct Printed {
     zone: Arc<Zone>,
     order: Order,

@@ -1,8 +1,8 @@
 //! A configuration comes into use as one transaction over the parts of the server that it changes.
 //!
-//! Every part prepares first: it starts and reads what it needs, says all that is in its way, and changes nothing. If one
-//! cannot, what the others have prepared is dropped, and the server stays as it was. If all can, all commit, which cannot
-//! fail, in the order of the list in `parts`.
+//! Every part prepares first: it starts and reads what it needs, says all that is in its way, and
+//! changes nothing. If one cannot, what the others have prepared is dropped, and the server stays
+//! as it was. If all can, all commit, which cannot fail, in the order of the list in `parts`.
 
 mod parts;
 
@@ -56,7 +56,8 @@ impl Candidate {
     /// Returns a candidate in which what was signed last is served until it is signed again.
     pub(crate) fn with_last_signed(signing: &Signing, mut revision: Revision, cause: Cause) -> Self {
         let prepared = signing.prepare(revision.zones.to_sign(), &revision.zones.plan().parents);
-        // The engine answers from what the manager of zones publishes, so no policy is compiled again for these.
+        // The engine answers from what the manager of zones publishes, so no policy is compiled
+        // again for these.
         revision.zones.take_signed(prepared.last().map(Arc::clone));
         Self { revision, cause, signing: Some(prepared) }
     }

@@ -27,7 +27,8 @@ use crate::log_level::{self, LogLevelHandle};
 use crate::signing::alias_plan;
 use crate::worker::Upstreams;
 
-/// How long the workers may take to adopt new upstreams before the policy that uses them is published anyway.
+/// How long the workers may take to adopt new upstreams before the policy that uses them is
+/// published anyway.
 const ADOPTION_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Everything that a configuration changes.
@@ -82,12 +83,14 @@ pub(crate) fn bring_into_use(
 
 /// Returns the parts, in the order in which they commit. Each may need what stands above it:
 ///
-/// - A query names its events to jobs by number, so jobs know the new ones before the first query that goes through the new policy.
-/// - The policy names pools, so workers know the new pools beside the old ones before the policy comes into use, and lose
-///   the old ones after it.
+/// - A query names its events to jobs by number, so jobs know the new ones before the first query
+///   that goes through the new policy.
+/// - The policy names pools, so workers know the new pools beside the old ones before the policy
+///   comes into use, and lose the old ones after it.
 /// - What is known to be down is left out from the first answer on, so checks come before zones.
 /// - The manager of zones has them signed, so the signer knows which those are.
-/// - The policy answers from the zones that are served, so these are there before the first query that goes through it.
+/// - The policy answers from the zones that are served, so these are there before the first query
+///   that goes through it.
 /// - What costs nothing but a wrong line in a log if it is late comes last.
 fn parts<'a>() -> [Part<Input<'a>>; 11] {
     [

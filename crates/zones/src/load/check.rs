@@ -27,8 +27,8 @@ pub struct Checked {
     pub files: Vec<PathBuf>,
 }
 
-/// Reads a zone from a file and those it includes. One that brings the keys it is signed with is signed, and proves absence
-/// with NSEC.
+/// Reads a zone from a file and those it includes. One that brings the keys it is signed with is
+/// signed, and proves absence with NSEC.
 pub fn check(
     apex: Name<'_>,
     file: &Path,
@@ -188,8 +188,8 @@ impl Excerpts<'_> {
         Diagnostic { message, ..self.at(finding.place, file, severity) }
     }
 
-    /// Signs a zone with its own keys, and adds what there is to say about it. Without its signatures it is not served: who saw
-    /// it so would remember that.
+    /// Signs a zone with its own keys, and adds what there is to say about it. Without its
+    /// signatures it is not served: who saw it so would remember that.
     fn sign(
         &mut self,
         zone: &Zone,
@@ -267,8 +267,8 @@ pub(super) struct Read {
     pub(super) diagnostics: Vec<Diagnostic>,
 }
 
-/// Reads the zones of a file in JSON, or `only` one of them, and signs those that bring their keys; what is signed later is
-/// remembered in a pool.
+/// Reads the zones of a file in JSON, or `only` one of them, and signs those that bring their keys;
+/// what is signed later is remembered in a pool.
 pub(super) fn read_json(
     file: &Path,
     (key, pool): (HashKey, Option<&Arc<Pool>>),

@@ -1,4 +1,5 @@
-//! Health checks of record targets: what is watched, and how it stands, from one version of the plan to the next.
+//! Health checks of record targets: what is watched, and how it stands, from one version of the
+//! plan to the next.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -1,4 +1,5 @@
-//! The files of zones: which there are, what is kept of them over a reload, and what is served when one cannot be used.
+//! The files of zones: which there are, what is kept of them over a reload, and what is served when
+//! one cannot be used.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,7 +24,8 @@ pub(crate) struct LoadedFile {
     /// Every file that was read, and its stamp. Empty when the zones are older than their file.
     pub(super) files: Vec<(PathBuf, u64)>,
     pub(super) zones: Vec<(NameBuf, Option<Arc<Zone>>)>,
-    /// Zones of the file that are not as it says, and why; the file itself if it is not known which zones it has.
+    /// Zones of the file that are not as it says, and why; the file itself if it is not known which
+    /// zones it has.
     pub(super) failed: Vec<(Option<NameBuf>, Arc<str>)>,
 }
 
@@ -213,7 +215,8 @@ fn walk(
     Ok(())
 }
 
-/// Returns the zone that a file is named after: `example.org.zone`, `db.example.org` and `example.org` are one's.
+/// Returns the zone that a file is named after: `example.org.zone`, `db.example.org` and
+/// `example.org` are one's.
 pub fn name_of(file: &Path) -> String {
     let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let name = name.strip_prefix("db.").unwrap_or(&name);

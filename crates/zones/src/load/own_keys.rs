@@ -1,5 +1,5 @@
-//! Zones that come with the keys to sign them with (erldns's key sets), in their file or beside it: they are signed when they
-//! are read.
+//! Zones that come with the keys to sign them with (erldns's key sets), in their file or beside it:
+//! they are signed when they are read.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -73,8 +73,8 @@ impl OwnKeys {
         }
     }
 
-    /// Reads the keys of a zone in a master file, and notes the file among those that the zone was made of. `None` if it has
-    /// none; an error says what is wrong, and shows nothing of a key.
+    /// Reads the keys of a zone in a master file, and notes the file among those that the zone was
+    /// made of. `None` if it has none; an error says what is wrong, and shows nothing of a key.
     pub(super) fn read(
         &self,
         apex: Name<'_>,
@@ -133,8 +133,9 @@ fn is_quick(algorithm: Algorithm) -> bool {
 }
 
 impl OwnKeys {
-    /// Says how absence is proved: as erldns does, by a record for each question, as long as the keys are quick and nobody
-    /// else serves the zone. Without a `pool` nothing can be signed later.
+    /// Says how absence is proved: as erldns does, by a record for each question, as long as the
+    /// keys are quick and nobody else serves the zone. Without a `pool` nothing can be signed
+    /// later.
     fn denial(&self, sets: &[KeySet], pool: Option<&Arc<Pool>>) -> Denial {
         let are_quick = || sets.iter().all(|set| is_quick(set.keys.zsk.secret.algorithm()));
         match self.denial {

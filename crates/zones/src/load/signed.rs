@@ -33,8 +33,8 @@ fn key_of(apex: Name<'_>) -> Vec<u8> {
 }
 
 impl SignedZones {
-    /// Takes a version that was signed; it is served by what is compiled from now on. Returns whether it is another one than
-    /// before.
+    /// Takes a version that was signed; it is served by what is compiled from now on. Returns
+    /// whether it is another one than before.
     pub(super) fn take(&mut self, zone: Arc<Zone>) -> bool {
         let key = key_of(zone.apex());
         if self.last.get(&key).is_some_and(|known| Arc::ptr_eq(known, &zone)) {
@@ -55,8 +55,8 @@ impl SignedZones {
         &self.zones
     }
 
-    /// Returns what is served: in place of what is to be signed, what was signed last. A zone that was not signed yet is not
-    /// served: who saw it unsigned would remember that.
+    /// Returns what is served: in place of what is to be signed, what was signed last. A zone that
+    /// was not signed yet is not served: who saw it unsigned would remember that.
     pub(super) const fn served(&self) -> Option<&Arc<Zones>> {
         self.served.as_ref()
     }

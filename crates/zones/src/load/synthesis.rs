@@ -83,7 +83,8 @@ impl LoadedZones {
         let signed: BTreeSet<Vec<u8>> =
             signed.map(|zone| zone.apex().to_folded().as_bytes().to_vec()).collect();
         for (number, zone) in self.plan.zones.iter().enumerate().filter(|(_, zone)| is_ours(zone)) {
-            // What is said at a catalog is for its members, but who may query it counts for itself as well.
+            // What is said at a catalog is for its members, but who may query it counts for itself
+            // as well.
             let synthesis = zone.synthesis.as_deref().filter(|_| !zone.is_consumer());
             if synthesis.is_some() {
                 findings.extend(check_signed(
@@ -114,8 +115,8 @@ pub(crate) struct Synthesized {
     pub(crate) too_long: Vec<String>,
 }
 
-/// Returns what a zone has besides its file, if its plan has anything of that; what is watched as before of `old` stays as
-/// it stands.
+/// Returns what a zone has besides its file, if its plan has anything of that; what is watched as
+/// before of `old` stays as it stands.
 pub(crate) fn synthesized(
     plan: &ZonePlan,
     key: HashKey,
@@ -131,8 +132,8 @@ pub(crate) fn synthesized(
     Some(Arc::new(Synthesized { specials: Arc::new(specials), checks, too_long }))
 }
 
-/// Returns what one zone has. What is watched as before stays as it stands; names that are too long are left out, and returned
-/// as they are written.
+/// Returns what one zone has. What is watched as before stays as it stands; names that are too long
+/// are left out, and returned as they are written.
 fn specials_of(
     zone: &ZonePlan,
     synthesis: Option<&Synthesis>,
@@ -189,7 +190,8 @@ pub(super) fn check_signed(zone: &ZonePlan, subject: Subject, is_signed: bool) -
     })
 }
 
-/// Returns whether a zone came signed, with proofs that know nothing of what is answered besides its records.
+/// Returns whether a zone came signed, with proofs that know nothing of what is answered besides
+/// its records.
 pub(super) fn is_proven(zone: &Zone) -> bool {
     !matches!(zone.facts().proof, Proof::None | Proof::Compact)
 }

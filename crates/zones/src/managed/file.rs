@@ -32,7 +32,8 @@ struct Changes {
 }
 
 impl Changes {
-    /// Returns what becomes of the changes that were made here: where nothing would be lost, nobody has to decide.
+    /// Returns what becomes of the changes that were made here: where nothing would be lost, nobody
+    /// has to decide.
     fn resolve(&self, how: FileChange) -> FileChange {
         let is_serial_alone = self.in_file.as_ref().is_some_and(|it| it.is_empty() && !it.has_new_soa());
         match how {
@@ -44,7 +45,8 @@ impl Changes {
         }
     }
 
-    /// Returns the step to the next version; `None` if there is nothing to do, an error that says why the file is not taken.
+    /// Returns the step to the next version; `None` if there is nothing to do, an error that says
+    /// why the file is not taken.
     fn step(
         &self,
         apex: &NameBuf,
@@ -105,7 +107,8 @@ impl ManagedZone {
         now: u64,
     ) -> Taken {
         if loaded.signed.is_file() {
-            // It is kept by whoever signs it. Until it is signed it is not served: who saw it unsigned would remember that.
+            // It is kept by whoever signs it. Until it is signed it is not served: who saw it
+            // unsigned would remember that.
             current.has_base = false;
             if loaded.zone.is_none() {
                 current.zone = None;
@@ -201,7 +204,8 @@ impl ManagedZone {
         current.pending = Some(Pending { file: Arc::clone(file), contents, why });
     }
 
-    /// Brings a change of the file and changes that were made here together. An error says why the file is not taken.
+    /// Brings a change of the file and changes that were made here together. An error says why the
+    /// file is not taken.
     fn decide(
         &self,
         current: &mut Current,
@@ -284,15 +288,16 @@ impl ManagedZone {
             has_own_keys: new.facts().has_own_keys || old.facts().has_own_keys,
             before,
             after,
-            // The file's serial may be that of a version that was changed here since: then the next one is ours to choose.
+            // The file's serial may be that of a version that was changed here since: then the next
+            // one is ours to choose.
             serial: match is_newer(after, before) {
                 true => after,
                 false => loaded.plan.rights.serial.next(before, now),
             },
         })
     }
-    /// Has a change of the file that was refused merged, or replace what was changed here, by order of the operator. Returns
-    /// whether there is a new version, and what is to be told.
+    /// Has a change of the file that was refused merged, or replace what was changed here, by order
+    /// of the operator. Returns whether there is a new version, and what is to be told.
     pub(crate) fn decide_now(
         &self,
         how: FileChange,

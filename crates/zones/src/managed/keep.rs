@@ -1,4 +1,5 @@
-//! What is kept of a zone: its versions and their steps are on disk before, or soon after, they are served.
+//! What is kept of a zone: its versions and their steps are on disk before, or soon after, they are
+//! served.
 
 use std::sync::Arc;
 
@@ -11,7 +12,8 @@ use crate::load::LoadedZone;
 use crate::lock::lock;
 
 impl ManagedZone {
-    /// Makes steps part of the history and `zone` the current version; what has to be on disk is there then, or it is logged.
+    /// Makes steps part of the history and `zone` the current version; what has to be on disk is
+    /// there then, or it is logged.
     pub(crate) fn commit(
         &self,
         current: &mut Current,
@@ -26,7 +28,8 @@ impl ManagedZone {
         }
     }
 
-    /// Like [`ManagedZone::commit`]; an error says what was not kept of a version that is current all the same.
+    /// Like [`ManagedZone::commit`]; an error says what was not kept of a version that is current
+    /// all the same.
     fn try_commit(
         &self,
         current: &mut Current,

@@ -1,4 +1,5 @@
-//! A disk that loses its power, and with it what nobody made sure of; or one that fails for a time, as a full one does.
+//! A disk that loses its power, and with it what nobody made sure of; or one that fails for a time,
+//! as a full one does.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -179,8 +180,8 @@ impl Fragile {
         self.state().is_dead
     }
 
-    /// Gives the power back: there is what the loss has left. A disk that never lost it has lost nothing but what a plug loses
-    /// that is pulled now.
+    /// Gives the power back: there is what the loss has left. A disk that never lost it has lost
+    /// nothing but what a plug loses that is pulled now.
     pub(super) fn revive(&self) {
         let mut state = self.state();
         if !self.loss.keeps_names() {

@@ -14,7 +14,8 @@ use super::{Machine, bootstrap};
 use crate::settings::{Group, GroupServer, Host, Server, Stamp, TrustedRoots};
 use environment::Environment;
 
-/// Returns the servers that an item of a group stands for, the one with this number: none if there is a mistake in it.
+/// Returns the servers that an item of a group stands for, the one with this number: none if there
+/// is a mistake in it.
 pub(super) fn servers(
     group: &Group,
     (number, entry): (usize, &GroupServer),
@@ -23,7 +24,8 @@ pub(super) fn servers(
 ) -> Vec<ServerPlan> {
     match &entry.server.value {
         Server::System => {
-            // resolv.conf may be written later than we are started: the group has no servers until a reload.
+            // resolv.conf may be written later than we are started: the group has no servers until
+            // a reload.
             let found = machine.system(&group.name.value, entry.server.span, problems);
             let plan = |address| server(entry, number, Target::Address(address), Protocol::Udp);
             found.into_iter().map(plan).collect()
@@ -114,8 +116,8 @@ impl Written<'_> {
 enum Proves<'s> {
     /// The server that is connected to, for queries.
     Server(Written<'s>),
-    /// The target of oblivious messages, when it is asked for its key. What is said of names and keys is for the server that
-    /// is connected to, if that is another.
+    /// The target of oblivious messages, when it is asked for its key. What is said of names and
+    /// keys is for the server that is connected to, if that is another.
     Target(Written<'s>),
 }
 
@@ -130,7 +132,8 @@ struct One<'s> {
 }
 
 impl<'s> One<'s> {
-    /// Returns the server that is connected to: messages go to the relay if there is one, and it proves who it is.
+    /// Returns the server that is connected to: messages go to the relay if there is one, and it
+    /// proves who it is.
     fn connected(&self) -> Written<'s> {
         self.relay.unwrap_or(self.written)
     }

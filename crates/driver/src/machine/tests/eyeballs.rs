@@ -1,4 +1,5 @@
-//! Happy eyeballs (RFC 8305): one server with addresses of both families, of which some may not work.
+//! Happy eyeballs (RFC 8305): one server with addresses of both families, of which some may not
+//! work.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 

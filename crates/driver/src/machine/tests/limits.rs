@@ -1,4 +1,5 @@
-//! What one client can take from others, and what a lack of something on our side does to upstreams: nothing.
+//! What one client can take from others, and what a lack of something on our side does to
+//! upstreams: nothing.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
@@ -172,7 +173,8 @@ fn when_all_room_is_taken_the_oldest_query_of_the_client_with_the_most_goes() {
     let third = sim.ask_from("third.example.org", Some(client(3)), None);
     assert_eq!((sim.ended.len(), sim.ended.get(&many[0])), (1, Some(&Err(Failure::Overloaded))));
     assert_eq!(sim.machine.active(), 100);
-    // The one with the most gets a place for a new query only when an old one of its own has had its chance.
+    // The one with the most gets a place for a new query only when an old one of its own has had
+    // its chance.
     let more = sim.ask_from("more.example.org", Some(client(2)), None);
     assert_eq!(sim.ended.get(&more), Some(&Err(Failure::Overloaded)));
     sim.pass(200);

@@ -1,4 +1,5 @@
-//! Outages: who is served how while every server of a group is down, and what is known when one comes back.
+//! Outages: who is served how while every server of a group is down, and what is known when one
+//! comes back.
 
 use super::sim::*;
 
@@ -7,7 +8,8 @@ use wire::{Query, Rcode, Rtype};
 
 use plan::upstreams::Pick;
 
-/// Returns a simulation in which both servers of the group have been silent for long enough to count as down.
+/// Returns a simulation in which both servers of the group have been silent for long enough to
+/// count as down.
 fn silent() -> Sim {
     let mut sim = Sim::new(vec![pool(Pick::Ordered, &[1, 2])]);
     sim.warm_up(20, 5);

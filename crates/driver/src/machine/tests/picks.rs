@@ -73,7 +73,8 @@ fn what_enough_servers_agree_on_is_the_answer() {
     sim.reply(&all[2], Rcode::NXDOMAIN);
     assert_eq!(sim.ended.get(&asker), Some(&Ok(Rcode::NXDOMAIN)));
 
-    // NODATA is not NXDOMAIN, and a server that fails has no vote: the first of equally good ones is taken.
+    // NODATA is not NXDOMAIN, and a server that fails has no vote: the first of equally good ones
+    // is taken.
     let asker = sim.ask("three.example.org");
     let all = sent(&mut sim, 3);
     sim.reply(&all[0], Rcode::NXDOMAIN);

@@ -154,7 +154,8 @@ fn branches_count_as_waiting_and_what_is_too_much_is_shed() {
     let mut sim = Sim::with_limits(pools(), limits);
     let split = fallback(100, Standby::Always);
     let first = sim.ask_split("a.example.org", &split, false);
-    // Query and branches are three; the second query has room for itself alone, so that its branches are shed.
+    // Query and branches are three; the second query has room for itself alone, so that its
+    // branches are shed.
     let second = sim.ask_split("b.example.org", &split, false);
     assert_eq!(sim.ended.get(&second), Some(&Ok(Rcode::SERVFAIL)));
     assert!(!sim.ended.contains_key(&first));

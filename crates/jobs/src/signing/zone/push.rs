@@ -1,4 +1,5 @@
-//! What the servers of a parent are sent of a zone's DS: what its CDS say, once, and again until one of them has taken it.
+//! What the servers of a parent are sent of a zone's DS: what its CDS say, once, and again until
+//! one of them has taken it.
 
 use std::fmt::Write as _;
 

@@ -90,7 +90,8 @@ fn a_zone_is_planned_from_what_is_said_and_its_template() {
     check("file: other\nsign: s", "transfer 0 signed true");
     check("primaries: 192.0.2.1", "None serial None");
     check("", "None serial None transfer 0 signed false warnings 0");
-    // Mistakes in a zone's data keep it from being served, not from being added: the file can be mended.
+    // Mistakes in a zone's data keep it from being served, not from being added: the file can be
+    // mended.
     check("file: bad", "Some(\"/etc/bad\") serial None");
 }
 
