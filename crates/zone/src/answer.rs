@@ -22,7 +22,7 @@ use crate::denial::{EXPANSIONS_MAX, Expansions, Written};
 use crate::online::Share;
 use crate::specials::Specials;
 use crate::target::target_at;
-use crate::zone::Zone;
+use crate::zone::{Zone, wildcard_of};
 use crate::zones::Zones;
 
 /// Aliases followed for one question, so that a chain of them cannot hold a worker.
@@ -557,9 +557,4 @@ fn any(block: Block<'_>) -> Option<Rrset<'_>> {
     let preferred = [Rtype::CNAME, Rtype::A, Rtype::AAAA, Rtype::MX];
     let found = preferred.into_iter().find_map(|rtype| block.rrset(rtype));
     found.or_else(|| block.rrsets().find(|rrset| rrset.count > 0))
-}
-
-/// Returns the wildcard directly below a name.
-pub(crate) fn wildcard_of(name: Name<'_>) -> Option<NameBuf> {
-    NameBuf::below(b"\x01*", name).ok()
 }

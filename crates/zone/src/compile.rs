@@ -6,7 +6,6 @@ use dnssec::{Nsec3Hash, Nsec3Parameters};
 use wire::rtypes;
 use wire::{Class, Cut, Header, Name, NameBuf, Pointer, Rtype};
 
-use crate::answer::wildcard_of;
 use crate::block::{Block, HEAD, Layout, Marks, OWNER, RECORD_HEAD, Records, SET_HEAD, UNIT, is_alias};
 use crate::build::{Builder, COLLECTED_HEAD, FINDINGS_MAX, Run, labels_of};
 use crate::canonical::{Key, word};
@@ -14,7 +13,7 @@ use crate::check::Problem;
 use crate::master::Place;
 use crate::nsec3::Nsec3Chain;
 use crate::target::target_at;
-use crate::zone::{Denial, Facts, Negative, NsecChain, Proof, Zone, bucket, find};
+use crate::zone::{Denial, Facts, Negative, NsecChain, Proof, Zone, bucket, find, wildcard_of};
 
 /// Names that share a bucket, on average: what a look-up reads beside the name itself.
 const NAMES_PER_BUCKET: usize = 1;

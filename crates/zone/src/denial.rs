@@ -6,11 +6,11 @@
 use wire::{Full, Header, Name, Rcode, Rtype, Section};
 
 use crate::alias::ADDRESSES_OCTETS_MAX;
-use crate::answer::{Failure, Missing, Run, Step, wildcard_of};
+use crate::answer::{Failure, Missing, Run, Step};
 use crate::block::{Block, Layout, Records, Rrset};
 use crate::nsec3::Nsec3Chain;
 use crate::online::{Online, Proof, SIGNATURES_OCTETS_MAX, Share, Types};
-use crate::zone::{Denial, NsecChain, Zone};
+use crate::zone::{Denial, NsecChain, Zone, wildcard_of};
 
 /// Records that the proofs of one answer may take: four for each of two negative answers.
 const PROOFS_MAX: usize = 8;

@@ -7,9 +7,8 @@ use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use dnssec::{Nsec3Hash, Nsec3Parameters};
 use wire::Name;
 
-use crate::answer::wildcard_of;
 use crate::block::Block;
-use crate::zone::{Zone, bucket};
+use crate::zone::{Zone, bucket, wildcard_of};
 
 /// Iterations with which names are hashed while clients wait. RFC 9276 §3.1 asks for none, and
 /// validators treat an answer with more than this as insecure (150 is the largest limit in use,

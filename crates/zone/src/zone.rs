@@ -176,6 +176,11 @@ impl Place<'_> {
     }
 }
 
+/// Returns the wildcard directly below a name.
+pub(crate) fn wildcard_of(name: Name<'_>) -> Option<NameBuf> {
+    NameBuf::below(b"\x01*", name).ok()
+}
+
 /// Asks for a line of memory, if it is there. Names reach into the line behind the one that their
 /// bucket begins in, or begin there: both are waited for at once.
 #[inline]

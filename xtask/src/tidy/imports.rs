@@ -22,9 +22,6 @@ const FOLDERS: [(&str, &[&str]); 1] =
 /// Files that may use each other in a circle: a noun and its parts.
 const CYCLE_FILES_MAX: usize = 5;
 
-/// The largest circle of crates that have larger ones. Numbers only go down.
-const CYCLES: [(&str, usize); 1] = [("zone", 10)];
-
 /// Re-exports that are followed for one name, so that a circle of them ends.
 const REEXPORTS_MAX: usize = 8;
 
@@ -40,7 +37,7 @@ pub(crate) fn project(files: &[File], findings: &mut Vec<Finding>) {
     for (name, modules) in &crates {
         let graph = Graph::new(modules);
         folders(name, &graph, findings);
-        cycles(name, &graph, findings);
+        cycles(&graph, findings);
     }
 }
 
@@ -248,27 +245,16 @@ fn folders(name: &str, graph: &Graph<'_>, findings: &mut Vec<Finding>) {
 }
 
 /// Looks for circles of files that are too large.
-fn cycles(name: &str, graph: &Graph<'_>, findings: &mut Vec<Finding>) {
-    let known = CYCLES.iter().find(|(known, _)| *known == name).map(|&(_, files)| files);
-    let max = known.unwrap_or(CYCLE_FILES_MAX);
-    let circles = circles(graph);
-    for circle in circles.iter().filter(|circle| circle.len() > max) {
+fn cycles(graph: &Graph<'_>, findings: &mut Vec<Finding>) {
+    for circle in circles(graph).iter().filter(|circle| circle.len() > CYCLE_FILES_MAX) {
         let mut paths: Vec<&str> = circle.iter().map(|&at| graph.modules[at].path).collect();
         paths.sort_unstable();
         let message = format!(
-            "{} files use each other in a circle, more than {max}: {}",
+            "{} files use each other in a circle, more than {CYCLE_FILES_MAX}: {}",
             paths.len(),
             paths.join(", ")
         );
         findings.push(Finding::error(paths[0], 1, message));
-    }
-    let largest = circles.iter().map(Vec::len).max().unwrap_or(0);
-    if let Some(known) = known.filter(|&known| largest < known) {
-        let path = graph.modules.first().map_or("", |module| module.path);
-        let message = format!(
-            "the largest circle of `{name}` has {largest} files, not {known}: lower it in xtask's table"
-        );
-        findings.push(Finding::warning(path, 1, message));
     }
 }
 

@@ -22,44 +22,24 @@ use std::fmt;
 use std::path::Path;
 use std::process::Command;
 
-/// Something that a rule found.
+/// A mistake that a rule found.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
     path: String,
     /// Counted from one.
     line: usize,
-    severity: Severity,
     message: String,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Severity {
-    Warning,
-    Error,
 }
 
 impl Finding {
     fn error(path: &str, line: usize, message: impl Into<String>) -> Self {
-        Self { path: path.to_string(), line, severity: Severity::Error, message: message.into() }
-    }
-
-    fn warning(path: &str, line: usize, message: impl Into<String>) -> Self {
-        Self { severity: Severity::Warning, ..Self::error(path, line, message) }
-    }
-
-    /// Returns whether this fails the check.
-    pub(crate) fn is_error(&self) -> bool {
-        self.severity == Severity::Error
+        Self { path: path.to_string(), line, message: message.into() }
     }
 }
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let severity = match self.severity {
-            Severity::Warning => "warning",
-            Severity::Error => "error",
-        };
-        write!(f, "{}:{}: {severity}: {}", self.path, self.line, self.message)
+        write!(f, "{}:{}: error: {}", self.path, self.line, self.message)
     }
 }
 
