@@ -5,7 +5,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use rand::{Rng, RngExt};
-use wire::Name;
+use wire::{HashKey, Name};
 
 use exchange::ServerKey;
 use exchange::time::Moment;
@@ -56,34 +56,19 @@ impl Chosen {
 
 /// Returns how far a server is from a name: of a group, the nearest one is asked (rendezvous
 /// hashing). The share of the names that a server is nearest to is its share of the weights, and no
-/// name moves between two servers when a third comes or goes. Every worker, and every server of
-/// ours with the same group, comes to the same end.
+/// name moves between two servers when a third comes or goes. Nothing about it is secret: every
+/// worker, and every server of ours with the same group, comes to the same end.
 pub(crate) fn distance(name: Name<'_>, server: SocketAddr, weight: u16) -> u64 {
-    let hash = fold(FNV_START, name.as_bytes().iter().map(u8::to_ascii_lowercase));
-    let hash = fold(hash, server.port().to_be_bytes());
-    let hash = match server.ip() {
-        IpAddr::V4(address) => fold(hash, address.octets()),
-        IpAddr::V6(address) => fold(hash, address.octets()),
+    let address = match server.ip() {
+        IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
+        IpAddr::V6(address) => address.to_bits(),
     };
+    // Each server hashes names with a key of its own.
+    let key = HashKey::new([address as u64, (address >> 64) as u64 ^ u64::from(server.port())]);
+    let hash = key.hash_name(name);
     // The first of exponentially distributed times, whose rates are the weights.
-    let share = ((spread(hash) >> 11) as f64 + 1.0) / (1_u64 << 53) as f64;
+    let share = ((hash >> 11) as f64 + 1.0) / (1_u64 << 53) as f64;
     (-share.ln() / f64::from(weight.max(1)) * (1_u64 << 32) as f64) as u64
-}
-
-/// Where FNV-1a begins.
-const FNV_START: u64 = 0xCBF2_9CE4_8422_2325;
-
-/// Goes on with FNV-1a over these octets.
-fn fold(hash: u64, octets: impl IntoIterator<Item = u8>) -> u64 {
-    octets.into_iter().fold(hash, |hash, octet| (hash ^ u64::from(octet)).wrapping_mul(0x0100_0000_01B3))
-}
-
-/// Spreads what little the hashes of two servers differ in over all bits: the finalizer of
-/// SplitMix64.
-const fn spread(hash: u64) -> u64 {
-    let hash = (hash ^ hash >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let hash = (hash ^ hash >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-    hash ^ hash >> 31
 }
 
 /// Chooses whom to ask first. Empty only if there are no candidates.
@@ -99,15 +84,12 @@ pub(crate) fn first(pick: Pick, candidates: &[Candidate], rng: &mut impl Rng) ->
     }
     match pick {
         Pick::Ordered => up().take(1).for_each(|candidate| chosen.push(candidate.server)),
-        Pick::Fastest => {
+        Pick::Fastest | Pick::Hashed => {
             if let Some(best) = up().min_by_key(|candidate| candidate.score) {
                 chosen.push(best.server);
             }
-            explore(&mut chosen, candidates, rng);
-        }
-        Pick::Hashed => {
-            if let Some(nearest) = up().min_by_key(|candidate| candidate.score) {
-                chosen.push(nearest.server);
+            if pick == Pick::Fastest {
+                explore(&mut chosen, candidates, rng);
             }
         }
         Pick::Balanced => {

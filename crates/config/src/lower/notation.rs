@@ -295,7 +295,12 @@ pub(super) fn pick(text: &str, negative_wait_ms: u32) -> Read<Pick> {
             )
         })
     };
-    let plain = PLAIN_PICKS.iter().find(|(known, _)| *known == word);
+    if let Some((_, pick)) = PLAIN_PICKS.iter().find(|(known, _)| *known == word) {
+        return match argument {
+            None => Ok(*pick),
+            Some(_) => Err(wrong(format!("\"{word}\" takes nothing in parentheses"), None)),
+        };
+    }
     match (word, argument) {
         ("race", Some(number)) => width(number).map(Pick::Race),
         ("prefer-positive", Some(number)) => {
@@ -319,13 +324,7 @@ pub(super) fn pick(text: &str, negative_wait_ms: u32) -> Read<Pick> {
         ("consensus", None) => {
             Err(wrong("a consensus needs numbers".to_owned(), Some("\"consensus(2 of 3)\"?".to_owned())))
         }
-        (word, argument) => {
-            if let Some((_, pick)) = plain {
-                return match argument {
-                    None => Ok(*pick),
-                    Some(_) => Err(wrong(format!("\"{word}\" takes nothing in parentheses"), None)),
-                };
-            }
+        _ => {
             let known = PLAIN_PICKS.iter().map(|(word, _)| *word);
             let hint = nearest(word, known.chain(NUMBERED_PICKS.iter().map(|(word, _)| *word)))
                 .map(|word| format!("did you mean \"{word}\"?"));
