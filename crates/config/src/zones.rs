@@ -1,4 +1,4 @@
-//! Zones: what is said of them becomes plans, and what is found when they are loaded gets its
+//! Zones: their settings become plans, and what is found when they are loaded gets its
 //! place.
 
 mod added;

@@ -28,7 +28,7 @@ const DUMP_EVERY_MAX: u64 = 7 * 86_400;
 const CONNECTIONS_MAX: u64 = plan::upstreams::CONNECTIONS_MAX as u64;
 /// As long as upstreams are tried at all: until every one of them has ended.
 const WAIT_FOR_ALL: &str = "5s";
-/// Most connections to one server if nothing is said.
+/// Most connections to one server by default.
 const CONNECTIONS_USUAL: u64 = 4;
 /// Most upstreams that mosdns asks at once.
 const MOSDNS_CONCURRENT_MAX: u64 = 3;
@@ -160,7 +160,7 @@ impl<'a> Translator<'a> {
         self.upstreams.note(name, notes, group);
     }
 
-    /// Reads what is said of a server.
+    /// Reads the settings of a server.
     fn server_args(&mut self, node: &Node, defaults: &Defaults) -> Option<Server> {
         let args = Args::new(self.dialect, "an upstream", node, &mut self.problems);
         let name = args.text("tag", &mut self.problems);
@@ -473,7 +473,7 @@ struct Defaults {
     socks5: Option<At<String>>,
 }
 
-/// What is said of one server.
+/// The settings of one server.
 struct Server {
     name: Option<At<String>>,
     address: At<String>,
@@ -495,7 +495,7 @@ struct Server {
     has_http3: bool,
 }
 
-/// What is said of the connections to a server.
+/// The settings of the connections to a server.
 #[derive(Default)]
 struct Connections {
     /// Seconds until one that is idle is closed.

@@ -52,9 +52,9 @@ values::words! {
 /// All zones.
 #[derive(Clone, PartialEq)]
 pub struct ZonesPlan {
-    /// Zones that are named, in the order in which they are said.
+    /// Zones that are named, in the order in which they are written.
     pub zones: Vec<Arc<ZonePlan>>,
-    /// Directories whose files are zones, in the order in which they are said.
+    /// Directories whose files are zones, in the order in which they are written.
     pub directories: Vec<DirectoryPlan>,
     /// Whether there are zones, or may be, that were added while the server ran.
     pub has_added: bool,
@@ -97,7 +97,7 @@ pub struct ZonePlan {
     pub file: Option<PathBuf>,
     /// The set of zones that it is in, if not the one that answers before any policy.
     pub set: Option<String>,
-    /// Clients that may query it; everybody if nothing is said.
+    /// Clients that may query it; everybody by default.
     pub clients: Option<Arc<AddressSet>>,
     /// Records that it has besides those in its file; at a catalog, what its members have.
     pub synthesis: Option<Arc<Synthesis>>,
@@ -177,11 +177,11 @@ pub struct DirectoryPlan {
     pub path: PathBuf,
     /// Which files are read.
     pub format: FileFormat,
-    /// Which records of files in JSON are taken; all if nothing is said.
+    /// Which records of files in JSON are taken; all by default.
     pub contexts: Option<Contexts>,
     /// The set of zones that they are in, if not the one that answers before any policy.
     pub set: Option<String>,
-    /// Clients that may query them; everybody if nothing is said.
+    /// Clients that may query them; everybody by default.
     pub clients: Option<Arc<AddressSet>>,
     /// How the server signs them.
     pub sign: Option<Arc<SigningPolicy>>,
@@ -202,7 +202,7 @@ pub fn is_json(file: &Path) -> bool {
 /// What stands for a zone's name.
 pub const NAME_MARK: &str = "{name}";
 
-/// A name that may depend on the zone it is said of.
+/// A name that may depend on the zone it is written for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ZoneName {
     /// This name.

@@ -30,7 +30,7 @@ pub struct Specials {
     by_hash: Box<[(u64, u32)]>,
     /// Hashes of the names above those owners, sorted, and which choice each is above.
     above: Box<[(u64, u32)]>,
-    /// Clients that may query the zone; everybody if nothing is said.
+    /// Clients that may query the zone; everybody by default.
     clients: Option<Arc<AddressSet>>,
 }
 

@@ -28,11 +28,12 @@ pub type Changed = Result<Option<String>, ZoneError>;
 
 /// Plans zones that are added while the server runs.
 pub trait Planner: Send + Sync {
-    /// Plans a zone of which `said` is said, as it would be planned if it was there from the start.
+    /// Plans a zone with the settings `said`, as it would be planned if it was there from the
+    /// start.
     ///
     /// # Errors
     ///
-    /// What is wrong with what is said.
+    /// What is wrong with these settings.
     fn plan(&self, apex: Name<'_>, said: &str) -> Result<Planned, Vec<Diagnostic>>;
 
     /// Returns where in what was said of a zone these findings are; the zone is the only one of its

@@ -187,7 +187,7 @@ impl ZoneManager {
         !lock(&self.shared.adopting).register.is_empty()
     }
 
-    /// Adds zones of which the same is said, as at an item of `zones`, and serves them. Those that
+    /// Adds zones with the same settings, as at an item of `zones`, and serves them. Those that
     /// were added are on disk when this returns; the others stay as they are. Costs in proportion
     /// to their number.
     pub fn add(&self, apexes: &[NameBuf], said: &str) -> Vec<Changed> {

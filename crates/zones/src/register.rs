@@ -1,6 +1,6 @@
 //! Zones that were added while the server ran, so that they are there after a restart.
 //!
-//! One file, a row of entries as in a journal: a zone and what is said of it, or a zone that is
+//! One file, a row of entries as in a journal: a zone and its settings, or a zone that is
 //! gone. It only grows, but for being replaced when most of it is about zones that are gone. It is
 //! read up to the first entry that is not whole: what follows was never acknowledged.
 
@@ -16,7 +16,7 @@ use crate::journal::{entry, replace, split};
 
 /// The file; no zone's files are called so.
 const FILE: &str = "added";
-/// An entry with a zone and what is said of it.
+/// An entry with a zone and its settings.
 const ADDED: u8 = 16;
 /// An entry with a zone that is gone.
 const REMOVED: u8 = 17;
@@ -24,7 +24,7 @@ const REMOVED: u8 = 17;
 /// anew.
 const WASTE_MAX: usize = 1000;
 
-/// What is said of each zone, as at an item of `zones`, by the zones' names in lower case.
+/// The settings of each zone, as at an item of `zones`, by the zones' names in lower case.
 pub(crate) type Said = BTreeMap<Vec<u8>, Arc<str>>;
 
 /// The zones that were added.
@@ -96,12 +96,12 @@ impl Register {
         self.zones.is_empty()
     }
 
-    /// Returns what is said of each zone.
+    /// Returns the settings of each zone.
     pub(crate) const fn zones(&self) -> &Said {
         &self.zones
     }
 
-    /// Adds zones of which the same is said; they are there for good when this returns.
+    /// Adds zones with the same settings; they are there for good when this returns.
     pub(crate) fn add(&mut self, apexes: &[NameBuf], said: &str) -> io::Result<()> {
         let said: Arc<str> = said.into();
         self.change(apexes, Some(&said))

@@ -1,4 +1,4 @@
-//! Reads what is said of zones: `zones` and `zone-directories`.
+//! Reads the settings of zones: `zones` and `zone-directories`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -582,7 +582,7 @@ impl Lowering<'_> {
         directories
     }
 
-    /// Reads what other servers may do with every zone of a directory; `None` if nothing is said.
+    /// Reads what other servers may do with every zone of a directory; `None` by default.
     fn common_zone(
         &mut self,
         item: &Section<'_>,

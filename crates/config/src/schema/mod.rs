@@ -1,4 +1,4 @@
-//! Every setting, once: what it is called, what it takes, what it is if nothing is said, and why.
+//! Every setting, once: what it is called, what it takes, what it is by default, and why.
 //!
 //! Each group of settings has a module of its own. The checker, the manual page, the commented
 //! default file and the JSON Schema for editors all read this table. Paths: `cache.*.size` is the
@@ -152,7 +152,7 @@ pub struct Row {
     pub path: &'static str,
     /// What it takes.
     pub kind: Kind,
-    /// Its value if nothing is said, as YAML; `None` if it is not set then.
+    /// Its value by default, as YAML; `None` if it is not set then.
     pub default: Option<&'static str>,
     /// Why that is the default.
     pub reason: &'static str,

@@ -23,17 +23,17 @@ pub struct RemoteSettings {
     pub address: SocketAddr,
     /// Whether it is spoken to over TLS.
     pub over_tls: bool,
-    /// What its certificate is for; its address if nothing is said.
+    /// What its certificate is for; its address by default.
     pub tls_name: Option<String>,
     /// What messages are signed with.
     pub key: Option<NameBuf>,
     /// Its keys, as hashes; its certificate counts if there are none.
     pub pins: Vec<[u8; 32]>,
-    /// Authorities that sign its certificate; those that Mozilla trusts if nothing is said.
+    /// Authorities that sign its certificate; those that Mozilla trusts by default.
     pub roots: Option<PathBuf>,
     /// What is shown to it: a certificate and its key.
     pub certificate: Option<PathBuf>,
-    /// The key of that certificate; in its own file if nothing is said.
+    /// The key of that certificate; in its own file by default.
     pub private_key: Option<PathBuf>,
 }
 

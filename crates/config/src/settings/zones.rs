@@ -24,7 +24,7 @@ pub struct ZoneSettings {
     pub file: Option<At<PathBuf>>,
     /// The set of zones that it is in, if not the one that answers before any policy.
     pub set: Option<At<String>>,
-    /// Clients that may query it; everybody if nothing is said.
+    /// Clients that may query it; everybody by default.
     pub allow_query: Option<Vec<Prefix>>,
     /// Names that are made from addresses.
     pub make: Vec<ZoneMaker>,
@@ -116,7 +116,7 @@ pub struct ZoneDirectory {
     pub matches_empty: bool,
     /// The set of zones that they are in, if not the one that answers before any policy.
     pub set: Option<At<String>>,
-    /// Clients that may query them; everybody if nothing is said.
+    /// Clients that may query them; everybody by default.
     pub allow_query: Option<Vec<Prefix>>,
     /// How the server signs them.
     pub sign: Option<Arc<SigningPolicy>>,

@@ -1,4 +1,4 @@
-//! Zones that are added while the server runs: what is said of one, with what the configuration has
+//! Zones that are added while the server runs: the settings of one, with what the configuration has
 //! for all.
 
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ pub struct Planner {
     sources: Sources,
     /// Relative paths begin where the configuration is.
     folder: PathBuf,
-    /// What was said before, and what it means: of many zones the same is said.
+    /// What was said before, and what it means: many zones have the same settings.
     meanings: Mutex<BTreeMap<String, Arc<Meaning>>>,
 }
 
@@ -49,7 +49,7 @@ pub struct Planned {
 /// Texts of which it is remembered what they mean.
 const MEANINGS_MAX: usize = 64;
 
-/// What was said of a zone, for whatever zone it is said.
+/// The settings of a zone, for whatever zone they are written.
 struct Meaning {
     zone: ZoneSettings,
     clients: Option<Arc<AddressSet>>,
@@ -81,7 +81,8 @@ impl Planner {
         }
     }
 
-    /// Plans a zone of which `said` is said, as it would be at an item of `zones` but for the name.
+    /// Plans a zone with the settings `said`, as it would be at an item of `zones` but for the
+    /// name.
     pub fn plan(
         &self,
         apex: Name<'_>,

@@ -36,7 +36,7 @@ pub(super) struct Compiler<'a> {
     pub(super) environment: &'a dyn Environment,
 }
 
-/// Compiles everything that is said of zones.
+/// Compiles the settings of all zones.
 pub(crate) fn zones(
     settings: &Settings,
     sets: &Sets,

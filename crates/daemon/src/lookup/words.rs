@@ -107,7 +107,7 @@ pub(super) struct Wishes {
     pub(super) tries: Option<u32>,
     /// Names outside ASCII are taken as octets.
     pub(super) no_idn_in: bool,
-    /// Whether A-labels are shown as Unicode; as the terminal is if nothing is said.
+    /// Whether A-labels are shown as Unicode; as the terminal is by default.
     pub(super) idn_out: Option<bool>,
 }
 

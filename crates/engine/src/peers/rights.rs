@@ -11,7 +11,7 @@ use crate::query::gate::prefixes::PrefixSet;
 /// What makes a message one that may do something. Everything that is set must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grant {
-    /// It comes from one of these; from anywhere if nothing is said.
+    /// It comes from one of these; from anywhere by default.
     pub from: Option<PrefixSet>,
     /// It is signed with this key.
     pub key: Option<NameBuf>,
@@ -43,9 +43,9 @@ impl Grant {
 /// What updates may change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
-    /// Records at these names; at all if nothing is said.
+    /// Records at these names; at all by default.
     pub names: Option<Box<[Reach]>>,
-    /// Records of these types; of all if nothing is said.
+    /// Records of these types; of all by default.
     pub types: Option<Box<[Rtype]>>,
 }
 

@@ -59,7 +59,7 @@ impl Outbox {
     }
 }
 
-/// Whoever hears what a connection brings.
+/// Receives what a connection brings.
 pub trait LinkEvents {
     /// Hears that queries can be written.
     fn opened(&self, key: LinkKey);

@@ -82,7 +82,7 @@ pub(super) struct Source {
     pub(super) sign: Option<Arc<SigningPolicy>>,
     /// What other servers may do with the zones of a directory.
     pub(super) common: Option<Arc<ZonePlan>>,
-    /// Who may query the zones of a directory; everybody if nothing is said.
+    /// Who may query the zones of a directory; everybody by default.
     pub(super) clients: Option<Arc<AddressSet>>,
     /// How zones are signed that bring keys.
     pub(super) own_keys: OwnKeys,
