@@ -102,7 +102,7 @@ fn follow(reader: &Reader, mut wanted: Wanted, args: &LogArgs) -> Result<(), Str
     }
 }
 
-/// Returns where the database is: as it is said, the running server's, or the configuration's.
+/// Returns where the database is: the argument's, the running server's, or the configuration's.
 fn database(args: &LogArgs) -> Result<PathBuf, String> {
     if let Some(file) = &args.file {
         return Ok(file.clone());

@@ -319,8 +319,8 @@ fn read_list(file: &Path) -> Result<Vec<(String, Option<String>)>, String> {
     Ok(list)
 }
 
-/// Returns what is said of zones, with their template.
-fn said(like: Option<&str>, with: Option<&str>) -> String {
+/// Returns the settings of zones, with their template.
+fn settings_text(like: Option<&str>, with: Option<&str>) -> String {
     let with = with.map_or("", str::trim);
     match (like, with.strip_prefix('{')) {
         (None, _) => with.to_owned(),
@@ -344,7 +344,7 @@ pub(crate) fn zone_add(args: &ZoneAddArgs) -> ExitCode {
     }
     let mut outcome = out::FINE;
     for (like, names) in groups.iter().filter(|(_, names)| !names.is_empty()) {
-        let options = said(like.as_deref(), args.with.as_deref());
+        let options = settings_text(like.as_deref(), args.with.as_deref());
         let done = change_zones(&args.remote, names, |zones| {
             Request::ZoneAdd(api::ZoneAdd { zones, options: options.clone() })
         });

@@ -13,7 +13,7 @@ use crate::source::{FileId, Span};
 
 /// What stands in place of a secret where settings are shown.
 pub const HIDDEN: &str = "(not shown)";
-/// What a secret begins with that is in a file: only its path is said.
+/// The prefix of a secret that is in a file: only its path is shown.
 pub const FILE: &str = "file:";
 /// Octets from which on a secret is looked for in messages; shorter ones would be found in ordinary
 /// words.

@@ -41,7 +41,7 @@ pub struct Diagnostic {
     pub excerpt: String,
     /// What is wrong: lower case, names the text found.
     pub message: String,
-    /// What would have been right, if that can be said.
+    /// What would have been right, if it is known.
     pub expected: Option<String>,
     /// What to do about it.
     pub hint: Option<String>,

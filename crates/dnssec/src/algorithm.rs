@@ -1,4 +1,4 @@
-//! Numbers of algorithms and digests, and which of them are known here.
+//! Numbers of algorithms, and which of them are known here.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,10 +7,6 @@ use std::str::FromStr;
 /// ones have names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Algorithm(pub u8);
-
-/// A digest that DS records are made with (IANA "DS RR Type Digest Algorithms").
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct DigestType(pub u8);
 
 impl Algorithm {
     /// RSA with SHA-256 (RFC 5702).
@@ -72,58 +68,6 @@ impl FromStr for Algorithm {
     }
 }
 
-impl DigestType {
-    /// SHA-1 (RFC 3658): checked, no longer recommended (RFC 9905).
-    pub const SHA1: Self = Self(1);
-    /// SHA-256 (RFC 4509).
-    pub const SHA256: Self = Self(2);
-    /// SHA-384 (RFC 6605).
-    pub const SHA384: Self = Self(4);
-
-    /// The digests that are known here.
-    pub const SUPPORTED: [(Self, &'static str); 3] =
-        [(Self::SHA1, "SHA-1"), (Self::SHA256, "SHA-256"), (Self::SHA384, "SHA-384")];
-
-    pub(crate) fn digest(self) -> Option<&'static aws_lc_rs::digest::Algorithm> {
-        match self {
-            Self::SHA1 => Some(&aws_lc_rs::digest::SHA1_FOR_LEGACY_USE_ONLY),
-            Self::SHA256 => Some(&aws_lc_rs::digest::SHA256),
-            Self::SHA384 => Some(&aws_lc_rs::digest::SHA384),
-            _ => None,
-        }
-    }
-
-    /// Returns whether this digest can be computed.
-    pub fn is_supported(self) -> bool {
-        self.digest().is_some()
-    }
-}
-
-impl fmt::Display for DigestType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match Self::SUPPORTED.iter().find(|(known, _)| known == self) {
-            Some((_, name)) => f.pad(name),
-            None => fmt::Display::fmt(&self.0, f),
-        }
-    }
-}
-
-impl FromStr for DigestType {
-    type Err = wire::numbers::Unknown;
-
-    /// Reads a known digest: its name in any letter case, with or without hyphens, or its number.
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let plain: String = text.chars().filter(|&c| c != '-').collect();
-        Self::SUPPORTED
-            .iter()
-            .find(|(known, name)| {
-                name.replace('-', "").eq_ignore_ascii_case(&plain) || plain == known.0.to_string()
-            })
-            .map(|&(known, _)| known)
-            .ok_or(wire::numbers::Unknown)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -143,12 +87,5 @@ mod tests {
         }
         assert_eq!(Algorithm(13).to_string(), "ECDSAP256SHA256");
         assert_eq!(Algorithm(3).to_string(), "3");
-    }
-
-    #[test]
-    fn digests_are_read_by_name_and_number() {
-        for (text, expect) in [("sha-256", Some(2)), ("SHA384", Some(4)), ("2", Some(2)), ("3", None)] {
-            assert_eq!(text.parse::<DigestType>().ok().map(|digest| digest.0), expect, "{text}");
-        }
     }
 }

@@ -24,11 +24,11 @@ mod times;
 mod verify;
 mod zonemd;
 
-pub use algorithm::{Algorithm, DigestType};
+pub use algorithm::Algorithm;
 pub use bitmap::{has_type, write_bitmap};
 pub use check::check_tree;
 pub use dnskey::{Dnskey, ENTRY_POINT, REVOKED, ZONE_KEY, write_rsa};
-pub use ds::{Ds, write_delete_cdnskey, write_delete_cds};
+pub use ds::{DigestType, Ds, write_delete_cdnskey, write_delete_cds};
 pub use nsec3::{Nsec3Hash, Nsec3Parameters};
 pub use rrset::Rrset;
 pub use rrsig::Rrsig;

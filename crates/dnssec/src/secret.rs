@@ -30,7 +30,7 @@ const RSA_BITS_SOUND: usize = 2048;
 pub enum Unusable {
     /// Keys of this algorithm are not signed with here.
     Algorithm(Algorithm),
-    /// The key is of another algorithm than it is said to be.
+    /// The key is of another algorithm than the one given.
     OtherAlgorithm,
     /// The octets are no key, or their parts do not fit together.
     Malformed,
@@ -336,7 +336,7 @@ impl SecretKey {
 
     /// Reads a key in one of the forms that PEM files hold: PKCS#8, `RSAPrivateKey` or
     /// `ECPrivateKey`. RSA keys do not say their algorithm, so `algorithm` does; that of others
-    /// must agree with it, if it is said.
+    /// must agree with it, if it is given.
     pub fn from_der(octets: &[u8], algorithm: Option<Algorithm>) -> Result<Self, Unusable> {
         const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 1];
         const EC: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 2, 1];

@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 use wire::serial::is_newer;
 use wire::{Name, NameBuf, Rtype};
 
-use crate::algorithm::{Algorithm, DigestType};
+use crate::algorithm::Algorithm;
 use crate::bitmap::write_bitmap;
 use crate::dnskey::{Dnskey, ENTRY_POINT, ZONE_KEY};
+use crate::ds::DigestType;
 use crate::ds::{Ds, write_delete_cdnskey, write_delete_cds};
 use crate::nsec3::{Nsec3Hash, Nsec3Parameters, owner_of};
 use crate::rrset::{Rrset, signed_labels};
@@ -206,7 +207,7 @@ impl Signer<'_> {
         });
         let published = ours.iter().filter(|(_, does)| does.is_published).map(|(key, _)| key.clone());
         node.replace(Rtype::DNSKEY, key_ttl, published.chain(foreign).collect());
-        // What somebody wrote stays where there is nothing to be said.
+        // The operator's own records stay where there is nothing to publish.
         let (cds, cdnskey) = self.announced(apex.as_name(), &ours);
         for (rtype, records) in [(Rtype::CDS, cds), (Rtype::CDNSKEY, cdnskey)] {
             if !records.is_empty() {

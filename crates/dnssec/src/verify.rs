@@ -99,7 +99,7 @@ pub enum Unverified {
     /// It has no signature at all by this zone.
     Unsigned,
     /// There are only signatures by algorithms that are not known here, or with keys that are not:
-    /// nothing is said about it (RFC 4035 §5.2).
+    /// it proves nothing (RFC 4035 §5.2).
     Unsupported(Algorithm),
     /// It is wrong.
     Bogus(Bogus),

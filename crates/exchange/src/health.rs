@@ -121,7 +121,7 @@ impl Health {
         self.state
     }
 
-    /// Returns when it was last heard.
+    /// Returns when its last reply came.
     pub const fn heard_at(&self) -> Moment {
         self.heard
     }

@@ -1,6 +1,6 @@
 //! One question to one server over one transport: what leaves, what comes back, what is believed.
 //!
-//! Never chooses between servers, never decides what a client is told, and never blocks.
+//! Never chooses between servers, never decides what a client is answered, and never blocks.
 
 #![deny(unsafe_code)]
 

@@ -94,7 +94,7 @@ pub enum SendError {
 }
 
 impl SendError {
-    /// Returns what the client is told if nothing better comes; `None`: what was to be told before.
+    /// Returns the error for the client if nothing better comes; `None`: the one from before.
     pub const fn failure(self) -> Option<Failure> {
         match self {
             Self::Network => Some(Failure::Network),
@@ -310,7 +310,7 @@ impl<N: Network> Exchange<N> {
         }
     }
 
-    /// Sends what was queued. Returns whether sending failed: then events tell of it, and what they
+    /// Sends what was queued. Returns whether sending failed: then events report it, and what they
     /// cause wants another flush. Ends: every round after the first is for requests that go
     /// elsewhere, each as often as it has attempts.
     pub fn flush(&mut self, now: Moment) -> bool {

@@ -17,7 +17,7 @@ pub(crate) const QUERY_OCTETS_MAX: usize =
 
 /// What a query carries besides its question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Dress {
+pub(crate) struct QueryFormat {
     /// RD.
     pub(crate) recursion_desired: bool,
     /// The UDP payload size in our OPT; `None` leaves the OPT away.
@@ -46,28 +46,33 @@ pub(crate) enum Echo {
 }
 
 /// Writes a query and returns its octets.
-pub(crate) fn write(out: &mut [u8; QUERY_OCTETS_MAX], id: u16, query: &OutQuery, dress: Dress) -> usize {
+pub(crate) fn write(
+    out: &mut [u8; QUERY_OCTETS_MAX],
+    id: u16,
+    query: &OutQuery,
+    format: QueryFormat,
+) -> usize {
     let mut flags = Flags::default();
-    if dress.recursion_desired {
+    if format.recursion_desired {
         flags = flags.with(Flags::RD);
     }
     if query.checking_disabled {
         flags = flags.with(Flags::CD);
     }
-    let additionals = u16::from(dress.edns.is_some());
+    let additionals = u16::from(format.edns.is_some());
     let header = Header { id, flags, questions: 1, additionals, ..Header::default() };
     let mut pen = Pen { out, at: 0 };
     pen.put(&header.to_bytes());
     let name_at = pen.at;
     pen.put(query.qname.as_name().as_bytes());
-    if let Some(seed) = dress.case
+    if let Some(seed) = format.case
         && let Some(name) = pen.out.get_mut(name_at..pen.at)
     {
         seed.apply(name);
     }
     pen.put(&query.qtype.0.to_be_bytes());
     pen.put(&query.qclass.0.to_be_bytes());
-    if let Some(size) = dress.edns {
+    if let Some(size) = format.edns {
         let [s0, s1] = size.to_be_bytes();
         let flags = if query.wants_dnssec { 0x80 } else { 0 };
         pen.put(&[0, 0, 41, s0, s1, 0, 0, flags, 0]);
@@ -77,7 +82,7 @@ pub(crate) fn write(out: &mut [u8; QUERY_OCTETS_MAX], id: u16, query: &OutQuery,
             subnet.address.get(..octets).unwrap_or(&subnet.address)
         });
         let length = options.len() + address.map_or(0, |address| 8 + address.len());
-        let padding = dress.pads.then(|| {
+        let padding = format.pads.then(|| {
             let octets = pen.at + 2 + length + 4;
             octets.next_multiple_of(BLOCK_OCTETS) - octets
         });
@@ -200,7 +205,8 @@ mod tests {
         }
     }
 
-    const PLAIN: Dress = Dress { recursion_desired: true, edns: Some(1232), pads: false, case: None };
+    const PLAIN: QueryFormat =
+        QueryFormat { recursion_desired: true, edns: Some(1232), pads: false, case: None };
 
     #[test]
     fn what_we_send_says_what_was_wanted() {
@@ -228,22 +234,26 @@ mod tests {
             name.extend(vec![b'a'; letters]);
             name.push(0);
             let mut out = [0xff; QUERY_OCTETS_MAX];
-            let len = write(&mut out, 1, &query(&name), Dress { pads: true, ..PLAIN });
+            let len = write(&mut out, 1, &query(&name), QueryFormat { pads: true, ..PLAIN });
             let read = Query::parse(&out[..len]).expect("well formed");
             let padding = read.edns.expect("an OPT").option(OptionCode::PADDING).expect("padding");
             assert!(padding.iter().all(|&octet| octet == 0));
             lengths.push(len);
         }
         assert!(lengths.iter().all(|len| len % BLOCK_OCTETS == 0), "{lengths:?}");
-        let len =
-            write(&mut [0; QUERY_OCTETS_MAX], 1, &query(b"\0"), Dress { pads: true, edns: None, ..PLAIN });
+        let len = write(
+            &mut [0; QUERY_OCTETS_MAX],
+            1,
+            &query(b"\0"),
+            QueryFormat { pads: true, edns: None, ..PLAIN },
+        );
         assert_eq!(len, 17, "there is no OPT to put it into");
     }
 
     #[test]
     fn without_edns_there_is_no_opt() {
         let mut out = [0; QUERY_OCTETS_MAX];
-        let len = write(&mut out, 1, &query(b"\0"), Dress { edns: None, ..PLAIN });
+        let len = write(&mut out, 1, &query(b"\0"), QueryFormat { edns: None, ..PLAIN });
         assert!(Query::parse(&out[..len]).expect("well formed").edns.is_none());
     }
 
@@ -261,7 +271,7 @@ mod tests {
         wanted.client_subnet = Some(ClientSubnet { family: 2, prefix: 128, address: [1; 16] });
         let mut out = [0; QUERY_OCTETS_MAX];
         for pads in [false, true] {
-            let len = write(&mut out, 1, &wanted, Dress { pads, ..PLAIN });
+            let len = write(&mut out, 1, &wanted, QueryFormat { pads, ..PLAIN });
             assert!(Query::parse(&out[..len]).is_ok_and(|query| query.edns.is_some()));
         }
     }
@@ -298,7 +308,7 @@ mod tests {
         for seed in 0..100 {
             let case = Some(CaseSeed(seed));
             let mut out = [0; QUERY_OCTETS_MAX];
-            let len = write(&mut out, 1, &wanted, Dress { case, ..PLAIN });
+            let len = write(&mut out, 1, &wanted, QueryFormat { case, ..PLAIN });
             let bytes = &out[..len];
             let header = Header::parse(bytes).expect("a header");
             assert_eq!(echo(bytes, &header, &wanted, case), Echo::Same);

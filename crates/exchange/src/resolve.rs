@@ -18,7 +18,7 @@ use wire::{Flags, Message, NameBuf, Rcode, Rtype, Section};
 
 use crate::machine::question;
 use crate::net::connect;
-use crate::packet::{self, Dress, Echo, QUERY_OCTETS_MAX};
+use crate::packet::{self, Echo, QUERY_OCTETS_MAX, QueryFormat};
 
 /// Addresses taken of one name and family.
 pub const ADDRESSES_MAX: usize = 16;
@@ -186,9 +186,9 @@ impl Resolver<'_> {
 /// Asks one server, over TCP if the reply over UDP is truncated.
 async fn ask(bind: &Bind, server: SocketAddr, query: &OutQuery) -> io::Result<Heard> {
     let id = rand::rng().next_u32() as u16;
-    let dress = Dress { recursion_desired: true, edns: None, pads: false, case: None };
+    let format = QueryFormat { recursion_desired: true, edns: None, pads: false, case: None };
     let mut room = [0; QUERY_OCTETS_MAX];
-    let octets = packet::write(&mut room, id, query, dress);
+    let octets = packet::write(&mut room, id, query, format);
     let packet = room.get(..octets).unwrap_or_default();
     // The kernel draws the port at random, and takes datagrams of this server only.
     let socket = connect::udp(bind, server)?;

@@ -1,4 +1,4 @@
-//! Who an upstream must prove to be before it is told anything: TLS as a client.
+//! TLS as a client: the identity that an upstream must prove before it is sent anything.
 //!
 //! Never sends a query to a server that has not proved what was demanded of it.
 

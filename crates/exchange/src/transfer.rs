@@ -87,7 +87,7 @@ impl Default for Patience {
 
 /// Why another server is of no use now.
 #[derive(Debug)]
-pub enum Trouble {
+pub enum PeerError {
     /// It cannot be reached, or the connection broke.
     Io(String),
     /// It took too long.
@@ -102,7 +102,7 @@ pub enum Trouble {
     NoParent,
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for PeerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io(error) => f.write_str(error),
@@ -115,7 +115,7 @@ impl fmt::Display for Trouble {
     }
 }
 
-impl From<io::Error> for Trouble {
+impl From<io::Error> for PeerError {
     fn from(error: io::Error) -> Self {
         Self::Io(tls::explain(&error))
     }
@@ -177,26 +177,26 @@ fn believed(
     message: &[u8],
     (id, opcode): (u16, Opcode),
     verifier: Option<&mut Verifier>,
-) -> Result<Vec<u8>, Trouble> {
-    let malformed = Trouble::Fault(Fault::Malformed);
+) -> Result<Vec<u8>, PeerError> {
+    let malformed = PeerError::Fault(Fault::Malformed);
     let Some(header) = Header::parse(message) else { return Err(malformed) };
     if header.id != id || !header.flags.has(Flags::QR) || header.flags.opcode() != opcode {
         return Err(malformed);
     }
     match verifier {
-        Some(verifier) => verifier.take(message, unix_seconds()).map_err(Trouble::Unsigned),
+        Some(verifier) => verifier.take(message, unix_seconds()).map_err(PeerError::Unsigned),
         None => Ok(message.to_vec()),
     }
 }
 
 impl Connection {
-    async fn open(client: &Client, remote: &Remote, patience: Patience) -> Result<Self, Trouble> {
+    async fn open(client: &Client, remote: &Remote, patience: Patience) -> Result<Self, PeerError> {
         let opening = async {
             let socket = if remote.address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
             let stream = socket.connect(remote.address).await?;
             stream.set_nodelay(true)?;
             let Some(plan) = &remote.tls else {
-                return Ok::<_, Trouble>(Self { stream: Box::pin(stream), patience });
+                return Ok::<_, PeerError>(Self { stream: Box::pin(stream), patience });
             };
             let name: ServerName<'static> = plan.name.clone();
             let stream = TlsConnector::from(client.tls(plan).config()).connect(name, stream).await?;
@@ -207,31 +207,36 @@ impl Connection {
             }
             Ok(Self { stream: Box::pin(stream), patience })
         };
-        timeout(patience.connect, opening).await.unwrap_or(Err(Trouble::Slow))
+        timeout(patience.connect, opening).await.unwrap_or(Err(PeerError::Slow))
     }
 
-    async fn send(&mut self, message: &[u8]) -> Result<(), Trouble> {
+    async fn send(&mut self, message: &[u8]) -> Result<(), PeerError> {
         let framed = [&(message.len() as u16).to_be_bytes(), message].concat();
         let sending = async {
             self.stream.write_all(&framed).await?;
             self.stream.flush().await
         };
-        Ok(timeout(self.patience.read, sending).await.map_err(|_| Trouble::Slow)??)
+        Ok(timeout(self.patience.read, sending).await.map_err(|_| PeerError::Slow)??)
     }
 
-    async fn receive(&mut self, buffer: &mut Vec<u8>) -> Result<(), Trouble> {
+    async fn receive(&mut self, buffer: &mut Vec<u8>) -> Result<(), PeerError> {
         let receiving = async {
             let mut length = [0; 2];
             self.stream.read_exact(&mut length).await?;
             buffer.resize(usize::from(u16::from_be_bytes(length)), 0);
             self.stream.read_exact(buffer).await
         };
-        timeout(self.patience.read, receiving).await.map_err(|_| Trouble::Slow)??;
+        timeout(self.patience.read, receiving).await.map_err(|_| PeerError::Slow)??;
         Ok(())
     }
 
     /// Asks for the SOA and returns the reply.
-    async fn ask_soa(&mut self, remote: &Remote, apex: Name<'_>, expire: Expire) -> Result<Vec<u8>, Trouble> {
+    async fn ask_soa(
+        &mut self,
+        remote: &Remote,
+        apex: Name<'_>,
+        expire: Expire,
+    ) -> Result<Vec<u8>, PeerError> {
         let (id, mut message) = query(apex, (Rtype::SOA, Opcode::QUERY), None, expire);
         let mut verifier = signed(remote, &mut message);
         self.send(&message).await?;
@@ -288,17 +293,17 @@ pub async fn refresh(
     apex: Name<'_>,
     have: Option<&Have>,
     wish: &Wish,
-) -> Result<Word, Trouble> {
+) -> Result<Word, PeerError> {
     let work = async {
         match ask(client, remote, apex, (have, Expire::Asked), wish).await {
             // RFC 6891 §7: that is what they say who do not know EDNS.
-            Err(Trouble::Fault(Fault::Rcode(Rcode::FORMERR | Rcode::NOTIMP))) => {
+            Err(PeerError::Fault(Fault::Rcode(Rcode::FORMERR | Rcode::NOTIMP))) => {
                 ask(client, remote, apex, (have, Expire::Unasked), wish).await
             }
             other => other,
         }
     };
-    timeout(wish.patience.whole, work).await.unwrap_or(Err(Trouble::Slow))
+    timeout(wish.patience.whole, work).await.unwrap_or(Err(PeerError::Slow))
 }
 
 async fn ask(
@@ -307,7 +312,7 @@ async fn ask(
     apex: Name<'_>,
     (have, expire): (Option<&Have>, Expire),
     wish: &Wish,
-) -> Result<Word, Trouble> {
+) -> Result<Word, PeerError> {
     let mut connection = Connection::open(client, remote, wish.patience).await?;
     let Some(have) = have else {
         return transfer(&mut connection, remote, apex, (None, expire), wish).await;
@@ -318,11 +323,11 @@ async fn ask(
         return Ok(Word { heard: Heard::UpToDate(serial), expire_s: expire_in(&reply) });
     }
     if !is_newer(serial, have.serial) {
-        return Err(Trouble::Fault(Fault::Older(serial)));
+        return Err(PeerError::Fault(Fault::Older(serial)));
     }
     match transfer(&mut connection, remote, apex, (Some(have), expire), wish).await {
         // Who has no steps for us may say so in many ways; the whole zone is always there.
-        Err(Trouble::Fault(
+        Err(PeerError::Fault(
             Fault::Rcode(Rcode::NOTIMP | Rcode::FORMERR | Rcode::REFUSED | Rcode::SERVFAIL)
             | Fault::Disordered
             | Fault::NoSoa
@@ -342,10 +347,10 @@ fn expire_in(reply: &[u8]) -> Option<u32> {
 }
 
 /// Returns the serial in the reply to a question for the SOA.
-fn serial_in(reply: &[u8], apex: Name<'_>) -> Result<u32, Trouble> {
-    let parsed = Message::parse(reply).map_err(|_| Trouble::Fault(Fault::Malformed))?;
+fn serial_in(reply: &[u8], apex: Name<'_>) -> Result<u32, PeerError> {
+    let parsed = Message::parse(reply).map_err(|_| PeerError::Fault(Fault::Malformed))?;
     if parsed.rcode() != Rcode::NOERROR {
-        return Err(Trouble::Fault(Fault::Rcode(parsed.rcode())));
+        return Err(PeerError::Fault(Fault::Rcode(parsed.rcode())));
     }
     let soa = parsed.records().find(|record| {
         record.section == Section::Answer
@@ -354,7 +359,7 @@ fn serial_in(reply: &[u8], apex: Name<'_>) -> Result<u32, Trouble> {
     });
     // Who serves a zone says so: anything else is a guess of a resolver.
     let soa = soa.filter(|_| parsed.header.flags.has(Flags::AA));
-    soa.and_then(|soa| serial_of(soa.rdata)).ok_or(Trouble::Fault(Fault::NoSoa))
+    soa.and_then(|soa| serial_of(soa.rdata)).ok_or(PeerError::Fault(Fault::NoSoa))
 }
 
 async fn transfer(
@@ -363,7 +368,7 @@ async fn transfer(
     apex: Name<'_>,
     (have, expire): (Option<&Have>, Expire),
     wish: &Wish,
-) -> Result<Word, Trouble> {
+) -> Result<Word, PeerError> {
     let qtype = if have.is_some() { Rtype::IXFR } else { Rtype::AXFR };
     let soa = have.map(|have| (Section::Authority, have.soa.0, &*have.soa.1));
     let (id, mut message) = query(apex, (qtype, Opcode::QUERY), soa, expire);
@@ -379,9 +384,9 @@ async fn transfer(
         if std::mem::take(&mut is_first) {
             expire_s = expire_in(&message);
         }
-        if let Some(received) = incoming.take(&message).map_err(Trouble::Fault)? {
+        if let Some(received) = incoming.take(&message).map_err(PeerError::Fault)? {
             if verifier.as_ref().is_some_and(|verifier| !verifier.is_complete()) {
-                return Err(Trouble::Unsigned(Broken::Unsigned));
+                return Err(PeerError::Unsigned(Broken::Unsigned));
             }
             let heard = match (received, have) {
                 (Received::UpToDate, Some(have)) => Heard::UpToDate(have.serial),
@@ -404,7 +409,7 @@ pub async fn notify(
     apex: Name<'_>,
     (ttl, soa): (Ttl, &[u8]),
     patience: Patience,
-) -> Result<(), Trouble> {
+) -> Result<(), PeerError> {
     let soa = Some((Section::Answer, ttl, soa));
     let (id, mut message) = query(apex, (Rtype::SOA, Opcode::NOTIFY), soa, Expire::Unasked);
     let mut verifier = signed(remote, &mut message);
@@ -427,8 +432,8 @@ pub async fn notify(
     match Message::parse(&reply).map(|parsed| parsed.rcode()) {
         // RFC 1996 §3.12: whoever does not know what this is will not know it the next time.
         Ok(Rcode::NOERROR | Rcode::NOTIMP) => Ok(()),
-        Ok(rcode) => Err(Trouble::Refused(rcode)),
-        Err(_) => Err(Trouble::Fault(Fault::Malformed)),
+        Ok(rcode) => Err(PeerError::Refused(rcode)),
+        Err(_) => Err(PeerError::Fault(Fault::Malformed)),
     }
 }
 
@@ -439,16 +444,16 @@ pub async fn pass_on(
     remote: &Remote,
     message: &[u8],
     patience: Patience,
-) -> Result<Vec<u8>, Trouble> {
+) -> Result<Vec<u8>, PeerError> {
     let work = async {
-        let id = Header::parse(message).ok_or(Trouble::Fault(Fault::Malformed))?.id;
+        let id = Header::parse(message).ok_or(PeerError::Fault(Fault::Malformed))?.id;
         let mut connection = Connection::open(client, remote, patience).await?;
         connection.send(message).await?;
         let mut reply = Vec::new();
         connection.receive(&mut reply).await?;
         believed(&reply, (id, Opcode::UPDATE), None)
     };
-    timeout(patience.whole, work).await.unwrap_or(Err(Trouble::Slow))
+    timeout(patience.whole, work).await.unwrap_or(Err(PeerError::Slow))
 }
 
 async fn told(
@@ -456,7 +461,7 @@ async fn told(
     message: &[u8],
     id: u16,
     (mut verifier, tries): (Option<&mut Verifier>, u32),
-) -> Result<Vec<u8>, Trouble> {
+) -> Result<Vec<u8>, PeerError> {
     let mut wait = NOTIFY_WAIT;
     let mut buffer = vec![0; 4096];
     for _ in 0..tries {
@@ -468,12 +473,12 @@ async fn told(
             match believed(reply, (id, Opcode::NOTIFY), verifier.as_deref_mut()) {
                 // Anybody could have sent what is not a reply to this; the right one may still
                 // come.
-                Err(Trouble::Fault(Fault::Malformed)) => {}
+                Err(PeerError::Fault(Fault::Malformed)) => {}
                 other => return other,
             }
         }
         tokio::time::sleep_until(deadline).await;
         wait *= 2;
     }
-    Err(Trouble::Slow)
+    Err(PeerError::Slow)
 }

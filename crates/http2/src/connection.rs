@@ -60,7 +60,7 @@ pub enum Event {
 
 /// What is wrong with a request that is answered nevertheless.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Trouble {
+pub enum RequestFault {
     /// Nothing.
     #[default]
     None,
@@ -82,7 +82,7 @@ pub struct Request {
     /// Its body.
     pub body: Vec<u8>,
     /// What is wrong with it.
-    pub trouble: Trouble,
+    pub trouble: RequestFault,
 }
 
 /// A field of a response; names are in lower case.
@@ -381,9 +381,11 @@ impl Connection {
         }
         let late = self.streams.iter().find_map(|stream| match stream.stage {
             Stage::Body { since_ms, .. } if since_ms <= before_ms && stream.discarded > 0 => {
-                Some((stream.id, Trouble::BodyTooLarge))
+                Some((stream.id, RequestFault::BodyTooLarge))
             }
-            Stage::Body { since_ms, .. } if since_ms <= before_ms => Some((stream.id, Trouble::BodyTooSlow)),
+            Stage::Body { since_ms, .. } if since_ms <= before_ms => {
+                Some((stream.id, RequestFault::BodyTooSlow))
+            }
             _ => None,
         });
         match late.and_then(|(id, trouble)| self.hand_over(id, trouble, request)) {

@@ -15,6 +15,6 @@ mod head;
 mod hpack;
 mod streams;
 
-pub use connection::{Connection, Event, Field, Limits, Request, Response, Trouble};
+pub use connection::{Connection, Event, Field, Limits, Request, RequestFault, Response};
 pub use frame::PREFACE;
 pub use head::Head;

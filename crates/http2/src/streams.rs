@@ -1,6 +1,6 @@
 //! The streams of one connection that are not done, and what is known of those that are.
 
-use crate::connection::Trouble;
+use crate::connection::RequestFault;
 use crate::frame::WINDOW_MAX;
 use crate::head::Head;
 
@@ -20,7 +20,7 @@ pub(crate) enum Stage {
         since_ms: u64,
     },
     /// It is whole, and waits to be handed over.
-    Whole { head: Box<Head>, body: Vec<u8>, trouble: Trouble },
+    Whole { head: Box<Head>, body: Vec<u8>, trouble: RequestFault },
     /// It was handed over, and has no response yet.
     Asked,
     /// What is left of the response waits for the client's windows.

@@ -3,9 +3,9 @@
 //! Those of mosdns v5 and OxiDNS (once ForgeDNS) here, those of authoritative servers in
 //! `authority`.
 //!
-//! Never guesses: what behaves otherwise here gets a comment beside it, and what cannot be said
-//! here is an error at its line. Where the two programs read the same text differently, each is
-//! taken at its own word.
+//! Never guesses: a setting that behaves otherwise here gets a comment beside it, and one that
+//! Gannet lacks is an error at its line. Where the two programs read the same text differently,
+//! each is taken at its own word.
 
 #![forbid(unsafe_code)]
 

@@ -46,7 +46,7 @@ pub(super) struct Outbound {
 }
 
 impl<'a> Translator<'a> {
-    /// Reads `network`; returns who finds the addresses of web servers, if that is said.
+    /// Reads `network`; returns who finds the addresses of web servers, if it names one.
     pub(super) fn ways_out(&mut self, node: &'a Node) -> Option<Vec<String>> {
         let args = Args::new(self.dialect, "\"network\"", node, &mut self.problems);
         let outbound = args.node("outbound");

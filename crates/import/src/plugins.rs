@@ -1,4 +1,4 @@
-//! Files of plugins as they are written: includes, plugins, sequences. What a plugin means is said
+//! Files of plugins as they are written: includes, plugins, sequences. What a plugin means stands
 //! elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -12,7 +12,7 @@ use super::{Kind, Translator};
 
 /// The TTL that both programs give to names of `hosts`.
 pub(super) const HOSTS_TTL: u32 = 10;
-/// What is said of the alias that a redirection puts before an answer.
+/// The finding about the alias that a redirection puts before an answer.
 const ALIAS_TTL: &str = "The alias has the TTL of the answer here; there it has one second.";
 /// Lines of a file of names that go into the new file.
 const LINES_MAX: usize = 200_000;

@@ -7,14 +7,14 @@ use policy::ENTRY;
 use super::write::{Map, Noted, Out};
 use super::{Args, Dialect, Kind, Translator};
 
-/// What is said where a sequence takes the word of peers about their clients.
+/// The finding where a sequence believes peers about their clients.
 pub(super) const TRUSTED_FROM_THE_START: &str =
     "peers that are trusted are taken at their word from the first rule on, not from this one on";
 
-/// What is said where a server takes the word of whoever speaks HTTP about the client.
+/// The finding where a server believes whoever speaks HTTP about the client.
 const FORWARDED_FROM_HERE: &str =
     "there everybody is believed who says for whom it asks; here only whom you list, at first this machine";
-/// What is said where servers have certificates of their own.
+/// The finding where servers have certificates of their own.
 const BY_NAME: &str =
     "There each server has its own certificate; here the server name that the client sends chooses.";
 

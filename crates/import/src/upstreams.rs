@@ -484,7 +484,7 @@ struct Server {
     /// Who resolves its name.
     bootstrap: Option<At<String>>,
     port: Option<u64>,
-    /// Who resolves names unless something else is said.
+    /// Who resolves names unless a server has another.
     resolvers: Vec<String>,
     socks5: Option<At<String>>,
     /// Whether the proxy is the usual one, not its own.

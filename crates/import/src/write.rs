@@ -22,7 +22,7 @@ pub(super) enum Out {
     Map(Vec<(String, Noted)>),
 }
 
-/// A value with what is to be said about it.
+/// A value with its comment.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Noted {
     pub(super) notes: Vec<String>,

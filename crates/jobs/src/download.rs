@@ -41,7 +41,7 @@ const RETRY_EMPTY: Duration = Duration::from_secs(5);
 const RETRY_LAST: Duration = Duration::from_secs(3600);
 /// How long we sleep at most: the clock on the wall may be set.
 const SLEEP_MAX: Duration = Duration::from_secs(60);
-/// A download that takes longer than this is told about, and again each time as much has gone by.
+/// A download that takes longer than this is logged, and again each time as much has gone by.
 const TELL_EVERY: Duration = Duration::from_secs(10);
 /// Octets that are read at a time.
 const CHUNK_OCTETS: usize = 64 * 1024;
@@ -190,7 +190,7 @@ struct Entry {
     failures_all: u64,
     trouble: Option<String>,
     failed_ms: Option<i64>,
-    /// Who waits for the end of the next download, to hear whether it succeeded.
+    /// Who waits for the outcome of the next download.
     waiting: Vec<Sender<bool>>,
 }
 
@@ -669,7 +669,7 @@ mod tests {
         for end in downloads.refresh(Some("ads")) {
             assert_eq!(end.recv(), Ok(true));
         }
-        // Who waited hears of it when it is in use.
+        // Who waited is answered when it is in use.
         assert_eq!(news.try_recv().expect("taken into use"), ["ads"]);
         let state = downloads.states().swap_remove(0);
         assert_eq!((state.trouble, state.failed_ms, state.failures), (None, None, 1));

@@ -1,4 +1,4 @@
-//! The events thread: reads what workers tell and hands it to whom it concerns.
+//! The events thread: reads the workers' events and hands each to whom it concerns.
 //!
 //! It never waits for any of them: queues have bounds, and what finds no room is dropped and
 //! counted there.
@@ -155,7 +155,7 @@ impl Reading {
         let mut taking = Taking::Done;
         let mut rest = Rest::Short;
         loop {
-            // Asked before the rings are: what was told before the end is read.
+            // Asked before the rings are: events from before the end are read.
             let stops = self.shared.stops.load(Ordering::Acquire);
             let routes = Arc::clone(&self.shared.lock());
             let mut count = 0;

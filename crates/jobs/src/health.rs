@@ -2,7 +2,7 @@
 //!
 //! A few threads share one list of what is due. Records that lead to one address and are checked
 //! alike are tried together, however many zones have them. What fails several times in a row is
-//! left out of answers, what works several times in a row comes back; each change is told once.
+//! left out of answers, what works several times in a row comes back; each change is reported once.
 //! Workers only read a bit.
 
 use std::cmp::Reverse;
@@ -122,7 +122,7 @@ impl Checker {
         let mut state = lock(&self.0.state);
         state.generation += 1;
         state.replace(Whose::Configuration, watched);
-        // A check that nothing names any more is not told of any more.
+        // A check that nothing names any more is not reported any more.
         let State { probes, made, .. } = &mut *state;
         let named: BTreeSet<&str> = probes.values().map(|probe| probe.check.name.as_str()).collect();
         made.retain(|name, _| named.contains(name.as_str()));
@@ -560,7 +560,7 @@ mod tests {
         // The root's zone is not the configuration.
         assert!(!state.replace(of_zone(""), &watched("c.example", &check_of("www.example", 20))));
         assert_eq!(state.records.len(), 4);
-        // What is told of something that is not watched any more is for nobody.
+        // A report about something that is not watched any more is for nobody.
         assert!(!state.hear(1_000_000, Ok(())));
     }
 

@@ -284,7 +284,7 @@ impl Jobs {
         self.downloads.adopt(downloads);
     }
 
-    /// Ends everything: what was told is still read, what waits is done for a moment, records are
+    /// Ends everything: past events are still read, what waits is done for a moment, records are
     /// written.
     pub fn stop(&self) {
         self.schedules.stop();

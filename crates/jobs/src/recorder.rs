@@ -250,7 +250,7 @@ struct Writer {
     database: Option<Connection>,
     /// The numbers of names, by their wire form in lower case.
     names: Known<Box<[u8]>>,
-    /// The numbers of paths, by the snapshot and the steps as events tell them.
+    /// The numbers of paths, by the snapshot and the steps as events have them.
     paths: Known<Box<[u32]>>,
     /// The block of rows that is being written.
     block: Block,
@@ -273,7 +273,7 @@ struct Block {
     number: i64,
     clients: HashSet<IpAddr>,
     names: HashSet<i64>,
-    /// Those that the database is not told of yet.
+    /// Those that the database lacks.
     new_clients: Vec<IpAddr>,
     new_names: Vec<i64>,
 }
@@ -386,7 +386,7 @@ impl Writer {
     fn write(&mut self, sample: &Sample) {
         let records = sample.records();
         if self.paused_until.is_some_and(|until| until > Instant::now()) {
-            // That the database fails was said.
+            // The log has the database's failure.
             self.shared.notice.lock().unwrap_or_else(PoisonError::into_inner).leave_out(records);
             self.shared.counts.dropped.add(records);
             return;

@@ -13,9 +13,7 @@ use tokio::sync::oneshot;
 use crate::budget::Account;
 use crate::service::{self, Answer as _, Answered, Service};
 use crate::tcp::Shared;
-
-/// The most octets of a message.
-pub(crate) const MESSAGE_OCTETS_MAX: usize = 65_535;
+use wire::MESSAGE_OCTETS_MAX;
 
 /// As many queries of the connection wait as may, or as many of its replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use hyper::header::HeaderValue;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::budget::Budget;
-use crate::local::{self, LocalFile, LocalSocket};
+use crate::local::{self, FileOwner, LocalFile, LocalSocket};
 use crate::oblivious::ObliviousKeys;
 use crate::port_owner::{self, PortOwner};
 use crate::refusals::Refusals;
@@ -127,9 +127,9 @@ impl Sockets {
     }
 
     /// Opens a Unix socket besides, for all workers; `number` counts from 0.
-    pub fn open_local(&mut self, plan: &LocalPlan, number: u16) -> io::Result<LocalFile> {
+    pub fn open_local(&mut self, plan: &LocalPlan, owner: FileOwner, number: u16) -> io::Result<LocalFile> {
         let backlog = self.workers.first().map_or(0, |worker| worker.tcp_plan.backlog);
-        let (socket, file) = local::open(plan, backlog)?;
+        let (socket, file) = local::open(plan, owner, backlog)?;
         let listener_info = Arc::new(ListenerInfo {
             listener: ListenerId(LOCAL_LISTENERS_FROM + number),
             proxies: Box::default(),

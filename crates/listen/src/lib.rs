@@ -34,7 +34,7 @@ pub use self::xdp::{XdpQueue, serve_queues};
 pub use bind::{BindError, Bound, Sockets, WorkerSockets, bind};
 pub use budget::Budget;
 pub use counters::Counters;
-pub use local::LocalFile;
+pub use local::{FileOwner, LocalFile};
 pub use port_owner::PortOwner;
 pub use refusals::{RefusalReport, Refusals, Refused};
 pub use serve::{Stop, Stopper, serve, stop};

@@ -16,7 +16,7 @@ struct Ring {
     made_ms: u64,
 }
 
-/// The keys, which nobody else has: after a restart clients are told to ask for the new one.
+/// The keys, which nobody else has: after a restart clients have to fetch the new one.
 pub(crate) struct ObliviousKeys {
     ring: RwLock<Ring>,
     lifetime_ms: u64,
@@ -60,7 +60,7 @@ impl ObliviousKeys {
         Ok(ring.clone())
     }
 
-    /// Returns what clients are told of the keys.
+    /// Returns the key configurations, as clients fetch them (RFC 9230 §5).
     pub(crate) fn configs(&self, now_ms: u64) -> Result<Vec<u8>, Wrong> {
         Ok(self.at(now_ms)?.newest.configs())
     }

@@ -1,4 +1,4 @@
-//! Who has a port: what Linux tells about it under `/proc`, as far as we may look.
+//! Who has a port: what `/proc` shows, as far as we may look.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -14,7 +14,7 @@ pub struct PortOwner {
     pub program: String,
 }
 
-/// Finds who has a socket that is in the way of `address`; `None` if it cannot be told.
+/// Finds who has a socket that is in the way of `address`; `None` if it is not known.
 pub(crate) fn find(address: SocketAddr, kind: Kind) -> Option<PortOwner> {
     let tables = match kind {
         Kind::Datagrams => ["/proc/net/udp", "/proc/net/udp6"],

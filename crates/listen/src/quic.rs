@@ -28,9 +28,9 @@ use rustls::pki_types::CertificateDer;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use wire::{Message, OptionCode};
+use wire::{MESSAGE_OCTETS_MAX, Message, OptionCode};
 
-use crate::ask::{Asker, MESSAGE_OCTETS_MAX, TooMany};
+use crate::ask::{Asker, TooMany};
 use crate::bind::ListenerInfo;
 use crate::http::{self, Handle};
 use crate::service::Service;

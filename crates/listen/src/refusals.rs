@@ -34,7 +34,7 @@ impl Refused {
     }
 }
 
-/// What was refused since it was last told.
+/// What was refused since the last report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RefusalReport {
     /// The client that was refused most often.

@@ -1,4 +1,4 @@
-//! Runs one worker's sockets until it is told to stop.
+//! Runs one worker's sockets until it is stopped.
 
 use std::cell::RefCell;
 use std::io;
@@ -24,7 +24,7 @@ use crate::udp::Reader;
 /// How often a stopping worker looks whether datagrams still wait for their replies.
 const WAITING_CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Tells all workers to stop. Dropping it tells them to stop at once.
+/// Stops all workers. Dropping it stops them at once.
 #[derive(Debug)]
 pub struct Stopper(watch::Sender<Option<Instant>>);
 

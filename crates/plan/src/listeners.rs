@@ -386,10 +386,10 @@ pub struct LocalPlan {
     pub kind: LocalKind,
     /// Its rights: who may write may connect.
     pub mode: u32,
-    /// Its owner; the user that opens it if `None`.
-    pub owner: Option<u32>,
-    /// Its group.
-    pub group: Option<u32>,
+    /// Its owner, by name or number; `None`: the user that opens it.
+    pub owner: Option<String>,
+    /// Its group, by name or number.
+    pub group: Option<String>,
     /// Paths at which HTTP requests are answered.
     pub paths: Vec<String>,
     /// Whether an HTTP header is believed that says for whom a request asks.

@@ -17,7 +17,7 @@ mod polling;
 pub mod progress;
 mod protocol;
 mod reclaim;
-mod revision;
+mod reload;
 mod signing;
 mod start;
 #[expect(unsafe_code, reason = "calls that only the operating system can do")]

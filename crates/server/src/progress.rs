@@ -22,7 +22,7 @@ impl Pace {
         Self(Cell::new(Instant::now()))
     }
 
-    /// Returns whether something may be said now.
+    /// Returns whether a line is due.
     pub fn is_time(&self) -> bool {
         let is_time = self.0.get().elapsed() >= TELL_EVERY;
         if is_time {

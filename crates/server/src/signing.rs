@@ -7,7 +7,7 @@ use config::settings::Settings;
 use exchange::transfer::{self, Delegation, Patience, push_ds};
 use jobs::alias::AliasPlan;
 use jobs::health::Checker;
-use jobs::signing::{Courier, Push, PushOutcome, Signing};
+use jobs::signing::{DsPusher, Push, PushOutcome, Signing};
 use plan::checks::Watched;
 use plan::signing::{ParentServers, SigningPolicy};
 use wire::Name;
@@ -36,7 +36,7 @@ const PARENT_PATIENCE: Duration = Duration::from_secs(60);
 /// Sends DS to the servers of parents by dynamic update.
 pub(crate) struct Messenger(pub(crate) transfer::Client);
 
-impl Courier for Messenger {
+impl DsPusher for Messenger {
     fn push(&self, push: &Push, servers: &ParentServers) -> PushOutcome {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| format!("no runtime: {error}"))?;

@@ -30,7 +30,7 @@ use crate::for_jobs::{Orders, StubResolver};
 use crate::log_level::LogLevelHandle;
 use crate::operator::{Facts, Operator, Watched};
 use crate::origin::Origin;
-use crate::revision::{Candidate, Cause, Components, Revision, bring_into_use};
+use crate::reload::{Candidate, Cause, Components, Revision, bring_into_use};
 use crate::watch::{HeldMemory, RefusalLog};
 use crate::watchdog::Watchdog;
 use crate::worker::{Upstreams, WorkerHandle};
@@ -357,8 +357,8 @@ fn start_follower(
 /// Returns the listeners as the operator sees them.
 fn shown(listeners: &[listen::Bound], local: &[LocalSocket]) -> Vec<api::Listener> {
     let local = local.iter().map(|socket| {
-        let word = socket.kind.connections().map_or(Transport::Unix.word(), Connections::word);
-        (socket.path.value.display().to_string(), word)
+        let word = socket.plan.kind.connections().map_or(Transport::Unix.word(), Connections::word);
+        (socket.plan.path.display().to_string(), word)
     });
     let others = listeners
         .iter()

@@ -184,7 +184,8 @@ impl AddressSet {
     }
 }
 
-/// A set of addresses in the making. What is taken out is taken out whenever it is said.
+/// A set of addresses in the making. The order in which prefixes are added and taken out does not
+/// matter.
 #[derive(Default)]
 pub struct AddressSetBuilder {
     v4: Vec<(u32, u32)>,

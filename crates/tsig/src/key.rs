@@ -92,8 +92,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// Prepares a key. `mac_bits` says how much of a MAC is sent and demanded; all of it if nothing
-    /// is said.
+    /// Prepares a key. `mac_bits` is how much of a MAC is sent and demanded; all of it if `None`.
     pub fn new(
         name: Name<'_>,
         algorithm: Algorithm,

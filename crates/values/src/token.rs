@@ -63,7 +63,7 @@ pub struct TokenUri {
 }
 
 impl TokenUri {
-    /// Reads a URI. What is wrong is said without quoting a PIN.
+    /// Reads a URI. Errors never quote a PIN.
     pub fn parse(text: &str) -> Read<Self> {
         const EXPECTED: &str =
             "a URI such as pkcs11:token=NAME?module-path=/usr/lib/module.so&pin-source=file:/etc/gannet/pin";

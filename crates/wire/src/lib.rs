@@ -28,7 +28,7 @@ pub use cut::Cut;
 pub use edns::{Edns, EdnsOption};
 pub use hash::{HashKey, eq_ignore_case};
 pub use header::{Flags, Header};
-pub use message::{Message, NameRef, Record, Section};
+pub use message::{MESSAGE_OCTETS_MAX, Message, NameRef, Record, Section};
 pub use name::{Folded, Name, NameBuf, Shape};
 pub use numbers::{Class, EdeCode, Opcode, OptionCode, Rcode, Rtype, Ttl};
 pub use prefix::Prefix;

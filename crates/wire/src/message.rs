@@ -10,6 +10,9 @@ use crate::name::{LABEL_OCTETS_MAX, NAME_OCTETS_MAX, Name, NameBuf};
 use crate::numbers::{Class, Rcode, Rtype, Ttl};
 use crate::query::{Malformed, Question};
 
+/// Octets of the largest message: its length goes before it as 16 bits (RFC 1035 §4.2.2).
+pub const MESSAGE_OCTETS_MAX: usize = 65_535;
+
 /// Where in a message a record stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Section {

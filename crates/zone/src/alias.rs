@@ -61,7 +61,7 @@ impl Aliases {
         };
         let target = target.to_folded();
         let key = Key::new(&self.key, &target, rtype, Class::IN, KeyBits(0), 0);
-        // Without room there is no answer: that is said by whoever misses it.
+        // Without room there is no answer: whoever looks for it reports that.
         let _ = self.memory.insert(&key, &entry, Now(now));
     }
 }

@@ -146,7 +146,7 @@ impl Zones {
     }
 }
 
-/// Returns what is said of a question that no zone answers.
+/// Returns the answer to a question that no zone answers.
 #[cold]
 const fn unanswered(failure: Failure) -> Answered {
     Answered {

@@ -22,7 +22,7 @@ use crate::{Register, journal};
 /// How often the log says how far the zones that were added are.
 const TELL_EVERY: Duration = Duration::from_secs(1);
 
-/// What became of a zone that was to be added or removed: perhaps with something to be told of it;
+/// What became of a zone that was to be added or removed: perhaps with a finding to report;
 /// else why not.
 pub type Changed = Result<Option<String>, ZoneError>;
 
@@ -36,7 +36,7 @@ pub trait Planner: Send + Sync {
     /// What is wrong with these settings.
     fn plan(&self, apex: Name<'_>, said: &str) -> Result<Planned, Vec<Diagnostic>>;
 
-    /// Returns where in what was said of a zone these findings are; the zone is the only one of its
+    /// Returns where in the settings of a zone these findings are; the zone is the only one of its
     /// plan.
     fn place(&self, apex: Name<'_>, said: &str, findings: Vec<Finding>) -> Vec<Diagnostic>;
 }

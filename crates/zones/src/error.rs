@@ -16,7 +16,7 @@ pub enum ZoneError {
     NotAdded(Box<NameBuf>),
     /// It does not go with what the zone is, or how it stands now, as this sentence says.
     Refused(String),
-    /// What was said of the zone has these mistakes.
+    /// The zone's settings have these mistakes.
     Invalid(Vec<Diagnostic>),
     /// A file with the zone has these mistakes.
     InvalidFile(PathBuf, Vec<Diagnostic>),
@@ -45,7 +45,7 @@ impl fmt::Display for ZoneError {
 
 impl std::error::Error for ZoneError {}
 
-/// Says what is wrong with what was said of a zone, in one line.
+/// Returns what is wrong with the settings of a zone, in one line.
 pub(crate) fn explain(found: &[Diagnostic]) -> String {
     let mut text = String::new();
     for Diagnostic { message, expected, hint, .. } in found {

@@ -56,7 +56,7 @@ impl Forwarded {
         }
     }
 
-    /// Takes an update out; returns who else wants to hear what came of it.
+    /// Takes an update out; returns who else waits for its reply.
     pub(crate) fn end(&self, apex: &NameBuf, message: &[u8]) -> Vec<OnDone> {
         let mut all = lock(&self.0);
         let place = all.iter().position(|known| known.apex == *apex && known.message == message);

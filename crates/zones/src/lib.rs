@@ -1,4 +1,4 @@
-//! Keeps zones current: loads, transfers and updates them, writes journals, tells secondaries.
+//! Keeps zones current: loads, transfers, updates, journals; sends NOTIFY to secondaries.
 //!
 //! Never says that an update is done before it is on disk, and never serves half a version.
 

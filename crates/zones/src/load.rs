@@ -30,7 +30,7 @@ pub(crate) use files::LoadedFile;
 pub use files::name_of;
 pub(crate) use synthesis::{Synthesized, synthesized};
 
-/// After so many files, whoever listens hears how many were read.
+/// After so many files, progress is reported.
 const HEAR_EVERY: usize = 256;
 
 /// Octets for what is known of names that ALIAS records lead to: some 100,000 of them.
@@ -212,7 +212,7 @@ impl LoadedZones {
         }
         if is_new {
             self.sign();
-            // What is to be said of them was said when they were loaded.
+            // Their findings were reported when they were loaded.
             self.zones = self.listed(&mut Vec::new());
         }
         is_new
@@ -385,8 +385,7 @@ impl LoadedZones {
     }
 
     /// Returns each zone that has a plan of its own. Zones of sets have none, nor have those of
-    /// directories of which nothing is said about other servers, so that these have no rights to
-    /// them.
+    /// directories without settings for other servers, so that these have no rights to them.
     fn listed(&self, findings: &mut Vec<Finding>) -> Arc<[Arc<LoadedZone>]> {
         let mut files: BTreeMap<Vec<u8>, &LoadedFile> = BTreeMap::new();
         for file in self.files.iter().filter(|file| file.source.set.is_none()) {

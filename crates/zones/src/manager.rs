@@ -199,7 +199,7 @@ impl ZoneManager {
         self.shared.remove(apexes)
     }
 
-    /// Makes what a file says the next version of a zone. Returns what is to be told of it.
+    /// Makes what a file says the next version of a zone. Returns the finding to report.
     pub fn load(&self, apex: Name<'_>, file: &Path) -> Result<String, ZoneError> {
         let managed = self.find(apex)?;
         let loaded = managed.loaded();

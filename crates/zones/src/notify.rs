@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use exchange::transfer::{self, Patience, Trouble};
+use exchange::transfer::{self, Patience, PeerError};
 use plan::transfers::Remote;
 use tokio::sync::Notify;
 use tokio::task::{self, AbortHandle, JoinError, JoinSet};
@@ -209,7 +209,7 @@ async fn one(
             debug!(zone = %managed.apex, secondary = %remote, serial, "notified");
             Reply::Something
         }
-        Err(Trouble::Refused(Rcode::NOTAUTH)) if managed.loaded().plan.member_of.is_some() => {
+        Err(PeerError::Refused(Rcode::NOTAUTH)) if managed.loaded().plan.member_of.is_some() => {
             debug!(zone = %managed.apex, secondary = %remote, serial, "not notified: the secondary does not know the zone");
             Reply::Unknown
         }
@@ -220,7 +220,7 @@ async fn one(
                 debug!(zone = %managed.apex, secondary = %remote, serial, %trouble, "not notified");
             }
             match trouble {
-                Trouble::Slow | Trouble::Io(_) => Reply::Nothing,
+                PeerError::Slow | PeerError::Io(_) => Reply::Nothing,
                 _ => Reply::Something,
             }
         }

@@ -1,4 +1,5 @@
-//! What is current becomes what is served; whoever has to do with it hears of it.
+//! The current version of a zone becomes the one that is served; secondaries and the signer are
+//! notified.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -24,7 +25,7 @@ impl Shared {
         }
     }
 
-    /// Looks after zones that come from other servers, from now on, and tells the secondaries of
+    /// Looks after zones that come from other servers, from now on, and notifies the secondaries of
     /// all.
     pub(crate) fn follow(&self, begun: &[Arc<ManagedZone>]) {
         for managed in begun {

@@ -35,7 +35,7 @@ pub struct ZoneReport {
     pub is_frozen: bool,
     /// Seconds until the primaries are asked.
     pub next_look_in_s: Option<u64>,
-    /// Seconds until it is not served any more, if nobody is heard of.
+    /// Seconds until the zone expires, unless a primary answers (RFC 1035 §3.3.13).
     pub expires_in_s: Option<u64>,
     /// Versions that secondaries can get the difference to.
     pub history: usize,

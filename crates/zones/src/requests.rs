@@ -147,7 +147,7 @@ fn carry_out(shared: &Arc<Shared>, update: Update) {
     done(Done::Rcode(answered.rcode));
 }
 
-/// Passes an update on, and has everybody who sent it hear what came of it.
+/// Passes an update on, and passes its reply to everybody who sent it.
 async fn pass_on(shared: &Arc<Shared>, forward: Forward) {
     let Forward { apex, message, done, .. } = forward;
     let outcome = ask_primaries(shared, &apex, &message).await;

@@ -1,4 +1,4 @@
-//! What all parts share: the zones, what is served of them, and whom to tell.
+//! What all parts share: the zones, their served versions, and who is notified.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -20,7 +20,7 @@ use crate::lock::lock;
 use crate::managed::ManagedZone;
 use crate::{forwarded, notify, refused, signature_expiry};
 
-/// What the thread of the zones is told to do.
+/// An order for the thread of the zones.
 pub(crate) enum Order {
     /// Look after a zone that comes from other servers, from now on.
     Follow(Arc<ManagedZone>),

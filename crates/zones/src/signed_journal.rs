@@ -88,7 +88,7 @@ impl SignedJournal {
         self.disk.sync_names()
     }
 
-    /// Forgets everything, for sure only when the disk is told to make sure of its names.
+    /// Forgets everything; durable only after the folder's `fsync`.
     pub(crate) fn unlink(&mut self) -> io::Result<()> {
         self.octets = None;
         if std::mem::take(&mut self.is_there) {

@@ -98,7 +98,7 @@ struct Room {
 }
 
 impl Room {
-    /// Copies the words of an entry. Nothing can be said about them before the tail was looked at.
+    /// Copies the words of an entry. They are valid only if the tail proves it afterwards.
     fn take(&mut self, words: &[impl Word]) -> Option<()> {
         let meta = Meta::read(words)?;
         self.words.clear();

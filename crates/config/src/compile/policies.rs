@@ -94,7 +94,7 @@ fn groups<'a>(settings: &'a Settings, pools: &BTreeMap<String, u16>) -> BTreeMap
 
 /// Returns how clients can reach the server.
 fn transports(settings: &Settings) -> Vec<Transport> {
-    let local = settings.startup.local_sockets.iter().map(|socket| socket.kind.transport());
+    let local = settings.startup.local_sockets.iter().map(|socket| socket.plan.kind.transport());
     let others = match &settings.startup.listen {
         Some(listeners) => listeners.iter().flat_map(|at| &at.speaks).map(|word| word.transport()).collect(),
         None => vec![Transport::Udp, Transport::Tcp],

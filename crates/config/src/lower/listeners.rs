@@ -1,10 +1,11 @@
 //! Where clients' queries are taken, and who the server is to them: the tree to settings.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use diagnostic::suggest::one_of;
 use diagnostic::{At, Problem};
-use plan::listeners::LocalKind;
+use plan::listeners::{LocalKind, LocalPlan};
 use values::Misread;
 
 use super::notation::{SOCKET_PATH_OCTETS_MAX, account, http_path, mode, path, tls_name};
@@ -117,7 +118,8 @@ impl Lowering<'_> {
     }
 
     pub(super) fn local_sockets(&mut self, root: &Section<'_>) -> Vec<LocalSocket> {
-        let mut sockets: Vec<LocalSocket> = Vec::new();
+        let mut sockets = Vec::new();
+        let mut opened: Vec<At<PathBuf>> = Vec::new();
         for item in self.items(root, "local-sockets") {
             let path = self.path(&item, "path");
             let kind = self.word(&item, "kind", LocalKind::parse);
@@ -148,11 +150,13 @@ impl Lowering<'_> {
                 let message = format!("the path has more than {SOCKET_PATH_OCTETS_MAX} octets");
                 self.problems.push(Problem::error(path.span, message).expected("a shorter one (unix(7))"));
             }
-            if let Some(first) = sockets.iter().find(|other| other.path.value == path.value) {
+            if let Some(first) = opened.iter().find(|other| other.value == path.value) {
                 let twice = Problem::error(path.span, "this socket is opened twice");
-                self.problems.push(twice.hint_at("the first time is on ", first.path.span, ""));
+                self.problems.push(twice.hint_at("the first time is on ", first.span, ""));
             }
-            sockets.push(LocalSocket { path, kind, mode, owner, group, name, paths, is_forwarded });
+            let plan = LocalPlan { path: path.value.clone(), kind, mode, owner, group, paths, is_forwarded };
+            opened.push(path);
+            sockets.push(LocalSocket { plan, name });
         }
         sockets
     }
@@ -192,10 +196,7 @@ impl Lowering<'_> {
                 }
                 continue;
             };
-            let place = |at: At<std::path::PathBuf>| At {
-                value: self.beside(at.span.file, &at.value),
-                span: at.span,
-            };
+            let place = |at: At<PathBuf>| At { value: self.beside(at.span.file, &at.value), span: at.span };
             let chain = place(chain);
             let key = key.map_or_else(|| chain.clone(), place);
             certificates.push(Certificate { chain, key });

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use diagnostic::At;
 use engine::Transport;
-use plan::listeners::LocalKind;
+use plan::listeners::LocalPlan;
 use wire::Prefix;
 
 use super::TrustedRoots;
@@ -145,22 +145,10 @@ pub struct RelayTarget {
 /// A Unix socket where queries are taken.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LocalSocket {
-    /// The file.
-    pub path: At<PathBuf>,
-    /// What comes over it.
-    pub kind: LocalKind,
-    /// Its rights.
-    pub mode: u32,
-    /// Its owner, by name or number; `None`: the user that starts the server.
-    pub owner: Option<String>,
-    /// Its group, by name or number.
-    pub group: Option<String>,
+    /// How it is opened and served.
+    pub plan: LocalPlan,
     /// What conditions call it.
     pub name: Option<At<String>>,
-    /// Paths at which HTTP requests are answered.
-    pub paths: Vec<String>,
-    /// Whether an HTTP header is believed that says for whom a request asks.
-    pub is_forwarded: bool,
 }
 
 /// Who the server is over TLS, and whom it lets in.

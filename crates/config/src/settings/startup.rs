@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use plan::listeners::LocalKind;
+use plan::listeners::{LocalKind, LocalPlan};
 use values::{duration_text, size_text};
 
 use super::{Handshakes, Listener, LocalSocket, LogFormat, Tcp, Xdp};
@@ -89,6 +89,21 @@ pub fn diff(old: &Startup, new: &Startup) -> Vec<NeedsRestart> {
     found
 }
 
+/// Returns a Unix socket as text.
+fn shown(socket: &LocalPlan) -> String {
+    let whose = |word: &str, who: &Option<String>| {
+        who.as_ref().map_or_else(String::new, |who| format!(" ({word} {who})"))
+    };
+    let (owner, group) = (whose("owner", &socket.owner), whose("group", &socket.group));
+    let kind = socket.kind.word();
+    let forwarded = if socket.is_forwarded { " (forwarded)" } else { "" };
+    let paths = match socket.kind {
+        LocalKind::Http => format!(" (paths {})", socket.paths.join(", ")),
+        LocalKind::Stream | LocalKind::Datagram => String::new(),
+    };
+    format!("{} ({kind}, {:04o}){owner}{group}{paths}{forwarded}", socket.path.display(), socket.mode)
+}
+
 impl Startup {
     /// Returns each setting and its value as text.
     fn values(&self) -> Vec<(String, String)> {
@@ -120,28 +135,8 @@ impl Startup {
             || "auto".to_owned(),
             |listen| format!("[{}]", listen.iter().map(listener).collect::<Vec<_>>().join(", ")),
         );
-        let local_sockets: Vec<String> = self
-            .local_sockets
-            .iter()
-            .map(|socket| {
-                let whose = |word: &str, who: &Option<String>| {
-                    who.as_ref().map_or_else(String::new, |who| format!(" ({word} {who})"))
-                };
-                let (owner, group) = (whose("owner", &socket.owner), whose("group", &socket.group));
-                let kind = socket.kind.word();
-                let forwarded = if socket.is_forwarded { " (forwarded)" } else { "" };
-                let paths = if socket.kind == LocalKind::Http {
-                    format!(" (paths {})", socket.paths.join(", "))
-                } else {
-                    String::new()
-                };
-                format!(
-                    "{} ({kind}, {:04o}){owner}{group}{paths}{forwarded}",
-                    socket.path.value.display(),
-                    socket.mode
-                )
-            })
-            .collect();
+        let local_sockets: Vec<String> =
+            self.local_sockets.iter().map(|socket| shown(&socket.plan)).collect();
         let auto = || "auto".to_owned();
         let none = || "none".to_owned();
         let metrics: Vec<String> = self.metrics.iter().map(ToString::to_string).collect();

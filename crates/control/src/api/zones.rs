@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct ZoneAdd {
     /// Their names.
     pub zones: Vec<String>,
-    /// What is said of each, as at an item of the setting `zones`, in YAML.
+    /// The settings of each, as in an item of the setting `zones`, in YAML.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub options: String,
 }

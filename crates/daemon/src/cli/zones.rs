@@ -45,9 +45,8 @@ pub(crate) enum ZoneCommand {
     Diff(ZoneNameArgs),
     /// Serve more zones, from now on and after a restart.
     ///
-    /// What is said with --with is what an item of the setting `zones` may say; `like` names one of
-    /// `zone-templates`. A zone of which nothing is said is served when `gannet zone load` has
-    /// given it records.
+    /// --with takes the settings of an item of `zones`; `like` names one of `zone-templates`. A
+    /// zone without settings is served when `gannet zone load` has given it records.
     Add(ZoneAddArgs),
     /// Take zones out that were added, and forget what was kept of them.
     Remove(ZoneRemoveArgs),

@@ -6,8 +6,8 @@ use std::net::{SocketAddr, TcpListener};
 
 use config::Listening;
 use config::settings::LocalSocket;
-use listen::{BindError, Kind, LocalFile, Sockets};
-use plan::listeners::{LocalPlan, Plan};
+use listen::{BindError, FileOwner, Kind, LocalFile, Sockets};
+use plan::listeners::Plan;
 
 use crate::port_taken::{Obstacle, PortOwner};
 use crate::sys;
@@ -67,8 +67,8 @@ pub(crate) fn open_metrics(wanted: &[SocketAddr]) -> Result<Vec<TcpListener>, St
 /// Opens the Unix sockets of the configuration; their files last as long as what is returned.
 pub(crate) fn open_local(wanted: &[LocalSocket], sockets: &mut Sockets) -> Result<Vec<LocalFile>, String> {
     let open = |(number, socket): (u16, &LocalSocket)| {
-        let path = socket.path.value.clone();
-        let at = path.display().to_string();
+        let plan = &socket.plan;
+        let at = plan.path.display().to_string();
         let failed = |why: String| format!("cannot listen on {at}: {why}");
         let number_of = |name: &str, find: fn(&str) -> io::Result<Option<u32>>, what: &str| {
             if let Ok(number) = name.parse() {
@@ -77,20 +77,11 @@ pub(crate) fn open_local(wanted: &[LocalSocket], sockets: &mut Sockets) -> Resul
             let found = find(name).map_err(|error| failed(format!("{what} \"{name}\": {error}")))?;
             found.ok_or_else(|| failed(format!("there is no {what} \"{name}\"")))
         };
-        let user = |name: &str| sys::find_user(name).map(|user| user.map(|user| user.uid));
-        let owner = socket.owner.as_deref().map(|name| number_of(name, user, "user")).transpose()?;
+        let by_name = |name: &str| sys::find_user(name).map(|user| user.map(|user| user.uid));
+        let user = plan.owner.as_deref().map(|name| number_of(name, by_name, "user")).transpose()?;
         let group =
-            socket.group.as_deref().map(|name| number_of(name, sys::find_group, "group")).transpose()?;
-        let plan = LocalPlan {
-            path,
-            kind: socket.kind,
-            mode: socket.mode,
-            owner,
-            group,
-            paths: socket.paths.clone(),
-            is_forwarded: socket.is_forwarded,
-        };
-        sockets.open_local(&plan, number).map_err(|error| failed(error.to_string()))
+            plan.group.as_deref().map(|name| number_of(name, sys::find_group, "group")).transpose()?;
+        sockets.open_local(plan, FileOwner { user, group }, number).map_err(|error| failed(error.to_string()))
     };
     (0..).zip(wanted).map(open).collect()
 }

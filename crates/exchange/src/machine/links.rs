@@ -38,9 +38,10 @@ pub(super) struct Link {
     is_heard: bool,
     /// Whether it has been silent for too long: others are preferred.
     is_suspect: bool,
-    /// When it was last given a query or heard.
+    /// When a query was last sent or a message received.
     used: Moment,
-    /// When it was last heard, opened, or given a query with nothing else outstanding.
+    /// When a message was last received, it was opened, or a query was sent with nothing else
+    /// outstanding.
     quiet_since: Moment,
     timer: TimerKey,
     timer_at: Moment,

@@ -7,7 +7,7 @@ use wire::{Class, NameBuf, Rtype};
 use crate::health::Why;
 use crate::machine::{Alternatives, Event, Exchange, How, RequestKey, SendError, ServerKey, Terms, Token};
 use crate::network::{LinkKey, Network, Remote, SocketKey};
-use crate::packet::{self, CaseSeed, Dress, QUERY_OCTETS_MAX};
+use crate::packet::{self, CaseSeed, QUERY_OCTETS_MAX, QueryFormat};
 use crate::questions::QUESTION_QUERIES_MAX;
 use crate::rtt::RETRY_MAX;
 use crate::time::{Moment, Span};
@@ -291,7 +291,7 @@ impl<N: Network> Exchange<N> {
             || server.is_connected
             || self.questions.outstanding(question) >= QUESTION_QUERIES_MAX;
         let Terms { recursion_desired, udp_size, case_randomisation } = request.terms;
-        let dress = Dress {
+        let format = QueryFormat {
             recursion_desired: !request.query.no_recursion && recursion_desired,
             edns: (!how.plain && now >= server.plain_until).then_some(udp_size),
             // To hide its length is of use only where its content is hidden.
@@ -334,8 +334,8 @@ impl<N: Network> Exchange<N> {
                 via,
                 id,
                 state: AttemptState::Waiting,
-                has_edns: dress.edns.is_some(),
-                case: dress.case,
+                has_edns: format.edns.is_some(),
+                case: format.case,
                 sent: now,
                 due,
                 alternatives,
@@ -343,7 +343,7 @@ impl<N: Network> Exchange<N> {
         }
         request.attempt_count += 1;
         let mut packet = [0; QUERY_OCTETS_MAX];
-        let len = packet::write(&mut packet, id, &request.query, dress);
+        let len = packet::write(&mut packet, id, &request.query, format);
         self.transmit(via, question, packet.get(..len).unwrap_or(&[]));
         if let Some(server) = self.servers.get_mut(to as usize) {
             server.meters.outstanding.bump();
@@ -545,7 +545,7 @@ impl<N: Network> Exchange<N> {
         }
     }
 
-    /// Asks a server whether it is there; its state tells of the reply.
+    /// Asks a server whether it is there; its state shows the reply.
     pub fn probe(&mut self, server: ServerKey, now: Moment) {
         // Through a new socket: the old ones may be bound to an address or a route that is gone.
         self.retire_sockets(server.0);
@@ -615,7 +615,7 @@ fn link_patience(base: Span, is_open: bool, alternatives: Alternatives) -> Span 
     }
 }
 
-/// Returns a question of our own, for which nothing is said but name and type.
+/// Returns a question of our own: a name and a type, everything else as usual.
 pub fn question(qname: NameBuf, qtype: Rtype) -> OutQuery {
     OutQuery {
         qname,

@@ -86,7 +86,7 @@ pub(super) struct Carrier {
 }
 
 impl Carrier {
-    /// Returns who hears of this connection, as long as somebody wants to.
+    /// Returns who receives this connection's events, as long as somebody does.
     pub(super) fn events(&self) -> Option<Rc<dyn LinkEvents>> {
         self.events.upgrade().filter(|_| !self.outbox.is_closed())
     }

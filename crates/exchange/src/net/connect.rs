@@ -27,23 +27,23 @@ const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(2);
 pub(super) type Secured = TlsStream<BufWriter<TcpStream>>;
 
 /// Why there is no connection.
-pub(super) enum Trouble {
+pub(super) enum ConnectError {
     /// This process lacks something.
-    Ours(String),
+    Local(String),
     /// The network or the server would not.
-    Theirs(String),
+    Remote(String),
 }
 
-impl From<String> for Trouble {
+impl From<String> for ConnectError {
     fn from(text: String) -> Self {
-        Self::Theirs(text)
+        Self::Remote(text)
     }
 }
 
-impl From<Trouble> for String {
-    fn from(trouble: Trouble) -> Self {
-        match trouble {
-            Trouble::Ours(text) | Trouble::Theirs(text) => text,
+impl From<ConnectError> for String {
+    fn from(error: ConnectError) -> Self {
+        match error {
+            ConnectError::Local(text) | ConnectError::Remote(text) => text,
         }
     }
 }
@@ -77,12 +77,12 @@ pub(crate) fn udp(bind: &Bind, to: SocketAddr) -> io::Result<UdpSocket> {
 }
 
 /// Connects to a server; an error says why it could not be done.
-pub(super) async fn in_time(remote: &Remote) -> Result<TcpStream, Trouble> {
+pub(super) async fn in_time(remote: &Remote) -> Result<TcpStream, ConnectError> {
     match tokio::time::timeout(CONNECT_TIMEOUT, through_proxy(remote)).await {
         Ok(Ok(stream)) => Ok(stream),
-        Ok(Err(error)) if is_shortage(&error) => Err(Trouble::Ours(error.to_string())),
-        Ok(Err(error)) => Err(Trouble::Theirs(error.to_string())),
-        Err(_) => Err(Trouble::Theirs(format!("no connection within {} s", CONNECT_TIMEOUT.as_secs()))),
+        Ok(Err(error)) if is_shortage(&error) => Err(ConnectError::Local(error.to_string())),
+        Ok(Err(error)) => Err(ConnectError::Remote(error.to_string())),
+        Err(_) => Err(ConnectError::Remote(format!("no connection within {} s", CONNECT_TIMEOUT.as_secs()))),
     }
 }
 

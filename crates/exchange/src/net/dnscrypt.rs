@@ -14,8 +14,8 @@ use wire::{Flags, Header, Message, Rtype, Section};
 
 use super::carrier::Carrier;
 use super::connect::{self, CONNECT_TIMEOUT};
-use super::exchange::{self, Said};
-use super::post::Post;
+use super::datagrams::Datagrams;
+use super::exchange::{self, Outcome};
 use crate::network::Remote;
 use crate::provider::Dnscrypt;
 
@@ -39,11 +39,11 @@ const QUERY_OCTETS_LAST: usize = 1216;
 const REPLY_OCTETS_MAX: usize = 4096;
 
 /// What the queries of one connection share.
-struct Talk {
+struct DnscryptLink {
     remote: Remote,
     provider: Arc<Dnscrypt>,
     /// None if the proxy does not relay datagrams.
-    post: Option<Post>,
+    datagrams: Option<Datagrams>,
     sessions: RefCell<Sessions>,
     octets: Cell<usize>,
     has_asked: Cell<bool>,
@@ -60,7 +60,7 @@ struct Sessions {
     before: Option<Rc<Session>>,
 }
 
-impl Drop for Talk {
+impl Drop for DnscryptLink {
     fn drop(&mut self) {
         // Perhaps the resolver has other keys than we think: the next connection asks for them.
         if self.has_asked.get() && self.heard.get().is_none() {
@@ -83,15 +83,15 @@ pub(super) async fn carry(
     };
     let session =
         Session::new(&certificate).map_err(|wrong| format!("the resolver's certificate: {wrong}"))?;
-    let post = match timeout(CONNECT_TIMEOUT, Post::open(remote)).await {
-        Ok(Ok(post)) => post,
+    let datagrams = match timeout(CONNECT_TIMEOUT, Datagrams::open(remote)).await {
+        Ok(Ok(datagrams)) => datagrams,
         Ok(Err(error)) => return Err(error.to_string()),
         Err(_) => return Err(format!("no SOCKS5 proxy within {} s", CONNECT_TIMEOUT.as_secs())),
     };
-    let talk = Rc::new(Talk {
+    let link = Rc::new(DnscryptLink {
         remote: remote.clone(),
         provider: Arc::clone(provider),
-        post,
+        datagrams,
         sessions: RefCell::new(Sessions { certificate, now: Rc::new(session), before: None }),
         octets: Cell::new(QUERY_OCTETS_FIRST),
         has_asked: Cell::new(false),
@@ -99,7 +99,7 @@ pub(super) async fn carry(
         doubt: Notify::new(),
     });
     opened();
-    let shared = Rc::clone(&talk);
+    let shared = Rc::clone(&link);
     let ended = async move {
         tokio::select! {
             () = shared.listen() => (),
@@ -107,23 +107,23 @@ pub(super) async fn carry(
         }
     };
     exchange::carry(carrier, ended, |query| {
-        let talk = Rc::clone(&talk);
-        async move { Some(talk.ask(&query).await.unwrap_or(Said::Silence)) }
+        let link = Rc::clone(&link);
+        async move { Some(link.ask(&query).await.unwrap_or(Outcome::Silence)) }
     })
     .await;
     Ok(())
 }
 
-impl Talk {
+impl DnscryptLink {
     /// Reads answers until there can be none any more.
     async fn listen(&self) {
-        let Some(post) = &self.post else { return std::future::pending().await };
+        let Some(datagrams) = &self.datagrams else { return std::future::pending().await };
         let read = |datagram: &[u8]| {
             // Before anything is decrypted: is it for somebody?
-            let tag = dnscrypt::is_response(datagram).filter(|tag| post.awaits(tag))?;
+            let tag = dnscrypt::is_response(datagram).filter(|tag| datagrams.awaits(tag))?;
             self.open(datagram).map(|reply| (tag, reply))
         };
-        drop(post.read(read).await);
+        drop(datagrams.read(read).await);
     }
 
     /// Decrypts an answer with the session that it belongs to.
@@ -175,17 +175,17 @@ impl Talk {
     }
 
     /// Asks one question; `None` if there was no answer.
-    async fn ask(&self, query: &[u8]) -> Option<Said> {
+    async fn ask(&self, query: &[u8]) -> Option<Outcome> {
         self.has_asked.set(true);
         // The resolver may pass on what it hears as it is: the ID is not to be guessed.
         let id = rand::rng().next_u32() as u16;
         let mut query = query.to_vec();
         *query.first_chunk_mut::<2>()? = id.to_be_bytes();
-        if let Some(post) = &self.post {
+        if let Some(datagrams) = &self.datagrams {
             let session = Rc::clone(&self.sessions.borrow().now);
             let (packet, tag) = session.seal(&query, Travel::Datagram(self.octets.get())).ok()?;
             let sent = Instant::now();
-            let answer = post.ask(tag, &packet);
+            let answer = datagrams.ask(tag, &packet);
             tokio::pin!(answer);
             let reply = match timeout(DOUBT_AFTER, &mut answer).await {
                 Ok(answer) => answer?,
@@ -212,8 +212,8 @@ impl Talk {
 }
 
 /// Takes a reply with the ID that was sent.
-fn checked(id: u16, reply: Vec<u8>) -> Option<Said> {
-    reply.starts_with(&id.to_be_bytes()).then_some(Said::Message(reply))
+fn checked(id: u16, reply: Vec<u8>) -> Option<Outcome> {
+    reply.starts_with(&id.to_be_bytes()).then_some(Outcome::Message(reply))
 }
 
 /// Asks for certificates and remembers the one to use; an error says why there is none.

@@ -10,12 +10,10 @@ use super::carrier::Carrier;
 
 /// Time for one exchange; whoever waited has long given up by then.
 const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Octets of the largest message.
-pub(super) const MESSAGE_OCTETS_MAX: usize = 65_535;
 
 /// What a server said to one query.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum Outcome {
     /// A message.
     Message(Vec<u8>),
     /// That it will not or cannot, in its transport's own way.
@@ -24,7 +22,7 @@ pub(super) enum Said {
     Silence,
 }
 
-impl Said {
+impl Outcome {
     /// Returns the reply to the query with this ID; `None` if there is none, or it is no message at
     /// all.
     fn under(self, id: [u8; 2]) -> Option<Vec<u8>> {
@@ -48,7 +46,7 @@ impl Said {
 /// RFC 9250 §4.2.1).
 pub(super) async fn carry<A>(carrier: &Carrier, ended: impl Future<Output = ()>, ask: impl Fn(Vec<u8>) -> A)
 where
-    A: Future<Output = Option<Said>> + 'static,
+    A: Future<Output = Option<Outcome>> + 'static,
 {
     let mut exchanges = JoinSet::new();
     tokio::pin!(ended);
@@ -64,7 +62,7 @@ where
                     let exchange = ask([&[0, 0][..], rest].concat());
                     exchanges.spawn_local(async move {
                         let said = tokio::time::timeout(EXCHANGE_TIMEOUT, exchange).await.ok().flatten();
-                        said.unwrap_or(Said::Refusal).under(id)
+                        said.unwrap_or(Outcome::Refusal).under(id)
                     });
                 }
             }
@@ -111,14 +109,14 @@ mod tests {
 
     #[test]
     fn a_message_gets_the_id_of_its_query_back() {
-        assert_eq!(Said::Message(vec![0, 0, 7]).under([1, 2]), Some(vec![1, 2, 7]));
-        assert_eq!(Said::Message(vec![0]).under([1, 2]), None);
-        assert_eq!(Said::Silence.under([1, 2]), None);
+        assert_eq!(Outcome::Message(vec![0, 0, 7]).under([1, 2]), Some(vec![1, 2, 7]));
+        assert_eq!(Outcome::Message(vec![0]).under([1, 2]), None);
+        assert_eq!(Outcome::Silence.under([1, 2]), None);
     }
 
     #[test]
     fn a_refusal_is_an_error_without_a_question() {
-        let bytes = Said::Refusal.under([1, 2]).expect("a reply");
+        let bytes = Outcome::Refusal.under([1, 2]).expect("a reply");
         let header = Header::parse(&bytes).expect("a header");
         assert_eq!((header.id, header.flags.rcode(), header.questions), (258, Rcode::SERVFAIL, 0));
         assert!(header.flags.has(Flags::QR));

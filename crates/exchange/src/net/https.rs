@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
+use wire::MESSAGE_OCTETS_MAX;
 
 use bytes::{Bytes, BytesMut};
 use h2::client::SendRequest;
@@ -11,7 +12,7 @@ use tokio::sync::Semaphore;
 
 use super::carrier::Carrier;
 use super::connect::Secured;
-use super::exchange::{self, MESSAGE_OCTETS_MAX, Said};
+use super::exchange::{self, Outcome};
 
 /// Times that a request is made to a server that refuses its stream.
 const REFUSALS_MAX: u8 = 8;
@@ -88,10 +89,10 @@ fn is_of(expected: &str, status: StatusCode, kind: &[u8]) -> bool {
 }
 
 /// Asks one question; `None` if the connection failed under it.
-async fn ask(web: Rc<Web>, uri: Uri, query: Vec<u8>) -> Option<Said> {
+async fn ask(web: Rc<Web>, uri: Uri, query: Vec<u8>) -> Option<Outcome> {
     let request = request(uri, query.len())?;
     let got = web.exchange(request, Some(query.into())).await?;
-    Some(got.body(MESSAGE).map_or(Said::Refusal, |body| Said::Message(body.to_vec())))
+    Some(got.body(MESSAGE).map_or(Outcome::Refusal, |body| Outcome::Message(body.to_vec())))
 }
 
 /// What a server answered to one request.

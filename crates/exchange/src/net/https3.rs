@@ -7,11 +7,12 @@ use http::Uri;
 use plan::upstreams::HttpPlan;
 
 use super::carrier::Carrier;
-use super::exchange::{self, MESSAGE_OCTETS_MAX, Said};
+use super::exchange::{self, Outcome};
 use super::https::{HEADERS_OCTETS_MAX, is_message, request, uri};
 use super::quic;
 use crate::network::Remote;
 use crate::tls;
+use wire::MESSAGE_OCTETS_MAX;
 
 /// Streams that the server opens: one for control, two for QPACK (RFC 9114 §6.2), and a few that we
 /// may ignore.
@@ -41,7 +42,7 @@ pub(super) async fn carry(
 }
 
 /// Asks one question; `None` if the connection failed under it.
-async fn ask(mut sender: SendRequest<OpenStreams, Bytes>, uri: Uri, query: Vec<u8>) -> Option<Said> {
+async fn ask(mut sender: SendRequest<OpenStreams, Bytes>, uri: Uri, query: Vec<u8>) -> Option<Outcome> {
     let request = request(uri, query.len())?;
     // Waits while the server allows no more streams.
     let mut stream = sender.send_request(request).await.ok()?;
@@ -49,14 +50,14 @@ async fn ask(mut sender: SendRequest<OpenStreams, Bytes>, uri: Uri, query: Vec<u
     stream.finish().await.ok()?;
     let response = stream.recv_response().await.ok()?;
     if !is_message(&response) {
-        return Some(Said::Refusal);
+        return Some(Outcome::Refusal);
     }
     let mut reply = Vec::new();
     while let Some(data) = stream.recv_data().await.ok()? {
         if reply.len() + data.remaining() > MESSAGE_OCTETS_MAX {
-            return Some(Said::Refusal);
+            return Some(Outcome::Refusal);
         }
         reply.put(data);
     }
-    Some(Said::Message(reply))
+    Some(Outcome::Message(reply))
 }

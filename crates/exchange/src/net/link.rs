@@ -7,7 +7,7 @@ use plan::upstreams::Protocol;
 use tracing::{info, warn};
 
 use super::carrier::{Carrier, LinkEvents, Outbox};
-use super::connect::{self, Trouble, secured};
+use super::connect::{self, ConnectError, secured};
 use super::{dnscrypt, https, https3, oblivious, quic, relayed, stream};
 use crate::network::{LinkKey, Remote};
 
@@ -16,8 +16,8 @@ pub(crate) async fn run(events: Weak<dyn LinkEvents>, key: LinkKey, remote: Remo
     let carrier = Carrier { events, key, outbox };
     let trouble = match begin(&carrier, &remote).await.err() {
         None => None,
-        Some(Trouble::Theirs(trouble)) => Some(trouble),
-        Some(Trouble::Ours(_)) => {
+        Some(ConnectError::Remote(reason)) => Some(reason),
+        Some(ConnectError::Local(_)) => {
             if let Some(events) = carrier.events() {
                 events.lacked(key);
             }
@@ -36,7 +36,7 @@ pub(crate) async fn run(events: Weak<dyn LinkEvents>, key: LinkKey, remote: Remo
 }
 
 /// Connects and goes on until the connection ends; an error says why there was none.
-async fn begin(carrier: &Carrier, remote: &Remote) -> Result<(), Trouble> {
+async fn begin(carrier: &Carrier, remote: &Remote) -> Result<(), ConnectError> {
     let (way, transport) = (remote.way(), &remote.transport);
     let opened = || opened(carrier, remote);
     // The registry makes them of the same plan.
@@ -74,7 +74,7 @@ async fn begin(carrier: &Carrier, remote: &Remote) -> Result<(), Trouble> {
 }
 
 /// Connects, and carries messages as they are.
-async fn plain(carrier: &Carrier, remote: &Remote) -> Result<(), Trouble> {
+async fn plain(carrier: &Carrier, remote: &Remote) -> Result<(), ConnectError> {
     let stream = connect::in_time(remote).await?;
     opened(carrier, remote);
     stream::carry_plain(carrier, stream).await;

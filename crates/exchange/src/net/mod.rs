@@ -5,13 +5,13 @@
 
 pub(crate) mod carrier;
 pub(crate) mod connect;
+mod datagrams;
 mod dnscrypt;
 mod exchange;
 mod https;
 mod https3;
 pub(crate) mod link;
 mod oblivious;
-mod post;
 mod quic;
 mod relayed;
 mod socks;
@@ -78,7 +78,7 @@ impl Drop for LinkEntry {
 }
 
 impl Net {
-    /// Returns a network without sockets that tells `owner` what they bring.
+    /// Returns a network without sockets whose events go to `owner`.
     pub fn new(owner: Weak<dyn SocketEvents>) -> Self {
         Self { owner, sockets: Vec::new(), links: Vec::new(), dirty: Vec::new(), failed: Vec::new() }
     }

@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 
 use super::carrier::Carrier;
 use super::connect::{self, Secured};
-use super::exchange::{self, Said};
+use super::exchange::{self, Outcome};
 use super::https::{self, Got, Web};
 use crate::network::Remote;
 use crate::provider::Odoh;
@@ -24,7 +24,7 @@ use crate::transport::Transport;
 const RESOLVE_PATIENCE: Duration = Duration::from_millis(800);
 
 /// What the queries of one connection share.
-struct Talk {
+struct ObliviousLink {
     remote: Remote,
     target: Arc<Odoh>,
     uri: Uri,
@@ -40,35 +40,35 @@ pub(super) async fn carry(
     stream: Secured,
     opened: impl FnOnce(),
 ) -> Result<(), String> {
-    let talk = Rc::new(Talk {
+    let link = Rc::new(ObliviousLink {
         remote: remote.clone(),
         target: Arc::clone(target),
         uri: https::uri(http)?,
         turn: Semaphore::new(1),
     });
-    // Without the target's key nothing can be said.
-    key(&talk.remote, target).await?;
+    // Without the target's key no query can be sealed.
+    key(&link.remote, target).await?;
     let (web, connection) = https::begin(stream).await?;
     let web = Rc::new(web);
     opened();
     let ended = async { drop(connection.await) };
-    exchange::carry(carrier, ended, |query| ask(Rc::clone(&talk), Rc::clone(&web), query)).await;
+    exchange::carry(carrier, ended, |query| ask(Rc::clone(&link), Rc::clone(&web), query)).await;
     Ok(())
 }
 
 /// Asks one question; `None` if the connection failed under it.
-async fn ask(talk: Rc<Talk>, web: Rc<Web>, query: Vec<u8>) -> Option<Said> {
+async fn ask(link: Rc<ObliviousLink>, web: Rc<Web>, query: Vec<u8>) -> Option<Outcome> {
     // Once more if the target has another key by now (RFC 9230 §4.3).
     for _ in 0..2 {
         let key = {
-            let _turn = talk.turn.acquire().await.ok()?;
-            key(&talk.remote, &talk.target).await
+            let _turn = link.turn.acquire().await.ok()?;
+            key(&link.remote, &link.target).await
         };
-        let Ok(key) = key else { return Some(Said::Refusal) };
-        let Ok((octets, context)) = key.seal(&query) else { return Some(Said::Refusal) };
+        let Ok(key) = key else { return Some(Outcome::Refusal) };
+        let Ok((octets, context)) = key.seal(&query) else { return Some(Outcome::Refusal) };
         let request = Request::builder()
             .method(Method::POST)
-            .uri(talk.uri.clone())
+            .uri(link.uri.clone())
             .header(header::ACCEPT, MEDIA_TYPE)
             .header(header::CACHE_CONTROL, "no-cache, no-store")
             .header(header::CONTENT_TYPE, MEDIA_TYPE)
@@ -77,15 +77,15 @@ async fn ask(talk: Rc<Talk>, web: Rc<Web>, query: Vec<u8>) -> Option<Said> {
             .ok()?;
         let got = web.exchange(request, Some(octets.into())).await?;
         if got.status == StatusCode::UNAUTHORIZED {
-            talk.target.forget(&key);
+            link.target.forget(&key);
             continue;
         }
         return Some(match got.body(MEDIA_TYPE).and_then(|body| context.open(body).ok()) {
-            Some(reply) => Said::Message(reply),
-            None => Said::Refusal,
+            Some(reply) => Outcome::Message(reply),
+            None => Outcome::Refusal,
         });
     }
-    Some(Said::Refusal)
+    Some(Outcome::Refusal)
 }
 
 /// Returns the target's key, which is asked for if it is not known; an error says why there is

@@ -12,10 +12,11 @@ use socket2::{Domain, Socket, Type};
 
 use super::carrier::Carrier;
 use super::connect::{CONNECT_TIMEOUT, HANDSHAKE_TIMEOUT, apply, source};
-use super::exchange::{self, MESSAGE_OCTETS_MAX, Said};
+use super::exchange::{self, Outcome};
 use super::tunnel::Tunnel;
 use crate::network::Remote;
 use crate::tls;
+use wire::MESSAGE_OCTETS_MAX;
 
 /// Silence after which the connection is gone; the machine gives up sooner if queries are
 /// outstanding.
@@ -113,7 +114,7 @@ fn explain(error: &ConnectionError, client: &tls::Client) -> String {
 }
 
 /// Asks one question; `None` if there was no answer.
-async fn ask(connection: Connection, query: Vec<u8>) -> Option<Said> {
+async fn ask(connection: Connection, query: Vec<u8>) -> Option<Outcome> {
     match exchange(&connection, &query).await {
         Some(said) => Some(said),
         // What left as early data may have been refused as such; the connection itself goes on.
@@ -122,7 +123,7 @@ async fn ask(connection: Connection, query: Vec<u8>) -> Option<Said> {
     }
 }
 
-async fn exchange(connection: &Connection, query: &[u8]) -> Option<Said> {
+async fn exchange(connection: &Connection, query: &[u8]) -> Option<Outcome> {
     // Waits while the server allows no more streams.
     let (mut writer, mut reader) = connection.open_bi().await.ok()?;
     let length = u16::try_from(query.len()).ok()?.to_be_bytes();
@@ -136,5 +137,5 @@ async fn exchange(connection: &Connection, query: &[u8]) -> Option<Said> {
         return None;
     }
     reply.drain(..2);
-    Some(Said::Message(reply))
+    Some(Outcome::Message(reply))
 }

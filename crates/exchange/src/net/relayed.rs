@@ -8,36 +8,37 @@ use wire::{Flags, Header};
 
 use super::carrier::Carrier;
 use super::connect::{self, CONNECT_TIMEOUT};
-use super::exchange::{self, Said};
-use super::post::{Post, Tag};
+use super::datagrams::{Datagrams, Tag};
+use super::exchange::{self, Outcome};
 use crate::network::Remote;
 
 /// Replies to other questions after which a query is given up: somebody may be guessing.
 const WRONG_MAX: u8 = 4;
 
 /// What the queries of one connection share.
-struct Talk {
+struct RelayedLink {
     remote: Remote,
-    post: Post,
+    datagrams: Datagrams,
 }
 
 /// Connects; `opened` is called when queries can be sent. Returns when the connection has ended; an
 /// error says why there was none. `Ok(false)` says that the proxy does not relay datagrams.
 pub(super) async fn carry(carrier: &Carrier, remote: &Remote, opened: impl FnOnce()) -> Result<bool, String> {
-    let post = match timeout(CONNECT_TIMEOUT, Post::open(remote)).await {
-        Ok(Ok(Some(post))) => post,
+    let datagrams = match timeout(CONNECT_TIMEOUT, Datagrams::open(remote)).await {
+        Ok(Ok(Some(datagrams))) => datagrams,
         Ok(Ok(None)) => return Ok(false),
         Ok(Err(error)) => return Err(error.to_string()),
         Err(_) => return Err(format!("no SOCKS5 proxy within {} s", CONNECT_TIMEOUT.as_secs())),
     };
-    let talk = Rc::new(Talk { remote: remote.clone(), post });
+    let link = Rc::new(RelayedLink { remote: remote.clone(), datagrams });
     opened();
-    let reader = Rc::clone(&talk);
-    let ended =
-        async move { drop(reader.post.read(|datagram| Some((tag(datagram)?, datagram.to_vec()))).await) };
+    let reader = Rc::clone(&link);
+    let ended = async move {
+        drop(reader.datagrams.read(|datagram| Some((tag(datagram)?, datagram.to_vec()))).await);
+    };
     exchange::carry(carrier, ended, |query| {
-        let talk = Rc::clone(&talk);
-        async move { Some(ask(talk, query).await.unwrap_or(Said::Silence)) }
+        let link = Rc::clone(&link);
+        async move { Some(ask(link, query).await.unwrap_or(Outcome::Silence)) }
     })
     .await;
     Ok(true)
@@ -51,24 +52,24 @@ fn tag(message: &[u8]) -> Option<Tag> {
 }
 
 /// Asks one question; `None` if there was no answer.
-async fn ask(talk: Rc<Talk>, mut query: Vec<u8>) -> Option<Said> {
+async fn ask(link: Rc<RelayedLink>, mut query: Vec<u8>) -> Option<Outcome> {
     for _ in 0..WRONG_MAX {
         let tag = loop {
             let id = rand::rng().next_u32() as u16;
             *query.first_chunk_mut::<2>()? = id.to_be_bytes();
             let tag = tag(&query)?;
             // Ends: a connection has far fewer queries than there are IDs.
-            if !talk.post.awaits(&tag) {
+            if !link.datagrams.awaits(&tag) {
                 break tag;
             }
         };
-        let reply = talk.post.ask(tag, &query).await?;
+        let reply = link.datagrams.ask(tag, &query).await?;
         if !echoes(&query, &reply) {
             continue;
         }
         let is_cut = Header::parse(&reply).is_some_and(|header| header.flags.has(Flags::TC));
-        return if is_cut { connect::ask_once(&talk.remote, &query).await } else { Some(reply) }
-            .map(Said::Message);
+        return if is_cut { connect::ask_once(&link.remote, &query).await } else { Some(reply) }
+            .map(Outcome::Message);
     }
     None
 }

@@ -38,7 +38,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     greet(stream, login).await?;
-    // Where we send from is not known yet, which is said so (RFC 1928 §6).
+    // The source is not known yet: zeros say so (RFC 1928 §6).
     let from = match proxy {
         SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
         SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),

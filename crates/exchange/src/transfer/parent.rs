@@ -5,7 +5,7 @@ use tokio::time::timeout;
 use wire::{Class, Flags, Message, Name, NameBuf, Opcode, Question, Rcode, Rtype, Ttl, Writer};
 use zone::incoming::Fault;
 
-use super::{Client, Connection, Expire, Patience, Trouble, believed, signed};
+use super::{Client, Connection, Expire, Patience, PeerError, believed, signed};
 
 /// Octets of an update: some thousand DS of SHA-256.
 const UPDATE_OCTETS_MAX: usize = 60_000;
@@ -28,10 +28,10 @@ pub async fn push_ds(
     remote: &Remote,
     delegation: &Delegation,
     patience: Patience,
-) -> Result<NameBuf, Trouble> {
+) -> Result<NameBuf, PeerError> {
     let work = async {
         let child = delegation.child.as_name();
-        let above = child.parent().ok_or(Trouble::NoParent)?;
+        let above = child.parent().ok_or(PeerError::NoParent)?;
         let mut connection = Connection::open(client, remote, patience).await?;
         let reply = connection.ask_soa(remote, above, Expire::Unasked).await?;
         let parent = zone_of(&reply, above)?;
@@ -43,27 +43,27 @@ pub async fn push_ds(
         let reply = believed(&buffer, (id, Opcode::UPDATE), verifier.as_mut())?;
         match Message::parse(&reply).map(|parsed| parsed.rcode()) {
             Ok(Rcode::NOERROR) => Ok(parent),
-            Ok(rcode) => Err(Trouble::Refused(rcode)),
-            Err(_) => Err(Trouble::Fault(Fault::Malformed)),
+            Ok(rcode) => Err(PeerError::Refused(rcode)),
+            Err(_) => Err(PeerError::Fault(Fault::Malformed)),
         }
     };
-    timeout(patience.whole, work).await.unwrap_or(Err(Trouble::Slow))
+    timeout(patience.whole, work).await.unwrap_or(Err(PeerError::Slow))
 }
 
 /// Returns the zone that `above` is in, as the reply to a question for its SOA says: the SOA's
 /// owner is a zone's apex, wherever in the reply it stands.
-fn zone_of(reply: &[u8], above: Name<'_>) -> Result<NameBuf, Trouble> {
-    let parsed = Message::parse(reply).map_err(|_| Trouble::Fault(Fault::Malformed))?;
+fn zone_of(reply: &[u8], above: Name<'_>) -> Result<NameBuf, PeerError> {
+    let parsed = Message::parse(reply).map_err(|_| PeerError::Fault(Fault::Malformed))?;
     match parsed.rcode() {
         // There is nothing at the name, or not even the name.
         Rcode::NOERROR | Rcode::NXDOMAIN => {}
-        rcode => return Err(Trouble::Refused(rcode)),
+        rcode => return Err(PeerError::Refused(rcode)),
     }
     let soas = parsed.records().filter(|record| record.rtype == Rtype::SOA);
     let mut owners = soas.filter_map(|record| record.owner.expand().ok());
     // Who does not serve the zone cannot change it.
     let apex = owners.find(|owner| above.is_at_or_below(owner.as_name()));
-    apex.filter(|_| parsed.header.flags.has(Flags::AA)).ok_or(Trouble::NoParent)
+    apex.filter(|_| parsed.header.flags.has(Flags::AA)).ok_or(PeerError::NoParent)
 }
 
 /// Makes the update: all DS of the child go, and these come (RFC 2136 §2.5).

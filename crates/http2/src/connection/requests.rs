@@ -1,7 +1,7 @@
 //! Requests, put together from frames: heads, bodies, and when they are handed over.
 
 use super::{
-    Block, Connection, Event, Fault, Leave, Request, SPARE_HEADS_MAX, Trouble, depends_on, stream_window,
+    Block, Connection, Event, Fault, Leave, Request, RequestFault, SPARE_HEADS_MAX, depends_on, stream_window,
 };
 use crate::frame::{self, Code, Flags, Frame, Kind};
 use crate::head::Bounds;
@@ -59,7 +59,7 @@ impl Connection {
             return Err(Fault::Stream(id, Code::PROTOCOL_ERROR));
         }
         stream.has_ended = true;
-        Ok(self.hand_over(id, Trouble::None, request))
+        Ok(self.hand_over(id, RequestFault::None, request))
     }
 
     /// Throws away what came of a body that is too large, and lets the client go on: a request is
@@ -76,11 +76,16 @@ impl Connection {
             frame::write_number(&mut self.output, Kind::WINDOW_UPDATE, id, std::mem::take(&mut stream.owed));
         }
         self.give_back(octets);
-        if is_over { self.hand_over(id, Trouble::BodyTooLarge, request) } else { None }
+        if is_over { self.hand_over(id, RequestFault::BodyTooLarge, request) } else { None }
     }
 
     /// Hands over a request whose body was waited for.
-    pub(super) fn hand_over(&mut self, id: u32, trouble: Trouble, request: &mut Request) -> Option<Event> {
+    pub(super) fn hand_over(
+        &mut self,
+        id: u32,
+        trouble: RequestFault,
+        request: &mut Request,
+    ) -> Option<Event> {
         let holds = self.holds_requests;
         let stream = self.streams.find(id)?;
         let Stage::Body { head, body, .. } = std::mem::replace(&mut stream.stage, Stage::Asked) else {
@@ -205,7 +210,7 @@ impl Connection {
                 return Err(Fault::Stream(id, Code::PROTOCOL_ERROR));
             }
             stream.has_ended = true;
-            let trouble = if is_too_large { Trouble::BodyTooLarge } else { Trouble::None };
+            let trouble = if is_too_large { RequestFault::BodyTooLarge } else { RequestFault::None };
             return Ok(self.hand_over(id, trouble, request));
         }
         if id <= self.streams.last() {
@@ -233,7 +238,7 @@ impl Connection {
             return Err(Fault::Stream(id, Code::REFUSED_STREAM));
         }
         let is_whole = has_ended || is_too_large;
-        let trouble = if is_too_large { Trouble::HeadTooLarge } else { Trouble::None };
+        let trouble = if is_too_large { RequestFault::HeadTooLarge } else { RequestFault::None };
         let is_asked = is_whole && !self.holds_requests;
         let stage = if is_asked {
             Stage::Asked

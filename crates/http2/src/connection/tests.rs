@@ -248,7 +248,7 @@ fn requests_that_are_too_much_are_handed_over_as_such_and_the_rest_is_ignored() 
     let mut fixture = Fixture::new(LIMITS);
     let long = [POST, &[0, 1, b'x', 0x7f, 0xf3, 0x06], &[b'y'; 1010]].concat();
     assert_eq!(fixture.take(&frame(1, END_HEADERS, 1, &long))[0], Event::Request);
-    assert_eq!(fixture.request.trouble, Trouble::HeadTooLarge);
+    assert_eq!(fixture.request.trouble, RequestFault::HeadTooLarge);
     fixture.respond(1, b"no");
     let said = fixture.said();
     assert_eq!((said[2].kind, said[2].number()), (3, 0), "{said:?}");
@@ -263,7 +263,7 @@ fn requests_that_are_too_much_are_handed_over_as_such_and_the_rest_is_ignored() 
         Event::Request,
         "nobody sends that much by mistake"
     );
-    assert_eq!(fixture.request.trouble, Trouble::BodyTooLarge);
+    assert_eq!(fixture.request.trouble, RequestFault::BodyTooLarge);
     fixture.respond(3, b"no");
     let said = fixture.said();
     let last = said.last().expect("frames");
@@ -275,7 +275,7 @@ fn requests_that_are_too_much_are_handed_over_as_such_and_the_rest_is_ignored() 
     assert_eq!(fixture.connection.waits_since_ms(), Some(500));
     assert_eq!(fixture.connection.overdue(499, &mut fixture.request), Event::Starved);
     assert_eq!(fixture.connection.overdue(500, &mut fixture.request), Event::Request);
-    assert_eq!((fixture.request.stream, fixture.request.trouble), (5, Trouble::BodyTooSlow));
+    assert_eq!((fixture.request.stream, fixture.request.trouble), (5, RequestFault::BodyTooSlow));
     assert_eq!(fixture.connection.overdue(500, &mut fixture.request), Event::Starved, "once");
 
     fixture.take(&frame(1, 0, 7, POST));
@@ -304,7 +304,7 @@ fn a_body_that_is_too_large_is_read_to_its_end_and_its_stream_is_not_reset() {
         }
         assert_eq!((sent, window), (4000, 1000));
         assert_eq!(fixture.take(&end), [Event::Request, Event::Starved]);
-        assert_eq!((fixture.request.trouble, fixture.request.body.len()), (Trouble::BodyTooLarge, 0));
+        assert_eq!((fixture.request.trouble, fixture.request.body.len()), (RequestFault::BodyTooLarge, 0));
         fixture.respond(1, b"no");
         let said: Vec<_> = fixture.said().into_iter().map(|frame| (frame.kind, frame.flags)).collect();
         assert_eq!(said, [(1, END_HEADERS), (0, END_STREAM)]);
@@ -315,7 +315,7 @@ fn a_body_that_is_too_large_is_read_to_its_end_and_its_stream_is_not_reset() {
     let mut fixture = Fixture::new(LIMITS);
     fixture.take(&[frame(1, END_HEADERS, 1, POST), frame(0, 0, 1, &[0; 1000])].concat());
     assert_eq!(fixture.connection.overdue(0, &mut fixture.request), Event::Request);
-    assert_eq!(fixture.request.trouble, Trouble::BodyTooLarge);
+    assert_eq!(fixture.request.trouble, RequestFault::BodyTooLarge);
     let open = [frame(1, END_HEADERS, 1, POST), frame(0, 0, 1, &[0; 1000])].concat();
     let too_much = [open, frame(0, 0, 1, &[0; 1001])].concat();
     Fixture::resets(&too_much, 1, Code::FLOW_CONTROL_ERROR);
@@ -328,7 +328,10 @@ fn a_body_whose_end_is_a_frame_of_its_own_is_handed_over_with_it() {
     assert_eq!(fixture.connection.waits_since_ms(), Some(0), "the rest is to be asked for at once");
     assert_eq!(fixture.take(&frame(0, 0, 1, b"question")), [Event::Starved]);
     assert_eq!(fixture.take(&frame(0, END_STREAM, 1, &[])), [Event::Request, Event::Starved]);
-    assert_eq!((fixture.request.body.as_slice(), fixture.request.trouble), (&b"question"[..], Trouble::None));
+    assert_eq!(
+        (fixture.request.body.as_slice(), fixture.request.trouble),
+        (&b"question"[..], RequestFault::None)
+    );
     assert_eq!(fixture.connection.waits_since_ms(), None);
 }
 

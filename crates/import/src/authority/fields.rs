@@ -55,7 +55,7 @@ impl Known {
 pub(super) struct Fields<'a>(pub(super) Vec<&'a [Entry]>);
 
 impl<'a> Fields<'a> {
-    /// Returns every time that a key is said, by the first that says it at all.
+    /// Returns every occurrence of a key, in the first section that has it at all.
     pub(super) fn entries(&self, key: &str) -> Vec<&'a Entry> {
         let of = |entries: &&'a [Entry]| -> Vec<&'a Entry> {
             entries.iter().filter(|entry| entry.key.value == key).collect()

@@ -88,7 +88,7 @@ impl ZoneMade {
 /// What the new file says, by section.
 #[derive(Default)]
 pub(super) struct Made {
-    /// What is said at the top.
+    /// The comment at the top.
     pub(super) head: Vec<String>,
     pub(super) server: Map,
     pub(super) listen: Vec<Noted>,
@@ -317,7 +317,7 @@ pub(super) fn zone_name(text: &str) -> String {
     }
 }
 
-/// Where a zone was said first, so that it is not there twice.
+/// Where a zone stands first, so that it is not there twice.
 pub(super) type Seen = std::collections::BTreeMap<String, Span>;
 
 /// Returns whether a zone is new; the place of the first otherwise.

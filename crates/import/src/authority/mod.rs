@@ -1,8 +1,8 @@
 //! Configurations of servers that are authoritative for zones: Knot, NSD, BIND and erldns, turned
 //! into ours.
 //!
-//! Never leaves anything out without a word: what protects or changes answers and cannot be said
-//! here is an error at its line, what only tunes the other program is a warning.
+//! Never leaves anything out silently: a setting that protects or changes answers and that Gannet
+//! lacks is an error at its line; one that only tunes the other program is a warning.
 
 mod bind;
 mod erldns;

@@ -7,7 +7,7 @@ use ureq::Agent;
 use ureq::http::{Request, StatusCode};
 
 use super::template::{Escape, fill};
-use super::{Counts, Effect, Occurrence, Trouble, many};
+use super::{Counts, Effect, EffectError, Occurrence, many};
 use crate::http::{Trust, agent};
 use crate::resolver::Resolvers;
 
@@ -84,12 +84,12 @@ impl Effect for Http {
     fn carry_out(&mut self, batch: &[Arc<Occurrence>], counts: &Counts) {
         let agent = match self.agent() {
             Ok(agent) => agent,
-            Err(error) => return batch.iter().for_each(|_| counts.fail(&Trouble::io(&error))),
+            Err(error) => return batch.iter().for_each(|_| counts.fail(&EffectError::io(&error))),
         };
         many::each(batch, self.settings.concurrency, |occurrence| match self.send(&agent, occurrence) {
             Ok(status) if status.is_success() => counts.done.add(1),
-            Ok(status) => counts.fail(&Trouble::refused(format!("the server answers {status}"))),
-            Err(error) => counts.fail(&Trouble::refused(error)),
+            Ok(status) => counts.fail(&EffectError::refused(format!("the server answers {status}"))),
+            Err(error) => counts.fail(&EffectError::refused(error)),
         });
     }
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use plan::jobs::Ipset;
 
 use super::elements::{Element, Known, Shape, Write};
-use super::{Counts, Effect, Occurrence, Trouble};
+use super::{Counts, Effect, EffectError, Occurrence};
 use crate::netlink::{Filter, NET_ORDER, REQUEST, Request};
 
 /// `NFNL_SUBSYS_IPSET << 8 | IPSET_CMD_ADD`.
@@ -58,7 +58,7 @@ impl IpSet {
                 Err(error) => {
                     self.filter = None;
                     failed.extend(chunk.iter().map(|write| write.element));
-                    chunk.iter().for_each(|_| counts.fail(&Trouble::io(&error)));
+                    chunk.iter().for_each(|_| counts.fail(&EffectError::io(&error)));
                 }
             }
         }
@@ -137,14 +137,14 @@ fn seconds(timeout: Duration) -> u32 {
 }
 
 /// Says what the kernel means; numbers from 4096 on are ipset's own (`enum ipset_errno`).
-fn refusal(set: &str, errno: i32) -> Trouble {
-    Trouble::refused(match errno {
+fn refusal(set: &str, errno: i32) -> EffectError {
+    EffectError::refused(match errno {
         libc::ENOENT => format!("there is no set \"{set}\""),
         4104 | 4105 => format!("the set \"{set}\" does not hold networks"),
         4106 | 4109 | 4110 => format!("the set \"{set}\" holds addresses of the other family"),
         4107 => format!("the set \"{set}\" was made without timeouts"),
         4352 => format!("the set \"{set}\" is full"),
         4096.. => format!("the set \"{set}\" refuses it with code {errno}"),
-        errno => return Trouble::io(&io::Error::from_raw_os_error(errno)),
+        errno => return EffectError::io(&io::Error::from_raw_os_error(errno)),
     })
 }

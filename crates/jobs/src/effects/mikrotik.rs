@@ -19,7 +19,7 @@ use wire::Prefix;
 use rustls::ClientConfig;
 
 use super::elements::{Known, Shape};
-use super::{Counts, Effect, Occurrence, Trouble};
+use super::{Counts, Effect, EffectError, Occurrence};
 use crate::http::Trust;
 use crate::tls;
 
@@ -315,7 +315,7 @@ impl Mikrotik {
             self.connection = None;
             self.paused_until = Some(Instant::now() + PAUSE);
         }
-        counts.fail(&Trouble::refused(format!("{}: {}", self.settings.address, refusal.text())));
+        counts.fail(&EffectError::refused(format!("{}: {}", self.settings.address, refusal.text())));
     }
 }
 
@@ -425,7 +425,7 @@ struct Connection<S> {
 }
 
 impl<S: Read + Write> Connection<S> {
-    /// Says a sentence and hears the answer to its end.
+    /// Sends a sentence and reads the answer to its end.
     fn ask(&mut self, sentence: &[String]) -> Result<Answer, Refusal> {
         let mut octets = Vec::new();
         sentence.iter().for_each(|word| write_word(word.as_bytes(), &mut octets));
@@ -540,7 +540,7 @@ mod tests {
         assert_eq!(clocks, ["00:00:01", "00:00:59", "01:01:01", "1d01:01:01"]);
     }
 
-    /// Plays a router: what it says, and what it heard.
+    /// Plays a router: what it sends, and what it received.
     struct Played {
         says: io::Cursor<Vec<u8>>,
         heard: Vec<u8>,

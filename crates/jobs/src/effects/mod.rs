@@ -130,9 +130,9 @@ pub(crate) trait Effect: Send {
 
 /// Why something was not done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Trouble(String);
+pub(crate) struct EffectError(String);
 
-impl Trouble {
+impl EffectError {
     #[expect(clippy::needless_pass_by_value, reason = "callers have a text or a literal")]
     pub(crate) fn refused(why: impl ToString) -> Self {
         Self(why.to_string())
@@ -191,7 +191,7 @@ impl Counts {
     }
 
     /// Counts a failure, and logs it unless it was logged a moment ago.
-    pub(crate) fn fail(&self, trouble: &Trouble) {
+    pub(crate) fn fail(&self, trouble: &EffectError) {
         self.failed.add(1);
         self.is_well.store(false, Ordering::Relaxed);
         if self.limiter.allows(Instant::now()) {

@@ -1,7 +1,7 @@
 //! nftables: puts addresses into sets, many in one transaction (`linux/netfilter/nf_tables.h`).
 //!
 //! What kind a set is (single addresses or intervals, with timeouts or without) is asked of the
-//! kernel, so that nothing of it has to be said twice.
+//! kernel, so that it stands in one place.
 
 use std::collections::HashMap;
 use std::io;
@@ -13,7 +13,7 @@ use plan::jobs::{Nftset, Timeout};
 use tracing::warn;
 
 use super::elements::{Element, Known, Shape, Write};
-use super::{Counts, Effect, Occurrence, Trouble};
+use super::{Counts, Effect, EffectError, Occurrence};
 use crate::netlink::{self, CREATE, Filter, REQUEST, Request};
 
 /// `NFNL_SUBSYS_NFTABLES`.
@@ -95,7 +95,7 @@ impl Nft {
     }
 
     /// Writes all of `writes` into one set; what could not be written is returned with why.
-    fn write(&mut self, place: &Place, kind: Kind, writes: &[Write]) -> (usize, Vec<(Element, Trouble)>) {
+    fn write(&mut self, place: &Place, kind: Kind, writes: &[Write]) -> (usize, Vec<(Element, EffectError)>) {
         let (mut written, mut failed) = (0, Vec::new());
         for chunk in writes.chunks(BATCH_MAX) {
             match self.transact(place, kind, chunk) {
@@ -107,10 +107,12 @@ impl Nft {
                             // Another interval covers it, or somebody put it there.
                             Ok(None | Some(libc::EEXIST)) => written += 1,
                             Ok(Some(errno)) => {
-                                failed
-                                    .push((write.element, Trouble::io(&io::Error::from_raw_os_error(errno))));
+                                failed.push((
+                                    write.element,
+                                    EffectError::io(&io::Error::from_raw_os_error(errno)),
+                                ));
                             }
-                            Err(error) => failed.push((write.element, Trouble::io(&error))),
+                            Err(error) => failed.push((write.element, EffectError::io(&error))),
                         }
                     }
                 }
@@ -118,7 +120,7 @@ impl Nft {
                     // Whatever was acknowledged later must not be taken for an answer to something
                     // else.
                     self.filter = None;
-                    failed.extend(chunk.iter().map(|write| (write.element, Trouble::io(&error))));
+                    failed.extend(chunk.iter().map(|write| (write.element, EffectError::io(&error))));
                 }
             }
         }
@@ -165,7 +167,7 @@ impl Nft {
     }
 
     /// Returns what kind of set it is.
-    fn kind(&mut self, place: &Place, wanted: Option<bool>) -> Result<Kind, Trouble> {
+    fn kind(&mut self, place: &Place, wanted: Option<bool>) -> Result<Kind, EffectError> {
         let now = Instant::now();
         if let Some((kind, asked)) = self.kinds.get(place)
             && now.duration_since(*asked) < KIND_HOLDS
@@ -181,26 +183,26 @@ impl Nft {
         Ok(kind)
     }
 
-    fn ask_kind(&mut self, place: &Place, wanted: Option<bool>) -> Result<Kind, Trouble> {
-        let filter = self.filter().map_err(|error| Trouble::io(&error))?;
+    fn ask_kind(&mut self, place: &Place, wanted: Option<bool>) -> Result<Kind, EffectError> {
+        let filter = self.filter().map_err(|error| EffectError::io(&error))?;
         let mut request = filter.request();
         let number = request.message(GET_SET, REQUEST, place.family, 0, |attributes| {
             attributes.text(1, &place.table);
             attributes.text(2, &place.set);
         });
-        let answer = filter.send(&request, number).map_err(|error| Trouble::io(&error))?;
+        let answer = filter.send(&request, number).map_err(|error| EffectError::io(&error))?;
         if let Some(refusal) = answer.refusal() {
             return Err(match refusal.errno {
-                libc::ENOENT => Trouble::refused(format!(
+                libc::ENOENT => EffectError::refused(format!(
                     "there is no set \"{}\" in the table \"{}\"",
                     place.set, place.table
                 )),
-                errno => Trouble::io(&io::Error::from_raw_os_error(errno)),
+                errno => EffectError::io(&io::Error::from_raw_os_error(errno)),
             });
         }
         let found = answer.messages.iter().find(|(kind, _)| *kind == NEW_SET);
         let Some((_, attributes)) = found else {
-            return Err(Trouble::refused("the kernel does not say what kind of set it is"));
+            return Err(EffectError::refused("the kernel does not say what kind of set it is"));
         };
         let flags = netlink::number(attributes, 3).unwrap_or(0);
         let kind = Kind {
@@ -213,18 +215,20 @@ impl Nft {
     }
 
     /// Returns why addresses cannot be put into a set of this kind.
-    fn fits(&mut self, place: &Place, kind: Kind, wanted: Option<bool>) -> Result<(), Trouble> {
+    fn fits(&mut self, place: &Place, kind: Kind, wanted: Option<bool>) -> Result<(), EffectError> {
         let set = &place.set;
         let (octets, prefix) = match kind.key_octets {
             octets @ 4 => (octets, self.shape.prefix4),
             octets @ 16 => (octets, self.shape.prefix6),
-            _ => return Err(Trouble::refused(format!("the set \"{set}\" does not hold addresses"))),
+            _ => return Err(EffectError::refused(format!("the set \"{set}\" does not hold addresses"))),
         };
         if wanted.is_some_and(|is_v4| is_v4 != (octets == 4)) {
-            return Err(Trouble::refused(format!("the set \"{set}\" holds addresses of the other family")));
+            return Err(EffectError::refused(format!(
+                "the set \"{set}\" holds addresses of the other family"
+            )));
         }
         if u32::from(prefix) < octets * 8 && !kind.has_intervals {
-            return Err(Trouble::refused(format!(
+            return Err(EffectError::refused(format!(
                 "the set \"{set}\" holds single addresses; networks need \"flags interval\""
             )));
         }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use plan::jobs as settings;
 
 use super::template::{Escape, fill};
-use super::{Counts, Effect, Occurrence, Trouble, many};
+use super::{Counts, Effect, EffectError, Occurrence, many};
 
 /// Octets of what a program says that are kept.
 const SAID_OCTETS_MAX: u64 = 4096;
@@ -31,7 +31,7 @@ impl Script {
         Self { settings: settings.clone(), name: name.to_owned() }
     }
 
-    fn run(&self, occurrence: &Occurrence) -> Result<(), Trouble> {
+    fn run(&self, occurrence: &Occurrence) -> Result<(), EffectError> {
         let settings = &self.settings;
         let filled = |template| fill(template, &self.name, occurrence, Escape::None);
         let mut command = Command::new(&settings.command);
@@ -45,7 +45,7 @@ impl Script {
         }
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|error| {
-            Trouble::refused(format!("cannot start {}: {error}", settings.command.display()))
+            EffectError::refused(format!("cannot start {}: {error}", settings.command.display()))
         })?;
         // Read on a thread of its own: a program that says much must not wait for us to listen.
         let stderr = child.stderr.take();
@@ -65,12 +65,12 @@ impl Script {
         let said = String::from_utf8_lossy(&said);
         let last = said.trim().lines().last().unwrap_or("").trim();
         let said = if last.is_empty() { String::new() } else { format!(": {last}") };
-        Err(Trouble::refused(format!("{} ended with {status}{said}", settings.command.display())))
+        Err(EffectError::refused(format!("{} ended with {status}{said}", settings.command.display())))
     }
 }
 
 /// Waits for the end of a program, and kills it when that takes too long.
-fn wait(child: &mut Child, patience: Duration) -> Result<ExitStatus, Trouble> {
+fn wait(child: &mut Child, patience: Duration) -> Result<ExitStatus, EffectError> {
     let deadline = Instant::now() + patience;
     loop {
         match child.try_wait() {
@@ -78,10 +78,10 @@ fn wait(child: &mut Child, patience: Duration) -> Result<ExitStatus, Trouble> {
             Ok(None) if Instant::now() >= deadline => {
                 drop(child.kill());
                 drop(child.wait());
-                return Err(Trouble::refused(format!("killed after {} ms", patience.as_millis())));
+                return Err(EffectError::refused(format!("killed after {} ms", patience.as_millis())));
             }
             Ok(None) => std::thread::park_timeout(LOOK_EVERY),
-            Err(error) => return Err(Trouble::io(&error)),
+            Err(error) => return Err(EffectError::io(&error)),
         }
     }
 }
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
     use plan::jobs::Template;
 
-    fn run(arguments: &[&str], patience: Duration) -> Result<(), Trouble> {
+    fn run(arguments: &[&str], patience: Duration) -> Result<(), EffectError> {
         let template = |text: &&str| Template::parse(text).expect("a template");
         let script = Script::new(
             &settings::Script {
@@ -128,8 +128,8 @@ mod tests {
     fn what_fails_says_why() {
         let patience = Duration::from_secs(30);
         let outcome = run(&["-c", "echo first >&2; echo last words >&2; exit 3"], patience);
-        assert_eq!(outcome, Err(Trouble::refused("sh ended with exit status: 3: last words")));
+        assert_eq!(outcome, Err(EffectError::refused("sh ended with exit status: 3: last words")));
         let outcome = run(&["-c", "exec sleep 600"], Duration::from_millis(50));
-        assert_eq!(outcome, Err(Trouble::refused("killed after 50 ms")));
+        assert_eq!(outcome, Err(EffectError::refused("killed after 50 ms")));
     }
 }

@@ -5,17 +5,17 @@ use std::time::{Duration, Instant};
 /// How often the warning is logged at most.
 const EVERY: Duration = Duration::from_secs(60);
 
-/// What was said.
+/// What the log has of dropped records.
 #[derive(Default)]
 pub(super) struct Notice {
-    /// Of all that were dropped, those that were told of.
+    /// Of all that were dropped, those that the log has.
     told: u64,
     next: Option<Instant>,
 }
 
 impl Notice {
-    /// Returns how many were dropped since it was said last, if it is time to say so: `dropped` is
-    /// how many there are in all.
+    /// Returns how many were dropped since the last line in the log, if the next one is due:
+    /// `dropped` is how many there are in all.
     pub(super) fn due(&mut self, now: Instant, dropped: u64) -> Option<u64> {
         let since = dropped.saturating_sub(self.told);
         if since == 0 || self.next.is_some_and(|next| now < next) {
@@ -25,7 +25,7 @@ impl Notice {
         Some(since)
     }
 
-    /// Leaves out `records` that something else is said about.
+    /// Leaves out `records` that another line of the log accounts for.
     pub(super) const fn leave_out(&mut self, records: u64) {
         self.told += records;
     }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use dnssec::tree::Tree;
 use dnssec::{Signed, Signer, Unsignable};
 
-pub use service::{Courier, Prepared, Signing, SigningError, SigningState};
+pub use service::{DsPusher, Prepared, Signing, SigningError, SigningState};
 pub use store::{KeyStore, Overwrites, StoredKey, read_pair, read_text, write};
 pub use token::Tokens;
 pub use zone::{KeyState, Push, PushOutcome, Turned};

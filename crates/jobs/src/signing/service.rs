@@ -32,7 +32,7 @@ const CLOCK_SLACK: u64 = 60;
 const PUBLISH_EVERY: Duration = Duration::from_millis(500);
 
 /// Sends DS to the servers of parent zones.
-pub trait Courier: Send + Sync {
+pub trait DsPusher: Send + Sync {
     /// Has one of the servers replace the DS of a zone; returns which one did, or why none does.
     /// May take minutes.
     fn push(&self, push: &Push, servers: &ParentServers) -> PushOutcome;
@@ -84,7 +84,7 @@ struct Shared {
     /// Whether something is new; whether to end.
     news: Mutex<(bool, bool)>,
     wake: Condvar,
-    courier: Arc<dyn Courier>,
+    ds_pusher: Arc<dyn DsPusher>,
     outbox: Mutex<Outbox>,
     posted: Condvar,
     /// Pushes that a server took, and those that none did.
@@ -186,24 +186,24 @@ impl Signing {
     /// Keeps keys and signed zones in the directory `state`, and compiles zones with `hash_key`.
     /// Nothing is signed before [`Signing::start`].
     ///
-    /// What is signed while clients wait is remembered in `pool`; `courier` speaks with the servers
-    /// of parents.
+    /// What is signed while clients wait is remembered in `pool`; `ds_pusher` speaks with the
+    /// servers of parents.
     pub fn new(
         state: &Path,
         (hash_key, pool): (HashKey, Arc<Pool>),
-        courier: Arc<dyn Courier>,
+        ds_pusher: Arc<dyn DsPusher>,
         step_back: fn(),
     ) -> Self {
         for folder in ["signing", "keys"] {
             store::remove_leftovers(&state.join(folder));
         }
-        Self::with_clock(state, (hash_key, pool), courier, step_back, Box::new(now))
+        Self::with_clock(state, (hash_key, pool), ds_pusher, step_back, Box::new(now))
     }
 
     fn with_clock(
         state: &Path,
         (hash_key, pool): (HashKey, Arc<Pool>),
-        courier: Arc<dyn Courier>,
+        ds_pusher: Arc<dyn DsPusher>,
         step_back: fn(),
         clock: Clock,
     ) -> Self {
@@ -211,7 +211,7 @@ impl Signing {
             entries: Mutex::default(),
             news: Mutex::default(),
             wake: Condvar::new(),
-            courier,
+            ds_pusher,
             outbox: Mutex::default(),
             posted: Condvar::new(),
             pushed: (AtomicU64::new(0), AtomicU64::new(0)),
@@ -610,7 +610,7 @@ impl Shared {
             };
             let servers = outbox.servers.get(&push.policy).map(Arc::clone).unwrap_or_default();
             drop(outbox);
-            let outcome = self.courier.push(&push, &servers);
+            let outcome = self.ds_pusher.push(&push, &servers);
             self.hear(&key, push, outcome);
         }
     }
@@ -655,7 +655,7 @@ mod tests {
 
     struct Nobody;
 
-    impl Courier for Nobody {
+    impl DsPusher for Nobody {
         fn push(&self, _: &Push, _: &ParentServers) -> PushOutcome {
             Err("nobody is there".to_owned())
         }

@@ -92,26 +92,26 @@ struct Sessions {
 }
 
 /// Why something could not be done with a token.
-enum Trouble {
+enum TokenError {
     /// The module says so.
     Module(Error),
     /// In words.
     Words(String),
 }
 
-impl From<Error> for Trouble {
+impl From<Error> for TokenError {
     fn from(error: Error) -> Self {
         Self::Module(error)
     }
 }
 
-impl From<String> for Trouble {
+impl From<String> for TokenError {
     fn from(words: String) -> Self {
         Self::Words(words)
     }
 }
 
-impl Trouble {
+impl TokenError {
     /// Returns whether it may go if the token is logged in to anew.
     fn is_loss(&self) -> bool {
         let Self::Module(Error::Pkcs11(code, _)) = self else { return false };
@@ -142,7 +142,7 @@ impl Trouble {
 }
 
 /// Returns a URI as messages show it, with what was being done.
-fn at(uri: &TokenUri, doing: &str, trouble: Trouble) -> String {
+fn at(uri: &TokenUri, doing: &str, trouble: TokenError) -> String {
     format!("cannot {doing}: {}: {}", trouble.words(), uri)
 }
 
@@ -238,8 +238,8 @@ impl Tokens {
     fn with_token<T>(
         &self,
         uri: &TokenUri,
-        act: impl Fn(&Token) -> Result<T, Trouble>,
-    ) -> Result<T, Trouble> {
+        act: impl Fn(&Token) -> Result<T, TokenError>,
+    ) -> Result<T, TokenError> {
         let path = uri.module.as_deref().ok_or_else(|| {
             "the URI does not say which module speaks with the token (?module-path=)".to_owned()
         })?;
@@ -265,7 +265,7 @@ impl Module {
         uri: &TokenUri,
         name: &str,
         logins: &AtomicU64,
-    ) -> Result<Arc<Token>, Trouble> {
+    ) -> Result<Arc<Token>, TokenError> {
         let mut opened = lock(&self.0);
         if let Some(token) = opened.tokens.get(name) {
             return Ok(Arc::clone(token));
@@ -317,7 +317,7 @@ impl Module {
         session: &Session,
         uri: &TokenUri,
         name: &str,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), TokenError> {
         let about = library.get_token_info(slot)?;
         let outcome = match &uri.pin_source {
             Some(path) => {
@@ -367,17 +367,17 @@ impl Module {
     }
 }
 
-fn load(path: &Path) -> Result<Pkcs11, Trouble> {
+fn load(path: &Path) -> Result<Pkcs11, TokenError> {
     let library = Pkcs11::new(path).map_err(|error| match error {
-        Error::LibraryLoading(why) => Trouble::Words(format!("the module cannot be loaded: {why}")),
-        Error::MissingSymbol(_) => Trouble::Words("this is no PKCS#11 module".to_owned()),
+        Error::LibraryLoading(why) => TokenError::Words(format!("the module cannot be loaded: {why}")),
+        Error::MissingSymbol(_) => TokenError::Words("this is no PKCS#11 module".to_owned()),
         error => error.into(),
     })?;
     initialise(&library)?;
     Ok(library)
 }
 
-fn initialise(library: &Pkcs11) -> Result<(), Trouble> {
+fn initialise(library: &Pkcs11) -> Result<(), TokenError> {
     match library.initialize(CInitializeArgs::new(CInitializeFlags::OS_LOCKING_OK)) {
         Ok(()) | Err(Error::Pkcs11(RvError::CryptokiAlreadyInitialized, _)) => Ok(()),
         Err(error) => Err(error.into()),
@@ -441,13 +441,13 @@ fn holds(library: &Pkcs11, slot: Slot, fact: TokenFact, wanted: &str) -> Result<
 
 impl Token {
     /// Does something in one of the sessions, and keeps that for others if it is sound.
-    fn in_session<T>(&self, act: impl FnOnce(&Session) -> Result<T, Trouble>) -> Result<T, Trouble> {
+    fn in_session<T>(&self, act: impl FnOnce(&Session) -> Result<T, TokenError>) -> Result<T, TokenError> {
         let session = self.take()?;
         let outcome = act(&session);
         let mut sessions = lock(&self.sessions);
         match &outcome {
             // Something may be half done in it.
-            Err(Trouble::Module(_)) => sessions.open -= 1,
+            Err(TokenError::Module(_)) => sessions.open -= 1,
             _ => sessions.idle.push(session),
         }
         drop(sessions);
@@ -455,7 +455,7 @@ impl Token {
         outcome
     }
 
-    fn take(&self) -> Result<Session, Trouble> {
+    fn take(&self) -> Result<Session, TokenError> {
         let mut sessions = lock(&self.sessions);
         loop {
             if let Some(session) = sessions.idle.pop() {
@@ -477,7 +477,7 @@ impl Token {
     }
 
     /// Opens a session in which objects may be made and removed.
-    fn own_session(&self) -> Result<Session, Trouble> {
+    fn own_session(&self) -> Result<Session, TokenError> {
         Ok(self.library.open_rw_session(self.slot)?)
     }
 }
@@ -493,7 +493,7 @@ struct TokenKey {
 }
 
 impl TokenKey {
-    fn find(&self, token: &Token, session: &Session) -> Result<ObjectHandle, Trouble> {
+    fn find(&self, token: &Token, session: &Session) -> Result<ObjectHandle, TokenError> {
         let known = *lock(&self.known);
         if let Some((_, object)) = known.filter(|(login, _)| *login == token.login) {
             return Ok(object);
@@ -536,11 +536,11 @@ impl Holder for TokenKey {
     }
 }
 
-fn unsupported(algorithm: Algorithm) -> Trouble {
-    Trouble::Words(Unusable::Algorithm(algorithm).to_string())
+fn unsupported(algorithm: Algorithm) -> TokenError {
+    TokenError::Words(Unusable::Algorithm(algorithm).to_string())
 }
 
-fn key_type(algorithm: Algorithm) -> Result<KeyType, Trouble> {
+fn key_type(algorithm: Algorithm) -> Result<KeyType, TokenError> {
     Ok(match algorithm {
         Algorithm::RSASHA256 | Algorithm::RSASHA512 => KeyType::RSA,
         Algorithm::ECDSAP256SHA256 | Algorithm::ECDSAP384SHA384 => KeyType::EC,
@@ -549,7 +549,7 @@ fn key_type(algorithm: Algorithm) -> Result<KeyType, Trouble> {
     })
 }
 
-fn mechanism(algorithm: Algorithm) -> Result<Mechanism<'static>, Trouble> {
+fn mechanism(algorithm: Algorithm) -> Result<Mechanism<'static>, TokenError> {
     Ok(match algorithm {
         Algorithm::RSASHA256 | Algorithm::RSASHA512 => Mechanism::RsaPkcs,
         Algorithm::ECDSAP256SHA256 | Algorithm::ECDSAP384SHA384 => Mechanism::Ecdsa,
@@ -560,7 +560,7 @@ fn mechanism(algorithm: Algorithm) -> Result<Mechanism<'static>, Trouble> {
 }
 
 /// Returns what a key's object must be like.
-fn wanted(uri: &TokenUri, class: ObjectClass) -> Result<Vec<Attribute>, Trouble> {
+fn wanted(uri: &TokenUri, class: ObjectClass) -> Result<Vec<Attribute>, TokenError> {
     let mut template = vec![Attribute::Class(class)];
     if let Some(object) = &uri.object {
         template.push(Attribute::Label(object.clone().into_bytes()));
@@ -591,7 +591,7 @@ fn generate(
     uri: &TokenUri,
     algorithm: Algorithm,
     size: KeySize,
-) -> Result<Vec<u8>, Trouble> {
+) -> Result<Vec<u8>, TokenError> {
     let kinds: Vec<(Mechanism<'_>, Vec<Attribute>)> = match algorithm {
         Algorithm::RSASHA256 | Algorithm::RSASHA512 => {
             let bits: u64 = match size {
@@ -632,7 +632,7 @@ fn generate(
     let mut outcome = Err(unsupported(algorithm));
     for (mechanism, kind) in kinds {
         let public = [&names[..], &[Attribute::Private(false), Attribute::Verify(true)], &kind].concat();
-        outcome = session.generate_key_pair(&mechanism, &public, &private).map_err(Trouble::from);
+        outcome = session.generate_key_pair(&mechanism, &public, &private).map_err(TokenError::from);
         if outcome.is_ok() {
             break;
         }
@@ -655,7 +655,7 @@ fn public_part(
     session: &Session,
     uri: &TokenUri,
     algorithm: Option<Algorithm>,
-) -> Result<(Algorithm, Vec<u8>), Trouble> {
+) -> Result<(Algorithm, Vec<u8>), TokenError> {
     if session.find_objects(&wanted(uri, ObjectClass::PRIVATE_KEY)?)?.is_empty() {
         return Err("the token has no private key of this name".to_owned().into());
     }
@@ -671,8 +671,8 @@ fn public_of(
     session: &Session,
     object: ObjectHandle,
     algorithm: Option<Algorithm>,
-) -> Result<(Algorithm, Vec<u8>), Trouble> {
-    let unknown = || Trouble::Words("the token has the public key in a form that is not known".to_owned());
+) -> Result<(Algorithm, Vec<u8>), TokenError> {
+    let unknown = || TokenError::Words("the token has the public key in a form that is not known".to_owned());
     let kind = session.get_attributes(object, &[AttributeType::KeyType])?;
     if kind.first() == Some(&Attribute::KeyType(KeyType::RSA)) {
         let algorithm = match algorithm {

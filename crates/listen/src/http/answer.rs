@@ -18,11 +18,11 @@ use hyper::{Request, Response, StatusCode};
 use odoh::{ResponseContext, Wrong};
 use tokio::time::timeout;
 use wire::message::Section;
-use wire::{Flags, Header, Message, Rcode, Rtype};
+use wire::{Flags, Header, MESSAGE_OCTETS_MAX, Message, Rcode, Rtype};
 
 use super::request::{self, Asked, Head, JSON, MESSAGE, Refusal};
 use super::{Handle, Working, forwarded, json};
-use crate::ask::{Asker, Late, MESSAGE_OCTETS_MAX, Outcome, TooMany};
+use crate::ask::{Asker, Late, Outcome, TooMany};
 use crate::bind::ListenerInfo;
 use crate::oblivious::ObliviousKeys;
 use crate::service::{Answer as _, Service};
@@ -277,7 +277,7 @@ async fn try_respond<S: Service + 'static>(
     Ok(response)
 }
 
-/// How a reply is told.
+/// The format of a response.
 enum Form {
     Message,
     Json,
@@ -346,7 +346,7 @@ fn relayed<S: Service + 'static>(visit: &Visit<S>, delivery: Option<Delivery>) -
     response
 }
 
-/// Returns what clients are told of the target's keys.
+/// Returns the target's key configurations, as clients fetch them (RFC 9230 §5).
 fn configs(target: &ObliviousKeys, now_ms: u64) -> Result<Response<Once>, Refusal> {
     let body = target.configs(now_ms).map_err(|_| FAULT)?;
     let mut response = Response::new(Once(Some(Bytes::from(body))));
@@ -502,7 +502,7 @@ impl<S: Service + 'static> Visit<S> {
         self.handle.account().keep(body)
     }
 
-    /// Returns where the same is spoken over HTTP/3, if clients are told.
+    /// Returns the value of Alt-Svc that announces HTTP/3, if clients get it.
     pub(super) fn alt_svc(&self) -> Option<&HeaderValue> {
         self.listener_info.alt_svc.as_ref().filter(|_| self.client.transport == Transport::Https)
     }

@@ -10,7 +10,7 @@ use super::request::{parameter, unescape};
 
 /// Octets of the largest query: a name, and an EDNS client subnet.
 const QUERY_OCTETS_MAX: usize = 512;
-/// The UDP size that our queries tell; it decides nothing here.
+/// The UDP payload size of our queries; it decides nothing here.
 const UDP_OCTETS: u16 = 1232;
 
 /// Turns parameters into a query; an error says what is wrong with them.
@@ -65,7 +65,7 @@ fn subnet(text: &str) -> Option<Vec<u8>> {
         std::net::IpAddr::V4(address) => (1, address.octets().to_vec(), 32),
         std::net::IpAddr::V6(address) => (2, address.octets().to_vec(), 128),
     };
-    // Without a length it is a network as resolvers tell it, not a person.
+    // Without a length it is a network as resolvers send it, not one host.
     let bits = bits.unwrap_or(if family == 1 { 24 } else { 56 });
     if bits > most {
         return None;

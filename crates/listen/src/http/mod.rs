@@ -11,6 +11,7 @@ mod corked;
 mod forwarded;
 mod h3;
 mod json;
+mod limits;
 mod request;
 mod two;
 
@@ -26,9 +27,8 @@ use std::time::Duration;
 
 use engine::Transport;
 use hyper::rt::{Read, Write};
-use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use socket2::Socket;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf};
 use tokio::net::UnixStream;
@@ -39,6 +39,8 @@ use tokio_rustls::TlsAcceptor;
 pub(crate) use self::answer::Visit;
 use self::corked::{Acknowledge, Carrier, Corked};
 pub(crate) use self::h3::talk_h3;
+use self::limits::GOODBYE_TIMEOUT;
+pub(crate) use self::limits::{Builder, limits_h1};
 use crate::bind::ListenerInfo;
 use crate::budget::Account;
 use crate::proxy::{self, HEADER_OCTETS_MAX, Source, Unread};
@@ -46,28 +48,6 @@ use crate::service::Service;
 use crate::tcp::{AnyConnection, Ending, Place, Shared};
 use crate::tls::ShownCertificate;
 use plan::listeners::{Connections, TcpPlan};
-
-/// Octets of the head of a request.
-const HEAD_OCTETS_MAX: usize = 16 << 10;
-/// Fields in the head of a request.
-const HEAD_FIELDS_MAX: usize = 64;
-/// How long a connection that is told to end may take to do so.
-const GOODBYE_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// How HTTP/1.1 is spoken.
-pub(crate) type Builder = http1::Builder;
-
-/// Returns how HTTP/1.1 is spoken within the limits of `plan`.
-pub(crate) fn builder(plan: &TcpPlan) -> Builder {
-    let mut builder = http1::Builder::new();
-    builder
-        .timer(TokioTimer::new())
-        // Our own clock for quiet connections rings before; this one is for when it does not.
-        .header_read_timeout(plan.idle_timeout + plan.query_timeout)
-        .max_headers(HEAD_FIELDS_MAX)
-        .max_buf_size(HEAD_OCTETS_MAX);
-    builder
-}
 
 /// One connection as the outside sees it.
 pub(crate) struct Handle {
@@ -338,7 +318,7 @@ async fn talk<S: Service + 'static, IO: AsyncRead + AsyncWrite + Acknowledge + U
     protocol: Option<&[u8]>,
 ) -> Result<(), Ending> {
     match protocol {
-        Some(b"h2") => return two::talk(visit, (stream, carrier), Vec::new()).await,
+        Some(b"h2") => return two::conversation(visit, (stream, carrier), Vec::new()).await,
         Some(b"http/1.1") => return talk_one(shared, visit, TokioIo::new(stream)).await,
         _ => {}
     }
@@ -346,7 +326,7 @@ async fn talk<S: Service + 'static, IO: AsyncRead + AsyncWrite + Acknowledge + U
     let opening = timeout(shared.plan().first_timeout, read_opening(&mut stream));
     let (is_two, opening) = handle.unless_evicted(opening).await?.map_err(|_| Ending::Idle)??;
     if is_two {
-        two::talk(visit, (stream, carrier), opening).await
+        two::conversation(visit, (stream, carrier), opening).await
     } else {
         talk_one(shared, visit, TokioIo::new(Reread { opening, stream })).await
     }

@@ -2,10 +2,9 @@
 
 use hyper::StatusCode;
 use hyper::http::request::Parts;
+use wire::MESSAGE_OCTETS_MAX;
 
 use wire::text::read_base64url;
-
-use crate::ask::MESSAGE_OCTETS_MAX;
 
 /// The media type of messages.
 pub(super) const MESSAGE: &str = "application/dns-message";
@@ -110,7 +109,7 @@ pub(super) enum Asked<'h> {
 /// Why nothing is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
-    /// What the client is told.
+    /// The status and text for the client.
     pub(super) status: StatusCode,
     /// For a person.
     pub(super) text: &'static str,
@@ -252,7 +251,7 @@ mod tests {
             [&[0, high, low, kind, flags, 0, 0, 0, stream][..], payload].concat()
         };
         let octets = [&http2::PREFACE[..], &frame(4, 0, 0, &[]), &frame(1, 5, 1, &block)].concat();
-        let limits = super::super::two::limits(&plan::listeners::TcpPlan::default());
+        let limits = super::super::limits::limits_h2(&plan::listeners::TcpPlan::default());
         let mut request = http2::Request::default();
         let event = http2::Connection::new(limits).next(&mut &octets[..], 0, &mut request);
         assert_eq!(event, http2::Event::Request);

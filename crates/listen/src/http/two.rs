@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use engine::Now;
-use http2::{Connection, Event, Field, Limits, Request, Trouble};
+use http2::{Connection, Event, Field, Request, RequestFault};
 use hyper::body::Bytes;
 use hyper::header::HeaderValue;
 use hyper::{Response, StatusCode};
@@ -19,28 +19,11 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::answer::{AtOnce, Once, Visit, refuse, respond, without_body};
 use super::corked::{Acknowledge, Carrier};
+use super::limits::{GOODBYE_TIMEOUT, limits_h2};
 use super::request::{MESSAGE, Refusal};
-use super::{GOODBYE_TIMEOUT, HEAD_FIELDS_MAX, HEAD_OCTETS_MAX};
-use crate::ask::MESSAGE_OCTETS_MAX;
 use crate::budget::{Charge, Progress};
 use crate::service::{self, Service};
 use crate::tcp::Ending;
-use plan::listeners::TcpPlan;
-
-/// Streams of a connection that may be open at once.
-const STREAMS_MAX: u32 = 128;
-/// Streams that a client may reset before they are answered (CVE-2023-44487); one more ends the
-/// connection.
-const RESETS_MAX: u32 = 32;
-/// Streams with mistakes in them that we reset before the connection ends.
-const MISTAKES_MAX: u32 = 64;
-/// Octets of a body that is too large, which are read and thrown away before the client is cut off.
-const DISCARDED_OCTETS_MAX: usize = 1 << 20;
-/// Octets of bodies that a connection may hold: four of the largest messages.
-const WINDOW_OCTETS: u32 = 256 << 10;
-/// Frames without a request among them: more than bodies in small pieces take, far fewer than a
-/// flood.
-const IDLE_FRAMES_MAX: u32 = 4096;
 
 /// Requests of one connection answered before what they came to is sent.
 const REQUESTS_PER_TURN_MAX: usize = 64;
@@ -55,21 +38,6 @@ const QUERY_KEPT_OCTETS: usize = 512;
 /// reset.
 const LINGER_OCTETS_MAX: usize = 64 << 10;
 
-/// Returns what a connection may cost.
-pub(super) fn limits(plan: &TcpPlan) -> Limits {
-    Limits {
-        streams_max: STREAMS_MAX.min(plan.waiting_max).max(1),
-        head_octets_max: HEAD_OCTETS_MAX,
-        fields_max: HEAD_FIELDS_MAX,
-        body_octets_max: MESSAGE_OCTETS_MAX,
-        discarded_octets_max: DISCARDED_OCTETS_MAX,
-        window_octets: WINDOW_OCTETS,
-        resets_max: RESETS_MAX,
-        mistakes_max: MISTAKES_MAX,
-        idle_frames_max: IDLE_FRAMES_MAX,
-    }
-}
-
 /// How a conversation goes on.
 enum Over {
     /// It has ended.
@@ -79,21 +47,21 @@ enum Over {
 }
 
 /// Speaks HTTP/2 until the connection ends. `opening` was read already.
-pub(super) async fn talk<S: Service + 'static, IO: AsyncRead + AsyncWrite + Acknowledge + Unpin>(
+pub(super) async fn conversation<S: Service + 'static, IO: AsyncRead + AsyncWrite + Acknowledge + Unpin>(
     visit: Rc<Visit<S>>,
     (stream, carrier): (IO, Carrier),
     opening: Vec<u8>,
 ) -> Result<(), Ending> {
     let plan = *visit.plan();
     let handle = Rc::clone(visit.handle());
-    let mut talk = Talk::new(visit, (stream, carrier), opening);
+    let mut conversation = Conversation::new(visit, (stream, carrier), opening);
     let mut sleep = pin!(sleep_until(Instant::now() + plan.first_timeout));
     loop {
         tokio::select! {
             biased;
-            over = poll_fn(|context| talk.poll(context, sleep.as_mut())) => match over {
-                Over::Ended(ended) => return talk.goodbye.map_or(ended, |(_, ending)| Err(ending)),
-                Over::Leave(within, ending) => talk.leave(within, ending),
+            over = poll_fn(|context| conversation.poll(context, sleep.as_mut())) => match over {
+                Over::Ended(ended) => return conversation.goodbye.map_or(ended, |(_, ending)| Err(ending)),
+                Over::Leave(within, ending) => conversation.leave(within, ending),
             },
             () = handle.changed() => {
                 if handle.is_evicted() {
@@ -101,18 +69,18 @@ pub(super) async fn talk<S: Service + 'static, IO: AsyncRead + AsyncWrite + Ackn
                 }
                 if handle.is_stopping() {
                     // The worker's own deadline comes first, if it is sooner.
-                    talk.leave(plan.idle_timeout, Ending::Stopping);
+                    conversation.leave(plan.idle_timeout, Ending::Stopping);
                 }
             }
-            () = handle.grows_old(&plan), if talk.goodbye.is_none() => {
-                talk.leave(plan.idle_timeout, Ending::Finished);
+            () = handle.grows_old(&plan), if conversation.goodbye.is_none() => {
+                conversation.leave(plan.idle_timeout, Ending::Finished);
             }
         }
     }
 }
 
-/// A conversation.
-struct Talk<S: Service, IO> {
+/// A connection of HTTP/2.
+struct Conversation<S: Service, IO> {
     visit: Rc<Visit<S>>,
     stream: IO,
     carrier: Carrier,
@@ -144,9 +112,9 @@ struct Talk<S: Service, IO> {
     was_busy: bool,
 }
 
-impl<S: Service + 'static, IO: AsyncRead + AsyncWrite + Acknowledge + Unpin> Talk<S, IO> {
+impl<S: Service + 'static, IO: AsyncRead + AsyncWrite + Acknowledge + Unpin> Conversation<S, IO> {
     fn new(visit: Rc<Visit<S>>, (stream, carrier): (IO, Carrier), opening: Vec<u8>) -> Self {
-        let connection = Connection::new(limits(visit.plan()));
+        let connection = Connection::new(limits_h2(visit.plan()));
         let charge = visit.handle().account().charge(0);
         Self {
             visit,
@@ -296,7 +264,7 @@ impl<S: Service + 'static, IO: AsyncRead + AsyncWrite + Acknowledge + Unpin> Tal
         let Self { visit, connection, request, query, .. } = self;
         let stream = request.stream;
         let answered = match request.trouble {
-            Trouble::None => {
+            RequestFault::None => {
                 let alt_svc = visit.alt_svc().map(HeaderValue::as_bytes);
                 visit.answer_now(&request.head, &request.body, query, now, |reply, max_age| {
                     write_reply(connection, stream, reply, max_age, alt_svc);
@@ -533,12 +501,16 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Returns what is said to a request that is not as it should be.
-fn refusal(trouble: Trouble) -> Refusal {
+/// Returns the response to a request that is not as it should be.
+fn refusal(trouble: RequestFault) -> Refusal {
     let (status, text) = match trouble {
-        Trouble::HeadTooLarge => (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "the head is too large\n"),
-        Trouble::BodyTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "larger than a message can be\n"),
-        Trouble::None | Trouble::BodyTooSlow => (StatusCode::REQUEST_TIMEOUT, "the body took too long\n"),
+        RequestFault::HeadTooLarge => {
+            (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "the head is too large\n")
+        }
+        RequestFault::BodyTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "larger than a message can be\n"),
+        RequestFault::None | RequestFault::BodyTooSlow => {
+            (StatusCode::REQUEST_TIMEOUT, "the body took too long\n")
+        }
     };
     Refusal { status, text }
 }

@@ -10,9 +10,8 @@ use std::sync::Arc;
 use engine::{Address, Client, Outlet, ReplyTo, Transport};
 use tokio::io::unix::AsyncFd;
 use tokio::task;
-use wire::Query;
+use wire::{MESSAGE_OCTETS_MAX, Query};
 
-use crate::ask::MESSAGE_OCTETS_MAX;
 use crate::bind::ListenerInfo;
 use crate::counters::Counters;
 use crate::service::{self, Answer as _, Answered, Service};

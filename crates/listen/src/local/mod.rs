@@ -34,9 +34,18 @@ impl Drop for LocalFile {
     }
 }
 
+/// Whose a socket's file is; the process's own where `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileOwner {
+    /// The user's number.
+    pub user: Option<u32>,
+    /// The group's number.
+    pub group: Option<u32>,
+}
+
 /// Opens a socket. A file that a server left behind is replaced; one that somebody listens on, or
 /// that is no socket, is an error.
-pub(crate) fn open(plan: &LocalPlan, backlog: i32) -> io::Result<(LocalSocket, LocalFile)> {
+pub(crate) fn open(plan: &LocalPlan, owner: FileOwner, backlog: i32) -> io::Result<(LocalSocket, LocalFile)> {
     make_place(&plan.path)?;
     let folder = plan.path.parent().filter(|folder| !folder.as_os_str().is_empty());
     // Opened under another name and moved into place, so that it is never seen with other rights.
@@ -49,8 +58,8 @@ pub(crate) fn open(plan: &LocalPlan, backlog: i32) -> io::Result<(LocalSocket, L
     socket.bind(&SockAddr::unix(&draft)?)?;
     let place = || {
         fs::set_permissions(&draft, fs::Permissions::from_mode(plan.mode))?;
-        if plan.owner.is_some() || plan.group.is_some() {
-            chown(&draft, plan.owner, plan.group)?;
+        if owner.user.is_some() || owner.group.is_some() {
+            chown(&draft, owner.user, owner.group)?;
         }
         if has_connections {
             socket.listen(backlog)?;
@@ -121,19 +130,19 @@ mod tests {
             is_forwarded: false,
         };
         fs::write(&plan.path, "notes").expect("a writable directory");
-        let file = open(&plan, 16).expect_err("a file of somebody's");
+        let file = open(&plan, FileOwner::default(), 16).expect_err("a file of somebody's");
         assert_eq!(file.kind(), io::ErrorKind::AlreadyExists);
         fs::remove_dir_all(&directory).expect("our own directory");
     }
 
     fn a_socket_left_behind_is_replaced(plan: &LocalPlan) {
-        let (first, file) = open(plan, 16).expect("a free place");
+        let (first, file) = open(plan, FileOwner::default(), 16).expect("a free place");
         let mode = fs::metadata(&plan.path).expect("a socket").permissions().mode();
         assert_eq!(mode & 0o777, 0o660);
-        let taken = open(plan, 16).expect_err("somebody listens there");
+        let taken = open(plan, FileOwner::default(), 16).expect_err("somebody listens there");
         assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
         drop(first);
-        let (second, second_file) = open(plan, 16).expect("nobody listens there");
+        let (second, second_file) = open(plan, FileOwner::default(), 16).expect("nobody listens there");
         match plan.kind {
             LocalKind::Stream | LocalKind::Http => {
                 drop(UnixStream::connect(&plan.path).expect("somebody listens again"));

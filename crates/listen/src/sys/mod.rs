@@ -229,6 +229,6 @@ impl Stream {
 
 #[cfg(test)]
 thread_local! {
-    /// How many connections of this thread the runtime has been told to watch.
+    /// How many connections this thread has registered with the runtime.
     pub(crate) static WATCHED: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
 }

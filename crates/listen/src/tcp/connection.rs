@@ -16,6 +16,7 @@ use super::places::Place;
 use crate::counters::Counters;
 use crate::sys::Stream;
 use crate::tls::Session;
+use wire::MESSAGE_OCTETS_MAX;
 
 /// What a connection with TLS has besides.
 pub(super) struct Secure {
@@ -38,9 +39,6 @@ impl Secure {
 /// How far late replies may go over the limit of waiting output. They cannot be held back as
 /// queries can, so a client that asks much and takes nothing is cut off here.
 const LATE_OUTPUT_FACTOR: usize = 4;
-
-/// The most octets of a message (RFC 1035 §4.2.2).
-pub(super) const MESSAGE_OCTETS_MAX: usize = 65_535;
 
 /// Why a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -251,7 +249,7 @@ impl Connection {
         }
     }
 
-    /// Says that nothing more will be said, if there is room to say so.
+    /// Sends close_notify, if there is room for it.
     pub(super) fn say_goodbye(&self) {
         let Some(secure) = &self.secure else { return };
         let Secure { session, record, sealed, .. } = &mut **secure.borrow_mut();

@@ -17,16 +17,19 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::Shared;
 use super::buffer::Buffer;
-use super::connection::{Connection, Ending, MESSAGE_OCTETS_MAX, Secure};
+use super::connection::{Connection, Ending, Secure};
 use crate::proxy::{self, Source, Unread};
 use crate::service::{self, Answer, Answered, Service};
-use crate::tls::{SEALED_OCTETS_MAX, ShownCertificate};
+use crate::tls::{FLIGHT_OCTETS_MAX, ShownCertificate, sealed_octets};
+use wire::MESSAGE_OCTETS_MAX;
 
 /// Octets read at once.
 pub(super) const INPUT_OCTETS: usize = 16 << 10;
 
 /// Octets of replies to one read that are written at once: at least two of any size.
-pub(crate) const OUTPUT_OCTETS: usize = 2 * (2 + MESSAGE_OCTETS_MAX);
+const OUTPUT_OCTETS: usize = 2 * (2 + MESSAGE_OCTETS_MAX);
+/// Octets of these over TLS, behind a flight of the session's own.
+const SEALED_OCTETS_MAX: usize = sealed_octets(OUTPUT_OCTETS) + FLIGHT_OCTETS_MAX;
 
 /// Octets of text that one read of a TLS connection can come to: with an incomplete record of
 /// before.

@@ -34,8 +34,7 @@ use tokio::time::{Sleep, sleep, timeout};
 
 use self::buffer::Pool;
 pub(crate) use self::connection::Ending;
-use self::connection::{Connection, MESSAGE_OCTETS_MAX, Secure};
-pub(crate) use self::conversation::OUTPUT_OCTETS;
+use self::connection::{Connection, Secure};
 use self::conversation::{Conversation, Deferred, Opening, Scratch};
 pub(crate) use self::places::{Place, Places};
 use self::table::Table;
@@ -50,6 +49,7 @@ use crate::sys::{self, Stream};
 use crate::tls::{Handshakes, Tls, TlsAcceptor, TlsCell};
 use crate::udp::is_proxy;
 use plan::listeners::{Connections, TcpPlan};
+use wire::MESSAGE_OCTETS_MAX;
 
 /// How long to wait when the system has no descriptor or memory for another connection. The
 /// listening socket stays readable meanwhile, so trying again at once would spin.
@@ -143,7 +143,7 @@ impl<S: Service + 'static> Shared<S> {
             pool: Pool::new(buffered_octets_max),
             budget,
             scratch: RefCell::new(Scratch::new()),
-            http: http::builder(&plan),
+            http: http::limits_h1(&plan),
             table: RefCell::new(Table::new()),
             tasks: RefCell::new(JoinSet::new()),
         })
@@ -311,7 +311,7 @@ impl<S: Service + 'static> Shared<S> {
         self.tls_acceptor.borrow().quic(listener_info.client_certificates, protocols)
     }
 
-    /// Returns what tells that TLS is spoken in another way.
+    /// Returns the channel of changes to how TLS is spoken.
     pub(crate) fn tls_changes(&self) -> watch::Receiver<Option<Arc<Tls>>> {
         self.tls_acceptor.borrow().changes()
     }

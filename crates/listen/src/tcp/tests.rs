@@ -1,4 +1,4 @@
-//! Which connections the runtime is told to watch.
+//! Which connections are registered with the runtime.
 
 #[path = "../../tests/common/mod.rs"]
 mod common;

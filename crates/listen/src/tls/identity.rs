@@ -52,7 +52,7 @@ impl AskedName {
         Arc::new(NotingResolver { identities, asked_name: Arc::clone(self) })
     }
 
-    /// Takes the name that was heard last.
+    /// Takes the name that came last.
     pub(super) fn take(&self) -> Option<Box<str>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

@@ -30,8 +30,8 @@ pub(crate) const fn sealed_octets(plain: usize) -> usize {
     plain + (plain / RECORD_OCTETS_MAX + 1) * RECORD_EXTRA_OCTETS + OWN_OCTETS
 }
 
-/// Octets of a flight of ours, handshake messages or an alert, and of the largest batch of replies.
-pub(crate) const SEALED_OCTETS_MAX: usize = sealed_octets(crate::tcp::OUTPUT_OCTETS) + 2 * RECORD_OCTETS_MAX;
+/// Octets of the largest flight of ours: handshake messages, or an alert.
+pub(crate) const FLIGHT_OCTETS_MAX: usize = 2 * RECORD_OCTETS_MAX;
 
 /// Steps of a session for one read: records of the least length that fit the worker's input, and
 /// some.
@@ -126,7 +126,7 @@ impl Session {
     }
 
     /// Works on what came, and on what of before was not done: text goes to `plain`, which has room
-    /// for as much as came, and what has to be said to `outgoing`.
+    /// for as much as came, and the session's own records to `outgoing`.
     pub(crate) fn advance(&mut self, came: &mut [u8], plain: &mut [u8], outgoing: &mut [u8]) -> Advance {
         let mut done = Advance::default();
         let was_established = self.is_established;
@@ -198,8 +198,8 @@ impl Session {
         done
     }
 
-    /// Writes what is still to be said after an error, up to the alert that tells the client of it;
-    /// returns how many octets that are.
+    /// Writes the records that are still due after an error, the last of them the alert; returns
+    /// their octets.
     ///
     /// What came is handed over again, as the session may remember places in it; but not once the
     /// alert is there: then it would be worked on, and fail, again.

@@ -157,7 +157,7 @@ enum Reason {
 /// Words for reasons besides response codes.
 const REASONS: &[(&str, Reason)] =
     &[("unusable", Reason::Unusable), ("timeout", Reason::Timeout), ("error", Reason::Error)];
-/// The time after which a first choice is slow, when nothing else is said.
+/// The default time after which a first choice is slow.
 const SLOW_DEFAULT: Duration = Duration::from_millis(500);
 /// The longest sleep, and the longest time to wait for a first choice.
 const WAIT_MAX: Duration = Duration::from_secs(60);

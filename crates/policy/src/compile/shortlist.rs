@@ -413,7 +413,7 @@ impl<'a> Stretch<'a> {
     }
 
     fn names(&mut self, emitter: &Emitter<'_>) -> Option<Rows> {
-        /// What is said of one name: by which tests, and which names they mean.
+        /// The tests that one name stands in, and which names they mean.
         type Said = Vec<(usize, Reach)>;
         let mut all = Vec::new();
         let mut said: BTreeMap<Vec<u8>, (NameBuf, Said)> = BTreeMap::new();

@@ -11,7 +11,7 @@ use wire::Prefix;
 use super::Operator;
 use crate::devices::{BANNED_SHOWN_MAX, Banned};
 use crate::lock;
-use crate::revision::Revision;
+use crate::reload::Revision;
 
 /// Who is banned, as the configuration in use has it.
 #[derive(Clone)]

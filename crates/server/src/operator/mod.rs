@@ -2,12 +2,12 @@
 
 mod bans;
 mod caches;
+mod configuration;
 mod error;
 mod files;
 mod keys;
 mod lists;
 mod numbers;
-mod reload;
 mod sets;
 mod zones;
 
@@ -35,7 +35,7 @@ use crate::for_jobs::Callbacks;
 use crate::lock;
 use crate::log_level;
 use crate::origin::Origin;
-use crate::revision::{Components, Revision};
+use crate::reload::{Components, Revision};
 use crate::worker::{Explaining, WorkerHandle};
 
 pub use error::{OperatorError, Rejected, What};

@@ -12,7 +12,7 @@ use wire::{Name, NameBuf};
 use zone::rows::Rows;
 use zone::{Difference, Order, Zone};
 
-use super::reload::report;
+use super::configuration::report;
 use super::{Operator, OperatorError, What};
 
 /// Lines of a difference that are shown.

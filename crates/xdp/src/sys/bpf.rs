@@ -261,8 +261,8 @@ pub(crate) fn load_program(
             .put(48, &object_name(name))
             .number(68, ATTACH_XDP)
     };
-    // SAFETY: as many instructions of 64 bits as was said; the licence ends with a NUL; both live
-    // through the call.
+    // SAFETY: as many instructions of 64 bits as `attributes` declare; the licence ends with a NUL;
+    // both live through the call.
     let error = match unsafe { bpf_fd(PROGRAM_LOAD, &mut attributes()) } {
         Ok(fd) => return Ok(fd),
         Err(error) => error,
@@ -275,7 +275,7 @@ pub(crate) fn load_program(
     let mut log = vec![0u8; LOG_OCTETS];
     let mut attributes =
         attributes().number(24, 1).number(28, LOG_OCTETS as u32).address(32, log.as_mut_ptr());
-    // SAFETY: as above; the log has as many octets as was said.
+    // SAFETY: as above; the log has as many octets as declared.
     if let Ok(fd) = unsafe { bpf_fd(PROGRAM_LOAD, &mut attributes) } {
         return Ok(fd);
     }
@@ -297,7 +297,7 @@ pub(crate) fn run_program(program: BorrowedFd<'_>, frame: &[u8]) -> io::Result<(
         .number(12, out.len() as u32)
         .address(16, frame.as_ptr())
         .address(24, out.as_mut_ptr());
-    // SAFETY: both buffers are as long as was said, and live through the call.
+    // SAFETY: both buffers are as long as declared, and live through the call.
     unsafe { bpf(PROGRAM_RUN, &mut attributes) }?;
     out.truncate(attributes.read(12) as usize);
     Ok((attributes.read(4), out))
@@ -358,7 +358,7 @@ pub(crate) fn program_name(id: u32) -> io::Result<String> {
 fn info_of(object: BorrowedFd<'_>, info: &mut [u8]) -> io::Result<()> {
     let mut attributes =
         Attributes::new().fd(0, object).number(4, info.len() as u32).address(8, info.as_mut_ptr());
-    // SAFETY: the kernel writes at most as many octets as was said, which is what `info` has.
+    // SAFETY: the kernel writes at most as many octets as declared, which is what `info` has.
     unsafe { bpf(INFO_BY_FD, &mut attributes) }?;
     Ok(())
 }

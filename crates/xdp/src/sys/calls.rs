@@ -188,8 +188,8 @@ struct EthtoolRequest {
 
 /// Asks a driver by ethtool: `words` begins with the number of the command and receives the answer.
 ///
-/// `words` must be as long as that command's structure; which are known is said here, so that the
-/// kernel never writes more.
+/// `words` must be as long as that command's structure; this function knows their lengths, so that
+/// the kernel never writes more.
 pub(crate) fn ethtool<const N: usize>(interface: &str, words: &mut [u32; N]) -> io::Result<()> {
     let room = match words.first() {
         // `struct ethtool_drvinfo`

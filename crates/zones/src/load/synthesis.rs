@@ -83,7 +83,7 @@ impl LoadedZones {
         let signed: BTreeSet<Vec<u8>> =
             signed.map(|zone| zone.apex().to_folded().as_bytes().to_vec()).collect();
         for (number, zone) in self.plan.zones.iter().enumerate().filter(|(_, zone)| is_ours(zone)) {
-            // What is said at a catalog is for its members, but who may query it counts for itself
+            // The settings of a catalog are for its members, but who may query it counts for itself
             // as well.
             let synthesis = zone.synthesis.as_deref().filter(|_| !zone.is_consumer());
             if synthesis.is_some() {

@@ -297,7 +297,7 @@ impl ManagedZone {
         })
     }
     /// Has a change of the file that was refused merged, or replace what was changed here, by order
-    /// of the operator. Returns whether there is a new version, and what is to be told.
+    /// of the operator. Returns whether there is a new version, and the finding to report.
     pub(crate) fn decide_now(
         &self,
         how: FileChange,

@@ -174,7 +174,7 @@ impl ManagedZone {
         }
     }
 
-    /// Forgets the zone, for sure only when the disk is told to make sure of its names.
+    /// Forgets the zone; durable only after the folder's `fsync`.
     pub(crate) fn unlink_files(&self) {
         let mut current = lock(&self.current);
         if let Err(error) = current.journal.unlink().and_then(|()| current.signed_journal.unlink()) {

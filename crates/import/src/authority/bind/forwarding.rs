@@ -72,7 +72,7 @@ impl<'s> Bind<'_, '_, 's> {
                 Some(said) => {
                     Problem::error(said.span, format!("\"recursion\" without \"forwarders\" {RESOLVES}"))
                 }
-                // Said once, where it would have to be said that it is not so.
+                // One finding is enough, at the place that would have to turn it off.
                 None if self.has_said_recursion => return,
                 None => {
                     self.has_said_recursion = true;

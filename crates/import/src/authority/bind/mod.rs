@@ -120,7 +120,7 @@ struct Bind<'a, 'f, 's> {
     policies: Vec<String>,
     /// Seconds that an old key stays, added up.
     parent_delay: u64,
-    /// Whether it was said that zones are given to nobody where nothing is said.
+    /// Whether the finding is made that zones without `allow-transfer` are given to nobody.
     has_said_transfer: bool,
     has_said_notify: bool,
     has_said_recursion: bool,

@@ -139,7 +139,7 @@ impl<'s> Knot<'_, '_, 's> {
 
     fn rate(&mut self, fields: &Fields<'_>) {
         self.check(&RRL, fields, "\"mod-rrl\"");
-        // What Knot has where nothing is said.
+        // Knot's default.
         let rate = fields.number("rate-limit", self.files).map_or(50, |rate| rate.value);
         self.made.rate.note(
             "per-second",

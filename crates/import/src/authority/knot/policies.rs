@@ -168,7 +168,7 @@ impl Knot<'_, '_, '_> {
                 let before = self.files.problems.len();
                 map.put_some("token", self.token(id));
                 if !is_first {
-                    // It was said of the first.
+                    // The first has the finding.
                     self.files.problems.truncate(before);
                 }
             }

@@ -1,4 +1,4 @@
-//! What can be said without a token; with one, the tests of the whole program say it.
+//! What can be tested without a token; the tests of the whole program use one.
 
 use super::*;
 

@@ -131,7 +131,7 @@ fn what_is_chosen_is_checked_as_in_the_configuration() {
     let long = ["a"; 125].join(".");
     check(&choose(&format!("{long}.{{name}}"), ""), "is not a domain name");
     check("{file: other, make: [{networks: 192.0.2.0/24}]}", "watched Some([])");
-    // The same may be said of another zone: its names are its own.
+    // Another zone may have the same settings: its names are its own.
     let memory = Memory::new(&[("/etc/other", ZONE), ("/etc/resolv.conf", "nameserver 192.0.2.1\n")]);
     let planner = planner(&memory);
     let mut places = Vec::new();
@@ -150,7 +150,7 @@ fn what_is_chosen_is_checked_as_in_the_configuration() {
     });
     assert_eq!(names, ["www.a.example.", "www.b.example."]);
     assert!(!Arc::ptr_eq(&places[0], &places[1]));
-    // What was said for one zone is not right for another because of that.
+    // What is right for one zone is not right for another because of that.
     let fixed = choose("www.a.example", "");
     for (apex, is_right) in [("a.example", true), ("b.example", false), ("a.example", true)] {
         let apex = NameBuf::from_text(apex).expect("a name");

@@ -12,7 +12,7 @@ use super::files::Watched;
 use super::zones::refused;
 use super::{Operator, OperatorError, Rejected, What};
 use crate::compile::{Compiled, ZonePlanner, compile, compile_for_set};
-use crate::revision::{Candidate, Cause, Revision, bring_into_use};
+use crate::reload::{Candidate, Cause, Revision, bring_into_use};
 use crate::{lock, progress, sys, systemd};
 
 /// A candidate with what was found besides, and the files that it was read from.

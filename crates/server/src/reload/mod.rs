@@ -1,4 +1,4 @@
-//! A configuration comes into use as one transaction over the parts of the server that it changes.
+//! A reload: a configuration comes into use as one transaction over the parts that it changes.
 //!
 //! Every part prepares first: it starts and reads what it needs, says all that is in its way, and
 //! changes nothing. If one cannot, what the others have prepared is dropped, and the server stays

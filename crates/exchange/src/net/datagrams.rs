@@ -25,11 +25,11 @@ const PATIENCE: [Duration; 4] = [
 /// Octets of the largest datagram.
 const DATAGRAM_OCTETS_MAX: usize = 65_535;
 
-/// What tells whose answer comes.
+/// What a response is matched to its query by.
 pub(super) type Tag = [u8; 12];
 
 /// A socket that is connected to a server, or to a proxy that relays what it is sent.
-pub(super) struct Post {
+pub(super) struct Datagrams {
     socket: UdpSocket,
     /// Where the server is, and what stands before each datagram, if a proxy relays them.
     relayed: Option<(SocketAddr, Vec<u8>)>,
@@ -38,7 +38,7 @@ pub(super) struct Post {
     waiting: RefCell<HashMap<Tag, oneshot::Sender<Vec<u8>>>>,
 }
 
-impl Post {
+impl Datagrams {
     /// Opens a socket; `None` if the proxy does not relay datagrams.
     pub(super) async fn open(remote: &Remote) -> io::Result<Option<Self>> {
         let (to, control, relayed) = match &remote.way().proxy {
@@ -108,7 +108,7 @@ impl Post {
         let (sender, mut receiver) = oneshot::channel();
         self.waiting.borrow_mut().insert(tag, sender);
         // Removes the tag however this ends.
-        let _guard = Waiting { post: self, tag };
+        let _guard = Waiting { datagrams: self, tag };
         for patience in PATIENCE {
             let sent = match &self.relayed {
                 None => self.socket.send(datagram).await,
@@ -126,12 +126,12 @@ impl Post {
 }
 
 struct Waiting<'p> {
-    post: &'p Post,
+    datagrams: &'p Datagrams,
     tag: Tag,
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.post.waiting.borrow_mut().remove(&self.tag);
+        self.datagrams.waiting.borrow_mut().remove(&self.tag);
     }
 }
