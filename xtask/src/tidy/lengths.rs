@@ -39,7 +39,6 @@ const EXCEPTIONS: Exceptions<'_> = Exceptions {
     files: &[],
     functions: &[
         ("build.rs", "compile"),
-        ("check.rs", "measure_routine"),
         ("interpret.rs", "walk"),
         ("resume.rs", "resume"),
         ("splits.rs", "split"),

@@ -1,6 +1,7 @@
 //! Makes a program of steps, once per configuration: checks that every way through them ends, and
 //! finds what look-ups can do ahead.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sets::NameSet;
@@ -41,12 +42,32 @@ pub enum ProgramError {
     Steps,
 }
 
-/// What is known about the longest way from a step to its end.
+/// The longest way from a step to its end.
+#[derive(Clone, Copy, Default)]
+struct Longest {
+    steps: u32,
+    /// How deep calls nest.
+    depth: usize,
+}
+
+impl Longest {
+    /// Returns what holds where either way may be taken.
+    fn or(self, other: Self) -> Self {
+        Self { steps: self.steps.max(other.steps), depth: self.depth.max(other.depth) }
+    }
+
+    /// Returns what holds where both ways are taken, one after the other.
+    fn and(self, other: Self) -> Self {
+        Self { steps: self.steps.saturating_add(other.steps), depth: self.depth.max(other.depth) }
+    }
+}
+
+/// What is known about the routine that a step begins.
 #[derive(Clone, Copy)]
 enum Way {
     Unknown,
     Measuring,
-    Known { steps: u32, depth: usize },
+    Known(Longest),
 }
 
 impl Program {
@@ -68,8 +89,8 @@ impl Program {
                 }
             }
         }
-        let mut ways = vec![Way::Unknown; ops.len() + 1];
-        let (longest, _) = measure(&ops, 0, &mut ways)?;
+        let ways = vec![Way::Unknown; ops.len() + 1];
+        let longest = Survey { ops: &ops, ways }.measure(0, 0)?.steps;
         if longest > STEPS_MAX {
             return Err(ProgramError::Steps);
         }
@@ -94,119 +115,98 @@ impl Program {
     }
 }
 
-/// Returns the steps and the call depth of the longest way from `start`. Works backwards over the
-/// routine that `start` begins, so that only calls recurse, and those at most [`CALLS_MAX`] deep.
-fn measure(ops: &[Op], start: usize, ways: &mut [Way]) -> Result<(u32, usize), ProgramError> {
-    measure_routine(ops, start, ways, 0)
+/// Measures the routines of a program.
+struct Survey<'o> {
+    ops: &'o [Op],
+    /// What is known about the routine that each step begins.
+    ways: Vec<Way>,
 }
 
-fn measure_routine(
-    ops: &[Op],
-    start: usize,
-    ways: &mut [Way],
-    open: usize,
-) -> Result<(u32, usize), ProgramError> {
-    if start >= ops.len() {
-        return Ok((0, 0));
-    }
-    match ways.get(start) {
-        Some(Way::Known { steps, depth }) => return Ok((*steps, *depth)),
-        Some(Way::Measuring) => return Err(ProgramError::Cycle { at: start }),
-        Some(Way::Unknown) | None => {}
-    }
-    // The steps of this routine: everything reachable by skips, which only lead forward.
-    let mut reach = vec![false; ops.len() + 1];
-    if let Some(first) = reach.get_mut(start) {
-        *first = true;
-    }
-    let mut end = start;
-    for at in start..ops.len() {
-        if !reach.get(at).copied().unwrap_or(false) {
-            continue;
+impl Survey<'_> {
+    /// Returns the longest way from `start`, where `open` calls are open. Works backwards over the
+    /// routine that `start` begins, so that only calls recurse, and those at most [`CALLS_MAX`]
+    /// deep.
+    fn measure(&mut self, start: usize, open: usize) -> Result<Longest, ProgramError> {
+        match self.ways.get(start) {
+            _ if start >= self.ops.len() => return Ok(Longest::default()),
+            Some(Way::Known(longest)) => return Ok(*longest),
+            Some(Way::Measuring) => return Err(ProgramError::Cycle { at: start }),
+            Some(Way::Unknown) | None => {}
         }
-        end = at;
-        for next in followers(ops, at)?.into_iter().flatten() {
-            if let Some(slot) = reach.get_mut(next) {
-                *slot = true;
+        let routine = self.routine(start)?;
+        self.note(start, Way::Measuring);
+        let mut known = vec![Longest::default(); self.ops.len() + 1];
+        for at in routine.into_iter().rev() {
+            let longest = self.longest_from(at, open, &known)?;
+            if let Some(slot) = known.get_mut(at) {
+                *slot = longest;
             }
         }
+        let longest = known.get(start).copied().unwrap_or_default();
+        self.note(start, Way::Known(longest));
+        Ok(longest)
     }
-    if let Some(way) = ways.get_mut(start) {
-        *way = Way::Measuring;
-    }
-    let mut longest = vec![(0_u32, 0_usize); ops.len() + 2];
-    for at in (start..=end.min(ops.len().saturating_sub(1))).rev() {
-        if !reach.get(at).copied().unwrap_or(false) {
-            continue;
+
+    fn note(&mut self, start: usize, way: Way) {
+        if let Some(slot) = self.ways.get_mut(start) {
+            *slot = way;
         }
-        let (mut steps, mut depth) = (0, 0);
+    }
+
+    /// Returns the steps of the routine that `start` begins, in their order: everything reachable
+    /// by skips, which only lead forward.
+    fn routine(&self, start: usize) -> Result<Vec<usize>, ProgramError> {
+        let (mut routine, mut reached) = (Vec::new(), BTreeSet::from([start]));
+        while let Some(at) = reached.pop_first() {
+            routine.push(at);
+            let next = followers(self.ops, at)?.into_iter().flatten();
+            reached.extend(next.filter(|&next| next < self.ops.len()));
+        }
+        Ok(routine)
+    }
+
+    /// Returns the longest way from one step; those from the steps that may come after it in its
+    /// routine are `known`.
+    fn longest_from(&mut self, at: usize, open: usize, known: &[Longest]) -> Result<Longest, ProgramError> {
+        let ops = self.ops;
+        let mut way = Longest::default();
         for next in followers(ops, at)?.into_iter().flatten() {
-            let &(further, deep) = longest.get(next).unwrap_or(&(0, 0));
-            steps = steps.max(further);
-            depth = depth.max(deep);
+            way = way.or(known.get(next).copied().unwrap_or_default());
         }
-        if let Some(Op::Goto(target)) = ops.get(at) {
+        match ops.get(at) {
             // A jump takes no place among the open calls, but nests here: it is bounded like a
             // call.
-            if open + 1 > CALLS_MAX {
-                return Err(ProgramError::Depth { at });
-            }
-            if usize::from(*target) >= ops.len() {
-                return Err(ProgramError::Target { at });
-            }
-            let (further, deep) = match measure_routine(ops, usize::from(*target), ways, open + 1) {
-                Err(ProgramError::Cycle { .. }) => return Err(ProgramError::Cycle { at }),
-                other => other?,
-            };
-            steps = steps.max(further);
-            depth = depth.max(deep + 1);
-        }
-        if let Some(Op::Split(split)) = ops.get(at) {
-            steps = steps.saturating_mul(split.rest_runs());
-            for &target in split.starts() {
-                if open + 1 > CALLS_MAX {
-                    return Err(ProgramError::Depth { at });
+            Some(Op::Goto(target)) => way = way.or(self.elsewhere(at, *target, open)?),
+            Some(Op::Call(target)) => way = way.and(self.elsewhere(at, *target, open)?),
+            Some(Op::Split(split)) => {
+                way.steps = way.steps.saturating_mul(split.rest_runs());
+                for target in split.starts() {
+                    way = way.and(self.elsewhere(at, *target, open)?);
                 }
-                if usize::from(target) >= ops.len() {
-                    return Err(ProgramError::Target { at });
-                }
-                let (branch, deep) = match measure_routine(ops, usize::from(target), ways, open + 1) {
-                    Err(ProgramError::Cycle { .. }) => return Err(ProgramError::Cycle { at }),
-                    other => other?,
-                };
-                steps = steps.saturating_add(branch);
-                depth = depth.max(deep + 1);
             }
-            if open + depth > CALLS_MAX {
-                return Err(ProgramError::Depth { at });
-            }
+            _ => {}
         }
-        if let Some(Op::Call(target)) = ops.get(at) {
-            if open + 1 > CALLS_MAX {
-                return Err(ProgramError::Depth { at });
-            }
-            if usize::from(*target) >= ops.len() {
-                return Err(ProgramError::Target { at });
-            }
-            let (called, deep) = match measure_routine(ops, usize::from(*target), ways, open + 1) {
-                Err(ProgramError::Cycle { .. }) => return Err(ProgramError::Cycle { at }),
-                other => other?,
-            };
-            steps = steps.saturating_add(called);
-            depth = depth.max(deep + 1);
-            if open + depth > CALLS_MAX {
-                return Err(ProgramError::Depth { at });
-            }
+        if matches!(ops.get(at), Some(Op::Call(_) | Op::Split(_))) && open + way.depth > CALLS_MAX {
+            return Err(ProgramError::Depth { at });
         }
-        if let Some(slot) = longest.get_mut(at) {
-            *slot = (steps.saturating_add(1), depth);
+        Ok(Longest { steps: way.steps.saturating_add(1), ..way })
+    }
+
+    /// Returns the longest way from where the step `at` calls or jumps to, itself counted as a
+    /// call.
+    fn elsewhere(&mut self, at: usize, target: u16, open: usize) -> Result<Longest, ProgramError> {
+        if open + 1 > CALLS_MAX {
+            return Err(ProgramError::Depth { at });
+        }
+        if usize::from(target) >= self.ops.len() {
+            return Err(ProgramError::Target { at });
+        }
+        match self.measure(usize::from(target), open + 1) {
+            Ok(Longest { steps, depth }) => Ok(Longest { steps, depth: depth + 1 }),
+            Err(ProgramError::Cycle { .. }) => Err(ProgramError::Cycle { at }),
+            Err(other) => Err(other),
         }
     }
-    let &(steps, depth) = longest.get(start).unwrap_or(&(0, 0));
-    if let Some(way) = ways.get_mut(start) {
-        *way = Way::Known { steps, depth };
-    }
-    Ok((steps, depth))
 }
 
 /// Finds the first large sets that names asked for are compared with.
