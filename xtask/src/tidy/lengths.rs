@@ -38,7 +38,6 @@ struct Exceptions<'a> {
 const EXCEPTIONS: Exceptions<'_> = Exceptions {
     files: &[],
     functions: &[
-        ("build.rs", "compile"),
         ("interpret.rs", "walk"),
         ("resume.rs", "resume"),
         ("splits.rs", "split"),

@@ -64,12 +64,9 @@ struct Node {
 struct Set {
     rtype: Rtype,
     count: u16,
-    at: u32,
-    len: u32,
+    body: Body,
     /// Where an alias leads.
     next: Next,
-    first_pointer: u32,
-    pointer_count: u32,
     /// The first name in its data.
     target: Target,
 }
@@ -78,6 +75,12 @@ struct Set {
 struct Soa {
     apex: NameBuf,
     apex_octets: u8,
+    body: Body,
+}
+
+/// Where the octets of an RRset are, and the pointers in them that depend on where it is put.
+#[derive(Clone, Copy)]
+struct Body {
     at: u32,
     len: u32,
     first_pointer: u32,
@@ -128,17 +131,19 @@ struct Pen<'m> {
 impl Pen<'_> {
     /// Copies records whose owner, `owner_octets` long when they were compiled, ends as the current
     /// name does and is as long as its last `octets`.
-    fn copy(&mut self, body: &[u8], pointers: &[Pointer], octets: usize, owner_octets: usize) -> Option<()> {
+    fn copy(&mut self, records: &Records, body: &Body, octets: usize, owner_octets: usize) -> Option<()> {
         let at = self.body_at + self.answer.octets;
         let owner_at = self.owner.end(octets)?;
-        let room = self.message.get_mut(at..at + body.len())?;
-        room.copy_from_slice(body);
+        let body_octets = records.bodies.get(body.at as usize..)?.get(..body.len as usize)?;
+        let room = self.message.get_mut(at..at + body_octets.len())?;
+        room.copy_from_slice(body_octets);
         if self.answer.octets == 0 && octets == owner_octets && octets == self.owner.octets {
             // Where it was compiled for.
-            self.answer.octets = body.len();
+            self.answer.octets = body_octets.len();
             return Some(());
         }
-        for pointer in pointers {
+        let pointers = records.pointers.get(body.first_pointer as usize..)?;
+        for pointer in pointers.get(..body.pointer_count as usize)? {
             let to = match pointer.is_own {
                 true => at + usize::from(pointer.to),
                 false => self.owner.end(owner_octets.checked_sub(usize::from(pointer.to))?)?,
@@ -154,7 +159,7 @@ impl Pen<'_> {
             let octets = HEAD_OCTETS - 2 + usize::from(u16::from_be_bytes([l0, l1]));
             rest = tail.get_mut(octets..)?;
         }
-        self.answer.octets += body.len();
+        self.answer.octets += body_octets.len();
         Some(())
     }
 
@@ -245,14 +250,7 @@ impl Records {
             // The client asks for the rest of a long chain if it wants to.
             return Some(());
         }
-        let body = self.body(set.at, set.len)?;
-        let owner_octets = pen.owner.octets;
-        pen.copy(
-            body,
-            self.pointers(set.first_pointer, set.pointer_count),
-            owner_octets,
-            node.octets.into(),
-        )?;
+        pen.copy(self, &set.body, pen.owner.octets, node.octets.into())?;
         pen.count(0, set.count);
         if set.rtype == Rtype::CNAME && qtype != Rtype::CNAME {
             let Target { octets, own, common } = set.target;
@@ -281,8 +279,7 @@ impl Records {
         pen.count(1, 1);
         if let Some(soa) = soa.and_then(|index| self.soas.get(index as usize)) {
             let octets = usize::from(soa.apex_octets);
-            let pointers = self.pointers(soa.first_pointer, soa.pointer_count);
-            return pen.copy(self.body(soa.at, soa.len)?, pointers, octets, octets);
+            return pen.copy(self, &soa.body, octets, octets);
         }
         let at = pen.body_at + pen.answer.octets;
         let owner_at = pen.owner.end(pen.owner.octets)?;
@@ -290,14 +287,5 @@ impl Records {
         let octets = put_record(pen.message, at, owner_at, Rtype::SOA, NEGATIVE_TTL, &data)?;
         pen.answer.octets += octets;
         Some(())
-    }
-
-    fn pointers(&self, first: u32, count: u32) -> &[Pointer] {
-        let first = first as usize;
-        self.pointers.get(first..first + count as usize).unwrap_or(&[])
-    }
-
-    fn body(&self, at: u32, len: u32) -> Option<&[u8]> {
-        self.bodies.get(at as usize..)?.get(..len as usize)
     }
 }

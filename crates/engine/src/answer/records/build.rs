@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use wire::{Class, Cut, Folded, HashKey, Header, Name, NameBuf, Pointer, Rtype, Ttl};
 
-use super::{HEAD_OCTETS, Next, Node, Records, Set, Soa, Target};
+use super::{Body, HEAD_OCTETS, Next, Node, Records, Set, Soa, Target};
 use crate::query::names::{NameTable, Sought};
 
 /// Octets of an RRset up to which names in its data are compressed: pointers reach so far behind
@@ -63,111 +63,137 @@ impl RecordsBuilder {
         let written: Vec<Written> = self.nodes.into_values().collect();
         let list: Vec<(NameBuf, bool)> = written.iter().map(|node| (node.name, true)).collect();
         let names = NameTable::compile(key, &list);
-        let exact = |name: Name<'_>| {
-            let mut folded = Folded::root();
-            let hash = key.fold(name, &mut folded);
-            names.exact(&Sought::new(&folded, hash))
-        };
-        let (mut nodes, mut sets, mut bodies, mut soas, mut pointers) =
-            (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut compiler = Compiler::default();
         for node in &written {
-            let first_set = sets.len() as u32;
-            let mut types: Vec<Rtype> = node.records.iter().map(|(rtype, _, _)| *rtype).collect();
-            types.sort_unstable();
-            types.dedup();
-            for rtype in types {
-                let at = bodies.len() as u32;
-                let records = node.records.iter().filter(|(t, _, _)| *t == rtype);
-                // RFC 2181 §5.2: one TTL for the whole RRset.
-                let ttl = records.clone().map(|(_, ttl, _)| *ttl).min().unwrap_or(Ttl::ZERO);
-                let count = records.clone().count() as u16;
-                for (_, _, rdata) in records {
-                    put_body(&mut bodies, rtype, ttl, rdata);
-                }
-                let cut = shorten(&mut bodies, at as usize, in_question(node.name.as_name()), rtype);
-                let first_pointer = pointers.len() as u32;
-                pointers.extend(cut.pointers);
-                sets.push(Set {
-                    rtype,
-                    count,
-                    at,
-                    len: bodies.len() as u32 - at,
-                    next: Next::Outside,
-                    first_pointer,
-                    pointer_count: pointers.len() as u32 - first_pointer,
-                    target: cut.target,
-                });
-                if rtype == Rtype::SOA
-                    && let Some((_, _, rdata)) = node.records.iter().find(|(t, _, _)| *t == Rtype::SOA)
-                {
-                    let minimum = rdata.last_chunk::<4>().map_or(0, |field| u32::from_be_bytes(*field));
-                    let at = bodies.len() as u32;
-                    // RFC 2308 §5.
-                    put_body(&mut bodies, Rtype::SOA, ttl.min(Ttl::new(minimum)), rdata);
-                    let apex = node.name.as_name();
-                    let cut = shorten(&mut bodies, at as usize, apex, Rtype::SOA);
-                    let first_pointer = pointers.len() as u32;
-                    pointers.extend(cut.pointers);
-                    soas.push(Soa {
-                        apex: node.name,
-                        apex_octets: apex.len() as u8,
-                        at,
-                        len: bodies.len() as u32 - at,
-                        first_pointer,
-                        pointer_count: pointers.len() as u32 - first_pointer,
-                    });
-                }
-            }
-            nodes.push(Node {
-                first_set,
-                set_count: sets.len() as u32 - first_set,
-                wildcard: None,
-                soa: None,
-                octets: in_question(node.name.as_name()).len() as u8,
-            });
+            let wildcard = wildcard_below(node.name.as_name());
+            let wildcard =
+                wildcard.and_then(|name| sought(key, name.as_name(), |sought| names.exact(sought)));
+            compiler.node(node, wildcard.map(|index| index as u32));
         }
-        for (node, written) in nodes.iter_mut().zip(&written) {
-            let mut wildcard = NameBuf::root();
-            // A name that leaves no room for a label has none below it.
-            let fits = std::iter::once(&b"*"[..])
-                .chain(written.name.as_name().labels())
-                .all(|label| wildcard.push_label(label).is_ok());
-            node.wildcard = if fits { exact(wildcard.as_name()).map(|index| index as u32) } else { None };
-            let closest = soas
-                .iter()
-                .enumerate()
-                .filter(|(_, soa)| written.name.as_name().is_at_or_below(soa.apex.as_name()));
-            node.soa = closest.max_by_key(|(_, soa)| soa.apex_octets).map(|(index, _)| index as u32);
+        compiler.find_zones(&written);
+        compiler.finish(names, key)
+    }
+}
+
+/// What the names so far were compiled to.
+#[derive(Default)]
+struct Compiler {
+    nodes: Vec<Node>,
+    sets: Vec<Set>,
+    soas: Vec<Soa>,
+    bodies: Vec<u8>,
+    pointers: Vec<Pointer>,
+    /// The sets that are aliases, and what they lead to.
+    aliases: Vec<(usize, NameBuf)>,
+}
+
+impl Compiler {
+    /// Compiles the records of one name.
+    fn node(&mut self, written: &Written, wildcard: Option<u32>) {
+        let first_set = self.sets.len() as u32;
+        let mut types: Vec<Rtype> = written.records.iter().map(|(rtype, _, _)| *rtype).collect();
+        types.sort_unstable();
+        types.dedup();
+        for rtype in types {
+            self.set(written, rtype);
         }
+        self.nodes.push(Node {
+            first_set,
+            set_count: self.sets.len() as u32 - first_set,
+            wildcard,
+            soa: None,
+            octets: in_question(written.name.as_name()).len() as u8,
+        });
+    }
+
+    /// Compiles the records of one type at one name.
+    fn set(&mut self, written: &Written, rtype: Rtype) {
+        let records: Vec<&(Rtype, Ttl, Vec<u8>)> =
+            written.records.iter().filter(|(t, _, _)| *t == rtype).collect();
+        let [(_, _, first), ..] = records[..] else { return };
+        // RFC 2181 §5.2: one TTL for the whole RRset.
+        let ttl = records.iter().map(|(_, ttl, _)| *ttl).min().unwrap_or(Ttl::ZERO);
+        let owner = written.name.as_name();
+        let data = records.iter().map(|(_, _, data)| data.as_slice());
+        let (body, target) = self.body(in_question(owner), rtype, ttl, data);
+        if rtype == Rtype::CNAME
+            && let Ok((target, _)) = Name::parse(first)
+        {
+            self.aliases.push((self.sets.len(), target.to_buf()));
+        }
+        self.sets.push(Set { rtype, count: records.len() as u16, body, next: Next::Outside, target });
+        if rtype == Rtype::SOA {
+            let minimum = first.last_chunk::<4>().map_or(0, |field| u32::from_be_bytes(*field));
+            // RFC 2308 §5.
+            let ttl = ttl.min(Ttl::new(minimum));
+            let (body, _) = self.body(owner, rtype, ttl, std::iter::once(first.as_slice()));
+            self.soas.push(Soa { apex: written.name, apex_octets: owner.len() as u8, body });
+        }
+    }
+
+    /// Writes an RRset that stands behind a question for `owner`. Returns where it is, and the
+    /// first name in its data.
+    fn body<'d>(
+        &mut self,
+        owner: Name<'_>,
+        rtype: Rtype,
+        ttl: Ttl,
+        data: impl Iterator<Item = &'d [u8]>,
+    ) -> (Body, Target) {
+        let (at, first_pointer) = (self.bodies.len() as u32, self.pointers.len() as u32);
+        for rdata in data {
+            put_body(&mut self.bodies, rtype, ttl, rdata);
+        }
+        let Shortened { pointers, target } = shorten(&mut self.bodies, at as usize, owner, rtype);
+        self.pointers.extend(pointers);
+        let len = self.bodies.len() as u32 - at;
+        let pointer_count = self.pointers.len() as u32 - first_pointer;
+        (Body { at, len, first_pointer, pointer_count }, target)
+    }
+
+    /// Finds the SOA of the zone that each name lies in.
+    fn find_zones(&mut self, written: &[Written]) {
+        for (node, written) in self.nodes.iter_mut().zip(written) {
+            let name = written.name.as_name();
+            let above = (0..).zip(&self.soas).filter(|(_, soa)| name.is_at_or_below(soa.apex.as_name()));
+            node.soa = above.max_by_key(|(_, soa)| soa.apex_octets).map(|(index, _)| index);
+        }
+    }
+
+    /// Finds where aliases lead.
+    fn finish(self, names: NameTable, key: HashKey) -> Records {
         let mut compiled = Records {
             names,
-            nodes: nodes.into_boxed_slice(),
-            sets: sets.into_boxed_slice(),
-            soas: soas.into_boxed_slice(),
-            bodies: bodies.into_boxed_slice(),
-            pointers: pointers.into_boxed_slice(),
+            nodes: self.nodes.into_boxed_slice(),
+            sets: self.sets.into_boxed_slice(),
+            soas: self.soas.into_boxed_slice(),
+            bodies: self.bodies.into_boxed_slice(),
+            pointers: self.pointers.into_boxed_slice(),
         };
-        let mut aliases: Vec<(usize, Next)> = Vec::new();
-        for (node, written) in compiled.nodes.iter().zip(&written) {
-            let first = node.first_set as usize;
-            let sets =
-                (first..).zip(compiled.sets.get(first..first + node.set_count as usize).unwrap_or(&[]));
-            let alias = sets.into_iter().find(|(_, set)| set.rtype == Rtype::CNAME);
-            let data = written.records.iter().find(|(rtype, _, _)| *rtype == Rtype::CNAME);
-            let target = data.and_then(|(_, _, rdata)| Name::parse(rdata).ok());
-            if let (Some((index, _)), Some((target, _))) = (alias, target) {
-                let mut folded = Folded::root();
-                let hash = key.fold(target, &mut folded);
-                aliases.push((index, compiled.locate(&Sought::new(&folded, hash))));
-            }
-        }
-        for (index, next) in aliases {
+        for (index, target) in self.aliases {
+            let next = sought(key, target.as_name(), |sought| compiled.locate(sought));
             if let Some(set) = compiled.sets.get_mut(index) {
                 set.next = next;
             }
         }
         compiled
     }
+}
+
+/// Looks for a name as queries do.
+fn sought<T>(key: HashKey, name: Name<'_>, find: impl FnOnce(&Sought<'_>) -> T) -> T {
+    let mut folded = Folded::root();
+    let hash = key.fold(name, &mut folded);
+    find(&Sought::new(&folded, hash))
+}
+
+/// Returns the wildcard below a name; a name that leaves no room for a label has none.
+fn wildcard_below(name: Name<'_>) -> Option<NameBuf> {
+    let mut wildcard = NameBuf::root();
+    std::iter::once(&b"*"[..])
+        .chain(name.labels())
+        .all(|label| wildcard.push_label(label).is_ok())
+        .then_some(wildcard)
 }
 
 fn put_body(bodies: &mut Vec<u8>, rtype: Rtype, ttl: Ttl, rdata: &[u8]) {
