@@ -1,11 +1,13 @@
 //! What happens when a query has to wait: it is put aside, goes on with the outcome, and may fill
 //! the cache.
 
+use cache::Recovery;
 use wire::reply::{normalise, normalise_relevant};
 use wire::{Flags, Header, Message, Query, Rcode, Rtype};
 
 use crate::answer::failure::Failure;
 use crate::answer::finish::To;
+use crate::answer::put::put;
 use crate::answer::reply::Reply;
 use crate::answer::report::{BranchReport, Worth};
 use crate::answer::written::{changed, put_header};
@@ -23,7 +25,8 @@ use crate::query::gate::cookie::Proof;
 use crate::query::names::Sought;
 use crate::query::request::Request;
 use crate::query::subnet::own_subnet_bits;
-use crate::run::buffers::{Buffers, PREFETCHES_MAX};
+use crate::run::buffers::{Buffers, PREFETCHES_MAX, Workspace};
+use crate::run::context::Context;
 use crate::run::splits::BranchEnd;
 use crate::run::state::{End, Run, nothing};
 use crate::run::suspended::{BranchOf, Kept, Suspended, recovery};
@@ -79,6 +82,12 @@ impl Brought {
     const fn answer(answer: Answer) -> Self {
         Self { answer: Some(answer), ttl_count: None, is_end: false }
     }
+
+    /// No branch of a split has an answer; what that means is the query's end or not.
+    const fn no_branch(is_end: bool) -> Self {
+        let failed = Answer::failed(Failure::NoBranch);
+        Self { answer: if is_end { None } else { Some(failed) }, ttl_count: None, is_end }
+    }
 }
 
 impl Engine {
@@ -96,22 +105,8 @@ impl Engine {
     ) -> Verdict {
         self.state.counters.resumed.bump();
         let mut path = suspended.path.take();
-        if let Outcome::Branch(won) = &outcome {
-            suspended.event_set.merge(&won.report.event_set);
-        }
-        match outcome {
-            Outcome::Reply(message) => {
-                let changes = suspended.snapshot.program.options(&suspended.outgoing);
-                suspended.back =
-                    changes.map_or_else(Box::default, |changes| outgoing::carried(changes, message));
-            }
-            Outcome::Branch(won) => suspended.back = outgoing::carried_by_branch(won.message),
-            // The answer there is stays the one there is.
-            Outcome::Slept => {}
-            Outcome::Failed(_) | Outcome::NoBranch => suspended.back = Box::default(),
-        }
+        suspended.take_over(&outcome);
         let Ok(query) = Query::parse(&suspended.query) else { return Verdict::Drop };
-        let body_at = Header::LEN + query.question_bytes().len();
         if let Some(recorder) = &suspended.recorder {
             recorder.resumed(&outcome);
         }
@@ -133,7 +128,7 @@ impl Engine {
                 run.interpret(&context, &mut work, &mut recorder as &mut dyn Tracer)
             }
         };
-        let mut answer = match end {
+        let answer = match end {
             End::Answer(answer) => answer,
             End::Nothing if suspended.branch.is_some() => {
                 reply.set_report(BranchReport::empty(Worth::Nothing));
@@ -156,30 +151,7 @@ impl Engine {
                 return Verdict::Defer(suspended);
             }
         };
-        if let Some(fill) = run.fill
-            && let Some(cache) = suspended.snapshot.program.cache(fill.step)
-        {
-            let Fill { subnet, bits, .. } = fill;
-            let name_hash = suspended.name_hash;
-            let asked = Asked { query: &query, folded: &self.folded, name_hash, subnet, bits };
-            if answer.end.is_failure() {
-                if share == Share::First {
-                    cache.store_failure(&asked, self.state.now.cache, &answer, suspended.recovery);
-                }
-                let out = work.message.get_mut(body_at..).filter(|_| fill.has_stale);
-                if let Some(stale) =
-                    out.and_then(|out| cache.look_up_stale(&asked, self.state.now.cache, out))
-                {
-                    self.state.counters.cache_stale.bump();
-                    answer = stale;
-                }
-            } else if share == Share::First
-                && answer.end == Ending::Complete
-                && let Some((body, ttl_offsets)) = work.body(&answer.shape(body_at))
-            {
-                cache.store(&asked, self.state.now.cache, &answer, body, ttl_offsets);
-            }
-        }
+        let answer = run.fill_cache(answer, (share, suspended.recovery), &context, &mut work);
         let event_set = run.event_set;
         if let Some((split, branch)) = suspended.parent() {
             let ended = Ended { answer: &answer, event_set: &event_set, options: &suspended.back };
@@ -213,32 +185,18 @@ impl Engine {
                 let is_end = split.is_rest();
                 match won.report.worth {
                     Worth::Dropped if is_end => None,
-                    Worth::Dropped | Worth::Nothing => Some(Brought {
-                        answer: (!is_end).then_some(Answer::failed(Failure::NoBranch)),
-                        ttl_count: None,
-                        is_end,
-                    }),
+                    Worth::Dropped | Worth::Nothing => Some(Brought::no_branch(is_end)),
                     Worth::Usable | Worth::Unusable(_) => {
                         let brought = self.buffers.bring_branch(split, &won, query);
                         Some(Brought { is_end, ..brought })
                     }
                 }
             }
-            (Outcome::NoBranch, Some((_, split))) => {
-                let is_end = split.is_rest();
-                Some(Brought {
-                    answer: (!is_end).then_some(Answer::failed(Failure::NoBranch)),
-                    ttl_count: None,
-                    is_end,
-                })
-            }
+            (Outcome::NoBranch, Some((_, split))) => Some(Brought::no_branch(split.is_rest())),
             (Outcome::Slept, None) => {
                 let answer = suspended.answer.as_ref().map(|kept| {
-                    let end = body_at + kept.octets.len();
-                    self.buffers.put(Header::LEN, query.question_bytes());
-                    if let Some(place) = self.buffers.message.get_mut(body_at..end) {
-                        place.copy_from_slice(&kept.octets);
-                    }
+                    put(&mut self.buffers.message, Header::LEN, query.question_bytes());
+                    put(&mut self.buffers.message, body_at, &kept.octets);
                     kept.answer
                 });
                 Some(Brought { answer, ttl_count: None, is_end: false })
@@ -271,27 +229,18 @@ impl Engine {
         let run = parent.run(&query, &self.folded);
         let context = self.state.context(&parent.snapshot);
         let mut work = self.buffers.workspace(&mut self.events, None);
+        let branch = BranchOf { step, index };
         let end = match parent.recorder.as_ref().map(Recorder::share) {
-            None => run.branch(split, BranchOf { step, index }, &context, &mut work, &mut NoTrace),
-            Some(mut recorder) => run.branch(
-                split,
-                BranchOf { step, index },
-                &context,
-                &mut work,
-                &mut recorder as &mut dyn Tracer,
-            ),
+            None => run.branch(split, branch, &context, &mut work, &mut NoTrace),
+            Some(mut recorder) => {
+                run.branch(split, branch, &context, &mut work, &mut recorder as &mut dyn Tracer)
+            }
         };
         match end {
             BranchEnd::Answer(answer, body_at, report) => {
-                let end = body_at + answer.octets;
                 put_header(&answer, work.message);
                 reply.set_report(report);
-                match (reply.buffer().get_mut(..end), work.message.get(..end)) {
-                    (Some(out), Some(from)) => out.copy_from_slice(from),
-                    _ => return Verdict::Drop,
-                }
-                reply.set_len(end);
-                Verdict::Answered
+                Verdict::of(reply.take(work.message.get(..body_at + answer.octets).unwrap_or(&[])))
             }
             BranchEnd::Ended(worth) => {
                 reply.set_report(BranchReport::empty(worth));
@@ -413,13 +362,61 @@ impl Engine {
     }
 }
 
-impl Buffers {
-    fn put(&mut self, at: usize, bytes: &[u8]) {
-        if let Some(place) = self.message.get_mut(at..at + bytes.len()) {
-            place.copy_from_slice(bytes);
+impl Run<'_> {
+    /// Keeps the answer in the cache that the query fills, if it does. Returns what the client
+    /// gets: in place of a failure the stale answer, if there is one.
+    fn fill_cache(
+        &self,
+        answer: Answer,
+        (share, recovery): (Share, Recovery),
+        context: &Context<'_>,
+        work: &mut Workspace<'_>,
+    ) -> Answer {
+        let Some(Fill { step, subnet, bits, has_stale }) = self.fill else { return answer };
+        let Some(cache) = context.snapshot.program.cache(step) else { return answer };
+        let Request { query, folded, ref sought, .. } = self.request;
+        let asked = Asked { query, folded, name_hash: sought.hash(), subnet, bits };
+        let (now, body_at) = (context.env.now.cache, self.request.body_at());
+        if answer.end.is_failure() {
+            if share == Share::First {
+                cache.store_failure(&asked, now, &answer, recovery);
+            }
+            let out = work.message.get_mut(body_at..).filter(|_| has_stale);
+            if let Some(stale) = out.and_then(|out| cache.look_up_stale(&asked, now, out)) {
+                context.counters.cache_stale.bump();
+                return stale;
+            }
+        } else if share == Share::First
+            && answer.end == Ending::Complete
+            && let Some((body, ttl_offsets)) = work.body(&answer.shape(body_at))
+        {
+            cache.store(&asked, now, &answer, body, ttl_offsets);
+        }
+        answer
+    }
+}
+
+impl Suspended {
+    /// Takes over what an outcome has besides an answer: options for the client, and what a branch
+    /// has to tell.
+    fn take_over(&mut self, outcome: &Outcome<'_>) {
+        match outcome {
+            Outcome::Reply(message) => {
+                let changes = self.snapshot.program.options(&self.outgoing);
+                self.back = changes.map_or_else(Box::default, |changes| outgoing::carried(changes, message));
+            }
+            Outcome::Branch(won) => {
+                self.event_set.merge(&won.report.event_set);
+                self.back = outgoing::carried_by_branch(won.message);
+            }
+            // The answer there is stays the one there is.
+            Outcome::Slept => {}
+            Outcome::Failed(_) | Outcome::NoBranch => self.back = Box::default(),
         }
     }
+}
 
+impl Buffers {
     /// Copies an upstream's reply into the message, ready to be kept and passed on.
     fn bring_reply(&mut self, message: &Message<'_>, trusts_ad: bool, body_at: usize) -> Brought {
         let rcode = message.rcode();
@@ -506,16 +503,14 @@ impl Buffers {
         let Ended { answer, event_set, options } = *ended;
         let question = query.question_bytes();
         let body_at = Header::LEN + question.len();
-        self.put(Header::LEN, question);
+        put(&mut self.message, Header::LEN, question);
         put_header(answer, &mut self.message);
         let report = split.judge(branch, answer, &self.message, body_at);
         reply.set_report(BranchReport { event_set: *event_set, ..report });
         let end = body_at + answer.octets;
-        let (Some(out), Some(from)) = (reply.buffer().get_mut(..end), self.message.get(..end)) else {
+        if !reply.take(self.message.get(..end).unwrap_or(&[])) {
             return Verdict::Drop;
-        };
-        out.copy_from_slice(from);
-        reply.set_len(end);
+        }
         if !options.is_empty() {
             append_options(options, end, reply);
         }

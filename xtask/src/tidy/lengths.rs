@@ -37,12 +37,7 @@ struct Exceptions<'a> {
 
 const EXCEPTIONS: Exceptions<'_> = Exceptions {
     files: &[],
-    functions: &[
-        ("interpret.rs", "walk"),
-        ("resume.rs", "resume"),
-        ("splits.rs", "split"),
-        ("zones.rs", "zone"),
-    ],
+    functions: &[("interpret.rs", "walk"), ("splits.rs", "split"), ("zones.rs", "zone")],
     crates: &["config"],
 };
 

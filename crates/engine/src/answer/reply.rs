@@ -2,6 +2,7 @@
 //!
 //! The buffer a reply is written to.
 
+use super::put::put;
 use super::report::BranchReport;
 
 /// A caller's buffer and how much of it the reply uses.
@@ -46,6 +47,14 @@ impl<'b> Reply<'b> {
     /// Returns the whole buffer, to write into.
     pub(crate) fn buffer(&mut self) -> &mut [u8] {
         self.buf
+    }
+
+    /// Takes a reply that was written elsewhere; returns whether it fits.
+    #[inline]
+    pub(crate) fn take(&mut self, octets: &[u8]) -> bool {
+        let is_taken = put(self.buf, 0, octets).is_some();
+        self.len = if is_taken { octets.len() } else { 0 };
+        is_taken
     }
 
     /// Says how many octets of the buffer are the reply.

@@ -89,15 +89,11 @@ impl Buffers {
         let Some(message) = self.message.get_mut(..room) else { return false };
         let mut finished = Reply::new(message);
         let is_written = complete(context, to, answer, &mut finished);
-        let len = finished.len();
-        if let (Some(out), Some(from)) = (reply.buffer().get_mut(..len), self.message.get(..len)) {
-            out.copy_from_slice(from);
-        }
-        reply.set_len(len);
-        is_written
+        is_written & reply.take(finished.bytes())
     }
 
     /// Lends the buffers out.
+    #[inline(always)]
     pub(crate) fn workspace<'w>(
         &'w mut self,
         events: &'w mut EventSink,
