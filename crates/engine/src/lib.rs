@@ -50,7 +50,7 @@ use answer::chaos::Chaos;
 use answer::finish::{To, complete, complete_inlined, cookie_alone, header_only};
 use answer::put::put_record;
 use answer::{Answer, Interim};
-use events::{EventContext, EventSet, EventSink, Path};
+use events::{EventContext, EventSink, Path};
 use observe::explain::Recorder;
 use observe::trace::{NoTrace, Note, Tracer};
 use peers::{is_between_servers, is_transfer, no_transfers};
@@ -60,7 +60,7 @@ use query::gate::cookie::Proof;
 use query::names::Sought;
 use query::request::Request;
 use resume::{Prefetched, told};
-use run::buffers::{Buffers, Workspace};
+use run::buffers::Buffers;
 use run::context::{Context, WorkerState};
 use run::state::{End, Run, nothing};
 use wire::query::{Malformed, cookie_only};
@@ -309,20 +309,11 @@ impl Engine {
         let request = Request { query, client, proof, folded: &self.folded, sought };
         let mut run = Run::new(request, Position::default());
         let context = self.state.context(&self.snapshot);
-        let Buffers { message, spare, ttl_offsets, prefetches, distances, candidates } = &mut self.buffers;
         let is_whole = self.snapshot.program.changes_answers();
-        let message = if is_whole { &mut **message } else { reply.buffer() };
-        let events = &mut self.events;
-        let mut work = Workspace {
-            message,
-            spare,
-            ttl_offsets,
-            ttl_count: None,
-            events,
-            distances,
-            prefetches,
-            candidates,
-        };
+        let mut work = self.buffers.workspace(&mut self.events, None);
+        if !is_whole {
+            work.message = reply.buffer();
+        }
         let end = run.walk::<T, OUTSIDE>(&context, &mut work, tracer);
         let nobodys;
         let answer = match end {
@@ -337,8 +328,8 @@ impl Engine {
                 &nobodys
             }
             End::Drop => {
-                let Run { event_set, .. } = run;
-                return self.drop_silently(query, client, &event_set, tracer.path());
+                tell(&mut self.events, &context, &run, None, tracer.path());
+                return self.stay_silent();
             }
             End::Wait(want) => {
                 self.state.counters.deferred.bump();
@@ -349,7 +340,7 @@ impl Engine {
         };
         if !run.event_set.is_empty() {
             let message: &[u8] = if is_whole { &self.buffers.message } else { reply.buffer() };
-            tell(&mut self.events, &context, &run, answer, message, tracer.path());
+            tell(&mut self.events, &context, &run, Some((answer, message)), tracer.path());
         }
         let Run { interim: Interim { marks, .. }, outgoing, prefetch, .. } = run;
         let is_written = if is_whole {
@@ -361,29 +352,6 @@ impl Engine {
             self.begin_prefetch(to, name_hash, Prefetched { at, fill, marks, outgoing });
         }
         Verdict::of(is_written)
-    }
-
-    /// Ends a query without a word, and tells what it has to tell.
-    #[cold]
-    fn drop_silently(
-        &mut self,
-        query: &Query<'_>,
-        client: &Client,
-        event_set: &EventSet,
-        path: Option<&Path>,
-    ) -> Verdict {
-        self.events.tell(&EventContext {
-            event_set,
-            path,
-            snapshot: self.snapshot.number,
-            trusted_peers: &self.snapshot.trusted_peers,
-            now: self.state.now,
-            began_us: self.state.now.monotonic_us(),
-            query,
-            client,
-            answer: None,
-        });
-        self.stay_silent()
     }
 
     fn complete(&self, to: &To<'_>, answer: &Answer, reply: &mut Reply<'_>) -> Verdict {
@@ -541,19 +509,17 @@ const fn note_of(admission: Admission) -> Note {
     }
 }
 
-/// Tells what a query that is answered at once has to tell; its answer stands in `message`.
+/// Tells what a query that ends at once has to tell; its answer, if any, stands in the message.
 #[cold]
 fn tell(
     event_sink: &mut EventSink,
     context: &Context<'_>,
     run: &Run<'_>,
-    answer: &Answer,
-    message: &[u8],
+    answer: Option<(&Answer, &[u8])>,
     path: Option<&Path>,
 ) {
     let Context { snapshot, env, .. } = context;
     let Request { query, client, .. } = run.request;
-    let body = message.get(run.request.body_at()..).unwrap_or(&[]);
     event_sink.tell(&EventContext {
         event_set: &run.event_set,
         path,
@@ -563,7 +529,8 @@ fn tell(
         began_us: env.now.monotonic_us(),
         query,
         client,
-        answer: Some(told(answer, body)),
+        answer: answer
+            .map(|(answer, message)| told(answer, message.get(run.request.body_at()..).unwrap_or(&[]))),
     });
 }
 

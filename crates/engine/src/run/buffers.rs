@@ -50,6 +50,13 @@ impl Workspace<'_> {
         let body = self.message.get_mut(shape.body_at..)?.get_mut(..shape.octets)?;
         Some((body, self.ttl_offsets.get(..count)?))
     }
+
+    /// Lends everything out for another answer but the first octets of `spare`.
+    pub(crate) fn behind(&mut self, spare_octets: usize) -> Workspace<'_> {
+        let Workspace { message, spare, ttl_offsets, events, distances, prefetches, candidates, .. } = self;
+        let spare = spare.get_mut(spare_octets..).unwrap_or(&mut []);
+        Workspace { message, spare, ttl_offsets, ttl_count: None, events, distances, prefetches, candidates }
+    }
 }
 
 /// Buffers that queries with a fetch behind them use, and steps that change answers.

@@ -8,20 +8,24 @@ use zone::Zones;
 
 use super::buffers::Workspace;
 use super::context::Context;
-use super::splits::Parted;
 use super::state::{End, Run};
 use super::want::Want;
 use crate::answer::Answer;
 use crate::answer::edit::Draft;
 use crate::answer::local::{LocalAnswer, LocalData};
-use crate::answer::put::put_local_soa;
+use crate::answer::put::{put, put_local_soa};
 use crate::matchers::Matcher;
 use crate::observe::trace::{StepOutcome, Tracer};
 use crate::ops;
-use crate::ops::answer::{Built, Making};
+use crate::ops::answer::{Build, Built, Making};
 use crate::ops::cache::{Asked, CacheStep, Fill, Found, Outlook, key_bits};
+use crate::ops::edit::Edit;
+use crate::ops::forward::ForwardStep;
+use crate::ops::quickest::Quickest;
+use crate::ops::ttl::TtlRule;
 use crate::ops::zone::Given;
 use crate::program::Op;
+use crate::program::shortlist::Seek;
 use crate::query::client::Transport;
 use crate::query::request::{Environment, Request};
 use crate::query::subnet::own_subnet_bits;
@@ -48,197 +52,93 @@ impl Run<'_> {
         work: &mut Workspace<'_>,
         tracer: &mut T,
     ) -> End {
-        let body_at = self.request.body_at();
-        let Context { snapshot, counters, env, .. } = context;
-        let program = &snapshot.program;
-        let ops = program.ops();
+        let Context { snapshot, env, .. } = context;
+        let ops = snapshot.program.ops();
         // Ends: skips lead forward and calls are acyclic; `Program::new` saw to that.
         loop {
             let step = self.at.advance();
             let Some(op) = ops.get(step) else { break };
+            let step = step as u16;
             match op {
                 // What others asked for is not told to strangers, and nobody is asked or waited for
                 // on their behalf.
                 Op::Cache(_) | Op::Split(_) | Op::Sleep(_) if OUTSIDE => {}
-                Op::Forward(_) | Op::Reject(..) if OUTSIDE => {
-                    tracer.step(step as u16, StepOutcome::Ended);
-                    return End::Nothing;
-                }
+                Op::Forward(_) | Op::Reject(..) if OUTSIDE => return told(End::Nothing, step, tracer),
                 Op::SkipUnless(matcher, steps) => {
-                    let holds = self.test(step, matcher, context, work, tracer);
-                    if !holds {
+                    if !self.test(step, matcher, context, work, tracer) {
                         self.at.skip(*steps);
                     }
                     continue;
                 }
                 Op::SkipIf(matcher, steps) => {
-                    let holds = self.test(step, matcher, context, work, tracer);
-                    if holds {
+                    if self.test(step, matcher, context, work, tracer) {
                         self.at.skip(*steps);
                     }
                     continue;
                 }
                 Op::Seek(seek) => {
-                    if let Some(list) = program.shortlists().get(usize::from(seek.list)) {
-                        let facts = self.facts(env, work.message);
-                        let (to, looked) = list.seek(*seek, facts, self.looked, work.candidates);
-                        if to != self.at.next() {
-                            tracer.skipped(step as u16, (list, *seek, to), facts);
-                            self.at.go_to(to);
-                        }
-                        self.looked = looked;
-                    }
+                    self.seek(step, *seek, context, work, tracer);
                     continue;
                 }
                 Op::Skip(steps) => self.at.skip(*steps),
                 Op::Call(target) => self.at.call(*target),
                 Op::Goto(target) => self.at.jump(*target),
-                Op::Return => {
-                    if !self.at.pop() {
-                        tracer.step(step as u16, StepOutcome::Ended);
-                        break;
-                    }
-                }
-                Op::Accept => {
-                    tracer.step(step as u16, StepOutcome::Ended);
+                Op::Return if self.at.pop() => {}
+                Op::Return | Op::Accept => {
+                    tracer.step(step, StepOutcome::Ended);
                     break;
                 }
-                Op::Drop => {
-                    tracer.step(step as u16, StepOutcome::Ended);
-                    return End::Drop;
-                }
+                Op::Drop => return told(End::Drop, step, tracer),
                 Op::Mark(bit) => self.interim.marks |= 1 << (bit & 63),
                 Op::Unmark(bits) => self.interim.marks &= !bits,
                 Op::Local(local) => {
-                    if let Some(answer) = self.look_up_local(local, work.message, body_at) {
-                        if OUTSIDE {
-                            tracer.step(step as u16, StepOutcome::Ended);
-                            return End::Nothing;
-                        }
-                        counters.answers_local.bump();
-                        // What we know by ourselves is not kept in caches.
-                        self.fill = None;
-                        tracer.step(step as u16, StepOutcome::Answered);
-                        return End::Answer(answer);
+                    if let Some(answer) = self.look_up_local(local, work.message) {
+                        return told(self.known::<OUTSIDE>(answer, context), step, tracer);
                     }
                 }
                 Op::Zone => {
                     if let Some(authority) = context.authority
                         && let Some(given) = self.look_up_zones(&authority.zones, context, work)
                     {
-                        tracer.step(step as u16, StepOutcome::Answered);
-                        return End::Answer(given.into_answer());
+                        return told(End::Answer(given.into_answer()), step, tracer);
                     }
                 }
                 Op::ZoneSet(zones) => {
                     if let Some(given) = self.look_up_zones(zones, context, work) {
-                        tracer.step(step as u16, StepOutcome::Answered);
-                        return End::Answer(given.into_answer());
+                        return told(End::Answer(given.into_answer()), step, tracer);
                     }
                 }
-                Op::Cache(cache) => match self.look_up(cache, step as u16, context, work, body_at) {
-                    Some((answer, is_fresh)) => {
-                        tracer.step(step as u16, StepOutcome::Looked(Some(is_fresh)));
-                        if !cache.continues {
-                            return End::Answer(answer);
-                        }
+                Op::Cache(cache) => match self.look_up(step, cache, context, work, tracer) {
+                    Some(answer) if cache.continues => {
                         self.go_on_with(answer, work);
                         continue;
                     }
-                    None => {
-                        tracer.step(step as u16, StepOutcome::Looked(None));
-                        continue;
-                    }
+                    Some(answer) => return End::Answer(answer),
+                    None => continue,
                 },
-                Op::Reject(rcode, ede) => {
-                    counters.answers_fixed.bump();
-                    tracer.step(step as u16, StepOutcome::Answered);
-                    return End::Answer(Answer::empty(*rcode, ede.map(|code| (code, ""))));
-                }
-                Op::Forward(forward) => {
-                    if let Some(refusal) = self.recursion_refused() {
-                        return End::Answer(refusal);
-                    }
-                    let want = Want::Fetch(forward.want(env.key, &self.request, self.sending(program)));
-                    tracer.step(step as u16, StepOutcome::Waits(want.waiting()));
-                    return End::Wait(want);
-                }
-                Op::Ttl(rule) => {
-                    if let Some(answer) = &self.interim.answer
-                        && let Some((body, offsets)) = work.body(&answer.shape(body_at))
-                    {
-                        rule.rewrite(body, offsets);
-                    }
-                }
-                Op::Split(split) => match self.split(step as u16, split, context, work, tracer) {
-                    Parted::Passes => {}
-                    Parted::GoesOn(answer) => {
-                        tracer.step(step as u16, StepOutcome::Answered);
-                        self.go_on_with(answer, work);
-                        continue;
-                    }
-                    Parted::Ends(end) => {
-                        match &end {
-                            End::Wait(want) => tracer.step(step as u16, StepOutcome::Waits(want.waiting())),
-                            _ => tracer.step(step as u16, StepOutcome::Ended),
-                        }
-                        return end;
-                    }
+                Op::Reject(rcode, ede) => return told(reject(*rcode, *ede, context), step, tracer),
+                Op::Forward(forward) => return self.forward(step, forward, context, tracer),
+                Op::Ttl(rule) => self.change_ttls(*rule, work),
+                Op::Split(split) => match self.split(step, split, context, work, tracer) {
+                    Some(end) => return end,
+                    None => continue,
                 },
-                Op::Sleep(ms) => {
-                    let want = Want::Sleep(*ms);
-                    tracer.step(step as u16, StepOutcome::Waits(want.waiting()));
-                    return End::Wait(want);
-                }
-                Op::Quickest(quickest) => {
-                    if let Some(answer) = &self.interim.answer {
-                        let message = (&mut *work.message, body_at);
-                        quickest.sort(answer, message, work.distances, env.now);
-                    }
-                }
+                Op::Sleep(ms) => return told(End::Wait(Want::Sleep(*ms)), step, tracer),
+                Op::Quickest(quickest) => self.sort(quickest, env, work),
                 Op::Forget => self.interim.answer = None,
-                Op::Truncate => {
-                    if self.request.client.transport == Transport::Udp
-                        && let Some(answer) = &mut self.interim.answer
-                    {
-                        answer.is_too_large = true;
-                    }
-                }
-                Op::Edit(edit) => {
-                    if let Some(answer) = &mut self.interim.answer {
-                        let shape = answer.shape(body_at);
-                        let draft = Draft { message: work.message, spare: work.spare, shape };
-                        edit.apply(step as u16, &self.request, env, answer, draft);
-                        work.ttl_count = None;
-                    }
-                }
-                Op::Answer(build) => match build.build(step as u16, &self.making(env), work.message) {
-                    Built::End(_) | Built::GoOn(_) if OUTSIDE => {
-                        tracer.step(step as u16, StepOutcome::Ended);
-                        return End::Nothing;
-                    }
-                    Built::End(answer) => {
-                        counters.answers_fixed.bump();
-                        work.ttl_count = None;
-                        tracer.step(step as u16, StepOutcome::Answered);
-                        return End::Answer(answer);
-                    }
-                    Built::GoOn(answer) => {
-                        counters.answers_fixed.bump();
-                        tracer.step(step as u16, StepOutcome::Answered);
-                        self.go_on_with(answer, work);
-                        continue;
-                    }
-                    Built::Silence => return End::Drop,
-                    Built::Nothing => {}
+                Op::Truncate => self.truncate(),
+                Op::Edit(edit) => self.edit(step, edit, env, work),
+                Op::Answer(build) => match self.build::<T, OUTSIDE>(step, build, context, work, tracer) {
+                    Some(end) => return end,
+                    None => continue,
                 },
                 Op::Outgoing(change) => {
-                    let (query, client) = (self.request.query, self.request.client);
-                    change.apply(&mut self.outgoing, step as u16, query, client, env.trusted_peers);
+                    let Request { query, client, .. } = self.request;
+                    change.apply(&mut self.outgoing, step, query, client, env.trusted_peers);
                 }
                 Op::Event(event) => event.emit(&mut self.event_set, work.events),
             }
-            tracer.step(step as u16, StepOutcome::Done);
+            tracer.step(step, StepOutcome::Done);
         }
         match self.interim.answer {
             Some(answer) => End::Answer(answer),
@@ -250,7 +150,7 @@ impl Run<'_> {
     #[inline]
     fn test<T: Tracer + ?Sized>(
         &self,
-        step: usize,
+        step: u16,
         matcher: &Matcher,
         context: &Context<'_>,
         work: &Workspace<'_>,
@@ -258,42 +158,60 @@ impl Run<'_> {
     ) -> bool {
         let facts = self.facts(&context.env, work.message);
         let holds = matcher.holds(facts);
-        tracer.test(step as u16, matcher, facts, holds);
+        tracer.test(step, matcher, facts, holds);
         holds
+    }
+
+    /// Goes on at the next rule that may concern the query.
+    #[inline(always)]
+    fn seek<T: Tracer + ?Sized>(
+        &mut self,
+        step: u16,
+        seek: Seek,
+        context: &Context<'_>,
+        work: &mut Workspace<'_>,
+        tracer: &mut T,
+    ) {
+        let shortlists = context.snapshot.program.shortlists();
+        let Some(list) = shortlists.get(usize::from(seek.list)) else { return };
+        let facts = self.facts(&context.env, work.message);
+        let (to, looked) = list.seek(seek, facts, self.looked, work.candidates);
+        if to != self.at.next() {
+            tracer.skipped(step, (list, seek, to), facts);
+            self.at.go_to(to);
+        }
+        self.looked = looked;
     }
 
     /// Makes `answer`, whose records stand in the message already, the answer that the next steps
     /// see.
     #[cold]
-    fn go_on_with(&mut self, answer: Answer, work: &mut Workspace<'_>) {
+    pub(crate) fn go_on_with(&mut self, answer: Answer, work: &mut Workspace<'_>) {
         // Names in the records may point to the question.
-        let question = self.request.query.question_bytes();
-        if let Some(place) = work.message.get_mut(Header::LEN..Header::LEN + question.len()) {
-            place.copy_from_slice(question);
-        }
+        put(work.message, Header::LEN, self.request.query.question_bytes());
         work.ttl_count = None;
         self.interim.answer = Some(answer);
     }
 
-    /// Looks in a cache; says whether what it found was fresh. On a miss, the answer to come will
-    /// be kept there.
+    /// Looks in a cache. On a miss, the answer to come will be kept there.
     #[inline(always)]
-    fn look_up(
+    fn look_up<T: Tracer + ?Sized>(
         &mut self,
-        cache: &CacheStep,
         step: u16,
+        cache: &CacheStep,
         context: &Context<'_>,
         work: &mut Workspace<'_>,
-        body_at: usize,
-    ) -> Option<(Answer, bool)> {
+        tracer: &mut T,
+    ) -> Option<Answer> {
         let Context { counters, env, .. } = context;
         let Request { query, folded, ref sought, .. } = self.request;
         if let Some(refusal) = self.recursion_refused() {
-            return Some((refusal, true));
+            tracer.step(step, StepOutcome::Looked(Some(true)));
+            return Some(refusal);
         }
         let subnet = self.outgoing.subnet(query, cache.rules.keeps_subnets_apart);
         let bits = key_bits(self.outgoing.wants_dnssec(query), self.outgoing.checking_disabled(query));
-        let out = work.message.get_mut(body_at..).unwrap_or(&mut []);
+        let out = work.message.get_mut(self.request.body_at()..).unwrap_or(&mut []);
         let fill = |has_stale| Fill { step, subnet, bits, has_stale };
         let asked = Asked { query, folded, name_hash: sought.hash(), subnet, bits };
         match cache.look_up(&asked, env.now.cache, out) {
@@ -312,11 +230,14 @@ impl Run<'_> {
                     Outlook::Stale => counters.cache_stale.bump(),
                     Outlook::Failure => counters.cache_failures.bump(),
                 }
-                Some((answer, matches!(outlook, Outlook::Fresh | Outlook::Prefetch)))
+                let is_fresh = matches!(outlook, Outlook::Fresh | Outlook::Prefetch);
+                tracer.step(step, StepOutcome::Looked(Some(is_fresh)));
+                Some(answer)
             }
             Found::Nothing { has_stale } => {
                 counters.cache_misses.bump();
                 self.fill = Some(fill(has_stale));
+                tracer.step(step, StepOutcome::Looked(None));
                 None
             }
         }
@@ -336,6 +257,94 @@ impl Run<'_> {
         Some(given)
     }
 
+    /// Asks a group of servers.
+    #[inline(always)]
+    fn forward<T: Tracer + ?Sized>(
+        &self,
+        step: u16,
+        forward: &ForwardStep,
+        context: &Context<'_>,
+        tracer: &mut T,
+    ) -> End {
+        if let Some(refusal) = self.recursion_refused() {
+            return End::Answer(refusal);
+        }
+        let sending = self.sending(&context.snapshot.program);
+        let want = forward.want(context.env.key, &self.request, sending);
+        told(End::Wait(Want::Fetch(want)), step, tracer)
+    }
+
+    /// Makes an answer, which ends the query or is the one that the next steps see.
+    #[inline(always)]
+    fn build<T: Tracer + ?Sized, const OUTSIDE: bool>(
+        &mut self,
+        step: u16,
+        build: &Build,
+        context: &Context<'_>,
+        work: &mut Workspace<'_>,
+        tracer: &mut T,
+    ) -> Option<End> {
+        match build.build(step, &self.making(&context.env), work.message) {
+            Built::End(_) | Built::GoOn(_) if OUTSIDE => Some(told(End::Nothing, step, tracer)),
+            Built::End(answer) => {
+                context.counters.answers_fixed.bump();
+                work.ttl_count = None;
+                Some(told(End::Answer(answer), step, tracer))
+            }
+            Built::GoOn(answer) => {
+                context.counters.answers_fixed.bump();
+                tracer.step(step, StepOutcome::Answered);
+                self.go_on_with(answer, work);
+                None
+            }
+            Built::Silence => Some(End::Drop),
+            Built::Nothing => {
+                tracer.step(step, StepOutcome::Done);
+                None
+            }
+        }
+    }
+
+    /// Changes the records of the answer there is.
+    #[inline(never)]
+    fn edit(&mut self, step: u16, edit: &Edit, env: &Environment<'_>, work: &mut Workspace<'_>) {
+        if let Some(answer) = &mut self.interim.answer {
+            let shape = answer.shape(self.request.body_at());
+            let draft = Draft { message: work.message, spare: work.spare, shape };
+            edit.apply(step, &self.request, env, answer, draft);
+            work.ttl_count = None;
+        }
+    }
+
+    /// Changes the TTLs of the answer there is.
+    #[inline(never)]
+    fn change_ttls(&self, rule: TtlRule, work: &mut Workspace<'_>) {
+        if let Some(answer) = &self.interim.answer
+            && let Some((body, offsets)) = work.body(&answer.shape(self.request.body_at()))
+        {
+            rule.rewrite(body, offsets);
+        }
+    }
+
+    /// Puts the addresses of the answer there is in the order of their distances.
+    #[inline(never)]
+    fn sort(&self, quickest: &Quickest, env: &Environment<'_>, work: &mut Workspace<'_>) {
+        if let Some(answer) = &self.interim.answer {
+            let message = (&mut *work.message, self.request.body_at());
+            quickest.sort(answer, message, work.distances, env.now);
+        }
+    }
+
+    /// Cuts the answer there is for a client that asks over UDP.
+    #[inline(always)]
+    fn truncate(&mut self) {
+        if self.request.client.transport == Transport::Udp
+            && let Some(answer) = &mut self.interim.answer
+        {
+            answer.is_too_large = true;
+        }
+    }
+
     /// Refuses a query without RD: it learns nothing about what others asked for (that would be
     /// cache snooping), and nobody is asked on its behalf.
     #[inline(always)]
@@ -348,9 +357,10 @@ impl Run<'_> {
         Making { request: &self.request, env, interim: &self.interim }
     }
 
+    /// Looks in local names.
     #[inline(always)]
-    fn look_up_local(&self, local: &LocalData, message: &mut [u8], body_at: usize) -> Option<Answer> {
-        let question = &self.request.query.question;
+    fn look_up_local(&self, local: &LocalData, message: &mut [u8]) -> Option<Answer> {
+        let (question, body_at) = (&self.request.query.question, self.request.body_at());
         let mut answer = Answer { authoritative: true, ..Answer::empty(Rcode::NOERROR, None) };
         match local.answer(&self.request.sought, question.qtype)? {
             LocalAnswer::Records { count, body } => {
@@ -372,6 +382,38 @@ impl Run<'_> {
         }
         Some(answer)
     }
+
+    /// Returns how a query ends whose answer we know by ourselves: it is not kept in caches, and
+    /// strangers do not get it.
+    #[inline(always)]
+    fn known<const OUTSIDE: bool>(&mut self, answer: Answer, context: &Context<'_>) -> End {
+        if OUTSIDE {
+            return End::Nothing;
+        }
+        context.counters.answers_local.bump();
+        self.fill = None;
+        End::Answer(answer)
+    }
+}
+
+/// Ends the query at a step, and tells so.
+#[inline(always)]
+fn told<T: Tracer + ?Sized>(end: End, step: u16, tracer: &mut T) -> End {
+    tracer.step(
+        step,
+        match &end {
+            End::Answer(_) => StepOutcome::Answered,
+            End::Nothing | End::Drop => StepOutcome::Ended,
+            End::Wait(want) => StepOutcome::Waits(want.waiting()),
+        },
+    );
+    end
+}
+
+#[inline(always)]
+fn reject(rcode: Rcode, ede: Option<EdeCode>, context: &Context<'_>) -> End {
+    context.counters.answers_fixed.bump();
+    End::Answer(Answer::empty(rcode, ede.map(|code| (code, ""))))
 }
 
 #[cold]

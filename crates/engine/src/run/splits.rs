@@ -11,13 +11,14 @@ use super::state::{End, Run};
 use super::suspended::{BranchOf, Suspended};
 use super::want::{SharedSplit, SplitWant, Want};
 use crate::answer::failure::Failure;
+use crate::answer::put::put;
 use crate::answer::report::{BranchReport, Worth};
 use crate::answer::written::{changed, put_header};
 use crate::answer::{Answer, Interim};
 use crate::events::EventSet;
-use crate::observe::trace::Tracer;
+use crate::observe::trace::{StepOutcome, Tracer};
 use crate::ops::cache::Fill;
-use crate::ops::split::{BRANCHES_MAX, Next, Progress, SPLITS_MAX, SplitStep, State};
+use crate::ops::split::{Next, SPLITS_MAX, SplitStep, State};
 use crate::program::Position;
 use crate::query::gate::cookie::Proof;
 use crate::query::names::Sought;
@@ -27,7 +28,7 @@ use crate::query::request::Request;
 const QUERY_OCTETS_MAX: usize = 1024;
 
 /// What a split did to a query under way.
-pub(crate) enum Parted {
+enum Parted {
     /// Nothing: it is for other queries.
     Passes,
     /// It brought this answer, and the steps go on.
@@ -36,24 +37,96 @@ pub(crate) enum Parted {
     Ends(End),
 }
 
-/// An answer that stands in the message.
+/// A branch's answer, which stands in the message or in `spare`.
 struct Shown {
     branch: u8,
     answer: Answer,
     body_at: usize,
-    rank: u8,
+    report: BranchReport,
 }
 
 impl Shown {
     const fn len(&self) -> usize {
         self.body_at + self.answer.octets
     }
+
+    const fn rank(&self) -> u8 {
+        if let Worth::Unusable(rank) = self.report.worth { rank } else { u8::MAX }
+    }
+}
+
+/// The answers that branches have from memory, those that may still win.
+struct Answers {
+    /// The last one, which stands in the message.
+    shown: Option<Shown>,
+    /// The best of the ones before, which stands in `spare`.
+    held: Option<Shown>,
+}
+
+impl Answers {
+    /// Makes the message free for another branch. Returns how many octets of `spare` are not.
+    fn hold(&mut self, work: &mut Workspace<'_>) -> usize {
+        if let Some(shown) = self.shown.take()
+            && self.held.as_ref().is_none_or(|held| shown.rank() > held.rank())
+            && copy(work.message, work.spare, shown.len())
+        {
+            self.held = Some(shown);
+        }
+        self.held.as_ref().map_or(0, Shown::len)
+    }
+
+    /// Keeps them while their split waits for other branches.
+    fn keep(&self, want: &mut SplitWant, work: &mut Workspace<'_>) {
+        for (kept, message) in [(&self.held, &mut *work.spare), (&self.shown, &mut *work.message)] {
+            if let Some(kept) = kept {
+                put_header(&kept.answer, message);
+                want.keep(kept.branch, kept.report, message.get(..kept.len()).unwrap_or(&[]));
+            }
+        }
+    }
+
+    /// Takes the answer of a branch, which then stands in the message.
+    fn show(self, branch: u8, work: &mut Workspace<'_>) -> Option<Shown> {
+        let is_its = |shown: &Shown| shown.branch == branch;
+        self.shown.filter(is_its).or_else(|| {
+            let held = self.held.filter(is_its)?;
+            copy(work.spare, work.message, held.len());
+            Some(held)
+        })
+    }
+}
+
+/// Copies so many octets, if there is room.
+fn copy(from: &[u8], to: &mut [u8], octets: usize) -> bool {
+    from.get(..octets).and_then(|from| put(to, 0, from)).is_some()
 }
 
 impl Run<'_> {
-    /// Runs the branches that can be answered from memory, and joins them or says what to wait for.
+    /// Takes the step of a split; says how the query ends if it does here.
     #[inline(never)]
     pub(crate) fn split<T: Tracer + ?Sized>(
+        &mut self,
+        step: u16,
+        split: &SplitStep,
+        context: &Context<'_>,
+        work: &mut Workspace<'_>,
+        tracer: &mut T,
+    ) -> Option<End> {
+        let (outcome, end) = match self.part(step, split, context, work, tracer) {
+            Parted::Passes => (StepOutcome::Done, None),
+            Parted::GoesOn(answer) => {
+                self.go_on_with(answer, work);
+                (StepOutcome::Answered, None)
+            }
+            Parted::Ends(End::Wait(want)) => (StepOutcome::Waits(want.waiting()), Some(End::Wait(want))),
+            Parted::Ends(end) => (StepOutcome::Ended, Some(end)),
+        };
+        tracer.step(step, outcome);
+        end
+    }
+
+    /// Runs the branches that can be answered from memory, and joins them or says what to wait for.
+    fn part<T: Tracer + ?Sized>(
         &mut self,
         step: u16,
         split: &SplitStep,
@@ -71,101 +144,39 @@ impl Run<'_> {
         if self.depth >= SPLITS_MAX {
             return Parted::Ends(End::Answer(Answer::failed(Failure::TooDeep)));
         }
-        let program = &context.snapshot.program;
-        let mut progress = Progress::new();
-        let mut begun: [Option<Box<Suspended>>; BRANCHES_MAX] = [const { None }; BRANCHES_MAX];
-        // What the last branch left in the message, and the best of the ones before, which stands
-        // in `spare`.
-        let mut shown: Option<Shown> = None;
-        let mut held: Option<Shown> = None;
-        let mut reports = [BranchReport::empty(Worth::Nothing); BRANCHES_MAX];
+        let mut want = SplitWant::new(step, None, None);
+        let mut answers = Answers { shown: None, held: None };
         // Ends: each round starts a branch, or is the last.
         let winner = loop {
-            match split.next(&progress) {
-                Next::Begin(branch) => {
-                    if let Some(shown) = shown.take()
-                        && held.as_ref().is_none_or(|held| shown.rank > held.rank)
-                        && let (Some(from), Some(to)) =
-                            (work.message.get(..shown.len()), work.spare.get_mut(..shown.len()))
-                    {
-                        to.copy_from_slice(from);
-                        held = Some(shown);
-                    }
-                    let held_len = held.as_ref().map_or(0, Shown::len).min(work.spare.len());
-                    let (_, spare) = work.spare.split_at_mut(held_len);
-                    let mut work = Workspace {
-                        message: &mut *work.message,
-                        spare,
-                        ttl_offsets: &mut *work.ttl_offsets,
-                        ttl_count: None,
-                        events: &mut *work.events,
-                        distances: &mut *work.distances,
-                        prefetches: &mut *work.prefetches,
-                        candidates: &mut *work.candidates,
-                    };
-                    let branch_of = BranchOf { step, index: branch };
-                    match self.branch(split, branch_of, context, &mut work, tracer) {
+            match split.next(&want.progress) {
+                Next::Begin(index) => {
+                    let held_octets = answers.hold(work);
+                    let branch = BranchOf { step, index };
+                    match self.branch(split, branch, context, &mut work.behind(held_octets), tracer) {
                         BranchEnd::Answer(answer, body_at, report) => {
-                            progress.end(branch, &report);
-                            if let Some(slot) = reports.get_mut(usize::from(branch)) {
-                                *slot = report;
-                            }
-                            let rank = match report.worth {
-                                Worth::Unusable(rank) => rank,
-                                _ => u8::MAX,
-                            };
-                            shown = Some(Shown { branch, answer, body_at, rank });
+                            want.progress.end(index, &report);
+                            answers.shown = Some(Shown { branch: index, answer, body_at, report });
                         }
-                        BranchEnd::Ended(worth) => progress.end(branch, &BranchReport::empty(worth)),
-                        BranchEnd::Waits(suspended) => {
-                            progress.begin(branch);
-                            if let Some(slot) = begun.get_mut(usize::from(branch)) {
-                                *slot = Some(suspended);
-                            }
-                        }
+                        BranchEnd::Ended(worth) => want.progress.end(index, &BranchReport::empty(worth)),
+                        BranchEnd::Waits(suspended) => want.begin(index, suspended),
                     }
                 }
                 Next::Wait(_) => {
-                    let mut want = Box::new(SplitWant {
-                        step,
-                        progress,
-                        shared: self.shared_split(split, context),
-                        stale_after_ms: self.patience_ms(program),
-                        begun,
-                        ended: [const { None }; BRANCHES_MAX],
-                    });
-                    for (kept, message) in [(&held, &mut *work.spare), (&shown, &mut *work.message)] {
-                        if let Some(kept) = kept
-                            && let Some(report) = reports.get(usize::from(kept.branch))
-                        {
-                            put_header(&kept.answer, message);
-                            want.keep(kept.branch, *report, message.get(..kept.len()).unwrap_or(&[]));
-                        }
-                    }
-                    return Parted::Ends(End::Wait(Want::Split(want)));
+                    want.shared = self.shared_split(split, context);
+                    want.stale_after_ms = self.patience_ms(&context.snapshot.program);
+                    answers.keep(&mut want, work);
+                    return Parted::Ends(End::Wait(Want::Split(Box::new(want))));
                 }
                 Next::Done(winner) => break winner,
             }
         };
         let Some(winner) = winner else { return nothing(split) };
-        match progress.state(winner) {
-            State::Ended(Worth::Dropped) if split.is_rest() => return Parted::Ends(End::Drop),
-            State::Ended(Worth::Nothing | Worth::Dropped) => return nothing(split),
-            _ => {}
+        if want.progress.state(winner) == State::Ended(Worth::Dropped) && split.is_rest() {
+            return Parted::Ends(End::Drop);
         }
-        let is_shown = shown.as_ref().is_some_and(|shown| shown.branch == winner);
-        let Some(won) = (if is_shown { shown } else { held.filter(|held| held.branch == winner) }) else {
-            return nothing(split);
-        };
-        if !is_shown
-            && let (Some(from), Some(to)) = (work.spare.get(..won.len()), work.message.get_mut(..won.len()))
-        {
-            to.copy_from_slice(from);
-        }
-        if let Some(report) = reports.get(usize::from(winner)) {
-            self.event_set.merge(&report.event_set);
-        }
-        let answer = self.join(split, &won, progress.note(), work);
+        let Some(won) = answers.show(winner, work) else { return nothing(split) };
+        self.event_set.merge(&won.report.event_set);
+        let answer = self.join(split, &won, want.progress.note(), work);
         work.ttl_count = None;
         if split.is_rest() { Parted::Ends(End::Answer(answer)) } else { Parted::GoesOn(answer) }
     }
@@ -190,10 +201,7 @@ impl Run<'_> {
         let body_at = self.request.body_at();
         match written {
             Some(written) => {
-                let end = body_at + written.octets;
-                if let (Some(from), Some(to)) = (work.spare.get(..end), work.message.get_mut(..end)) {
-                    to.copy_from_slice(from);
-                }
+                copy(work.spare, work.message, body_at + written.octets);
                 changed(&won.answer, &written)
             }
             None => Answer::failed(Failure::NotRewritten),
@@ -268,9 +276,7 @@ impl Run<'_> {
             End::Answer(answer) => {
                 let question = self.request.query.question_bytes();
                 let body_at = Header::LEN + question.len();
-                if let Some(place) = work.message.get_mut(Header::LEN..body_at) {
-                    place.copy_from_slice(question);
-                }
+                put(work.message, Header::LEN, question);
                 let report = split.judge(branch.index, &answer, work.message, body_at);
                 let report = BranchReport { event_set: self.event_set, ..report };
                 BranchEnd::Answer(answer, body_at, report)
@@ -278,15 +284,8 @@ impl Run<'_> {
             End::Nothing => BranchEnd::Ended(Worth::Nothing),
             End::Drop => BranchEnd::Ended(Worth::Dropped),
             End::Wait(want) => {
-                let kept = tracer.keep();
-                BranchEnd::Waits(Suspended::new(
-                    context.snapshot,
-                    &self,
-                    want,
-                    Some(branch),
-                    work.message,
-                    kept,
-                ))
+                let (snapshot, kept) = (context.snapshot, tracer.keep());
+                BranchEnd::Waits(Suspended::new(snapshot, &self, want, Some(branch), work.message, kept))
             }
         }
     }

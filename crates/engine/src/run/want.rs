@@ -86,7 +86,6 @@ pub struct EndedBranch {
 
 impl SplitWant {
     /// Returns what waits for branches none of which has started.
-    // For those who try out what waits, without a program.
     pub fn new(step: u16, shared: Option<SharedSplit>, stale_after_ms: Option<u32>) -> Self {
         Self {
             step,
@@ -95,6 +94,14 @@ impl SplitWant {
             stale_after_ms,
             begun: [const { None }; BRANCHES_MAX],
             ended: [const { None }; BRANCHES_MAX],
+        }
+    }
+
+    /// Notes that a branch has started and must wait.
+    pub(crate) fn begin(&mut self, branch: u8, suspended: Box<Suspended>) {
+        self.progress.begin(branch);
+        if let Some(slot) = self.begun.get_mut(usize::from(branch)) {
+            *slot = Some(suspended);
         }
     }
 
