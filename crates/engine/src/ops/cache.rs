@@ -241,13 +241,12 @@ impl CacheStep {
     }
 
     fn key<'a>(&self, asked: &Asked<'a>) -> Key<'a> {
-        let key = self.key_in_view(asked, self.view & !SCOPE_ZERO);
-        match asked.subnet {
-            None => key,
-            Some(ClientSubnet { family, prefix, address }) => {
-                key.with_scope(self.cache.hash_key(), Scope { address, family, prefix })
-            }
+        // Written where it ends up: a match would copy it.
+        let mut key = self.key_in_view(asked, self.view & !SCOPE_ZERO);
+        if let Some(ClientSubnet { family, prefix, address }) = asked.subnet {
+            key = key.with_scope(self.cache.hash_key(), Scope { address, family, prefix });
         }
+        key
     }
 
     fn scope_zero_key<'a>(&self, asked: &Asked<'a>) -> Key<'a> {
