@@ -1,6 +1,6 @@
 //! Makes local names ready to answer, once per configuration.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use wire::{Class, HashKey, Name, NameBuf, Rtype, Ttl};
@@ -138,33 +138,22 @@ impl LocalBuilder {
     }
 
     fn add_empty_non_terminals(&mut self) {
-        let holders: HashSet<Vec<u8>> = self
-            .nodes
-            .iter()
-            .filter(|(_, node)| node.below == Below::Nothing)
-            .map(|(name, _)| name.clone())
-            .collect();
         let names: Vec<NameBuf> = self.nodes.values().filter_map(|node| node.name).collect();
         for name in names {
-            let is_held = |candidate: Name<'_>| {
-                let mut up = candidate.parent();
-                while let Some(above) = up {
-                    if holders.contains(above.to_folded().as_bytes()) {
-                        return true;
-                    }
-                    up = above.parent();
-                }
-                false
-            };
             let mut between = name.as_name().parent();
-            while let Some(above) = between {
-                if !is_held(above) {
-                    break;
-                }
+            while let Some(above) = between.filter(|above| self.is_held(*above)) {
                 self.node(above);
                 between = above.parent();
             }
         }
+    }
+
+    /// Returns whether some name above this one says that what is below it and not here does not
+    /// exist.
+    fn is_held(&self, name: Name<'_>) -> bool {
+        std::iter::successors(name.parent(), |above| above.parent())
+            .filter_map(|above| self.nodes.get(above.to_folded().as_bytes()))
+            .any(|node| node.below == Below::Nothing)
     }
 }
 
