@@ -8,7 +8,7 @@ use engine::chaos::Chaos;
 use engine::events::EventId;
 use engine::gate::Gate;
 use engine::gate::cookie::Secrets;
-use engine::gate::prefixes::PrefixSet;
+use engine::gate::prefix_set::PrefixSet;
 use engine::gate::rate::{RateRule, RateTable};
 use engine::local::LocalBuilder;
 use engine::matchers::Matcher;

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use engine::edit::SvcKeys;
-use engine::gate::prefixes::PrefixSet;
+use engine::gate::prefix_set::PrefixSet;
 use engine::gate::rate::RateRule;
 use engine::matchers::TypeSet;
 use engine::ops::answer::{Block, BlockWith, Build, Respond};

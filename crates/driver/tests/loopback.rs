@@ -12,7 +12,7 @@ use driver::status::UpstreamState;
 use driver::{Board, Driver};
 use engine::chaos::Chaos;
 use engine::gate::Gate;
-use engine::gate::prefixes::PrefixSet;
+use engine::gate::prefix_set::PrefixSet;
 use engine::gate::rate::RateTable;
 use engine::ops::cache::{CacheRules, CacheStep};
 use engine::ops::forward::ForwardStep;

@@ -22,7 +22,7 @@ use engine::chaos::Chaos;
 use engine::gate::Gate;
 use engine::gate::bans::{BanRule, RateBans};
 use engine::gate::cookie::Secrets;
-use engine::gate::prefixes::PrefixSet;
+use engine::gate::prefix_set::PrefixSet;
 use engine::gate::rate::{RateRule, RateTable};
 use engine::matchers::rate::RateCells;
 use engine::program::{Op, Program};

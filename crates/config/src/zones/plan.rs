@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use diagnostic::{At, Problem, io_text};
-use engine::gate::prefixes::PrefixSet;
+use engine::gate::prefix_set::PrefixSet;
 use engine::peers::{Grant, Reach, Rights, Scope};
 use environment::Environment;
 use lists::{Sets, Term};

@@ -9,7 +9,7 @@ use sets::AddressSet;
 use wire::{Flags, Message, OptionCode, Query};
 
 use crate::query::client::Client;
-use crate::query::gate::prefixes::PrefixSet;
+use crate::query::gate::prefix_set::PrefixSet;
 use crate::query::subnet::{ClientSubnet, client_subnet};
 
 /// Octets that the options of one query may have besides the client subnet, so that queries stay

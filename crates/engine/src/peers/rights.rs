@@ -6,7 +6,7 @@ use wire::serial::SerialPolicy;
 use wire::{Name, NameBuf, Rtype};
 
 use crate::query::client::{Client, ClientCertificate, KeyHash, Transport};
-use crate::query::gate::prefixes::PrefixSet;
+use crate::query::gate::prefix_set::PrefixSet;
 
 /// What makes a message one that may do something. Everything that is set must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

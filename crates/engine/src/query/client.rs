@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use wire::Query;
 
-use super::gate::prefixes::PrefixSet;
+use super::gate::prefix_set::PrefixSet;
 use super::subnet::client_subnet;
 
 /// How a query reached us. Decides sizes and limits, never policy by itself.

@@ -8,7 +8,7 @@ use wire::{Folded, HashKey, Header, Query};
 
 use super::client::{Client, Now};
 use super::gate::cookie::Proof;
-use super::gate::prefixes::PrefixSet;
+use super::gate::prefix_set::PrefixSet;
 use super::names::Sought;
 
 /// One query and its client.

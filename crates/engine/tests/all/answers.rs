@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use engine::gate::Gate;
 use engine::gate::cookie::Secrets;
-use engine::gate::prefixes::PrefixSet;
+use engine::gate::prefix_set::PrefixSet;
 use engine::gate::rate::RateRule;
 use engine::ops::cache::{CacheRules, CacheStep};
 use engine::ops::forward::ForwardStep;

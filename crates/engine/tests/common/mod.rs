@@ -8,7 +8,7 @@ use std::sync::mpsc::channel;
 
 use cache::{Cache, Limits};
 use engine::gate::Gate;
-use engine::gate::prefixes::PrefixSet;
+use engine::gate::prefix_set::PrefixSet;
 use engine::gate::rate::RateTable;
 use engine::local::LocalBuilder;
 use engine::ops::cache::{CacheRules, CacheStep};

@@ -4,7 +4,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use engine::gate::prefixes::PrefixSet;
+use engine::gate::prefix_set::PrefixSet;
 use engine::gate::rate::{RateRule, RateTable};
 
 use crate::refusals::{Refusal, Refusals};

@@ -210,7 +210,7 @@ impl RateBans {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::query::gate::prefixes::PrefixSet;
+    use crate::query::gate::prefix_set::PrefixSet;
 
     const BAN: BanRule = BanRule { after: 3, for_ms: 60_000 };
 

@@ -7,7 +7,7 @@
 
 pub mod bans;
 pub mod cookie;
-pub mod prefixes;
+pub mod prefix_set;
 pub mod rate;
 
 use std::sync::Arc;
@@ -21,10 +21,10 @@ use cookie::Proof;
 #[derive(Debug)]
 pub struct Gate {
     /// Clients that may ask for anything; others only for what is in the zones.
-    pub allowed: prefixes::PrefixSet,
+    pub allowed: prefix_set::PrefixSet,
     /// Clients that hear nothing. Programs on network interfaces may know them, too, and drop their
     /// queries earlier.
-    pub banned: prefixes::PrefixSet,
+    pub banned: prefix_set::PrefixSet,
     /// The same, changed while the server runs.
     pub banned_live: Option<Arc<sets::DynamicAddresses>>,
     /// Secrets for cookies; `None` ignores the option.

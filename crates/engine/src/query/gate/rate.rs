@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::bans::{BanRule, RateBans};
-use super::prefixes::PrefixSet;
+use super::prefix_set::PrefixSet;
 
 /// Cells two prefixes may share before one of them is forgotten.
 const WAYS: usize = 4;

@@ -2,27 +2,20 @@
 //!
 //! `cache(name)`: answers from the cache; on a miss, the answer of the steps after it fills it.
 
+mod failures;
+mod stale;
+
 use std::sync::Arc;
 
-use cache::{Ageing, Cache, Entry, Freshness, Hit, Key, KeyBits, Now, Recovery, Scope, Security};
+use cache::{Ageing, Cache, Entry, Freshness, Hit, Key, KeyBits, Now, Scope};
 use wire::{EdeCode, Flags, Folded, Query, Rcode, Rtype, Ttl};
 
 use super::ttl::TtlRule;
-use super::wait::PoolId;
 use crate::answer::Answer;
-use crate::answer::errors::Errors;
-use crate::answer::failure::Failure;
 use crate::query::subnet::ClientSubnet;
 
 /// A failure is remembered for at most this long by default (RFC 9520 §3.2: 1 s to 5 min).
 pub const FAILURE_TTL_DEFAULT: Ttl = Ttl::new(5);
-/// The first failure in a row is remembered for a second, whole ones counted: so the second one has
-/// to begin.
-const FAILURE_TTL_FIRST: u32 = 2;
-
-/// Octets of what is remembered of a failure: when it was, and why.
-const FAILURE_OCTETS: usize = Recovery::OCTETS + Failure::OCTETS;
-
 /// In `view`: the answer was given for any subnet (RFC 7871 §7.3.1, scope zero).
 const SCOPE_ZERO: u16 = 0x8000;
 
@@ -174,61 +167,12 @@ impl CacheStep {
                 };
                 (outlook, None, is_for_every_subnet)
             }
-            Freshness::Stale { .. } => match self.stale(&key, now) {
-                Ok(outlook) => (outlook, Some(stale_ede(hit.rcode)), false),
+            Freshness::Stale { .. } => match self.when_stale(&key, now) {
+                Ok(outlook) => (outlook, Some(stale::ede(hit.rcode)), false),
                 Err(has_stale) => return Found::Nothing { has_stale },
             },
         };
         Found::Answer(Answer { is_for_every_subnet, ..answer_of(&hit, ede) }, outlook)
-    }
-
-    /// Answers with stale data if there is any, whatever is known about failures.
-    pub(crate) fn look_up_stale(&self, asked: &Asked<'_>, now: Now, out: &mut [u8]) -> Option<Answer> {
-        let hit = self
-            .read(&self.key(asked), now, out)
-            .or_else(|| asked.subnet.and_then(|_| self.read(&self.scope_zero_key(asked), now, out)))?;
-        // Another worker may have refreshed it meanwhile; then it is simply the answer.
-        let ede = match hit.freshness {
-            Freshness::Fresh { .. } => None,
-            Freshness::Stale { .. } => Some(stale_ede(hit.rcode)),
-        };
-        Some(answer_of(&hit, ede))
-    }
-
-    /// Says what a stale answer is good for; if the client does not get it at once, whether it is
-    /// held for later.
-    #[cold]
-    fn stale(&self, key: &Key<'_>, now: Now) -> Result<Outlook, bool> {
-        if self.rules.stale_seconds == 0 {
-            return Err(false);
-        }
-        // RFC 8767 §5: after a failure, do not try again for a while.
-        if self.look_up_failure(key, now).is_some() {
-            return Ok(Outlook::Stale);
-        }
-        if self.rules.stale_client_timeout_ms == 0 {
-            return Ok(if self.cache.try_claim_refresh(key) { Outlook::Refresh } else { Outlook::Stale });
-        }
-        Err(true)
-    }
-
-    fn look_up_failure(&self, key: &Key<'_>, now: Now) -> Option<Answer> {
-        if self.rules.failure_ttl == Ttl::ZERO {
-            return None;
-        }
-        let key = key.with_bits(self.cache.hash_key(), key.bits().with(KeyBits::FAILURE));
-        let mut kept = [0; FAILURE_OCTETS];
-        let hit = self.read(&key, now, &mut kept)?;
-        let (since, why) = kept.split_first_chunk::<{ Recovery::OCTETS }>()?;
-        if hit.len >= Recovery::OCTETS && self.cache.has_recovered(Recovery::from_octets(*since)) {
-            return None;
-        }
-        let failure = why.first_chunk().filter(|_| hit.len == FAILURE_OCTETS).copied();
-        let errors = Errors::Remembered(failure.and_then(Failure::from_octets));
-        match hit.freshness {
-            Freshness::Fresh { .. } => Some(Answer { errors, ..Answer::empty(hit.rcode, None) }),
-            Freshness::Stale { .. } => None,
-        }
     }
 
     fn read(&self, key: &Key<'_>, now: Now, out: &mut [u8]) -> Option<Hit> {
@@ -296,59 +240,6 @@ impl CacheStep {
         let _ = self.cache.insert(&key, &entry, now);
     }
 
-    /// Remembers that a fetch failed (RFC 9520), beside whatever answer there is; `since` is from
-    /// when the fetch began.
-    #[cold]
-    pub(crate) fn store_failure(&self, asked: &Asked<'_>, now: Now, answer: &Answer, since: Recovery) {
-        let answer_key = self.key(asked);
-        self.cache.release_refresh(&answer_key);
-        // Whoever was asked may answer by now.
-        if self.rules.failure_ttl == Ttl::ZERO || self.cache.has_recovered(since) {
-            return;
-        }
-        let bits = answer_key.bits().with(KeyBits::FAILURE);
-        let key = answer_key.with_bits(self.cache.hash_key(), bits);
-        let ttl_max = self.rules.failure_ttl.seconds();
-        let ttl = match self.read(&key, now, &mut []) {
-            // Somebody else asked at the same time: one failure.
-            Some(before) if !before.is_stale() => before.original_ttl,
-            Some(before) if !self.has_answer_since(&answer_key, now, before.age) => {
-                before.original_ttl.saturating_mul(2)
-            }
-            _ => FAILURE_TTL_FIRST,
-        };
-        let mut kept = [0; FAILURE_OCTETS];
-        let why = answer.errors.failure().map_or([0; Failure::OCTETS], Failure::to_octets);
-        for (to, from) in kept.iter_mut().zip(since.to_octets().into_iter().chain(why)) {
-            *to = from;
-        }
-        let entry = Entry {
-            body: &kept,
-            ttl_offsets: &[],
-            rcode: answer.rcode,
-            flags: Flags::default(),
-            security: Security::Unchecked,
-            answers: 0,
-            authorities: 0,
-            additionals: 0,
-            ttl: ttl.min(ttl_max),
-            // A failure within that time after its end is the next in a row.
-            stale: ttl_max,
-            ede: None,
-        };
-        let _ = self.cache.insert(&key, &entry, now);
-    }
-
-    /// Returns whether the answer that is kept, if any, came less than `age` seconds ago.
-    fn has_answer_since(&self, key: &Key<'_>, now: Now, age: u32) -> bool {
-        self.read(key, now, &mut []).is_some_and(|hit| hit.age < age)
-    }
-
-    /// Returns how often the servers of a group had come back so far.
-    pub(crate) fn recovery(&self, pool: Option<PoolId>) -> Recovery {
-        self.cache.recovery(pool.map(|pool| pool.0))
-    }
-
     /// Brings the TTLs within bounds and returns how long the answer is fresh, and how long it is
     /// kept after that. `None`: it must not be kept.
     fn lifetime(
@@ -390,14 +281,6 @@ fn answer_of(hit: &Hit, ede: Option<(EdeCode, &'static str)>) -> Answer {
         counts: [hit.answers, hit.authorities, hit.additionals],
         is_too_large: !hit.fits(),
         ..Answer::empty(hit.rcode, ede)
-    }
-}
-
-/// RFC 8914 §4.4, §4.20.
-const fn stale_ede(rcode: Rcode) -> (EdeCode, &'static str) {
-    match rcode {
-        Rcode::NXDOMAIN => (EdeCode::STALE_NXDOMAIN_ANSWER, "upstream did not answer"),
-        _ => (EdeCode::STALE_ANSWER, "upstream did not answer"),
     }
 }
 

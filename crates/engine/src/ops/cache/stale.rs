@@ -1,0 +1,49 @@
+//! Hot path: no allocation, no locks, no waiting, no panics.
+//!
+//! Answers past their TTL: when a client gets one, and with which error beside it (RFC 8767).
+
+use cache::{Freshness, Key, Now};
+use wire::{EdeCode, Rcode};
+
+use super::{Asked, CacheStep, Outlook, answer_of};
+use crate::answer::Answer;
+
+impl CacheStep {
+    /// Answers with stale data if there is any, whatever is known about failures.
+    pub(crate) fn look_up_stale(&self, asked: &Asked<'_>, now: Now, out: &mut [u8]) -> Option<Answer> {
+        let hit = self
+            .read(&self.key(asked), now, out)
+            .or_else(|| asked.subnet.and_then(|_| self.read(&self.scope_zero_key(asked), now, out)))?;
+        // Another worker may have refreshed it meanwhile; then it is simply the answer.
+        let ede = match hit.freshness {
+            Freshness::Fresh { .. } => None,
+            Freshness::Stale { .. } => Some(ede(hit.rcode)),
+        };
+        Some(answer_of(&hit, ede))
+    }
+
+    /// Says what a stale answer is good for; if the client does not get it at once, whether it is
+    /// held for later.
+    #[cold]
+    pub(super) fn when_stale(&self, key: &Key<'_>, now: Now) -> Result<Outlook, bool> {
+        if self.rules.stale_seconds == 0 {
+            return Err(false);
+        }
+        // RFC 8767 §5: after a failure, do not try again for a while.
+        if self.look_up_failure(key, now).is_some() {
+            return Ok(Outlook::Stale);
+        }
+        if self.rules.stale_client_timeout_ms == 0 {
+            return Ok(if self.cache.try_claim_refresh(key) { Outlook::Refresh } else { Outlook::Stale });
+        }
+        Err(true)
+    }
+}
+
+/// Returns the error beside a stale answer (RFC 8914 §4.4, §4.20).
+pub(super) const fn ede(rcode: Rcode) -> (EdeCode, &'static str) {
+    match rcode {
+        Rcode::NXDOMAIN => (EdeCode::STALE_NXDOMAIN_ANSWER, "upstream did not answer"),
+        _ => (EdeCode::STALE_ANSWER, "upstream did not answer"),
+    }
+}
