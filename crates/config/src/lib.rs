@@ -15,7 +15,6 @@ pub mod schema;
 mod secrets;
 pub mod sets;
 pub mod settings;
-pub mod yaml;
 pub mod zones;
 
 pub use compile::{

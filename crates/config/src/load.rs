@@ -8,9 +8,9 @@ use diagnostic::{Diagnostic, FileId, Problem, Sources, Span, diagnostics, io_tex
 use crate::lower::Lowering;
 use crate::schema::{self, Kind};
 use crate::settings::Settings;
-use crate::yaml::{self, Entry, Node, Value};
 use crate::{link, secrets};
 use environment::{Environment, FILE_OCTETS_MAX, System};
+use yaml::{Entry, Node, Value};
 
 /// How deep files may include files.
 const INCLUDE_DEPTH_MAX: usize = 8;

@@ -6,7 +6,7 @@ use diagnostic::suggest::nearest;
 use diagnostic::{Sources, Span};
 
 use crate::schema::{self, Kind};
-use crate::yaml::{Entry, Node, Value};
+use yaml::{Entry, Node, Value};
 
 /// Returns the keys whose values are secrets.
 pub fn keys() -> Vec<&'static str> {

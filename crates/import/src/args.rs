@@ -3,9 +3,9 @@
 
 use std::cell::RefCell;
 
-use config::yaml::{Entry, Node, Value};
 use diagnostic::suggest::nearest;
 use diagnostic::{At, Problem, Scalar, Span};
+use yaml::{Entry, Node, Value};
 
 use super::Dialect;
 use super::plugins::items;
@@ -164,7 +164,7 @@ mod tests {
         let mut sources = Sources::new(&[]);
         let file = sources.add(Path::new("x"), text.to_owned());
         let mut problems = Vec::new();
-        let node = config::yaml::parse(file, text, &|_| None, &mut problems).root;
+        let node = yaml::parse(file, text, &|_| None, &mut problems).root;
         let args = Args::new(dialect, "\"cache\"", &node, &mut problems);
         let _ = (args.number("size", &mut problems), args.flag("lazy", &mut problems));
         let _ = args.texts("files", &mut problems);

@@ -1,7 +1,7 @@
 //! Executors to actions.
 
-use config::yaml::Value;
 use diagnostic::{At, Span};
+use yaml::Value;
 
 use super::plugins::{Plugin, Quick, items};
 use super::policies::{Action, Rule};
@@ -653,7 +653,7 @@ impl<'a> Translator<'a> {
     }
 
     /// Reads a list of plugins as `executors` has them.
-    pub(super) fn quick_list(&mut self, node: &config::yaml::Node) -> Vec<Quick> {
+    pub(super) fn quick_list(&mut self, node: &yaml::Node) -> Vec<Quick> {
         items(node)
             .iter()
             .filter_map(|item| match &item.value {

@@ -1,7 +1,7 @@
 //! Matchers to conditions.
 
-use config::yaml::Value;
 use diagnostic::At;
+use yaml::Value;
 
 use super::plugins::{Plugin, Quick, items, words};
 use super::{Dialect, Kind, Translator};

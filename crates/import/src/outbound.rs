@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use config::yaml::{Node, Value};
 use diagnostic::{At, Span};
+use yaml::{Node, Value};
 
 use super::args::Args;
 use super::plugins::Plugin;

@@ -1,8 +1,8 @@
 //! What plugins do outside of DNS: sets of the kernel, routers, requests, programs, records of
 //! queries, jobs by time.
 
-use config::yaml::Value;
 use diagnostic::{At, Span};
+use yaml::Value;
 
 use super::plugins::{Plugin, Quick, rules, words};
 use super::policies::{Action, Rule};

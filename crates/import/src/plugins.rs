@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use config::yaml::{self, Entry, Node, Value};
 use diagnostic::suggest::{nearest, one_of};
 use diagnostic::{At, FileId, Problem, Scalar, Sources, Span};
 use environment::{Environment, FILE_OCTETS_MAX};
+use yaml::{Entry, Node, Value};
 
 use super::Dialect;
 

@@ -5,8 +5,8 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use config::server;
-use config::yaml::Node;
 use diagnostic::{At, Problem};
+use yaml::Node;
 
 use super::executors::with_end;
 use super::outbound::Profile;

@@ -459,9 +459,9 @@ impl Lowering<'_> {
         };
         if file.is_none() {
             // A default that is written out says nothing that could be missed.
-            let is_default = |entry: &&crate::yaml::Entry| {
+            let is_default = |entry: &&yaml::Entry| {
                 let row = schema::find(&format!("recorder.{}", entry.key));
-                matches!(&entry.node.value, crate::yaml::Value::Scalar(scalar)
+                matches!(&entry.node.value, yaml::Value::Scalar(scalar)
                     if row.is_some_and(|row| row.default == Some(scalar.text.as_str())))
             };
             let others = section.entries.iter().filter(|entry| entry.key != "file");

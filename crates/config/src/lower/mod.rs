@@ -32,11 +32,11 @@ use crate::schema::{self, Kind, Value};
 use crate::settings::{
     CacheSettings, Cookies, Limits, LogFormat, LogLevel, Presentation, Settings, Startup, StayAwake,
 };
-use crate::yaml::{self, Entry, Node};
 use diagnostic::{At, FileId, Problem, Sources, Span};
 pub use notation::server;
 use read::unreachable_kind;
 pub(crate) use read::{expected_kind, expected_value};
+use yaml::{Entry, Node};
 pub use zones::named_file;
 pub(crate) use zones::{Known, check_chosen};
 

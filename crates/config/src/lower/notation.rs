@@ -10,7 +10,7 @@ use wire::Prefix;
 use super::{expected_value, stamp};
 use crate::schema::Value;
 use crate::settings::{Host, RcodeTerm, Server};
-use crate::yaml::{self, Node};
+use yaml::Node;
 
 pub(super) fn path(text: &str) -> Read<PathBuf> {
     if text.is_empty() || text.contains('\0') {

@@ -16,7 +16,7 @@ use super::read::{Values as _, expected_kind};
 use super::{Lowering, Section};
 use crate::schema::Row;
 use crate::settings::{CacheSettings, Split};
-use crate::yaml::{self, Entry, Node, in_mapping};
+use yaml::{Entry, Node, in_mapping};
 
 impl Lowering<'_> {
     pub(super) fn conditions(&mut self, root: &Section<'_>) -> Vec<NamedCondition> {

@@ -17,7 +17,7 @@ use super::notation::{NUMBERED_PICKS, PLAIN_PICKS, path, prefixes};
 use super::{Lowering, Section, default_node};
 use crate::print::flow;
 use crate::schema::{self, Kind, Row, Value};
-use crate::yaml::{self, Entry, Node};
+use yaml::{Entry, Node};
 
 impl Lowering<'_> {
     /// Returns the entry of `key` if it says something else than the default.

@@ -21,10 +21,10 @@ use crate::settings::{
     AliasSettings, KeySettings, SerialWord, SigningSettings, ZoneAlternative, ZoneChoice, ZoneDirectory,
     ZoneMaker, ZoneSettings,
 };
-use crate::yaml::{self, Entry, Node};
 use plan::checks::Check;
 use plan::signing::{DenialKind, SigningPolicy};
 use plan::zones::{CatalogRole, FileChange, FileFormat, NAME_MARK, ZoneName, is_json};
+use yaml::{Entry, Node};
 
 /// What a zone and other servers have to do with each other.
 const BETWEEN_SERVERS: [&str; 12] = [

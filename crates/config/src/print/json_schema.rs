@@ -11,7 +11,7 @@ use values::RCODES;
 
 use crate::lower::{PLAIN_PICKS, default_node};
 use crate::schema::{self, Kind, Row, Value};
-use crate::yaml::{self, Node};
+use yaml::Node;
 
 /// Returns the schema.
 pub fn json_schema() -> String {

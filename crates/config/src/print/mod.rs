@@ -4,13 +4,13 @@
 mod json_schema;
 mod man;
 mod manual;
-mod yaml;
+mod settings;
 
 pub use json_schema::json_schema;
 pub use man::man_page;
 pub use manual::manual;
-pub(crate) use yaml::flow;
-pub use yaml::{defaults, show, show_json};
+pub(crate) use settings::flow;
+pub use settings::{defaults, show, show_json};
 
 /// Breaks `text` into lines of at most `width` characters where it can; a longer word stands alone.
 fn wrap(text: &str, width: usize) -> Vec<String> {

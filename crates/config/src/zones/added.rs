@@ -19,7 +19,7 @@ use super::plan::Compiler;
 use crate::load::Loaded;
 use crate::lower::{Known, Lowering, check_chosen, named_file};
 use crate::settings::{KeySettings, SigningSettings, ZoneSettings};
-use crate::yaml::{self, Entry, Value};
+use yaml::{Entry, Value};
 
 /// Plans zones that are added while the server runs, by what the configuration says.
 pub struct Planner {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use config::yaml::{self, Node, Value};
 use diagnostic::At;
+use yaml::{Node, Value};
 
 use super::super::super::write::{Map, Noted, Out};
 use super::super::fields::{Fields, Known};

@@ -9,7 +9,7 @@ use crate::lower::{default_node, expected_kind};
 use crate::schema::{self, Kind, Row};
 use crate::secrets;
 use crate::settings::Settings;
-use crate::yaml::{self, Entry, Node};
+use yaml::{Entry, Node};
 
 /// The setting that is made to fit if nobody says it.
 const POLICY: &str = "policy";
