@@ -9,7 +9,8 @@ use policy::action::{Core, Noun, Reference};
 use policy::condition::{FIELDS, implies};
 use policy::{Action, AddressTerm, Condition, ENTRY, NameTerm, Policy, SPLIT, Test};
 
-use crate::settings::{ClientCertificateWord, Listener, Settings, TransportWord};
+use crate::settings::{Listener, Settings};
+use plan::listeners::{ClientCertificates, TransportWord};
 
 /// Names of one kind and where each is defined.
 struct Defined<'s> {
@@ -47,13 +48,14 @@ impl<'s> Defined<'s> {
 
 /// Warns of the first server that is to be known by a certificate that nobody asks it for.
 fn check_shown(settings: &Settings, problems: &mut Vec<Problem>) {
-    let asks = |listener: &Listener, needs_name: bool| match listener.client_certificates.as_ref() {
-        None => !settings.tls.client_ca.is_empty(),
-        Some(asked) => match asked.value {
-            ClientCertificateWord::Never => false,
-            ClientCertificateWord::Optional | ClientCertificateWord::Required => true,
-            ClientCertificateWord::Any => !needs_name,
-        },
+    let asks = |listener: &Listener, needs_name: bool| {
+        let asked = listener.client_certificates.as_ref().map(|at| at.value).unwrap_or_default();
+        match asked {
+            ClientCertificates::ByRoots => !settings.tls.client_ca.is_empty(),
+            ClientCertificates::Never => false,
+            ClientCertificates::Optional | ClientCertificates::Required => true,
+            ClientCertificates::Any => !needs_name,
+        }
     };
     let is_asked = |needs_name: bool| {
         let mut over_tls =

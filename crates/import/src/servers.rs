@@ -1,7 +1,7 @@
 //! Listeners, and what stands at the top of a file.
 
-use config::settings::TransportWord;
 use diagnostic::{At, Span};
+use plan::listeners::TransportWord;
 use policy::ENTRY;
 
 use super::write::{Map, Noted, Out};

@@ -21,6 +21,82 @@ pub struct Plan {
     pub oblivious: Option<Duration>,
 }
 
+values::words! {
+    /// What a listener speaks.
+    TransportWord {
+        /// Datagrams.
+        Udp = "udp",
+        /// Connections.
+        Tcp = "tcp",
+        /// DNS over TLS.
+        Tls = "tls",
+        /// DNS over HTTPS.
+        Https = "https",
+        /// DNS over HTTP, for a proxy that speaks TLS.
+        Http = "http",
+        /// DNS over QUIC.
+        Quic = "quic",
+        /// DNS over HTTP/3.
+        H3 = "h3",
+    }
+}
+
+impl TransportWord {
+    /// Returns what queries come over.
+    pub const fn transport(self) -> Transport {
+        match self {
+            Self::Udp => Transport::Udp,
+            Self::Tcp => Transport::Tcp,
+            Self::Tls => Transport::Tls,
+            Self::Https | Self::Http => Transport::Https,
+            Self::Quic => Transport::Quic,
+            Self::H3 => Transport::H3,
+        }
+    }
+
+    /// Returns the port that clients expect it on.
+    pub const fn port(self) -> u16 {
+        match self {
+            Self::Udp | Self::Tcp => 53,
+            Self::Tls | Self::Quic => 853,
+            Self::Https | Self::H3 => 443,
+            Self::Http => 80,
+        }
+    }
+
+    /// Returns whether both can be spoken at one address and port.
+    pub const fn goes_with(self, other: Self) -> bool {
+        let are_both_quic = matches!((self, other), (Self::Quic, Self::H3) | (Self::H3, Self::Quic));
+        self.is_datagrams() != other.is_datagrams() || are_both_quic
+    }
+
+    /// Returns whether both are carried by the same protocol, so that two listeners cannot have
+    /// them at one address and port.
+    pub const fn shares_protocol(self, other: Self) -> bool {
+        self.is_datagrams() == other.is_datagrams()
+    }
+
+    const fn is_datagrams(self) -> bool {
+        match self {
+            Self::Udp | Self::Quic | Self::H3 => true,
+            Self::Tcp | Self::Tls | Self::Https | Self::Http => false,
+        }
+    }
+
+    /// Returns whether it is HTTP.
+    pub const fn is_http(self) -> bool {
+        matches!(self, Self::Https | Self::Http | Self::H3)
+    }
+
+    /// Returns whether it takes a certificate.
+    pub const fn is_secure(self) -> bool {
+        match self {
+            Self::Udp | Self::Tcp | Self::Http => false,
+            Self::Tls | Self::Https | Self::Quic | Self::H3 => true,
+        }
+    }
+}
+
 /// What is spoken over datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Datagrams {
@@ -56,10 +132,10 @@ impl Connections {
     /// Returns how operators see it.
     pub const fn word(self) -> &'static str {
         match self {
-            Self::Dns => "tcp",
-            Self::Tls => "tls",
-            Self::Https => "https",
-            Self::Http => "http",
+            Self::Dns => TransportWord::Tcp.word(),
+            Self::Tls => TransportWord::Tls.word(),
+            Self::Https => TransportWord::Https.word(),
+            Self::Http => TransportWord::Http.word(),
             Self::Local => "unix",
             Self::LocalHttp => "http+unix",
         }
@@ -73,7 +149,8 @@ impl Datagrams {
             Self::Dns => [true, false, false],
             Self::Quic { doq, h3 } => [false, doq, h3],
         };
-        [dns.then_some("udp"), doq.then_some("quic"), h3.then_some("h3")].into_iter().flatten()
+        let spoken = [(dns, TransportWord::Udp), (doq, TransportWord::Quic), (h3, TransportWord::H3)];
+        spoken.into_iter().filter(|(is_spoken, _)| *is_spoken).map(|(_, word)| word.word())
     }
 }
 
@@ -101,6 +178,27 @@ impl Transports {
     /// HTTP without TLS only.
     pub const HTTP: Self = Self { datagrams: None, connections: Some(Connections::Http) };
 
+    /// Returns what a listener that speaks all of these has to offer.
+    pub fn of(words: &[TransportWord]) -> Self {
+        let mut transports = Self { datagrams: None, connections: None };
+        for word in words {
+            match word {
+                TransportWord::Udp => transports.datagrams = Some(Datagrams::Dns),
+                TransportWord::Tcp => transports.connections = Some(Connections::Dns),
+                TransportWord::Tls => transports.connections = Some(Connections::Tls),
+                TransportWord::Https => transports.connections = Some(Connections::Https),
+                TransportWord::Http => transports.connections = Some(Connections::Http),
+                TransportWord::Quic | TransportWord::H3 => {
+                    transports.datagrams = Some(Datagrams::Quic {
+                        doq: words.contains(&TransportWord::Quic),
+                        h3: words.contains(&TransportWord::H3),
+                    });
+                }
+            }
+        }
+        transports
+    }
+
     /// Returns how operators see them.
     pub fn words(self) -> impl Iterator<Item = &'static str> {
         self.datagrams.into_iter().flat_map(Datagrams::words).chain(self.connections.map(Connections::word))
@@ -122,6 +220,34 @@ pub enum ClientCertificates {
     /// They may, and whatever is shown over TLS is taken: that a client has its key is all that it
     /// proves. Over other transports they are not asked.
     Any,
+}
+
+impl ClientCertificates {
+    /// The words of settings. [`ByRoots`](Self::ByRoots) has none: it is what holds if nothing is
+    /// said.
+    pub const WORDS: &'static [&'static str] = &["never", "optional", "required", "any"];
+
+    /// Returns the choice that `word` stands for.
+    pub fn parse(word: &str) -> Option<Self> {
+        match word {
+            "never" => Some(Self::Never),
+            "optional" => Some(Self::Optional),
+            "required" => Some(Self::Required),
+            "any" => Some(Self::Any),
+            _ => None,
+        }
+    }
+
+    /// Returns the word for it, if there is one.
+    pub const fn word(self) -> Option<&'static str> {
+        match self {
+            Self::ByRoots => None,
+            Self::Never => Some("never"),
+            Self::Optional => Some("optional"),
+            Self::Required => Some("required"),
+            Self::Any => Some("any"),
+        }
+    }
 }
 
 /// One address to listen on.
@@ -399,6 +525,13 @@ pub struct LocalPlan {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_of_client_certificates_are_read_as_they_are_written() {
+        for word in ClientCertificates::WORDS {
+            assert_eq!(ClientCertificates::parse(word).and_then(ClientCertificates::word), Some(*word));
+        }
+    }
 
     #[test]
     fn quiet_connections_get_less_time_the_more_there_are() {

@@ -31,9 +31,7 @@ use engine::reverse::ReverseTable;
 use engine::{Caches, Snapshot};
 use plan::Secret;
 use plan::caches::CachePlan;
-use plan::listeners::{
-    ClientCertificates, Connections, Datagrams, ListenerPlan, TcpPlan, Transports, UdpPlan,
-};
+use plan::listeners::{ListenerPlan, TcpPlan, Transports, UdpPlan};
 use plan::tls::TlsPlan;
 use policy::Action;
 use policy::action::{Answer, Edit, Event};
@@ -42,7 +40,7 @@ use wire::{HashKey, NameBuf, Prefix};
 
 use crate::load::Loaded;
 use crate::sets::{DynamicHandle, Sets, UrlList, Workshop, url_lists};
-use crate::settings::{ClientCertificateWord, Settings, Startup, TransportWord};
+use crate::settings::{Settings, Startup};
 use crate::zones::{self, Outcome, Planner};
 pub use devices::devices;
 use environment::Environment;
@@ -227,40 +225,13 @@ pub fn listening(startup: &Startup) -> Listening {
     };
     let listeners = listeners.iter().map(|listener| ListenerPlan {
         address: listener.at.value,
-        transports: transports(&listener.speaks),
+        transports: Transports::of(&listener.speaks),
         proxies: listener.proxy_protocol_from.clone(),
         paths: listener.paths.clone(),
         forwarders: listener.forwarded_from.clone(),
-        client_certificates: match listener.client_certificates.as_ref().map(|at| at.value) {
-            None => ClientCertificates::ByRoots,
-            Some(ClientCertificateWord::Never) => ClientCertificates::Never,
-            Some(ClientCertificateWord::Optional) => ClientCertificates::Optional,
-            Some(ClientCertificateWord::Required) => ClientCertificates::Required,
-            Some(ClientCertificateWord::Any) => ClientCertificates::Any,
-        },
+        client_certificates: listener.client_certificates.as_ref().map(|at| at.value).unwrap_or_default(),
     });
     Listening { plan: plan(listeners.collect()), otherwise: None }
-}
-
-/// Returns what a listener has to speak.
-fn transports(words: &[TransportWord]) -> Transports {
-    let mut transports = Transports { datagrams: None, connections: None };
-    for word in words {
-        match word {
-            TransportWord::Udp => transports.datagrams = Some(Datagrams::Dns),
-            TransportWord::Tcp => transports.connections = Some(Connections::Dns),
-            TransportWord::Tls => transports.connections = Some(Connections::Tls),
-            TransportWord::Https => transports.connections = Some(Connections::Https),
-            TransportWord::Http => transports.connections = Some(Connections::Http),
-            TransportWord::Quic | TransportWord::H3 => {
-                transports.datagrams = Some(Datagrams::Quic {
-                    doq: words.contains(&TransportWord::Quic),
-                    h3: words.contains(&TransportWord::H3),
-                });
-            }
-        }
-    }
-    transports
 }
 
 /// Returns how many workers there are to be.
@@ -668,6 +639,7 @@ mod tests {
     use super::*;
     use crate::load::load_text;
     use environment::Memory;
+    use plan::listeners::{ClientCertificates, Datagrams};
     use std::path::Path;
 
     fn machine() -> Memory {

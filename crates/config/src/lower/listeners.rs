@@ -5,17 +5,14 @@ use std::time::Duration;
 
 use diagnostic::suggest::one_of;
 use diagnostic::{At, Problem};
-use plan::listeners::{LocalKind, LocalPlan};
+use plan::listeners::{ClientCertificates, LocalKind, LocalPlan, TransportWord};
 use values::Misread;
 
 use super::notation::{SOCKET_PATH_OCTETS_MAX, account, http_path, mode, path, tls_name};
 use super::read::{Values as _, unreachable_kind};
 use super::{Lowering, Section};
 use crate::schema::{Kind, Value};
-use crate::settings::{
-    Certificate, ClientCertificateWord, Listener, LocalSocket, RelayTarget, Tls, TlsVersionWord,
-    TransportWord,
-};
+use crate::settings::{Certificate, Listener, LocalSocket, RelayTarget, Tls, TlsVersionWord};
 
 impl Lowering<'_> {
     pub(super) fn listeners(&mut self, root: &Section<'_>) -> Option<Vec<Listener>> {
@@ -37,8 +34,7 @@ impl Lowering<'_> {
             let client_certificates = self.optional(&item, "client-certificates", |lowering, row, node| {
                 let Kind::One(Value::Word(words)) = row.kind else { unreachable_kind(&row.kind) };
                 let expected = one_of(words);
-                lowering
-                    .read(node, &expected, |text| Self::one_word(words, text, ClientCertificateWord::parse))
+                lowering.read(node, &expected, |text| Self::one_word(words, text, ClientCertificates::parse))
             });
             let port = transports.first().map_or(53, |at| at.value.port());
             match self.socket_or(&item, "at", port) {
@@ -220,8 +216,7 @@ impl Lowering<'_> {
         let all = || listeners.into_iter().flatten();
         for listener in all() {
             let Some(asked) = &listener.client_certificates else { continue };
-            let is_vouched =
-                !matches!(asked.value, ClientCertificateWord::Never | ClientCertificateWord::Any);
+            let is_vouched = !matches!(asked.value, ClientCertificates::Never | ClientCertificates::Any);
             if is_vouched && tls.client_ca.is_empty() {
                 self.problems.push(
                     Problem::error(asked.span, "nobody is known who signs certificates of clients")
@@ -231,7 +226,7 @@ impl Lowering<'_> {
         }
         for listener in all() {
             let asked = listener.client_certificates.as_ref();
-            if let Some(asked) = asked.filter(|asked| asked.value == ClientCertificateWord::Any)
+            if let Some(asked) = asked.filter(|asked| asked.value == ClientCertificates::Any)
                 && listener.speaks.iter().any(|word| word.is_secure() && *word != TransportWord::Tls)
             {
                 let message = "what nobody vouches for is taken over TLS alone";

@@ -1,9 +1,9 @@
 //! Where clients' queries are taken, and who the server is to them.
 
-use plan::listeners::LocalKind;
+use plan::listeners::{ClientCertificates, LocalKind, TransportWord};
 
 use super::{Apply, DAY, Kind, MINUTE, Row, Value, duration, row, section, unset, word};
-use crate::settings::{ClientCertificateWord, TlsVersionWord, TransportWord};
+use crate::settings::TlsVersionWord;
 
 pub(super) const ROWS: &[Row] = &[
     Row {
@@ -65,7 +65,7 @@ pub(super) const ROWS: &[Row] = &[
     .restart(),
     unset(
         "listen[].client-certificates",
-        word(ClientCertificateWord::WORDS),
+        word(ClientCertificates::WORDS),
         "Whether clients need a certificate from an authority of `tls.client-ca`: `never` requests \
          none, `optional` accepts a valid one, `required` refuses clients without one. The default \
          is `required` if there is any such authority. Conditions can test it: \

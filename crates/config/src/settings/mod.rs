@@ -30,10 +30,7 @@ use crate::jobs::{EffectSettings, ScheduleSettings};
 pub use cache::CacheSettings;
 use diagnostic::At;
 pub use limits::{Cookies, Handshakes, Limits, Rate, Tcp};
-pub use listeners::{
-    Certificate, ClientCertificateWord, Listener, LocalSocket, RelayTarget, Tls, TlsVersionWord,
-    TransportWord,
-};
+pub use listeners::{Certificate, Listener, LocalSocket, RelayTarget, Tls, TlsVersionWord};
 pub use local::{Hosts, LocalName};
 pub use log::{LogFormat, LogLevel};
 use policy::{NamedCondition, Policy, View};

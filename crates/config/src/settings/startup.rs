@@ -126,9 +126,9 @@ impl Startup {
             } else {
                 format!(" (forwarded from {})", forwarders.join(", "))
             };
-            let certificates = listener.client_certificates.as_ref();
-            let certificates = certificates
-                .map_or_else(String::new, |at| format!(" (client certificates {})", at.value.word()));
+            let certificates = listener.client_certificates.as_ref().and_then(|at| at.value.word());
+            let certificates =
+                certificates.map_or_else(String::new, |word| format!(" (client certificates {word})"));
             format!("{}{transports}{proxies}{paths}{forwarders}{certificates}", listener.at.value)
         };
         let listen = self.listen.as_ref().map_or_else(
