@@ -37,7 +37,8 @@ pub(crate) fn url_lists(settings: &Settings, state_directory: &Path) -> Vec<UrlL
 /// Returns where the last good copy of a URL is kept. What the server said about it stands beside
 /// it, in a file whose name ends in `.meta`.
 pub fn copy_file(state_directory: &Path, set: &str, url: &str) -> PathBuf {
-    // FNV-1a: the same in every version of this program.
+    // FNV-1a, as part of a format on disk: with any other hash, a new version of this program would
+    // not find the copies that an older one has kept.
     let hash = url.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, octet| {
         (hash ^ u64::from(octet)).wrapping_mul(0x0000_0100_0000_01b3)
     });
