@@ -1,4 +1,8 @@
-//! Reads the settings of zones: `zones` and `zone-directories`.
+//! Reads the settings of zones: `zones`, `zone-templates`, and those of zones that are added while
+//! the server runs.
+
+mod choices;
+mod directories;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,22 +12,18 @@ use std::sync::Arc;
 use diagnostic::suggest::{nearest, one_of};
 use diagnostic::{At, Problem, Scalar, Span};
 use dnssec::Denial;
-use values::Misread;
-use wire::rdata::parse_splitting;
-use wire::rtypes::{self, Kind};
-use wire::{Name, NameBuf, Prefix, Rtype};
+use wire::{Name, NameBuf, Prefix};
+
+pub(crate) use choices::check_chosen;
 
 use super::read::unreachable_kind;
 use super::{Lowering, Section, authority};
 
-use crate::schema::Value;
-use crate::settings::{
-    AliasSettings, KeySettings, SerialWord, SigningSettings, ZoneAlternative, ZoneChoice, ZoneDirectory,
-    ZoneMaker, ZoneSettings,
-};
+use crate::schema::{Row, Value};
+use crate::settings::{AliasSettings, KeySettings, SerialWord, SigningSettings, ZoneChoice, ZoneSettings};
 use plan::checks::Check;
 use plan::signing::{DenialKind, SigningPolicy};
-use plan::zones::{CatalogRole, FileChange, FileFormat, NAME_MARK, ZoneName, is_json};
+use plan::zones::{CatalogRole, FileChange, NAME_MARK, ZoneName, is_json};
 use yaml::{Entry, Node};
 
 /// What a zone and other servers have to do with each other.
@@ -75,43 +75,6 @@ pub fn named_file(path: &Path, name: &NameBuf) -> PathBuf {
     }
 }
 
-/// Complains of what a zone would choose at names that are not its own, at names that are too long,
-/// and twice.
-pub(crate) fn check_chosen(zone: &ZoneSettings, problems: &mut Vec<Problem>) {
-    let apex = &zone.name.value;
-    let origins = zone.make.iter().filter_map(|make| make.origin.as_ref());
-    for (name, misread) in origins.filter_map(|name| Some((name, name.value.of(apex).err()?))) {
-        problems.push(misread.into_problem(name.span));
-    }
-    let mut seen: BTreeMap<Vec<u8>, Vec<&ZoneChoice>> = BTreeMap::new();
-    for choice in &zone.choose {
-        let (place, rtype) = (choice.name.span, choice.rtype.value);
-        let name = match choice.name.value.of(apex) {
-            Ok(name) => name,
-            Err(misread) => {
-                problems.push(misread.into_problem(place));
-                continue;
-            }
-        };
-        if !name.as_name().is_at_or_below(apex.as_name()) {
-            problems.push(Problem::error(place, format!("\"{name}\" is not in this zone")));
-        }
-        let before = seen.entry(name.as_name().to_folded().as_bytes().to_vec()).or_default();
-        let is_same = |other: &&&ZoneChoice| {
-            other.rtype.value == rtype || [other.rtype.value, rtype].contains(&Rtype::CNAME)
-        };
-        if let Some(first) = before.iter().find(is_same) {
-            let message = match first.rtype.value == rtype {
-                true => format!("{name} {rtype} is chosen twice"),
-                false => format!("{name} would be an alias beside other records"),
-            };
-            let problem = Problem::error(place, message);
-            problems.push(problem.hint_at("the first is on ", first.name.span, ""));
-        }
-        before.push(choice);
-    }
-}
-
 /// Returns a name as it stands in that of a file.
 fn file_label(name: &NameBuf) -> String {
     let labels = name.as_name().to_folded();
@@ -128,6 +91,17 @@ fn file_label(name: &NameBuf) -> String {
         }
     }
     text
+}
+
+/// Returns whether it is known where the records of a zone come from.
+fn has_source(zone: &ZoneSettings) -> bool {
+    let is_produced = zone.catalog_role == Some(CatalogRole::Producer);
+    zone.file.is_some() || !zone.primaries.is_empty() || is_produced
+}
+
+/// Returns whether something is said of where the records of a zone come from, right or wrong.
+fn says_source(item: &Section<'_>) -> bool {
+    item.entry("file").is_some() || item.entry("primaries").is_some()
 }
 
 impl Lowering<'_> {
@@ -301,138 +275,167 @@ impl Lowering<'_> {
         (zones, sets)
     }
 
-    fn zone(
-        &mut self,
-        item: &Section<'_>,
-        Known { signing, keys, checks }: Known<'_>,
-        whose: Whose,
-    ) -> Option<ZoneSettings> {
+    /// Reads an item of `zones`; `None` if it is not enough for a zone.
+    fn zone(&mut self, item: &Section<'_>, known: Known<'_>, whose: Whose) -> Option<ZoneSettings> {
         let name =
             self.optional(item, "name", |lowering, _, node| lowering.read(node, "a name", values::name));
-        let mut named = |key: &str| {
-            let file = self.path(item, key)?;
-            // What is added is the same for many names.
-            let name = name.as_ref().filter(|_| whose != Whose::Added);
-            let named = name.map_or_else(|| file.value.clone(), |name| named_file(&file.value, &name.value));
-            Some(At { value: self.beside(file.span.file, &named), span: file.span })
-        };
-        let (file, key_sets) = (named("file"), named("key-sets"));
-        let sign = self.signed_by(item, signing);
-        let own_denial = self.own_denial(item);
-        if let Some(key_sets) = &key_sets {
-            let is_master = file.as_ref().is_some_and(|file| !is_json(&file.value));
-            if (file.is_some() || whose == Whose::Zone) && !is_master {
-                let message = "\"key-sets\" is for a zone in a master file";
-                let problem = Problem::error(key_sets.span, message);
-                self.problems.push(problem.hint("a zone in JSON has its key sets in \"keys\""));
-            }
+        let has_name = name.is_some();
+        let zone = self.zone_as_said(item, name, known, whose);
+        self.check_key_sets(&zone, whose);
+        self.check_source(item, &zone, whose);
+        self.check_updates(item, &zone, whose);
+        self.check_known(known.keys, &zone);
+        if zone.set.is_some() {
+            self.check_set(item, zone.sign.is_some());
         }
-        let set = self.zone_set(item);
-        let allow_query = self.allow_query(item);
-        let make = self.makers(item);
-        let choose = self.choices(item, checks);
-        let primaries = self.remotes(item, "primaries");
-        let notify = self.remotes(item, "notify");
-        let transfer = self.texts(item, "transfer", authority::grant);
-        let notify_from = self.texts(item, "notify-from", authority::grant);
-        let update = self.texts(item, "update", authority::update);
-        let forward_updates = self.texts(item, "forward-updates", authority::grant);
-        let on_file_change = self.word(item, "on-file-change", FileChange::parse);
-        let serial = self.word(item, "serial", SerialWord::parse);
-        let journal_size = self.size(item, "journal-size");
-        let catalog =
-            self.optional(item, "catalog", |lowering, _, node| lowering.read(node, "a name", values::name));
-        let group = self.optional(item, "group", |lowering, _, node| {
-            lowering.read(node, "a text", |text| Ok(text.to_owned()))
-        });
-        let catalog_role = self.optional(item, "catalog-role", |lowering, _, node| {
+        if let Some(policy) = &zone.sign {
+            self.check_signed(item, policy);
+        }
+        if zone.catalog_role == Some(CatalogRole::Consumer) {
+            self.check_for_members(&zone.choose);
+        }
+        let is_zone = match whose {
+            Whose::Zone => has_name && has_source(&zone),
+            // What several have in common has no name yet.
+            Whose::Template => true,
+            // What is added may get its records later.
+            Whose::Added => has_name && (has_source(&zone) || !says_source(item)),
+        };
+        if !is_zone {
+            return None;
+        }
+        if whose == Whose::Zone {
+            check_chosen(&zone, self.problems);
+        }
+        Some(zone)
+    }
+
+    /// Reads the settings of a zone. One without a name is called after the root.
+    fn zone_as_said(
+        &mut self,
+        item: &Section<'_>,
+        name: Option<At<NameBuf>>,
+        Known { signing, keys: _, checks }: Known<'_>,
+        whose: Whose,
+    ) -> ZoneSettings {
+        // What is added is the same for many names.
+        let named = name.as_ref().filter(|_| whose != Whose::Added);
+        let catalog_role = |lowering: &mut Self, _: &Row, node: &Node| {
             lowering.read(node, &one_of(CatalogRole::WORDS), |text| {
                 Self::one_word(CatalogRole::WORDS, text, CatalogRole::parse)
             })
+        };
+        ZoneSettings {
+            file: self.path_of_zone(item, "file", named),
+            key_sets: self.path_of_zone(item, "key-sets", named),
+            name: name.unwrap_or_else(|| At { value: Name::ROOT.to_buf(), span: item.span }),
+            sign: self.signed_by(item, signing),
+            own_denial: self.own_denial(item),
+            set: self.zone_set(item),
+            allow_query: self.allow_query(item),
+            make: self.makers(item),
+            choose: self.choices(item, checks),
+            primaries: self.remotes(item, "primaries"),
+            notify: self.remotes(item, "notify"),
+            transfer: self.texts(item, "transfer", authority::grant),
+            notify_from: self.texts(item, "notify-from", authority::grant),
+            update: self.texts(item, "update", authority::update),
+            forward_updates: self.texts(item, "forward-updates", authority::grant),
+            on_file_change: self.word(item, "on-file-change", FileChange::parse),
+            serial: self.word(item, "serial", SerialWord::parse),
+            journal_size: self.size(item, "journal-size"),
+            catalog: self.catalog(item),
+            group: self.catalog_group(item),
+            catalog_role: self.optional(item, "catalog-role", catalog_role).map(|role| role.value),
+        }
+    }
+
+    /// Returns a file of a zone, in whose path the zone's name may stand.
+    fn path_of_zone(
+        &mut self,
+        item: &Section<'_>,
+        key: &str,
+        zone: Option<&At<NameBuf>>,
+    ) -> Option<At<PathBuf>> {
+        let file = self.path(item, key)?;
+        let named = zone.map_or_else(|| file.value.clone(), |zone| named_file(&file.value, &zone.value));
+        Some(At { value: self.beside(file.span.file, &named), span: file.span })
+    }
+
+    /// Returns the catalog that a zone belongs to.
+    fn catalog(&mut self, item: &Section<'_>) -> Option<At<NameBuf>> {
+        self.optional(item, "catalog", |lowering, _, node| lowering.read(node, "a name", values::name))
+    }
+
+    /// Returns what a zone is in its catalog.
+    fn catalog_group(&mut self, item: &Section<'_>) -> Option<String> {
+        let group = self.optional(item, "group", |lowering, _, node| {
+            lowering.read(node, "a text", |text| Ok(text.to_owned()))
         });
-        let is_produced = catalog_role.as_ref().is_some_and(|role| role.value == CatalogRole::Producer);
-        let has_source = file.is_some() || !primaries.is_empty() || is_produced;
+        group.map(|group| group.value)
+    }
+
+    /// Complains of keys for a zone that is in no master file.
+    fn check_key_sets(&mut self, zone: &ZoneSettings, whose: Whose) {
+        let Some(key_sets) = &zone.key_sets else { return };
+        let is_master = zone.file.as_ref().is_some_and(|file| !is_json(&file.value));
+        if (zone.file.is_some() || whose == Whose::Zone) && !is_master {
+            let message = "\"key-sets\" is for a zone in a master file";
+            let problem = Problem::error(key_sets.span, message);
+            self.problems.push(problem.hint("a zone in JSON has its key sets in \"keys\""));
+        }
+    }
+
+    /// Complains of a zone that comes from nowhere, or from two places.
+    fn check_source(&mut self, item: &Section<'_>, zone: &ZoneSettings, whose: Whose) {
         if item.entry("name").is_none() && whose == Whose::Zone {
             let problem = Problem::error(item.span, "\"name\" is missing");
             self.problems.push(problem.expected("\"name:\" and \"file:\" or \"primaries:\""));
         }
-        let says_source = item.entry("file").is_some() || item.entry("primaries").is_some();
-        if !has_source && !says_source && whose == Whose::Zone {
+        if !has_source(zone) && !says_source(item) && whose == Whose::Zone {
             let problem = Problem::error(item.span, "\"file\" is missing");
             self.problems.push(problem.expected("\"file:\", or \"primaries:\" that the zone comes from"));
         }
-        if let Some(file) = &file
-            && !primaries.is_empty()
+        if let Some(file) = &zone.file
+            && !zone.primaries.is_empty()
         {
             let problem =
                 Problem::error(file.span, "a zone that comes from primaries has no file of its own");
             self.problems.push(problem.hint("what comes is kept in \"server.state-directory\""));
         }
-        if !update.is_empty() && !primaries.is_empty() {
-            let problem = Problem::error(update[0].span, "a zone that comes from primaries is changed there");
+    }
+
+    /// Complains of updates that would be made in the wrong place.
+    fn check_updates(&mut self, item: &Section<'_>, zone: &ZoneSettings, whose: Whose) {
+        if let Some(update) = zone.update.first().filter(|_| !zone.primaries.is_empty()) {
+            let problem = Problem::error(update.span, "a zone that comes from primaries is changed there");
             self.problems.push(problem.hint("\"forward-updates\" passes updates on to them"));
         }
-        if !forward_updates.is_empty() && primaries.is_empty() && whose != Whose::Template {
-            let problem =
-                Problem::error(forward_updates[0].span, "there are no primaries to pass updates on to");
+        if let Some(forwarded) = zone.forward_updates.first()
+            && zone.primaries.is_empty()
+            && whose != Whose::Template
+        {
+            let problem = Problem::error(forwarded.span, "there are no primaries to pass updates on to");
             self.problems.push(problem.expected("\"primaries:\" beside it, or \"update:\""));
         }
-        if let Some(entry) = item.entry("on-file-change").filter(|_| file.is_none() && whose == Whose::Zone) {
+        let entry = item.entry("on-file-change");
+        if let Some(entry) = entry.filter(|_| zone.file.is_none() && whose == Whose::Zone) {
             let message = "\"on-file-change\" does nothing: the zone has no file";
             self.problems.push(Problem::warning(entry.key_span, message));
         }
-        for remote in primaries.iter().chain(&notify) {
+    }
+
+    /// Complains of keys of other servers that nobody knows.
+    fn check_known(&mut self, keys: &[KeySettings], zone: &ZoneSettings) {
+        for remote in zone.primaries.iter().chain(&zone.notify) {
             self.check_key(keys, remote.value.key.as_ref(), remote.span);
         }
-        for grant in transfer.iter().chain(&notify_from).chain(&forward_updates) {
+        for grant in zone.transfer.iter().chain(&zone.notify_from).chain(&zone.forward_updates) {
             self.check_key(keys, grant.value.key.as_ref(), grant.span);
         }
-        for update in &update {
+        for update in &zone.update {
             self.check_key(keys, update.value.grant.key.as_ref(), update.span);
         }
-        if set.is_some() {
-            self.check_set(item, sign.is_some());
-        }
-        if let Some(policy) = &sign {
-            self.check_signed(item, policy);
-        }
-        if catalog_role.as_ref().is_some_and(|role| role.value == CatalogRole::Consumer) {
-            self.check_for_members(&choose);
-        }
-        // What several have in common has no name yet.
-        let any = || At { value: Name::ROOT.to_buf(), span: item.span };
-        let name = name.or_else(|| (whose == Whose::Template).then(any));
-        let has_source = has_source || whose == Whose::Template;
-        // What is added may get its records later.
-        let has_source = has_source || (whose == Whose::Added && !says_source);
-        let (Some(name), true) = (name, has_source) else { return None };
-        let zone = ZoneSettings {
-            name,
-            file,
-            set,
-            allow_query,
-            make,
-            choose,
-            sign,
-            key_sets,
-            own_denial,
-            primaries,
-            notify,
-            transfer,
-            notify_from,
-            update,
-            forward_updates,
-            on_file_change,
-            serial,
-            journal_size,
-            catalog,
-            group: group.map(|group| group.value),
-            catalog_role: catalog_role.map(|role| role.value),
-        };
-        if whose == Whose::Zone {
-            check_chosen(&zone, self.problems);
-        }
-        Some(zone)
     }
 
     /// Complains of what is chosen at a name that members of a catalog cannot all have.
@@ -517,140 +520,6 @@ impl Lowering<'_> {
         );
     }
 
-    /// Returns the directories whose files are zones.
-    pub(super) fn zone_directories(
-        &mut self,
-        root: &Section<'_>,
-        signing: &[SigningSettings],
-        keys: &[KeySettings],
-        zones: &[ZoneSettings],
-    ) -> Vec<ZoneDirectory> {
-        let mut directories = Vec::new();
-        for item in self.items(root, "zone-directories") {
-            let path = self.path(&item, "path");
-            let format = self.word(&item, "format", FileFormat::parse);
-            let has_contexts = item.entry("contexts").is_some();
-            let contexts = self.list(&item, "contexts", |_, _, scalar| Ok(scalar.text.clone()));
-            let contexts = contexts.into_iter().map(|at| at.value).collect();
-            let matches_empty = self.boolean(&item, "match-empty");
-            if matches_empty && !has_contexts {
-                self.problems.push(
-                    Problem::error(
-                        item.span,
-                        "\"match-empty\" says nothing as long as every record is taken",
-                    )
-                    .expected("\"contexts:\" beside it"),
-                );
-            }
-            let set = self.zone_set(&item);
-            let allow_query = self.allow_query(&item);
-            let sign = self.signed_by(&item, signing);
-            let own_denial = self.own_denial(&item);
-            let key_sets = self.path(&item, "key-sets");
-            let key_sets = key_sets.map(|path| self.beside(path.span.file, &path.value));
-            if let Some(policy) = &sign {
-                self.check_online(&item, policy);
-            }
-            if let (Some(set), true) = (&set, sign.is_some()) {
-                self.problems.push(
-                    Problem::error(set.span, "the server signs no zone of a set")
-                        .expected("\"sign\" or \"set\", not both"),
-                );
-            }
-            let common = self.common_zone(&item, sign.as_ref(), keys, zones);
-            let Some(path) = path else {
-                if item.entry("path").is_none() {
-                    self.problems.push(Problem::error(item.span, "\"path\" is missing"));
-                }
-                continue;
-            };
-            let path = At { value: self.beside(path.span.file, &path.value), span: path.span };
-            let contexts = has_contexts.then_some(contexts);
-            directories.push(ZoneDirectory {
-                path,
-                format,
-                contexts,
-                matches_empty,
-                set,
-                allow_query,
-                sign,
-                key_sets,
-                own_denial,
-                common,
-            });
-        }
-        directories
-    }
-
-    /// Reads what other servers may do with every zone of a directory; `None` by default.
-    fn common_zone(
-        &mut self,
-        item: &Section<'_>,
-        sign: Option<&Arc<SigningPolicy>>,
-        keys: &[KeySettings],
-        zones: &[ZoneSettings],
-    ) -> Option<Arc<ZoneSettings>> {
-        let notify = self.remotes(item, "notify");
-        let transfer = self.texts(item, "transfer", authority::grant);
-        let update = self.texts(item, "update", authority::update);
-        let on_file_change = self.word(item, "on-file-change", FileChange::parse);
-        let serial = self.word(item, "serial", SerialWord::parse);
-        let journal_size = self.size(item, "journal-size");
-        let catalog =
-            self.optional(item, "catalog", |lowering, _, node| lowering.read(node, "a name", values::name));
-        let group = self.optional(item, "group", |lowering, _, node| {
-            lowering.read(node, "a text", |text| Ok(text.to_owned()))
-        });
-        let said =
-            ["notify", "transfer", "update", "on-file-change", "serial", "journal-size", "catalog", "group"];
-        let is_said = said.iter().any(|key| item.entry(key).is_some());
-        for remote in &notify {
-            self.check_key(keys, remote.value.key.as_ref(), remote.span);
-        }
-        for grant in &transfer {
-            self.check_key(keys, grant.value.key.as_ref(), grant.span);
-        }
-        for update in &update {
-            self.check_key(keys, update.value.grant.key.as_ref(), update.span);
-        }
-        if let Some(catalog) = &catalog {
-            let is_made = zones.iter().any(|other| {
-                other.name.value == catalog.value && other.catalog_role == Some(CatalogRole::Producer)
-            });
-            self.check_catalog(catalog, is_made);
-        }
-        if item.entry("set").is_some() {
-            self.check_set(item, false);
-            return None;
-        }
-        is_said.then(|| {
-            Arc::new(ZoneSettings {
-                name: At { value: Name::ROOT.to_buf(), span: item.span },
-                file: None,
-                set: None,
-                // What is said of it is said at the directory.
-                allow_query: None,
-                make: Vec::new(),
-                choose: Vec::new(),
-                sign: sign.map(Arc::clone),
-                key_sets: None,
-                own_denial: None,
-                primaries: Vec::new(),
-                notify,
-                transfer,
-                notify_from: Vec::new(),
-                update,
-                forward_updates: Vec::new(),
-                on_file_change,
-                serial,
-                journal_size,
-                catalog,
-                group: group.map(|group| group.value),
-                catalog_role: None,
-            })
-        })
-    }
-
     /// Complains of a catalog that is not made here.
     fn check_catalog(&mut self, catalog: &At<NameBuf>, is_made: bool) {
         if !is_made {
@@ -674,126 +543,5 @@ impl Lowering<'_> {
         let is_everybody =
             has_all(|prefix| prefix.address().is_ipv4()) && has_all(|prefix| prefix.address().is_ipv6());
         (!is_everybody).then_some(clients)
-    }
-
-    /// Complains of keys that must be there.
-    fn need(&mut self, item: &Section<'_>, keys: &[&str]) {
-        for key in keys {
-            if item.entry(key).is_none() {
-                self.problems.push(Problem::error(item.span, format!("\"{key}\" is missing")));
-            }
-        }
-    }
-
-    fn makers(&mut self, zone: &Section<'_>) -> Vec<ZoneMaker> {
-        /// What an address in text leaves of a label.
-        const PREFIX_OCTETS_MAX: usize = 63 - 39;
-        let mut makers = Vec::new();
-        for item in self.items(zone, "make") {
-            self.need(&item, &["networks"]);
-            let prefix = self.required(&item, "prefix", |lowering, _, node| {
-                lowering.read(node, "the beginning of a label", |text| {
-                    let is_label = text
-                        .bytes()
-                        .all(|octet| octet.is_ascii_alphanumeric() || octet == b'-' || octet == b'_');
-                    if is_label && text.len() <= PREFIX_OCTETS_MAX {
-                        return Ok(text.to_owned());
-                    }
-                    Err(Misread {
-                        at: 0..text.len(),
-                        message: format!("\"{text}\" cannot begin a label"),
-                        expected: Some(format!("at most {PREFIX_OCTETS_MAX} letters, digits and dashes")),
-                        hint: None,
-                    })
-                })
-            });
-            let networks = self.prefixes(&item, "networks");
-            let origin = self.optional(&item, "origin", |lowering, _, node| {
-                lowering.read(node, "a name", ZoneName::parse)
-            });
-            let ttl = self.duration(&item, "ttl");
-            makers.push(ZoneMaker { prefix: prefix.value, networks, origin, ttl });
-        }
-        makers
-    }
-
-    fn choices(&mut self, zone: &Section<'_>, checks: &[Arc<Check>]) -> Vec<ZoneChoice> {
-        let mut choices: Vec<ZoneChoice> = Vec::new();
-        for item in self.items(zone, "choose") {
-            self.need(&item, &["name", "type", "from"]);
-            let name = self
-                .optional(&item, "name", |lowering, _, node| lowering.read(node, "a name", ZoneName::parse));
-            let rtype = self
-                .optional(&item, "type", |lowering, _, node| lowering.read(node, "a type", values::rtype));
-            let ttl = self.duration(&item, "ttl");
-            let alternatives = self.alternatives(&item, rtype.as_ref());
-            let check = self.checked_by(&item, checks);
-            if let (Some(check), Some(rtype)) = (&check, &rtype)
-                && !matches!(rtype.value, Rtype::A | Rtype::AAAA)
-            {
-                let message = format!("{} has no address that could be checked", rtype.value);
-                self.problems
-                    .push(Problem::error(check.span, message).expected("type A or AAAA beside \"check\""));
-            }
-            if let Some(check) = check.as_ref().filter(|_| alternatives.iter().any(|it| it.data.len() > 64)) {
-                let problem =
-                    Problem::error(check.span, "more than 64 addresses in one item cannot be checked");
-                self.problems.push(problem.expected("several items"));
-            }
-            let (Some(name), Some(rtype)) = (name, rtype) else { continue };
-            let is_data = rtypes::describe(rtype.value).is_none_or(|known| known.kind == Kind::Data);
-            if !is_data || matches!(rtype.value, Rtype::SOA | Rtype::NS | Rtype::DNAME) {
-                let message = format!("{} cannot depend on who asks", rtype.value);
-                self.problems.push(Problem::error(rtype.span, message).expected("a type such as A or CNAME"));
-            }
-            let check = check.map(|at| at.value);
-            choices.push(ZoneChoice { name, rtype, ttl, check, alternatives });
-        }
-        choices
-    }
-
-    fn alternatives(&mut self, choice: &Section<'_>, rtype: Option<&At<Rtype>>) -> Vec<ZoneAlternative> {
-        let rtype = rtype.map_or(Rtype::TXT, |at| at.value);
-        let mut alternatives = Vec::new();
-        for item in self.items(choice, "from") {
-            self.need(&item, &["data"]);
-            let data = self.list(&item, "data", |lowering, _, scalar| {
-                let mut octets = Vec::new();
-                match parse_splitting(rtype, &scalar.text, Some(Name::ROOT), &mut octets) {
-                    Ok(false) => Ok(octets),
-                    Ok(true) => {
-                        let message = "a text of more than 255 octets; it is split into several strings";
-                        let place = scalar.span(0, scalar.text.len());
-                        lowering.problems.push(Problem::warning(place, message));
-                        Ok(octets)
-                    }
-                    Err(error) => Err(Misread {
-                        at: error.at.min(scalar.text.len())
-                            ..(error.at + error.what.len()).min(scalar.text.len()),
-                        message: format!("\"{}\" is no data of type {rtype}", scalar.text),
-                        expected: Some(error.expected.to_owned()),
-                        hint: None,
-                    }),
-                }
-            });
-            if rtype == Rtype::CNAME && data.len() > 1 {
-                let message = "several CNAME records at one name";
-                self.problems.push(Problem::error(data[1].span, message).expected("one (RFC 2181 §10.1)"));
-            }
-            let data = data.into_iter().map(|at| at.value).collect();
-            let clients = self.prefixes(&item, "clients");
-            let sets =
-                self.list(&item, "sets", |_, _, scalar| values::identifier(&scalar.text).map(str::to_owned));
-            let weight = self.whole(&item, "weight") as u32;
-            alternatives.push(ZoneAlternative { data, clients, sets, weight });
-        }
-        let is_general = |it: &ZoneAlternative| it.clients.is_empty() && it.sets.is_empty();
-        if !alternatives.is_empty() && !alternatives.iter().any(is_general) {
-            self.problems.push(
-                Problem::error(choice.span, "a client that none of these name would get nothing")
-                    .expected("something without \"clients\" and \"sets\", for all others"),
-            );
-        }
-        alternatives
     }
 }
