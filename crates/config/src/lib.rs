@@ -11,7 +11,6 @@ mod link;
 pub mod load;
 mod lower;
 pub mod print;
-pub mod schema;
 mod secrets;
 pub mod sets;
 pub mod settings;

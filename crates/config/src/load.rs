@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use diagnostic::{Diagnostic, FileId, Problem, Sources, Span, diagnostics, io_text};
 
 use crate::lower::Lowering;
-use crate::schema::{self, Kind};
 use crate::settings::Settings;
 use crate::{link, secrets};
 use environment::{Environment, FILE_OCTETS_MAX, System};
+use schema::Kind;
 use yaml::{Entry, Node, Value};
 
 /// How deep files may include files.

@@ -5,7 +5,7 @@ use diagnostic::redact::{FILE, HIDDEN, Secret, after_keys};
 use diagnostic::suggest::nearest;
 use diagnostic::{Sources, Span};
 
-use crate::schema::{self, Kind};
+use schema::Kind;
 use yaml::{Entry, Node, Value};
 
 /// Returns the keys whose values are secrets.

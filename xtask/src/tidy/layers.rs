@@ -6,7 +6,7 @@ use super::{File, Finding};
 
 /// The layer of each crate. A crate uses only crates of lower layers; equals do not know each
 /// other.
-pub(crate) const LAYERS: [(&str, u8); 30] = [
+pub(crate) const LAYERS: [(&str, u8); 31] = [
     ("diagnostic", 0),
     ("wire", 0),
     ("http2", 0),
@@ -28,6 +28,7 @@ pub(crate) const LAYERS: [(&str, u8); 30] = [
     ("listen", 5),
     ("exchange", 5),
     ("policy", 5),
+    ("schema", 5),
     ("forward", 6),
     ("config", 6),
     ("driver", 7),

@@ -12,10 +12,10 @@ use values::{Misread, Read};
 use wire::{NameBuf, Rtype};
 
 use super::{Lowering, Section, notation};
-use crate::schema::Value;
 use crate::settings::{
     AlgorithmWord, GrantSettings, Host, KeySettings, ReachSettings, RemoteSettings, Server, UpdateSettings,
 };
+use schema::Value;
 
 /// A word of a text, and where it is.
 struct Word<'t> {

@@ -14,7 +14,7 @@ use values::{Misread, Read};
 use super::read::unreachable_kind;
 use super::{Lowering, Section};
 use crate::jobs::{self, EffectSettings, ScheduleSettings};
-use crate::schema::{self, Kind, Value};
+use schema::{Kind, Value};
 
 /// Octets of a text in a setting: a body may be a few lines.
 const TEXT_OCTETS_MAX: usize = 16 * 1024;

@@ -4,7 +4,6 @@ use diagnostic::Problem;
 use plan::upstreams::Shed;
 
 use super::{Lowering, Section};
-use crate::schema;
 use crate::settings::{Handshakes, Limits, Rate, Tcp};
 
 impl Lowering<'_> {

@@ -11,8 +11,8 @@ use values::Misread;
 use super::notation::{SOCKET_PATH_OCTETS_MAX, account, http_path, mode, path, tls_name};
 use super::read::{Values as _, unreachable_kind};
 use super::{Lowering, Section};
-use crate::schema::{Kind, Value};
 use crate::settings::{Certificate, Listener, LocalSocket, RelayTarget, Tls, TlsVersionWord};
+use schema::{Kind, Value};
 
 impl Lowering<'_> {
     pub(super) fn listeners(&mut self, root: &Section<'_>) -> Option<Vec<Listener>> {

@@ -6,7 +6,7 @@ use diagnostic::Problem;
 
 use super::read::{Values as _, unreachable_kind};
 use super::{Lowering, Section};
-use crate::schema::Value;
+use schema::Value;
 
 impl Lowering<'_> {
     /// Reads where metrics can be fetched.

@@ -26,16 +26,13 @@ use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::path::Path;
 
-pub(crate) use notation::PLAIN_PICKS;
-
-use crate::schema::{self, Kind, Value};
 use crate::settings::{
     CacheSettings, Cookies, Limits, LogFormat, LogLevel, Presentation, Settings, Startup, StayAwake,
 };
-use diagnostic::{At, FileId, Problem, Sources, Span};
+use diagnostic::{At, Problem, Sources, Span};
 pub use notation::server;
 use read::unreachable_kind;
-pub(crate) use read::{expected_kind, expected_value};
+use schema::{Kind, Value, default_node};
 use yaml::{Entry, Node};
 pub use zones::named_file;
 pub(crate) use zones::{Known, check_chosen};
@@ -68,16 +65,6 @@ impl Section<'_> {
     fn child(&self, key: &str) -> String {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }
-}
-
-/// Parses a default of the schema.
-pub(crate) fn default_node(text: &str) -> Node {
-    Node::of_words(text).unwrap_or_else(|| parsed_default(text))
-}
-
-fn parsed_default(text: &str) -> Node {
-    // No default names a variable.
-    yaml::parse(FileId::BUILT_IN, text, &|_| None, &mut Vec::new()).root.built_in()
 }
 
 /// Returns the rows of which a file that says nothing has the default, written out.
@@ -292,25 +279,10 @@ impl Lowering<'_> {
 mod tests {
     use super::*;
     use crate::load::load_text;
-    use crate::schema::{Row, rows};
     use environment::Memory;
+    use schema::{Row, rows};
     use std::cell::RefCell;
     use std::collections::BTreeSet;
-
-    #[test]
-    fn a_default_in_words_is_what_the_parser_makes_of_it() {
-        let mut words = 0;
-        for default in rows().filter_map(|row| row.default) {
-            if let Some(node) = Node::of_words(default) {
-                assert_eq!(format!("{node:?}"), format!("{:?}", parsed_default(default)));
-                words += 1;
-            }
-        }
-        assert!(words > 50, "{words} defaults need no parser");
-        for text in ["null", "a: b", "[a,b]", "[a, {b: c}]", "- a", "\"a\"", "~", ""] {
-            assert!(Node::of_words(text).is_none(), "{text}");
-        }
-    }
 
     /// Lowers `text`; returns the rows that were read and how many problems there were.
     fn lower(text: &str) -> (BTreeSet<&'static str>, usize) {

@@ -7,9 +7,9 @@ use plan::upstreams::{Pick, Scheme};
 use values::{Misread, PREFIX_WORDS, Read};
 use wire::Prefix;
 
-use super::{expected_value, stamp};
-use crate::schema::Value;
+use super::stamp;
 use crate::settings::{Host, RcodeTerm, Server};
+use schema::{NUMBERED_PICKS, PLAIN_PICKS, Value};
 use yaml::Node;
 
 pub(super) fn path(text: &str) -> Read<PathBuf> {
@@ -66,7 +66,7 @@ pub(super) fn rcode_term(text: &str) -> Read<RcodeTerm> {
         return Ok(RcodeTerm::Unusable);
     }
     values::rcode(text).map(RcodeTerm::One).map_err(|misread| {
-        let expected = Some(expected_value(Value::RcodeTerm));
+        let expected = Some(Value::RcodeTerm.expected());
         match nearest(text, ["unusable"]) {
             Some(word) => Misread { expected, hint: Some(format!("did you mean \"{word}\"?")), ..misread },
             None => Misread { expected, ..misread },
@@ -82,7 +82,7 @@ pub(super) fn prefixes(text: &str) -> Read<Vec<Prefix>> {
     values::prefix(text).map(|prefix| vec![prefix]).map_err(|misread| match nearest(text, PREFIX_WORDS) {
         Some(word) => Misread { hint: Some(format!("did you mean \"{word}\"?")), ..misread },
         None if text.starts_with(|c: char| c.is_ascii_alphabetic()) && !text.contains(':') => {
-            Misread { expected: Some(expected_value(Value::Prefix)), ..misread }
+            Misread { expected: Some(Value::Prefix.expected()), ..misread }
         }
         None => misread,
     })
@@ -93,7 +93,7 @@ pub fn server(text: &str) -> Read<Server> {
     let wrong = |at: std::ops::Range<usize>, message: String| Misread {
         at,
         message,
-        expected: Some(expected_value(Value::Server)),
+        expected: Some(Value::Server.expected()),
         hint: None,
     };
     if text == "system" {
@@ -166,7 +166,7 @@ pub fn server(text: &str) -> Read<Server> {
     let is_name = name.contains(char::is_alphabetic) && !name.contains([':', '/', '[', '%']);
     if !is_name {
         let at = start + misread.at.start..start + misread.at.end;
-        return Err(Misread { at, expected: Some(expected_value(Value::Server)), ..misread });
+        return Err(Misread { at, expected: Some(Value::Server.expected()), ..misread });
     }
     if name == "system" || nearest(name, ["system"]).is_some() && !name.contains('.') {
         return Err(Misread {
@@ -250,7 +250,7 @@ pub(super) fn pin(text: &str) -> Read<[u8; 32]> {
     plan::tls::pin(digits).ok_or_else(|| Misread {
         at: 0..text.len(),
         message: format!("\"{text}\" is not the hash of a key"),
-        expected: Some(expected_value(Value::Pin)),
+        expected: Some(Value::Pin.expected()),
         hint: Some(
             "openssl x509 -pubkey -noout -in certificate.pem | openssl pkey -pubin -outform der | \
              openssl dgst -sha256 -binary | base64"
@@ -262,24 +262,13 @@ pub(super) fn pin(text: &str) -> Read<[u8; 32]> {
 /// The most servers of one race: each costs a packet for every query.
 const RACE_MAX: u8 = 8;
 
-/// Ways to choose a server that take no number, and what they stand for.
-pub(crate) const PLAIN_PICKS: [(&str, Pick); 4] = [
-    ("ordered", Pick::Ordered),
-    ("fastest", Pick::Fastest),
-    ("balanced", Pick::Balanced),
-    ("hashed", Pick::Hashed),
-];
-/// Those that take one, and how they are written.
-pub(super) const NUMBERED_PICKS: [(&str, &str); 3] =
-    [("race", "race(2)"), ("prefer-positive", "prefer-positive(2)"), ("consensus", "consensus(2 of 3)")];
-
 /// Reads `ordered` or `race(2)`. With `prefer-positive`, an answer without records waits so long
 /// for one with.
 pub(super) fn pick(text: &str, negative_wait_ms: u32) -> Read<Pick> {
     let wrong = |message: String, hint: Option<String>| Misread {
         at: 0..text.len(),
         message,
-        expected: Some(expected_value(Value::Pick)),
+        expected: Some(Value::Pick.expected()),
         hint,
     };
     let (word, argument) = match text.split_once('(') {

@@ -12,10 +12,10 @@ use sets::Reach;
 use wire::NameBuf;
 
 use super::notation::split_by_commas;
-use super::read::{Values as _, expected_kind};
+use super::read::Values as _;
 use super::{Lowering, Section};
-use crate::schema::Row;
 use crate::settings::{CacheSettings, Split};
+use schema::Row;
 use yaml::{Entry, Node, in_mapping};
 
 impl Lowering<'_> {
@@ -143,7 +143,7 @@ impl Lowering<'_> {
             let own = match &entry.node.value {
                 yaml::Value::Scalar(scalar) if known.contains(&scalar.text.as_str()) => None,
                 yaml::Value::Null => {
-                    let expected = expected_kind(row.kind);
+                    let expected = row.kind.expected();
                     let problem = Problem::error(entry.key_span, format!("\"{}\" has no servers", entry.key));
                     self.problems.push(problem.expected(format!("{expected}, or an upstream group")));
                     continue;
@@ -278,7 +278,7 @@ impl Lowering<'_> {
         };
         if nodes.is_empty() {
             self.problems
-                .push(Problem::error(node.head(), "there is no action").expected(expected_kind(row.kind)));
+                .push(Problem::error(node.head(), "there is no action").expected(row.kind.expected()));
         }
         let mut actions = Vec::new();
         let mut rest = nodes;

@@ -7,16 +7,15 @@ use std::time::Duration;
 
 use diagnostic::suggest::{nearest, one_of};
 use diagnostic::{At, FileId, Problem, Scalar, Span, io_text};
-use lists::ListFormat;
 use plan::Secret;
 use plan::upstreams::Hedge;
-use values::{Misread, PREFIX_WORDS, Read};
+use values::{Misread, Read};
 use wire::Prefix;
 
-use super::notation::{NUMBERED_PICKS, PLAIN_PICKS, path, prefixes};
-use super::{Lowering, Section, default_node};
+use super::notation::{path, prefixes};
+use super::{Lowering, Section};
 use crate::print::flow;
-use crate::schema::{self, Kind, Row, Value};
+use schema::{Kind, Row, Value, default_node};
 use yaml::{Entry, Node};
 
 impl Lowering<'_> {
@@ -261,7 +260,7 @@ impl Lowering<'_> {
             match entry.node.value {
                 yaml::Value::Null => self.problems.push(
                     Problem::error(entry.key_span, format!("\"{key}\" has no value"))
-                        .expected(expected_kind(row.kind)),
+                        .expected(row.kind.expected()),
                 ),
                 _ => {
                     if let Some(value) = read(self, row, &entry.node) {
@@ -333,7 +332,7 @@ impl Lowering<'_> {
     }
 
     pub(super) fn read_whole(&mut self, row: &'static Row, node: &Node) -> Option<At<Option<u64>>> {
-        let expected = expected_kind(row.kind);
+        let expected = row.kind.expected();
         self.read(node, &expected, |text| match row.kind {
             Kind::One(Value::Whole { word, .. }) if word == Some(text) => Ok(None),
             Kind::One(Value::Whole { min, max, word }) => {
@@ -350,7 +349,7 @@ impl Lowering<'_> {
 
     pub(super) fn duration_or(&mut self, section: &Section<'_>, key: &str) -> Option<Duration> {
         self.required(section, key, |lowering, row, node| {
-            let expected = expected_kind(row.kind);
+            let expected = row.kind.expected();
             lowering.read(node, &expected, |text| match row.kind {
                 Kind::One(Value::Duration { word, .. }) if word == Some(text) => Ok(None),
                 Kind::One(Value::Duration { min, max, word }) => {
@@ -371,7 +370,7 @@ impl Lowering<'_> {
 
     pub(super) fn hedge(&mut self, section: &Section<'_>, key: &str) -> Hedge {
         self.required(section, key, |lowering, row, node| {
-            let expected = expected_kind(row.kind);
+            let expected = row.kind.expected();
             lowering.read(node, &expected, |text| match (row.kind, text) {
                 (_, "auto") => Ok(Hedge::Auto),
                 (_, "off") => Ok(Hedge::Off),
@@ -389,7 +388,7 @@ impl Lowering<'_> {
 
     pub(super) fn size(&mut self, section: &Section<'_>, key: &str) -> u64 {
         self.required(section, key, |lowering, row, node| {
-            let expected = expected_kind(row.kind);
+            let expected = row.kind.expected();
             lowering.read(node, &expected, |text| match row.kind {
                 Kind::One(Value::Size { min, max }) => {
                     in_range(text, values::size(text)?, min, max, &expected)
@@ -402,7 +401,7 @@ impl Lowering<'_> {
 
     pub(super) fn percent_or(&mut self, section: &Section<'_>, key: &str) -> Option<u8> {
         self.required(section, key, |lowering, row, node| {
-            let expected = expected_kind(row.kind);
+            let expected = row.kind.expected();
             lowering.read(node, &expected, |text| match row.kind {
                 Kind::One(Value::Percent { word, .. }) if word == Some(text) => Ok(None),
                 Kind::One(Value::Percent { min, max, word }) => {
@@ -435,7 +434,7 @@ impl Lowering<'_> {
     pub(super) fn text_or(&mut self, section: &Section<'_>, key: &str) -> Option<String> {
         self.required(section, key, |lowering, row, node| {
             let Kind::One(Value::Text { word }) = row.kind else { unreachable_kind(&row.kind) };
-            lowering.read(node, &expected_kind(row.kind), |text| match word {
+            lowering.read(node, &row.kind.expected(), |text| match word {
                 Some(word) if word == text => Ok(None),
                 _ if text.len() > TEXT_OCTETS_MAX || text.is_empty() => Err(Misread {
                     at: 0..text.len(),
@@ -475,13 +474,12 @@ impl Lowering<'_> {
         let row = self.row(section, key);
         if section.entry(key).is_none() {
             self.problems.push(
-                Problem::error(section.span, format!("\"{key}\" is missing"))
-                    .expected(expected_kind(row.kind)),
+                Problem::error(section.span, format!("\"{key}\" is missing")).expected(row.kind.expected()),
             );
         }
         self.optional(section, key, |lowering, row, node| {
             let Kind::One(Value::Socket { word, .. }) = row.kind else { unreachable_kind(&row.kind) };
-            lowering.read(node, &expected_kind(row.kind), |text| match word {
+            lowering.read(node, &row.kind.expected(), |text| match word {
                 Some(word) if word == text => Ok(None),
                 _ => values::socket_address(text, port).map(Some),
             })
@@ -496,7 +494,7 @@ impl Lowering<'_> {
         if matches!(entry.node.value, yaml::Value::Null) {
             self.problems.push(
                 Problem::error(entry.key_span, format!("\"{key}\" has no value"))
-                    .expected(expected_kind(row.kind)),
+                    .expected(row.kind.expected()),
             );
             return None;
         }
@@ -548,7 +546,7 @@ impl Lowering<'_> {
             Some(entry) if matches!(entry.node.value, yaml::Value::Null) => {
                 self.problems.push(
                     Problem::error(entry.key_span, format!("\"{key}\" has no value"))
-                        .expected(expected_kind(row.kind))
+                        .expected(row.kind.expected())
                         .hint("an empty list is written \"[]\""),
                 );
                 Vec::new()
@@ -569,7 +567,7 @@ impl Lowering<'_> {
             yaml::Value::List(nodes) => nodes.as_slice(),
             yaml::Value::Null | yaml::Value::Scalar(_) | yaml::Value::Map(_) => std::slice::from_ref(node),
         };
-        let expected = expected_value(value);
+        let expected = value.expected();
         let mut all = Vec::new();
         for node in nodes {
             let Some(scalar) = self.scalar(node, &expected) else { continue };
@@ -668,70 +666,5 @@ fn usual_name(path: &str) -> &'static str {
         "policy" | "cache" => "main",
         "upstreams" => "default",
         _ => "NAME",
-    }
-}
-
-/// Says what a setting takes.
-pub(crate) fn expected_kind(kind: Kind) -> String {
-    match kind {
-        Kind::Section | Kind::Named(_) => "a mapping".to_owned(),
-        Kind::Items => "a list".to_owned(),
-        Kind::List(value) => format!("a list, each {}", expected_value(value)),
-        Kind::One(value) => expected_value(value),
-    }
-}
-
-/// Says what a value may be.
-pub(crate) fn expected_value(value: Value) -> String {
-    let or = |text: String, word: Option<&str>| match word {
-        Some(word) => format!("{text}, or \"{word}\""),
-        None => text,
-    };
-    let time = |ms: u64| values::duration_text(Duration::from_millis(ms));
-    match value {
-        Value::Bool => "true or false".to_owned(),
-        Value::Whole { min, max, word } => or(format!("a number from {min} to {max}"), word),
-        Value::Duration { min, max, word } => {
-            or(format!("a duration from {} to {}", time(min), time(max)), word)
-        }
-        Value::Hedge { min, max } => {
-            format!("\"auto\", \"off\", or a duration from {} to {}", time(min), time(max))
-        }
-        Value::Size { min, max } => {
-            format!("a size from {} to {}", values::size_text(min), values::size_text(max))
-        }
-        Value::Percent { min, max, word } => or(format!("a percentage from {min}% to {max}%"), word),
-        Value::Word(words) => one_of(words),
-        Value::Text { word } => or("a text".to_owned(), word),
-        Value::Path => "a path".to_owned(),
-        Value::Glob => "a path, which may hold \"*\" and \"?\"".to_owned(),
-        Value::Address => "an IP address".to_owned(),
-        Value::Socket { port, word } => or(format!("an address, with a port if it is not {port}"), word),
-        Value::Prefix => format!("an address prefix, or one of {}", PREFIX_WORDS.join(", ")),
-        Value::Server => {
-            "\"system\", an address, a host name, either after \"udp://\", \"tcp://\", \"tls://\" or \"quic://\", or an \
-             \"https://\" or \"h3://\" URL, or a DNS stamp"
-                .to_owned()
-        }
-        Value::Pin => "\"sha256/\" and 44 letters of Base64".to_owned(),
-        Value::Pick => {
-            let plain = PLAIN_PICKS.iter().map(|(word, _)| *word);
-            let all: Vec<&str> = plain.chain(NUMBERED_PICKS.iter().map(|(_, written)| *written)).collect();
-            one_of(&all)
-        }
-        Value::RcodeTerm => format!("\"unusable\", or {}", one_of(&values::RCODES.map(|(word, _)| word))),
-        Value::Secret { word } => or("32 hexadecimal digits, or \"file:\" and a path".to_owned(), word),
-        Value::Password => "a secret text, or \"file:\" and a path".to_owned(),
-        Value::NamePattern => {
-            "\"suffix:example.org\", \"exact:example.org\", \"keyword:text\" or \"regex:expression\""
-                .to_owned()
-        }
-        Value::AddressRange => {
-            format!("an address, a prefix, a range, or one of {}", PREFIX_WORDS.join(", "))
-        }
-        Value::SetList => format!("FORMAT:FILE or FORMAT:URL, where FORMAT is {}", one_of(ListFormat::WORDS)),
-        Value::Condition => "a condition".to_owned(),
-        Value::Action => "an action such as \"cache(main)\"".to_owned(),
-        Value::Label => "a name".to_owned(),
     }
 }

@@ -9,11 +9,11 @@ use lists::{ListFormat, NamePattern, name_pattern};
 use values::{Misread, PREFIX_WORDS, Read};
 use wire::Prefix;
 
-use crate::schema::Value;
 use crate::settings::{DynamicKind, DynamicSet, ListPlace, Set, SetList};
+use schema::Value;
 
 use super::notation::{path, prefixes};
-use super::read::{Values as _, expected_value};
+use super::read::Values as _;
 use super::{Lowering, Section};
 
 /// A list as it is written in one text.
@@ -71,7 +71,7 @@ impl Lowering<'_> {
 
     fn set_list(&mut self, item: &Section<'_>) -> Option<SetList> {
         let list = self.optional(item, "list", |lowering, _, node| {
-            let expected = expected_value(Value::SetList);
+            let expected = Value::SetList.expected();
             let found = lowering.read(node, &expected, notation)?;
             let place = match found.value.place {
                 ListPlace::File(file) => ListPlace::File(lowering.beside(node.span.file, &file)),
@@ -88,7 +88,7 @@ impl Lowering<'_> {
             if item.entry("list").is_none() {
                 self.problems.push(
                     Problem::error(item.span, "nothing says which list this is")
-                        .expected(format!("\"list:\" and {}", expected_value(Value::SetList))),
+                        .expected(format!("\"list:\" and {}", Value::SetList.expected())),
                 );
             }
             return None;
@@ -163,7 +163,7 @@ fn notation(text: &str) -> Read<Notation> {
     let wrong = |at: std::ops::Range<usize>, message: String| Misread {
         at,
         message,
-        expected: Some(expected_value(Value::SetList)),
+        expected: Some(Value::SetList.expected()),
         hint: None,
     };
     let Some((word, rest)) = text.split_once(':') else {

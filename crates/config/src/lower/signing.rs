@@ -9,11 +9,11 @@ use dnssec::{Algorithm, Denial, DigestType, KeySize, Nsec3Parameters, ZonemdHash
 use values::{Misread, TokenUri};
 
 use super::{Lowering, Section};
-use crate::schema::Value;
 use crate::settings::{
     CdsDigestWord, CdsWord, KeySettings, SerialWord, SigningAlgorithmWord, SigningSettings, ZonemdWord,
 };
 use plan::signing::{DenialKind, SigningPolicy};
+use schema::Value;
 
 /// Octets that a salt may have.
 const SALT_OCTETS_MAX: usize = 255;

@@ -7,12 +7,12 @@ use plan::Secret;
 use plan::upstreams::{Pick, Scheme};
 
 use super::notation::{interface, path, pick, pin, rcode_term, relay, server, tls_name};
-use super::read::{Values as _, expected_kind, unreachable_kind};
+use super::read::{Values as _, unreachable_kind};
 use super::{Lowering, Section};
-use crate::schema::{Kind, Value};
 use crate::settings::{
     Bootstrap, ClientSubnetUse, Group, GroupServer, Host, Server, ServerTls, TrustedRoots,
 };
+use schema::{Kind, Value};
 
 impl Lowering<'_> {
     pub(super) fn groups(&mut self, root: &Section<'_>) -> Vec<Group> {
@@ -142,7 +142,7 @@ impl Lowering<'_> {
         let row = self.row(item, "address");
         if item.entry("address").is_none() {
             self.problems
-                .push(Problem::error(item.span, "\"address\" is missing").expected(expected_kind(row.kind)));
+                .push(Problem::error(item.span, "\"address\" is missing").expected(row.kind.expected()));
         }
         let server = self.optional(item, "address", |lowering, _, node| {
             lowering.read(node, "an upstream server", server)
@@ -155,7 +155,7 @@ impl Lowering<'_> {
     fn proxy(&mut self, item: &Section<'_>) -> (Option<At<SocketAddr>>, Option<(String, Secret)>) {
         let address = self.optional(item, "proxy", |lowering, row, node| {
             let Kind::One(Value::Socket { port, .. }) = row.kind else { unreachable_kind(&row.kind) };
-            lowering.read(node, &expected_kind(row.kind), |text| values::socket_address(text, port))
+            lowering.read(node, &row.kind.expected(), |text| values::socket_address(text, port))
         });
         let user = self.some_text(item, "proxy-user");
         let password = self.password(item, "proxy-password");

@@ -19,11 +19,11 @@ pub(crate) use choices::check_chosen;
 use super::read::unreachable_kind;
 use super::{Lowering, Section, authority};
 
-use crate::schema::{Row, Value};
 use crate::settings::{AliasSettings, KeySettings, SerialWord, SigningSettings, ZoneChoice, ZoneSettings};
 use plan::checks::Check;
 use plan::signing::{DenialKind, SigningPolicy};
 use plan::zones::{CatalogRole, FileChange, NAME_MARK, ZoneName, is_json};
+use schema::{Row, Value};
 use yaml::{Entry, Node};
 
 /// What a zone and other servers have to do with each other.

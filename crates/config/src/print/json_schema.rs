@@ -9,8 +9,7 @@
 use diagnostic::json_text;
 use values::RCODES;
 
-use crate::lower::{PLAIN_PICKS, default_node};
-use crate::schema::{self, Kind, Row, Value};
+use schema::{Kind, PLAIN_PICKS, Row, Value, default_node};
 use yaml::Node;
 
 /// Returns the schema.

@@ -104,7 +104,6 @@ fn inline(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema;
 
     #[test]
     fn every_setting_is_on_the_manual_page() {

@@ -4,8 +4,7 @@ use policy::action;
 use policy::condition::FIELDS;
 
 use super::wrap;
-use crate::lower::expected_kind;
-use crate::schema::{self, Apply, Kind, Row};
+use schema::{Apply, Kind, Row};
 
 /// Columns of the page.
 const WIDTH: usize = 100;
@@ -84,7 +83,7 @@ fn write_row(out: &mut String, row: &Row) {
         Kind::Items | Kind::Section => String::new(),
         Kind::Named(noun) => format!("A mapping from the name of each {noun} to what it is. "),
         Kind::List(_) | Kind::One(_) => {
-            let mut expected = expected_kind(row.kind);
+            let mut expected = row.kind.expected();
             if let Some(first) = expected.get(..1) {
                 let first = first.to_uppercase();
                 expected.replace_range(..1, &first);

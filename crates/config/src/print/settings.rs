@@ -5,10 +5,9 @@ use policy::action::{Action, Core};
 
 use super::wrap;
 use crate::load::Loaded;
-use crate::lower::{default_node, expected_kind};
-use crate::schema::{self, Kind, Row};
 use crate::secrets;
 use crate::settings::Settings;
+use schema::{Kind, Row, default_node};
 use yaml::{Entry, Node};
 
 /// The setting that is made to fit if nobody says it.
@@ -187,7 +186,7 @@ impl Printer<'_> {
             Kind::Section | Kind::Named(_) => {}
             Kind::Items | Kind::List(_) | Kind::One(_) => {
                 if !matches!(row.kind, Kind::Items) {
-                    text.push_str(&format!(" Takes {}.", expected_kind(row.kind)));
+                    text.push_str(&format!(" Takes {}.", row.kind.expected()));
                 }
                 if !row.reason.is_empty() {
                     text.push_str(&format!(" Default: {}.", row.reason));

@@ -5,19 +5,10 @@ use std::path::PathBuf;
 
 use diagnostic::At;
 use plan::listeners::{ClientCertificates, LocalPlan, TransportWord};
+use schema::TlsVersionWord;
 use wire::Prefix;
 
 use super::TrustedRoots;
-
-values::words! {
-    /// The oldest version of TLS that is spoken.
-    TlsVersionWord {
-        /// TLS 1.2.
-        V12 = "1.2",
-        /// TLS 1.3.
-        V13 = "1.3",
-    }
-}
 
 /// One address at which queries are taken.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,7 +8,6 @@ mod cache;
 mod limits;
 mod listeners;
 mod local;
-mod log;
 mod records;
 mod sets;
 mod signing;
@@ -30,26 +29,23 @@ use crate::jobs::{EffectSettings, ScheduleSettings};
 pub use cache::CacheSettings;
 use diagnostic::At;
 pub use limits::{Cookies, Handshakes, Limits, Rate, Tcp};
-pub use listeners::{Certificate, Listener, LocalSocket, RelayTarget, Tls, TlsVersionWord};
+pub use listeners::{Certificate, Listener, LocalSocket, RelayTarget, Tls};
 pub use local::{Hosts, LocalName};
-pub use log::{LogFormat, LogLevel};
 use policy::{NamedCondition, Policy, View};
 pub use records::{IncludingText, RecordSet};
+pub use schema::{
+    AlgorithmWord, CdsDigestWord, CdsWord, CheckWord, ClientSubnetUse, LogFormat, LogLevel, SerialWord,
+    SigningAlgorithmWord, StayAwake, TlsVersionWord, ZonemdWord,
+};
 pub use sets::{DynamicKind, DynamicSet, ListPlace, Set, SetList};
-pub use signing::{CdsDigestWord, CdsWord, SigningAlgorithmWord, SigningSettings, ZonemdWord};
+pub use signing::SigningSettings;
 pub use split::Split;
-pub use startup::{NeedsRestart, Startup, StayAwake, diff};
-pub use transfers::{
-    AlgorithmWord, GrantSettings, KeySettings, ReachSettings, RemoteSettings, UpdateSettings,
-};
-pub use upstreams::{
-    Bootstrap, ClientSubnetUse, Group, GroupServer, Host, RcodeTerm, Server, ServerTls, Stamp, TrustedRoots,
-};
+pub use startup::{NeedsRestart, Startup, diff};
+pub use transfers::{GrantSettings, KeySettings, ReachSettings, RemoteSettings, UpdateSettings};
+pub use upstreams::{Bootstrap, Group, GroupServer, Host, RcodeTerm, Server, ServerTls, Stamp, TrustedRoots};
 use wire::Prefix;
 pub use xdp::Xdp;
-pub use zones::{
-    AliasSettings, CheckWord, SerialWord, ZoneAlternative, ZoneChoice, ZoneDirectory, ZoneMaker, ZoneSettings,
-};
+pub use zones::{AliasSettings, ZoneAlternative, ZoneChoice, ZoneDirectory, ZoneMaker, ZoneSettings};
 
 /// Everything that can be set.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,21 +6,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use plan::listeners::{LocalKind, LocalPlan};
+use schema::StayAwake;
 use values::{duration_text, size_text};
 
 use super::{Handshakes, Listener, LocalSocket, LogFormat, Tcp, Xdp};
-
-values::words! {
-    /// Whether workers poll for the next query before they sleep (busy polling).
-    StayAwake {
-        /// While queries come faster for it, within a budget.
-        Auto = "auto",
-        /// As long as it pays, whatever it costs.
-        True = "true",
-        /// Never.
-        False = "false",
-    }
-}
 
 /// What only a new start changes.
 #[derive(Clone, Debug, PartialEq)]
@@ -192,7 +181,6 @@ impl Startup {
 mod tests {
     use super::*;
     use crate::load::load_text;
-    use crate::schema;
     use environment::Memory;
     use std::path::Path;
 

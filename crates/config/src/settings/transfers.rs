@@ -71,35 +71,3 @@ pub enum ReachSettings {
     /// All below this one.
     Below(NameBuf),
 }
-
-values::words! {
-    /// What signatures are made with.
-    AlgorithmWord {
-        /// HMAC-MD5.
-        Md5 = "hmac-md5",
-        /// HMAC-SHA-1.
-        Sha1 = "hmac-sha1",
-        /// HMAC-SHA-224.
-        Sha224 = "hmac-sha224",
-        /// HMAC-SHA-256.
-        Sha256 = "hmac-sha256",
-        /// HMAC-SHA-384.
-        Sha384 = "hmac-sha384",
-        /// HMAC-SHA-512.
-        Sha512 = "hmac-sha512",
-    }
-}
-
-impl AlgorithmWord {
-    /// Returns the algorithm.
-    pub const fn algorithm(self) -> tsig::Algorithm {
-        match self {
-            Self::Md5 => tsig::Algorithm::Md5,
-            Self::Sha1 => tsig::Algorithm::Sha1,
-            Self::Sha224 => tsig::Algorithm::Sha224,
-            Self::Sha256 => tsig::Algorithm::Sha256,
-            Self::Sha384 => tsig::Algorithm::Sha384,
-            Self::Sha512 => tsig::Algorithm::Sha512,
-        }
-    }
-}

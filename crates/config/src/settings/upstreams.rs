@@ -7,17 +7,8 @@ use std::time::Duration;
 use diagnostic::At;
 use plan::Secret;
 use plan::upstreams::{Hedge, Pick, Scheme};
+use schema::ClientSubnetUse;
 use wire::{NameBuf, Rcode};
-
-values::words! {
-    /// What becomes of a client's EDNS client subnet.
-    ClientSubnetUse {
-        /// Upstreams do not see it.
-        Strip = "strip",
-        /// Upstreams see it, and the cache keeps answers apart by it.
-        Forward = "forward",
-    }
-}
 
 /// A group of upstream servers.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use diagnostic::At;
-use wire::serial::SerialPolicy;
 use wire::{NameBuf, Prefix, Rtype};
 
 use super::{GrantSettings, RemoteSettings, UpdateSettings};
 use plan::checks::Check;
 use plan::signing::{DenialKind, SigningPolicy};
 use plan::zones::{CatalogRole, FileChange, FileFormat, ZoneName};
+use schema::SerialWord;
 
 /// A zone that is served.
 #[derive(Clone, Debug, PartialEq)]
@@ -127,41 +127,6 @@ pub struct ZoneDirectory {
     pub own_denial: Option<DenialKind>,
     /// What other servers may do with each of them, if anything; name and file are its own.
     pub common: Option<Arc<ZoneSettings>>,
-}
-
-values::words! {
-    /// What a check tries.
-    CheckWord {
-        /// To connect.
-        Tcp = "tcp",
-        /// To get a page.
-        Http = "http",
-        /// To get a page over TLS.
-        Https = "https",
-    }
-}
-
-values::words! {
-    /// How the serial of a new version is chosen.
-    SerialWord {
-        /// One more than before.
-        Increment = "increment",
-        /// The seconds since 1970.
-        Unixtime = "unixtime",
-        /// The date and two digits.
-        Dateserial = "dateserial",
-    }
-}
-
-impl SerialWord {
-    /// Returns the policy.
-    pub const fn policy(self) -> SerialPolicy {
-        match self {
-            Self::Increment => SerialPolicy::Increment,
-            Self::Unixtime => SerialPolicy::Unixtime,
-            Self::Dateserial => SerialPolicy::Dateserial,
-        }
-    }
 }
 
 /// How what ALIAS records lead to is resolved.

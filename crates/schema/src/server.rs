@@ -1,7 +1,18 @@
 //! The process and how it presents itself; other files of the configuration.
 
 use super::{Kind, MINUTE, Row, Value, duration, row, section, text_or, unset, whole_or};
-use crate::settings::StayAwake;
+
+values::words! {
+    /// Whether workers poll for the next query before they sleep (busy polling).
+    StayAwake {
+        /// While queries come faster for it, within a budget.
+        Auto = "auto",
+        /// As long as it pays, whatever it costs.
+        True = "true",
+        /// Never.
+        False = "false",
+    }
+}
 
 pub(super) const ROWS: &[Row] = &[
     unset(

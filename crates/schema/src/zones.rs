@@ -1,10 +1,8 @@
 //! Zones that are served, what they have in common, directories of them.
 
-use super::{Apply, Kind, Row, Value, WEEK, duration, row, unset, whole, word};
+use super::{Apply, Kind, Row, SerialWord, Value, WEEK, duration, row, unset, whole, word};
 use plan::signing::DenialKind;
 use plan::zones::{CatalogRole, FileChange, FileFormat};
-
-use crate::settings::SerialWord;
 
 pub(super) const ROWS: &[Row] = &[
     Row {

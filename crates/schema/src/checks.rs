@@ -3,7 +3,18 @@
 use super::{
     Apply, DAY, Kind, MINUTE, Row, SECOND, Value, duration, row, text, text_or, unset, whole, whole_or, word,
 };
-use crate::settings::CheckWord;
+
+values::words! {
+    /// What a check tries.
+    CheckWord {
+        /// To connect.
+        Tcp = "tcp",
+        /// To get a page.
+        Http = "http",
+        /// To get a page over TLS.
+        Https = "https",
+    }
+}
 
 pub(super) const ROWS: &[Row] = &[
     Row {

@@ -1,13 +1,18 @@
-//! Every setting, once: what it is called, what it takes, what it is by default, and why.
+//! Says every setting once: what it is called, what it takes, what it is by default, and why.
 //!
 //! Each group of settings has a module of its own. The checker, the manual page, the commented
 //! default file and the JSON Schema for editors all read this table. Paths: `cache.*.size` is the
 //! setting `size` of each named cache; `listen[].at` is `at` of each item of `listen`.
+//!
+//! Never reads a setting: that is for `config`.
+
+#![forbid(unsafe_code)]
 
 mod access;
 mod alias;
 mod cache;
 mod checks;
+mod expected;
 mod jobs;
 mod limits;
 mod listeners;
@@ -22,6 +27,17 @@ mod transfers;
 mod upstreams;
 mod xdp;
 mod zones;
+
+use diagnostic::FileId;
+use yaml::Node;
+
+pub use checks::CheckWord;
+pub use listeners::TlsVersionWord;
+pub use log::{LogFormat, LogLevel};
+pub use server::StayAwake;
+pub use signing::{CdsDigestWord, CdsWord, SerialWord, SigningAlgorithmWord, ZonemdWord};
+pub use transfers::AlgorithmWord;
+pub use upstreams::{ClientSubnetUse, NUMBERED_PICKS, PLAIN_PICKS};
 
 /// When a changed setting takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -301,4 +317,34 @@ const GROUPS: &[&[Row]] = &[
 /// Returns all settings, in the order of the manual.
 pub fn rows() -> impl Iterator<Item = &'static Row> {
     GROUPS.iter().copied().flatten()
+}
+
+/// Returns the value that a default stands for.
+pub fn default_node(text: &str) -> Node {
+    Node::of_words(text).unwrap_or_else(|| parsed_default(text))
+}
+
+fn parsed_default(text: &str) -> Node {
+    // No default names a variable.
+    yaml::parse(FileId::BUILT_IN, text, &|_| None, &mut Vec::new()).root.built_in()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_default_in_words_is_what_the_parser_makes_of_it() {
+        let mut words = 0;
+        for default in rows().filter_map(|row| row.default) {
+            if let Some(node) = Node::of_words(default) {
+                assert_eq!(format!("{node:?}"), format!("{:?}", parsed_default(default)));
+                words += 1;
+            }
+        }
+        assert!(words > 50, "{words} defaults need no parser");
+        for text in ["null", "a: b", "[a,b]", "[a, {b: c}]", "- a", "\"a\"", "~", ""] {
+            assert!(Node::of_words(text).is_none(), "{text}");
+        }
+    }
 }

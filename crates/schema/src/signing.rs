@@ -5,8 +5,84 @@ use super::{
     whole_or, word,
 };
 use plan::signing::DenialKind;
+use wire::serial::SerialPolicy;
 
-use crate::settings::{CdsDigestWord, CdsWord, SerialWord, SigningAlgorithmWord, ZonemdWord};
+values::words! {
+    /// What new keys sign with.
+    SigningAlgorithmWord {
+        /// RSA with SHA-256.
+        RsaSha256 = "rsasha256",
+        /// RSA with SHA-512.
+        RsaSha512 = "rsasha512",
+        /// ECDSA over P-256.
+        EcdsaP256 = "ecdsap256sha256",
+        /// ECDSA over P-384.
+        EcdsaP384 = "ecdsap384sha384",
+        /// Ed25519.
+        Ed25519 = "ed25519",
+        /// Ed448.
+        Ed448 = "ed448",
+    }
+}
+
+values::words! {
+    /// When CDS and CDNSKEY are in a zone.
+    CdsWord {
+        /// Never.
+        None = "none",
+        /// While the parent should change its DS.
+        Rollover = "rollover",
+        /// Always.
+        Always = "always",
+        /// Always, and they ask for all DS to be removed.
+        DeleteDnssec = "delete-dnssec",
+    }
+}
+
+values::words! {
+    /// The digests of CDS.
+    CdsDigestWord {
+        /// SHA-256.
+        Sha256 = "sha256",
+        /// SHA-384.
+        Sha384 = "sha384",
+    }
+}
+
+values::words! {
+    /// The digest of a whole zone.
+    ZonemdWord {
+        /// None.
+        None = "none",
+        /// SHA-384.
+        Sha384 = "sha384",
+        /// SHA-512.
+        Sha512 = "sha512",
+    }
+}
+
+values::words! {
+    /// How the serial of a new version is chosen.
+    SerialWord {
+        /// One more than before.
+        Increment = "increment",
+        /// The seconds since 1970.
+        Unixtime = "unixtime",
+        /// The date and two digits.
+        Dateserial = "dateserial",
+    }
+}
+
+impl SerialWord {
+    /// Returns the policy.
+    pub const fn policy(self) -> SerialPolicy {
+        match self {
+            Self::Increment => SerialPolicy::Increment,
+            Self::Unixtime => SerialPolicy::Unixtime,
+            Self::Dateserial => SerialPolicy::Dateserial,
+        }
+    }
+}
 
 pub(super) const ROWS: &[Row] = &[
     Row {

@@ -1,9 +1,31 @@
 //! Groups of servers that queries are forwarded to.
 
+use plan::upstreams::Pick;
+
 use super::{
     Apply, HOUR, Kind, MINUTE, Row, SECOND, Value, duration, row, text, text_or, unset, whole, word,
 };
-use crate::settings::ClientSubnetUse;
+
+values::words! {
+    /// What becomes of a client's EDNS client subnet.
+    ClientSubnetUse {
+        /// Upstreams do not see it.
+        Strip = "strip",
+        /// Upstreams see it, and the cache keeps answers apart by it.
+        Forward = "forward",
+    }
+}
+
+/// Ways to choose a server that take no number, and what they stand for.
+pub const PLAIN_PICKS: [(&str, Pick); 4] = [
+    ("ordered", Pick::Ordered),
+    ("fastest", Pick::Fastest),
+    ("balanced", Pick::Balanced),
+    ("hashed", Pick::Hashed),
+];
+/// Those that take one, and how they are written.
+pub const NUMBERED_PICKS: [(&str, &str); 3] =
+    [("race", "race(2)"), ("prefer-positive", "prefer-positive(2)"), ("consensus", "consensus(2 of 3)")];
 
 pub(super) const ROWS: &[Row] = &[
     Row {

@@ -3,7 +3,16 @@
 use plan::listeners::{ClientCertificates, LocalKind, TransportWord};
 
 use super::{Apply, DAY, Kind, MINUTE, Row, Value, duration, row, section, unset, word};
-use crate::settings::TlsVersionWord;
+
+values::words! {
+    /// The oldest version of TLS that is spoken.
+    TlsVersionWord {
+        /// TLS 1.2.
+        V12 = "1.2",
+        /// TLS 1.3.
+        V13 = "1.3",
+    }
+}
 
 pub(super) const ROWS: &[Row] = &[
     Row {
