@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod admission;
 mod answer;
 mod between_servers;
 pub mod busy_poll;
@@ -46,6 +47,7 @@ pub use resume::Share;
 pub use run::suspended::{Continuation, Suspended};
 pub use run::want::{EndedBranch, SharedSplit, SplitWant, Want};
 
+use admission::{denied, note_of};
 use answer::chaos::Chaos;
 use answer::finish::{To, complete, complete_inlined, cookie_alone, header_only};
 use answer::put::put_record;
@@ -247,53 +249,6 @@ impl Engine {
         self.by_policy::<T, false>(&to, reply, tracer)
     }
 
-    /// Answers a client that is not on the access list: from the zones that are served, if the
-    /// policy leads to them, and as a server that does nothing else would (RA clear). Everything
-    /// else is refused.
-    #[inline(never)]
-    fn answer_outsider<T: Tracer + ?Sized>(
-        &mut self,
-        query: &Query<'_>,
-        client: &Client,
-        reply: &mut Reply<'_>,
-        tracer: &mut T,
-    ) -> Verdict {
-        let question = &query.question;
-        let (admission, proof) = if self.snapshot.program.has_zones() {
-            self.snapshot.gate.admit_anyone(query, client, self.state.now)
-        } else {
-            (Admission::Denied, Proof::None)
-        };
-        if let Proof::Proven(_) = proof {
-            self.state.counters.cookies_valid.bump();
-        }
-        let to = To { query, client, proof, options: &[] };
-        let verdict = if admission != Admission::Admitted {
-            tracer.note(note_of(admission));
-            self.turn_away(admission, &to, reply)
-        } else if question.qclass != Class::IN {
-            tracer.note(Note::Denied);
-            self.turn_away(Admission::Denied, &to, reply)
-        } else {
-            match self.by_rule_of_protocol(query, reply) {
-                None => self.by_policy::<T, true>(&to, reply, tracer),
-                // The rule about ANY is for names that are in no zone.
-                Some(_) if question.qtype == Rtype::ANY => {
-                    tracer.note(Note::Denied);
-                    self.turn_away(Admission::Denied, &to, reply)
-                }
-                Some(answer) => {
-                    tracer.note(Note::Protocol);
-                    self.complete(&to, &answer, reply)
-                }
-            }
-        };
-        if let (Verdict::Answered, Some(flags)) = (&verdict, reply.buffer().get_mut(FLAGS_LOW_AT)) {
-            *flags &= !RA_BIT;
-        }
-        verdict
-    }
-
     /// Answers a query that was let in, as the policy says; with `OUTSIDE`, for a client that is
     /// not on the access list.
     #[inline(always)]
@@ -412,41 +367,6 @@ impl Engine {
     }
 
     #[cold]
-    fn turn_away(&mut self, admission: Admission, to: &To<'_>, reply: &mut Reply<'_>) -> Verdict {
-        match admission {
-            Admission::Denied => {
-                self.state.counters.denied.bump();
-                self.complete(to, &denied(), reply)
-            }
-            Admission::Banned => {
-                self.state.counters.banned.bump();
-                self.stay_silent()
-            }
-            Admission::BadCookieOption => self.complete(to, &Answer::empty(Rcode::FORMERR, None), reply),
-            Admission::Limited => {
-                self.state.counters.limited.bump();
-                // RFC 7873 §5.2.3: a client that speaks cookies gets one to come back with.
-                if to.proof.client_cookie().is_some() {
-                    return self.complete(to, &Answer::empty(Rcode::BADCOOKIE, None), reply);
-                }
-                if !self.slips() {
-                    return self.stay_silent();
-                }
-                let answer = Answer { is_too_large: true, ..Answer::empty(Rcode::NOERROR, None) };
-                self.complete(to, &answer, reply)
-            }
-            Admission::Admitted => Verdict::Drop,
-        }
-    }
-
-    /// Returns whether this limited query is one of those that get a truncated reply.
-    fn slips(&mut self) -> bool {
-        let slip = self.snapshot.gate.rate.as_ref().map_or(0, |rule| rule.slip);
-        self.limited = self.limited.wrapping_add(1);
-        slip != 0 && self.limited.is_multiple_of(slip)
-    }
-
-    #[cold]
     fn refuse_malformed(
         &mut self,
         bytes: &[u8],
@@ -484,28 +404,6 @@ impl Engine {
         header_only(header, rcode, reply);
         self.state.counters.count(rcode, false);
         Verdict::Answered
-    }
-}
-
-/// Where a message has the octet of its flags that RA is in.
-const FLAGS_LOW_AT: usize = 3;
-/// RA in that octet.
-const RA_BIT: u8 = 0x80;
-
-/// What a client is told that is not on the access list.
-#[cold]
-const fn denied() -> Answer {
-    Answer::empty(Rcode::REFUSED, Some((EdeCode::PROHIBITED, "client not on the access list")))
-}
-
-/// Returns what a watcher hears of a query that the gate turns away.
-#[cold]
-const fn note_of(admission: Admission) -> Note {
-    match admission {
-        Admission::Limited => Note::Limited,
-        Admission::BadCookieOption => Note::BadCookie,
-        Admission::Banned => Note::Banned,
-        Admission::Denied | Admission::Admitted => Note::Denied,
     }
 }
 

@@ -11,6 +11,7 @@
 
 mod args;
 mod authority;
+mod caches;
 mod executors;
 mod matchers;
 mod outbound;

@@ -1,8 +1,8 @@
 //! The zones of a plan: read from their files, kept over reloads, put together as what is served.
 
 mod check;
-mod checks;
 mod files;
+mod health_checks;
 mod own_keys;
 mod signed;
 mod synthesis;
@@ -25,9 +25,9 @@ use signed::{SignedZones, Wanted};
 use synthesis::{GuardedZones, check_signed, is_proven};
 
 pub use check::{Checked, check};
-pub use checks::Checks;
 pub(crate) use files::LoadedFile;
 pub use files::name_of;
+pub use health_checks::Checks;
 pub(crate) use synthesis::{Synthesized, synthesized};
 
 /// After so many files, progress is reported.

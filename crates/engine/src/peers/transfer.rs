@@ -1,7 +1,7 @@
 //! A zone on its way to another server (RFC 5936, RFC 1995).
 
 use tsig::Signer;
-use wire::{Class, Header, Name, OptionCode, Rcode, Rtype, Writer};
+use wire::{Class, Header, MESSAGE_OCTETS_MAX, Name, OptionCode, Rcode, Rtype, Writer};
 use zone::Outgoing;
 
 use super::places::Place;
@@ -10,8 +10,6 @@ use super::places::Place;
 const OPT_OCTETS: usize = 11;
 /// Octets of the EXPIRE option.
 const EXPIRE_OCTETS: usize = 8;
-/// Octets of the largest message.
-const MESSAGE_OCTETS_MAX: usize = 65_535;
 
 /// Which OPT record the first message of a transfer has.
 #[derive(Clone, Copy)]

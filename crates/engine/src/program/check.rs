@@ -8,11 +8,12 @@ use sets::NameSet;
 
 use super::Program;
 use super::op::{Next, Op};
-use super::position::CALLS_MAX;
 use super::shortlist::Shortlist;
 use crate::matchers::Matcher;
 use crate::ops::forward::ForwardStep;
 
+/// Calls that may be open at once.
+pub const CALLS_MAX: usize = 16;
 /// Steps that one query may take, calls included; longer programs are refused when they are loaded.
 pub const STEPS_MAX: u32 = 65_536;
 /// Sets that are looked into ahead; others are waited for.

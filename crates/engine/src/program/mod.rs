@@ -19,9 +19,9 @@ use crate::ops::cache::CacheStep;
 use crate::ops::outgoing::{Change, OptionChange, Outgoing};
 use crate::ops::split::SplitStep;
 pub(crate) use check::LOOKAHEAD_SETS_MAX;
-pub use check::{ProgramError, STEPS_MAX};
+pub use check::{CALLS_MAX, ProgramError, STEPS_MAX};
 pub use op::{Next, Op};
-pub use position::{CALLS_MAX, Position};
+pub use position::Position;
 use shortlist::Shortlist;
 
 /// A checked program.

@@ -2,8 +2,7 @@
 //!
 //! Where a query is in its program.
 
-/// Calls that may be open at once.
-pub const CALLS_MAX: usize = 16;
+use super::check::CALLS_MAX;
 
 /// Where a query is in a program. Small and copyable: this is all that a waiting query keeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -10,8 +10,6 @@ use crate::events::EventSink;
 use crate::ops::quickest::Distances;
 use crate::program::shortlist::Candidates;
 
-/// Octets of the largest message.
-const MESSAGE_OCTETS_MAX: usize = 65_535;
 /// Records of an upstream's reply whose TTLs we can age; replies with more are refused.
 const RECORDS_MAX: usize = 4096;
 /// Prefetches that one batch may cause; more popular entries than that expire at the same moment
@@ -74,8 +72,8 @@ pub(crate) struct Buffers {
 impl Buffers {
     pub(crate) fn new() -> Self {
         Self {
-            message: vec![0; MESSAGE_OCTETS_MAX].into_boxed_slice(),
-            spare: vec![0; MESSAGE_OCTETS_MAX].into_boxed_slice(),
+            message: vec![0; wire::MESSAGE_OCTETS_MAX].into_boxed_slice(),
+            spare: vec![0; wire::MESSAGE_OCTETS_MAX].into_boxed_slice(),
             ttl_offsets: vec![0; RECORDS_MAX].into_boxed_slice(),
             prefetches: Vec::with_capacity(PREFETCHES_MAX),
             distances: Distances::default(),

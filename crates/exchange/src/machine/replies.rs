@@ -4,7 +4,7 @@ use engine::Failure;
 use wire::{Flags, Header, Message, Opcode, Rcode};
 
 use crate::health::Why;
-use crate::machine::requests::{ATTEMPTS_MAX, Attempt, AttemptState, Request, Via, WRONG_MAX};
+use crate::machine::requests::{ATTEMPTS_MAX, Attempt, AttemptState, Request, Via};
 use crate::machine::{Exchange, Heard, How, ServerKey};
 use crate::network::{Network, SocketKey};
 use crate::packet::{self, Echo};
@@ -13,6 +13,8 @@ use crate::server::{CASELESS_FOR, PLAIN_FOR};
 use crate::time::Moment;
 use crate::transactions::Transaction;
 
+/// Wrong replies to one request after which it goes on over TCP: somebody may be guessing.
+const WRONG_MAX: u8 = 4;
 /// Stray datagrams on one socket, besides late replies, after which its port is given up.
 const STRAYS_MAX: u32 = 256;
 

@@ -16,8 +16,6 @@ use crate::wheel::TimerKey;
 
 /// Sends one request may cause, so that a lossy or lying network costs a bounded number of packets.
 pub const ATTEMPTS_MAX: usize = 8;
-/// Wrong replies to one request after which it goes on over TCP: somebody may be guessing.
-pub(crate) const WRONG_MAX: u8 = 4;
 /// Time for an answer over a connection that is open, at least; the kernel retransmits there.
 pub(super) const STREAM_PATIENCE_MIN: Span = Span::from_ms(300);
 /// Time to connect, besides that for the answer, before the same server counts as silent.

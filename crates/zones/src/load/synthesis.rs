@@ -10,8 +10,8 @@ use wire::{HashKey, NameBuf};
 use zone::{Alternative, Choice, Maker, Proof, Specials, Zone, Zones};
 
 use super::LoadedZones;
-use super::checks::{Checks, Target};
 use super::files::{LoadedFile, folded};
+use super::health_checks::{Checks, Target};
 
 impl LoadedZones {
     /// Finds ALIAS records that lead where nobody asks, and those whose addresses are not signed.

@@ -1,0 +1,120 @@
+//! Hot path: no allocation, no locks, no waiting, no panics.
+//!
+//! What a client gets that the gate does not admit: a refusal, a truncated reply, silence.
+
+use wire::{Class, EdeCode, Query, Rcode, Rtype};
+
+use crate::answer::Answer;
+use crate::answer::finish::To;
+use crate::answer::reply::Reply;
+use crate::observe::trace::{Note, Tracer};
+use crate::query::client::Client;
+use crate::query::gate::Admission;
+use crate::query::gate::cookie::Proof;
+use crate::{Engine, Verdict};
+
+/// Where a message has the octet of its flags that RA is in.
+const FLAGS_LOW_AT: usize = 3;
+/// RA in that octet.
+const RA_BIT: u8 = 0x80;
+
+impl Engine {
+    /// Answers a client that is not on the access list: from the zones that are served, if the
+    /// policy leads to them, and as a server that does nothing else would (RA clear). Everything
+    /// else is refused.
+    #[inline(never)]
+    pub(crate) fn answer_outsider<T: Tracer + ?Sized>(
+        &mut self,
+        query: &Query<'_>,
+        client: &Client,
+        reply: &mut Reply<'_>,
+        tracer: &mut T,
+    ) -> Verdict {
+        let question = &query.question;
+        let (admission, proof) = if self.snapshot.program.has_zones() {
+            self.snapshot.gate.admit_anyone(query, client, self.state.now)
+        } else {
+            (Admission::Denied, Proof::None)
+        };
+        if let Proof::Proven(_) = proof {
+            self.state.counters.cookies_valid.bump();
+        }
+        let to = To { query, client, proof, options: &[] };
+        let verdict = if admission != Admission::Admitted {
+            tracer.note(note_of(admission));
+            self.turn_away(admission, &to, reply)
+        } else if question.qclass != Class::IN {
+            tracer.note(Note::Denied);
+            self.turn_away(Admission::Denied, &to, reply)
+        } else {
+            match self.by_rule_of_protocol(query, reply) {
+                None => self.by_policy::<T, true>(&to, reply, tracer),
+                // The rule about ANY is for names that are in no zone.
+                Some(_) if question.qtype == Rtype::ANY => {
+                    tracer.note(Note::Denied);
+                    self.turn_away(Admission::Denied, &to, reply)
+                }
+                Some(answer) => {
+                    tracer.note(Note::Protocol);
+                    self.complete(&to, &answer, reply)
+                }
+            }
+        };
+        if let (Verdict::Answered, Some(flags)) = (&verdict, reply.buffer().get_mut(FLAGS_LOW_AT)) {
+            *flags &= !RA_BIT;
+        }
+        verdict
+    }
+
+    #[cold]
+    pub(crate) fn turn_away(&mut self, admission: Admission, to: &To<'_>, reply: &mut Reply<'_>) -> Verdict {
+        match admission {
+            Admission::Denied => {
+                self.state.counters.denied.bump();
+                self.complete(to, &denied(), reply)
+            }
+            Admission::Banned => {
+                self.state.counters.banned.bump();
+                self.stay_silent()
+            }
+            Admission::BadCookieOption => self.complete(to, &Answer::empty(Rcode::FORMERR, None), reply),
+            Admission::Limited => {
+                self.state.counters.limited.bump();
+                // RFC 7873 §5.2.3: a client that speaks cookies gets one to come back with.
+                if to.proof.client_cookie().is_some() {
+                    return self.complete(to, &Answer::empty(Rcode::BADCOOKIE, None), reply);
+                }
+                if !self.slips() {
+                    return self.stay_silent();
+                }
+                let answer = Answer { is_too_large: true, ..Answer::empty(Rcode::NOERROR, None) };
+                self.complete(to, &answer, reply)
+            }
+            Admission::Admitted => Verdict::Drop,
+        }
+    }
+
+    /// Returns whether this limited query is one of those that get a truncated reply.
+    fn slips(&mut self) -> bool {
+        let slip = self.snapshot.gate.rate.as_ref().map_or(0, |rule| rule.slip);
+        self.limited = self.limited.wrapping_add(1);
+        slip != 0 && self.limited.is_multiple_of(slip)
+    }
+}
+
+/// Returns the answer for a client that is not on the access list.
+#[cold]
+pub(crate) const fn denied() -> Answer {
+    Answer::empty(Rcode::REFUSED, Some((EdeCode::PROHIBITED, "client not on the access list")))
+}
+
+/// Returns the note of a query that the gate does not admit.
+#[cold]
+pub(crate) const fn note_of(admission: Admission) -> Note {
+    match admission {
+        Admission::Limited => Note::Limited,
+        Admission::BadCookieOption => Note::BadCookie,
+        Admission::Banned => Note::Banned,
+        Admission::Denied | Admission::Admitted => Note::Denied,
+    }
+}
