@@ -7,11 +7,21 @@
 
 use std::net::IpAddr;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use engine::peers::Done;
+use exchange::transfer::Patience;
 use wire::NameBuf;
 
 use crate::lock::lock;
+
+/// How long a primary may take to answer an update that is passed on: a client waits.
+pub(crate) const FORWARD_PATIENCE: Patience = Patience {
+    connect: Duration::from_secs(3),
+    read: Duration::from_secs(5),
+    whole: Duration::from_secs(8),
+    notify_tries: 1,
+};
 
 /// OnDone what came of an update.
 type OnDone = Box<dyn FnOnce(Done) + Send>;

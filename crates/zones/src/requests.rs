@@ -5,25 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::peers::{self, Done, Forward, Rights, Update};
-use exchange::transfer::{self, Patience};
+use exchange::transfer;
 use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior};
 use tracing::debug;
 use wire::{Message, Name, NameBuf, Rcode};
 use zone::Difference;
 
-use crate::forwarded::Way;
+use crate::forwarded::{FORWARD_PATIENCE, Way};
 use crate::lock::lock;
 use crate::shared::{Order, Shared, unix_seconds};
 use crate::{notify, refresh, refused, signature_expiry};
-
-/// How long a primary may take to answer an update that is passed on: a client waits.
-const FORWARD_PATIENCE: Patience = Patience {
-    connect: Duration::from_secs(3),
-    read: Duration::from_secs(5),
-    whole: Duration::from_secs(8),
-    notify_tries: 1,
-};
 
 /// Managed zones as workers see them.
 pub(crate) struct Requests(pub(crate) Arc<Shared>);

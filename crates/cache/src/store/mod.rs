@@ -4,6 +4,7 @@
 //! What an entry is made of is the table's business: the store asks its [`Head`] how long it is and
 //! until when it is worth keeping, and whoever looks one up reads its words.
 
+mod eviction;
 mod flush;
 mod ghost;
 mod insert;

@@ -4,8 +4,8 @@
 use engine::Failure;
 
 use crate::health::Why;
-use crate::machine::requests::{AttemptState, STREAM_PATIENCE_MIN};
-use crate::machine::{Event, Exchange, Heard, How, SendError, ServerKey, Token};
+use crate::machine::requests::AttemptState;
+use crate::machine::{Alternatives, Event, Exchange, Heard, How, SendError, ServerKey, Token};
 use crate::network::{LinkKey, Network};
 use crate::server::{LINK_QUERIES_EASY, LINK_QUERIES_MAX};
 use crate::time::{Moment, Span};
@@ -14,6 +14,15 @@ use crate::wheel::TimerKey;
 
 use rand::Rng;
 
+/// Time for an answer over a connection that is open, at least; the kernel retransmits there.
+const STREAM_PATIENCE_MIN: Span = Span::from_ms(300);
+/// Time to connect, besides that for the answer, before the same server counts as silent.
+const CONNECT_PATIENCE: Span = Span::from_ms(700);
+/// The same where there is another server.
+const CONNECT_PATIENCE_OTHERS: Span = Span::from_ms(250);
+/// Time to connect before another address of the same server is tried, too (the Connection Attempt
+/// Delay of RFC 8305 §5). Once a connection is open, its answer has the usual time.
+const ATTEMPT_DELAY: Span = Span::from_ms(250);
 /// Silence on a connection with queries outstanding after which these are asked again over another
 /// one: soon enough for clients over UDP, to whom late answers are not sent
 /// (`limits.discard-timeout`).
@@ -368,5 +377,17 @@ impl<N: Network> Exchange<N> {
                 *slot = None;
             }
         }
+    }
+}
+
+/// Returns how long a query over a connection is waited for, of which `base` is what the server
+/// needs to answer.
+pub(super) fn link_patience(base: Span, is_open: bool, alternatives: Alternatives) -> Span {
+    let answering = base.max(STREAM_PATIENCE_MIN);
+    match (is_open, alternatives.has_siblings, alternatives.has_others) {
+        (true, ..) => answering,
+        (false, true, _) => ATTEMPT_DELAY,
+        (false, false, true) => Span(answering.0 + CONNECT_PATIENCE_OTHERS.0),
+        (false, false, false) => Span(answering.0 + CONNECT_PATIENCE.0),
     }
 }

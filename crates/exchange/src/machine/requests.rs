@@ -5,6 +5,7 @@ use rand::Rng as _;
 use wire::{Class, NameBuf, Rtype};
 
 use crate::health::Why;
+use crate::machine::links::link_patience;
 use crate::machine::{Alternatives, Event, Exchange, How, RequestKey, SendError, ServerKey, Terms, Token};
 use crate::network::{LinkKey, Network, Remote, SocketKey};
 use crate::packet::{self, CaseSeed, QUERY_OCTETS_MAX, QueryFormat};
@@ -16,15 +17,6 @@ use crate::wheel::TimerKey;
 
 /// Sends one request may cause, so that a lossy or lying network costs a bounded number of packets.
 pub const ATTEMPTS_MAX: usize = 8;
-/// Time for an answer over a connection that is open, at least; the kernel retransmits there.
-pub(super) const STREAM_PATIENCE_MIN: Span = Span::from_ms(300);
-/// Time to connect, besides that for the answer, before the same server counts as silent.
-const CONNECT_PATIENCE: Span = Span::from_ms(700);
-/// The same where there is another server.
-const CONNECT_PATIENCE_OTHERS: Span = Span::from_ms(250);
-/// Time to connect before another address of the same server is tried, too (the Connection Attempt
-/// Delay of RFC 8305 §5). Once a connection is open, its answer has the usual time.
-const ATTEMPT_DELAY: Span = Span::from_ms(250);
 /// Time for the answer to a health check.
 const PROBE_TIMEOUT: Span = Span::from_ms(900);
 
@@ -598,18 +590,6 @@ impl<N: Network> Exchange<N> {
             server.meters.outstanding.take_back();
             self.has_garbage |= server.users == 0;
         }
-    }
-}
-
-/// Returns how long a query over a connection is waited for, of which `base` is what the server
-/// needs to answer.
-fn link_patience(base: Span, is_open: bool, alternatives: Alternatives) -> Span {
-    let answering = base.max(STREAM_PATIENCE_MIN);
-    match (is_open, alternatives.has_siblings, alternatives.has_others) {
-        (true, ..) => answering,
-        (false, true, _) => ATTEMPT_DELAY,
-        (false, false, true) => Span(answering.0 + CONNECT_PATIENCE_OTHERS.0),
-        (false, false, false) => Span(answering.0 + CONNECT_PATIENCE.0),
     }
 }
 

@@ -8,23 +8,23 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use engine::{Client, ConnectionText, Delivery, Now, Parcel, Said, Transport};
+use engine::{Client, ConnectionText, Now, Parcel, Said, Transport};
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use hyper::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_MAX_AGE, ALLOW, ALT_SVC, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue,
 };
 use hyper::{Request, Response, StatusCode};
-use odoh::{ResponseContext, Wrong};
+use odoh::ResponseContext;
 use tokio::time::timeout;
 use wire::message::Section;
 use wire::{Flags, Header, MESSAGE_OCTETS_MAX, Message, Rcode, Rtype};
 
+use super::oblivious::{NOT_CARRIED, configs, relayed, sealed, unopened};
 use super::request::{self, Asked, Head, JSON, MESSAGE, Refusal};
 use super::{Handle, Working, forwarded, json};
 use crate::ask::{Asker, Late, Outcome, TooMany};
 use crate::bind::ListenerInfo;
-use crate::oblivious::ObliviousKeys;
 use crate::service::{Answer as _, Service};
 use crate::tcp::Shared;
 use crate::tls::ShownCertificate;
@@ -286,77 +286,11 @@ enum Form {
 }
 
 /// Something that does not happen.
-const FAULT: Refusal = Refusal { status: StatusCode::INTERNAL_SERVER_ERROR, text: "" };
-
-/// Says why an oblivious query cannot be read (RFC 9230 §4.3).
-fn unopened(wrong: Wrong) -> Refusal {
-    match wrong {
-        Wrong::Key => Refusal { status: StatusCode::UNAUTHORIZED, text: "this is for another key\n" },
-        _ => Refusal { status: StatusCode::BAD_REQUEST, text: "this is no oblivious DNS message\n" },
-    }
-}
-
-/// Returns the response with a reply that only the client can read; nobody on the way may keep it
-/// (RFC 9230 §4.3).
-fn sealed<S: Service + 'static>(
-    visit: &Visit<S>,
-    context: &ResponseContext,
-    reply: &[u8],
-) -> Result<Response<Once>, Refusal> {
-    let body = context.seal(reply).map_err(|_| FAULT)?;
-    let mut response = Response::new(Once(Some(visit.keep(&body))));
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(odoh::MEDIA_TYPE));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-store"));
-    Ok(response)
-}
-
-/// Messages are not carried to this target, or not for this client.
-const NOT_CARRIED: Refusal =
-    Refusal { status: StatusCode::FORBIDDEN, text: "nothing is carried to this target\n" };
+pub(super) const FAULT: Refusal = Refusal { status: StatusCode::INTERNAL_SERVER_ERROR, text: "" };
 const TOO_MANY: Refusal = Refusal {
     status: StatusCode::TOO_MANY_REQUESTS,
     text: "too many queries or replies of this connection wait\n",
 };
-
-/// Passes on what a target said (RFC 9230 §4.3), or says that it could not be reached (RFC 9209).
-fn relayed<S: Service + 'static>(visit: &Visit<S>, delivery: Option<Delivery>) -> Response<Once> {
-    let (status, told, sealed) = match delivery {
-        Some(Delivery { status, sealed }) if status == 200 && !sealed.is_empty() => (status, None, sealed),
-        // An answer in the clear would be from somebody else.
-        Some(Delivery { status: 200, .. }) => {
-            (502, Some("gannet; error=http_protocol_error".to_owned()), Vec::new())
-        }
-        Some(Delivery { status, sealed }) => {
-            (status, Some(format!("gannet; received-status={status}")), sealed)
-        }
-        None => (502, Some("gannet; error=destination_unavailable".to_owned()), Vec::new()),
-    };
-    let is_sealed = !sealed.is_empty();
-    let mut response = Response::new(Once(is_sealed.then(|| visit.keep(&sealed))));
-    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
-    let headers = response.headers_mut();
-    if is_sealed {
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(odoh::MEDIA_TYPE));
-    }
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-store"));
-    if let Some(told) = told.and_then(|told| HeaderValue::try_from(told).ok()) {
-        headers.insert("proxy-status", told);
-    }
-    response
-}
-
-/// Returns the target's key configurations, as clients fetch them (RFC 9230 §5).
-fn configs(target: &ObliviousKeys, now_ms: u64) -> Result<Response<Once>, Refusal> {
-    let body = target.configs(now_ms).map_err(|_| FAULT)?;
-    let mut response = Response::new(Once(Some(Bytes::from(body))));
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
-    if let Ok(value) = HeaderValue::try_from(format!("max-age={}", target.fresh_seconds(now_ms))) {
-        headers.insert(CACHE_CONTROL, value);
-    }
-    Ok(response)
-}
 
 /// Returns the response that says why there is no other.
 pub(super) fn refuse(refusal: Refusal) -> Response<Once> {
@@ -498,7 +432,7 @@ impl<S: Service + 'static> Visit<S> {
     }
 
     /// Keeps a body until the client has it.
-    fn keep(&self, body: &[u8]) -> Bytes {
+    pub(super) fn keep(&self, body: &[u8]) -> Bytes {
         self.handle.account().keep(body)
     }
 

@@ -12,6 +12,7 @@ mod forwarded;
 mod h3;
 mod json;
 mod limits;
+mod oblivious;
 mod request;
 mod two;
 
