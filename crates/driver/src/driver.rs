@@ -44,8 +44,6 @@ const BITE: usize = 32;
 /// Times one query may be deferred: a program that forwards, looks, and forwards again is finite,
 /// and this says how finite.
 const DEFERRALS_MAX: u8 = 16;
-/// Octets of the largest reply.
-const REPLY_OCTETS_MAX: usize = 65_535;
 /// Outlets looked through for whether they are to be flushed already; one flushed twice does no
 /// harm.
 const TOUCHED_SEEN_MAX: usize = 8;
@@ -189,7 +187,7 @@ impl Driver {
                 machine: RefCell::new(machine),
                 registry,
                 inbox: RefCell::new(Inbox::new()),
-                reply: RefCell::new(vec![0; REPLY_OCTETS_MAX].into_boxed_slice()),
+                reply: RefCell::new(vec![0; wire::MESSAGE_OCTETS_MAX].into_boxed_slice()),
                 resumed: Cell::default(),
                 touched: RefCell::new(Vec::new()),
                 batch: Cell::new(None),

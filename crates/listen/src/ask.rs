@@ -9,11 +9,11 @@ use std::task::{Context, Poll, Waker};
 use engine::{Address, Client, ConnectionText, Courier, Delivery, Now, Outlet, Parcel, ReplyTo, Said};
 use hyper::body::Bytes;
 use tokio::sync::oneshot;
+use wire::MESSAGE_OCTETS_MAX;
 
 use crate::budget::Account;
 use crate::service::{self, Answer as _, Answered, Service};
 use crate::tcp::Shared;
-use wire::MESSAGE_OCTETS_MAX;
 
 /// As many queries of the connection wait as may, or as many of its replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

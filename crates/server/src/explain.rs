@@ -16,8 +16,6 @@ use crate::operator::{OperatorError, What};
 
 /// Octets of the largest reply over UDP that the query says it takes (DNS flag day 2020).
 const UDP_OCTETS_MAX: u16 = 1232;
-/// Octets of the largest reply.
-pub(crate) const REPLY_OCTETS_MAX: usize = 65_535;
 
 /// Follows a query through a configuration that no server runs on, without asking anybody.
 ///
@@ -32,7 +30,7 @@ pub fn follow(compiled: &Compiled, asked: &api::Explain) -> Result<api::Explaine
     let mut engine = Engine::new(Arc::new(cell), Arc::default());
     engine.begin(Now::new(SystemTime::now(), Duration::ZERO));
     let mut recorder = Recorder::default();
-    let mut buffer = vec![0; REPLY_OCTETS_MAX];
+    let mut buffer = vec![0; wire::MESSAGE_OCTETS_MAX];
     let mut reply = Reply::new(&mut buffer);
     let verdict = engine.explain(&prepared.query, &prepared.client, &mut reply, &mut recorder);
     let bytes = match verdict {

@@ -20,7 +20,6 @@ use tokio::sync::{mpsc, watch};
 use tracing::{debug, error};
 
 use super::watchdog::Heartbeat;
-use crate::explain::REPLY_OCTETS_MAX;
 use crate::sys;
 
 /// How long before the deadline of an ending server the queries that still wait are given up, so
@@ -71,14 +70,14 @@ impl Outlet for ExplainOutlet {
     fn flush(&self) {}
 
     fn reply_octets_max(&self) -> usize {
-        REPLY_OCTETS_MAX
+        wire::MESSAGE_OCTETS_MAX
     }
 }
 
 /// Takes a query as it would come from a client, watched.
 fn explain(worker: &Worker, driver: &driver::Driver, job: Explaining) {
     let Explaining { query, client, mut recorder, reply: to } = job;
-    let mut buffer = vec![0; REPLY_OCTETS_MAX];
+    let mut buffer = vec![0; wire::MESSAGE_OCTETS_MAX];
     let mut reply = Reply::new(&mut buffer);
     let verdict = {
         let mut engine = worker.engine.borrow_mut();

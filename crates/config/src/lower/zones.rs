@@ -99,7 +99,7 @@ fn has_source(zone: &ZoneSettings) -> bool {
     zone.file.is_some() || !zone.primaries.is_empty() || is_produced
 }
 
-/// Returns whether something is said of where the records of a zone come from, right or wrong.
+/// Returns whether a zone has a setting for the source of its records, valid or not.
 fn says_source(item: &Section<'_>) -> bool {
     item.entry("file").is_some() || item.entry("primaries").is_some()
 }
@@ -178,8 +178,8 @@ impl Lowering<'_> {
         Section { entries: Cow::Owned(entries), ..item }
     }
 
-    /// Reads an item of `zones`, or what stands for one; what is wrong with its template was told
-    /// when that was read.
+    /// Reads an item of `zones`, or what stands for one; the findings about its template were
+    /// reported when that was read.
     fn whole_zone(
         &mut self,
         item: Section<'_>,
@@ -200,8 +200,8 @@ impl Lowering<'_> {
         zone
     }
 
-    /// Reads a zone that is added while the server runs: what is said of it, and the templates of
-    /// the tree. It has no name of its own but that which it is added by.
+    /// Reads a zone that is added while the server runs: its settings, and the templates of the
+    /// tree. It has no name of its own but that which it is added by.
     pub(crate) fn added_zone(
         &mut self,
         name: &NameBuf,
@@ -212,7 +212,7 @@ impl Lowering<'_> {
         let root = Section { path: String::new(), entries: Cow::Borrowed(root), span: Span::BUILT_IN };
         let before = self.problems.len();
         let templates = self.templates(&root);
-        // They were told when the configuration was read.
+        // Their findings were reported when the configuration was read.
         self.problems.truncate(before);
         let item = self.section_of("zones[]".to_owned(), said, said.span);
         self.check_keys(&item, "setting");

@@ -396,7 +396,7 @@ impl Run<'_> {
     }
 }
 
-/// Ends the query at a step, and tells so.
+/// Ends the query at a step, and traces it.
 #[inline(always)]
 fn told<T: Tracer + ?Sized>(end: End, step: u16, tracer: &mut T) -> End {
     tracer.step(

@@ -2,13 +2,13 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
-use wire::MESSAGE_OCTETS_MAX;
 
 use bytes::{Bytes, BytesMut};
 use h2::client::SendRequest;
 use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use plan::upstreams::HttpPlan;
 use tokio::sync::Semaphore;
+use wire::MESSAGE_OCTETS_MAX;
 
 use super::carrier::Carrier;
 use super::connect::Secured;

@@ -5,6 +5,7 @@ use h3::client::SendRequest;
 use h3_quinn::OpenStreams;
 use http::Uri;
 use plan::upstreams::HttpPlan;
+use wire::MESSAGE_OCTETS_MAX;
 
 use super::carrier::Carrier;
 use super::exchange::{self, Outcome};
@@ -12,7 +13,6 @@ use super::https::{HEADERS_OCTETS_MAX, is_message, request, uri};
 use super::quic;
 use crate::network::Remote;
 use crate::tls;
-use wire::MESSAGE_OCTETS_MAX;
 
 /// Streams that the server opens: one for control, two for QPACK (RFC 9114 §6.2), and a few that we
 /// may ignore.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use quinn::crypto::rustls::QuicClientConfig;
 use quinn::{Connection, ConnectionError, Endpoint, EndpointConfig, TokioRuntime, TransportConfig, VarInt};
 use socket2::{Domain, Socket, Type};
+use wire::MESSAGE_OCTETS_MAX;
 
 use super::carrier::Carrier;
 use super::connect::{CONNECT_TIMEOUT, HANDSHAKE_TIMEOUT, apply, source};
@@ -16,7 +17,6 @@ use super::exchange::{self, Outcome};
 use super::tunnel::Tunnel;
 use crate::network::Remote;
 use crate::tls;
-use wire::MESSAGE_OCTETS_MAX;
 
 /// Silence after which the connection is gone; the machine gives up sooner if queries are
 /// outstanding.

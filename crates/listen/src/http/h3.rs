@@ -9,6 +9,7 @@ use hyper::body::{Buf as _, Bytes};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
+use wire::MESSAGE_OCTETS_MAX;
 
 use super::answer::{Visit, respond};
 use super::limits::HEAD_OCTETS_MAX;
@@ -16,7 +17,6 @@ use super::request::Refusal;
 use crate::quic;
 use crate::service::Service;
 use crate::tcp::{Ending, Shared};
-use wire::MESSAGE_OCTETS_MAX;
 
 /// RFC 9114 §8.1: H3_NO_ERROR.
 const NO_ERROR: quinn::VarInt = quinn::VarInt::from_u32(0x100);

@@ -1,12 +1,12 @@
 //! What a client may cost over HTTP: heads, streams, bodies, mistakes.
 
 use std::time::Duration;
-use wire::MESSAGE_OCTETS_MAX;
 
 use http2::Limits;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioTimer;
 use plan::listeners::TcpPlan;
+use wire::MESSAGE_OCTETS_MAX;
 
 /// Octets of the head of a request.
 pub(super) const HEAD_OCTETS_MAX: usize = 16 << 10;

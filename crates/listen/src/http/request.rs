@@ -2,8 +2,8 @@
 
 use hyper::StatusCode;
 use hyper::http::request::Parts;
-use wire::MESSAGE_OCTETS_MAX;
 
+use wire::MESSAGE_OCTETS_MAX;
 use wire::text::read_base64url;
 
 /// The media type of messages.

@@ -9,6 +9,7 @@ use std::task::{Context, Poll, Waker};
 
 use engine::{Address, Outlet};
 use tokio::time::Instant;
+use wire::MESSAGE_OCTETS_MAX;
 
 use super::AnyConnection;
 use super::buffer::{Buffer, Pool};
@@ -16,7 +17,6 @@ use super::places::Place;
 use crate::counters::Counters;
 use crate::sys::Stream;
 use crate::tls::Session;
-use wire::MESSAGE_OCTETS_MAX;
 
 /// What a connection with TLS has besides.
 pub(super) struct Secure {

@@ -14,6 +14,7 @@ use engine::{Address, Client, ClientCertificate, ConnectionText, ListenerId, Rep
 use tokio::io::unix::AsyncFdReadyGuard;
 use tokio::task::yield_now;
 use tokio::time::{Instant, Sleep, sleep_until};
+use wire::MESSAGE_OCTETS_MAX;
 
 use super::Shared;
 use super::buffer::Buffer;
@@ -21,7 +22,6 @@ use super::connection::{Connection, Ending, Secure};
 use crate::proxy::{self, Source, Unread};
 use crate::service::{self, Answer, Answered, Service};
 use crate::tls::{FLIGHT_OCTETS_MAX, ShownCertificate, sealed_octets};
-use wire::MESSAGE_OCTETS_MAX;
 
 /// Octets read at once.
 pub(super) const INPUT_OCTETS: usize = 16 << 10;

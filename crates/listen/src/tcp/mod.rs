@@ -31,6 +31,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Sleep, sleep, timeout};
+use wire::MESSAGE_OCTETS_MAX;
 
 use self::buffer::Pool;
 pub(crate) use self::connection::Ending;
@@ -49,7 +50,6 @@ use crate::sys::{self, Stream};
 use crate::tls::{Handshakes, Tls, TlsAcceptor, TlsCell};
 use crate::udp::is_proxy;
 use plan::listeners::{Connections, TcpPlan};
-use wire::MESSAGE_OCTETS_MAX;
 
 /// How long to wait when the system has no descriptor or memory for another connection. The
 /// listening socket stays readable meanwhile, so trying again at once would spin.

@@ -91,7 +91,7 @@ impl Lowering<'_> {
             name: At { value: Name::ROOT.to_buf(), span: item.span },
             file: None,
             set: None,
-            // What is said of it is said at the directory.
+            // Its findings are reported at the directory.
             allow_query: None,
             make: Vec::new(),
             choose: Vec::new(),
