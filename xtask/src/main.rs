@@ -1,4 +1,4 @@
-//! Tasks of the project: `cargo xtask check|test|tidy|bench|fuzz|bpf|docs`.
+//! Tasks of the project: `cargo xtask check|test|tools|tidy|bench|fuzz|bpf|docs`.
 //!
 //! Never part of what is shipped: only developers and CI run it.
 
@@ -20,6 +20,7 @@ cargo xtask <what>
 
   check                   before a commit: format, tidy, lints, tests of the packages that changed
   test                    everything, as CI runs it; installs the tools that tests need
+  tools                   installs the tools that tests need
   tidy                    the rules of this repository that no compiler knows
   bench [arguments…]      the benchmark tool (`cargo xtask bench --help`)
   instructions [--accept] what a query costs in instructions, beside what was accepted (needs valgrind)
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
     let outcome = match (what.as_str(), rest) {
         ("check", []) => upkeep::check(),
         ("test", []) => upkeep::test(),
+        ("tools", []) => tools::install_missing(),
         ("tidy", []) => upkeep::tidy(),
         ("bench", rest) => upkeep::bench(rest),
         ("instructions", rest) => instructions::instructions(rest),
@@ -48,7 +50,7 @@ fn main() -> ExitCode {
             print!("{USAGE}");
             return ExitCode::SUCCESS;
         }
-        ("check" | "test" | "tidy" | "bpf" | "docs", [extra, ..]) => {
+        ("check" | "test" | "tools" | "tidy" | "bpf" | "docs", [extra, ..]) => {
             Err(format!("`{what}` takes no `{extra}`\n\n{USAGE}"))
         }
         _ => Err(format!("unknown chore `{what}`\n\n{USAGE}")),

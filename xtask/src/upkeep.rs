@@ -34,19 +34,33 @@ pub(crate) fn check() -> Result<(), String> {
 pub(crate) fn test() -> Result<(), String> {
     let mut steps = Steps::begin();
     let mut results = Vec::new();
-    steps.step("tools for the tests", tools::install_missing);
+    // What is fetched comes while we compile.
+    let tools = Beside::start(xtask("tools"));
     steps.step("tidy", tidy);
     steps.step("format", format);
-    steps.step("kernel program", || bpf::bpf(bpf::Object::Compare));
     // One call builds programs and tests alike, so that the system tests find the program that fits
     // them and nothing is compiled a second time with other features.
     steps.step("build", || run(&mut cargo(["build", "--workspace", "--lib", "--bins", "--tests"])));
-    // These compile and count while the tests mostly wait.
-    let instructions = Beside::start(xtask("instructions"));
+    steps.step("tools for the tests", || tools.finish());
+    steps.step("kernel program", || bpf::bpf(bpf::Object::Compare));
+    // These compile while the tests mostly wait. The lints need the directory that cargo locks
+    // until the first test runs.
+    let instructions = Beside::start(with_half_the_processors(xtask("instructions")));
+    let mut lints = None;
     if steps.all_passed_but(&["tidy", "format", "kernel program", "tools for the tests"]) {
         steps.step("tests", || {
-            let mut tests = cargo(["test", "--workspace", "--no-fail-fast"]);
+            let mut tests = cargo(["test", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"]);
             run_watched(tests.env("RUST_TEST_THREADS", test_threads().to_string()), |line| {
+                if line.starts_with("running ") && lints.is_none() {
+                    lints = Some(Beside::start(with_half_the_processors(clippy())));
+                }
+                if line.starts_with("test result:") {
+                    results.push(line.to_string());
+                }
+            })
+        });
+        steps.step("examples in comments", || {
+            run_watched(&mut cargo(["test", "--workspace", "--doc", "--no-fail-fast"]), |line| {
                 if line.starts_with("test result:") {
                     results.push(line.to_string());
                 }
@@ -56,7 +70,7 @@ pub(crate) fn test() -> Result<(), String> {
         steps.step("smoke run of the benchmarks", smoke);
     }
     steps.step("instructions of the hot path", || instructions.finish());
-    steps.step("lints", lints);
+    steps.step("lints", || lints.map_or_else(self::lints, Beside::finish));
     steps.step("licences and advisories", deny);
     if let Some(total) = total(&results) {
         println!("{total}");
@@ -159,7 +173,18 @@ fn format() -> Result<(), String> {
 }
 
 fn lints() -> Result<(), String> {
-    run(&mut cargo(["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+    run(&mut clippy())
+}
+
+fn clippy() -> Command {
+    cargo(["clippy", "--quiet", "--workspace", "--all-targets", "--", "-D", "warnings"])
+}
+
+/// Leaves half of the processors to what runs beside this command.
+fn with_half_the_processors(mut command: Command) -> Command {
+    let half = std::thread::available_parallelism().map_or(1, |all| usize::max(all.get() / 2, 1));
+    command.env("CARGO_BUILD_JOBS", half.to_string());
+    command
 }
 
 fn deny() -> Result<(), String> {

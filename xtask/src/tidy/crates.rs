@@ -85,6 +85,53 @@ pub(crate) fn members(files: &[File], findings: &mut Vec<Finding>) {
     }
 }
 
+/// Checks that a library has `rustdoc` look for examples in its comments where there are some, and
+/// only there: reading a crate for nothing takes a second or two, for each of them.
+pub(crate) fn examples(files: &[File], findings: &mut Vec<Finding>) {
+    for manifest in files.iter().filter(|file| file.name() == "Cargo.toml") {
+        let folder = manifest.path.trim_end_matches("Cargo.toml");
+        let Some(library) = manifest.text.lines().position(|line| line == "[lib]") else { continue };
+        let is_off = section(&manifest.text, library).any(|line| line == "doctest = false");
+        let sources = format!("{folder}src/");
+        let mut sources = files.iter().filter(|file| file.path.starts_with(&sources));
+        let example = sources.find_map(|file| Some((file, example(&file.text)?)));
+        match example {
+            Some((file, line)) if is_off => {
+                let message = "nobody runs this example: take `doctest = false` out of the crate's manifest";
+                findings.push(Finding::error(&file.path, line, message));
+            }
+            None if !is_off => {
+                let message = "no comment has an example: say `doctest = false` under `[lib]`";
+                findings.push(Finding::error(&manifest.path, library + 1, message));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Returns the lines of a manifest's section, whose headline is at this line, counted from zero.
+fn section(manifest: &str, headline: usize) -> impl Iterator<Item = &str> {
+    manifest.lines().skip(headline + 1).take_while(|line| !line.starts_with('['))
+}
+
+/// Returns the line of the first example that `rustdoc` would compile.
+fn example(text: &str) -> Option<usize> {
+    let mut is_inside = false;
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim_start();
+        let Some(comment) = line.strip_prefix("///").or_else(|| line.strip_prefix("//!")) else {
+            is_inside = false;
+            continue;
+        };
+        let Some(language) = comment.trim_start().strip_prefix("```") else { continue };
+        if !is_inside && language != "text" {
+            return Some(number + 1);
+        }
+        is_inside = !is_inside;
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::expect;
@@ -139,5 +186,22 @@ mod tests {
         members(&[with, without, File::new("Cargo.toml", "[workspace]\n")], &mut findings);
         expect(&findings, &[(1, "take the one lint table")]);
         assert_eq!(findings[0].path, "crates/b/Cargo.toml");
+    }
+
+    #[test]
+    fn examples_in_comments_are_run_where_there_are_some() {
+        let check = |manifest: &str, source: &str, expected: &[(usize, &str)]| {
+            let mut findings = Vec::new();
+            let manifest = File::new("crates/a/Cargo.toml", manifest);
+            let source = File::new("crates/a/src/lib.rs", source);
+            examples(&[manifest, source, File::new("crates/b/src/lib.rs", "/// ```\n")], &mut findings);
+            expect(&findings, expected);
+        };
+        let (off, on) = ("[lib]\nname = \"a\"\ndoctest = false\n", "[package]\n[lib]\nname = \"a\"\n");
+        check(off, "/// ```text\n/// a\n/// ```\n", &[]);
+        check(on, "/// ```text\n/// ```\n\n    /// ```\n    /// let a = 1;\n    /// ```\n", &[]);
+        check(off, "/// A.\n/// ```compile_fail\n", &[(2, "nobody runs this example")]);
+        check(on, "/// A.\n", &[(2, "no comment has an example")]);
+        check("[package]\n", "/// A.\n", &[]);
     }
 }

@@ -101,6 +101,7 @@ fn check(files: &[File]) -> Vec<Finding> {
     let mut findings = Vec::new();
     text::project(files, &mut findings);
     crates::members(files, &mut findings);
+    crates::examples(files, &mut findings);
     documents::project(files, &mut findings);
     imports::project(files, &mut findings);
     let rust = files.iter().filter(|file| file.has_extension("rs"));
