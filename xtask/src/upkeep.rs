@@ -40,7 +40,11 @@ pub(crate) fn test() -> Result<(), String> {
     steps.step("format", format);
     // One call builds programs and tests alike, so that the system tests find the program that fits
     // them and nothing is compiled a second time with other features.
-    steps.step("build", || run(&mut cargo(["build", "--workspace", "--lib", "--bins", "--tests"])));
+    // The one example is what the tests of AF_XDP send to.
+    steps.step("build", || {
+        let build = ["build", "--workspace", "--lib", "--bins", "--tests", "--example", "echo_frames"];
+        run(&mut cargo(build))
+    });
     steps.step("tools for the tests", || tools.finish());
     steps.step("kernel program", || bpf::bpf(bpf::Object::Compare));
     // These compile while the tests mostly wait. The lints need the directory that cargo locks
