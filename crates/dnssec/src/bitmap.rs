@@ -39,6 +39,24 @@ pub fn has_type(mut bitmap: &[u8], rtype: Rtype) -> bool {
     false
 }
 
+/// Returns whether a bitmap has no types but these. One that cannot be read has others.
+pub(crate) fn has_only(mut bitmap: &[u8], types: &[Rtype]) -> bool {
+    while let [number, len, rest @ ..] = bitmap {
+        let Some((octets, rest)) = rest.split_at_checked(usize::from(*len)) else { return false };
+        for (low, octet) in (0..).step_by(8).zip(octets) {
+            let strange = (0..8).filter(|bit| octet & (0x80 >> bit) != 0).any(|bit: u16| {
+                let number = (u16::from(*number) << 8).wrapping_add(low).wrapping_add(bit);
+                !types.contains(&Rtype(number))
+            });
+            if strange {
+                return false;
+            }
+        }
+        bitmap = rest;
+    }
+    bitmap.is_empty()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -59,5 +77,8 @@ mod tests {
             assert!(!has_type(&out, Rtype(rtype)), "{rtype}");
         }
         assert!(!has_type(&[0, 6, 0x40], Rtype::A));
+        let types = [Rtype::MX, Rtype::A, Rtype::RRSIG, Rtype(1234), Rtype::NSEC];
+        assert!(has_only(&out, &types) && !has_only(&out, &types[1..]) && !has_only(&out, &types[..4]));
+        assert!(has_only(&[], &[]) && !has_only(&[0], &types) && !has_only(&[0, 6, 0x40], &types));
     }
 }

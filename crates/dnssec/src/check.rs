@@ -6,7 +6,7 @@ use wire::{Name, Rtype};
 
 use crate::bitmap::write_bitmap;
 use crate::dnskey::Dnskey;
-use crate::nsec3::{Nsec3Hash, Nsec3Parameters, owner_of};
+use crate::nsec3::{Nsec3Hash, Nsec3Parameters, next_and_types, owner_of};
 use crate::rrset::Rrset;
 use crate::sign::types_of;
 use crate::tree::{Node, Set, Standing, Tree};
@@ -129,7 +129,7 @@ fn check_hashes(tree: &Tree, parameters: &Nsec3Parameters, faults: &mut Faults) 
         write_bitmap(types, &mut bitmap);
         match tree.hashed.get(&hash).and_then(|set| set.records.first()) {
             None if !may_lack => faults.add(|| format!("{name} NSEC3: missing")),
-            Some(rdata) if parts_of(rdata).is_none_or(|(_, found)| found != bitmap) => {
+            Some(rdata) if next_and_types(rdata).is_none_or(|(_, found)| found != bitmap) => {
                 faults.add(|| format!("{name} NSEC3: lists other types than the name has"));
             }
             _ => {}
@@ -170,7 +170,7 @@ fn check_hashes(tree: &Tree, parameters: &Nsec3Parameters, faults: &mut Faults) 
         if !known.contains(hash) {
             faults.add(|| format!("{} NSEC3: the hash of no name", owner()));
         }
-        let found = set.records.first().and_then(|rdata| parts_of(rdata));
+        let found = set.records.first().and_then(|rdata| next_and_types(rdata));
         if set.records.len() != 1 || found.map(|(found, _)| found) != next.map(|next| &next[..]) {
             faults.add(|| format!("{} NSEC3: does not lead to the next hash", owner()));
         }
@@ -183,11 +183,4 @@ fn check_hashes(tree: &Tree, parameters: &Nsec3Parameters, faults: &mut Faults) 
         }
         next = Some(hash);
     }
-}
-
-/// Returns the next hash and the bitmap of an NSEC3.
-fn parts_of(rdata: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (&salt, rest) = rdata.get(4..)?.split_first()?;
-    let (&len, rest) = rest.get(usize::from(salt)..)?.split_first()?;
-    rest.split_at_checked(usize::from(len))
 }

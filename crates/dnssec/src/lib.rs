@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod keys;
+pub mod proof;
 pub mod rollover;
 pub mod tree;
 

@@ -82,6 +82,13 @@ pub(crate) fn hash_of(owner: Name<'_>) -> Option<Nsec3Hash> {
     wire::text::read_base32_hex(owner.labels().next()?)?.try_into().ok()
 }
 
+/// Returns the next hash and the bitmap of an NSEC3's data.
+pub(crate) fn next_and_types(rdata: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (&salt, rest) = rdata.get(4..)?.split_first()?;
+    let (&len, rest) = rest.get(usize::from(salt)..)?.split_first()?;
+    rest.split_at_checked(usize::from(len))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,9 @@
 //! Signatures and proofs as others see them: against other implementations, RFCs and what is signed
 //! here.
 
+mod denied;
 mod oracle;
+mod proofs;
 mod signing;
 mod support;
 mod vectors;
