@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod config;
+mod denials;
 mod engine;
 mod frames;
 mod http2;
@@ -18,6 +19,7 @@ mod proxy;
 mod zone_file;
 
 pub use self::config::config;
+pub use self::denials::denials;
 pub use self::engine::engine;
 pub use self::frames::frames;
 pub use self::http2::http2;

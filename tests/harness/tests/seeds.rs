@@ -33,7 +33,7 @@ macro_rules! targets {
 }
 
 targets! {
-    config engine frames http2 journal lists name proxy query rdata_text reply signed transfer update zone_file
+    config denials engine frames http2 journal lists name proxy query rdata_text reply signed transfer update zone_file
 }
 
 /// Returns what is in a folder of `fuzz/`, without the extensions.
