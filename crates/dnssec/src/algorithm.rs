@@ -9,6 +9,10 @@ use std::str::FromStr;
 pub struct Algorithm(pub u8);
 
 impl Algorithm {
+    /// RSA with SHA-1 (RFC 3110): checked for those who accept it, never signed with (RFC 9905).
+    pub const RSASHA1: Self = Self(5);
+    /// The same, of zones that may have NSEC3 (RFC 5155 §2).
+    pub const RSASHA1_NSEC3_SHA1: Self = Self(7);
     /// RSA with SHA-256 (RFC 5702).
     pub const RSASHA256: Self = Self(8);
     /// RSA with SHA-512 (RFC 5702).
@@ -43,6 +47,40 @@ impl Algorithm {
     }
 }
 
+/// The algorithms whose signatures somebody accepts. Signatures by others prove nothing (RFC 4035
+/// §5.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Algorithms(u32);
+
+impl Algorithms {
+    /// Those that are signed with here: [`Algorithm::SUPPORTED`].
+    pub const SUPPORTED: Self = Self(1 << 8 | 1 << 10 | 1 << 13 | 1 << 14 | 1 << 15 | 1 << 16);
+
+    /// Those that can be checked.
+    const KNOWN: u32 = Self::SUPPORTED.0 | 1 << 5 | 1 << 7;
+
+    /// Returns the set with an algorithm more; one that cannot be checked changes nothing.
+    #[must_use]
+    pub const fn with(self, algorithm: Algorithm) -> Self {
+        Self(self.0 | Self::bit(algorithm) & Self::KNOWN)
+    }
+
+    /// Returns the set without an algorithm.
+    #[must_use]
+    pub const fn without(self, algorithm: Algorithm) -> Self {
+        Self(self.0 & !Self::bit(algorithm))
+    }
+
+    /// Returns whether an algorithm is in it.
+    pub const fn contains(self, algorithm: Algorithm) -> bool {
+        self.0 & Self::bit(algorithm) != 0
+    }
+
+    const fn bit(algorithm: Algorithm) -> u32 {
+        if algorithm.0 < 32 { 1 << algorithm.0 } else { 0 }
+    }
+}
+
 impl fmt::Display for Algorithm {
     /// Writes the mnemonic, or the number.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -71,6 +109,17 @@ impl FromStr for Algorithm {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sha_1_counts_only_where_it_is_asked_for() {
+        for number in 0..=u8::MAX {
+            let algorithm = Algorithm(number);
+            assert_eq!(Algorithms::SUPPORTED.contains(algorithm), algorithm.is_supported(), "{number}");
+            let is_known = algorithm.is_supported() || [5, 7].contains(&number);
+            assert_eq!(Algorithms::SUPPORTED.with(algorithm).contains(algorithm), is_known, "{number}");
+            assert!(!Algorithms::SUPPORTED.with(algorithm).without(algorithm).contains(algorithm));
+        }
+    }
 
     #[test]
     fn algorithms_are_read_by_name_and_number() {

@@ -16,6 +16,7 @@ mod der;
 mod dnskey;
 mod ds;
 mod nsec3;
+mod parsed;
 mod rrset;
 mod rrsig;
 mod rsa;
@@ -25,18 +26,17 @@ mod times;
 mod verify;
 mod zonemd;
 
-pub use algorithm::Algorithm;
+pub use algorithm::{Algorithm, Algorithms};
 pub use bitmap::{has_type, write_bitmap};
 pub use check::check_tree;
 pub use dnskey::{Dnskey, ENTRY_POINT, REVOKED, ZONE_KEY, write_rsa};
 pub use ds::{DigestType, Ds, write_delete_cdnskey, write_delete_cds};
 pub use nsec3::{Nsec3Hash, Nsec3Parameters};
+pub use parsed::{Mismatch, ParsedKey, PublicKey, verify_octets};
 pub use rrset::Rrset;
 pub use rrsig::Rrsig;
 pub use secret::{Holder, KeySize, SecretKey, Unusable};
 pub use sign::{Denial, KeyUse, Part, Signed, SignedBy, Signer, SigningKey, Unsignable, Validity, flags_of};
 pub use times::{parse_compact, parse_rfc3339, write_compact};
-pub use verify::{
-    Bogus, Budget, Mismatch, SIGNATURES_MAX, Unverified, Verified, trusted_by, verify_octets, verify_rrset,
-};
+pub use verify::{Bogus, Budget, Failure, SIGNATURES_MAX, Unverified, Verified, Verifier, verify_rrset};
 pub use zonemd::{ZonemdHash, ZonemdScheme, ZonemdVerdict, check_zonemd, zonemd_digest};

@@ -94,7 +94,7 @@ impl SmallRsa {
 #[cfg(test)]
 mod tests {
     use crate::keys::pem;
-    use crate::verify::verify_octets;
+    use crate::parsed::verify_octets;
     use crate::{Algorithm, Dnskey, ZONE_KEY};
 
     /// `openssl genrsa -traditional 512`.

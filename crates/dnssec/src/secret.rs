@@ -17,8 +17,8 @@ use zeroize::Zeroizing;
 use crate::algorithm::Algorithm;
 use crate::der::{self, Der};
 use crate::dnskey::{Dnskey, RsaParts, ZONE_KEY};
+use crate::parsed::verify_octets;
 use crate::rsa::{BITS_MIN, SmallRsa};
-use crate::verify::verify_octets;
 
 /// Bits of RSA keys that are signed with.
 const RSA_BITS: std::ops::RangeInclusive<usize> = BITS_MIN..=8192;

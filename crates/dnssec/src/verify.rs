@@ -1,54 +1,67 @@
-//! Checks signatures. Work is bounded: who sends many keys with one tag, or many signatures, gains
-//! nothing by it (the attack is known as KeyTrap, CVE-2023-50387).
+//! Checks signatures of RRsets. Work is bounded: who sends many keys with one tag, or many
+//! signatures, gains nothing by it (the attack is known as KeyTrap, CVE-2023-50387).
 
 use std::fmt;
 
-use aws_lc_rs::signature as lc;
-use wire::Name;
 use wire::serial::is_newer;
+use wire::{EdeCode, Name};
 
-use crate::algorithm::Algorithm;
-use crate::dnskey::{Dnskey, RsaParts};
+use crate::algorithm::{Algorithm, Algorithms};
+use crate::parsed::{Mismatch, PublicKey};
 use crate::rrset::{Rrset, signed_labels};
 use crate::rrsig::Rrsig;
 
 /// Signatures that are checked for one RRset, so that an RRset with many wrong ones costs little.
 pub const SIGNATURES_MAX: u32 = 8;
-/// Keys with the tag and algorithm of one signature that it is checked with.
-const KEYS_PER_TAG_MAX: usize = 4;
-/// Bits that an RSA key has at least and at most.
-const RSA_BITS: std::ops::RangeInclusive<usize> = 1024..=8192;
-/// Octets that an RSA exponent may have: larger ones only cost time.
-const RSA_EXPONENT_OCTETS_MAX: usize = 4;
+/// Keys with the tag and algorithm of one signature, or of one DS, that are looked at.
+pub(crate) const KEYS_PER_TAG_MAX: usize = 4;
 
 /// Signatures that may still be checked on somebody's behalf.
 #[derive(Clone, Copy, Debug)]
-pub struct Budget(u32);
+pub struct Budget {
+    checks: u32,
+    failures: u32,
+}
 
 impl Budget {
-    /// Allows `signatures` checks.
+    /// Allows `signatures` checks, whatever comes of them.
     pub const fn new(signatures: u32) -> Self {
-        Self(signatures)
+        Self::with_failures(signatures, signatures)
+    }
+
+    /// Allows `checks` checks, of which `failures` may fail: good signatures are what is asked for,
+    /// many bad ones are an attack.
+    pub const fn with_failures(checks: u32, failures: u32) -> Self {
+        Self { checks, failures }
     }
 
     /// Returns the checks that are left.
     pub const fn left(&self) -> u32 {
-        self.0
+        self.checks
+    }
+
+    /// Returns the checks that may still fail.
+    pub const fn failures_left(&self) -> u32 {
+        self.failures
     }
 
     const fn spend(&mut self) -> bool {
-        match self.0.checked_sub(1) {
-            Some(left) => {
-                self.0 = left;
+        match self.checks.checked_sub(1) {
+            Some(left) if self.failures > 0 => {
+                self.checks = left;
                 true
             }
-            None => false,
+            _ => false,
         }
+    }
+
+    const fn note_failure(&mut self) {
+        self.failures = self.failures.saturating_sub(1);
     }
 }
 
 /// Proof that one of an RRset's signatures is good, and what that signature says. Only
-/// [`verify_rrset`] makes one.
+/// [`Verifier::verify`] makes one.
 ///
 /// ```compile_fail
 /// fn forge(rrset: &dnssec::Rrset) -> dnssec::Verified<'_> {
@@ -87,10 +100,22 @@ impl<'r> Verified<'r> {
         self.expiration
     }
 
+    /// Returns the seconds that the RRset may be kept from `now` on: its own TTL may be smaller
+    /// (RFC 4035 §5.3.3).
+    pub const fn ttl_max(&self, now: u32) -> u32 {
+        ttl_max(self.original_ttl, self.expiration, now)
+    }
+
     /// Returns the tag of the key.
     pub const fn tag(&self) -> u16 {
         self.tag
     }
+}
+
+/// Returns the smaller of the TTL that was signed and the life that the signature has left.
+pub(crate) const fn ttl_max(original_ttl: u32, expiration: u32, now: u32) -> u32 {
+    let left = if is_newer(expiration, now) { expiration.wrapping_sub(now) } else { 0 };
+    if left < original_ttl { left } else { original_ttl }
 }
 
 /// Why an RRset is not known to be good.
@@ -112,14 +137,34 @@ pub enum Unverified {
 pub enum Bogus {
     /// The data or the signature cannot be read, or says more labels than the owner has.
     Malformed,
+    /// It expires before it is good.
+    ExpiredBeforeValid,
     /// No key has its tag and algorithm.
     NoKey,
+    /// The key with its tag is not one for zones, or revoked.
+    NotAZoneKey,
     /// It is not good yet.
     NotYetValid,
     /// It is no longer good.
     Expired,
     /// Key and data do not belong to the signature.
     Signature,
+}
+
+impl Unverified {
+    /// Returns the code that tells a client why (RFC 8914 §4).
+    pub const fn ede(self) -> EdeCode {
+        match self {
+            Self::Unsigned => EdeCode::RRSIGS_MISSING,
+            Self::Unsupported(_) => EdeCode::UNSUPPORTED_DNSKEY_ALGORITHM,
+            Self::Bogus(Bogus::Malformed | Bogus::Signature) | Self::TooMuchWork => EdeCode::DNSSEC_BOGUS,
+            Self::Bogus(Bogus::ExpiredBeforeValid) => EdeCode::SIGNATURE_EXPIRED_BEFORE_VALID,
+            Self::Bogus(Bogus::NoKey) => EdeCode::DNSKEY_MISSING,
+            Self::Bogus(Bogus::NotAZoneKey) => EdeCode::NO_ZONE_KEY_BIT_SET,
+            Self::Bogus(Bogus::NotYetValid) => EdeCode::SIGNATURE_NOT_YET_VALID,
+            Self::Bogus(Bogus::Expired) => EdeCode::SIGNATURE_EXPIRED,
+        }
+    }
 }
 
 impl fmt::Display for Unverified {
@@ -130,7 +175,11 @@ impl fmt::Display for Unverified {
                 write!(f, "signed with algorithm {algorithm}, which is not known")
             }
             Self::Bogus(Bogus::Malformed) => f.write_str("a signature that cannot be read"),
+            Self::Bogus(Bogus::ExpiredBeforeValid) => {
+                f.write_str("a signature that expires before it is good")
+            }
             Self::Bogus(Bogus::NoKey) => f.write_str("signed with a key that the zone does not have"),
+            Self::Bogus(Bogus::NotAZoneKey) => f.write_str("signed with a key that is not one for zones"),
             Self::Bogus(Bogus::NotYetValid) => f.write_str("a signature that is not good yet"),
             Self::Bogus(Bogus::Expired) => f.write_str("a signature that has expired"),
             Self::Bogus(Bogus::Signature) => f.write_str("a signature that is wrong"),
@@ -139,137 +188,69 @@ impl fmt::Display for Unverified {
     }
 }
 
-/// How a signature fared with one key.
+/// Why an RRset is not known to be good, and whose signature says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mismatch {
-    /// Algorithm or key are not known here.
-    Unsupported,
-    /// The signature is wrong.
-    Wrong,
+pub struct Failure {
+    /// What is wrong.
+    pub why: Unverified,
+    /// The tag and the algorithm of the signature, or of the DS that no key belongs to.
+    pub key: Option<(u16, Algorithm)>,
 }
 
-/// Checks a signature over octets.
-pub fn verify_octets(key: Dnskey<'_>, message: &[u8], signature: &[u8]) -> Result<(), Mismatch> {
-    let is_right = match key.algorithm() {
-        Algorithm::RSASHA256 => {
-            rsa(&lc::RSA_PKCS1_1024_8192_SHA256_FOR_LEGACY_USE_ONLY, key, message, signature)?
-        }
-        Algorithm::RSASHA512 => {
-            rsa(&lc::RSA_PKCS1_1024_8192_SHA512_FOR_LEGACY_USE_ONLY, key, message, signature)?
-        }
-        Algorithm::ECDSAP256SHA256 => ecdsa(&lc::ECDSA_P256_SHA256_FIXED, 64, key, message, signature)?,
-        Algorithm::ECDSAP384SHA384 => ecdsa(&lc::ECDSA_P384_SHA384_FIXED, 96, key, message, signature)?,
-        Algorithm::ED25519 => {
-            if key.key().len() != 32 {
-                return Err(Mismatch::Wrong);
-            }
-            lc::UnparsedPublicKey::new(&lc::ED25519, key.key()).verify(message, signature).is_ok()
-        }
-        Algorithm::ED448 => ed448(key, message, signature),
-        _ => return Err(Mismatch::Unsupported),
-    };
-    if is_right { Ok(()) } else { Err(Mismatch::Wrong) }
-}
-
-fn rsa(
-    parameters: &lc::RsaParameters,
-    key: Dnskey<'_>,
-    message: &[u8],
-    signature: &[u8],
-) -> Result<bool, Mismatch> {
-    let parts = RsaParts::parse(key.key()).ok_or(Mismatch::Wrong)?;
-    let zeros = parts.modulus.first().map_or(0, |octet| octet.leading_zeros() as usize);
-    if !RSA_BITS.contains(&(parts.modulus.len() * 8 - zeros))
-        || parts.exponent.len() > RSA_EXPONENT_OCTETS_MAX
-    {
-        return Err(Mismatch::Unsupported);
+impl Failure {
+    /// Returns the code that tells a client why (RFC 8914 §4).
+    pub const fn ede(&self) -> EdeCode {
+        self.why.ede()
     }
-    let components = lc::RsaPublicKeyComponents { n: parts.modulus, e: parts.exponent };
-    Ok(components.verify(parameters, message, signature).is_ok())
 }
 
-fn ecdsa(
-    algorithm: &'static lc::EcdsaVerificationAlgorithm,
-    point_octets: usize,
-    key: Dnskey<'_>,
-    message: &[u8],
-    signature: &[u8],
-) -> Result<bool, Mismatch> {
-    // RFC 6605 §4: a DNSKEY has the point without the octet that says how it is written.
-    let mut point = [4; 97];
-    let place = point.get_mut(1..=point_octets).filter(|place| place.len() == key.key().len());
-    place.ok_or(Mismatch::Wrong)?.copy_from_slice(key.key());
-    let point = point.get(..=point_octets).unwrap_or(&[]);
-    Ok(lc::UnparsedPublicKey::new(algorithm, point).verify(message, signature).is_ok())
+impl fmt::Display for Failure {
+    /// Writes the reason, with the key it is about.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.why)?;
+        match self.key {
+            Some((tag, algorithm)) => write!(f, " (key {tag}, algorithm {algorithm})"),
+            None => Ok(()),
+        }
+    }
 }
 
-fn ed448(key: Dnskey<'_>, message: &[u8], signature: &[u8]) -> bool {
-    use ed448_goldilocks::{Signature, VerifyingKey};
-    let Ok(point) = <[u8; 57]>::try_from(key.key()) else { return false };
-    let Ok(key) = VerifyingKey::from_bytes(&point) else { return false };
-    Signature::try_from(signature).is_ok_and(|signature| key.verify_raw(&signature, message).is_ok())
+/// Checks RRsets of one zone with its keys (RFC 4035 §5.3).
+#[derive(Debug)]
+pub struct Verifier<'k, K> {
+    /// The zone that signs.
+    pub zone: Name<'k>,
+    /// The keys of its DNSKEY set; who calls has made sure that these are the zone's.
+    pub keys: &'k [K],
+    /// The algorithms that count; signatures by others prove nothing.
+    pub accepted: Algorithms,
+    /// The time, modulo 2^32.
+    pub now: u32,
 }
 
-/// Checks an RRset with its signatures and the keys of the zone `signer`, at the time `now` (RFC
-/// 4035 §5.3).
-///
-/// `rrsigs` are the data of the RRSIG records at the owner, `keys` those of the zone's DNSKEY set;
-/// who calls has made sure that these are the zone's. One good signature suffices. Each check costs
-/// one of `budget`.
-pub fn verify_rrset<'r, 'd>(
-    rrset: &'r Rrset,
-    rrsigs: impl IntoIterator<Item = &'d [u8]>,
-    signer: Name<'_>,
-    keys: &[Dnskey<'_>],
-    now: u32,
-    budget: &mut Budget,
-) -> Result<Verified<'r>, Unverified> {
-    let mut unsupported = None;
-    let mut worst = None;
-    let mut note = |bogus: Bogus| worst = worst.max(Some(bogus));
-    let mut for_rrset = Budget::new(SIGNATURES_MAX);
-    let mut message = Vec::new();
-    let labels = signed_labels(rrset.owner());
-    for rdata in rrsigs {
-        let Some(rrsig) = Rrsig::parse(rdata) else {
-            note(Bogus::Malformed);
-            continue;
-        };
-        if rrsig.covered != rrset.rtype() || rrsig.signer != signer {
-            continue;
-        }
-        if !rrsig.algorithm.is_supported() {
-            unsupported = Some(rrsig.algorithm);
-            continue;
-        }
-        if rrsig.labels > labels || !rrset.owner().is_at_or_below(signer) {
-            note(Bogus::Malformed);
-            continue;
-        }
-        // RFC 4034 §3.1.5: both ends belong to the time it is good for.
-        if is_newer(rrsig.inception, now) {
-            note(Bogus::NotYetValid);
-            continue;
-        }
-        if is_newer(now, rrsig.expiration) {
-            note(Bogus::Expired);
-            continue;
-        }
-        message.clear();
-        if !rrset.write_signed(&rrsig, &mut message) {
-            note(Bogus::Malformed);
-            continue;
-        }
-        let fitting = keys
-            .iter()
-            .filter(|key| key.algorithm() == rrsig.algorithm && key.signs_zones() && key.tag() == rrsig.tag)
-            .take(KEYS_PER_TAG_MAX);
-        let mut has_key = false;
-        for key in fitting {
-            if !for_rrset.spend() || !budget.spend() {
-                return Err(Unverified::TooMuchWork);
+impl<K: PublicKey> Verifier<'_, K> {
+    /// Checks an RRset. `rrsigs` are the data of the RRSIG records at its owner. One good signature
+    /// suffices. Each check costs one of `budget`.
+    pub fn verify<'r, 'd>(
+        &self,
+        rrset: &'r Rrset,
+        rrsigs: impl IntoIterator<Item = &'d [u8]>,
+        budget: &mut Budget,
+    ) -> Result<Verified<'r>, Failure> {
+        let mut work = Work { for_rrset: Budget::new(SIGNATURES_MAX), budget, message: Vec::new() };
+        let labels = signed_labels(rrset.owner());
+        let mut unsupported = None;
+        let mut worst = None;
+        for rdata in rrsigs {
+            let Some(rrsig) = Rrsig::parse(rdata) else {
+                worst = worst.max(Some((Bogus::Malformed, None)));
+                continue;
+            };
+            if rrsig.covered != rrset.rtype() || rrsig.signer != self.zone {
+                continue;
             }
-            match verify_octets(*key, &message, rrsig.signature) {
+            let key = Some((rrsig.tag, rrsig.algorithm));
+            match self.check(rrset, &rrsig, labels, &mut work) {
                 Ok(()) => {
                     return Ok(Verified {
                         rrset,
@@ -279,47 +260,100 @@ pub fn verify_rrset<'r, 'd>(
                         tag: rrsig.tag,
                     });
                 }
-                Err(Mismatch::Unsupported) => unsupported = Some(rrsig.algorithm),
+                Err(Unverified::Bogus(bogus)) => worst = worst.max(Some((bogus, key))),
+                Err(Unverified::TooMuchWork) => return Err(Failure { why: Unverified::TooMuchWork, key }),
+                Err(why) => unsupported = Some(Failure { why, key }),
+            }
+        }
+        Err(match (worst, unsupported) {
+            (Some((bogus, key)), _) => Failure { why: Unverified::Bogus(bogus), key },
+            (None, Some(failure)) => failure,
+            (None, None) => Failure { why: Unverified::Unsigned, key: None },
+        })
+    }
+
+    /// Checks one signature of the zone's with the keys that have its tag.
+    fn check(
+        &self,
+        rrset: &Rrset,
+        rrsig: &Rrsig<'_>,
+        labels: u8,
+        work: &mut Work<'_>,
+    ) -> Result<(), Unverified> {
+        let bogus = |bogus| Err(Unverified::Bogus(bogus));
+        if !self.accepted.contains(rrsig.algorithm) {
+            return Err(Unverified::Unsupported(rrsig.algorithm));
+        }
+        if rrsig.labels > labels || !rrset.owner().is_at_or_below(self.zone) {
+            return bogus(Bogus::Malformed);
+        }
+        if is_newer(rrsig.inception, rrsig.expiration) {
+            return bogus(Bogus::ExpiredBeforeValid);
+        }
+        // RFC 4034 §3.1.5: both ends belong to the time it is good for.
+        if is_newer(rrsig.inception, self.now) {
+            return bogus(Bogus::NotYetValid);
+        }
+        if is_newer(self.now, rrsig.expiration) {
+            return bogus(Bogus::Expired);
+        }
+        work.message.clear();
+        if !rrset.write_signed(rrsig, &mut work.message) {
+            return bogus(Bogus::Malformed);
+        }
+        let mut outcome = Unverified::Bogus(Bogus::NoKey);
+        let fitting = |key: &&K| key.algorithm() == rrsig.algorithm && key.tag() == rrsig.tag;
+        for key in self.keys.iter().filter(fitting).take(KEYS_PER_TAG_MAX) {
+            if !key.signs_zones() {
+                if outcome == Unverified::Bogus(Bogus::NoKey) {
+                    outcome = Unverified::Bogus(Bogus::NotAZoneKey);
+                }
+                continue;
+            }
+            if !work.spend() {
+                return Err(Unverified::TooMuchWork);
+            }
+            match key.check(&work.message, rrsig.signature) {
+                Ok(()) => return Ok(()),
+                Err(Mismatch::Unsupported) if outcome == Unverified::Bogus(Bogus::Signature) => {}
+                Err(Mismatch::Unsupported) => outcome = Unverified::Unsupported(rrsig.algorithm),
                 Err(Mismatch::Wrong) => {
-                    has_key = true;
-                    note(Bogus::Signature);
-                    continue;
+                    work.budget.note_failure();
+                    outcome = Unverified::Bogus(Bogus::Signature);
                 }
             }
-            has_key = true;
         }
-        if !has_key {
-            note(Bogus::NoKey);
-        }
+        Err(outcome)
     }
-    Err(match (worst, unsupported) {
-        (Some(bogus), _) => Unverified::Bogus(bogus),
-        (None, Some(algorithm)) => Unverified::Unsupported(algorithm),
-        (None, None) => Unverified::Unsigned,
-    })
 }
 
-/// Returns the keys of a DNSKEY set that a parent's DS stand for, and whether there was a DS that
-/// is known here (RFC 4035 §5.2; a zone whose DS are all unknown is not signed, as far as we can
-/// tell).
-pub fn trusted_by<'k>(
-    owner: Name<'_>,
-    keys: &[Dnskey<'k>],
-    ds: &[crate::ds::Ds<'_>],
-) -> (Vec<Dnskey<'k>>, bool) {
-    let is_known = |ds: &&crate::ds::Ds<'_>| ds.algorithm.is_supported() && ds.digest_type.is_supported();
-    // RFC 4509 §3: SHA-1 is not listened to where there is something better.
-    let has_better = ds.iter().filter(is_known).any(|ds| ds.digest_type != crate::DigestType::SHA1);
-    let trusted = keys
-        .iter()
-        .filter(|key| key.signs_zones())
-        .filter(|key| {
-            ds.iter()
-                .filter(is_known)
-                .filter(|ds| !has_better || ds.digest_type != crate::DigestType::SHA1)
-                .any(|ds| ds.is_of(owner, **key))
-        })
-        .copied()
-        .collect();
-    (trusted, ds.iter().any(|ds| is_known(&ds)))
+/// What the checks of one RRset may cost, and what they write to.
+struct Work<'b> {
+    for_rrset: Budget,
+    budget: &'b mut Budget,
+    message: Vec<u8>,
+}
+
+impl Work<'_> {
+    const fn spend(&mut self) -> bool {
+        self.for_rrset.spend() && self.budget.spend()
+    }
+}
+
+/// Checks an RRset with its signatures and the keys of the zone `signer`, at the time `now` (RFC
+/// 4035 §5.3), by the algorithms that are signed with here.
+///
+/// `rrsigs` are the data of the RRSIG records at the owner, `keys` those of the zone's DNSKEY set;
+/// who calls has made sure that these are the zone's. One good signature suffices. Each check costs
+/// one of `budget`.
+pub fn verify_rrset<'r, 'd, K: PublicKey>(
+    rrset: &'r Rrset,
+    rrsigs: impl IntoIterator<Item = &'d [u8]>,
+    signer: Name<'_>,
+    keys: &[K],
+    now: u32,
+    budget: &mut Budget,
+) -> Result<Verified<'r>, Unverified> {
+    let verifier = Verifier { zone: signer, keys, accepted: Algorithms::SUPPORTED, now };
+    verifier.verify(rrset, rrsigs, budget).map_err(|failure| failure.why)
 }
