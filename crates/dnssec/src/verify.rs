@@ -198,6 +198,10 @@ pub struct Failure {
 }
 
 impl Failure {
+    pub(crate) const fn bogus(bogus: Bogus) -> Self {
+        Self { why: Unverified::Bogus(bogus), key: None }
+    }
+
     /// Returns the code that tells a client why (RFC 8914 §4).
     pub const fn ede(&self) -> EdeCode {
         self.why.ede()

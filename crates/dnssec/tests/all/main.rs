@@ -1,6 +1,7 @@
 //! Signatures and proofs as others see them: against other implementations, RFCs and what is signed
 //! here.
 
+mod chains;
 mod denied;
 mod oracle;
 mod proofs;
