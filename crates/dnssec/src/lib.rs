@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod anchors;
 pub mod chain;
 pub mod keys;
 pub mod proof;

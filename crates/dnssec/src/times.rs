@@ -76,6 +76,17 @@ pub(crate) fn write_rfc3339(time: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
+/// Writes a time like C's `ctime`, UTC: `Fri Nov  6 21:20:00 2026`.
+pub(crate) fn write_calendar(time: u64) -> String {
+    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let [year, month, day, hour, minute, second] = parts(time);
+    let weekday = DAYS.get((time / 86_400 % 7) as usize).unwrap_or(&"");
+    let month = MONTHS.get((month as usize).wrapping_sub(1)).unwrap_or(&"");
+    format!("{weekday} {month} {day:2} {hour:02}:{minute:02}:{second:02} {year}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,6 +104,8 @@ mod tests {
             assert_eq!(write_compact(seconds), compact);
             assert_eq!(write_rfc3339(seconds), rfc3339);
         }
+        assert_eq!(write_calendar(0), "Thu Jan  1 00:00:00 1970");
+        assert_eq!(write_calendar(1_794_000_000), "Fri Nov  6 21:20:00 2026");
         assert_eq!(parse_rfc3339("1970-01-01T02:00:00.25+02:00"), Some(0));
         assert_eq!(parse_rfc3339("1969-12-31T22:00:00-02:00"), None);
         for bad in ["", "2026", "20260229000000", "20261301000000", "2026112020450", "20261120256000"] {

@@ -5,6 +5,7 @@ mod chains;
 mod denied;
 mod oracle;
 mod proofs;
+mod rolling;
 mod signing;
 mod support;
 mod vectors;
