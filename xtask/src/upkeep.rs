@@ -162,7 +162,7 @@ fn smoke() -> Result<(), String> {
 pub(crate) fn docs() -> Result<(), String> {
     let pages = [
         ("settings.md", ["--package", "gannet-config", "--lib"]),
-        ("commands.md", ["--package", "gannet-daemon", "--bins"]),
+        ("commands.md", ["--package", "gannet-commands", "--lib"]),
     ];
     for (page, target) in pages {
         let mut command = cargo(["test", "--quiet"]);

@@ -10,6 +10,7 @@ pub mod jobs;
 mod link;
 pub mod load;
 mod lower;
+mod origin;
 pub mod print;
 mod secrets;
 pub mod sets;
@@ -22,5 +23,6 @@ pub use compile::{
 };
 pub use load::{Loaded, built_in, load, load_in, load_text};
 pub use lower::{named_file, server};
+pub use origin::Origin;
 pub use secrets::keys as secret_keys;
 pub use settings::{NeedsRestart, Settings, diff};

@@ -6,6 +6,7 @@ use std::io::{self, IsTerminal};
 use std::os::unix::fs::MetadataExt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use commands::out;
 use server::LogLevelHandle;
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
@@ -18,7 +19,7 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Layer, reload};
 
-use crate::{out, sys};
+use crate::sys;
 
 /// What a log line looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,30 +4,19 @@
 //! over what is wished for.
 
 mod exchange;
-mod key;
 mod target;
-mod transfer;
-mod words;
 
-use std::fmt::Write as _;
-use std::io::IsTerminal as _;
-use std::net::{Ipv4Addr, Ipv6Addr};
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use commands::cli::QueryArgs;
+use commands::out;
+use commands::query::{self, Names, Transfer, Words};
 use control::api;
-use tsig::Key;
-use wire::text::write_hex;
-use wire::{Message, OptionCode, Rcode, Section};
+use wire::{Message, Section};
 
-use crate::cli::QueryArgs;
-use crate::out;
-use exchange::{Exchange, Packet, Patience, Stream, ask, write_query};
+use exchange::{Packet, Patience, Stream, ask, write_query};
 use target::{Line, Nobody, Target, targets};
-use transfer::{Kind, Transfer};
-use words::Wishes;
-pub(crate) use words::Words;
 
 /// How long an attempt waits for its reply.
 const REPLY_PATIENCE: Duration = Duration::from_secs(2);
@@ -45,9 +34,8 @@ pub(crate) fn run(args: &QueryArgs) -> ExitCode {
 }
 
 fn try_run(args: &QueryArgs) -> Result<ExitCode, Nobody> {
-    let words = Words::parse(&args.words).map_err(Nobody::Usage)?;
-    let words = with_flags(words, args);
-    let key = key(args).map_err(Nobody::Usage)?;
+    let words = Words::of(args).map_err(Nobody::Usage)?;
+    let key = query::key_of(args).map_err(Nobody::Usage)?;
     let targets = targets(&words, args)?;
     let is_encrypted = targets.iter().any(|target| matches!(target.line, Line::Secure(_)));
     let packet = || write_query(&words, is_encrypted, key.clone()).map_err(Nobody::Usage);
@@ -62,7 +50,7 @@ fn try_run(args: &QueryArgs) -> Result<ExitCode, Nobody> {
     let mut tried = Vec::new();
     for target in &targets {
         match ask(target, &packet, (words.wishes.keeps_truncated, args.bind), patience) {
-            Ok(exchange) => return Ok(show(&exchange, &words.wishes, args)),
+            Ok(reply) => return Ok(query::show(&reply, &words.wishes, args)),
             Err(silence) => tried.push(format!("{target} ({silence})")),
         }
     }
@@ -72,24 +60,6 @@ fn try_run(args: &QueryArgs) -> Result<ExitCode, Nobody> {
 fn no_answer(tried: &[String], is_here: bool, args: &QueryArgs) -> ExitCode {
     let hint = if is_here { "; start a server with: gannet run" } else { "" };
     out::failed(&format!("no answer; tried {}{hint}", tried.join(", ")), args.remote.output)
-}
-
-/// Adds what the command's own options say to what those with a plus sign say.
-fn with_flags(mut words: Words, args: &QueryArgs) -> Words {
-    let wishes = &mut words.wishes;
-    wishes.dnssec |= args.dnssec;
-    wishes.unchecked |= args.no_check;
-    wishes.no_recursion |= args.no_recurse;
-    wishes.short |= args.short;
-    words
-}
-
-fn key(args: &QueryArgs) -> Result<Option<Arc<Key>>, String> {
-    match (&args.key, &args.key_file) {
-        (Some(text), _) => key::parse(text).map(Some),
-        (None, Some(file)) => key::read(file).map(Some),
-        (None, None) => Ok(None),
-    }
 }
 
 /// Takes a zone, or what changed in it, from the first server that answers.
@@ -146,7 +116,7 @@ fn take(mut stream: Stream, target: &Target, begin: Instant, words: &Words, args
     };
     taken.records = transfer.records;
     taken.serial = transfer.serial;
-    taken.time_ms = ms(begin.elapsed());
+    taken.time_ms = out::milliseconds(begin.elapsed());
     taken.signed_by = stream.signed_by();
     match outcome {
         Ok(kind) => {
@@ -154,7 +124,7 @@ fn take(mut stream: Stream, target: &Target, begin: Instant, words: &Words, args
             if is_json {
                 out::print(&api::to_json(&taken));
             } else if !words.wishes.short {
-                out::print(&summary(&taken, kind));
+                out::print(&query::summary(&taken, kind));
             }
             out::FINE
         }
@@ -166,227 +136,5 @@ fn take(mut stream: Stream, target: &Target, begin: Instant, words: &Words, args
             let why = format!("the transfer from {target} broke off after {records} records: {why}");
             out::failed(&why, args.remote.output)
         }
-    }
-}
-
-/// Says what a transfer was, as a comment of a master file.
-fn summary(taken: &api::Transfer, kind: Kind) -> String {
-    let what = match kind {
-        Kind::Whole => format!("{} records", taken.records),
-        Kind::Differences => format!("differences in {} records", taken.records),
-        Kind::UpToDate => "nothing newer".to_owned(),
-    };
-    let messages = if taken.messages == 1 { "message" } else { "messages" };
-    let signed = taken.signed_by.as_ref().map_or_else(String::new, |key| format!(", signed by {key}"));
-    format!(
-        "; {what}, serial {}, in {} {messages}, {} octets, {:.0} ms, from {} over {}{signed}\n",
-        taken.serial,
-        taken.messages,
-        taken.size_octets,
-        taken.time_ms,
-        taken.server,
-        taken.transport.to_uppercase(),
-    )
-}
-
-fn ms(time: Duration) -> f64 {
-    (time.as_secs_f64() * 1e6).round() / 1e3
-}
-
-/// How names are shown.
-struct Names {
-    as_unicode: bool,
-}
-
-impl Names {
-    fn of(wishes: &Wishes, is_json: bool) -> Self {
-        Self { as_unicode: !is_json && wishes.idn_out.unwrap_or_else(shows_unicode) }
-    }
-
-    /// Returns a name as it is shown.
-    fn name(&self, name: &str) -> String {
-        if self.as_unicode { wire::idn::to_unicode(name).into_owned() } else { name.to_owned() }
-    }
-
-    /// Returns the data of a record with its names as they are shown; texts in quotation marks
-    /// stay.
-    fn data(&self, data: &str) -> String {
-        if !self.as_unicode || !data.contains("xn--") || data.contains('"') {
-            return data.to_owned();
-        }
-        data.split(' ').map(|word| self.name(word)).collect::<Vec<_>>().join(" ")
-    }
-
-    /// Returns a record as a line of a master file.
-    fn line(&self, record: &api::Record) -> String {
-        let api::Record { name, ttl, class, rtype, data } = record;
-        format!("{} {ttl} {class} {rtype} {}\n", self.name(name), self.data(data))
-    }
-}
-
-/// Returns whether standard output is a terminal that shows more than ASCII (POSIX: the first that
-/// is set counts).
-fn shows_unicode() -> bool {
-    let set = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().filter_map(|name| std::env::var(name).ok());
-    let locale = set.into_iter().find(|value| !value.is_empty()).unwrap_or_default().to_ascii_lowercase();
-    std::io::stdout().is_terminal() && (locale.contains("utf-8") || locale.contains("utf8"))
-}
-
-fn show(exchange: &Exchange, wishes: &Wishes, args: &QueryArgs) -> ExitCode {
-    let Ok(message) = Message::parse(&exchange.reply) else {
-        let why = format!("the reply of {} cannot be read ({} octets)", exchange.server, exchange.octets);
-        return out::failed(&why, args.remote.output);
-    };
-    let lookup = describe(exchange, &message);
-    out::print(&if args.remote.output.json {
-        api::to_json(&lookup)
-    } else if wishes.short {
-        lookup.answer.iter().map(|record| format!("{}\n", record.data)).collect()
-    } else {
-        text(&lookup, &Names::of(wishes, false))
-    });
-    if message.rcode() == Rcode::NOERROR { out::FINE } else { out::negative() }
-}
-
-/// Turns a reply into text, piece by piece.
-fn describe(exchange: &Exchange, message: &Message<'_>) -> api::Lookup {
-    let question = message.question.map(|question| api::Question {
-        name: question.qname.to_string(),
-        rtype: question.qtype.to_string(),
-        class: question.qclass.to_string(),
-    });
-    api::Lookup {
-        server: exchange.server.to_string(),
-        transport: exchange.transport.to_owned(),
-        time_ms: ms(exchange.time),
-        size_octets: exchange.octets,
-        status: message.rcode().to_string(),
-        rcode: message.rcode().0,
-        flags: api::flag_names(message.header.flags),
-        question: question.unwrap_or_default(),
-        answer: api::Record::section(message, Section::Answer),
-        authority: api::Record::section(message, Section::Authority),
-        additional: api::Record::section(message, Section::Additional),
-        extended_errors: api::ExtendedError::all(message),
-        options: options(message),
-        signed_by: exchange.signed_by.clone(),
-    }
-}
-
-/// Lays a reply out in columns.
-fn text(lookup: &api::Lookup, names: &Names) -> String {
-    let mut text = format!("status     {}  flags: {}\n", lookup.status, lookup.flags.join(" "));
-    let question = &lookup.question;
-    let _ = writeln!(text, "question   {} {} {}", names.name(&question.name), question.class, question.rtype);
-    let sections =
-        [("answer", &lookup.answer), ("authority", &lookup.authority), ("additional", &lookup.additional)];
-    let records = || sections.iter().flat_map(|(_, records)| records.iter());
-    let name_width = records().map(|record| names.name(&record.name).chars().count()).max().unwrap_or(0);
-    let ttl_width = records().map(|record| record.ttl.to_string().len()).max().unwrap_or(0);
-    let type_width = records().map(|record| record.rtype.len()).max().unwrap_or(0);
-    for (title, records) in sections {
-        for (index, record) in records.iter().enumerate() {
-            let title = if index == 0 { title } else { "" };
-            let class = if record.class == "IN" { String::new() } else { format!("{} ", record.class) };
-            let _ = writeln!(
-                text,
-                "{title:<10} {:<name_width$}  {:>ttl_width$}  {class}{:<type_width$}  {}",
-                names.name(&record.name),
-                record.ttl,
-                record.rtype,
-                names.data(&record.data)
-            );
-        }
-    }
-    for error in &lookup.extended_errors {
-        let _ = write!(text, "error      {} {}", error.code, error.name);
-        let _ = match error.text.as_str() {
-            "" => writeln!(text),
-            more => writeln!(text, ": {}", out::escaped(more)),
-        };
-    }
-    for option in &lookup.options {
-        let _ = writeln!(text, "option     {} {}", option.name, out::escaped(&option.value));
-    }
-    if let Some(key) = &lookup.signed_by {
-        let _ = writeln!(text, "signed     by {key}, verified");
-    }
-    let _ = writeln!(
-        text,
-        "server     {} over {}, {} ms, {} octets",
-        lookup.server,
-        lookup.transport.to_uppercase(),
-        if lookup.time_ms < 10.0 {
-            format!("{:.2}", lookup.time_ms)
-        } else {
-            format!("{:.0}", lookup.time_ms)
-        },
-        lookup.size_octets
-    );
-    text
-}
-
-/// Turns the EDNS options of a reply into text, without Extended DNS Errors.
-fn options(message: &Message<'_>) -> Vec<api::EdnsOption> {
-    let options = message.edns.into_iter().flat_map(|edns| edns.options());
-    let shown = options.filter(|option| option.code != OptionCode::EDE).map(|option| api::EdnsOption {
-        code: option.code.0,
-        name: option.code.to_string(),
-        value: option_text(option.code, option.data),
-    });
-    shown.collect()
-}
-
-/// Puts an option's data into words; what is not understood is shown in hexadecimal digits.
-fn option_text(code: OptionCode, data: &[u8]) -> String {
-    let mut digits = String::new();
-    let _ = write_hex(&mut digits, data);
-    match (code, data) {
-        (OptionCode::NSID, data) => match std::str::from_utf8(data) {
-            Ok(text) if !text.is_empty() && !text.contains(char::is_control) => {
-                format!("{digits} (\"{text}\")")
-            }
-            _ => digits,
-        },
-        (OptionCode::CLIENT_SUBNET, &[0, family @ 1..=2, bits, scope, ref address @ ..]) => {
-            let mut octets = [0; 16];
-            octets.iter_mut().zip(address).for_each(|(to, from)| *to = *from);
-            match octets.first_chunk::<4>() {
-                Some(octets) if family == 1 => format!("{}/{bits}, scope {scope}", Ipv4Addr::from(*octets)),
-                _ => format!("{}/{bits}, scope {scope}", Ipv6Addr::from(octets)),
-            }
-        }
-        (OptionCode::EXPIRE, &[a, b, c, d]) => format!("{} s", u32::from_be_bytes([a, b, c, d])),
-        (OptionCode::TCP_KEEPALIVE, &[a, b]) => {
-            format!("{:.1} s", f64::from(u16::from_be_bytes([a, b])) / 10.0)
-        }
-        (OptionCode::PADDING, data) => format!("{} octets", data.len()),
-        _ => digits,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn options_are_put_into_words() {
-        let check = |code, data: &[u8], expect: &str| assert_eq!(option_text(code, data), expect);
-        check(OptionCode::NSID, b"ns1", "6E7331 (\"ns1\")");
-        check(OptionCode::NSID, &[0xff], "FF");
-        check(OptionCode::CLIENT_SUBNET, &[0, 1, 24, 20, 192, 0, 2], "192.0.2.0/24, scope 20");
-        check(OptionCode::CLIENT_SUBNET, &[0, 2, 32, 0, 0x20, 1, 0xd, 0xb8], "2001:db8::/32, scope 0");
-        check(OptionCode::EXPIRE, &[0, 0, 1, 0], "256 s");
-        check(OptionCode::TCP_KEEPALIVE, &[0, 100], "10.0 s");
-        check(OptionCode(65001), &[1, 2], "0102");
-    }
-
-    #[test]
-    fn names_are_shown_as_people_write_them_where_that_can_be_seen() {
-        let names = Names { as_unicode: true };
-        assert_eq!(names.name("xn--bcher-kva.example."), "bücher.example.");
-        assert_eq!(names.data("10 mail.xn--bcher-kva.example."), "10 mail.bücher.example.");
-        assert_eq!(names.data("\"xn--bcher-kva\""), "\"xn--bcher-kva\"");
-        assert_eq!(Names { as_unicode: false }.name("xn--bcher-kva.example."), "xn--bcher-kva.example.");
     }
 }

@@ -8,6 +8,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use commands::cli::ProbeArgs;
+use commands::out;
 use control::api;
 use environment::System;
 use exchange::probe::Watched;
@@ -17,9 +19,6 @@ use tokio::net::UdpSocket;
 use tokio::task::{JoinSet, LocalSet};
 use tokio::time::timeout;
 use wire::{Class, Flags, Message, NameBuf, OptionCode, Question, Rcode, Rtype, Section, Writer};
-
-use crate::cli::ProbeArgs;
-use crate::out;
 
 /// Time for a connection and its handshake.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(6);
@@ -195,7 +194,7 @@ async fn measure(args: &ProbeArgs, server: &ServerPlan) -> api::Probe {
         Err(why) => return api::Probe { trouble: Some(why), ..report },
     };
     let is_connection = matches!(line, Line::Connection(_));
-    report.connect_ms = is_connection.then(|| ms(took));
+    report.connect_ms = is_connection.then(|| out::milliseconds(took));
     let mut times = Vec::new();
     for id in 0..args.count {
         match line.ask(&Asked::new(id, args.name), args.timeout).await {
@@ -212,9 +211,9 @@ async fn measure(args: &ProbeArgs, server: &ServerPlan) -> api::Probe {
     if let Line::Connection(watched) = &line {
         let begun = Instant::now();
         let ended = timeout(args.idle, async { while watched.next().await.is_some() {} }).await;
-        report.closed_after_ms = ended.is_ok().then(|| ms(begun.elapsed()));
-        report.watched_for_ms = Some(ms(begun.elapsed()));
-        report.again_ms = Line::open(address, &transport).await.ok().map(|(_, took)| ms(took));
+        report.closed_after_ms = ended.is_ok().then(|| out::milliseconds(begun.elapsed()));
+        report.watched_for_ms = Some(out::milliseconds(begun.elapsed()));
+        report.again_ms = Line::open(address, &transport).await.ok().map(|(_, took)| out::milliseconds(took));
     }
     report
 }
@@ -332,13 +331,10 @@ async fn dnssec(line: &Line, args: &ProbeArgs) -> api::Dnssec {
     found
 }
 
-fn ms(time: Duration) -> f64 {
-    (time.as_secs_f64() * 1e6).round() / 1e3
-}
-
 fn round_trips(times: &mut [Duration]) -> Option<api::RoundTrips> {
     times.sort_unstable();
-    let at = |share: usize| times.get(times.len().checked_sub(1)? * share / 100).copied().map(ms);
+    let at =
+        |share: usize| times.get(times.len().checked_sub(1)? * share / 100).copied().map(out::milliseconds);
     Some(api::RoundTrips { least_ms: at(0)?, median_ms: at(50)?, p95_ms: at(95)?, most_ms: at(100)? })
 }
 

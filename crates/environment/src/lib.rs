@@ -4,12 +4,16 @@
 
 #![forbid(unsafe_code)]
 
+mod pace;
+
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
+
+pub use pace::Pace;
 
 /// Octets of one file, so that a device or a log given by mistake does not fill the memory.
 pub const FILE_OCTETS_MAX: usize = 16 << 20;

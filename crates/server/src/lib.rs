@@ -12,9 +12,8 @@ pub mod explain;
 mod for_jobs;
 mod log_level;
 mod operator;
-mod origin;
 mod polling;
-pub mod progress;
+mod progress;
 mod protocol;
 mod reclaim;
 mod reload;
@@ -31,8 +30,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use compile::{Compiled, Previous, compile};
 pub use log_level::{LogLevelHandle, filter};
-pub use operator::{Operator, OperatorError, Rejected, What};
-pub use origin::Origin;
+pub use operator::{DESCRIPTIONS, Operator, OperatorError, Rejected, What};
 pub use start::{Opened, Server, StartError, start};
 pub use watch::{End, Order, Serving};
 

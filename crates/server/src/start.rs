@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use ::zones::LoadedZones;
 use config::settings::LocalSocket;
-use config::{Loaded, Plans};
+use config::{Loaded, Origin, Plans};
 use control::api;
 use diagnostic::Diagnostic;
 use engine::events::{Doorbell, EventReader, EventWriter, ring};
@@ -29,7 +29,6 @@ use crate::compile::{Compiled, compile};
 use crate::for_jobs::{Orders, StubResolver};
 use crate::log_level::LogLevelHandle;
 use crate::operator::{Facts, Operator, Watched};
-use crate::origin::Origin;
 use crate::reload::{Candidate, Cause, Components, Revision, bring_into_use};
 use crate::watch::{HeldMemory, RefusalLog};
 use crate::watchdog::Watchdog;

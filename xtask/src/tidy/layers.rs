@@ -6,7 +6,7 @@ use super::{File, Finding};
 
 /// The layer of each crate. A crate uses only crates of lower layers; equals do not know each
 /// other.
-pub(crate) const LAYERS: [(&str, u8); 31] = [
+pub(crate) const LAYERS: [(&str, u8); 32] = [
     ("diagnostic", 0),
     ("wire", 0),
     ("http2", 0),
@@ -37,6 +37,7 @@ pub(crate) const LAYERS: [(&str, u8); 31] = [
     ("jobs", 8),
     ("zones", 8),
     ("server", 9),
+    ("commands", 9),
     ("daemon", 10),
 ];
 

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use commands::query::{PADDING_OCTETS, Padding, Reply, Words};
 use exchange::Transport;
 use exchange::probe::Watched;
 use socket2::{Domain, Socket, Type};
@@ -15,7 +16,6 @@ use tsig::{Key, Verifier};
 use wire::{Flags, Header, OptionCode, Question, Rcode, Rtype, Section, Ttl, Writer};
 
 use super::target::{Line, Target};
-use super::words::{PADDING_OCTETS, Padding, Words};
 
 /// Times a question is sent over UDP before the server counts as silent.
 const ATTEMPTS: u32 = 3;
@@ -129,19 +129,6 @@ impl Packet {
     }
 }
 
-/// A question answered.
-pub(super) struct Exchange {
-    pub(super) server: String,
-    pub(super) transport: &'static str,
-    pub(super) time: Duration,
-    /// Without a signature.
-    pub(super) reply: Vec<u8>,
-    /// Octets as they came.
-    pub(super) octets: usize,
-    /// The key that signed it.
-    pub(super) signed_by: Option<String>,
-}
-
 /// How long to wait, and how often to ask.
 #[derive(Clone, Copy)]
 pub(super) struct Patience {
@@ -155,14 +142,14 @@ pub(super) fn ask(
     packet: &Packet,
     (keeps_truncated, source): (bool, Option<IpAddr>),
     patience: Patience,
-) -> Result<Exchange, String> {
+) -> Result<Reply, String> {
     let begin = Instant::now();
-    let end = |(reply, octets): (Vec<u8>, usize), line: &Line| Exchange {
+    let end = |(reply, octets): (Vec<u8>, usize), line: &Line| Reply {
         server: target.address.to_string(),
         transport: word(line),
         time: begin.elapsed(),
         signed_by: packet.key.as_ref().map(|key| key.name().to_string()),
-        reply,
+        message: reply,
         octets,
     };
     let mut line = target.line.clone();

@@ -2,15 +2,15 @@
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
-
 use std::sync::Arc;
 
+use commands::cli::QueryArgs;
+use commands::query::{Carrier, Proof, Words};
+use commands::{out, remote};
 use exchange::{Registry, Transport};
 use plan::upstreams;
 
-use super::words::{Carrier, Proof, Words};
-use crate::cli::QueryArgs;
-use crate::{out, probe, remote};
+use crate::probe;
 
 /// Where a local server is looked for when none is running under our control.
 const LOCAL_PORTS: [u16; 2] = [53, 5300];

@@ -13,18 +13,19 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
-use config::Loaded;
+use commands::cli::{RunArgs, SocketArgs};
+use commands::{configuration, out, remote};
 use config::settings::LogFormat;
+use config::{Loaded, Origin};
 use control::Socket;
 use environment::System;
-use server::{End, Origin, Server, Serving, StartError};
+use server::{End, Server, Serving, StartError};
 use tokio::sync::mpsc;
 use tracing::{debug, error, info, warn};
 
-use crate::cli::{RunArgs, SocketArgs};
 use crate::privileges::{self, Become};
 use crate::sys::Kept;
-use crate::{inspect, log, out, remote, sys};
+use crate::{log, sys};
 use signals::Signals;
 
 /// Signals that wait until the one before was heard.
@@ -46,8 +47,9 @@ pub(crate) fn run(args: &RunArgs) -> ExitCode {
 }
 
 fn try_run(args: &RunArgs) -> Result<ExitCode, String> {
-    let origin = inspect::find(&args.config);
-    let loaded = origin.load().map_err(|found| inspect::human(&origin, &found).trim_end().to_owned())?;
+    let origin = configuration::find(&args.config);
+    let loaded =
+        origin.load().map_err(|found| configuration::human(&origin, &found).trim_end().to_owned())?;
     let log_level =
         log::start(log_format(loaded.settings.startup.log_format), server::filter(loaded.settings.log_level));
     abort_on_panic();
@@ -112,7 +114,7 @@ fn try_run(args: &RunArgs) -> Result<ExitCode, String> {
         devices,
     });
     let server = server.map_err(|error| match error {
-        StartError::Invalid(found) => inspect::human(&mistakes, &found).trim_end().to_owned(),
+        StartError::Invalid(found) => configuration::human(&mistakes, &found).trim_end().to_owned(),
         other => other.to_string(),
     })?;
     if mistakes == Origin::BuiltIn {

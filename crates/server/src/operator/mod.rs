@@ -20,6 +20,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use ::zones::ZoneManager;
 use bans::LiveBans;
+use config::Origin;
 use config::sets::Sets;
 use config::settings::{Settings, Startup};
 use control::api;
@@ -34,12 +35,12 @@ use crate::explain::Prepared;
 use crate::for_jobs::Callbacks;
 use crate::lock;
 use crate::log_level;
-use crate::origin::Origin;
 use crate::reload::{Components, Revision};
 use crate::worker::{Explaining, WorkerHandle};
 
 pub use error::{OperatorError, Rejected, What};
 pub(crate) use files::Watched;
+pub use numbers::DESCRIPTIONS;
 
 /// How long a query that is explained may wait for upstreams.
 const EXPLANATION_PATIENCE: Duration = Duration::from_secs(30);

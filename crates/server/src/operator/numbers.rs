@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use control::api;
-use control::metrics::{CheckedRecord, Checks, Numbers, text};
+use control::metrics::{CheckedRecord, Checks, Descriptions, Numbers, text};
 use driver::status::UpstreamState;
 
 use super::Operator;
@@ -13,6 +13,15 @@ use crate::sys;
 
 /// Names of failing zones that are shown.
 const FAILING_SHOWN_MAX: usize = 5;
+
+/// What the counters of workers count, by group.
+pub const DESCRIPTIONS: Descriptions<'_> = &[
+    ("engine", engine::Counters::DESCRIPTIONS),
+    ("listen", listen::Counters::DESCRIPTIONS),
+    ("fetch", driver::Counts::DESCRIPTIONS[0]),
+    ("fetch", driver::Counts::DESCRIPTIONS[1]),
+    ("fetch", driver::Counts::DESCRIPTIONS[2]),
+];
 
 impl Operator {
     /// Says how the server is.
@@ -109,21 +118,13 @@ impl Operator {
 
     /// Returns all numbers as Prometheus reads them.
     pub fn metrics(&self) -> String {
-        let [queries, fetches, messages] = driver::Counts::DESCRIPTIONS;
-        let descriptions = [
-            ("engine", engine::Counters::DESCRIPTIONS),
-            ("listen", listen::Counters::DESCRIPTIONS),
-            ("fetch", queries),
-            ("fetch", fetches),
-            ("fetch", messages),
-        ];
         text(&Numbers {
             stats: &self.counters(),
             status: &self.status(),
             caches: &self.cache_stats(),
             checks: &self.checks(),
             sets: &self.lists(None).unwrap_or_default(),
-            descriptions: &descriptions,
+            descriptions: DESCRIPTIONS,
         })
     }
 

@@ -16,22 +16,22 @@ use std::time::Duration;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
-pub(crate) use self::server::{
+pub use self::server::{
     CacheCommand, CacheLookupArgs, FlushArgs, JobsArgs, ListsArgs, ListsCommand, LogLevelArgs, ReloadArgs,
-    SetAddArgs, SetArgs, SetCommand, SetNameArgs, StatsArgs,
+    ServerCommand, SetAddArgs, SetArgs, SetCommand, SetNameArgs, StatsArgs,
 };
 use asking::QUERY_HELP;
-pub(crate) use asking::{ExplainArgs, ProbeArgs, QueryArgs};
-pub(crate) use files::{
+pub use asking::{ExplainArgs, ProbeArgs, QueryArgs};
+pub use files::{
     CertificateArgs, CheckArgs, CheckFormat, ConfigCommand, ConfigShowArgs, EncryptedProtocol, GraphLanguage,
     ImportArgs, MobileconfigArgs, Program, Purpose, StarterArgs, XdpCheckArgs, XdpCommand,
 };
-pub(crate) use record::{LogArgs, Top};
-pub(crate) use signing::{
+pub use record::{LogArgs, Top};
+pub use signing::{
     DsArgs, DsSeenArgs, ExportArgs, GenerateArgs, KeyForm, KeyImportArgs, KeyStatusArgs, KeysCommand,
     KeysDirArgs, ListArgs, RoleWord, RollArgs, SerialWord, SignArgs, VerifyArgs,
 };
-pub(crate) use zones::{
+pub use zones::{
     ZoneAddArgs, ZoneCheckArgs, ZoneCommand, ZoneFileArgs, ZoneLoadArgs, ZonePrintArgs, ZoneReloadArgs,
     ZoneRemoveArgs,
 };
@@ -48,11 +48,13 @@ pub(crate) use zones::{
         Without a command it runs. Without a configuration it answers this machine on 127.0.0.1 and ::1, \
         port 53 if it may and 5300 otherwise, and forwards to the resolvers of the system."
 )]
-pub(crate) struct Cli {
+pub struct Cli {
+    /// How to run, without a command.
     #[command(flatten)]
-    pub(crate) run: RunArgs,
+    pub run: RunArgs,
+    /// The command.
     #[command(subcommand)]
-    pub(crate) command: Option<Command>,
+    pub command: Option<Command>,
 }
 
 const EXAMPLES: &str = "\
@@ -68,40 +70,14 @@ Exit codes: 0 fine, 1 negative (a mistake found, no answer, not running), 2 wron
 
 /// What to do.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub enum Command {
     /// Run the server (also what happens without a command).
     Run(RunArgs),
     /// Check a configuration and print every mistake at once.
     Check(CheckArgs),
-    /// Apply the changed configuration to the running server.
-    ///
-    /// Closes no socket, empties no cache and drops no waiting query. If the file has mistakes, the
-    /// running configuration stays, and the command prints the mistakes.
-    Reload(ReloadArgs),
-    /// Show the state of the running server: load, memory, configuration, listeners, lists,
-    /// certificates, upstreams.
-    Status(RemoteArgs),
-    /// Print the running server's counters, by group, each with a sentence.
-    Stats(StatsArgs),
-    /// Show, flush or save the caches of the running server.
-    #[command(subcommand)]
-    Cache(CacheCommand),
-    /// Show the sets of the running server and their lists: rules, age, failures, next fetch.
-    Lists(ListsArgs),
-    /// Show and change dynamic sets of the running server.
-    #[command(subcommand)]
-    Set(SetCommand),
-    /// Show recorded queries, the newest first.
-    ///
-    /// Reads the database of the running server; without one, that of the configuration (setting
-    /// recorder.file).
-    Log(LogArgs),
-    /// Show the log level of the running server, or change it until the next reload or restart.
-    ///
-    /// The setting log.level counts again after a reload, which needs no change of the file.
-    LogLevel(LogLevelArgs),
-    /// Show the schedules of the running server, or start one now.
-    Jobs(JobsArgs),
+    /// Talk to the running server.
+    #[command(flatten)]
+    Server(ServerCommand),
     /// Ask a DNS server and print its reply.
     ///
     /// Without a server it asks the running gannet, or whoever answers on 127.0.0.1, port 53
@@ -152,50 +128,54 @@ pub(crate) enum Command {
 
 /// How results are printed.
 #[derive(Args, Clone, Copy, Debug)]
-pub(crate) struct OutputArgs {
+pub struct OutputArgs {
     /// Print JSON.
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
 /// Which configuration.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct ConfigArgs {
+pub struct ConfigArgs {
     /// The configuration [default: $GANNET_CONFIG, /etc/gannet/gannet.yaml if it exists, else the
     /// built-in one].
     #[arg(short, long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
+    pub config: Option<PathBuf>,
 }
 
 /// How to run.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct RunArgs {
+pub struct RunArgs {
+    /// Which configuration.
     #[command(flatten)]
-    pub(crate) config: ConfigArgs,
+    pub config: ConfigArgs,
+    /// Where the control socket is.
     #[command(flatten)]
-    pub(crate) socket: SocketArgs,
+    pub socket: SocketArgs,
 }
 
 /// Where the control socket is.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct SocketArgs {
+pub struct SocketArgs {
     /// The control socket [default: $GANNET_SOCKET, else the usual places].
     #[arg(long, value_name = "PATH")]
-    pub(crate) socket: Option<PathBuf>,
+    pub socket: Option<PathBuf>,
 }
 
 /// Arguments of commands that talk to the running server.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct RemoteArgs {
+pub struct RemoteArgs {
+    /// Where the control socket is.
     #[command(flatten)]
-    pub(crate) socket: SocketArgs,
+    pub socket: SocketArgs,
+    /// How results are printed.
     #[command(flatten)]
-    pub(crate) output: OutputArgs,
+    pub output: OutputArgs,
 }
 
 /// Arguments of `completions`.
 #[derive(Args, Debug)]
-pub(crate) struct CompletionsArgs {
+pub struct CompletionsArgs {
     /// The shell.
     #[arg(value_enum)]
     pub(crate) shell: clap_complete::Shell,
@@ -203,7 +183,7 @@ pub(crate) struct CompletionsArgs {
 
 /// Arguments of `man`.
 #[derive(Args, Debug)]
-pub(crate) struct ManArgs {
+pub struct ManArgs {
     /// The page.
     #[arg(value_enum, value_name = "PAGE", default_value_t = ManPage::Gannet, conflicts_with = "to")]
     pub(crate) page: ManPage,
@@ -214,7 +194,7 @@ pub(crate) struct ManArgs {
 
 /// Manual pages that `man` prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ManPage {
+pub enum ManPage {
     /// The command line, gannet(1).
     Gannet,
     /// The configuration, gannet.yaml(5).
@@ -225,9 +205,15 @@ pub(crate) enum ManPage {
 /// Options that may stand before a command as well as behind it, and whether a value follows.
 const ANYWHERE: [(&str, bool); 4] = [("--socket", true), ("--config", true), ("-c", true), ("--json", false)];
 
+/// Reads a command line, of which the first argument is the program; ends the process if it is
+/// wrong, or asks for help.
+pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Cli {
+    Cli::parse_from(arranged(arguments))
+}
+
 /// Moves options that stand before a command (`gannet --socket S cache stats`) behind it, where
 /// each command takes those that it knows. Without a command, everything stays.
-pub(crate) fn arranged(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+fn arranged(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut arguments = arguments.into_iter();
     let mut kept: Vec<OsString> = arguments.next().into_iter().collect();
     let mut moved = Vec::new();

@@ -1,26 +1,22 @@
-//! The commands that look at configurations: `check` and `config`.
+//! Configurations: which one is meant, what is wrong with it, and `gannet config`.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use config::Loaded;
+use config::{Loaded, Origin};
 use control::api;
 use diagnostic::{Diagnostic, Severity};
-use policy::graph::Language;
-use server::Origin;
 
-use crate::cli::{
-    CheckArgs, CheckFormat, ConfigArgs, ConfigShowArgs, GraphLanguage, OutputArgs, Purpose, StarterArgs,
-};
-use crate::{out, progress};
+use crate::cli::{CheckFormat, ConfigArgs, ConfigCommand, ConfigShowArgs, OutputArgs, Purpose, StarterArgs};
+use crate::out;
 
 /// Where the configuration is if nobody says otherwise.
 const DEFAULT_FILE: &str = "/etc/gannet/gannet.yaml";
 
 /// Decides where the configuration comes from: what is given, then `$GANNET_CONFIG`, then the usual
 /// file if it is there.
-pub(crate) fn find(args: &ConfigArgs) -> Origin {
+pub fn find(args: &ConfigArgs) -> Origin {
     let variable = std::env::var_os("GANNET_CONFIG").filter(|value| !value.is_empty());
     if let Some(path) = args.config.clone().or_else(|| variable.map(PathBuf::from)) {
         return Origin::File(path);
@@ -32,38 +28,11 @@ pub(crate) fn find(args: &ConfigArgs) -> Origin {
     }
 }
 
-/// Runs `gannet check`.
-pub(crate) fn check(args: &CheckArgs) -> ExitCode {
-    let origin = match &args.file {
-        Some(file) => Origin::File(file.clone()),
-        None => find(&args.config),
-    };
-    let compiled = origin.load().and_then(|loaded| {
-        let plans = progress::shown(|machine| server::compile(&loaded, &[], None, machine))?.plans;
-        let drawing = args.graph.map(|language| {
-            policy::graph::graph(
-                loaded.settings.written(),
-                &loaded.sources,
-                match language {
-                    GraphLanguage::Mermaid => Language::Mermaid,
-                    GraphLanguage::Dot => Language::Dot,
-                },
-            )
-        });
-        Ok(([loaded.warnings, plans.warnings.clone()].concat(), drawing))
-    });
-    let (found, drawing) = match compiled {
-        Ok(compiled) => compiled,
-        Err(mistakes) => (mistakes, None),
-    };
-    if let Some(drawing) = drawing {
-        out::print(&drawing);
-        return out::FINE;
-    }
-    let format = if args.json { CheckFormat::Json } else { args.format };
+/// Prints findings about a configuration; the code is negative if one of them is an error.
+pub fn report(origin: &Origin, found: &[Diagnostic], format: CheckFormat) -> ExitCode {
     out::print(&match format {
-        CheckFormat::Human if out::is_coloured() => coloured(&human(&origin, &found), &found),
-        CheckFormat::Human => human(&origin, &found),
+        CheckFormat::Human if out::is_coloured() => coloured(&human(origin, found), found),
+        CheckFormat::Human => human(origin, found),
         CheckFormat::Line => found.iter().map(|found| format!("{}\n", found.line())).collect(),
         CheckFormat::Json => api::to_json(&found.iter().map(api::Diagnostic::from).collect::<Vec<_>>()),
     });
@@ -71,7 +40,7 @@ pub(crate) fn check(args: &CheckArgs) -> ExitCode {
 }
 
 /// Returns every finding with its source line, and a summary.
-pub(crate) fn human(origin: &Origin, found: &[Diagnostic]) -> String {
+pub fn human(origin: &Origin, found: &[Diagnostic]) -> String {
     human_of(&origin.name(), found)
 }
 
@@ -133,8 +102,17 @@ fn number_of(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-/// Runs `gannet config show`.
-pub(crate) fn show(args: &ConfigShowArgs) -> ExitCode {
+/// Runs `gannet config …`.
+pub fn run(command: &ConfigCommand) -> ExitCode {
+    match command {
+        ConfigCommand::Show(args) => show(args),
+        ConfigCommand::Starter(args) => starter(args),
+        ConfigCommand::Default => default(),
+        ConfigCommand::Schema(args) => schema(*args),
+    }
+}
+
+fn show(args: &ConfigShowArgs) -> ExitCode {
     let origin = find(&args.config);
     match origin.load() {
         Ok(loaded) if args.output.json => {
@@ -150,14 +128,12 @@ pub(crate) fn show(args: &ConfigShowArgs) -> ExitCode {
     }
 }
 
-/// Runs `gannet config default`.
-pub(crate) fn default() -> ExitCode {
+fn default() -> ExitCode {
     out::print(&config::print::defaults());
     out::FINE
 }
 
-/// Runs `gannet config starter`.
-pub(crate) fn starter(args: &StarterArgs) -> ExitCode {
+fn starter(args: &StarterArgs) -> ExitCode {
     out::print(match args.purpose {
         Purpose::Home => include_str!("../starters/home.yaml"),
         Purpose::Office => include_str!("../starters/office.yaml"),
@@ -167,8 +143,7 @@ pub(crate) fn starter(args: &StarterArgs) -> ExitCode {
     out::FINE
 }
 
-/// Runs `gannet config schema`.
-pub(crate) fn schema(args: OutputArgs) -> ExitCode {
+fn schema(args: OutputArgs) -> ExitCode {
     out::print(&if args.json { config::print::json_schema() } else { config::print::manual() });
     out::FINE
 }

@@ -1,5 +1,6 @@
 //! The commands that talk to the running server.
 
+mod explained;
 mod lists;
 mod stats;
 
@@ -12,24 +13,23 @@ use std::time::Duration;
 use clap::ValueEnum as _;
 use control::More;
 use control::api::{self, CacheFlush, Flush, Request, Response};
+use control::metrics::Descriptions;
 
 use crate::cli::{
-    CacheLookupArgs, DsSeenArgs, FlushArgs, JobsArgs, KeyStatusArgs, ListsArgs, ListsCommand, LogLevelArgs,
-    OutputArgs, ReloadArgs, RemoteArgs, RollArgs, SetAddArgs, SetArgs, SetNameArgs, SocketArgs, ZoneAddArgs,
-    ZoneLoadArgs, ZoneReloadArgs, ZoneRemoveArgs,
+    CacheCommand, CacheLookupArgs, DsSeenArgs, FlushArgs, JobsArgs, KeyStatusArgs, ListsArgs, ListsCommand,
+    LogLevelArgs, OutputArgs, ReloadArgs, RemoteArgs, RollArgs, ServerCommand, SetAddArgs, SetArgs,
+    SetCommand, SetNameArgs, SocketArgs, ZoneAddArgs, ZoneLoadArgs, ZoneReloadArgs, ZoneRemoveArgs,
 };
-use crate::{explain, out};
-
-pub(crate) use stats::run as stats;
+use crate::{out, record};
 
 /// How long a look at the server may take.
 const LOOK_PATIENCE: Duration = Duration::from_secs(10);
 /// How long work may take: a reload reads every list, a dump writes the whole cache.
-pub(crate) const WORK_PATIENCE: Duration = Duration::from_secs(300);
+const WORK_PATIENCE: Duration = Duration::from_secs(300);
 
 /// Where the control socket of a server may be, in the order in which the server tries and a client
 /// looks.
-pub(crate) fn socket_paths(args: &SocketArgs) -> Vec<PathBuf> {
+pub fn socket_paths(args: &SocketArgs) -> Vec<PathBuf> {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     if let Some(path) = args.socket.clone().or_else(|| variable("GANNET_SOCKET").map(PathBuf::from)) {
         return vec![path];
@@ -50,8 +50,33 @@ pub(crate) fn socket_paths(args: &SocketArgs) -> Vec<PathBuf> {
     paths
 }
 
-/// Asks the running server; `None` when there is none.
-pub(crate) fn status(socket: &SocketArgs) -> Option<api::Status> {
+/// Runs a command for the running server; `descriptions` say what its counters count.
+pub fn run(command: &ServerCommand, descriptions: Descriptions<'_>) -> ExitCode {
+    match command {
+        ServerCommand::Reload(args) => reload(args),
+        ServerCommand::Status(args) => ask(args, &Request::Status, LOOK_PATIENCE),
+        ServerCommand::Stats(args) => stats::run(args, descriptions),
+        ServerCommand::Cache(CacheCommand::Flush(args)) => cache_flush(args),
+        ServerCommand::Cache(CacheCommand::Dump(args)) => ask(args, &Request::CacheDump, WORK_PATIENCE),
+        ServerCommand::Cache(CacheCommand::Stats(args)) => ask(args, &Request::CacheStats, LOOK_PATIENCE),
+        ServerCommand::Cache(CacheCommand::Lookup(args)) => cache_lookup(args),
+        ServerCommand::Lists(args) => lists(args),
+        ServerCommand::Set(SetCommand::Add(args)) => set_add(args),
+        ServerCommand::Set(SetCommand::Del(args)) => set_remove(args),
+        ServerCommand::Set(SetCommand::List(args)) => set_list(args),
+        ServerCommand::Log(args) => record::show(args),
+        ServerCommand::LogLevel(args) => log_level(args),
+        ServerCommand::Jobs(args) => jobs(args),
+    }
+}
+
+/// Has the running server follow a query through its policy, and prints what it says.
+pub fn explain(args: &RemoteArgs, asked: api::Explain) -> ExitCode {
+    ask(args, &Request::Explain(asked), WORK_PATIENCE)
+}
+
+/// Asks the running server how it is; `None` when there is none.
+pub fn status(socket: &SocketArgs) -> Option<api::Status> {
     match control::ask(&socket_paths(socket), &Request::Status, LOOK_PATIENCE) {
         Ok(Response::Status(status)) => Some(status),
         Ok(_) | Err(_) => None,
@@ -59,7 +84,7 @@ pub(crate) fn status(socket: &SocketArgs) -> Option<api::Status> {
 }
 
 /// Runs `gannet reload`.
-pub(crate) fn reload(args: &ReloadArgs) -> ExitCode {
+fn reload(args: &ReloadArgs) -> ExitCode {
     let request = match &args.set {
         Some(name) => Request::SetReload(api::SetName { name: name.clone() }),
         None => Request::Reload,
@@ -68,20 +93,20 @@ pub(crate) fn reload(args: &ReloadArgs) -> ExitCode {
 }
 
 /// Runs `gannet set add`.
-pub(crate) fn set_add(args: &SetAddArgs) -> ExitCode {
+fn set_add(args: &SetAddArgs) -> ExitCode {
     let SetArgs { name, items, remote } = &args.set;
     let change = api::SetChange { name: name.clone(), items: items.clone(), ttl_s: args.ttl };
     ask(remote, &Request::SetAdd(change), WORK_PATIENCE)
 }
 
 /// Runs `gannet set del`.
-pub(crate) fn set_remove(args: &SetArgs) -> ExitCode {
+fn set_remove(args: &SetArgs) -> ExitCode {
     let change = api::SetChange { name: args.name.clone(), items: args.items.clone(), ttl_s: None };
     ask(&args.remote, &Request::SetRemove(change), WORK_PATIENCE)
 }
 
 /// Runs `gannet set list`.
-pub(crate) fn set_list(args: &SetNameArgs) -> ExitCode {
+fn set_list(args: &SetNameArgs) -> ExitCode {
     ask(&args.remote, &Request::SetList(api::SetName { name: args.name.clone() }), WORK_PATIENCE)
 }
 
@@ -139,13 +164,8 @@ pub(crate) fn zone_print(args: &RemoteArgs, name: &str) -> ExitCode {
     }
 }
 
-/// Runs `gannet status`.
-pub(crate) fn show_status(args: &RemoteArgs) -> ExitCode {
-    ask(args, &Request::Status, LOOK_PATIENCE)
-}
-
 /// Runs `gannet lists`.
-pub(crate) fn lists(args: &ListsArgs) -> ExitCode {
+fn lists(args: &ListsArgs) -> ExitCode {
     match &args.command {
         None => ask(&args.remote, &Request::Lists(api::ListsOf { set: args.set.clone() }), LOOK_PATIENCE),
         Some(ListsCommand::Update(args)) => {
@@ -156,7 +176,7 @@ pub(crate) fn lists(args: &ListsArgs) -> ExitCode {
 }
 
 /// Runs `gannet cache lookup`.
-pub(crate) fn cache_lookup(args: &CacheLookupArgs) -> ExitCode {
+fn cache_lookup(args: &CacheLookupArgs) -> ExitCode {
     let name = match wire::idn::to_ascii(&args.name) {
         Ok(name) => name.into_owned(),
         Err(error) => return out::wrong(&error.to_string(), args.remote.output),
@@ -170,25 +190,15 @@ pub(crate) fn cache_lookup(args: &CacheLookupArgs) -> ExitCode {
     ask(&args.remote, &Request::CacheLookup(lookup), WORK_PATIENCE)
 }
 
-/// Runs `gannet cache stats`.
-pub(crate) fn cache_stats(args: &RemoteArgs) -> ExitCode {
-    ask(args, &Request::CacheStats, LOOK_PATIENCE)
-}
-
-/// Runs `gannet cache dump`.
-pub(crate) fn cache_dump(args: &RemoteArgs) -> ExitCode {
-    ask(args, &Request::CacheDump, WORK_PATIENCE)
-}
-
 /// Runs `gannet log-level`.
-pub(crate) fn log_level(args: &LogLevelArgs) -> ExitCode {
+fn log_level(args: &LogLevelArgs) -> ExitCode {
     let level =
         args.level.and_then(|level| level.to_possible_value()).map(|value| value.get_name().to_owned());
     ask(&args.remote, &Request::LogLevel(api::LogLevel { level }), LOOK_PATIENCE)
 }
 
 /// Runs `gannet jobs`.
-pub(crate) fn jobs(args: &JobsArgs) -> ExitCode {
+fn jobs(args: &JobsArgs) -> ExitCode {
     let request = match &args.run {
         Some(name) => Request::JobRun(api::JobRun { name: name.clone() }),
         None => Request::Jobs,
@@ -197,7 +207,7 @@ pub(crate) fn jobs(args: &JobsArgs) -> ExitCode {
 }
 
 /// Runs `gannet cache flush`.
-pub(crate) fn cache_flush(args: &FlushArgs) -> ExitCode {
+fn cache_flush(args: &FlushArgs) -> ExitCode {
     let what = match (&args.what.name, &args.what.suffix, &args.rtype) {
         (Some(name), _, Some(rtype)) => Flush::Type { name: name.clone(), rtype: rtype.clone() },
         (Some(name), _, None) => Flush::Name(name.clone()),
@@ -207,7 +217,7 @@ pub(crate) fn cache_flush(args: &FlushArgs) -> ExitCode {
     ask(&args.remote, &Request::CacheFlush(CacheFlush { cache: args.cache.clone(), what }), WORK_PATIENCE)
 }
 
-pub(crate) fn ask(args: &RemoteArgs, request: &Request, patience: Duration) -> ExitCode {
+fn ask(args: &RemoteArgs, request: &Request, patience: Duration) -> ExitCode {
     match control::ask(&socket_paths(&args.socket), request, patience) {
         Ok(response) => show(&response, args.output),
         Err(error) => out::failed(&error.to_string(), args.output),
@@ -215,12 +225,13 @@ pub(crate) fn ask(args: &RemoteArgs, request: &Request, patience: Duration) -> E
 }
 
 /// Prints a response and returns what it means for scripts.
-pub(crate) fn show(response: &Response, output: OutputArgs) -> ExitCode {
+pub fn show(response: &Response, output: OutputArgs) -> ExitCode {
     let (text, is_fine) = match response {
         Response::Error(failure) => return out::failed(&failure.message, output),
         Response::Reload(reload) => (reload_text(reload), reload.is_adopted && reload.refused.is_empty()),
         Response::Status(status) => (status_text(status), true),
-        Response::Stats(stats) => (stats::text(stats), true),
+        // `stats::run` also has the sentences.
+        Response::Stats(stats) => (stats::text(stats, &[]), true),
         Response::Metrics(text) => (text.clone(), true),
         Response::CacheFlush(flushed) => (format!("{} answers forgotten\n", flushed.removed), true),
         Response::CacheDump(dumped) => (dump_text(dumped), dumped.iter().all(|dump| dump.error.is_none())),
@@ -238,7 +249,7 @@ pub(crate) fn show(response: &Response, output: OutputArgs) -> ExitCode {
         Response::ZonesChanged(changed) => (changed_text(changed), changed.refused.is_empty()),
         Response::SetChanged(it) => (format!("{} changed, {} in the set\n", it.changed, it.holds), true),
         Response::ZoneKeys(keys) => (keys_text(keys), keys.trouble.is_none()),
-        Response::Explained(explained) => (explain::text(explained), true),
+        Response::Explained(explained) => (explained::text(explained), true),
     };
     out::print(&if output.json { response.to_json() } else { text });
     if is_fine { out::FINE } else { out::negative() }

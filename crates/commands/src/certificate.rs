@@ -16,8 +16,8 @@ use crate::out;
 const EARLIER: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// Makes a key and a certificate that it signed itself.
-pub(crate) fn run(args: &CertificateArgs) -> ExitCode {
+/// Runs `gannet certificate`: makes a key and a certificate that it signed itself.
+pub fn run(args: &CertificateArgs) -> ExitCode {
     match make(args) {
         Ok(text) => {
             out::print(&text);

@@ -4,16 +4,16 @@ use std::fs::File;
 use std::io::Write as _;
 use std::process::ExitCode;
 
+use config::Origin;
 use environment::System;
 use import::{Dialect, NameServer};
-use server::Origin;
 
 use crate::cli::{ImportArgs, Program};
-use crate::inspect::human;
+use crate::configuration::human;
 use crate::out;
 
 /// Runs `gannet import`.
-pub(crate) fn run(args: &ImportArgs) -> ExitCode {
+pub fn run(args: &ImportArgs) -> ExitCode {
     let origin = Origin::File(args.file.clone());
     let made = match args.program {
         Program::Mosdns => import::forwarder(Dialect::Mosdns, &args.file, &System),

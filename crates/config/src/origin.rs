@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use config::Loaded;
 use diagnostic::Diagnostic;
+
+use crate::load::{Loaded, built_in, load};
 
 /// Where a configuration comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,8 +23,8 @@ impl Origin {
     /// Every mistake in it.
     pub fn load(&self) -> Result<Loaded, Vec<Diagnostic>> {
         match self {
-            Self::File(path) => config::load(path),
-            Self::BuiltIn => config::built_in(),
+            Self::File(path) => load(path),
+            Self::BuiltIn => built_in(),
         }
     }
 

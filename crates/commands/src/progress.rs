@@ -2,15 +2,13 @@
 
 use std::cell::Cell;
 
-use environment::Telling;
-use environment::{Loading, SetProgress};
-use server::progress::Pace;
+use environment::{Loading, Pace, SetProgress, Telling};
 
 use crate::out;
 
 /// Runs `f` with the machine, for a command: a line of the terminal says how far sets are, and is
 /// taken away at the end.
-pub(crate) fn shown<T>(f: impl FnOnce(&dyn environment::Environment) -> T) -> T {
+pub fn shown<T>(f: impl FnOnce(&dyn environment::Environment) -> T) -> T {
     let pace = Pace::begin();
     let is_shown = Cell::new(false);
     let outcome = f(&Telling(|progress: &SetProgress<'_>| {

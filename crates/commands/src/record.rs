@@ -10,8 +10,7 @@ use jobs::recorder::{Reader, Recorded, Wanted};
 use wire::{Rcode, Rtype};
 
 use crate::cli::{LogArgs, Top};
-use crate::inspect;
-use crate::{out, remote, sys};
+use crate::{configuration, out, remote};
 
 /// What `--top` counts, in milliseconds.
 const TOP_MS: i64 = 24 * 60 * 60 * 1000;
@@ -113,8 +112,9 @@ fn database(args: &LogArgs) -> Result<PathBuf, String> {
         let none = "the running server records no queries: its setting recorder.file is not set";
         return status.recorder.map(PathBuf::from).ok_or_else(|| none.to_owned());
     }
-    let origin = inspect::find(&args.config);
-    let loaded = origin.load().map_err(|found| inspect::human(&origin, &found).trim_end().to_owned())?;
+    let origin = configuration::find(&args.config);
+    let loaded =
+        origin.load().map_err(|found| configuration::human(&origin, &found).trim_end().to_owned())?;
     let settings = &loaded.settings;
     let recorder =
         settings.recorder.as_ref().ok_or("no queries are recorded: the setting recorder.file is not set")?;
@@ -146,14 +146,11 @@ fn shown(query: &Recorded) -> api::Recorded {
 }
 
 fn line(query: &Recorded, has_path: bool) -> String {
-    let seconds = u64::try_from(query.at_ms / 1000).unwrap_or(0);
-    let (hour, minute, second) = sys::local_time_of_day(seconds);
     let status = query.rcode.map_or_else(|| "no reply".to_owned(), |rcode| Rcode(rcode).to_string());
     let waited = milliseconds(query.waited_us);
     let mut text = format!(
-        "{}{hour:02}:{minute:02}:{second:02}.{:03} {} {} {} {} {waited} ms",
-        day(query.at_ms),
-        query.at_ms.rem_euclid(1000),
+        "{} {} {} {} {} {waited} ms",
+        moment(query.at_ms),
         query.client,
         out::escaped(&query.name),
         Rtype(query.qtype),
@@ -183,13 +180,13 @@ fn milliseconds(us: u64) -> String {
     }
 }
 
-/// Returns the date of what is not of the last day, with a blank behind it.
-fn day(at_ms: i64) -> String {
-    if unix_ms().saturating_sub(at_ms) < TOP_MS {
-        return String::new();
-    }
+/// Writes a moment in the local time zone, without the date if it is of the last day.
+fn moment(at_ms: i64) -> String {
+    let is_recent = unix_ms().saturating_sub(at_ms) < TOP_MS;
     let at = jiff::Timestamp::from_millisecond(at_ms).unwrap_or_default();
-    at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d ").to_string()
+    let form = if is_recent { "%H:%M:%S" } else { "%Y-%m-%d %H:%M:%S" };
+    let local = at.to_zoned(jiff::tz::TimeZone::system());
+    format!("{}.{:03}", local.strftime(form), at_ms.rem_euclid(1000))
 }
 
 fn top_text(tallies: &[api::Tally]) -> String {

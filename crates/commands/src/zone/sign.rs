@@ -9,6 +9,7 @@ use control::api;
 use dnssec::keys::ZoneKey;
 use dnssec::tree::Tree;
 use dnssec::{Algorithm, Denial, KeyUse, Nsec3Parameters, Signer, SigningKey, Validity, ZonemdVerdict};
+use environment::{Environment as _, System};
 use jobs::signing::{self, KeyStore, Overwrites};
 use wire::serial::SerialPolicy;
 use wire::{Name, NameBuf};
@@ -186,7 +187,7 @@ fn try_sign(args: &SignArgs) -> Result<Option<String>, String> {
     {
         tree.set_serial(policy.next(soa.serial(), now));
     }
-    let threads = args.threads.unwrap_or_else(|| server::sys::allowed_cores().len()).max(1);
+    let threads = args.threads.unwrap_or_else(|| System.processors()).max(1);
     let told = |done: usize| {
         if done.is_multiple_of(TELL_EVERY) {
             out::overwrite(&format!("{done} names signed"));

@@ -7,11 +7,26 @@ use tsig::{Algorithm, Key};
 use wire::NameBuf;
 use wire::text::read_base64;
 
+use crate::cli::QueryArgs;
+
 /// What is expected on the command line.
 const FORM: &str = "[ALGORITHM:]NAME:SECRET, such as hmac-sha256:xfr.example.org:Base64==";
 
+/// Returns the key that the arguments of `query` name, if they name one.
+///
+/// # Errors
+///
+/// Why it is no key, or cannot be read; the secret is not shown.
+pub fn key_of(args: &QueryArgs) -> Result<Option<Arc<Key>>, String> {
+    match (&args.key, &args.key_file) {
+        (Some(text), _) => parse(text).map(Some),
+        (None, Some(file)) => read(file).map(Some),
+        (None, None) => Ok(None),
+    }
+}
+
 /// Reads `[alg:]name:secret`. Messages never show the secret.
-pub(super) fn parse(text: &str) -> Result<Arc<Key>, String> {
+fn parse(text: &str) -> Result<Arc<Key>, String> {
     let parts: Vec<&str> = text.split(':').collect();
     match parts.as_slice() {
         [name, secret] => make(Algorithm::Sha256.word(), name, secret),
@@ -21,7 +36,7 @@ pub(super) fn parse(text: &str) -> Result<Arc<Key>, String> {
 }
 
 /// Reads the first key of a file as `tsig-keygen` writes it.
-pub(super) fn read(file: &Path) -> Result<Arc<Key>, String> {
+fn read(file: &Path) -> Result<Arc<Key>, String> {
     let text = std::fs::read_to_string(file)
         .map_err(|error| format!("the key in \"{}\" cannot be read: {error}", file.display()))?;
     of_statement(&text).map_err(|why| format!("\"{}\": {why}", file.display()))

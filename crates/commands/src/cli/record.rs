@@ -9,7 +9,7 @@ use super::{ConfigArgs, RemoteArgs};
 
 /// Arguments of `log`.
 #[derive(Args, Debug)]
-pub(crate) struct LogArgs {
+pub struct LogArgs {
     #[command(flatten)]
     pub(crate) config: ConfigArgs,
     /// The database, if it is neither that of the running server nor that of the configuration.
@@ -94,7 +94,7 @@ fn parse_moment(text: &str) -> Result<i64, String> {
 
 /// What `log --top` counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Top {
+pub enum Top {
     /// Names asked for.
     Names,
     /// Clients.

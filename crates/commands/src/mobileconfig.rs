@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use crate::cli::{EncryptedProtocol, MobileconfigArgs};
 use crate::out;
 
-/// Prints a profile.
-pub(crate) fn run(args: &MobileconfigArgs) -> ExitCode {
+/// Runs `gannet mobileconfig`.
+pub fn run(args: &MobileconfigArgs) -> ExitCode {
     if !args.path.starts_with('/') {
         out::complain(&format!(
             "\"{}\" is not the path of a request: expected one such as /dns-query",

@@ -12,14 +12,14 @@ use environment::System;
 use wire::{HashKey, NameBuf};
 
 use crate::cli::{OutputArgs, ZoneCheckArgs, ZoneCommand, ZoneFileArgs, ZonePrintArgs};
-use crate::inspect::human_of;
+use crate::configuration::human_of;
 use crate::{out, remote};
 
 /// Octets of text that are printed at once.
 const PART_OCTETS: usize = 64 << 10;
 
 /// Runs `gannet zone …`.
-pub(crate) fn run(command: &ZoneCommand) -> ExitCode {
+pub fn run(command: &ZoneCommand) -> ExitCode {
     match command {
         ZoneCommand::Check(args) => check(args),
         ZoneCommand::Print(args) => print(args),

@@ -8,7 +8,7 @@ use super::{OutputArgs, RemoteArgs, ZoneFileArgs};
 
 /// How to sign a zone's file.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct SignArgs {
+pub struct SignArgs {
     #[command(flatten)]
     pub(crate) zone: ZoneFileArgs,
     /// The directory with the zone's keys (`K*.key` and `K*.private`).
@@ -64,7 +64,7 @@ pub(crate) struct SignArgs {
 
 /// What becomes of a serial.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum SerialWord {
+pub enum SerialWord {
     /// It stays.
     Keep,
     /// By one.
@@ -77,7 +77,7 @@ pub(crate) enum SerialWord {
 
 /// Which signed zone to check.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct VerifyArgs {
+pub struct VerifyArgs {
     #[command(flatten)]
     pub(crate) zone: ZoneFileArgs,
     /// The time to check for: YYYYMMDDHHmmSS, or `+` or `-` and a period from now.
@@ -89,7 +89,7 @@ pub(crate) struct VerifyArgs {
 
 /// What to do with keys.
 #[derive(Debug, Subcommand)]
-pub(crate) enum KeysCommand {
+pub enum KeysCommand {
     /// Make a key.
     Generate(GenerateArgs),
     /// List keys.
@@ -111,7 +111,7 @@ pub(crate) enum KeysCommand {
 
 /// Which zone of the running server.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct KeyStatusArgs {
+pub struct KeyStatusArgs {
     /// The zone.
     #[arg(value_name = "ZONE")]
     pub(crate) zone: wire::NameBuf,
@@ -121,7 +121,7 @@ pub(crate) struct KeyStatusArgs {
 
 /// Whose DS the parent has.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct DsSeenArgs {
+pub struct DsSeenArgs {
     /// The zone.
     #[arg(value_name = "ZONE")]
     pub(crate) zone: wire::NameBuf,
@@ -134,7 +134,7 @@ pub(crate) struct DsSeenArgs {
 
 /// Which key to replace.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct RollArgs {
+pub struct RollArgs {
     /// The zone.
     #[arg(value_name = "ZONE")]
     pub(crate) zone: wire::NameBuf,
@@ -147,7 +147,7 @@ pub(crate) struct RollArgs {
 
 /// Where keys are.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct KeysDirArgs {
+pub struct KeysDirArgs {
     /// The directory with the keys.
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) keys: PathBuf,
@@ -155,7 +155,7 @@ pub(crate) struct KeysDirArgs {
 
 /// What a key is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum RoleWord {
+pub enum RoleWord {
     /// It signs everything.
     Csk,
     /// It signs keys.
@@ -177,7 +177,7 @@ impl RoleWord {
 
 /// Which key to make.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct GenerateArgs {
+pub struct GenerateArgs {
     /// The zone.
     #[arg(value_name = "ZONE")]
     pub(crate) zone: wire::NameBuf,
@@ -201,7 +201,7 @@ pub(crate) struct GenerateArgs {
 
 /// Which keys to list.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct ListArgs {
+pub struct ListArgs {
     /// The zone [default: all].
     #[arg(value_name = "ZONE")]
     pub(crate) zone: Option<wire::NameBuf>,
@@ -213,7 +213,7 @@ pub(crate) struct ListArgs {
 
 /// Which keys to take over.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct KeyImportArgs {
+pub struct KeyImportArgs {
     /// `K*.private` with the `K*.key` beside it, `*.pem`, a list of key sets in JSON, or the URI of
     /// a key in a PKCS#11 token:
     /// `pkcs11:token=NAME;object=LABEL?module-path=FILE&pin-source=file:FILE`.
@@ -234,7 +234,7 @@ pub(crate) struct KeyImportArgs {
 
 /// The form of a key.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum KeyForm {
+pub enum KeyForm {
     /// PKCS#8 in PEM.
     Pem,
     /// BIND's pair of files.
@@ -245,7 +245,7 @@ pub(crate) enum KeyForm {
 
 /// Which key to print.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct ExportArgs {
+pub struct ExportArgs {
     /// The zone.
     #[arg(value_name = "ZONE")]
     pub(crate) zone: wire::NameBuf,
@@ -268,7 +268,7 @@ pub(crate) struct ExportArgs {
 
 /// What the parent needs.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct DsArgs {
+pub struct DsArgs {
     /// The zone.
     #[arg(value_name = "ZONE")]
     pub(crate) zone: wire::NameBuf,

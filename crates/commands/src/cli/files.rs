@@ -9,7 +9,7 @@ use super::{ConfigArgs, OutputArgs};
 
 /// Arguments of `certificate`.
 #[derive(Args, Debug)]
-pub(crate) struct CertificateArgs {
+pub struct CertificateArgs {
     /// Names and addresses of the certificate [default: localhost, 127.0.0.1 and ::1].
     #[arg(value_name = "NAME")]
     pub(crate) names: Vec<String>,
@@ -26,7 +26,7 @@ pub(crate) struct CertificateArgs {
 
 /// Arguments of `mobileconfig`.
 #[derive(Args, Debug)]
-pub(crate) struct MobileconfigArgs {
+pub struct MobileconfigArgs {
     /// The server's name, as its certificate has it.
     #[arg(value_name = "SERVER")]
     pub(crate) server: String,
@@ -43,7 +43,7 @@ pub(crate) struct MobileconfigArgs {
 
 /// What a profile makes devices speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum EncryptedProtocol {
+pub enum EncryptedProtocol {
     /// DNS over HTTPS.
     Https,
     /// DNS over TLS.
@@ -52,26 +52,27 @@ pub(crate) enum EncryptedProtocol {
 
 /// Arguments of `check`.
 #[derive(Args, Debug)]
-pub(crate) struct CheckArgs {
+pub struct CheckArgs {
+    /// Which configuration.
     #[command(flatten)]
-    pub(crate) config: ConfigArgs,
+    pub config: ConfigArgs,
     /// The configuration, like `--config`.
     #[arg(value_name = "FILE", conflicts_with = "config")]
-    pub(crate) file: Option<PathBuf>,
+    pub file: Option<PathBuf>,
     /// How findings are printed.
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = CheckFormat::Human)]
-    pub(crate) format: CheckFormat,
+    pub format: CheckFormat,
     /// Short for `--format json`.
     #[arg(long, conflicts_with = "format")]
-    pub(crate) json: bool,
+    pub json: bool,
     /// Print a drawing of the policies instead, if there are no mistakes.
     #[arg(long, value_enum, value_name = "LANGUAGE", conflicts_with_all = ["format", "json"])]
-    pub(crate) graph: Option<GraphLanguage>,
+    pub graph: Option<GraphLanguage>,
 }
 
 /// In which language `check --graph` draws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum GraphLanguage {
+pub enum GraphLanguage {
     /// Mermaid, which many pages show as a drawing.
     Mermaid,
     /// Graphviz.
@@ -80,7 +81,7 @@ pub(crate) enum GraphLanguage {
 
 /// How `check` prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum CheckFormat {
+pub enum CheckFormat {
     /// With the source line and a mark under the place.
     Human,
     /// One line each, `file:line:column: severity: message`, for editors.
@@ -91,7 +92,7 @@ pub(crate) enum CheckFormat {
 
 /// Which configuration to print.
 #[derive(Debug, Subcommand)]
-pub(crate) enum ConfigCommand {
+pub enum ConfigCommand {
     /// The settings in force after defaults, includes and environment, secrets left out.
     Show(ConfigShowArgs),
     /// The built-in configuration: every setting with its default, commented.
@@ -105,7 +106,7 @@ pub(crate) enum ConfigCommand {
 
 /// Arguments of `config show`.
 #[derive(Args, Debug)]
-pub(crate) struct ConfigShowArgs {
+pub struct ConfigShowArgs {
     #[command(flatten)]
     pub(crate) config: ConfigArgs,
     /// Show beside each setting where it comes from.
@@ -117,7 +118,7 @@ pub(crate) struct ConfigShowArgs {
 
 /// Arguments of `config starter`.
 #[derive(Args, Debug)]
-pub(crate) struct StarterArgs {
+pub struct StarterArgs {
     /// The use of the server.
     #[arg(value_enum, value_name = "USE")]
     pub(crate) purpose: Purpose,
@@ -125,7 +126,7 @@ pub(crate) struct StarterArgs {
 
 /// Uses that have a starter configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Purpose {
+pub enum Purpose {
     /// Devices of a house: block lists, encrypted upstreams, names of devices.
     Home,
     /// An office: internal names from internal servers, guests with a policy of their own.
@@ -138,7 +139,7 @@ pub(crate) enum Purpose {
 
 /// What to do about AF_XDP.
 #[derive(Debug, Subcommand)]
-pub(crate) enum XdpCommand {
+pub enum XdpCommand {
     /// Report the abilities of this machine, and what limits them.
     ///
     /// Examines the kernel, the capabilities and, if one is named, a network interface. Attaches no
@@ -149,7 +150,7 @@ pub(crate) enum XdpCommand {
 
 /// Arguments of `xdp check`.
 #[derive(Args, Debug)]
-pub(crate) struct XdpCheckArgs {
+pub struct XdpCheckArgs {
     /// The network interface.
     #[arg(value_name = "INTERFACE")]
     pub(crate) interface: Option<String>,
@@ -159,7 +160,7 @@ pub(crate) struct XdpCheckArgs {
 
 /// Arguments of `import`.
 #[derive(Args, Debug)]
-pub(crate) struct ImportArgs {
+pub struct ImportArgs {
     /// The program whose configuration it is.
     #[arg(value_enum, value_name = "PROGRAM")]
     pub(crate) program: Program,
@@ -173,7 +174,7 @@ pub(crate) struct ImportArgs {
 
 /// Programs whose configurations can be imported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Program {
+pub enum Program {
     /// mosdns v5.
     Mosdns,
     /// OxiDNS, which once was ForgeDNS.

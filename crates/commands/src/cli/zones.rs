@@ -8,7 +8,7 @@ use super::{ImportArgs, KeysCommand, OutputArgs, RemoteArgs, SignArgs, VerifyArg
 
 /// What to do with a zone.
 #[derive(Debug, Subcommand)]
-pub(crate) enum ZoneCommand {
+pub enum ZoneCommand {
     /// Check a zone's file and print every mistake at once.
     Check(ZoneCheckArgs),
     /// Print a zone as it is served, from its file or from the running server: every record on a
@@ -58,7 +58,7 @@ pub(crate) enum ZoneCommand {
 
 /// Which zones to add.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct ZoneAddArgs {
+pub struct ZoneAddArgs {
     /// The names of the zones.
     #[arg(value_name = "NAME", required_unless_present = "from")]
     pub(crate) names: Vec<String>,
@@ -78,7 +78,7 @@ pub(crate) struct ZoneAddArgs {
 
 /// Which zones to remove.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct ZoneRemoveArgs {
+pub struct ZoneRemoveArgs {
     /// The names of the zones.
     #[arg(value_name = "NAME", required_unless_present = "from")]
     pub(crate) names: Vec<String>,
@@ -91,7 +91,7 @@ pub(crate) struct ZoneRemoveArgs {
 
 /// What a zone is to be.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct ZoneLoadArgs {
+pub struct ZoneLoadArgs {
     /// The name of the zone.
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
@@ -104,7 +104,7 @@ pub(crate) struct ZoneLoadArgs {
 
 /// Which zone to print.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct ZonePrintArgs {
+pub struct ZonePrintArgs {
     /// The master file, or the name of a zone of the running server: what is no file is a name.
     #[arg(value_name = "FILE or NAME")]
     pub(crate) what: String,
@@ -121,7 +121,7 @@ pub(crate) struct ZonePrintArgs {
 
 /// Which zone of the running server to read again, or all.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct ZoneReloadArgs {
+pub struct ZoneReloadArgs {
     /// The name of the zone [default: all].
     #[arg(value_name = "NAME")]
     pub(crate) name: Option<String>,
@@ -137,7 +137,7 @@ pub(crate) struct ZoneReloadArgs {
 
 /// Which zone of the running server, or all.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct ZoneMaybeArgs {
+pub struct ZoneMaybeArgs {
     /// The name of the zone [default: all].
     #[arg(value_name = "NAME")]
     pub(crate) name: Option<String>,
@@ -147,7 +147,7 @@ pub(crate) struct ZoneMaybeArgs {
 
 /// Which zone of the running server.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct ZoneNameArgs {
+pub struct ZoneNameArgs {
     /// The name of the zone.
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
@@ -157,7 +157,7 @@ pub(crate) struct ZoneNameArgs {
 
 /// Which zone.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct ZoneFileArgs {
+pub struct ZoneFileArgs {
     /// The master file.
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
@@ -169,7 +169,7 @@ pub(crate) struct ZoneFileArgs {
 
 /// How to check a zone.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct ZoneCheckArgs {
+pub struct ZoneCheckArgs {
     #[command(flatten)]
     pub(crate) zone: ZoneFileArgs,
     /// Take warnings for errors.

@@ -9,7 +9,7 @@ use crate::cli::XdpCheckArgs;
 use crate::out;
 
 /// Runs `gannet xdp check`.
-pub(crate) fn run(args: &XdpCheckArgs) -> ExitCode {
+pub fn run(args: &XdpCheckArgs) -> ExitCode {
     let plan = args.interface.as_deref().map(DeviceOptions::new);
     let facts = facts(plan.as_ref());
     let outcome = if is_usable(&facts) { out::FINE } else { out::negative() };

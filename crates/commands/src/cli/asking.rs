@@ -11,51 +11,52 @@ use super::{OutputArgs, RemoteArgs, parse_seconds};
 
 /// Arguments of `query`.
 #[derive(Args, Debug)]
-pub(crate) struct QueryArgs {
+pub struct QueryArgs {
     /// A name or an address, a type [default: A, for an address PTR], `@` with a server, and
     /// options with a plus sign.
     #[arg(value_name = "NAME [TYPE] [@SERVER] [+OPTION]...", required = true, num_args = 1..=64)]
-    pub(crate) words: Vec<String>,
+    pub words: Vec<String>,
     /// The server's port.
     #[arg(short, long, value_name = "PORT")]
-    pub(crate) port: Option<u16>,
+    pub port: Option<u16>,
     /// Ask over IPv4 only.
     #[arg(short = '4', conflicts_with = "ipv6")]
-    pub(crate) ipv4: bool,
+    pub ipv4: bool,
     /// Ask over IPv6 only.
     #[arg(short = '6')]
-    pub(crate) ipv6: bool,
+    pub ipv6: bool,
     /// Ask from this address of the machine.
     #[arg(short, long, value_name = "ADDRESS")]
-    pub(crate) bind: Option<IpAddr>,
+    pub bind: Option<IpAddr>,
     /// Sign the query with this key (TSIG), and accept only replies signed with it. Other users can
     /// see it while the command runs; `-k` is safer.
     #[arg(short = 'y', long, value_name = "[ALGORITHM:]NAME:SECRET", conflicts_with = "key_file")]
-    pub(crate) key: Option<String>,
+    pub key: Option<String>,
     /// Sign the query with the first key of this file, as `tsig-keygen` writes it.
     #[arg(short = 'k', long, value_name = "FILE")]
-    pub(crate) key_file: Option<PathBuf>,
+    pub key_file: Option<PathBuf>,
     /// Use TCP; the same as `+tcp`.
     #[arg(long)]
-    pub(crate) tcp: bool,
+    pub tcp: bool,
     /// Request DNSSEC records (DO); the same as `+dnssec`.
     #[arg(long)]
-    pub(crate) dnssec: bool,
+    pub dnssec: bool,
     /// Disable validation by the server (CD); the same as `+cd`.
     #[arg(long)]
-    pub(crate) no_check: bool,
+    pub no_check: bool,
     /// Request no recursion (RD clear); the same as `+norecurse`.
     #[arg(long)]
-    pub(crate) no_recurse: bool,
+    pub no_recurse: bool,
     /// The timeout of each of three attempts, of a connection's reply, or of each message of a
     /// transfer [default: 2, for transfers 10].
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
-    pub(crate) timeout: Option<Duration>,
+    pub timeout: Option<Duration>,
     /// Print the data of the answer alone; the same as `+short`.
     #[arg(long, conflicts_with = "json")]
-    pub(crate) short: bool,
+    pub short: bool,
+    /// The server that is asked if none is named, and how results are printed.
     #[command(flatten)]
-    pub(crate) remote: RemoteArgs,
+    pub remote: RemoteArgs,
 }
 
 /// What `query --help` says of servers and options.
@@ -87,53 +88,55 @@ does not hold; 2 wrong usage.";
 
 /// Arguments of `probe`.
 #[derive(Args, Debug)]
-pub(crate) struct ProbeArgs {
+pub struct ProbeArgs {
     /// The server: an address, `tls://`, `https://` and so on, a DNS stamp, or a mapping in braces.
     #[arg(value_name = "UPSTREAM")]
-    pub(crate) server: String,
+    pub server: String,
     /// The query name; further queries use random names below it.
     #[arg(long, value_name = "NAME", default_value = "example.com")]
-    pub(crate) name: NameBuf,
+    pub name: NameBuf,
     /// A name with valid signatures.
     #[arg(long, value_name = "NAME", default_value = "example.com")]
-    pub(crate) signed: NameBuf,
+    pub signed: NameBuf,
     /// A name with invalid signatures.
     #[arg(long, value_name = "NAME", default_value = "dnssec-failed.org")]
-    pub(crate) bogus: NameBuf,
+    pub bogus: NameBuf,
     /// Queries to send one after the other.
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=1000), default_value = "20")]
-    pub(crate) count: u16,
+    pub count: u16,
     /// How long to wait for each reply.
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, default_value = "2")]
-    pub(crate) timeout: Duration,
+    pub timeout: Duration,
     /// How long to wait for an idle connection to be closed.
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, default_value = "15")]
-    pub(crate) idle: Duration,
+    pub idle: Duration,
+    /// How results are printed.
     #[command(flatten)]
-    pub(crate) output: OutputArgs,
+    pub output: OutputArgs,
 }
 
 /// Arguments of `explain`.
 #[derive(Args, Debug)]
-pub(crate) struct ExplainArgs {
+pub struct ExplainArgs {
     /// A name or an address, and a type [default: A, for an address PTR].
     #[arg(value_name = "NAME [TYPE]", required = true, num_args = 1..=2)]
-    pub(crate) words: Vec<String>,
+    pub words: Vec<String>,
     /// The client's address [default: 127.0.0.1].
     #[arg(long, value_name = "ADDRESS")]
-    pub(crate) client: Option<IpAddr>,
+    pub client: Option<IpAddr>,
     /// The listener, by its name [default: the first].
     #[arg(long, value_name = "NAME")]
-    pub(crate) listener: Option<String>,
+    pub listener: Option<String>,
     /// The query comes over TCP.
     #[arg(long)]
-    pub(crate) tcp: bool,
+    pub tcp: bool,
     /// The client asks for DNSSEC records too (DO).
     #[arg(long)]
-    pub(crate) dnssec: bool,
+    pub dnssec: bool,
     /// Follow this configuration instead of the running server; no query is sent.
     #[arg(short, long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
+    pub config: Option<PathBuf>,
+    /// The running server, and how results are printed.
     #[command(flatten)]
-    pub(crate) remote: RemoteArgs,
+    pub remote: RemoteArgs,
 }

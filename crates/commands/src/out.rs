@@ -1,15 +1,16 @@
-//! What commands print.
+//! What commands print, and the codes they exit with.
 
 use std::io::{self, IsTerminal as _, Write};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use crate::cli::OutputArgs;
 
 /// Everything went well.
-pub(crate) const FINE: ExitCode = ExitCode::SUCCESS;
+pub const FINE: ExitCode = ExitCode::SUCCESS;
 
 /// Returns the code for a negative result: a mistake found, no answer, not running.
-pub(crate) fn negative() -> ExitCode {
+pub fn negative() -> ExitCode {
     ExitCode::from(1)
 }
 
@@ -19,7 +20,7 @@ pub(crate) fn wrong_usage() -> ExitCode {
 }
 
 /// Writes to standard output. A reader that has gone (`| head`) is no mistake of ours.
-pub(crate) fn print(text: &str) {
+pub fn print(text: &str) {
     let mut out = io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
@@ -31,7 +32,7 @@ pub(crate) fn still_read(text: &str) -> bool {
 }
 
 /// Says what went wrong, on standard error.
-pub(crate) fn complain(text: &str) {
+pub fn complain(text: &str) {
     let mut out = io::stderr().lock();
     let _ = writeln!(out, "gannet: {text}");
 }
@@ -40,7 +41,7 @@ pub(crate) fn complain(text: &str) {
 /// result.
 ///
 /// The JSON goes to standard output, where whoever reads JSON looks: `{"error": "…"}`.
-pub(crate) fn failed(why: &str, output: OutputArgs) -> ExitCode {
+pub fn failed(why: &str, output: OutputArgs) -> ExitCode {
     if output.json {
         print(&control::api::to_json(&control::api::Complaint { error: why.to_owned() }));
     } else {
@@ -51,7 +52,7 @@ pub(crate) fn failed(why: &str, output: OutputArgs) -> ExitCode {
 
 /// Says what is wrong with the command line, as JSON if that is what was asked for, and returns the
 /// code for it.
-pub(crate) fn wrong(why: &str, output: OutputArgs) -> ExitCode {
+pub fn wrong(why: &str, output: OutputArgs) -> ExitCode {
     if output.json {
         print(&control::api::to_json(&control::api::Complaint { error: why.to_owned() }));
     } else {
@@ -62,7 +63,7 @@ pub(crate) fn wrong(why: &str, output: OutputArgs) -> ExitCode {
 
 /// Returns whether standard output is a terminal that somebody wants colours on
 /// (<https://no-color.org>).
-pub(crate) fn is_coloured() -> bool {
+pub fn is_coloured() -> bool {
     let wants_none = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     io::stdout().is_terminal() && !wants_none && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
@@ -76,9 +77,14 @@ pub(crate) fn overwrite(text: &str) {
     }
 }
 
+/// Returns a time in milliseconds, to the microsecond.
+pub fn milliseconds(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1e6).round() / 1e3
+}
+
 /// Returns `text` with control characters written out, so that what a stranger chose cannot drive a
 /// terminal.
-pub(crate) fn escaped(text: &str) -> String {
+pub fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     push_escaped(&mut safe, text);
     safe
@@ -90,7 +96,7 @@ fn escaped_lines(text: &str) -> String {
 }
 
 /// Appends `text` to `out` like [`escaped`].
-pub(crate) fn push_escaped(out: &mut String, text: &str) {
+pub fn push_escaped(out: &mut String, text: &str) {
     for c in text.chars() {
         if is_driving(c) {
             out.extend(c.escape_unicode());

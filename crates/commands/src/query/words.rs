@@ -8,6 +8,8 @@ use std::time::Duration;
 use wire::text::read_hex;
 use wire::{Class, NameBuf, OptionCode, Rtype};
 
+use crate::cli::{self, QueryArgs};
+
 /// The path of DNS over HTTPS if none is given.
 const HTTPS_PATH: &str = "/dns-query";
 /// Octets that a client cookie has (RFC 7873 §4.1), and that one with a server's cookie has at
@@ -15,34 +17,45 @@ const HTTPS_PATH: &str = "/dns-query";
 const COOKIE_OCTETS: usize = 8;
 const COOKIE_OCTETS_MAX: usize = 40;
 /// Octets that padding brings a query to a multiple of (RFC 8467 §4.1).
-pub(super) const PADDING_OCTETS: u16 = 128;
+pub const PADDING_OCTETS: u16 = 128;
 
 /// What is asked, of whom, and how.
 #[derive(Debug)]
-pub(crate) struct Words {
-    pub(crate) name: NameBuf,
-    pub(crate) rtype: Rtype,
-    pub(super) class: Class,
+pub struct Words {
+    /// The name.
+    pub name: NameBuf,
+    /// The type; AXFR and IXFR ask for a transfer.
+    pub rtype: Rtype,
+    /// The class.
+    pub class: Class,
     /// The serial behind `IXFR=`.
-    pub(super) serial: u32,
-    pub(super) server: Option<String>,
-    pub(super) wishes: Wishes,
+    pub serial: u32,
+    /// The server behind `@`, as it is written.
+    pub server: Option<String>,
+    /// What options say.
+    pub wishes: Wishes,
 }
 
 /// What carries a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Carrier {
+pub enum Carrier {
+    /// Datagrams.
     Udp,
+    /// A connection.
     Tcp,
+    /// DNS over TLS.
     Tls,
+    /// DNS over HTTPS, with the path.
     Https(String),
+    /// DNS over HTTPS, version 3, with the path.
     H3(String),
+    /// DNS over QUIC.
     Quic,
 }
 
 impl Carrier {
     /// Returns what a listener with it is called, and what stands before its address.
-    pub(super) const fn word(&self) -> &'static str {
+    pub const fn word(&self) -> &'static str {
         match self {
             Self::Udp => "udp",
             Self::Tcp => "tcp",
@@ -54,7 +67,7 @@ impl Carrier {
     }
 
     /// Returns the carrier of that word.
-    pub(super) fn of(word: &str) -> Option<Self> {
+    pub fn of(word: &str) -> Option<Self> {
         Some(match word {
             "udp" => Self::Udp,
             "tcp" => Self::Tcp,
@@ -69,19 +82,24 @@ impl Carrier {
 
 /// What a server must prove.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Proof {
-    pub(super) name: Option<String>,
-    pub(super) roots: Option<PathBuf>,
-    pub(super) pin: Option<String>,
-    pub(super) is_waived: bool,
+pub struct Proof {
+    /// The name in its certificate.
+    pub name: Option<String>,
+    /// A file of certificates that it may be signed with.
+    pub roots: Option<PathBuf>,
+    /// The hash of its key, `sha256/…`.
+    pub pin: Option<String>,
+    /// Nothing at all.
+    pub is_waived: bool,
 }
 
 /// How a query is padded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Padding {
+pub enum Padding {
     /// Where it is encrypted.
     #[default]
     Usual,
+    /// Not at all.
     Off,
     /// To a multiple of so many octets.
     Block(u16),
@@ -89,31 +107,63 @@ pub(super) enum Padding {
 
 /// Everything that options say.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Wishes {
-    pub(super) carrier: Option<Carrier>,
-    pub(super) proof: Proof,
-    pub(super) dnssec: bool,
-    pub(super) unchecked: bool,
-    pub(super) authentic: bool,
-    pub(super) no_recursion: bool,
-    pub(super) no_edns: bool,
-    pub(super) udp_octets: Option<u16>,
-    pub(super) options: Vec<(OptionCode, Vec<u8>)>,
-    pub(super) padding: Padding,
+pub struct Wishes {
+    /// What carries the query.
+    pub carrier: Option<Carrier>,
+    /// What the server must prove.
+    pub proof: Proof,
+    /// DNSSEC records are requested (DO).
+    pub dnssec: bool,
+    /// The server shall not validate (CD).
+    pub unchecked: bool,
+    /// The server shall say whether it validated (AD).
+    pub authentic: bool,
+    /// The server shall not ask others (RD clear).
+    pub no_recursion: bool,
+    /// There is no OPT record.
+    pub no_edns: bool,
+    /// The largest reply over UDP.
+    pub udp_octets: Option<u16>,
+    /// EDNS options: codes and data, in their order.
+    pub options: Vec<(OptionCode, Vec<u8>)>,
+    /// How the query is padded.
+    pub padding: Padding,
     /// A truncated reply is shown as it is.
-    pub(super) keeps_truncated: bool,
-    pub(super) short: bool,
-    pub(super) timeout: Option<Duration>,
-    pub(super) tries: Option<u32>,
+    pub keeps_truncated: bool,
+    /// Only the data of the answer is shown.
+    pub short: bool,
+    /// How long to wait for a reply.
+    pub timeout: Option<Duration>,
+    /// How often to ask.
+    pub tries: Option<u32>,
     /// Names outside ASCII are taken as octets.
-    pub(super) no_idn_in: bool,
+    pub no_idn_in: bool,
     /// Whether A-labels are shown as Unicode; as the terminal is by default.
-    pub(super) idn_out: Option<bool>,
+    pub idn_out: Option<bool>,
 }
 
 impl Words {
+    /// Returns what the arguments of `query` say: words, and options without a plus sign.
+    ///
+    /// # Errors
+    ///
+    /// The first word that makes no sense.
+    pub fn of(args: &QueryArgs) -> Result<Self, String> {
+        let mut words = Self::parse(&args.words)?;
+        let wishes = &mut words.wishes;
+        wishes.dnssec |= args.dnssec;
+        wishes.unchecked |= args.no_check;
+        wishes.no_recursion |= args.no_recurse;
+        wishes.short |= args.short;
+        Ok(words)
+    }
+
     /// Reads names, types, classes, `@server` and `+option` in any order that can be told apart.
-    pub(crate) fn parse(words: &[String]) -> Result<Self, String> {
+    ///
+    /// # Errors
+    ///
+    /// The first word that makes no sense.
+    pub fn parse(words: &[String]) -> Result<Self, String> {
         let (mut name, mut rtype, mut class, mut server) = (None, None, None, None);
         let mut wishes = Wishes::default();
         for word in words {
@@ -159,7 +209,7 @@ impl Words {
     }
 
     /// Returns whether a whole zone, or what changed in it, is asked for.
-    pub(super) fn is_transfer(&self) -> bool {
+    pub fn is_transfer(&self) -> bool {
         matches!(self.rtype, Rtype::AXFR | Rtype::IXFR)
     }
 }
@@ -354,7 +404,7 @@ impl Wishes {
                 );
             }
             ("timeout" | "time", _) => {
-                self.timeout = Some(crate::cli::parse_seconds(needs("seconds")?)?);
+                self.timeout = Some(cli::parse_seconds(needs("seconds")?)?);
             }
             ("tries", _) => {
                 let tries = needs("a number")?.parse().ok().filter(|tries| (1..=100).contains(tries));

@@ -4,12 +4,46 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{RemoteArgs, parse_seconds};
+use super::{LogArgs, RemoteArgs, parse_seconds};
+
+/// What to ask of the running server.
+#[derive(Debug, Subcommand)]
+pub enum ServerCommand {
+    /// Apply the changed configuration to the running server.
+    ///
+    /// Closes no socket, empties no cache and drops no waiting query. If the file has mistakes, the
+    /// running configuration stays, and the command prints the mistakes.
+    Reload(ReloadArgs),
+    /// Show the state of the running server: load, memory, configuration, listeners, lists,
+    /// certificates, upstreams.
+    Status(RemoteArgs),
+    /// Print the running server's counters, by group, each with a sentence.
+    Stats(StatsArgs),
+    /// Show, flush or save the caches of the running server.
+    #[command(subcommand)]
+    Cache(CacheCommand),
+    /// Show the sets of the running server and their lists: rules, age, failures, next fetch.
+    Lists(ListsArgs),
+    /// Show and change dynamic sets of the running server.
+    #[command(subcommand)]
+    Set(SetCommand),
+    /// Show recorded queries, the newest first.
+    ///
+    /// Reads the database of the running server; without one, that of the configuration (setting
+    /// recorder.file).
+    Log(LogArgs),
+    /// Show the log level of the running server, or change it until the next reload or restart.
+    ///
+    /// The setting log.level counts again after a reload, which needs no change of the file.
+    LogLevel(LogLevelArgs),
+    /// Show the schedules of the running server, or start one now.
+    Jobs(JobsArgs),
+}
 
 /// Arguments of `lists`.
 #[derive(Args, Clone, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
-pub(crate) struct ListsArgs {
+pub struct ListsArgs {
     #[command(subcommand)]
     pub(crate) command: Option<ListsCommand>,
     /// Only this set.
@@ -21,14 +55,14 @@ pub(crate) struct ListsArgs {
 
 /// What to do with lists.
 #[derive(Clone, Debug, Subcommand)]
-pub(crate) enum ListsCommand {
+pub enum ListsCommand {
     /// Fetch lists from their web servers now, and wait until they are in use.
     Update(ListsUpdateArgs),
 }
 
 /// Arguments of `lists update`.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct ListsUpdateArgs {
+pub struct ListsUpdateArgs {
     /// Only the lists of this set.
     #[arg(value_name = "SET")]
     pub(crate) set: Option<String>,
@@ -38,7 +72,7 @@ pub(crate) struct ListsUpdateArgs {
 
 /// Arguments of `stats`.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct StatsArgs {
+pub struct StatsArgs {
     /// Print changed counters with their rates at this interval, until the command is interrupted;
     /// in JSON, one line each time.
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, conflicts_with = "prometheus")]
@@ -52,7 +86,7 @@ pub(crate) struct StatsArgs {
 
 /// Arguments of `reload`.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct ReloadArgs {
+pub struct ReloadArgs {
     /// Only the lists of this set; the configuration stays as it is.
     #[arg(long, value_name = "NAME")]
     pub(crate) set: Option<String>,
@@ -62,7 +96,7 @@ pub(crate) struct ReloadArgs {
 
 /// What to do with a dynamic set.
 #[derive(Debug, Subcommand)]
-pub(crate) enum SetCommand {
+pub enum SetCommand {
     /// Add names, addresses or prefixes.
     Add(SetAddArgs),
     /// Remove names, addresses or prefixes.
@@ -73,7 +107,7 @@ pub(crate) enum SetCommand {
 
 /// Arguments of `set add`.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct SetAddArgs {
+pub struct SetAddArgs {
     #[command(flatten)]
     pub(crate) set: SetArgs,
     /// How long they stay, in seconds [default: the set's ttl].
@@ -83,7 +117,7 @@ pub(crate) struct SetAddArgs {
 
 /// A set and what is in it.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct SetArgs {
+pub struct SetArgs {
     /// The set.
     #[arg(value_name = "SET")]
     pub(crate) name: String,
@@ -96,7 +130,7 @@ pub(crate) struct SetArgs {
 
 /// A set.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct SetNameArgs {
+pub struct SetNameArgs {
     /// The set.
     #[arg(value_name = "SET")]
     pub(crate) name: String,
@@ -106,7 +140,7 @@ pub(crate) struct SetNameArgs {
 
 /// Arguments of `log-level`.
 #[derive(Args, Debug)]
-pub(crate) struct LogLevelArgs {
+pub struct LogLevelArgs {
     /// The lowest level to log [default: show the current level].
     #[arg(value_enum, value_name = "LEVEL")]
     pub(crate) level: Option<LevelWord>,
@@ -131,7 +165,7 @@ pub(crate) enum LevelWord {
 
 /// Arguments of `jobs`.
 #[derive(Args, Debug)]
-pub(crate) struct JobsArgs {
+pub struct JobsArgs {
     /// Start the job of this name now.
     #[arg(long, value_name = "NAME")]
     pub(crate) run: Option<String>,
@@ -141,7 +175,7 @@ pub(crate) struct JobsArgs {
 
 /// What to do with the caches.
 #[derive(Debug, Subcommand)]
-pub(crate) enum CacheCommand {
+pub enum CacheCommand {
     /// Remove answers from the caches.
     Flush(FlushArgs),
     /// Write the caches to their files now.
@@ -154,7 +188,7 @@ pub(crate) enum CacheCommand {
 
 /// Arguments of `cache lookup`.
 #[derive(Args, Debug)]
-pub(crate) struct CacheLookupArgs {
+pub struct CacheLookupArgs {
     /// The name asked for.
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
@@ -173,7 +207,7 @@ pub(crate) struct CacheLookupArgs {
 
 /// Arguments of `cache flush`.
 #[derive(Args, Debug)]
-pub(crate) struct FlushArgs {
+pub struct FlushArgs {
     #[command(flatten)]
     pub(crate) remote: RemoteArgs,
     #[command(flatten)]

@@ -12,15 +12,6 @@ use super::{LOOK_PATIENCE, ask, show, socket_paths};
 use crate::cli::StatsArgs;
 use crate::out;
 
-/// What counters of workers count.
-const DESCRIPTIONS: Descriptions<'_> = &[
-    ("engine", engine::Counters::DESCRIPTIONS),
-    ("listen", listen::Counters::DESCRIPTIONS),
-    ("fetch", driver::Counts::DESCRIPTIONS[0]),
-    ("fetch", driver::Counts::DESCRIPTIONS[1]),
-    ("fetch", driver::Counts::DESCRIPTIONS[2]),
-];
-
 /// What the groups are about; those of effects and interfaces have a name behind a dot.
 const GROUPS: [(&str, &str); 12] = [
     ("bans", "Prefixes that are banned."),
@@ -37,12 +28,23 @@ const GROUPS: [(&str, &str); 12] = [
     ("xdp", "Interfaces served past the kernel's network stack."),
 ];
 
-/// Runs `gannet stats`.
-pub(crate) fn run(args: &StatsArgs) -> ExitCode {
+/// Runs `gannet stats`; `descriptions` say what counters of workers count.
+pub(super) fn run(args: &StatsArgs, descriptions: Descriptions<'_>) -> ExitCode {
     match args.watch {
         Some(every) => watch(args, every),
         None if args.prometheus => ask(&args.remote, &Request::Metrics, LOOK_PATIENCE),
-        None => ask(&args.remote, &Request::Stats, LOOK_PATIENCE),
+        None => once(args, descriptions),
+    }
+}
+
+fn once(args: &StatsArgs, descriptions: Descriptions<'_>) -> ExitCode {
+    match control::ask(&socket_paths(&args.remote.socket), &Request::Stats, LOOK_PATIENCE) {
+        Ok(Response::Stats(stats)) if !args.remote.output.json => {
+            out::print(&text(&stats, descriptions));
+            out::FINE
+        }
+        Ok(other) => show(&other, args.remote.output),
+        Err(error) => out::failed(&error.to_string(), args.remote.output),
     }
 }
 
@@ -107,7 +109,7 @@ fn rates_text(rates: &Rates, stats: &Stats) -> String {
 }
 
 /// Lays counters out by group, each with a sentence.
-pub(super) fn text(stats: &Stats) -> String {
+pub(super) fn text(stats: &Stats, descriptions: Descriptions<'_>) -> String {
     let mut text = String::new();
     let of =
         |group: &str, name: &str| stats.get(group).and_then(|names| names.get(name)).copied().unwrap_or(0);
@@ -136,7 +138,7 @@ pub(super) fn text(stats: &Stats) -> String {
         for (name, value) in counters {
             let full = out::escaped(&format!("{group}.{name}"));
             let row =
-                format!("{full:<width$} {value:>12}  {}", sentence(group, name, DESCRIPTIONS).unwrap_or(""));
+                format!("{full:<width$} {value:>12}  {}", sentence(group, name, descriptions).unwrap_or(""));
             text.push_str(row.trim_end());
             text.push('\n');
         }
@@ -158,14 +160,15 @@ mod tests {
 
     #[test]
     fn counters_have_a_sentence_and_the_cache_its_share() {
-        let text = text(&stats(&[
+        let counted = stats(&[
             ("engine", "queries-udp", 3),
             ("engine", "queries-tcp", 1),
             ("engine", "cache-hits", 2),
             ("engine", "cache-stale", 1),
             ("engine", "cache-misses", 1),
             ("downloads", "fetched", 7),
-        ]));
+        ]);
+        let text = text(&counted, &[("engine", &[("cache_hits", "Queries answered from the cache.")])]);
         assert!(
             text.starts_with("queries 4, 75.0 % of look-ups answered from the cache\n\n# downloads: Lists"),
             "{text}"

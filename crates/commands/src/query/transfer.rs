@@ -5,7 +5,7 @@ use wire::{Class, Message, NameBuf, Rcode, Rtype, Section};
 
 /// What a transfer turned out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub enum Kind {
     /// Every record of the zone.
     Whole,
     /// Differences between versions.
@@ -16,7 +16,7 @@ pub(super) enum Kind {
 
 impl Kind {
     /// Returns the word for it in JSON.
-    pub(super) const fn word(self) -> &'static str {
+    pub const fn word(self) -> &'static str {
         match self {
             Self::Whole => "whole",
             Self::Differences => "differences",
@@ -27,7 +27,7 @@ impl Kind {
 
 /// Why a transfer is none.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Fault {
+pub enum Fault {
     /// The server refuses it.
     Refused(Rcode),
     /// It sent what is no transfer.
@@ -58,19 +58,21 @@ enum State {
 }
 
 /// A transfer as it comes, message by message.
-pub(super) struct Transfer {
+pub struct Transfer {
     is_incremental: bool,
     /// The serial that differences were asked from.
     have: u32,
     state: State,
     apex: Option<NameBuf>,
     /// The serial of the version that it leads to.
-    pub(super) serial: u32,
-    pub(super) records: u64,
+    pub serial: u32,
+    /// How many records came.
+    pub records: u64,
 }
 
 impl Transfer {
-    pub(super) const fn new(rtype: Rtype, have: u32) -> Self {
+    /// Begins one that was asked for with this type, and with this serial if it is IXFR.
+    pub const fn new(rtype: Rtype, have: u32) -> Self {
         Self {
             is_incremental: rtype.0 == Rtype::IXFR.0,
             have,
@@ -82,7 +84,11 @@ impl Transfer {
     }
 
     /// Takes the next message; returns what the transfer was when it has ended.
-    pub(super) fn take(&mut self, message: &Message<'_>) -> Result<Option<Kind>, Fault> {
+    ///
+    /// # Errors
+    ///
+    /// Why the transfer is none; no further message helps.
+    pub fn take(&mut self, message: &Message<'_>) -> Result<Option<Kind>, Fault> {
         if message.rcode() != Rcode::NOERROR {
             return Err(Fault::Refused(message.rcode()));
         }
