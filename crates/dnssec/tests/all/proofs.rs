@@ -6,6 +6,7 @@ use crate::support;
 use dnssec::proof::{
     Delegation, DenialRecord, Denials, HASHES_PER_SEARCH_MAX, HashBudget, ITERATIONS_MAX, Proved, Unproved,
 };
+use dnssec::{Algorithm, Budget, Dnskey, KeySize, Rrset, SecretKey, SignedBy, flags_of, verify_rrset};
 use support::{name, rdata};
 use wire::{EdeCode, NameBuf, Rtype};
 
@@ -349,4 +350,51 @@ fn long_names_cost_no_more_hashes_than_allowed() {
     let mut few = HashBudget::new(ITERATIONS_MAX, 2);
     let found = denials.name_error(name("a.c.x.w.example").as_name(), &mut few);
     assert_eq!((found, few.left()), (Err(Unproved::TooMuchWork), 0));
+}
+
+#[test]
+fn only_what_was_signed_denies() {
+    const NOW: u32 = 1_795_000_000;
+    let key = SecretKey::generate(Algorithm(13), KeySize::Bits2048).expect("a key");
+    let dnskey = key.dnskey(flags_of(false));
+    let dnskey = Dnskey::parse(&dnskey).expect("a DNSKEY");
+    let zone = name("example");
+    let by = SignedBy {
+        key: &key,
+        tag: dnskey.tag(),
+        zone: zone.as_name(),
+        ttl: 60,
+        inception: NOW,
+        expiration: NOW + 60,
+    };
+    let row = |text| rows(text).pop().expect("a record");
+    let rrset = |owner: &NameBuf, rdata: &[u8]| Rrset::of(owner.as_name(), Rtype::NSEC, [rdata]);
+    let denied = |owner: &NameBuf, rdata: &[u8], rrsig: &[u8], qname: &str| {
+        let Ok(rrset) = rrset(owner, rdata) else { return false };
+        let verified = verify_rrset(&rrset, [rrsig], zone.as_name(), &[dnskey], NOW, &mut Budget::new(8));
+        let Ok(verified) = verified else { return false };
+        let denials = Denials::new(zone.as_name(), DenialRecord::of(&verified));
+        denials.no_data(name(qname).as_name(), Rtype::MX, &mut budget()) == Ok(Proved::Fully)
+    };
+    let nsec = row("ns1.example. NSEC ns2.example. A RRSIG NSEC");
+    let rrsig = rrset(&nsec.owner, &nsec.rdata).expect("an NSEC").sign(&by).expect("a signature");
+    assert!(denied(&nsec.owner, &nsec.rdata, &rrsig, "ns1.example"));
+    assert!(!denied(&name("ns0.example"), &nsec.rdata, &rrsig, "ns0.example"));
+    for i in 0..nsec.rdata.len() {
+        let mut changed = nsec.rdata.clone();
+        // Not the letter case alone, which does not count in names.
+        changed[i] ^= 0x01;
+        assert!(!denied(&nsec.owner, &changed, &rrsig, "ns1.example"), "octet {i} of the data");
+    }
+    // Names are signed in lower case.
+    for i in (0..rrsig.len()).filter(|i| !(19..26).contains(i)) {
+        let mut changed = rrsig.clone();
+        changed[i] ^= 0x20;
+        assert!(!denied(&nsec.owner, &nsec.rdata, &changed, "ns1.example"), "octet {i} of the signature");
+    }
+    // The NSEC of a wildcard is that of no other name, although its signature is good there.
+    let wild = row("*.w.example. NSEC x.w.example. A RRSIG NSEC");
+    let rrsig = rrset(&wild.owner, &wild.rdata).expect("an NSEC").sign(&by).expect("a signature");
+    assert!(denied(&wild.owner, &wild.rdata, &rrsig, "*.w.example"));
+    assert!(!denied(&name("a.w.example"), &wild.rdata, &rrsig, "a.w.example"));
 }
