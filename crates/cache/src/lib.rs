@@ -2,9 +2,14 @@
 //!
 //! Never blocks a reader, never holds more octets than it was given, and reads no clock.
 //!
-//! # How it works
+//! # What there is
 //!
-//! The cache is cut into shards by the top bits of a keyed hash. A shard owns two rings of words in
+//! [`Cache`] has finished answers. What a resolver works with is in tables of its own:
+//! [`servers`] has what is known of addresses.
+//!
+//! # How the store works
+//!
+//! It is cut into shards by the top bits of a keyed hash. A shard owns two rings of words in
 //! one arena (S3-FIFO: *small* takes newcomers, *main* keeps what was asked for again) and a run of
 //! index buckets. An entry is written at a ring's head and never changed afterwards; the tail moves
 //! on to make room. A slot of the index names the ring and the *position* of an entry, which counts
@@ -24,11 +29,14 @@
 
 mod answers;
 mod caches;
+pub mod servers;
 mod store;
+mod sync;
 
 pub use answers::{
     Ageing, Cache, Clocks, DumpError, Dumped, Entry, EntryView, Flush, Freshness, Hit, Key, KeyBits, Limits,
     Loaded, Meaning, Now, Progress, Recovery, Refusal, Scope, Security, Stored,
 };
 pub use caches::Caches;
+pub use servers::NowMs;
 pub use store::Stats;

@@ -1,5 +1,6 @@
 //! The bound in octets holds, and what is asked for often survives what is asked for once.
 
+use cache::servers::{ServerLimits, Servers};
 use cache::{Ageing, Cache, Entry, Key, KeyBits, Limits, Now, Security, Stored};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -109,6 +110,16 @@ fn the_bound_in_octets_holds_and_is_used() {
         assert!(stats.octets >= allocated() / 100 * 80 || cfg!(miri), "{octets_max}: {stats:?}");
         assert_eq!(stats.entries + stats.evictions, u64::from(count));
     }
+}
+
+#[test]
+fn servers_take_what_they_say() {
+    let before = allocated();
+    let hash_key = HashKey::new([0x1234_5678_9abc_def1, 0x0fed_cba9_8765_4321]);
+    let servers = Servers::new(ServerLimits { lines: 1024, cookies: 256 }, hash_key);
+    let took = (allocated() - before) as usize + size_of::<Servers>();
+    assert_eq!(took, servers.stats().octets_max);
+    assert!(took <= 1024 * 64 + 256 * 48 + 512, "{took}");
 }
 
 #[test]

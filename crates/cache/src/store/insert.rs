@@ -2,8 +2,8 @@
 
 use super::eviction::worth;
 use super::slots::{RingId, Slot};
-use super::sync::MutexGuard;
 use super::{AtomicU64, Head, Ordering, Shard, Store, Writer};
+use crate::sync::MutexGuard;
 use std::sync::PoisonError;
 
 /// Entries carried to the head of the main ring for one insertion, so that a writer is never long.

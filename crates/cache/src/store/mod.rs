@@ -12,20 +12,19 @@ mod look;
 mod plan;
 mod ring;
 mod slots;
-mod sync;
 
 use std::marker::PhantomData;
 use std::mem::size_of;
 
+use crate::sync::Mutex;
+pub(crate) use crate::sync::{AtomicU64, Ordering};
 use ghost::Ghosts;
 pub(crate) use insert::{Inserted, Newcomer};
 pub(crate) use look::{LINE_WORDS, Word};
 use plan::Plan;
 use ring::{Ends, Ring};
-use slots::{Index, Pages, zeroed};
-pub(crate) use slots::{RingId, Slot};
-use sync::Mutex;
-pub(crate) use sync::{AtomicU64, Ordering};
+use slots::Index;
+pub(crate) use slots::{Pages, RingId, Slot, zeroed};
 
 /// Words of a main ring from which on it is in huge pages. Rings fill from one end: with smaller
 /// ones, a few answers in each shard would make most of the arena resident.

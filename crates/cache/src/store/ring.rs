@@ -6,7 +6,7 @@
 //! Positions only grow, also from one lap to the next. An entry never spans two laps; what is left
 //! at the end of a lap is skipped.
 
-use super::sync::{AtomicU64, Ordering, fence};
+use crate::sync::{AtomicU64, Ordering, fence};
 
 /// The part of a ring that readers see.
 pub(crate) struct Ring {

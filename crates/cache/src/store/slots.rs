@@ -2,7 +2,7 @@
 //!
 //! The index: buckets of sixteen slots, and the zeroed memory below everything.
 
-use super::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering};
 
 /// Slots in a bucket: two adjacent cache lines.
 pub(crate) const BUCKET_SLOTS: usize = if cfg!(loom) { 4 } else { 16 };

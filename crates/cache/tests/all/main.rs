@@ -7,7 +7,11 @@ mod cache;
 mod dump;
 #[cfg(loom)]
 mod loom;
+#[cfg(loom)]
+mod loom_tables;
 #[cfg(not(loom))]
 mod model;
+#[cfg(not(loom))]
+mod servers;
 #[cfg(not(loom))]
 mod stress;
