@@ -5,6 +5,7 @@
 //! # What there is
 //!
 //! [`Cache`] has finished answers. What a resolver works with is in tables of its own:
+//! [`rrsets`] has RRsets and negative answers,
 //! [`servers`] has what is known of addresses.
 //!
 //! # How the store works
@@ -29,6 +30,8 @@
 
 mod answers;
 mod caches;
+mod relative;
+pub mod rrsets;
 pub mod servers;
 mod store;
 mod sync;

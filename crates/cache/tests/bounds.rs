@@ -1,5 +1,6 @@
 //! The bound in octets holds, and what is asked for often survives what is asked for once.
 
+use cache::rrsets::{NewRrset, Partition, Put, Rank, Renewal, RrsetKey, RrsetLimits, Rrsets};
 use cache::servers::{ServerLimits, Servers};
 use cache::{Ageing, Cache, Entry, Key, KeyBits, Limits, Now, Security, Stored};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -109,6 +110,37 @@ fn the_bound_in_octets_holds_and_is_used() {
         assert!(stats.octets <= octets_max);
         assert!(stats.octets >= allocated() / 100 * 80 || cfg!(miri), "{octets_max}: {stats:?}");
         assert_eq!(stats.entries + stats.evictions, u64::from(count));
+    }
+}
+
+#[test]
+fn rrsets_keep_to_their_octets() {
+    for octets_max in [10_000, 1 << 20] {
+        let before = allocated();
+        let hash_key = HashKey::new([0x1234_5678_9abc_def1, 0x0fed_cba9_8765_4321]);
+        let rrsets = Rrsets::new(RrsetLimits::with_octets(octets_max), hash_key);
+        for i in 0..if cfg!(miri) { 100 } else { octets_max / 30 } {
+            {
+                let name = NameBuf::from_text(&format!("n{i}.example.org")).expect("a name");
+                let name = name.as_name().to_folded();
+                let key = RrsetKey::new(rrsets.hash_key(), &name, Rtype::A, Class::IN, Partition(0));
+                let record = vec![7; i % 90];
+                let new = NewRrset {
+                    records: &[&record],
+                    signatures: &[],
+                    ttl: 60,
+                    rank: Rank::Answer,
+                    security: Security::Unchecked,
+                    signer_labels: 0,
+                    labels_signed: 0,
+                    renewal: Renewal::No,
+                };
+                assert_eq!(rrsets.put(&key, &new, Now(0)), Put::Stored { ttl: 60 });
+            }
+            let allocated = (allocated() - before) as usize + size_of::<Rrsets>();
+            assert!(allocated <= octets_max && rrsets.stats().octets <= octets_max);
+        }
+        assert!(rrsets.stats().evictions > 0 || cfg!(miri));
     }
 }
 

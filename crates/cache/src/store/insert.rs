@@ -31,7 +31,7 @@ pub(crate) enum Inserted {
     Replaced,
     /// It is larger than half of a shard's main ring.
     TooLarge,
-    /// What is there is no older.
+    /// What is there is no older, or stays for another reason.
     Older,
 }
 
@@ -47,8 +47,23 @@ impl<H: Head> Store<H> {
         is_it: impl Fn(&[AtomicU64]) -> bool,
         write: impl FnOnce(&[AtomicU64]),
     ) -> Inserted {
+        let Newcomer { stored_at, only_newer, .. } = newcomer;
+        let is_older = |words: &[_]| H::read(words).is_some_and(|head| head.stored_at() >= stored_at);
+        self.insert_if(newcomer, now, is_it, |words| !(only_newer && is_older(words)), write)
+    }
+
+    /// Does the same if the words of the entry that is there, if there is one, may be replaced; the
+    /// shard's mutex is held from that question to the end.
+    pub(crate) fn insert_if(
+        &self,
+        newcomer: Newcomer,
+        now: u32,
+        is_it: impl Fn(&[AtomicU64]) -> bool,
+        may_replace: impl FnOnce(&[AtomicU64]) -> bool,
+        write: impl FnOnce(&[AtomicU64]),
+    ) -> Inserted {
         match self.shard(newcomer.hash) {
-            Some(shard) => Edit::new(self, shard, now).insert(newcomer, is_it, write),
+            Some(shard) => Edit::new(self, shard, now).insert(newcomer, is_it, may_replace, write),
             None => Inserted::TooLarge,
         }
     }
@@ -80,17 +95,16 @@ impl<'c, H: Head> Edit<'c, H> {
         &mut self,
         newcomer: Newcomer,
         is_it: impl Fn(&[AtomicU64]) -> bool,
+        may_replace: impl FnOnce(&[AtomicU64]) -> bool,
         write: impl FnOnce(&[AtomicU64]),
     ) -> Inserted {
-        let Newcomer { hash, words, stored_at, is_proven, only_newer } = newcomer;
+        let Newcomer { hash, words, is_proven, .. } = newcomer;
         if words + self.reserve() > self.writer.main.capacity() / 2 {
             return Inserted::TooLarge;
         }
         let store = self.store;
         let old = store.find(hash, is_it);
-        if only_newer
-            && old.and_then(|(_, slot)| self.head(slot)).is_some_and(|head| head.stored_at() >= stored_at)
-        {
+        if old.is_some_and(|(_, slot)| !may_replace(self.words(slot))) {
             return Inserted::Older;
         }
         let was_main = old.is_some_and(|(_, slot)| slot.ring() == RingId::Main);
@@ -125,7 +139,12 @@ impl<'c, H: Head> Edit<'c, H> {
 
     /// Reads the head of the entry in a slot.
     pub(super) fn head(&self, slot: Slot) -> Option<H> {
-        H::read(self.shard.ring(slot.ring()).words(&self.store.arena, slot.position()))
+        H::read(self.words(slot))
+    }
+
+    /// Returns the words of the entry in a slot, and what follows them in its ring.
+    fn words(&self, slot: Slot) -> &'c [AtomicU64] {
+        self.shard.ring(slot.ring()).words(&self.store.arena, slot.position())
     }
 }
 

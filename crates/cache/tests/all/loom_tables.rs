@@ -1,11 +1,12 @@
 //! The tables of a resolver that have no lock, in every order that the memory model allows.
 
-use cache::NowMs;
+use cache::rrsets::{Found, NewRrset, Partition, Rank, Renewal, RrsetKey, Rrsets};
 use cache::servers::{LetterCase, ServerLimits, Servers};
+use cache::{Now, NowMs, Security};
 use loom::sync::Arc;
 use loom::thread;
 use std::net::{Ipv4Addr, SocketAddr};
-use wire::HashKey;
+use wire::{Class, HashKey, NameBuf, Rtype};
 
 fn model(run: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
@@ -78,5 +79,49 @@ fn a_cookie_that_is_replaced_is_the_old_one_the_new_one_or_unknown() {
         }
         writer.join().expect("no panic");
         assert_eq!(servers.cookie(address(1)).expect("it is there").as_bytes(), [2; 32]);
+    });
+}
+
+#[test]
+fn of_two_rrsets_that_come_at_once_the_one_of_higher_rank_stays() {
+    model(|| {
+        let rrsets = Arc::new(Rrsets::tiny(60, HashKey::new([0x243f_6a88, 0x1319_8a2e])));
+        let put = |rrsets: &Rrsets, rank| {
+            let name = NameBuf::root().as_name().to_folded();
+            let key = RrsetKey::new(rrsets.hash_key(), &name, Rtype::A, Class::IN, Partition(0));
+            let record = [rank as u8; 12];
+            let new = NewRrset {
+                records: &[&record],
+                signatures: &[],
+                ttl: 60,
+                rank,
+                security: Security::Unchecked,
+                signer_labels: 0,
+                labels_signed: 0,
+                renewal: Renewal::No,
+            };
+            let _ = rrsets.put(&key, &new, Now(0));
+        };
+        let look = |rrsets: &Rrsets| {
+            let name = NameBuf::root().as_name().to_folded();
+            let key = RrsetKey::new(rrsets.hash_key(), &name, Rtype::A, Class::IN, Partition(0));
+            let mut out = Vec::new();
+            match rrsets.look(&key, Now(0), &mut out)? {
+                Found::Rrset(rrset) => {
+                    assert!(rrset.records().all(|record| record == [rrset.rank as u8; 12]));
+                    Some(rrset.rank)
+                }
+                _ => None,
+            }
+        };
+        let other = {
+            let rrsets = Arc::clone(&rrsets);
+            thread::spawn(move || put(&rrsets, Rank::Answer))
+        };
+        put(&rrsets, Rank::Additional);
+        // No look before both are done. To loom a use that is counted and the store after it are in
+        // no order, although the first is an exchange of what the second replaces.
+        other.join().expect("no panic");
+        assert_eq!(look(&rrsets), Some(Rank::Answer));
     });
 }

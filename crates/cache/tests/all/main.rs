@@ -12,6 +12,8 @@ mod loom_tables;
 #[cfg(not(loom))]
 mod model;
 #[cfg(not(loom))]
+mod rrsets;
+#[cfg(not(loom))]
 mod servers;
 #[cfg(not(loom))]
 mod stress;
