@@ -6,6 +6,7 @@
 //!
 //! [`Cache`] has finished answers. What a resolver works with is in tables of its own:
 //! [`rrsets`] has RRsets and negative answers,
+//! [`cuts`] the delegations among them,
 //! [`servers`] has what is known of addresses.
 //!
 //! # How the store works
@@ -30,6 +31,7 @@
 
 mod answers;
 mod caches;
+pub mod cuts;
 mod relative;
 pub mod rrsets;
 pub mod servers;

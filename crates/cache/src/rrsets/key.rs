@@ -11,6 +11,9 @@ pub(super) const NO_NAME: Rtype = Rtype(0);
 
 /// Set in the identity of what was fetched with CD.
 const CD: u64 = 1 << 48;
+/// Set in the identity of a cut.
+const CUT: u64 = 2 << 48;
+
 /// What an RRset is found by: name, type, class, partition, and whether it was fetched with CD.
 #[derive(Clone, Copy)]
 pub struct RrsetKey<'a> {
@@ -32,6 +35,11 @@ impl<'a> RrsetKey<'a> {
     ) -> Self {
         let name = name.as_name();
         Self::of(hash_key, name, identity(name, rtype, class, partition))
+    }
+
+    /// Returns the key of the cut at a name, which is lower case.
+    pub(crate) fn cut(hash_key: &HashKey, name: Name<'a>, partition: Partition) -> Self {
+        Self::of(hash_key, name, identity(name, Rtype::NS, Class::IN, partition) | CUT)
     }
 
     fn of(hash_key: &HashKey, name: Name<'a>, identity: u64) -> Self {

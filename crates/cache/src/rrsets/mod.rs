@@ -18,9 +18,10 @@ mod rank;
 
 use wire::HashKey;
 
-use crate::store::{Stats, Store};
-use entry::EntryHead;
+use crate::store::{AtomicU64, Ordering, Stats, Store};
+pub(crate) use entry::{EntryHead, Facts, Kind, Life, words_for, write};
 pub use flush::RrsetFlush;
+pub(crate) use key::partition_of;
 pub use key::{Partition, RrsetKey};
 pub use look::{Found, Octets, Rrset};
 pub use negative::{Negative, Reference, References};
@@ -47,9 +48,12 @@ impl RrsetLimits {
 
 /// The table, shared by all workers.
 pub struct Rrsets {
-    store: Store<EntryHead>,
+    pub(crate) store: Store<EntryHead>,
     hash_key: HashKey,
     limits: RrsetLimits,
+    /// A bit for each number of labels that a cut in the table has or had, so that looking for the
+    /// closest one tries no others.
+    depths: [AtomicU64; 2],
 }
 
 impl Rrsets {
@@ -65,7 +69,7 @@ impl Rrsets {
     }
 
     fn with_store(store: Store<EntryHead>, limits: RrsetLimits, hash_key: HashKey) -> Self {
-        Self { store, hash_key, limits }
+        Self { store, hash_key, limits, depths: [AtomicU64::new(0), AtomicU64::new(0)] }
     }
 
     /// Returns the key that [`RrsetKey::new`] needs.
@@ -81,5 +85,20 @@ impl Rrsets {
     /// Returns the octets in use, as [`Stats::octets`] counts them, and takes no mutex.
     pub fn octets_used(&self) -> usize {
         self.store.octets_used()
+    }
+
+    pub(crate) fn note_depth(&self, labels: usize) {
+        if let Some(depths) = self.depths.get(labels / 64)
+            && !self.has_depth(labels)
+        {
+            depths.fetch_or(1 << (labels % 64), Ordering::Relaxed);
+        }
+    }
+
+    /// Returns whether the table may have cuts with so many labels.
+    pub(crate) fn has_depth(&self, labels: usize) -> bool {
+        self.depths
+            .get(labels / 64)
+            .is_some_and(|depths| depths.load(Ordering::Relaxed) >> (labels % 64) & 1 == 1)
     }
 }

@@ -4,6 +4,8 @@
 #[cfg(not(loom))]
 mod cache;
 #[cfg(not(loom))]
+mod cuts;
+#[cfg(not(loom))]
 mod dump;
 #[cfg(loom)]
 mod loom;
