@@ -7,6 +7,7 @@
 //! [`Cache`] has finished answers. What a resolver works with is in tables of its own:
 //! [`rrsets`] has RRsets and negative answers,
 //! [`cuts`] the delegations among them,
+//! [`proofs`] the ranges of names that do not exist,
 //! [`servers`] has what is known of addresses.
 //!
 //! # How the store works
@@ -32,6 +33,7 @@
 mod answers;
 mod caches;
 pub mod cuts;
+pub mod proofs;
 mod relative;
 pub mod rrsets;
 pub mod servers;

@@ -1,5 +1,6 @@
 //! The bound in octets holds, and what is asked for often survives what is asked for once.
 
+use cache::proofs::{NewProof, Proofs, Taken};
 use cache::rrsets::{NewRrset, Partition, Put, Rank, Renewal, RrsetKey, RrsetLimits, Rrsets};
 use cache::servers::{ServerLimits, Servers};
 use cache::{Ageing, Cache, Entry, Key, KeyBits, Limits, Now, Security, Stored};
@@ -152,6 +153,46 @@ fn servers_take_what_they_say() {
     let took = (allocated() - before) as usize + size_of::<Servers>();
     assert_eq!(took, servers.stats().octets_max);
     assert!(took <= 1024 * 64 + 256 * 48 + 512, "{took}");
+}
+
+#[test]
+fn proofs_keep_to_their_octets() {
+    for octets_max in [20_000, 1 << 20] {
+        let before = allocated();
+        let hash_key = HashKey::new([0x1234_5678_9abc_def1, 0x0fed_cba9_8765_4321]);
+        let proofs = Proofs::new(octets_max, hash_key);
+        let mut refused = 0;
+        for i in 0..if cfg!(miri) { 50 } else { octets_max as u32 / 60 } {
+            // Many zones, with one range and with many.
+            let number = i.wrapping_mul(0x9e37_79b9);
+            let zone =
+                NameBuf::from_text(&format!("z{}.example", number >> 7 & 0x1ff & number)).expect("a name");
+            let label = format!("n{number:08x}{}", "x".repeat(number as usize % 40));
+            let owner = NameBuf::below(&[&[label.len() as u8], label.as_bytes()].concat(), zone.as_name());
+            let owner = owner.expect("short");
+            let rdata = [zone.as_name().as_bytes(), &[0, 1, 0x40]].concat();
+            let labels = owner.as_name().label_count() as u8;
+            let head = [0, 47, 13, labels, 0, 0, 9, 9, 0, 0, 9, 9, 0, 0, 0, 0, 0, 0];
+            let signature = [&head[..], zone.as_name().as_bytes(), &[1; 64]].concat();
+            let new = NewProof {
+                partition: Partition(0),
+                zone: zone.as_name(),
+                owner: owner.as_name(),
+                rtype: Rtype::NSEC,
+                rdata: &rdata,
+                signatures: &[&signature],
+                ttl: 60,
+                negative_ttl: 60,
+            };
+            refused += u32::from(proofs.put(&new, Now(0), 0) != Taken::Yes);
+            drop((rdata, signature, label));
+            let allocated = (allocated() - before) as usize + size_of::<Proofs>();
+            assert!(allocated <= octets_max, "{octets_max}: {allocated}");
+            assert!(allocated <= proofs.stats().octets && proofs.stats().octets <= octets_max);
+        }
+        assert_eq!(refused, 0);
+        assert!(proofs.stats().evictions > 0 || cfg!(miri));
+    }
 }
 
 #[test]

@@ -14,6 +14,8 @@ mod loom_tables;
 #[cfg(not(loom))]
 mod model;
 #[cfg(not(loom))]
+mod proofs;
+#[cfg(not(loom))]
 mod rrsets;
 #[cfg(not(loom))]
 mod servers;
