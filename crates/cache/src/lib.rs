@@ -4,11 +4,11 @@
 //!
 //! # What there is
 //!
-//! [`Cache`] has finished answers. What a resolver works with is in tables of its own:
-//! [`rrsets`] has RRsets and negative answers,
-//! [`cuts`] the delegations among them,
-//! [`proofs`] the ranges of names that do not exist,
-//! [`servers`] has what is known of addresses.
+//! [`Cache`] has finished answers. What a resolver works with is in tables of its own: [`rrsets`]
+//! has RRsets and negative answers, [`cuts`] the delegations among them, [`proofs`] the ranges of
+//! names that do not exist, [`servers`] what is known of addresses, [`claims`] what is being
+//! fetched at this moment. Answers and RRsets lie in the same kind of store. Only [`proofs`] has
+//! mutexes for readers, too: who asks it has found nothing elsewhere.
 //!
 //! # How the store works
 //!
@@ -32,6 +32,7 @@
 
 mod answers;
 mod caches;
+pub mod claims;
 pub mod cuts;
 pub mod proofs;
 mod relative;

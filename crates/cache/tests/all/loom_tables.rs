@@ -1,5 +1,6 @@
 //! The tables of a resolver that have no lock, in every order that the memory model allows.
 
+use cache::claims::{Claim, Claims, Worker};
 use cache::rrsets::{Found, NewRrset, Partition, Rank, Renewal, RrsetKey, Rrsets};
 use cache::servers::{LetterCase, ServerLimits, Servers};
 use cache::{Now, NowMs, Security};
@@ -79,6 +80,22 @@ fn a_cookie_that_is_replaced_is_the_old_one_the_new_one_or_unknown() {
         }
         writer.join().expect("no panic");
         assert_eq!(servers.cookie(address(1)).expect("it is there").as_bytes(), [2; 32]);
+    });
+}
+
+#[test]
+fn a_question_is_claimed_by_one_of_two() {
+    model(|| {
+        let claims = Arc::new(Claims::default());
+        let other = {
+            let claims = Arc::clone(&claims);
+            thread::spawn(move || claims.claim(7, Worker(1), NowMs(0), 100) == Claim::Ours)
+        };
+        let ours = claims.claim(7, Worker(2), NowMs(0), 100) == Claim::Ours;
+        let theirs = other.join().expect("no panic");
+        assert!(ours != theirs);
+        assert!(claims.release(7, Worker(if ours { 2 } else { 1 })));
+        assert_eq!(claims.look(7, NowMs(0), 100), None);
     });
 }
 
