@@ -13,7 +13,7 @@ use commands::out;
 use control::api;
 use environment::System;
 use exchange::probe::Watched;
-use exchange::{Registry, Transport};
+use identity::{Registry, Transport};
 use plan::upstreams::{ServerPlan, Target};
 use tokio::net::UdpSocket;
 use tokio::task::{JoinSet, LocalSet};

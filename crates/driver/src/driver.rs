@@ -15,7 +15,6 @@ use engine::{
     Continuation, EndedBranch, Failure, Outcome, Outlet, Reply, ReplyTo, Share, Suspended, Transport,
     Verdict, Want, Won, Worker,
 };
-use exchange::Registry;
 use exchange::net::LinkEvents;
 use exchange::net::{Net, Received, SocketEvents};
 use exchange::network::{LinkKey, SocketKey};
@@ -24,6 +23,7 @@ use exchange::sys::Inbox;
 use exchange::time::{Moment, Span};
 use forward::status::Status;
 use forward::upstream_log::UpstreamLog;
+use identity::Registry;
 use plan::upstreams::{Plan, Shed};
 use rand::rngs::StdRng;
 use tokio::io::Interest;

@@ -14,15 +14,16 @@ use std::sync::Arc;
 
 use engine::ops::split::{BranchReport, Next, Progress};
 use engine::{EndedBranch, Failure, PoolId, Want};
+use exchange::Exchange;
 use exchange::network::{LinkKey, Network, SocketKey};
 use exchange::server::Meters;
 use exchange::time::{Moment, Span};
 use exchange::wheel::{TimerKey, Wheel};
-use exchange::{Exchange, Registry};
 use forward::status::Status;
 use forward::upstream_log::StateChange;
 use forward::{FetchKey, Forward, PoolKey};
 use hashbrown::HashTable;
+use identity::Registry;
 use plan::upstreams::{Limits, Plan};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};

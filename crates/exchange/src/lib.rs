@@ -11,19 +11,15 @@ pub mod net;
 pub mod network;
 mod packet;
 pub mod probe;
-mod provider;
 mod questions;
-mod registry;
 mod relay;
 pub mod resolve;
 pub mod rtt;
 pub mod server;
 pub mod sys;
 pub mod time;
-mod tls;
 mod transactions;
 pub mod transfer;
-mod transport;
 pub mod wheel;
 
 pub use counters::Counters;
@@ -31,6 +27,4 @@ pub use machine::{
     ATTEMPTS_MAX, Alternatives, Ask, Event, Exchange, Heard, How, RequestKey, SERVERS_MAX, SendError,
     ServerKey, Terms, question,
 };
-pub use registry::Registry;
 pub use relay::{Relay, RelayCourier};
-pub use transport::Transport;

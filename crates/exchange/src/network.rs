@@ -4,9 +4,8 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use identity::Transport;
 use plan::upstreams::Way;
-
-use crate::transport::Transport;
 
 /// An address to talk to, and how: what makes two upstreams the same.
 #[derive(Clone, Debug, PartialEq, Eq)]

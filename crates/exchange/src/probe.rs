@@ -7,13 +7,13 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Instant;
 
+use identity::Transport;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
 use crate::net::carrier::{LinkEvents, Outbox};
 use crate::net::link;
 use crate::network::{LinkKey, Remote};
-use crate::transport::Transport;
 
 /// A connection of its own, over any transport but plain UDP. Closed when it is dropped.
 pub struct Watched {

@@ -17,15 +17,13 @@ use bytes::Bytes;
 use engine::{Courier, Delivery, Parcel};
 use h2::client::SendRequest;
 use http::{HeaderValue, Request, header};
+use identity::{Registry, tls};
 use plan::relay::{RelayPlan, RelayTarget};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tracing::warn;
-
-use crate::registry::Registry;
-use crate::tls;
 
 /// The media type of what is carried.
 const MEDIA_TYPE: &str = "application/oblivious-dns-message";

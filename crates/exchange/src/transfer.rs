@@ -29,8 +29,8 @@ use wire::{
 use zone::difference::serial_of;
 use zone::incoming::{Fault, Incoming, Received};
 
-use crate::registry::Registry;
-use crate::tls;
+use identity::Registry;
+use identity::tls;
 
 pub use parent::{Delegation, push_ds};
 

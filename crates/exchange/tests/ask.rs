@@ -9,9 +9,8 @@ use std::sync::Arc;
 use engine::Failure;
 use exchange::network::{LinkKey, Network, Remote, SocketKey};
 use exchange::time::{Moment, Span};
-use exchange::{
-    Ask, Counters, Event, Exchange, RequestKey, SERVERS_MAX, SendError, Terms, Transport, question,
-};
+use exchange::{Ask, Counters, Event, Exchange, RequestKey, SERVERS_MAX, SendError, Terms, question};
+use identity::Transport;
 use plan::upstreams::{Protocol, Way};
 use rand::SeedableRng;
 use rand::rngs::StdRng;

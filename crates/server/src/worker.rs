@@ -37,7 +37,7 @@ pub(crate) struct Parts {
     pub(crate) cell: Arc<SnapshotCell>,
     pub(crate) upstreams: watch::Receiver<Upstreams>,
     /// What is known of servers, by all workers together.
-    pub(crate) registry: Arc<exchange::Registry>,
+    pub(crate) registry: Arc<identity::Registry>,
     pub(crate) sockets: WorkerSockets,
     /// Queues of interfaces that it serves besides.
     pub(crate) queues: Vec<XdpQueue>,

@@ -6,7 +6,7 @@ use super::{File, Finding};
 
 /// The layer of each crate. A crate uses only crates of lower layers; equals do not know each
 /// other.
-pub(crate) const LAYERS: [(&str, u8); 32] = [
+pub(crate) const LAYERS: [(&str, u8); 33] = [
     ("diagnostic", 0),
     ("wire", 0),
     ("http2", 0),
@@ -26,13 +26,14 @@ pub(crate) const LAYERS: [(&str, u8); 32] = [
     ("plan", 4),
     ("environment", 4),
     ("listen", 5),
-    ("exchange", 5),
+    ("identity", 5),
     ("policy", 5),
     ("schema", 5),
-    ("forward", 6),
+    ("exchange", 6),
     ("config", 6),
-    ("driver", 7),
+    ("forward", 7),
     ("import", 7),
+    ("driver", 8),
     ("control", 8),
     ("jobs", 8),
     ("zones", 8),
@@ -222,7 +223,7 @@ mod tests {
         check_manifest(
             "crates/listen/Cargo.toml",
             "[dependencies]\n\n[dependencies.exchange]\nworkspace = true\n",
-            &[(3, "`listen` (layer 5) must not use `exchange` (layer 5)")],
+            &[(3, "`listen` (layer 5) must not use `exchange` (layer 6)")],
         );
     }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use commands::query::{PADDING_OCTETS, Padding, Reply, Words};
-use exchange::Transport;
 use exchange::probe::Watched;
+use identity::Transport;
 use socket2::{Domain, Socket, Type};
 use tokio::runtime::Runtime;
 use tokio::task::LocalSet;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use commands::cli::QueryArgs;
 use commands::query::{Carrier, Proof, Words};
 use commands::{out, remote};
-use exchange::{Registry, Transport};
+use identity::{Registry, Transport};
 use plan::upstreams;
 
 use crate::probe;

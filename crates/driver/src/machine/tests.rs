@@ -18,9 +18,9 @@ use std::net::{IpAddr, Ipv4Addr};
 use engine::{Failure, FetchWant, Want};
 use wire::{Flags, Header, Query, Rcode};
 
-use exchange::Registry;
 use exchange::network::{LinkKey, SocketKey};
 use exchange::time::Span;
+use identity::Registry;
 use plan::upstreams::{Hedge, Limits, Pick, Plan, ServerPlan};
 use sim::{Asker, CLIENT, Over, POOL, Sent, Sim, pool, question, reply_to, server};
 

@@ -5,6 +5,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
+use identity::tls;
 use plan::upstreams::Bind;
 use socket2::{Domain, Socket, TcpKeepalive, Type};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufWriter};
@@ -14,7 +15,6 @@ use tokio_rustls::client::TlsStream;
 
 use super::socks;
 use crate::network::{Remote, is_shortage};
-use crate::tls;
 
 /// Time to connect.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use dnscrypt::{Certificate, Session, Travel, Wrong};
+use identity::Dnscrypt;
 use rand::Rng as _;
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -17,7 +18,6 @@ use super::connect::{self, CONNECT_TIMEOUT};
 use super::datagrams::Datagrams;
 use super::exchange::{self, Outcome};
 use crate::network::Remote;
-use crate::provider::Dnscrypt;
 
 /// How long to wait for certificates in a datagram, each time.
 const CERTIFICATE_PATIENCE: [Duration; 2] = [Duration::from_millis(600), Duration::from_millis(1000)];
@@ -291,7 +291,7 @@ fn choose(reply: &[u8], provider: &[u8; 32], now: u64) -> Result<Certificate, St
             "the server's certificate is not valid yet: is this machine's clock right?".to_owned()
         }
         (Some((_, until)), _) => {
-            format!("the server's certificate expired {} ago", crate::tls::span(now, until.into()))
+            format!("the server's certificate expired {} ago", identity::tls::span(now, until.into()))
         }
         (None, Some(Wrong::Signature)) => {
             "the server's certificate is not signed with the provider's key".to_owned()

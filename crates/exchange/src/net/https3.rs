@@ -4,6 +4,7 @@ use bytes::{Buf as _, BufMut as _, Bytes};
 use h3::client::SendRequest;
 use h3_quinn::OpenStreams;
 use http::Uri;
+use identity::tls;
 use plan::upstreams::HttpPlan;
 use wire::MESSAGE_OCTETS_MAX;
 
@@ -12,7 +13,6 @@ use super::exchange::{self, Outcome};
 use super::https::{HEADERS_OCTETS_MAX, is_message, request, uri};
 use super::quic;
 use crate::network::Remote;
-use crate::tls;
 
 /// Streams that the server opens: one for control, two for QPACK (RFC 9114 §6.2), and a few that we
 /// may ignore.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use http::{Method, Request, StatusCode, Uri, header};
+use identity::{Odoh, Transport};
 use odoh::{CONFIGS_PATH, Client, MEDIA_TYPE};
 use plan::upstreams::{HttpPlan, Target, Way};
 use tokio::sync::Semaphore;
@@ -16,9 +17,7 @@ use super::connect::{self, Secured};
 use super::exchange::{self, Outcome};
 use super::https::{self, Got, Web};
 use crate::network::Remote;
-use crate::provider::Odoh;
 use crate::resolve::Resolver;
-use crate::transport::Transport;
 
 /// How long one resolver is waited for that is asked where the target is.
 const RESOLVE_PATIENCE: Duration = Duration::from_millis(800);

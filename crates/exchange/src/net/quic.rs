@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
+use identity::tls;
 use quinn::crypto::rustls::QuicClientConfig;
 use quinn::{Connection, ConnectionError, Endpoint, EndpointConfig, TokioRuntime, TransportConfig, VarInt};
 use socket2::{Domain, Socket, Type};
@@ -16,7 +17,6 @@ use super::connect::{CONNECT_TIMEOUT, HANDSHAKE_TIMEOUT, apply, source};
 use super::exchange::{self, Outcome};
 use super::tunnel::Tunnel;
 use crate::network::Remote;
-use crate::tls;
 
 /// Silence after which the connection is gone; the machine gives up sooner if queries are
 /// outstanding.

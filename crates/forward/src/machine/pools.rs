@@ -9,11 +9,12 @@ use rand::RngExt;
 use crate::machine::names::Named;
 use crate::machine::{Forward, NIL};
 use crate::status::{Status, UpstreamState, UpstreamStatus};
+use exchange::ServerKey;
 use exchange::health::State;
 use exchange::network::{Network, Remote};
 use exchange::server::{LINK_QUERIES_MAX, Meters};
 use exchange::time::{Moment, Span};
-use exchange::{Registry, ServerKey, Transport};
+use identity::{Registry, Transport};
 use plan::upstreams::{Plan, PoolPlan, Target};
 
 /// One group.

@@ -13,11 +13,11 @@ use wire::{Class, Flags, Message, NameBuf, Query, Rcode, Rtype, Section, Ttl, Wr
 
 use super::super::{Ending, Event, Finished, Machine, SplitKey, Waiter};
 use crate::counters::Counts;
-use exchange::Registry;
 use exchange::network::{LinkKey, Network, Remote, SocketKey};
 use exchange::time::{Moment, Span};
 use forward::status::UpstreamState;
 use forward::upstream_log::StateChange;
+use identity::Registry;
 use plan::upstreams::{Hedge, Limits, Pick, Plan, PoolPlan, ServerPlan};
 
 /// What a fetch brought: an rcode or a failure.

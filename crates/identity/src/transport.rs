@@ -12,9 +12,12 @@ use crate::tls::{self, LastErrors};
 #[derive(Clone, Default)]
 pub struct Transport {
     pub(crate) way: Arc<Way>,
-    pub(crate) tls: Option<Arc<tls::Client>>,
-    pub(crate) dnscrypt: Option<Arc<Dnscrypt>>,
-    pub(crate) odoh: Option<Arc<Odoh>>,
+    /// TLS, if it is spoken.
+    pub tls: Option<Arc<tls::Client>>,
+    /// The provider of a DNSCrypt resolver, if it is one.
+    pub dnscrypt: Option<Arc<Dnscrypt>>,
+    /// The target of oblivious messages, if there is one.
+    pub odoh: Option<Arc<Odoh>>,
 }
 
 impl Transport {
@@ -29,7 +32,7 @@ impl Transport {
     }
 
     /// Returns whose name the server proves, if it must prove one, and what was last wrong with it.
-    pub(crate) fn identity(&self) -> Option<(String, &LastErrors)> {
+    pub fn identity(&self) -> Option<(String, &LastErrors)> {
         if let Some(client) = &self.tls {
             return Some((client.plan.name.to_str().into_owned(), client.last_errors()));
         }

@@ -25,8 +25,9 @@ use crate::registry::{Interned, Registry};
 const LAST_ERRORS_MAX: usize = 64;
 
 /// TLS to servers of one plan, for all workers: it remembers sessions, and what was last wrong.
-pub(crate) struct Client {
-    pub(crate) plan: ClientTls,
+pub struct Client {
+    /// What servers must prove.
+    pub plan: ClientTls,
     config: Arc<ClientConfig>,
     verifier: Arc<Verifier>,
     last_errors: LastErrors,
@@ -34,11 +35,11 @@ pub(crate) struct Client {
 
 /// The error that was last logged of each address: all workers meet the same.
 #[derive(Debug, Default)]
-pub(crate) struct LastErrors(Mutex<BTreeMap<SocketAddr, String>>);
+pub struct LastErrors(Mutex<BTreeMap<SocketAddr, String>>);
 
 impl LastErrors {
     /// Notes an error of `address`; returns whether it is another than before.
-    pub(crate) fn is_new(&self, address: SocketAddr, error: &str) -> bool {
+    pub fn is_new(&self, address: SocketAddr, error: &str) -> bool {
         let mut logged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if logged.get(&address).is_some_and(|last| last == error) {
             return false;
@@ -51,7 +52,7 @@ impl LastErrors {
     }
 
     /// Notes that `address` has proved what it must; returns whether there was an error before.
-    pub(crate) fn resolve(&self, address: SocketAddr) -> bool {
+    pub fn resolve(&self, address: SocketAddr) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&address).is_some()
     }
 }
@@ -84,23 +85,24 @@ impl Interned for Client {
 }
 
 impl Client {
-    pub(crate) fn config(&self) -> Arc<ClientConfig> {
+    /// Returns the settings of connections, sessions among them.
+    pub fn config(&self) -> Arc<ClientConfig> {
         Arc::clone(&self.config)
     }
 
     /// Returns what was last wrong with it.
-    pub(crate) fn last_errors(&self) -> &LastErrors {
+    pub fn last_errors(&self) -> &LastErrors {
         &self.last_errors
     }
 
     /// Returns why a certificate was last refused, where the transport does not pass that on.
-    pub(crate) fn last_refusal(&self) -> Option<String> {
+    pub fn last_refusal(&self) -> Option<String> {
         self.verifier.refusal.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 /// Says why a connection could not be secured, for a person.
-pub(crate) fn explain(error: &io::Error) -> String {
+pub fn explain(error: &io::Error) -> String {
     let Some(error) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) else {
         return error.to_string();
     };
@@ -108,7 +110,7 @@ pub(crate) fn explain(error: &io::Error) -> String {
 }
 
 /// Says what a TLS error means, for a person.
-pub(crate) fn explain_tls(error: &rustls::Error) -> String {
+pub fn explain_tls(error: &rustls::Error) -> String {
     match error {
         rustls::Error::InvalidCertificate(cause) => explain_certificate(cause),
         rustls::Error::AlertReceived(alert) => format!("the server refused: TLS alert {alert:?}"),
@@ -152,7 +154,7 @@ fn bare(name: &str) -> &str {
 }
 
 /// Says how long `later` is after `earlier`, both in seconds.
-pub(crate) fn span(later: u64, earlier: u64) -> String {
+pub fn span(later: u64, earlier: u64) -> String {
     let seconds = later.saturating_sub(earlier);
     let (count, unit) = match seconds {
         0..120 => (seconds, "second"),

@@ -14,8 +14,9 @@ use crate::tls::{self, LastErrors};
 const KNOWN_MAX: u64 = 3600;
 
 /// How messages to one resolver are sealed, for all workers.
-pub(crate) struct Dnscrypt {
-    pub(crate) plan: DnscryptPlan,
+pub struct Dnscrypt {
+    /// Who the provider is.
+    pub plan: DnscryptPlan,
     /// The certificate that is in use, and when it came, in seconds since 1970.
     known: Mutex<Option<(Certificate, u64)>>,
     last_errors: LastErrors,
@@ -35,12 +36,12 @@ impl Interned for Dnscrypt {
 
 impl Dnscrypt {
     /// Returns what was last wrong with it.
-    pub(crate) fn last_errors(&self) -> &LastErrors {
+    pub fn last_errors(&self) -> &LastErrors {
         &self.last_errors
     }
 
     /// Returns the certificate to use without asking again, at this second since 1970.
-    pub(crate) fn known(&self, now: u64) -> Option<Certificate> {
+    pub fn known(&self, now: u64) -> Option<Certificate> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let (certificate, since) = known.as_ref()?;
         let is_fresh = now.saturating_sub(*since) < KNOWN_MAX && certificate.is_valid_at(now);
@@ -48,19 +49,20 @@ impl Dnscrypt {
     }
 
     /// Remembers the certificate that is in use.
-    pub(crate) fn remember(&self, certificate: Certificate, now: u64) {
+    pub fn remember(&self, certificate: Certificate, now: u64) {
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some((certificate, now));
     }
 
     /// Forgets it: perhaps the resolver has another.
-    pub(crate) fn forget(&self) {
+    pub fn forget(&self) {
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
 /// How messages to one target are sealed, for all workers.
-pub(crate) struct Odoh {
-    pub(crate) plan: OdohPlan,
+pub struct Odoh {
+    /// Who the target is.
+    pub plan: OdohPlan,
     /// For when it is asked for its key.
     tls: Arc<tls::Client>,
     /// The key that is in use, and when it came, in seconds since 1970.
@@ -81,23 +83,23 @@ impl Interned for Odoh {
 
 impl Odoh {
     /// Returns how it proves who it is.
-    pub(crate) fn tls(&self) -> &tls::Client {
+    pub fn tls(&self) -> &tls::Client {
         &self.tls
     }
 
     /// Returns the key to use without asking again, at this second since 1970.
-    pub(crate) fn known(&self, now: u64) -> Option<odoh::Client> {
+    pub fn known(&self, now: u64) -> Option<odoh::Client> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.as_ref().filter(|(_, since)| now.saturating_sub(*since) < KNOWN_MAX).map(|(key, _)| key.clone())
     }
 
     /// Remembers the key that is in use.
-    pub(crate) fn remember(&self, key: odoh::Client, now: u64) {
+    pub fn remember(&self, key: odoh::Client, now: u64) {
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some((key, now));
     }
 
     /// Forgets this key: the target has another.
-    pub(crate) fn forget(&self, key: &odoh::Client) {
+    pub fn forget(&self, key: &odoh::Client) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.as_ref().is_some_and(|(known, _)| known == key) {
             *known = None;

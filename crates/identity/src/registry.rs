@@ -67,7 +67,7 @@ impl Registry {
     }
 
     /// Returns TLS to servers of this plan.
-    pub(crate) fn tls(&self, plan: &ClientTls) -> Arc<tls::Client> {
+    pub fn tls(&self, plan: &ClientTls) -> Arc<tls::Client> {
         self.tls.get(plan, self)
     }
 }
