@@ -5,11 +5,13 @@
 
 #![forbid(unsafe_code)]
 
+mod last_errors;
 mod provider;
 mod registry;
 pub mod tls;
 mod transport;
 
+pub use last_errors::LastErrors;
 pub use provider::{Dnscrypt, Odoh};
 pub use registry::Registry;
 pub use transport::Transport;

@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use dnscrypt::Certificate;
 use plan::upstreams::{DnscryptPlan, OdohPlan};
 
+use crate::last_errors::LastErrors;
 use crate::registry::{Interned, Registry};
-use crate::tls::{self, LastErrors};
+use crate::tls;
 
 /// A certificate is used for this long, in seconds, before the resolver is asked whether there is a
 /// newer one.

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use plan::upstreams::Way;
 
+use crate::last_errors::LastErrors;
 use crate::provider::{Dnscrypt, Odoh};
-use crate::tls::{self, LastErrors};
+use crate::tls;
 
 /// How a server is asked. Two are equal if their plans are.
 #[derive(Clone, Default)]
