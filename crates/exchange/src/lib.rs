@@ -19,7 +19,6 @@ pub mod server;
 pub mod sys;
 pub mod time;
 mod transactions;
-pub mod transfer;
 pub mod wheel;
 
 pub use counters::Counters;

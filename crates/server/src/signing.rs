@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config::settings::Settings;
-use exchange::transfer::{self, Delegation, Patience, push_ds};
 use jobs::alias::AliasPlan;
 use jobs::health::Checker;
 use jobs::signing::{DsPusher, Push, PushOutcome, Signing};
 use plan::checks::Watched;
 use plan::signing::{ParentServers, SigningPolicy};
+use transfer::{Delegation, Patience, push_ds};
 use wire::Name;
 use zone::Zone;
 

@@ -14,7 +14,6 @@ use control::api;
 use diagnostic::Diagnostic;
 use engine::events::{Doorbell, EventReader, EventWriter, ring};
 use engine::{BusyPoll, Clock, SnapshotCell, Transport};
-use exchange::transfer;
 use identity::Registry;
 use jobs::alias::{Follower, Resolution};
 use jobs::health::Checker;

@@ -82,7 +82,7 @@ fn start(folder: &Path) -> (ZoneManager, Arc<SnapshotCell>) {
         signer: Arc::new(Nobody),
         watcher: Arc::new(Nobody),
         key: plans.snapshot.key,
-        transfers: exchange::transfer::Client::new(Arc::default()),
+        transfers: transfer::Client::new(Arc::default()),
         folder: &state,
         register: Register::open(&state),
     });

@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use engine::peers::Done;
-use exchange::transfer::Patience;
+use transfer::Patience;
 use wire::NameBuf;
 
 use crate::lock::lock;

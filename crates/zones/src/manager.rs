@@ -10,7 +10,6 @@ use std::thread::JoinHandle;
 use engine::SnapshotCell;
 use engine::peers::Places;
 use environment::System;
-use exchange::transfer;
 use plan::zones::{CatalogRole, FileChange};
 use tokio::sync::{Semaphore, mpsc};
 use tracing::info;

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use exchange::transfer::{self, Patience, PeerError};
 use plan::transfers::Remote;
 use tokio::sync::Notify;
 use tokio::task::{self, AbortHandle, JoinError, JoinSet};
 use tracing::{debug, info, warn};
+use transfer::{Patience, PeerError};
 use wire::Rcode;
 
 use crate::lock::lock;

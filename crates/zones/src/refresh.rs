@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use exchange::transfer::{self, Have, Heard, Patience, Wish, Word};
 use plan::transfers::Remote;
 use tokio::runtime::Handle;
 use tracing::{debug, info, warn};
+use transfer::{Have, Heard, Patience, Wish, Word};
 use zone::incoming::Received;
 use zone::{Finding, Zone};
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::peers::{self, Done, Forward, Rights, Update};
-use exchange::transfer;
 use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior};
 use tracing::debug;

@@ -6,7 +6,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use engine::SnapshotCell;
 use engine::peers::{Forward, Places, Update};
-use exchange::transfer;
 use plan::checks::Watched;
 use plan::signing::SigningPolicy;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};

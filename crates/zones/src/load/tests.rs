@@ -357,7 +357,7 @@ fn a_zone_that_is_signed_anew_is_served_without_another_configuration() {
         signer: Arc::new(Nobody),
         watcher: Arc::new(Nobody),
         key: plans.snapshot.key,
-        transfers: exchange::transfer::Client::new(Arc::default()),
+        transfers: transfer::Client::new(Arc::default()),
         folder: directory.path(),
         register: Register::open(directory.path()),
     });

@@ -5,7 +5,7 @@ use tokio::time::timeout;
 use wire::{Class, Flags, Message, Name, NameBuf, Opcode, Question, Rcode, Rtype, Ttl, Writer};
 use zone::incoming::Fault;
 
-use super::{Client, Connection, Expire, Patience, PeerError, believed, signed};
+use crate::{Client, Connection, Expire, Patience, PeerError, believed, signed};
 
 /// Octets of an update: some thousand DS of SHA-256.
 const UPDATE_OCTETS_MAX: usize = 60_000;

@@ -1,8 +1,13 @@
-//! Zones from other servers: asks whether there is a newer version, and takes it over (RFC 5936,
-//! RFC 1995, RFC 9103). Tells other servers of new versions of ours (RFC 1996), and those of a
-//! parent which DS a zone has ([`push_ds`]).
+//! Zones from and to other servers: transfers, notifications, updates.
 //!
-//! Not on a worker: what keeps zones runs these functions on a thread of its own.
+//! Asks whether there is a newer version of a zone, and takes it over (RFC 5936, RFC 1995, RFC
+//! 9103). Tells other servers of new versions of ours (RFC 1996), and those of a parent which DS a
+//! zone has ([`push_ds`]).
+//!
+//! Never on a worker: what keeps zones runs these functions on a thread of its own. Never believes
+//! a server that has not proved what was demanded of it.
+
+#![forbid(unsafe_code)]
 
 mod parent;
 
