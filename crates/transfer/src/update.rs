@@ -1,11 +1,15 @@
-//! Sends the DS of a zone to a server of its parent, by a dynamic update (RFC 2136).
+//! Updates of zones that another server has (RFC 2136): passes on those of clients, and tells the
+//! servers of a parent which DS a zone has.
 
 use plan::transfers::Remote;
 use tokio::time::timeout;
-use wire::{Class, Flags, Message, Name, NameBuf, Opcode, Question, Rcode, Rtype, Ttl, Writer};
+use wire::{Class, Flags, Header, Message, Name, NameBuf, Opcode, Question, Rcode, Rtype, Ttl, Writer};
 use zone::incoming::Fault;
 
-use crate::{Client, Connection, Expire, Patience, PeerError, believed, signed};
+use crate::connection::{Client, Connection, Patience};
+use crate::error::PeerError;
+use crate::messages::Expire;
+use crate::signature::{believed, signed};
 
 /// Octets of an update: some thousand DS of SHA-256.
 const UPDATE_OCTETS_MAX: usize = 60_000;
@@ -46,6 +50,25 @@ pub async fn push_ds(
             Ok(rcode) => Err(PeerError::Refused(rcode)),
             Err(_) => Err(PeerError::Fault(Fault::Malformed)),
         }
+    };
+    timeout(patience.whole, work).await.unwrap_or(Err(PeerError::Slow))
+}
+
+/// Passes an update on as it came and returns the reply as it came, with their ID and signatures
+/// (RFC 2136 §6): nobody else sends anything over the connection that is made for it.
+pub async fn pass_on(
+    client: &Client,
+    remote: &Remote,
+    message: &[u8],
+    patience: Patience,
+) -> Result<Vec<u8>, PeerError> {
+    let work = async {
+        let id = Header::parse(message).ok_or(PeerError::Fault(Fault::Malformed))?.id;
+        let mut connection = Connection::open(client, remote, patience).await?;
+        connection.send(message).await?;
+        let mut reply = Vec::new();
+        connection.receive(&mut reply).await?;
+        believed(&reply, (id, Opcode::UPDATE), None)
     };
     timeout(patience.whole, work).await.unwrap_or(Err(PeerError::Slow))
 }
