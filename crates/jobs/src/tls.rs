@@ -4,13 +4,11 @@ use std::io;
 use std::net::TcpStream;
 use std::sync::Arc;
 
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
+use identity::tls::anybody;
+use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{
-    ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme, StreamOwned,
-};
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use crate::http::Trust;
 
@@ -24,9 +22,7 @@ pub(crate) fn client(trust: &Trust) -> io::Result<Arc<ClientConfig>> {
         .with_safe_default_protocol_versions()
         .map_err(io::Error::other)?;
     let config = match trust {
-        Trust::Everybody => {
-            builder.dangerous().with_custom_certificate_verifier(Arc::new(Everybody(provider)))
-        }
+        Trust::Everybody => builder.dangerous().with_custom_certificate_verifier(anybody(provider)),
         Trust::Usual => {
             builder.with_root_certificates(RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() })
         }
@@ -68,44 +64,4 @@ pub(crate) fn wrap(config: &Arc<ClientConfig>, name: &str, stream: TcpStream) ->
     let name = ServerName::try_from(name.to_owned()).map_err(io::Error::other)?;
     let connection = ClientConnection::new(Arc::clone(config), name).map_err(io::Error::other)?;
     Ok(StreamOwned::new(connection, stream))
-}
-
-/// Believes anybody about who they are, because the operator says so; what they sign must be right
-/// all the same.
-#[derive(Debug)]
-struct Everybody(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for Everybody {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
 }
