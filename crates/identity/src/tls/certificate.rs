@@ -1,47 +1,4 @@
-//! What the library does not say of a certificate: its times, and the part that is signed.
-
-use wire::calendar::existing_day;
-
-/// Returns the first and the last second of a certificate's life (RFC 5280 §4.1.2.5).
-pub(super) fn validity(certificate: &[u8]) -> Option<(u64, u64)> {
-    let (_, certificate, _) = value(certificate)?;
-    let (_, signed, _) = value(certificate)?;
-    // Version (which the first one lacks), serial number, algorithm, issuer, validity.
-    let (tag, _, rest) = value(signed)?;
-    let rest = if tag == 0xa0 { value(rest)?.2 } else { rest };
-    let (_, _, rest) = value(rest)?;
-    let (_, _, rest) = value(rest)?;
-    let (_, validity, _) = value(rest)?;
-    let (tag, not_before, rest) = value(validity)?;
-    let not_before = moment(tag, not_before)?;
-    let (tag, not_after, _) = value(rest)?;
-    Some((not_before, moment(tag, not_after)?))
-}
-
-/// Reads one DER value: its tag, its content, and what follows it.
-fn value(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
-    let &tag = der.first()?;
-    let (header, octets) = length(der)?;
-    Some((tag, der.get(header..octets)?, der.get(octets..)?))
-}
-
-/// Reads a UTCTime or a GeneralizedTime in the form that certificates have.
-fn moment(tag: u8, text: &[u8]) -> Option<u64> {
-    let digits = text.strip_suffix(b"Z")?;
-    let number = |from: usize, count: usize| {
-        let digits = std::str::from_utf8(digits.get(from..from + count)?).ok()?;
-        digits.bytes().all(|digit| digit.is_ascii_digit()).then(|| digits.parse::<u32>().ok())?
-    };
-    let (year, at) = match (tag, digits.len()) {
-        // RFC 5280 §4.1.2.5.1: two digits are of 1950 to 2049.
-        (0x17, 12) => (number(0, 2).map(|year| if year < 50 { 2000 + year } else { 1900 + year })?, 2),
-        (0x18, 14) => (number(0, 4)?, 4),
-        _ => return None,
-    };
-    let day = if year < 1970 { 0 } else { existing_day(year, number(at, 2)?, number(at + 2, 2)?)? };
-    let (hour, minute, second) = (number(at + 4, 2)?, number(at + 6, 2)?, number(at + 8, 2)?);
-    Some(u64::from(day) * 86_400 + u64::from(hour) * 3600 + u64::from(minute) * 60 + u64::from(second))
-}
+//! The part of a certificate that is signed, which the library does not show.
 
 /// Returns the part of a certificate that its issuer signs, the first of the sequence that it is
 /// (RFC 5280 §4.1).

@@ -4,14 +4,14 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use plan::tls::{ClientTls, Proof, Roots, pin_text};
+use plan::tls::{CertificateFacts, ClientTls, Proof, Roots, pin_text};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, ServerName, TrustAnchor, UnixTime};
 use rustls::{CertificateError, DigitallySignedStruct, OtherError, RootCertStore, SignatureScheme};
 
-use super::certificate::{to_be_signed, validity};
+use super::certificate::to_be_signed;
 use super::explain::explain_tls;
 
 /// What a certificate was refused for, where the library has no word for it.
@@ -222,7 +222,8 @@ fn check_itself(
         }
         _ => CertificateError::NotValidForName,
     })?;
-    let (not_before, not_after) = validity(certificate).ok_or_else(bad_encoding)?;
+    let facts = CertificateFacts::parse(certificate).ok_or_else(bad_encoding)?;
+    let [not_before, not_after] = [facts.begins, facts.ends].map(|second| u64::try_from(second).unwrap_or(0));
     let at = |seconds| UnixTime::since_unix_epoch(Duration::from_secs(seconds));
     if now.as_secs() < not_before {
         return Err(CertificateError::NotValidYetContext { time: now, not_before: at(not_before) }.into());
