@@ -1,8 +1,11 @@
 //! The commands that talk to the running server.
 
+mod caches;
 mod explained;
 mod lists;
 mod stats;
+mod status;
+mod zones;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -229,51 +232,32 @@ pub fn show(response: &Response, output: OutputArgs) -> ExitCode {
     let (text, is_fine) = match response {
         Response::Error(failure) => return out::failed(&failure.message, output),
         Response::Reload(reload) => (reload_text(reload), reload.is_adopted && reload.refused.is_empty()),
-        Response::Status(status) => (status_text(status), true),
+        Response::Status(status) => (status::text(status), true),
         // `stats::run` also has the sentences.
         Response::Stats(stats) => (stats::text(stats, &[]), true),
         Response::Metrics(text) => (text.clone(), true),
         Response::CacheFlush(flushed) => (format!("{} answers forgotten\n", flushed.removed), true),
-        Response::CacheDump(dumped) => (dump_text(dumped), dumped.iter().all(|dump| dump.error.is_none())),
-        Response::CacheStats(caches) => (caches_text(caches), true),
-        Response::CacheEntries(held) => (entries_text(held), !held.entries.is_empty()),
+        Response::CacheDump(dumped) => {
+            (caches::dump_text(dumped), dumped.iter().all(|dump| dump.error.is_none()))
+        }
+        Response::CacheStats(caches) => (caches::text(caches), true),
+        Response::CacheEntries(held) => (caches::entries_text(held), !held.entries.is_empty()),
         Response::Lists(sets) => (lists::text(sets), true),
         Response::ListsFetched(it) => (lists::fetched_text(it), it.failed == 0),
         Response::Jobs(jobs) => (jobs_text(jobs), true),
         Response::LogLevel(log) => (level_text(log), true),
         Response::SetList(items) => (items_text(items), true),
-        Response::Zones(zones) => (zones_text(zones), true),
+        Response::Zones(zones) => (zones::text(zones), true),
         Response::ZoneDiff(lines) => (lines.iter().map(|line| format!("{line}\n")).collect(), true),
         Response::ZoneRecords(part) => (part.text.clone(), true),
         Response::ZoneDone(done) => (format!("{}\n", done.message), true),
-        Response::ZonesChanged(changed) => (changed_text(changed), changed.refused.is_empty()),
+        Response::ZonesChanged(changed) => (zones::changed_text(changed), changed.refused.is_empty()),
         Response::SetChanged(it) => (format!("{} changed, {} in the set\n", it.changed, it.holds), true),
-        Response::ZoneKeys(keys) => (keys_text(keys), keys.trouble.is_none()),
+        Response::ZoneKeys(keys) => (zones::keys_text(keys), keys.trouble.is_none()),
         Response::Explained(explained) => (explained::text(explained), true),
     };
     out::print(&if output.json { response.to_json() } else { text });
     if is_fine { out::FINE } else { out::negative() }
-}
-
-fn keys_text(zone: &api::ZoneKeys) -> String {
-    let mut text = String::new();
-    for key in &zone.keys {
-        let _ =
-            writeln!(text, "{} {:>5} {} {} since {}", key.role, key.tag, key.algorithm, key.state, key.since);
-        if let Some(ds) = &key.ds {
-            let _ = writeln!(text, "    DS {ds}");
-        }
-    }
-    if let Some(next) = &zone.next {
-        let _ = writeln!(text, "next {next}");
-    }
-    if let Some(push) = &zone.push {
-        let _ = writeln!(text, "DS at the parent: {}", out::escaped(push));
-    }
-    if let Some(trouble) = &zone.trouble {
-        let _ = writeln!(text, "cannot be signed: {}", out::escaped(trouble));
-    }
-    text
 }
 
 /// Names that one request has at most, in octets: a request is a line of 16 KiB.
@@ -390,66 +374,6 @@ pub(crate) fn zone_load(args: &ZoneLoadArgs) -> ExitCode {
     ask(&args.remote, &Request::ZoneLoad(load), WORK_PATIENCE)
 }
 
-fn changed_text(changed: &api::ZonesChanged) -> String {
-    let mut text = match changed.done {
-        1 => "1 zone\n".to_owned(),
-        done => format!("{done} zones\n"),
-    };
-    for note in &changed.notes {
-        let _ = writeln!(text, "{}: {}", out::escaped(&note.zone), out::escaped(&note.text));
-    }
-    for note in &changed.refused {
-        let _ = writeln!(text, "{}: not done: {}", out::escaped(&note.zone), out::escaped(&note.text));
-    }
-    text
-}
-
-fn zones_text(zones: &[api::Zone]) -> String {
-    let mut text = String::new();
-    for zone in zones {
-        let serial = zone.serial.map_or_else(|| "not served".to_owned(), |serial| format!("serial {serial}"));
-        let _ =
-            write!(text, "{}  {}  {serial}  {} records", out::escaped(&zone.name), zone.role, zone.records);
-        if let Some(set) = &zone.set {
-            let _ = write!(text, "  in the set {set}");
-        }
-        if zone.is_frozen {
-            text.push_str("  frozen");
-        }
-        if let Some(seconds) = zone.next_look_in_s {
-            let _ = write!(text, "  asks in {seconds}s");
-        }
-        if let Some(seconds) = zone.expires_in_s {
-            let _ = write!(text, "  expires in {seconds}s");
-        }
-        if zone.history > 0 {
-            let _ = write!(text, "  {} versions back", zone.history);
-        }
-        if zone.is_added {
-            text.push_str("  added");
-        }
-        if let Some(catalog) = &zone.catalog {
-            let _ = write!(text, "  from {catalog}");
-        }
-        text.push('\n');
-        if let Some(trouble) = &zone.trouble {
-            if let Some(file) = &zone.file {
-                let _ = writeln!(text, "    file {}", out::escaped(file));
-            }
-            let _ = writeln!(text, "    {}", out::escaped(trouble));
-        }
-        for check in &zone.checks {
-            let state = if check.is_up { "works" } else { "left out" };
-            let _ = write!(text, "    {} {}  {state} ({})", check.name, check.record, check.check);
-            if let Some(trouble) = &check.trouble {
-                let _ = write!(text, ": {}", out::escaped(trouble));
-            }
-            text.push('\n');
-        }
-    }
-    text
-}
-
 fn level_text(log: &api::LogLevelIs) -> String {
     if log.level == log.configured {
         return format!("{}\n", log.level);
@@ -480,147 +404,6 @@ fn reload_text(reload: &api::Reload) -> String {
     }
     if !reload.needs_restart.is_empty() {
         let _ = writeln!(text, "changed, but read only at the start: {}", reload.needs_restart.join(", "));
-    }
-    text
-}
-
-fn status_text(status: &api::Status) -> String {
-    let mut text = format!(
-        "gannet {}, process {}, up {}, {} workers, {} queries waiting\n",
-        status.version,
-        status.pid,
-        span(status.uptime_s),
-        status.workers,
-        status.waiting
-    );
-    let memory = status.memory_octets.map_or_else(String::new, |octets| format!(", memory {}", size(octets)));
-    let _ = writeln!(text, "load           {:.1} queries a second{memory}", status.queries_per_second);
-    let configuration = &status.configuration;
-    let _ = writeln!(
-        text,
-        "configuration  {} (revision {}, {} old{})",
-        configuration.file.as_deref().unwrap_or("built in"),
-        configuration.revision,
-        span(configuration.age_s),
-        if configuration.is_last_reload_refused { "; the last reload was refused" } else { "" }
-    );
-    let zones = &status.zones;
-    if zones.served + zones.failing > 0 {
-        let _ = write!(text, "zones          {} served", zones.served);
-        if zones.failing > 0 {
-            let more = if zones.failing > zones.names.len() { ", …" } else { "" };
-            let names = out::escaped(&zones.names.join(", "));
-            let _ = write!(text, ", {} failing: {names}{more} (see gannet zone status)", zones.failing);
-        }
-        text.push('\n');
-    }
-    for (index, listener) in status.listeners.iter().enumerate() {
-        let title = if index == 0 { "listens on" } else { "" };
-        let _ = writeln!(text, "{title:<14} {} {}", listener.at, listener.transport);
-    }
-    let lists = &status.lists;
-    if lists.sets > 0 {
-        let part =
-            |count: u64, what: &str| if count == 0 { String::new() } else { format!(", {count} {what}") };
-        let _ = writeln!(
-            text,
-            "lists          {} in {}{}{}{}",
-            counted(lists.rules, "rule"),
-            counted(lists.sets, "set"),
-            part(lists.fetched, "fetched"),
-            part(lists.missing, "without a copy"),
-            part(lists.failing, "failing; see: gannet lists")
-        );
-    }
-    for (index, certificate) in status.certificates.iter().enumerate() {
-        let title = if index == 0 { "certificates" } else { "" };
-        let end = match u64::try_from(certificate.ends_in_s) {
-            Ok(left) => format!("ends in {}", span(left)),
-            Err(_) => "EXPIRED".to_owned(),
-        };
-        let names = out::escaped(&certificate.names.join(", "));
-        let _ = writeln!(text, "{title:<14} {names}, {end} ({})", certificate.ends);
-    }
-    for (pool, upstreams) in &status.upstreams {
-        let _ = writeln!(text, "upstreams      {}", out::escaped(pool));
-        let width = upstreams.iter().map(|upstream| upstream.server.chars().count()).max().unwrap_or(0);
-        for upstream in upstreams {
-            let time = upstream.round_trip_ms.map(|ms| format!(", {ms:.1} ms")).unwrap_or_default();
-            let _ = writeln!(
-                text,
-                "               {:<width$}  {}{time}, {} queries, {} failures{}",
-                out::escaped(&upstream.server),
-                upstream.health,
-                upstream.queries,
-                upstream.failures,
-                upstream.trouble.as_deref().map(|why| format!(": {}", out::escaped(why))).unwrap_or_default()
-            );
-        }
-    }
-    text
-}
-
-/// Lays out what the caches hold.
-fn entries_text(held: &api::CacheEntries) -> String {
-    let mut text = String::new();
-    for entry in &held.entries {
-        let state = match (entry.fresh_for_s, entry.stale_for_s) {
-            (Some(left), _) => format!("fresh for {}", span(left.into())),
-            (None, since) => format!("stale since {}", span(since.unwrap_or(0).into())),
-        };
-        let subnet = entry.client_subnet.as_ref().map_or_else(String::new, |net| format!(", for {net}"));
-        let flags = entry.flags.iter().map(|flag| format!(", {flag}")).collect::<String>();
-        let _ = writeln!(
-            text,
-            "{} {} {} in {}, {state}, kept for {} at most{subnet}{flags}",
-            entry.name,
-            entry.rtype,
-            entry.status,
-            out::escaped(&entry.cache),
-            span(entry.kept_for_s.into()),
-        );
-        for record in entry.answer.iter().chain(&entry.authority).chain(&entry.additional) {
-            let _ = writeln!(text, "    {} {} {} {}", record.name, record.ttl, record.rtype, record.data);
-        }
-        if let Some(error) = &entry.extended_error {
-            let _ = writeln!(text, "    error {} {}", error.code, error.name);
-        }
-    }
-    if held.is_cut_short {
-        text.push_str("and more: say a type or a cache\n");
-    }
-    if held.entries.is_empty() {
-        text.push_str("no cache holds it\n");
-    }
-    text
-}
-
-fn dump_text(dumped: &[api::Dumped]) -> String {
-    let mut text = String::new();
-    for dump in dumped {
-        let _ = match &dump.error {
-            None => writeln!(text, "{}: {} answers written to {}", dump.cache, dump.entries, dump.file),
-            Some(error) => writeln!(text, "{}: not written to {}: {error}", dump.cache, dump.file),
-        };
-    }
-    if dumped.is_empty() {
-        text.push_str("no cache has a file to be written to (setting cache.NAME.dump.file)\n");
-    }
-    text
-}
-
-fn caches_text(caches: &BTreeMap<String, api::CacheStats>) -> String {
-    let mut text = String::new();
-    for (name, cache) in caches {
-        let _ = writeln!(
-            text,
-            "{name}: {} answers in {} of {}, {} put in, {} put out",
-            cache.entries,
-            size(cache.octets),
-            size(cache.octets_max),
-            cache.inserts,
-            cache.evictions
-        );
     }
     text
 }
