@@ -1,0 +1,127 @@
+//! Which addresses of name servers are asked at all.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use wire::Prefix;
+
+/// An address family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+impl Family {
+    /// Returns the family of an address.
+    pub const fn of(address: IpAddr) -> Self {
+        if address.is_ipv4() { Self::V4 } else { Self::V6 }
+    }
+
+    /// Returns the other one.
+    #[must_use]
+    pub const fn other(self) -> Self {
+        match self {
+            Self::V4 => Self::V6,
+            Self::V6 => Self::V4,
+        }
+    }
+}
+
+/// Which addresses that zones name for their servers are asked.
+///
+/// Who names an address of ours, or one of a network that only we reach, makes us ask ourselves or
+/// our neighbours (TsuKing, CVE-2026-50251).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddressPolicy {
+    /// Whether servers are asked over IPv4.
+    pub v4: bool,
+    /// Whether servers are asked over IPv6.
+    pub v6: bool,
+    /// Whether addresses of the machine itself (loopback) are asked; for tests.
+    pub loopback: bool,
+    /// Whether private and link-local addresses are asked: where the zones of a network of its own
+    /// are.
+    pub private: bool,
+    /// Addresses that are not asked in any case, above all our own.
+    pub refused: Vec<Prefix>,
+}
+
+impl Default for AddressPolicy {
+    /// Returns a policy that takes all public addresses of both families.
+    fn default() -> Self {
+        Self { v4: true, v6: true, loopback: false, private: false, refused: Vec::new() }
+    }
+}
+
+impl AddressPolicy {
+    /// Returns whether servers are asked over this family.
+    pub const fn has(&self, family: Family) -> bool {
+        match family {
+            Family::V4 => self.v4,
+            Family::V6 => self.v6,
+        }
+    }
+
+    /// Returns whether a server at this address may be asked.
+    pub fn admits(&self, address: IpAddr) -> bool {
+        let is_usable = match address {
+            IpAddr::V4(address) => self.admits_v4(address),
+            IpAddr::V6(address) => self.admits_v6(address),
+        };
+        is_usable
+            && self.has(Family::of(address))
+            && !self.refused.iter().any(|prefix| prefix.contains(address))
+    }
+
+    fn admits_v4(&self, address: Ipv4Addr) -> bool {
+        let is_private = address.is_private() || address.is_link_local();
+        // 0.0.0.0/8 is "this network" (RFC 1122 §3.2.1.3), which Linux takes for itself.
+        let is_nobody =
+            address.octets().first() == Some(&0) || address.is_multicast() || address.is_broadcast();
+        !is_nobody && (self.loopback || !address.is_loopback()) && (self.private || !is_private)
+    }
+
+    fn admits_v6(&self, address: Ipv6Addr) -> bool {
+        let is_private = address.is_unique_local() || address.is_unicast_link_local();
+        // An address of IPv4 in another dress would evade what is refused of IPv4.
+        let is_nobody =
+            address.is_unspecified() || address.is_multicast() || address.to_ipv4_mapped().is_some();
+        !is_nobody && (self.loopback || !address.is_loopback()) && (self.private || !is_private)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_that_are_nobodys_or_ours_are_refused() {
+        let own = Prefix::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 0)), 25);
+        let public = AddressPolicy { refused: vec![own], ..AddressPolicy::default() };
+        let inside = AddressPolicy { loopback: true, private: true, ..public.clone() };
+        let no_v6 = AddressPolicy { v6: false, ..public.clone() };
+        let check = |text: &str, expected: [bool; 3]| {
+            let address = text.parse().expect("an address");
+            assert_eq!([&public, &inside, &no_v6].map(|policy| policy.admits(address)), expected, "{text}");
+        };
+        check("198.51.100.1", [true; 3]);
+        check("2001:db8::1", [true, true, false]);
+        check("192.0.2.127", [false; 3]);
+        check("192.0.2.128", [true; 3]);
+        check("0.0.0.0", [false; 3]);
+        check("0.1.2.3", [false; 3]);
+        check("::", [false; 3]);
+        check("224.0.0.1", [false; 3]);
+        check("255.255.255.255", [false; 3]);
+        check("ff02::1", [false; 3]);
+        check("::ffff:198.51.100.1", [false; 3]);
+        check("127.0.0.53", [false, true, false]);
+        check("::1", [false, true, false]);
+        check("10.1.2.3", [false, true, false]);
+        check("169.254.1.1", [false, true, false]);
+        check("fd00::1", [false, true, false]);
+        check("fe80::1", [false, true, false]);
+    }
+}

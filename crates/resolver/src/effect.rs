@@ -1,0 +1,86 @@
+//! What a resolver has its caller do.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use cache::servers::{Edns, LetterCase};
+use wire::Rtype;
+
+use crate::heap_name::HeapName;
+use crate::resolution::Resolution;
+
+/// Names whoever waits for an answer; the caller chooses it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Waiter(pub u32);
+
+/// Names a query until the caller has said what became of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct AskKey(pub(crate) u32);
+
+/// Something to do.
+#[derive(Clone, Debug)]
+pub enum Effect {
+    /// Ask a server, and report exactly once: [`Resolver::heard`](crate::Resolver::heard) or
+    /// [`Resolver::unanswered`](crate::Resolver::unanswered).
+    Ask(Ask),
+    /// A question has come to its end.
+    Done {
+        /// Whose it was.
+        waiter: Waiter,
+        /// What became of it.
+        resolution: Arc<Resolution>,
+    },
+}
+
+/// A query to one server: class IN, without RD.
+///
+/// Its ID, its port, cookies, the attempt over TCP after TC and the one without EDNS are the
+/// caller's. The caller gives up in its own time; meanwhile the resolver asks others.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// By which it is reported.
+    pub key: AskKey,
+    /// Whom to ask.
+    pub address: SocketAddr,
+    /// The name, lower case.
+    pub qname: HeapName,
+    /// The type.
+    pub qtype: Rtype,
+    /// How to ask.
+    pub how: How,
+}
+
+/// How a server is asked, as far as it is known what it can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct How {
+    /// Whether to ask over TCP at once.
+    pub over_tcp: bool,
+    /// UDP payload to announce in EDNS.
+    pub udp_octets: u16,
+    /// What it makes of EDNS.
+    pub edns: Edns,
+    /// Whether it repeats the letter case of the question.
+    pub case: LetterCase,
+}
+
+/// How a reply came, which says how hard it is to forge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// In a datagram.
+    Udp,
+    /// In a datagram with the server's cookie (RFC 7873).
+    UdpWithCookie,
+    /// Over a connection.
+    Tcp,
+}
+
+/// Why a server did not answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unanswered {
+    /// Nothing came in time.
+    Timeout,
+    /// The network says that it cannot be reached, or the server wants no connection.
+    Unreachable,
+    /// The query could not be sent: we have no room or no route. Nobody is charged with it.
+    NotSent,
+}

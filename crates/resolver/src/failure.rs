@@ -1,0 +1,121 @@
+//! Why a question has no answer: one reason that machines read, and a text for people.
+
+use std::fmt;
+
+use wire::EdeCode;
+
+use crate::budget::Limit;
+use crate::heap_name::HeapName;
+
+/// Octets of a text in an Extended DNS Error, so that no reply grows large by it.
+const TEXT_OCTETS_MAX: usize = 120;
+
+/// Why a question has no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The reason.
+    pub reason: Reason,
+    /// The zone whose servers could not be made to answer, if it came to that.
+    pub zone: Option<HeapName>,
+}
+
+/// The reason of a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// No server of the zone answered.
+    Silent,
+    /// No server of the zone serves it: they refuse, or answer without AA.
+    Lame,
+    /// The servers of the zone answer with errors, or with what is no answer.
+    Faulty,
+    /// No address of any server of the zone could be found.
+    NoAddress,
+    /// The addresses of the zone's servers depend on each other, and nobody has glue.
+    Circle,
+    /// Aliases lead back to where they came from.
+    AliasLoop,
+    /// The question would have cost more than one may.
+    Limit(Limit),
+    /// Nobody can be asked for data of this type or class.
+    Unsupported,
+}
+
+impl Reason {
+    /// Returns the name that machines read.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Silent => "silent",
+            Self::Lame => "lame",
+            Self::Faulty => "faulty",
+            Self::NoAddress => "no-address",
+            Self::Circle => "circle",
+            Self::AliasLoop => "alias-loop",
+            Self::Limit(_) => "limit",
+            Self::Unsupported => "unsupported",
+        }
+    }
+}
+
+impl Failure {
+    /// Returns a failure that no zone is to blame for.
+    pub(crate) const fn without_zone(reason: Reason) -> Self {
+        Self { reason, zone: None }
+    }
+
+    /// Returns the code of its Extended DNS Error (RFC 8914 §4).
+    pub const fn ede(&self) -> EdeCode {
+        match self.reason {
+            Reason::Silent | Reason::Lame | Reason::NoAddress | Reason::Circle => {
+                EdeCode::NO_REACHABLE_AUTHORITY
+            }
+            Reason::Faulty => EdeCode::NETWORK_ERROR,
+            Reason::AliasLoop => EdeCode::INVALID_DATA,
+            Reason::Limit(_) => EdeCode::OTHER,
+            Reason::Unsupported => EdeCode::NOT_SUPPORTED,
+        }
+    }
+
+    /// Returns the text of its Extended DNS Error, at most 120 octets.
+    pub fn text(&self) -> String {
+        let mut text = self.to_string();
+        while text.len() > TEXT_OCTETS_MAX {
+            text.pop();
+        }
+        text
+    }
+}
+
+impl fmt::Display for Failure {
+    /// Writes the reason and then the zone, whose name may be long.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.reason {
+            Reason::Silent => f.write_str("no server answers")?,
+            Reason::Lame => f.write_str("no server is authoritative")?,
+            Reason::Faulty => f.write_str("all servers answer with errors")?,
+            Reason::NoAddress => f.write_str("no server has an address")?,
+            Reason::Circle => f.write_str("the servers' addresses depend on each other")?,
+            Reason::AliasLoop => f.write_str("aliases lead back to where they came from")?,
+            Reason::Limit(limit) => write!(f, "limit: {limit}")?,
+            Reason::Unsupported => f.write_str("nobody can be asked for data of this type")?,
+        }
+        match &self.zone {
+            Some(zone) => write!(f, " for zone {zone}"),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::NameBuf;
+
+    #[test]
+    fn a_text_stays_short_whatever_the_zone_is_called() {
+        let name = NameBuf::from_text(&[r"\001\002."; 60].concat()).expect("a name");
+        let failure = Failure { reason: Reason::Silent, zone: Some(HeapName::new(name.as_name())) };
+        assert_eq!(failure.text().len(), 120);
+        assert!(failure.text().starts_with("no server answers for zone \\001"));
+        assert_eq!(failure.ede(), EdeCode::NO_REACHABLE_AUTHORITY);
+    }
+}

@@ -1,0 +1,35 @@
+//! Names that tasks keep: as long as they are, and shared.
+
+use std::fmt;
+use std::sync::Arc;
+
+use wire::Name;
+
+/// A name in lower case on the heap. Tasks, fetches and indexes share one copy.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct HeapName(Arc<[u8]>);
+
+impl HeapName {
+    /// Copies a name, in lower case.
+    pub fn new(name: Name<'_>) -> Self {
+        Self(name.to_folded().as_bytes().into())
+    }
+
+    /// Returns the name.
+    pub fn as_name(&self) -> Name<'_> {
+        Name::parse(&self.0).map_or(Name::ROOT, |(name, _)| name)
+    }
+}
+
+impl fmt::Debug for HeapName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.as_name(), f)
+    }
+}
+
+impl fmt::Display for HeapName {
+    /// Writes the name with a dot at its end, special characters escaped.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.as_name(), f)
+    }
+}

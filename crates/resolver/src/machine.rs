@@ -1,0 +1,221 @@
+//! The machine: questions, what is asked for them, and who waits for whom.
+//!
+//! A *task* is a question, a client's or one of our own. A *fetch* is one question to the servers
+//! of one zone. A task waits for one fetch after the other, down from the closest zone that is
+//! known, or for the task of the name that it is an alias for; a fetch waits for replies, and for
+//! tasks that look for addresses of name servers. Equal tasks and equal fetches are one, whoever
+//! wants them.
+
+mod fetches;
+mod replies;
+mod tasks;
+mod waits;
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use rand::rngs::StdRng;
+use slab::Slab;
+use wire::{Class, Rtype};
+
+use crate::choose::Families;
+use crate::effect::{AskKey, Effect, Waiter};
+use crate::failure::{Failure, Reason};
+use crate::heap_name::HeapName;
+use crate::moment::Moment;
+use crate::resolution::Resolution;
+use crate::settings::Settings;
+use crate::tables::{Memory, Tables};
+use fetches::Fetch;
+use tasks::Task;
+
+/// Names a task until it has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct TaskKey(u32);
+
+/// Names a fetch until it has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct FetchKey(u32);
+
+/// What can wait, and be waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Node {
+    Task(TaskKey),
+    Fetch(FetchKey),
+}
+
+/// What is asked, in class IN, as long as it is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct HeapQuestion {
+    name: HeapName,
+    rtype: Rtype,
+}
+
+/// A query that the caller has not reported yet.
+struct OpenAsk {
+    /// Who asked; `None` if that has ended. Its reply is still good for knowing the server.
+    fetch: Option<FetchKey>,
+    address: SocketAddr,
+    sent_at: Moment,
+    /// Whether others are asked by now.
+    is_late: bool,
+    /// Whether the server was charged with its silence.
+    is_charged: bool,
+    /// Whether it was sent beside another one, to measure the server.
+    is_exploring: bool,
+}
+
+impl OpenAsk {
+    /// Returns whether its fetch does nothing else until it is reported, or late.
+    const fn is_awaited(&self) -> bool {
+        !self.is_late && !self.is_exploring
+    }
+}
+
+/// Resolves the questions of one worker.
+pub struct Resolver {
+    settings: Settings,
+    memory: Memory,
+    rng: StdRng,
+    families: Families,
+    tasks: Slab<Task>,
+    by_question: HashMap<HeapQuestion, TaskKey>,
+    waiters: HashMap<Waiter, TaskKey>,
+    fetches: Slab<Fetch>,
+    /// Fetches by the zone that is asked and what it is asked.
+    by_fetch: HashMap<(HeapName, HeapQuestion), FetchKey>,
+    asks: Slab<OpenAsk>,
+    timers: BTreeSet<(Moment, FetchKey)>,
+    /// What can go on.
+    ready: VecDeque<Node>,
+    effects: VecDeque<Effect>,
+    /// Tasks whose trace is wanted.
+    traces: usize,
+    /// When the root's servers were last asked which they are.
+    primed_at: Option<Moment>,
+}
+
+impl Resolver {
+    /// Returns a resolver that works with these tables. Whoever wants the same again gives the same
+    /// seed.
+    pub fn new(settings: Settings, tables: Tables, rng: StdRng) -> Self {
+        let memory = Memory::new(tables, settings.partition);
+        Self {
+            settings,
+            memory,
+            rng,
+            families: Families::default(),
+            tasks: Slab::new(),
+            by_question: HashMap::new(),
+            waiters: HashMap::new(),
+            fetches: Slab::new(),
+            by_fetch: HashMap::new(),
+            asks: Slab::new(),
+            timers: BTreeSet::new(),
+            ready: VecDeque::new(),
+            effects: VecDeque::new(),
+            traces: 0,
+            primed_at: None,
+        }
+    }
+
+    /// Begins to look for an answer, or joins who does. It comes as [`Effect::Done`], perhaps at
+    /// once.
+    pub fn want(&mut self, question: &wire::Question<'_>, waiter: Waiter, now: Moment) {
+        self.enter(question, waiter, now);
+        self.run(now);
+    }
+
+    /// Does the same, and has [`Resolution::trace`] say what was asked and what came.
+    pub fn want_traced(&mut self, question: &wire::Question<'_>, waiter: Waiter, now: Moment) {
+        self.enter(question, waiter, now);
+        self.trace_for(waiter, now);
+        self.run(now);
+    }
+
+    fn enter(&mut self, question: &wire::Question<'_>, waiter: Waiter, now: Moment) {
+        if question.qclass != Class::IN || !is_data(question.qtype) {
+            let resolution = Arc::new(Resolution::failed(Failure::without_zone(Reason::Unsupported)));
+            self.effects.push_back(Effect::Done { waiter, resolution });
+            return;
+        }
+        let question = HeapQuestion { name: HeapName::new(question.qname), rtype: question.qtype };
+        self.want_for_client(question, waiter, now);
+    }
+
+    /// A waiter has gone. What was begun for it goes on within its budget, and fills the tables.
+    pub fn forget(&mut self, waiter: Waiter) {
+        if let Some(key) = self.waiters.remove(&waiter)
+            && let Some(task) = self.task_mut(key)
+        {
+            task.waiters.retain(|&other| other != waiter);
+        }
+    }
+
+    /// Does what is due at `now`.
+    pub fn due(&mut self, now: Moment) {
+        while let Some(&(at, key)) = self.timers.first()
+            && at <= now
+        {
+            self.timers.pop_first();
+            self.patience_ended(key, now);
+        }
+        self.run(now);
+    }
+
+    /// Returns when [`Resolver::due`] has something to do.
+    pub fn next_due(&self) -> Option<Moment> {
+        self.timers.first().map(|&(at, _)| at)
+    }
+
+    /// Takes out the next thing to do.
+    pub fn next_effect(&mut self) -> Option<Effect> {
+        self.effects.pop_front()
+    }
+
+    /// Returns how many questions, clients' and our own, have no answer yet.
+    pub fn active(&self) -> usize {
+        self.tasks.len()
+    }
+
+    /// Lets everything go on that can.
+    fn run(&mut self, now: Moment) {
+        // Ends: a step either sends, which is paid for, or waits, or ends what it is a step of.
+        while let Some(node) = self.ready.pop_front() {
+            match node {
+                Node::Task(key) => self.step_task(key, now),
+                Node::Fetch(key) => self.step_fetch(key, now),
+            }
+        }
+    }
+
+    fn task(&self, key: TaskKey) -> Option<&Task> {
+        self.tasks.get(key.0 as usize)
+    }
+
+    fn task_mut(&mut self, key: TaskKey) -> Option<&mut Task> {
+        self.tasks.get_mut(key.0 as usize)
+    }
+
+    fn fetch(&self, key: FetchKey) -> Option<&Fetch> {
+        self.fetches.get(key.0 as usize)
+    }
+
+    fn fetch_mut(&mut self, key: FetchKey) -> Option<&mut Fetch> {
+        self.fetches.get_mut(key.0 as usize)
+    }
+
+    fn ask(&self, key: AskKey) -> Option<&OpenAsk> {
+        self.asks.get(key.0 as usize)
+    }
+
+    fn ask_mut(&mut self, key: AskKey) -> Option<&mut OpenAsk> {
+        self.asks.get_mut(key.0 as usize)
+    }
+}
+
+/// Returns whether records may have this type: it is no QTYPE or meta type (RFC 6895 §3.1).
+const fn is_data(rtype: Rtype) -> bool {
+    !matches!(rtype.0, 0 | 41 | 128..=255)
+}

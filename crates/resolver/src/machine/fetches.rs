@@ -1,0 +1,442 @@
+//! One question to the servers of one zone: who of them is asked, and when another one.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use cache::servers::{Edns, Facts, LetterCase};
+use rand::seq::SliceRandom;
+use wire::Rtype;
+
+use super::{FetchKey, HeapQuestion, Node, OpenAsk, Resolver, TaskKey};
+use crate::addresses::Family;
+use crate::budget::{Budget, Limit};
+use crate::choose::{Candidate, choose};
+use crate::delegation::Delegation;
+use crate::effect::{Ask, AskKey, Effect, How};
+use crate::failure::{Failure, Reason};
+use crate::heap_name::HeapName;
+use crate::moment::Moment;
+use crate::resolution::Resolution;
+use crate::scrub::{Answer, Fault, address};
+use crate::settings::Settings;
+use crate::tables::Known;
+use crate::trace::TraceEvent;
+
+/// Milliseconds after which another name server's addresses are looked for, if the first one's do
+/// not come.
+const LOOKUP_PATIENCE_MS: u32 = 300;
+/// Addresses of a zone's servers that are asked if all were silent a short time ago: it is an
+/// attempt, in case one is back.
+const LAST_RESORT_SENDS: u8 = 2;
+
+/// One question to the servers of one zone.
+pub(super) struct Fetch {
+    pub(super) delegation: Arc<Delegation>,
+    pub(super) question: HeapQuestion,
+    /// Whose steps it is.
+    pub(super) tasks: Vec<TaskKey>,
+    pub(super) servers: Vec<Server>,
+    /// Name servers without an address, in random order.
+    nameless: Vec<HeapName>,
+    /// Tasks that look for addresses.
+    pub(super) lookups: Vec<TaskKey>,
+    pub(super) asks: Vec<AskKey>,
+    pub(super) timer: Option<Moment>,
+    sends_left: u8,
+    /// The limit that keeps it from sending.
+    spent: Option<Limit>,
+    /// Why a look-up was not even begun.
+    refused: Option<Reason>,
+}
+
+/// An address of a server of the zone.
+pub(super) struct Server {
+    pub(super) address: SocketAddr,
+    asked: u8,
+    pub(super) fault: Option<Fault>,
+}
+
+/// How a fetch ends.
+pub(super) enum FetchEnd {
+    Answer(Box<Answer>),
+    Referral(Arc<Delegation>),
+    Failed(Failure),
+}
+
+impl Fetch {
+    fn add(&mut self, address: SocketAddr) {
+        if !self.servers.iter().any(|server| server.address == address) {
+            self.servers.push(Server { address, asked: 0, fault: None });
+        }
+    }
+
+    /// Returns why it fails, if it does.
+    fn failure(&self) -> Failure {
+        let has = |is_it: fn(&Server) -> bool| self.servers.iter().any(is_it);
+        let reason = match self.spent {
+            Some(limit) => Reason::Limit(limit),
+            None if has(|server| matches!(server.fault, Some(Fault::Error(_) | Fault::Malformed))) => {
+                Reason::Faulty
+            }
+            None if has(|server| server.fault.is_none()) => Reason::Silent,
+            None if has(|server| server.fault.is_some()) => Reason::Lame,
+            None => self.refused.unwrap_or(Reason::NoAddress),
+        };
+        Failure { reason, zone: Some(self.delegation.zone.clone()) }
+    }
+}
+
+impl Resolver {
+    /// Has a task wait for what the servers of a zone say.
+    pub(super) fn join_fetch(&mut self, task: TaskKey, delegation: &Arc<Delegation>, question: HeapQuestion) {
+        let name = (delegation.zone.clone(), question.clone());
+        let key = match self.by_fetch.get(&name) {
+            Some(&key) if self.waits_for(Node::Fetch(key), Node::Task(task)) => {
+                let zone = Some(delegation.zone.clone());
+                return self.fail(task, Failure { reason: Reason::Circle, zone });
+            }
+            Some(&key) => key,
+            None => {
+                let key = self.begin_fetch(delegation, question);
+                self.by_fetch.insert(name, key);
+                key
+            }
+        };
+        if let Some(fetch) = self.fetch_mut(key) {
+            fetch.tasks.push(task);
+        }
+        if let Some(task) = self.task_mut(task) {
+            task.awaits = Some(Node::Fetch(key));
+        }
+        self.ready.push_back(Node::Fetch(key));
+    }
+
+    fn begin_fetch(&mut self, delegation: &Arc<Delegation>, question: HeapQuestion) -> FetchKey {
+        let mut fetch = Fetch {
+            question,
+            tasks: Vec::new(),
+            servers: Vec::new(),
+            nameless: Vec::new(),
+            lookups: Vec::new(),
+            asks: Vec::new(),
+            timer: None,
+            sends_left: self.settings.limits.sends_per_zone,
+            spent: None,
+            refused: None,
+            delegation: Arc::clone(delegation),
+        };
+        for server in &delegation.servers {
+            for &address in &server.glue {
+                fetch.add(SocketAddr::new(address, self.settings.port));
+            }
+            if server.glue.is_empty() {
+                fetch.nameless.push(server.name.clone());
+            }
+        }
+        fetch.nameless.shuffle(&mut self.rng);
+        FetchKey(self.fetches.insert(fetch) as u32)
+    }
+
+    /// Lets a fetch go on that waits for no reply in time.
+    pub(super) fn step_fetch(&mut self, key: FetchKey, now: Moment) {
+        self.take_known_addresses(key, now);
+        let Some(fetch) = self.fetch(key) else { return };
+        if fetch.asks.iter().any(|&ask| self.ask(ask).is_some_and(OpenAsk::is_awaited)) {
+            return;
+        }
+        let candidates = self.candidates(fetch, now);
+        let is_last_resort = !candidates.is_empty() && candidates.iter().all(|candidate| candidate.is_barred);
+        if !candidates.iter().any(|candidate| candidate.asked == 0) {
+            self.look_for_addresses(key, now);
+        }
+        if is_last_resort && let Some(fetch) = self.fetch_mut(key) {
+            fetch.sends_left = fetch.sends_left.min(LAST_RESORT_SENDS);
+        }
+        if self.ask_next(key, &candidates, now) {
+            return;
+        }
+        let Some(fetch) = self.fetch(key) else { return };
+        if fetch.lookups.is_empty() {
+            let failure = fetch.failure();
+            self.end_fetch(key, &FetchEnd::Failed(failure));
+        }
+    }
+
+    /// Takes the addresses of name servers that the tables have by now.
+    fn take_known_addresses(&mut self, key: FetchKey, now: Moment) {
+        let Self { fetches, memory, settings, .. } = self;
+        let Some(fetch) = fetches.get_mut(key.0 as usize) else { return };
+        // Whoever joined may have brought a budget.
+        fetch.spent = None;
+        let names = std::mem::take(&mut fetch.nameless);
+        for name in names {
+            let known = fetch.servers.len();
+            for rtype in [Rtype::A, Rtype::AAAA] {
+                if let Some(Known::Data(set)) = memory.look(&name, rtype, now.seconds()) {
+                    let addresses = set.records.iter().filter_map(|data| address(data));
+                    addresses
+                        .filter(|&address| settings.addresses.admits(address))
+                        .for_each(|address| fetch.add(SocketAddr::new(address, settings.port)));
+                }
+            }
+            if fetch.servers.len() == known {
+                fetch.nameless.push(name);
+            }
+        }
+    }
+
+    /// Returns the addresses that may be asked.
+    fn candidates(&self, fetch: &Fetch, now: Moment) -> Vec<Candidate> {
+        let facts_of = &self.memory.tables.servers;
+        let zone_hash = self.memory.tables.rrsets.hash_key().hash_name(fetch.delegation.zone.as_name());
+        let unknown_us = self.settings.patience_unknown_ms * 1000;
+        let is_usable = |server: &&Server| server.fault.is_none() && server.asked < self.settings.attempts;
+        let has_both = [Family::V4, Family::V6].iter().all(|&family| {
+            fetch.servers.iter().filter(is_usable).any(|server| Family::of(server.address.ip()) == family)
+        });
+        let servers = fetch.servers.iter().enumerate();
+        let usable = servers.filter(|(_, server)| is_usable(server)).filter(|(_, server)| {
+            let family = Family::of(server.address.ip());
+            !has_both || !self.families.is_down(family, now) || self.families.wants_probe(family, now)
+        });
+        let candidates = usable.map(|(at, server)| {
+            let facts = facts_of.look(server.address, now.ms());
+            let family = Family::of(server.address.ip());
+            Candidate {
+                at,
+                score_us: facts.map_or(unknown_us, |facts| facts.score_us(unknown_us)),
+                asked: server.asked,
+                is_lame: facts.is_some_and(|facts| facts.is_lame(zone_hash)),
+                is_barred: facts.is_some_and(|facts| facts.barred_for_ms() > 0)
+                    || has_both && self.families.is_down(family, now),
+                family,
+            }
+        });
+        candidates.collect()
+    }
+
+    /// Asks the best of the candidates, and perhaps another one to measure it; returns whether it
+    /// did.
+    fn ask_next(&mut self, key: FetchKey, candidates: &[Candidate], now: Moment) -> bool {
+        let late = self.fetch(key).and_then(|fetch| {
+            let ask = self.ask(*fetch.asks.last()?)?;
+            Some(Family::of(ask.address.ip()))
+        });
+        let Some(choice) = choose(candidates, late, &mut self.rng) else { return false };
+        if !self.send(key, choice.at, How::unknown(&self.settings), false, now) {
+            return false;
+        }
+        // A family that is down is tried beside the other one, never instead.
+        let probed = candidates
+            .iter()
+            .find(|candidate| candidate.at != choice.at && self.families.wants_probe(candidate.family, now));
+        if let Some(at) = probed.map(|candidate| candidate.at).or(choice.explored) {
+            self.send(key, at, How::unknown(&self.settings), true, now);
+        }
+        true
+    }
+
+    /// Sends the question to a server, if that can be paid for; returns whether it was.
+    pub(super) fn send(
+        &mut self,
+        key: FetchKey,
+        at: usize,
+        how: How,
+        is_exploring: bool,
+        now: Moment,
+    ) -> bool {
+        let has_sends = self.fetch(key).is_some_and(|fetch| fetch.sends_left > 0);
+        if !has_sends {
+            return false;
+        }
+        let paid = self.pay_for_fetch(key, |budget| budget.send(now));
+        let Self { fetches, asks, memory, settings, families, timers, effects, .. } = self;
+        let Some(fetch) = fetches.get_mut(key.0 as usize) else { return false };
+        if let Err(limit) = paid {
+            fetch.spent = Some(limit);
+            return false;
+        }
+        let Some(server) = fetch.servers.get_mut(at) else { return false };
+        let address = server.address;
+        let facts = memory.tables.servers.look(address, now.ms());
+        let patience_ms = patience_ms(facts.as_ref(), server.asked, settings);
+        fetch.sends_left -= 1;
+        server.asked += 1;
+        families.sent(Family::of(address.ip()), now);
+        let ask = OpenAsk {
+            fetch: Some(key),
+            address,
+            sent_at: now,
+            is_late: false,
+            is_charged: false,
+            is_exploring,
+        };
+        let ask = AskKey(asks.insert(ask) as u32);
+        if is_exploring {
+            // The last one is whom the fetch waits for.
+            fetch.asks.insert(0, ask);
+        } else {
+            fetch.asks.push(ask);
+            if let Some(timer) = fetch.timer.replace(now.after_ms(patience_ms)) {
+                timers.remove(&(timer, key));
+            }
+            timers.insert((now.after_ms(patience_ms), key));
+        }
+        effects.push_back(Effect::Ask(Ask {
+            key: ask,
+            address,
+            qname: fetch.question.name.clone(),
+            qtype: fetch.question.rtype,
+            how: how.with(facts.as_ref()),
+        }));
+        let event = if how.over_tcp { TraceEvent::SentOverTcp } else { TraceEvent::Sent };
+        self.note(key, address, &event, now);
+        true
+    }
+
+    /// Begins to look for the addresses of another name server, if that can be paid for and makes
+    /// sense.
+    fn look_for_addresses(&mut self, key: FetchKey, now: Moment) {
+        let limits = self.settings.limits;
+        let Some(fetch) = self.fetch(key) else { return };
+        // Two families are one look-up.
+        let at_once = fetch.lookups.len().div_ceil(2);
+        let depth = fetch.tasks.iter().filter_map(|&task| self.task(task)).map(|task| task.depth).min();
+        let depth = depth.unwrap_or(0).saturating_add(1);
+        if fetch.sends_left == 0
+            || fetch.nameless.is_empty()
+            || at_once >= usize::from(limits.glueless_at_once)
+        {
+            return;
+        }
+        if depth > limits.depth {
+            self.refuse_lookup(key, Reason::Limit(Limit::Depth));
+            return;
+        }
+        while self.fetch(key).is_some_and(|fetch| !fetch.nameless.is_empty()) {
+            if let Err(limit) = self.pay_for_fetch(key, Budget::look_for_addresses) {
+                self.refuse_lookup(key, Reason::Limit(limit));
+                return;
+            }
+            let Some(name) = self.fetch_mut(key).and_then(|fetch| fetch.nameless.pop()) else { return };
+            if self.look_for(key, &name, depth) {
+                self.wait_for_lookup(key, now);
+                return;
+            }
+        }
+    }
+
+    fn refuse_lookup(&mut self, key: FetchKey, reason: Reason) {
+        if let Some(fetch) = self.fetch_mut(key) {
+            fetch.refused = Some(reason);
+            fetch.nameless.clear();
+        }
+    }
+
+    /// Begins to look for the addresses of a name server; returns whether there is hope.
+    fn look_for(&mut self, key: FetchKey, name: &HeapName, depth: u8) -> bool {
+        let mut has_begun = false;
+        for (family, rtype) in [(Family::V4, Rtype::A), (Family::V6, Rtype::AAAA)] {
+            if !self.settings.addresses.has(family) {
+                continue;
+            }
+            let lookup = self.task_for(HeapQuestion { name: name.clone(), rtype }, depth);
+            if self.waits_for(Node::Task(lookup), Node::Fetch(key)) {
+                if let Some(fetch) = self.fetch_mut(key) {
+                    fetch.refused = Some(Reason::Circle);
+                }
+                continue;
+            }
+            if let Some(task) = self.task_mut(lookup) {
+                task.parents.push(Node::Fetch(key));
+                task.depth = task.depth.min(depth);
+            }
+            if let Some(fetch) = self.fetch_mut(key) {
+                fetch.lookups.push(lookup);
+            }
+            has_begun = true;
+        }
+        has_begun
+    }
+
+    fn wait_for_lookup(&mut self, key: FetchKey, now: Moment) {
+        let Self { fetches, timers, .. } = self;
+        if let Some(fetch) = fetches.get_mut(key.0 as usize)
+            && fetch.timer.is_none()
+        {
+            let at = now.after_ms(LOOKUP_PATIENCE_MS);
+            fetch.timer = Some(at);
+            timers.insert((at, key));
+        }
+    }
+
+    /// A look-up of a name server's address has ended.
+    pub(super) fn lookup_ended(
+        &mut self,
+        key: FetchKey,
+        task: TaskKey,
+        question: &HeapQuestion,
+        resolution: &Resolution,
+    ) {
+        let Self { fetches, settings, .. } = self;
+        let Some(fetch) = fetches.get_mut(key.0 as usize) else { return };
+        fetch.lookups.retain(|&lookup| lookup != task);
+        let addresses = resolution.rows().data(&question.name, question.rtype).filter_map(address);
+        let admitted: Vec<IpAddr> = addresses.filter(|&address| settings.addresses.admits(address)).collect();
+        for address in admitted {
+            fetch.add(SocketAddr::new(address, settings.port));
+        }
+        if let Some(failure) = &resolution.failure {
+            fetch.refused = Some(failure.reason);
+        }
+        self.ready.push_back(Node::Fetch(key));
+    }
+
+    /// Ends a fetch, and tells the tasks that wait for it.
+    pub(super) fn end_fetch(&mut self, key: FetchKey, end: &FetchEnd) {
+        let Some(fetch) = self.fetches.try_remove(key.0 as usize) else { return };
+        if let Some(at) = fetch.timer {
+            self.timers.remove(&(at, key));
+        }
+        for lookup in fetch.lookups {
+            if let Some(task) = self.task_mut(lookup) {
+                task.parents.retain(|&parent| parent != Node::Fetch(key));
+            }
+        }
+        for ask in fetch.asks {
+            if let Some(ask) = self.ask_mut(ask) {
+                ask.fetch = None;
+            }
+        }
+        self.by_fetch.remove(&(fetch.delegation.zone.clone(), fetch.question.clone()));
+        for task in fetch.tasks {
+            self.fetch_ended(task, &fetch.question, end);
+        }
+    }
+}
+
+impl How {
+    /// Returns how a server is asked of which nothing is known.
+    pub(super) const fn unknown(settings: &Settings) -> Self {
+        Self {
+            over_tcp: false,
+            udp_octets: settings.udp_octets,
+            edns: Edns::Unknown,
+            case: LetterCase::Unknown,
+        }
+    }
+
+    fn with(self, facts: Option<&Facts>) -> Self {
+        facts.map_or(self, |facts| Self { edns: facts.edns, case: facts.case, ..self })
+    }
+}
+
+/// Returns the milliseconds after which another server is asked beside one that has been asked so
+/// often already: the round trip and four times its variation (RFC 6298 §2.3), doubled each time.
+fn patience_ms(facts: Option<&Facts>, asked: u8, settings: &Settings) -> u32 {
+    let known = facts.and_then(|facts| facts.round_trip);
+    let patience_ms = known.map_or(settings.patience_unknown_ms, |known| {
+        known.timeout_us().div_ceil(1000).max(settings.patience_ms_min)
+    });
+    patience_ms.saturating_mul(1 << asked.min(8)).min(settings.patience_ms_max)
+}

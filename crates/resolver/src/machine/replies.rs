@@ -1,0 +1,170 @@
+//! What comes back from servers, and what does not.
+
+use std::sync::Arc;
+
+use cache::Now;
+use wire::Message;
+
+use super::fetches::FetchEnd;
+use super::{FetchKey, Node, OpenAsk, Resolver};
+use crate::addresses::Family;
+use crate::effect::{Arrival, AskKey, How, Unanswered};
+use crate::moment::Moment;
+use crate::scrub::{self, Asked, Fault, Reading, Terms};
+use crate::trace::TraceEvent;
+
+impl Resolver {
+    /// A server answered; the reply is the one to this query as far as the transport can tell.
+    pub fn heard(&mut self, key: AskKey, reply: &Message<'_>, arrival: Arrival, now: Moment) {
+        let Some(ask) = self.asks.try_remove(key.0 as usize) else { return };
+        self.families.heard(Family::of(ask.address.ip()), now);
+        let took_us = u32::try_from(now.since_us(ask.sent_at)).unwrap_or(u32::MAX);
+        self.memory.tables.servers.record_round_trip(ask.address, took_us);
+        if let Some(fetch) = ask.fetch {
+            self.forget_ask(fetch, key);
+            self.charge_late(fetch, now);
+            self.take_reply(fetch, &ask, reply, arrival, now);
+        }
+        self.run(now);
+    }
+
+    /// A server did not answer.
+    pub fn unanswered(&mut self, key: AskKey, why: Unanswered, now: Moment) {
+        if why != Unanswered::NotSent {
+            self.charge(key, now);
+        }
+        let Some(ask) = self.asks.try_remove(key.0 as usize) else { return };
+        if let Some(fetch) = ask.fetch {
+            self.note(fetch, ask.address, &TraceEvent::Unanswered(why), now);
+            self.forget_ask(fetch, key);
+            if ask.is_awaited() {
+                self.stop_timer(fetch);
+            }
+            self.ready.push_back(Node::Fetch(fetch));
+        }
+        self.run(now);
+    }
+
+    /// The server that a fetch waits for is late: another one is asked, too.
+    pub(super) fn patience_ended(&mut self, key: FetchKey, now: Moment) {
+        let Some(fetch) = self.fetch_mut(key) else { return };
+        fetch.timer = None;
+        for ask in fetch.asks.clone() {
+            if let Some(late) = self.ask_mut(ask).filter(|ask| ask.is_awaited()) {
+                late.is_late = true;
+                let address = late.address;
+                self.note(key, address, &TraceEvent::Late, now);
+            }
+            if self.ask(ask).is_some_and(|ask| ask.is_late) {
+                self.charge(ask, now);
+            }
+        }
+        self.ready.push_back(Node::Fetch(key));
+    }
+
+    /// Charges a server with its silence, once; but while nobody answers, it is our own network
+    /// that is silent.
+    fn charge(&mut self, key: AskKey, now: Moment) {
+        let Self { asks, families, memory, .. } = self;
+        if let Some(ask) = asks.get_mut(key.0 as usize)
+            && !ask.is_charged
+            && families.heard_after(ask.sent_at)
+        {
+            ask.is_charged = true;
+            memory.tables.servers.record_silence(ask.address, now.ms());
+        }
+    }
+
+    /// Somebody answered a fetch: now it is known that those who are late are late by themselves.
+    fn charge_late(&mut self, key: FetchKey, now: Moment) {
+        let asks = self.fetch(key).map(|fetch| fetch.asks.clone()).unwrap_or_default();
+        for key in asks {
+            if self.ask(key).is_some_and(|ask| ask.is_late) {
+                self.charge(key, now);
+            }
+        }
+    }
+
+    fn forget_ask(&mut self, fetch: FetchKey, key: AskKey) {
+        if let Some(fetch) = self.fetch_mut(fetch) {
+            fetch.asks.retain(|&ask| ask != key);
+        }
+    }
+
+    fn stop_timer(&mut self, key: FetchKey) {
+        if let Some(at) = self.fetch_mut(key).and_then(|fetch| fetch.timer.take()) {
+            self.timers.remove(&(at, key));
+        }
+    }
+
+    fn take_reply(
+        &mut self,
+        key: FetchKey,
+        ask: &OpenAsk,
+        reply: &Message<'_>,
+        arrival: Arrival,
+        now: Moment,
+    ) {
+        let Some(fetch) = self.fetch(key) else { return };
+        let (delegation, question) = (Arc::clone(&fetch.delegation), fetch.question.clone());
+        let asked =
+            Asked { zone: delegation.zone.as_name(), qname: question.name.as_name(), qtype: question.rtype };
+        let terms = Terms {
+            addresses: &self.settings.addresses,
+            servers_max: self.settings.servers_max,
+            ttl_max: self.settings.ttl_max,
+            negative_ttl_max: self.settings.negative_ttl_max,
+        };
+        let reading = scrub::read(reply, &asked, &terms);
+        let root = scrub::read_priming(reply, &asked, &terms);
+        self.note(key, ask.address, &TraceEvent::of(&reading), now);
+        match reading {
+            Reading::Answer(answer) if answer.has_dname && arrival == Arrival::Udp => {
+                self.ask_over_tcp(key, ask, now);
+            }
+            // This is where an answer will be validated before anybody believes it.
+            Reading::Answer(answer) => {
+                if let Some(root) = root {
+                    self.memory.keep_referral(root, Now(u32::MAX), now.seconds());
+                }
+                self.memory.keep_answer(&answer, question.rtype, now.seconds());
+                self.end_fetch(key, &FetchEnd::Answer(Box::new(answer)));
+            }
+            Reading::Referral(referral) => {
+                let ends_at = delegation.ends_at;
+                let below = self.memory.keep_referral(referral, ends_at, now.seconds());
+                self.end_fetch(key, &FetchEnd::Referral(Arc::new(below)));
+            }
+            Reading::Fault(fault) => self.take_fault(key, ask, fault, now),
+        }
+    }
+
+    /// A DNAME that somebody may have forged is asked for again where that is hard.
+    fn ask_over_tcp(&mut self, key: FetchKey, ask: &OpenAsk, now: Moment) {
+        let how = How { over_tcp: true, ..How::unknown(&self.settings) };
+        let at = self
+            .fetch(key)
+            .and_then(|fetch| fetch.servers.iter().position(|server| server.address == ask.address));
+        let is_asked = at.is_some_and(|at| self.send(key, at, how, false, now));
+        if !is_asked {
+            self.stop_timer(key);
+            self.ready.push_back(Node::Fetch(key));
+        }
+    }
+
+    fn take_fault(&mut self, key: FetchKey, ask: &OpenAsk, fault: Fault, now: Moment) {
+        let Self { fetches, memory, settings, .. } = self;
+        let Some(fetch) = fetches.get_mut(key.0 as usize) else { return };
+        if let Some(server) = fetch.servers.iter_mut().find(|server| server.address == ask.address) {
+            server.fault = Some(fault);
+        }
+        if fault == Fault::Lame {
+            let zone_hash = memory.tables.rrsets.hash_key().hash_name(fetch.delegation.zone.as_name());
+            memory.tables.servers.record_lame(ask.address, zone_hash, now.ms(), settings.lame_seconds);
+        }
+        if ask.is_awaited() {
+            self.stop_timer(key);
+        }
+        self.ready.push_back(Node::Fetch(key));
+    }
+}

@@ -1,0 +1,350 @@
+//! Questions: from the closest zone that is known down to the answer, and along aliases.
+
+use std::sync::Arc;
+
+use cache::Now;
+use wire::{Name, Rcode, Rtype};
+
+use super::fetches::FetchEnd;
+use super::{HeapQuestion, Node, Resolver, TaskKey};
+use crate::budget::{Budget, Limit};
+use crate::delegation::{Delegation, NameServer};
+use crate::effect::{Effect, Waiter};
+use crate::failure::{Failure, Reason};
+use crate::heap_name::HeapName;
+use crate::minimise::next_labels;
+use crate::moment::Moment;
+use crate::resolution::{Resolution, Rows};
+use crate::scrub::{Answer, Set, Verdict};
+use crate::settings::Minimisation;
+use crate::tables::Known;
+use crate::trace::Trace;
+
+/// Microseconds between two questions to the root's servers which they are, if these lead to
+/// nothing.
+const PRIMING_US: u64 = 5_000_000;
+
+/// A question that has no answer yet.
+pub(super) struct Task {
+    pub(super) question: HeapQuestion,
+    pub(super) waiters: Vec<Waiter>,
+    /// Tasks whose names are aliases for this one, and fetches that need it as an address.
+    pub(super) parents: Vec<Node>,
+    /// Of the clients that wait for it themselves.
+    pub(super) budget: Option<Budget>,
+    /// Look-ups of name servers' addresses that this one is within.
+    pub(super) depth: u8,
+    /// Whose servers are asked; `None` before the tables were looked at.
+    delegation: Option<Arc<Delegation>>,
+    /// Labels of the name that servers of the zone have said something about.
+    shown: usize,
+    /// Questions that hid a part of the name.
+    hiding: u8,
+    shows_all: bool,
+    /// Aliases that lead away from the name, and what the name at their end has.
+    rows: Rows,
+    pub(super) awaits: Option<Node>,
+    /// What became of the name that this one is an alias for.
+    target: Option<Arc<Resolution>>,
+    /// For a client that wants to know.
+    pub(super) trace: Option<Box<Trace>>,
+}
+
+impl Task {
+    /// Returns whether anybody wants what the name is an alias for. Who looks for a name server's
+    /// address does not: it has no alias (RFC 2181 §10.3).
+    fn follows_aliases(&self) -> bool {
+        !self.waiters.is_empty() || self.parents.iter().any(|parent| matches!(parent, Node::Task(_)))
+    }
+}
+
+impl Resolver {
+    /// Has a client wait for a question.
+    pub(super) fn want_for_client(&mut self, question: HeapQuestion, waiter: Waiter, now: Moment) {
+        let key = self.task_for(question, 0);
+        let limits = self.settings.limits;
+        if let Some(task) = self.task_mut(key) {
+            task.waiters.push(waiter);
+            task.depth = 0;
+            task.budget.get_or_insert_with(|| Budget::new(&limits, now));
+            self.waiters.insert(waiter, key);
+        }
+    }
+
+    /// Has what happens for a client's question written down.
+    pub(super) fn trace_for(&mut self, waiter: Waiter, now: Moment) {
+        let Self { tasks, waiters, traces, .. } = self;
+        if let Some(task) = waiters.get(&waiter).and_then(|key| tasks.get_mut(key.0 as usize))
+            && task.trace.is_none()
+        {
+            task.trace = Some(Box::new(Trace::new(now)));
+            *traces += 1;
+        }
+    }
+
+    /// Has a question answered that nobody waits for.
+    pub(super) fn want_for_tables(&mut self, question: HeapQuestion, now: Moment) {
+        let key = self.task_for(question, 0);
+        let limits = self.settings.limits;
+        if let Some(task) = self.task_mut(key) {
+            task.budget.get_or_insert_with(|| Budget::new(&limits, now));
+        }
+    }
+
+    /// Returns the task for a question, which is begun if there is none.
+    pub(super) fn task_for(&mut self, question: HeapQuestion, depth: u8) -> TaskKey {
+        if let Some(&key) = self.by_question.get(&question) {
+            return key;
+        }
+        let key = TaskKey(self.tasks.insert(Task {
+            question: question.clone(),
+            waiters: Vec::new(),
+            parents: Vec::new(),
+            budget: None,
+            depth,
+            delegation: None,
+            shown: 0,
+            hiding: 0,
+            shows_all: false,
+            rows: Rows::default(),
+            awaits: None,
+            target: None,
+            trace: None,
+        }) as u32);
+        self.by_question.insert(question, key);
+        self.ready.push_back(Node::Task(key));
+        key
+    }
+
+    /// Lets a task go on that waits for nothing.
+    pub(super) fn step_task(&mut self, key: TaskKey, now: Moment) {
+        let Some(task) = self.task_mut(key) else { return };
+        if let Some(target) = task.target.take() {
+            return self.target_ended(key, &target);
+        }
+        if task.awaits.is_some() {
+            return;
+        }
+        let question = task.question.clone();
+        if let Some(delegation) = task.delegation.clone() {
+            self.ask_zone(key, &question, &delegation, now);
+            return;
+        }
+        match self.memory.look(&question.name, question.rtype, now.seconds()) {
+            Some(Known::Data(set)) => self.end_with(key, Rcode::NOERROR, &[set], None),
+            Some(Known::NoData(soa)) => self.end_with(key, Rcode::NOERROR, &[], Some(&soa)),
+            Some(Known::NoName(soa)) => self.end_with(key, Rcode::NXDOMAIN, &[], Some(&soa)),
+            Some(Known::Alias(cname)) => match target_of(&cname) {
+                Some(target) => self.follow(key, &[cname], target),
+                None => self.fail(key, Failure::without_zone(Reason::Faulty)),
+            },
+            None => {
+                let delegation = Arc::new(self.closest(&question, now));
+                if let Some(task) = self.task_mut(key) {
+                    task.delegation = Some(Arc::clone(&delegation));
+                }
+                self.ask_zone(key, &question, &delegation, now);
+            }
+        }
+    }
+
+    /// Returns the closest zone whose servers can be asked.
+    fn closest(&mut self, question: &HeapQuestion, now: Moment) -> Delegation {
+        let name = question.name.as_name();
+        // RFC 4035 §3.1.4.1: the parent has the DS records of a zone.
+        let name = match question.rtype {
+            Rtype::DS => name.parent().unwrap_or(Name::ROOT),
+            _ => name,
+        };
+        self.memory.delegation(name, now.seconds()).unwrap_or_else(|| self.root(now))
+    }
+
+    /// Has the servers of a zone asked for as much of the question as they need to see.
+    fn ask_zone(&mut self, key: TaskKey, question: &HeapQuestion, delegation: &Arc<Delegation>, now: Moment) {
+        let name = question.name.as_name();
+        let labels = name.label_count();
+        // Ends: each round shows more labels, or all.
+        loop {
+            let Self { tasks, settings, memory, .. } = self;
+            let Some(task) = tasks.get_mut(key.0 as usize) else { return };
+            let shown = task.shown.max(delegation.zone.as_name().label_count());
+            let next = match settings.minimisation {
+                Minimisation::Off => labels,
+                _ if task.shows_all => labels,
+                _ => next_labels(labels, shown, task.hiding, settings.minimised_max),
+            };
+            if next >= labels {
+                return self.join_fetch(key, delegation, question.clone());
+            }
+            // RFC 9156 §2.1: a type that servers know how to answer for any name.
+            let hidden = HeapQuestion { name: HeapName::new(name.suffix(next)), rtype: Rtype::A };
+            match memory.look(&hidden.name, hidden.rtype, now.seconds()) {
+                Some(Known::NoName(soa)) if settings.minimisation == Minimisation::Strict => {
+                    return self.end_with(key, Rcode::NXDOMAIN, &[], Some(&soa));
+                }
+                Some(Known::NoName(_)) => task.shows_all = true,
+                Some(_) => task.shown = next,
+                None => {
+                    task.hiding += 1;
+                    return self.join_fetch(key, delegation, hidden);
+                }
+            }
+        }
+    }
+
+    /// A fetch that a task waited for has ended.
+    pub(super) fn fetch_ended(&mut self, key: TaskKey, asked: &HeapQuestion, end: &FetchEnd) {
+        let is_relaxed = self.settings.minimisation == Minimisation::Relaxed;
+        let Some(task) = self.task_mut(key) else { return };
+        task.awaits = None;
+        let is_whole = task.question == *asked;
+        match end {
+            FetchEnd::Referral(delegation) => task.delegation = Some(Arc::clone(delegation)),
+            FetchEnd::Answer(answer) if is_whole => return self.take_answer(key, answer),
+            FetchEnd::Answer(answer) if answer.verdict == Verdict::NoName => {
+                // RFC 9156 §3: servers that say so of names which only have others below them.
+                if !is_relaxed {
+                    return self.take_denial(key, answer);
+                }
+                task.shows_all = true;
+            }
+            FetchEnd::Answer(answer) => {
+                task.shown = asked.name.as_name().label_count();
+                task.shows_all |= answer.has_dname;
+            }
+            FetchEnd::Failed(failure) => {
+                let is_refusal = matches!(failure.reason, Reason::Lame | Reason::Faulty);
+                if is_whole || !is_relaxed || !is_refusal {
+                    return self.fail(key, failure.clone());
+                }
+                task.shows_all = true;
+            }
+        }
+        self.ready.push_back(Node::Task(key));
+    }
+
+    fn take_answer(&mut self, key: TaskKey, answer: &Answer) {
+        match &answer.verdict {
+            Verdict::Data => self.end_with(key, Rcode::NOERROR, answer.sets.get(..1).unwrap_or(&[]), None),
+            Verdict::TooLong => self.end_with(key, Rcode::YXDOMAIN, &answer.sets, None),
+            Verdict::NoData | Verdict::NoName => self.take_denial(key, answer),
+            Verdict::Alias(target) => {
+                // What the reply says about the target is in the tables, if it may be.
+                let alias = answer.sets.iter().position(|set| set.rtype == Rtype::CNAME);
+                let own = alias.and_then(|at| answer.sets.get(..=at)).unwrap_or(&[]);
+                self.follow(key, own, target.clone());
+            }
+        }
+    }
+
+    fn take_denial(&mut self, key: TaskKey, answer: &Answer) {
+        let rcode = if answer.verdict == Verdict::NoName { Rcode::NXDOMAIN } else { Rcode::NOERROR };
+        let soa = answer.denial.as_ref().and_then(|denial| denial.soa.as_ref());
+        self.end_with(key, rcode, &[], soa);
+    }
+
+    /// Goes on with the name that a task's is an alias for.
+    fn follow(&mut self, key: TaskKey, aliases: &[Set], target: HeapName) {
+        let Some(task) = self.task_mut(key) else { return };
+        for alias in aliases {
+            task.rows.answer(alias);
+        }
+        if !task.follows_aliases() {
+            let rows = std::mem::take(&mut task.rows);
+            return self.end(key, Resolution::new(Rcode::NOERROR, rows));
+        }
+        let (question, depth) = (HeapQuestion { name: target, rtype: task.question.rtype }, task.depth);
+        if let Err(limit) = self.pay_for_task(key, Budget::follow_alias) {
+            return self.fail(key, Failure::without_zone(Reason::Limit(limit)));
+        }
+        let child = self.task_for(question, depth);
+        if self.waits_for(Node::Task(child), Node::Task(key)) {
+            return self.fail(key, Failure::without_zone(Reason::AliasLoop));
+        }
+        if let Some(child) = self.task_mut(child) {
+            child.parents.push(Node::Task(key));
+            child.depth = child.depth.min(depth);
+        }
+        if let Some(task) = self.task_mut(key) {
+            task.awaits = Some(Node::Task(child));
+        }
+    }
+
+    /// Ends a task with what is known.
+    fn end_with(&mut self, key: TaskKey, rcode: Rcode, answer: &[Set], soa: Option<&Set>) {
+        let mut rows = self.task_mut(key).map(|task| std::mem::take(&mut task.rows)).unwrap_or_default();
+        answer.iter().for_each(|set| rows.answer(set));
+        soa.into_iter().for_each(|soa| rows.authority(soa));
+        self.end(key, Resolution::new(rcode, rows));
+    }
+
+    /// Ends a task without an answer.
+    pub(super) fn fail(&mut self, key: TaskKey, failure: Failure) {
+        self.end(key, Resolution::failed(failure));
+    }
+
+    /// Ends a task, and tells all who wait for it.
+    fn end(&mut self, key: TaskKey, mut resolution: Resolution) {
+        let Some(task) = self.tasks.try_remove(key.0 as usize) else { return };
+        self.by_question.remove(&task.question);
+        if let Some(trace) = task.trace {
+            resolution.trace = trace.lines;
+            self.traces -= 1;
+        }
+        let resolution = Arc::new(resolution);
+        for waiter in task.waiters {
+            self.waiters.remove(&waiter);
+            self.effects.push_back(Effect::Done { waiter, resolution: Arc::clone(&resolution) });
+        }
+        for parent in task.parents {
+            match parent {
+                Node::Task(alias) => {
+                    if let Some(alias) = self.task_mut(alias) {
+                        alias.target = Some(Arc::clone(&resolution));
+                    }
+                    self.ready.push_back(parent);
+                }
+                Node::Fetch(parent) => self.lookup_ended(parent, key, &task.question, &resolution),
+            }
+        }
+    }
+
+    /// The task of the name that another one is an alias for has ended.
+    fn target_ended(&mut self, key: TaskKey, target: &Resolution) {
+        let aliases_max = self.settings.limits.aliases;
+        let Some(task) = self.task_mut(key) else { return };
+        let rows = std::mem::take(&mut task.rows);
+        if let Some(failure) = &target.failure {
+            return self.fail(key, failure.clone());
+        }
+        if target.aliases >= aliases_max {
+            // Others have paid for some of them.
+            return self.fail(key, Failure::without_zone(Reason::Limit(Limit::Aliases)));
+        }
+        self.end(key, Resolution::of_alias(rows, target));
+    }
+
+    /// Returns the root with the servers that are known by configuration, and asks these which
+    /// there are (RFC 9609 §3).
+    fn root(&mut self, now: Moment) -> Delegation {
+        let Self { settings, primed_at, .. } = self;
+        let is_due = primed_at.is_none_or(|at| now.since_us(at) >= PRIMING_US);
+        if settings.priming && is_due {
+            *primed_at = Some(now);
+            let question = HeapQuestion { name: HeapName::new(Name::ROOT), rtype: Rtype::NS };
+            self.want_for_tables(question, now);
+        }
+        let policy = &self.settings.addresses;
+        let servers = self.settings.hints.iter().map(|hint| NameServer {
+            name: hint.name.clone(),
+            glue: hint.addresses.iter().copied().filter(|&address| policy.admits(address)).collect(),
+        });
+        Delegation { zone: HeapName::new(Name::ROOT), servers: servers.collect(), ends_at: Now(u32::MAX) }
+    }
+}
+
+/// Returns what a CNAME RRset leads to.
+fn target_of(cname: &Set) -> Option<HeapName> {
+    let data = cname.records.first()?;
+    Name::parse(data).ok().map(|(name, _)| HeapName::new(name))
+}

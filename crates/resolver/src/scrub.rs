@@ -1,0 +1,173 @@
+//! What of a reply is believed.
+//!
+//! A server is believed in what it was asked, about names in the zone that it was asked as a server
+//! of, and in nothing else. What comes besides is as if it had not come: whoever can add a record
+//! to a reply must not be able to plant it (promiscuous NS records, CVE-2025-11411;
+//! CVE-2026-42960).
+//!
+//! - A chain of aliases is followed to the edge of the zone, not beyond.
+//! - A referral must lead down, and to the name; its glue must be for servers that it names, in the
+//!   zone that was asked, and is good for this delegation alone.
+//! - NS records beside an answer, and addresses that no referral needs, are dropped.
+//! - A CNAME that a DNAME is said to make is made here.
+
+mod chain;
+mod referral;
+mod sets;
+
+use wire::{Flags, Message, Name, Rcode, Rtype};
+
+use crate::addresses::AddressPolicy;
+use crate::heap_name::HeapName;
+use chain::{Chain, End};
+pub(crate) use referral::{Referral, address, read_priming};
+pub(crate) use sets::Set;
+
+/// What a server was asked.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    /// The zone that it was asked as a server of.
+    pub(crate) zone: Name<'a>,
+    pub(crate) qname: Name<'a>,
+    pub(crate) qtype: Rtype,
+}
+
+/// How replies are read.
+#[derive(Clone, Copy)]
+pub(crate) struct Terms<'a> {
+    pub(crate) addresses: &'a AddressPolicy,
+    /// Name servers of a referral that are taken.
+    pub(crate) servers_max: usize,
+    /// Seconds that data is kept at most.
+    pub(crate) ttl_max: u32,
+    /// Seconds that negative answers are kept at most.
+    pub(crate) negative_ttl_max: u32,
+}
+
+/// What a reply says about the question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// The zone's servers are asked no more: it has the answer, or says that there is none.
+    Answer(Answer),
+    /// Others know more.
+    Referral(Referral),
+    /// It is of no use.
+    Fault(Fault),
+}
+
+/// Why a reply is of no use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The server does not serve the zone: it refuses, answers without AA, or refers to where we
+    /// come from.
+    Lame,
+    /// It has an error of its own (SERVFAIL, NOTIMP, FORMERR…).
+    Error(Rcode),
+    /// The reply cannot be read, is cut although it came over TCP, or contradicts itself.
+    Malformed,
+}
+
+/// What a server of the zone answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    /// Aliases from the question's name on, in their order, and the RRset asked for behind them if
+    /// it is there.
+    pub(crate) sets: Vec<Set>,
+    /// What the question comes to.
+    pub(crate) verdict: Verdict,
+    /// What is denied of which name, if the server says so and may.
+    pub(crate) denial: Option<Denial>,
+    /// Whether a DNAME says so: a forged one would take a whole tree of names.
+    pub(crate) has_dname: bool,
+}
+
+/// What the question comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The first of the sets is what was asked for.
+    Data,
+    /// The name is an alias for this one.
+    Alias(HeapName),
+    /// The name has no such data.
+    NoData,
+    /// There is no such name.
+    NoName,
+    /// A DNAME makes it a name that is too long (RFC 6672 §2.2).
+    TooLong,
+}
+
+/// That there is no such name or no such data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Denial {
+    /// Of which name: the end of the chain.
+    pub(crate) name: HeapName,
+    /// Whether the name does not exist at all.
+    pub(crate) is_of_name: bool,
+    /// Who says so, until when (RFC 2308 §5); without it nobody keeps the denial.
+    pub(crate) soa: Option<Set>,
+}
+
+/// Reads a reply.
+pub(crate) fn read(message: &Message<'_>, asked: &Asked<'_>, terms: &Terms<'_>) -> Reading {
+    let is_asked = message.question.is_some_and(|question| {
+        question.qname == asked.qname && question.qtype == asked.qtype && question.qclass == wire::Class::IN
+    });
+    let flags = message.header.flags;
+    if !is_asked || flags.has(Flags::TC) {
+        return Reading::Fault(Fault::Malformed);
+    }
+    match message.rcode() {
+        Rcode::NOERROR | Rcode::NXDOMAIN => {}
+        // RFC 6672 §2.2: a name that a DNAME makes too long.
+        Rcode::YXDOMAIN => {}
+        Rcode::REFUSED | Rcode::NOTAUTH => return Reading::Fault(Fault::Lame),
+        rcode => return Reading::Fault(Fault::Error(rcode)),
+    }
+    let Some(chain) = Chain::follow(message, asked, terms.ttl_max) else {
+        return Reading::Fault(Fault::Malformed);
+    };
+    let is_at_start = chain.sets.is_empty() && matches!(chain.end, End::Open(_));
+    if is_at_start && message.rcode() == Rcode::NOERROR {
+        match referral::read(message, asked, terms) {
+            Ok(Some(referral)) => return Reading::Referral(referral),
+            Ok(None) => {}
+            Err(fault) => return Reading::Fault(fault),
+        }
+    }
+    // A server of the zone answers with AA (RFC 1035 §4.1.1); another one has it from elsewhere.
+    if !flags.has(Flags::AA) {
+        return Reading::Fault(Fault::Lame);
+    }
+    if message.rcode() == Rcode::YXDOMAIN && !matches!(chain.end, End::TooLong) {
+        return Reading::Fault(Fault::Error(Rcode::YXDOMAIN));
+    }
+    answer(message, asked, terms, chain).map_or(Reading::Fault(Fault::Malformed), Reading::Answer)
+}
+
+/// Puts together what a chain, its end and the response code say; `None` if they contradict each
+/// other or cannot be read.
+fn answer(message: &Message<'_>, asked: &Asked<'_>, terms: &Terms<'_>, chain: Chain) -> Option<Answer> {
+    let Chain { sets, first_target, end, has_dname } = chain;
+    let is_of_name = message.rcode() == Rcode::NXDOMAIN;
+    let mut denial = None;
+    if let End::Open(name) = &end {
+        let soa = sets::soa(message, name.as_name(), asked.zone, terms.negative_ttl_max)?;
+        // Of the end of a chain only who has the SOA can say that it is not there: the name may
+        // belong to a child of the zone.
+        if first_target.is_none() || soa.is_some() {
+            denial = Some(Denial { name: name.clone(), is_of_name, soa });
+        }
+    }
+    let verdict = match (first_target, &end) {
+        (Some(target), _) => Verdict::Alias(target),
+        (None, End::Data) => Verdict::Data,
+        (None, End::TooLong) => Verdict::TooLong,
+        (None, End::Open(_)) if is_of_name => Verdict::NoName,
+        (None, End::Open(_)) => Verdict::NoData,
+        (None, End::Outside) => return None,
+    };
+    Some(Answer { sets, verdict, denial, has_dname })
+}
+
+#[cfg(test)]
+mod tests;

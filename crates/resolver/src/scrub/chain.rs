@@ -1,0 +1,123 @@
+//! Aliases in a reply, from the question's name to the edge of the zone.
+
+use wire::{Message, Name, NameBuf, Rtype, Section};
+
+use super::Asked;
+use super::sets::{Set, take};
+use crate::heap_name::HeapName;
+
+/// Aliases of one reply that are read. More than a question may follow in all.
+const LINKS_MAX: usize = 16;
+
+/// Where a chain leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// To the RRset that was asked for.
+    Data,
+    /// To this name of the zone, of which the reply has nothing.
+    Open(HeapName),
+    /// Out of the zone, or further than anybody follows.
+    Outside,
+    /// To no name: it would be too long.
+    TooLong,
+}
+
+/// What the answer section has for the question.
+pub(super) struct Chain {
+    pub(super) sets: Vec<Set>,
+    /// What the question's name itself is an alias for.
+    pub(super) first_target: Option<HeapName>,
+    pub(super) end: End,
+    pub(super) has_dname: bool,
+}
+
+/// One step of a chain.
+enum Link {
+    Data(Set),
+    Alias { sets: Vec<Set>, target: NameBuf },
+    TooLong(Set),
+    None,
+}
+
+impl Chain {
+    /// Follows the aliases of a reply; `None` if it cannot be read.
+    pub(super) fn follow(message: &Message<'_>, asked: &Asked<'_>, ttl_max: u32) -> Option<Self> {
+        let mut chain = Self { sets: Vec::new(), first_target: None, end: End::Outside, has_dname: false };
+        let mut name = asked.qname.to_buf();
+        for _ in 0..LINKS_MAX {
+            match link(message, asked, name.as_name(), ttl_max)? {
+                Link::Data(set) => {
+                    chain.sets.push(set);
+                    chain.end = End::Data;
+                    break;
+                }
+                Link::TooLong(dname) => {
+                    chain.has_dname = true;
+                    chain.sets.push(dname);
+                    chain.end = End::TooLong;
+                    break;
+                }
+                Link::None => {
+                    chain.end = End::Open(HeapName::new(name.as_name()));
+                    break;
+                }
+                Link::Alias { sets, target } => {
+                    chain.has_dname |= sets.iter().any(|set| set.rtype == Rtype::DNAME);
+                    chain.sets.extend(sets);
+                    chain.first_target.get_or_insert_with(|| HeapName::new(target.as_name()));
+                    name = target;
+                    if !name.as_name().is_at_or_below(asked.zone) {
+                        break;
+                    }
+                }
+            }
+        }
+        Some(chain)
+    }
+}
+
+/// Returns what the answer section says of a name.
+fn link(message: &Message<'_>, asked: &Asked<'_>, name: Name<'_>, ttl_max: u32) -> Option<Link> {
+    let set_of = |owner: Name<'_>, rtype| take(message, Section::Answer, owner, rtype, ttl_max).ok();
+    if let Some(set) = set_of(name, asked.qtype)? {
+        return Some(Link::Data(set));
+    }
+    // The nearest DNAME counts; a CNAME beside it is what its sender made of it.
+    let mut above = name.parent();
+    while let Some(owner) = above.filter(|owner| owner.is_at_or_below(asked.zone)) {
+        if let Some(mut dname) = set_of(owner, Rtype::DNAME)? {
+            dname.records.truncate(1);
+            return substitute(name, &dname).map(|target| match target {
+                Some(target) => {
+                    let data = target.as_name().as_bytes().into();
+                    let cname = Set {
+                        owner: HeapName::new(name),
+                        rtype: Rtype::CNAME,
+                        ttl: dname.ttl,
+                        records: vec![data],
+                    };
+                    Link::Alias { sets: vec![dname, cname], target }
+                }
+                None => Link::TooLong(dname),
+            });
+        }
+        above = owner.parent();
+    }
+    if let Some(mut cname) = set_of(name, Rtype::CNAME)? {
+        // RFC 2181 §10.1: there is one.
+        cname.records.truncate(1);
+        let (target, _) = Name::parse(cname.records.first()?).ok()?;
+        let target = target.to_buf();
+        return Some(Link::Alias { sets: vec![cname], target });
+    }
+    Some(Link::None)
+}
+
+/// Puts a DNAME's target in place of its owner at the end of a name (RFC 6672 §2.2); `Some(None)`
+/// if that is too long, `None` if the record cannot be read.
+fn substitute(name: Name<'_>, dname: &Set) -> Option<Option<NameBuf>> {
+    let (target, _) = Name::parse(dname.records.first()?).ok()?;
+    let kept = name.len().checked_sub(dname.owner.as_name().len())?;
+    let labels = name.as_bytes().get(..kept)?;
+    Some(NameBuf::below(labels, target).ok())
+}

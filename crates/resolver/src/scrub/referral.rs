@@ -1,0 +1,119 @@
+//! Referrals: that others serve the zone which the name is in.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use wire::{Class, Flags, Message, Name, Rtype, Section};
+
+use super::sets::{self, Set, take};
+use super::{Asked, Fault, Terms};
+use crate::delegation::NameServer;
+use crate::heap_name::HeapName;
+
+/// Addresses of a name server that are taken, of each family.
+const ADDRESSES_MAX: usize = 8;
+
+/// Who serves a zone below the one that was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Referral {
+    pub(crate) zone: HeapName,
+    pub(crate) servers: Vec<NameServer>,
+    /// Seconds that the parent gives.
+    pub(crate) ttl: u32,
+}
+
+/// Reads the authority section of a reply that has no answer; `Ok(None)` if it refers to nobody.
+pub(super) fn read(
+    message: &Message<'_>,
+    asked: &Asked<'_>,
+    terms: &Terms<'_>,
+) -> Result<Option<Referral>, Fault> {
+    let malformed = |_| Fault::Malformed;
+    let mut zone = None;
+    for record in message.records() {
+        if record.section != Section::Authority || record.rtype != Rtype::NS || record.class != Class::IN {
+            continue;
+        }
+        let owner = record.owner.expand().map_err(malformed)?;
+        let owner = owner.as_name();
+        // NS records of the zone itself come beside a NODATA, too; those of other names say
+        // nothing.
+        let is_below = owner.len() > asked.zone.len() && owner.is_at_or_below(asked.zone);
+        // RFC 4035 §3.1.4.1: the parent has the DS records, and no child knows better.
+        let is_owners = asked.qtype == Rtype::DS && asked.qname == owner;
+        if is_below && !is_owners && asked.qname.is_at_or_below(owner) {
+            zone = Some(HeapName::new(owner));
+            break;
+        }
+    }
+    let Some(zone) = zone else {
+        // A server that refers to where we come from does not know the zone, nor does one that has
+        // nothing to say and no AA.
+        return if message.header.flags.has(Flags::AA) { Ok(None) } else { Err(Fault::Lame) };
+    };
+    let is_denial =
+        sets::soa(message, asked.qname, asked.zone, terms.negative_ttl_max).ok_or(Fault::Malformed)?;
+    if is_denial.is_some() && message.header.flags.has(Flags::AA) {
+        return Ok(None);
+    }
+    let set =
+        take(message, Section::Authority, zone.as_name(), Rtype::NS, terms.ttl_max).map_err(malformed)?;
+    let Some(set) = set else { return Err(Fault::Malformed) };
+    Ok(Some(Referral { zone, servers: servers(message, &set, asked, terms)?, ttl: set.ttl }))
+}
+
+/// Reads which servers the root has, if that was asked and there are addresses beside it (RFC 9609
+/// §4).
+pub(crate) fn read_priming(message: &Message<'_>, asked: &Asked<'_>, terms: &Terms<'_>) -> Option<Referral> {
+    let is_priming = asked.zone.is_root() && asked.qname.is_root() && asked.qtype == Rtype::NS;
+    if !is_priming {
+        return None;
+    }
+    let set = take(message, Section::Answer, Name::ROOT, Rtype::NS, terms.ttl_max).ok()??;
+    let servers = servers(message, &set, asked, terms).ok()?;
+    let has_addresses = servers.iter().any(|server| !server.glue.is_empty());
+    has_addresses.then_some(Referral { zone: set.owner, servers, ttl: set.ttl })
+}
+
+fn servers(
+    message: &Message<'_>,
+    set: &Set,
+    asked: &Asked<'_>,
+    terms: &Terms<'_>,
+) -> Result<Vec<NameServer>, Fault> {
+    let mut servers = Vec::new();
+    for data in set.records.iter().take(terms.servers_max) {
+        let (name, _) = Name::parse(data).map_err(|_| Fault::Malformed)?;
+        servers.push(NameServer { name: HeapName::new(name), glue: glue(message, name, asked, terms)? });
+    }
+    Ok(servers)
+}
+
+/// Returns the addresses that the additional section has for a server which the zone that was asked
+/// may speak for.
+fn glue(
+    message: &Message<'_>,
+    server: Name<'_>,
+    asked: &Asked<'_>,
+    terms: &Terms<'_>,
+) -> Result<Vec<IpAddr>, Fault> {
+    let mut glue = Vec::new();
+    if server.is_at_or_below(asked.zone) {
+        for rtype in [Rtype::A, Rtype::AAAA] {
+            let set = take(message, Section::Additional, server, rtype, terms.ttl_max);
+            if let Some(set) = set.map_err(|_| Fault::Malformed)? {
+                let addresses = set.records.iter().filter_map(|data| address(data));
+                glue.extend(addresses.filter(|&address| terms.addresses.admits(address)).take(ADDRESSES_MAX));
+            }
+        }
+    }
+    Ok(glue)
+}
+
+/// Reads the data of an A or AAAA record.
+pub(crate) fn address(data: &[u8]) -> Option<IpAddr> {
+    match data.len() {
+        4 => data.first_chunk::<4>().map(|octets| Ipv4Addr::from(*octets).into()),
+        16 => data.first_chunk::<16>().map(|octets| Ipv6Addr::from(*octets).into()),
+        _ => None,
+    }
+}

@@ -1,0 +1,269 @@
+//! Servers that are silent, lame, broken, or without an address.
+
+use resolver::{Limits, Settings};
+use wire::{Rcode, Rtype};
+
+use crate::referrals::small;
+use crate::world::{Behaviour, World, plain_settings};
+
+fn world() -> World {
+    let mut world = World::new();
+    small(&mut world);
+    world
+}
+
+/// Of a hundred names, returns how many sends and milliseconds the dearest took.
+fn worst(mut prepare: impl FnMut(&mut World)) -> (usize, u64) {
+    let mut worst = (0, 0);
+    let mut world = world();
+    world.resolve("ns1.example.org", Rtype::A);
+    prepare(&mut world);
+    for number in 0..100 {
+        let seen = world.resolve(&format!("n{number}.example.org"), Rtype::A);
+        assert_eq!(seen.rcode, Rcode::NXDOMAIN);
+        worst = (worst.0.max(seen.sends), worst.1.max(seen.took_ms));
+        world.pass_ms(1000);
+    }
+    worst
+}
+
+#[test]
+fn a_server_that_is_dead_costs_a_moment_and_no_answer() {
+    let (sends, took_ms) = worst(|world| world.server("192.0.2.3").behaviour = Behaviour::Dead);
+    assert!(sends <= 4 && took_ms <= 320, "{sends} {took_ms}");
+}
+
+#[test]
+fn a_dead_server_is_soon_asked_last() {
+    let mut world = world();
+    world.server("192.0.2.3").behaviour = Behaviour::Dead;
+    for number in 0..60 {
+        world.resolve(&format!("n{number}.example.org"), Rtype::A);
+    }
+    let dead = world.sent.iter().filter(|sent| sent.to.to_string() == "192.0.2.3").count();
+    assert!((1..12).contains(&dead), "{dead} of 60");
+}
+
+#[test]
+fn servers_that_refuse_are_lame_and_asked_last() {
+    let mut world = world();
+    world.server("192.0.2.3").behaviour = Behaviour::Rcode(Rcode::REFUSED);
+    let mut detours = 0;
+    for number in 0..40 {
+        let seen = world.resolve(&format!("n{number}.example.org"), Rtype::A);
+        assert_eq!(seen.rcode, Rcode::NXDOMAIN);
+        detours += usize::from(number > 0 && seen.took_ms > 10);
+    }
+    assert!(detours <= 1, "{detours} had to wait for it");
+    // It may be measured beside the other one before anybody has read what it says.
+    let asked = world.sent.iter().filter(|sent| sent.to.to_string() == "192.0.2.3").count();
+    assert!((1..=3).contains(&asked), "{asked}");
+}
+
+#[test]
+fn errors_of_one_server_are_not_the_clients() {
+    let broken = [
+        Behaviour::Rcode(Rcode::SERVFAIL),
+        Behaviour::Rcode(Rcode::FORMERR),
+        Behaviour::Rcode(Rcode::NOTIMP),
+        Behaviour::WithoutAuthority,
+    ];
+    for behaviour in broken {
+        let mut world = world();
+        world.server("192.0.2.3").behaviour = behaviour;
+        for name in ["www.example.org", "n1.example.org", "n2.example.org", "n3.example.org"] {
+            let seen = world.resolve(name, Rtype::A);
+            assert_eq!((seen.failure, seen.took_ms <= 50), (None, true));
+        }
+    }
+}
+
+#[test]
+fn a_failure_says_why() {
+    let check = |behaviour: Behaviour, reason: &str| {
+        let mut world = world();
+        for address in ["192.0.2.3", "192.0.2.4"] {
+            world.server(address).behaviour = behaviour.clone();
+        }
+        let seen = world.resolve("www.example.org", Rtype::A);
+        assert_eq!((seen.rcode, seen.failure.as_deref()), (Rcode::SERVFAIL, Some(reason)));
+        assert!(seen.answer.is_empty() && seen.authority.is_empty());
+        assert!(seen.took_ms <= 10_000 && seen.sends <= 18, "{reason}: {} ms, {}", seen.took_ms, seen.sends);
+    };
+    check(Behaviour::Dead, "silent");
+    check(Behaviour::Rcode(Rcode::REFUSED), "lame");
+    check(Behaviour::WithoutAuthority, "lame");
+    check(Behaviour::Rcode(Rcode::SERVFAIL), "faulty");
+}
+
+#[test]
+fn servers_that_come_back_are_found_at_once() {
+    let mut world = world();
+    world.resolve("www.example.org", Rtype::A);
+    for address in ["192.0.2.3", "192.0.2.4"] {
+        world.server(address).behaviour = Behaviour::Dead;
+    }
+    for number in 0..200 {
+        // Others are heard meanwhile, so that their silence is their own.
+        world.want(&format!("n{number}.org"), Rtype::A, number);
+        let seen = world.resolve(&format!("n{number}.example.org"), Rtype::A);
+        assert_eq!(seen.failure.as_deref(), Some("silent"));
+        world.pass_ms(100);
+    }
+    world.server("192.0.2.4").behaviour = Behaviour::Honest;
+    let seen = world.resolve("back.example.org", Rtype::A);
+    assert_eq!((seen.rcode, seen.took_ms <= 2100), (Rcode::NXDOMAIN, true), "{} ms", seen.took_ms);
+}
+
+#[test]
+fn silence_of_everybody_is_charged_to_nobody() {
+    let mut world = world();
+    world.resolve("www.example.org", Rtype::A);
+    let all = ["192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"];
+    all.iter().for_each(|address| world.server(address).behaviour = Behaviour::Dead);
+    for number in 0..20 {
+        world.resolve(&format!("n{number}.example.org"), Rtype::A);
+    }
+    all.iter().for_each(|address| world.server(address).behaviour = Behaviour::Honest);
+    let seen = world.resolve("back.example.org", Rtype::A);
+    assert_eq!((seen.rcode, seen.took_ms), (Rcode::NXDOMAIN, 10));
+}
+
+#[test]
+fn two_percent_of_loss_fail_nobody() {
+    let mut world = world();
+    for address in ["192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"] {
+        world.server(address).lost_permille = 20;
+    }
+    let mut took_ms = Vec::new();
+    for number in 0..1000 {
+        let seen = world.resolve(&format!("n{number}.example.org"), Rtype::A);
+        assert_eq!(seen.rcode, Rcode::NXDOMAIN);
+        took_ms.push(seen.took_ms);
+    }
+    took_ms.sort_unstable();
+    assert!(took_ms[990] <= 200, "p99 {} ms", took_ms[990]);
+}
+
+#[test]
+fn ipv6_that_leads_nowhere_is_noticed_within_seconds() {
+    let mut world = World::new();
+    world.zone(
+        ".",
+        &["192.0.2.1"],
+        "org NS ns.org
+         ns.org A 192.0.2.2
+         ns.org AAAA 2001:db8::2",
+    );
+    world.zone("org", &["192.0.2.2"], "www.org A 198.51.100.1");
+    world.server("2001:db8::2").zones.push("org".to_string());
+    world.server("2001:db8::2").latency_us = 1000;
+    world.server("192.0.2.2").latency_us = 30_000;
+    for number in 0..10 {
+        world.resolve(&format!("n{number}.org"), Rtype::A);
+    }
+    world.server("2001:db8::2").behaviour = Behaviour::Dead;
+    for number in 10..20 {
+        let seen = world.resolve(&format!("n{number}.org"), Rtype::A);
+        assert_eq!(seen.rcode, Rcode::NXDOMAIN);
+        world.pass_ms(1000);
+    }
+    let sent = world.sent.len();
+    for number in 20..60 {
+        let seen = world.resolve(&format!("n{number}.org"), Rtype::A);
+        assert_eq!(seen.took_ms, 30, "nobody waits for it any more");
+        world.pass_ms(1000);
+    }
+    let over_v6 = world.sent[sent..].iter().filter(|sent| sent.to.is_ipv6()).count();
+    assert!((1..=40).contains(&over_v6), "it is tried beside: {over_v6}");
+    world.server("2001:db8::2").behaviour = Behaviour::Honest;
+    for number in 60..64 {
+        world.resolve(&format!("n{number}.org"), Rtype::A);
+        world.pass_ms(1000);
+    }
+    assert_eq!(world.resolve("n64.org", Rtype::A).took_ms, 1, "and is back at once");
+}
+
+/// The root, org, net, and example.org whose servers have names in net.
+fn glueless(world: &mut World) {
+    world.zone(
+        ".",
+        &["192.0.2.1"],
+        "org NS ns.org
+         ns.org A 192.0.2.2
+         net NS ns.net
+         ns.net A 192.0.2.5",
+    );
+    world.zone("org", &["192.0.2.2"], "example.org NS ns1.hoster.net\n example.org NS ns2.hoster.net");
+    world.zone("net", &["192.0.2.5"], "hoster.net NS ns1.hoster.net\n ns1.hoster.net A 192.0.2.6");
+    world.zone("hoster.net", &["192.0.2.6"], "ns1.hoster.net A 192.0.2.7\n ns2.hoster.net A 192.0.2.8");
+    world.zone("example.org", &["192.0.2.7", "192.0.2.8"], "www.example.org A 198.51.100.1");
+}
+
+#[test]
+fn addresses_of_servers_without_glue_are_looked_for() {
+    let mut world = World::new();
+    glueless(&mut world);
+    let seen = world.resolve("www.example.org", Rtype::A);
+    assert_eq!(seen.answer, ["www.example.org. 3600 A 198.51.100.1"]);
+    assert!(seen.sends <= 10, "{}", seen.sends);
+    assert!(seen.took_ms <= 60, "{}", seen.took_ms);
+    assert!(
+        !world.sent.iter().any(|sent| sent.to.to_string() == "192.0.2.6" && sent.question.contains("www"))
+    );
+}
+
+#[test]
+fn a_server_whose_name_does_not_exist_is_passed_over() {
+    let mut world = World::new();
+    glueless(&mut world);
+    world.zone(
+        "org",
+        &[],
+        "example.org NS none1.hoster.net
+         example.org NS none2.hoster.net
+         example.org NS ns2.hoster.net
+         other.org NS none1.hoster.net",
+    );
+    let seen = world.resolve("www.example.org", Rtype::A);
+    assert_eq!(seen.answer, ["www.example.org. 3600 A 198.51.100.1"]);
+    let seen = world.resolve("www.other.org", Rtype::A);
+    assert_eq!(seen.failure.as_deref(), Some("no-address"));
+}
+
+#[test]
+fn servers_whose_addresses_depend_on_each_other_fail_at_once() {
+    let mut world = World::new();
+    world.zone(".", &["192.0.2.1"], "org NS ns.org\n ns.org A 192.0.2.2");
+    world.zone(
+        "org",
+        &["192.0.2.2"],
+        "a.org NS ns.b.org
+         b.org NS ns.a.org
+         own.org NS ns.own.org",
+    );
+    for name in ["www.a.org", "www.b.org", "www.own.org", "ns.own.org", "ns.a.org"] {
+        let seen = world.resolve(name, Rtype::A);
+        assert_eq!((seen.rcode, seen.failure.as_deref()), (Rcode::SERVFAIL, Some("circle")), "{name}");
+        assert!(seen.took_ms <= 50 && seen.sends <= 12, "{name}: {} ms, {}", seen.took_ms, seen.sends);
+    }
+}
+
+#[test]
+fn a_limit_says_that_it_struck() {
+    let check = |limits: Limits, reason: &str| {
+        let mut world = World::with(Settings { limits, ..plain_settings() });
+        glueless(&mut world);
+        let seen = world.resolve("www.example.org", Rtype::A);
+        let failure = seen.failure.expect("there is no answer");
+        assert_eq!((seen.rcode, &*failure), (Rcode::SERVFAIL, "limit"));
+        // The reason in full is for the operator.
+        world.want("www.example.org", Rtype::A, 7);
+        world.settle();
+        let failure = world.done[&resolver::Waiter(7)].failure.clone().expect("there is no answer");
+        assert!(failure.text().starts_with(reason), "{}", failure.text());
+    };
+    check(Limits { sends: 2, ..Limits::default() }, "limit: too many queries");
+    check(Limits { glueless: 0, ..Limits::default() }, "limit: too many name servers without glue");
+    check(Limits { depth: 0, ..Limits::default() }, "limit: name servers without glue, too deep");
+}

@@ -1,0 +1,9 @@
+//! The resolver in a simulated internet: what it asks whom, and what it says in the end.
+
+mod agreement;
+mod aliases;
+mod attacks;
+mod failures;
+mod minimisation;
+mod referrals;
+mod world;

@@ -1,0 +1,167 @@
+//! From the root down to the answer.
+
+use wire::{Rcode, Rtype};
+
+use crate::world::World;
+
+/// The root, org and example.org, each with one server of its own.
+pub(crate) fn small(world: &mut World) {
+    world.zone(
+        ".",
+        &["192.0.2.1"],
+        "org NS ns.org
+         ns.org A 192.0.2.2",
+    );
+    world.zone(
+        "org",
+        &["192.0.2.2"],
+        "example.org 600 NS ns1.example.org
+         example.org 600 NS ns2.example.org
+         ns1.example.org A 192.0.2.3
+         ns2.example.org A 192.0.2.4",
+    );
+    world.zone(
+        "example.org",
+        &["192.0.2.3", "192.0.2.4"],
+        "www.example.org 300 A 198.51.100.1
+         www.example.org 300 A 198.51.100.2
+         once.example.org 0 A 198.51.100.9
+         deep.below.example.org TXT \"here\"",
+    );
+}
+
+fn world() -> World {
+    let mut world = World::new();
+    small(&mut world);
+    world
+}
+
+#[test]
+fn a_question_goes_down_from_the_root() {
+    let mut world = world();
+    let seen = world.resolve("www.example.org", Rtype::A);
+    assert_eq!(seen.rcode, Rcode::NOERROR);
+    assert_eq!(seen.answer, ["www.example.org. 300 A 198.51.100.1", "www.example.org. 300 A 198.51.100.2"]);
+    assert_eq!((seen.sends, seen.took_ms), (3, 30));
+    let to: Vec<String> = world.sent.iter().map(|sent| sent.to.to_string()).collect();
+    assert_eq!(to[..2], ["192.0.2.1", "192.0.2.2"]);
+    assert!(world.sent.iter().all(|sent| sent.question == "www.example.org. A"));
+}
+
+#[test]
+fn what_is_known_is_not_asked_again() {
+    let mut world = world();
+    world.resolve("www.example.org", Rtype::A);
+    world.pass_ms(100_000);
+    let seen = world.resolve("WWW.example.org", Rtype::A);
+    assert_eq!((seen.sends, seen.answer.len()), (0, 2));
+    assert_eq!(seen.answer[0], "WWW.example.org. 200 A 198.51.100.1");
+    assert_eq!(world.resolve("www.example.org", Rtype::AAAA).sends, 1, "the zone's servers are known");
+    world.pass_ms(200_000);
+    assert_eq!(world.resolve("www.example.org", Rtype::A).sends, 1, "the data has expired");
+    world.pass_ms(300_000);
+    assert_eq!(world.resolve("www.example.org", Rtype::A).sends, 2, "the delegation has expired");
+}
+
+#[test]
+fn what_is_not_there_is_known_for_as_long_as_the_soa_says() {
+    let mut world = world();
+    let soa = "example.org. 300 SOA ns.example.org. admin.example.org. 1 7200 3600 86400 300";
+    let none = world.resolve("none.example.org", Rtype::A);
+    assert_eq!((none.rcode, none.answer.len(), none.sends), (Rcode::NXDOMAIN, 0, 3));
+    assert_eq!(none.authority, [soa]);
+    let again = world.resolve("none.example.org", Rtype::MX);
+    assert_eq!((again.rcode, again.sends), (Rcode::NXDOMAIN, 0), "a name has no data of any type");
+    let no_data = world.resolve("www.example.org", Rtype::TXT);
+    assert_eq!((no_data.rcode, no_data.authority.len(), no_data.sends), (Rcode::NOERROR, 1, 1));
+    assert_eq!(world.resolve("www.example.org", Rtype::TXT).sends, 0);
+    assert_eq!(world.resolve("www.example.org", Rtype::A).answer.len(), 2);
+    assert_eq!(world.resolve("below.example.org", Rtype::A).rcode, Rcode::NOERROR, "others are below it");
+    world.pass_ms(300_000);
+    assert_eq!(world.resolve("none.example.org", Rtype::A).sends, 1);
+}
+
+#[test]
+fn what_nobody_may_keep_goes_to_who_asked() {
+    let mut world = world();
+    for sends in [3, 1, 1] {
+        let seen = world.resolve("once.example.org", Rtype::A);
+        assert_eq!(
+            (seen.sends, &*seen.answer),
+            (sends, &["once.example.org. 0 A 198.51.100.9".to_string()][..])
+        );
+    }
+}
+
+#[test]
+fn two_clients_with_one_question_share_what_is_asked() {
+    let mut world = world();
+    world.want("www.example.org", Rtype::A, 1);
+    world.want("www.EXAMPLE.org", Rtype::A, 2);
+    world.pass_ms(15);
+    world.want("www.example.org", Rtype::A, 3);
+    world.settle();
+    assert_eq!(world.done.len(), 3);
+    assert_eq!(world.sent.len(), 3);
+}
+
+#[test]
+fn who_has_gone_is_told_nothing_and_the_tables_are_filled() {
+    let mut world = world();
+    world.want("www.example.org", Rtype::A, 1);
+    world.resolver.forget(resolver::Waiter(1));
+    world.settle();
+    assert!(world.done.is_empty());
+    assert_eq!(world.resolve("www.example.org", Rtype::A).sends, 0);
+}
+
+#[test]
+fn the_parent_is_asked_for_the_ds_records_of_a_zone() {
+    let mut world = world();
+    world.resolve("www.example.org", Rtype::A);
+    let seen = world.resolve("example.org", Rtype::DS);
+    assert_eq!((seen.rcode, seen.sends), (Rcode::NOERROR, 1));
+    assert_eq!(world.sent.last().expect("one was sent").to.to_string(), "192.0.2.2");
+    assert!(seen.authority[0].starts_with("org. 300 SOA"));
+}
+
+#[test]
+fn nobody_is_asked_for_what_no_record_has() {
+    let mut world = world();
+    for rtype in [Rtype::ANY, Rtype(0), Rtype::OPT, Rtype::AXFR] {
+        let seen = world.resolve("www.example.org", rtype);
+        assert_eq!((seen.rcode, seen.failure.as_deref()), (Rcode::NOTIMP, Some("unsupported")));
+    }
+    assert!(world.sent.is_empty());
+}
+
+#[test]
+fn a_delegation_with_a_ttl_of_zero_serves_the_question_it_came_for() {
+    let mut world = World::new();
+    world.zone(".", &["192.0.2.1"], "org 0 NS ns.org\n ns.org A 192.0.2.2");
+    world.zone("org", &["192.0.2.2"], "www.org A 198.51.100.1");
+    assert_eq!(world.resolve("www.org", Rtype::A).sends, 2);
+    assert_eq!(world.resolve("www.org", Rtype::TXT).sends, 2, "and no other");
+}
+
+#[test]
+fn a_trace_says_who_was_asked_and_what_came() {
+    let mut world = world();
+    let lines = world.trace("www.example.org", Rtype::A);
+    let expected = [
+        "0.0 ms  192.0.2.1:53 for .  www.example.org. A: asked",
+        "10.0 ms  192.0.2.1:53 for .  www.example.org. A: referral to org.",
+        "10.0 ms  192.0.2.2:53 for org.  www.example.org. A: asked",
+        "20.0 ms  192.0.2.2:53 for org.  www.example.org. A: referral to example.org.",
+    ];
+    assert_eq!(lines[..4], expected);
+    assert!(lines[4].ends_with("for example.org.  www.example.org. A: asked"));
+    assert!(lines[5].ends_with("for example.org.  www.example.org. A: answer"));
+    assert_eq!(lines.len(), 6);
+    for address in ["192.0.2.3", "192.0.2.4"] {
+        world.server(address).behaviour = crate::world::Behaviour::Dead;
+    }
+    let lines = world.trace("none.example.org", Rtype::A);
+    assert!(lines.iter().any(|line| line.ends_with(": late")));
+    assert!(world.trace("www.example.org", Rtype::A).is_empty(), "nobody was asked");
+}

@@ -1,0 +1,494 @@
+//! A small internet: zones as text, servers by address, a clock that jumps from event to event.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use cache::rrsets::{RrsetLimits, Rrsets};
+use cache::servers::{ServerLimits, Servers};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use resolver::{
+    Arrival, Ask, Effect, HeapName, Hint, Moment, Resolution, Resolver, Settings, Tables, Unanswered, Waiter,
+};
+use wire::{
+    Class, Flags, HashKey, Message, Name, NameBuf, Question, Rcode, Rtype, Section, Ttl, Writer, rdata,
+};
+
+/// Microseconds after which the transport gives a query up.
+const GIVEN_UP_US: u64 = 5_000_000;
+
+/// One record of a zone.
+#[derive(Clone)]
+pub(crate) struct Record {
+    pub(crate) owner: NameBuf,
+    pub(crate) rtype: Rtype,
+    pub(crate) ttl: u32,
+    pub(crate) data: Vec<u8>,
+}
+
+/// A zone: `NAME [TTL] TYPE DATA` in each line, names in full.
+#[derive(Clone)]
+pub(crate) struct Zone {
+    apex: NameBuf,
+    records: Vec<Record>,
+}
+
+pub(crate) fn name(text: &str) -> NameBuf {
+    NameBuf::from_text(text).expect("a name")
+}
+
+pub(crate) fn record(line: &str) -> Record {
+    let mut words = line.split_whitespace().peekable();
+    let owner = name(words.next().expect("an owner"));
+    let ttl =
+        words.next_if(|word| word.parse::<u32>().is_ok()).map_or(3600, |word| word.parse().expect("digits"));
+    let rtype: Rtype = words.next().expect("a type").parse().expect("a type");
+    let mut data = Vec::new();
+    let text = words.collect::<Vec<_>>().join(" ");
+    rdata::parse_text(rtype, &text, Some(Name::ROOT), &mut data).expect("data");
+    Record { owner, rtype, ttl, data }
+}
+
+impl Zone {
+    /// Reads a zone, and adds a SOA record.
+    fn new(apex: &str, text: &str) -> Self {
+        let below = if apex == "." { ".".to_string() } else { format!(".{apex}.") };
+        let soa = format!("{apex} 900 SOA ns{below} admin{below} 1 7200 3600 86400 300");
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        Self { apex: name(apex), records: lines.map(record).chain([record(&soa)]).collect() }
+    }
+
+    fn of(&self, owner: Name<'_>, rtype: Rtype) -> Vec<&Record> {
+        self.records
+            .iter()
+            .filter(|record| record.owner.as_name() == owner && record.rtype == rtype)
+            .collect()
+    }
+}
+
+/// What a server does with a query.
+#[derive(Clone)]
+pub(crate) enum Behaviour {
+    /// Answers from its zones.
+    Honest,
+    /// Answers nothing.
+    Dead,
+    /// Answers everything with this.
+    Rcode(Rcode),
+    /// Answers honestly, without AA.
+    WithoutAuthority,
+    /// Answers this to names which only have others below them (an old fault).
+    OnEmptyNonTerminals(Rcode),
+    /// Puts records beside what it answers.
+    Poisoner(Vec<(Section, Record)>),
+    /// Answers everything with these records, AA set.
+    Liar(Vec<(Section, Record)>),
+}
+
+pub(crate) struct Server {
+    pub(crate) zones: Vec<String>,
+    pub(crate) latency_us: u64,
+    pub(crate) behaviour: Behaviour,
+    /// Of a thousand packets.
+    pub(crate) lost_permille: u32,
+}
+
+/// A query that a server got.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Sent {
+    pub(crate) to: IpAddr,
+    pub(crate) question: String,
+    pub(crate) over_tcp: bool,
+}
+
+enum Event {
+    Reply(Ask, Vec<u8>),
+    GivenUp(Ask),
+}
+
+/// What a client is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) rcode: Rcode,
+    /// Records of the answer section as text, in order.
+    pub(crate) answer: Vec<String>,
+    pub(crate) authority: Vec<String>,
+    /// Name of the reason.
+    pub(crate) failure: Option<String>,
+    pub(crate) took_ms: u64,
+    pub(crate) sends: usize,
+}
+
+pub(crate) struct World {
+    pub(crate) zones: BTreeMap<String, Zone>,
+    pub(crate) servers: BTreeMap<IpAddr, Server>,
+    pub(crate) resolver: Resolver,
+    pub(crate) now: Moment,
+    pub(crate) sent: Vec<Sent>,
+    pub(crate) done: HashMap<Waiter, Arc<Resolution>>,
+    events: BTreeMap<(Moment, usize), Event>,
+    event_count: usize,
+    rng: StdRng,
+    /// Queries without a report: each is reported once.
+    open: BTreeSet<resolver::AskKey>,
+}
+
+pub(crate) fn tables() -> Tables {
+    let hash_key = HashKey::new([3, 4]);
+    Tables {
+        rrsets: Arc::new(Rrsets::new(RrsetLimits::with_octets(4 << 20), hash_key)),
+        servers: Arc::new(Servers::new(ServerLimits { lines: 4096, cookies: 8 }, hash_key)),
+    }
+}
+
+/// Settings whose only root server is 192.0.2.1, without priming, and with the full name asked for.
+pub(crate) fn plain_settings() -> Settings {
+    let hint = Hint { name: HeapName::new(name("a.root").as_name()), addresses: vec![ip("192.0.2.1")] };
+    Settings {
+        hints: vec![hint],
+        priming: false,
+        minimisation: resolver::Minimisation::Off,
+        ..Settings::default()
+    }
+}
+
+pub(crate) fn ip(text: &str) -> IpAddr {
+    text.parse().expect("an address")
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self::with(plain_settings())
+    }
+
+    pub(crate) fn with(settings: Settings) -> Self {
+        Self {
+            zones: BTreeMap::new(),
+            servers: BTreeMap::new(),
+            resolver: Resolver::new(settings, tables(), StdRng::seed_from_u64(1)),
+            now: Moment(1_000_000_000),
+            sent: Vec::new(),
+            done: HashMap::new(),
+            events: BTreeMap::new(),
+            event_count: 0,
+            rng: StdRng::seed_from_u64(2),
+            open: BTreeSet::new(),
+        }
+    }
+
+    /// Adds a zone that servers at these addresses serve, 10 ms away.
+    pub(crate) fn zone(&mut self, apex: &str, addresses: &[&str], text: &str) -> &mut Self {
+        self.zones.insert(apex.to_string(), Zone::new(apex, text));
+        for address in addresses {
+            self.server(address).zones.push(apex.to_string());
+        }
+        self
+    }
+
+    pub(crate) fn server(&mut self, address: &str) -> &mut Server {
+        self.servers.entry(ip(address)).or_insert(Server {
+            zones: Vec::new(),
+            latency_us: 10_000,
+            behaviour: Behaviour::Honest,
+            lost_permille: 0,
+        })
+    }
+
+    pub(crate) fn want(&mut self, text: &str, rtype: Rtype, waiter: u32) {
+        let qname = name(text);
+        let question = Question { qname: qname.as_name(), qtype: rtype, qclass: Class::IN };
+        self.resolver.want(&question, Waiter(waiter), self.now);
+        self.carry_out();
+    }
+
+    /// Resolves a question, and lets all that was sent for it come to its end.
+    pub(crate) fn resolve(&mut self, text: &str, rtype: Rtype) -> Seen {
+        let waiter = u32::MAX - self.event_count as u32;
+        let (began, sent) = (self.now, self.sent.len());
+        self.want(text, rtype, waiter);
+        while !self.done.contains_key(&Waiter(waiter)) {
+            assert!(self.step(), "{text}: nothing is left to happen");
+        }
+        let took_ms = self.now.since_us(began) / 1000;
+        let resolution = self.done.remove(&Waiter(waiter)).expect("it is done");
+        self.settle();
+        self.seen(&resolution, text, rtype, took_ms, self.sent.len() - sent)
+    }
+
+    /// Returns what somebody says who knows all zones: response code and answer section.
+    pub(crate) fn truth(&self, text: &str, rtype: Rtype) -> (Rcode, Vec<String>) {
+        let all = Server {
+            zones: self.zones.keys().cloned().collect(),
+            latency_us: 0,
+            behaviour: Behaviour::Honest,
+            lost_permille: 0,
+        };
+        let qname = name(text);
+        let question = Question { qname: qname.as_name(), qtype: rtype, qclass: Class::IN };
+        let mut lines = Lines { rcode: Rcode::NOERROR, is_authority: true, records: Vec::new() };
+        self.answer(&all, &question, &mut lines);
+        lines.records.sort_by_key(|&(section, _)| section as u8);
+        let reply = lines.write(&question);
+        let message = Message::parse(&reply).expect("well formed");
+        let answer = message.records().filter(|record| record.section == Section::Answer);
+        (message.rcode(), answer.map(|record| show(&message, &record)).collect())
+    }
+
+    fn seen(&self, resolution: &Resolution, text: &str, rtype: Rtype, took_ms: u64, sends: usize) -> Seen {
+        // What the client would get, read again.
+        let qname = name(text);
+        let question = Question { qname: qname.as_name(), qtype: rtype, qclass: Class::IN };
+        let mut out = vec![0; 65_535];
+        let len = resolution.write(&question, &mut out).expect("it fits");
+        let message = Message::parse(&out[..len]).expect("it is well formed");
+        assert_eq!(message.rcode(), resolution.rcode);
+        let section = |wanted: Section| {
+            let records = message.records().filter(move |record| record.section == wanted);
+            records.map(|record| show(&message, &record)).collect()
+        };
+        Seen {
+            rcode: message.rcode(),
+            answer: section(Section::Answer),
+            authority: section(Section::Authority),
+            failure: resolution.failure.as_ref().map(|failure| failure.reason.name().to_string()),
+            took_ms,
+            sends,
+        }
+    }
+
+    /// Resolves a question, and returns its trace.
+    pub(crate) fn trace(&mut self, text: &str, rtype: Rtype) -> Vec<String> {
+        let qname = name(text);
+        let question = Question { qname: qname.as_name(), qtype: rtype, qclass: Class::IN };
+        self.resolver.want_traced(&question, Waiter(0), self.now);
+        self.carry_out();
+        self.settle();
+        let resolution = self.done.remove(&Waiter(0)).expect("it is done");
+        resolution.trace.iter().map(ToString::to_string).collect()
+    }
+
+    /// Lets everything happen that is on its way.
+    pub(crate) fn settle(&mut self) {
+        while self.step() {}
+        assert_eq!(self.resolver.active(), 0, "somebody waits for what never comes");
+        assert_eq!(self.resolver.next_due(), None);
+        assert!(self.open.is_empty());
+    }
+
+    pub(crate) fn pass_ms(&mut self, ms: u32) {
+        let until = self.now.after_ms(ms);
+        while self.next_at().is_some_and(|at| at <= until) {
+            self.step();
+        }
+        self.now = until;
+    }
+
+    fn next_at(&self) -> Option<Moment> {
+        let event = self.events.first_key_value().map(|(&(at, _), _)| at);
+        match (event, self.resolver.next_due()) {
+            (Some(event), Some(due)) => Some(event.min(due)),
+            (event, due) => event.or(due),
+        }
+    }
+
+    /// Lets the next thing happen; returns whether there was one.
+    pub(crate) fn step(&mut self) -> bool {
+        let Some(at) = self.next_at() else { return false };
+        self.now = self.now.max(at);
+        if self.resolver.next_due().is_some_and(|due| due <= self.now) {
+            self.resolver.due(self.now);
+        } else if let Some((_, event)) = self.events.pop_first() {
+            match event {
+                Event::Reply(ask, reply) => {
+                    assert!(self.open.remove(&ask.key));
+                    let arrival = if ask.how.over_tcp { Arrival::Tcp } else { Arrival::Udp };
+                    let message = Message::parse(&reply).expect("well formed");
+                    self.resolver.heard(ask.key, &message, arrival, self.now);
+                }
+                Event::GivenUp(ask) => {
+                    assert!(self.open.remove(&ask.key));
+                    self.resolver.unanswered(ask.key, Unanswered::Timeout, self.now);
+                }
+            }
+        }
+        self.carry_out();
+        true
+    }
+
+    fn carry_out(&mut self) {
+        while let Some(effect) = self.resolver.next_effect() {
+            match effect {
+                Effect::Ask(ask) => self.ask(ask),
+                Effect::Done { waiter, resolution } => {
+                    assert!(self.done.insert(waiter, resolution).is_none(), "told twice");
+                }
+            }
+        }
+    }
+
+    fn ask(&mut self, ask: Ask) {
+        assert!(self.open.insert(ask.key), "one key for two queries");
+        self.sent.push(Sent {
+            to: ask.address.ip(),
+            question: format!("{} {}", ask.qname, ask.qtype),
+            over_tcp: ask.how.over_tcp,
+        });
+        let reply = self.reply(&ask);
+        let (after_us, event) = match reply {
+            Some((latency_us, reply)) => (latency_us, Event::Reply(ask, reply)),
+            None => (GIVEN_UP_US, Event::GivenUp(ask)),
+        };
+        self.event_count += 1;
+        self.events.insert((self.now.after_us(after_us), self.event_count), event);
+    }
+
+    fn reply(&mut self, ask: &Ask) -> Option<(u64, Vec<u8>)> {
+        let server = self.servers.get(&ask.address.ip())?;
+        if self.rng.random_range(0..1000) < server.lost_permille {
+            return None;
+        }
+        let question = Question { qname: ask.qname.as_name(), qtype: ask.qtype, qclass: Class::IN };
+        let mut lines = Lines { rcode: Rcode::NOERROR, is_authority: true, records: Vec::new() };
+        match &server.behaviour {
+            Behaviour::Dead => return None,
+            Behaviour::Rcode(rcode) => lines.rcode = *rcode,
+            Behaviour::Liar(records) => lines.records.clone_from(records),
+            _ => self.answer(server, &question, &mut lines),
+        }
+        match &server.behaviour {
+            Behaviour::WithoutAuthority => lines.is_authority = false,
+            Behaviour::Poisoner(records) => lines.records.extend(records.iter().cloned()),
+            Behaviour::OnEmptyNonTerminals(rcode) if lines.is_empty_non_terminal() => lines.rcode = *rcode,
+            _ => {}
+        }
+        lines.records.sort_by_key(|&(section, _)| section as u8);
+        Some((server.latency_us, lines.write(&question)))
+    }
+
+    /// Answers as RFC 1034 §4.3.2 says.
+    fn answer(&self, server: &Server, question: &Question<'_>, lines: &mut Lines) {
+        let closest = |qname: Name<'_>| {
+            let zones = server.zones.iter().filter_map(|apex| self.zones.get(apex));
+            let above = zones.filter(|zone| {
+                let is_parents =
+                    question.qtype == Rtype::DS && zone.apex.as_name() == qname && !qname.is_root();
+                qname.is_at_or_below(zone.apex.as_name()) && !is_parents
+            });
+            above.max_by_key(|zone| zone.apex.as_name().label_count())
+        };
+        let mut qname = question.qname.to_buf();
+        for _ in 0..20 {
+            let Some(zone) = closest(qname.as_name()) else {
+                if lines.records.is_empty() {
+                    (lines.rcode, lines.is_authority) = (Rcode::REFUSED, false);
+                }
+                return;
+            };
+            match zone.next(question, &qname, lines) {
+                Some(target) => qname = target,
+                None => return,
+            }
+        }
+    }
+}
+
+impl Zone {
+    /// Adds what the zone has for a name; returns what it is an alias for.
+    fn next(&self, question: &Question<'_>, qname: &NameBuf, lines: &mut Lines) -> Option<NameBuf> {
+        let (qname, apex) = (qname.as_name(), self.apex.as_name());
+        // AA is about the first name of a chain (RFC 1035 §4.1.1).
+        let is_first = lines.records.is_empty();
+        let mut add = |section, records: &[&Record]| {
+            lines.records.extend(records.iter().map(|&record| (section, record.clone())));
+        };
+        for labels in apex.label_count() + 1..=qname.label_count() {
+            let owner = qname.suffix(labels);
+            let is_ds = question.qtype == Rtype::DS && owner == qname;
+            let servers = self.of(owner, Rtype::NS);
+            if !servers.is_empty() && !is_ds {
+                add(Section::Authority, &servers);
+                for server in &servers {
+                    let (target, _) = Name::parse(&server.data).expect("a name");
+                    add(Section::Additional, &self.of(target, Rtype::A));
+                    add(Section::Additional, &self.of(target, Rtype::AAAA));
+                }
+                lines.is_authority &= !is_first;
+                return None;
+            }
+            if let [dname] = self.of(owner, Rtype::DNAME)[..]
+                && owner != qname
+            {
+                add(Section::Answer, &[dname]);
+                let (target, _) = Name::parse(&dname.data).expect("a name");
+                let kept = &qname.as_bytes()[..qname.len() - owner.len()];
+                let Ok(target) = NameBuf::below(kept, target) else {
+                    lines.rcode = Rcode::YXDOMAIN;
+                    return None;
+                };
+                let data = target.as_name().as_bytes().to_vec();
+                let cname = Record { owner: qname.to_buf(), rtype: Rtype::CNAME, ttl: dname.ttl, data };
+                add(Section::Answer, &[&cname]);
+                return (question.qtype != Rtype::CNAME).then_some(target);
+            }
+        }
+        let found = self.of(qname, question.qtype);
+        if !found.is_empty() {
+            add(Section::Answer, &found);
+            for server in found.iter().filter(|record| record.rtype == Rtype::NS) {
+                let (target, _) = Name::parse(&server.data).expect("a name");
+                add(Section::Additional, &self.of(target, Rtype::A));
+                add(Section::Additional, &self.of(target, Rtype::AAAA));
+            }
+            return None;
+        }
+        if let [cname] = self.of(qname, Rtype::CNAME)[..] {
+            add(Section::Answer, &[cname]);
+            return Name::parse(&cname.data).ok().map(|(target, _)| target.to_buf());
+        }
+        let exists = self.records.iter().any(|record| record.owner.as_name().is_at_or_below(qname));
+        if !exists {
+            lines.rcode = Rcode::NXDOMAIN;
+        }
+        add(Section::Authority, &self.of(apex, Rtype::SOA));
+        None
+    }
+}
+
+/// A reply in the making.
+struct Lines {
+    rcode: Rcode,
+    is_authority: bool,
+    records: Vec<(Section, Record)>,
+}
+
+impl Lines {
+    fn is_empty_non_terminal(&self) -> bool {
+        let is_soa = |(_, record): &(Section, Record)| record.rtype == Rtype::SOA;
+        self.rcode == Rcode::NOERROR && !self.records.is_empty() && self.records.iter().all(is_soa)
+    }
+
+    fn write(&self, question: &Question<'_>) -> Vec<u8> {
+        let mut out = vec![0; 65_535];
+        let flags = Flags::QR.with_rcode(self.rcode);
+        let flags = if self.is_authority { flags.with(Flags::AA) } else { flags };
+        let mut writer = Writer::new(&mut out, usize::MAX, 0, flags);
+        writer.question(question).expect("room");
+        for (section, record) in &self.records {
+            let ttl = Ttl::new(record.ttl);
+            writer
+                .record(*section, record.owner.as_name(), record.rtype, Class::IN, ttl, |writer| {
+                    writer.bytes(&record.data)
+                })
+                .expect("room");
+        }
+        let len = writer.finish();
+        out.truncate(len);
+        out
+    }
+}
+
+fn show(message: &Message<'_>, record: &wire::Record<'_>) -> String {
+    let data = rdata::display(record.rtype, message.as_bytes(), record.rdata_at..record.end());
+    format!("{} {} {} {data}", record.owner, record.ttl(), record.rtype)
+}
