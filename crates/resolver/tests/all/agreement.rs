@@ -68,31 +68,27 @@ fn internet(seed: u64) -> Internet {
     let minimisation = modes[rng.random_range(0..modes.len())];
     let mut world = World::with(Settings { minimisation, ..plain_settings() });
     let mut zones = drafts(&mut rng);
-    let mut names = vec!["none".to_string(), "org".to_string()];
-    for zone in &zones {
-        names.push(zone.apex.clone());
-        for number in 0..4 {
-            names.push(format!("w{number}.{}", zone.apex));
-            names.push(format!("a.b{number}.{}", zone.apex));
-            names.push(format!("b{number}.{}", zone.apex));
-            names.push(format!("x.d{number}.{}", zone.apex));
-        }
+    let apexes: Vec<String> = zones.iter().map(|zone| zone.apex.clone()).collect();
+    let mut names = vec!["none".to_string()];
+    for apex in &apexes {
+        let owners = ["w0", "w1", "w2", "w3", "w4", "a.b0", "b0", "w0.d0", "w2.d0", "none"];
+        names.extend(owners.iter().map(|owner| format!("{owner}.{apex}")));
+        names.push(apex.clone());
     }
     for (at, zone) in zones.iter_mut().enumerate() {
-        for number in 0..4 {
-            let apex = &zone.apex;
-            let ttl = [0, 30, 3600][rng.random_range(0..3)];
-            zone.text += &match rng.random_range(0..7) {
-                0 => {
-                    let owner = format!("w{number}.{apex} {ttl}");
-                    format!("{owner} A 198.51.{at}.{number}\n{owner} A 198.51.{at}.9\n")
-                }
-                1 => format!("w{number}.{apex} {ttl} TXT \"{at}\"\n"),
-                2 | 3 => format!("w{number}.{apex} {ttl} CNAME {}\n", pick(&names, &mut rng)),
-                4 => format!("a.b{number}.{apex} {ttl} A 198.51.{at}.{number}\n"),
-                5 => format!("d{number}.{apex} {ttl} DNAME {}\n", pick(&names, &mut rng)),
-                _ => String::new(),
-            };
+        let apex = zone.apex.clone();
+        let lines = [
+            format!("w0.{apex} 30 A 198.51.{at}.1\nw0.{apex} 30 A 198.51.{at}.2"),
+            format!("w1.{apex} TXT \"{at}\"\nw1.{apex} 0 A 198.51.{at}.3"),
+            format!("w2.{apex} CNAME {}", pick(&names, &mut rng)),
+            format!("w3.{apex} 30 CNAME {}", pick(&names, &mut rng)),
+            format!("w4.{apex} 0 CNAME {}", pick(&names, &mut rng)),
+            format!("a.b0.{apex} A 198.51.{at}.4"),
+            format!("d0.{apex} DNAME {}", pick(&apexes, &mut rng)),
+        ];
+        // Some of what others lead to is not there.
+        for line in lines.iter().filter(|_| rng.random_bool(0.85)) {
+            zone.text += &format!("{line}\n");
         }
     }
     world.zone(".", &["192.0.2.1"], "org NS ns.org\nns.org A 192.0.2.2\nnet NS ns.net\nns.net A 192.0.2.3");
@@ -139,7 +135,7 @@ proptest! {
         let Internet { mut world, names } = internet(seed);
         let mut rng = StdRng::seed_from_u64(!seed);
         for _ in 0..20 {
-            let prefix = ["", "", "", "none.", "a.b."][rng.random_range(0..5)];
+            let prefix = ["", "", "", "", "none."][rng.random_range(0..5)];
             let name = format!("{prefix}{}", pick(&names, &mut rng));
             let types = [Rtype::A, Rtype::A, Rtype::TXT, Rtype::AAAA, Rtype::CNAME];
             let rtype = types[rng.random_range(0..types.len())];
@@ -147,10 +143,6 @@ proptest! {
             let seen = world.resolve(&name, rtype);
             let aliases = answer.iter().filter(|record| record.contains(" CNAME ")).count();
             prop_assert!(seen.sends <= 64);
-            if seen.failure.as_deref() == Some("limit") && aliases >= 3 {
-                // Each of them may lead through zones without glue, and past dead servers.
-                continue;
-            }
             if rtype != Rtype::CNAME && aliases > ALIASES_MAX {
                 prop_assert_eq!(seen.rcode, Rcode::SERVFAIL);
             } else {
