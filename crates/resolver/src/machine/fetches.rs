@@ -25,9 +25,9 @@ use crate::trace::TraceEvent;
 /// Milliseconds after which another name server's addresses are looked for, if the first one's do
 /// not come.
 const LOOKUP_PATIENCE_MS: u32 = 300;
-/// Addresses of a zone's servers that are asked if all were silent a short time ago: it is an
-/// attempt, in case one is back.
-const LAST_RESORT_SENDS: u8 = 2;
+/// Queries to a zone's servers if all were silent a short time ago, or as many as it has addresses:
+/// one of them may be back, or its packet was lost.
+const LAST_RESORT_SENDS: usize = 2;
 
 /// One question to the servers of one zone.
 pub(super) struct Fetch {
@@ -150,7 +150,9 @@ impl Resolver {
             self.look_for_addresses(key, now);
         }
         if is_last_resort && let Some(fetch) = self.fetch_mut(key) {
-            fetch.sends_left = fetch.sends_left.min(LAST_RESORT_SENDS);
+            let unasked = candidates.iter().filter(|candidate| candidate.asked == 0).count();
+            let sends_max = u8::try_from(unasked.max(LAST_RESORT_SENDS)).unwrap_or(u8::MAX);
+            fetch.sends_left = fetch.sends_left.min(sends_max);
         }
         if self.ask_next(key, &candidates, now) {
             return;

@@ -161,6 +161,29 @@ fn a_delegation_ends_with_the_one_it_was_found_under() {
     assert!(seen.authority[0].starts_with("org. "));
 }
 
+/// Phoenix domains again: the delegation above may have ended before anybody looks.
+#[test]
+fn what_is_found_under_a_delegation_that_nobody_keeps_is_not_kept() {
+    let mut world = world();
+    world.zone(
+        "org",
+        &[],
+        "example.org 0 NS ns1.example.org
+         ns1.example.org A 192.0.2.3",
+    );
+    world.zone(
+        "example.org",
+        &[],
+        "sub.example.org 86400 NS ns.sub.example.org
+         ns.sub.example.org 86400 A 192.0.2.66",
+    );
+    world.zone("sub.example.org", &["192.0.2.66"], "www.sub.example.org 60 A 198.51.100.6");
+    assert_eq!(world.resolve("www.sub.example.org", Rtype::A).answer.len(), 1);
+    world.zone("org", &[], "other.org A 198.51.100.7");
+    world.pass_ms(60_000);
+    assert_eq!(world.resolve("www.sub.example.org", Rtype::A).rcode, Rcode::NXDOMAIN);
+}
+
 /// TsuKing, CVE-2026-50251: glue that makes us ask ourselves, or those whom only we can ask.
 #[test]
 fn our_own_addresses_are_not_asked() {

@@ -4,7 +4,7 @@ use resolver::{Limits, Settings};
 use wire::{Rcode, Rtype};
 
 use crate::referrals::small;
-use crate::world::{Behaviour, World, plain_settings};
+use crate::world::{Behaviour, World, ip, plain_settings};
 
 fn world() -> World {
     let mut world = World::new();
@@ -115,6 +115,12 @@ fn servers_that_come_back_are_found_at_once() {
     assert_eq!((seen.rcode, seen.took_ms <= 2100), (Rcode::NXDOMAIN, true), "{} ms", seen.took_ms);
 }
 
+/// Returns how often in a row a server is said to have been silent.
+fn silences(world: &World, address: &str) -> u8 {
+    let address = std::net::SocketAddr::new(ip(address), 53);
+    world.tables.servers.look(address, world.now.ms()).map_or(0, |facts| facts.silences)
+}
+
 #[test]
 fn silence_of_everybody_is_charged_to_nobody() {
     let mut world = world();
@@ -124,9 +130,35 @@ fn silence_of_everybody_is_charged_to_nobody() {
     for number in 0..20 {
         world.resolve(&format!("n{number}.example.org"), Rtype::A);
     }
+    assert!(all.iter().all(|address| silences(&world, address) == 0));
     all.iter().for_each(|address| world.server(address).behaviour = Behaviour::Honest);
     let seen = world.resolve("back.example.org", Rtype::A);
     assert_eq!((seen.rcode, seen.took_ms), (Rcode::NXDOMAIN, 10));
+    // While others answer, it is the server's own.
+    world.server("192.0.2.3").behaviour = Behaviour::Dead;
+    for number in 20..220 {
+        world.resolve(&format!("n{number}.example.org"), Rtype::A);
+    }
+    assert!(silences(&world, "192.0.2.3") > 0 && silences(&world, "192.0.2.4") == 0);
+}
+
+#[test]
+fn who_was_silent_a_moment_ago_is_tried_if_there_is_nobody_else() {
+    let mut world = world();
+    world.resolve("www.example.org", Rtype::A);
+    for last in ["192.0.2.3", "192.0.2.4"] {
+        for _ in 0..20 {
+            for address in ["192.0.2.3", "192.0.2.4"] {
+                let is_last = address == last;
+                world.server(address).behaviour = if is_last { Behaviour::Honest } else { Behaviour::Dead };
+                let address = std::net::SocketAddr::new(ip(address), 53);
+                (0..8).for_each(|_| world.tables.servers.record_silence(address, world.now.ms()));
+            }
+            let seen = world.resolve("none.example.org", Rtype::A);
+            assert_eq!((seen.rcode, seen.failure), (Rcode::NXDOMAIN, None));
+            world.pass_ms(301_000);
+        }
+    }
 }
 
 #[test]
@@ -184,6 +216,25 @@ fn ipv6_that_leads_nowhere_is_noticed_within_seconds() {
     assert_eq!(world.resolve("n64.org", Rtype::A).took_ms, 1, "and is back at once");
 }
 
+#[test]
+fn a_family_that_leads_nowhere_is_not_tried_anew_with_each_server() {
+    let mut world = World::new();
+    world.zone(".", &["192.0.2.1"], "org NS ns.org\n ns.org A 192.0.2.2");
+    let zones = (0..60).map(|number| {
+        format!("z{number}.org NS ns.z{number}.org\nns.z{number}.org A 203.0.113.{number}\nns.z{number}.org AAAA 2001:db8::{number}\n")
+    });
+    world.zone("org", &["192.0.2.2"], &zones.collect::<String>());
+    for number in 0..60 {
+        world.zone(&format!("z{number}.org"), &[&format!("203.0.113.{number}")], "");
+    }
+    for number in 0..60 {
+        let seen = world.resolve(&format!("z{number}.org"), Rtype::A);
+        assert_eq!(seen.rcode, Rcode::NOERROR);
+        assert!(number < 20 || seen.took_ms == 20, "{number}: {} ms", seen.took_ms);
+        world.pass_ms(1000);
+    }
+}
+
 /// The root, org, net, and example.org whose servers have names in net.
 fn glueless(world: &mut World) {
     world.zone(
@@ -229,6 +280,18 @@ fn a_server_whose_name_does_not_exist_is_passed_over() {
     assert_eq!(seen.answer, ["www.example.org. 3600 A 198.51.100.1"]);
     let seen = world.resolve("www.other.org", Rtype::A);
     assert_eq!(seen.failure.as_deref(), Some("no-address"));
+}
+
+/// RFC 2181 §10.3: the name of a server is no alias.
+#[test]
+fn a_server_whose_name_is_an_alias_has_no_address() {
+    let mut world = World::new();
+    glueless(&mut world);
+    world.zone("org", &[], "example.org NS alias.hoster.net");
+    world.zone("hoster.net", &[], "alias.hoster.net CNAME elsewhere.org");
+    let seen = world.resolve("www.example.org", Rtype::A);
+    assert_eq!((seen.rcode, seen.failure.as_deref()), (Rcode::SERVFAIL, Some("no-address")));
+    assert!(world.sent.iter().all(|sent| !sent.question.starts_with("elsewhere")), "nobody wants it");
 }
 
 #[test]

@@ -124,6 +124,7 @@ pub(crate) struct World {
     pub(crate) zones: BTreeMap<String, Zone>,
     pub(crate) servers: BTreeMap<IpAddr, Server>,
     pub(crate) resolver: Resolver,
+    pub(crate) tables: Tables,
     pub(crate) now: Moment,
     pub(crate) sent: Vec<Sent>,
     pub(crate) done: HashMap<Waiter, Arc<Resolution>>,
@@ -134,7 +135,7 @@ pub(crate) struct World {
     open: BTreeSet<resolver::AskKey>,
 }
 
-pub(crate) fn tables() -> Tables {
+fn tables() -> Tables {
     let hash_key = HashKey::new([3, 4]);
     Tables {
         rrsets: Arc::new(Rrsets::new(RrsetLimits::with_octets(4 << 20), hash_key)),
@@ -163,10 +164,12 @@ impl World {
     }
 
     pub(crate) fn with(settings: Settings) -> Self {
+        let tables = tables();
         Self {
             zones: BTreeMap::new(),
             servers: BTreeMap::new(),
-            resolver: Resolver::new(settings, tables(), StdRng::seed_from_u64(1)),
+            resolver: Resolver::new(settings, tables.clone(), StdRng::seed_from_u64(1)),
+            tables,
             now: Moment(1_000_000_000),
             sent: Vec::new(),
             done: HashMap::new(),
