@@ -82,6 +82,8 @@ pub(crate) enum Behaviour {
     OnEmptyNonTerminals(Rcode),
     /// Puts records beside what it answers.
     Poisoner(Vec<(Section, Record)>),
+    /// Answers honestly, but for some octets.
+    Garbled,
     /// Answers everything with these records, AA set.
     Liar(Vec<(Section, Record)>),
 }
@@ -366,7 +368,16 @@ impl World {
             _ => {}
         }
         lines.records.sort_by_key(|&(section, _)| section as u8);
-        Some((server.latency_us, lines.write(&question)))
+        let mut reply = lines.write(&question);
+        if matches!(server.behaviour, Behaviour::Garbled) {
+            for _ in 0..self.rng.random_range(1..4) {
+                let at = self.rng.random_range(2..reply.len());
+                reply[at] ^= 1 << self.rng.random_range(0..8);
+            }
+            // The transport passes on what can be read.
+            Message::parse(&reply).ok()?;
+        }
+        Some((server.latency_us, reply))
     }
 
     /// Answers as RFC 1034 §4.3.2 says.
