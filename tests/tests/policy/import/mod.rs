@@ -512,6 +512,9 @@ fn oxidns() -> Oxidns {
         .expect("a writable directory");
     let server = serve("oxidns", directory, &[("SITE", "office")]);
     eventually("the list is fetched", || server.stat("downloads", "fetched") == 1);
+    eventually("its rules are in use", || {
+        server.ask(&ask("waits.bad.example", Rtype::A)).rcode() == Rcode::NXDOMAIN
+    });
     Oxidns { server, fast, slow, hook, router, remote, proxy }
 }
 
