@@ -512,8 +512,12 @@ fn oxidns() -> Oxidns {
         .expect("a writable directory");
     let server = serve("oxidns", directory, &[("SITE", "office")]);
     eventually("the list is fetched", || server.stat("downloads", "fetched") == 1);
+    // Two of the set, and two of the list.
     eventually("its rules are in use", || {
-        server.ask(&ask("waits.bad.example", Rtype::A)).rcode() == Rcode::NXDOMAIN
+        let metrics = server.command(&["stats", "--prometheus"]).stdout;
+        let metrics = String::from_utf8_lossy(&metrics);
+        let rules = metrics.lines().find_map(|line| line.strip_prefix("gannet_set_rules{set=\"blocked\"} "));
+        rules.and_then(|rules| rules.parse::<u64>().ok()).is_some_and(|rules| rules >= 4)
     });
     Oxidns { server, fast, slow, hook, router, remote, proxy }
 }
