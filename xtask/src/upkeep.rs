@@ -58,17 +58,12 @@ pub(crate) fn test() -> Result<(), String> {
                 if line.starts_with("running ") && lints.is_none() {
                     lints = Some(Beside::start(with_half_the_processors(clippy())));
                 }
-                if line.starts_with("test result:") {
-                    results.push(line.to_string());
-                }
+                keep_result(line, &mut results);
             })
         });
         steps.step("examples in comments", || {
-            run_watched(&mut cargo(["test", "--workspace", "--doc", "--no-fail-fast"]), |line| {
-                if line.starts_with("test result:") {
-                    results.push(line.to_string());
-                }
-            })
+            let mut tests = cargo(["test", "--workspace", "--doc", "--no-fail-fast"]);
+            run_watched(&mut tests, |line| keep_result(line, &mut results))
         });
         steps.step("a browser", browser);
         steps.step("smoke run of the benchmarks", smoke);
@@ -86,6 +81,13 @@ pub(crate) fn test() -> Result<(), String> {
 /// of them wait for servers to start and for time to pass.
 fn test_threads() -> usize {
     2 * std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Keeps the closing line of a test program.
+fn keep_result(line: &str, results: &mut Vec<String>) {
+    if line.starts_with("test result:") {
+        results.push(line.to_string());
+    }
 }
 
 /// Adds up the closing lines of the test programs, in cargo's own words.

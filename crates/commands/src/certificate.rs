@@ -18,16 +18,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 
 /// Runs `gannet certificate`: makes a key and a certificate that it signed itself.
 pub fn run(args: &CertificateArgs) -> ExitCode {
-    match make(args) {
-        Ok(text) => {
-            out::print(&text);
-            out::FINE
-        }
-        Err(why) => {
-            out::complain(&why);
-            out::negative()
-        }
-    }
+    out::told(make(args))
 }
 
 fn make(args: &CertificateArgs) -> Result<String, String> {

@@ -37,6 +37,20 @@ pub fn complain(text: &str) {
     let _ = writeln!(out, "gannet: {text}");
 }
 
+/// Prints what came of a command, or says why nothing did, and returns the code for it.
+pub(crate) fn told(outcome: Result<String, String>) -> ExitCode {
+    match outcome {
+        Ok(text) => {
+            print(&text);
+            FINE
+        }
+        Err(why) => {
+            complain(&why);
+            negative()
+        }
+    }
+}
+
 /// Says what went wrong, as JSON if that is what was asked for, and returns the code for a negative
 /// result.
 ///

@@ -75,6 +75,14 @@ impl AddressPolicy {
             && !self.refused.iter().any(|prefix| prefix.contains(address))
     }
 
+    /// Reads the data of A and AAAA records, and returns those addresses that may be asked.
+    pub(crate) fn admitted<'d>(
+        &self,
+        records: impl Iterator<Item = &'d [u8]>,
+    ) -> impl Iterator<Item = IpAddr> {
+        records.filter_map(address).filter(|&address| self.admits(address))
+    }
+
     fn admits_v4(&self, address: Ipv4Addr) -> bool {
         let is_private = address.is_private() || address.is_link_local();
         // 0.0.0.0/8 is "this network" (RFC 1122 §3.2.1.3), which Linux takes for itself.
@@ -89,6 +97,15 @@ impl AddressPolicy {
         let is_nobody =
             address.is_unspecified() || address.is_multicast() || address.to_ipv4_mapped().is_some();
         !is_nobody && (self.loopback || !address.is_loopback()) && (self.private || !is_private)
+    }
+}
+
+/// Reads the data of an A or AAAA record.
+fn address(data: &[u8]) -> Option<IpAddr> {
+    match data.len() {
+        4 => data.first_chunk::<4>().map(|octets| Ipv4Addr::from(*octets).into()),
+        16 => data.first_chunk::<16>().map(|octets| Ipv6Addr::from(*octets).into()),
+        _ => None,
     }
 }
 

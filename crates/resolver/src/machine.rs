@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use rand::rngs::StdRng;
 use slab::Slab;
+use wire::rtypes::is_data;
 use wire::{Class, Rtype};
 
 use crate::choose::Families;
@@ -213,9 +214,4 @@ impl Resolver {
     fn ask_mut(&mut self, key: AskKey) -> Option<&mut OpenAsk> {
         self.asks.get_mut(key.0 as usize)
     }
-}
-
-/// Returns whether records may have this type: it is no QTYPE or meta type (RFC 6895 §3.1).
-const fn is_data(rtype: Rtype) -> bool {
-    !matches!(rtype.0, 0 | 41 | 128..=255)
 }

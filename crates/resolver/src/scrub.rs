@@ -20,7 +20,7 @@ use wire::{Flags, Message, Name, Rcode, Rtype};
 use crate::addresses::AddressPolicy;
 use crate::heap_name::HeapName;
 use chain::{Chain, End};
-pub(crate) use referral::{Referral, address, read_priming};
+pub(crate) use referral::{Referral, read_priming};
 pub(crate) use sets::Set;
 
 /// What a server was asked.

@@ -62,11 +62,10 @@ impl Memory {
         let rrsets = &self.tables.rrsets;
         let folded = name.as_name().to_folded();
         let key = RrsetKey::new(rrsets.hash_key(), &folded, rtype, Class::IN, self.partition);
-        let without_type = key.without_type(rrsets.hash_key());
         let key = match rrsets.look(&key, now, &mut self.room) {
             Some(Found::Rrset(rrset)) => return Some(Known::Data(set(&rrset))),
             Some(_) => key,
-            None => without_type,
+            None => key.without_type(rrsets.hash_key()),
         };
         let (denial, is_of_name) = match rrsets.look(&key, now, &mut self.room)? {
             Found::Rrset(_) => return None,
@@ -95,7 +94,7 @@ impl Memory {
 
     fn keep(&self, set: &Set, rank: Rank, now: Now) {
         let rrsets = &self.tables.rrsets;
-        let records: Vec<&[u8]> = set.records.iter().map(|data| &**data).collect();
+        let records: Vec<&[u8]> = set.data().collect();
         let owner = set.owner.as_name().to_folded();
         let key = RrsetKey::new(rrsets.hash_key(), &owner, set.rtype, Class::IN, self.partition);
         let new = NewRrset {
@@ -120,7 +119,7 @@ impl Memory {
         let name = denial.name.as_name().to_folded();
         let key = RrsetKey::new(rrsets.hash_key(), &name, qtype, Class::IN, self.partition);
         let key = if denial.is_of_name { key.without_type(rrsets.hash_key()) } else { key };
-        let mark = rrsets.reference_mark(soa.records.iter().map(|data| &**data));
+        let mark = rrsets.reference_mark(soa.data());
         let reference = Reference { owner: soa.owner.as_name(), rtype: Rtype::SOA, mark };
         let new = NewNegative {
             references: &[reference],

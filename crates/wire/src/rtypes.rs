@@ -318,6 +318,12 @@ pub fn compressed(rtype: Rtype) -> Option<(u8, u8)> {
     (names > 0).then_some((skipped, names))
 }
 
+/// Returns whether records of a type stand in zones: it is neither a QTYPE nor a meta type (RFC
+/// 6895 §3.1).
+pub fn is_data(rtype: Rtype) -> bool {
+    describe(rtype).map_or(!matches!(rtype.0, 0 | 128..=255), |known| matches!(known.kind, Kind::Data))
+}
+
 /// Returns what is known about `rtype`. Costs two loads.
 pub fn describe(rtype: Rtype) -> Option<&'static Descriptor> {
     match INDEX.get(usize::from(rtype.0)) {

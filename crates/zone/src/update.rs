@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use wire::message::Record;
-use wire::rtypes::{self, Kind};
+use wire::rtypes::is_data;
 use wire::{Class, HashKey, Message, Name, NameBuf, Rcode, Rtype, Section, Ttl};
 
 use crate::difference::{Difference, serial_of, with_serial};
@@ -101,11 +101,6 @@ fn read(record: &Record<'_>, message: &[u8]) -> Result<Change, Rcode> {
         wire::rdata::write_plain(record.rtype, message, at, &mut rdata).map_err(|_| Rcode::FORMERR)?;
     }
     Ok(Change { owner, rtype: record.rtype, class: record.class, ttl: record.ttl(), rdata })
-}
-
-fn is_data(rtype: Rtype) -> bool {
-    rtypes::describe(rtype)
-        .map_or(!matches!(rtype.0, 0 | 128..=255), |known| matches!(known.kind, Kind::Data))
 }
 
 /// Checks what must hold before (RFC 2136 §3.2).

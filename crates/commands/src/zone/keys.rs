@@ -34,16 +34,7 @@ pub(super) fn run(command: &KeysCommand) -> ExitCode {
         KeysCommand::DsSeen(args) => return remote::zone_ds_seen(args),
         KeysCommand::Roll(args) => return remote::zone_roll(args),
     };
-    match outcome {
-        Ok(text) => {
-            out::print(&text);
-            out::FINE
-        }
-        Err(why) => {
-            out::complain(&why);
-            out::negative()
-        }
-    }
+    out::told(outcome)
 }
 
 fn store(args: &KeysDirArgs) -> KeyStore {

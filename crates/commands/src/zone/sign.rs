@@ -105,18 +105,7 @@ fn uses(keys: &[ZoneKey], now: u64) -> Vec<KeyUse> {
 
 /// Runs `gannet zone sign`.
 pub(super) fn sign(args: &SignArgs) -> ExitCode {
-    match try_sign(args) {
-        Ok(told) => {
-            if let Some(told) = told {
-                out::print(&told);
-            }
-            out::FINE
-        }
-        Err(why) => {
-            out::complain(&why);
-            out::negative()
-        }
-    }
+    out::told(try_sign(args).map(Option::unwrap_or_default))
 }
 
 fn try_sign(args: &SignArgs) -> Result<Option<String>, String> {

@@ -1,6 +1,6 @@
 //! One question to the servers of one zone: who of them is asked, and when another one.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use cache::servers::{Edns, Facts, LetterCase};
@@ -17,7 +17,7 @@ use crate::failure::{Failure, Reason};
 use crate::heap_name::HeapName;
 use crate::moment::Moment;
 use crate::resolution::Resolution;
-use crate::scrub::{Answer, Fault, address};
+use crate::scrub::{Answer, Fault};
 use crate::settings::Settings;
 use crate::tables::Known;
 use crate::trace::TraceEvent;
@@ -175,10 +175,9 @@ impl Resolver {
             let known = fetch.servers.len();
             for rtype in [Rtype::A, Rtype::AAAA] {
                 if let Some(Known::Data(set)) = memory.look(&name, rtype, now.seconds()) {
-                    let addresses = set.records.iter().filter_map(|data| address(data));
-                    addresses
-                        .filter(|&address| settings.addresses.admits(address))
-                        .for_each(|address| fetch.add(SocketAddr::new(address, settings.port)));
+                    for address in settings.addresses.admitted(set.data()) {
+                        fetch.add(SocketAddr::new(address, settings.port));
+                    }
                 }
             }
             if fetch.servers.len() == known {
@@ -383,9 +382,8 @@ impl Resolver {
         let Self { fetches, settings, .. } = self;
         let Some(fetch) = fetches.get_mut(key.0 as usize) else { return };
         fetch.lookups.retain(|&lookup| lookup != task);
-        let addresses = resolution.rows().data(&question.name, question.rtype).filter_map(address);
-        let admitted: Vec<IpAddr> = addresses.filter(|&address| settings.addresses.admits(address)).collect();
-        for address in admitted {
+        let found = resolution.rows().data(&question.name, question.rtype);
+        for address in settings.addresses.admitted(found) {
             fetch.add(SocketAddr::new(address, settings.port));
         }
         if let Some(failure) = &resolution.failure {

@@ -1,6 +1,6 @@
 //! Referrals: that others serve the zone which the name is in.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
 use wire::{Class, Flags, Message, Name, Rtype, Section};
 
@@ -101,19 +101,9 @@ fn glue(
         for rtype in [Rtype::A, Rtype::AAAA] {
             let set = take(message, Section::Additional, server, rtype, terms.ttl_max);
             if let Some(set) = set.map_err(|_| Fault::Malformed)? {
-                let addresses = set.records.iter().filter_map(|data| address(data));
-                glue.extend(addresses.filter(|&address| terms.addresses.admits(address)).take(ADDRESSES_MAX));
+                glue.extend(terms.addresses.admitted(set.data()).take(ADDRESSES_MAX));
             }
         }
     }
     Ok(glue)
-}
-
-/// Reads the data of an A or AAAA record.
-pub(crate) fn address(data: &[u8]) -> Option<IpAddr> {
-    match data.len() {
-        4 => data.first_chunk::<4>().map(|octets| Ipv4Addr::from(*octets).into()),
-        16 => data.first_chunk::<16>().map(|octets| Ipv6Addr::from(*octets).into()),
-        _ => None,
-    }
 }

@@ -2,12 +2,9 @@
 
 use std::collections::HashSet;
 
-use wire::{Class, Message, Name, Rtype, Section, rdata};
+use wire::{Class, Message, Name, Rtype, Section, Ttl, rdata};
 
 use crate::heap_name::HeapName;
-
-/// Octets of a SOA record behind its two names.
-const SOA_NUMBERS_OCTETS: usize = 20;
 
 /// An RRset, names in its data in full.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +14,13 @@ pub(crate) struct Set {
     /// The smallest of its records (RFC 2181 §5.2).
     pub(crate) ttl: u32,
     pub(crate) records: Vec<Box<[u8]>>,
+}
+
+impl Set {
+    /// Returns the data of each record.
+    pub(crate) fn data(&self) -> impl Iterator<Item = &[u8]> {
+        self.records.iter().map(|data| &**data)
+    }
 }
 
 /// Takes an RRset of class IN from a section; `Ok(None)` if it is not there, `Err` if its data
@@ -97,11 +101,8 @@ pub(super) fn soa(
     Some(None)
 }
 
-/// Returns the last field of a SOA record.
+/// Returns the last field of a SOA record, whose form [`take`] has checked.
 fn minimum(data: &[u8]) -> Option<u32> {
-    let (_, rest) = Name::parse(data).ok()?;
-    let (_, numbers) = Name::parse(rest).ok()?;
-    let numbers: &[u8; SOA_NUMBERS_OCTETS] = numbers.try_into().ok()?;
-    let minimum = u32::from_be_bytes(*numbers.last_chunk()?);
-    Some(wire::Ttl::new(minimum).seconds())
+    let minimum = u32::from_be_bytes(*data.last_chunk()?);
+    Some(Ttl::new(minimum).seconds())
 }
