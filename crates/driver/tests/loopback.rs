@@ -102,7 +102,7 @@ impl House {
             index: 0,
             clock: Clock::start(since_first, SystemTime::now),
             engine,
-            busy_poll: engine::BusyPoll::new(engine::busy_poll::Polling::Always),
+            busy_poll: engine::BusyPoll::new(polling::Polling::Always),
         });
         let board = Arc::new(Board::default());
         let driver = Driver::new(Rc::clone(&worker), &plan(pool), Arc::default(), Arc::clone(&board));

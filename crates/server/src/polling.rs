@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use ::polling::Polling;
 use config::settings::StayAwake;
-use engine::busy_poll::Polling;
 use tracing::info;
 
 /// Where control groups of version 2 are.

@@ -265,7 +265,7 @@ struct Workers<'c> {
     clock: Clock,
     registry: Arc<Registry>,
     components: &'c Components,
-    polling: engine::busy_poll::Polling,
+    polling: ::polling::Polling,
     cores: Vec<usize>,
     stop: listen::Stop,
 }

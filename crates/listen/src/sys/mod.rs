@@ -19,7 +19,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::{UnixDatagram, UnixListener};
 
-use engine::busy_poll::Usage;
+use polling::Usage;
 use socket2::Socket;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;

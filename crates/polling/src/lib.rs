@@ -1,7 +1,6 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! Adaptive busy polling: whether a worker that has nothing to do asks the kernel for more before
-//! it sleeps.
+//! Says whether a worker that has nothing to do polls the kernel before it sleeps.
 //!
 //! A processor that sleeps takes its time to wake: some 35 µs on a virtual machine, ten times as
 //! long as an answer. A client that asks again as soon as it has its answer pays that for every
@@ -18,7 +17,9 @@
 //! that is about to use it up lets queries gather for a moment before it answers them: each wake-up
 //! then serves several.
 //!
-//! Decides only; whoever runs the worker's sockets polls and pauses.
+//! Never polls, pauses or reads a clock: whoever runs the worker's sockets does, and says the time.
+
+#![forbid(unsafe_code)]
 
 use std::cell::Cell;
 use std::task::Waker;
