@@ -1,5 +1,6 @@
 //! Test tools: an upstream that misbehaves on demand, DNS clients, a web server, a router, a proxy,
-//! resolvers of sealed messages, binary lists, and the built program in a directory of its own.
+//! resolvers of sealed messages, binary lists, a simulated internet, and the built program in a
+//! directory of its own.
 //!
 //! Never sleeps: whoever waits, waits for something, with a deadline.
 
@@ -22,6 +23,7 @@ pub mod stub;
 pub mod tls;
 mod validator;
 pub mod web;
+pub mod world;
 
 pub use ask::{Ask, Heard, name};
 pub use client::{TcpClient, UdpClient, contains, dig, kdig, lacks};
