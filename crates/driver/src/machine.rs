@@ -318,6 +318,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
     pub(crate) fn take(&mut self, who: W, now: Moment) {
         match who.want() {
             Want::Fetch(_) => self.take_fetch(who, now),
+            Want::Resolve(_) => self.events.push_back(Event::Rejected(who, Failure::NoUpstream)),
             Want::Split(_) => self.take_split(who, now),
             Want::Sleep(_) | Want::Yield => self.take_sleeper(who, now),
         }

@@ -32,7 +32,9 @@ pub use cache::Caches;
 pub use driver::{Address, Courier, Delivery, Driver, Outlet, Parcel, ReplyTo, Worker};
 pub use lookahead::LOOKAHEAD_MAX;
 pub use observe::{explain, trace};
-pub use ops::wait::{FetchWant, OutQuery, Outcome, PoolId, Won};
+pub use ops::wait::{
+    FetchWant, OutQuery, Outcome, PoolId, ResolveWant, Resolved, ResolverId, Unresolved, Won,
+};
 pub use peers::{Authority, Streamed};
 pub use polling::BusyPoll;
 pub use program::snapshot::{ConnectionText, Said, Snapshot, SnapshotCell};
@@ -50,6 +52,7 @@ use admission::{denied, note_of};
 use answer::chaos::Chaos;
 use answer::finish::{To, complete, complete_inlined, cookie_alone, header_only};
 use answer::put::put_record;
+use answer::texts::Texts;
 use answer::{Answer, Interim};
 use events::{EventContext, EventSink, Path};
 use observe::explain::Recorder;
@@ -114,7 +117,13 @@ impl Engine {
             snapshot,
             cell,
             generation,
-            state: WorkerState { authority, counters, now: Now::default(), random: Cell::new(seed) },
+            state: WorkerState {
+                authority,
+                counters,
+                now: Now::default(),
+                random: Cell::new(seed),
+                texts: Texts::new(),
+            },
             buffers: Buffers::new(),
             events: EventSink::default(),
             folded: Folded::root(),

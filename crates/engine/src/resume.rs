@@ -10,6 +10,7 @@ use crate::answer::finish::To;
 use crate::answer::put::put;
 use crate::answer::reply::Reply;
 use crate::answer::report::{BranchReport, Worth};
+use crate::answer::texts::Text;
 use crate::answer::written::{changed, put_header};
 use crate::answer::{Answer, Ending, Interim, Security};
 use crate::events::{AnswerFacts, EventContext, EventSet, Path};
@@ -19,7 +20,7 @@ use crate::ops::cache::{Asked, Fill};
 use crate::ops::outgoing::{self, Outgoing};
 use crate::ops::quickest::Probe;
 use crate::ops::split::SplitStep;
-use crate::ops::wait::{Outcome, PoolId, Won};
+use crate::ops::wait::{Outcome, PoolId, Resolved, Won};
 use crate::program::{Op, Position};
 use crate::query::gate::cookie::Proof;
 use crate::query::names::Sought;
@@ -169,13 +170,24 @@ impl Engine {
         match (outcome, suspended.split()) {
             (Outcome::Reply(message), None) => {
                 let trusts_ad = suspended.want.fetch().is_some_and(|want| want.trusts_ad);
-                let mut brought = self.buffers.bring_reply(message, trusts_ad, body_at);
+                let is_secure = trusts_ad && message.header.flags.has(Flags::AD);
+                let security = if is_secure { Security::Secure } else { Security::Unchecked };
+                let mut brought = self.buffers.bring_reply(message, security, body_at);
                 if let (Want::Fetch(want), Some(answer)) = (&suspended.want, &mut brought.answer)
                     && !answer.end.is_failure()
                 {
                     answer.subnet_bits = own_subnet_bits(query, want.query.client_subnet);
                 }
                 Some(brought)
+            }
+            (Outcome::Resolved(Resolved { message, security }), None) => {
+                Some(self.buffers.bring_reply(message, security, body_at))
+            }
+            (Outcome::Unresolved(why), split) => {
+                let is_end = split.is_some_and(|(_, split)| split.is_rest());
+                let text = self.state.texts.put(Text::new(why.text));
+                let answer = Answer::unresolved(why.rcode, why.ede, text);
+                Some(Brought { is_end, ..Brought::answer(answer) })
             }
             (Outcome::Failed(failure), split) => {
                 let is_end = split.is_some_and(|(_, split)| split.is_rest());
@@ -202,7 +214,7 @@ impl Engine {
                 Some(Brought { answer, ttl_count: None, is_end: false })
             }
             // Nobody hands these out: what was brought is not what was waited for.
-            (Outcome::Reply(_) | Outcome::Slept, Some(_))
+            (Outcome::Reply(_) | Outcome::Resolved(_) | Outcome::Slept, Some(_))
             | (Outcome::Branch(_) | Outcome::NoBranch, None) => {
                 Some(Brought::answer(Answer::failed(Failure::BadReply(Rcode::SERVFAIL))))
             }
@@ -379,7 +391,7 @@ impl Run<'_> {
         let (now, body_at) = (context.env.now.cache, self.request.body_at());
         if answer.end.is_failure() {
             if share == Share::First {
-                cache.store_failure(&asked, now, &answer, recovery);
+                cache.store_failure(&asked, now, &answer, recovery, context.texts);
             }
             let out = work.message.get_mut(body_at..).filter(|_| has_stale);
             if let Some(stale) = out.and_then(|out| cache.look_up_stale(&asked, now, out)) {
@@ -411,14 +423,17 @@ impl Suspended {
             }
             // The answer there is stays the one there is.
             Outcome::Slept => {}
-            Outcome::Failed(_) | Outcome::NoBranch => self.back = Box::default(),
+            Outcome::Resolved(_) | Outcome::Unresolved(_) | Outcome::Failed(_) | Outcome::NoBranch => {
+                self.back = Box::default();
+            }
         }
     }
 }
 
 impl Buffers {
-    /// Copies an upstream's reply into the message, ready to be kept and passed on.
-    fn bring_reply(&mut self, message: &Message<'_>, trusts_ad: bool, body_at: usize) -> Brought {
+    /// Copies a reply of an upstream or a resolver into the message, ready to be kept and passed
+    /// on.
+    fn bring_reply(&mut self, message: &Message<'_>, security: Security, body_at: usize) -> Brought {
         let rcode = message.rcode();
         let Ok(normal) = normalise_relevant(message, &mut self.message, &mut self.ttl_offsets) else {
             return Brought::answer(Answer::failed(Failure::BadReply(rcode)));
@@ -436,8 +451,6 @@ impl Buffers {
             return Brought::answer(Answer { rcode, end: Ending::Failed, ..answer });
         }
         let is_truncated = message.header.flags.has(Flags::TC);
-        let is_secure = trusts_ad && message.header.flags.has(Flags::AD);
-        let security = if is_secure { Security::Secure } else { Security::Unchecked };
         let scope = message.edns.and_then(|edns| edns.option(wire::OptionCode::CLIENT_SUBNET));
         let answer = Answer {
             security,

@@ -1,12 +1,13 @@
 //! What happened to a query, in the words of the configuration that decided it.
 
 use diagnostic::{Sources, Span};
+use engine::Security;
 use engine::explain::{Did, Event};
 use engine::ops::cache::CacheStep;
 use engine::program::{Op, Program};
 use engine::shortlist::Kind;
 use engine::trace::Note;
-use engine::{Caches, PoolId};
+use engine::{Caches, PoolId, ResolverId};
 
 /// One thing that happened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,6 +34,8 @@ pub struct Origin<'a> {
     pub caches: &'a Caches,
     /// Returns what a group of upstream servers is called.
     pub group: &'a dyn Fn(PoolId) -> Option<&'a str>,
+    /// Returns what a resolver is called.
+    pub resolver: &'a dyn Fn(ResolverId) -> Option<&'a str>,
 }
 
 /// Tells what happened to a query.
@@ -56,6 +59,18 @@ fn one(origin: &Origin<'_>, event: &Event) -> Option<Explained> {
             let records = if *answers == 1 { "record" } else { "records" };
             let outcome = format!("{rcode} came, with {answers} {records}");
             return Some(Explained { outcome, ..Explained::default() });
+        }
+        Event::Resolved { rcode, answers, security } => {
+            let records = if *answers == 1 { "record" } else { "records" };
+            let outcome = format!("{rcode} was found, with {answers} {records}{}", security_text(*security));
+            return Some(Explained { outcome, ..Explained::default() });
+        }
+        Event::Unresolved { rcode, text } => {
+            let outcome = format!("no answer was found, {rcode}: {text}");
+            return Some(Explained { outcome, ..Explained::default() });
+        }
+        Event::Resolving(line) => {
+            return Some(Explained { outcome: line.clone(), ..Explained::default() });
         }
         Event::Failed(failure) => {
             let outcome = format!("no answer came: {}", failure.ede().1);
@@ -100,6 +115,9 @@ fn one(origin: &Origin<'_>, event: &Event) -> Option<Explained> {
         Did::Ended => (None, "ends".to_owned()),
         Did::Splits => (None, "starts its branches".to_owned()),
         Did::Sleeps(ms) => (None, format!("waits for {ms} ms")),
+        Did::Resolves(id) => {
+            (None, format!("resolver \"{}\" looks for the answer", resolver_name(origin, *id)))
+        }
         Did::Asks(pool) => (None, format!("asks upstream group \"{}\"", pool_name(origin, *pool))),
     };
     Some(Explained { place, text, held, outcome })
@@ -140,6 +158,17 @@ fn skipped(origin: &Origin<'_>, rules: &[(u16, Kind)], explained: &mut Vec<Expla
     }
 }
 
+/// Returns what is said of the signatures of an answer.
+const fn security_text(security: Security) -> &'static str {
+    match security {
+        Security::Unchecked => "",
+        Security::Secure => ", secure",
+        Security::Insecure => ", insecure",
+        Security::Bogus => ", bogus",
+        Security::Indeterminate => ", indeterminate",
+    }
+}
+
 const fn note_text(note: Note) -> &'static str {
     match note {
         Note::Malformed => "this is not readable as a query",
@@ -158,11 +187,16 @@ fn op_text(origin: &Origin<'_>, op: &Op) -> String {
             format!("cache({})", origin.caches.name_of(cache).unwrap_or(""))
         }
         Op::Forward(step) => format!("forward({})", pool_name(origin, step.pool)),
+        Op::Recurse(step) => format!("recurse({})", resolver_name(origin, step.resolver)),
         Op::Local(_) => "own names".to_owned(),
         Op::Zone | Op::ZoneSet(_) => "zones".to_owned(),
         Op::Accept => "the end".to_owned(),
         _ => "built in".to_owned(),
     }
+}
+
+fn resolver_name<'o>(origin: &Origin<'o>, id: ResolverId) -> &'o str {
+    (origin.resolver)(id).unwrap_or("")
 }
 
 fn pool_name<'o>(origin: &Origin<'o>, id: PoolId) -> &'o str {

@@ -405,7 +405,7 @@ impl Prepared<'_> {
         let snapshot = Snapshot {
             key: keep.key,
             gate: self.gate,
-            recursion_available: program.ops().iter().any(|op| matches!(op, Op::Forward(_))),
+            recursion_available: program.ops().iter().any(|op| matches!(op, Op::Forward(_) | Op::Recurse(_))),
             program,
             trusted_peers: prefix_set(&settings.trusted_peers),
             connection_tests,

@@ -147,7 +147,7 @@ impl Walk<'_> {
                     }
                     go(at + 1);
                 }
-                Op::Forward(_) => self.is_found = true,
+                Op::Forward(_) | Op::Recurse(_) => self.is_found = true,
                 Op::Return => returns = true,
                 // Rules that a shortlist leaves out are those that do not concern the query: each
                 // is looked at here.

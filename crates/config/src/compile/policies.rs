@@ -115,6 +115,7 @@ impl Plans {
             sources: &self.sources,
             caches: &self.caches,
             group: &group,
+            resolver: &|_| None,
         };
         policy::explain::explain(&origin, events)
     }

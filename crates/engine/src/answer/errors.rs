@@ -5,6 +5,10 @@
 use wire::EdeCode;
 
 use super::failure::Failure;
+use super::texts::{Text, TextId};
+
+/// What is said besides the reason of a failure that is remembered.
+const REMEMBERED: &str = "failed a moment ago";
 
 /// What a reply says besides its response code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +23,10 @@ pub(crate) enum Errors {
     Failure(Failure),
     /// The same, remembered; older programs kept no reason.
     Remembered(Option<Failure>),
+    /// Why a resolver found nothing.
+    Reason(EdeCode, TextId),
+    /// The same, remembered.
+    RememberedReason(EdeCode, TextId),
 }
 
 impl Errors {
@@ -35,17 +43,36 @@ impl Errors {
     pub(crate) const fn failure(self) -> Option<Failure> {
         match self {
             Self::Failure(failure) => Some(failure),
-            Self::None | Self::One(..) | Self::Step(_) | Self::Remembered(_) => None,
+            Self::None
+            | Self::One(..)
+            | Self::Step(_)
+            | Self::Remembered(_)
+            | Self::Reason(..)
+            | Self::RememberedReason(..) => None,
+        }
+    }
+
+    /// Returns why a resolver found nothing, if it is that and not only remembered.
+    pub(crate) const fn reason(self) -> Option<(EdeCode, TextId)> {
+        match self {
+            Self::Reason(code, text) => Some((code, text)),
+            Self::None
+            | Self::One(..)
+            | Self::Step(_)
+            | Self::Failure(_)
+            | Self::Remembered(_)
+            | Self::RememberedReason(..) => None,
         }
     }
 
     /// Calls `f` with each code and text, the most telling first; `step` returns what a step
-    /// configures.
+    /// configures, `reason` what a resolver said.
     #[inline(always)]
     pub(crate) fn each<'s>(
         self,
         step: impl FnOnce(u16) -> Option<(EdeCode, &'s str)>,
-        mut f: impl FnMut(EdeCode, &'s str),
+        reason: impl FnOnce(TextId) -> Option<Text>,
+        mut f: impl FnMut(EdeCode, &str),
     ) {
         let failure = match self {
             Self::None => return,
@@ -57,8 +84,13 @@ impl Errors {
                 return;
             }
             Self::Failure(failure) => Some(failure),
+            Self::Reason(code, text) => return f(code, reason(text).as_ref().map_or("", Text::as_str)),
+            Self::RememberedReason(code, text) => {
+                f(EdeCode::CACHED_ERROR, REMEMBERED);
+                return f(code, reason(text).as_ref().map_or("", Text::as_str));
+            }
             Self::Remembered(failure) => {
-                f(EdeCode::CACHED_ERROR, "failed a moment ago");
+                f(EdeCode::CACHED_ERROR, REMEMBERED);
                 failure
             }
         };

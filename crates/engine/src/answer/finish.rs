@@ -7,6 +7,7 @@ use wire::{EdeCode, Edns, Flags, Header, OptionCode, Query, Rcode, Rtype};
 use super::errors::Errors;
 use super::put::put;
 use super::reply::Reply;
+use super::texts::{REASON_OCTETS_MAX, Text, TextId};
 use super::{Answer, DO, Security};
 use crate::query::client::{Client, Transport};
 use crate::query::counters::Counters;
@@ -39,6 +40,9 @@ pub(crate) trait Server {
     /// Returns the Extended DNS Error that a step configures.
     fn ede(&self, step: u16) -> Option<(EdeCode, &str)>;
 
+    /// Returns what a resolver said of a failure, if that is still known.
+    fn text(&self, id: TextId) -> Option<Text>;
+
     /// Returns for how many seconds the zone that a query for SOA is about may still be served, if
     /// it asks (RFC 7314).
     fn expire_s(&self, query: &Query<'_>) -> Option<u32>;
@@ -54,15 +58,15 @@ pub(crate) struct To<'a> {
 }
 
 /// The most octets of fixed parts and options in an OPT of ours: OPT 11, cookie 28, keepalive 6,
-/// NSID 4 + 64, client subnet 24, EXPIRE 8, EDE 6 + 64, and as many more of these as there is room
-/// for.
+/// NSID 4 + 64, client subnet 24, EXPIRE 8, EDE 6 + 64, and as many and as long ones as there is
+/// room for.
 const OPT_OCTETS_MAX: usize = 224;
 /// Octets of an OPT without options.
 const OPT_FIXED_OCTETS: usize = 11;
 /// Octets of the code and the length of an option.
 const OPTION_HEAD_OCTETS: usize = 4;
-/// Octets of text in an EDE or NSID option.
-const TEXT_OCTETS_MAX: usize = 64;
+/// Octets of an NSID.
+const NSID_OCTETS_MAX: usize = 64;
 
 /// Completes the reply whose answer already stands after the question's place, and counts it.
 /// Returns whether there is one.
@@ -300,7 +304,7 @@ fn write_opt<S: Server>(
     }
     let nsid = server.nsid();
     if !nsid.is_empty() && edns.option(OptionCode::NSID).is_some() {
-        let nsid = nsid.get(..TEXT_OCTETS_MAX).unwrap_or(nsid);
+        let nsid = nsid.get(..NSID_OCTETS_MAX).unwrap_or(nsid);
         opt.option(OptionCode::NSID, &[nsid]);
     }
     if let Some(scope) = scope
@@ -315,9 +319,12 @@ fn write_opt<S: Server>(
     // The last, because there may be several: those that there is no room for are left out.
     errors.each(
         |step| server.ede(step),
+        |text| server.text(text),
         |code, text| {
             let text = text.as_bytes();
-            let text = text.get(..TEXT_OCTETS_MAX).unwrap_or(text);
+            // A code without its text is better than none.
+            let text = text.get(..REASON_OCTETS_MAX).unwrap_or(text);
+            let text = if opt.has_room(2 + text.len()) { text } else { &[] };
             opt.option(OptionCode::EDE, &[&code.0.to_be_bytes(), text]);
         },
     );
@@ -347,9 +354,13 @@ impl Opt<'_> {
         }
     }
 
+    const fn has_room(&self, octets: usize) -> bool {
+        self.len + OPTION_HEAD_OCTETS + octets <= OPT_OCTETS_MAX
+    }
+
     fn option(&mut self, code: OptionCode, parts: &[&[u8]]) {
         let len: usize = parts.iter().map(|part| part.len()).sum();
-        if self.len + OPTION_HEAD_OCTETS + len > OPT_OCTETS_MAX {
+        if !self.has_room(len) {
             return;
         }
         self.put(&code.0.to_be_bytes());

@@ -13,6 +13,7 @@ pub mod records;
 pub mod reply;
 pub(crate) mod report;
 pub mod special;
+pub(crate) mod texts;
 pub(crate) mod written;
 
 use wire::message::records;
@@ -21,6 +22,7 @@ use wire::{EdeCode, Header, Rcode, Section};
 use edit::Shape;
 use errors::Errors;
 use failure::{Blame, Failure};
+use texts::TextId;
 
 pub use cache::Security;
 
@@ -103,6 +105,11 @@ impl Answer {
             Blame::Policy => Ending::Failed,
         };
         Self { end, errors: Errors::Failure(failure), ..Self::empty(Rcode::SERVFAIL, None) }
+    }
+
+    /// Returns the answer that says why a resolver has none.
+    pub(crate) const fn unresolved(rcode: Rcode, code: EdeCode, text: TextId) -> Self {
+        Self { end: Ending::Silent, errors: Errors::Reason(code, text), ..Self::empty(rcode, None) }
     }
 
     /// Returns where its records stand in a message whose question ends at `body_at`.

@@ -7,6 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use cache::Security;
 use sets::{AddressSet, Blocklist, NameSet};
 use wire::{Folded, Rcode};
 
@@ -14,7 +15,7 @@ use super::trace::{Note, StepOutcome, Tracer};
 use crate::answer::failure::Failure;
 use crate::matchers::text::TextSource;
 use crate::matchers::{Facts, Matcher};
-use crate::ops::wait::{Outcome, PoolId, Waiting};
+use crate::ops::wait::{Outcome, PoolId, ResolverId, Waiting};
 use crate::program::shortlist::{Kind, Seek, Shortlist};
 use crate::program::snapshot::Snapshot;
 use crate::query::names::Sought;
@@ -52,6 +53,24 @@ pub enum Event {
         /// Records in its answer section.
         answers: u16,
     },
+    /// A resolver found what was waited for.
+    Resolved {
+        /// The response code.
+        rcode: Rcode,
+        /// Records in its answer section.
+        answers: u16,
+        /// What is known of its signatures.
+        security: Security,
+    },
+    /// A resolver found nothing.
+    Unresolved {
+        /// The response code.
+        rcode: Rcode,
+        /// Why.
+        text: String,
+    },
+    /// A resolver did something on its way to the answer: a line for people.
+    Resolving(String),
     /// What was waited for did not come.
     Failed(Failure),
     /// This branch won, the first being number 0; `None`: no branch had an answer.
@@ -89,6 +108,8 @@ pub enum Did {
     Ended,
     /// It asks a group of servers, and the query waits.
     Asks(PoolId),
+    /// It has a resolver find the answer, and the query waits.
+    Resolves(ResolverId),
     /// It runs branches, at least one of which waits.
     Splits,
     /// It waits so many milliseconds.
@@ -118,6 +139,12 @@ impl Recorder {
         self.put(Event::Won { server, took });
     }
 
+    /// Writes down what a resolver did on its way to an answer: a line for each server asked and
+    /// each reply, in order. To be called before the query goes on.
+    pub fn resolving(&self, line: impl Into<String>) {
+        self.put(Event::Resolving(line.into()));
+    }
+
     pub(crate) fn begin(&self, snapshot: &Arc<Snapshot>) {
         let mut trace = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *trace = Trace { snapshot: Some(Arc::clone(snapshot)), events: Vec::new() };
@@ -128,6 +155,12 @@ impl Recorder {
             Outcome::Reply(message) => {
                 Event::Came { rcode: message.rcode(), answers: message.header.answers }
             }
+            Outcome::Resolved(found) => Event::Resolved {
+                rcode: found.message.rcode(),
+                answers: found.message.header.answers,
+                security: found.security,
+            },
+            Outcome::Unresolved(why) => Event::Unresolved { rcode: why.rcode, text: why.text.to_owned() },
             Outcome::Failed(failure) => Event::Failed(*failure),
             Outcome::Branch(won) => Event::Branch(Some(won.branch)),
             Outcome::NoBranch => Event::Branch(None),
@@ -149,6 +182,7 @@ impl Tracer for Recorder {
             StepOutcome::Answered => Did::Answered,
             StepOutcome::Ended => Did::Ended,
             StepOutcome::Waits(Waiting::Fetch(pool)) => Did::Asks(pool),
+            StepOutcome::Waits(Waiting::Resolve(resolver)) => Did::Resolves(resolver),
             StepOutcome::Waits(Waiting::Split) => Did::Splits,
             StepOutcome::Waits(Waiting::Sleep(ms)) => Did::Sleeps(ms),
             // No step of a policy waits for its turn yet: what does begins that way, and is not

@@ -12,6 +12,7 @@ pub mod forward;
 pub mod outgoing;
 pub mod prefer;
 pub mod quickest;
+pub mod recurse;
 pub mod rewrite;
 pub mod split;
 pub mod ttl;

@@ -2,9 +2,10 @@
 
 use std::hash::{Hash, Hasher};
 
-use wire::{Class, Message, NameBuf, Rtype};
+use wire::{Class, EdeCode, Message, NameBuf, Rcode, Rtype};
 
 use super::split::Progress;
+use crate::answer::Security;
 use crate::answer::failure::Failure;
 use crate::answer::report::BranchReport;
 use crate::query::subnet::ClientSubnet;
@@ -16,6 +17,13 @@ use crate::query::subnet::ClientSubnet;
 /// that it is gone ([`Failure::NoUpstream`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PoolId(pub u16);
+
+/// The number of a resolver in the plan that `recurse` runs on.
+///
+/// A resolver keeps its number over reloads for as long as it keeps its name, and no number is used
+/// again: see [`PoolId`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ResolverId(pub u16);
 
 /// A question for another server. Queries that want the same question share one exchange, whatever
 /// each does with the answer.
@@ -40,7 +48,7 @@ pub struct OutQuery {
     pub options: Box<[u8]>,
     /// Which servers of the group may be asked, one bit each in their order; zero: all.
     pub members: u64,
-    /// A keyed hash of all of the above and the pool, letter case ignored.
+    /// A keyed hash of all of the above and the group or the resolver, letter case ignored.
     pub hash: u64,
 }
 
@@ -79,11 +87,26 @@ pub struct FetchWant {
     pub stale_after_ms: Option<u32>,
 }
 
+/// What to resolve before a query can go on.
+pub struct ResolveWant {
+    /// Who is to find the answer.
+    pub resolver: ResolverId,
+    /// What to find: name, type and class. DO says whether signatures and denials belong into the
+    /// answer, CD whether it may be one that is not validated; there is neither a subnet nor
+    /// options, and all servers may be asked.
+    pub query: OutQuery,
+    /// If a stale answer is at hand: how long the client waits for a fresh one, in milliseconds
+    /// (RFC 8767 §5).
+    pub stale_after_ms: Option<u32>,
+}
+
 /// What a query waits for, in a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waiting {
     /// The answer of a group of servers.
     Fetch(PoolId),
+    /// What a resolver finds.
+    Resolve(ResolverId),
     /// The answer of a branch of its own program.
     Split,
     /// So many milliseconds.
@@ -97,6 +120,11 @@ pub enum Waiting {
 pub enum Outcome<'a> {
     /// An upstream answered: its ID, source and question are checked, any rcode is possible.
     Reply(&'a Message<'a>),
+    /// A resolver found the answer.
+    Resolved(Resolved<'a>),
+    /// A resolver found none, and says why. For limits of our own and a stop of the server, it is
+    /// [`Outcome::Failed`].
+    Unresolved(Unresolved<'a>),
     /// Nobody answered usefully.
     Failed(Failure),
     /// A branch won.
@@ -105,6 +133,26 @@ pub enum Outcome<'a> {
     NoBranch,
     /// The time is over, or it is its turn.
     Slept,
+}
+
+/// What a resolver found.
+#[derive(Clone, Copy)]
+pub struct Resolved<'a> {
+    /// A reply to the question that was wanted, with its name as long; without OPT, and any ID.
+    pub message: &'a Message<'a>,
+    /// What is known of its signatures.
+    pub security: Security,
+}
+
+/// Why a resolver found nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Unresolved<'a> {
+    /// The response code for the client.
+    pub rcode: Rcode,
+    /// The code of the Extended DNS Error (RFC 8914).
+    pub ede: EdeCode,
+    /// Its text; what is beyond 120 octets is cut off.
+    pub text: &'a str,
 }
 
 /// The branch whose answer counts.

@@ -16,6 +16,7 @@ use crate::ops::event::EventStep;
 use crate::ops::forward::ForwardStep;
 use crate::ops::outgoing::Change;
 use crate::ops::quickest::Quickest;
+use crate::ops::recurse::RecurseStep;
 use crate::ops::split::SplitStep;
 use crate::ops::ttl::TtlRule;
 
@@ -54,6 +55,8 @@ pub enum Op {
     Reject(Rcode, Option<EdeCode>),
     /// Asks an upstream group, waits, and goes on with its answer.
     Forward(ForwardStep),
+    /// Has a resolver find the answer, waits, and goes on with it.
+    Recurse(RecurseStep),
     /// Changes the TTLs of the answer there is.
     Ttl(TtlRule),
     /// Goes on at a step further on or back, and does not come back.
@@ -105,6 +108,7 @@ impl Op {
             | Self::ZoneSet(_)
             | Self::Cache(_)
             | Self::Forward(_)
+            | Self::Recurse(_)
             | Self::Ttl(_)
             | Self::Split(_)
             | Self::Sleep(_)

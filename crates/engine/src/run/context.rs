@@ -8,6 +8,7 @@ use std::sync::Arc;
 use wire::{EdeCode, Query};
 
 use crate::answer::finish::Server;
+use crate::answer::texts::{Text, TextId, Texts};
 use crate::peers::{self, Authority};
 use crate::program::snapshot::Snapshot;
 use crate::query::client::Now;
@@ -23,6 +24,8 @@ pub(crate) struct WorkerState {
     pub(crate) now: Now,
     /// The state of the sequence of random numbers.
     pub(crate) random: Cell<u64>,
+    /// What resolvers said of failures.
+    pub(crate) texts: Texts,
 }
 
 impl WorkerState {
@@ -33,6 +36,7 @@ impl WorkerState {
             snapshot,
             authority: &self.authority,
             counters: &self.counters,
+            texts: &self.texts,
             env: Environment::new(self.now, &snapshot.key, &snapshot.trusted_peers, &self.random),
         }
     }
@@ -45,6 +49,7 @@ pub(crate) struct Context<'w> {
     /// The zones that are served.
     pub(crate) authority: &'w Option<Arc<Authority>>,
     pub(crate) counters: &'w Counters,
+    pub(crate) texts: &'w Texts,
     pub(crate) env: Environment<'w>,
 }
 
@@ -85,6 +90,10 @@ impl Server for Context<'_> {
 
     fn ede(&self, step: u16) -> Option<(EdeCode, &str)> {
         self.snapshot.program.ede(step)
+    }
+
+    fn text(&self, id: TextId) -> Option<Text> {
+        self.texts.text(id)
     }
 
     #[inline(always)]

@@ -22,6 +22,7 @@ use crate::ops::cache::{Asked, CacheStep, Fill, Found, Outlook, key_bits};
 use crate::ops::edit::Edit;
 use crate::ops::forward::ForwardStep;
 use crate::ops::quickest::Quickest;
+use crate::ops::recurse::RecurseStep;
 use crate::ops::ttl::TtlRule;
 use crate::ops::zone::Given;
 use crate::program::Op;
@@ -63,7 +64,9 @@ impl Run<'_> {
                 // What others asked for is not told to strangers, and nobody is asked or waited for
                 // on their behalf.
                 Op::Cache(_) | Op::Split(_) | Op::Sleep(_) if OUTSIDE => {}
-                Op::Forward(_) | Op::Reject(..) if OUTSIDE => return told(End::Nothing, step, tracer),
+                Op::Forward(_) | Op::Recurse(_) | Op::Reject(..) if OUTSIDE => {
+                    return told(End::Nothing, step, tracer);
+                }
                 Op::SkipUnless(matcher, steps) => {
                     if !self.test(step, matcher, context, work, tracer) {
                         self.at.skip(*steps);
@@ -118,6 +121,7 @@ impl Run<'_> {
                 },
                 Op::Reject(rcode, ede) => return told(reject(*rcode, *ede, context), step, tracer),
                 Op::Forward(forward) => return self.forward(step, forward, context, tracer),
+                Op::Recurse(recurse) => return self.recurse(step, *recurse, context, tracer),
                 Op::Ttl(rule) => self.change_ttls(*rule, work),
                 Op::Split(split) => match self.split(step, split, context, work, tracer) {
                     Some(end) => return end,
@@ -214,7 +218,7 @@ impl Run<'_> {
         let out = work.message.get_mut(self.request.body_at()..).unwrap_or(&mut []);
         let fill = |has_stale| Fill { step, subnet, bits, has_stale };
         let asked = Asked { query, folded, name_hash: sought.hash(), subnet, bits };
-        match cache.look_up(&asked, env.now.cache, out) {
+        match cache.look_up(&asked, env.now.cache, context.texts, out) {
             Found::Answer(mut answer, outlook) => {
                 answer.subnet_bits = own_subnet_bits(query, subnet);
                 match outlook {
@@ -272,6 +276,23 @@ impl Run<'_> {
         let sending = self.sending(&context.snapshot.program);
         let want = forward.want(context.env.key, &self.request, sending);
         told(End::Wait(Want::Fetch(want)), step, tracer)
+    }
+
+    /// Has a resolver find the answer.
+    #[inline(always)]
+    fn recurse<T: Tracer + ?Sized>(
+        &self,
+        step: u16,
+        recurse: RecurseStep,
+        context: &Context<'_>,
+        tracer: &mut T,
+    ) -> End {
+        if let Some(refusal) = self.recursion_refused() {
+            return End::Answer(refusal);
+        }
+        let stale_after_ms = self.patience_ms(&context.snapshot.program);
+        let want = recurse.want(context.env.key, &self.request, &self.outgoing, stale_after_ms);
+        told(End::Wait(Want::Resolve(want)), step, tracer)
     }
 
     /// Makes an answer, which ends the query or is the one that the next steps see.

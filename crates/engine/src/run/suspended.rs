@@ -120,7 +120,7 @@ impl Suspended {
     pub fn take_ended(&mut self, branch: u8) -> Option<EndedBranch> {
         match &mut self.want {
             Want::Split(want) => want.take_ended(branch),
-            Want::Fetch(_) | Want::Sleep(_) | Want::Yield => None,
+            Want::Fetch(_) | Want::Resolve(_) | Want::Sleep(_) | Want::Yield => None,
         }
     }
 
@@ -128,7 +128,7 @@ impl Suspended {
     pub fn take_begun(&mut self, branch: u8) -> Option<Box<Self>> {
         match &mut self.want {
             Want::Split(want) => want.take_begun(branch),
-            Want::Fetch(_) | Want::Sleep(_) | Want::Yield => None,
+            Want::Fetch(_) | Want::Resolve(_) | Want::Sleep(_) | Want::Yield => None,
         }
     }
 

@@ -3,12 +3,14 @@
 use super::suspended::Suspended;
 use crate::answer::report::BranchReport;
 use crate::ops::split::{BRANCHES_MAX, Progress};
-use crate::ops::wait::{FetchWant, OutQuery, Waiting};
+use crate::ops::wait::{FetchWant, OutQuery, ResolveWant, Waiting};
 
 /// What a query waits for before it can go on.
 pub enum Want {
     /// Another server's answer.
     Fetch(FetchWant),
+    /// What a resolver finds.
+    Resolve(ResolveWant),
     /// The answer of a branch of its own program.
     Split(Box<SplitWant>),
     /// So many milliseconds.
@@ -24,7 +26,7 @@ impl Want {
     pub const fn fetch(&self) -> Option<&FetchWant> {
         match self {
             Self::Fetch(want) => Some(want),
-            Self::Split(_) | Self::Sleep(_) | Self::Yield => None,
+            Self::Resolve(_) | Self::Split(_) | Self::Sleep(_) | Self::Yield => None,
         }
     }
 
@@ -33,6 +35,7 @@ impl Want {
     pub const fn waiting(&self) -> Waiting {
         match self {
             Self::Fetch(want) => Waiting::Fetch(want.pool),
+            Self::Resolve(want) => Waiting::Resolve(want.resolver),
             Self::Split(_) => Waiting::Split,
             Self::Sleep(ms) => Waiting::Sleep(*ms),
             Self::Yield => Waiting::Turn,
@@ -44,6 +47,7 @@ impl Want {
     pub fn stale_after_ms(&self) -> Option<u32> {
         match self {
             Self::Fetch(want) => want.stale_after_ms,
+            Self::Resolve(want) => want.stale_after_ms,
             Self::Split(want) => want.stale_after_ms,
             Self::Sleep(_) | Self::Yield => None,
         }

@@ -8,4 +8,5 @@ mod answers;
 mod edits;
 mod events;
 mod programs;
+mod recurse;
 mod splits;

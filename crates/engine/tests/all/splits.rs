@@ -57,6 +57,7 @@ fn finish(
                 }
                 Err(failure) => engine.resume(waiting, Outcome::Failed(failure), Share::First, &mut reply),
             },
+            Want::Resolve(_) => panic!("nobody resolves here"),
             Want::Sleep(_) | Want::Yield => engine.resume(waiting, Outcome::Slept, Share::First, &mut reply),
             Want::Split(_) => match decide(engine, &mut waiting, says) {
                 Some((branch, report, progress, octets)) => {

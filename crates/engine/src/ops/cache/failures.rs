@@ -3,37 +3,58 @@
 //! Failures to resolve, remembered beside the answers (RFC 9520).
 
 use cache::{Entry, Freshness, Key, KeyBits, Now, Recovery, Security};
-use wire::{Flags, Ttl};
+use wire::{EdeCode, Flags, Rcode, Ttl};
 
 use super::{Asked, CacheStep};
 use crate::answer::Answer;
 use crate::answer::errors::Errors;
 use crate::answer::failure::Failure;
+use crate::answer::texts::{REASON_OCTETS_MAX, Text, Texts};
 use crate::ops::wait::PoolId;
 
 /// The first failure in a row is remembered for a second, whole ones counted: so the second one has
 /// to begin.
 const FAILURE_TTL_FIRST: u32 = 2;
 
-/// Octets of what is remembered of a failure: when it was, and why.
+/// Octets of what is remembered of a failure: when it was, and why; behind that may be a text.
 const FAILURE_OCTETS: usize = Recovery::OCTETS + Failure::OCTETS;
+/// In place of the kind of a failure: a resolver found nothing. The code of the Extended DNS Error
+/// follows, and then its text.
+const UNRESOLVED: u8 = 0xff;
+
+/// What is remembered of a failure.
+type Kept = [u8; FAILURE_OCTETS + REASON_OCTETS_MAX];
 
 impl CacheStep {
-    pub(super) fn look_up_failure(&self, key: &Key<'_>, now: Now) -> Option<Answer> {
+    pub(super) fn look_up_failure(&self, key: &Key<'_>, now: Now, texts: &Texts) -> Option<Answer> {
+        let (rcode, kept, len) = self.failure(key, now)?;
+        let why = kept.get(Recovery::OCTETS..len).unwrap_or(&[]);
+        let errors = match why.split_first_chunk() {
+            Some(([UNRESOLVED, high, low], text)) => {
+                let text = Text::new(std::str::from_utf8(text).unwrap_or(""));
+                Errors::RememberedReason(EdeCode(u16::from_be_bytes([*high, *low])), texts.put(text))
+            }
+            Some((failure, _)) => Errors::Remembered(Failure::from_octets(*failure)),
+            None => Errors::Remembered(None),
+        };
+        Some(Answer { errors, ..Answer::empty(rcode, None) })
+    }
+
+    /// Returns what is remembered of a failure that counts yet: its response code, and so many
+    /// octets.
+    pub(super) fn failure(&self, key: &Key<'_>, now: Now) -> Option<(Rcode, Kept, usize)> {
         if self.rules.failure_ttl == Ttl::ZERO {
             return None;
         }
         let key = key.with_bits(self.cache.hash_key(), key.bits().with(KeyBits::FAILURE));
-        let mut kept = [0; FAILURE_OCTETS];
+        let mut kept: Kept = [0; _];
         let hit = self.read(&key, now, &mut kept)?;
-        let (since, why) = kept.split_first_chunk::<{ Recovery::OCTETS }>()?;
+        let since = kept.first_chunk::<{ Recovery::OCTETS }>()?;
         if hit.len >= Recovery::OCTETS && self.cache.has_recovered(Recovery::from_octets(*since)) {
             return None;
         }
-        let failure = why.first_chunk().filter(|_| hit.len == FAILURE_OCTETS).copied();
-        let errors = Errors::Remembered(failure.and_then(Failure::from_octets));
         match hit.freshness {
-            Freshness::Fresh { .. } => Some(Answer { errors, ..Answer::empty(hit.rcode, None) }),
+            Freshness::Fresh { .. } => Some((hit.rcode, kept, hit.len)),
             Freshness::Stale { .. } => None,
         }
     }
@@ -41,7 +62,14 @@ impl CacheStep {
     /// Remembers that a fetch failed (RFC 9520), beside whatever answer there is; `since` is from
     /// when the fetch began.
     #[cold]
-    pub(crate) fn store_failure(&self, asked: &Asked<'_>, now: Now, answer: &Answer, since: Recovery) {
+    pub(crate) fn store_failure(
+        &self,
+        asked: &Asked<'_>,
+        now: Now,
+        answer: &Answer,
+        since: Recovery,
+        texts: &Texts,
+    ) {
         let answer_key = self.key(asked);
         self.cache.release_refresh(&answer_key);
         // Whoever was asked may answer by now.
@@ -59,13 +87,20 @@ impl CacheStep {
             }
             _ => FAILURE_TTL_FIRST,
         };
-        let mut kept = [0; FAILURE_OCTETS];
-        let why = answer.errors.failure().map_or([0; Failure::OCTETS], Failure::to_octets);
-        for (to, from) in kept.iter_mut().zip(since.to_octets().into_iter().chain(why)) {
+        let (why, text) = match answer.errors.reason() {
+            Some((EdeCode(code), id)) => {
+                let [high, low] = code.to_be_bytes();
+                ([UNRESOLVED, high, low], texts.text(id))
+            }
+            None => (answer.errors.failure().map_or([0; Failure::OCTETS], Failure::to_octets), None),
+        };
+        let text = text.as_ref().map_or("", Text::as_str);
+        let mut kept: Kept = [0; _];
+        for (to, from) in kept.iter_mut().zip(since.to_octets().into_iter().chain(why).chain(text.bytes())) {
             *to = from;
         }
         let entry = Entry {
-            body: &kept,
+            body: kept.get(..FAILURE_OCTETS + text.len()).unwrap_or(&kept),
             ttl_offsets: &[],
             rcode: answer.rcode,
             flags: Flags::default(),

@@ -12,6 +12,7 @@ use wire::{EdeCode, Flags, Folded, Query, Rcode, Rtype, Ttl};
 
 use super::ttl::TtlRule;
 use crate::answer::Answer;
+use crate::answer::texts::Texts;
 use crate::query::subnet::ClientSubnet;
 
 /// A failure is remembered for at most this long by default (RFC 9520 §3.2: 1 s to 5 min).
@@ -142,7 +143,7 @@ pub(crate) struct Fill {
 impl CacheStep {
     /// Looks the query up; an answer is copied to `out`, which begins after the question.
     #[inline(always)]
-    pub(crate) fn look_up(&self, asked: &Asked<'_>, now: Now, out: &mut [u8]) -> Found {
+    pub(crate) fn look_up(&self, asked: &Asked<'_>, now: Now, texts: &Texts, out: &mut [u8]) -> Found {
         let key = self.key(asked);
         let mut hit = self.read(&key, now, out);
         let mut is_for_every_subnet = false;
@@ -151,9 +152,10 @@ impl CacheStep {
             is_for_every_subnet = true;
         }
         let Some(hit) = hit else {
-            return self.look_up_failure(&key, now).map_or(Found::Nothing { has_stale: false }, |answer| {
-                Found::Answer(answer, Outlook::Failure)
-            });
+            return match self.look_up_failure(&key, now, texts) {
+                Some(answer) => Found::Answer(answer, Outlook::Failure),
+                None => Found::Nothing { has_stale: false },
+            };
         };
         // Nothing out of line writes the answer, so that it is made where it ends up.
         let (outlook, ede, is_for_every_subnet) = match hit.freshness {

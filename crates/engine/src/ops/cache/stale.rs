@@ -30,7 +30,7 @@ impl CacheStep {
             return Err(false);
         }
         // RFC 8767 §5: after a failure, do not try again for a while.
-        if self.look_up_failure(key, now).is_some() {
+        if self.failure(key, now).is_some() {
             return Ok(Outlook::Stale);
         }
         if self.rules.stale_client_timeout_ms == 0 {

@@ -34,6 +34,7 @@ fn shown(ops: &[Op]) -> String {
         Op::Cache(_) => "cache".to_owned(),
         Op::Reject(rcode, _) => format!("reject {rcode}"),
         Op::Forward(forward) => format!("forward {}", forward.pool.0),
+        Op::Recurse(recurse) => format!("recurse {}", recurse.resolver.0),
         Op::Ttl(_) => "ttl".to_owned(),
         Op::Goto(target) => format!("goto {target}"),
         Op::Split(_) => "split".to_owned(),

@@ -1,0 +1,41 @@
+//! Hot path: no allocation, no locks, no waiting, no panics.
+//!
+//! `recurse(resolver)`: has a resolver find the answer, waits, and goes on with it.
+
+use wire::HashKey;
+
+use super::forward::{ALL_MEMBERS, ForwardStep, Sending};
+use super::outgoing::Outgoing;
+use super::wait::{OutQuery, PoolId, ResolveWant, ResolverId};
+use crate::query::request::Request;
+
+/// What the step needs to know about its resolver.
+#[derive(Clone, Copy, Debug)]
+pub struct RecurseStep {
+    /// The resolver.
+    pub resolver: ResolverId,
+}
+
+impl RecurseStep {
+    /// Returns what to resolve for a query before it goes on.
+    #[inline]
+    pub(crate) fn want(
+        &self,
+        key: &HashKey,
+        request: &Request<'_>,
+        outgoing: &Outgoing,
+        stale_after_ms: Option<u32>,
+    ) -> ResolveWant {
+        let as_group = ForwardStep {
+            pool: PoolId(self.resolver.0),
+            members: ALL_MEMBERS,
+            forwards_client_subnet: false,
+            trusts_ad: false,
+        };
+        // Servers of zones hear nothing of clients: neither their subnets nor their options.
+        let sending = Sending { outgoing, options: Box::default(), stale_after_ms };
+        let query = as_group.want(key, request, sending).query;
+        let query = OutQuery { client_subnet: None, no_recursion: false, ..query };
+        ResolveWant { resolver: self.resolver, query, stale_after_ms }
+    }
+}

@@ -1,0 +1,303 @@
+//! What a resolver finds, and what it says when it finds nothing.
+
+use std::sync::Arc;
+
+use engine::explain::{Did, Event, Recorder};
+use engine::ops::cache::{CacheRules, CacheStep};
+use engine::ops::recurse::RecurseStep;
+use engine::ops::split::{BranchReport, Fallback, Next, Progress, Rule, SplitStep, Standby, Unusable};
+use engine::program::Op;
+use engine::{
+    Outcome, Reply, ResolveWant, Resolved, ResolverId, Security, Share, Suspended, Unresolved, Verdict, Want,
+    Won,
+};
+use wire::{EdeCode, Flags, Message, OptionCode, Rcode, Rtype};
+
+use crate::common;
+use common::{Ask, Asked, Server, errors, gate, header, seen, with_address};
+
+const ADDRESS: [u8; 4] = [192, 0, 2, 7];
+const REASON: &str = "no server answers for zone example.org.";
+
+fn recurse() -> Op {
+    Op::Recurse(RecurseStep { resolver: ResolverId(3) })
+}
+
+fn cached(cache: &Arc<cache::Cache>, rules: CacheRules) -> Vec<Op> {
+    vec![Op::Cache(CacheStep { cache: Arc::clone(cache), rules, view: 0, continues: false }), recurse()]
+}
+
+fn server() -> Server {
+    Server::with(gate(), |cache| cached(cache, CacheRules::default()))
+}
+
+fn www() -> Ask {
+    Ask::new("www.example.org", Rtype::A)
+}
+
+fn want(suspended: &Suspended) -> &ResolveWant {
+    match suspended.want() {
+        Want::Resolve(want) => want,
+        Want::Fetch(_) | Want::Split(_) | Want::Sleep(_) | Want::Yield => panic!("it asks no resolver"),
+    }
+}
+
+/// Goes on with a query; returns the reply and, for a branch, the report.
+fn resume(
+    server: &mut Server,
+    suspended: Box<Suspended>,
+    outcome: Outcome<'_>,
+) -> (Vec<u8>, Option<BranchReport>) {
+    let mut buffer = vec![0; 4096];
+    let mut reply = Reply::new(&mut buffer);
+    match server.engine.resume(suspended, outcome, Share::First, &mut reply) {
+        Verdict::Defer(_) => panic!("deferred again"),
+        Verdict::Answered | Verdict::Drop | Verdict::Stream(_) => (reply.bytes().to_vec(), reply.report()),
+    }
+}
+
+/// Has a resolver find an address.
+fn found(server: &mut Server, suspended: Box<Suspended>, security: Security) -> Vec<u8> {
+    let octets = with_address(&www(), 300, ADDRESS);
+    let message = Message::parse(&octets).expect("well formed");
+    resume(server, suspended, Outcome::Resolved(Resolved { message: &message, security })).0
+}
+
+const fn unresolved(text: &str) -> Outcome<'_> {
+    let (rcode, ede) = (Rcode::SERVFAIL, EdeCode::NO_REACHABLE_AUTHORITY);
+    Outcome::Unresolved(Unresolved { rcode, ede, text })
+}
+
+fn not_found(server: &mut Server, suspended: Box<Suspended>) -> Vec<u8> {
+    resume(server, suspended, unresolved(REASON)).0
+}
+
+#[test]
+fn what_is_found_fills_the_cache_with_what_is_known_of_its_signatures() {
+    for security in [Security::Secure, Security::Insecure, Security::Unchecked] {
+        let mut server = server();
+        let ask = www().dnssec();
+        let suspended = server.ask(&ask).deferred();
+        assert_eq!(want(&suspended).resolver, ResolverId(3));
+        let first = found(&mut server, suspended, security);
+        let again = server.ask(&ask).answered();
+        for reply in [first, again] {
+            assert_eq!(seen(&reply).answers, [(1, 300, ADDRESS.to_vec())]);
+            assert_eq!(header(&reply).flags.has(Flags::AD), security == Security::Secure, "{security:?}");
+        }
+    }
+}
+
+#[test]
+fn ad_is_for_clients_that_understand_it() {
+    let mut server = server();
+    let check = |server: &mut Server, ask: Ask, expect: bool| {
+        let reply = match server.ask(&ask) {
+            Asked::Deferred(suspended) => found(server, suspended, Security::Secure),
+            other => other.answered(),
+        };
+        assert_eq!(header(&reply).flags.has(Flags::AD), expect);
+    };
+    check(&mut server, www(), false);
+    check(&mut server, Ask { flags: Flags::RD.with(Flags::AD), ..www() }, true);
+    check(&mut server, www().dnssec(), true);
+    check(&mut server, www(), false);
+}
+
+#[test]
+fn what_came_for_cd_is_not_given_to_others() {
+    let mut server = server();
+    let cd = Ask { flags: Flags::RD.with(Flags::CD), ..www() };
+    let suspended = server.ask(&cd).deferred();
+    assert!(want(&suspended).query.checking_disabled);
+    found(&mut server, suspended, Security::Bogus);
+    assert_eq!(seen(&server.ask(&cd).answered()).rcode, Rcode::NOERROR);
+    let suspended = server.ask(&www()).deferred();
+    assert!(!want(&suspended).query.checking_disabled);
+}
+
+#[test]
+fn servers_of_zones_hear_nothing_of_the_client() {
+    let mut server = server();
+    let ask = www().dnssec().option(8, &[0, 1, 24, 0, 198, 51, 100]).option(65_001, b"x");
+    let suspended = server.ask(&ask).deferred();
+    let query = &want(&suspended).query;
+    assert!(query.client_subnet.is_none() && query.options.is_empty());
+    assert!(query.wants_dnssec && !query.no_recursion);
+}
+
+#[test]
+fn a_query_without_rd_makes_nobody_look() {
+    let mut server = server();
+    let ask = Ask { flags: Flags::default(), ..www() };
+    assert_eq!(seen(&server.ask(&ask).answered()).rcode, Rcode::REFUSED);
+    let mut server = Server::with(gate(), |_| vec![recurse()]);
+    assert_eq!(seen(&server.ask(&ask).answered()).rcode, Rcode::REFUSED);
+}
+
+#[test]
+fn a_failure_says_why_and_is_remembered_with_that() {
+    let mut server = server();
+    let ask = www().edns(1232);
+    let why = (EdeCode::NO_REACHABLE_AUTHORITY.0, REASON.to_owned());
+    let suspended = server.ask(&ask).deferred();
+    let reply = not_found(&mut server, suspended);
+    assert_eq!((seen(&reply).rcode, errors(&reply)), (Rcode::SERVFAIL, vec![why.clone()]));
+    let reply = server.ask(&ask).answered();
+    let cached = (EdeCode::CACHED_ERROR.0, "failed a moment ago".to_owned());
+    assert_eq!((seen(&reply).rcode, errors(&reply)), (Rcode::SERVFAIL, vec![cached, why]));
+    assert_eq!(server.counters.cache_failures.read(), 1);
+    server.wait(2);
+    server.ask(&ask).deferred();
+}
+
+#[test]
+fn a_text_is_cut_and_never_too_much_for_a_reply() {
+    let mut server = server();
+    let long = "é".repeat(300);
+    let suspended = server.ask(&www().edns(1232)).deferred();
+    let (reply, _) = resume(&mut server, suspended, unresolved(&long));
+    assert_eq!(errors(&reply), [(EdeCode::NO_REACHABLE_AUTHORITY.0, "é".repeat(60))]);
+    let mut server = Server::with(gate(), |_| vec![recurse()]);
+    let suspended = server.ask(&www()).deferred();
+    let (reply, _) = resume(&mut server, suspended, unresolved(&long));
+    assert_eq!((seen(&reply).rcode, errors(&reply)), (Rcode::SERVFAIL, vec![]));
+}
+
+#[test]
+fn a_stale_answer_stands_in_for_what_is_not_found() {
+    let mut server = server();
+    let suspended = server.ask(&www()).deferred();
+    assert_eq!(want(&suspended).stale_after_ms, None);
+    found(&mut server, suspended, Security::Secure);
+    server.wait(301);
+    let ask = www().dnssec();
+    let suspended = server.ask(&ask).deferred();
+    assert_eq!(want(&suspended).stale_after_ms, None, "there is none with signatures");
+    not_found(&mut server, suspended);
+    let suspended = server.ask(&www().edns(1232)).deferred();
+    assert_eq!(want(&suspended).stale_after_ms, Some(1800));
+    assert_eq!(suspended.want().stale_after_ms(), Some(1800));
+    let reply = not_found(&mut server, suspended);
+    assert_eq!(seen(&reply).answers, [(1, 30, ADDRESS.to_vec())]);
+    assert_eq!(seen(&reply).ede, Some(EdeCode::STALE_ANSWER.0));
+}
+
+#[test]
+fn a_popular_answer_is_looked_for_again_before_its_end() {
+    let mut server = server();
+    let suspended = server.ask(&www()).deferred();
+    found(&mut server, suspended, Security::Unchecked);
+    server.wait(280);
+    for _ in 0..3 {
+        server.ask(&www()).answered();
+    }
+    let prefetch = server.engine.next_prefetch().expect("it is popular");
+    found(&mut server, prefetch, Security::Unchecked);
+    server.wait(100);
+    assert_eq!(seen(&server.ask(&www()).answered()).answers, [(1, 200, ADDRESS.to_vec())]);
+}
+
+#[test]
+fn strangers_make_nobody_look() {
+    let mut gate = gate();
+    gate.allowed = Default::default();
+    let mut server = Server::with(gate, |_| vec![recurse()]);
+    assert_eq!(seen(&server.ask(&www()).answered()).rcode, Rcode::REFUSED);
+}
+
+/// Returns a query that waits for one resolver and, if that fails, for another.
+fn split() -> (Server, Box<Suspended>) {
+    let rule =
+        Fallback { after_ms: 500, on_slow: true, standby: Standby::Late, unusable: Unusable::default() };
+    let ops = vec![
+        Op::Split(Box::new(SplitStep::of_policies(Rule::Fallback(rule), &[2, 4]))),
+        Op::Accept,
+        recurse(),
+        Op::Return,
+        Op::Recurse(RecurseStep { resolver: ResolverId(4) }),
+        Op::Return,
+    ];
+    let mut server = Server::with(gate(), |_| ops);
+    let suspended = server.ask(&www().edns(1232)).deferred();
+    (server, suspended)
+}
+
+/// Runs both branches, of which the first fails; returns what was found in the end.
+fn decide(server: &mut Server, mut parent: Box<Suspended>, second: Outcome<'_>) -> Vec<u8> {
+    let first = parent.take_begun(0).expect("it has begun");
+    assert_eq!(want(&first).resolver, ResolverId(3));
+    let mut progress = Progress::new();
+    progress.begin(0);
+    let (first, report) = resume(server, first, unresolved(REASON));
+    let report = report.expect("it is a branch");
+    progress.end(0, &report);
+    assert_eq!(parent.next(&progress), Next::Begin(1));
+    let mut buffer = vec![0; 4096];
+    let mut reply = Reply::new(&mut buffer);
+    let Verdict::Defer(branch) = server.engine.branch(&parent, 1, &mut reply) else { panic!("it waits") };
+    progress.begin(1);
+    assert_eq!(want(&branch).resolver, ResolverId(4));
+    let (other, other_report) = resume(server, branch, second);
+    let other_report = other_report.expect("it is a branch");
+    progress.end(1, &other_report);
+    let Next::Done(Some(winner)) = parent.next(&progress) else { panic!("one of them counts") };
+    let (octets, report) = if winner == 0 { (first, report) } else { (other, other_report) };
+    let message = Message::parse(&octets).expect("well formed");
+    let won = Won { branch: winner, report, progress, message: &message };
+    resume(server, parent, Outcome::Branch(won)).0
+}
+
+#[test]
+fn a_fallback_takes_the_other_way_and_keeps_what_is_known() {
+    let (mut server, suspended) = split();
+    let octets = with_address(&www(), 300, ADDRESS);
+    let message = Message::parse(&octets).expect("well formed");
+    let second = Outcome::Resolved(Resolved { message: &message, security: Security::Secure });
+    let reply = decide(&mut server, suspended, second);
+    assert_eq!((seen(&reply).rcode, errors(&reply)), (Rcode::NOERROR, vec![]));
+}
+
+#[test]
+fn a_branch_that_fails_hands_its_reason_on() {
+    let (mut server, suspended) = split();
+    let reply = decide(&mut server, suspended, unresolved("the other one"));
+    assert_eq!(seen(&reply).rcode, Rcode::SERVFAIL);
+    let [(code, text)] = &errors(&reply)[..] else { panic!("one reason") };
+    assert_eq!(*code, EdeCode::NO_REACHABLE_AUTHORITY.0);
+    assert!([REASON, "the other one"].contains(&text.as_str()), "{text}");
+}
+
+#[test]
+fn a_reason_and_what_the_client_is_told_besides_fit_into_one_opt() {
+    let mut server = server();
+    let ask = www().option(OptionCode::NSID.0, &[]).option(OptionCode::COOKIE.0, &[1; 8]);
+    for _ in 0..2 {
+        let reply = match server.ask(&ask) {
+            Asked::Deferred(suspended) => resume(&mut server, suspended, unresolved(&"x".repeat(120))).0,
+            other => other.answered(),
+        };
+        let (code, text) = errors(&reply).pop().expect("a reason");
+        assert_eq!((code, text.len()), (EdeCode::NO_REACHABLE_AUTHORITY.0, 120));
+    }
+}
+
+#[test]
+fn whoever_watches_sees_what_the_resolver_did() {
+    let mut server = server();
+    let mut recorder = Recorder::default();
+    let mut buffer = vec![0; 4096];
+    let mut reply = Reply::new(&mut buffer);
+    let client = common::client("192.0.2.1");
+    let verdict = server.engine.explain(&www().bytes(), &client, &mut reply, &mut recorder);
+    let Verdict::Defer(suspended) = verdict else { panic!("it waits") };
+    suspended.recorder().expect("somebody watches").resolving("asked a server");
+    not_found(&mut server, suspended);
+    let events = recorder.take().events;
+    assert!(events.contains(&Event::Step { at: 1, did: Did::Resolves(ResolverId(3)) }));
+    let told = [
+        Event::Resolving("asked a server".to_owned()),
+        Event::Unresolved { rcode: Rcode::SERVFAIL, text: REASON.to_owned() },
+    ];
+    assert!(events.windows(2).any(|events| events == told), "{events:?}");
+}
