@@ -65,12 +65,12 @@ fn step(from: u32) -> Arc<Difference> {
 /// and how many losses there were.
 fn cut_everywhere<S: Default>(
     (trust, every): (Trust, usize),
-    life: impl Fn(&Arc<dyn Disk>, &mut S) -> std::io::Result<()>,
-    judge: impl Fn(&Arc<dyn Disk>, &S) -> Result<(), String>,
+    life: impl Fn(&Arc<dyn Disk>, &mut S) -> std::io::Result<()> + Sync,
+    judge: impl Fn(&Arc<dyn Disk>, &S) -> Result<(), String> + Sync,
 ) -> (Vec<String>, usize) {
-    let mut wrong = Vec::new();
-    let mut losses = 0;
-    for loss in Loss::ALL {
+    let cut = |loss: Loss| {
+        let mut wrong = Vec::new();
+        let mut losses = 0;
         // Ends when all of a life was lived.
         for power in (0..).step_by(every) {
             assert!(power < 100_000, "it never ends");
@@ -86,8 +86,18 @@ fn cut_everywhere<S: Default>(
                 break;
             }
         }
-    }
-    (wrong, losses)
+        (wrong, losses)
+    };
+    // Each way to lose is tried by a thread of its own.
+    let cut = &cut;
+    std::thread::scope(|scope| {
+        let tries = Loss::ALL.map(|loss| scope.spawn(move || cut(loss)));
+        tries.into_iter().fold((Vec::new(), 0), |(mut wrong, losses), one| {
+            let (more, count) = one.join().expect("a life that is looked at");
+            wrong.extend(more);
+            (wrong, losses + count)
+        })
+    })
 }
 
 /// What a zone's life consists of; `story` is the last version that was acknowledged.
