@@ -23,11 +23,13 @@ pub(crate) struct TextId(u32);
 
 /// The last texts of a worker.
 pub(crate) struct Texts {
-    slots: Box<[Cell<(TextId, Text)>]>,
+    slots: Box<[Cell<(TextId, Text)>; TEXTS]>,
     next: Cell<u32>,
 }
 
 impl Text {
+    const EMPTY: Self = Self { len: 0, octets: [0; REASON_OCTETS_MAX] };
+
     /// Takes as much of a text as there is room for, in whole characters.
     pub(crate) fn new(text: &str) -> Self {
         let mut len = text.len().min(REASON_OCTETS_MAX);
@@ -49,8 +51,10 @@ impl Text {
 
 impl Texts {
     pub(crate) fn new() -> Self {
-        let slot = Cell::new((TextId(u32::MAX), Text::new("")));
-        Self { slots: vec![slot; TEXTS].into_boxed_slice(), next: Cell::new(0) }
+        Self {
+            slots: Box::new([const { Cell::new((TextId(u32::MAX), Text::EMPTY)) }; TEXTS]),
+            next: Cell::new(0),
+        }
     }
 
     /// Keeps a text, in place of the oldest.

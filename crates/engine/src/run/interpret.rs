@@ -64,9 +64,7 @@ impl Run<'_> {
                 // What others asked for is not told to strangers, and nobody is asked or waited for
                 // on their behalf.
                 Op::Cache(_) | Op::Split(_) | Op::Sleep(_) if OUTSIDE => {}
-                Op::Forward(_) | Op::Recurse(_) | Op::Reject(..) if OUTSIDE => {
-                    return told(End::Nothing, step, tracer);
-                }
+                Op::Forward(_) | Op::Recurse(_) | Op::Reject(..) if OUTSIDE => return unknown(step, tracer),
                 Op::SkipUnless(matcher, steps) => {
                     if !self.test(step, matcher, context, work, tracer) {
                         self.at.skip(*steps);
@@ -429,6 +427,12 @@ fn told<T: Tracer + ?Sized>(end: End, step: u16, tracer: &mut T) -> End {
         },
     );
     end
+}
+
+/// Ends the query of a stranger at a step that is not for strangers.
+#[inline(always)]
+fn unknown<T: Tracer + ?Sized>(step: u16, tracer: &mut T) -> End {
+    told(End::Nothing, step, tracer)
 }
 
 #[inline(always)]
