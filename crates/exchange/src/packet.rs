@@ -2,10 +2,10 @@
 //!
 //! The queries we send, and whether a reply is to one of them.
 
-use engine::OutQuery;
 use engine::ops::outgoing::OPTIONS_OCTETS_MAX;
+use engine::{ClientSubnet, OutQuery};
 use wire::name::NAME_OCTETS_MAX;
-use wire::{Flags, Header, Message, Name, OptionCode, Rcode, Rtype};
+use wire::{Class, Flags, Header, Message, Name, OptionCode, Rcode, Rtype};
 
 /// Encrypted queries are filled up to a multiple of this, so that their length says little about
 /// the name (RFC 8467 §4.1).
@@ -14,6 +14,39 @@ const BLOCK_OCTETS: usize = 128;
 /// padding.
 pub(crate) const QUERY_OCTETS_MAX: usize =
     Header::LEN + NAME_OCTETS_MAX + 4 + 11 + 24 + OPTIONS_OCTETS_MAX + 4 + BLOCK_OCTETS;
+
+/// What is asked, whoever keeps it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked<'q> {
+    /// The name.
+    pub(crate) qname: Name<'q>,
+    /// The type.
+    pub(crate) qtype: Rtype,
+    /// The class.
+    pub(crate) qclass: Class,
+    /// CD.
+    pub(crate) checking_disabled: bool,
+    /// DO; it takes EDNS.
+    pub(crate) wants_dnssec: bool,
+    /// The client's subnet (RFC 7871).
+    pub(crate) client_subnet: Option<&'q ClientSubnet>,
+    /// Other EDNS options in wire form, at most [`OPTIONS_OCTETS_MAX`] octets.
+    pub(crate) options: &'q [u8],
+}
+
+impl<'q> From<&'q OutQuery> for Asked<'q> {
+    fn from(query: &'q OutQuery) -> Self {
+        Self {
+            qname: query.qname.as_name(),
+            qtype: query.qtype,
+            qclass: query.qclass,
+            checking_disabled: query.checking_disabled,
+            wants_dnssec: query.wants_dnssec,
+            client_subnet: query.client_subnet.as_ref(),
+            options: &query.options,
+        }
+    }
+}
 
 /// What a query carries besides its question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,12 +79,13 @@ pub(crate) enum Echo {
 }
 
 /// Writes a query and returns its octets.
-pub(crate) fn write(
+pub(crate) fn write<'q>(
     out: &mut [u8; QUERY_OCTETS_MAX],
     id: u16,
-    query: &OutQuery,
+    query: impl Into<Asked<'q>>,
     format: QueryFormat,
 ) -> usize {
+    let query = query.into();
     let mut flags = Flags::default();
     if format.recursion_desired {
         flags = flags.with(Flags::RD);
@@ -64,7 +98,7 @@ pub(crate) fn write(
     let mut pen = Pen { out, at: 0 };
     pen.put(&header.to_bytes());
     let name_at = pen.at;
-    pen.put(query.qname.as_name().as_bytes());
+    pen.put(query.qname.as_bytes());
     if let Some(seed) = format.case
         && let Some(name) = pen.out.get_mut(name_at..pen.at)
     {
@@ -76,8 +110,8 @@ pub(crate) fn write(
         let [s0, s1] = size.to_be_bytes();
         let flags = if query.wants_dnssec { 0x80 } else { 0 };
         pen.put(&[0, 0, 41, s0, s1, 0, 0, flags, 0]);
-        let options = query.options.get(..OPTIONS_OCTETS_MAX).unwrap_or(&query.options);
-        let address = query.client_subnet.as_ref().map(|subnet| {
+        let options = query.options.get(..OPTIONS_OCTETS_MAX).unwrap_or(query.options);
+        let address = query.client_subnet.map(|subnet| {
             let octets = usize::from(subnet.prefix).div_ceil(8);
             subnet.address.get(..octets).unwrap_or(&subnet.address)
         });
@@ -104,11 +138,17 @@ pub(crate) fn write(
 }
 
 /// Returns whether the reply `bytes` with `header` echoes the question of `query`.
-pub(crate) fn echo(bytes: &[u8], header: &Header, query: &OutQuery, case: Option<CaseSeed>) -> Echo {
+pub(crate) fn echo<'q>(
+    bytes: &[u8],
+    header: &Header,
+    query: impl Into<Asked<'q>>,
+    case: Option<CaseSeed>,
+) -> Echo {
+    let query = query.into();
     if header.questions == 0 {
         return Echo::Absent;
     }
-    let name = query.qname.as_name().as_bytes();
+    let name = query.qname.as_bytes();
     let end = Header::LEN + name.len();
     let (Some(echoed), Some(&[t0, t1, c0, c1])) = (bytes.get(Header::LEN..end), bytes.get(end..end + 4))
     else {
