@@ -4,6 +4,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod authorities;
 mod counters;
 pub mod health;
 mod machine;

@@ -12,6 +12,7 @@ mod https;
 mod https3;
 pub(crate) mod link;
 mod oblivious;
+mod pool;
 mod quic;
 mod relayed;
 mod socks;
@@ -20,6 +21,7 @@ mod tunnel;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::ops::ControlFlow;
 use std::os::fd::AsFd;
 use std::rc::{Rc, Weak};
 
@@ -34,6 +36,7 @@ use carrier::Outbox;
 use connect::{apply, source};
 
 pub use carrier::LinkEvents;
+pub use pool::{PoolBinds, PoolEvents, PoolNet};
 
 /// Datagrams queued on one socket before they are sent without waiting for the flush: the upstream
 /// works on these while we write more.
@@ -122,7 +125,10 @@ impl Network for Net {
         socket.bind(&source(&remote.way().bind, remote.address).into())?;
         socket.connect(&remote.address.into())?;
         let socket = Rc::new(UdpSocket::from_std(socket.into())?);
-        let reader = tokio::task::spawn_local(read_socket(self.owner.clone(), key, Rc::clone(&socket)));
+        let owner = self.owner.clone();
+        let receive =
+            move |socket: &Rc<UdpSocket>, interest| Some(owner.upgrade()?.receive(key, socket, interest));
+        let reader = tokio::task::spawn_local(read_socket(Rc::clone(&socket), receive));
         let entry = UdpEntry { socket, reader: reader.abort_handle(), bytes: Vec::new(), ends: Vec::new() };
         put(&mut self.sockets, key.0, entry);
         Ok(())
@@ -194,36 +200,47 @@ impl UdpEntry {
     /// What does not fit into the kernel's buffer is dropped: the retransmission timer sends it
     /// again.
     fn send(&mut self) -> Result<(), io::ErrorKind> {
-        let mut bytes = self.bytes.as_slice();
-        let mut ends = self.ends.as_mut_slice();
         let mut outcome = Ok(());
-        // Ends: every round sends at least one datagram or breaks.
-        while !ends.is_empty() {
-            match sys::send(self.socket.as_fd(), bytes, ends) {
-                Ok(count) if count > 0 => {
-                    let Some((sent, rest)) = ends.split_at_mut_checked(count) else { break };
-                    let end = sent.last().copied().unwrap_or(0);
-                    bytes = bytes.get(end as usize..).unwrap_or(&[]);
-                    for later in rest.iter_mut() {
-                        *later -= end;
-                    }
-                    ends = rest;
-                }
-                Ok(_) => break,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => (),
-                Err(error) => {
-                    let is_full = error.kind() == io::ErrorKind::WouldBlock
-                        || error.raw_os_error() == Some(libc::ENOBUFS);
-                    if !is_full {
-                        outcome = Err(error.kind());
-                    }
-                    break;
-                }
+        send_queued(&self.socket, &self.bytes, &mut self.ends, &[], |_, error| {
+            let is_full =
+                error.kind() == io::ErrorKind::WouldBlock || error.raw_os_error() == Some(libc::ENOBUFS);
+            if !is_full {
+                outcome = Err(error.kind());
             }
-        }
+            ControlFlow::Break(())
+        });
         self.bytes.clear();
         self.ends.clear();
         outcome
+    }
+}
+
+/// Sends datagrams that lie one after the other in `bytes`, ending at `ends`, to their addresses in
+/// `to`, or to where the socket is connected if there are none. `refused` hears which of them the
+/// network did not take, and says whether to go on with the next one.
+fn send_queued(
+    socket: &UdpSocket,
+    mut bytes: &[u8],
+    ends: &mut [u32],
+    to: &[SocketAddr],
+    mut refused: impl FnMut(usize, &io::Error) -> ControlFlow<()>,
+) {
+    let mut done = 0;
+    // Ends: every round is done with at least one datagram, was interrupted, or breaks.
+    while let Some(rest) = ends.get_mut(done..).filter(|rest| !rest.is_empty()) {
+        let count = match sys::send(socket.as_fd(), bytes, rest, to.get(done..).unwrap_or(&[])) {
+            Ok(0) => break,
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) if refused(done, &error).is_break() => break,
+            Err(_) => 1,
+        };
+        let end = rest.get(count - 1).copied().unwrap_or(0);
+        bytes = bytes.get(end as usize..).unwrap_or(&[]);
+        for later in rest.iter_mut().skip(count) {
+            *later -= end;
+        }
+        done += count;
     }
 }
 
@@ -237,16 +254,15 @@ fn put<T>(list: &mut Vec<Option<T>>, key: u32, entry: T) {
     }
 }
 
-/// Wakes the owner whenever datagrams have come on one socket.
-async fn read_socket(owner: Weak<dyn SocketEvents>, key: SocketKey, socket: Rc<UdpSocket>) {
+/// Has the owner `receive` whenever datagrams have come on one socket, until there is none.
+async fn read_socket(socket: Rc<UdpSocket>, receive: impl Fn(&Rc<UdpSocket>, Interest) -> Option<Received>) {
     while let Ok(ready) = socket.ready(READING).await {
         // Tokio tests and clears one kind of readiness at a time.
         let interest = if ready.is_readable() { Interest::READABLE } else { Interest::ERROR };
-        let Some(owner) = owner.upgrade() else { return };
-        match owner.receive(key, &socket, interest) {
-            Received::All => (),
-            Received::Some => tokio::task::yield_now().await,
-            Received::Closed => return,
+        match receive(&socket, interest) {
+            Some(Received::All) => (),
+            Some(Received::Some) => tokio::task::yield_now().await,
+            Some(Received::Closed) | None => return,
         }
     }
 }

@@ -1,3 +1,4 @@
 //! The crate's public face.
 
 mod ask;
+mod authorities;

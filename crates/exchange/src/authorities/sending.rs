@@ -1,0 +1,133 @@
+//! How queries leave, and what becomes of those that cannot, or that nothing comes back for.
+
+use cache::servers::LetterCase;
+use rand::Rng;
+
+use super::cookies::CookieOption;
+use super::deadlines::Token;
+use super::network::{Family, PoolNetwork, Unsent};
+use super::queries::Via;
+use super::{Authorities, Unanswered};
+use crate::packet::{self, CaseSeed, QUERY_OCTETS_MAX, QueryFormat};
+use crate::time::Moment;
+use crate::wheel::TimerKey;
+
+impl<N: PoolNetwork> Authorities<N> {
+    /// Sends a query as a datagram. The first one sets the deadline for all.
+    pub(super) fn send_datagram(&mut self, slot: u32, now: Moment) -> Result<(), Unanswered> {
+        let query = self.queries.get(slot as usize).ok_or(Unanswered::NotSent)?;
+        let family = Family::of(query.address.ip());
+        let question = self.question_key.hash(query.name.as_name(), u64::from(query.qtype.0)) as u32;
+        let (pool, mut means) = self.pool_and_means();
+        let drawn = pool.draw(family, &mut means, now);
+        let begun = drawn.and_then(|key| Some((key, pool.begin(key, means.rng, slot, question)?)));
+        let Some((key, id)) = begun else {
+            self.counters.shortages.bump();
+            return Err(Unanswered::NotSent);
+        };
+        let mut packet = [0; QUERY_OCTETS_MAX];
+        let len = self.write_query(slot, id, Via::Socket(key), &mut packet);
+        self.counters.sent_udp.bump();
+        self.set_deadline(slot, now + self.limits.udp_timeout, false);
+        if let (Some(packet), Some(query)) = (packet.get(..len), self.queries.get(slot as usize)) {
+            self.network.queue(key, query.address, packet);
+        }
+        Ok(())
+    }
+
+    /// Sends a query over a connection, which may have to be made.
+    pub(super) fn send_stream(&mut self, slot: u32, now: Moment) -> Result<(), Unanswered> {
+        let query = self.queries.get_mut(slot as usize).ok_or(Unanswered::NotSent)?;
+        let is_first = !std::mem::replace(&mut query.tried.stream, true);
+        let address = query.address;
+        let Some((key, id)) = self.link_for(address, slot, now) else {
+            self.counters.shortages.bump();
+            return Err(Unanswered::NotSent);
+        };
+        let mut packet = [0; QUERY_OCTETS_MAX];
+        let len = self.write_query(slot, id, Via::Link(key), &mut packet);
+        self.counters.sent_tcp.bump();
+        self.set_deadline(slot, now + self.limits.tcp_timeout, is_first);
+        if let Some(packet) = packet.get(..len) {
+            self.network.write(key, packet);
+        }
+        Ok(())
+    }
+
+    /// Writes a query, and remembers how it looks; returns its octets.
+    fn write_query(&mut self, slot: u32, id: u16, via: Via, packet: &mut [u8; QUERY_OCTETS_MAX]) -> usize {
+        let Self { queries, servers, cookie_secret, rng, .. } = self;
+        let Some(query) = queries.get_mut(slot as usize) else { return 0 };
+        (query.id, query.via) = (id, via);
+        query.has_edns = !query.tried.plain;
+        query.case_seed = (query.case != LetterCase::Changed).then(|| CaseSeed(rng.next_u32()));
+        let known = servers.cookie(query.address).filter(|_| query.has_edns);
+        query.expects_cookie = known.is_some();
+        let cookie = CookieOption::new(cookie_secret.client(query.address), known.as_ref());
+        let format = QueryFormat {
+            recursion_desired: query.recursion_desired,
+            edns: query.has_edns.then_some(query.udp_octets),
+            pads: false,
+            case: query.case_seed,
+        };
+        packet::write(packet, id, query.asked(cookie.as_bytes()), format)
+    }
+
+    /// Sets when a query counts as unanswered; one that is set already stays unless it `moves`.
+    fn set_deadline(&mut self, slot: u32, at: Moment, moves: bool) {
+        let Some(query) = self.queries.get_mut(slot as usize) else { return };
+        if query.timer != TimerKey::NONE {
+            if !moves {
+                return;
+            }
+            self.wheel.cancel(query.timer);
+        }
+        query.timer = self.wheel.set(at, Token::Query(slot));
+    }
+
+    /// Sends a query once more as a datagram: not as it was, or with another cookie.
+    pub(super) fn again(&mut self, slot: u32, now: Moment) {
+        let is_stream = self.queries.get(slot as usize).is_some_and(|query| query.tried.stream);
+        self.withdraw(slot, true);
+        let sent = if is_stream { self.send_stream(slot, now) } else { self.send_datagram(slot, now) };
+        if let Err(why) = sent {
+            self.fail(slot, why);
+        }
+    }
+
+    /// Goes on with a query over TCP.
+    pub(super) fn move_to_stream(&mut self, slot: u32, is_answered: bool, now: Moment) {
+        self.withdraw(slot, is_answered);
+        if let Err(why) = self.send_stream(slot, now) {
+            self.fail(slot, why);
+        }
+    }
+
+    /// Ends a query that nothing came back for.
+    pub(super) fn query_due(&mut self, slot: u32, now: Moment) {
+        let Some(query) = self.queries.get_mut(slot as usize) else { return };
+        query.timer = TimerKey::NONE;
+        let via = query.via;
+        self.counters.timeouts.bump();
+        self.fail(slot, Unanswered::Timeout);
+        if let Via::Link(key) = via {
+            self.link_was_silent(key, now);
+        }
+    }
+
+    /// Takes the news that a datagram could not be sent.
+    pub(super) fn unsent(&mut self, unsent: &Unsent) {
+        let Some(slot) = self.pool.find(unsent.socket, unsent.id) else { return };
+        if !self.queries.get(slot as usize).is_some_and(|query| query.is_from(unsent.to)) {
+            return;
+        }
+        let why = if unsent.is_ours {
+            self.counters.shortages.bump();
+            Unanswered::NotSent
+        } else {
+            self.counters.network_errors.bump();
+            Unanswered::Unreachable
+        };
+        self.fail(slot, why);
+    }
+}
