@@ -1,4 +1,4 @@
-//! What the server runs on, as plain data: listeners, upstreams, caches, zones, jobs and the rest.
+//! What the server runs on, as plain data: listeners, upstreams, resolvers, caches, zones and others.
 //!
 //! Never opens a file or a socket, and knows no YAML: a plan may come from a file, an API, a store
 //! or a replica.
@@ -11,6 +11,7 @@ pub mod devices;
 pub mod jobs;
 pub mod listeners;
 pub mod relay;
+pub mod resolvers;
 mod secret;
 pub mod signing;
 pub mod tls;

@@ -31,7 +31,7 @@ pub struct Hint {
 }
 
 /// What a resolver is told to do.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// What one client's question may cost.
     pub limits: Limits,
