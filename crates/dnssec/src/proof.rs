@@ -34,7 +34,7 @@ impl<'r> DenialRecord<'r> {
     /// Returns the records of an RRset that was verified.
     pub fn of(verified: &Verified<'r>) -> impl Iterator<Item = Self> {
         let rrset = verified.rrset();
-        let labels = verified.wildcard_labels().unwrap_or(signed_labels(rrset.owner()));
+        let labels = verified.labels();
         let (owner, rtype) = (rrset.owner(), rrset.rtype());
         rrset.data().map(move |rdata| Self { owner, rtype, rdata, labels })
     }

@@ -89,6 +89,12 @@ impl<'r> Verified<'r> {
         self.wildcard_labels
     }
 
+    /// Returns the labels that the signature counts (RFC 4034 §3.1.3): fewer than the owner has if
+    /// the RRset was made from a wildcard.
+    pub fn labels(&self) -> u8 {
+        self.wildcard_labels.unwrap_or(signed_labels(self.rrset.owner()))
+    }
+
     /// Returns the TTL that the RRset was signed with; it must not be kept longer (RFC 4035
     /// §5.3.3).
     pub const fn original_ttl(&self) -> u32 {
