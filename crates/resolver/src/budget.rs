@@ -26,11 +26,19 @@ pub struct Limits {
     pub aliases: u8,
     /// Milliseconds after which nothing more is sent; clients have given up long before.
     pub question_ms: u32,
+    /// Signatures checked. An honest name takes some eight from an empty cache.
+    pub checks: u32,
+    /// Those of them that may be wrong, since many wrong ones are an attack (KeyTrap,
+    /// CVE-2023-50387).
+    pub failing_checks: u32,
+    /// Names hashed for proofs by NSEC3 (CVE-2023-50868). One proof takes eight for each of its
+    /// searches at most.
+    pub hashes: u32,
 }
 
 impl Default for Limits {
     /// Returns 64 queries, 16 of them to one zone, 8 servers without glue, 4 of these at once and 4
-    /// within each other, 11 aliases, and 10 seconds.
+    /// within each other, 11 aliases, 10 seconds, 48 signatures, 16 of them wrong, and 64 hashes.
     fn default() -> Self {
         Self {
             sends: 64,
@@ -40,6 +48,9 @@ impl Default for Limits {
             depth: 4,
             aliases: 11,
             question_ms: 10_000,
+            checks: 48,
+            failing_checks: 16,
+            hashes: 64,
         }
     }
 }
@@ -57,6 +68,10 @@ pub enum Limit {
     Aliases,
     /// [`Limits::question_ms`].
     Time,
+    /// [`Limits::checks`] or [`Limits::failing_checks`].
+    Checks,
+    /// [`Limits::hashes`].
+    Hashes,
 }
 
 impl Limit {
@@ -68,6 +83,8 @@ impl Limit {
             Self::Depth => "depth",
             Self::Aliases => "aliases",
             Self::Time => "time",
+            Self::Checks => "checks",
+            Self::Hashes => "hashes",
         }
     }
 }
@@ -81,17 +98,23 @@ impl fmt::Display for Limit {
             Self::Depth => "name servers without glue, too deep within each other",
             Self::Aliases => "too many aliases",
             Self::Time => "too long",
+            Self::Checks => "too many signatures",
+            Self::Hashes => "too many hashes",
         })
     }
 }
 
 /// What a client's question has left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
     sends: u8,
     glueless: u8,
     aliases: u8,
     ends_at: Moment,
+    /// What checking signatures may cost.
+    pub(crate) checks: dnssec::Budget,
+    /// Hashes that are left.
+    pub(crate) hashes: u32,
 }
 
 impl Budget {
@@ -101,6 +124,8 @@ impl Budget {
             glueless: limits.glueless,
             aliases: limits.aliases,
             ends_at: now.after_ms(limits.question_ms),
+            checks: dnssec::Budget::with_failures(limits.checks, limits.failing_checks),
+            hashes: limits.hashes,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use cache::Now;
-use cache::cuts::{Cut, NewCut, NewCutServer, NewDs};
+use cache::cuts::{Cut, Ds, NewCut, NewCutServer, NewDs};
 
 use crate::heap_name::HeapName;
 
@@ -22,6 +22,20 @@ pub(crate) struct Delegation {
     pub(crate) servers: Vec<NameServer>,
     /// Nothing below this zone is found by these servers for longer.
     pub(crate) ends_at: Now,
+    /// What the parent says of its keys.
+    pub(crate) ds: DsState,
+}
+
+/// What the parent of a zone says of the zone's keys, as far as that is proved.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum DsState {
+    /// Nobody asked, or nobody could prove it.
+    #[default]
+    Unknown,
+    /// No chain of signatures leads to the zone.
+    Unsigned,
+    /// The data of the DS records.
+    Signed(Vec<Box<[u8]>>),
 }
 
 impl Delegation {
@@ -30,7 +44,12 @@ impl Delegation {
         let servers = cut
             .servers()
             .map(|(name, glue)| NameServer { name: HeapName::new(name.as_name()), glue: glue.collect() });
-        Self { zone: HeapName::new(cut.zone), servers: servers.collect(), ends_at: cut.ends_at }
+        let ds = match cut.ds() {
+            Ds::Unknown => DsState::Unknown,
+            Ds::Unsigned => DsState::Unsigned,
+            Ds::Signed(records) => DsState::Signed(records.map(Into::into).collect()),
+        };
+        Self { zone: HeapName::new(cut.zone), servers: servers.collect(), ends_at: cut.ends_at, ds }
     }
 
     /// Calls `put` with what the table keeps of it.
@@ -40,6 +59,15 @@ impl Delegation {
             .iter()
             .map(|server| NewCutServer { name: server.name.as_name(), addresses: &server.glue })
             .collect();
-        put(&NewCut { servers: &servers, child: &[], ds: NewDs::Unknown, ttl, parent_ends_at })
+        let records: Vec<&[u8]> = match &self.ds {
+            DsState::Signed(records) => records.iter().map(|record| &**record).collect(),
+            DsState::Unknown | DsState::Unsigned => Vec::new(),
+        };
+        let ds = match &self.ds {
+            DsState::Unknown => NewDs::Unknown,
+            DsState::Unsigned => NewDs::Unsigned,
+            DsState::Signed(_) => NewDs::Signed(&records),
+        };
+        put(&NewCut { servers: &servers, child: &[], ds, ttl, parent_ends_at })
     }
 }

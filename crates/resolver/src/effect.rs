@@ -61,6 +61,8 @@ pub struct How {
     pub edns: Edns,
     /// Whether it repeats the letter case of the question.
     pub case: LetterCase,
+    /// Whether signatures and proofs are asked for (DO).
+    pub dnssec_ok: bool,
 }
 
 /// How a reply came, which says how hard it is to forge.

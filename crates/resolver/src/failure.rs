@@ -1,7 +1,9 @@
 //! Why a question has no answer: one reason that machines read, and a text for people.
 
 use std::fmt;
+use std::net::IpAddr;
 
+use dnssec::proof::Unproved;
 use wire::EdeCode;
 
 use crate::budget::Limit;
@@ -15,8 +17,11 @@ const TEXT_OCTETS_MAX: usize = 120;
 pub struct Failure {
     /// The reason.
     pub reason: Reason,
-    /// The zone whose servers could not be made to answer, if it came to that.
+    /// The zone whose servers could not be made to answer, or whose signatures are wrong, if it
+    /// came to that.
     pub zone: Option<HeapName>,
+    /// The server whose reply is bogus.
+    pub server: Option<IpAddr>,
 }
 
 /// The reason of a failure.
@@ -38,6 +43,47 @@ pub enum Reason {
     Limit(Limit),
     /// Nobody can be asked for data of this type or class.
     Unsupported,
+    /// The zone is signed, and what it says is not proved to be its own.
+    Bogus(Defect),
+}
+
+/// What a validator finds wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Defect {
+    /// No signature is good.
+    Signature(dnssec::Failure),
+    /// Absence is not proved.
+    Denial(Unproved),
+    /// A zone that its parent has DS records of has no DNSKEY.
+    NoKeys,
+    /// Data is signed as if by a zone that is none.
+    NoZone,
+}
+
+impl Defect {
+    /// Returns the code of its Extended DNS Error (RFC 8914 §4).
+    pub const fn ede(self) -> EdeCode {
+        match self {
+            Self::Signature(failure) => failure.ede(),
+            Self::Denial(unproved) => unproved.ede(),
+            Self::NoKeys => EdeCode::DNSKEY_MISSING,
+            Self::NoZone => EdeCode::DNSSEC_BOGUS,
+        }
+    }
+}
+
+impl fmt::Display for Defect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Signature(failure) => fmt::Display::fmt(failure, f),
+            Self::Denial(Unproved::Missing) => f.write_str("no proof of absence"),
+            Self::Denial(Unproved::Exists) => f.write_str("a proof that what is denied exists"),
+            Self::Denial(Unproved::MixedParameters) => f.write_str("NSEC3 records of different chains"),
+            Self::Denial(Unproved::TooMuchWork) => f.write_str("a proof that takes too many hashes"),
+            Self::NoKeys => f.write_str("no DNSKEY"),
+            Self::NoZone => f.write_str("signed as if by a zone that is none"),
+        }
+    }
 }
 
 impl Reason {
@@ -52,6 +98,7 @@ impl Reason {
             Self::AliasLoop => "alias-loop",
             Self::Limit(_) => "limit",
             Self::Unsupported => "unsupported",
+            Self::Bogus(_) => "bogus",
         }
     }
 }
@@ -59,7 +106,12 @@ impl Reason {
 impl Failure {
     /// Returns a failure that no zone is to blame for.
     pub(crate) const fn without_zone(reason: Reason) -> Self {
-        Self { reason, zone: None }
+        Self { reason, zone: None, server: None }
+    }
+
+    /// Returns a failure of a zone's.
+    pub(crate) const fn of_zone(reason: Reason, zone: HeapName) -> Self {
+        Self { reason, zone: Some(zone), server: None }
     }
 
     /// Returns the code of its Extended DNS Error (RFC 8914 §4).
@@ -72,6 +124,7 @@ impl Failure {
             Reason::AliasLoop => EdeCode::INVALID_DATA,
             Reason::Limit(_) => EdeCode::OTHER,
             Reason::Unsupported => EdeCode::NOT_SUPPORTED,
+            Reason::Bogus(defect) => defect.ede(),
         }
     }
 
@@ -97,6 +150,10 @@ impl fmt::Display for Failure {
             Reason::AliasLoop => f.write_str("aliases lead back to where they came from")?,
             Reason::Limit(limit) => write!(f, "limit: {limit}")?,
             Reason::Unsupported => f.write_str("nobody can be asked for data of this type")?,
+            Reason::Bogus(defect) => write!(f, "{defect}")?,
+        }
+        if let Some(server) = &self.server {
+            write!(f, ", from {server}")?;
         }
         match &self.zone {
             Some(zone) => write!(f, " for zone {zone}"),
@@ -113,7 +170,7 @@ mod tests {
     #[test]
     fn a_text_stays_short_whatever_the_zone_is_called() {
         let name = NameBuf::from_text(&[r"\001\002."; 60].concat()).expect("a name");
-        let failure = Failure { reason: Reason::Silent, zone: Some(HeapName::new(name.as_name())) };
+        let failure = Failure::of_zone(Reason::Silent, HeapName::new(name.as_name()));
         assert_eq!(failure.text().len(), 120);
         assert!(failure.text().starts_with("no server answers for zone \\001"));
         assert_eq!(failure.ede(), EdeCode::NO_REACHABLE_AUTHORITY);

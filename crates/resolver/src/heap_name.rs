@@ -1,9 +1,9 @@
-//! Names that tasks keep: as long as they are, and shared.
+//! Names and questions that tasks keep: as long as they are, and shared.
 
 use std::fmt;
 use std::sync::Arc;
 
-use wire::Name;
+use wire::{Name, Rtype};
 
 /// A name in lower case on the heap. Tasks, fetches and indexes share one copy.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -19,6 +19,15 @@ impl HeapName {
     pub fn as_name(&self) -> Name<'_> {
         Name::parse(&self.0).map_or(Name::ROOT, |(name, _)| name)
     }
+}
+
+/// What is asked, in class IN, as long as it is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct HeapQuestion {
+    pub(crate) name: HeapName,
+    pub(crate) rtype: Rtype,
+    /// Whether what nobody validated will do: for who sets CD, and for addresses of name servers.
+    pub(crate) unchecked: bool,
 }
 
 impl fmt::Debug for HeapName {

@@ -11,11 +11,15 @@
 //! delegations, and facts about servers. What nobody may keep (a TTL of zero) goes to who asked,
 //! and nowhere else.
 //!
+//! Where [`Settings::validation`] asks for it, no reply is believed before it is judged: a chain of
+//! signatures must lead to it from a trust anchor, or a proof that there is none. Keys are asked
+//! for beside the question, as soon as the DS records of a zone are known.
+//!
 //! # Limitations
 //!
-//! Nothing is validated: answers have the security state *unchecked*, and no signatures are asked
-//! for. Of the NS records of a zone, those of its parent are used, not the zone's own. A cached
-//! alias is given without the DNAME that it was made from.
+//! Of the NS records of a zone, those of its parent are used, not the zone's own. Addresses of name
+//! servers are not validated; what is said at them is. What was made from a wildcard or a signed
+//! DNAME is asked for again, not taken from the tables, since the proof is not kept with it.
 
 #![forbid(unsafe_code)]
 
@@ -30,6 +34,7 @@ mod hints;
 mod machine;
 mod minimise;
 mod moment;
+mod prove;
 mod resolution;
 mod scrub;
 mod settings;
@@ -39,11 +44,11 @@ mod trace;
 pub use addresses::{AddressPolicy, Family};
 pub use budget::{Limit, Limits};
 pub use effect::{Arrival, Ask, AskKey, Effect, How, Unanswered, Waiter};
-pub use failure::{Failure, Reason};
+pub use failure::{Defect, Failure, Reason};
 pub use heap_name::HeapName;
 pub use machine::Resolver;
 pub use moment::Moment;
 pub use resolution::Resolution;
-pub use settings::{Hint, Minimisation, Settings};
+pub use settings::{Hint, Minimisation, NegativeAnchor, Settings, Trust, TrustAnchor, Validation};
 pub use tables::Tables;
 pub use trace::{TraceEvent, TraceLine};

@@ -7,6 +7,7 @@
 //! wants them.
 
 mod fetches;
+mod proofs;
 mod replies;
 mod tasks;
 mod waits;
@@ -17,16 +18,17 @@ use std::sync::Arc;
 
 use rand::rngs::StdRng;
 use slab::Slab;
+use wire::Class;
 use wire::rtypes::is_data;
-use wire::{Class, Rtype};
 
 use crate::choose::Families;
 use crate::effect::{AskKey, Effect, Waiter};
 use crate::failure::{Failure, Reason};
-use crate::heap_name::HeapName;
+use crate::heap_name::{HeapName, HeapQuestion};
 use crate::moment::Moment;
+use crate::prove::Chains;
 use crate::resolution::Resolution;
-use crate::settings::Settings;
+use crate::settings::{Settings, Validation};
 use crate::tables::{Memory, Tables};
 use fetches::Fetch;
 use tasks::Task;
@@ -44,13 +46,6 @@ struct FetchKey(u32);
 enum Node {
     Task(TaskKey),
     Fetch(FetchKey),
-}
-
-/// What is asked, in class IN, as long as it is.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct HeapQuestion {
-    name: HeapName,
-    rtype: Rtype,
 }
 
 /// A query that the caller has not reported yet.
@@ -95,13 +90,20 @@ pub struct Resolver {
     traces: usize,
     /// When the root's servers were last asked which they are.
     primed_at: Option<Moment>,
+    /// What is known of zones and their keys.
+    chains: Chains,
+    /// Signatures that may still be checked before the caller goes on with other work.
+    checks_now: u32,
+    /// Fetches that wait for more of them, and since when.
+    paused: Vec<FetchKey>,
+    ran_at: Moment,
 }
 
 impl Resolver {
     /// Returns a resolver that works with these tables. Whoever wants the same again gives the same
     /// seed.
     pub fn new(settings: Settings, tables: Tables, rng: StdRng) -> Self {
-        let memory = Memory::new(tables, settings.partition);
+        let memory = Memory::new(tables, settings.partition, settings.validation != Validation::Off);
         Self {
             settings,
             memory,
@@ -118,31 +120,51 @@ impl Resolver {
             effects: VecDeque::new(),
             traces: 0,
             primed_at: None,
+            chains: Chains::default(),
+            checks_now: 0,
+            paused: Vec::new(),
+            ran_at: Moment::default(),
         }
+    }
+
+    /// Says what time it is by the calendar, in seconds since 1970: signatures are good from one
+    /// time to another. To be called before anything is validated, and after the clock was set.
+    pub fn set_time(&mut self, unix_seconds: u64, now: Moment) {
+        self.chains.set_time(unix_seconds, now);
     }
 
     /// Begins to look for an answer, or joins who does. It comes as [`Effect::Done`], perhaps at
     /// once.
     pub fn want(&mut self, question: &wire::Question<'_>, waiter: Waiter, now: Moment) {
-        self.enter(question, waiter, now);
+        self.enter(question, waiter, false, now);
         self.run(now);
     }
 
-    /// Does the same, and has [`Resolution::trace`] say what was asked and what came.
+    /// Does the same for who sets CD: the answer may be one that nobody validated. What is fetched
+    /// for it is given to nobody else.
+    pub fn want_unchecked(&mut self, question: &wire::Question<'_>, waiter: Waiter, now: Moment) {
+        self.enter(question, waiter, true, now);
+        self.run(now);
+    }
+
+    /// Does the same as [`Resolver::want`], and has [`Resolution::trace`] say what was asked and
+    /// what came.
     pub fn want_traced(&mut self, question: &wire::Question<'_>, waiter: Waiter, now: Moment) {
-        self.enter(question, waiter, now);
+        self.enter(question, waiter, false, now);
         self.trace_for(waiter, now);
         self.run(now);
     }
 
-    fn enter(&mut self, question: &wire::Question<'_>, waiter: Waiter, now: Moment) {
+    fn enter(&mut self, question: &wire::Question<'_>, waiter: Waiter, unchecked: bool, now: Moment) {
         if question.qclass != Class::IN || !is_data(question.qtype) {
             let resolution = Arc::new(Resolution::failed(Failure::without_zone(Reason::Unsupported)));
             self.effects.push_back(Effect::Done { waiter, resolution });
             return;
         }
-        let question = HeapQuestion { name: HeapName::new(question.qname), rtype: question.qtype };
-        self.want_for_client(question, waiter, now);
+        // Where nothing is validated, all are told the same.
+        let unchecked = unchecked && self.validates();
+        let name = HeapName::new(question.qname);
+        self.want_for_client(HeapQuestion { name, rtype: question.qtype, unchecked }, waiter, now);
     }
 
     /// A waiter has gone. What was begun for it goes on within its budget, and fills the tables.
@@ -162,12 +184,15 @@ impl Resolver {
             self.timers.pop_first();
             self.patience_ended(key, now);
         }
+        self.checks_now = self.settings.trust.checks_per_run;
         self.run(now);
     }
 
-    /// Returns when [`Resolver::due`] has something to do.
+    /// Returns when [`Resolver::due`] has something to do. If that is no later than now, signatures
+    /// wait to be checked: a call checks some, so that the caller can serve others in between.
     pub fn next_due(&self) -> Option<Moment> {
-        self.timers.first().map(|&(at, _)| at)
+        let timer = self.timers.first().map(|&(at, _)| at);
+        if self.paused.is_empty() { timer } else { Some(self.ran_at) }
     }
 
     /// Takes out the next thing to do.
@@ -182,6 +207,13 @@ impl Resolver {
 
     /// Lets everything go on that can.
     fn run(&mut self, now: Moment) {
+        // What comes in at one moment shares what may be checked in it.
+        if now != self.ran_at {
+            (self.ran_at, self.checks_now) = (now, self.settings.trust.checks_per_run);
+        }
+        if self.checks_now > 0 {
+            self.ready.extend(self.paused.drain(..).map(Node::Fetch));
+        }
         // Ends: a step either sends, which is paid for, or waits, or ends what it is a step of.
         while let Some(node) = self.ready.pop_front() {
             match node {
@@ -189,6 +221,10 @@ impl Resolver {
                 Node::Fetch(key) => self.step_fetch(key, now),
             }
         }
+    }
+
+    fn validates(&self) -> bool {
+        self.settings.validation != Validation::Off
     }
 
     fn task(&self, key: TaskKey) -> Option<&Task> {

@@ -2,10 +2,13 @@
 
 use cache::Security;
 use wire::message::{Record, records};
-use wire::{Class, Flags, Full, Header, Question, Rcode, Rtype, Section, Ttl, Unfit, Writer, write_data};
+use wire::{
+    Class, EdeCode, Flags, Full, Header, Question, Rcode, Rtype, Section, Ttl, Unfit, Writer, write_data,
+};
 
 use crate::failure::{Failure, Reason};
 use crate::heap_name::HeapName;
+use crate::prove::Below;
 use crate::scrub::Set;
 use crate::trace::TraceLine;
 
@@ -14,26 +17,44 @@ use crate::trace::TraceLine;
 pub struct Resolution {
     /// The response code for the client.
     pub rcode: Rcode,
-    /// What is known of the signatures. Nobody checks any yet.
+    /// What is known of the signatures: of all that is in the answer, the worst.
     pub security: Security,
+    /// Why the answer is not secure although it is signed, where there is a code for that (RFC 8914
+    /// §4).
+    pub insecure_because: Option<EdeCode>,
     /// Why there is no answer; [`Resolution::rcode`] is SERVFAIL or NOTIMP then.
     pub failure: Option<Failure>,
     /// What was asked, and what came; empty unless it was wanted.
     pub trace: Vec<TraceLine>,
     /// Aliases that the answer section begins with.
     pub(crate) aliases: u8,
+    /// For a question of type DS: what the answer says of the zone of this name.
+    pub(crate) below: Option<Below>,
     rows: Rows,
 }
 
 impl Resolution {
-    pub(crate) fn new(rcode: Rcode, rows: Rows) -> Self {
-        Self { rcode, security: Security::Unchecked, failure: None, trace: Vec::new(), aliases: 0, rows }
+    pub(crate) const fn new(rcode: Rcode, rows: Rows, security: Security) -> Self {
+        Self {
+            rcode,
+            security,
+            insecure_because: None,
+            failure: None,
+            trace: Vec::new(),
+            aliases: 0,
+            below: None,
+            rows,
+        }
     }
 
     /// Returns what an alias comes to: its own records, and then those of its target.
-    pub(crate) fn of_alias(mut rows: Rows, target: &Self) -> Self {
+    pub(crate) fn of_alias(mut rows: Rows, security: Security, target: &Self) -> Self {
         rows.append(&target.rows);
-        Self { aliases: target.aliases.saturating_add(1), ..Self::new(target.rcode, rows) }
+        Self {
+            aliases: target.aliases.saturating_add(1),
+            insecure_because: target.insecure_because,
+            ..Self::new(target.rcode, rows, lower(security, target.security))
+        }
     }
 
     pub(crate) fn failed(failure: Failure) -> Self {
@@ -41,25 +62,32 @@ impl Resolution {
             Reason::Unsupported => Rcode::NOTIMP,
             _ => Rcode::SERVFAIL,
         };
-        Self { failure: Some(failure), ..Self::new(rcode, Rows::default()) }
+        let security = match failure.reason {
+            Reason::Bogus(_) => Security::Bogus,
+            _ => Security::Unchecked,
+        };
+        Self { failure: Some(failure), ..Self::new(rcode, Rows::default(), security) }
     }
 
     /// Walks the records: first those of the answer section, aliases in their order, then those of
-    /// the authority section. Names are in full.
+    /// the authority section; signatures behind what they cover. Names are in full.
     pub fn records(&self) -> impl Iterator<Item = Record<'_>> {
         self.rows.records()
     }
 
     /// Writes the reply to a question, with a header whose ID is zero and without OPT; returns its
-    /// octets.
+    /// octets. Signatures and proofs are for who set DO (`wants_dnssec`), or asked for that type.
     ///
     /// Nothing is cut: `Full` if it takes more than `out` has.
-    pub fn write(&self, question: &Question<'_>, out: &mut [u8]) -> Result<usize, Full> {
+    pub fn write(&self, question: &Question<'_>, wants_dnssec: bool, out: &mut [u8]) -> Result<usize, Full> {
         let limit = out.len();
         let flags = Flags::QR.with(Flags::RA).with_rcode(self.rcode);
         let mut writer = Writer::new(out, limit, 0, flags);
         writer.question(question)?;
         for record in self.records() {
+            if !wants_dnssec && is_for_dnssec(&record, question.qtype) {
+                continue;
+            }
             // What is in the rows was read and written here: it has the form of its type.
             let owner = record.owner.expand().map_err(|_| Full)?;
             writer.record(
@@ -79,49 +107,42 @@ impl Resolution {
     }
 }
 
-/// Records in wire form, names in full: first those of the answer section.
+/// Records in wire form, names in full; signatures stand behind what they cover.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rows {
+    answer: Part,
+    authority: Part,
+}
+
+/// Those of one section.
+#[derive(Clone, Debug, Default)]
+struct Part {
     octets: Vec<u8>,
-    answers: u16,
-    authorities: u16,
+    records: u16,
 }
 
 impl Rows {
-    /// Adds an RRset to the answer section. Nothing may be in the authority section yet.
+    /// Adds an RRset to the answer section.
     pub(crate) fn answer(&mut self, set: &Set) {
-        self.push(set);
-        self.answers += set.records.len() as u16;
+        self.answer.push(set);
     }
 
     /// Adds an RRset to the authority section.
     pub(crate) fn authority(&mut self, set: &Set) {
-        self.push(set);
-        self.authorities += set.records.len() as u16;
+        self.authority.push(set);
     }
 
     /// Adds what another question brought.
     pub(crate) fn append(&mut self, other: &Self) {
-        self.octets.extend_from_slice(&other.octets);
-        self.answers += other.answers;
-        self.authorities += other.authorities;
-    }
-
-    fn push(&mut self, set: &Set) {
-        let ttl = Ttl::new(set.ttl).seconds();
-        for data in &set.records {
-            self.octets.extend_from_slice(set.owner.as_name().as_bytes());
-            self.octets.extend(set.rtype.0.to_be_bytes());
-            self.octets.extend(Class::IN.0.to_be_bytes());
-            self.octets.extend(ttl.to_be_bytes());
-            self.octets.extend((data.len() as u16).to_be_bytes());
-            self.octets.extend_from_slice(data);
-        }
+        self.answer.append(&other.answer);
+        self.authority.append(&other.authority);
     }
 
     fn records(&self) -> impl Iterator<Item = Record<'_>> {
-        let header = Header { answers: self.answers, authorities: self.authorities, ..Header::default() };
-        records(&self.octets, 0, &header).map_while(Result::ok)
+        let answer = Header { answers: self.answer.records, ..Header::default() };
+        let authority = Header { authorities: self.authority.records, ..Header::default() };
+        let answers = records(&self.answer.octets, 0, &answer).map_while(Result::ok);
+        answers.chain(records(&self.authority.octets, 0, &authority).map_while(Result::ok))
     }
 
     /// Returns the data of the records of this owner and type in the answer section.
@@ -133,5 +154,52 @@ impl Rows {
                     && record.owner.expand().is_ok_and(|name| name.as_name() == owner.as_name())
             })
             .map(|record| record.rdata)
+    }
+}
+
+impl Part {
+    fn push(&mut self, set: &Set) {
+        for data in &set.records {
+            self.record(set, set.rtype, data);
+        }
+        for data in &set.signatures {
+            self.record(set, Rtype::RRSIG, data);
+        }
+    }
+
+    fn record(&mut self, set: &Set, rtype: Rtype, data: &[u8]) {
+        self.octets.extend_from_slice(set.owner.as_name().as_bytes());
+        self.octets.extend(rtype.0.to_be_bytes());
+        self.octets.extend(Class::IN.0.to_be_bytes());
+        self.octets.extend(Ttl::new(set.ttl).seconds().to_be_bytes());
+        self.octets.extend((data.len() as u16).to_be_bytes());
+        self.octets.extend_from_slice(data);
+        self.records += 1;
+    }
+
+    fn append(&mut self, other: &Self) {
+        self.octets.extend_from_slice(&other.octets);
+        self.records += other.records;
+    }
+}
+
+/// Returns whether a record is only for who asks for signatures and proofs (RFC 4035 §3.1).
+fn is_for_dnssec(record: &Record<'_>, qtype: Rtype) -> bool {
+    let is_proof = matches!(record.rtype, Rtype::RRSIG | Rtype::NSEC | Rtype::NSEC3);
+    is_proof && (record.section != Section::Answer || record.rtype != qtype)
+}
+
+/// Returns the lower of two security states.
+pub(crate) const fn lower(a: Security, b: Security) -> Security {
+    if height(a) < height(b) { a } else { b }
+}
+
+const fn height(security: Security) -> u8 {
+    match security {
+        Security::Bogus => 0,
+        Security::Unchecked => 1,
+        Security::Indeterminate => 2,
+        Security::Insecure => 3,
+        Security::Secure => 4,
     }
 }

@@ -15,7 +15,8 @@ mod chain;
 mod referral;
 mod sets;
 
-use wire::{Flags, Message, Name, Rcode, Rtype};
+use cache::Security;
+use wire::{EdeCode, Flags, Message, Name, Rcode, Rtype};
 
 use crate::addresses::AddressPolicy;
 use crate::heap_name::HeapName;
@@ -42,6 +43,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) ttl_max: u32,
     /// Seconds that negative answers are kept at most.
     pub(crate) negative_ttl_max: u32,
+    /// Whether signatures and proofs were asked for; without that none are looked at.
+    pub(crate) dnssec_ok: bool,
 }
 
 /// What a reply says about the question.
@@ -65,6 +68,8 @@ pub(crate) enum Fault {
     Error(Rcode),
     /// The reply cannot be read, is cut although it came over TCP, or contradicts itself.
     Malformed,
+    /// It is not proved to be the zone's own.
+    Bogus,
 }
 
 /// What a server of the zone answered.
@@ -79,6 +84,10 @@ pub(crate) struct Answer {
     pub(crate) denial: Option<Denial>,
     /// Whether a DNAME says so: a forged one would take a whole tree of names.
     pub(crate) has_dname: bool,
+    /// NSEC and NSEC3 RRsets that came along.
+    pub(crate) proofs: Vec<Set>,
+    /// Why it is insecure, if a judgement said so and there is a code for that.
+    pub(crate) insecure_because: Option<EdeCode>,
 }
 
 /// What the question comes to.
@@ -105,6 +114,8 @@ pub(crate) struct Denial {
     pub(crate) is_of_name: bool,
     /// Who says so, until when (RFC 2308 §5); without it nobody keeps the denial.
     pub(crate) soa: Option<Set>,
+    /// What is known of the proof.
+    pub(crate) security: Security,
 }
 
 /// Reads a reply.
@@ -123,7 +134,7 @@ pub(crate) fn read(message: &Message<'_>, asked: &Asked<'_>, terms: &Terms<'_>) 
         Rcode::REFUSED | Rcode::NOTAUTH => return Reading::Fault(Fault::Lame),
         rcode => return Reading::Fault(Fault::Error(rcode)),
     }
-    let Some(chain) = Chain::follow(message, asked, terms.ttl_max) else {
+    let Some(chain) = Chain::follow(message, asked, terms) else {
         return Reading::Fault(Fault::Malformed);
     };
     let is_at_start = chain.sets.is_empty() && matches!(chain.end, End::Open(_));
@@ -151,11 +162,11 @@ fn answer(message: &Message<'_>, asked: &Asked<'_>, terms: &Terms<'_>, chain: Ch
     let is_of_name = message.rcode() == Rcode::NXDOMAIN;
     let mut denial = None;
     if let End::Open(name) = &end {
-        let soa = sets::soa(message, name.as_name(), asked.zone, terms.negative_ttl_max)?;
+        let soa = sets::soa(message, name.as_name(), asked.zone, terms)?;
         // Of the end of a chain only who has the SOA can say that it is not there: the name may
         // belong to a child of the zone.
         if first_target.is_none() || soa.is_some() {
-            denial = Some(Denial { name: name.clone(), is_of_name, soa });
+            denial = Some(Denial { name: name.clone(), is_of_name, soa, security: Security::Unchecked });
         }
     }
     let verdict = match (first_target, &end) {
@@ -166,7 +177,8 @@ fn answer(message: &Message<'_>, asked: &Asked<'_>, terms: &Terms<'_>, chain: Ch
         (None, End::Open(_)) => Verdict::NoData,
         (None, End::Outside) => return None,
     };
-    Some(Answer { sets, verdict, denial, has_dname })
+    let proofs = sets::proofs(message, asked.zone, terms).ok()?;
+    Some(Answer { sets, verdict, denial, has_dname, proofs, insecure_because: None })
 }
 
 #[cfg(test)]

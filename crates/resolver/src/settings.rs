@@ -3,6 +3,10 @@
 use std::net::IpAddr;
 
 use cache::rrsets::Partition;
+use dnssec::Algorithms;
+use dnssec::anchors::ROOT_DS;
+use dnssec::proof::ITERATIONS_MAX;
+use wire::Name;
 
 use crate::addresses::AddressPolicy;
 use crate::budget::Limits;
@@ -30,9 +34,83 @@ pub struct Hint {
     pub addresses: Vec<IpAddr>,
 }
 
+/// What is made of signatures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Validation {
+    /// Nothing: none are asked for.
+    #[default]
+    Off,
+    /// What is bogus is given to clients all the same, as such.
+    Permissive,
+    /// What is bogus is given to nobody who does not ask for it with CD.
+    On,
+}
+
+/// What is trusted without a parent that says so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrustAnchor {
+    /// The zone.
+    pub zone: HeapName,
+    /// Data of DS records.
+    pub ds: Vec<Box<[u8]>>,
+    /// Data of DNSKEY records.
+    pub keys: Vec<Box<[u8]>>,
+}
+
+/// A zone that counts as unsigned whatever it says, with all that is below it (RFC 7646).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NegativeAnchor {
+    /// The zone.
+    pub zone: HeapName,
+    /// When that ends, in seconds since 1970; `None` if it does not.
+    pub ends_at: Option<u64>,
+}
+
+/// What is trusted, and how signatures are checked.
+#[derive(Clone, Debug)]
+pub struct Trust {
+    /// Zones that are trusted. Without one above it, a name is indeterminate.
+    pub anchors: Vec<TrustAnchor>,
+    /// Zones below these that are not.
+    pub negative: Vec<NegativeAnchor>,
+    /// Algorithms that count; what is signed only with others is insecure.
+    pub algorithms: Algorithms,
+    /// Iterations of NSEC3 above which proofs are not looked at, and the answer is insecure (RFC
+    /// 9276 §3.2).
+    pub iterations_max: u16,
+    /// Signatures that are checked in one call before the caller can go on with other work; three
+    /// of P-256 take some 250 us. The RRset that is looked at is finished: eight more at most.
+    pub checks_per_run: u32,
+    /// Replies of one zone's servers that are bogus before the answer is.
+    pub bogus_replies_max: u8,
+}
+
+impl Default for Trust {
+    /// Returns the root's keys, and what Gannet does by default.
+    fn default() -> Self {
+        let root = TrustAnchor {
+            zone: HeapName::new(Name::ROOT),
+            ds: ROOT_DS.iter().map(|&ds| ds.into()).collect(),
+            keys: Vec::new(),
+        };
+        Self {
+            anchors: vec![root],
+            negative: Vec::new(),
+            algorithms: Algorithms::SUPPORTED,
+            iterations_max: ITERATIONS_MAX,
+            checks_per_run: 3,
+            bogus_replies_max: 3,
+        }
+    }
+}
+
 /// What a resolver is told to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
+    /// What is made of signatures.
+    pub validation: Validation,
+    /// What is trusted, and how signatures are checked.
+    pub trust: Trust,
     /// What one client's question may cost.
     pub limits: Limits,
     /// How much of a name the servers above its zone see.
@@ -73,6 +151,8 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
+            validation: Validation::default(),
+            trust: Trust::default(),
             limits: Limits::default(),
             minimisation: Minimisation::default(),
             minimised_max: 10,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use cache::cuts::Ds;
 use cache::rrsets::{
     Found, Negative, NewNegative, NewRrset, Partition, Rank, Reference, Renewal, Rrset, RrsetKey, Rrsets,
 };
@@ -9,8 +10,8 @@ use cache::servers::Servers;
 use cache::{Now, Security};
 use wire::{Class, Name, Rtype};
 
-use crate::delegation::Delegation;
-use crate::heap_name::HeapName;
+use crate::delegation::{Delegation, DsState};
+use crate::heap_name::{HeapName, HeapQuestion};
 use crate::scrub::{Answer, Denial, Referral, Set};
 
 /// The tables that all workers share.
@@ -27,43 +28,60 @@ pub(crate) enum Known {
     Data(Set),
     /// The name is an alias: its CNAME RRset.
     Alias(Set),
-    NoData(Set),
-    NoName(Set),
+    NoData(Denied),
+    NoName(Denied),
+}
+
+/// A denial that is known, and what it leans on.
+pub(crate) struct Denied {
+    pub(crate) soa: Set,
+    /// NSEC and NSEC3 RRsets.
+    pub(crate) proofs: Vec<Set>,
+    pub(crate) security: Security,
 }
 
 /// One resolver's part of the tables, and the room in which entries are read.
 pub(crate) struct Memory {
     pub(crate) tables: Tables,
     partition: Partition,
+    /// Whether only what was validated counts, except for who wants the rest.
+    validates: bool,
     room: Vec<u8>,
 }
 
 impl Memory {
-    pub(crate) const fn new(tables: Tables, partition: Partition) -> Self {
-        Self { tables, partition, room: Vec::new() }
+    pub(crate) const fn new(tables: Tables, partition: Partition, validates: bool) -> Self {
+        Self { tables, partition, validates, room: Vec::new() }
     }
 
     /// Returns what is known of a question.
-    pub(crate) fn look(&mut self, name: &HeapName, rtype: Rtype, now: Now) -> Option<Known> {
-        if let Some(known) = self.look_at(name, rtype, now) {
+    pub(crate) fn look(&mut self, question: &HeapQuestion, now: Now) -> Option<Known> {
+        if let Some(known) = self.look_at(question, now) {
             return Some(known);
         }
-        if rtype == Rtype::CNAME {
+        if question.rtype == Rtype::CNAME {
             return None;
         }
-        match self.look_at(name, Rtype::CNAME, now)? {
+        match self.look_at(&HeapQuestion { rtype: Rtype::CNAME, ..question.clone() }, now)? {
             Known::Data(cname) => Some(Known::Alias(cname)),
             // That there is no alias says nothing about other types.
             Known::Alias(_) | Known::NoData(_) | Known::NoName(_) => None,
         }
     }
 
-    fn look_at(&mut self, name: &HeapName, rtype: Rtype, now: Now) -> Option<Known> {
+    fn look_at(&mut self, question: &HeapQuestion, now: Now) -> Option<Known> {
         let rrsets = &self.tables.rrsets;
-        let folded = name.as_name().to_folded();
-        let key = RrsetKey::new(rrsets.hash_key(), &folded, rtype, Class::IN, self.partition);
+        let folded = question.name.as_name().to_folded();
+        let key = RrsetKey::new(rrsets.hash_key(), &folded, question.rtype, Class::IN, self.partition);
+        let key = if question.unchecked { key.unchecked(rrsets.hash_key()) } else { key };
+        let counts = |security| !self.validates || question.unchecked || security != Security::Unchecked;
         let key = match rrsets.look(&key, now, &mut self.room) {
-            Some(Found::Rrset(rrset)) => return Some(Known::Data(set(&rrset))),
+            Some(Found::Rrset(rrset)) => {
+                let set = set(&rrset);
+                // The proof that it may be made from a wildcard is not kept with it.
+                return (counts(set.security) && (question.unchecked || !set.is_expanded()))
+                    .then_some(Known::Data(set));
+            }
             Some(_) => key,
             None => key.without_type(rrsets.hash_key()),
         };
@@ -72,8 +90,11 @@ impl Memory {
             Found::NoData(negative) => (negative, false),
             Found::NoName(negative) => (negative, true),
         };
-        let soa = soa_of(rrsets, self.partition, &denial, now)?;
-        Some(if is_of_name { Known::NoName(soa) } else { Known::NoData(soa) })
+        if !counts(denial.security()) {
+            return None;
+        }
+        let denied = denied(rrsets, self.partition, &denial, question.unchecked, now)?;
+        Some(if is_of_name { Known::NoName(denied) } else { Known::NoData(denied) })
     }
 
     /// Returns the closest delegation at or above a name.
@@ -82,64 +103,100 @@ impl Memory {
         Some(Delegation::of(&cut))
     }
 
-    /// Keeps what a server of a zone answered.
-    pub(crate) fn keep_answer(&self, answer: &Answer, qtype: Rtype, now: Now) {
-        for set in &answer.sets {
-            self.keep(set, Rank::Answer, now);
+    /// Keeps what a server of a zone answered; `unchecked` for who sets CD alone.
+    pub(crate) fn keep_answer(&self, answer: &Answer, qtype: Rtype, unchecked: bool, now: Now) {
+        for (at, set) in answer.sets.iter().enumerate() {
+            // Without the DNAME that it was made from, nobody can check it.
+            let is_bare = set.security == Security::Secure && set.signatures.is_empty();
+            if self.counts(set.security, unchecked) && !(at > 0 && is_bare) {
+                self.keep(set, Rank::Answer, unchecked, now);
+            }
         }
-        if let Some(denial) = &answer.denial {
-            self.keep_denial(denial, qtype, now);
+        if let Some(denial) = &answer.denial
+            && self.counts(denial.security, unchecked)
+        {
+            self.keep_denial(denial, &answer.proofs, qtype, unchecked, now);
         }
     }
 
-    fn keep(&self, set: &Set, rank: Rank, now: Now) {
+    fn counts(&self, security: Security, unchecked: bool) -> bool {
+        let is_known = !matches!(security, Security::Unchecked | Security::Bogus);
+        !self.validates || unchecked || is_known
+    }
+
+    fn keep(&self, set: &Set, rank: Rank, unchecked: bool, now: Now) {
         let rrsets = &self.tables.rrsets;
         let records: Vec<&[u8]> = set.data().collect();
+        let signatures: Vec<&[u8]> = set.signatures.iter().map(|data| &**data).collect();
         let owner = set.owner.as_name().to_folded();
         let key = RrsetKey::new(rrsets.hash_key(), &owner, set.rtype, Class::IN, self.partition);
+        let key = if unchecked { key.unchecked(rrsets.hash_key()) } else { key };
         let new = NewRrset {
             records: &records,
-            signatures: &[],
+            signatures: &signatures,
             ttl: set.ttl,
             rank,
-            security: Security::Unchecked,
-            signer_labels: 0,
-            labels_signed: 0,
+            security: if unchecked { Security::Unchecked } else { set.security },
+            signer_labels: set.signer_labels,
+            labels_signed: set.labels_signed,
             renewal: Renewal::No,
         };
         let _ = rrsets.put(&key, &new, now);
     }
 
-    /// Keeps a denial with the SOA record that it leans on; without one it is not kept (RFC 2308
-    /// §5).
-    fn keep_denial(&self, denial: &Denial, qtype: Rtype, now: Now) {
+    /// Keeps a denial with the SOA record and the proofs that it leans on; without the SOA it is
+    /// not kept (RFC 2308 §5).
+    fn keep_denial(&self, denial: &Denial, proofs: &[Set], qtype: Rtype, unchecked: bool, now: Now) {
         let Some(soa) = &denial.soa else { return };
-        self.keep(soa, Rank::Authority, now);
         let rrsets = &self.tables.rrsets;
+        let proofs = proofs.iter().filter(|proof| self.counts(proof.security, unchecked));
+        let sets: Vec<&Set> = std::iter::once(soa).chain(proofs).collect();
+        for set in &sets {
+            self.keep(set, Rank::Authority, unchecked, now);
+        }
         let name = denial.name.as_name().to_folded();
         let key = RrsetKey::new(rrsets.hash_key(), &name, qtype, Class::IN, self.partition);
         let key = if denial.is_of_name { key.without_type(rrsets.hash_key()) } else { key };
-        let mark = rrsets.reference_mark(soa.data());
-        let reference = Reference { owner: soa.owner.as_name(), rtype: Rtype::SOA, mark };
+        let key = if unchecked { key.unchecked(rrsets.hash_key()) } else { key };
+        let references = sets.iter().map(|set| Reference {
+            owner: set.owner.as_name(),
+            rtype: set.rtype,
+            mark: rrsets.reference_mark(set.data()),
+        });
         let new = NewNegative {
-            references: &[reference],
-            ttl: soa.ttl,
+            references: &references.collect::<Vec<_>>(),
+            ttl: sets.iter().map(|set| set.ttl).min().unwrap_or(0),
             rank: Rank::Answer,
-            security: Security::Unchecked,
-            signer_labels: 0,
+            security: if unchecked { Security::Unchecked } else { denial.security },
+            signer_labels: soa.signer_labels,
             renewal: Renewal::No,
         };
         let _ = rrsets.put_negative(&key, &new, now);
     }
 
     /// Keeps a delegation and returns it. It ends with its TTL, or with the one it was found under.
-    pub(crate) fn keep_referral(&self, referral: Referral, parent_ends_at: Now, now: Now) -> Delegation {
-        let Referral { zone, servers, ttl } = referral;
+    pub(crate) fn keep_referral(
+        &mut self,
+        referral: Referral,
+        ds: DsState,
+        parent_ends_at: Now,
+        now: Now,
+    ) -> Delegation {
+        let Referral { zone, servers, ttl, .. } = referral;
         let ends_at = Now(now.0.saturating_add(ttl)).min(parent_ends_at);
-        let delegation = Delegation { zone, servers, ends_at };
-        delegation.with_cut(ttl, parent_ends_at, |cut| {
-            let _ = self.tables.rrsets.put_cut(delegation.zone.as_name(), self.partition, cut, now);
-        });
+        let delegation = Delegation { zone, servers, ends_at, ds };
+        // Who did not look at the DS records must not make others forget them.
+        let is_known = delegation.ds == DsState::Unknown
+            && self
+                .tables
+                .rrsets
+                .cut(delegation.zone.as_name(), self.partition, now, &mut self.room)
+                .is_some_and(|cut| !matches!(cut.ds(), Ds::Unknown));
+        if !is_known {
+            delegation.with_cut(ttl, parent_ends_at, |cut| {
+                let _ = self.tables.rrsets.put_cut(delegation.zone.as_name(), self.partition, cut, now);
+            });
+        }
         delegation
     }
 }
@@ -147,23 +204,40 @@ impl Memory {
 /// Copies an RRset.
 fn set(rrset: &Rrset<'_>) -> Set {
     Set {
-        owner: HeapName::new(rrset.owner),
-        rtype: rrset.rtype,
-        ttl: rrset.ttl,
-        records: rrset.records().map(Into::into).collect(),
+        signatures: rrset.signatures().map(Into::into).collect(),
+        security: rrset.security,
+        signer_labels: rrset.signer_labels,
+        labels_signed: rrset.labels_signed,
+        ..Set::new(
+            HeapName::new(rrset.owner),
+            rrset.rtype,
+            rrset.ttl,
+            rrset.records().map(Into::into).collect(),
+        )
     }
 }
 
-/// Returns the SOA record that a denial leans on, if it still says the same.
-fn soa_of(rrsets: &Rrsets, partition: Partition, denial: &Negative<'_>, now: Now) -> Option<Set> {
-    let reference = denial.references().find(|reference| reference.rtype == Rtype::SOA)?;
-    let owner = reference.owner.as_name().to_folded();
-    let key = RrsetKey::new(rrsets.hash_key(), &owner, Rtype::SOA, Class::IN, partition);
+/// Returns what a denial leans on, if all of that still says the same.
+fn denied(
+    rrsets: &Rrsets,
+    partition: Partition,
+    denial: &Negative<'_>,
+    unchecked: bool,
+    now: Now,
+) -> Option<Denied> {
     let mut room = Vec::new();
-    match rrsets.look(&key, now, &mut room)? {
-        Found::Rrset(soa) if rrsets.reference_mark(soa.records()) == reference.mark => {
-            Some(Set { ttl: soa.ttl.min(denial.ttl()), ..set(&soa) })
+    let mut sets = denial.references().map(|reference| {
+        let owner = reference.owner.as_name().to_folded();
+        let key = RrsetKey::new(rrsets.hash_key(), &owner, reference.rtype, Class::IN, partition);
+        let key = if unchecked { key.unchecked(rrsets.hash_key()) } else { key };
+        match rrsets.look(&key, now, &mut room)? {
+            Found::Rrset(rrset) if rrsets.reference_mark(rrset.records()) == reference.mark => {
+                Some(Set { ttl: rrset.ttl.min(denial.ttl()), ..set(&rrset) })
+            }
+            _ => None,
         }
-        _ => None,
-    }
+    });
+    let soa = sets.next()??;
+    let proofs = sets.collect::<Option<Vec<Set>>>()?;
+    (soa.rtype == Rtype::SOA).then(|| Denied { soa, proofs, security: denial.security() })
 }

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use wire::{Rcode, Rtype};
 
 use crate::effect::Unanswered;
+use crate::failure::Defect;
 use crate::heap_name::HeapName;
 use crate::moment::Moment;
 use crate::scrub::{Fault, Reading, Verdict};
@@ -59,6 +60,8 @@ pub enum TraceEvent {
     Error(Rcode),
     /// The reply is none.
     Malformed,
+    /// The reply is not proved to be the zone's own.
+    Bogus(Defect),
 }
 
 impl TraceEvent {
@@ -67,7 +70,7 @@ impl TraceEvent {
             Reading::Referral(referral) => Self::Referral(referral.zone.clone()),
             Reading::Fault(Fault::Lame) => Self::Lame,
             Reading::Fault(Fault::Error(rcode)) => Self::Error(*rcode),
-            Reading::Fault(Fault::Malformed) => Self::Malformed,
+            Reading::Fault(Fault::Malformed | Fault::Bogus) => Self::Malformed,
             Reading::Answer(answer) => match &answer.verdict {
                 Verdict::Data => Self::Data,
                 Verdict::Alias(target) => Self::Alias(target.clone()),
@@ -97,6 +100,7 @@ impl fmt::Display for TraceEvent {
             Self::Lame => f.write_str("lame"),
             Self::Error(rcode) => write!(f, "error {rcode}"),
             Self::Malformed => f.write_str("malformed reply"),
+            Self::Bogus(defect) => write!(f, "bogus: {defect}"),
         }
     }
 }

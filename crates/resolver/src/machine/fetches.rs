@@ -7,18 +7,18 @@ use cache::servers::{Edns, Facts, LetterCase};
 use rand::seq::SliceRandom;
 use wire::Rtype;
 
-use super::{FetchKey, HeapQuestion, Node, OpenAsk, Resolver, TaskKey};
+use super::{FetchKey, Node, OpenAsk, Resolver, TaskKey};
 use crate::addresses::Family;
 use crate::budget::{Budget, Limit};
 use crate::choose::{Candidate, choose};
 use crate::delegation::Delegation;
 use crate::effect::{Ask, AskKey, Effect, How};
 use crate::failure::{Failure, Reason};
-use crate::heap_name::HeapName;
+use crate::heap_name::{HeapName, HeapQuestion};
 use crate::moment::Moment;
 use crate::resolution::Resolution;
-use crate::scrub::{Answer, Fault};
-use crate::settings::Settings;
+use crate::scrub::{Answer, Fault, Reading, Referral};
+use crate::settings::{Settings, Validation};
 use crate::tables::Known;
 use crate::trace::TraceEvent;
 
@@ -47,6 +47,28 @@ pub(super) struct Fetch {
     spent: Option<Limit>,
     /// Why a look-up was not even begun.
     refused: Option<Reason>,
+    /// A reply that is not believed yet.
+    pub(super) held: Option<Held>,
+    /// Tasks that look for keys, and for what stands for them.
+    pub(super) proofs: Vec<TaskKey>,
+    /// Whether these are all that is known to be needed.
+    pub(super) has_proofs: bool,
+    /// Tasks for proofs that were begun.
+    pub(super) proofs_begun: u8,
+    /// Why there is no chain of trust to the zone.
+    pub(super) broken: Option<Failure>,
+    /// The last reply that is bogus, and why.
+    pub(super) bogus: Option<(Failure, Held)>,
+    pub(super) bogus_replies: u8,
+}
+
+/// A reply that is not believed yet.
+pub(super) struct Held {
+    pub(super) reading: Reading,
+    /// The root's servers, if it names them.
+    pub(super) root: Option<Referral>,
+    /// Who sent it.
+    pub(super) server: SocketAddr,
 }
 
 /// An address of a server of the zone.
@@ -75,14 +97,17 @@ impl Fetch {
         let has = |is_it: fn(&Server) -> bool| self.servers.iter().any(is_it);
         let reason = match self.spent {
             Some(limit) => Reason::Limit(limit),
-            None if has(|server| matches!(server.fault, Some(Fault::Error(_) | Fault::Malformed))) => {
+            None if has(|server| {
+                matches!(server.fault, Some(Fault::Error(_) | Fault::Malformed | Fault::Bogus))
+            }) =>
+            {
                 Reason::Faulty
             }
             None if has(|server| server.fault.is_none()) => Reason::Silent,
             None if has(|server| server.fault.is_some()) => Reason::Lame,
             None => self.refused.unwrap_or(Reason::NoAddress),
         };
-        Failure { reason, zone: Some(self.delegation.zone.clone()) }
+        Failure::of_zone(reason, self.delegation.zone.clone())
     }
 }
 
@@ -92,8 +117,7 @@ impl Resolver {
         let name = (delegation.zone.clone(), question.clone());
         let key = match self.by_fetch.get(&name) {
             Some(&key) if self.waits_for(Node::Fetch(key), Node::Task(task)) => {
-                let zone = Some(delegation.zone.clone());
-                return self.fail(task, Failure { reason: Reason::Circle, zone });
+                return self.fail(task, Failure::of_zone(Reason::Circle, delegation.zone.clone()));
             }
             Some(&key) => key,
             None => {
@@ -123,6 +147,13 @@ impl Resolver {
             sends_left: self.settings.limits.sends_per_zone,
             spent: None,
             refused: None,
+            held: None,
+            proofs: Vec::new(),
+            has_proofs: false,
+            proofs_begun: 0,
+            broken: None,
+            bogus: None,
+            bogus_replies: 0,
             delegation: Arc::clone(delegation),
         };
         for server in &delegation.servers {
@@ -139,6 +170,10 @@ impl Resolver {
 
     /// Lets a fetch go on that waits for no reply in time.
     pub(super) fn step_fetch(&mut self, key: FetchKey, now: Moment) {
+        self.want_proofs(key, now);
+        if self.fetch(key).is_some_and(|fetch| fetch.held.is_some()) {
+            return self.judge_held(key, now);
+        }
         self.take_known_addresses(key, now);
         let Some(fetch) = self.fetch(key) else { return };
         if fetch.asks.iter().any(|&ask| self.ask(ask).is_some_and(OpenAsk::is_awaited)) {
@@ -159,13 +194,22 @@ impl Resolver {
         }
         let Some(fetch) = self.fetch(key) else { return };
         if fetch.lookups.is_empty() {
-            let failure = fetch.failure();
-            self.end_fetch(key, &FetchEnd::Failed(failure));
+            match self.fetch_mut(key).and_then(|fetch| fetch.bogus.take()) {
+                Some((failure, held)) => self.end_unproved(key, held, failure, now),
+                None => self.end_failed(key),
+            }
         }
+    }
+
+    fn end_failed(&mut self, key: FetchKey) {
+        let Some(fetch) = self.fetch(key) else { return };
+        let failure = fetch.failure();
+        self.end_fetch(key, &FetchEnd::Failed(failure));
     }
 
     /// Takes the addresses of name servers that the tables have by now.
     fn take_known_addresses(&mut self, key: FetchKey, now: Moment) {
+        let unchecked = self.validates();
         let Self { fetches, memory, settings, .. } = self;
         let Some(fetch) = fetches.get_mut(key.0 as usize) else { return };
         // Whoever joined may have brought a budget.
@@ -174,7 +218,8 @@ impl Resolver {
         for name in names {
             let known = fetch.servers.len();
             for rtype in [Rtype::A, Rtype::AAAA] {
-                if let Some(Known::Data(set)) = memory.look(&name, rtype, now.seconds()) {
+                let question = HeapQuestion { name: name.clone(), rtype, unchecked };
+                if let Some(Known::Data(set)) = memory.look(&question, now.seconds()) {
                     for address in settings.addresses.admitted(set.data()) {
                         fetch.add(SocketAddr::new(address, settings.port));
                     }
@@ -336,12 +381,15 @@ impl Resolver {
 
     /// Begins to look for the addresses of a name server; returns whether there is hope.
     fn look_for(&mut self, key: FetchKey, name: &HeapName, depth: u8) -> bool {
+        // What the servers say at an address is validated, not the address: else zones whose
+        // servers are in each other could not be validated at all.
+        let unchecked = self.validates();
         let mut has_begun = false;
         for (family, rtype) in [(Family::V4, Rtype::A), (Family::V6, Rtype::AAAA)] {
             if !self.settings.addresses.has(family) {
                 continue;
             }
-            let lookup = self.task_for(HeapQuestion { name: name.clone(), rtype }, depth);
+            let lookup = self.task_for(HeapQuestion { name: name.clone(), rtype, unchecked }, depth);
             if self.waits_for(Node::Task(lookup), Node::Fetch(key)) {
                 if let Some(fetch) = self.fetch_mut(key) {
                     fetch.refused = Some(Reason::Circle);
@@ -379,6 +427,9 @@ impl Resolver {
         question: &HeapQuestion,
         resolution: &Resolution,
     ) {
+        if self.fetch(key).is_some_and(|fetch| fetch.proofs.contains(&task)) {
+            return self.proof_ended(key, task, question, resolution);
+        }
         let Self { fetches, settings, .. } = self;
         let Some(fetch) = fetches.get_mut(key.0 as usize) else { return };
         fetch.lookups.retain(|&lookup| lookup != task);
@@ -398,7 +449,8 @@ impl Resolver {
         if let Some(at) = fetch.timer {
             self.timers.remove(&(at, key));
         }
-        for lookup in fetch.lookups {
+        self.paused.retain(|&paused| paused != key);
+        for lookup in fetch.lookups.into_iter().chain(fetch.proofs) {
             if let Some(task) = self.task_mut(lookup) {
                 task.parents.retain(|&parent| parent != Node::Fetch(key));
             }
@@ -423,6 +475,7 @@ impl How {
             udp_octets: settings.udp_octets,
             edns: Edns::Unknown,
             case: LetterCase::Unknown,
+            dnssec_ok: !matches!(settings.validation, Validation::Off),
         }
     }
 

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use cache::Now;
 use wire::Message;
 
-use super::fetches::FetchEnd;
+use super::fetches::Held;
 use super::{FetchKey, Node, OpenAsk, Resolver};
 use crate::addresses::Family;
 use crate::effect::{Arrival, AskKey, How, Unanswered};
@@ -91,7 +90,7 @@ impl Resolver {
         }
     }
 
-    fn stop_timer(&mut self, key: FetchKey) {
+    pub(super) fn stop_timer(&mut self, key: FetchKey) {
         if let Some(at) = self.fetch_mut(key).and_then(|fetch| fetch.timer.take()) {
             self.timers.remove(&(at, key));
         }
@@ -114,6 +113,7 @@ impl Resolver {
             servers_max: self.settings.servers_max,
             ttl_max: self.settings.ttl_max,
             negative_ttl_max: self.settings.negative_ttl_max,
+            dnssec_ok: self.validates(),
         };
         let reading = scrub::read(reply, &asked, &terms);
         let root = scrub::read_priming(reply, &asked, &terms);
@@ -122,20 +122,8 @@ impl Resolver {
             Reading::Answer(answer) if answer.has_dname && arrival == Arrival::Udp => {
                 self.ask_over_tcp(key, ask, now);
             }
-            // This is where an answer will be validated before anybody believes it.
-            Reading::Answer(answer) => {
-                if let Some(root) = root {
-                    self.memory.keep_referral(root, Now(u32::MAX), now.seconds());
-                }
-                self.memory.keep_answer(&answer, question.rtype, now.seconds());
-                self.end_fetch(key, &FetchEnd::Answer(Box::new(answer)));
-            }
-            Reading::Referral(referral) => {
-                let ends_at = delegation.ends_at;
-                let below = self.memory.keep_referral(referral, ends_at, now.seconds());
-                self.end_fetch(key, &FetchEnd::Referral(Arc::new(below)));
-            }
             Reading::Fault(fault) => self.take_fault(key, ask, fault, now),
+            reading => self.hold(key, Held { reading, root, server: ask.address }, now),
         }
     }
 

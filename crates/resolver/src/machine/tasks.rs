@@ -2,22 +2,23 @@
 
 use std::sync::Arc;
 
-use cache::Now;
-use wire::{Name, Rcode, Rtype};
+use cache::{Now, Security};
+use wire::{EdeCode, Name, Rcode, Rtype};
 
 use super::fetches::FetchEnd;
-use super::{HeapQuestion, Node, Resolver, TaskKey};
+use super::{Node, Resolver, TaskKey};
 use crate::budget::{Budget, Limit};
-use crate::delegation::{Delegation, NameServer};
+use crate::delegation::{Delegation, DsState, NameServer};
 use crate::effect::{Effect, Waiter};
 use crate::failure::{Failure, Reason};
-use crate::heap_name::HeapName;
+use crate::heap_name::{HeapName, HeapQuestion};
 use crate::minimise::next_labels;
 use crate::moment::Moment;
-use crate::resolution::{Resolution, Rows};
+use crate::prove::{Below, below};
+use crate::resolution::{Resolution, Rows, lower};
 use crate::scrub::{Answer, Set, Verdict};
 use crate::settings::Minimisation;
-use crate::tables::Known;
+use crate::tables::{Denied, Known};
 use crate::trace::Trace;
 
 /// Microseconds between two questions to the root's servers which they are, if these lead to
@@ -43,6 +44,11 @@ pub(super) struct Task {
     shows_all: bool,
     /// Aliases that lead away from the name, and what the name at their end has.
     rows: Rows,
+    /// The worst of what is in the rows.
+    security: Security,
+    insecure_because: Option<EdeCode>,
+    /// For a question of type DS.
+    below: Option<Below>,
     pub(super) awaits: Option<Node>,
     /// What became of the name that this one is an alias for.
     target: Option<Arc<Resolution>>,
@@ -51,6 +57,30 @@ pub(super) struct Task {
 }
 
 impl Task {
+    /// Has the question asked of the servers of this zone, whatever the tables know.
+    pub(super) fn begin_at(&mut self, delegation: Arc<Delegation>) {
+        if self.awaits.is_none() && self.delegation.is_none() {
+            self.delegation = Some(delegation);
+        }
+    }
+
+    /// Adds what belongs to the answer section, and the proofs of expansions to the other.
+    fn add_answer(&mut self, sets: &[Set], proofs: &[Set]) {
+        for set in sets {
+            self.rows.answer(set);
+            self.security = lower(self.security, set.security);
+        }
+        let good = proofs.iter().filter(|set| set.security == Security::Secure || self.question.unchecked);
+        good.for_each(|set| self.rows.authority(set));
+    }
+
+    /// Adds what says that there is no name or no data.
+    fn add_denial(&mut self, soa: Option<&Set>, proofs: &[Set], security: Security) {
+        let good = proofs.iter().filter(|set| set.security == Security::Secure || self.question.unchecked);
+        soa.into_iter().chain(good).for_each(|set| self.rows.authority(set));
+        self.security = lower(self.security, security);
+    }
+
     /// Returns whether anybody wants what the name is an alias for. Who looks for a name server's
     /// address does not: it has no alias (RFC 2181 §10.3).
     fn follows_aliases(&self) -> bool {
@@ -107,6 +137,9 @@ impl Resolver {
             hiding: 0,
             shows_all: false,
             rows: Rows::default(),
+            security: Security::Secure,
+            insecure_because: None,
+            below: None,
             awaits: None,
             target: None,
             trace: None,
@@ -130,12 +163,12 @@ impl Resolver {
             self.ask_zone(key, &question, &delegation, now);
             return;
         }
-        match self.memory.look(&question.name, question.rtype, now.seconds()) {
-            Some(Known::Data(set)) => self.end_with(key, Rcode::NOERROR, &[set], None),
-            Some(Known::NoData(soa)) => self.end_with(key, Rcode::NOERROR, &[], Some(&soa)),
-            Some(Known::NoName(soa)) => self.end_with(key, Rcode::NXDOMAIN, &[], Some(&soa)),
+        match self.memory.look(&question, now.seconds()) {
+            Some(Known::Data(set)) => self.end_with_data(key, Rcode::NOERROR, &[set], &[]),
+            Some(Known::NoData(denied)) => self.end_with_known(key, Rcode::NOERROR, &denied),
+            Some(Known::NoName(denied)) => self.end_with_known(key, Rcode::NXDOMAIN, &denied),
             Some(Known::Alias(cname)) => match target_of(&cname) {
-                Some(target) => self.follow(key, &[cname], target),
+                Some(target) => self.follow(key, &[cname], &[], target),
                 None => self.fail(key, Failure::without_zone(Reason::Faulty)),
             },
             None => {
@@ -177,10 +210,14 @@ impl Resolver {
                 return self.join_fetch(key, delegation, question.clone());
             }
             // RFC 9156 §2.1: a type that servers know how to answer for any name.
-            let hidden = HeapQuestion { name: HeapName::new(name.suffix(next)), rtype: Rtype::A };
-            match memory.look(&hidden.name, hidden.rtype, now.seconds()) {
-                Some(Known::NoName(soa)) if settings.minimisation == Minimisation::Strict => {
-                    return self.end_with(key, Rcode::NXDOMAIN, &[], Some(&soa));
+            let hidden = HeapQuestion {
+                name: HeapName::new(name.suffix(next)),
+                rtype: Rtype::A,
+                unchecked: question.unchecked,
+            };
+            match memory.look(&hidden, now.seconds()) {
+                Some(Known::NoName(denied)) if settings.minimisation == Minimisation::Strict => {
+                    return self.end_with_known(key, Rcode::NXDOMAIN, &denied);
                 }
                 Some(Known::NoName(_)) => task.shows_all = true,
                 Some(_) => task.shown = next,
@@ -213,7 +250,7 @@ impl Resolver {
                 task.shows_all |= answer.has_dname;
             }
             FetchEnd::Failed(failure) => {
-                let is_refusal = matches!(failure.reason, Reason::Lame | Reason::Faulty);
+                let is_refusal = matches!(failure.reason, Reason::Lame | Reason::Faulty | Reason::Bogus(_));
                 if is_whole || !is_relaxed || !is_refusal {
                     return self.fail(key, failure.clone());
                 }
@@ -224,36 +261,90 @@ impl Resolver {
     }
 
     fn take_answer(&mut self, key: TaskKey, answer: &Answer) {
+        if let Some(task) = self.task_mut(key) {
+            task.insecure_because = answer.insecure_because;
+        }
         match &answer.verdict {
-            Verdict::Data => self.end_with(key, Rcode::NOERROR, answer.sets.get(..1).unwrap_or(&[]), None),
-            Verdict::TooLong => self.end_with(key, Rcode::YXDOMAIN, &answer.sets, None),
+            Verdict::Data => {
+                let own = answer.sets.get(..1).unwrap_or(&[]);
+                self.end_with_data(key, Rcode::NOERROR, own, &answer.proofs);
+            }
+            Verdict::TooLong => self.end_with_data(key, Rcode::YXDOMAIN, &answer.sets, &answer.proofs),
             Verdict::NoData | Verdict::NoName => self.take_denial(key, answer),
             Verdict::Alias(target) => {
                 // What the reply says about the target is in the tables, if it may be.
                 let alias = answer.sets.iter().position(|set| set.rtype == Rtype::CNAME);
                 let own = alias.and_then(|at| answer.sets.get(..=at)).unwrap_or(&[]);
-                self.follow(key, own, target.clone());
+                let proofs = if answer.denial.is_none() { &*answer.proofs } else { &[] };
+                self.follow(key, own, proofs, target.clone());
             }
         }
     }
 
     fn take_denial(&mut self, key: TaskKey, answer: &Answer) {
         let rcode = if answer.verdict == Verdict::NoName { Rcode::NXDOMAIN } else { Rcode::NOERROR };
-        let soa = answer.denial.as_ref().and_then(|denial| denial.soa.as_ref());
-        self.end_with(key, rcode, &[], soa);
+        let Some(denial) = &answer.denial else { return };
+        self.end_with_denial(key, rcode, denial.soa.as_ref(), &answer.proofs, denial.security);
+    }
+
+    fn end_with_known(&mut self, key: TaskKey, rcode: Rcode, denied: &Denied) {
+        self.end_with_denial(key, rcode, Some(&denied.soa), &denied.proofs, denied.security);
+    }
+
+    fn end_with_denial(
+        &mut self,
+        key: TaskKey,
+        rcode: Rcode,
+        soa: Option<&Set>,
+        proofs: &[Set],
+        security: Security,
+    ) {
+        self.note_below(key, security, None, proofs);
+        if let Some(task) = self.task_mut(key) {
+            task.add_denial(soa, proofs, security);
+        }
+        self.end_with_rows(key, rcode);
+    }
+
+    fn end_with_data(&mut self, key: TaskKey, rcode: Rcode, sets: &[Set], proofs: &[Set]) {
+        if let Some(set) = sets.first() {
+            self.note_below(key, set.security, Some(set), &[]);
+        }
+        if let Some(task) = self.task_mut(key) {
+            task.add_answer(sets, proofs);
+        }
+        self.end_with_rows(key, rcode);
+    }
+
+    /// Ends a task with what is in its rows.
+    fn end_with_rows(&mut self, key: TaskKey, rcode: Rcode) {
+        let Some(task) = self.task_mut(key) else { return };
+        let (rows, security) = (std::mem::take(&mut task.rows), task.security);
+        self.end(key, Resolution::new(rcode, rows, security));
+    }
+
+    /// Notes what an answer to a question of type DS says of the zone of that name.
+    fn note_below(&mut self, key: TaskKey, security: Security, data: Option<&Set>, proofs: &[Set]) {
+        let Self { tasks, settings, .. } = self;
+        if let Some(task) = tasks.get_mut(key.0 as usize)
+            && task.question.rtype == Rtype::DS
+        {
+            task.below = below(&task.question.name, security, data, proofs, &settings.trust);
+        }
     }
 
     /// Goes on with the name that a task's is an alias for.
-    fn follow(&mut self, key: TaskKey, aliases: &[Set], target: HeapName) {
+    fn follow(&mut self, key: TaskKey, aliases: &[Set], proofs: &[Set], target: HeapName) {
+        if let Some(alias) = aliases.first() {
+            self.note_below(key, alias.security, Some(alias), &[]);
+        }
         let Some(task) = self.task_mut(key) else { return };
-        for alias in aliases {
-            task.rows.answer(alias);
-        }
+        task.add_answer(aliases, proofs);
         if !task.follows_aliases() {
-            let rows = std::mem::take(&mut task.rows);
-            return self.end(key, Resolution::new(Rcode::NOERROR, rows));
+            return self.end_with_rows(key, Rcode::NOERROR);
         }
-        let (question, depth) = (HeapQuestion { name: target, rtype: task.question.rtype }, task.depth);
+        let question = HeapQuestion { name: target, ..task.question.clone() };
+        let depth = task.depth;
         if let Err(limit) = self.pay_for_task(key, Budget::follow_alias) {
             return self.fail(key, Failure::without_zone(Reason::Limit(limit)));
         }
@@ -270,14 +361,6 @@ impl Resolver {
         }
     }
 
-    /// Ends a task with what is known.
-    fn end_with(&mut self, key: TaskKey, rcode: Rcode, answer: &[Set], soa: Option<&Set>) {
-        let mut rows = self.task_mut(key).map(|task| std::mem::take(&mut task.rows)).unwrap_or_default();
-        answer.iter().for_each(|set| rows.answer(set));
-        soa.into_iter().for_each(|soa| rows.authority(soa));
-        self.end(key, Resolution::new(rcode, rows));
-    }
-
     /// Ends a task without an answer.
     pub(super) fn fail(&mut self, key: TaskKey, failure: Failure) {
         self.end(key, Resolution::failed(failure));
@@ -287,6 +370,8 @@ impl Resolver {
     fn end(&mut self, key: TaskKey, mut resolution: Resolution) {
         let Some(task) = self.tasks.try_remove(key.0 as usize) else { return };
         self.by_question.remove(&task.question);
+        resolution.below = task.below;
+        resolution.insecure_because = resolution.insecure_because.or(task.insecure_because);
         if let Some(trace) = task.trace {
             resolution.trace = trace.lines;
             self.traces -= 1;
@@ -313,7 +398,7 @@ impl Resolver {
     fn target_ended(&mut self, key: TaskKey, target: &Resolution) {
         let aliases_max = self.settings.limits.aliases;
         let Some(task) = self.task_mut(key) else { return };
-        let rows = std::mem::take(&mut task.rows);
+        let (rows, security) = (std::mem::take(&mut task.rows), task.security);
         if let Some(failure) = &target.failure {
             return self.fail(key, failure.clone());
         }
@@ -321,7 +406,7 @@ impl Resolver {
             // Others have paid for some of them.
             return self.fail(key, Failure::without_zone(Reason::Limit(Limit::Aliases)));
         }
-        self.end(key, Resolution::of_alias(rows, target));
+        self.end(key, Resolution::of_alias(rows, security, target));
     }
 
     /// Returns the root with the servers that are known by configuration, and asks these which
@@ -331,7 +416,8 @@ impl Resolver {
         let is_due = primed_at.is_none_or(|at| now.since_us(at) >= PRIMING_US);
         if settings.priming && is_due {
             *primed_at = Some(now);
-            let question = HeapQuestion { name: HeapName::new(Name::ROOT), rtype: Rtype::NS };
+            let question =
+                HeapQuestion { name: HeapName::new(Name::ROOT), rtype: Rtype::NS, unchecked: false };
             self.want_for_tables(question, now);
         }
         let policy = &self.settings.addresses;
@@ -339,7 +425,12 @@ impl Resolver {
             name: hint.name.clone(),
             glue: hint.addresses.iter().copied().filter(|&address| policy.admits(address)).collect(),
         });
-        Delegation { zone: HeapName::new(Name::ROOT), servers: servers.collect(), ends_at: Now(u32::MAX) }
+        Delegation {
+            zone: HeapName::new(Name::ROOT),
+            servers: servers.collect(),
+            ends_at: Now(u32::MAX),
+            ds: DsState::Unknown,
+        }
     }
 }
 

@@ -95,8 +95,10 @@ impl Resolver {
         match node {
             Node::Task(key) => out.extend(self.task(key).and_then(|task| task.awaits)),
             Node::Fetch(key) => {
-                let lookups = self.fetch(key).map_or(&[][..], |fetch| &fetch.lookups);
-                out.extend(lookups.iter().map(|&key| Node::Task(key)));
+                if let Some(fetch) = self.fetch(key) {
+                    let tasks = fetch.lookups.iter().chain(&fetch.proofs);
+                    out.extend(tasks.map(|&key| Node::Task(key)));
+                }
             }
         }
     }

@@ -2,8 +2,8 @@
 
 use wire::{Message, Name, NameBuf, Rtype, Section};
 
-use super::Asked;
-use super::sets::{Set, take};
+use super::sets::{Set, take_signed};
+use super::{Asked, Terms};
 use crate::heap_name::HeapName;
 
 /// Aliases of one reply that are read. More than a question may follow in all.
@@ -41,11 +41,11 @@ enum Link {
 
 impl Chain {
     /// Follows the aliases of a reply; `None` if it cannot be read.
-    pub(super) fn follow(message: &Message<'_>, asked: &Asked<'_>, ttl_max: u32) -> Option<Self> {
+    pub(super) fn follow(message: &Message<'_>, asked: &Asked<'_>, terms: &Terms<'_>) -> Option<Self> {
         let mut chain = Self { sets: Vec::new(), first_target: None, end: End::Outside, has_dname: false };
         let mut name = asked.qname.to_buf();
         for _ in 0..LINKS_MAX {
-            match link(message, asked, name.as_name(), ttl_max)? {
+            match link(message, asked, name.as_name(), terms)? {
                 Link::Data(set) => {
                     chain.sets.push(set);
                     chain.end = End::Data;
@@ -77,8 +77,8 @@ impl Chain {
 }
 
 /// Returns what the answer section says of a name.
-fn link(message: &Message<'_>, asked: &Asked<'_>, name: Name<'_>, ttl_max: u32) -> Option<Link> {
-    let set_of = |owner: Name<'_>, rtype| take(message, Section::Answer, owner, rtype, ttl_max).ok();
+fn link(message: &Message<'_>, asked: &Asked<'_>, name: Name<'_>, terms: &Terms<'_>) -> Option<Link> {
+    let set_of = |owner: Name<'_>, rtype| take_signed(message, Section::Answer, owner, rtype, terms).ok();
     if let Some(set) = set_of(name, asked.qtype)? {
         return Some(Link::Data(set));
     }
@@ -90,12 +90,7 @@ fn link(message: &Message<'_>, asked: &Asked<'_>, name: Name<'_>, ttl_max: u32) 
             return substitute(name, &dname).map(|target| match target {
                 Some(target) => {
                     let data = target.as_name().as_bytes().into();
-                    let cname = Set {
-                        owner: HeapName::new(name),
-                        rtype: Rtype::CNAME,
-                        ttl: dname.ttl,
-                        records: vec![data],
-                    };
+                    let cname = Set::new(HeapName::new(name), Rtype::CNAME, dname.ttl, vec![data]);
                     Link::Alias { sets: vec![dname, cname], target }
                 }
                 None => Link::TooLong(dname),

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use wire::{Class, Flags, Message, Name, Rtype, Section};
 
-use super::sets::{self, Set, take};
+use super::sets::{self, Set, take, take_signed};
 use super::{Asked, Fault, Terms};
 use crate::delegation::NameServer;
 use crate::heap_name::HeapName;
@@ -19,6 +19,10 @@ pub(crate) struct Referral {
     pub(crate) servers: Vec<NameServer>,
     /// Seconds that the parent gives.
     pub(crate) ttl: u32,
+    /// The zone's DS RRset, as the parent has it.
+    pub(crate) ds: Option<Set>,
+    /// NSEC and NSEC3 RRsets that came along.
+    pub(crate) proofs: Vec<Set>,
 }
 
 /// Reads the authority section of a reply that has no answer; `Ok(None)` if it refers to nobody.
@@ -50,15 +54,25 @@ pub(super) fn read(
         // nothing to say and no AA.
         return if message.header.flags.has(Flags::AA) { Ok(None) } else { Err(Fault::Lame) };
     };
-    let is_denial =
-        sets::soa(message, asked.qname, asked.zone, terms.negative_ttl_max).ok_or(Fault::Malformed)?;
+    let is_denial = sets::soa(message, asked.qname, asked.zone, terms).ok_or(Fault::Malformed)?;
     if is_denial.is_some() && message.header.flags.has(Flags::AA) {
         return Ok(None);
     }
     let set =
         take(message, Section::Authority, zone.as_name(), Rtype::NS, terms.ttl_max).map_err(malformed)?;
     let Some(set) = set else { return Err(Fault::Malformed) };
-    Ok(Some(Referral { zone, servers: servers(message, &set, asked, terms)?, ttl: set.ttl }))
+    let ds = match terms.dnssec_ok {
+        true => {
+            take_signed(message, Section::Authority, zone.as_name(), Rtype::DS, terms).map_err(malformed)?
+        }
+        false => None,
+    };
+    let proofs = match ds {
+        Some(_) => Vec::new(),
+        None => sets::proofs(message, asked.zone, terms).map_err(malformed)?,
+    };
+    let servers = servers(message, &set, asked, terms)?;
+    Ok(Some(Referral { zone, servers, ttl: set.ttl, ds, proofs }))
 }
 
 /// Reads which servers the root has, if that was asked and there are addresses beside it (RFC 9609
@@ -71,7 +85,7 @@ pub(crate) fn read_priming(message: &Message<'_>, asked: &Asked<'_>, terms: &Ter
     let set = take(message, Section::Answer, Name::ROOT, Rtype::NS, terms.ttl_max).ok()??;
     let servers = servers(message, &set, asked, terms).ok()?;
     let has_addresses = servers.iter().any(|server| !server.glue.is_empty());
-    has_addresses.then_some(Referral { zone: set.owner, servers, ttl: set.ttl })
+    has_addresses.then_some(Referral { zone: set.owner, servers, ttl: set.ttl, ds: None, proofs: Vec::new() })
 }
 
 fn servers(

@@ -2,8 +2,10 @@
 
 use std::collections::HashSet;
 
+use cache::Security;
 use wire::{Class, Message, Name, Rtype, Section, Ttl, rdata};
 
+use super::Terms;
 use crate::heap_name::HeapName;
 
 /// An RRset, names in its data in full.
@@ -14,14 +16,49 @@ pub(crate) struct Set {
     /// The smallest of its records (RFC 2181 §5.2).
     pub(crate) ttl: u32,
     pub(crate) records: Vec<Box<[u8]>>,
+    /// The data of the RRSIG records that cover it. If one was found good, it is the first.
+    pub(crate) signatures: Vec<Box<[u8]>>,
+    /// What is known of these.
+    pub(crate) security: Security,
+    /// Labels of the zone whose signature was found good; 0 if none was.
+    pub(crate) signer_labels: u8,
+    /// Labels that this signature counts (RFC 4034 §3.1.3).
+    pub(crate) labels_signed: u8,
 }
 
 impl Set {
+    /// Returns an RRset without signatures, of which nothing is known.
+    pub(crate) const fn new(owner: HeapName, rtype: Rtype, ttl: u32, records: Vec<Box<[u8]>>) -> Self {
+        Self {
+            owner,
+            rtype,
+            ttl,
+            records,
+            signatures: Vec::new(),
+            security: Security::Unchecked,
+            signer_labels: 0,
+            labels_signed: 0,
+        }
+    }
+
+    /// Returns whether a good signature says that it was made from a wildcard.
+    pub(crate) fn is_expanded(&self) -> bool {
+        let owner = self.owner.as_name();
+        let asterisk = usize::from(owner.labels().next() == Some(b"*"));
+        let is_signed = self.security == Security::Secure && !self.signatures.is_empty();
+        is_signed && usize::from(self.labels_signed) + asterisk < owner.label_count()
+    }
+
     /// Returns the data of each record.
     pub(crate) fn data(&self) -> impl Iterator<Item = &[u8]> {
         self.records.iter().map(|data| &**data)
     }
 }
+
+/// Signatures of one RRset that are taken; zones have two while they change their keys.
+const SIGNATURES_MAX: usize = 16;
+/// RRsets of NSEC and NSEC3 records that are taken from a reply; a name error takes three.
+const PROOFS_MAX: usize = 12;
 
 /// Takes an RRset of class IN from a section; `Ok(None)` if it is not there, `Err` if its data
 /// cannot be read.
@@ -47,12 +84,66 @@ pub(super) fn take(
         let mut data = Vec::new();
         rdata::write_plain(rtype, message.as_bytes(), range, &mut data)?;
         let ttl = record.ttl().seconds().min(ttl_max);
-        let set =
-            set.get_or_insert_with(|| Set { owner: HeapName::new(owner), rtype, ttl, records: Vec::new() });
+        let set = set.get_or_insert_with(|| Set::new(HeapName::new(owner), rtype, ttl, Vec::new()));
         set.ttl = set.ttl.min(ttl);
         set.records.push(data.into());
     }
     Ok(set.map(without_duplicates))
+}
+
+/// Takes the same with the signatures that cover it.
+pub(super) fn take_signed(
+    message: &Message<'_>,
+    section: Section,
+    owner: Name<'_>,
+    rtype: Rtype,
+    terms: &Terms<'_>,
+) -> Result<Option<Set>, wire::Malformed> {
+    let mut set = take(message, section, owner, rtype, terms.ttl_max)?;
+    if let Some(set) = set.as_mut().filter(|_| terms.dnssec_ok && rtype != Rtype::RRSIG) {
+        for record in message.records() {
+            let covered = record.rdata.first_chunk().map(|octets| Rtype(u16::from_be_bytes(*octets)));
+            if record.section != section
+                || record.rtype != Rtype::RRSIG
+                || record.class != Class::IN
+                || covered != Some(rtype)
+                || set.signatures.len() == SIGNATURES_MAX
+                || record.owner.expand()?.as_name() != owner
+            {
+                continue;
+            }
+            let mut data = Vec::new();
+            rdata::write_plain(Rtype::RRSIG, message.as_bytes(), record.rdata_at..record.end(), &mut data)?;
+            set.ttl = set.ttl.min(record.ttl().seconds());
+            set.signatures.push(data.into());
+        }
+    }
+    Ok(set)
+}
+
+/// Takes the NSEC and NSEC3 RRsets of a zone, and of zones below it, from the authority section.
+pub(super) fn proofs(
+    message: &Message<'_>,
+    zone: Name<'_>,
+    terms: &Terms<'_>,
+) -> Result<Vec<Set>, wire::Malformed> {
+    let mut proofs: Vec<Set> = Vec::new();
+    if !terms.dnssec_ok {
+        return Ok(proofs);
+    }
+    for record in message.records() {
+        let is_proof = matches!(record.rtype, Rtype::NSEC | Rtype::NSEC3);
+        if record.section != Section::Authority || !is_proof || proofs.len() == PROOFS_MAX {
+            continue;
+        }
+        let owner = record.owner.expand()?;
+        let owner = owner.as_name();
+        let is_known = |set: &Set| set.rtype == record.rtype && set.owner.as_name() == owner;
+        if owner.is_at_or_below(zone) && !proofs.iter().any(is_known) {
+            proofs.extend(take_signed(message, Section::Authority, owner, record.rtype, terms)?);
+        }
+    }
+    Ok(proofs)
 }
 
 /// Returns whether what such data says decides what is done. Other data is the client's business.
@@ -77,7 +168,7 @@ pub(super) fn soa(
     message: &Message<'_>,
     name: Name<'_>,
     zone: Name<'_>,
-    ttl_max: u32,
+    terms: &Terms<'_>,
 ) -> Option<Option<Set>> {
     for record in message.records() {
         if record.section != Section::Authority || record.rtype != Rtype::SOA {
@@ -89,13 +180,12 @@ pub(super) fn soa(
         if !name.is_at_or_below(owner) || !owner.is_at_or_below(zone) {
             continue;
         }
-        let Some(mut soa) = take(message, Section::Authority, owner, Rtype::SOA, ttl_max).ok()? else {
-            continue;
-        };
+        let soa = take_signed(message, Section::Authority, owner, Rtype::SOA, terms).ok()?;
+        let Some(mut soa) = soa else { continue };
         soa.records.truncate(1);
         // RFC 2308 §5: the smaller of the SOA's own TTL and its MINIMUM.
         let minimum = soa.records.first().and_then(|data| minimum(data))?;
-        soa.ttl = soa.ttl.min(minimum);
+        soa.ttl = soa.ttl.min(minimum).min(terms.negative_ttl_max);
         return Some(Some(soa));
     }
     Some(None)

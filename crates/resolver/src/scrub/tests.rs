@@ -43,7 +43,13 @@ fn read_as(zone: &str, qname: &str, qtype: Rtype, reply: &[u8]) -> Reading {
     let (zone, qname) = (name(zone), name(qname));
     let asked = Asked { zone: zone.as_name(), qname: qname.as_name(), qtype };
     let addresses = AddressPolicy::default();
-    let terms = Terms { addresses: &addresses, servers_max: 13, ttl_max: 86_400, negative_ttl_max: 3600 };
+    let terms = Terms {
+        addresses: &addresses,
+        servers_max: 13,
+        ttl_max: 86_400,
+        negative_ttl_max: 3600,
+        dnssec_ok: true,
+    };
     read(&message, &asked, &terms)
 }
 
@@ -250,7 +256,13 @@ fn the_roots_servers_are_taken_with_their_addresses() {
     let octets = reply(AA, Rcode::NOERROR, ".", Rtype::NS, lines);
     let message = Message::parse(&octets).expect("well formed");
     let addresses = AddressPolicy::default();
-    let terms = Terms { addresses: &addresses, servers_max: 13, ttl_max: 86_400, negative_ttl_max: 3600 };
+    let terms = Terms {
+        addresses: &addresses,
+        servers_max: 13,
+        ttl_max: 86_400,
+        negative_ttl_max: 3600,
+        dnssec_ok: true,
+    };
     let asked = Asked { zone: Name::ROOT, qname: Name::ROOT, qtype: Rtype::NS };
     let root = read_priming(&message, &asked, &terms).expect("it has addresses");
     let expected = ". 86400: a.root-servers.net. [198.41.0.4], b.root-servers.net. []";

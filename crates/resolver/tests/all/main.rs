@@ -6,4 +6,6 @@ mod attacks;
 mod failures;
 mod minimisation;
 mod referrals;
+mod signed;
+mod validation;
 mod world;

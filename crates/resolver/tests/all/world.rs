@@ -4,19 +4,26 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use cache::Security;
 use cache::rrsets::{RrsetLimits, Rrsets};
 use cache::servers::{ServerLimits, Servers};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use resolver::{
-    Arrival, Ask, Effect, HeapName, Hint, Moment, Resolution, Resolver, Settings, Tables, Unanswered, Waiter,
+    Arrival, Ask, Effect, Failure, HeapName, Hint, Moment, Resolution, Resolver, Settings, Tables,
+    Unanswered, Waiter,
 };
 use wire::{
-    Class, Flags, HashKey, Message, Name, NameBuf, Question, Rcode, Rtype, Section, Ttl, Writer, rdata,
+    Class, EdeCode, Flags, HashKey, Message, Name, NameBuf, Question, Rcode, Rtype, Section, Ttl, Writer,
+    rdata,
 };
+use zone::{Asked, Zones};
 
 /// Microseconds after which the transport gives a query up.
 const GIVEN_UP_US: u64 = 5_000_000;
+
+/// What the calendar says when the clock starts.
+pub(crate) const UNIX_SECONDS: u64 = 1_795_000_000;
 
 /// One record of a zone.
 #[derive(Clone)]
@@ -94,6 +101,10 @@ pub(crate) struct Server {
     pub(crate) behaviour: Behaviour,
     /// Of a thousand packets.
     pub(crate) lost_permille: u32,
+    /// Signed zones, which are served instead of the others.
+    pub(crate) signed: Option<Zones>,
+    /// Whether referrals come without DS records and proofs.
+    pub(crate) refers_bare: bool,
 }
 
 /// A query that a server got.
@@ -118,6 +129,11 @@ pub(crate) struct Seen {
     pub(crate) authority: Vec<String>,
     /// Name of the reason.
     pub(crate) failure: Option<String>,
+    pub(crate) security: Security,
+    /// Code of the Extended DNS Error: of the failure, or of why it is insecure.
+    pub(crate) ede: Option<EdeCode>,
+    /// Records of both sections for who sets DO.
+    pub(crate) with_dnssec: Vec<String>,
     pub(crate) took_ms: u64,
     pub(crate) sends: usize,
 }
@@ -152,6 +168,7 @@ pub(crate) fn plain_settings() -> Settings {
         hints: vec![hint],
         priming: false,
         minimisation: resolver::Minimisation::Off,
+        validation: resolver::Validation::Off,
         ..Settings::default()
     }
 }
@@ -166,13 +183,15 @@ impl World {
     }
 
     pub(crate) fn with(settings: Settings) -> Self {
-        let tables = tables();
+        let (tables, now) = (tables(), Moment(1_000_000_000));
+        let mut resolver = Resolver::new(settings, tables.clone(), StdRng::seed_from_u64(1));
+        resolver.set_time(UNIX_SECONDS, now);
         Self {
             zones: BTreeMap::new(),
             servers: BTreeMap::new(),
-            resolver: Resolver::new(settings, tables.clone(), StdRng::seed_from_u64(1)),
+            resolver,
             tables,
-            now: Moment(1_000_000_000),
+            now,
             sent: Vec::new(),
             done: HashMap::new(),
             events: BTreeMap::new(),
@@ -197,6 +216,8 @@ impl World {
             latency_us: 10_000,
             behaviour: Behaviour::Honest,
             lost_permille: 0,
+            signed: None,
+            refers_bare: false,
         })
     }
 
@@ -228,6 +249,8 @@ impl World {
             latency_us: 0,
             behaviour: Behaviour::Honest,
             lost_permille: 0,
+            signed: None,
+            refers_bare: false,
         };
         let qname = name(text);
         let question = Question { qname: qname.as_name(), qtype: rtype, qclass: Class::IN };
@@ -245,7 +268,10 @@ impl World {
         let qname = name(text);
         let question = Question { qname: qname.as_name(), qtype: rtype, qclass: Class::IN };
         let mut out = vec![0; 65_535];
-        let len = resolution.write(&question, &mut out).expect("it fits");
+        let len = resolution.write(&question, true, &mut out).expect("it fits");
+        let message = Message::parse(&out[..len]).expect("it is well formed");
+        let with_dnssec = message.records().map(|record| show(&message, &record)).collect();
+        let len = resolution.write(&question, false, &mut out).expect("it fits");
         let message = Message::parse(&out[..len]).expect("it is well formed");
         assert_eq!(message.rcode(), resolution.rcode);
         let section = |wanted: Section| {
@@ -257,6 +283,9 @@ impl World {
             answer: section(Section::Answer),
             authority: section(Section::Authority),
             failure: resolution.failure.as_ref().map(|failure| failure.reason.name().to_string()),
+            security: resolution.security,
+            ede: resolution.failure.as_ref().map(Failure::ede).or(resolution.insecure_because),
+            with_dnssec,
             took_ms,
             sends,
         }
@@ -321,6 +350,12 @@ impl World {
         true
     }
 
+    /// Does what the resolver wants, and lets everything happen that comes of it.
+    pub(crate) fn settle_effects(&mut self) {
+        self.carry_out();
+        self.settle();
+    }
+
     fn carry_out(&mut self) {
         while let Some(effect) = self.resolver.next_effect() {
             match effect {
@@ -354,6 +389,15 @@ impl World {
             return None;
         }
         let question = Question { qname: ask.qname.as_name(), qtype: ask.qtype, qclass: Class::IN };
+        if let (Some(zones), Behaviour::Honest) = (&server.signed, &server.behaviour) {
+            let full = signed_reply(zones, &question, ask.how.dnssec_ok);
+            let is_referral = Message::parse(&full).is_ok_and(|reply| !reply.header.flags.has(Flags::AA));
+            let bare = server.refers_bare && is_referral;
+            return Some((
+                server.latency_us,
+                if bare { signed_reply(zones, &question, false) } else { full },
+            ));
+        }
         let mut lines = Lines { rcode: Rcode::NOERROR, is_authority: true, records: Vec::new() };
         match &server.behaviour {
             Behaviour::Dead => return None,
@@ -500,6 +544,20 @@ impl Lines {
         out.truncate(len);
         out
     }
+}
+
+fn signed_reply(zones: &Zones, question: &Question<'_>, wants_dnssec: bool) -> Vec<u8> {
+    let mut out = vec![0; 65_535];
+    let mut writer = Writer::new(&mut out, usize::MAX, 0, Flags::QR);
+    writer.question(question).expect("room");
+    let answered = zones.answer(&Asked::new(question.qname, question.qtype, wants_dnssec), &mut writer);
+    let rcode = answered.map_or(Rcode::REFUSED, |answered| answered.rcode);
+    let flags = Flags::QR.with_rcode(rcode);
+    let is_authority = answered.is_some_and(|answered| answered.is_authoritative);
+    writer.set_flags(if is_authority { flags.with(Flags::AA) } else { flags });
+    let len = writer.finish();
+    out.truncate(len);
+    out
 }
 
 fn show(message: &Message<'_>, record: &wire::Record<'_>) -> String {

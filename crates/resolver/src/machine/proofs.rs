@@ -1,0 +1,312 @@
+//! Replies that are not believed before they are judged, and what is asked for that.
+
+use cache::{Now, Security};
+use wire::Rtype;
+
+use super::fetches::{FetchEnd, Held};
+use super::{FetchKey, Node, Resolver, TaskKey};
+use crate::budget::Limit;
+use crate::delegation::DsState;
+use crate::failure::{Defect, Failure, Reason};
+use crate::heap_name::{HeapName, HeapQuestion};
+use crate::moment::Moment;
+use crate::prove::{Below, Judge, Obstacle, Why, Work, ZoneTrust};
+use crate::resolution::Resolution;
+use crate::scrub::{Fault, Reading};
+use crate::settings::Validation;
+use crate::tables::Known;
+use crate::trace::TraceEvent;
+use std::sync::Arc;
+
+/// Questions for keys that one fetch begins: two for each of the labels that somebody may hide a
+/// delegation behind.
+const PROOFS_MAX: u8 = 64;
+
+impl Resolver {
+    /// Takes a reply, and believes it at once if nobody wants it proved.
+    pub(super) fn hold(&mut self, key: FetchKey, held: Held, now: Moment) {
+        let Some(fetch) = self.fetch_mut(key) else { return };
+        if fetch.held.is_some() {
+            // Another server was quicker. If that one's reply is bogus, this one is asked again.
+            return;
+        }
+        let is_judged = !fetch.question.unchecked;
+        if is_judged && self.validates() {
+            self.stop_timer(key);
+            if let Some(fetch) = self.fetch_mut(key) {
+                fetch.held = Some(held);
+            }
+            self.ready.push_back(Node::Fetch(key));
+        } else {
+            let (held, ds) = self.peek(key, held, now);
+            self.believe(key, held, ds, None, now);
+        }
+    }
+
+    /// Looks at the DS records of a referral that nobody wants proved, if that takes no more
+    /// questions: who wants the zone's names proved later need not ask for them.
+    fn peek(&mut self, key: FetchKey, mut held: Held, now: Moment) -> (Held, DsState) {
+        let asked = self.fetch(key).map(|fetch| fetch.delegation.zone.clone());
+        if let (Reading::Referral(referral), Some(asked)) = (&mut held.reading, asked)
+            && self.validates()
+            && let Ok((Ok(ds), _)) = self.judge(key, &asked, now, |judge| judge.referral(referral))
+        {
+            return (held, ds);
+        }
+        (held, DsState::Unknown)
+    }
+
+    /// Asks for what the zone of a fetch is judged by, beside the question.
+    pub(super) fn want_proofs(&mut self, key: FetchKey, now: Moment) {
+        if !self.validates() {
+            return;
+        }
+        let Self { fetches, chains, settings, .. } = self;
+        let Some(fetch) = fetches.get_mut(key.0 as usize) else { return };
+        if fetch.has_proofs || fetch.question.unchecked || fetch.broken.is_some() {
+            return;
+        }
+        fetch.has_proofs = true;
+        let (zone, ds) = (&fetch.delegation.zone, &fetch.delegation.ds);
+        chains.learn_ds(zone, ds, fetch.delegation.ends_at, &settings.trust, now);
+        let needed = match chains.trust(zone.as_name(), &settings.trust, now) {
+            None => Rtype::DS,
+            Some(ZoneTrust::Signed(_)) => Rtype::DNSKEY,
+            Some(_) => return,
+        };
+        let is_own = fetch.question.name == *zone && fetch.question.rtype == needed;
+        if !is_own {
+            let zone = zone.clone();
+            self.begin_proof(key, zone, needed, now);
+        }
+    }
+
+    /// Begins to ask for DS or DNSKEY records that a judgement needs.
+    fn begin_proof(&mut self, key: FetchKey, name: HeapName, rtype: Rtype, now: Moment) {
+        let question = HeapQuestion { name, rtype, unchecked: false };
+        if rtype == Rtype::DNSKEY && self.take_known_keys(key, &question, now) {
+            return;
+        }
+        let Some(fetch) = self.fetch_mut(key) else { return };
+        let (delegation, is_own) = (Arc::clone(&fetch.delegation), fetch.delegation.zone == question.name);
+        fetch.proofs_begun += 1;
+        if fetch.proofs_begun > PROOFS_MAX {
+            return self.break_chain(key, Failure::without_zone(Reason::Limit(Limit::Sends)));
+        }
+        let depth = fetch.tasks.clone().into_iter().filter_map(|task| self.task(task)).map(|task| task.depth);
+        let depth = depth.min().unwrap_or(0);
+        let zone = question.name.clone();
+        let task = self.task_for(question, depth);
+        if self.fetch(key).is_some_and(|fetch| fetch.proofs.contains(&task)) {
+            return;
+        }
+        if self.waits_for(Node::Task(task), Node::Fetch(key)) {
+            return self.break_chain(key, Failure::of_zone(Reason::Circle, zone));
+        }
+        if let Some(task) = self.task_mut(task) {
+            task.parents.push(Node::Fetch(key));
+            task.depth = task.depth.min(depth);
+            if is_own && rtype == Rtype::DNSKEY {
+                task.begin_at(delegation);
+            }
+        }
+        if let Some(fetch) = self.fetch_mut(key) {
+            fetch.proofs.push(task);
+        }
+    }
+
+    /// Takes the keys of a zone that another worker has validated, and lets the fetch go on with
+    /// them sooner or later; returns whether there are any.
+    fn take_known_keys(&mut self, key: FetchKey, question: &HeapQuestion, now: Moment) -> bool {
+        let Some(Known::Data(mut set)) = self.memory.look(question, now.seconds()) else { return false };
+        if set.security != Security::Secure {
+            return false;
+        }
+        // Nobody's word is taken for it: the keys are parsed and checked here.
+        set.security = Security::Unchecked;
+        match self.judge(key, &question.name, now, |judge| judge.keys(&mut set, &mut [])) {
+            Ok((Ok(()), _)) => {
+                self.ready.push_back(Node::Fetch(key));
+                true
+            }
+            Ok((Err(Obstacle::Paused), _)) => {
+                if let Some(fetch) = self.fetch_mut(key) {
+                    fetch.has_proofs = false;
+                }
+                self.paused.push(key);
+                true
+            }
+            Ok((Err(_), _)) | Err(_) => false,
+        }
+    }
+
+    /// A task that a judgement needs has ended.
+    pub(super) fn proof_ended(
+        &mut self,
+        key: FetchKey,
+        task: TaskKey,
+        question: &HeapQuestion,
+        resolution: &Resolution,
+    ) {
+        let now = self.ran_at;
+        let Self { fetches, chains, settings, .. } = self;
+        let Some(fetch) = fetches.get_mut(key.0 as usize) else { return };
+        fetch.proofs.retain(|&other| other != task);
+        fetch.has_proofs = false;
+        if let Some(failure) = &resolution.failure {
+            return self.break_chain(key, failure.clone());
+        }
+        if question.rtype == Rtype::DS {
+            let ttl = resolution.records().map(|record| record.ttl().seconds()).min().unwrap_or(0);
+            let ends_at = Now(now.seconds().0.saturating_add(ttl));
+            let zone = &question.name;
+            match &resolution.below {
+                Some(Below::Signed(records)) => {
+                    let ds = DsState::Signed(records.clone());
+                    chains.learn_ds(zone, &ds, ends_at, &settings.trust, now);
+                }
+                Some(Below::Unsigned) => {
+                    chains.learn(zone, ZoneTrust::Insecure(Why::Unsigned), ends_at, now);
+                }
+                Some(Below::NoCut) => chains.learn(zone, ZoneTrust::NoCut, ends_at, now),
+                None => {
+                    let failure = Failure::of_zone(Reason::Bogus(Defect::NoKeys), zone.clone());
+                    return self.break_chain(key, failure);
+                }
+            }
+        }
+        self.ready.push_back(Node::Fetch(key));
+    }
+
+    fn break_chain(&mut self, key: FetchKey, failure: Failure) {
+        if let Some(fetch) = self.fetch_mut(key) {
+            fetch.broken = Some(failure);
+        }
+        self.ready.push_back(Node::Fetch(key));
+    }
+
+    /// Lets a judge work on behalf of a fetch, whose question pays; returns what it found, and why
+    /// something signed is insecure.
+    fn judge<R>(
+        &mut self,
+        key: FetchKey,
+        asked: &HeapName,
+        now: Moment,
+        run: impl FnOnce(&mut Judge<'_>) -> R,
+    ) -> Result<(R, Option<Why>), Limit> {
+        let mut has = None;
+        self.pay_for_fetch(key, |budget| {
+            has = Some((budget.checks, budget.hashes));
+            Ok(())
+        })?;
+        let (checks, hashes) = has.ok_or(Limit::Checks)?;
+        let Self { chains, settings, checks_now, .. } = self;
+        let work = Work { checks, hashes, checks_now: *checks_now };
+        let mut judge = Judge { chains, settings: &settings.trust, now, work, asked, why: None };
+        let found = run(&mut judge);
+        let (work, why) = (judge.work, judge.why);
+        *checks_now = work.checks_now;
+        self.pay_for_fetch(key, |budget| {
+            (budget.checks, budget.hashes) = (work.checks, work.hashes);
+            Ok(())
+        })?;
+        Ok((found, why))
+    }
+
+    /// Judges the reply that a fetch has got, as far as what is known allows.
+    pub(super) fn judge_held(&mut self, key: FetchKey, now: Moment) {
+        let Some(fetch) = self.fetch_mut(key) else { return };
+        let Some(mut held) = fetch.held.take() else { return };
+        let (asked, qtype) = (fetch.delegation.zone.clone(), fetch.question.rtype);
+        let judged = self.judge(key, &asked, now, |judge| match &mut held.reading {
+            Reading::Answer(answer) => judge.answer(answer, qtype).map(|()| DsState::Unknown),
+            Reading::Referral(referral) => judge.referral(referral),
+            Reading::Fault(_) => Ok(DsState::Unknown),
+        });
+        match judged {
+            Ok((Ok(ds), why)) => self.believe(key, held, ds, why, now),
+            Ok((Err(Obstacle::Needs(zone, rtype)), _)) => {
+                match self.fetch(key).and_then(|fetch| fetch.broken.clone()) {
+                    Some(failure) => self.end_unproved(key, held, failure, now),
+                    None => {
+                        self.put_back(key, held);
+                        self.begin_proof(key, zone, rtype, now);
+                    }
+                }
+            }
+            Ok((Err(Obstacle::Paused), _)) => {
+                self.put_back(key, held);
+                self.paused.push(key);
+            }
+            Ok((Err(Obstacle::Bogus(defect, zone)), _)) => self.refuse(key, held, defect, zone, now),
+            Ok((Err(Obstacle::Spent(limit)), _)) | Err(limit) => {
+                let failure = Failure::of_zone(Reason::Limit(limit), asked);
+                self.end_unproved(key, held, failure, now);
+            }
+        }
+    }
+
+    fn put_back(&mut self, key: FetchKey, held: Held) {
+        if let Some(fetch) = self.fetch_mut(key) {
+            fetch.held = Some(held);
+        }
+    }
+
+    /// A reply is bogus: other servers of the zone are asked, but not many.
+    fn refuse(&mut self, key: FetchKey, held: Held, defect: Defect, zone: HeapName, now: Moment) {
+        self.note(key, held.server, &TraceEvent::Bogus(defect), now);
+        let replies_max = self.settings.trust.bogus_replies_max;
+        let server = Some(held.server.ip());
+        let failure = Failure { server, ..Failure::of_zone(Reason::Bogus(defect), zone) };
+        let Some(fetch) = self.fetch_mut(key) else { return };
+        fetch.bogus_replies += 1;
+        if fetch.bogus_replies >= replies_max {
+            return self.end_unproved(key, held, failure, now);
+        }
+        if let Some(server) = fetch.servers.iter_mut().find(|server| server.address == held.server) {
+            server.fault = Some(Fault::Bogus);
+        }
+        fetch.bogus = Some((failure, held));
+        self.ready.push_back(Node::Fetch(key));
+    }
+
+    /// Ends a fetch whose reply could not be proved.
+    pub(super) fn end_unproved(&mut self, key: FetchKey, held: Held, failure: Failure, now: Moment) {
+        match held.reading {
+            Reading::Answer(mut answer) if self.settings.validation == Validation::Permissive => {
+                answer.sets.iter_mut().for_each(|set| set.security = Security::Bogus);
+                if let Some(denial) = &mut answer.denial {
+                    denial.security = Security::Bogus;
+                }
+                let qtype = self.fetch(key).map_or(Rtype::A, |fetch| fetch.question.rtype);
+                self.memory.keep_answer(&answer, qtype, true, now.seconds());
+                self.end_fetch(key, &FetchEnd::Answer(Box::new(answer)));
+            }
+            Reading::Referral(_) if self.settings.validation == Validation::Permissive => {
+                self.believe(key, held, DsState::Unknown, None, now);
+            }
+            _ => self.end_fetch(key, &FetchEnd::Failed(failure)),
+        }
+    }
+
+    /// Keeps what a reply says, and ends its fetch.
+    fn believe(&mut self, key: FetchKey, held: Held, ds: DsState, why: Option<Why>, now: Moment) {
+        let Some(fetch) = self.fetch(key) else { return };
+        let (question, ends_at) = (fetch.question.clone(), fetch.delegation.ends_at);
+        match held.reading {
+            Reading::Answer(mut answer) => {
+                answer.insecure_because = why.and_then(Why::ede);
+                if let Some(root) = held.root {
+                    self.memory.keep_referral(root, DsState::Unknown, Now(u32::MAX), now.seconds());
+                }
+                self.memory.keep_answer(&answer, question.rtype, question.unchecked, now.seconds());
+                self.end_fetch(key, &FetchEnd::Answer(Box::new(answer)));
+            }
+            Reading::Referral(referral) => {
+                let below = self.memory.keep_referral(referral, ds, ends_at, now.seconds());
+                self.end_fetch(key, &FetchEnd::Referral(Arc::new(below)));
+            }
+            Reading::Fault(_) => {}
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Positive answers: RRsets with their signatures, expansions of wildcards, aliases.
+
+use cache::Security;
+use dnssec::Rrsig;
+use wire::Rtype;
+
+use super::judge::{Judge, Obstacle, Signer};
+use crate::failure::Defect;
+use crate::heap_name::HeapName;
+use crate::scrub::{Answer, Set, Verdict};
+
+impl Judge<'_> {
+    /// Judges an answer. What the question itself comes to must be right; what the reply says of
+    /// the targets of its aliases stays unchecked if it is not, or if more would have to be known.
+    pub(crate) fn answer(&mut self, answer: &mut Answer, qtype: Rtype) -> Result<(), Obstacle> {
+        let is_denial = matches!(answer.verdict, Verdict::NoData | Verdict::NoName);
+        let own = match answer.verdict {
+            Verdict::Data | Verdict::TooLong => 1,
+            Verdict::NoData | Verdict::NoName => 0,
+            Verdict::Alias(_) => 1 + answer.sets.iter().take_while(|set| set.rtype != Rtype::CNAME).count(),
+        };
+        for at in 0..answer.sets.len() {
+            match self.set(&mut answer.sets, at, &mut answer.proofs) {
+                Ok(()) => {}
+                Err(obstacle) if at < own || obstacle == Obstacle::Paused => return Err(obstacle),
+                Err(_) => break,
+            }
+        }
+        let Some(denial) = &mut answer.denial else { return Ok(()) };
+        match self.denial(denial, &mut answer.proofs, qtype) {
+            Ok(()) => Ok(()),
+            Err(obstacle) if is_denial || obstacle == Obstacle::Paused => Err(obstacle),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Judges one set of an answer.
+    fn set(&mut self, sets: &mut [Set], at: usize, proofs: &mut [Set]) -> Result<(), Obstacle> {
+        let (before, from) = sets.split_at_mut_checked(at).unwrap_or_default();
+        let Some(set) = from.first_mut() else { return Ok(()) };
+        if set.security != Security::Unchecked {
+            return Ok(());
+        }
+        // A CNAME that was made here from the DNAME before it is worth as much as that.
+        if let Some(dname) = before.last().filter(|above| above.rtype == Rtype::DNAME)
+            && set.rtype == Rtype::CNAME
+        {
+            (set.security, set.ttl) = (dname.security, dname.ttl);
+            return Ok(());
+        }
+        let signer = self.signer_of(set);
+        let is_of_keys = set.rtype == Rtype::DNSKEY && signer.as_ref().is_none_or(|zone| *zone == set.owner);
+        if is_of_keys && (signer.is_some() || set.owner == *self.asked) {
+            return self.keys(set, proofs);
+        }
+        // RFC 4035 §2.2: signatures have none themselves.
+        let is_signature = set.rtype == Rtype::RRSIG;
+        match self.signer(
+            &set.owner,
+            set.rtype,
+            if is_signature { Some(self.asked.clone()) } else { signer },
+        )? {
+            Signer::Settled(security) => set.security = security,
+            Signer::Keys(..) if is_signature => set.security = Security::Insecure,
+            Signer::Keys(zone, keys) => self.signed(set, proofs, &zone, &keys)?,
+        }
+        Ok(())
+    }
+
+    /// Checks a set that a zone must have signed; if it was made from a wildcard, that this was
+    /// right.
+    pub(super) fn signed(
+        &mut self,
+        set: &mut Set,
+        proofs: &mut [Set],
+        zone: &HeapName,
+        keys: &dnssec::chain::SecureKeys,
+    ) -> Result<(), Obstacle> {
+        let labels = set.owner.as_name().label_count();
+        let is_short = |rrsig: Rrsig<'_>| usize::from(rrsig.labels) < labels;
+        let may_be_expanded = set.signatures.iter().filter_map(|data| Rrsig::parse(data)).any(is_short);
+        // First what the last step needs, so that it is not done twice.
+        let wrong = if may_be_expanded { self.check_proofs(proofs, zone, keys)? } else { None };
+        self.verify(set, zone, keys)?;
+        if set.is_expanded() {
+            let (owner, labels) = (set.owner.clone(), set.labels_signed);
+            let ask = self.ask_proofs(proofs, zone, |denials, hashes| {
+                denials.expansion(owner.as_name(), labels, hashes)
+            });
+            match ask {
+                Ok(proved) if proved.is_secure() => {}
+                Ok(_) => set.security = Security::Insecure,
+                Err(unproved) => {
+                    set.security = Security::Bogus;
+                    return Err(self.unproved(wrong.unwrap_or(Defect::Denial(unproved)), zone));
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,178 @@
+//! What is known of zones: their keys, what their parents say of them, or that no chain of
+//! signatures leads to them.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use cache::Now;
+use dnssec::chain::{Insecure, SecureKeys, TrustPoint, insecurity};
+use dnssec::{Dnskey, Ds};
+use wire::{EdeCode, Name};
+
+use crate::delegation::DsState;
+use crate::heap_name::HeapName;
+use crate::moment::Moment;
+use crate::settings::{Trust, TrustAnchor};
+
+/// Zones that are remembered, each with its keys parsed.
+const ZONES_MAX: usize = 1024;
+
+/// What is known of a zone.
+#[derive(Clone, Debug)]
+pub(crate) enum ZoneTrust {
+    /// Its keys.
+    Keys(Arc<SecureKeys>),
+    /// What stands for its keys.
+    Signed(Points),
+    /// It may say what it likes.
+    Insecure(Why),
+    /// It is none: the zone above goes on.
+    NoCut,
+    /// Nothing above it is trusted.
+    Indeterminate,
+}
+
+/// Why a zone may say what it likes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// The settings say so.
+    Told,
+    /// There is no DS, in this zone's parent or further up.
+    Unsigned,
+    /// The DS records are of kinds that do not count here.
+    Unknown(Insecure),
+}
+
+impl Why {
+    /// Returns the code that tells a client why (RFC 8914 §4).
+    pub(crate) const fn ede(self) -> Option<EdeCode> {
+        match self {
+            Self::Told | Self::Unsigned => None,
+            Self::Unknown(insecure) => Some(insecure.ede()),
+        }
+    }
+}
+
+/// What stands for the keys of a zone.
+#[derive(Clone, Debug)]
+pub(crate) enum Points {
+    /// The data of DS records.
+    Ds(Arc<[Box<[u8]>]>),
+    /// A trust anchor.
+    Anchor(TrustAnchor),
+}
+
+impl Points {
+    /// Returns them as the keys of a zone are judged by.
+    pub(crate) fn trusted(&self) -> Vec<TrustPoint<'_>> {
+        let (ds, keys) = match self {
+            Self::Ds(ds) => (&**ds, None),
+            Self::Anchor(anchor) => (&*anchor.ds, Some(&anchor.keys)),
+        };
+        let ds = ds.iter().filter_map(|ds| Ds::parse(ds)).map(TrustPoint::Ds);
+        let keys = keys.into_iter().flatten().filter_map(|key| Dnskey::parse(key)).map(TrustPoint::Key);
+        ds.chain(keys).collect()
+    }
+}
+
+struct Known {
+    trust: ZoneTrust,
+    ends_at: Now,
+}
+
+/// What one worker knows of zones.
+#[derive(Default)]
+pub(crate) struct Chains {
+    known: HashMap<HeapName, Known>,
+    /// Zones in the order in which they were learned.
+    order: VecDeque<HeapName>,
+    /// Seconds since 1970 when the machine booted.
+    booted_at: u64,
+}
+
+impl Chains {
+    /// Sets the calendar by which signatures are judged.
+    pub(crate) fn set_time(&mut self, unix_seconds: u64, now: Moment) {
+        self.booted_at = unix_seconds.saturating_sub(now.0 / 1_000_000);
+    }
+
+    /// Returns the seconds since 1970.
+    pub(crate) const fn unix_seconds(&self, now: Moment) -> u64 {
+        self.booted_at.saturating_add(now.0 / 1_000_000)
+    }
+
+    /// Returns what is known of a zone; `None` if its parent has to be asked for DS records.
+    ///
+    /// What the settings say comes first, the closest zone that they name before those above it.
+    pub(crate) fn trust(&self, zone: Name<'_>, settings: &Trust, now: Moment) -> Option<ZoneTrust> {
+        let anchors = settings.anchors.iter().filter(|anchor| zone.is_at_or_below(anchor.zone.as_name()));
+        let Some(anchor) = anchors.max_by_key(|anchor| anchor.zone.as_name().label_count()) else {
+            return Some(ZoneTrust::Indeterminate);
+        };
+        let unix_seconds = self.unix_seconds(now);
+        let is_told = settings.negative.iter().any(|negative| {
+            let above = negative.zone.as_name();
+            zone.is_at_or_below(above)
+                && above.is_at_or_below(anchor.zone.as_name())
+                && negative.ends_at.is_none_or(|ends_at| unix_seconds < ends_at)
+        });
+        if is_told {
+            return Some(ZoneTrust::Insecure(Why::Told));
+        }
+        let name = HeapName::new(zone);
+        let known = self.known.get(&name).filter(|known| known.ends_at > now.seconds());
+        if let Some(known) = known {
+            return Some(known.trust.clone());
+        }
+        (name == anchor.zone).then(|| judged(Points::Anchor(anchor.clone()), settings))
+    }
+
+    /// Notes what a parent says of a zone, if nothing is known of it.
+    pub(crate) fn learn_ds(
+        &mut self,
+        zone: &HeapName,
+        ds: &DsState,
+        ends_at: Now,
+        settings: &Trust,
+        now: Moment,
+    ) {
+        let trust = match ds {
+            DsState::Unknown => return,
+            DsState::Unsigned => ZoneTrust::Insecure(Why::Unsigned),
+            DsState::Signed(records) => judged(Points::Ds(records.as_slice().into()), settings),
+        };
+        if self.known.get(zone).is_none_or(|known| known.ends_at <= now.seconds()) {
+            self.learn(zone, trust, ends_at, now);
+        }
+    }
+
+    /// Notes the keys of a zone, for no longer than what stands for them.
+    pub(crate) fn learn_keys(&mut self, zone: &HeapName, trust: ZoneTrust, ttl: u32, now: Moment) {
+        let ends_at = Now(now.seconds().0.saturating_add(ttl));
+        let bound = self.known.get(zone).filter(|known| known.ends_at > now.seconds());
+        let bound = bound.map_or(ends_at, |known| known.ends_at);
+        self.learn(zone, trust, ends_at.min(bound), now);
+    }
+
+    /// Notes what is known of a zone. It is for a second at least, so that the question which it
+    /// was asked for can use it.
+    pub(crate) fn learn(&mut self, zone: &HeapName, trust: ZoneTrust, ends_at: Now, now: Moment) {
+        let ends_at = ends_at.max(Now(now.seconds().0.saturating_add(1)));
+        if self.known.insert(zone.clone(), Known { trust, ends_at }).is_none() {
+            self.order.push_back(zone.clone());
+        }
+        while self.order.len() > ZONES_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.known.remove(&oldest);
+        }
+    }
+}
+
+/// Returns what such trust points are worth.
+fn judged(points: Points, settings: &Trust) -> ZoneTrust {
+    match insecurity(&points.trusted(), settings.algorithms) {
+        Some(insecure) => ZoneTrust::Insecure(Why::Unknown(insecure)),
+        None => ZoneTrust::Signed(points),
+    }
+}

@@ -1,0 +1,85 @@
+//! Denials: that there is no name, no data, or no DS.
+
+use cache::Security;
+use dnssec::proof::Unproved;
+use wire::Rtype;
+
+use super::chains::ZoneTrust;
+use super::judge::{Judge, Obstacle, Signer};
+use crate::budget::Limit;
+use crate::failure::Defect;
+use crate::heap_name::HeapName;
+use crate::scrub::{Denial, Set};
+
+impl Judge<'_> {
+    /// Judges a denial by the proofs that came with it.
+    pub(super) fn denial(
+        &mut self,
+        denial: &mut Denial,
+        proofs: &mut [Set],
+        qtype: Rtype,
+    ) -> Result<(), Obstacle> {
+        if denial.security != Security::Unchecked {
+            return Ok(());
+        }
+        let zone = self.denier(denial, proofs, qtype);
+        // Without its keys nothing is proved, not even that it has none.
+        if qtype == Rtype::DNSKEY
+            && zone.as_ref().unwrap_or(self.asked) == &denial.name
+            && matches!(self.ds_of(&denial.name)?, ZoneTrust::Signed(_))
+        {
+            return Err(Obstacle::Bogus(Defect::NoKeys, denial.name.clone()));
+        }
+        let (zone, keys) = match self.signer(&denial.name, qtype, zone)? {
+            Signer::Keys(zone, keys) => (zone, keys),
+            Signer::Settled(security) => {
+                denial.security = security;
+                if let Some(soa) = &mut denial.soa {
+                    soa.security = security;
+                }
+                return Ok(());
+            }
+        };
+        if let Some(soa) = &mut denial.soa {
+            if soa.owner != zone {
+                return Err(Obstacle::Bogus(Defect::Denial(Unproved::Missing), zone));
+            }
+            self.verify(soa, &zone, &keys)?;
+        }
+        let wrong = self.check_proofs(proofs, &zone, &keys)?;
+        let (name, is_of_name) = (denial.name.clone(), denial.is_of_name);
+        let proved = self.ask_proofs(proofs, &zone, |denials, hashes| match is_of_name {
+            true => denials.name_error(name.as_name(), hashes),
+            false => denials.no_data(name.as_name(), qtype, hashes),
+        });
+        match proved {
+            Ok(proved) => {
+                denial.security = if proved.is_secure() { Security::Secure } else { Security::Insecure };
+                Ok(())
+            }
+            Err(unproved) => Err(self.unproved(wrong.unwrap_or(Defect::Denial(unproved)), &zone)),
+        }
+    }
+
+    /// Returns the zone that denies: the closest to the name of those that signed proofs or the
+    /// SOA. A zone does not know of its own DS records.
+    fn denier(&self, denial: &Denial, proofs: &[Set], qtype: Rtype) -> Option<HeapName> {
+        let name = denial.name.as_name();
+        let sets = proofs.iter().chain(&denial.soa);
+        let fits = |zone: &HeapName| {
+            let is_own = qtype == Rtype::DS && zone.as_name() == name && !name.is_root();
+            name.is_at_or_below(zone.as_name()) && !is_own
+        };
+        sets.filter_map(|set| self.signer_of(set))
+            .filter(fits)
+            .max_by_key(|zone| zone.as_name().label_count())
+    }
+
+    /// Returns that absence is not proved, or which limit kept it from being so.
+    pub(super) fn unproved(&self, defect: Defect, zone: &HeapName) -> Obstacle {
+        match defect {
+            Defect::Denial(Unproved::TooMuchWork) if self.work.hashes == 0 => Obstacle::Spent(Limit::Hashes),
+            defect => Obstacle::Bogus(defect, zone.clone()),
+        }
+    }
+}

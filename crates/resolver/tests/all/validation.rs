@@ -1,0 +1,350 @@
+//! What signatures prove, and what happens when they do not.
+
+use cache::Security;
+use resolver::{HeapName, NegativeAnchor, Settings, Validation, Waiter};
+use wire::{Class, EdeCode, Question, Rcode, Rtype};
+
+use crate::signed::{Internet, Signed, Signing};
+use crate::world::{Behaviour, Seen, UNIX_SECONDS, name, plain_settings};
+
+const NSEC3: Signing = Signing::Nsec3 { iterations: 0, opts_out: false };
+const OPT_OUT: Signing = Signing::Nsec3 { iterations: 0, opts_out: true };
+
+/// The root, org, example.org at two servers, and unsigned.org.
+fn internet(org: Signing, example: Signing) -> Internet {
+    Internet::default()
+        .zone(".", &["192.0.2.1"], Signing::Nsec, "")
+        .zone("org", &["192.0.2.2"], org, "")
+        .zone(
+            "example.org",
+            &["192.0.2.3", "192.0.2.4"],
+            example,
+            "www.example.org. 300 A 198.51.100.1
+             *.wild.example.org. 300 A 198.51.100.2
+             a.b.example.org. TXT \"here\"
+             alias.example.org. CNAME www.example.org.
+             out.example.org. CNAME www.unsigned.org.
+             tree.example.org. DNAME example.org.
+             many.example.org. TXT \"x\"",
+        )
+        .zone("unsigned.org", &["192.0.2.5"], Signing::No, "www.unsigned.org. A 198.51.100.5")
+}
+
+fn has(seen: &Seen, what: &str) -> bool {
+    seen.with_dnssec.iter().any(|line| line.contains(what))
+}
+
+#[track_caller]
+fn check(seen: &Seen, rcode: Rcode, security: Security) {
+    assert_eq!((seen.rcode, seen.security), (rcode, security), "{seen:?}");
+}
+
+#[track_caller]
+fn check_bogus(seen: &Seen, ede: EdeCode) {
+    assert_eq!((seen.rcode, seen.failure.as_deref()), (Rcode::SERVFAIL, Some("bogus")), "{seen:?}");
+    assert_eq!((seen.security, seen.ede), (Security::Bogus, Some(ede)), "{seen:?}");
+}
+
+#[test]
+fn signatures_lead_from_the_root_to_the_answer() {
+    for signing in [Signing::Nsec, NSEC3] {
+        let Signed { mut world, .. } = internet(signing, signing).build();
+        for sends in [6, 0] {
+            let seen = world.resolve("www.example.org", Rtype::A);
+            check(&seen, Rcode::NOERROR, Security::Secure);
+            assert_eq!((seen.answer.len(), seen.sends), (1, sends));
+            assert!(has(&seen, " RRSIG A "), "who sets DO gets the signature: {seen:?}");
+        }
+    }
+}
+
+#[test]
+fn keys_are_asked_for_beside_the_question() {
+    let Signed { mut world, .. } = internet(Signing::Nsec, Signing::Nsec).build();
+    let seen = world.resolve("www.example.org", Rtype::A);
+    assert_eq!((seen.sends, seen.took_ms), (6, 30), "three round trips from nothing");
+    let Signed { mut world, .. } = internet(Signing::Nsec, Signing::Nsec).build();
+    world.resolve("org", Rtype::SOA);
+    let seen = world.resolve("www.example.org", Rtype::A);
+    check(&seen, Rcode::NOERROR, Security::Secure);
+    assert_eq!((seen.sends, seen.took_ms), (3, 20), "two below a zone that is known");
+}
+
+#[test]
+fn absence_is_proved() {
+    for signing in [Signing::Nsec, NSEC3] {
+        let Signed { mut world, .. } = internet(signing, signing).build();
+        let proof = if matches!(signing, Signing::Nsec) { " NSEC " } else { " NSEC3 " };
+        for (name, rtype, rcode) in [
+            ("none.example.org", Rtype::A, Rcode::NXDOMAIN),
+            ("x.none.example.org", Rtype::A, Rcode::NXDOMAIN),
+            ("www.example.org", Rtype::TXT, Rcode::NOERROR),
+            ("b.example.org", Rtype::A, Rcode::NOERROR),
+            ("x.wild.example.org", Rtype::TXT, Rcode::NOERROR),
+            ("example.org", Rtype::MX, Rcode::NOERROR),
+            ("none", Rtype::A, Rcode::NXDOMAIN),
+        ] {
+            for again in [false, true] {
+                let seen = world.resolve(name, rtype);
+                check(&seen, rcode, Security::Secure);
+                assert_eq!(
+                    (seen.answer.len(), seen.authority.len(), seen.sends == 0),
+                    (0, 1, again),
+                    "{name}"
+                );
+                assert!((has(&seen, proof) || name == "none") && has(&seen, " RRSIG NSEC"), "{seen:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_wildcard_comes_with_the_proof_that_it_may_stand_in() {
+    for (signing, proof) in [(Signing::Nsec, " RRSIG NSEC "), (NSEC3, " RRSIG NSEC3 ")] {
+        let Signed { mut world, .. } = internet(signing, signing).build();
+        for _ in 0..2 {
+            let seen = world.resolve("x.wild.example.org", Rtype::A);
+            check(&seen, Rcode::NOERROR, Security::Secure);
+            assert_eq!(seen.answer, ["x.wild.example.org. 300 A 198.51.100.2"]);
+            assert!(has(&seen, proof), "{seen:?}");
+        }
+    }
+}
+
+#[test]
+fn aliases_are_worth_what_they_lead_to() {
+    let Signed { mut world, .. } = internet(Signing::Nsec, Signing::Nsec).build();
+    for _ in 0..2 {
+        let seen = world.resolve("alias.example.org", Rtype::A);
+        check(&seen, Rcode::NOERROR, Security::Secure);
+        assert_eq!(seen.answer.len(), 2);
+        let seen = world.resolve("out.example.org", Rtype::A);
+        check(&seen, Rcode::NOERROR, Security::Insecure);
+        assert_eq!(seen.answer.len(), 2);
+        let seen = world.resolve("www.tree.example.org", Rtype::A);
+        check(&seen, Rcode::NOERROR, Security::Secure);
+        assert!(has(&seen, " RRSIG DNAME "), "{seen:?}");
+    }
+}
+
+#[test]
+fn below_a_delegation_without_ds_nothing_is_signed() {
+    for org in [Signing::Nsec, NSEC3, OPT_OUT] {
+        let Signed { mut world, .. } = internet(org, Signing::Nsec).build();
+        let seen = world.resolve("www.unsigned.org", Rtype::A);
+        check(&seen, Rcode::NOERROR, Security::Insecure);
+        assert_eq!(seen.ede, None);
+        check(&world.resolve("none.unsigned.org", Rtype::A), Rcode::NXDOMAIN, Security::Insecure);
+        let ds = world.resolve("unsigned.org", Rtype::DS);
+        let expected = if matches!(org, Signing::Nsec3 { opts_out: true, .. }) {
+            Security::Insecure
+        } else {
+            Security::Secure
+        };
+        check(&ds, Rcode::NOERROR, expected);
+    }
+}
+
+#[test]
+fn a_name_that_opt_out_leaves_out_is_insecure() {
+    let Signed { mut world, .. } = internet(OPT_OUT, Signing::Nsec).build();
+    check(&world.resolve("none.org", Rtype::A), Rcode::NXDOMAIN, Security::Insecure);
+    check(&world.resolve("www.example.org", Rtype::A), Rcode::NOERROR, Security::Secure);
+}
+
+#[test]
+fn too_many_iterations_are_not_looked_at() {
+    let many = Signing::Nsec3 { iterations: 51, opts_out: false };
+    let Signed { mut world, .. } = internet(Signing::Nsec, many).build();
+    check(&world.resolve("none.example.org", Rtype::A), Rcode::NXDOMAIN, Security::Insecure);
+    check(&world.resolve("www.example.org", Rtype::A), Rcode::NOERROR, Security::Secure);
+}
+
+#[test]
+fn one_server_may_have_parent_and_child() {
+    for child in [Signing::Nsec, NSEC3, Signing::No] {
+        let mut signed = Internet::default()
+            .zone(".", &["192.0.2.1"], Signing::Nsec, "")
+            .zone("org", &["192.0.2.2"], Signing::Nsec, "")
+            .zone("example.org", &["192.0.2.2"], child, "www.example.org. A 198.51.100.1")
+            .zone("deep.below.org", &["192.0.2.2"], child, "www.deep.below.org. A 198.51.100.1")
+            .build();
+        let expected = if matches!(child, Signing::No) { Security::Insecure } else { Security::Secure };
+        for zone in ["example.org", "deep.below.org"] {
+            check(&signed.world.resolve(&format!("www.{zone}"), Rtype::A), Rcode::NOERROR, expected);
+            check(&signed.world.resolve(&format!("none.{zone}"), Rtype::A), Rcode::NXDOMAIN, expected);
+            check(&signed.world.resolve(zone, Rtype::DNSKEY), Rcode::NOERROR, expected);
+        }
+    }
+}
+
+#[test]
+fn a_referral_without_ds_records_has_the_parent_asked_for_them() {
+    for (name, security) in [("www.example.org", Security::Secure), ("www.unsigned.org", Security::Insecure)]
+    {
+        let mut signed = internet(Signing::Nsec, Signing::Nsec).build();
+        for address in ["192.0.2.1", "192.0.2.2"] {
+            signed.world.server(address).refers_bare = true;
+        }
+        check(&signed.world.resolve(name, Rtype::A), Rcode::NOERROR, security);
+        let asked_for_ds = signed.world.sent.iter().filter(|sent| sent.question.ends_with(" DS")).count();
+        assert_eq!(asked_for_ds, 2);
+    }
+}
+
+#[test]
+fn who_takes_the_ds_records_away_makes_no_zone_insecure() {
+    let mut signed = internet(Signing::Nsec, Signing::Nsec).build();
+    signed.tamper("192.0.2.1", |line| (!line.starts_with("org. 3600 IN DS")).then(|| line.to_string()));
+    check_bogus(&signed.world.resolve("www.example.org", Rtype::A), EdeCode::DNSSEC_BOGUS);
+}
+
+#[test]
+fn another_server_is_asked_before_an_answer_is_bogus() {
+    let mut signed = internet(Signing::Nsec, Signing::Nsec).build();
+    signed.tamper("192.0.2.3", |line| Some(line.replace("198.51.100.1", "203.0.113.66")));
+    for _ in 0..8 {
+        let seen = signed.world.resolve("www.example.org", Rtype::A);
+        check(&seen, Rcode::NOERROR, Security::Secure);
+        assert_eq!(seen.answer, ["www.example.org. 300 A 198.51.100.1"]);
+        signed.world.pass_ms(400_000);
+    }
+    signed.tamper("192.0.2.4", |line| Some(line.replace("198.51.100.1", "203.0.113.66")));
+    let seen = signed.world.resolve("www.example.org", Rtype::A);
+    check_bogus(&seen, EdeCode::DNSSEC_BOGUS);
+    let at_zone =
+        signed.world.sent.iter().rev().take(seen.sends).filter(|sent| sent.question.contains("www"));
+    assert_eq!(at_zone.count(), 2, "both were asked");
+    check(&signed.world.resolve("b.example.org", Rtype::A), Rcode::NOERROR, Security::Secure);
+}
+
+/// Lets both servers of example.org serve what `change` makes of it, and asks them.
+fn tampered(example: Signing, change: impl Fn(&str) -> Option<String> + Copy, ask: (&str, Rtype)) -> Seen {
+    let mut signed = internet(Signing::Nsec, example).build();
+    signed.tamper("192.0.2.3", change);
+    signed.tamper("192.0.2.4", change);
+    let seen = signed.world.resolve(ask.0, ask.1);
+    assert!(seen.sends <= 12, "{seen:?}");
+    seen
+}
+
+#[test]
+fn each_reason_has_its_code() {
+    let www = ("www.example.org", Rtype::A);
+    let same = |line: &str| Some(line.to_string());
+    check_bogus(&tampered(Signing::Expired, same, www), EdeCode::SIGNATURE_EXPIRED);
+    let without = |what: &'static str| move |line: &str| (!line.contains(what)).then(|| line.to_string());
+    check_bogus(&tampered(Signing::Nsec, without("RRSIG A "), www), EdeCode::RRSIGS_MISSING);
+    check_bogus(&tampered(Signing::Nsec, without(" DNSKEY "), www), EdeCode::DNSKEY_MISSING);
+    let none = ("none.example.org", Rtype::A);
+    check_bogus(&tampered(Signing::Nsec, without("RRSIG NSEC "), none), EdeCode::NSEC_MISSING);
+    // A key without the flag.
+    let other_flags = |line: &str| Some(line.replace(" DNSKEY 257 ", " DNSKEY 1 "));
+    check_bogus(&tampered(Signing::Nsec, other_flags, www), EdeCode::DNSKEY_MISSING);
+    let seen = tampered(Signing::Unknown, same, www);
+    check(&seen, Rcode::NOERROR, Security::Insecure);
+    assert_eq!(seen.ede, Some(EdeCode::UNSUPPORTED_DNSKEY_ALGORITHM));
+}
+
+#[test]
+fn signatures_are_not_good_before_their_time() {
+    let mut signed = internet(Signing::Nsec, Signing::Nsec).build();
+    let now = signed.world.now;
+    signed.world.resolver.set_time(UNIX_SECONDS - 30 * 86_400, now);
+    check_bogus(&signed.world.resolve("www.example.org", Rtype::A), EdeCode::SIGNATURE_NOT_YET_VALID);
+}
+
+#[test]
+fn what_a_signature_outlives_is_not_kept_longer() {
+    let mut signed = internet(Signing::Nsec, Signing::Nsec).build();
+    let now = signed.world.now;
+    signed.world.resolver.set_time(UNIX_SECONDS + 10 * 86_400 - 60, now);
+    let seen = signed.world.resolve("www.example.org", Rtype::A);
+    check(&seen, Rcode::NOERROR, Security::Secure);
+    assert_eq!(seen.answer, ["www.example.org. 60 A 198.51.100.1"]);
+    signed.world.pass_ms(61_000);
+    check_bogus(&signed.world.resolve("www.example.org", Rtype::A), EdeCode::SIGNATURE_EXPIRED);
+}
+
+#[test]
+fn a_ds_that_no_key_belongs_to_is_bogus() {
+    let mut signed = internet(Signing::Nsec, Signing::Nsec).build();
+    let other = internet(Signing::Nsec, Signing::Nsec).build();
+    signed.texts.insert("example.org".to_string(), other.texts["example.org"].clone());
+    for address in ["192.0.2.3", "192.0.2.4"] {
+        signed.tamper(address, |line| Some(line.to_string()));
+    }
+    check_bogus(&signed.world.resolve("www.example.org", Rtype::A), EdeCode::DNSKEY_MISSING);
+    check(&signed.world.resolve("www.unsigned.org", Rtype::A), Rcode::NOERROR, Security::Insecure);
+}
+
+#[test]
+fn what_is_not_trusted_is_indeterminate() {
+    let Signed { mut world, .. } = internet(Signing::Nsec, Signing::Nsec).build();
+    let settings = Settings { validation: Validation::On, ..plain_settings() };
+    let trust = resolver::Trust { anchors: Vec::new(), ..settings.trust.clone() };
+    let resolver = crate::world::World::with(Settings { trust, ..settings }).resolver;
+    world.resolver = resolver;
+    check(&world.resolve("www.example.org", Rtype::A), Rcode::NOERROR, Security::Indeterminate);
+    check(&world.resolve("none.example.org", Rtype::A), Rcode::NXDOMAIN, Security::Indeterminate);
+}
+
+#[test]
+fn a_negative_trust_anchor_counts_until_its_end() {
+    let org = HeapName::new(name("example.org").as_name());
+    let negative = NegativeAnchor { zone: org, ends_at: Some(UNIX_SECONDS + 1000 + 600) };
+    let mut signed =
+        internet(Signing::Nsec, Signing::Expired).trusting(|trust| trust.negative.push(negative)).build();
+    check(&signed.world.resolve("www.example.org", Rtype::A), Rcode::NOERROR, Security::Insecure);
+    check(&signed.world.resolve("www.unsigned.org", Rtype::A), Rcode::NOERROR, Security::Insecure);
+    signed.world.pass_ms(2_000_000);
+    check_bogus(&signed.world.resolve("www.example.org", Rtype::A), EdeCode::SIGNATURE_EXPIRED);
+}
+
+fn resolve_unchecked(signed: &mut Signed, text: &str) -> std::sync::Arc<resolver::Resolution> {
+    let qname = name(text);
+    let question = Question { qname: qname.as_name(), qtype: Rtype::A, qclass: Class::IN };
+    let now = signed.world.now;
+    signed.world.resolver.want_unchecked(&question, Waiter(7), now);
+    signed.world.settle_effects();
+    signed.world.done.remove(&Waiter(7)).expect("it is done")
+}
+
+#[test]
+fn what_is_fetched_with_cd_is_for_who_sets_cd() {
+    let mut signed = internet(Signing::Nsec, Signing::Nsec).build();
+    let forged = |line: &str| Some(line.replace("198.51.100.1", "203.0.113.66"));
+    signed.tamper("192.0.2.3", forged);
+    signed.tamper("192.0.2.4", forged);
+    let seen = resolve_unchecked(&mut signed, "www.example.org");
+    assert_eq!((seen.rcode, seen.security), (Rcode::NOERROR, Security::Unchecked));
+    check_bogus(&signed.world.resolve("www.example.org", Rtype::A), EdeCode::DNSSEC_BOGUS);
+    // And the other way around: what was validated is for everybody.
+    check(&signed.world.resolve("x.wild.example.org", Rtype::A), Rcode::NOERROR, Security::Secure);
+    check(&signed.world.resolve("b.example.org", Rtype::A), Rcode::NOERROR, Security::Secure);
+    let sends = signed.world.sent.len();
+    let seen = resolve_unchecked(&mut signed, "b.example.org");
+    assert_eq!((seen.rcode, seen.security), (Rcode::NOERROR, Security::Secure));
+    assert_eq!(signed.world.sent.len(), sends);
+}
+
+#[test]
+fn who_is_permissive_gives_what_is_bogus_as_such() {
+    let settings = Settings { validation: Validation::Permissive, ..plain_settings() };
+    let mut signed = internet(Signing::Nsec, Signing::Expired).with(settings).build();
+    let seen = signed.world.resolve("www.example.org", Rtype::A);
+    check(&seen, Rcode::NOERROR, Security::Bogus);
+    assert_eq!(seen.answer.len(), 1);
+    check(&signed.world.resolve("www.unsigned.org", Rtype::A), Rcode::NOERROR, Security::Insecure);
+}
+
+#[test]
+fn a_zone_whose_keys_nobody_has_fails_alone() {
+    let mut signed = internet(Signing::Nsec, Signing::Nsec).build();
+    for address in ["192.0.2.3", "192.0.2.4"] {
+        signed.world.server(address).behaviour = Behaviour::Dead;
+    }
+    let seen = signed.world.resolve("www.example.org", Rtype::A);
+    assert_eq!((seen.rcode, seen.failure.as_deref()), (Rcode::SERVFAIL, Some("silent")));
+    check(&signed.world.resolve("www.unsigned.org", Rtype::A), Rcode::NOERROR, Security::Insecure);
+}
