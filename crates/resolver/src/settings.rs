@@ -67,7 +67,7 @@ pub struct NegativeAnchor {
 }
 
 /// What is trusted, and how signatures are checked.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trust {
     /// Zones that are trusted. Without one above it, a name is indeterminate.
     pub anchors: Vec<TrustAnchor>,
