@@ -14,8 +14,8 @@ use crate::time::Moment;
 
 /// Wrong replies to one query after which it goes on over TCP: somebody may be guessing.
 const WRONG_MAX: u8 = 4;
-/// Queries that one stray datagram can be aimed at: they ask one server one question through one
-/// socket.
+/// Queries that one stray datagram is counted against: those that ask one server one question
+/// through one socket are hardly ever more than one.
 const AIMED_AT_MAX: usize = 8;
 /// Seconds for which it is remembered that a server answers with EDNS, and that it does not.
 const EDNS_WORKS_SECONDS: u32 = 24 * 60 * 60;
@@ -184,16 +184,16 @@ impl<N: PoolNetwork> Authorities<N> {
         if self.pool.stray(key) && self.pool.retire(key, &self.limits) {
             self.counters.ports_abandoned.bump();
         }
-        // Whose question is it? Replies to queries that ended match nobody and do no harm.
-        let Some((name, rtype)) = packet::claimed(bytes) else { return };
-        let question = self.question_key.hash(name, u64::from(rtype.0)) as u32;
+        // Whose question is it? Replies to queries that ended match nobody and do no harm. An error
+        // without a question may be a guess at any query to this server.
+        let claimed = packet::claimed(bytes);
+        let question = claimed.map(|(name, rtype)| self.question_key.hash(name, u64::from(rtype.0)) as u32);
         let queries = &self.queries;
         let is_aimed = |slot: u32| queries.get(slot as usize).is_some_and(|query| query.is_from(from));
         let mut aimed_at = [None; AIMED_AT_MAX];
-        let asking = self
-            .pool
-            .iter(key)
-            .filter(|transaction| transaction.question == question && is_aimed(transaction.request));
+        let asking = self.pool.iter(key).filter(|transaction| {
+            question.is_none_or(|question| transaction.question == question) && is_aimed(transaction.request)
+        });
         for (room, transaction) in aimed_at.iter_mut().zip(asking) {
             *room = Some(transaction.request);
         }

@@ -1,5 +1,11 @@
 //! Queries to authoritative servers, over a network that remembers what was sent.
 
+mod bounds;
+mod capabilities;
+mod forged;
+mod links;
+mod loopback;
+mod owner;
 mod plain;
 
 use std::collections::{HashMap, VecDeque};
@@ -50,6 +56,8 @@ impl Sent {
 #[derive(Default)]
 struct Wire {
     sockets: HashMap<u32, Family>,
+    /// How many were ever opened.
+    opened: usize,
     links: HashMap<u32, SocketAddr>,
     sent: VecDeque<Sent>,
     /// What the next flush fails with.
@@ -63,6 +71,7 @@ impl PoolNetwork for Wire {
         if self.is_short {
             return Err(ErrorKind::Other.into());
         }
+        self.opened += 1;
         assert!(self.sockets.insert(key.0, family).is_none(), "a key has one socket at a time");
         Ok(())
     }

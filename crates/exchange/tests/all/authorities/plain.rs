@@ -67,31 +67,48 @@ fn an_error_of_sending_is_that_of_one_address() {
 }
 
 #[test]
-fn each_query_has_a_cookie_and_the_server_s_part_once_it_is_known() {
+fn families_have_sockets_of_their_own() {
     let mut bench = Bench::default();
     bench.ask(1);
-    let sent = bench.sent();
-    let client = sent.cookie();
-    assert_eq!(client.len(), 8);
-    let both = [&client[..], &[9; 16]].concat();
-    let reply = reply_to(&sent.bytes, &Says { cookie: Some(&both), ..OK });
-    assert_eq!(bench.hear(&sent, &reply), Some((1, Rcode::NOERROR, Arrival::UdpWithCookie)));
-    bench.ask(1);
-    assert_eq!(bench.sent().cookie(), both);
-    bench.ask(2);
-    assert_ne!(bench.sent().cookie(), client, "another server gets another cookie");
+    bench.ask_with(2, |query| query.address = "[2001:db8::1]:53".parse().expect("an address"));
+    let (v4, v6) = (bench.sent(), bench.sent());
+    assert_ne!(v4.over, v6.over);
+    assert!(bench.hear(&v6, &reply_to(&v6.bytes, &OK)).is_some());
+    assert!(bench.hear(&v4, &reply_to(&v4.bytes, &OK)).is_some());
 }
 
 #[test]
-fn a_server_that_knows_no_edns_is_asked_without() {
+fn flags_are_those_asked_for() {
     let mut bench = Bench::default();
-    bench.ask(1);
+    bench.ask_with(1, |query| {
+        (query.recursion_desired, query.checking_disabled, query.dnssec_ok) = (true, true, false);
+        query.edns = Edns::UpTo { octets: 512 };
+    });
     let sent = bench.sent();
-    assert_eq!(bench.hear(&sent, &reply_to(&sent.bytes, &Says { rcode: Rcode::FORMERR, ..OK })), None);
-    let again = bench.sent();
-    assert!(!again.has_edns() && again.to == sent.to);
-    assert_eq!(bench.hear(&again, &reply_to(&again.bytes, &OK)), Some((1, Rcode::NOERROR, Arrival::Udp)));
-    assert_eq!(bench.facts(1).map(|facts| facts.edns), Some(Edns::None));
-    bench.ask(1);
-    assert!(!bench.sent().has_edns(), "it is remembered");
+    let query = Query::parse(&sent.bytes).expect("we send queries");
+    assert!(query.header.flags.has(Flags::RD.with(Flags::CD)));
+    assert!(query.edns.is_some_and(|edns| !edns.wants_dnssec() && edns.udp_size == 512));
+}
+
+#[test]
+fn names_too_long_to_be_kept_inline_are_asked_and_recognised() {
+    let mut bench = Bench::default();
+    let long =
+        NameBuf::from_text(&format!("{0}.{0}.{0}.{1}", "a".repeat(63), "b".repeat(61))).expect("a name");
+    let query = AuthorityQuery {
+        address: address(1),
+        qname: long.as_name(),
+        qtype: Rtype::TXT,
+        over_tcp: false,
+        udp_octets: 1232,
+        edns: Edns::Unknown,
+        case: LetterCase::Unknown,
+        dnssec_ok: false,
+        recursion_desired: false,
+        checking_disabled: false,
+    };
+    bench.authorities.ask(&query, 7, bench.now);
+    let sent = bench.sent();
+    let reply = reply_to(&sent.bytes, &OK);
+    assert_eq!(bench.hear(&sent, &reply), Some((7, Rcode::NOERROR, Arrival::Udp)));
 }
