@@ -1,5 +1,5 @@
-//! Measures DNS servers side by side: an echo, a stub upstream, a load generator, scenarios,
-//! reports.
+//! Measures DNS servers side by side: an echo, a stub upstream, a simulated internet, a load
+//! generator, scenarios, reports.
 //!
 //! Never prints a figure of a server whose answers were not found right first.
 
@@ -23,3 +23,4 @@ pub mod stub;
 pub mod stub_https;
 pub mod sys;
 pub mod transfer;
+pub mod world;

@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use dnssec::Algorithm;
+use testkit::world::{Denial, Options, World};
 
 use gannet_bench::certificate::Certificate;
 use gannet_bench::load::{self, Expect, Plan, Tally, Transport, Until};
@@ -19,6 +21,7 @@ use gannet_bench::rival::Rival;
 use gannet_bench::scenario::Scenario;
 use gannet_bench::session::{self, Generator, Plans};
 use gannet_bench::stub_https::Https;
+use gannet_bench::world::{self, Service, Sockets, Way};
 use gannet_bench::{echo, frames, install, report, scenario, stub, sys};
 
 /// Where the snapshots of versions are kept.
@@ -46,6 +49,9 @@ enum Task {
     Filter(FilterArguments),
     /// Serve as an upstream with chosen faults.
     Stub(StubArguments),
+    /// Serve a simulated internet: a root, top-level domains and zones computed from a seed, on all
+    /// addresses of this network namespace.
+    World(WorldArguments),
     /// Ask a server as fast as it answers, or at a rate.
     Load(LoadArguments),
     /// Run scenarios against servers and write a report (also without naming it).
@@ -122,6 +128,82 @@ struct StubArguments {
     /// Directory with `certificate.pem` and `key.pem` for HTTPS.
     #[arg(long, value_name = "DIRECTORY")]
     certificate: Option<PathBuf>,
+}
+
+#[derive(Args)]
+struct WorldArguments {
+    /// The port of all servers.
+    #[arg(long, default_value_t = 53)]
+    port: u16,
+    /// The first octet of the servers' addresses. `ip route add local 10.0.0.0/8 dev lo` leads all
+    /// of them here, `ip -6 route add local fd00::/8 dev lo` their IPv6 addresses.
+    #[arg(long, default_value_t = 10)]
+    network: u8,
+    /// Everything follows from it.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Top-level domains: `t000`, `t001`, …
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    tlds: u32,
+    /// Zones below them, the first being `z000000.t000`.
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    zones: u32,
+    /// Share of the zones that are signed.
+    #[arg(long, default_value_t = 0, value_name = "PERMILLE", value_parser = clap::value_parser!(u32).range(0..=1_000))]
+    signed: u32,
+    /// Algorithms of the zones' keys, by number: 8, 13, 14 or 15. The root has the first.
+    #[arg(long, value_delimiter = ',', default_value = "13")]
+    algorithms: Vec<u8>,
+    /// How signed zones deny.
+    #[arg(long, value_enum, default_value_t = DenialName::Nsec)]
+    denial: DenialName,
+    /// Share of the zones whose name servers are in other zones.
+    #[arg(long, default_value_t = 0, value_name = "PERMILLE")]
+    out_of_zone: u32,
+    /// Share of the zones one of whose servers never answers.
+    #[arg(long, default_value_t = 0, value_name = "PERMILLE")]
+    dead: u32,
+    /// Share of the zones one of whose servers refuses to answer.
+    #[arg(long, default_value_t = 0, value_name = "PERMILLE")]
+    lame: u32,
+    /// Share of the zones one of whose servers does not know EDNS.
+    #[arg(long, default_value_t = 0, value_name = "PERMILLE")]
+    without_edns: u32,
+    /// Give the servers no IPv6 addresses.
+    #[arg(long)]
+    ipv4_only: bool,
+    /// Lose everything over IPv6.
+    #[arg(long)]
+    lose_ipv6: bool,
+    /// Keep replies back for so long, drawn for each address from this time on.
+    #[arg(long, default_value_t = 0, value_name = "MS")]
+    delay_min_ms: u32,
+    /// Up to this time.
+    #[arg(long, default_value_t = 0, value_name = "MS")]
+    delay_max_ms: u32,
+    /// Share of datagrams that are lost.
+    #[arg(long, default_value_t = 0.0, value_name = "PERCENT")]
+    loss: f64,
+    /// Sign in advance what questions for so many hosts of each zone need (`www` and others).
+    #[arg(long, default_value_t = 0, value_name = "HOSTS")]
+    prepare: usize,
+    /// The first zones for which that is done; all without it.
+    #[arg(long, value_name = "ZONES")]
+    prepare_zones: Option<u32>,
+    /// Write `root.hints` and, if anything is signed, `root.ds` into this directory.
+    #[arg(long, value_name = "DIRECTORY")]
+    write: Option<PathBuf>,
+}
+
+/// How signed zones deny, on the command line.
+#[derive(Clone, Copy, ValueEnum)]
+enum DenialName {
+    /// With NSEC.
+    Nsec,
+    /// With NSEC3.
+    Nsec3,
+    /// Half of them so, half otherwise.
+    Mixed,
 }
 
 #[derive(Args, Clone, Copy)]
@@ -316,6 +398,7 @@ fn main() -> ExitCode {
             frames::filter_for(&interface, listen, &folder, &command)
         }
         Task::Stub(arguments) => serve_stub(&arguments),
+        Task::World(arguments) => serve_world(&arguments),
         Task::Load(arguments) => make_load(&arguments),
         Task::Run(arguments) => run_session(&arguments),
         Task::List(places) => list(&places),
@@ -384,6 +467,49 @@ fn serve_stub(arguments: &StubArguments) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
+fn serve_world(arguments: &WorldArguments) -> Result<ExitCode, String> {
+    let unix_seconds = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+    let algorithms: Vec<Algorithm> = arguments.algorithms.iter().map(|number| Algorithm(*number)).collect();
+    if let Some(unknown) = algorithms.iter().find(|algorithm| ![8, 13, 14, 15].contains(&algorithm.0)) {
+        return Err(format!("algorithm {unknown} is not known, expected 8, 13, 14 or 15"));
+    }
+    let world = World::new(Options {
+        seed: arguments.seed,
+        tlds: arguments.tlds,
+        zones: arguments.zones,
+        network: arguments.network,
+        signed: arguments.signed,
+        algorithms,
+        denial: match arguments.denial {
+            DenialName::Nsec => Denial::Nsec,
+            DenialName::Nsec3 => Denial::Nsec3,
+            DenialName::Mixed => Denial::Mixed,
+        },
+        out_of_zone: arguments.out_of_zone,
+        dead: arguments.dead,
+        lame: arguments.lame,
+        without_edns: arguments.without_edns,
+        has_ipv6: !arguments.ipv4_only,
+        delay_ms: arguments.delay_min_ms..=arguments.delay_max_ms.max(arguments.delay_min_ms),
+        unix_seconds,
+    });
+    if let Some(directory) = &arguments.write {
+        let write = |name: &str, text: &str| {
+            let path = directory.join(name);
+            std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
+        };
+        write("root.hints", &world.hints())?;
+        world.anchor().map_or(Ok(()), |anchor| write("root.ds", anchor))?;
+    }
+    let zones = arguments.prepare_zones.unwrap_or(arguments.zones).min(arguments.zones);
+    world::sign_in_advance(&world, zones, arguments.prepare);
+    let sockets = Sockets::bind(arguments.port)
+        .map_err(|error| format!("cannot listen on port {}: {error}", arguments.port))?;
+    let way = Way { loss_ppm: (arguments.loss * 10_000.0) as u32, loses_ipv6: arguments.lose_ipv6 };
+    Arc::new(Service::new(world, way)).serve(sockets).map_err(|error| format!("world: {error}"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
 fn make_load(arguments: &LoadArguments) -> Result<ExitCode, String> {
     if let Some(core) = arguments.core {
         sys::pin_thread(&[core]).map_err(|error| format!("core {core}: {error}"))?;
@@ -406,7 +532,8 @@ fn make_load(arguments: &LoadArguments) -> Result<ExitCode, String> {
     };
     let mut asks = queries::parse_file(&arguments.queries)?;
     for ask in &mut asks {
-        ask.expected = Expected { rcode: arguments.rcode, records: !arguments.allow_empty };
+        ask.expected =
+            Expected { rcode: arguments.rcode, records: !arguments.allow_empty };
     }
     let packets = Packets::new(&asks, arguments.extras.extras())?;
     let tally = load::run(&plan, &packets).map_err(|error| format!("load: {error}"))?;

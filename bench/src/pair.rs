@@ -217,7 +217,7 @@ pub struct Inside {
 }
 
 impl Inside {
-    fn enter(namespace: &File) -> Result<Self, String> {
+    pub(crate) fn enter(namespace: &File) -> Result<Self, String> {
         let wrong = |error| format!("cannot enter a network namespace: {error}");
         let home = File::open("/proc/thread-self/ns/net").map_err(wrong)?;
         sys::enter_network(namespace).map_err(wrong)?;
@@ -232,7 +232,7 @@ impl Drop for Inside {
     }
 }
 
-fn ip(arguments: &str) -> Result<(), String> {
+pub(crate) fn ip(arguments: &str) -> Result<(), String> {
     run(Command::new("ip").args(arguments.split(' ')))
 }
 

@@ -12,6 +12,7 @@ use crate::process::Server;
 use crate::queries::{Ask, Extras, Packets};
 use crate::stub;
 use crate::transfer::serial_in;
+use crate::world;
 
 /// How long a single answer may take.
 const PATIENCE: Duration = Duration::from_millis(300);
@@ -317,8 +318,21 @@ pub fn stub_set(server: SocketAddr, what: &str, value: u32) -> Result<(), String
     ask_stub(server, &format!("{what}.{value}.{}", stub::SET_NAME)).map(|_| ())
 }
 
+/// Asks a simulated internet what it was asked so far: numbers by kind.
+pub fn world_kinds(server: SocketAddr) -> Result<Vec<(&'static str, u64)>, String> {
+    let texts = ask_texts(server, world::KINDS_NAME)?;
+    world::kinds_of(&texts).ok_or_else(|| format!("the internet at {server} says {texts:?}"))
+}
+
 /// Asks a stub for a name of class CH and returns the number it answers.
 fn ask_stub(server: SocketAddr, name: &str) -> Result<u64, String> {
+    let texts = ask_texts(server, name)?;
+    let count = texts.first().and_then(|text| text.parse().ok());
+    count.ok_or_else(|| format!("the stub at {server} says {texts:?}"))
+}
+
+/// Asks for a TXT record of class CH; returns its texts.
+fn ask_texts(server: SocketAddr, name: &str) -> Result<Vec<String>, String> {
     let packets = Packets::new(&[Ask::new(name, Rtype::TXT)], Extras::default())?;
     let mut query = packets.packet(0).to_vec();
     if let Some(class) = query.last_mut() {
@@ -327,11 +341,16 @@ fn ask_stub(server: SocketAddr, name: &str) -> Result<u64, String> {
     for _ in 0..ATTEMPTS {
         let Ok(bytes) = exchange(server, &query, PATIENCE) else { continue };
         let Ok(message) = Message::parse(&bytes) else { continue };
-        let text =
-            message.records().next().and_then(|record| std::str::from_utf8(record.rdata.get(1..)?).ok());
-        if let Some(count) = text.and_then(|text| text.parse().ok()) {
-            return Ok(count);
+        let Some(record) = message.records().next() else { continue };
+        let mut texts = Vec::new();
+        let mut rest = record.rdata;
+        while let Some((&len, after)) = rest.split_first()
+            && let Some((text, after)) = after.split_at_checked(usize::from(len))
+        {
+            texts.push(String::from_utf8_lossy(text).into_owned());
+            rest = after;
         }
+        return Ok(texts);
     }
     Err(format!("the stub at {server} does not answer"))
 }

@@ -7,7 +7,7 @@
 use std::fs::File;
 use std::io;
 use std::mem::{size_of, zeroed};
-use std::net::UdpSocket;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use crate::rival::Signal;
 
-/// Control octets kept per datagram: room for one `cmsghdr` with an `int`.
-const CONTROL_OCTETS: usize = 32;
+/// Control octets kept per datagram: room for one `cmsghdr` with an `in6_pktinfo`.
+const CONTROL_OCTETS: usize = 40;
 
 /// Lets this process, and those it starts, have as many descriptors as the system allows.
 pub fn raise_descriptors() {
@@ -89,6 +89,11 @@ impl Batch {
         self.receive_with(socket, limit, wait, true)
     }
 
+    /// Like [`Batch::receive`], and asks where each datagram was sent to.
+    pub fn receive_with_destinations(&mut self, socket: &UdpSocket, limit: usize) -> io::Result<usize> {
+        self.receive_with(socket, limit, Wait::Not, true)
+    }
+
     fn receive_with(&mut self, socket: &UdpSocket, limit: usize, wait: Wait, gro: bool) -> io::Result<usize> {
         let limit = limit.min(self.capacity());
         for i in 0..limit {
@@ -148,6 +153,52 @@ impl Batch {
         None
     }
 
+    /// Returns where datagram `i` was sent to, if it was asked for.
+    pub fn destination(&self, i: usize) -> Option<IpAddr> {
+        let header = &self.headers[i].msg_hdr;
+        // SAFETY: as in `segment_size`; the data of both messages is a structure of its kind.
+        unsafe {
+            let mut message = libc::CMSG_FIRSTHDR(header);
+            while !message.is_null() {
+                let data = libc::CMSG_DATA(message);
+                match ((*message).cmsg_level, (*message).cmsg_type) {
+                    (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
+                        let info = data.cast::<libc::in_pktinfo>().read_unaligned();
+                        return Some(Ipv4Addr::from(info.ipi_addr.s_addr.to_ne_bytes()).into());
+                    }
+                    (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
+                        let info = data.cast::<libc::in6_pktinfo>().read_unaligned();
+                        return Some(Ipv6Addr::from(info.ipi6_addr.s6_addr).into());
+                    }
+                    _ => message = libc::CMSG_NXTHDR(header, message),
+                }
+            }
+        }
+        None
+    }
+
+    /// Says that datagram `i`, addressed already, leaves from an address of ours.
+    pub fn send_from(&mut self, i: usize, source: IpAddr) {
+        let header = &mut self.headers[i].msg_hdr;
+        header.msg_control = self.control[i].as_mut_ptr().cast();
+        // SAFETY: the control block takes the larger of both messages, whose lengths are set before
+        // they are looked for.
+        unsafe {
+            match source {
+                IpAddr::V4(address) => {
+                    let mut info: libc::in_pktinfo = zeroed();
+                    info.ipi_spec_dst.s_addr = u32::from_ne_bytes(address.octets());
+                    put_control(header, (libc::IPPROTO_IP, libc::IP_PKTINFO), info);
+                }
+                IpAddr::V6(address) => {
+                    let mut info: libc::in6_pktinfo = zeroed();
+                    info.ipi6_addr.s6_addr = address.octets();
+                    put_control(header, (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO), info);
+                }
+            }
+        }
+    }
+
     /// Returns the whole buffer of datagram `i`, to be filled before a send.
     pub fn buffer(&mut self, i: usize) -> &mut [u8] {
         &mut self.buffers[i * self.size..(i + 1) * self.size]
@@ -202,6 +253,23 @@ impl Batch {
     /// Sends the first `count` datagrams; returns how many the kernel took.
     pub fn send(&mut self, socket: &UdpSocket, count: usize) -> io::Result<usize> {
         send_headers(socket, &mut self.headers[..count.min(self.names.len())])
+    }
+}
+
+/// Makes `data` the one control message of `header`.
+///
+/// # Safety
+///
+/// `msg_control` leads to [`CONTROL_OCTETS`] octets, in which a message with `data` has room.
+unsafe fn put_control<T>(header: &mut libc::msghdr, (level, kind): (libc::c_int, libc::c_int), data: T) {
+    // SAFETY: `CMSG_SPACE` and `CMSG_LEN` only compute; the rest is what the caller promises.
+    unsafe {
+        header.msg_controllen = libc::CMSG_SPACE(size_of::<T>() as u32) as usize;
+        let message = libc::CMSG_FIRSTHDR(header);
+        (*message).cmsg_level = level;
+        (*message).cmsg_type = kind;
+        (*message).cmsg_len = libc::CMSG_LEN(size_of::<T>() as u32) as usize;
+        libc::CMSG_DATA(message).cast::<T>().write_unaligned(data);
     }
 }
 
@@ -305,16 +373,8 @@ impl Grouped {
             header.msg_iovlen = self.iovecs[g].len();
             if group.held > group.segment {
                 header.msg_control = self.control[g].as_mut_ptr().cast();
-                // SAFETY: `CMSG_SPACE` and `CMSG_LEN` only compute; a header and a `u16` take 24 of
-                // the control block's 32 octets.
-                unsafe {
-                    header.msg_controllen = libc::CMSG_SPACE(size_of::<u16>() as u32) as usize;
-                    let message = libc::CMSG_FIRSTHDR(header);
-                    (*message).cmsg_level = libc::SOL_UDP;
-                    (*message).cmsg_type = libc::UDP_SEGMENT;
-                    (*message).cmsg_len = libc::CMSG_LEN(size_of::<u16>() as u32) as usize;
-                    libc::CMSG_DATA(message).cast::<u16>().write_unaligned(group.segment as u16);
-                }
+                // SAFETY: a header and a `u16` take 24 of the control block's 40 octets.
+                unsafe { put_control(header, (libc::SOL_UDP, libc::UDP_SEGMENT), group.segment as u16) };
             } else {
                 header.msg_control = std::ptr::null_mut();
                 header.msg_controllen = 0;
@@ -371,6 +431,18 @@ pub fn choose_port_late(socket: &impl AsRawFd) -> io::Result<()> {
 /// Lets the kernel hand over several datagrams of one sender as one.
 pub fn enable_gro(socket: &UdpSocket) -> io::Result<()> {
     set_option(socket, libc::SOL_UDP, libc::UDP_GRO, 1)
+}
+
+/// Lets the kernel say where each datagram was sent to, and replies leave from there.
+pub fn tell_destinations(socket: &UdpSocket) -> io::Result<()> {
+    match socket.local_addr()? {
+        SocketAddr::V4(_) => set_option(socket, libc::IPPROTO_IP, libc::IP_PKTINFO, 1),
+        SocketAddr::V6(_) => {
+            // Over IPv6 a route does not make an address ours.
+            set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_FREEBIND, 1)?;
+            set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)
+        }
+    }
 }
 
 /// Waits until `socket` can be read or `timeout` is over.

@@ -5,8 +5,10 @@ use std::fmt;
 use std::sync::{Arc, PoisonError};
 
 use dnssec::{Algorithm, DigestType, Dnskey, Ds, ENTRY_POINT, KeySize, Rrset, SecretKey, SignedBy, ZONE_KEY};
+use wire::Rtype;
 
-use super::contents::Set;
+use super::contents::{Found, Node, Set};
+use super::places::Labels;
 use super::{Draw, World, Zone, stir};
 
 /// RSA keys of an internet. They take long to make, so zones share them, and they are the only
@@ -106,6 +108,33 @@ impl World {
         let key = self.key(zone);
         let dnskey = Dnskey::parse(&key.dnskey).expect("a key of our own");
         Ds::write(self.apex(zone).as_name(), dnskey, DigestType::SHA256).expect("a digest that is known")
+    }
+
+    /// Makes the keys and signatures that the first questions for some hosts of a zone need, so
+    /// that nobody waits for them: as any thread, as many as there are.
+    pub fn prepare(&self, leaf: u32, hosts: &[&str]) {
+        let (zone, above) = (Zone::Leaf(leaf), Zone::Tld(leaf % self.options().tlds));
+        if !self.is_signed(zone) {
+            return;
+        }
+        let sign = |zone: Zone, node: Node, rtype: Rtype| {
+            if let Some(set) = self.set(zone, node, rtype) {
+                self.signature(zone, &set);
+            }
+        };
+        if leaf < self.options().tlds {
+            let tld = Zone::Tld(leaf);
+            sign(Zone::Root, Node::Cut(tld), Rtype::DS);
+            sign(tld, Node::Apex, Rtype::DNSKEY);
+        }
+        sign(above, Node::Cut(zone), Rtype::DS);
+        sign(zone, Node::Apex, Rtype::DNSKEY);
+        for host in hosts {
+            let name = self.below(host.as_bytes(), zone);
+            if let Found::Node(node) = self.find(zone, &Labels::new(name.as_name())) {
+                sign(zone, node, Rtype::A);
+            }
+        }
     }
 
     /// Returns the data of the RRSIG of a zone's set.
