@@ -222,7 +222,7 @@ struct ExtrasArguments {
 impl ExtrasArguments {
     fn extras(self) -> Extras {
         let edns_size = self.edns.or(self.dnssec.then_some(1232));
-        Extras { edns_size, wants_dnssec: self.dnssec, mixed_case: self.mixed_case }
+        Extras { edns_size, wants_dnssec: self.dnssec, mixed_case: self.mixed_case, wants_verdict: false }
     }
 }
 
@@ -533,7 +533,7 @@ fn make_load(arguments: &LoadArguments) -> Result<ExitCode, String> {
     let mut asks = queries::parse_file(&arguments.queries)?;
     for ask in &mut asks {
         ask.expected =
-            Expected { rcode: arguments.rcode, records: !arguments.allow_empty };
+            Expected { rcode: arguments.rcode, records: !arguments.allow_empty, ..Expected::default() };
     }
     let packets = Packets::new(&asks, arguments.extras.extras())?;
     let tally = load::run(&plan, &packets).map_err(|error| format!("load: {error}"))?;

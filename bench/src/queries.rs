@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::fs;
+use std::net::Ipv4Addr;
 use std::path::Path;
 
-use wire::{Flags, Header, NameBuf, Rtype};
+use wire::{Flags, Header, Message, NameBuf, Rtype, Section};
 
 /// One question.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,24 +19,48 @@ pub struct Ask {
 }
 
 /// What a right answer looks like, beside ID and question.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Expected {
     /// The response code.
     pub rcode: u8,
     /// Whether there must be an answer record.
     pub records: bool,
+    /// The one address there must be, if it is looked at.
+    pub address: Option<Ipv4Addr>,
+    /// Whether AD must be set or must not, if it is looked at.
+    pub is_secure: Option<bool>,
+}
+
+impl Expected {
+    /// Returns whether the reply says what is looked at besides response code and number of
+    /// records.
+    pub fn agrees(&self, reply: &[u8]) -> bool {
+        let Self { address, is_secure, .. } = *self;
+        if address.is_none() && is_secure.is_none() {
+            return true;
+        }
+        let Ok(message) = Message::parse(reply) else { return false };
+        let is_address =
+            |record: &wire::Record<'_>| record.section == Section::Answer && record.rtype == Rtype::A;
+        let mut addresses = message.records().filter(is_address);
+        let has_address = address.is_none_or(|address| {
+            let only = (addresses.next(), addresses.next());
+            matches!(only, (Some(record), None) if record.rdata == address.octets())
+        });
+        has_address && is_secure.is_none_or(|is_secure| message.header.flags.has(Flags::AD) == is_secure)
+    }
 }
 
 impl Ask {
     /// Asks for `name` and `rtype`, which exist.
     pub fn new(name: impl Into<String>, rtype: Rtype) -> Self {
-        Self { name: name.into(), rtype, expected: Expected { rcode: 0, records: true } }
+        Self { name: name.into(), rtype, expected: Expected { records: true, ..Expected::default() } }
     }
 
     /// Expects `rcode`; records only if it is 0.
     #[must_use]
     pub fn coded(self, rcode: u8) -> Self {
-        Self { expected: Expected { rcode, records: rcode == 0 }, ..self }
+        Self { expected: Expected { rcode, records: rcode == 0, ..self.expected }, ..self }
     }
 
     /// Expects no records.
@@ -126,6 +151,8 @@ pub struct Extras {
     pub wants_dnssec: bool,
     /// Give the letters of the name changing case.
     pub mixed_case: bool,
+    /// Ask whether the answer was validated (AD, RFC 6840 §5.7).
+    pub wants_verdict: bool,
 }
 
 impl Extras {
@@ -136,6 +163,7 @@ impl Extras {
             edns_size: self.edns_size.or(other.edns_size),
             wants_dnssec: self.wants_dnssec || other.wants_dnssec,
             mixed_case: self.mixed_case || other.mixed_case,
+            wants_verdict: self.wants_verdict || other.wants_verdict,
         }
     }
 }
@@ -176,7 +204,7 @@ impl Packets {
 
     fn push(&mut self, ask: &Ask, extras: Extras) -> Result<usize, String> {
         let header = Header {
-            flags: Flags::RD,
+            flags: if extras.wants_verdict { Flags::RD.with(Flags::AD) } else { Flags::RD },
             questions: 1,
             additionals: u16::from(extras.edns_size.is_some()),
             ..Header::default()
@@ -282,13 +310,31 @@ mod tests {
 
     #[test]
     fn packets_are_queries() {
-        let extras = Extras { edns_size: Some(1232), wants_dnssec: true, mixed_case: true };
+        let extras =
+            Extras { edns_size: Some(1232), wants_dnssec: true, mixed_case: true, ..Extras::default() };
         let packets = Packets::new(&[Ask::new("www.example.org", Rtype::AAAA)], extras).expect("encodes");
         let query = wire::Query::parse(packets.packet(0)).expect("parses");
         assert_eq!(query.question.qtype, Rtype::AAAA);
         assert!(query.wants_dnssec());
         assert_eq!(query.question_bytes(), packets.question(0));
         assert_eq!(&packets.question(0)[..5], b"\x03WwW\x07");
+    }
+
+    #[test]
+    fn an_answer_is_looked_at_if_it_is_known() {
+        let expected = Expected {
+            address: Some(Ipv4Addr::new(192, 0, 2, 1)),
+            is_secure: Some(true),
+            ..Expected::default()
+        };
+        let reply = |ad: u8, last: u8| {
+            let head = [0, 0, 0x81, 0x80 | ad, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 1, 0, 1];
+            let record = [0, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 192, 0, 2, last];
+            [&head[..], &record].concat()
+        };
+        assert!(expected.agrees(&reply(0x20, 1)) && Expected::default().agrees(&reply(0, 9)));
+        assert!(!expected.agrees(&reply(0, 1)) && !expected.agrees(&reply(0x20, 2)));
+        assert!(!expected.agrees(&reply(0x20, 1)[..30]));
     }
 
     #[test]

@@ -268,10 +268,10 @@ impl Rival {
     pub const fn reason_against_network(&self, network: Network) -> Option<&'static str> {
         match (self.network, network) {
             (Networks::All, _)
-            | (Networks::Loopback, Network::Loopback)
+            | (Networks::Loopback, Network::Loopback | Network::Internet)
             | (Networks::Pair, Network::Pair) => None,
             (Networks::Loopback, Network::Pair) => Some("is measured on loopback only"),
-            (Networks::Pair, Network::Loopback) => Some("takes frames from an interface"),
+            (Networks::Pair, Network::Loopback | Network::Internet) => Some("takes frames from an interface"),
         }
     }
 

@@ -188,6 +188,7 @@ impl<'a> Books<'a> {
                     let expected = self.packets.expected(slot.query as usize);
                     flags1 & 0xf == codes[usize::from(expected.rcode & 0xf)]
                         && (!expected.records || an0 | an1 != 0)
+                        && expected.agrees(reply)
                 }
             };
         if is_right {

@@ -1,11 +1,13 @@
 //! What is measured: which names are asked, of a server set up how, under which load.
 
+mod internet;
 mod questions;
 mod table;
 
 use std::collections::BTreeSet;
 use std::fmt;
 
+pub use internet::{Asked, Internet};
 pub use questions::{ADDRESS_SET, LOCAL, MIX, Questions};
 pub use table::{PAGES, PENDING, SCENARIOS};
 
@@ -115,6 +117,8 @@ pub enum Network {
     Loopback,
     /// In a network namespace each, with a pair of virtual interfaces between them.
     Pair,
+    /// In a network namespace in which a simulated internet is served.
+    Internet,
 }
 
 /// Who asks.
@@ -280,6 +284,14 @@ impl Scenario {
         self.expired.is_some() || matches!(self.maker, Maker::Recovery(_))
     }
 
+    /// Returns what is asked of a simulated internet, if it is one that is asked.
+    pub const fn asked(&self) -> Option<Asked> {
+        match self.questions {
+            Questions::Internet(asked) => Some(asked),
+            _ => None,
+        }
+    }
+
     /// Returns the seed of the order, if it is random.
     pub fn shuffle(&self) -> Option<u64> {
         (self.passes.is_none() && self.questions.is_shuffled()).then_some(20_260_801)
@@ -371,6 +383,24 @@ mod tests {
                 scenario.name
             );
             assert!(scenario.maker != Maker::Kxdpgun || scenario.rate.is_some(), "{}", scenario.name);
+        }
+    }
+
+    #[test]
+    fn an_internet_is_asked_where_there_is_one() {
+        for scenario in SCENARIOS {
+            assert_eq!(
+                scenario.asked().is_some(),
+                scenario.network == Network::Internet,
+                "{}",
+                scenario.name
+            );
+            assert_eq!(
+                scenario.asked().is_some(),
+                scenario.name.starts_with("resolve-"),
+                "{}",
+                scenario.name
+            );
         }
     }
 

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use wire::Rtype;
 
+use super::Asked;
 use crate::probe::Probe;
 use crate::queries::{self, Ask, Dice};
 use crate::rules::{self, Shape};
@@ -15,6 +16,8 @@ const PROBES: usize = 4;
 const PROBES_MAX: usize = 32;
 /// Time to live of local answers; a server that fixes a lower one may.
 const LOCAL_TTL_MAX: u32 = 3600;
+/// Time to live of a simulated internet's records at most.
+const INTERNET_TTL_MAX: u32 = 86_400;
 /// Names that ask a large rule set.
 const RULES_ASKED: usize = 20_000;
 
@@ -113,6 +116,8 @@ pub enum Questions {
     /// Names of which there are so many, each asked in proportion to the inverse of its rank
     /// (Zipf), drawn from a seed.
     Zipf(usize),
+    /// Names of a simulated internet.
+    Internet(Asked),
 }
 
 const REFUSED: u8 = 5;
@@ -222,7 +227,10 @@ impl Questions {
             Self::NoData(count) => {
                 (0..count).map(|i| Ask::new(rules::zone_name(i).0, Rtype::AAAA).empty()).collect()
             }
-            Self::Zipf(count) => zipf(count).map(|rank| a(&format!("w{rank:06}.sea.example.org"))).collect(),
+            Self::Internet(asked) => asked.asks(),
+            Self::Zipf(count) => {
+                zipf(count, count).map(|rank| a(&format!("w{rank:06}.sea.example.org"))).collect()
+            }
             Self::ManyZones(count) => {
                 (0..count).map(|i| a(&rules::in_small_zone(&rules::small_zone(i)))).collect()
             }
@@ -232,6 +240,9 @@ impl Questions {
     /// Returns which of its queries, `asks`, are asked one by one, with their right answers: all of
     /// a small set, some of a large one.
     pub fn probes(self, asks: &[Ask]) -> Result<Vec<Probe>, String> {
+        if let Self::Internet(asked) = self {
+            return asked.probes().into_iter().map(|ask| self.probe(ask)).collect();
+        }
         let step = if asks.len() <= PROBES_MAX { 1 } else { (asks.len() / PROBES).max(1) };
         asks.iter().step_by(step).map(|ask| self.probe(ask.clone())).collect()
     }
@@ -270,6 +281,10 @@ impl Questions {
                     let number = rules::zone_number(&ask.name).unwrap_or(0);
                     addresses.push(IpAddr::V4(rules::zone_name(number).1));
                 }
+                Self::Internet(_) => {
+                    addresses.extend(ask.expected.address.map(IpAddr::V4));
+                    ttl_max = INTERNET_TTL_MAX;
+                }
                 Self::ManyZones(_) => addresses.push(IpAddr::V4(rules::SMALL_ZONE_ADDRESS)),
                 Self::Denied(_)
                 | Self::Coded(_)
@@ -292,9 +307,9 @@ impl Questions {
     }
 }
 
-/// Draws as many ranks below `count` as there are, each in proportion to the inverse of its place.
-fn zipf(count: usize) -> impl Iterator<Item = usize> {
-    let sums: Vec<f64> = (1..=count)
+/// Draws `count` ranks below `places`, each in proportion to the inverse of its place.
+pub(super) fn zipf(count: usize, places: usize) -> impl Iterator<Item = usize> {
+    let sums: Vec<f64> = (1..=places)
         .scan(0.0, |sum, place| {
             *sum += 1.0 / place as f64;
             Some(*sum)
@@ -304,7 +319,7 @@ fn zipf(count: usize) -> impl Iterator<Item = usize> {
     let mut dice = Dice::new(20_261_122);
     (0..count).map(move |_| {
         let at = dice.roll() as f64 / 2_f64.powi(64) * whole;
-        sums.partition_point(|sum| *sum <= at).min(count - 1)
+        sums.partition_point(|sum| *sum <= at).min(places - 1)
     })
 }
 
@@ -356,12 +371,12 @@ mod tests {
     #[test]
     fn the_first_of_a_zipf_distribution_is_asked_twice_as_often_as_the_second() {
         let mut counts = vec![0_usize; 10_000];
-        zipf(10_000).for_each(|rank| counts[rank] += 1);
+        zipf(10_000, 10_000).for_each(|rank| counts[rank] += 1);
         // One in 9.79, the sum of the inverses of all places.
         assert!((920..=1_120).contains(&counts[0]), "{}", counts[0]);
         assert!((450..=570).contains(&counts[1]), "{}", counts[1]);
         assert!(counts[5_000..].iter().sum::<usize>() < 1_000);
-        assert!(zipf(100).eq(zipf(100)));
+        assert!(zipf(100, 100).eq(zipf(100, 100)));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Load, Maker, Network, Outage, Questions, Scenario, Series, Upstream};
+use super::{Asked, Internet, Load, Maker, Network, Outage, Questions, Scenario, Series, Upstream};
 use crate::load::Transport;
 use crate::queries::Extras;
 use crate::rules::Shape;
@@ -37,9 +37,12 @@ const CONNECTIONS: Load = Load::Fixed { clients: 64, addresses: 64, outstanding:
 /// Times the article's names are asked.
 const ARTICLE_PASSES: usize = 10;
 
-const MIXED: Extras = Extras { edns_size: None, wants_dnssec: false, mixed_case: true };
-const EDNS: Extras = Extras { edns_size: Some(1232), wants_dnssec: false, mixed_case: false };
-const DNSSEC: Extras = Extras { edns_size: Some(1232), wants_dnssec: true, mixed_case: false };
+const PLAIN: Extras =
+    Extras { edns_size: None, wants_dnssec: false, mixed_case: false, wants_verdict: false };
+const MIXED: Extras = Extras { mixed_case: true, ..PLAIN };
+const EDNS: Extras = Extras { edns_size: Some(1232), ..PLAIN };
+const DNSSEC: Extras = Extras { wants_dnssec: true, ..EDNS };
+const VERDICT: Extras = Extras { wants_verdict: true, ..EDNS };
 
 /// Everything that can be measured, Gannet or not.
 pub const SCENARIOS: &[Scenario] = &[
@@ -58,7 +61,7 @@ pub const SCENARIOS: &[Scenario] = &[
     cache("cache-dnssec", "cache hits, clients with EDNS that ask for signatures", Questions::Popular(FEW))
         .with(DNSSEC),
     cache("cache-100k-mixed", "100,000 names in random order and changing case, EDNS", Questions::Many(MANY))
-        .with(Extras { edns_size: Some(1232), wants_dnssec: true, mixed_case: true }),
+        .with(Extras { mixed_case: true, ..DNSSEC }),
     cache("memory-1m", "memory of a million cached A answers, and hits on them", Questions::Many(MILLION))
         .setting("cache-1m"),
     // At a rate, far from saturation: what a server that waits most of the time costs, and how fast
@@ -399,6 +402,19 @@ pub const SCENARIOS: &[Scenario] = &[
     large_zone("tcp-each", "a zone of 1,000 names over TCP, a connection for each query", 1_000)
         .load(CONNECTIONS)
         .over(Transport::TcpEach),
+    // Answers found from the root down, in a simulated internet.
+    resolve("resolve-cold", "20,000 names of as many zones, once each", Internet::PLAIN, HOME as u32, 1),
+    resolve("resolve-cold-5", "20,000 names of 4,000 zones, once each", Internet::PLAIN, 4_000, 5),
+    resolve("resolve-signed", "20,000 names of as many signed zones", Internet::SIGNED, HOME as u32, 1),
+    resolve("resolve-signed-5", "20,000 names of 4,000 signed zones", Internet::SIGNED, 4_000, 5),
+    resolve("resolve-warm", "20,000 names that were found before", Internet::PLAIN, HOME as u32, 1).found(),
+    resolve("resolve-mixed", "50,000 names, some often, in zones of all kinds", MIXED_INTERNET, ZONES, 5)
+        .popular(50_000),
+    resolve("resolve-far", "500 names of signed zones, servers 20 ms away", far(0), 500, 1).rate(50.0),
+    resolve("resolve-lossy", "1,000 names of signed zones, 20 ms away, 2 % lost", far(20_000), 1_000, 1)
+        .rate(50.0),
+    resolve("resolve-memory", "80,000 names of as many zones, once each", Internet::PLAIN, ZONES, 1),
+    resolve("resolve-memory-signed", "80,000 names of as many signed zones", Internet::SIGNED, ZONES, 1),
     // Zones between servers, and many of them.
     large_zone("transfer-out", "a zone of a million names transferred whole to a client over TCP", MILLION)
         .setting("zone-out")
@@ -513,8 +529,7 @@ pub const PAGES: &[(&str, &str, &[&str])] = &[
 ];
 
 /// What cannot be measured yet, Gannet or not, with what is missing.
-pub const PENDING: [(&str, &str); 2] =
-    [("recursion", "recursion, and a tree of zones on loopback"), ("pools", "pools and balancing")];
+pub const PENDING: [(&str, &str); 1] = [("pools", "pools and balancing")];
 
 const SET: Questions = Questions::DomainSet;
 const REFUSED: Questions = Questions::Coded(5);
@@ -546,6 +561,38 @@ const SILENCE: &[Event] = &[
     Event { at: Duration::from_millis(3_000), what: What::Stub("stub", Change::Loss(0)) },
 ];
 
+/// Zones of an internet that are asked for where memory counts.
+const ZONES: u32 = 80_000;
+/// Queries in flight where names are resolved.
+const RESOLVED: Load = Load::Fixed { clients: 8, addresses: 1, outstanding: 200 };
+/// An internet as it is out there, on a fast network.
+const MIXED_INTERNET: Internet = Internet { is_mixed: true, ..Internet::SIGNED };
+
+/// A signed internet 20 ms away.
+const fn far(loss_ppm: u32) -> Internet {
+    Internet { delay_ms: (20, 20), loss_ppm, ..Internet::SIGNED }
+}
+
+const fn resolve(
+    name: &'static str,
+    about: &'static str,
+    internet: Internet,
+    zones: u32,
+    hosts: usize,
+) -> Scenario {
+    let asked = Asked { internet, zones, hosts, popular: None };
+    Scenario {
+        setting: if internet.is_signed { "resolve-signed" } else { "resolve" },
+        upstream: Upstream::Sometimes,
+        load: RESOLVED,
+        network: Network::Internet,
+        needs: Some("recursion"),
+        ..local(name, about, Questions::Internet(asked))
+    }
+    .with(if internet.is_signed { VERDICT } else { EDNS })
+    .passes(1)
+}
+
 const fn local(name: &'static str, about: &'static str, questions: Questions) -> Scenario {
     Scenario {
         name,
@@ -558,7 +605,7 @@ const fn local(name: &'static str, about: &'static str, questions: Questions) ->
         load: Load::Full,
         passes: None,
         transport: Transport::Udp,
-        extras: Extras { edns_size: None, wants_dnssec: false, mixed_case: false },
+        extras: PLAIN,
         rate: None,
         series: None,
         quota: None,
@@ -664,6 +711,21 @@ impl Scenario {
 
     const fn asks(self, questions: Questions) -> Self {
         Self { questions, ..self }
+    }
+
+    /// Asks for names again that were found before.
+    const fn found(self) -> Self {
+        Self { warm: true, passes: None, upstream: Upstream::Silent, ..self }
+    }
+
+    /// Asks so many names instead, some often.
+    const fn popular(self, count: usize) -> Self {
+        match self.questions {
+            Questions::Internet(asked) => {
+                self.asks(Questions::Internet(Asked { popular: Some(count), ..asked }))
+            }
+            _ => self,
+        }
     }
 
     const fn load(self, load: Load) -> Self {

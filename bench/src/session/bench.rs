@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use wire::Rtype;
 
 use super::event::{self, Done, Event, What};
+use super::internet::Served;
 use super::stubs::{Stubs, free_port};
 use super::zones::{self, ZoneWork};
 use super::{Check, Generator, Plans, SETTLE, Sample, TIMEOUT, WARM_MAX, dnsperf, kxdpgun, recovery};
@@ -40,6 +41,10 @@ const SMALL_RELOAD_MAX: Duration = Duration::from_secs(10);
 const ASKED_MAX: Duration = Duration::from_secs(10);
 /// How long asking every name the scenario's number of times may take.
 const PASSES_MAX: Duration = Duration::from_secs(60);
+/// The same where the answers have to be found first.
+const FOUND_MAX: Duration = Duration::from_secs(240);
+/// How long an answer may take there.
+const FOUND_TIMEOUT: Duration = Duration::from_secs(10);
 /// Names at most whose TTLs are looked at again after the run.
 const FEW_MAX: usize = 100;
 
@@ -80,6 +85,8 @@ pub(super) struct Bench<'a> {
     rules: Option<Rules>,
     /// The primary of the zone, where the server is a secondary.
     primary: Option<Primary>,
+    /// The simulated internet, where one is asked.
+    internet: Option<Served>,
 }
 
 /// A server that is up and answers right.
@@ -170,7 +177,8 @@ impl<'a> Bench<'a> {
         for change in scenario.upstream_is {
             stubs.change("stub", *change)?;
         }
-        Ok(Self { plans, scenario, stubs, pair, packets, probes, query_file, rules, primary })
+        let internet = scenario.asked().map(|asked| Served::start(plans, scenario, asked)).transpose()?;
+        Ok(Self { plans, scenario, stubs, pair, packets, probes, query_file, rules, primary, internet })
     }
 
     /// Returns what it is made ready for.
@@ -259,11 +267,12 @@ impl<'a> Bench<'a> {
             zones::await_quiet(&server);
         }
         let disturbs_stubs = self.scenario.disturbs_stubs();
-        let upstream_before = if disturbs_stubs { 0 } else { self.stubs.count()? };
+        let upstream_before = if disturbs_stubs { 0 } else { self.upstream_count()? };
+        let book = self.internet.as_ref().map(Served::book).transpose()?;
         let throttling_before = server.throttling();
         let received = || self.pair.map_or(Duration::ZERO, Pair::receive_cpu);
         let (before, received_before) = (server.usage(), received());
-        let Ran { tally, events, quiet } = self.run(&plan, &server, &prepared, zone_work, address)?;
+        let Ran { mut tally, events, quiet } = self.run(&plan, &server, &prepared, zone_work, address)?;
         let (after, received_after) = (server.usage(), received());
         if let Some(mut quiet) = quiet {
             let open = quiet.open();
@@ -275,11 +284,15 @@ impl<'a> Bench<'a> {
             server.throttling().zip(throttling_before).map(|(after, before)| after.since(&before));
         // A stub that was started anew has forgotten.
         let upstream_queries = match events.is_empty() && !disturbs_stubs {
-            true => Some(self.stubs.count()?.saturating_sub(upstream_before)),
+            true => Some(self.upstream_count()?.saturating_sub(upstream_before)),
             false => None,
         };
         if let Some(obituary) = server.obituary() {
             return Err(obituary);
+        }
+        if let (Some(internet), Some(book)) = (&self.internet, &book) {
+            internet.judge(&tally)?;
+            tally.remark = Some(internet.account(book, &tally)?);
         }
         if tally.answered == 0 {
             return Err("no right answer while it was timed".to_owned());
@@ -340,6 +353,11 @@ impl<'a> Bench<'a> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Returns how many queries servers upstream have had.
+    fn upstream_count(&self) -> Result<u64, String> {
+        self.internet.as_ref().map_or_else(|| self.stubs.count(), Served::count)
     }
 
     /// Does what is timed.
@@ -408,6 +426,9 @@ impl<'a> Bench<'a> {
         variables.insert("workers".to_owned(), workers);
         if let Some(primary) = &self.primary {
             variables.insert("primary".to_owned(), primary.address().port().to_string());
+        }
+        if let Some(internet) = &self.internet {
+            variables.extend(internet.variables()?.into_iter().map(|(name, value)| (name.to_owned(), value)));
         }
         let secure = free_port()?;
         let certificate = self.stubs.certificate();
@@ -576,6 +597,7 @@ impl<'a> Bench<'a> {
         let (clients, client_addresses, outstanding) = self.scenario.clients(session);
         let (time, timeout) = match self.scenario.expired {
             Some(_) => (self.plans.time.max(STALE_MIN), STALE_TIMEOUT),
+            None if self.internet.is_some() => (self.plans.time, FOUND_TIMEOUT),
             None => (self.plans.time.max(event::time_min(self.scenario.events)), TIMEOUT),
         };
         Plan {
@@ -589,6 +611,7 @@ impl<'a> Bench<'a> {
             is_even: matches!(self.scenario.load, Load::Even(_)),
             begin_at: 0,
             until: match self.scenario.passes {
+                Some(_) if self.internet.is_some() => Until::EachOnce(FOUND_MAX),
                 Some(_) => Until::EachOnce(PASSES_MAX),
                 None => Until::Elapsed(time),
             },

@@ -5,6 +5,7 @@
 mod bench;
 mod dnsperf;
 mod event;
+mod internet;
 mod kxdpgun;
 mod recovery;
 mod smoke;
@@ -28,6 +29,7 @@ use crate::quota::{Quota, Throttling};
 use crate::rival::Rival;
 use crate::scenario::{Load, Maker, Network, Scenario};
 use crate::sys;
+use crate::world::namespace::Namespace;
 
 /// How long the late upstream of a race waits.
 pub const LATE_MS: u32 = 20;
@@ -234,6 +236,7 @@ pub fn run(plans: &Plans, progress: &mut dyn FnMut(&str)) -> Result<Findings, St
     let mut findings = Findings::default();
     let on = |network| plans.scenarios.iter().copied().filter(move |scenario| scenario.network == network);
     let (loopback, pair): (Vec<_>, Vec<_>) = (on(Network::Loopback).collect(), on(Network::Pair).collect());
+    let internet: Vec<_> = on(Network::Internet).collect();
     let mut loopback = loopback;
     if loopback.iter().any(|scenario| scenario.quota.is_some())
         && let Err(reason) = Quota::new(1.0)
@@ -245,6 +248,20 @@ pub fn run(plans: &Plans, progress: &mut dyn FnMut(&str)) -> Result<Findings, St
     }
     if !loopback.is_empty() {
         part(plans, &loopback, None, &mut findings, progress)?;
+    }
+    if !internet.is_empty() {
+        match Namespace::new() {
+            Ok(namespace) => {
+                let _inside = namespace.enter()?;
+                part(plans, &internet, None, &mut findings, progress)?;
+            }
+            Err(reason) => {
+                let reason = format!("no network namespace can be made here: {reason}");
+                for scenario in internet {
+                    leave_out(scenario, plans, &reason, &mut findings, progress);
+                }
+            }
+        }
     }
     if !pair.is_empty() {
         match Pair::new(&plans.load_cores, &plans.server_cores) {
@@ -446,6 +463,9 @@ fn inability<'a>(rival: &'a Rival, scenario: &Scenario) -> Option<&'a str> {
         None if scenario.maker.is_of_zones() && rival.kind() == Kind::Echo => Some("has no zones"),
         None if matches!(scenario.maker, Maker::Recovery(_)) && rival.kind() == Kind::Echo => {
             Some("asks no upstream")
+        }
+        None if scenario.network == Network::Internet && rival.kind() == Kind::Echo => {
+            Some("finds no answers")
         }
         None if scenario.maker == Maker::Operator && rival.add_zone.is_empty() => {
             Some("adds no zone while it runs")
