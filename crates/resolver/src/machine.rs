@@ -97,6 +97,7 @@ pub struct Resolver {
     /// Fetches that wait for more of them, and since when.
     paused: Vec<FetchKey>,
     ran_at: Moment,
+    checked: u64,
 }
 
 impl Resolver {
@@ -124,6 +125,7 @@ impl Resolver {
             checks_now: 0,
             paused: Vec::new(),
             ran_at: Moment::default(),
+            checked: 0,
         }
     }
 
@@ -203,6 +205,11 @@ impl Resolver {
     /// Returns how many questions, clients' and our own, have no answer yet.
     pub fn active(&self) -> usize {
         self.tasks.len()
+    }
+
+    /// Returns how many signatures were checked so far.
+    pub const fn signatures_checked(&self) -> u64 {
+        self.checked
     }
 
     /// Lets everything go on that can.

@@ -200,12 +200,13 @@ impl Resolver {
             Ok(())
         })?;
         let (checks, hashes) = has.ok_or(Limit::Checks)?;
-        let Self { chains, settings, checks_now, .. } = self;
+        let Self { chains, settings, checks_now, checked, .. } = self;
         let work = Work { checks, hashes, checks_now: *checks_now };
         let mut judge = Judge { chains, settings: &settings.trust, now, work, asked, why: None };
         let found = run(&mut judge);
         let (work, why) = (judge.work, judge.why);
         *checks_now = work.checks_now;
+        *checked += u64::from(checks.left().saturating_sub(work.checks.left()));
         self.pay_for_fetch(key, |budget| {
             (budget.checks, budget.hashes) = (work.checks, work.hashes);
             Ok(())
@@ -217,7 +218,8 @@ impl Resolver {
     pub(super) fn judge_held(&mut self, key: FetchKey, now: Moment) {
         let Some(fetch) = self.fetch_mut(key) else { return };
         let Some(mut held) = fetch.held.take() else { return };
-        let (asked, qtype) = (fetch.delegation.zone.clone(), fetch.question.rtype);
+        let (asked, question) = (fetch.delegation.zone.clone(), fetch.question.clone());
+        let qtype = question.rtype;
         let judged = self.judge(key, &asked, now, |judge| match &mut held.reading {
             Reading::Answer(answer) => judge.answer(answer, qtype).map(|()| DsState::Unknown),
             Reading::Referral(referral) => judge.referral(referral),
@@ -225,6 +227,10 @@ impl Resolver {
         });
         match judged {
             Ok((Ok(ds), why)) => self.believe(key, held, ds, why, now),
+            // A reply that could only be believed by what it does not say.
+            Ok((Err(Obstacle::Needs(zone, rtype)), _)) if (&zone, rtype) == (&question.name, qtype) => {
+                self.refuse(key, held, Defect::NoKeys, zone, now);
+            }
             Ok((Err(Obstacle::Needs(zone, rtype)), _)) => {
                 match self.fetch(key).and_then(|fetch| fetch.broken.clone()) {
                     Some(failure) => self.end_unproved(key, held, failure, now),

@@ -1,7 +1,8 @@
 //! What signatures prove, and what happens when they do not.
 
 use cache::Security;
-use resolver::{HeapName, NegativeAnchor, Settings, Validation, Waiter};
+use proptest::prelude::*;
+use resolver::{HeapName, Limits, NegativeAnchor, Settings, Validation, Waiter};
 use wire::{Class, EdeCode, Question, Rcode, Rtype};
 
 use crate::signed::{Internet, Signed, Signing};
@@ -347,4 +348,124 @@ fn a_zone_whose_keys_nobody_has_fails_alone() {
     let seen = signed.world.resolve("www.example.org", Rtype::A);
     assert_eq!((seen.rcode, seen.failure.as_deref()), (Rcode::SERVFAIL, Some("silent")));
     check(&signed.world.resolve("www.unsigned.org", Rtype::A), Rcode::NOERROR, Security::Insecure);
+}
+
+/// KeyTrap (CVE-2023-50387): many signatures that are wrong, each by the key of the zone.
+#[test]
+fn many_wrong_signatures_are_not_all_checked() {
+    let mut signed = internet(Signing::Nsec, Signing::Nsec).build();
+    let many = |line: &str| {
+        if !line.contains("RRSIG A ") {
+            return Some(line.to_string());
+        }
+        let (head, signature) = line.rsplit_once(' ').expect("a signature");
+        let others =
+            (b'A'..=b'Z').map(|letter| format!("{head} {0}{0}{1}", char::from(letter), &signature[2..]));
+        Some(others.collect::<Vec<_>>().join("\n"))
+    };
+    signed.tamper("192.0.2.3", many);
+    signed.tamper("192.0.2.4", many);
+    let seen = signed.world.resolve("www.example.org", Rtype::A);
+    assert_eq!((seen.rcode, seen.failure.as_deref()), (Rcode::SERVFAIL, Some("limit")), "{seen:?}");
+    assert_eq!(seen.ede, Some(EdeCode::OTHER));
+    // Sixteen that are wrong, and those that lead to the zone's keys.
+    assert_eq!(signed.world.resolver.signatures_checked(), 16 + 5);
+    check(&signed.world.resolve("b.example.org", Rtype::A), Rcode::NOERROR, Security::Secure);
+}
+
+#[test]
+fn each_limit_of_the_work_says_that_it_struck() {
+    let limited = |change: fn(&mut Limits), ask: &str| {
+        let mut settings = plain_settings();
+        change(&mut settings.limits);
+        let mut signed = internet(NSEC3, NSEC3).with(settings).build();
+        let seen = signed.world.resolve(ask, Rtype::A);
+        assert_eq!((seen.rcode, seen.failure.as_deref()), (Rcode::SERVFAIL, Some("limit")), "{seen:?}");
+        // What others ask is paid for by them.
+        check(&signed.world.resolve("www.unsigned.org", Rtype::A), Rcode::NOERROR, Security::Insecure);
+    };
+    limited(|limits| limits.checks = 5, "www.example.org");
+    limited(|limits| limits.hashes = 4, "a.b.c.d.e.f.none.example.org");
+}
+
+#[test]
+fn signatures_are_checked_some_at_a_time() {
+    let mut signed = internet(NSEC3, NSEC3).trusting(|trust| trust.checks_per_run = 1).build();
+    let world = &mut signed.world;
+    world.want("none.example.org", Rtype::A, 1);
+    world.want("www.example.org", Rtype::A, 2);
+    let (mut checked, mut waited) = (0, 0);
+    while world.step() {
+        let now = world.resolver.signatures_checked();
+        assert!(now - checked <= 1, "{checked} {now}");
+        waited += usize::from(world.resolver.next_due().is_some_and(|due| due <= world.now));
+        checked = now;
+    }
+    assert!(waited > 3, "{waited}");
+    for waiter in [1, 2] {
+        assert_eq!(world.done[&Waiter(waiter)].security, Security::Secure);
+    }
+}
+
+/// Leaves out what replies may say as they like: the TTL, as long as it is no longer, and letter
+/// case.
+fn without_ttl(lines: &[String]) -> Vec<String> {
+    let mut lines: Vec<String> = lines
+        .iter()
+        .map(|line| {
+            let words: Vec<&str> = line.split(' ').collect();
+            assert!(words[1].parse::<u32>().is_ok_and(|ttl| ttl <= 3600), "{line}");
+            [&words[..1], &words[2..]].concat().join(" ").to_lowercase()
+        })
+        .collect();
+    lines.sort_unstable();
+    lines
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_octets_are_changed_what_is_secure_is_true(seed: u64) {
+        let signing = if seed.is_multiple_of(2) { Signing::Nsec } else { NSEC3 };
+        let mut honest = internet(signing, signing).build();
+        let texts = honest.texts.clone();
+        let Signed { world, .. } = &mut honest;
+        let questions = [
+            ("www.example.org", Rtype::A),
+            ("none.example.org", Rtype::A),
+            ("x.wild.example.org", Rtype::A),
+            ("alias.example.org", Rtype::A),
+            ("b.example.org", Rtype::TXT),
+            ("www.tree.example.org", Rtype::A),
+            ("example.org", Rtype::DNSKEY),
+            ("unsigned.org", Rtype::DS),
+        ];
+        let truth: Vec<Seen> = questions.iter().map(|&(name, rtype)| world.resolve(name, rtype)).collect();
+        prop_assert!(truth.iter().all(|seen| seen.security == Security::Secure), "{:?}", texts.keys());
+        world.reseed(seed);
+        let addresses = ["192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"];
+        let mut secure = 0;
+        for liar in addresses {
+            for address in addresses {
+                let is_liar = address == liar;
+                world.server(address).behaviour = if is_liar { Behaviour::Garbled } else { Behaviour::Honest };
+            }
+            // Nothing is known any more.
+            world.pass_ms(20_000_000);
+            for (&(name, rtype), truth) in questions.iter().zip(&truth) {
+                let seen = world.resolve(name, rtype);
+                prop_assert!(seen.sends <= 64);
+                secure += usize::from(seen.security == Security::Secure);
+                if seen.security == Security::Secure {
+                    prop_assert_eq!(seen.rcode, truth.rcode);
+                    prop_assert_eq!(without_ttl(&seen.answer), without_ttl(&truth.answer));
+                } else {
+                    prop_assert!(seen.rcode == Rcode::SERVFAIL || seen.security == Security::Insecure, "{:?}", seen);
+                    prop_assert_ne!(seen.security, Security::Insecure, "{} {:?}", name, seen);
+                }
+            }
+        }
+        prop_assert!(secure >= 8, "honest servers are believed: {}", secure);
+    }
 }

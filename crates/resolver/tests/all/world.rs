@@ -201,6 +201,11 @@ impl World {
         }
     }
 
+    /// Has other packets lost, and other octets changed.
+    pub(crate) fn reseed(&mut self, seed: u64) {
+        self.rng = StdRng::seed_from_u64(seed);
+    }
+
     /// Adds a zone that servers at these addresses serve, 10 ms away.
     pub(crate) fn zone(&mut self, apex: &str, addresses: &[&str], text: &str) -> &mut Self {
         self.zones.insert(apex.to_string(), Zone::new(apex, text));
@@ -389,14 +394,14 @@ impl World {
             return None;
         }
         let question = Question { qname: ask.qname.as_name(), qtype: ask.qtype, qclass: Class::IN };
-        if let (Some(zones), Behaviour::Honest) = (&server.signed, &server.behaviour) {
+        if let (Some(zones), Behaviour::Honest | Behaviour::Garbled) = (&server.signed, &server.behaviour) {
             let full = signed_reply(zones, &question, ask.how.dnssec_ok);
             let is_referral = Message::parse(&full).is_ok_and(|reply| !reply.header.flags.has(Flags::AA));
             let bare = server.refers_bare && is_referral;
-            return Some((
-                server.latency_us,
-                if bare { signed_reply(zones, &question, false) } else { full },
-            ));
+            let reply = if bare { signed_reply(zones, &question, false) } else { full };
+            let is_garbled = matches!(server.behaviour, Behaviour::Garbled);
+            let latency_us = server.latency_us;
+            return Some((latency_us, if is_garbled { self.garbled(reply)? } else { reply }));
         }
         let mut lines = Lines { rcode: Rcode::NOERROR, is_authority: true, records: Vec::new() };
         match &server.behaviour {
@@ -413,15 +418,20 @@ impl World {
         }
         lines.records.sort_by_key(|&(section, _)| section as u8);
         let mut reply = lines.write(&question);
+        let latency_us = server.latency_us;
         if matches!(server.behaviour, Behaviour::Garbled) {
-            for _ in 0..self.rng.random_range(1..4) {
-                let at = self.rng.random_range(2..reply.len());
-                reply[at] ^= 1 << self.rng.random_range(0..8);
-            }
-            // The transport passes on what can be read.
-            Message::parse(&reply).ok()?;
+            reply = self.garbled(reply)?;
         }
-        Some((server.latency_us, reply))
+        Some((latency_us, reply))
+    }
+
+    /// Changes some octets; the transport passes on what can be read.
+    fn garbled(&mut self, mut reply: Vec<u8>) -> Option<Vec<u8>> {
+        for _ in 0..self.rng.random_range(1..4) {
+            let at = self.rng.random_range(2..reply.len());
+            reply[at] ^= 1 << self.rng.random_range(0..8);
+        }
+        Message::parse(&reply).is_ok().then_some(reply)
     }
 
     /// Answers as RFC 1034 §4.3.2 says.
