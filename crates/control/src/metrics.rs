@@ -166,10 +166,17 @@ fn snake(name: &str) -> String {
 
 /// Counters that are one metric in several parts: group, beginning of the counters' names, metric,
 /// label, help.
-const PARTS: [(&str, &str, &str, &str, &str); 4] = [
+const PARTS: [(&str, &str, &str, &str, &str); 5] = [
     ("engine", "queries_", "gannet_queries_total", "transport", "Queries received, by transport."),
     ("listen", "tcp_closed_", "gannet_listen_tcp_closed_total", "reason", "Connections closed, by reason."),
     ("fetch", "sent_", "gannet_fetch_sent_total", "transport", "Queries sent to upstreams, by transport."),
+    (
+        "resolver",
+        "sent_",
+        "gannet_resolver_sent_total",
+        "transport",
+        "Queries sent to authoritative servers, by transport.",
+    ),
     (
         "fetch",
         "shed_",

@@ -17,7 +17,15 @@ engine::counters! {
     discarded: "Answers over UDP that came too late to be sent (`limits.discard-timeout`); the cache has them.",
 }
 
-/// What one worker counts about queries that wait, fetches, and messages: one group for operators.
+/// The group of what is counted about queries that wait, upstreams, and messages to them.
+const FETCH: &str = "fetch";
+/// The group of what is counted about resolvers.
+const RESOLVER: &str = "resolver";
+
+/// A group, and its counters with their help texts.
+pub type Group = (&'static str, &'static [(&'static str, &'static str)]);
+
+/// What one worker counts about queries that wait, fetches, and messages.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
     /// About queries that wait.
@@ -26,17 +34,24 @@ pub struct Counts {
     pub forward: Arc<forward::Counters>,
     /// About messages.
     pub exchange: Arc<exchange::Counters>,
+    /// About messages to authoritative servers.
+    pub authorities: Arc<exchange::authorities::Counters>,
 }
 
 impl Counts {
-    /// Every counter's name and help text, by who counts.
-    pub const DESCRIPTIONS: [&[(&'static str, &'static str)]; 3] =
-        [Counters::DESCRIPTIONS, forward::Counters::DESCRIPTIONS, exchange::Counters::DESCRIPTIONS];
+    /// Every counter's group, name and help text, by who counts.
+    pub const DESCRIPTIONS: [Group; 4] = [
+        (FETCH, Counters::DESCRIPTIONS),
+        (FETCH, forward::Counters::DESCRIPTIONS),
+        (FETCH, exchange::Counters::DESCRIPTIONS),
+        (RESOLVER, exchange::authorities::Counters::DESCRIPTIONS),
+    ];
 
-    /// Calls `f` with every counter's name and value.
-    pub fn read(&self, mut f: impl FnMut(&'static str, u64)) {
-        self.driver.read(&mut f);
-        self.forward.read(&mut f);
-        self.exchange.read(&mut f);
+    /// Calls `f` with every counter's group, name and value.
+    pub fn read(&self, mut f: impl FnMut(&'static str, &'static str, u64)) {
+        self.driver.read(|name, value| f(FETCH, name, value));
+        self.forward.read(|name, value| f(FETCH, name, value));
+        self.exchange.read(|name, value| f(FETCH, name, value));
+        self.authorities.read(|name, value| f(RESOLVER, name, value));
     }
 }

@@ -1,9 +1,9 @@
 //! Brings clients' queries, upstreams' replies and the engine together, on one worker.
 
+mod sockets;
+
 use std::cell::{Cell, RefCell};
-use std::io;
 use std::net::IpAddr;
-use std::os::fd::AsFd;
 use std::rc::{Rc, Weak};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,12 +12,10 @@ use std::time::{Duration, Instant};
 use engine::ops::quickest::Probe;
 use engine::ops::split::{BranchReport, Next, Progress, Worth};
 use engine::{
-    Continuation, EndedBranch, Failure, Outcome, Outlet, Reply, ReplyTo, Share, Suspended, Transport,
-    Verdict, Want, Won, Worker,
+    Continuation, EndedBranch, Failure, OutQuery, Outcome, Outlet, Reply, ReplyTo, Resolved, Share,
+    Suspended, Transport, Unresolved, Verdict, Want, Won, Worker,
 };
-use exchange::net::LinkEvents;
-use exchange::net::{Net, Received, SocketEvents};
-use exchange::network::{LinkKey, SocketKey};
+use exchange::net::{Net, PoolBinds, PoolEvents, PoolNet, SocketEvents};
 use exchange::server::Meters;
 use exchange::sys::Inbox;
 use exchange::time::{Moment, Span};
@@ -26,21 +24,16 @@ use forward::upstream_log::UpstreamLog;
 use identity::Registry;
 use plan::upstreams::{Plan, Shed};
 use rand::rngs::StdRng;
-use tokio::io::Interest;
-use tokio::net::UdpSocket;
+use resolver::Resolution;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
-use wire::{Header, Message, Rcode};
+use wire::{Header, Message, Question, Rcode};
 
 use crate::counters::Counts;
 use crate::machine::{Ending, Event, Finished, Machine, SplitKey, Waiter};
+use crate::recursion::ResolverTables;
 use crate::survey::Survey;
 
-/// Batches read from one socket before others get their turn.
-const ROUNDS_MAX: usize = 4;
-/// Replies of upstreams after which clients get theirs without waiting for the end of the batch:
-/// they read these, and ask again, while we write more.
-const BITE: usize = 32;
 /// Times one query may be deferred: a program that forwards, looks, and forwards again is finite,
 /// and this says how finite.
 const DEFERRALS_MAX: u8 = 16;
@@ -90,15 +83,34 @@ impl Board {
     }
 }
 
+/// What the queries of a worker that wait run on.
+#[derive(Clone, Copy)]
+pub struct Plans<'p> {
+    /// Whom steps that forward ask.
+    pub upstreams: &'p Plan,
+    /// What steps that recurse have.
+    pub resolvers: &'p plan::resolvers::Plan,
+}
+
+/// What all workers share beside the cache.
+#[derive(Clone, Default)]
+pub struct Shared {
+    /// What is known of upstreams.
+    pub registry: Arc<Registry>,
+    /// What resolvers have learned.
+    pub tables: Arc<ResolverTables>,
+}
+
 /// One worker's queries that wait: takes them, drives what they wait for, resumes and delivers.
 ///
 /// Everything runs on the worker's own thread. A query costs no task, timer or channel of its own.
 pub struct Driver {
     worker: Rc<Worker>,
-    machine: RefCell<Machine<Net, Asker>>,
+    machine: RefCell<Machine<Net, PoolNet, Asker>>,
     /// What is known of servers, shared with other workers.
     registry: Arc<Registry>,
     inbox: RefCell<Inbox>,
+    pool_inbox: RefCell<Inbox>,
     reply: RefCell<Box<[u8]>>,
     /// How the queries went on that have been resumed with one outcome; empty between outcomes.
     resumed: Cell<Vec<Continuation>>,
@@ -163,6 +175,10 @@ impl Waiter for Asker {
         matches!(self.to, To::Client(_)) && !self.suspended.is_proven()
     }
 
+    fn is_watched(&self) -> bool {
+        self.suspended.recorder().is_some()
+    }
+
     fn next(&self, progress: &Progress) -> Next {
         self.suspended.next(progress)
     }
@@ -175,18 +191,22 @@ impl Waiter for Asker {
 impl Driver {
     /// Returns the driver of `worker`, which shares `registry` with others. Must be called where
     /// `spawn_local` works; never waits, even if the names of upstreams are not resolved yet.
-    pub fn new(worker: Rc<Worker>, plan: &Plan, registry: Arc<Registry>, board: Arc<Board>) -> Rc<Self> {
+    pub fn new(worker: Rc<Worker>, plans: Plans<'_>, shared: Shared, board: Arc<Board>) -> Rc<Self> {
+        let Shared { registry, tables } = shared;
         let alarm = Rc::new(Alarm { at: Cell::new(Moment::NEVER), changed: Notify::new() });
         let driver = Rc::new_cyclic(|driver: &Weak<Self>| {
             let now = moment(&worker);
             let rng: StdRng = rand::make_rng();
             let owner: Weak<dyn SocketEvents> = Weak::<Self>::clone(driver);
-            let machine = Machine::new(Net::new(owner), rng, &board.counts, now);
+            let pool_owner: Weak<dyn PoolEvents> = Weak::<Self>::clone(driver);
+            let networks = (Net::new(owner), PoolNet::new(pool_owner, PoolBinds::default()));
+            let machine = Machine::new(networks, tables, rng, &board.counts, now);
             Self {
                 worker,
                 machine: RefCell::new(machine),
                 registry,
                 inbox: RefCell::new(Inbox::new()),
+                pool_inbox: RefCell::new(Inbox::with_sources()),
                 reply: RefCell::new(vec![0; wire::MESSAGE_OCTETS_MAX].into_boxed_slice()),
                 resumed: Cell::default(),
                 touched: RefCell::new(Vec::new()),
@@ -204,16 +224,17 @@ impl Driver {
         });
         let task = tokio::task::spawn_local(watch(Rc::downgrade(&driver), alarm));
         driver.alarm_task.set(Some(task.abort_handle()));
-        driver.adopt(plan);
+        driver.adopt(plans);
         driver
     }
 
-    /// Runs on `plan` from now on; fetches under way end as they began.
-    pub fn adopt(&self, plan: &Plan) {
+    /// Runs on `plans` from now on; fetches under way end as they began.
+    pub fn adopt(&self, plans: Plans<'_>) {
         let now = self.now();
-        self.discard_after.set(Span::from_ms(u64::from(plan.limits.discard_after_ms)));
-        self.shed.set(plan.limits.shed);
-        self.machine.borrow_mut().adopt(plan, &self.registry, now);
+        let limits = &plans.upstreams.limits;
+        self.discard_after.set(Span::from_ms(u64::from(limits.discard_after_ms)));
+        self.shed.set(limits.shed);
+        self.machine.borrow_mut().adopt((plans.upstreams, plans.resolvers), &self.registry, now);
         self.settle(now);
         self.publish(now);
     }
@@ -241,15 +262,16 @@ impl Driver {
 
     /// Begins a batch that no listener began: tells the engine the time.
     fn begin(&self) -> Moment {
-        let (now, since_start) = self.worker.clock.read();
+        let (now, since_boot) = self.worker.clock.read();
         self.worker.engine.borrow_mut().begin(now);
-        to_moment(since_start)
+        to_moment(since_boot)
     }
 
     /// Resumes everybody who waited for a fetch.
     fn conclude(&self, finished: Finished<'_>, now: Moment) {
         let Finished { mut waiters, ending, from } = finished;
-        let held;
+        let (held, text);
+        let mut written = Vec::new();
         let parse = |octets| Message::parse(octets).map_err(|_| Failure::BadReply(Rcode::SERVFAIL));
         let outcome = match &ending {
             Ending::Reply(message) => Outcome::Reply(message),
@@ -259,6 +281,20 @@ impl Driver {
                     Outcome::Reply(&held)
                 }
                 Err(failure) => Outcome::Failed(failure),
+            },
+            Ending::Resolved { resolution, query } => match &resolution.failure {
+                None => match reply_of(resolution, query, &mut written).and_then(parse) {
+                    Ok(message) => {
+                        held = message;
+                        Outcome::Resolved(Resolved { message: &held, security: resolution.security })
+                    }
+                    Err(failure) => Outcome::Failed(failure),
+                },
+                Some(failure) => {
+                    text = failure.text();
+                    let (rcode, ede) = (resolution.rcode, failure.ede());
+                    Outcome::Unresolved(Unresolved { rcode, ede, text: &text })
+                }
             },
             Ending::Failed(failure) => Outcome::Failed(*failure),
             Ending::Branch { branch, report, progress, octets } => match parse(octets) {
@@ -281,6 +317,13 @@ impl Driver {
             let Some(asker) = next else { break };
             if let (Some(recorder), Some((server, took))) = (asker.suspended.recorder(), from) {
                 recorder.won(server, Duration::from_micros(took.0));
+            }
+            if let (Some(recorder), Ending::Resolved { resolution, .. }) =
+                (asker.suspended.recorder(), &ending)
+            {
+                for line in &resolution.trace {
+                    recorder.resolving(line.to_string());
+                }
             }
             let continuation = asker.suspended.continuation();
             let is_first = !is_ours && !resumed.contains(&continuation);
@@ -511,99 +554,6 @@ impl Driver {
     }
 }
 
-impl SocketEvents for Driver {
-    fn receive(&self, key: SocketKey, socket: &Rc<UdpSocket>, interest: Interest) -> Received {
-        if !self.machine.borrow().network().is_current(key, socket) {
-            return Received::Closed;
-        }
-        let now = self.begin();
-        let mut inbox = self.inbox.borrow_mut();
-        let mut received = Received::Some;
-        let mut datagrams = 0;
-        for _ in 0..ROUNDS_MAX {
-            inbox.clear();
-            let read = socket.try_io(interest, || {
-                let has_more = inbox.receive(socket.as_fd())?;
-                // A short batch means that the queue is empty; saying so saves the call that would
-                // find that out.
-                if has_more { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
-            });
-            for (bytes, is_cut) in inbox.iter() {
-                datagrams += 1;
-                let finished = self.machine.borrow_mut().datagram(key, bytes, is_cut, now);
-                if let Some(finished) = finished {
-                    self.conclude(finished, now);
-                }
-                if datagrams % BITE == 0 {
-                    self.show_load();
-                    self.hand_out();
-                }
-            }
-            match read {
-                Ok(()) => (),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    received = Received::All;
-                    break;
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => (),
-                Err(error) => {
-                    self.machine.borrow_mut().socket_failed(key, error.kind(), now);
-                    received = Received::Closed;
-                    break;
-                }
-            }
-        }
-        drop(inbox);
-        self.settle(now);
-        self.worker.busy_poll.worked(datagrams);
-        received
-    }
-}
-
-impl LinkEvents for Driver {
-    fn hear(&self, key: LinkKey, bytes: &[u8]) -> usize {
-        let now = self.begin();
-        let mut rest = bytes;
-        let mut messages = 0;
-        while let Some((&length, after)) = rest.split_first_chunk::<2>()
-            && let Some((message, after)) = after.split_at_checked(usize::from(u16::from_be_bytes(length)))
-        {
-            rest = after;
-            messages += 1;
-            let finished = self.machine.borrow_mut().message(key, message, now);
-            if let Some(finished) = finished {
-                self.conclude(finished, now);
-            }
-        }
-        self.settle(now);
-        self.worker.busy_poll.worked(messages);
-        bytes.len() - rest.len()
-    }
-
-    fn opened(&self, key: LinkKey) {
-        let now = self.now();
-        self.machine.borrow_mut().link_opened(key, now);
-    }
-
-    fn lacked(&self, key: LinkKey) {
-        let now = self.begin();
-        self.machine.borrow_mut().link_lacked(key, now);
-        self.settle(now);
-    }
-
-    fn stalled(&self, key: LinkKey) {
-        let now = self.begin();
-        self.machine.borrow_mut().link_stalled(key, now);
-        self.settle(now);
-    }
-
-    fn closed(&self, key: LinkKey, trouble: Option<String>) {
-        let now = self.begin();
-        self.machine.borrow_mut().link_closed(key, trouble, now);
-        self.settle(now);
-    }
-}
-
 impl engine::Driver for Driver {
     fn take(&self, suspended: Box<Suspended>, to: ReplyTo) {
         let now = self.batch_now();
@@ -656,6 +606,20 @@ impl Drop for Driver {
     }
 }
 
+/// Writes the reply that a resolver's answer comes to.
+fn reply_of<'w>(
+    resolution: &Resolution,
+    query: &OutQuery,
+    written: &'w mut Vec<u8>,
+) -> Result<&'w [u8], Failure> {
+    written.resize(wire::MESSAGE_OCTETS_MAX, 0);
+    let OutQuery { qname, qtype, qclass, .. } = query;
+    let question = Question { qname: qname.as_name(), qtype: *qtype, qclass: *qclass };
+    let octets = resolution.write(&question, query.wants_dnssec, written);
+    let octets = octets.map_err(|_| Failure::BadReply(Rcode::SERVFAIL))?;
+    Ok(written.get(..octets).unwrap_or(&[]))
+}
+
 /// Returns the part of the reply buffer that `to` has use for.
 fn room<'b>(buffer: &'b mut [u8], to: &To) -> &'b mut [u8] {
     let size = match to {
@@ -672,11 +636,11 @@ fn is_failure(reply: &Reply<'_>) -> bool {
 }
 
 fn moment(worker: &Worker) -> Moment {
-    to_moment(worker.clock.since_start())
+    to_moment(worker.clock.since_boot())
 }
 
-fn to_moment(since_start: Duration) -> Moment {
-    Moment(u64::try_from(since_start.as_micros()).unwrap_or(u64::MAX))
+fn to_moment(since_boot: Duration) -> Moment {
+    Moment(u64::try_from(since_boot.as_micros()).unwrap_or(u64::MAX))
 }
 
 /// Wakes the driver at its deadlines: one timer for all of a worker's fetches.

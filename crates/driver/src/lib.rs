@@ -9,9 +9,11 @@ mod clients;
 mod counters;
 mod driver;
 mod machine;
+mod recursion;
 mod survey;
 
-pub use counters::{Counters, Counts};
-pub use driver::{Board, Driver};
+pub use counters::{Counters, Counts, Group};
+pub use driver::{Board, Driver, Plans, Shared};
 pub use forward::status::{self, Status};
 pub use forward::upstream_log::UpstreamLog;
+pub use recursion::ResolverTables;

@@ -3,6 +3,8 @@
 //!
 //! Never waits, reads no clock, and calls nobody back: what has ended is taken out as [`Event`]s.
 
+mod admission;
+mod resolutions;
 mod splits;
 #[cfg(test)]
 mod tests;
@@ -13,8 +15,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use engine::ops::split::{BranchReport, Next, Progress};
-use engine::{EndedBranch, Failure, PoolId, Want};
+use engine::{EndedBranch, Failure, OutQuery, PoolId, Want};
 use exchange::Exchange;
+use exchange::authorities::PoolNetwork;
 use exchange::network::{LinkKey, Network, SocketKey};
 use exchange::server::Meters;
 use exchange::time::{Moment, Span};
@@ -24,22 +27,21 @@ use forward::upstream_log::StateChange;
 use forward::{FetchKey, Forward, PoolKey};
 use hashbrown::HashTable;
 use identity::Registry;
+use plan::resolvers;
 use plan::upstreams::{Limits, Plan};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use resolver::Resolution;
 use slab::Slab;
 use wire::{HashKey, Message};
 
 use crate::clients::{ClientCell, Clients};
 use crate::counters::{Counters, Counts};
+use crate::recursion::{InstanceKey, Recursion, Resolved, ResolverTables};
 
+use admission::Begins;
 use splits::Split;
 pub(crate) use splits::SplitKey;
-
-/// Time that a query has had its chance after, and may give its place to a newer one of its client.
-const JOSTLE_AFTER: Span = Span::from_ms(200);
-/// Queries that are ended, or passed over, to make room for one.
-const SHED_MAX: usize = 16;
 
 const NIL: u32 = u32::MAX;
 
@@ -55,6 +57,10 @@ pub(crate) trait Waiter {
     }
     /// Returns whether it holds a reply to an address that may be forged.
     fn is_unproven(&self) -> bool {
+        false
+    }
+    /// Returns whether somebody watches what happens to it.
+    fn is_watched(&self) -> bool {
         false
     }
     /// Returns what to do about the branches it waits for when they are so far.
@@ -102,6 +108,8 @@ pub(crate) enum Ending<'b> {
     Reply(Message<'b>),
     /// With an unusable reply that came earlier.
     Held(Box<[u8]>),
+    /// With what a resolver found for this question, or why it found nothing.
+    Resolved { resolution: Arc<Resolution>, query: Box<OutQuery> },
     /// With nothing.
     Failed(Failure),
     /// With the answer of a branch.
@@ -130,10 +138,17 @@ enum Token {
     Sleep(u32),
 }
 
-/// One fetch, and who waits for it.
+/// Who brings what queries wait for.
+enum Source {
+    /// A server of a group.
+    Forward { fetch: FetchKey, pool: PoolKey },
+    /// A resolver, asked for this.
+    Resolver { instance: InstanceKey, query: OutQuery },
+}
+
+/// One fetch, a resolver's work included, and who waits for it.
 struct Shared {
-    fetch: FetchKey,
-    pool: PoolKey,
+    source: Source,
     /// The hash of its query.
     hash: u64,
     waiters: Waiters,
@@ -178,22 +193,10 @@ enum Home {
     Ending,
 }
 
-/// How much is waiting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Load {
-    /// There is room for all.
-    Light,
-    /// Half of what there may be: each client gets its share.
-    Half,
-    /// No room for another fetch.
-    NoFetch,
-    /// No room for another query.
-    NoQuery,
-}
-
 /// All queries of one worker that wait, and what they wait for.
-pub(crate) struct Machine<N, W> {
+pub(crate) struct Machine<N, P, W> {
     forward: Forward<N>,
+    recursion: Recursion<P>,
     limits: Limits,
     counters: Arc<Counters>,
     /// Fetches that queries wait for.
@@ -212,13 +215,22 @@ pub(crate) struct Machine<N, W> {
     is_stopping: bool,
 }
 
-impl<N: Network, W: Waiter> Machine<N, W> {
+impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
     /// Returns a machine without pools (see [`Machine::adopt`]) that stands at `now`.
-    pub(crate) fn new(network: N, mut rng: StdRng, counts: &Counts, now: Moment) -> Self {
+    pub(crate) fn new(
+        (network, pool): (N, P),
+        tables: Arc<ResolverTables>,
+        mut rng: StdRng,
+        counts: &Counts,
+        now: Moment,
+    ) -> Self {
+        let (resolving, authorities) = (StdRng::from_rng(&mut rng), Arc::clone(&counts.authorities));
+        let recursion = Recursion::new(pool, tables, resolving, authorities, now);
         let exchange = Exchange::new(network, StdRng::from_rng(&mut rng), Arc::clone(&counts.exchange), now);
         let forward = Forward::new(exchange, StdRng::from_rng(&mut rng), Arc::clone(&counts.forward), now);
         Self {
             forward,
+            recursion,
             limits: Limits::default(),
             counters: Arc::clone(&counts.driver),
             fetches: Slab::new(),
@@ -237,9 +249,15 @@ impl<N: Network, W: Waiter> Machine<N, W> {
 
     /// Runs on `plan` from now on. What is the same keeps its state; fetches under way end as they
     /// began.
-    pub(crate) fn adopt(&mut self, plan: &Plan, registry: &Registry, now: Moment) {
+    pub(crate) fn adopt(
+        &mut self,
+        (plan, resolvers): (&Plan, &resolvers::Plan),
+        registry: &Registry,
+        now: Moment,
+    ) {
         self.limits = plan.limits;
         self.forward.adopt(plan, registry, now);
+        self.recursion.adopt(resolvers);
         self.drain();
     }
 
@@ -248,9 +266,19 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         &self.forward
     }
 
-    /// Returns the network.
+    /// Returns the network of servers of groups.
     pub(crate) fn network(&self) -> &N {
         self.forward.exchange().network()
+    }
+
+    /// Returns the network of authoritative servers.
+    pub(crate) fn pool_network(&self) -> &P {
+        self.recursion.network()
+    }
+
+    #[cfg(test)]
+    fn pool_network_mut(&mut self) -> &mut P {
+        self.recursion.network_mut()
     }
 
     #[cfg(test)]
@@ -260,7 +288,11 @@ impl<N: Network, W: Waiter> Machine<N, W> {
 
     /// Returns how many fetches clients wait for.
     pub(crate) fn active(&self) -> usize {
-        self.forward.active() as usize
+        self.fetching() as usize
+    }
+
+    fn fetching(&self) -> u32 {
+        self.forward.active() + self.recursion.active()
     }
 
     /// Returns how many queries wait.
@@ -318,7 +350,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
     pub(crate) fn take(&mut self, who: W, now: Moment) {
         match who.want() {
             Want::Fetch(_) => self.take_fetch(who, now),
-            Want::Resolve(_) => self.events.push_back(Event::Rejected(who, Failure::NoUpstream)),
+            Want::Resolve(_) => self.take_resolution(who, now),
             Want::Split(_) => self.take_split(who, now),
             Want::Sleep(_) | Want::Yield => self.take_sleeper(who, now),
         }
@@ -326,7 +358,6 @@ impl<N: Network, W: Waiter> Machine<N, W> {
 
     fn take_fetch(&mut self, who: W, now: Moment) {
         let Want::Fetch(want) = who.want() else { return };
-        let is_prefetch = who.client().is_none();
         let pool = self.forward.pool(want.pool);
         let is_served_at_once =
             want.stale_after_ms.is_some() && pool.is_some_and(|pool| self.forward.is_silent(pool));
@@ -334,37 +365,25 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             return self.events.push_back(Event::Down(who));
         }
         let query = &want.query;
-        let is_equal = |&key: &u32| {
-            let other = self.fetches.get(key as usize);
-            other.is_some_and(|it| Some(it.pool) == pool && self.forward.query(it.fetch) == Some(query))
+        let is_equal = |&key: &u32| match self.fetches.get(key as usize).map(|other| &other.source) {
+            Some(Source::Forward { fetch, pool: other }) => {
+                Some(*other) == pool && self.forward.query(*fetch) == Some(query)
+            }
+            Some(Source::Resolver { .. }) | None => false,
         };
         if let Some(&key) = self.index.find(query.hash, is_equal) {
-            // What a prefetch would bring is on its way already.
-            if !is_prefetch {
-                self.counters.coalesced.bump();
-                match self.admit(self.waiting_for(key), None, &who, now) {
-                    Ok(cell) if self.fetches.contains(key as usize) => self.attach(key, who, cell, now),
-                    // The query that made room was the only one that waited there.
-                    Ok(_) => self.take_fetch(who, now),
-                    Err(failure) => self.events.push_back(Event::Rejected(who, failure)),
-                }
-            }
-            return;
+            return self.join(key, who, now);
         }
         let query = query.clone();
         let refused = if self.is_stopping { Failure::Stopping } else { Failure::NoUpstream };
         let Some(pool) = pool.filter(|_| !self.is_stopping) else {
             return self.events.push_back(Event::Rejected(who, refused));
         };
-        match self.admit(0, Some(pool), &who, now) {
+        match self.admit(0, Begins::Fetch(pool), &who, now) {
             Ok(cell) => {
                 let (hash, key) = (query.hash, self.fetches.vacant_key() as u32);
                 let fetch = self.forward.begin(pool, query, key, now);
-                self.fetches.insert(Shared { fetch, pool, hash, waiters: Waiters::NOBODY });
-                let fetches = &self.fetches;
-                self.index.insert_unique(hash, key, |&other| {
-                    fetches.get(other as usize).map_or(0, |other| other.hash)
-                });
+                self.enter(hash, Source::Forward { fetch, pool });
                 self.attach(key, who, cell, now);
                 if is_served_at_once {
                     self.hurry(key);
@@ -373,6 +392,29 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             }
             Err(failure) => self.events.push_back(Event::Rejected(who, failure)),
         }
+    }
+
+    /// Has a query wait for a fetch under way.
+    fn join(&mut self, key: u32, who: W, now: Moment) {
+        // What a prefetch would bring is on its way already.
+        if who.client().is_none() {
+            return;
+        }
+        self.counters.coalesced.bump();
+        match self.admit(self.waiting_for(key), Begins::Nothing, &who, now) {
+            Ok(cell) if self.fetches.contains(key as usize) => self.attach(key, who, cell, now),
+            // The query that made room was the only one that waited there.
+            Ok(_) => self.take(who, now),
+            Err(failure) => self.events.push_back(Event::Rejected(who, failure)),
+        }
+    }
+
+    /// Notes a fetch that has begun; the next query like it joins it.
+    fn enter(&mut self, hash: u64, source: Source) {
+        let key = self.fetches.insert(Shared { source, hash, waiters: Waiters::NOBODY }) as u32;
+        let fetches = &self.fetches;
+        self.index
+            .insert_unique(hash, key, |&other| fetches.get(other as usize).map_or(0, |other| other.hash));
     }
 
     /// Ends the patience of those who wait for a fetch and could have a stale answer.
@@ -391,7 +433,9 @@ impl<N: Network, W: Waiter> Machine<N, W> {
     /// Ends the patience of those who wait for a group all of whose servers are silent.
     #[cold]
     fn hurry_silent(&mut self, pool: PoolKey) {
-        let is_waited_for = |(key, fetch): (usize, &Shared)| (fetch.pool == pool).then_some(key as u32);
+        let is_waited_for = |(key, fetch): (usize, &Shared)| {
+            matches!(fetch.source, Source::Forward { pool: other, .. } if other == pool).then_some(key as u32)
+        };
         let fetches: Vec<u32> = self.fetches.iter().filter_map(is_waited_for).collect();
         for fetch in fetches {
             self.hurry(fetch);
@@ -413,6 +457,16 @@ impl<N: Network, W: Waiter> Machine<N, W> {
                     self.events.push_back(Event::StateChange(state_change));
                 }
             }
+        }
+        while let Some(Resolved { tag, resolution }) = self.recursion.next_resolved() {
+            let Some(Shared { source: Source::Resolver { query, .. }, waiters, .. }) = self.forget_fetch(tag)
+            else {
+                continue;
+            };
+            self.end_waiting(waiters.first);
+            let ending = Ending::Resolved { resolution, query: Box::new(query) };
+            let finished = Finished { waiters: WaiterList(waiters.first), ending, from: None };
+            self.events.push_back(Event::Finished(finished));
         }
     }
 
@@ -443,6 +497,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         self.is_stopping = true;
         self.wake_all();
         self.forward.stop(now);
+        self.stop_resolving();
         self.drain();
     }
 
@@ -457,15 +512,13 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         if self.has_yielded() {
             return Some(Moment(0));
         }
-        match (self.forward.next_due(), self.wheel.next()) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            (one, other) => one.or(other),
-        }
+        [self.forward.next_due(), self.recursion.next_due(), self.wheel.next()].into_iter().flatten().min()
     }
 
     /// Does what is due by `now`.
     pub(crate) fn due(&mut self, now: Moment) {
         self.forward.due(now);
+        self.recursion.due(now);
         self.drain();
         while let Some(token) = self.wheel.pop(now) {
             match token {
@@ -487,159 +540,12 @@ impl<N: Network, W: Waiter> Machine<N, W> {
         self.fetches.get(fetch as usize).map_or(0, |fetch| fetch.waiters.count)
     }
 
-    /// Returns how much is waiting; `pool` is where a fetch would begin, if one would.
-    fn load(&self, pool: Option<PoolKey>) -> Load {
-        let waiting = self.waiters.len() as u32;
-        let Limits { waiting_max, fetching_max, .. } = self.limits;
-        let active = self.forward.active();
-        let (fetching, room) = pool.map_or((0, u32::MAX), |pool| self.forward.load(pool));
-        let begins = pool.is_some();
-        if waiting >= waiting_max {
-            Load::NoQuery
-        } else if begins && (active >= fetching_max || fetching >= room) {
-            Load::NoFetch
-        } else if waiting >= waiting_max / 2 || begins && (active >= fetching_max / 2 || fetching >= room / 2)
-        {
-            Load::Half
-        } else {
-            Load::Light
+    /// Nobody waits for a fetch any more.
+    fn cancel(&mut self, key: u32, source: &Source) {
+        match source {
+            Source::Forward { fetch, .. } => self.forward.cancel(*fetch),
+            Source::Resolver { instance, .. } => self.recursion.forget(*instance, key),
         }
-    }
-
-    /// Returns whether half of what may wait is waiting.
-    pub(crate) fn is_crowded(&self) -> bool {
-        self.load(None) >= Load::Half || self.forward.active() >= self.limits.fetching_max / 2
-    }
-
-    /// Decides whether one more query may wait where `beside` do; `pool` is where a fetch would
-    /// begin for it, if one would.
-    ///
-    /// While there is room for all, nobody is limited, except to a number of replies that are held
-    /// for one address. When half of the room is in use, a client with more than its share loses
-    /// its oldest query for each new one. When all is in use, the client with the most queries
-    /// does, whoever asks: its queries are what fills the table, and the oldest have had the most
-    /// time.
-    fn admit(
-        &mut self,
-        beside: u32,
-        pool: Option<PoolKey>,
-        who: &W,
-        now: Moment,
-    ) -> Result<Option<ClientCell>, Failure> {
-        if beside >= self.limits.waiting_per_fetch_max {
-            self.counters.shed_waiting.bump();
-            return Err(Failure::Overloaded);
-        }
-        let cell = who.cause().map(|address| self.clients.cell(address));
-        let load = self.load(pool);
-        if let Some(cell) = cell {
-            let holds_too_many =
-                who.is_unproven() && self.clients.unproven(cell) >= self.limits.unproven_per_client_max;
-            let has_its_share =
-                load >= Load::Half && self.clients.waiting(cell) >= self.limits.waiting_per_client_max;
-            // A refresh takes the place of nobody.
-            let may_jostle = who.client().is_some();
-            if (holds_too_many || has_its_share) && !(may_jostle && self.jostle(cell, now)) {
-                self.counters.shed_client.bump();
-                return Err(Failure::Overloaded);
-            }
-        }
-        if load >= Load::NoFetch && (who.client().is_none() || !self.make_room(cell, pool, now)) {
-            match load {
-                Load::NoQuery => self.counters.shed_waiting.bump(),
-                _ => self.counters.shed_fetching.bump(),
-            }
-            return Err(Failure::Overloaded);
-        }
-        Ok(cell)
-    }
-
-    /// Makes room for one more query at the cost of the client with the most; returns whether there
-    /// is room now.
-    #[cold]
-    fn make_room(&mut self, asking: Option<ClientCell>, pool: Option<PoolKey>, now: Moment) -> bool {
-        for _ in 0..SHED_MAX {
-            if self.load(pool) < Load::NoFetch {
-                return true;
-            }
-            let greediest = self.clients.greediest();
-            let own = asking.map_or(0, |cell| self.clients.waiting(cell));
-            let is_greedier = self.clients.waiting(greediest) > own + 1;
-            let is_shed = match asking {
-                _ if is_greedier => self.shed_oldest(greediest, Span(0), now),
-                Some(cell) => self.jostle(cell, now),
-                None => false,
-            };
-            if !is_shed {
-                return false;
-            }
-        }
-        self.load(pool) < Load::NoFetch
-    }
-
-    /// Ends a client's oldest query for a new one of its own, if it has waited long enough to have
-    /// had its chance.
-    #[cold]
-    fn jostle(&mut self, cell: ClientCell, now: Moment) -> bool {
-        self.shed_oldest(cell, JOSTLE_AFTER, now)
-    }
-
-    /// Ends the oldest query of a client, if it has waited so long; returns whether it did.
-    fn shed_oldest(&mut self, cell: ClientCell, waited_min: Span, now: Moment) -> bool {
-        let mut next = self.clients.oldest(cell);
-        for _ in 0..SHED_MAX {
-            let Some(key) = next else { return false };
-            let Some(entry) = self.waiters.get(key as usize) else { return false };
-            if now.since(entry.since) < waited_min {
-                return false;
-            }
-            if entry.home != Home::Ending {
-                self.counters.shed_oldest.bump();
-                self.shed(key);
-                return true;
-            }
-            next = Some(entry.newer);
-        }
-        false
-    }
-
-    /// Ends a query before what it waits for has ended; that ends, too, if nobody else waits for
-    /// it.
-    fn shed(&mut self, key: u32) {
-        let Some(entry) = self.waiters.try_remove(key as usize) else { return };
-        self.wheel.cancel(entry.timer);
-        self.leave_client(&entry);
-        if let Some(previous) = self.waiters.get_mut(entry.previous as usize) {
-            previous.next = entry.next;
-        }
-        if let Some(next) = self.waiters.get_mut(entry.next as usize) {
-            next.previous = entry.previous;
-        }
-        let list = match entry.home {
-            Home::Fetch(fetch) => self.fetches.get_mut(fetch as usize).map(|fetch| &mut fetch.waiters),
-            Home::Split(split) => self.splits.get_mut(split as usize).map(|split| &mut split.waiters),
-            Home::Sleep | Home::Turn | Home::Ending => None,
-        };
-        let is_last = list.is_some_and(|list| {
-            if list.first == key {
-                list.first = entry.next;
-            }
-            if list.last == key {
-                list.last = entry.previous;
-            }
-            list.count -= 1;
-            list.count == 0
-        });
-        match entry.home {
-            Home::Fetch(fetch) if is_last => {
-                if let Some(shared) = self.forget_fetch(fetch) {
-                    self.forward.cancel(shared.fetch);
-                }
-            }
-            Home::Split(split) if is_last => drop(self.forget_split(split)),
-            Home::Fetch(_) | Home::Split(_) | Home::Sleep | Home::Turn | Home::Ending => {}
-        }
-        self.events.push_back(Event::Rejected(entry.who, Failure::Overloaded));
     }
 
     /// Lets a query wait; says where.
@@ -691,7 +597,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
 }
 
 /// What the network brings.
-impl<N: Network, W: Waiter> Machine<N, W> {
+impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
     /// Takes one datagram; `is_cut` says that it was longer than our buffer.
     pub(crate) fn datagram<'b>(
         &mut self,
@@ -745,6 +651,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
     /// Sends what was queued, once per batch; forgets what is no longer used.
     pub(crate) fn flush(&mut self, now: Moment) {
         self.forward.flush(now);
+        self.recursion.flush(now);
         self.drain();
     }
 

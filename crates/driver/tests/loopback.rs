@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use cache::Cache;
 use driver::status::UpstreamState;
-use driver::{Board, Driver};
+use driver::{Board, Driver, Plans, Shared};
 use engine::chaos::Chaos;
 use engine::gate::Gate;
 use engine::gate::prefix_set::PrefixSet;
@@ -105,8 +105,16 @@ impl House {
             busy_poll: engine::BusyPoll::new(polling::Polling::Always),
         });
         let board = Arc::new(Board::default());
-        let driver = Driver::new(Rc::clone(&worker), &plan(pool), Arc::default(), Arc::clone(&board));
+        let (upstreams, resolvers) = (plan(pool), Default::default());
+        let plans = Plans { upstreams: &upstreams, resolvers: &resolvers };
+        let driver = Driver::new(Rc::clone(&worker), plans, Shared::default(), Arc::clone(&board));
         Self { worker, driver, mailbox: Rc::default(), board }
+    }
+
+    /// Has the driver ask another group from now on.
+    fn adopt(&self, pool: PoolPlan) {
+        let (upstreams, resolvers) = (plan(pool), Default::default());
+        self.driver.adopt(Plans { upstreams: &upstreams, resolvers: &resolvers });
     }
 
     /// Hands in queries as one batch, as a listener would.
@@ -386,7 +394,7 @@ fn failures_say_why() {
         assert_eq!(refused.errors()[0].0, EdeCode::NETWORK_ERROR.0);
         let mut pool = udp(&[]);
         pool.id = PoolId(0);
-        house.driver.adopt(&plan(pool));
+        house.adopt(pool);
         house.send(&[Ask::new("www.example.org", Rtype::A).edns(1232)]);
         let nobody = house.receive(1).await.remove(0);
         assert_eq!(nobody.errors()[0].0, EdeCode::NO_REACHABLE_AUTHORITY.0);
@@ -445,7 +453,7 @@ fn a_reload_drops_no_waiting_query() {
     on_a_worker(async {
         let house = House::new(udp(&[&slow]));
         house.send(&[Ask::new("www.example.org", Rtype::A)]);
-        house.driver.adopt(&plan(udp(&[&other])));
+        house.adopt(udp(&[&other]));
         let reply = house.receive(1).await.remove(0);
         assert_answered(&reply);
         assert_answered(&house.ask("new.example.org").await);

@@ -1,4 +1,4 @@
-//! What the server runs on, as plain data: listeners, upstreams, resolvers, caches, zones and others.
+//! What the server runs on, plain data: listeners, upstreams, resolvers, caches, zones and others.
 //!
 //! Never opens a file or a socket, and knows no YAML: a plan may come from a file, an API, a store
 //! or a replica.

@@ -14,7 +14,6 @@ use control::api;
 use diagnostic::Diagnostic;
 use engine::events::{Doorbell, EventReader, EventWriter, ring};
 use engine::{BusyPoll, Clock, SnapshotCell, Transport};
-use identity::Registry;
 use jobs::alias::{Follower, Resolution};
 use jobs::health::Checker;
 use jobs::signing::Signing;
@@ -149,8 +148,8 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
     let register = ::zones::Register::open(&zones_folder);
     loaded.settings.has_added_zones = !register.is_empty();
     // What workers, transfers and relays know of other servers, they know together.
-    let registry = Arc::<Registry>::default();
-    let transfers = transfer::Client::new(Arc::clone(&registry));
+    let shared = driver::Shared::default();
+    let transfers = transfer::Client::new(Arc::clone(&shared.registry));
     let (candidate, signing) = first_candidate(loaded, &addresses, transfers.clone())?;
     let Revision { loaded, plans, zones, .. } = &candidate.revision;
     for warning in loaded.warnings.iter().chain(&plans.warnings) {
@@ -176,7 +175,12 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
     let (events, readers) = (0..workers).map(|_| ring(EVENT_OCTETS, Arc::clone(&doorbell))).unzip();
     let orders = Arc::<Orders>::default();
     let (adopted, _) = std::sync::mpsc::sync_channel(0);
-    let upstreams = Upstreams { plan: Arc::clone(&plans.fetch), relay: Arc::clone(&plans.relay), adopted };
+    let upstreams = Upstreams {
+        plan: Arc::clone(&plans.fetch),
+        resolvers: Arc::clone(&plans.resolvers),
+        relay: Arc::clone(&plans.relay),
+        adopted,
+    };
     let components = Components {
         follower: start_follower(&cell, zones, loaded, clock)?,
         cell,
@@ -195,7 +199,7 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
     let startup = first.loaded.settings.startup.clone();
     let started = Workers {
         clock,
-        registry,
+        shared,
         components: &components,
         polling: polling::choose(startup.stay_awake, workers, &cores),
         cores,
@@ -263,7 +267,7 @@ fn cell(plans: &Plans) -> Result<Arc<SnapshotCell>, StartError> {
 /// What all workers are given.
 struct Workers<'c> {
     clock: Clock,
-    registry: Arc<Registry>,
+    shared: driver::Shared,
     components: &'c Components,
     polling: ::polling::Polling,
     cores: Vec<usize>,
@@ -306,7 +310,7 @@ impl Workers<'_> {
                 clock: self.clock,
                 cell: Arc::clone(cell),
                 upstreams: upstreams.subscribe(),
-                registry: Arc::clone(&self.registry),
+                shared: self.shared.clone(),
                 sockets: sockets.secured_by(tls),
                 queues: queues.get_mut(index).map(std::mem::take).unwrap_or_default(),
                 busy_poll: BusyPoll::new(self.polling),

@@ -36,8 +36,8 @@ pub(crate) struct Parts {
     pub(crate) clock: Clock,
     pub(crate) cell: Arc<SnapshotCell>,
     pub(crate) upstreams: watch::Receiver<Upstreams>,
-    /// What is known of servers, by all workers together.
-    pub(crate) registry: Arc<identity::Registry>,
+    /// What is known of servers and zones, by all workers together.
+    pub(crate) shared: driver::Shared,
     pub(crate) sockets: WorkerSockets,
     /// Queues of interfaces that it serves besides.
     pub(crate) queues: Vec<XdpQueue>,
@@ -101,10 +101,18 @@ fn explain(worker: &Worker, driver: &driver::Driver, job: Explaining) {
 #[derive(Clone)]
 pub(crate) struct Upstreams {
     pub(crate) plan: Arc<plan::upstreams::Plan>,
+    /// Who finds answers by itself.
+    pub(crate) resolvers: Arc<plan::resolvers::Plan>,
     /// Where oblivious messages are carried to.
     pub(crate) relay: Arc<plan::relay::RelayPlan>,
     /// Hears one word of every worker that has adopted the plan.
     pub(crate) adopted: SyncSender<()>,
+}
+
+impl Upstreams {
+    fn plans(&self) -> driver::Plans<'_> {
+        driver::Plans { upstreams: &self.plan, resolvers: &self.resolvers }
+    }
 }
 
 /// What others may see of a worker.
@@ -143,7 +151,7 @@ async fn serve(parts: Parts) -> io::Result<()> {
         clock,
         cell,
         mut upstreams,
-        registry,
+        shared,
         sockets,
         queues,
         busy_poll,
@@ -155,8 +163,9 @@ async fn serve(parts: Parts) -> io::Result<()> {
     } = parts;
     let engine = RefCell::new(Engine::new(cell, Arc::clone(&worker_handle.engine)).with_events(events));
     let worker = Rc::new(Worker { index, clock, engine, busy_poll });
-    let plan = Arc::clone(&upstreams.borrow_and_update().plan);
-    let driver = driver::Driver::new(Rc::clone(&worker), &plan, Arc::clone(&registry), worker_handle.board);
+    let first = upstreams.borrow_and_update().clone();
+    let registry = Arc::clone(&shared.registry);
+    let driver = driver::Driver::new(Rc::clone(&worker), first.plans(), shared, worker_handle.board);
     let relay = exchange::Relay::new(Arc::clone(&upstreams.borrow().relay), registry);
     let courier: Rc<dyn Courier> = Rc::new(exchange::RelayCourier(Rc::clone(&relay)));
     let local =
@@ -166,7 +175,7 @@ async fn serve(parts: Parts) -> io::Result<()> {
             let new = upstreams.borrow_and_update().clone();
             // An idle worker adopts the snapshot with it, so that the old one can be freed.
             worker.engine.borrow_mut().begin(clock.now());
-            driver.adopt(&new.plan);
+            driver.adopt(new.plans());
             relay.adopt(new.relay);
             // Whoever waited for it may have gone.
             let _ = new.adopted.try_send(());

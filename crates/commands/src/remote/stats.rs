@@ -13,7 +13,7 @@ use crate::cli::StatsArgs;
 use crate::out;
 
 /// What the groups are about; those of effects and interfaces have a name behind a dot.
-const GROUPS: [(&str, &str); 12] = [
+const GROUPS: [(&str, &str); 13] = [
     ("bans", "Prefixes that are banned."),
     ("downloads", "Lists from web servers (gannet lists)."),
     ("ds-push", "DS records sent to parents."),
@@ -24,6 +24,7 @@ const GROUPS: [(&str, &str); 12] = [
     ("label", "Queries that policies counted, by label."),
     ("listen", "Sockets and connections of clients."),
     ("recorder", "The record of queries (gannet log)."),
+    ("resolver", "What authoritative servers are asked."),
     ("signatures", "Signatures made while clients wait."),
     ("xdp", "Interfaces served past the kernel's network stack."),
 ];

@@ -63,6 +63,8 @@ pub struct Plans {
     pub snapshot: Arc<Snapshot>,
     /// For fetchers.
     pub fetch: Arc<plan::upstreams::Plan>,
+    /// For resolvers.
+    pub resolvers: Arc<plan::resolvers::Plan>,
     /// Where oblivious messages are carried to.
     pub relay: Arc<plan::relay::RelayPlan>,
     /// For listeners that speak TLS.
@@ -418,6 +420,7 @@ impl Prepared<'_> {
         Ok(Plans {
             snapshot: Arc::new(snapshot),
             fetch: Arc::new(self.fetch),
+            resolvers: Arc::default(),
             relay: Arc::new(self.relay),
             tls: self.tls,
             cache_plans: self.caches,

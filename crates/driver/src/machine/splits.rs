@@ -7,11 +7,14 @@
 use engine::ops::split::{BRANCHES_MAX, BranchReport, Next, Progress};
 use engine::{EndedBranch, Failure, SharedSplit, Want};
 
+use exchange::authorities::PoolNetwork;
 use exchange::network::Network;
 use exchange::time::{Moment, Span};
 use exchange::wheel::TimerKey;
 
-use crate::machine::{Ending, Event, Finished, Home, Machine, Token, Waiter, WaiterList, Waiters, chain};
+use crate::machine::{
+    Begins, Ending, Event, Finished, Home, Machine, Token, Waiter, WaiterList, Waiters, chain,
+};
 
 /// Queries that get their turn at once, before clients have theirs again.
 const TURNS_MAX: usize = 16;
@@ -34,7 +37,7 @@ pub(super) struct Split {
     shared: Option<SharedSplit>,
 }
 
-impl<N: Network, W: Waiter> Machine<N, W> {
+impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
     /// Takes a query that waits for branches: joins an equal one or begins.
     pub(super) fn take_split(&mut self, mut who: W, now: Moment) {
         let Want::Split(want) = who.want() else { return };
@@ -45,7 +48,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             }
             self.counters.coalesced.bump();
             let waiting = self.splits.get(slot as usize).map_or(0, |split| split.waiters.count);
-            match self.admit(waiting, None, &who, now) {
+            match self.admit(waiting, Begins::Nothing, &who, now) {
                 // The query that made room was the only one that waited there.
                 Ok(_) if !self.splits.contains(slot as usize) => self.take_split(who, now),
                 Ok(cell) => {
@@ -58,7 +61,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
             }
             return;
         }
-        let cell = match self.admit(0, None, &who, now) {
+        let cell = match self.admit(0, Begins::Nothing, &who, now) {
             Ok(cell) if !self.is_stopping => cell,
             Ok(_) => return self.events.push_back(Event::Rejected(who, Failure::Stopping)),
             Err(failure) => return self.events.push_back(Event::Rejected(who, failure)),
@@ -197,7 +200,7 @@ impl<N: Network, W: Waiter> Machine<N, W> {
     /// Takes a query that waits for time to pass, or for its turn.
     pub(super) fn take_sleeper(&mut self, who: W, now: Moment) {
         let sleep_ms = if let Want::Sleep(ms) = *who.want() { Some(ms) } else { None };
-        let cell = match self.admit(0, None, &who, now) {
+        let cell = match self.admit(0, Begins::Nothing, &who, now) {
             Ok(cell) if !self.is_stopping => cell,
             Ok(_) => return self.events.push_back(Event::Rejected(who, Failure::Stopping)),
             Err(failure) => return self.events.push_back(Event::Rejected(who, failure)),

@@ -7,6 +7,7 @@ mod names;
 mod outages;
 mod picks;
 mod races;
+mod resolutions;
 mod sim;
 mod splits;
 mod spoofing;
@@ -640,7 +641,7 @@ fn a_reload_keeps_what_is_the_same_and_lets_fetches_end() {
     let asker = sim.ask("www.example.org");
     let sent = sim.sent();
     let plan = Plan { pools: vec![pool(Pick::Ordered, &[3, 2])], limits: Limits::default() };
-    sim.machine.adopt(&plan, &Registry::default(), sim.now);
+    sim.machine.adopt((&plan, &Default::default()), &Registry::default(), sim.now);
     sim.settle();
     sim.ask("new.example.org");
     assert_eq!(sim.sent().to, server(3));
@@ -656,7 +657,7 @@ fn a_reload_keeps_what_is_the_same_and_lets_fetches_end() {
     assert_eq!(sim.machine.forward().exchange().servers().count(), 2);
     // Adopting the same again changes nothing.
     let before = sim.machine.network().opened;
-    sim.machine.adopt(&plan, &Registry::default(), sim.now);
+    sim.machine.adopt((&plan, &Default::default()), &Registry::default(), sim.now);
     sim.settle();
     assert_eq!((sim.machine.network().opened, sim.machine.forward().pool_count()), (before, 1));
 }

@@ -26,7 +26,7 @@ impl Clock {
         self.read().0
     }
 
-    /// Reads both; says besides how long ago the clocks were started, to the microsecond.
+    /// Reads both; says besides how long ago the machine booted, to the microsecond.
     pub fn read(self) -> (Now, Duration) {
         let since_boot = (self.since_boot)();
         let since_start = since_boot.saturating_sub(self.started);
@@ -35,7 +35,12 @@ impl Clock {
             monotonic_ms: u64::try_from(since_start.as_millis()).unwrap_or(u64::MAX),
             ..Now::new((self.wall)(), since_boot)
         };
-        (now, since_start)
+        (now, since_boot)
+    }
+
+    /// Returns how long ago the machine booted.
+    pub fn since_boot(self) -> Duration {
+        (self.since_boot)()
     }
 
     /// Returns how long ago the clocks were started.

@@ -18,9 +18,10 @@ const FAILING_SHOWN_MAX: usize = 5;
 pub const DESCRIPTIONS: Descriptions<'_> = &[
     ("engine", engine::Counters::DESCRIPTIONS),
     ("listen", listen::Counters::DESCRIPTIONS),
-    ("fetch", driver::Counts::DESCRIPTIONS[0]),
-    ("fetch", driver::Counts::DESCRIPTIONS[1]),
-    ("fetch", driver::Counts::DESCRIPTIONS[2]),
+    driver::Counts::DESCRIPTIONS[0],
+    driver::Counts::DESCRIPTIONS[1],
+    driver::Counts::DESCRIPTIONS[2],
+    driver::Counts::DESCRIPTIONS[3],
 ];
 
 impl Operator {
@@ -100,7 +101,7 @@ impl Operator {
             };
             worker_handle.engine.read(|name, value| add("engine", name, value));
             worker_handle.listen.read(|name, value| add("listen", name, value));
-            worker_handle.board.counts.read(|name, value| add("fetch", name, value));
+            worker_handle.board.counts.read(&mut add);
         }
         self.components.devices.read(|group, name, value| {
             stats.entry(group.to_owned()).or_default().insert(name.to_owned(), value);

@@ -13,6 +13,7 @@ use jobs::alias::Follower;
 use jobs::health::Checker;
 use jobs::signing::Signing;
 use listen::TlsCell;
+use plan::resolvers;
 use plan::upstreams::Plan;
 use tokio::sync::watch;
 use tracing::{info, warn};
@@ -123,12 +124,15 @@ fn jobs<'i>(input: &'i Input<'_>) -> Prepared<'i> {
 
 fn upstreams_of_both<'i>(input: &'i Input<'_>) -> Prepared<'i> {
     let Some(previous) = input.previous else { return Ok(Box::new(move || ())) };
-    let plan = Arc::new(both(&input.next.plans.fetch, &previous.plans.fetch));
-    Ok(Box::new(move || adopt_upstreams(input, plan)))
+    let (next, previous) = (&input.next.plans, &previous.plans);
+    let plan = Arc::new(both(&next.fetch, &previous.fetch));
+    let resolvers = Arc::new(both_resolvers(&next.resolvers, &previous.resolvers));
+    Ok(Box::new(move || adopt_upstreams(input, plan, resolvers)))
 }
 
 fn upstreams<'i>(input: &'i Input<'_>) -> Prepared<'i> {
-    Ok(Box::new(move || adopt_upstreams(input, Arc::clone(&input.next.plans.fetch))))
+    let plans = &input.next.plans;
+    Ok(Box::new(move || adopt_upstreams(input, Arc::clone(&plans.fetch), Arc::clone(&plans.resolvers))))
 }
 
 fn checks<'i>(input: &'i Input<'_>) -> Prepared<'i> {
@@ -212,12 +216,13 @@ fn alias<'i>(input: &'i Input<'_>) -> Prepared<'i> {
 }
 
 /// Gives the workers a plan and waits until they have it.
-fn adopt_upstreams(input: &Input<'_>, plan: Arc<Plan>) {
+fn adopt_upstreams(input: &Input<'_>, plan: Arc<Plan>, resolvers: Arc<resolvers::Plan>) {
     let upstreams = &input.components.upstreams;
     // Those that have not begun yet find it when they do.
     let workers = upstreams.receiver_count();
     let (adopted, heard) = sync_channel(workers);
-    upstreams.send_replace(Upstreams { plan, relay: Arc::clone(&input.next.plans.relay), adopted });
+    let relay = Arc::clone(&input.next.plans.relay);
+    upstreams.send_replace(Upstreams { plan, resolvers, relay, adopted });
     let deadline = Instant::now() + ADOPTION_PATIENCE;
     for _ in 0..workers {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -226,6 +231,12 @@ fn adopt_upstreams(input: &Input<'_>, plan: Arc<Plan>) {
             return;
         }
     }
+}
+
+/// Returns a plan with the resolvers of `new` and those of `old` that are gone.
+fn both_resolvers(new: &resolvers::Plan, old: &resolvers::Plan) -> resolvers::Plan {
+    let gone = old.resolvers.iter().filter(|old| new.find(old.id).is_none()).cloned();
+    resolvers::Plan { resolvers: new.resolvers.iter().cloned().chain(gone).collect() }
 }
 
 /// Returns a plan with the groups of `new` and those of `old` that are gone.

@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use engine::ops::split::{BranchReport, Next, Progress, SplitStep, Worth};
 use engine::{EndedBranch, Failure, FetchWant, OutQuery, PoolId, SharedSplit, SplitWant, Want};
@@ -13,11 +14,13 @@ use wire::{Class, Flags, Message, NameBuf, Query, Rcode, Rtype, Section, Ttl, Wr
 
 use super::super::{Ending, Event, Finished, Machine, SplitKey, Waiter};
 use crate::counters::Counts;
+use exchange::authorities::{Family, PoolLinkKey, PoolNetwork, PoolSocketKey, Unsent};
 use exchange::network::{LinkKey, Network, Remote, SocketKey};
 use exchange::time::{Moment, Span};
 use forward::status::UpstreamState;
 use forward::upstream_log::StateChange;
 use identity::Registry;
+use plan::resolvers;
 use plan::upstreams::{Hedge, Limits, Pick, Plan, PoolPlan, ServerPlan};
 
 /// What a fetch brought: an rcode or a failure.
@@ -36,6 +39,32 @@ pub(super) struct Wire {
     pub(super) opened: usize,
     /// Whether there is no way to any IPv6 address.
     pub(super) lacks_ipv6: bool,
+}
+
+/// A network to authoritative servers that remembers what was sent and sends nothing.
+#[derive(Default)]
+pub(super) struct PoolWire {
+    pub(super) queued: VecDeque<(PoolSocketKey, SocketAddr, Vec<u8>)>,
+}
+
+impl PoolNetwork for PoolWire {
+    fn open(&mut self, _: PoolSocketKey, _: Family) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn close(&mut self, _: PoolSocketKey) {}
+
+    fn queue(&mut self, key: PoolSocketKey, to: SocketAddr, packet: &[u8]) {
+        self.queued.push_back((key, to, packet.to_vec()));
+    }
+
+    fn flush(&mut self, _: &mut Vec<Unsent>) {}
+
+    fn connect(&mut self, _: PoolLinkKey, _: SocketAddr) {}
+
+    fn write(&mut self, _: PoolLinkKey, _: &[u8]) {}
+
+    fn disconnect(&mut self, _: PoolLinkKey) {}
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,7 +158,7 @@ impl Waiter for Asker {
 }
 
 pub(super) struct Sim {
-    pub(super) machine: Machine<Wire, Asker>,
+    pub(super) machine: Machine<Wire, PoolWire, Asker>,
     pub(super) counters: Counts,
     pub(super) now: Moment,
     pub(super) asked: u32,
@@ -216,10 +245,16 @@ impl Sim {
     }
 
     pub(super) fn with_limits(pools: Vec<PoolPlan>, limits: Limits) -> Self {
+        Self::with_plans(pools, limits, &resolvers::Plan::default())
+    }
+
+    pub(super) fn with_plans(pools: Vec<PoolPlan>, limits: Limits, resolvers: &resolvers::Plan) -> Self {
         let counters = Counts::default();
         let now = Moment(1_000_000);
-        let mut machine = Machine::new(Wire::default(), StdRng::seed_from_u64(42), &counters, now);
-        machine.adopt(&Plan { pools, limits }, &Registry::default(), now);
+        let networks = (Wire::default(), PoolWire::default());
+        let mut machine = Machine::new(networks, Arc::default(), StdRng::seed_from_u64(42), &counters, now);
+        let plans = (&Plan { pools, limits }, resolvers);
+        machine.adopt(plans, &Registry::default(), now);
         Self {
             machine,
             counters,
@@ -254,13 +289,23 @@ impl Sim {
         client: Option<IpAddr>,
         stale_after_ms: Option<u32>,
     ) -> u32 {
+        let want = Want::Fetch(FetchWant { pool: POOL, query, trusts_ad: false, stale_after_ms });
+        self.ask_want(text, want, client)
+    }
+
+    pub(super) fn ask_want(&mut self, text: &str, want: Want, client: Option<IpAddr>) -> u32 {
         let number = self.asked;
         self.asked += 1;
-        let want = Want::Fetch(FetchWant { pool: POOL, query, trusts_ad: false, stale_after_ms });
         self.machine
             .take(Asker { number, want, client, split: None, parent: None, text: text.to_owned() }, self.now);
         self.settle();
         number
+    }
+
+    pub(super) fn adopt_resolvers(&mut self, resolvers: Vec<resolvers::ResolverPlan>) {
+        let plans = (&Plan { pools: Vec::new(), limits: Limits::default() }, &resolvers::Plan { resolvers });
+        self.machine.adopt(plans, &Registry::default(), self.now);
+        self.settle();
     }
 
     pub(super) fn settle(&mut self) {
@@ -336,6 +381,7 @@ impl Sim {
             Ending::Reply(message) => (Ok(message.rcode()), message.as_bytes()),
             Ending::Held(bytes) => (Ok(rcode(bytes)), &**bytes),
             Ending::Failed(failure) => (Err(*failure), &[][..]),
+            Ending::Resolved { resolution, .. } => (Ok(resolution.rcode), &[][..]),
             Ending::Branch { branch, octets, .. } => {
                 self.winners.push(*branch);
                 (Ok(rcode(octets)), &**octets)

@@ -1,0 +1,91 @@
+//! Queries that wait for a resolver.
+
+use std::net::SocketAddr;
+
+use engine::{Failure, Want};
+use exchange::authorities::{PoolLinkKey, PoolNetwork, PoolSocketKey};
+use exchange::network::Network;
+use exchange::time::Moment;
+
+use crate::recursion::LinkEvent;
+
+use super::admission::Begins;
+use super::{Ending, Event, Finished, Machine, Source, Waiter, WaiterList};
+
+impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
+    /// Takes a query that waits for a resolver: joins an equal one or begins.
+    pub(super) fn take_resolution(&mut self, who: W, now: Moment) {
+        let Want::Resolve(want) = who.want() else { return };
+        let is_equal = |&key: &u32| match self.fetches.get(key as usize).map(|other| &other.source) {
+            Some(Source::Resolver { instance, query }) => {
+                self.recursion.is_current(*instance, want.resolver) && *query == want.query
+            }
+            Some(Source::Forward { .. }) | None => false,
+        };
+        if let Some(&key) = self.index.find(want.query.hash, is_equal) {
+            return self.join(key, who, now);
+        }
+        let (resolver, query) = (want.resolver, want.query.clone());
+        let refused = if self.is_stopping { Failure::Stopping } else { Failure::NoUpstream };
+        let Some(instance) = self.recursion.current(resolver).filter(|_| !self.is_stopping) else {
+            return self.events.push_back(Event::Rejected(who, refused));
+        };
+        match self.admit(0, Begins::Resolution, &who, now) {
+            Ok(cell) => {
+                let key = self.fetches.vacant_key() as u32;
+                let how = (key, who.is_watched());
+                self.enter(query.hash, Source::Resolver { instance, query: query.clone() });
+                self.attach(key, who, cell, now);
+                self.recursion.begin(instance, &query, how, now);
+                self.drain();
+            }
+            Err(failure) => self.events.push_back(Event::Rejected(who, failure)),
+        }
+    }
+
+    /// Ends all waits for resolvers: the server stops.
+    pub(super) fn stop_resolving(&mut self) {
+        let is_resolver = |source: &Source| matches!(source, Source::Resolver { .. });
+        let all = self.fetches.iter().filter(|(_, fetch)| is_resolver(&fetch.source));
+        let keys: Vec<u32> = all.map(|(key, _)| key as u32).collect();
+        for key in keys {
+            let Some(shared) = self.forget_fetch(key) else { continue };
+            self.cancel(key, &shared.source);
+            self.end_waiting(shared.waiters.first);
+            let waiters = WaiterList(shared.waiters.first);
+            let ending = Ending::Failed(Failure::Stopping);
+            self.events.push_back(Event::Finished(Finished { waiters, ending, from: None }));
+        }
+    }
+
+    /// Takes one datagram from an authoritative server; `is_cut` says that it was longer than our
+    /// buffer.
+    pub(crate) fn pool_datagram(
+        &mut self,
+        key: PoolSocketKey,
+        from: SocketAddr,
+        (bytes, is_cut): (&[u8], bool),
+        now: Moment,
+    ) {
+        self.recursion.datagram(key, from, (bytes, is_cut), now);
+        self.drain();
+    }
+
+    /// Takes one message from a connection to an authoritative server.
+    pub(crate) fn pool_message(&mut self, key: PoolLinkKey, bytes: &[u8], now: Moment) {
+        self.recursion.message(key, bytes, now);
+        self.drain();
+    }
+
+    /// Takes the news that a socket for authoritative servers has failed.
+    pub(crate) fn pool_socket_failed(&mut self, key: PoolSocketKey, now: Moment) {
+        self.recursion.socket_failed(key, now);
+        self.drain();
+    }
+
+    /// Takes what has become of a connection to an authoritative server.
+    pub(crate) fn pool_link(&mut self, key: PoolLinkKey, event: LinkEvent, now: Moment) {
+        self.recursion.link(key, event, now);
+        self.drain();
+    }
+}

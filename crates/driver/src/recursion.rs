@@ -1,0 +1,337 @@
+//! The resolvers of one worker, and the queries that they have on the wire.
+//!
+//! Decides nothing: carries what a [`Resolver`] says to [`Authorities`], and what becomes of it
+//! back. A state machine without I/O, as both are.
+
+mod tables;
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use engine::{OutQuery, ResolverId};
+use exchange::authorities::{
+    self, Authorities, AuthorityQuery, Event, Heard, PoolLinkKey, PoolNetwork, PoolSocketKey,
+};
+use exchange::time::Moment;
+use plan::resolvers::{Plan, ResolverPlan};
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use resolver::{Arrival, Ask, AskKey, Effect, Resolution, Resolver, Unanswered, Waiter};
+use slab::Slab;
+use wire::Question;
+
+pub use tables::ResolverTables;
+
+/// Names a resolver for as long as somebody waits for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct InstanceKey(u32);
+
+/// One resolver, from when its plan is adopted until nobody waits for it.
+struct Instance {
+    plan: ResolverPlan,
+    resolver: Resolver,
+    /// Questions that somebody waits for.
+    wanted: u32,
+    /// Queries that it has on the wire.
+    asks: u32,
+    /// Whether another one has taken its place.
+    is_retired: bool,
+}
+
+/// A query on the wire.
+struct OpenAsk {
+    instance: u32,
+    key: AskKey,
+}
+
+/// What became of a question.
+pub(crate) struct Resolved {
+    /// Whose it was.
+    pub(crate) tag: u32,
+    /// The answer, or why there is none.
+    pub(crate) resolution: Arc<Resolution>,
+}
+
+/// What has become of a connection to an authoritative server.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum LinkEvent {
+    /// Queries can be written to it.
+    Opened,
+    /// It has ended, or there was none.
+    Closed,
+    /// It could not even be tried.
+    Lacked,
+    /// A message began on it and does not end.
+    Stalled,
+}
+
+/// The resolvers of one worker.
+pub(crate) struct Recursion<P> {
+    authorities: Authorities<P>,
+    tables: Arc<ResolverTables>,
+    rng: StdRng,
+    instances: Slab<Instance>,
+    asks: Slab<OpenAsk>,
+    resolved: VecDeque<Resolved>,
+}
+
+impl<P: PoolNetwork> Recursion<P> {
+    /// Returns no resolver yet (see [`Recursion::adopt`]).
+    pub(crate) fn new(
+        network: P,
+        tables: Arc<ResolverTables>,
+        mut rng: StdRng,
+        counters: Arc<authorities::Counters>,
+        now: Moment,
+    ) -> Self {
+        let (servers, secret) = (Arc::clone(tables.servers()), tables.cookie_secret());
+        let exchange_rng = StdRng::from_rng(&mut rng);
+        Self {
+            authorities: Authorities::new(network, servers, secret, exchange_rng, counters, now),
+            tables,
+            rng,
+            instances: Slab::new(),
+            asks: Slab::new(),
+            resolved: VecDeque::new(),
+        }
+    }
+
+    /// Returns the network.
+    pub(crate) fn network(&self) -> &P {
+        self.authorities.network()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn network_mut(&mut self) -> &mut P {
+        self.authorities.network_mut()
+    }
+
+    /// Resolves as `plans` say from now on. A resolver whose plan is the same goes on; what others
+    /// have begun they end.
+    pub(crate) fn adopt(&mut self, plan: &Plan) {
+        for (_, instance) in &mut self.instances {
+            instance.is_retired = !plan.resolvers.contains(&instance.plan);
+        }
+        for plan in &plan.resolvers {
+            if self.current(plan.id).is_none() {
+                let rng = StdRng::from_rng(&mut self.rng);
+                let resolver = Resolver::new(plan.settings.clone(), self.tables.of(plan), rng);
+                let plan = plan.clone();
+                self.instances.insert(Instance { plan, resolver, wanted: 0, asks: 0, is_retired: false });
+            }
+        }
+        self.instances.retain(|_, instance| !instance.is_over());
+    }
+
+    /// Returns the resolver that has this number now.
+    pub(crate) fn current(&self, id: ResolverId) -> Option<InstanceKey> {
+        let mut all = self.instances.iter();
+        all.find(|(_, instance)| instance.is_current(id)).map(|(at, _)| InstanceKey(at as u32))
+    }
+
+    /// Returns whether this resolver is the one that has this number now.
+    pub(crate) fn is_current(&self, key: InstanceKey, id: ResolverId) -> bool {
+        self.instances.get(key.0 as usize).is_some_and(|instance| instance.is_current(id))
+    }
+
+    /// Returns how many questions somebody waits for.
+    pub(crate) fn active(&self) -> u32 {
+        self.instances.iter().map(|(_, instance)| instance.wanted).sum()
+    }
+
+    /// Has a resolver find the answer to a question, which comes as [`Resolved`] with this tag. If
+    /// somebody watches, it says how it found it.
+    pub(crate) fn begin(
+        &mut self,
+        InstanceKey(at): InstanceKey,
+        query: &OutQuery,
+        (tag, is_watched): (u32, bool),
+        now: Moment,
+    ) {
+        let Some(instance) = self.instances.get_mut(at as usize) else { return };
+        let OutQuery { qname, qtype, qclass, .. } = query;
+        let question = Question { qname: qname.as_name(), qtype: *qtype, qclass: *qclass };
+        instance.wanted += 1;
+        if is_watched {
+            instance.resolver.want_traced(&question, Waiter(tag), instant(now));
+        } else {
+            instance.resolver.want(&question, Waiter(tag), instant(now));
+        }
+        self.carry_out(at, now);
+        self.take_unanswered(now);
+    }
+
+    /// Nobody waits for a question any more. What was begun for it goes on, and fills the tables.
+    pub(crate) fn forget(&mut self, key: InstanceKey, tag: u32) {
+        if let Some(instance) = self.instances.get_mut(key.0 as usize) {
+            instance.resolver.forget(Waiter(tag));
+            instance.wanted -= 1;
+        }
+    }
+
+    /// Returns the next question that has come to its end.
+    pub(crate) fn next_resolved(&mut self) -> Option<Resolved> {
+        self.resolved.pop_front()
+    }
+
+    /// Returns when to call [`Recursion::due`] next.
+    pub(crate) fn next_due(&self) -> Option<Moment> {
+        let resolvers = self.instances.iter().filter_map(|(_, instance)| instance.resolver.next_due());
+        resolvers.map(|at| Moment(at.0)).chain(self.authorities.next_due()).min()
+    }
+
+    /// Does what is due by `now`.
+    pub(crate) fn due(&mut self, now: Moment) {
+        self.authorities.due(now);
+        self.take_unanswered(now);
+        for at in 0..self.instances.capacity() as u32 {
+            let Some(instance) = self.instances.get_mut(at as usize) else { continue };
+            if instance.resolver.next_due().is_some_and(|due| due.0 <= now.0) {
+                instance.resolver.due(instant(now));
+                self.carry_out(at, now);
+            }
+        }
+        self.take_unanswered(now);
+    }
+
+    /// Sends what was queued, once per batch.
+    pub(crate) fn flush(&mut self, now: Moment) {
+        self.authorities.flush();
+        // Ends: what could not be sent is asked elsewhere at the cost of the question's budget.
+        while self.take_unanswered(now) {
+            self.authorities.flush();
+        }
+    }
+
+    /// Has the queries sent that a resolver wants, and keeps what it has found.
+    fn carry_out(&mut self, at: u32, now: Moment) {
+        let Self { instances, asks, authorities, resolved, .. } = self;
+        let Some(instance) = instances.get_mut(at as usize) else { return };
+        while let Some(effect) = instance.resolver.next_effect() {
+            match effect {
+                Effect::Ask(ask) => {
+                    let tag = asks.insert(OpenAsk { instance: at, key: ask.key }) as u32;
+                    instance.asks += 1;
+                    authorities.ask(&query(&ask), tag, now);
+                }
+                Effect::Done { waiter, resolution } => {
+                    instance.wanted -= 1;
+                    resolved.push_back(Resolved { tag: waiter.0, resolution });
+                }
+            }
+        }
+        if instance.is_over() {
+            instances.remove(at as usize);
+        }
+    }
+
+    /// Tells resolvers which queries have no reply; returns whether there were any.
+    fn take_unanswered(&mut self, now: Moment) -> bool {
+        let mut has_any = false;
+        while let Some(Event::Unanswered { tag, why }) = self.authorities.next_event() {
+            has_any = true;
+            let why = match why {
+                authorities::Unanswered::Timeout => Unanswered::Timeout,
+                authorities::Unanswered::Unreachable => Unanswered::Unreachable,
+                authorities::Unanswered::NotSent => Unanswered::NotSent,
+            };
+            self.reported(tag, |resolver, key| resolver.unanswered(key, why, instant(now)), now);
+        }
+        has_any
+    }
+
+    fn heard(&mut self, heard: &Heard<'_>, now: Moment) {
+        let arrival = match heard.arrival {
+            authorities::Arrival::Udp => Arrival::Udp,
+            authorities::Arrival::UdpWithCookie => Arrival::UdpWithCookie,
+            authorities::Arrival::Tcp => Arrival::Tcp,
+        };
+        let tell = |resolver: &mut Resolver, key| {
+            resolver.heard(key, &heard.message, arrival, instant(now));
+        };
+        self.reported(heard.tag, tell, now);
+    }
+
+    /// Reports what became of a query.
+    fn reported(&mut self, tag: u32, report: impl FnOnce(&mut Resolver, AskKey), now: Moment) {
+        let Some(OpenAsk { instance: at, key }) = self.asks.try_remove(tag as usize) else { return };
+        let Some(instance) = self.instances.get_mut(at as usize) else { return };
+        instance.asks -= 1;
+        report(&mut instance.resolver, key);
+        self.carry_out(at, now);
+    }
+}
+
+/// What the network brings.
+impl<P: PoolNetwork> Recursion<P> {
+    /// Takes one datagram; `is_cut` says that it was longer than our buffer.
+    pub(crate) fn datagram(
+        &mut self,
+        key: PoolSocketKey,
+        from: SocketAddr,
+        (bytes, is_cut): (&[u8], bool),
+        now: Moment,
+    ) {
+        if let Some(heard) = self.authorities.datagram(key, from, bytes, is_cut, now) {
+            self.heard(&heard, now);
+        }
+        self.take_unanswered(now);
+    }
+
+    /// Takes one message from a connection.
+    pub(crate) fn message(&mut self, key: PoolLinkKey, bytes: &[u8], now: Moment) {
+        if let Some(heard) = self.authorities.message(key, bytes, now) {
+            self.heard(&heard, now);
+        }
+        self.take_unanswered(now);
+    }
+
+    /// Takes the news that a socket itself has failed.
+    pub(crate) fn socket_failed(&mut self, key: PoolSocketKey, now: Moment) {
+        self.authorities.socket_failed(key);
+        self.take_unanswered(now);
+    }
+
+    /// Takes what has become of a connection.
+    pub(crate) fn link(&mut self, key: PoolLinkKey, event: LinkEvent, now: Moment) {
+        match event {
+            LinkEvent::Opened => self.authorities.link_opened(key, now),
+            LinkEvent::Closed => self.authorities.link_closed(key, now),
+            LinkEvent::Lacked => self.authorities.link_lacked(key),
+            LinkEvent::Stalled => self.authorities.link_stalled(key),
+        }
+        self.take_unanswered(now);
+    }
+}
+
+impl Instance {
+    fn is_current(&self, id: ResolverId) -> bool {
+        !self.is_retired && self.plan.id == id
+    }
+
+    /// Returns whether nobody has use for it any more.
+    const fn is_over(&self) -> bool {
+        self.is_retired && self.wanted == 0 && self.asks == 0
+    }
+}
+
+fn query(ask: &Ask) -> AuthorityQuery<'_> {
+    AuthorityQuery {
+        address: ask.address,
+        qname: ask.qname.as_name(),
+        qtype: ask.qtype,
+        over_tcp: ask.how.over_tcp,
+        udp_octets: ask.how.udp_octets,
+        edns: ask.how.edns,
+        case: ask.how.case,
+        dnssec_ok: ask.how.dnssec_ok,
+        recursion_desired: false,
+        checking_disabled: false,
+    }
+}
+
+/// Returns a moment as resolvers count it.
+const fn instant(now: Moment) -> resolver::Moment {
+    resolver::Moment(now.0)
+}
