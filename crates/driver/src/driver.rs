@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::rc::{Rc, Weak};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use engine::ops::quickest::Probe;
 use engine::ops::split::{BranchReport, Next, Progress, Worth};
@@ -235,8 +235,8 @@ impl Driver {
         self.discard_after.set(Span::from_ms(u64::from(limits.discard_after_ms)));
         self.shed.set(limits.shed);
         self.machine.borrow_mut().adopt((plans.upstreams, plans.resolvers), &self.registry, now);
-        self.settle(now);
         self.publish(now);
+        self.settle(now);
     }
 
     /// Ends all fetches with [`Failure::Stopping`] and takes no more.
@@ -545,6 +545,8 @@ impl Driver {
     }
 
     fn publish(&self, now: Moment) {
+        let wall = self.worker.clock.wall().duration_since(SystemTime::UNIX_EPOCH);
+        self.machine.borrow_mut().set_time(wall.map_or(0, |since| since.as_secs()), now);
         let machine = self.machine.borrow();
         let published = Published { status: machine.status(now), meters: machine.meters() };
         drop(machine);
@@ -652,7 +654,7 @@ async fn watch(driver: Weak<Driver>, alarm: Rc<Alarm>) {
             alarm.changed.notified().await;
             continue;
         }
-        if driver.upgrade().is_some_and(|driver| driver.machine.borrow().has_yielded()) {
+        if at <= now {
             // Sockets come first: a sleep of no time would be one of a millisecond.
             tokio::task::yield_now().await;
             match driver.upgrade() {

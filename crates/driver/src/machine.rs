@@ -503,7 +503,7 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
 
     /// Returns whether queries wait for their turn: [`Machine::due`] is to be called as soon as
     /// clients had theirs.
-    pub(crate) fn has_yielded(&self) -> bool {
+    fn has_yielded(&self) -> bool {
         !self.yielded.is_empty()
     }
 

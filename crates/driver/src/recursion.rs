@@ -124,6 +124,13 @@ impl<P: PoolNetwork> Recursion<P> {
         self.instances.retain(|_, instance| !instance.is_over());
     }
 
+    /// Says what time it is by the calendar, in seconds since 1970.
+    pub(crate) fn set_time(&mut self, unix_seconds: u64, now: Moment) {
+        for (_, instance) in &mut self.instances {
+            instance.resolver.set_time(unix_seconds, instant(now));
+        }
+    }
+
     /// Returns the resolver that has this number now.
     pub(crate) fn current(&self, id: ResolverId) -> Option<InstanceKey> {
         let mut all = self.instances.iter();
@@ -153,7 +160,9 @@ impl<P: PoolNetwork> Recursion<P> {
         let OutQuery { qname, qtype, qclass, .. } = query;
         let question = Question { qname: qname.as_name(), qtype: *qtype, qclass: *qclass };
         instance.wanted += 1;
-        if is_watched {
+        if query.checking_disabled {
+            instance.resolver.want_unchecked(&question, Waiter(tag), instant(now));
+        } else if is_watched {
             instance.resolver.want_traced(&question, Waiter(tag), instant(now));
         } else {
             instance.resolver.want(&question, Waiter(tag), instant(now));

@@ -58,6 +58,12 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
         }
     }
 
+    /// Says what time it is by the calendar, in seconds since 1970: after each change of the plan,
+    /// and from time to time, since clocks are set.
+    pub(crate) fn set_time(&mut self, unix_seconds: u64, now: Moment) {
+        self.recursion.set_time(unix_seconds, now);
+    }
+
     /// Takes one datagram from an authoritative server; `is_cut` says that it was longer than our
     /// buffer.
     pub(crate) fn pool_datagram(
