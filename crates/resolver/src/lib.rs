@@ -24,6 +24,7 @@
 #![forbid(unsafe_code)]
 
 mod addresses;
+mod bogus;
 mod budget;
 mod choose;
 mod delegation;

@@ -21,6 +21,7 @@ use slab::Slab;
 use wire::Class;
 use wire::rtypes::is_data;
 
+use crate::bogus::BogusAnswers;
 use crate::choose::Families;
 use crate::effect::{AskKey, Effect, Waiter};
 use crate::failure::{Failure, Reason};
@@ -98,6 +99,8 @@ pub struct Resolver {
     paused: Vec<FetchKey>,
     ran_at: Moment,
     checked: u64,
+    /// Questions whose answers are bogus.
+    bogus: BogusAnswers,
 }
 
 impl Resolver {
@@ -126,6 +129,7 @@ impl Resolver {
             paused: Vec::new(),
             ran_at: Moment::default(),
             checked: 0,
+            bogus: BogusAnswers::default(),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use cache::Security;
 use cache::servers::{Edns, Facts, LetterCase};
 use rand::seq::SliceRandom;
 use wire::Rtype;
@@ -17,7 +18,7 @@ use crate::failure::{Failure, Reason};
 use crate::heap_name::{HeapName, HeapQuestion};
 use crate::moment::Moment;
 use crate::resolution::Resolution;
-use crate::scrub::{Answer, Fault, Reading, Referral};
+use crate::scrub::{Answer, Fault, Reading, Referral, Set};
 use crate::settings::{Settings, Validation};
 use crate::tables::Known;
 use crate::trace::TraceEvent;
@@ -69,6 +70,18 @@ pub(super) struct Held {
     pub(super) root: Option<Referral>,
     /// Who sent it.
     pub(super) server: SocketAddr,
+    /// Whether somebody else may have sent it without much trouble.
+    pub(super) is_forgeable: bool,
+}
+
+impl Held {
+    /// Returns whether it has a DNAME that is neither signed nor hard to forge: it would take a
+    /// whole tree of names.
+    pub(super) fn has_weak_dname(&self) -> bool {
+        let Reading::Answer(answer) = &self.reading else { return false };
+        let is_weak = |set: &Set| set.rtype == Rtype::DNAME && set.security != Security::Secure;
+        self.is_forgeable && answer.sets.iter().any(is_weak)
+    }
 }
 
 /// An address of a server of the zone.

@@ -87,6 +87,10 @@ impl Resolver {
         if rtype == Rtype::DNSKEY && self.take_known_keys(key, &question, now) {
             return;
         }
+        if let Some(failure) = self.bogus.look(&question, now) {
+            let failure = failure.clone();
+            return self.break_chain(key, failure);
+        }
         let Some(fetch) = self.fetch_mut(key) else { return };
         let (delegation, is_own) = (Arc::clone(&fetch.delegation), fetch.delegation.zone == question.name);
         fetch.proofs_begun += 1;
@@ -297,6 +301,9 @@ impl Resolver {
 
     /// Keeps what a reply says, and ends its fetch.
     fn believe(&mut self, key: FetchKey, held: Held, ds: DsState, why: Option<Why>, now: Moment) {
+        if held.has_weak_dname() {
+            return self.ask_over_tcp(key, held.server, now);
+        }
         let Some(fetch) = self.fetch(key) else { return };
         let (question, ends_at) = (fetch.question.clone(), fetch.delegation.ends_at);
         match held.reading {

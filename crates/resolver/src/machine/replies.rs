@@ -1,5 +1,6 @@
 //! What comes back from servers, and what does not.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use wire::Message;
@@ -119,20 +120,19 @@ impl Resolver {
         let root = scrub::read_priming(reply, &asked, &terms);
         self.note(key, ask.address, &TraceEvent::of(&reading), now);
         match reading {
-            Reading::Answer(answer) if answer.has_dname && arrival == Arrival::Udp => {
-                self.ask_over_tcp(key, ask, now);
-            }
             Reading::Fault(fault) => self.take_fault(key, ask, fault, now),
-            reading => self.hold(key, Held { reading, root, server: ask.address }, now),
+            reading => {
+                let is_forgeable = arrival == Arrival::Udp;
+                self.hold(key, Held { reading, root, server: ask.address, is_forgeable }, now);
+            }
         }
     }
 
     /// A DNAME that somebody may have forged is asked for again where that is hard.
-    fn ask_over_tcp(&mut self, key: FetchKey, ask: &OpenAsk, now: Moment) {
+    pub(super) fn ask_over_tcp(&mut self, key: FetchKey, server: SocketAddr, now: Moment) {
         let how = How { over_tcp: true, ..How::unknown(&self.settings) };
-        let at = self
-            .fetch(key)
-            .and_then(|fetch| fetch.servers.iter().position(|server| server.address == ask.address));
+        let at =
+            self.fetch(key).and_then(|fetch| fetch.servers.iter().position(|other| other.address == server));
         let is_asked = at.is_some_and(|at| self.send(key, at, how, false, now));
         if !is_asked {
             self.stop_timer(key);

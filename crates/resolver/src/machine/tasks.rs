@@ -163,6 +163,10 @@ impl Resolver {
             self.ask_zone(key, &question, &delegation, now);
             return;
         }
+        if let Some(failure) = self.bogus.look(&question, now) {
+            let failure = failure.clone();
+            return self.end(key, Resolution::failed(failure));
+        }
         match self.memory.look(&question, now.seconds()) {
             Some(Known::Data(set)) => self.end_with_data(key, Rcode::NOERROR, &[set], &[]),
             Some(Known::NoData(denied)) => self.end_with_known(key, Rcode::NOERROR, &denied),
@@ -363,6 +367,12 @@ impl Resolver {
 
     /// Ends a task without an answer.
     pub(super) fn fail(&mut self, key: TaskKey, failure: Failure) {
+        let now = self.ran_at;
+        if matches!(failure.reason, Reason::Bogus(_))
+            && let Some(task) = self.tasks.get(key.0 as usize)
+        {
+            self.bogus.note(&task.question, &failure, now);
+        }
         self.end(key, Resolution::failed(failure));
     }
 

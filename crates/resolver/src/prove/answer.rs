@@ -88,8 +88,7 @@ impl Judge<'_> {
                 denials.expansion(owner.as_name(), labels, hashes)
             });
             match ask {
-                Ok(proved) if proved.is_secure() => {}
-                Ok(_) => set.security = Security::Insecure,
+                Ok(proved) => set.security = self.security_of(proved),
                 Err(unproved) => {
                     set.security = Security::Bogus;
                     return Err(self.unproved(wrong.unwrap_or(Defect::Denial(unproved)), zone));

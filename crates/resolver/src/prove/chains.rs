@@ -41,6 +41,8 @@ pub(crate) enum Why {
     Unsigned,
     /// The DS records are of kinds that do not count here.
     Unknown(Insecure),
+    /// Absence is proved by names that were hashed too often.
+    Iterations,
 }
 
 impl Why {
@@ -49,6 +51,7 @@ impl Why {
         match self {
             Self::Told | Self::Unsigned => None,
             Self::Unknown(insecure) => Some(insecure.ede()),
+            Self::Iterations => Some(EdeCode::UNSUPPORTED_NSEC3_ITERATIONS),
         }
     }
 }
@@ -136,6 +139,10 @@ impl Chains {
         settings: &Trust,
         now: Moment,
     ) {
+        // Who trusts the zone itself does not ask its parent.
+        if settings.anchors.iter().any(|anchor| anchor.zone == *zone) {
+            return;
+        }
         let trust = match ds {
             DsState::Unknown => return,
             DsState::Unsigned => ZoneTrust::Insecure(Why::Unsigned),

@@ -67,7 +67,9 @@ impl Judge<'_> {
         let keys = match trust {
             ZoneTrust::Keys(keys) => keys,
             // Who is told so may be told otherwise.
-            ZoneTrust::Insecure(Why::Unsigned | Why::Unknown(_)) => return Ok(DsState::Unsigned),
+            ZoneTrust::Insecure(Why::Unsigned | Why::Unknown(_) | Why::Iterations) => {
+                return Ok(DsState::Unsigned);
+            }
             _ => return Ok(DsState::Unknown),
         };
         let zone = self.asked.clone();

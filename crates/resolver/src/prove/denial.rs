@@ -1,10 +1,10 @@
 //! Denials: that there is no name, no data, or no DS.
 
 use cache::Security;
-use dnssec::proof::Unproved;
+use dnssec::proof::{Proved, Unproved};
 use wire::Rtype;
 
-use super::chains::ZoneTrust;
+use super::chains::{Why, ZoneTrust};
 use super::judge::{Judge, Obstacle, Signer};
 use crate::budget::Limit;
 use crate::failure::Defect;
@@ -54,7 +54,7 @@ impl Judge<'_> {
         });
         match proved {
             Ok(proved) => {
-                denial.security = if proved.is_secure() { Security::Secure } else { Security::Insecure };
+                denial.security = self.security_of(proved);
                 Ok(())
             }
             Err(unproved) => Err(self.unproved(wrong.unwrap_or(Defect::Denial(unproved)), &zone)),
@@ -73,6 +73,18 @@ impl Judge<'_> {
         sets.filter_map(|set| self.signer_of(set))
             .filter(fits)
             .max_by_key(|zone| zone.as_name().label_count())
+    }
+
+    /// Returns what an answer is worth that was proved so well.
+    pub(super) fn security_of(&mut self, proved: Proved) -> Security {
+        match proved {
+            Proved::Fully => Security::Secure,
+            Proved::OptOut => Security::Insecure,
+            Proved::TooManyIterations => {
+                self.why = Some(Why::Iterations);
+                Security::Insecure
+            }
+        }
     }
 
     /// Returns that absence is not proved, or which limit kept it from being so.

@@ -1,11 +1,15 @@
 //! In internets made at random, the resolver says what somebody says who knows all zones.
 
+use std::collections::BTreeMap;
+
+use cache::Security;
 use proptest::prelude::*;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use resolver::{Minimisation, Settings};
 use wire::{Rcode, Rtype};
 
+use crate::signed::{Signed, Signing};
 use crate::world::{Behaviour, World, plain_settings};
 
 /// Aliases that a resolver follows.
@@ -125,6 +129,94 @@ fn without_ttl(records: &[String]) -> Vec<String> {
         .collect();
     lines.sort_unstable();
     lines
+}
+
+/// An internet made at random, some of it signed; its zones, and whether all down to each are.
+fn signed_internet(rng: &mut StdRng) -> (Signed, Vec<String>, BTreeMap<String, bool>) {
+    let modes = [Minimisation::Off, Minimisation::Relaxed, Minimisation::Strict];
+    let settings = Settings { minimisation: modes[rng.random_range(0..3)], ..plain_settings() };
+    let mut zones = vec![(".".to_string(), "192.0.2.1".to_string(), Signing::Nsec)];
+    let mut is_signed = BTreeMap::from([(".".to_string(), true)]);
+    for number in 0..rng.random_range(3..10) {
+        let (parent, address, _) = zones[rng.random_range(0..zones.len())].clone();
+        let labels = ["", "deep.", "very.deep."][rng.random_range(0..3)];
+        let below = if parent == "." { String::new() } else { format!(".{parent}") };
+        let apex = format!("{labels}z{number}{below}").replace("..", ".");
+        let address = if rng.random_bool(0.3) { address } else { format!("203.0.113.{number}") };
+        let signing = match rng.random_range(0..8) {
+            0..2 => Signing::No,
+            2..5 => Signing::Nsec,
+            5..7 => Signing::Nsec3 { iterations: rng.random_range(0..2), opts_out: false },
+            _ => Signing::Nsec3 { iterations: 0, opts_out: true },
+        };
+        is_signed.insert(apex.clone(), is_signed[&parent] && !matches!(signing, Signing::No));
+        zones.push((apex, address, signing));
+    }
+    let apexes: Vec<String> = zones.iter().map(|(apex, ..)| apex.clone()).collect();
+    let mut names = vec!["none".to_string()];
+    for apex in &apexes[1..] {
+        let owners = ["w0", "w2", "x.wild", "a.x.wild", "a.b0", "b0", "w0.d0", "none.d0", "none", "x.none"];
+        names.extend(owners.iter().map(|owner| format!("{owner}.{apex}")));
+        names.push(apex.clone());
+    }
+    let mut internet = crate::signed::Internet::default().with(settings);
+    for (apex, address, signing) in &zones {
+        let mut text = String::new();
+        if apex != "." {
+            let lines = [
+                format!("w0.{apex}. 30 A 198.51.100.1\nw0.{apex}. 30 A 198.51.100.2"),
+                format!("w2.{apex}. CNAME {}.", pick(&names, rng)),
+                format!("*.wild.{apex}. A 198.51.100.3\n*.wild.{apex}. TXT \"x\""),
+                format!("a.b0.{apex}. A 198.51.100.4"),
+                format!("d0.{apex}. DNAME {}.", pick(&apexes[1..], rng)),
+            ];
+            for line in lines.iter().filter(|_| rng.random_bool(0.8)) {
+                text += &format!("{line}\n");
+            }
+        }
+        internet = internet.zone(apex, &[address], *signing, &text);
+    }
+    (internet.build(), names, is_signed)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn signed_zones_are_secure_and_others_insecure(seed: u64) {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let (mut signed, names, is_signed) = signed_internet(&mut rng);
+        for _ in 0..16 {
+            let name = pick(&names, &mut rng).to_string();
+            let types = [Rtype::A, Rtype::A, Rtype::TXT, Rtype::MX, Rtype::DS, Rtype::DNSKEY];
+            let rtype = types[rng.random_range(0..types.len())];
+            let (rcode, answer) = signed.truth(&name, rtype);
+            let seen = signed.world.resolve(&name, rtype);
+            let aliases = answer.iter().filter(|record| record.contains(" CNAME ")).count();
+            prop_assert!(seen.sends <= 64);
+            let is_loop = answer.iter().all(|record| record.contains("NAME "));
+            if aliases > ALIASES_MAX || is_loop && seen.failure.as_deref() == Some("alias-loop") {
+                prop_assert_eq!(seen.rcode, Rcode::SERVFAIL);
+                continue;
+            }
+            let said = (seen.rcode, without_ttl(&seen.answer));
+            prop_assert_eq!(&said, &(rcode, without_ttl(&answer)), "{} {}: {:?}", &name, rtype, seen);
+            let is_at_apex = |apex: &str| name == apex && rtype != Rtype::DS;
+            let holds = |apex: &str| apex == "." || is_at_apex(apex) || name.ends_with(&format!(".{apex}"));
+            let zone = is_signed.keys().filter(|apex| holds(apex)).max_by_key(|apex| apex.trim_matches('.').len());
+            let is_signed = is_signed[zone.expect("there is the root")];
+            match seen.security {
+                Security::Secure => prop_assert!(is_signed, "{} {}: {:?}", &name, rtype, seen),
+                // Aliases may lead out of what is signed, and ranges that opt out prove little.
+                Security::Insecure => {
+                    let may_be = aliases > 0 || seen.answer.is_empty() || answer.iter().any(|record| record.contains("wild"));
+                    prop_assert!(!is_signed || may_be, "{} {}: {:?}", &name, rtype, seen);
+                }
+                _ => prop_assert!(false, "{} {}: {:?}", &name, rtype, seen),
+            }
+            signed.world.pass_ms(rng.random_range(0..100_000));
+        }
+    }
 }
 
 proptest! {

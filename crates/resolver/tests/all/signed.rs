@@ -9,11 +9,11 @@ use dnssec::{
     SigningKey, Validity, flags_of,
 };
 use resolver::{HeapName, Settings, Trust, TrustAnchor, Validation};
-use wire::{HashKey, NameBuf, Rtype};
+use wire::{Class, HashKey, Message, NameBuf, Question, Rcode, Rtype, Section};
 use zone::master::{self, NoIncludes, Options};
 use zone::{Zones, load};
 
-use crate::world::{UNIX_SECONDS, World, name, plain_settings};
+use crate::world::{UNIX_SECONDS, World, name, plain_settings, show, signed_reply};
 
 const KEY: HashKey = HashKey::new([7, 11]);
 const DAY: u32 = 86_400;
@@ -191,6 +191,17 @@ impl Internet {
 }
 
 impl Signed {
+    /// Returns what somebody says who has all zones: response code and answer section.
+    pub(crate) fn truth(&self, text: &str, rtype: Rtype) -> (Rcode, Vec<String>) {
+        let zones = self.texts.iter().map(|(apex, text)| compile(apex, text)).collect();
+        let qname = name(text);
+        let question = Question { qname: qname.as_name(), qtype: rtype, qclass: Class::IN };
+        let reply = signed_reply(&Zones::new(KEY, zones), &question, false);
+        let message = Message::parse(&reply).expect("well formed");
+        let answer = message.records().filter(|record| record.section == Section::Answer);
+        (message.rcode(), answer.map(|record| show(&message, &record)).collect())
+    }
+
     /// Changes what a server serves, record by record, after it was signed.
     pub(crate) fn tamper(&mut self, address: &str, change: impl Fn(&str) -> Option<String>) {
         let zones = self.served[address].iter().map(|apex| {

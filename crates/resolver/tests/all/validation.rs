@@ -157,8 +157,32 @@ fn a_name_that_opt_out_leaves_out_is_insecure() {
 fn too_many_iterations_are_not_looked_at() {
     let many = Signing::Nsec3 { iterations: 51, opts_out: false };
     let Signed { mut world, .. } = internet(Signing::Nsec, many).build();
-    check(&world.resolve("none.example.org", Rtype::A), Rcode::NXDOMAIN, Security::Insecure);
+    let seen = world.resolve("none.example.org", Rtype::A);
+    check(&seen, Rcode::NXDOMAIN, Security::Insecure);
+    assert_eq!(seen.ede, Some(EdeCode::UNSUPPORTED_NSEC3_ITERATIONS));
     check(&world.resolve("www.example.org", Rtype::A), Rcode::NOERROR, Security::Secure);
+}
+
+#[test]
+fn what_is_bogus_is_not_asked_for_again_at_once() {
+    let Signed { mut world, .. } = internet(Signing::Nsec, Signing::Expired).build();
+    check_bogus(&world.resolve("www.example.org", Rtype::A), EdeCode::SIGNATURE_EXPIRED);
+    let checked = world.resolver.signatures_checked();
+    let again = world.resolve("www.example.org", Rtype::A);
+    check_bogus(&again, EdeCode::SIGNATURE_EXPIRED);
+    let other = world.resolve("b.example.org", Rtype::A);
+    check_bogus(&other, EdeCode::SIGNATURE_EXPIRED);
+    assert_eq!((again.sends, world.resolver.signatures_checked()), (0, checked));
+    assert!(other.sends <= 1, "the keys are not asked for again: {other:?}");
+    world.pass_ms(5000);
+    assert!(world.resolve("www.example.org", Rtype::A).sends > 0);
+}
+
+#[test]
+fn a_signed_dname_is_believed_over_udp() {
+    let Signed { mut world, .. } = internet(Signing::Nsec, Signing::Nsec).build();
+    check(&world.resolve("www.tree.example.org", Rtype::A), Rcode::NOERROR, Security::Secure);
+    assert!(world.sent.iter().all(|sent| !sent.over_tcp));
 }
 
 #[test]

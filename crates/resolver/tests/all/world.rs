@@ -556,7 +556,7 @@ impl Lines {
     }
 }
 
-fn signed_reply(zones: &Zones, question: &Question<'_>, wants_dnssec: bool) -> Vec<u8> {
+pub(crate) fn signed_reply(zones: &Zones, question: &Question<'_>, wants_dnssec: bool) -> Vec<u8> {
     let mut out = vec![0; 65_535];
     let mut writer = Writer::new(&mut out, usize::MAX, 0, Flags::QR);
     writer.question(question).expect("room");
@@ -570,7 +570,7 @@ fn signed_reply(zones: &Zones, question: &Question<'_>, wants_dnssec: bool) -> V
     out
 }
 
-fn show(message: &Message<'_>, record: &wire::Record<'_>) -> String {
+pub(crate) fn show(message: &Message<'_>, record: &wire::Record<'_>) -> String {
     let data = rdata::display(record.rtype, message.as_bytes(), record.rdata_at..record.end());
     format!("{} {} {} {data}", record.owner, record.ttl(), record.rtype)
 }
