@@ -34,7 +34,7 @@ pub use self::truth::Truth;
 
 use self::chain::Chains;
 use self::keys::Keys;
-use self::places::{number_label, server_label};
+use self::places::server_label;
 
 /// Servers of the root, and of each top-level domain.
 const SERVERS_ABOVE: u8 = 4;
@@ -324,8 +324,9 @@ impl World {
 
     /// Returns the name of a zone as text, without the final dot.
     pub fn zone_text(&self, leaf: u32) -> String {
-        let (zone, tld) = (number_label(Zone::Leaf(leaf)), number_label(Zone::Tld(leaf % self.options.tlds)));
-        format!("{zone}.{tld}")
+        let apex = self.apex(Zone::Leaf(leaf));
+        let labels = apex.as_name().labels().map(|label| String::from_utf8_lossy(label).into_owned());
+        labels.collect::<Vec<_>>().join(".")
     }
 
     /// Returns the servers of the root, in the form of a hints file.

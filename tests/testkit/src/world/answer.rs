@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use wire::{Class, Flags, Full, Name, NameBuf, Query, Question, Rcode, Rtype, Section, Ttl, Writer};
 
 use super::chain::Absence;
-use super::contents::{Found, Node, Set};
+use super::contents::{Found, NS_TTL, Node, Set};
 use super::counts::Asked;
 use super::places::Labels;
 use super::{Fault, Role, World, Zone};
@@ -30,6 +30,8 @@ struct Reply {
     rcode: Rcode,
     is_authoritative: bool,
     sets: Vec<(Section, Set)>,
+    /// The zone whose servers' addresses come last, if they have their names in it.
+    glue: Option<Zone>,
 }
 
 /// A zone that answers, and whether it does with signatures.
@@ -108,11 +110,12 @@ impl World {
             (Carrier::Udp, Some(edns)) => usize::from(edns.udp_size).clamp(UDP_OCTETS_PLAIN, UDP_OCTETS_MAX),
             (Carrier::Udp, None) => UDP_OCTETS_PLAIN,
         };
-        write(query, &reply, limit, out)
+        self.write(query, &reply, limit, out)
     }
 
     fn reply(&self, speaker: Speaker, question: &Question<'_>, labels: &Labels<'_>) -> Reply {
-        let mut reply = Reply { rcode: Rcode::NOERROR, is_authoritative: true, sets: Vec::with_capacity(8) };
+        let mut reply =
+            Reply { rcode: Rcode::NOERROR, is_authoritative: true, sets: Vec::with_capacity(8), glue: None };
         let (qname, qtype) = (question.qname, question.qtype);
         match self.find(speaker.zone, labels) {
             Found::Node(Node::Cut(child)) if qtype != Rtype::DS => self.refer(speaker, child, &mut reply),
@@ -156,24 +159,30 @@ impl World {
     }
 
     fn positive(&self, speaker: Speaker, set: Set, instead: Option<NameBuf>, reply: &mut Reply) {
-        let has_glue = set.rtype == Rtype::NS;
+        reply.glue = (set.rtype == Rtype::NS).then_some(speaker.zone);
         self.add(speaker, Section::Answer, set, instead, reply);
-        if has_glue {
-            self.add_glue(speaker.zone, reply);
-        }
     }
 
-    /// Adds the addresses of a zone's servers that have their names in it.
-    fn add_glue(&self, zone: Zone, reply: &mut Reply) {
-        if let Zone::Leaf(leaf) = zone
-            && self.providers_of(leaf).is_some()
-        {
-            return;
+    /// Writes the addresses of a zone's servers that have their names in it.
+    ///
+    /// Those that do not fit are left out: there are always some (RFC 9471 §3.1).
+    fn write_glue(&self, zone: Zone, writer: &mut Writer<'_>) -> Result<(), Full> {
+        if matches!(zone, Zone::Leaf(leaf) if self.providers_of(leaf).is_some()) {
+            return Ok(());
         }
-        for rtype in [Rtype::A, Rtype::AAAA] {
-            let sets = (0..self.server_count(zone)).filter_map(|server| self.glue(zone, server, rtype));
-            reply.sets.extend(sets.map(|set| (Section::Additional, set)));
+        for server in 0..self.server_count(zone) {
+            let name = self.server_name(zone, server);
+            let address = self.server_address(zone, server);
+            let mut add = |rtype, data: &[u8]| {
+                let (owner, ttl) = (name.as_name(), Ttl::new(NS_TTL));
+                writer.record(Section::Additional, owner, rtype, Class::IN, ttl, |writer| writer.bytes(data))
+            };
+            add(Rtype::A, &address.octets())?;
+            if self.options().has_ipv6 {
+                add(Rtype::AAAA, &Self::ipv6_of(address).octets())?;
+            }
         }
+        Ok(())
     }
 
     fn refer(&self, speaker: Speaker, child: Zone, reply: &mut Reply) {
@@ -187,7 +196,7 @@ impl World {
                 None => self.prove(speaker, &Absence::NoData(self.apex(child).as_name()), reply),
             }
         }
-        self.add_glue(child, reply);
+        reply.glue = Some(child);
     }
 
     fn negative(&self, speaker: Speaker, absence: &Absence<'_>, reply: &mut Reply) {
@@ -204,6 +213,42 @@ impl World {
             self.add(speaker, Section::Authority, set, None, reply);
         }
     }
+
+    /// Writes a reply of at most `limit` octets; returns its octets, and whether it lacks
+    /// something.
+    fn write(&self, query: &Query<'_>, reply: &Reply, limit: usize, out: &mut [u8]) -> (usize, bool) {
+        const OPT_OCTETS: usize = 11;
+        let has_edns = query.edns.is_some();
+        let mut flags =
+            Flags::QR.with(query.header.flags.only(Flags::RD.with(Flags::CD))).with_rcode(reply.rcode);
+        if reply.is_authoritative {
+            flags = flags.with(Flags::AA);
+        }
+        let mut writer = Writer::new(out, limit, query.header.id, flags);
+        if writer.question_of(query).is_err() {
+            return (0, false);
+        }
+        let mark = writer.mark();
+        writer.set_limit(limit - if has_edns { OPT_OCTETS } else { 0 });
+        let mut is_truncated = false;
+        for (section, set) in &reply.sets {
+            if write_set(&mut writer, *section, set).is_err() {
+                writer.take_back(mark);
+                writer.set_flags(flags.with(Flags::TC));
+                is_truncated = true;
+                break;
+            }
+        }
+        if let (Some(zone), false) = (reply.glue, is_truncated) {
+            // What does not fit is left out.
+            let _ = self.write_glue(zone, &mut writer);
+        }
+        writer.set_limit(limit);
+        if has_edns && writer.opt(EDNS_OCTETS, reply.rcode, query.wants_dnssec(), |_| Ok(())).is_err() {
+            return (0, false);
+        }
+        (writer.finish(), is_truncated)
+    }
 }
 
 /// Writes a reply without records.
@@ -215,43 +260,6 @@ fn refuse(query: &Query<'_>, rcode: Rcode, has_edns: bool, out: &mut [u8]) -> us
         false => Ok(()),
     });
     if written.is_ok() { writer.finish() } else { 0 }
-}
-
-/// Writes a reply of at most `limit` octets; returns its octets, and whether it lacks something.
-fn write(query: &Query<'_>, reply: &Reply, limit: usize, out: &mut [u8]) -> (usize, bool) {
-    const OPT_OCTETS: usize = 11;
-    let has_edns = query.edns.is_some();
-    let mut flags =
-        Flags::QR.with(query.header.flags.only(Flags::RD.with(Flags::CD))).with_rcode(reply.rcode);
-    if reply.is_authoritative {
-        flags = flags.with(Flags::AA);
-    }
-    let mut writer = Writer::new(out, limit, query.header.id, flags);
-    if writer.question_of(query).is_err() {
-        return (0, false);
-    }
-    let mark = writer.mark();
-    writer.set_limit(limit - if has_edns { OPT_OCTETS } else { 0 });
-    let mut is_truncated = false;
-    for (section, set) in &reply.sets {
-        match (section, write_set(&mut writer, *section, set)) {
-            (_, Ok(())) => {}
-            // Addresses that do not fit are left out (RFC 9471 §3.1 is about those that are needed:
-            // there are always some).
-            (Section::Additional, Err(Full)) => break,
-            (Section::Answer | Section::Authority, Err(Full)) => {
-                writer.take_back(mark);
-                writer.set_flags(flags.with(Flags::TC));
-                is_truncated = true;
-                break;
-            }
-        }
-    }
-    writer.set_limit(limit);
-    if has_edns && writer.opt(EDNS_OCTETS, reply.rcode, query.wants_dnssec(), |_| Ok(())).is_err() {
-        return (0, false);
-    }
-    (writer.finish(), is_truncated)
 }
 
 fn write_set(writer: &mut Writer<'_>, section: Section, set: &Set) -> Result<(), Full> {

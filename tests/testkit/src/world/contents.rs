@@ -12,7 +12,7 @@ use super::{Draw, World, Zone};
 pub const HOSTS: [&str; 5] = ["www", "mail", "api", "img", "shop"];
 
 /// Seconds that the records of delegations, keys and proofs of absence may be kept.
-const NS_TTL: u32 = 86_400;
+pub(crate) const NS_TTL: u32 = 86_400;
 const KEY_TTL: u32 = 3_600;
 pub(crate) const NEGATIVE_TTL: u32 = 900;
 /// Seconds that the records of hosts may be kept, drawn for each zone.
@@ -244,12 +244,6 @@ impl World {
             _ => return None,
         };
         Some(Set { owner: self.owner(zone, node), rtype, ttl, data })
-    }
-
-    /// Returns the addresses of a server, to go with a referral or an answer.
-    pub(crate) fn glue(&self, zone: Zone, server: u8, rtype: Rtype) -> Option<Set> {
-        let data = vec![self.server_data(zone, server, rtype)?];
-        Some(Set { owner: self.server_name(zone, server), rtype, ttl: NS_TTL, data })
     }
 
     fn server_data(&self, zone: Zone, server: u8, rtype: Rtype) -> Option<Vec<u8>> {

@@ -72,12 +72,29 @@ impl Role {
 const TLD_DIGITS: usize = 3;
 const LEAF_DIGITS: usize = 6;
 
-/// Returns the first label of a zone's name.
-pub(crate) fn number_label(zone: Zone) -> String {
-    match zone {
-        Zone::Root => String::new(),
-        Zone::Tld(tld) => format!("t{tld:0TLD_DIGITS$}"),
-        Zone::Leaf(leaf) => format!("z{leaf:0LEAF_DIGITS$}"),
+/// The first label of a zone's name.
+pub(crate) struct NumberLabel {
+    octets: [u8; 1 + LEAF_DIGITS],
+    len: usize,
+}
+
+impl NumberLabel {
+    pub(crate) fn new(zone: Zone) -> Self {
+        let (letter, mut number, digits) = match zone {
+            Zone::Root => return Self { octets: [0; 1 + LEAF_DIGITS], len: 0 },
+            Zone::Tld(tld) => (b't', tld, TLD_DIGITS),
+            Zone::Leaf(leaf) => (b'z', leaf, LEAF_DIGITS),
+        };
+        let mut octets = [letter; 1 + LEAF_DIGITS];
+        for octet in octets.iter_mut().take(1 + digits).skip(1).rev() {
+            *octet = b'0' + (number % 10) as u8;
+            number /= 10;
+        }
+        Self { octets, len: 1 + digits }
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        self.octets.get(..self.len).unwrap_or(&[])
     }
 }
 
@@ -148,7 +165,7 @@ impl World {
         let mut name = NameBuf::root();
         let mut push = |zone: Zone| {
             // Short labels, and few.
-            let pushed = name.push_label(number_label(zone).as_bytes());
+            let pushed = name.push_label(NumberLabel::new(zone).as_bytes());
             debug_assert!(pushed.is_ok());
         };
         match zone {
