@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use wire::Rtype;
 
 use super::event::{self, Done, Event, What};
+use super::frames::OverFrames;
 use super::internet::Served;
 use super::stubs::{Stubs, free_port};
 use super::zones::{self, ZoneWork};
 use super::{Check, Generator, Plans, SETTLE, Sample, TIMEOUT, WARM_MAX, dnsperf, kxdpgun, recovery};
-use crate::load::frames::{Asked, Asker, Stretch};
-use crate::load::{self, Expect, Plan, SLICE, Slice, Tally, Transport, Until, quiet};
+use crate::load::{self, Expect, Plan, Tally, Transport, Until, quiet};
 use crate::pair::{self, Pair};
 use crate::probe::{self, Judgement, Kind, Probe};
 use crate::process::Server;
@@ -64,12 +64,6 @@ const AWAY: Duration = Duration::from_secs(10);
 /// The same where nothing is timed.
 const AWAY_SHORTLY: Duration = Duration::from_millis(200);
 
-/// How long is asked at the usual rate before a flood and after it.
-const CALM: Duration = Duration::from_secs(2);
-/// A server has recovered from a flood when it loses nothing, and replies take at most so many
-/// times as long as before.
-const RECOVERED: f64 = 2.0;
-
 /// The answer to a name that the rules match.
 const REFUSED: u8 = 5;
 
@@ -114,27 +108,6 @@ struct Ran {
 impl Ran {
     const fn of(tally: Tally) -> Self {
         Self { tally, events: Vec::new(), quiet: None }
-    }
-}
-
-/// Returns a generator over AF_XDP. Must be called at the client's end.
-fn asker<'a>(pair: &'a Pair, packets: &'a Packets, plan: &Plan) -> Result<Asker<'a>, String> {
-    let (is_echo, codes) = match plan.expect {
-        Expect::Echo => (true, [0; 16]),
-        Expect::AsAsked(codes) => (false, codes),
-    };
-    Asker::new(pair, packets, is_echo, codes)
-}
-
-/// Says what was lost, and where as far as that is known.
-fn lost_text(asked: &Asked) -> String {
-    let Asked { tally, lost_there, lost_here, .. } = asked;
-    match (tally.lost, *lost_there, *lost_here) {
-        (0, ..) => "none lost".to_owned(),
-        (lost, 0, 0) => format!("{lost} lost"),
-        (lost, there, here) => {
-            format!("{lost} lost, {there} before the server's interface and {here} behind it")
-        }
     }
 }
 
@@ -659,52 +632,14 @@ impl<'a> Bench<'a> {
         self.at_client(|| dnsperf::run(plan, (threads, until), &self.query_file, all_exist, cores))?
     }
 
-    /// Asks over AF_XDP at the scenario's rate.
-    fn steady(&self, pair: &Pair, plan: &Plan) -> Result<Tally, String> {
-        let stretch = Stretch { rate: self.scenario.rate, time: self.plans.time };
-        let asked = pair.at_client(|| asker(pair, &self.packets, plan)?.ask(stretch))??;
-        let remark = lost_text(&asked);
-        Ok(Tally { remark: Some(remark), ..asked.tally })
-    }
-
-    /// Asks over AF_XDP at the scenario's rate, then as fast as the interface takes it, then at the
-    /// rate again.
-    fn overload(&self, pair: &Pair, plan: &Plan) -> Result<Tally, String> {
-        let calm = Stretch { rate: self.scenario.rate, time: CALM };
-        let flood = Stretch { rate: None, time: self.plans.time };
-        let [before, flood, after] = pair.at_client(|| {
-            let mut asker = asker(pair, &self.packets, plan)?;
-            Ok::<_, String>([asker.ask(calm)?, asker.ask(flood)?, asker.ask(calm)?])
-        })??;
-        let usual_us = before.tally.latency.mean_us();
-        let is_usual = |(slice, mean_us): (&Slice, &Option<f64>)| {
-            slice.lost == 0 && mean_us.is_some_and(|mean_us| mean_us <= RECOVERED * usual_us)
-        };
-        let recovered = after.tally.slices.iter().zip(&after.means_us).position(is_usual);
-        let a_second = |asked: &Asked| asked.tally.answered as f64 / asked.tally.elapsed.as_secs_f64();
-        let remark = format!(
-            "before: {usual_us:.0} µs in the mean, {}; flooded with {:.0} queries a second: {:.0} answered; after: {:.0} µs, {}, {}",
-            lost_text(&before),
-            flood.tally.sent as f64 / flood.tally.elapsed.as_secs_f64(),
-            a_second(&flood),
-            after.tally.latency.mean_us(),
-            lost_text(&after),
-            recovered.map_or_else(
-                || format!("not as before within {} s", CALM.as_secs()),
-                |slice| format!("as before within {} ms", (slice + 1) * SLICE.as_millis() as usize)
-            ),
-        );
-        let all = [&before.tally, &flood.tally, &after.tally];
-        let sum = |of: fn(&Tally) -> u64| all.iter().map(|tally| of(tally)).sum();
-        Ok(Tally {
-            sent: sum(|it| it.sent),
-            answered: sum(|it| it.answered),
-            lost: sum(|it| it.lost),
-            wrong_content: sum(|it| it.wrong_content),
-            elapsed: all.iter().map(|tally| tally.elapsed).sum(),
-            remark: Some(remark),
-            ..after.tally
-        })
+    fn over_frames<'b>(&'b self, pair: &'b Pair, plan: &Plan) -> OverFrames<'b> {
+        OverFrames {
+            pair,
+            packets: &self.packets,
+            expect: plan.expect,
+            rate: self.scenario.rate,
+            time: self.plans.time,
+        }
     }
 
     /// Lets dnsperf ask the same process.
@@ -724,8 +659,8 @@ impl<'a> Bench<'a> {
                 let rate = self.scenario.rate.ok_or("kxdpgun asks at a rate")?;
                 kxdpgun::run(pair, rate, self.plans.time, &self.query_file, &self.plans.load_cores)
             }
-            (Maker::Steady, Some(pair), _) => self.steady(pair, plan),
-            (Maker::Overload, Some(pair), _) => self.overload(pair, plan),
+            (Maker::Steady, Some(pair), _) => self.over_frames(pair, plan).steady(),
+            (Maker::Overload, Some(pair), _) => self.over_frames(pair, plan).overload(),
             (Maker::Dnsperf(threads), ..) => {
                 // The query file has each name as often as it is to be asked.
                 self.dnsperf(plan, threads, self.scenario.passes.map_or(for_time, |_| dnsperf::Until::Once))

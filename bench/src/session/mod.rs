@@ -5,6 +5,7 @@
 mod bench;
 mod dnsperf;
 mod event;
+mod frames;
 mod internet;
 mod kxdpgun;
 mod recovery;
