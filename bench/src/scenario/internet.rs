@@ -7,12 +7,14 @@ use testkit::world::{Denial, HOSTS, Options, Truth, World};
 use wire::Rtype;
 
 use super::questions::zipf;
+use super::table::{EDNS, VERDICT, local};
+use super::{Load, Maker, Network, Outage, Questions, Scenario, Upstream};
 use crate::queries::{Ask, Dice, Expected, parse_name};
 
 /// What seed all are made from.
 const SEED: u64 = 20_261_123;
 /// Zones of each internet.
-const ZONES: u32 = 100_000;
+const ALL_ZONES: u32 = 100_000;
 /// Top-level domains of each.
 const TLDS: u32 = 200;
 /// Zones that are asked one by one before anything is timed: the last ones, which nobody else asks.
@@ -42,7 +44,7 @@ impl Internet {
         let plain = Options {
             seed: SEED,
             tlds: TLDS,
-            zones: ZONES,
+            zones: ALL_ZONES,
             signed: if self.is_signed { 1_000 } else { 0 },
             delay_ms: self.delay_ms.0..=self.delay_ms.1,
             ..Options::default()
@@ -67,9 +69,9 @@ impl Internet {
         World::new(self.options())
     }
 
-    /// Returns the arguments of the command that serves it, with what questions need signed in
-    /// advance.
-    pub fn arguments(self, asked: Asked) -> Vec<String> {
+    /// Returns the arguments of the command that serves it: so many zones are signed in advance, as
+    /// far as questions for so many hosts need it.
+    pub fn arguments(self, signed: u32, hosts: usize) -> Vec<String> {
         let options = self.options();
         let denial = match options.denial {
             Denial::Nsec => "nsec",
@@ -77,7 +79,7 @@ impl Internet {
             Denial::Mixed => "mixed",
         };
         let algorithms: Vec<String> = options.algorithms.iter().map(|number| number.0.to_string()).collect();
-        let hosts = asked.hosts.to_string();
+        let hosts = hosts.to_string();
         [
             ("--seed", options.seed.to_string()),
             ("--tlds", options.tlds.to_string()),
@@ -93,7 +95,7 @@ impl Internet {
             ("--delay-max-ms", self.delay_ms.1.to_string()),
             ("--loss", (f64::from(self.loss_ppm) / 10_000.0).to_string()),
             ("--prepare", if self.is_signed { hosts } else { "0".to_owned() }),
-            ("--prepare-zones", asked.zones.to_string()),
+            ("--prepare-zones", signed.to_string()),
         ]
         .into_iter()
         .flat_map(|(name, value)| [name.to_owned(), value])
@@ -101,12 +103,19 @@ impl Internet {
     }
 }
 
+/// Zones that are asked for beside others.
+const OTHERS: u32 = 20_000;
+/// Names a second where all are known.
+const HITS: f64 = 5_000.0;
+
 /// What is asked of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked {
     /// The internet.
     pub internet: Internet,
-    /// Zones that are asked for.
+    /// The first zone that is asked for.
+    pub first: u32,
+    /// How many are.
     pub zones: u32,
     /// Names in each: the first of all zones, then the second of all, and so on.
     pub hosts: usize,
@@ -116,10 +125,20 @@ pub struct Asked {
 }
 
 impl Asked {
+    /// Returns the first zone after those that are asked for.
+    pub fn zones_end(self) -> u32 {
+        (self.first + self.zones).min(ALL_ZONES - PROBED)
+    }
+
+    /// Returns the same of other zones, and many of them.
+    pub const fn others(self) -> Self {
+        Self { first: self.first + self.zones, zones: OTHERS, ..self }
+    }
+
     /// Returns the questions with their answers.
     pub fn asks(self) -> Vec<Ask> {
         let world = self.internet.world();
-        let mut zones: Vec<u32> = (0..self.zones.min(ZONES - PROBED)).collect();
+        let mut zones: Vec<u32> = (self.first..self.zones_end()).collect();
         let mut dice = Dice::new(SEED);
         dice.shuffle(&mut zones);
         if let Some(count) = self.popular {
@@ -134,7 +153,7 @@ impl Asked {
     /// Returns questions that are none of [`Asked::asks`].
     pub fn probes(self) -> Vec<Ask> {
         let world = self.internet.world();
-        (ZONES - PROBED..ZONES).map(|zone| self.ask(&world, HOSTS[0], zone)).collect()
+        (ALL_ZONES - PROBED..ALL_ZONES).map(|zone| self.ask(&world, HOSTS[0], zone)).collect()
     }
 
     fn ask(self, world: &World, host: &str, zone: u32) -> Ask {
@@ -158,13 +177,77 @@ fn expected(truth: &Truth, is_validated: bool) -> Expected {
     }
 }
 
+/// Zones of an internet that are asked for where memory counts.
+pub(super) const ZONES: u32 = 80_000;
+/// Queries in flight where names are resolved.
+const RESOLVED: Load = Load::Fixed { clients: 8, addresses: 1, outstanding: 200 };
+/// An internet as it is out there, on a fast network.
+pub(super) const MIXED_INTERNET: Internet = Internet { is_mixed: true, ..Internet::SIGNED };
+
+/// A signed internet 20 ms away.
+pub(super) const fn far(loss_ppm: u32) -> Internet {
+    Internet { delay_ms: (20, 20), loss_ppm, ..Internet::SIGNED }
+}
+
+/// Asks names of an internet, each once.
+pub(super) const fn resolve(
+    name: &'static str,
+    about: &'static str,
+    internet: Internet,
+    zones: u32,
+    hosts: usize,
+) -> Scenario {
+    let asked = Asked { internet, first: 0, zones, hosts, popular: None };
+    Scenario {
+        setting: if internet.is_signed { "resolve-signed" } else { "resolve" },
+        upstream: Upstream::Sometimes,
+        load: RESOLVED,
+        network: Network::Internet,
+        needs: Some("recursion"),
+        ..local(name, about, Questions::Internet(asked))
+    }
+    .with(if internet.is_signed { VERDICT } else { EDNS })
+    .passes(1)
+}
+
+impl Scenario {
+    /// Asks for names again that were found before.
+    pub(super) const fn again(self) -> Self {
+        Self { warm: true, passes: None, upstream: Upstream::Silent, ..self }
+    }
+
+    /// Asks so at a rate, perhaps beside so many names a second that have to be found.
+    pub(super) const fn found(self, misses: Option<u32>) -> Self {
+        let (upstream, maker) = match misses {
+            Some(misses) => (Upstream::Sometimes, Maker::Beside(misses)),
+            None => (Upstream::Silent, Maker::Session),
+        };
+        Self { upstream, maker, rate: Some(HITS), ..self.again() }
+    }
+
+    /// Asks while all servers are silent, and until answers come again.
+    pub(super) const fn outlasting(self) -> Self {
+        Self { passes: None, maker: Maker::Recovery(Outage::Silent), ..self }
+    }
+
+    /// Asks so many names instead, some often.
+    pub(super) const fn popular(self, count: usize) -> Self {
+        match self.questions {
+            Questions::Internet(asked) => {
+                self.asks(Questions::Internet(Asked { popular: Some(count), ..asked }))
+            }
+            _ => self,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn every_answer_is_known() {
-        let signed = Asked { internet: Internet::SIGNED, zones: 100, hosts: 5, popular: None };
+        let signed = Asked { internet: Internet::SIGNED, first: 0, zones: 100, hosts: 5, popular: None };
         let asks = signed.asks();
         assert_eq!(asks.len(), 500);
         assert!(
@@ -180,7 +263,7 @@ mod tests {
     #[test]
     fn a_mixed_internet_has_aliases_and_unsigned_zones() {
         let internet = Internet { is_mixed: true, ..Internet::SIGNED };
-        let asks = Asked { internet, zones: 1_000, hosts: 1, popular: Some(2_000) }.asks();
+        let asks = Asked { internet, first: 0, zones: 1_000, hosts: 1, popular: Some(2_000) }.asks();
         assert_eq!(asks.len(), 2_000);
         let secure = asks.iter().filter(|ask| ask.expected.is_secure == Some(true)).count();
         assert!((500..=1_300).contains(&secure), "{secure}");

@@ -146,6 +146,9 @@ pub enum Maker {
     /// A client that asks each of a few names every 50 ms through an outage of the upstream, until
     /// it has been answered. What counts are names.
     Recovery(Outage),
+    /// The session's generator, and beside it one that asks for so many names a second that have to
+    /// be found.
+    Beside(u32),
 }
 
 impl Maker {
@@ -159,7 +162,8 @@ impl Maker {
             | Self::Kxdpgun
             | Self::Steady
             | Self::Overload
-            | Self::Recovery(_) => false,
+            | Self::Recovery(_)
+            | Self::Beside(_) => false,
         }
     }
 }
@@ -292,6 +296,14 @@ impl Scenario {
         }
     }
 
+    /// Returns what is asked of it beside what is known, if anything.
+    pub const fn unknown(&self) -> Option<Asked> {
+        match (self.asked(), self.maker) {
+            (Some(asked), Maker::Beside(_)) => Some(asked.others()),
+            _ => None,
+        }
+    }
+
     /// Returns the seed of the order, if it is random.
     pub fn shuffle(&self) -> Option<u64> {
         (self.passes.is_none() && self.questions.is_shuffled()).then_some(20_260_801)
@@ -376,7 +388,7 @@ mod tests {
             assert!(
                 scenario.maker == Maker::Session
                     || scenario.maker.is_of_zones()
-                    || matches!(scenario.maker, Maker::Recovery(_))
+                    || matches!(scenario.maker, Maker::Recovery(_) | Maker::Beside(_))
                     || (scenario.shares_cores && matches!(scenario.maker, Maker::Dnsperf(_)))
                     || scenario.network == Network::Pair,
                 "{}",

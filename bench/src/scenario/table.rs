@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::{Asked, Internet, Load, Maker, Network, Outage, Questions, Scenario, Series, Upstream};
+use super::internet::{MIXED_INTERNET, ZONES, far, resolve};
+use super::{Internet, Load, Maker, Network, Outage, Questions, Scenario, Series, Upstream};
 use crate::load::Transport;
 use crate::queries::Extras;
 use crate::rules::Shape;
@@ -40,9 +41,9 @@ const ARTICLE_PASSES: usize = 10;
 const PLAIN: Extras =
     Extras { edns_size: None, wants_dnssec: false, mixed_case: false, wants_verdict: false };
 const MIXED: Extras = Extras { mixed_case: true, ..PLAIN };
-const EDNS: Extras = Extras { edns_size: Some(1232), ..PLAIN };
+pub(super) const EDNS: Extras = Extras { edns_size: Some(1232), ..PLAIN };
 const DNSSEC: Extras = Extras { wants_dnssec: true, ..EDNS };
-const VERDICT: Extras = Extras { wants_verdict: true, ..EDNS };
+pub(super) const VERDICT: Extras = Extras { wants_verdict: true, ..EDNS };
 
 /// Everything that can be measured, Gannet or not.
 pub const SCENARIOS: &[Scenario] = &[
@@ -407,12 +408,29 @@ pub const SCENARIOS: &[Scenario] = &[
     resolve("resolve-cold-5", "20,000 names of 4,000 zones, once each", Internet::PLAIN, 4_000, 5),
     resolve("resolve-signed", "20,000 names of as many signed zones", Internet::SIGNED, HOME as u32, 1),
     resolve("resolve-signed-5", "20,000 names of 4,000 signed zones", Internet::SIGNED, 4_000, 5),
-    resolve("resolve-warm", "20,000 names that were found before", Internet::PLAIN, HOME as u32, 1).found(),
+    resolve("resolve-warm", "20,000 names that were found before", Internet::PLAIN, HOME as u32, 1).again(),
     resolve("resolve-mixed", "50,000 names, some often, in zones of all kinds", MIXED_INTERNET, ZONES, 5)
         .popular(50_000),
     resolve("resolve-far", "500 names of signed zones, servers 20 ms away", far(0), 500, 1).rate(50.0),
     resolve("resolve-lossy", "1,000 names of signed zones, 20 ms away, 2 % lost", far(20_000), 1_000, 1)
         .rate(50.0),
+    resolve("resolve-hits", "5,000 names a second that are known", Internet::SIGNED, 1_000, 1).found(None),
+    resolve(
+        "resolve-hits-beside",
+        "the same, beside 700 names a second that are not",
+        Internet::SIGNED,
+        1_000,
+        1,
+    )
+    .found(Some(700)),
+    resolve(
+        "resolve-outage",
+        "names in no cache, all servers silent for ten seconds",
+        Internet::PLAIN,
+        1_000,
+        1,
+    )
+    .outlasting(),
     resolve("resolve-memory", "80,000 names of as many zones, once each", Internet::PLAIN, ZONES, 1),
     resolve("resolve-memory-signed", "80,000 names of as many signed zones", Internet::SIGNED, ZONES, 1),
     // Zones between servers, and many of them.
@@ -561,39 +579,7 @@ const SILENCE: &[Event] = &[
     Event { at: Duration::from_millis(3_000), what: What::Stub("stub", Change::Loss(0)) },
 ];
 
-/// Zones of an internet that are asked for where memory counts.
-const ZONES: u32 = 80_000;
-/// Queries in flight where names are resolved.
-const RESOLVED: Load = Load::Fixed { clients: 8, addresses: 1, outstanding: 200 };
-/// An internet as it is out there, on a fast network.
-const MIXED_INTERNET: Internet = Internet { is_mixed: true, ..Internet::SIGNED };
-
-/// A signed internet 20 ms away.
-const fn far(loss_ppm: u32) -> Internet {
-    Internet { delay_ms: (20, 20), loss_ppm, ..Internet::SIGNED }
-}
-
-const fn resolve(
-    name: &'static str,
-    about: &'static str,
-    internet: Internet,
-    zones: u32,
-    hosts: usize,
-) -> Scenario {
-    let asked = Asked { internet, zones, hosts, popular: None };
-    Scenario {
-        setting: if internet.is_signed { "resolve-signed" } else { "resolve" },
-        upstream: Upstream::Sometimes,
-        load: RESOLVED,
-        network: Network::Internet,
-        needs: Some("recursion"),
-        ..local(name, about, Questions::Internet(asked))
-    }
-    .with(if internet.is_signed { VERDICT } else { EDNS })
-    .passes(1)
-}
-
-const fn local(name: &'static str, about: &'static str, questions: Questions) -> Scenario {
+pub(super) const fn local(name: &'static str, about: &'static str, questions: Questions) -> Scenario {
     Scenario {
         name,
         about,
@@ -709,30 +695,15 @@ impl Scenario {
         Self { setting, ..self }
     }
 
-    const fn asks(self, questions: Questions) -> Self {
+    pub(super) const fn asks(self, questions: Questions) -> Self {
         Self { questions, ..self }
-    }
-
-    /// Asks for names again that were found before.
-    const fn found(self) -> Self {
-        Self { warm: true, passes: None, upstream: Upstream::Silent, ..self }
-    }
-
-    /// Asks so many names instead, some often.
-    const fn popular(self, count: usize) -> Self {
-        match self.questions {
-            Questions::Internet(asked) => {
-                self.asks(Questions::Internet(Asked { popular: Some(count), ..asked }))
-            }
-            _ => self,
-        }
     }
 
     const fn load(self, load: Load) -> Self {
         Self { load, ..self }
     }
 
-    const fn passes(self, passes: usize) -> Self {
+    pub(super) const fn passes(self, passes: usize) -> Self {
         Self { passes: Some(passes), ..self }
     }
 
@@ -765,7 +736,7 @@ impl Scenario {
         Self { load: SEED, maker: Maker::Dnsperf(SEED_THREADS), shares_cores: true, ..self }
     }
 
-    const fn with(self, extras: Extras) -> Self {
+    pub(super) const fn with(self, extras: Extras) -> Self {
         Self { extras, ..self }
     }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use wire::Rtype;
 
-use super::event::{self, Done, Event, What};
+use super::event::{self, Change, Done, Event, What};
 use super::frames::OverFrames;
 use super::internet::Served;
 use super::stubs::{Stubs, free_port};
@@ -81,6 +81,8 @@ pub(super) struct Bench<'a> {
     primary: Option<Primary>,
     /// The simulated internet, where one is asked.
     internet: Option<Served>,
+    /// What has to be found beside what is known, where that is asked.
+    unknown: Option<Packets>,
 }
 
 /// A server that is up and answers right.
@@ -151,7 +153,21 @@ impl<'a> Bench<'a> {
             stubs.change("stub", *change)?;
         }
         let internet = scenario.asked().map(|asked| Served::start(plans, scenario, asked)).transpose()?;
-        Ok(Self { plans, scenario, stubs, pair, packets, probes, query_file, rules, primary, internet })
+        let unknown =
+            scenario.unknown().map(|asked| Packets::new(&asked.asks(), scenario.extras)).transpose()?;
+        Ok(Self {
+            plans,
+            scenario,
+            stubs,
+            pair,
+            packets,
+            probes,
+            query_file,
+            rules,
+            primary,
+            internet,
+            unknown,
+        })
     }
 
     /// Returns what it is made ready for.
@@ -169,7 +185,13 @@ impl<'a> Bench<'a> {
     fn judge_once(&self, rival: &Rival, program: &Path) -> Result<Judgement, String> {
         let mut up = self.start(rival, program)?;
         if let Maker::Recovery(outage) = self.scenario.maker {
-            let tally = recovery::run(up.address, &self.packets, self.stubs, outage, AWAY_SHORTLY)?;
+            let tally = recovery::run(
+                up.address,
+                &self.packets,
+                &|change| self.change(change),
+                outage,
+                AWAY_SHORTLY,
+            )?;
             if tally.lost > 0 {
                 return Err(tally.remark.unwrap_or_default());
             }
@@ -264,11 +286,17 @@ impl<'a> Bench<'a> {
             return Err(obituary);
         }
         if let (Some(internet), Some(book)) = (&self.internet, &book) {
-            internet.judge(&tally)?;
-            tally.remark = Some(internet.account(book, &tally)?);
+            // How long it takes to recover is what is measured then.
+            if !matches!(self.scenario.maker, Maker::Recovery(_)) {
+                internet.judge(&tally, internet.is_lossy())?;
+            }
+            let account = internet.account(book, &tally)?;
+            tally.remark =
+                Some(tally.remark.map_or(account.clone(), |remark| format!("{remark}, {account}")));
         }
         if tally.answered == 0 {
-            return Err("no right answer while it was timed".to_owned());
+            let nothing = "no right answer while it was timed";
+            return Err(tally.remark.map_or(nothing.to_owned(), |remark| format!("{nothing}: {remark}")));
         }
         self.await_change(rival, address, &mut server, RELOAD_MAX)
             .map_err(|error| format!("after the run: {error}"))?;
@@ -328,6 +356,11 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
+    /// Changes the upstream, whatever it is.
+    fn change(&self, change: Change) -> Result<(), String> {
+        self.internet.as_ref().map_or_else(|| self.stubs.change("stub", change), |it| it.change(change))
+    }
+
     /// Returns how many queries servers upstream have had.
     fn upstream_count(&self) -> Result<u64, String> {
         self.internet.as_ref().map_or_else(|| self.stubs.count(), Served::count)
@@ -349,7 +382,7 @@ impl<'a> Bench<'a> {
         Ok(match (self.scenario.load, zone_work, outage) {
             (_, Some(work), _) => Ran::of(work.until(self.plans.time)?),
             (_, None, Some(outage)) => {
-                Ran::of(recovery::run(address, &self.packets, self.stubs, outage, AWAY)?)
+                Ran::of(recovery::run(address, &self.packets, &|change| self.change(change), outage, AWAY)?)
             }
             (Load::Quiet(_), None, None) => {
                 let opened = quiet::open(plan, &self.packets);
@@ -642,6 +675,24 @@ impl<'a> Bench<'a> {
         }
     }
 
+    /// Asks for what is known at the scenario's rate, and for what has to be found beside it; what
+    /// is told is of the former.
+    fn beside(&self, plan: &Plan, misses: u32) -> Result<Tally, String> {
+        let Some(unknown) = &self.unknown else { return Err("nothing is asked beside it".to_owned()) };
+        let beside = Plan { rate: Some(f64::from(misses)), outstanding: misses as usize, ..plan.clone() };
+        let (known, found) = thread::scope(|scope| {
+            let found = scope.spawn(|| load::run(&beside, unknown));
+            (self.load(plan), found.join())
+        });
+        let found = found.map_err(|_| "the load generator panicked".to_owned())?;
+        let found = found.map_err(|error| format!("load: {error}"))?;
+        self.internet.as_ref().map_or(Ok(()), |internet| internet.judge(&found, true))?;
+        let unanswered = found.sent.saturating_sub(found.answered);
+        let remark =
+            format!("beside {} answers that had to be found and {unanswered} without one", found.answered);
+        Ok(Tally { remark: Some(remark), ..known? })
+    }
+
     /// Lets dnsperf ask the same process.
     fn cross_check(&self, plan: &Plan, server: &Server) -> Result<Check, String> {
         let before = server.usage();
@@ -661,6 +712,7 @@ impl<'a> Bench<'a> {
             }
             (Maker::Steady, Some(pair), _) => self.over_frames(pair, plan).steady(),
             (Maker::Overload, Some(pair), _) => self.over_frames(pair, plan).overload(),
+            (Maker::Beside(misses), ..) => self.beside(plan, misses),
             (Maker::Dnsperf(threads), ..) => {
                 // The query file has each name as often as it is to be asked.
                 self.dnsperf(plan, threads, self.scenario.passes.map_or(for_time, |_| dnsperf::Until::Once))

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::Plans;
+use super::event::Change;
 use crate::load::Tally;
 use crate::probe;
 use crate::process::{Server, Usage};
@@ -20,6 +21,8 @@ const START_MAX: Duration = Duration::from_secs(180);
 const POLL: Duration = Duration::from_millis(20);
 /// Of a thousand questions that are no loss of the way's, how many a resolver may fail to answer.
 const FAILED_MAX: u64 = 10;
+/// Queries upstream from which on it is told what each answer took.
+const TELLING: u64 = 100;
 /// The response code of a resolver that gives up.
 const SERVFAIL: usize = 2;
 
@@ -45,8 +48,13 @@ impl Served {
             std::env::current_exe().map_err(|error| format!("cannot find this tool itself: {error}"))?;
         let mut command = Command::new(this);
         // In a session without figures, what is asked is signed when it is asked.
-        let asked_first = if plans.is_smoke { Asked { zones: 0, ..asked } } else { asked };
-        command.arg("world").args(asked.internet.arguments(asked_first)).arg("--write").arg(&directory);
+        let signed = scenario.unknown().unwrap_or(asked).zones_end();
+        let signed = if plans.is_smoke { 0 } else { signed };
+        command
+            .arg("world")
+            .args(asked.internet.arguments(signed, asked.hosts))
+            .arg("--write")
+            .arg(&directory);
         let server = Server::start(command, &plans.load_cores, &directory.join("log"))?;
         let mut served = Self { server, asked, directory };
         let begun = Instant::now();
@@ -84,6 +92,17 @@ impl Served {
         Ok(variables)
     }
 
+    /// Changes the way to it, as far as that can be.
+    pub(super) fn change(&self, change: Change) -> Result<(), String> {
+        match change {
+            Change::Loss(ppm) => probe::stub_set(Namespace::control(), "loss", ppm),
+            Change::DelayMs(delay) => probe::stub_set(Namespace::control(), "delay", delay),
+            Change::Stop | Change::Start | Change::Ttl(_) | Change::Rcode(_) => {
+                Err("an internet changes only in what is lost on the way, and in how long it is".to_owned())
+            }
+        }
+    }
+
     /// Returns how many queries it has had.
     pub(super) fn count(&self) -> Result<u64, String> {
         probe::stub_count(Namespace::control())
@@ -107,20 +126,28 @@ impl Served {
             .collect();
         let texts: Vec<String> =
             since.iter().map(|(kind, count)| format!("{kind} {:.3}", *count as f64 / answered)).collect();
-        let all = since.first().map_or(0, |(_, count)| *count).max(1) as f64;
-        let cpu_us = after.usage.cpu_since(&before.usage).as_secs_f64() * 1e6 / all;
+        let all = since.first().map_or(0, |(_, count)| *count);
+        if all < TELLING {
+            return Ok(format!("{all} queries upstream"));
+        }
+        let cpu_us = after.usage.cpu_since(&before.usage).as_secs_f64() * 1e6 / all as f64;
         Ok(format!(
-            "asked upstream for each answer: {}; the internet used {cpu_us:.1} µs a query",
+            "queries upstream for each answer: {}; the internet used {cpu_us:.1} µs a query",
             texts.join(", ")
         ))
     }
 
+    /// Returns whether some questions may go without an answer: a resolver cannot help loss, nor
+    /// having too much to do.
+    pub(super) const fn is_lossy(&self) -> bool {
+        self.asked.internet.loss_ppm > 0
+    }
+
     /// Judges all that was answered: what is wrong is an error, and so are failures, unless some
-    /// were to be expected.
-    pub(super) fn judge(&self, tally: &Tally) -> Result<(), String> {
+    /// may be.
+    pub(super) fn judge(&self, tally: &Tally, is_lossy: bool) -> Result<(), String> {
         let failed = tally.wrong_rcodes[SERVFAIL];
         let is_right = tally.wrong() == failed;
-        let is_lossy = self.asked.internet.loss_ppm > 0;
         let unanswered = failed + tally.lost;
         if is_right && (is_lossy || unanswered * 1_000 <= tally.sent * FAILED_MAX) {
             return Ok(());

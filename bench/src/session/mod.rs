@@ -121,6 +121,11 @@ impl Plans {
             Maker::Kxdpgun => format!("kxdpgun{rate}"),
             Maker::Steady => format!("our own generator over AF_XDP{rate}"),
             Maker::Overload => format!("our own generator over AF_XDP{rate}, and a flood in between"),
+            Maker::Beside(misses) => {
+                return format!(
+                    "{load}, {carrier}{rate}; beside it {misses} names a second that have to be found"
+                );
+            }
             Maker::Receiver => {
                 return "Whole transfers one after the other, each over a TCP connection of its own; a query is a record of it, \
                         latency the time of a transfer"

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::stubs::Stubs;
+use super::event::Change;
 use crate::load::Tally;
 use crate::queries::Packets;
 use crate::scenario::Outage;
@@ -41,7 +41,7 @@ struct Heard {
 pub(super) fn run(
     server: SocketAddr,
     packets: &Packets,
-    stubs: &Stubs<'_>,
+    change: &dyn Fn(Change) -> Result<(), String>,
     outage: Outage,
     length: Duration,
 ) -> Result<Tally, String> {
@@ -51,14 +51,14 @@ pub(super) fn run(
         courses.push(course);
     }
     let begun = Instant::now();
-    stubs.change("stub", outage.begins())?;
+    change(outage.begins())?;
     // Says when the upstream was back, or that it will not come.
     let returned: OnceLock<Result<Instant, ()>> = OnceLock::new();
     let (heard, ended) = thread::scope(|scope| {
         let asking = scope.spawn(|| ask(&mut courses, &returned));
         // The events stay on this thread: what it starts ends with it.
         thread::sleep(length.saturating_sub(begun.elapsed()));
-        let ended = stubs.change("stub", outage.ends());
+        let ended = change(outage.ends());
         // Nobody else sets it.
         let _ = returned.set(ended.as_ref().map(|()| Instant::now()).map_err(drop));
         (asking.join(), ended)

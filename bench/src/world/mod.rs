@@ -103,6 +103,12 @@ impl Sockets {
         }
         Ok(Self { datagrams, streams })
     }
+
+    /// Returns the port.
+    pub fn port(&self) -> io::Result<u16> {
+        let first = self.datagrams.first().ok_or(io::ErrorKind::NotFound)?;
+        Ok(first.local_addr()?.port())
+    }
 }
 
 /// A reply whose time has not come.
@@ -124,6 +130,17 @@ impl Service {
             more_delay_ms: AtomicU32::new(0),
             connections: AtomicUsize::new(0),
         }
+    }
+
+    /// Starts a service on threads that end with this process, at a free port; returns the port.
+    pub fn start(world: World, way: Way) -> io::Result<(Arc<Self>, u16)> {
+        // Another socket may have one of the four ports.
+        let sockets = Sockets::bind(0).or_else(|_| Sockets::bind(0)).or_else(|_| Sockets::bind(0))?;
+        let port = sockets.port()?;
+        let service = Arc::new(Self::new(world, way));
+        let serving = Arc::clone(&service);
+        thread::spawn(move || serving.serve(sockets));
+        Ok((service, port))
     }
 
     /// Returns the internet.
@@ -329,12 +346,7 @@ mod tests {
     /// Serves a small internet on loopback, whose servers are addresses of 127.0.0.0/8.
     fn served(options: Options, way: Way) -> (Arc<Service>, u16) {
         let options = Options { network: 127, tlds: 3, zones: 30, ..options };
-        let service = Arc::new(Service::new(World::new(options), way));
-        let sockets = Sockets::bind(0).or_else(|_| Sockets::bind(0)).expect("loopback has ports");
-        let port = sockets.datagrams[0].local_addr().expect("bound").port();
-        let serving = Arc::clone(&service);
-        thread::spawn(move || serving.serve(sockets));
-        (service, port)
+        Service::start(World::new(options), way).expect("loopback has ports")
     }
 
     fn heard(server: SocketAddr, name: &str) -> Option<Vec<u8>> {
