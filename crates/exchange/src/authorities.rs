@@ -238,7 +238,8 @@ impl<N: PoolNetwork> Authorities<N> {
         QueryKey { slot, serial }
     }
 
-    /// Forgets a query: nobody wants the reply any more.
+    /// Forgets a query: nobody wants the reply any more. If it has ended already, its event still
+    /// comes.
     pub fn cancel(&mut self, key: QueryKey) {
         if self.queries.get(key.slot as usize).is_some_and(|query| query.serial == key.serial) {
             self.end(key.slot, false);

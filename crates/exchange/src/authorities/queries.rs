@@ -93,6 +93,9 @@ pub(super) struct Query {
     pub(super) timer: TimerKey,
 }
 
+// 8,192 of them are a megabyte and a half.
+const _: () = assert!(size_of::<Query>() <= 176);
+
 impl Query {
     /// Returns what is asked, with these EDNS options.
     pub(super) fn asked<'q>(&'q self, options: &'q [u8]) -> Asked<'q> {

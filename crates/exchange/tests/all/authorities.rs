@@ -7,6 +7,7 @@ mod links;
 mod loopback;
 mod owner;
 mod plain;
+mod random;
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, ErrorKind};
