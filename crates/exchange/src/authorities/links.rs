@@ -1,3 +1,5 @@
+//! Hot path: no allocation, no locks, no waiting, no panics.
+//!
 //! TCP connections to authoritative servers: few, used again while they last (RFC 7766).
 
 use std::net::SocketAddr;
@@ -118,22 +120,20 @@ impl<N: PoolNetwork> Authorities<N> {
 
     /// Takes the news that a connection could not be made, or that it ended.
     pub fn link_closed(&mut self, key: PoolLinkKey, now: Moment) {
-        let Some(link) = self.links.get(key.0 as usize) else { return };
+        let Some(link) = self.links.try_remove(key.0 as usize) else { return };
         if !link.is_heard {
             self.counters.network_errors.bump();
-            return self.close_link(key, Unanswered::Unreachable);
         }
-        // RFC 7766 §6.2.4: servers close idle connections whenever they like, perhaps just as we
-        // write.
-        let Some(link) = self.links.try_remove(key.0 as usize) else { return };
         self.wheel.cancel(link.timer);
         self.network.disconnect(key);
         for slot in link.transactions.iter().map(|transaction| transaction.request) {
             let Some(query) = self.queries.get_mut(slot as usize) else { continue };
             query.via = Via::Nothing;
-            let is_first = !std::mem::replace(&mut query.tried.relinked, true);
-            let sent = if is_first { self.send_stream(slot, now) } else { Err(Unanswered::Unreachable) };
-            if let Err(why) = sent {
+            // RFC 7766 §6.2.4: servers close idle connections whenever they like, perhaps just as
+            // we write. One that never said anything does not want us.
+            if !link.is_heard || std::mem::replace(&mut query.tried.relinked, true) {
+                self.fail_over(slot, Unanswered::Unreachable, now);
+            } else if let Err(why) = self.send_stream(slot, now) {
                 self.fail(slot, why);
             }
         }

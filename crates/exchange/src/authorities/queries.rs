@@ -64,6 +64,10 @@ pub(super) struct Tried {
     pub(super) stream: bool,
     /// Over another connection, because the first one ended.
     pub(super) relinked: bool,
+    /// Over TCP because a reply had another letter case.
+    pub(super) refolded: bool,
+    /// As a datagram in the asker's letter case, because there was no TCP after that.
+    pub(super) caseless: bool,
 }
 
 /// One query and all its attempts.

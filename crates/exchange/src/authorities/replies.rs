@@ -1,3 +1,5 @@
+//! Hot path: no allocation, no locks, no waiting, no panics.
+//!
 //! What servers say, and whether to believe it.
 
 use std::net::SocketAddr;
@@ -81,6 +83,9 @@ impl<N: PoolNetwork> Authorities<N> {
             }
             Verdict::Doubted => {
                 self.counters.mismatched.bump();
+                if let Some(query) = self.queries.get_mut(slot as usize) {
+                    query.tried.refolded = true;
+                }
                 self.distrust(slot, now);
             }
             Verdict::ToStream => self.move_to_stream(slot, true, now),
@@ -162,7 +167,9 @@ impl<N: PoolNetwork> Authorities<N> {
             query.tried.plain = true;
             return Verdict::Again;
         }
-        if query.case == LetterCase::Unknown && echo == Echo::Same {
+        if query.tried.caseless {
+            self.servers.record_case(address, LetterCase::Changed);
+        } else if query.case == LetterCase::Unknown && echo == Echo::Same {
             self.servers.record_case(address, LetterCase::Kept);
         }
         if query.has_edns && message.edns.is_some() && query.edns == Edns::Unknown {

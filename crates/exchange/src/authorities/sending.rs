@@ -1,3 +1,5 @@
+//! Hot path: no allocation, no locks, no waiting, no panics.
+//!
 //! How queries leave, and what becomes of those that cannot, or that nothing comes back for.
 
 use cache::servers::LetterCase;
@@ -60,7 +62,8 @@ impl<N: PoolNetwork> Authorities<N> {
         let Some(query) = queries.get_mut(slot as usize) else { return 0 };
         (query.id, query.via) = (id, via);
         query.has_edns = !query.tried.plain;
-        query.case_seed = (query.case != LetterCase::Changed).then(|| CaseSeed(rng.next_u32()));
+        let is_random = query.case != LetterCase::Changed && !query.tried.caseless;
+        query.case_seed = is_random.then(|| CaseSeed(rng.next_u32()));
         let known = servers.cookie(query.address).filter(|_| query.has_edns);
         query.expects_cookie = known.is_some();
         let cookie = CookieOption::new(cookie_secret.client(query.address), known.as_ref());
@@ -85,7 +88,7 @@ impl<N: PoolNetwork> Authorities<N> {
         query.timer = self.wheel.set(at, Token::Query(slot));
     }
 
-    /// Sends a query once more as a datagram: not as it was, or with another cookie.
+    /// Sends a query once more in the same way: without EDNS, with another cookie or letter case.
     pub(super) fn again(&mut self, slot: u32, now: Moment) {
         let is_stream = self.queries.get(slot as usize).is_some_and(|query| query.tried.stream);
         self.withdraw(slot, true);
@@ -103,13 +106,26 @@ impl<N: PoolNetwork> Authorities<N> {
         }
     }
 
+    /// Ends a query that failed over TCP, unless it went there for its letter case alone.
+    ///
+    /// A server that folds names and has no TCP is asked as it can be: once more as a datagram,
+    /// without random case. To get there, a forger must have hit port and ID already.
+    pub(super) fn fail_over(&mut self, slot: u32, why: Unanswered, now: Moment) {
+        let Some(query) = self.queries.get_mut(slot as usize) else { return };
+        if !query.tried.refolded || std::mem::replace(&mut query.tried.caseless, true) {
+            return self.fail(slot, why);
+        }
+        query.tried.stream = false;
+        self.again(slot, now);
+    }
+
     /// Ends a query that nothing came back for.
     pub(super) fn query_due(&mut self, slot: u32, now: Moment) {
         let Some(query) = self.queries.get_mut(slot as usize) else { return };
         query.timer = TimerKey::NONE;
         let via = query.via;
         self.counters.timeouts.bump();
-        self.fail(slot, Unanswered::Timeout);
+        self.fail_over(slot, Unanswered::Timeout, now);
         if let Via::Link(key) = via {
             self.link_was_silent(key, now);
         }

@@ -152,3 +152,44 @@ fn a_cookie_proves_that_a_server_folds_names() {
     assert_eq!(bench.hear(&sent, &reply), Some((1, Rcode::NOERROR, Arrival::UdpWithCookie)));
     assert_eq!(bench.facts(1).map(|facts| facts.case), Some(LetterCase::Changed));
 }
+
+#[test]
+fn a_server_that_folds_names_and_has_no_tcp_is_asked_without_random_case() {
+    let ends: [fn(&mut Bench, PoolLinkKey); 2] =
+        [|bench, link| bench.authorities.link_closed(link, bench.now), |bench, _| bench.pass(4001)];
+    for end in ends {
+        let mut bench = Bench::default();
+        bench.ask(1);
+        let folded = |sent: &Sent| {
+            let mut reply = reply_to(&sent.bytes, &OK);
+            reply[12..29].make_ascii_lowercase();
+            reply
+        };
+        let sent = bench.sent();
+        assert_eq!(bench.hear(&sent, &folded(&sent)), None);
+        let Over::Tcp(link) = bench.sent().over else { panic!("TCP comes first") };
+        end(&mut bench, link);
+        let again = bench.sent();
+        assert!(matches!(again.over, Over::Udp(_)));
+        assert_eq!(bench.hear(&again, &folded(&again)), Some((1, Rcode::NOERROR, Arrival::Udp)));
+        assert_eq!(bench.facts(1).map(|facts| facts.case), Some(LetterCase::Changed));
+        assert_eq!(bench.unanswered(), []);
+    }
+}
+
+#[test]
+fn without_tcp_a_server_is_asked_without_random_case_only_once() {
+    let mut bench = Bench::default();
+    bench.ask(1);
+    let sent = bench.sent();
+    let mut folded = reply_to(&sent.bytes, &OK);
+    folded[12..29].make_ascii_lowercase();
+    assert_eq!(bench.hear(&sent, &folded), None);
+    let Over::Tcp(link) = bench.sent().over else { panic!("TCP comes first") };
+    bench.authorities.link_closed(link, bench.now);
+    bench.sent();
+    bench.pass(4001);
+    assert_eq!(bench.unanswered(), [(1, Unanswered::Timeout)]);
+    assert!(!bench.has_sent());
+    assert_eq!(bench.facts(1), None, "nothing was learned");
+}
