@@ -165,6 +165,7 @@ impl fmt::Display for Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dnssec::{Algorithm, Unverified};
     use wire::NameBuf;
 
     #[test]
@@ -174,5 +175,20 @@ mod tests {
         assert_eq!(failure.text().len(), 120);
         assert!(failure.text().starts_with("no server answers for zone \\001"));
         assert_eq!(failure.ede(), EdeCode::NO_REACHABLE_AUTHORITY);
+    }
+
+    #[test]
+    fn what_is_bogus_names_the_key_the_server_and_the_zone() {
+        let why = Unverified::Bogus(dnssec::Bogus::Expired);
+        let signature = dnssec::Failure { why, key: Some((20_326, Algorithm::ECDSAP256SHA256)) };
+        let zone = NameBuf::from_text("example.org").expect("a name");
+        let reason = Reason::Bogus(Defect::Signature(signature));
+        let failure = Failure {
+            server: Some(IpAddr::from([192, 0, 2, 3])),
+            ..Failure::of_zone(reason, HeapName::new(zone.as_name()))
+        };
+        let expected = "a signature that has expired (key 20326, algorithm ECDSAP256SHA256), \
+                        from 192.0.2.3 for zone example.org.";
+        assert_eq!((failure.text().as_str(), failure.ede()), (expected, EdeCode::SIGNATURE_EXPIRED));
     }
 }

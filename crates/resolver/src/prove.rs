@@ -15,6 +15,7 @@ mod cut;
 mod denial;
 mod judge;
 mod keys;
+mod seen;
 
 pub(crate) use chains::{Chains, Why, ZoneTrust};
 pub(crate) use cut::{Below, below};

@@ -9,6 +9,7 @@ use dnssec::chain::{Insecure, SecureKeys, TrustPoint, insecurity};
 use dnssec::{Dnskey, Ds};
 use wire::{EdeCode, Name};
 
+use super::seen::Seen;
 use crate::delegation::DsState;
 use crate::heap_name::HeapName;
 use crate::moment::Moment;
@@ -91,6 +92,7 @@ pub(crate) struct Chains {
     order: VecDeque<HeapName>,
     /// Seconds since 1970 when the machine booted.
     booted_at: u64,
+    pub(super) seen: Seen,
 }
 
 impl Chains {

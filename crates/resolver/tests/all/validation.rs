@@ -72,6 +72,23 @@ fn keys_are_asked_for_beside_the_question() {
 }
 
 #[test]
+fn workers_share_keys_and_check_them_each_for_itself() {
+    for signing in [Signing::Nsec, NSEC3] {
+        let Signed { mut world, .. } = internet(signing, signing).build();
+        world.resolve("www.example.org", Rtype::A);
+        world.change_worker();
+        let seen = world.resolve("x.wild.example.org", Rtype::A);
+        check(&seen, Rcode::NOERROR, Security::Secure);
+        assert_eq!(seen.sends, 1, "neither DNSKEY nor DS records are asked for again");
+        assert!(world.resolver.signatures_checked() >= 3);
+        world.change_worker();
+        for (name, sends) in [("www.example.org", 0), ("www.unsigned.org", 2)] {
+            assert_eq!(world.resolve(name, Rtype::A).sends, sends, "{name}");
+        }
+    }
+}
+
+#[test]
 fn absence_is_proved() {
     for signing in [Signing::Nsec, NSEC3] {
         let Signed { mut world, .. } = internet(signing, signing).build();
@@ -97,6 +114,24 @@ fn absence_is_proved() {
             }
         }
     }
+}
+
+#[test]
+fn what_comes_with_every_denial_is_checked_once() {
+    let Signed { mut world, .. } = internet(OPT_OUT, NSEC3).build();
+    let checked_for = |world: &mut crate::world::World, name: &str, rtype: Rtype| {
+        let before = world.resolver.signatures_checked();
+        world.resolve(name, rtype);
+        world.resolver.signatures_checked() - before
+    };
+    checked_for(&mut world, "www.example.org", Rtype::TXT);
+    let again = checked_for(&mut world, "example.org", Rtype::MX);
+    assert_eq!(again, 1, "the SOA record is known, the proof is not");
+    assert_eq!(checked_for(&mut world, "www.example.org", Rtype::MX), 0, "both are");
+    // A signature that is good no longer is not good because it was.
+    let later = world.now;
+    world.resolver.set_time(UNIX_SECONDS + 11 * 86_400, later);
+    check_bogus(&world.resolve("www.example.org", Rtype::HINFO), EdeCode::SIGNATURE_EXPIRED);
 }
 
 #[test]

@@ -141,6 +141,7 @@ pub(crate) struct Seen {
 pub(crate) struct World {
     pub(crate) zones: BTreeMap<String, Zone>,
     pub(crate) servers: BTreeMap<IpAddr, Server>,
+    settings: Settings,
     pub(crate) resolver: Resolver,
     pub(crate) tables: Tables,
     pub(crate) now: Moment,
@@ -184,11 +185,12 @@ impl World {
 
     pub(crate) fn with(settings: Settings) -> Self {
         let (tables, now) = (tables(), Moment(1_000_000_000));
-        let mut resolver = Resolver::new(settings, tables.clone(), StdRng::seed_from_u64(1));
+        let mut resolver = Resolver::new(settings.clone(), tables.clone(), StdRng::seed_from_u64(1));
         resolver.set_time(UNIX_SECONDS, now);
         Self {
             zones: BTreeMap::new(),
             servers: BTreeMap::new(),
+            settings,
             resolver,
             tables,
             now,
@@ -199,6 +201,13 @@ impl World {
             rng: StdRng::seed_from_u64(2),
             open: BTreeSet::new(),
         }
+    }
+
+    /// Lets another worker go on with the same tables.
+    pub(crate) fn change_worker(&mut self) {
+        let (settings, tables) = (self.settings.clone(), self.tables.clone());
+        self.resolver = Resolver::new(settings, tables, StdRng::seed_from_u64(3));
+        self.resolver.set_time(UNIX_SECONDS, Moment(1_000_000_000));
     }
 
     /// Has other packets lost, and other octets changed.
