@@ -18,7 +18,8 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 pub use self::server::{
     CacheCommand, CacheLookupArgs, FlushArgs, JobsArgs, ListsArgs, ListsCommand, LogLevelArgs, ReloadArgs,
-    ServerCommand, SetAddArgs, SetArgs, SetCommand, SetNameArgs, StatsArgs,
+    ResolverArgs, ResolverCommand, ResolverFlushArgs, ServerCommand, SetAddArgs, SetArgs, SetCommand,
+    SetNameArgs, StatsArgs,
 };
 use asking::QUERY_HELP;
 pub use asking::{ExplainArgs, ProbeArgs, QueryArgs};

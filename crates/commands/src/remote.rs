@@ -3,6 +3,7 @@
 mod caches;
 mod explained;
 mod lists;
+mod resolvers;
 mod stats;
 mod status;
 mod zones;
@@ -63,6 +64,7 @@ pub fn run(command: &ServerCommand, descriptions: Descriptions<'_>) -> ExitCode 
         ServerCommand::Cache(CacheCommand::Dump(args)) => ask(args, &Request::CacheDump, WORK_PATIENCE),
         ServerCommand::Cache(CacheCommand::Stats(args)) => ask(args, &Request::CacheStats, LOOK_PATIENCE),
         ServerCommand::Cache(CacheCommand::Lookup(args)) => cache_lookup(args),
+        ServerCommand::Resolver(command) => resolvers::run(command),
         ServerCommand::Lists(args) => lists(args),
         ServerCommand::Set(SetCommand::Add(args)) => set_add(args),
         ServerCommand::Set(SetCommand::Del(args)) => set_remove(args),
@@ -240,8 +242,11 @@ pub fn show(response: &Response, output: OutputArgs) -> ExitCode {
         Response::CacheDump(dumped) => {
             (caches::dump_text(dumped), dumped.iter().all(|dump| dump.error.is_none()))
         }
-        Response::CacheStats(caches) => (caches::text(caches), true),
+        Response::CacheStats(caches) => (caches::text(caches, "answers"), true),
         Response::CacheEntries(held) => (caches::entries_text(held), !held.entries.is_empty()),
+        Response::ResolverStats(tables) => (caches::text(tables, "entries"), true),
+        Response::ResolverServers(known) => (resolvers::servers_text(known), true),
+        Response::ResolverZones(zones) => (resolvers::zones_text(zones), true),
         Response::Lists(sets) => (lists::text(sets), true),
         Response::ListsFetched(it) => (lists::fetched_text(it), it.failed == 0),
         Response::Jobs(jobs) => (jobs_text(jobs), true),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use control::Answer;
-use control::api::{self, Request, Response, ZoneOrder, ZoneWhat};
+use control::api::{self, Request, ResolverOrder, ResolverWhat, Response, ZoneOrder, ZoneWhat};
 
 use crate::operator::{Operator, OperatorError};
 
@@ -36,6 +36,7 @@ fn answer(operator: &Arc<Operator>, request: Request) -> Answer {
         Request::CacheDump => Response::CacheDump(operator.cache_dump()),
         Request::CacheStats => Response::CacheStats(operator.cache_stats()),
         Request::CacheLookup(asked) => response(operator.cache_lookup(&asked), Response::CacheEntries),
+        Request::Resolver(order) => resolver(operator, &order),
         Request::Lists(asked) => response(operator.lists(asked.set.as_deref()), Response::Lists),
         Request::ListsFetch(asked) => {
             response(operator.lists_fetch(asked.set.as_deref()), Response::ListsFetched)
@@ -60,6 +61,16 @@ fn answer(operator: &Arc<Operator>, request: Request) -> Answer {
         Request::Explain(asked) => response(operator.explain(&asked), Response::Explained),
     };
     response.into()
+}
+
+fn resolver(operator: &Operator, order: &ResolverOrder) -> Response {
+    let only = order.resolver.as_deref();
+    match &order.what {
+        ResolverWhat::Stats => response(operator.resolver_stats(only), Response::ResolverStats),
+        ResolverWhat::Servers => Response::ResolverServers(operator.resolver_servers()),
+        ResolverWhat::Zone(name) => response(operator.resolver_zone(only, name), Response::ResolverZones),
+        ResolverWhat::Flush(what) => response(operator.resolver_flush(only, what), Response::CacheFlush),
+    }
 }
 
 fn done(message: String) -> Response {

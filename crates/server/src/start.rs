@@ -174,19 +174,13 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
     let doorbell = Arc::<Doorbell>::default();
     let (events, readers) = (0..workers).map(|_| ring(EVENT_OCTETS, Arc::clone(&doorbell))).unzip();
     let orders = Arc::<Orders>::default();
-    let (adopted, _) = std::sync::mpsc::sync_channel(0);
-    let upstreams = Upstreams {
-        plan: Arc::clone(&plans.fetch),
-        resolvers: Arc::clone(&plans.resolvers),
-        relay: Arc::clone(&plans.relay),
-        adopted,
-    };
     let components = Components {
         follower: start_follower(&cell, zones, loaded, clock)?,
         cell,
         manager,
         tls: Arc::default(),
-        upstreams: watch::Sender::new(upstreams),
+        upstreams: watch::Sender::new(Upstreams::first(plans)),
+        resolver_tables: Arc::clone(&shared.tables),
         jobs: start_jobs(&orders, readers, doorbell, clock)?,
         orders,
         signing,

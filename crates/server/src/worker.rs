@@ -8,6 +8,7 @@ use std::sync::mpsc::SyncSender;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use config::Plans;
 use engine::events::EventWriter;
 use engine::explain::Recorder;
 use engine::{
@@ -110,6 +111,16 @@ pub(crate) struct Upstreams {
 }
 
 impl Upstreams {
+    /// Returns those of the first revision, whose adoption nobody waits for.
+    pub(crate) fn first(plans: &Plans) -> Self {
+        Self {
+            plan: Arc::clone(&plans.fetch),
+            resolvers: Arc::clone(&plans.resolvers),
+            relay: Arc::clone(&plans.relay),
+            adopted: std::sync::mpsc::sync_channel(0).0,
+        }
+    }
+
     fn plans(&self) -> driver::Plans<'_> {
         driver::Plans { upstreams: &self.plan, resolvers: &self.resolvers }
     }

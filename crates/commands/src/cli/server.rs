@@ -22,6 +22,10 @@ pub enum ServerCommand {
     /// Show, flush or save the caches of the running server.
     #[command(subcommand)]
     Cache(CacheCommand),
+    /// Show what resolvers of the running server have learned of zones and servers, or make them
+    /// forget it.
+    #[command(subcommand)]
+    Resolver(ResolverCommand),
     /// Show the sets of the running server and their lists: rules, age, failures, next fetch.
     Lists(ListsArgs),
     /// Show and change dynamic sets of the running server.
@@ -184,6 +188,74 @@ pub enum CacheCommand {
     Stats(RemoteArgs),
     /// Show the cached records of a name, how long they are fresh, and how long they are kept.
     Lookup(CacheLookupArgs),
+}
+
+/// What to do with resolvers.
+#[derive(Debug, Subcommand)]
+pub enum ResolverCommand {
+    /// Show how full the resolvers' tables are.
+    Stats(ResolverArgs),
+    /// Show the servers that were asked: round-trip time, unanswered queries, EDNS, cookies.
+    Servers(ResolverArgs),
+    /// Show the closest zone above a name that a resolver knows, and its servers.
+    Zone(ResolverZoneArgs),
+    /// Forget records, denials and delegations.
+    ///
+    /// Answers in the caches stay: see `gannet cache flush`.
+    Flush(ResolverFlushArgs),
+}
+
+/// Which resolvers are meant.
+#[derive(Args, Debug)]
+pub struct ResolverArgs {
+    /// Only this resolver, by its name in the configuration [default: every resolver].
+    #[arg(long, value_name = "RESOLVER")]
+    pub(crate) resolver: Option<String>,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+/// Arguments of `resolver zone`.
+#[derive(Args, Debug)]
+pub struct ResolverZoneArgs {
+    /// The name.
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) of: ResolverArgs,
+}
+
+/// Arguments of `resolver flush`.
+#[derive(Args, Debug)]
+pub struct ResolverFlushArgs {
+    #[command(flatten)]
+    pub(crate) of: ResolverArgs,
+    #[command(flatten)]
+    pub(crate) what: ResolverFlushWhat,
+    /// Only this type of the name.
+    #[arg(long = "type", value_name = "TYPE", requires = "name")]
+    pub(crate) rtype: Option<String>,
+}
+
+/// What resolvers are to forget.
+#[derive(Args, Debug)]
+#[group(required = true, multiple = false)]
+pub(crate) struct ResolverFlushWhat {
+    /// Every type of this name, and its delegation.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// This name and every name below it.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) suffix: Option<String>,
+    /// What failed validation.
+    #[arg(long)]
+    pub(crate) bogus: bool,
+    /// That there are no such names or records.
+    #[arg(long)]
+    pub(crate) negative: bool,
+    /// Everything, what is known of servers included.
+    #[arg(long)]
+    pub(crate) all: bool,
 }
 
 /// Arguments of `cache lookup`.

@@ -8,13 +8,13 @@ use control::api;
 use super::{size, span};
 use crate::out;
 
-/// Lays out how full the caches are.
-pub(super) fn text(caches: &BTreeMap<String, api::CacheStats>) -> String {
+/// Lays out how full caches are, and what is in them in a word.
+pub(super) fn text(caches: &BTreeMap<String, api::CacheStats>, entries: &str) -> String {
     let mut text = String::new();
     for (name, cache) in caches {
         let _ = writeln!(
             text,
-            "{name}: {} answers in {} of {}, {} put in, {} put out",
+            "{name}: {} {entries} in {} of {}, {} put in, {} put out",
             cache.entries,
             size(cache.octets),
             size(cache.octets_max),

@@ -10,6 +10,7 @@ mod log;
 mod lookup;
 mod probe;
 mod reload;
+mod resolver;
 mod sets;
 mod status;
 mod zones;
@@ -26,6 +27,10 @@ pub use log::{LogLevel, LogLevelIs};
 pub use lookup::{EdnsOption, ExtendedError, Lookup, Question, Record, Transfer, flag_names};
 pub use probe::{Dnssec, Offered, Pipelining, Probe, RoundTrips, XdpCheck, XdpFact};
 pub use reload::{Diagnostic, Reload};
+pub use resolver::{
+    ResolverFlush, ResolverOrder, ResolverServer, ResolverServers, ResolverWhat, ResolverZone,
+    ResolverZoneServer,
+};
 pub use sets::{List, ListsFetched, ListsOf, Set, SetChange, SetChanged, SetItem, SetName};
 pub use status::{Certificate, Configuration, Listener, ListsSummary, Stats, Status, Upstream, ZonesSummary};
 pub use zones::{
@@ -53,6 +58,8 @@ pub enum Request {
     CacheStats,
     /// Say what the caches hold for a name.
     CacheLookup(CacheLookup),
+    /// Do something with resolvers.
+    Resolver(ResolverOrder),
     /// Take a query through the policy and say what happens to it on its way.
     Explain(Explain),
     /// Say what is logged, and change it until the next reload.
@@ -101,7 +108,7 @@ pub enum Response {
     Stats(Stats),
     /// To [`Request::Metrics`]: the exposition's text.
     Metrics(String),
-    /// To [`Request::CacheFlush`].
+    /// To [`Request::CacheFlush`], and to [`Request::Resolver`] with [`ResolverWhat::Flush`].
     CacheFlush(Flushed),
     /// To [`Request::CacheDump`].
     CacheDump(Vec<Dumped>),
@@ -119,6 +126,12 @@ pub enum Response {
     ListsFetched(ListsFetched),
     /// To [`Request::CacheLookup`].
     CacheEntries(CacheEntries),
+    /// To [`Request::Resolver`] with [`ResolverWhat::Stats`].
+    ResolverStats(BTreeMap<String, CacheStats>),
+    /// To [`Request::Resolver`] with [`ResolverWhat::Servers`].
+    ResolverServers(ResolverServers),
+    /// To [`Request::Resolver`] with [`ResolverWhat::Zone`].
+    ResolverZones(Vec<ResolverZone>),
     /// To [`Request::SetList`].
     SetList(Vec<SetItem>),
     /// To [`Request::SetAdd`] and [`Request::SetRemove`].
@@ -175,6 +188,9 @@ impl Response {
             Self::Lists(it) => to_json(it),
             Self::ListsFetched(it) => to_json(it),
             Self::CacheEntries(it) => to_json(it),
+            Self::ResolverStats(it) => to_json(it),
+            Self::ResolverServers(it) => to_json(it),
+            Self::ResolverZones(it) => to_json(it),
             Self::SetList(it) => to_json(it),
             Self::SetChanged(it) => to_json(it),
             Self::ZoneKeys(it) => to_json(it),

@@ -54,7 +54,14 @@ impl ResolverTables {
         Tables { rrsets, servers: Arc::clone(&self.servers) }
     }
 
-    pub(super) const fn servers(&self) -> &Arc<Servers> {
+    /// Returns what each resolver in use has learned of zones, by the resolver's name.
+    pub fn rrsets(&self) -> Vec<(String, Arc<Rrsets>)> {
+        let all = self.rrsets.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().filter_map(|owned| Some((owned.plan.name.clone(), owned.rrsets.upgrade()?))).collect()
+    }
+
+    /// Returns what is known of servers.
+    pub const fn servers(&self) -> &Arc<Servers> {
         &self.servers
     }
 

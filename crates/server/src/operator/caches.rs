@@ -71,11 +71,11 @@ impl Operator {
     }
 }
 
-fn name_of(text: &str) -> Result<NameBuf, OperatorError> {
+pub(super) fn name_of(text: &str) -> Result<NameBuf, OperatorError> {
     text.parse().map_err(|error| OperatorError::Argument(format!("\"{text}\": {error}")))
 }
 
-fn rtype_of(text: &str) -> Result<Rtype, OperatorError> {
+pub(super) fn rtype_of(text: &str) -> Result<Rtype, OperatorError> {
     text.parse().map_err(|_| OperatorError::Argument(format!("\"{text}\" is not a record type")))
 }
 

@@ -45,6 +45,8 @@ pub enum What {
     Cache,
     /// A listener.
     Listener,
+    /// A resolver.
+    Resolver,
     /// A schedule.
     Schedule,
     /// A set of names or addresses.
@@ -58,6 +60,7 @@ impl What {
         match self {
             Self::Cache => "cache",
             Self::Listener => "listener",
+            Self::Resolver => "resolver",
             Self::Schedule => "schedule",
             Self::Set => "set",
             Self::Zone => "zone",

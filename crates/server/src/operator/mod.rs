@@ -8,6 +8,7 @@ mod files;
 mod keys;
 mod lists;
 mod numbers;
+mod resolvers;
 mod sets;
 mod zones;
 

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use config::Loaded;
 use diagnostic::{Diagnostic, FileId, Problem, diagnostics};
+use driver::ResolverTables;
 use engine::SnapshotCell;
 use jobs::Jobs;
 use jobs::alias::Follower;
@@ -41,6 +42,8 @@ pub(crate) struct Components {
     pub(crate) tls: Arc<TlsCell>,
     /// Whom the workers ask.
     pub(crate) upstreams: watch::Sender<Upstreams>,
+    /// What resolvers have learned.
+    pub(crate) resolver_tables: Arc<ResolverTables>,
     pub(crate) jobs: Jobs,
     /// What the jobs know of lists and sets, and who carries out what they want.
     pub(crate) orders: Arc<Orders>,
