@@ -18,7 +18,7 @@ mod replies;
 mod sending;
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use cache::NowMs;
@@ -28,6 +28,7 @@ use rand::rngs::StdRng;
 use slab::Slab;
 use wire::{HashKey, Message, Name, Rtype};
 
+use crate::questions::Questions;
 use crate::time::Moment;
 use crate::wheel::{TimerKey, Wheel};
 use deadlines::Token;
@@ -64,6 +65,9 @@ pub struct AuthorityQuery<'q> {
     /// CD.
     pub checking_disabled: bool,
 }
+
+/// Cells in which queries are counted by address: those that share one share the bound on one.
+const SERVER_CELLS: usize = 4096;
 
 /// Names a query for as long as there is one, and nothing after that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,6 +131,8 @@ pub struct Authorities<N> {
     limits: PoolLimits,
     counters: Arc<Counters>,
     queries: Slab<Query>,
+    /// How many ask each address.
+    asked: Questions<SERVER_CELLS>,
     serial: u32,
     pool: Pool,
     links: Slab<Link>,
@@ -156,6 +162,7 @@ impl<N: PoolNetwork> Authorities<N> {
             limits: PoolLimits::default(),
             counters,
             queries: Slab::new(),
+            asked: Questions::new(),
             serial: 0,
             pool: Pool::default(),
             links: Slab::new(),
@@ -202,11 +209,14 @@ impl<N: PoolNetwork> Authorities<N> {
     pub fn ask(&mut self, query: &AuthorityQuery<'_>, tag: u32, now: Moment) -> QueryKey {
         self.serial = self.serial.wrapping_add(1);
         let serial = self.serial;
-        if self.queries.len() >= self.limits.queries as usize {
+        let server = self.server_cell(query.address);
+        let is_full = self.queries.len() >= self.limits.queries as usize;
+        if is_full || self.asked.outstanding(server) >= self.limits.server_queries {
             self.counters.shortages.bump();
             self.events.push_back(Event::Unanswered { tag, why: Unanswered::NotSent });
             return QueryKey { slot: u32::MAX, serial };
         }
+        self.asked.enter(server);
         let slot = self.queries.insert(Query {
             tag,
             serial,
@@ -305,6 +315,7 @@ impl<N: PoolNetwork> Authorities<N> {
         self.withdraw(slot, is_answered);
         let query = self.queries.try_remove(slot as usize)?;
         self.wheel.cancel(query.timer);
+        self.asked.leave(self.server_cell(query.address));
         Some(query)
     }
 
@@ -320,6 +331,16 @@ impl<N: PoolNetwork> Authorities<N> {
                 }
             }
         }
+    }
+
+    /// Returns the cell that queries to an address are counted in.
+    fn server_cell(&self, address: SocketAddr) -> u32 {
+        let bits = match address.ip() {
+            IpAddr::V4(address) => u128::from(address.to_bits()),
+            IpAddr::V6(address) => address.to_bits(),
+        };
+        let hash = self.question_key.mix((bits >> 64) as u64, bits as u64);
+        self.question_key.mix(hash, u64::from(address.port())) as u32
     }
 
     fn pool_and_means(&mut self) -> (&mut Pool, Means<'_, N>) {

@@ -1,6 +1,7 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! How many datagrams of ours ask the same question at this moment, in a fixed amount of memory.
+//! How many queries of ours ask the same question, or the same server, at this moment, in a fixed
+//! amount of memory.
 
 /// Datagrams that may ask one question (name, type) at once; what asks besides goes over TCP.
 ///
@@ -9,19 +10,19 @@
 /// CVE-2025-5994 are about. With 50 a guess hits one of 65,536 / 50 IDs, and after
 /// [`WRONG_MAX`](crate::machine::requests::WRONG_MAX) wrong guesses each query goes on over TCP.
 pub(crate) const QUESTION_QUERIES_MAX: u16 = 50;
-/// Cells; questions that share one are counted together. Far more than questions are outstanding,
-/// so that few do, and nobody knows which.
-const CELLS: usize = 65_536;
+/// Cells for questions. Far more than questions are outstanding, so that few share one.
+const QUESTION_CELLS: usize = 65_536;
 
-/// Counts outstanding datagrams by question. 128 KiB.
-pub(crate) struct Questions(Box<[u16; CELLS]>);
+/// Counts outstanding queries by question, or by whatever else has a keyed hash. Those that share a
+/// cell are counted together, and nobody knows which do. Two octets a cell.
+pub(crate) struct Questions<const CELLS: usize = QUESTION_CELLS>(Box<[u16; CELLS]>);
 
-impl Questions {
+impl<const CELLS: usize> Questions<CELLS> {
     pub(crate) fn new() -> Self {
         Self(Box::new([0; CELLS]))
     }
 
-    /// Returns how many datagrams ask a question, given by its keyed hash.
+    /// Returns how many queries ask a question, given by its keyed hash.
     pub(crate) fn outstanding(&self, question: u32) -> u16 {
         self.0.get(question as usize % CELLS).copied().unwrap_or(0)
     }
@@ -29,14 +30,14 @@ impl Questions {
     /// Counts one more.
     pub(crate) fn enter(&mut self, question: u32) {
         if let Some(count) = self.0.get_mut(question as usize % CELLS) {
-            *count += 1;
+            *count = count.saturating_add(1);
         }
     }
 
     /// Counts one less.
     pub(crate) fn leave(&mut self, question: u32) {
         if let Some(count) = self.0.get_mut(question as usize % CELLS) {
-            *count -= 1;
+            *count = count.saturating_sub(1);
         }
     }
 }
@@ -47,7 +48,7 @@ mod tests {
 
     #[test]
     fn questions_are_counted_apart() {
-        let mut questions = Questions::new();
+        let mut questions = Questions::<64>::new();
         for _ in 0..3 {
             questions.enter(7);
         }

@@ -28,6 +28,9 @@ pub struct PoolLimits {
     pub draw_queries: u16,
     /// Queries outstanding. Further ones are not sent.
     pub queries: u32,
+    /// Queries outstanding to one address. Further ones are not sent, so that a server that does
+    /// not answer, asked for ever other names, leaves room for others.
+    pub server_queries: u16,
     /// TCP connections. When there are as many, the one that has been idle longest gives way, then
     /// the one that has been silent longest; else the query is not sent.
     pub links: u16,
@@ -49,6 +52,7 @@ impl Default for PoolLimits {
             port_life: Span::from_ms(30_000),
             draw_queries: 1,
             queries: 8192,
+            server_queries: 1024,
             links: 64,
             udp_timeout: Span::from_ms(2000),
             tcp_timeout: Span::from_ms(4000),

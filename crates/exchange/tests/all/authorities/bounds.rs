@@ -28,6 +28,30 @@ fn queries_beyond_the_bound_are_not_sent_and_the_others_go_on() {
 }
 
 #[test]
+fn a_silent_server_asked_for_ever_other_names_leaves_room_for_others() {
+    let mut bench = Bench::new(PoolLimits { server_queries: 60, ..limits() });
+    for _ in 0..200 {
+        bench.ask(1);
+    }
+    assert_eq!(bench.authorities.query_count(), 60);
+    assert!(bench.unanswered().iter().all(|&(_, why)| why == Unanswered::NotSent));
+    for number in 2..12 {
+        bench.ask(number);
+    }
+    assert_eq!((bench.unanswered().len(), bench.authorities.query_count()), (0, 70));
+    let first = bench.sent();
+    assert!(bench.hear(&first, &reply_to(&first.bytes, &OK)).is_some());
+    bench.ask(1);
+    assert_eq!(bench.unanswered(), [], "each reply makes room");
+    bench.ask(1);
+    assert_eq!(bench.unanswered().len(), 1);
+    bench.pass(2001);
+    assert_eq!(bench.unanswered().len(), 70);
+    bench.ask(1);
+    assert_eq!(bench.unanswered(), [], "and so does the end of a wait");
+}
+
+#[test]
 fn sockets_in_use_and_draining_are_bounded_and_queries_leave_all_the_same() {
     let mut bench = Bench::new(PoolLimits { queries: 10_000, ..limits() });
     for number in 0..1000 {

@@ -12,6 +12,7 @@ const LIMITS: PoolLimits = PoolLimits {
     port_life: Span::from_ms(700),
     draw_queries: 2,
     queries: 50,
+    server_queries: 8,
     links: 4,
     udp_timeout: Span::from_ms(200),
     tcp_timeout: Span::from_ms(400),
