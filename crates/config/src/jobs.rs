@@ -59,7 +59,7 @@ pub(crate) fn plan(settings: &Settings) -> Jobs {
         effects: settings.effects.iter().map(EffectSettings::plan).collect(),
         schedules: settings.schedules.iter().map(ScheduleSettings::plan).collect(),
         recorder: settings.recorder.clone(),
-        resolvers: settings.resolvers.clone(),
+        resolvers: settings.server_resolvers.clone(),
         ..Jobs::default()
     }
 }

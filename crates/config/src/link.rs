@@ -81,6 +81,7 @@ fn check_shown(settings: &Settings, problems: &mut Vec<Problem>) {
 /// Everything that has a name, by what it is.
 struct Names<'s> {
     groups: Defined<'s>,
+    resolvers: Defined<'s>,
     caches: Defined<'s>,
     policies: Defined<'s>,
     sets: Defined<'s>,
@@ -100,6 +101,7 @@ impl<'s> Names<'s> {
         let listeners = listeners.chain(startup.local_sockets.iter().filter_map(|it| it.name.as_ref()));
         Self {
             groups: Defined::new(Noun::Group, settings.upstreams.iter().map(|group| &group.name)),
+            resolvers: Defined::new(Noun::Resolver, settings.resolvers.iter().map(|it| &it.name)),
             caches: Defined::new(Noun::Cache, settings.caches.iter().map(|cache| &cache.name)),
             policies: Defined::new(Noun::Policy, settings.policies.iter().map(|policy| &policy.name)),
             sets: Defined::new(Noun::Set, settings.sets.iter().map(|set| &set.name)),
@@ -113,8 +115,8 @@ impl<'s> Names<'s> {
 
     /// Warns of what nothing refers to.
     fn report_unused(&self, used: &BTreeSet<(Noun, &str)>, problems: &mut Vec<Problem>) {
-        let Self { groups, caches, sets, conditions, effects, records, zones, .. } = self;
-        for defined in [groups, caches, sets, conditions, effects, records, zones] {
+        let Self { groups, resolvers, caches, sets, conditions, effects, records, zones, .. } = self;
+        for defined in [groups, resolvers, caches, sets, conditions, effects, records, zones] {
             for (name, &span) in &defined.names {
                 if span != Span::BUILT_IN && !used.contains(&(defined.noun, *name)) {
                     problems.push(Problem::warning(
@@ -187,6 +189,7 @@ fn check_actions<'s>(
     {
         let defined = match noun {
             Noun::Group => &names.groups,
+            Noun::Resolver => &names.resolvers,
             Noun::Cache => &names.caches,
             Noun::Policy => &names.policies,
             Noun::Set => &names.sets,

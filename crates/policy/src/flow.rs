@@ -2,7 +2,9 @@
 //! answer that a later rule throws away, a step that stands where it can do nothing, and a cache
 //! that several upstream groups fill.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use diagnostic::{At, Problem, Span};
 use engine::program::CALLS_MAX;
@@ -24,8 +26,51 @@ pub struct Flow {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Answer<'s> {
     None,
-    /// There is one; the group that brought it and where, if throwing it away is worth a word.
-    There(Option<(&'s str, Span)>),
+    /// There is one; who brought it and where, if throwing it away is worth a word.
+    There(Option<(Source<'s>, Span)>),
+}
+
+/// Who is asked.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Source<'s> {
+    Group(&'s str),
+    Resolver(&'s str),
+}
+
+impl<'s> Source<'s> {
+    /// Returns what it is called beside others.
+    fn name(self) -> Cow<'s, str> {
+        match self {
+            Self::Group(name) => name.into(),
+            Self::Resolver(_) => self.to_string().into(),
+        }
+    }
+
+    /// Returns what makes a policy ask it.
+    const fn step(self) -> &'static str {
+        match self {
+            Self::Group(_) => "this forward",
+            Self::Resolver(_) => "this recurse",
+        }
+    }
+
+    /// Returns whether it takes notice of what the action of this name changes.
+    fn takes(self, what: &str) -> bool {
+        match self {
+            Self::Group(_) => true,
+            // Servers of zones hear nothing of clients; signatures and CD are for us.
+            Self::Resolver(_) => what == "outgoing",
+        }
+    }
+}
+
+impl fmt::Display for Source<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Group(name) => write!(f, "forward({name})"),
+            Self::Resolver(name) => write!(f, "recurse({name})"),
+        }
+    }
 }
 
 /// What is known about a query at some step.
@@ -56,10 +101,10 @@ enum Truth {
     Open,
 }
 
-/// Who fills a cache: a group by itself, or a fallback or race as a whole.
+/// Who fills a cache: a group or a resolver by itself, or a fallback or race as a whole.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Asker<'s> {
-    Group(&'s str),
+    Alone(Source<'s>),
     Choice(Span),
 }
 
@@ -68,14 +113,14 @@ struct Steer<'s> {
     what: &'s str,
     /// Whether it ever came before there was an answer.
     is_early: bool,
-    /// The group that brought the answer where it came too late, and where that stands.
-    brought: Option<(&'s str, Span)>,
+    /// Who brought the answer where it came too late, and where that stands.
+    brought: Option<(Source<'s>, Span)>,
 }
 
 /// How an asker fills a cache.
 struct Filling<'s> {
     span: Span,
-    groups: BTreeSet<&'s str>,
+    sources: BTreeSet<Source<'s>>,
     varies: bool,
 }
 
@@ -85,8 +130,8 @@ struct Walk<'s> {
     /// Where each call leads to from each state, and whether somebody is asked on the way.
     known: BTreeMap<(&'s str, State<'s>), (States<'s>, bool)>,
     /// Answers that are thrown away: the step that does, and the step that brought them.
-    lost: BTreeMap<Span, (&'s str, Span, &'s str)>,
-    /// Which step fills which cache from which group.
+    lost: BTreeMap<Span, (&'s str, Span, Source<'s>)>,
+    /// Which cache is filled from which group.
     fills: BTreeSet<(&'s str, &'s str)>,
     fillings: BTreeMap<(&'s str, Asker<'s>), Filling<'s>>,
     /// Changes of what upstreams are sent, made after a cache was looked into.
@@ -132,10 +177,13 @@ pub fn walk(written: Written<'_>) -> Flow {
         walk.policy(name, State { answer: Answer::None, cache: None, choice: None, varies: false, sends: 0 });
     }
     let mut warnings = Vec::new();
-    for (span, (step, brought, group)) in &walk.lost {
+    for (span, (step, brought, source)) in &walk.lost {
         warnings.push(
-            Problem::warning(*span, format!("{step} throws away the answer that forward({group}) brought"))
-                .hint_at("that is on ", *brought, "; end the rule there with \"accept\""),
+            Problem::warning(*span, format!("{step} throws away the answer that {source} brought")).hint_at(
+                "that is on ",
+                *brought,
+                "; end the rule there with \"accept\"",
+            ),
         );
     }
     for (span, (what, cache)) in &walk.late {
@@ -174,8 +222,8 @@ impl<'s> Walk<'s> {
                 format!("\"{}\" does nothing here: there is an answer already, and it stays", steer.what);
             let problem = Problem::warning(*span, message);
             warnings.push(match steer.brought {
-                Some((group, at)) => {
-                    problem.hint_at(format!("forward({group}) brought it on "), at, "; put this before that")
+                Some((source, at)) => {
+                    problem.hint_at(format!("{source} brought it on "), at, "; put this before that")
                 }
                 None => problem.hint("put it before what brings the answer"),
             });
@@ -193,14 +241,16 @@ impl<'s> Walk<'s> {
         let mut first: BTreeMap<&str, &Filling<'_>> = BTreeMap::new();
         let mut fillings: Vec<_> = self.fillings.iter().collect();
         fillings.sort_by_key(|(_, filling)| (filling.span.file, filling.span.start));
-        let shown =
-            |filling: &Filling<'_>| filling.groups.iter().copied().collect::<Vec<_>>().join("\" or \"");
+        let shown = |filling: &Filling<'_>| {
+            filling.sources.iter().map(|source| source.name()).collect::<Vec<_>>().join("\" or \"")
+        };
         for ((cache, _), filling) in fillings {
             let Some(other) = first.get(cache) else {
                 first.insert(cache, filling);
                 continue;
             };
-            let is_same = other.groups.is_subset(&filling.groups) || filling.groups.is_subset(&other.groups);
+            let is_same =
+                other.sources.is_subset(&filling.sources) || filling.sources.is_subset(&other.sources);
             // The same question always takes the same way: the cache keeps what that brings.
             if is_same || !(filling.varies || other.varies) {
                 continue;
@@ -216,7 +266,7 @@ impl<'s> Walk<'s> {
                 .hint_at(
                     format!("\"{one}\" is asked on "),
                     other.span,
-                    "; give each group a cache of its own",
+                    "; give each a cache of its own",
                 ),
             );
         }
@@ -313,24 +363,27 @@ impl<'s> Walk<'s> {
         if self.policies.contains_key(name) {
             self.policy(name, state);
         } else {
-            self.ask(name, state, span);
+            self.ask(Source::Group(name), state, span);
         }
     }
 
-    /// Notes that a group is asked.
-    fn ask(&mut self, group: &'s str, state: State<'s>, span: Span) {
+    /// Notes that somebody is asked.
+    fn ask(&mut self, source: Source<'s>, state: State<'s>, span: Span) {
         self.asked = true;
-        self.sent |= state.sends;
+        let taken = self.sends.iter().enumerate().filter(|(_, (_, what))| source.takes(what));
+        self.sent |= taken.fold(0, |bits, (bit, _)| bits | 1 << bit) & state.sends;
         let Some(cache) = state.cache else { return };
-        self.fills.insert((cache, group));
-        let asker = state.choice.map_or(Asker::Group(group), Asker::Choice);
+        if let Source::Group(group) = source {
+            self.fills.insert((cache, group));
+        }
+        let asker = state.choice.map_or(Asker::Alone(source), Asker::Choice);
         let span = state.choice.unwrap_or(span);
         let filling = self.fillings.entry((cache, asker)).or_insert_with(|| Filling {
             span,
-            groups: BTreeSet::new(),
+            sources: BTreeSet::new(),
             varies: false,
         });
-        filling.groups.insert(group);
+        filling.sources.insert(source);
         filling.varies |= state.varies;
     }
 
@@ -357,11 +410,8 @@ impl<'s> Walk<'s> {
                             after.insert(State { answer: Answer::There(None), ..state });
                         }
                     }
-                    Meaning::Asks(name) => {
-                        self.look(&mut state, "this forward", action.span);
-                        self.ask(name, state, action.span);
-                        state.answer = Answer::There(Some((name, action.span)));
-                    }
+                    Meaning::Asks(name) => self.seek(&mut state, Source::Group(name), action.span),
+                    Meaning::Resolves(name) => self.seek(&mut state, Source::Resolver(name), action.span),
                     Meaning::Runs(names) => {
                         self.look(&mut state, "this choice of ways", action.span);
                         let choice = state.choice.or(Some(action.span));
@@ -418,6 +468,13 @@ impl<'s> Walk<'s> {
         states
     }
 
+    /// Notes that somebody is asked, and brings an answer.
+    fn seek(&mut self, state: &mut State<'s>, source: Source<'s>, span: Span) {
+        self.look(state, source.step(), span);
+        self.ask(source, *state, span);
+        state.answer = Answer::There(Some((source, span)));
+    }
+
     /// Notes a change of what upstreams are sent.
     fn send(&mut self, state: &mut State<'s>, what: &'static str, span: Span) {
         if let (Some(cache), Answer::None) = (state.cache, state.answer) {
@@ -438,8 +495,8 @@ impl<'s> Walk<'s> {
     /// Notes that a step looks for an answer; one that is there already is lost.
     fn look(&mut self, state: &mut State<'s>, step: &'static str, span: Span) {
         // Said once: what comes after it loses nothing more.
-        if let Answer::There(Some((group, brought))) = state.answer {
-            self.lost.entry(span).or_insert((step, brought, group));
+        if let Answer::There(Some((source, brought))) = state.answer {
+            self.lost.entry(span).or_insert((step, brought, source));
             state.answer = Answer::There(None);
         }
     }

@@ -95,6 +95,7 @@ fn action_text(action: &At<Action>, sources: &Sources) -> String {
     match action.value.meaning() {
         Meaning::Keeps { cache, .. } => format!("cache({cache})"),
         Meaning::Asks(name) => format!("forward({name})"),
+        Meaning::Resolves(name) => format!("recurse({name})"),
         Meaning::Looks(word) => word.to_owned(),
         _ => "built in".to_owned(),
     }

@@ -20,6 +20,7 @@ mod local;
 mod log;
 mod policy;
 mod records;
+mod resolvers;
 mod server;
 mod sets;
 mod signing;
@@ -34,6 +35,7 @@ use yaml::Node;
 pub use checks::CheckWord;
 pub use listeners::TlsVersionWord;
 pub use log::{LogFormat, LogLevel};
+pub use resolvers::MinimisationWord;
 pub use server::StayAwake;
 pub use signing::{CdsDigestWord, CdsWord, SerialWord, SigningAlgorithmWord, ZonemdWord};
 pub use transfers::AlgorithmWord;
@@ -298,6 +300,7 @@ const GROUPS: &[&[Row]] = &[
     xdp::ROWS,
     access::ROWS,
     upstreams::ROWS,
+    resolvers::ROWS,
     cache::ROWS,
     local::ROWS,
     zones::ROWS,

@@ -9,6 +9,7 @@ mod open;
 mod policies;
 mod records;
 mod resolv;
+mod resolvers;
 mod tls;
 mod upstreams;
 
@@ -114,6 +115,8 @@ struct Keep {
     key: HashKey,
     /// The number of each upstream group there ever was: numbers are not used again.
     pools: BTreeMap<String, u16>,
+    /// The same of each resolver.
+    resolvers: BTreeMap<String, u16>,
     /// The key of cookies that nobody configured.
     cookie_secret: [u8; 16],
     /// The names of addresses in answers, once a policy remembered any.
@@ -154,6 +157,7 @@ impl Keep {
         Self {
             key: HashKey::new([number(first), number(second)]),
             pools: BTreeMap::new(),
+            resolvers: BTreeMap::new(),
             cookie_secret,
             reverse: None,
             server_name: None,
@@ -179,12 +183,14 @@ impl Keep {
         }
     }
 
-    /// Gives each group that has no number yet the next one.
-    fn number_pools(&mut self, settings: &Settings) {
-        for group in &settings.upstreams {
-            let next = self.pools.values().max().map_or(0, |last| last + 1);
-            self.pools.entry(group.name.value.clone()).or_insert(next);
-        }
+    /// Gives each group and each resolver that has no number yet the next one.
+    fn number(&mut self, settings: &Settings) {
+        let number = |numbers: &mut BTreeMap<String, u16>, name: &str| {
+            let next = numbers.values().max().map_or(0, |last| last + 1);
+            numbers.entry(name.to_owned()).or_insert(next);
+        };
+        settings.upstreams.iter().for_each(|group| number(&mut self.pools, &group.name.value));
+        settings.resolvers.iter().for_each(|resolver| number(&mut self.resolvers, &resolver.name.value));
     }
 }
 
@@ -241,10 +247,11 @@ pub fn workers(startup: &Startup, environment: &dyn Environment) -> usize {
     startup.workers.map_or_else(|| environment.processors().max(1), usize::from)
 }
 
-/// Returns the most descriptors that one of so many workers uses for the upstreams of a
-/// configuration.
+/// Returns the most descriptors that one of so many workers uses for the upstreams and resolvers of
+/// a configuration.
 pub fn upstream_descriptors(loaded: &Loaded, workers: usize, environment: &dyn Environment) -> usize {
     upstreams::descriptors_max(&loaded.settings, workers, environment)
+        + resolvers::descriptors_max(&loaded.settings, environment)
 }
 
 /// Compiles a configuration of which no zone is loaded: questions about them get SERVFAIL. Caches
@@ -276,6 +283,7 @@ pub struct Prepared<'a> {
     gate: Gate,
     tls: Option<Arc<TlsPlan>>,
     fetch: plan::upstreams::Plan,
+    resolvers: plan::resolvers::Plan,
     relay: plan::relay::RelayPlan,
     names: names::Names,
     jobs: Jobs,
@@ -304,7 +312,7 @@ pub fn prepare<'a>(
         Some(previous) => previous.keep.clone(),
         None => Keep::new(&settings.startup, environment),
     };
-    keep.number_pools(settings);
+    keep.number(settings);
     let mut gate = gate(settings, &mut keep, environment);
     let tls = match (only, previous) {
         (Some(_), Some(previous)) => previous.tls.clone(),
@@ -314,6 +322,7 @@ pub fn prepare<'a>(
         }
     };
     let fetch = upstreams::plan(settings, &keep.pools, own, keep.workers, environment, &mut problems);
+    let resolvers = resolvers::plan(settings, &keep.resolvers, own, environment, &mut problems);
     let relay = upstreams::relay(settings, environment, &mut problems);
     let names =
         names::compile(settings, keep.key, (keep.server_name.as_ref(), own), environment, &mut problems);
@@ -343,6 +352,7 @@ pub fn prepare<'a>(
         gate,
         tls,
         fetch,
+        resolvers,
         relay,
         names,
         jobs,
@@ -379,6 +389,7 @@ impl Prepared<'_> {
             settings,
             key: keep.key,
             pools: &keep.pools,
+            resolvers: &keep.resolvers,
             caches: &caches,
             cache_plans: &self.caches,
             names: &self.names,
@@ -420,7 +431,7 @@ impl Prepared<'_> {
         Ok(Plans {
             snapshot: Arc::new(snapshot),
             fetch: Arc::new(self.fetch),
-            resolvers: Arc::default(),
+            resolvers: Arc::new(self.resolvers),
             relay: Arc::new(self.relay),
             tls: self.tls,
             cache_plans: self.caches,
@@ -540,6 +551,8 @@ pub fn watched(settings: &Settings, environment: &dyn Environment) -> Vec<PathBu
     files.extend(tls::files(settings).cloned());
     files.extend(settings.hosts.files.iter().map(|file| file.value.clone()));
     files.extend(settings.records.iter().flat_map(|set| records::files(set, environment)));
+    files
+        .extend(settings.resolvers.iter().filter_map(|it| it.root_hints.as_ref()).map(|it| it.value.clone()));
     if settings.hosts.system {
         files.push(environment.hosts_file());
     }

@@ -10,7 +10,7 @@ use engine::explain::Event;
 use engine::matchers::rate::RateCells;
 use engine::records::Records;
 use engine::reverse::ReverseTable;
-use engine::{Caches, PoolId, Transport};
+use engine::{Caches, PoolId, ResolverId, Transport};
 use lists::Sets;
 use plan::caches::CachePlan;
 use plan::jobs::Jobs;
@@ -19,8 +19,8 @@ use policy::compile::{Environment, Group};
 use policy::explain::{Explained, Origin};
 use wire::HashKey;
 
-use super::Plans;
 use super::names::Names;
+use super::{Plans, resolvers};
 use crate::settings::{ClientSubnetUse, Settings};
 
 /// What policies refer to.
@@ -29,6 +29,7 @@ pub(super) struct Parts<'a> {
     /// What names are hashed with.
     pub(super) key: HashKey,
     pub(super) pools: &'a BTreeMap<String, u16>,
+    pub(super) resolvers: &'a BTreeMap<String, u16>,
     pub(super) caches: &'a Caches,
     pub(super) cache_plans: &'a [CachePlan],
     pub(super) names: &'a Names,
@@ -57,6 +58,7 @@ pub(super) fn compile(parts: &Parts<'_>, problems: &mut Vec<Problem>) -> Option<
         written: settings.written(),
         key: parts.key,
         groups: groups(settings, parts.pools),
+        resolvers: resolvers::ids(settings, parts.resolvers),
         caches: parts.caches,
         cache_rules: parts.cache_plans.iter().map(|plan| (plan.name.as_str(), plan.rules)).collect(),
         hosts: parts.names.hosts.as_ref(),
@@ -109,13 +111,14 @@ impl Plans {
             let pool = self.fetch.pools.iter().find(|pool| pool.id == id);
             pool.map(|pool| pool.name.as_str())
         };
+        let resolver = |id: ResolverId| self.resolvers.find(id).map(|resolver| resolver.name.as_str());
         let origin = Origin {
             program: &self.snapshot.program,
             places: &self.places,
             sources: &self.sources,
             caches: &self.caches,
             group: &group,
-            resolver: &|_| None,
+            resolver: &resolver,
         };
         policy::explain::explain(&origin, events)
     }

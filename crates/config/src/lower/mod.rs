@@ -15,6 +15,7 @@ mod notation;
 mod policy;
 mod read;
 mod records;
+mod resolvers;
 mod sets;
 mod signing;
 mod stamp;
@@ -119,8 +120,9 @@ impl Lowering<'_> {
             lowering.read(node, "the name of a set", |text| values::identifier(text).map(str::to_owned))
         });
         let trusted_peers = self.prefixes(&root, "trusted-peers");
-        let resolvers = self.resolvers(&server);
+        let server_resolvers = self.server_resolvers(&server);
         let upstreams = self.groups(&root);
+        let resolvers = self.resolvers(&root);
         let hosts = self.hosts(&root);
         let local = self.local(&root);
         let keys = self.keys(&root);
@@ -129,7 +131,6 @@ impl Lowering<'_> {
         let (zones, template_sets) = self.zones(&root, (&signing, &checks), &keys);
         let zone_directories = self.zone_directories(&root, &signing, &keys, &zones);
         let rotate = self.boolean(&server, "rotate");
-        let alias = self.alias(&root);
         let transfers = self.section(&root, "transfers");
         let transfers = plan::zones::TransferLimits {
             outgoing_max: self.whole(&transfers, "outgoing") as u16,
@@ -157,8 +158,9 @@ impl Lowering<'_> {
             deny,
             deny_set,
             trusted_peers,
-            resolvers,
+            server_resolvers,
             upstreams,
+            resolvers,
             caches,
             hosts,
             local,
@@ -169,7 +171,7 @@ impl Lowering<'_> {
             signing,
             zone_directories,
             rotate,
-            alias,
+            alias: self.alias(&root),
             keys,
             transfers,
             records,
@@ -259,7 +261,7 @@ impl Lowering<'_> {
     }
 
     /// Reads who resolves names for the server itself; nobody is the machine.
-    fn resolvers(&mut self, server: &Section<'_>) -> Vec<SocketAddr> {
+    fn server_resolvers(&mut self, server: &Section<'_>) -> Vec<SocketAddr> {
         let found = self.list(server, "resolvers", |_, value, scalar| match value {
             Value::Socket { word, .. } if Some(scalar.text.as_str()) == *word => Ok(None),
             Value::Socket { port, .. } => values::socket_address(&scalar.text, *port).map(Some),

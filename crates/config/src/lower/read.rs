@@ -664,7 +664,7 @@ const OTHER_WORDS: [(&str, &str); 8] = [
 fn usual_name(path: &str) -> &'static str {
     match path {
         "policy" | "cache" => "main",
-        "upstreams" => "default",
+        "upstreams" | "resolvers" => "default",
         _ => "NAME",
     }
 }

@@ -9,6 +9,7 @@ mod limits;
 mod listeners;
 mod local;
 mod records;
+mod resolvers;
 mod sets;
 mod signing;
 mod split;
@@ -33,6 +34,7 @@ pub use listeners::{Certificate, Listener, LocalSocket, RelayTarget, Tls};
 pub use local::{Hosts, LocalName};
 use policy::{NamedCondition, Policy, View};
 pub use records::{IncludingText, RecordSet};
+pub use resolvers::ResolverSettings;
 pub use schema::{
     AlgorithmWord, CdsDigestWord, CdsWord, CheckWord, ClientSubnetUse, LogFormat, LogLevel, SerialWord,
     SigningAlgorithmWord, StayAwake, TlsVersionWord, ZonemdWord,
@@ -63,9 +65,11 @@ pub struct Settings {
     /// Peers that are believed when they say for whom they ask.
     pub trusted_peers: Vec<Prefix>,
     /// DNS servers that know the addresses of web servers; empty: the machine is asked.
-    pub resolvers: Vec<SocketAddr>,
+    pub server_resolvers: Vec<SocketAddr>,
     /// Upstream groups, in the order of the file.
     pub upstreams: Vec<Group>,
+    /// Resolvers, in the order of the file; the default one is always there.
+    pub resolvers: Vec<ResolverSettings>,
     /// Caches, in the order of the file.
     pub caches: Vec<CacheSettings>,
     /// Hosts files.

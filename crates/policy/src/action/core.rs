@@ -31,6 +31,8 @@ pub enum Core {
         /// The names of the servers.
         members: Vec<At<String>>,
     },
+    /// Have a resolver find the answer.
+    Recurse(At<String>),
     /// Run a policy or ask a group, and another if that fails or takes long.
     Fallback(Fallback),
     /// Run policies and ask groups at once; the first usable answer counts.
@@ -157,6 +159,8 @@ enum Reason {
 /// Words for reasons besides response codes.
 const REASONS: &[(&str, Reason)] =
     &[("unusable", Reason::Unusable), ("timeout", Reason::Timeout), ("error", Reason::Error)];
+/// The resolver of whoever names none.
+const DEFAULT_RESOLVER: &str = "default";
 /// The default time after which a first choice is slow.
 const SLOW_DEFAULT: Duration = Duration::from_millis(500);
 /// The longest sleep, and the longest time to wait for a first choice.
@@ -394,6 +398,17 @@ pub(super) const ROWS: &[Row] = &[
         },
     },
     Row {
+        word: "recurse",
+        arguments: "[NAME]",
+        text: "Finds the answer by asking the servers of zones, from the root down, as the resolver of that name does; the one \
+               called `default` if nothing is said.",
+        read: |arguments| {
+            let name = arguments.optional(label)?;
+            let default = At { value: DEFAULT_RESOLVER.to_owned(), span: arguments.place() };
+            Ok(Action::Core(Core::Recurse(name.unwrap_or(default))))
+        },
+    },
+    Row {
         word: "fallback",
         arguments: "FIRST, SECOND, [after TIME], [on unusable|timeout|error|RCODE…], [standby late|always]",
         text: "Runs the first policy or asks the first group, and goes on with its answer. The second steps in when the \
@@ -520,6 +535,7 @@ impl Core {
             Self::Cache(name) => Meaning::Keeps { cache: &name.value, continues: false },
             Self::CacheAndGoOn(name) => Meaning::Keeps { cache: &name.value, continues: true },
             Self::Forward(group) | Self::ForwardTo { group, .. } => Meaning::Asks(&group.value),
+            Self::Recurse(resolver) => Meaning::Resolves(&resolver.value),
             Self::Fallback(fallback) => Meaning::Runs(fallback.sides.iter().collect()),
             Self::Race { sides, .. } => Meaning::Runs(sides.iter().collect()),
             Self::Accept => Meaning::Ends,
@@ -544,6 +560,7 @@ impl Core {
             Self::Forward(name) | Self::ForwardTo { group: name, .. } => {
                 vec![Reference { noun: Noun::Group, name }]
             }
+            Self::Recurse(name) => vec![Reference { noun: Noun::Resolver, name }],
             Self::Fallback(fallback) => ways(&fallback.sides),
             Self::Race { sides, .. } => ways(sides),
             Self::Call(name) | Self::Goto(name) => vec![Reference { noun: Noun::Policy, name }],

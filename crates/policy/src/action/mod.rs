@@ -49,6 +49,8 @@ pub enum Action {
 pub enum Noun {
     /// A group of `upstreams`.
     Group,
+    /// A resolver.
+    Resolver,
     /// A cache.
     Cache,
     /// A policy.
@@ -74,6 +76,7 @@ impl Noun {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Group => "upstream group",
+            Self::Resolver => "resolver",
             Self::Cache => "cache",
             Self::Policy => "policy",
             Self::Set => "set",
@@ -114,6 +117,8 @@ pub enum Meaning<'a> {
     },
     /// Asks a group and goes on with its answer.
     Asks(&'a str),
+    /// Has a resolver find an answer and goes on with it.
+    Resolves(&'a str),
     /// Runs policies, one or several, and goes on with the answer that one of them brought.
     Runs(Vec<&'a At<String>>),
     /// Runs a policy and goes on.
@@ -164,6 +169,7 @@ impl Action {
             | Meaning::Finds(_)
             | Meaning::Keeps { .. }
             | Meaning::Asks(_)
+            | Meaning::Resolves(_)
             | Meaning::Returns
             | Meaning::Ends
             | Meaning::Forgets
@@ -290,6 +296,8 @@ mod tests {
         check("cache(main, continue)", Action::Core(Core::CacheAndGoOn(label("main"))));
         let members = vec![label("a"), label("b")];
         check("forward(all, members a|b)", Action::Core(Core::ForwardTo { group: label("all"), members }));
+        check("recurse", Action::Core(Core::Recurse(label("default"))));
+        check("recurse(own)", Action::Core(Core::Recurse(label("own"))));
         check("goto(other)", Action::Core(Core::Goto(label("other"))));
         check("sleep(20ms)", Action::Core(Core::Sleep(Duration::from_millis(20))));
         let sides = [label("fast"), label("root")];
@@ -343,6 +351,7 @@ mod tests {
             "x:1:1: error: \"cache\" needs something in parentheses: expected cache(NAME, [continue])",
         );
         check_wrong("drop(x)", "x:1:1: error: \"drop\" takes nothing in parentheses: expected drop");
+        check_wrong("recurse(a, b)", "x:1:12: error: \"b\" cannot stand here: expected recurse([NAME])");
         check_wrong(
             "cache(main",
             "x:1:1: error: \"cache(main\" has no \")\" at its end: expected cache(NAME, [continue])",

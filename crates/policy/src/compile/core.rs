@@ -10,6 +10,7 @@ use engine::ops::dns64::{Dns64, Excluded, Prefix64, Reverse};
 use engine::ops::forward::{ALL_MEMBERS, ForwardStep};
 use engine::ops::prefer::Prefer;
 use engine::ops::quickest::{PORTS_MAX, Quickest};
+use engine::ops::recurse::RecurseStep;
 use engine::ops::rewrite::{Rewrite, Style, Target, Targets};
 use engine::ops::split::{self, Rule, SplitStep, Standby};
 use engine::program::Op;
@@ -42,6 +43,11 @@ pub(super) fn emit<'a>(emitter: &mut Emitter<'a>, action: &'a Core, place: Span)
             let members = emitter.members(&group.value, members);
             if let (Some(step), Some(members)) = (emitter.forward(&group.value), members) {
                 emitter.push(Op::Forward(ForwardStep { members, ..step }), place);
+            }
+        }
+        Core::Recurse(name) => {
+            if let Some(&resolver) = emitter.environment.resolvers.get(name.value.as_str()) {
+                emitter.push(Op::Recurse(RecurseStep { resolver }), place);
             }
         }
         Core::Fallback(fallback) => {

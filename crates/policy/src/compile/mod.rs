@@ -24,7 +24,7 @@ use engine::records::Records;
 use engine::reverse::ReverseTable;
 use engine::shortlist::{RULES_MAX, Seek, Shortlist};
 use engine::snapshot::ConnectionTest;
-use engine::{Caches, PoolId, Transport};
+use engine::{Caches, PoolId, ResolverId, Transport};
 use lists::{Sets, Term};
 use plan::jobs::Jobs;
 use sets::AddressSet;
@@ -45,6 +45,8 @@ pub struct Environment<'a> {
     pub key: HashKey,
     /// Groups of upstream servers by their names.
     pub groups: BTreeMap<&'a str, Group<'a>>,
+    /// Resolvers by their names.
+    pub resolvers: BTreeMap<&'a str, ResolverId>,
     /// The caches.
     pub caches: &'a Caches,
     /// How each cache keeps answers.

@@ -24,6 +24,14 @@ fn an_answer_that_is_thrown_away_is_reported() {
         &["6: this forward throws away the answer that forward(a) brought"],
     );
     check(
+        "    - {if: mark(1), do: recurse}\n    - forward(b)\n",
+        &["6: this forward throws away the answer that recurse(default) brought"],
+    );
+    check(
+        "    - {if: mark(1), do: forward(a)}\n    - recurse\n",
+        &["6: this recurse throws away the answer that forward(a) brought"],
+    );
+    check(
         "    - [forward(a), cache(one)]\n",
         &["5: this look into the cache throws away the answer that forward(a) brought"],
     );
@@ -77,7 +85,11 @@ fn what_comes_after_the_answer_too_late_is_reported() {
     check("    - [prefer-ipv4, forward(a)]\n", &[]);
     check("    - [forward(a), forget, redirect(x.example), forward(b)]\n", &[]);
     check("    - [forward(a), ecs(client)]\n", &["5: \"ecs\" does nothing here: nobody is asked after it"]);
+    check("    - [recurse, dns64]\n", &[&format!("5: \"dns64\" {late}")]);
     check("    - forward(a)\n    - {if: rcode == servfail, do: [ecs(client), forward(b)]}\n", &[]);
+    // Servers of zones hear nothing of clients.
+    check("    - [ecs(client), recurse]\n", &["5: \"ecs\" does nothing here: nobody is asked after it"]);
+    check("    - [outgoing(dnssec on), recurse]\n", &[]);
 }
 
 #[test]

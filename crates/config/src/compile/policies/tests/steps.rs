@@ -61,6 +61,7 @@ fn check(policy: &str, expect: &str) {
 #[test]
 fn without_a_policy_own_names_come_first_then_memory_then_upstreams() {
     check("", "local; cache; forward 0; accept");
+    check("  main: ['cache(main)', recurse]\n", "cache; recurse 0; accept");
 }
 
 #[test]

@@ -1,0 +1,215 @@
+//! Resolvers: the settings to plans.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use cache::rrsets::Partition;
+use diagnostic::{At, Problem, io_text};
+use engine::ResolverId;
+use environment::Environment;
+use plan::resolvers::{Plan, ResolverPlan};
+use policy::Action;
+use policy::action::Core;
+use resolver::{HeapName, Hint};
+use wire::{Name, NameBuf, Prefix, Rtype};
+
+use crate::settings::{ResolverSettings, Settings};
+
+/// Returns the plan for the resolvers that policies use.
+pub(super) fn plan(
+    settings: &Settings,
+    numbers: &BTreeMap<String, u16>,
+    own: &[SocketAddr],
+    environment: &dyn Environment,
+    problems: &mut Vec<Problem>,
+) -> Plan {
+    let used = used(settings);
+    let used = settings.resolvers.iter().filter(|resolver| used.contains(resolver.name.value.as_str()));
+    let plans = used.filter_map(|resolver| {
+        let number = *numbers.get(&resolver.name.value)?;
+        let mut rules = resolver.rules.clone();
+        rules.partition = Partition(number);
+        // Whoever names one of our addresses for a server has us ask ourselves.
+        let ours = own.iter().filter(|own| own.port() == rules.port && !own.ip().is_unspecified());
+        rules.addresses.refused.extend(ours.map(|own| host(own.ip())));
+        if let Some(file) = &resolver.root_hints {
+            rules.hints = hints(file, environment, problems);
+        }
+        Some(ResolverPlan {
+            id: ResolverId(number),
+            name: resolver.name.value.clone(),
+            octets_max: usize::try_from(resolver.cache_size).unwrap_or(usize::MAX),
+            settings: rules,
+        })
+    });
+    let mut resolvers: Vec<ResolverPlan> = plans.collect();
+    resolvers.sort_by_key(|resolver| resolver.id.0);
+    Plan { resolvers }
+}
+
+/// Returns the number of each resolver, by its name.
+pub(super) fn ids<'a>(
+    settings: &'a Settings,
+    numbers: &BTreeMap<String, u16>,
+) -> BTreeMap<&'a str, ResolverId> {
+    let id = |resolver: &'a ResolverSettings| {
+        let name = resolver.name.value.as_str();
+        Some((name, ResolverId(*numbers.get(name)?)))
+    };
+    settings.resolvers.iter().filter_map(id).collect()
+}
+
+/// Returns the most descriptors that one worker uses for resolvers.
+pub(super) fn descriptors_max(settings: &Settings, environment: &dyn Environment) -> usize {
+    let numbers = settings.resolvers.iter().zip(0..).map(|(it, number)| (it.name.value.clone(), number));
+    // What is wrong with them is said when the configuration is compiled.
+    plan(settings, &numbers.collect(), &[], environment, &mut Vec::new()).descriptors_max()
+}
+
+/// Returns the names of the resolvers that policies use.
+fn used(settings: &Settings) -> BTreeSet<&str> {
+    let rules = settings.policies.iter().flat_map(|policy| &policy.rules);
+    let actions = rules.flat_map(|rule| &rule.actions);
+    actions
+        .filter_map(|action| match &action.value {
+            Action::Core(Core::Recurse(name)) => Some(name.value.as_str()),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Returns the prefix of one address.
+fn host(address: IpAddr) -> Prefix {
+    Prefix::new(address, if address.is_ipv4() { 32 } else { 128 })
+}
+
+/// Reads the servers of the root.
+fn hints(file: &At<PathBuf>, environment: &dyn Environment, problems: &mut Vec<Problem>) -> Vec<Hint> {
+    let shown = file.value.display();
+    let text = match environment.read(&file.value) {
+        Ok(octets) => String::from_utf8_lossy(&octets).into_owned(),
+        Err(error) => {
+            let message = format!("cannot read \"{shown}\": {}", io_text(&error));
+            problems.push(Problem::error(file.span, message));
+            return Vec::new();
+        }
+    };
+    let records = match policy::records::parse(&text, Name::ROOT) {
+        Ok(records) => records,
+        Err(mistake) => {
+            let line = text.get(..mistake.at.start).unwrap_or(&text).matches('\n').count() + 1;
+            let message = format!("\"{shown}\", line {line}: {}", mistake.message);
+            problems.push(Problem::error(file.span, message).expected(mistake.expected));
+            return Vec::new();
+        }
+    };
+    let of_root =
+        records.iter().filter(|record| record.rtype == Rtype::NS && record.owner == NameBuf::root());
+    let hints = of_root.filter_map(|record| {
+        let (server, _) = Name::parse(&record.rdata).ok()?;
+        let addresses = records.iter().filter(|other| other.owner.as_name() == server);
+        let addresses: Vec<IpAddr> =
+            addresses.filter_map(|other| address(other.rtype, &other.rdata)).collect();
+        (!addresses.is_empty()).then(|| Hint { name: HeapName::new(server), addresses })
+    });
+    let hints: Vec<Hint> = hints.collect();
+    if hints.is_empty() {
+        let message = format!("\"{shown}\" names no server of the root that has an address");
+        let problem = Problem::error(file.span, message);
+        problems.push(problem.expected("NS records of \".\", and A or AAAA records of their names"));
+    }
+    hints
+}
+
+/// Reads the data of an A or AAAA record.
+fn address(rtype: Rtype, rdata: &[u8]) -> Option<IpAddr> {
+    match rtype {
+        Rtype::A => rdata.first_chunk::<4>().map(|octets| IpAddr::from(*octets)),
+        Rtype::AAAA => rdata.first_chunk::<16>().map(|octets| IpAddr::from(*octets)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::load::load_text;
+    use environment::Memory;
+    use plan::resolvers::ResolverPlan;
+    use std::net::SocketAddr;
+    use std::path::Path;
+
+    const RECURSE: &str = "policy: {main: [recurse]}\n";
+    const HINTS: &str = ". 3600000 NS a.root.example.\n.\tIN NS b.root.example.\na.root.example. A 192.0.2.1\n\
+                         A.root.example. AAAA 2001:db8::1\nb.root.example. MX 1 a.\n";
+
+    fn compile(text: &str, hints: &str, own: &[SocketAddr]) -> Result<Vec<ResolverPlan>, String> {
+        let memory = Memory::new(&[("/etc/resolv.conf", "nameserver 192.0.2.1\n"), ("/hints", hints)]);
+        let loaded = load_text(Path::new("/x"), text, &memory).map_err(|found| found[0].line())?;
+        let plans = super::super::compile(&loaded, own, None, &memory).map_err(|found| found[0].line())?;
+        Ok(plans.resolvers.resolvers.clone())
+    }
+
+    #[test]
+    fn the_defaults_are_those_of_the_resolver() {
+        let plans = compile(RECURSE, "", &[]).expect("no mistakes");
+        let [plan] = &plans[..] else { panic!("one resolver") };
+        assert_eq!((plan.name.as_str(), plan.octets_max), ("default", 64 << 20));
+        assert_eq!(plan.settings, resolver::Settings::default());
+    }
+
+    #[test]
+    fn resolvers_that_nobody_uses_are_not_planned() {
+        assert_eq!(compile("", "", &[]).expect("no mistakes"), []);
+        let text = "resolvers: {own: {port: 5353}}\npolicy: {main: [{if: rd, do: recurse(own)}, recurse]}\n";
+        let plans = compile(text, "", &[]).expect("no mistakes");
+        let found: Vec<_> = plans.iter().map(|plan| (plan.name.as_str(), plan.settings.port)).collect();
+        assert_eq!(found, [("own", 5353), ("default", 53)]);
+    }
+
+    #[test]
+    fn hints_come_from_a_file() {
+        let text = format!("resolvers: {{default: {{root-hints: /hints}}}}\n{RECURSE}");
+        let plans = compile(&text, HINTS, &[]).expect("no mistakes");
+        let [hint] = &plans[0].settings.hints[..] else { panic!("one server with addresses") };
+        assert_eq!(hint.name.to_string(), "a.root.example.");
+        let addresses: Vec<String> = hint.addresses.iter().map(ToString::to_string).collect();
+        assert_eq!(addresses, ["192.0.2.1", "2001:db8::1"]);
+        let mistake = |hints: &str| compile(&text, hints, &[]).expect_err("a mistake");
+        assert!(
+            mistake("a. A 192.0.2.1\n")
+                .contains("\"/hints\" names no server of the root that has an address")
+        );
+        let wrong = mistake("; one\n. NS a.\na. A 192.0.2.300\n");
+        assert!(wrong.contains("\"/hints\", line 3: "), "{wrong}");
+    }
+
+    #[test]
+    fn a_server_is_not_led_to_itself() {
+        let own = ["192.0.2.1:53", "0.0.0.0:53", "192.0.2.2:5353", "[2001:db8::1]:53"];
+        let own: Vec<SocketAddr> = own.iter().map(|text| text.parse().expect("an address")).collect();
+        let plans = compile(RECURSE, "", &own).expect("no mistakes");
+        let refused: Vec<String> =
+            plans[0].settings.addresses.refused.iter().map(ToString::to_string).collect();
+        assert_eq!(refused, ["192.0.2.1/32", "2001:db8::1/128"]);
+    }
+
+    #[test]
+    fn what_contradicts_itself_is_a_mistake() {
+        let check = |settings: &str, expect: &str| {
+            let text = format!("resolvers: {{default: {{{settings}}}}}\n{RECURSE}");
+            let found = compile(&text, "", &[]).expect_err("a mistake");
+            assert!(found.contains(expect), "{found}");
+        };
+        check(
+            "ipv4: false, ipv6: false",
+            "resolver \"default\" can ask nobody: neither over IPv4 nor over IPv6",
+        );
+        check("patience: {min: 3s}", "min (3s) is larger than max (2s)");
+        check("root-hints: none", "cannot read \"/none\": ");
+        assert!(
+            compile("policy: {main: [recurse(defualt)]}\n", "", &[])
+                .is_err_and(|found| found.contains("unknown resolver \"defualt\""))
+        );
+    }
+}

@@ -1,0 +1,111 @@
+//! Resolvers: the tree to settings.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use diagnostic::{At, Problem, Span};
+use resolver::{AddressPolicy, Limits, Minimisation};
+use schema::MinimisationWord;
+
+use super::{Lowering, Section};
+use crate::settings::ResolverSettings;
+
+/// The resolver that is there without being written.
+const DEFAULT: &str = "default";
+
+impl Lowering<'_> {
+    pub(super) fn resolvers(&mut self, root: &Section<'_>) -> Vec<ResolverSettings> {
+        let sections = self.named_sections(root, "resolvers");
+        let mut resolvers: Vec<ResolverSettings> =
+            sections.into_iter().map(|(name, section)| self.resolver(name, &section)).collect();
+        let name = At { value: DEFAULT.to_owned(), span: Span::BUILT_IN };
+        let path = "resolvers.*".to_owned();
+        let nothing = Section { path, entries: Cow::Borrowed(&[]), span: Span::BUILT_IN };
+        let built_in = self.resolver(name, &nothing);
+        match resolvers.iter_mut().find(|resolver| resolver.name.value == DEFAULT) {
+            // What says only what holds anyway need not be used by anybody.
+            Some(written) if *written == built_in => *written = built_in,
+            Some(_) => {}
+            None => resolvers.push(built_in),
+        }
+        resolvers
+    }
+
+    fn resolver(&mut self, name: At<String>, section: &Section<'_>) -> ResolverSettings {
+        let patience = self.section(section, "patience");
+        let (patience_min, patience_max) = (self.duration(&patience, "min"), self.duration(&patience, "max"));
+        self.in_order(&patience, ("min", patience_min), ("max", patience_max));
+        let root_hints = self.path(section, "root-hints");
+        let root_hints =
+            root_hints.map(|at| At { value: self.beside(at.span.file, &at.value), span: at.span });
+        let priming = self.boolean(section, "priming");
+        ResolverSettings {
+            cache_size: self.size(section, "cache-size"),
+            rules: resolver::Settings {
+                limits: self.resolver_limits(section),
+                minimisation: match self.word(section, "qname-minimisation", MinimisationWord::parse) {
+                    MinimisationWord::Off => Minimisation::Off,
+                    MinimisationWord::Relaxed => Minimisation::Relaxed,
+                    MinimisationWord::Strict => Minimisation::Strict,
+                },
+                minimised_max: self.whole(section, "qname-minimisation-steps") as u8,
+                addresses: self.asked(&name, section),
+                servers_max: self.whole(section, "name-servers") as usize,
+                priming,
+                port: self.whole(section, "port") as u16,
+                udp_octets: self.whole(section, "udp-size") as u16,
+                ttl_max: self.duration(section, "max-ttl").as_secs() as u32,
+                negative_ttl_max: self.duration(section, "max-negative-ttl").as_secs() as u32,
+                lame_seconds: self.duration(section, "lame-time").as_secs() as u32,
+                patience_unknown_ms: self.duration(&patience, "unknown").as_millis() as u32,
+                patience_ms_min: patience_min.as_millis() as u32,
+                patience_ms_max: patience_max.as_millis() as u32,
+                attempts: self.whole(section, "attempts") as u8,
+                ..resolver::Settings::default()
+            },
+            name,
+            root_hints,
+        }
+    }
+
+    fn resolver_limits(&mut self, section: &Section<'_>) -> Limits {
+        let limits = self.section(section, "limits");
+        Limits {
+            sends: self.whole(&limits, "queries") as u8,
+            sends_per_zone: self.whole(&limits, "queries-per-zone") as u8,
+            glueless: self.whole(&limits, "glueless") as u8,
+            glueless_at_once: self.whole(&limits, "glueless-at-once") as u8,
+            depth: self.whole(&limits, "depth") as u8,
+            aliases: self.whole(&limits, "aliases") as u8,
+            question_ms: self.duration(&limits, "time").as_millis() as u32,
+            ..Limits::default()
+        }
+    }
+
+    /// Reads which servers are asked.
+    fn asked(&mut self, name: &At<String>, section: &Section<'_>) -> AddressPolicy {
+        let (v4, v6) = (self.boolean(section, "ipv4"), self.boolean(section, "ipv6"));
+        if !v4 && !v6 {
+            let message =
+                format!("resolver \"{}\" can ask nobody: neither over IPv4 nor over IPv6", name.value);
+            self.problems.push(Problem::error(name.span, message));
+        }
+        AddressPolicy {
+            v4,
+            v6,
+            loopback: self.boolean(section, "ask-loopback"),
+            private: self.boolean(section, "ask-private"),
+            refused: self.prefixes(section, "never-ask"),
+        }
+    }
+
+    /// Reports two times of which the smaller one is larger.
+    fn in_order(&mut self, section: &Section<'_>, min: (&str, Duration), max: (&str, Duration)) {
+        if min.1 > max.1 {
+            let span = section.entry(min.0).or(section.entry(max.0)).map_or(section.span, |at| at.node.span);
+            let text = |(key, time): (&str, Duration)| format!("{key} ({})", values::duration_text(time));
+            let problem = Problem::error(span, format!("{} is larger than {}", text(min), text(max)));
+            self.problems.push(problem.expected(format!("{} to be at most {}", min.0, max.0)));
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Resolvers: how answers are found by asking the servers of zones.
+
+use super::{Apply, DAY, HOUR, Kind, MINUTE, Row, SECOND, Value, duration, row, section, unset, whole, word};
+
+values::words! {
+    /// How much of a name the servers above its zone see.
+    MinimisationWord {
+        /// All of it.
+        Off = "off",
+        /// No more than they need; servers that cannot handle that see all of it.
+        Relaxed = "relaxed",
+        /// No more than they need, even if a name is lost by it.
+        Strict = "strict",
+    }
+}
+
+// A table.
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        path: "resolvers",
+        kind: Kind::Named("resolver"),
+        default: Some("{default: {}}"),
+        reason: "one is enough for nearly everybody",
+        apply: Apply::Reload,
+        text: "Resolvers, by name: each finds answers by asking the servers of zones, from the root down. A policy step \
+               `recurse(name)` uses one; `recurse` alone means `default`, which is there without being written.",
+        unbound: &[],
+    },
+    row(
+        "resolvers.*.cache-size",
+        Kind::One(Value::Size { min: 1 << 20, max: 1 << 42 }),
+        "64MiB",
+        "room for the delegations and name servers of some 100,000 zones",
+        "Memory for what is learned on the way to answers: RRsets, negative answers and delegations. Answers for clients are \
+         in `cache`.",
+    )
+    .unbound(&["rrset-cache-size"]),
+    unset(
+        "resolvers.*.root-hints",
+        Kind::One(Value::Path),
+        "A file with the root's name servers and their addresses, in the master format, such as `named.root` of IANA. \
+         Without it, those that the program comes with are used.",
+    )
+    .unbound(&["root-hints"]),
+    row(
+        "resolvers.*.priming",
+        Kind::One(Value::Bool),
+        "true",
+        "RFC 9609 §3: hints grow old",
+        "Whether the root's servers are asked which they are.",
+    ),
+    row(
+        "resolvers.*.port",
+        whole(1, 65_535),
+        "53",
+        "the port of DNS",
+        "The port of the servers of zones; another one is for networks of their own.",
+    ),
+    row("resolvers.*.ipv4", Kind::One(Value::Bool), "true", "most servers have IPv4", "Whether servers are asked over IPv4.")
+        .unbound(&["do-ip4"]),
+    row("resolvers.*.ipv6", Kind::One(Value::Bool), "true", "where there is no IPv6, that is found out", "Whether servers are asked over IPv6.")
+        .unbound(&["do-ip6"]),
+    row(
+        "resolvers.*.ask-private",
+        Kind::One(Value::Bool),
+        "false",
+        "a stranger's zone could have the server ask machines of its own network",
+        "Whether servers with private or link-local addresses are asked. Set it where zones of your own network have such \
+         servers.",
+    ),
+    row(
+        "resolvers.*.ask-loopback",
+        Kind::One(Value::Bool),
+        "false",
+        "a stranger's zone could have the server ask itself",
+        "Whether servers with addresses of the machine itself (127.0.0.0/8, ::1) are asked.",
+    )
+    .unbound(&["do-not-query-localhost"]),
+    row(
+        "resolvers.*.never-ask",
+        Kind::List(Value::Prefix),
+        "[]",
+        "addresses that nobody can have are never asked, nor those that this server listens on",
+        "Networks whose servers are not asked.",
+    )
+    .unbound(&["do-not-query-address"]),
+    row(
+        "resolvers.*.qname-minimisation",
+        word(MinimisationWord::WORDS),
+        "relaxed",
+        "RFC 9156: servers of the root and of top-level domains need not see whole names; some servers cannot handle it",
+        "How much of a name is shown to the servers above its zone: all of it (`off`), no more than they need (`strict`), or the \
+         same but for servers that answer such a query with an error (`relaxed`).",
+    )
+    .unbound(&["qname-minimisation", "qname-minimisation-strict"]),
+    row(
+        "resolvers.*.qname-minimisation-steps",
+        whole(1, 64),
+        "10",
+        "RFC 9156 §2.3",
+        "Queries for parts of one name, at most; a name with more labels is shown in larger parts.",
+    ),
+    row(
+        "resolvers.*.udp-size",
+        whole(512, 4096),
+        "1232",
+        "RFC 9715 §3: what passes nearly everywhere without fragments",
+        "Octets of the largest UDP message that servers may send; what is larger comes over TCP.",
+    )
+    .unbound(&["edns-buffer-size"]),
+    row(
+        "resolvers.*.max-ttl",
+        duration(SECOND, 30 * DAY),
+        "1d",
+        "a mistake of a zone's owner ends within a day",
+        "RRsets and delegations are kept at most this long.",
+    )
+    .unbound(&["cache-max-ttl"]),
+    row(
+        "resolvers.*.max-negative-ttl",
+        duration(SECOND, 7 * DAY),
+        "1h",
+        "RFC 2308 §5 suggests one to three hours",
+        "Negative answers are kept at most this long.",
+    )
+    .unbound(&["cache-max-negative-ttl"]),
+    row(
+        "resolvers.*.name-servers",
+        whole(2, 64),
+        "13",
+        "as many as the root has",
+        "Name servers of a zone that are used; of a zone with more, the others are not asked.",
+    ),
+    row(
+        "resolvers.*.lame-time",
+        duration(SECOND, DAY),
+        "15m",
+        "a zone that was just set up is not missed for long",
+        "How long a server that does not serve a zone is asked for it only if no other one answers.",
+    )
+    .unbound(&["infra-lame-ttl"]),
+    section("resolvers.*.patience", "How long a server has before another one is asked beside it."),
+    row(
+        "resolvers.*.patience.unknown",
+        duration(1, MINUTE),
+        "150ms",
+        "most servers on other continents answer within that",
+        "A server that was not asked before.",
+    )
+    .unbound(&["unknown-server-time-limit"]),
+    row(
+        "resolvers.*.patience.min",
+        duration(1, MINUTE),
+        "30ms",
+        "the next one would hardly be quicker",
+        "Any server, at least. One that is known has its usual time and four times its usual variation.",
+    ),
+    row(
+        "resolvers.*.patience.max",
+        duration(1, MINUTE),
+        "2s",
+        "clients ask again after that",
+        "Any server, at most.",
+    ),
+    row(
+        "resolvers.*.attempts",
+        whole(1, 16),
+        "4",
+        "one lost packet of fifty is lost four times in a row once in six million",
+        "How often one address is asked one question.",
+    )
+    .unbound(&["outbound-msg-retry"]),
+    section(
+        "resolvers.*.limits",
+        "What one question of a client may cost with all that it causes, so that a hostile zone cannot make many packets out of \
+         one. A question that reaches a limit gets SERVFAIL, and an Extended DNS Error that names the limit.",
+    ),
+    row(
+        "resolvers.*.limits.queries",
+        whole(4, 255),
+        "64",
+        "from an empty cache a name takes some twelve",
+        "Queries sent.",
+    )
+    .unbound(&["max-global-quota"]),
+    row(
+        "resolvers.*.limits.queries-per-zone",
+        whole(1, 255),
+        "16",
+        "each of a zone's servers once, and some of them again",
+        "Queries sent to the servers of one zone for one question.",
+    )
+    .unbound(&["max-sent-count"]),
+    row(
+        "resolvers.*.limits.glueless",
+        whole(0, 255),
+        "8",
+        "NXNSAttack (CVE-2020-12662) lives on them",
+        "Name servers without glue whose addresses are looked for.",
+    )
+    .unbound(&["target-fetch-policy"]),
+    row(
+        "resolvers.*.limits.glueless-at-once",
+        whole(1, 255),
+        "4",
+        "two would do for nearly all zones",
+        "The same, at once.",
+    ),
+    row(
+        "resolvers.*.limits.depth",
+        whole(1, 16),
+        "4",
+        "servers in zones whose servers are in other zones",
+        "Questions for addresses of name servers, one within the other.",
+    ),
+    row(
+        "resolvers.*.limits.aliases",
+        whole(1, 64),
+        "11",
+        "longer chains are mistakes or attacks",
+        "CNAME and DNAME records that are followed.",
+    )
+    .unbound(&["max-query-restarts"]),
+    row(
+        "resolvers.*.limits.time",
+        duration(SECOND, HOUR),
+        "10s",
+        "clients have given up long before",
+        "Time after which nothing more is sent.",
+    ),
+];
