@@ -66,6 +66,8 @@ pub(super) struct Tried {
     pub(super) relinked: bool,
     /// Over TCP because a reply had another letter case.
     pub(super) refolded: bool,
+    /// Over TCP because a reply lacked the cookie that was expected.
+    pub(super) cookieless: bool,
     /// As a datagram in the asker's letter case, because there was no TCP after that.
     pub(super) caseless: bool,
 }

@@ -151,6 +151,7 @@ impl<N: PoolNetwork> Authorities<N> {
         if query.expects_cookie && !has_cookie {
             if !is_stream {
                 self.counters.cookies_missing.bump();
+                query.tried.cookieless = true;
                 return Verdict::ToStream;
             }
             // Nobody guesses on a connection: this server has no cookies any more.

@@ -112,6 +112,10 @@ impl<N: PoolNetwork> Authorities<N> {
     /// without random case. To get there, a forger must have hit port and ID already.
     pub(super) fn fail_over(&mut self, slot: u32, why: Unanswered, now: Moment) {
         let Some(query) = self.queries.get_mut(slot as usize) else { return };
+        if query.tried.cookieless {
+            // A server that gave its cookies up and has no TCP would never be heard again.
+            self.servers.forget_cookie(query.address);
+        }
         if !query.tried.refolded || std::mem::replace(&mut query.tried.caseless, true) {
             return self.fail(slot, why);
         }

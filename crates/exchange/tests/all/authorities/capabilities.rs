@@ -193,3 +193,18 @@ fn without_tcp_a_server_is_asked_without_random_case_only_once() {
     assert!(!bench.has_sent());
     assert_eq!(bench.facts(1), None, "nothing was learned");
 }
+
+#[test]
+fn a_cookie_that_stays_away_is_forgotten_where_there_is_no_tcp() {
+    let mut bench = Bench::default();
+    bench.servers.record_cookie(address(1), &[5; 8]);
+    bench.ask(1);
+    let sent = bench.sent();
+    assert_eq!(bench.hear(&sent, &reply_to(&sent.bytes, &OK)), None);
+    let Over::Tcp(link) = bench.sent().over else { panic!("TCP comes first") };
+    bench.authorities.link_closed(link, bench.now);
+    assert_eq!(bench.unanswered(), [(1, Unanswered::Unreachable)]);
+    bench.ask(1);
+    let sent = bench.sent();
+    assert_eq!(bench.hear(&sent, &reply_to(&sent.bytes, &OK)), Some((2, Rcode::NOERROR, Arrival::Udp)));
+}
