@@ -79,6 +79,7 @@ const FILES: &[(&str, &str)] = &[
     ("inside/example.org.zone", ZONE),
     ("example.org.zone", ZONE),
     ("192.0.2.zone", ZONE),
+    ("lab.hints", ". 3600 NS a.lab.example.\na.lab.example. 3600 A 10.9.0.1\n"),
     ("more.zone", "tv 60 A 192.0.2.1\n"),
     ("xfr.key", SECRET),
     ("transfer.key", SECRET),
