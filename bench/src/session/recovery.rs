@@ -25,6 +25,8 @@ const RECOVERY_MAX: Duration = Duration::from_secs(30);
 struct Course {
     socket: UdpSocket,
     query: Vec<u8>,
+    /// Octets of the question behind the header.
+    question_octets: usize,
     /// When the first right answer came.
     answered_at: Option<Instant>,
 }
@@ -47,7 +49,7 @@ pub(super) fn run(
 ) -> Result<Tally, String> {
     let mut courses = Vec::with_capacity(NAMES);
     for at in FIRST..FIRST + NAMES {
-        let course = Course::new(server, packets.packet(at)).map_err(|error| format!("recovery: {error}"))?;
+        let course = Course::new(server, packets, at).map_err(|error| format!("recovery: {error}"))?;
         courses.push(course);
     }
     let begun = Instant::now();
@@ -93,11 +95,16 @@ pub(super) fn run(
 }
 
 impl Course {
-    fn new(server: SocketAddr, query: &[u8]) -> io::Result<Self> {
+    fn new(server: SocketAddr, packets: &Packets, at: usize) -> io::Result<Self> {
         let socket = UdpSocket::bind("127.0.0.1:0")?;
         socket.connect(server)?;
         socket.set_nonblocking(true)?;
-        Ok(Self { socket, query: query.to_vec(), answered_at: None })
+        Ok(Self {
+            socket,
+            query: packets.packet(at).to_vec(),
+            question_octets: packets.question(at).len(),
+            answered_at: None,
+        })
     }
 
     /// Asks; a query that cannot be sent is one that is lost.
@@ -115,7 +122,7 @@ impl Course {
         while let Ok(len) = self.socket.recv(&mut buffer) {
             // An answer to an earlier query for the name is as good. The question follows the
             // header of 12 octets.
-            let question = self.query.get(12..).unwrap_or(&[]);
+            let question = self.query.get(12..12 + self.question_octets).unwrap_or(&[]);
             let is_reply = buffer.get(12..len).is_some_and(|rest| rest.starts_with(question));
             let [_, _, flags, code, _, _, a0, a1] = *buffer.first_chunk::<8>().unwrap_or(&[0; 8]);
             if !is_reply || flags & 0x80 == 0 {
@@ -180,8 +187,10 @@ mod tests {
 
     fn courses(server: SocketAddr) -> Vec<Course> {
         let asks: Vec<Ask> = (0..4).map(|i| Ask::new(format!("host{i}.example.org"), Rtype::A)).collect();
-        let packets = Packets::new(&asks, Extras::default()).expect("encodes");
-        (0..4).map(|at| Course::new(server, packets.packet(at)).expect("loopback")).collect()
+        // Behind the question of a query there may be an OPT record, which a reply need not have.
+        let extras = Extras { edns_size: Some(1232), ..Extras::default() };
+        let packets = Packets::new(&asks, extras).expect("encodes");
+        (0..4).map(|at| Course::new(server, &packets, at).expect("loopback")).collect()
     }
 
     #[test]
