@@ -409,7 +409,7 @@ pub const SCENARIOS: &[Scenario] = &[
     resolve("resolve-signed", "20,000 names of as many signed zones", Internet::SIGNED, HOME as u32, 1),
     resolve("resolve-signed-5", "20,000 names of 4,000 signed zones", Internet::SIGNED, 4_000, 5),
     resolve("resolve-warm", "20,000 names that were found before", Internet::PLAIN, HOME as u32, 1).again(),
-    resolve("resolve-mixed", "50,000 names, some often, in zones of all kinds", MIXED_INTERNET, ZONES, 5)
+    resolve("resolve-mixed", "50,000 names, some often, in zones of all kinds", MIXED_INTERNET, 10_000, 5)
         .popular(50_000),
     resolve("resolve-far", "500 names of signed zones, servers 20 ms away", far(0), 500, 1).rate(50.0),
     resolve("resolve-lossy", "1,000 names of signed zones, 20 ms away, 2 % lost", far(20_000), 1_000, 1)
