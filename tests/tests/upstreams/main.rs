@@ -2,6 +2,7 @@
 
 mod faults;
 mod others;
+mod recursion;
 mod rules;
 mod sealed;
 mod tls;

@@ -1,0 +1,186 @@
+//! The built program as a resolver, in a simulated internet on loopback.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use gannet_bench::world::{Service, Way};
+use tempfile::TempDir;
+use testkit::streams::{ask_doq, post_h2, post_h3};
+use testkit::tls::{NAME, post};
+use testkit::world::{HOSTS, KINDS, Options, World};
+use testkit::{Ask, Heard, Server, TcpClient, TlsClient, UdpClient, certificate, eventually, name};
+use wire::{Flags, Name, NameBuf, Rcode, Rtype, Section, rdata};
+
+/// Zones of each internet.
+const ZONES: u32 = 300;
+
+/// Starts an internet, and a server that finds answers there.
+fn start(options: Options, way: Way) -> (Arc<Service>, Server) {
+    let options = Options { network: 127, tlds: 5, zones: ZONES, has_ipv6: false, ..options };
+    let (service, port) = Service::start(World::new(options), way).expect("loopback has ports");
+    let directory = TempDir::new().expect("a temporary directory");
+    certificate(directory.path(), &[NAME]);
+    std::fs::write(directory.path().join("root.hints"), service.world().hints())
+        .expect("a writable directory");
+    let settings = format!(
+        "server: {{workers: 2, state-directory: \"@DIRECTORY@\"}}\n\
+         listen: [\"@ADDRESS@\", {{at: \"@ANOTHER@\", transport: tls}}, \
+                  {{at: \"127.0.0.1:0\", transport: [https, h3]}}, {{at: \"127.0.0.1:0\", transport: quic}}]\n\
+         tls: {{certificates: [{{certificate: certificate.pem, key: key.pem}}]}}\n\
+         resolvers: {{default: {{root-hints: \"@DIRECTORY@/root.hints\", port: {port}, ask-loopback: true, ipv6: false}}}}\n\
+         policy: {{main: [recurse]}}\n"
+    );
+    (service, Server::start_in(directory, &settings))
+}
+
+/// Returns the answer section: owner, type, data with its names in full.
+fn answers(heard: &Heard) -> Vec<(NameBuf, Rtype, Vec<u8>)> {
+    let message = heard.message();
+    let records = message.records().filter(|record| record.section == Section::Answer);
+    let of = |record: wire::Record<'_>| {
+        let mut data = Vec::new();
+        let place = record.rdata_at..record.end();
+        rdata::write_canonical(record.rtype, heard.bytes(), place, &mut data).expect("well formed");
+        (record.owner.expand().expect("a name"), record.rtype, data)
+    };
+    records.map(of).collect()
+}
+
+/// Compares an answer with the right one.
+fn check(service: &Service, heard: &Heard, qname: Name<'_>, qtype: Rtype) {
+    let truth = service.world().truth(qname, qtype);
+    let (mut found, mut right) = (answers(heard), truth.records);
+    let order = |record: &(NameBuf, Rtype, Vec<u8>)| (record.1, record.2.clone());
+    found.sort_by_key(order);
+    right.sort_by_key(order);
+    assert_eq!((heard.rcode(), &found), (truth.rcode, &right), "{qname} {qtype}: {heard:?}");
+}
+
+fn count(service: &Service, kind: &str) -> u64 {
+    let numbers = service.world().counts.read();
+    KINDS.into_iter().zip(numbers).find(|(name, _)| *name == kind).map_or(0, |(_, number)| number)
+}
+
+/// Asks for one host of so many zones; all answers must be right.
+fn check_hosts(service: &Service, server: &Server, zones: u32) {
+    let client = UdpClient::connect(server.address());
+    for leaf in 0..zones {
+        let host = HOSTS[leaf as usize % HOSTS.len()];
+        let qname = format!("{host}.{}", service.world().zone_text(leaf));
+        let heard = client.ask(&Ask::new(&qname, Rtype::A).edns(1232).id(leaf as u16));
+        check(service, &heard, name(&qname).as_name(), Rtype::A);
+    }
+}
+
+#[test]
+fn names_of_all_kinds_are_answered_over_udp_and_tcp() {
+    let (service, server) = start(Options::default(), Way::default());
+    let (udp, mut tcp) = (UdpClient::connect(server.address()), TcpClient::connect(server.address()));
+    for leaf in [0, 7, 299] {
+        let zone = service.world().zone_text(leaf);
+        let hosts = ["www", "alias", "chain", "text", "deep", "host.deep", "a.b.wild", "ns1", "no", "a.www"];
+        let mut questions: Vec<(String, Rtype)> =
+            hosts.iter().map(|host| (format!("{host}.{zone}"), Rtype::A)).collect();
+        questions.push((format!("text.{zone}"), Rtype::TXT));
+        questions.push((format!("www.{zone}"), Rtype::AAAA));
+        questions.push((format!("www.{zone}"), Rtype::MX));
+        questions.extend([Rtype::NS, Rtype::SOA, Rtype::MX].map(|rtype| (zone.clone(), rtype)));
+        questions.extend(["t004", "t005", "no.t001", "no"].map(|other| (other.to_owned(), Rtype::A)));
+        for (qname, qtype) in questions {
+            let ask = Ask::new(&qname, qtype).edns(1232);
+            let qname = name(&qname);
+            check(&service, &udp.ask(&ask), qname.as_name(), qtype);
+            check(&service, &tcp.ask(&ask), qname.as_name(), qtype);
+        }
+    }
+}
+
+#[test]
+fn encrypted_transports_wait_for_what_is_found() {
+    let (service, server) = start(Options::default(), Way::default());
+    let trusted = server.directory().join("certificate.pem");
+    let at = |transport| SocketAddr::new(server.address().ip(), server.port(transport));
+    // Each asks for another zone, so that none finds what another one has brought.
+    let query = |leaf| {
+        let qname = format!("www.{}", service.world().zone_text(leaf));
+        (Ask::new(&qname, Rtype::A).edns(1232), name(&qname))
+    };
+    let judge = |heard: Heard, qname: &NameBuf| check(&service, &heard, qname.as_name(), Rtype::A);
+    let (ask, qname) = query(1);
+    judge(TlsClient::connect(server.another(), &trusted).ask(&ask), &qname);
+    let (ask, qname) = query(2);
+    judge(Heard::new(ask_doq(at("quic"), &trusted, &ask.bytes()).expect("a reply")), &qname);
+    for (leaf, (status, body)) in (3..).zip([
+        post(at("https"), &trusted, &query(3).0.bytes()),
+        post_h2(at("https"), &trusted, &query(4).0.bytes()),
+        post_h3(at("h3"), &trusted, &query(5).0.bytes()),
+    ]) {
+        assert_eq!(status, 200);
+        judge(Heard::new(body), &query(leaf).1);
+    }
+}
+
+#[test]
+fn what_was_found_is_known() {
+    let (service, server) = start(Options::default(), Way::default());
+    check_hosts(&service, &server, 20);
+    let before = count(&service, "all");
+    check_hosts(&service, &server, 20);
+    assert_eq!(count(&service, "all"), before);
+    // The servers of the root and of top-level domains see no more of a name than they need.
+    assert!(count(&service, "minimised") >= 20);
+}
+
+#[test]
+fn what_is_truncated_is_asked_for_over_tcp() {
+    let (service, server) = start(Options::default(), Way::default());
+    let qname = format!("big.{}", service.world().zone_text(3));
+    let ask = Ask::new(&qname, Rtype::TXT).edns(1232);
+    assert!(server.ask(&ask).has(Flags::TC));
+    check(&service, &server.ask_tcp(&ask), name(&qname).as_name(), Rtype::TXT);
+    assert!(count(&service, "tcp") >= 1);
+}
+
+#[test]
+fn servers_without_addresses_in_the_referral_are_found() {
+    let (service, server) = start(Options { out_of_zone: 1_000, ..Options::default() }, Way::default());
+    check_hosts(&service, &server, 60);
+}
+
+#[test]
+fn one_faulty_server_of_each_zone_does_not_matter() {
+    let faulty = [
+        Options { dead: 1_000, ..Options::default() },
+        Options { lame: 1_000, ..Options::default() },
+        Options { without_edns: 1_000, ..Options::default() },
+    ];
+    for options in faulty {
+        let (service, server) = start(options, Way::default());
+        check_hosts(&service, &server, 30);
+    }
+}
+
+#[test]
+fn names_are_found_although_packets_are_lost() {
+    let way = Way { loss_ppm: 100_000, ..Way::default() };
+    let (service, server) = start(Options { delay_ms: 1..=20, ..Options::default() }, way);
+    check_hosts(&service, &server, 60);
+}
+
+#[test]
+fn names_are_found_again_as_soon_as_the_internet_is_back() {
+    let (service, server) = start(Options::default(), Way::default());
+    let client = UdpClient::connect(server.address());
+    let ask = |leaf| Ask::new(&format!("www.{}", service.world().zone_text(leaf)), Rtype::A).edns(1232);
+    assert_eq!(client.ask(&ask(0)).rcode(), Rcode::NOERROR);
+    service.lose(1_000_000);
+    let heard = client.ask(&ask(1));
+    assert_eq!(heard.rcode(), Rcode::SERVFAIL);
+    assert!(!heard.errors().is_empty(), "{heard:?}");
+    service.lose(0);
+    let mut leaf = 1;
+    eventually("another name is found", || {
+        leaf += 1;
+        client.ask(&ask(leaf)).rcode() == Rcode::NOERROR
+    });
+}
