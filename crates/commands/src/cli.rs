@@ -37,15 +37,14 @@ pub use zones::{
     ZoneRemoveArgs,
 };
 
-/// A DNS server: forwards and caches by policy, and serves zones with authority.
+/// A DNS server: resolves, forwards and caches by policy, and serves zones with authority.
 #[derive(Debug, Parser)]
 #[command(
     name = "gannet",
     version,
     args_conflicts_with_subcommands = true,
     after_help = EXAMPLES,
-    long_about = "A DNS server: forwards and caches by policy, over plain and encrypted transports, and serves zones with authority. \
-        It does not resolve from the root servers yet: it forwards to the servers of its configuration.\n\n\
+    long_about = "A DNS server: resolves, forwards and caches by policy, over plain and encrypted transports, and serves zones with authority.\n\n\
         Without a command it runs. Without a configuration it answers this machine on 127.0.0.1 and ::1, \
         port 53 if it may and 5300 otherwise, and forwards to the resolvers of the system."
 )]

@@ -14,6 +14,18 @@ values::words! {
     }
 }
 
+values::words! {
+    /// What is made of signatures.
+    ValidationWord {
+        /// Nothing.
+        Off = "off",
+        /// What is bogus is given to clients all the same.
+        Permissive = "permissive",
+        /// What is bogus is given to nobody who does not ask for it with CD.
+        On = "on",
+    }
+}
+
 // A table.
 pub(super) const ROWS: &[Row] = &[
     Row {
@@ -100,6 +112,47 @@ pub(super) const ROWS: &[Row] = &[
         "RFC 9156 §2.3",
         "Queries for parts of one name, at most; a name with more labels is shown in larger parts.",
     ),
+    row(
+        "resolvers.*.validation",
+        word(ValidationWord::WORDS),
+        "on",
+        "nobody can forge answers of signed zones then",
+        "Whether signatures are checked (DNSSEC, RFC 4035). With `on`, a client gets SERVFAIL in place of an answer that is \
+         bogus, with an Extended DNS Error that says why, unless it sets CD. With `permissive` it gets the answer, without AD. \
+         With `off` no signatures are asked for.",
+    ),
+    unset(
+        "resolvers.*.trust-anchors",
+        Kind::One(Value::Path),
+        "A file with DS or DNSKEY records of the zones that are trusted, in the master format; a state file of Unbound (RFC 5011) \
+         is one as well. Without it, the keys of the root that the program comes with are trusted.",
+    )
+    .unbound(&["trust-anchor-file", "auto-trust-anchor-file"]),
+    row(
+        "resolvers.*.negative-trust-anchors",
+        Kind::List(Value::Text { word: None }),
+        "[]",
+        "each is a hole in the chain of trust",
+        "Zones whose signatures do not count, with all that is below them: their operators have made a mistake, or they are \
+         signed for another world (RFC 7646).",
+    )
+    .unbound(&["domain-insecure"]),
+    row(
+        "resolvers.*.accept-sha1",
+        Kind::One(Value::Bool),
+        "false",
+        "RFC 8624: signatures with SHA-1 can be forged",
+        "Whether the algorithms RSASHA1 and RSASHA1-NSEC3-SHA1 count. Zones that are signed with nothing else are insecure \
+         otherwise.",
+    ),
+    row(
+        "resolvers.*.nsec3-iterations",
+        whole(0, 2500),
+        "50",
+        "RFC 9276 §3.2: more only costs",
+        "Iterations of NSEC3 above which a proof is not looked at; the answer is insecure then.",
+    )
+    .unbound(&["val-nsec3-keysize-iterations"]),
     row(
         "resolvers.*.udp-size",
         whole(512, 4096),
@@ -221,6 +274,27 @@ pub(super) const ROWS: &[Row] = &[
         "CNAME and DNAME records that are followed.",
     )
     .unbound(&["max-query-restarts"]),
+    row(
+        "resolvers.*.limits.signatures",
+        whole(8, 10_000),
+        "48",
+        "from an empty cache a name takes some eight",
+        "Signatures checked.",
+    ),
+    row(
+        "resolvers.*.limits.failing-signatures",
+        whole(1, 10_000),
+        "16",
+        "KeyTrap (CVE-2023-50387) lives on them",
+        "Signatures checked that are wrong.",
+    ),
+    row(
+        "resolvers.*.limits.hashes",
+        whole(8, 10_000),
+        "64",
+        "one proof takes eight for each of its searches (CVE-2023-50868)",
+        "Names hashed for proofs by NSEC3.",
+    ),
     row(
         "resolvers.*.limits.time",
         duration(SECOND, HOUR),

@@ -2,32 +2,43 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use gannet_bench::world::{Service, Way};
 use tempfile::TempDir;
 use testkit::streams::{ask_doq, post_h2, post_h3};
 use testkit::tls::{NAME, post};
-use testkit::world::{HOSTS, KINDS, Options, World};
+use testkit::world::{Denial, HOSTS, KINDS, Options, World};
 use testkit::{Ask, Heard, Server, TcpClient, TlsClient, UdpClient, certificate, eventually, name};
-use wire::{Flags, Name, NameBuf, Rcode, Rtype, Section, rdata};
+use wire::{EdeCode, Flags, Name, NameBuf, Rcode, Rtype, Section, rdata};
 
 /// Zones of each internet.
 const ZONES: u32 = 300;
 
 /// Starts an internet, and a server that finds answers there.
 fn start(options: Options, way: Way) -> (Arc<Service>, Server) {
-    let options = Options { network: 127, tlds: 5, zones: ZONES, has_ipv6: false, ..options };
+    let unix_seconds =
+        SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970").as_secs();
+    let options = Options { network: 127, tlds: 5, zones: ZONES, has_ipv6: false, unix_seconds, ..options };
     let (service, port) = Service::start(World::new(options), way).expect("loopback has ports");
     let directory = TempDir::new().expect("a temporary directory");
     certificate(directory.path(), &[NAME]);
     std::fs::write(directory.path().join("root.hints"), service.world().hints())
         .expect("a writable directory");
+    let validation = match service.world().anchor() {
+        Some(anchor) => {
+            std::fs::write(directory.path().join("root.ds"), anchor).expect("a writable directory");
+            "trust-anchors: \"@DIRECTORY@/root.ds\""
+        }
+        None => "validation: \"off\"",
+    };
     let settings = format!(
         "server: {{workers: 2, state-directory: \"@DIRECTORY@\"}}\n\
          listen: [\"@ADDRESS@\", {{at: \"@ANOTHER@\", transport: tls}}, \
                   {{at: \"127.0.0.1:0\", transport: [https, h3]}}, {{at: \"127.0.0.1:0\", transport: quic}}]\n\
          tls: {{certificates: [{{certificate: certificate.pem, key: key.pem}}]}}\n\
-         resolvers: {{default: {{root-hints: \"@DIRECTORY@/root.hints\", port: {port}, ask-loopback: true, ipv6: false}}}}\n\
+         resolvers: {{default: {{root-hints: \"@DIRECTORY@/root.hints\", port: {port}, ask-loopback: true, ipv6: false, \
+                      {validation}}}}}\n\
          policy: {{main: [recurse]}}\n"
     );
     (service, Server::start_in(directory, &settings))
@@ -183,4 +194,59 @@ fn names_are_found_again_as_soon_as_the_internet_is_back() {
         leaf += 1;
         client.ask(&ask(leaf)).rcode() == Rcode::NOERROR
     });
+}
+
+/// Asks for names that are there and names that are not, in zones that are signed and zones that
+/// are not; what is signed is secure, and nothing else.
+fn check_security(options: Options) {
+    let (service, server) = start(Options { signed: 500, ..options }, Way::default());
+    let client = UdpClient::connect(server.address());
+    let mut secure = [0, 0];
+    for leaf in 0..24 {
+        let zone = service.world().zone_text(leaf);
+        for (host, qtype) in [
+            ("www", Rtype::A),
+            ("alias", Rtype::A),
+            ("no", Rtype::A),
+            ("www", Rtype::MX),
+            ("a.b.wild", Rtype::A),
+        ] {
+            let qname = format!("{host}.{zone}");
+            let truth = service.world().truth(name(&qname).as_name(), qtype);
+            let plain = client.ask(&Ask::new(&qname, qtype).edns(1232).id(leaf as u16));
+            check(&service, &plain, name(&qname).as_name(), qtype);
+            let signed = server.ask_tcp(&Ask::new(&qname, qtype).edns(1232).dnssec());
+            assert_eq!(signed.has(Flags::AD), truth.is_secure, "{qname} {qtype}: {signed:?}");
+            secure[usize::from(truth.is_secure)] += 1;
+        }
+    }
+    assert!(secure.iter().all(|&count| count > 10), "too few of a kind: {secure:?}");
+}
+
+#[test]
+fn what_is_signed_is_secure_and_nothing_else() {
+    check_security(Options::default());
+}
+
+#[test]
+fn proofs_by_nsec3_are_as_good() {
+    check_security(Options { denial: Denial::Nsec3, ..Options::default() });
+}
+
+#[test]
+fn who_trusts_another_key_is_told_that_all_is_bogus() {
+    let options = Options { signed: 1000, ..Options::default() };
+    let (service, server) = start(options, Way::default());
+    let other = ". IN DS 20326 8 2 E06D44B80B8F1D39A95C0B0D7C65D08458E880409BBC683457104237C7F8EC8D\n";
+    std::fs::write(server.directory().join("root.ds"), other).expect("a writable directory");
+    assert!(server.command(&["reload"]).status.success());
+    let qname = format!("www.{}", service.world().zone_text(1));
+    let ask = Ask::new(&qname, Rtype::A).edns(1232);
+    let bogus = server.ask(&ask);
+    assert_eq!(bogus.rcode(), Rcode::SERVFAIL);
+    assert_eq!(bogus.errors()[0].0, EdeCode::DNSKEY_MISSING.0, "{bogus:?}");
+    // Who does not want it checked gets it.
+    let unchecked = server.ask(&ask.clone().flags(Flags::RD.with(Flags::CD)));
+    check(&service, &unchecked, name(&qname).as_name(), Rtype::A);
+    assert!(!unchecked.has(Flags::AD));
 }

@@ -6,12 +6,13 @@ use std::path::PathBuf;
 
 use cache::rrsets::Partition;
 use diagnostic::{At, Problem, io_text};
+use dnssec::anchors::{KeyState, read_anchors};
 use engine::ResolverId;
 use environment::Environment;
 use plan::resolvers::{Plan, ResolverPlan};
 use policy::Action;
 use policy::action::Core;
-use resolver::{HeapName, Hint};
+use resolver::{HeapName, Hint, TrustAnchor};
 use wire::{Name, NameBuf, Prefix, Rtype};
 
 use crate::settings::{ResolverSettings, Settings};
@@ -35,6 +36,9 @@ pub(super) fn plan(
         rules.addresses.refused.extend(ours.map(|own| host(own.ip())));
         if let Some(file) = &resolver.root_hints {
             rules.hints = hints(file, environment, problems);
+        }
+        if let Some(file) = &resolver.trust_anchors {
+            rules.trust.anchors = trust_anchors(file, environment, problems);
         }
         Some(ResolverPlan {
             id: ResolverId(number),
@@ -122,6 +126,51 @@ fn hints(file: &At<PathBuf>, environment: &dyn Environment, problems: &mut Vec<P
     hints
 }
 
+/// Reads which zones are trusted.
+fn trust_anchors(
+    file: &At<PathBuf>,
+    environment: &dyn Environment,
+    problems: &mut Vec<Problem>,
+) -> Vec<TrustAnchor> {
+    let shown = file.value.display();
+    let text = match environment.read(&file.value) {
+        Ok(octets) => String::from_utf8_lossy(&octets).into_owned(),
+        Err(error) => {
+            let message = format!("cannot read \"{shown}\": {}", io_text(&error));
+            problems.push(Problem::error(file.span, message));
+            return Vec::new();
+        }
+    };
+    let rows = match read_anchors(&text) {
+        Ok(rows) => rows,
+        Err(fault) => {
+            problems.push(Problem::error(file.span, format!("\"{shown}\", {fault}")));
+            return Vec::new();
+        }
+    };
+    let mut anchors: Vec<TrustAnchor> = Vec::new();
+    for row in rows {
+        // Of a state file, keys that are new or gone do not count (RFC 5011 §4).
+        if matches!(row.state, Some((state, ..)) if !matches!(state, KeyState::Valid | KeyState::Missing)) {
+            continue;
+        }
+        let zone = HeapName::new(row.owner.as_name());
+        let at = anchors.iter().position(|anchor| anchor.zone == zone).unwrap_or_else(|| {
+            anchors.push(TrustAnchor { zone, ds: Vec::new(), keys: Vec::new() });
+            anchors.len() - 1
+        });
+        if let Some(anchor) = anchors.get_mut(at) {
+            let list = if row.rtype == Rtype::DS { &mut anchor.ds } else { &mut anchor.keys };
+            list.push(row.rdata.into());
+        }
+    }
+    if anchors.is_empty() {
+        let problem = Problem::error(file.span, format!("\"{shown}\" has no trust anchor"));
+        problems.push(problem.expected("DS or DNSKEY records"));
+    }
+    anchors
+}
+
 /// Reads the data of an A or AAAA record.
 fn address(rtype: Rtype, rdata: &[u8]) -> Option<IpAddr> {
     match rtype {
@@ -134,8 +183,10 @@ fn address(rtype: Rtype, rdata: &[u8]) -> Option<IpAddr> {
 #[cfg(test)]
 mod tests {
     use crate::load::load_text;
+    use dnssec::Algorithm;
     use environment::Memory;
     use plan::resolvers::ResolverPlan;
+    use resolver::Validation;
     use std::net::SocketAddr;
     use std::path::Path;
 
@@ -155,7 +206,8 @@ mod tests {
         let plans = compile(RECURSE, "", &[]).expect("no mistakes");
         let [plan] = &plans[..] else { panic!("one resolver") };
         assert_eq!((plan.name.as_str(), plan.octets_max), ("default", 64 << 20));
-        assert_eq!(plan.settings, resolver::Settings::default());
+        let validating = resolver::Settings { validation: Validation::On, ..Default::default() };
+        assert_eq!(plan.settings, validating);
     }
 
     #[test]
@@ -182,6 +234,32 @@ mod tests {
         );
         let wrong = mistake("; one\n. NS a.\na. A 192.0.2.300\n");
         assert!(wrong.contains("\"/hints\", line 3: "), "{wrong}");
+    }
+
+    #[test]
+    fn trust_anchors_come_from_a_file() {
+        let text = format!("resolvers: {{default: {{trust-anchors: /hints}}}}\n{RECURSE}");
+        let ds = "20326 8 2 E06D44B80B8F1D39A95C0B0D7C65D08458E880409BBC683457104237C7F8EC8D";
+        let plans =
+            compile(&text, &format!(". IN DS {ds}\nexample. IN DS {ds}\n"), &[]).expect("no mistakes");
+        let anchors = &plans[0].settings.trust.anchors;
+        let found: Vec<_> = anchors.iter().map(|it| (it.zone.to_string(), it.ds.len())).collect();
+        assert_eq!(found, [(".".to_owned(), 1), ("example.".to_owned(), 1)]);
+        assert_eq!(anchors[0].ds, plans[0].settings.trust.anchors[1].ds);
+        let mistake = |anchors: &str| compile(&text, anchors, &[]).expect_err("a mistake");
+        assert!(mistake("").contains("\"/hints\" has no trust anchor"));
+        assert!(mistake(". IN DS 1 2\n").contains("\"/hints\", line 1: "));
+    }
+
+    #[test]
+    fn what_is_not_trusted_is_named() {
+        let text = "negative-trust-anchors: [corp.example, lab.], accept-sha1: true, nsec3-iterations: 10";
+        let text = format!("resolvers: {{default: {{{text}}}}}\n{RECURSE}");
+        let trust = &compile(&text, "", &[]).expect("no mistakes")[0].settings.trust;
+        let zones: Vec<String> = trust.negative.iter().map(|it| it.zone.to_string()).collect();
+        assert_eq!(zones, ["corp.example.", "lab."]);
+        assert_eq!(trust.iterations_max, 10);
+        assert!(trust.algorithms.contains(Algorithm(5)) && trust.algorithms.contains(Algorithm(7)));
     }
 
     #[test]

@@ -4,8 +4,11 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use diagnostic::{At, Problem, Span};
-use resolver::{AddressPolicy, Limits, Minimisation};
-use schema::MinimisationWord;
+use dnssec::{Algorithm, Algorithms};
+use resolver::{AddressPolicy, HeapName, Limits, Minimisation, NegativeAnchor, Trust, Validation};
+use schema::{MinimisationWord, ValidationWord};
+use values::Misread;
+use wire::NameBuf;
 
 use super::{Lowering, Section};
 use crate::settings::ResolverSettings;
@@ -39,9 +42,18 @@ impl Lowering<'_> {
         let root_hints =
             root_hints.map(|at| At { value: self.beside(at.span.file, &at.value), span: at.span });
         let priming = self.boolean(section, "priming");
+        let trust_anchors = self.path(section, "trust-anchors");
+        let trust_anchors =
+            trust_anchors.map(|at| At { value: self.beside(at.span.file, &at.value), span: at.span });
         ResolverSettings {
             cache_size: self.size(section, "cache-size"),
             rules: resolver::Settings {
+                validation: match self.word(section, "validation", ValidationWord::parse) {
+                    ValidationWord::Off => Validation::Off,
+                    ValidationWord::Permissive => Validation::Permissive,
+                    ValidationWord::On => Validation::On,
+                },
+                trust: self.trust(section),
                 limits: self.resolver_limits(section),
                 minimisation: match self.word(section, "qname-minimisation", MinimisationWord::parse) {
                     MinimisationWord::Off => Minimisation::Off,
@@ -65,6 +77,26 @@ impl Lowering<'_> {
             },
             name,
             root_hints,
+            trust_anchors,
+        }
+    }
+
+    /// Reads what is trusted; the anchors are those that the program comes with.
+    fn trust(&mut self, section: &Section<'_>) -> Trust {
+        let zones = self.list(section, "negative-trust-anchors", |_, _, scalar| {
+            scalar.text.parse::<NameBuf>().map_err(|error| Misread::whole(&scalar.text, error.to_string()))
+        });
+        let negative =
+            zones.iter().map(|at| NegativeAnchor { zone: HeapName::new(at.value.as_name()), ends_at: None });
+        let algorithms = match self.boolean(section, "accept-sha1") {
+            true => Algorithms::SUPPORTED.with(Algorithm::RSASHA1).with(Algorithm::RSASHA1_NSEC3_SHA1),
+            false => Algorithms::SUPPORTED,
+        };
+        Trust {
+            negative: negative.collect(),
+            algorithms,
+            iterations_max: self.whole(section, "nsec3-iterations") as u16,
+            ..Trust::default()
         }
     }
 
@@ -78,7 +110,9 @@ impl Lowering<'_> {
             depth: self.whole(&limits, "depth") as u8,
             aliases: self.whole(&limits, "aliases") as u8,
             question_ms: self.duration(&limits, "time").as_millis() as u32,
-            ..Limits::default()
+            checks: self.whole(&limits, "signatures") as u32,
+            failing_checks: self.whole(&limits, "failing-signatures") as u32,
+            hashes: self.whole(&limits, "hashes") as u32,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use cache::rrsets::{RrsetLimits, Rrsets};
+use cache::rrsets::{Partition, RrsetLimits, Rrsets};
 use cache::servers::{ServerLimits, Servers};
 use exchange::authorities::CookieSecret;
 use plan::resolvers::ResolverPlan;
@@ -54,10 +54,14 @@ impl ResolverTables {
         Tables { rrsets, servers: Arc::clone(&self.servers) }
     }
 
-    /// Returns what each resolver in use has learned of zones, by the resolver's name.
-    pub fn rrsets(&self) -> Vec<(String, Arc<Rrsets>)> {
+    /// Returns what each resolver in use has learned of zones: its name, its RRsets, and which part
+    /// of them is its own.
+    pub fn rrsets(&self) -> Vec<(String, Arc<Rrsets>, Partition)> {
         let all = self.rrsets.lock().unwrap_or_else(PoisonError::into_inner);
-        all.iter().filter_map(|owned| Some((owned.plan.name.clone(), owned.rrsets.upgrade()?))).collect()
+        let shown = |owned: &Owned| {
+            Some((owned.plan.name.clone(), owned.rrsets.upgrade()?, owned.plan.settings.partition))
+        };
+        all.iter().filter_map(shown).collect()
     }
 
     /// Returns what is known of servers.

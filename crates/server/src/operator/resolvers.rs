@@ -34,7 +34,7 @@ impl Operator {
         };
         let tables = self.resolver_rrsets(only)?;
         let mut all: BTreeMap<_, _> =
-            tables.into_iter().map(|(name, rrsets)| (name, shown(rrsets.stats()))).collect();
+            tables.into_iter().map(|(name, rrsets, _)| (name, shown(rrsets.stats()))).collect();
         // No resolver has this name: names have no spaces.
         all.insert("all servers".to_owned(), shown(self.components.resolver_tables.servers().stats()));
         Ok(all)
@@ -71,8 +71,8 @@ impl Operator {
         let name = name_of(name)?;
         let now = self.facts.clock.cache_now();
         let mut room = Vec::new();
-        let zones = self.resolver_rrsets(only)?.into_iter().map(|(resolver, rrsets)| {
-            let Some(cut) = rrsets.closest_cut(name.as_name(), Partition::default(), now, &mut room) else {
+        let zones = self.resolver_rrsets(only)?.into_iter().map(|(resolver, rrsets, partition)| {
+            let Some(cut) = rrsets.closest_cut(name.as_name(), partition, now, &mut room) else {
                 let (zone, ds, servers) = (None, "unknown".to_owned(), Vec::new());
                 return api::ResolverZone { resolver, zone, holds_for_s: 0, ds, servers };
             };
@@ -108,7 +108,7 @@ impl Operator {
     ) -> Result<api::Flushed, OperatorError> {
         let tables = self.resolver_rrsets(only)?;
         let flush =
-            |what: RrsetFlush<'_>| tables.iter().map(|(_, rrsets)| rrsets.flush(what) as u64).sum::<u64>();
+            |what: RrsetFlush<'_>| tables.iter().map(|(_, rrsets, _)| rrsets.flush(what) as u64).sum::<u64>();
         let removed = match what {
             ResolverFlush::All => {
                 // What is known of servers is known by all resolvers.
@@ -131,10 +131,13 @@ impl Operator {
     }
 
     /// Returns the tables of all resolvers, or of the one with this name.
-    fn resolver_rrsets(&self, only: Option<&str>) -> Result<Vec<(String, Arc<Rrsets>)>, OperatorError> {
+    fn resolver_rrsets(
+        &self,
+        only: Option<&str>,
+    ) -> Result<Vec<(String, Arc<Rrsets>, Partition)>, OperatorError> {
         let mut all = self.components.resolver_tables.rrsets();
         let Some(wanted) = only else { return Ok(all) };
-        all.retain(|(name, _)| name == wanted);
+        all.retain(|(name, ..)| name == wanted);
         if all.is_empty() { Err(OperatorError::not_found(What::Resolver, wanted)) } else { Ok(all) }
     }
 }
