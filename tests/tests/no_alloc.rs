@@ -338,7 +338,7 @@ fn conditions_are_free() {
 }
 
 /// Actions that wait, for another server or for time to pass.
-const WAITING: [&str; 2] = ["forward", "sleep"];
+const WAITING: [&str; 3] = ["forward", "recurse", "sleep"];
 
 /// An action, the rules around it where `…` stands for an answer with two addresses, the question,
 /// and what is answered.

@@ -209,7 +209,6 @@ pub(super) const fn resolve(
         upstream: Upstream::Sometimes,
         load: RESOLVED,
         network: Network::Internet,
-        needs: if internet.is_signed { Some("validation") } else { None },
         ..local(name, about, Questions::Internet(asked))
     }
     .with(if internet.is_signed { VERDICT } else { EDNS })

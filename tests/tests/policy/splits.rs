@@ -4,6 +4,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
 use std::time::{Duration, Instant};
 
+use tempfile::TempDir;
 use testkit::{Answer, Ask, Script, Server, Stub, UdpClient, eventually};
 use wire::{Flags, Rcode, Rtype};
 
@@ -82,6 +83,24 @@ fn policies_stand_in_for_each_other_and_keep_their_own_answers() {
         assert_eq!(far.answers()[0].split(' ').next_back(), Some("192.0.2.2"));
     }
     assert_eq!((first.count("www.example.org."), second.count("www.away.example.org.")), (1, 1));
+}
+
+#[test]
+fn a_group_stands_in_for_a_resolver_that_finds_nothing() {
+    let root = Stub::start(Script::always(Answer::rcode(Rcode::REFUSED)));
+    let good = always(2);
+    let directory = TempDir::new().expect("a temporary directory");
+    let hints = directory.path().join("root.hints");
+    std::fs::write(&hints, ". 3600 NS root.\nroot. 3600 A 127.0.0.1\n").expect("a writable directory");
+    let resolver = format!(
+        "resolvers: {{default: {{root-hints: \"{}\", port: {}, ask-loopback: true, validation: \"off\"}}}}",
+        hints.display(),
+        root.address().port()
+    );
+    let policy = "  main:\n    - fallback(own, far, after 3s)\n  own: [recurse]\n  far: [forward(b)]\n";
+    let server = start_with(&[&root, &good], policy, &resolver);
+    assert_eq!(server.ask(&ask("www.example.org")).answers(), ["www.example.org. 300 A 192.0.2.2"]);
+    assert!(!root.seen().is_empty(), "the resolver asked");
 }
 
 #[test]

@@ -110,6 +110,7 @@ fn every_counter_is_among_them() {
                     ("engine.queries_", "gannet_queries_total{transport="),
                     ("listen.tcp_closed_", "gannet_listen_tcp_closed_total{reason="),
                     ("fetch.sent_", "gannet_fetch_sent_total{transport="),
+                    ("resolver.sent_", "gannet_resolver_sent_total{transport="),
                     ("fetch.shed_", "gannet_fetch_shed_total{reason="),
                 ];
                 parts

@@ -39,7 +39,7 @@ const WORKS: &[(&str, &[&str], &[&str])] = &[
 
 /// Rows of "does not work yet", with words that no setting and no command has until it does.
 const MISSING: &[(&str, &[&str])] = &[
-    ("DNSSEC validation", &["validat", "trust-anchor"]),
+    ("validation of forwarded answers", &["validate"]),
     ("HTTP API and dashboard", &["api", "dashboard"]),
     ("load balancing of clients", &["balanc", "affinity"]),
 ];
