@@ -12,7 +12,7 @@ use super::bench::Bench;
 use super::stubs::Stubs;
 use super::{Findings, Plans, Remark, inability};
 use crate::pair::Pair;
-use crate::scenario::Scenario;
+use crate::scenario::{Questions, Scenario};
 
 /// Servers that are up at a time, per core.
 const SERVERS_PER_CORE: usize = 2;
@@ -125,8 +125,13 @@ fn shape(scenario: &Scenario) -> String {
     let (reloads, changes_rules) = (scenario.reloads(), scenario.changes_rules());
     let work = maker.is_of_zones().then_some(maker);
     let (has_quota, disturbs_stubs) = (scenario.quota.is_some(), scenario.disturbs_stubs());
+    // How many names of an internet are asked is load, too.
+    let questions = match questions {
+        Questions::Internet(asked) => format!("{:?} {}", asked.internet, asked.popular.is_some()),
+        other => format!("{other:?}"),
+    };
     format!(
-        "{setting} {questions:?} {transport:?} {extras:?} {rules:?} {reloads} {changes_rules} {work:?} \
+        "{setting} {questions} {transport:?} {extras:?} {rules:?} {reloads} {changes_rules} {work:?} \
          {shares_cores} {has_quota} {disturbs_stubs}"
     )
 }
@@ -145,6 +150,9 @@ mod tests {
         assert_ne!(of("cache-edns"), of("cache-warm"));
         assert_ne!(of("reload-local"), of("local"));
         assert_ne!(of("reload-1m-changed"), of("reload-1m"));
+        assert_eq!(of("resolve-memory"), of("resolve-cold"));
+        assert_ne!(of("resolve-signed"), of("resolve-cold"));
+        assert_ne!(of("resolve-mixed"), of("resolve-cold"));
         assert_eq!(of("rate-500"), of("cache-warm"));
         assert_ne!(of("quota-20k"), of("cache-warm"));
         assert_ne!(of("seed-cache"), of("cache-warm"));
