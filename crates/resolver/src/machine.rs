@@ -96,7 +96,7 @@ pub struct Resolver {
     /// Signatures that may still be checked before the caller goes on with other work.
     checks_now: u32,
     /// Fetches that wait for more of them, and since when.
-    paused: Vec<FetchKey>,
+    paused: VecDeque<FetchKey>,
     ran_at: Moment,
     checked: u64,
     /// Questions whose answers are bogus.
@@ -126,7 +126,7 @@ impl Resolver {
             primed_at: None,
             chains: Chains::default(),
             checks_now: 0,
-            paused: Vec::new(),
+            paused: VecDeque::new(),
             ran_at: Moment::default(),
             checked: 0,
             bogus: BogusAnswers::default(),
@@ -222,16 +222,20 @@ impl Resolver {
         if now != self.ran_at {
             (self.ran_at, self.checks_now) = (now, self.settings.trust.checks_per_run);
         }
-        if self.checks_now > 0 {
-            self.ready.extend(self.paused.drain(..).map(Node::Fetch));
-        }
         // Ends: a step either sends, which is paid for, or waits, or ends what it is a step of.
-        while let Some(node) = self.ready.pop_front() {
+        while let Some(node) = self.next_node() {
             match node {
                 Node::Task(key) => self.step_task(key, now),
                 Node::Fetch(key) => self.step_fetch(key, now),
             }
         }
+    }
+
+    /// Returns what can go on. Whoever waits to check signatures comes first, the longest wait
+    /// before all, and only while some may be checked: each begins its judgement anew.
+    fn next_node(&mut self) -> Option<Node> {
+        let paused = if self.checks_now > 0 { self.paused.pop_front() } else { None };
+        paused.map(Node::Fetch).or_else(|| self.ready.pop_front())
     }
 
     fn validates(&self) -> bool {

@@ -137,7 +137,7 @@ impl Resolver {
                 if let Some(fetch) = self.fetch_mut(key) {
                     fetch.has_proofs = false;
                 }
-                self.paused.push(key);
+                self.paused.push_back(key);
                 true
             }
             Ok((Err(_), _)) | Err(_) => false,
@@ -246,7 +246,7 @@ impl Resolver {
             }
             Ok((Err(Obstacle::Paused), _)) => {
                 self.put_back(key, held);
-                self.paused.push(key);
+                self.paused.push_back(key);
             }
             Ok((Err(Obstacle::Bogus(defect, zone)), _)) => self.refuse(key, held, defect, zone, now),
             Ok((Err(Obstacle::Spent(limit)), _)) | Err(limit) => {
