@@ -8,6 +8,7 @@
 mod bpf;
 mod fuzz;
 mod instructions;
+mod programs;
 mod run;
 mod tidy;
 mod tools;

@@ -1,5 +1,6 @@
 //! The tasks, one function each.
 
+use crate::programs::{self, Program};
 use crate::run::{Beside, Steps, cargo, is_installed, output, root, run, run_watched, target, xtask};
 use crate::{bpf, tidy, tools};
 use std::collections::BTreeSet;
@@ -34,9 +35,9 @@ pub(crate) fn check() -> Result<(), String> {
 pub(crate) fn test() -> Result<(), String> {
     let mut steps = Steps::begin();
     let mut results = Vec::new();
-    // What is fetched comes while we compile.
+    // What is fetched comes while we compile, and what only reads does so as well.
     let tools = Beside::start(xtask("tools"));
-    steps.step("tidy", tidy);
+    let tidy = Beside::start(xtask("tidy"));
     steps.step("format", format);
     // One call builds programs and tests alike, so that the system tests find the program that fits
     // them and nothing is compiled a second time with other features.
@@ -45,31 +46,18 @@ pub(crate) fn test() -> Result<(), String> {
         let build = ["build", "--workspace", "--lib", "--bins", "--tests", "--example", "echo_frames"];
         run(&mut cargo(build))
     });
+    steps.step("tidy", || tidy.finish());
     steps.step("tools for the tests", || tools.finish());
     steps.step("kernel program", || bpf::bpf(bpf::Object::Compare));
-    // These compile while the tests mostly wait. The lints need the directory that cargo locks
-    // until the first test runs.
-    let instructions = Beside::start(with_half_the_processors(xtask("instructions")));
-    let mut lints = None;
     if steps.all_passed_but(&["tidy", "format", "kernel program", "tools for the tests"]) {
-        steps.step("tests", || {
-            let mut tests = cargo(["test", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"]);
-            run_watched(tests.env("RUST_TEST_THREADS", test_threads().to_string()), |line| {
-                if line.starts_with("running ") && lints.is_none() {
-                    lints = Some(Beside::start(with_half_the_processors(clippy())));
-                }
-                keep_result(line, &mut results);
-            })
-        });
         steps.step("examples in comments", || {
             let mut tests = cargo(["test", "--workspace", "--doc", "--no-fail-fast"]);
             run_watched(&mut tests, |line| keep_result(line, &mut results))
         });
-        steps.step("a browser", browser);
-        steps.step("smoke run of the benchmarks", smoke);
+        test_what_is_built(&mut steps, &mut results);
+    } else {
+        steps.step("lints", lints);
     }
-    steps.step("instructions of the hot path", || instructions.finish());
-    steps.step("lints", || lints.map_or_else(self::lints, Beside::finish));
     steps.step("licences and advisories", deny);
     if let Some(total) = total(&results) {
         println!("{total}");
@@ -77,10 +65,24 @@ pub(crate) fn test() -> Result<(), String> {
     steps.finish()
 }
 
-/// Returns how many tests of a program run side by side: more than there are processors, since most
-/// of them wait for servers to start and for time to pass.
-fn test_threads() -> usize {
-    2 * std::thread::available_parallelism().map_or(1, usize::from)
+/// Runs the test programs, and beside them, since tests mostly wait, what compiles by itself or
+/// waits as well.
+fn test_what_is_built(steps: &mut Steps, results: &mut Vec<String>) {
+    let mut programs = Vec::new();
+    steps.step("test programs", || {
+        programs = programs::built()?;
+        println!("{} of them", programs.len());
+        Ok(())
+    });
+    let browser = programs.iter().find(|program| program.name == "tests/system").map(Program::command);
+    let instructions = Beside::start(with_half_the_processors(xtask("instructions")));
+    let lints = Beside::start(with_half_the_processors(clippy()));
+    let smoke = Beside::start(smoke());
+    steps.step("tests", || programs::run(programs, |line| keep_result(line, results)));
+    steps.step("a browser", || browser.map_or_else(|| Err("no program".to_string()), self::browser));
+    steps.step("smoke run of the benchmarks", || smoke.finish());
+    steps.step("instructions of the hot path", || instructions.finish());
+    steps.step("lints", || lints.finish());
 }
 
 /// Keeps the closing line of a test program.
@@ -140,24 +142,22 @@ pub(crate) fn bench(arguments: &[String]) -> Result<(), String> {
 }
 
 /// Has a browser resolve names through the server, if there is one.
-fn browser() -> Result<(), String> {
+fn browser(mut tests: Command) -> Result<(), String> {
     if !is_installed(tools::BROWSER) {
         println!("skipped: {} is not installed", tools::BROWSER);
         return Ok(());
     }
-    // With all packages, as built before: one package alone has other features, and everything is
-    // compiled again.
-    let test = ["test", "--workspace", "--test", "system", "--", "--ignored", "conformance::"];
-    run(&mut cargo(test))
+    run(tests.args(["--ignored", "conformance::"]))
 }
 
-/// Starts every scenario once with the programs built for the tests, and with what rivals are
-/// installed.
-fn smoke() -> Result<(), String> {
+/// Returns what starts every scenario once with the programs built for the tests, and with what
+/// rivals are installed.
+fn smoke() -> Command {
     let target = target();
     let mut command = Command::new(target.join("debug/gannet-bench"));
     command.args(["run", "--smoke", "--scenario", "all", "--server", "all", "--gannet"]);
-    run(command.arg(target.join("debug/gannet")))
+    command.arg(target.join("debug/gannet"));
+    command
 }
 
 /// Writes the generated pages anew: the tests that compare them write them when told to.

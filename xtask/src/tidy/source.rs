@@ -109,7 +109,7 @@ fn blank(text: &str) -> String {
             at + rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len())
         } else if rest.starts_with(b"/*") {
             at + block_comment(rest)
-        } else if let Some(length) = raw_string(rest).filter(|_| starts_word) {
+        } else if let Some(length) = if starts_word { raw_string(rest) } else { None } {
             at + length
         } else if rest[0] == b'"' {
             at + quoted(rest, b'"')

@@ -2,6 +2,7 @@
 
 use super::source::Source;
 use super::{File, Finding};
+use std::collections::HashMap;
 
 /// Words that no name and no sentence has, and the term to use (see docs/glossary.md).
 const REPLACED: [(&str, &str); 11] = [
@@ -24,16 +25,25 @@ const REPLACED_IN_NAMES: [(&str, &str); 3] =
 
 /// Checks the names of Rust code.
 pub(crate) fn names(source: &Source<'_>, findings: &mut Vec<Finding>) {
+    // Most names stand in a file many times.
+    let mut terms = HashMap::new();
     let mut at = 0;
     for name in source.code.split(|c: char| !c.is_ascii_alphanumeric() && c != '_') {
-        for (word, term) in REPLACED.iter().chain(&REPLACED_IN_NAMES) {
-            if segments(name).any(|segment| is_word(segment, word)) && !source.allows("word", at) {
-                let message = format!("`{name}`: the term is \"{term}\"");
-                findings.push(Finding::error(source.path, source.line(at), message));
-            }
+        let term = if name.is_empty() { &None } else { terms.entry(name).or_insert_with(|| term(name)) };
+        if let Some(term) = term
+            && !source.allows("word", at)
+        {
+            let message = format!("`{name}`: the term is \"{term}\"");
+            findings.push(Finding::error(source.path, source.line(at), message));
         }
         at += name.len() + 1;
     }
+}
+
+/// Returns the term for a name that has a replaced word in it.
+fn term(name: &str) -> Option<&'static str> {
+    let all = || REPLACED.iter().chain(&REPLACED_IN_NAMES);
+    segments(name).find_map(|segment| all().find(|(word, _)| is_word(segment, word))).map(|(_, term)| *term)
 }
 
 /// Checks the sentences of comments and documents.

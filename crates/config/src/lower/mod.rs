@@ -436,6 +436,11 @@ mod tests {
                 }
             }
         }
+    }
+
+    proptest::proptest! {
+        // Each compiles a whole configuration.
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(500))]
 
         #[test]
         fn a_damaged_file_of_defaults_does_not_panic(at in 0_usize..8000, with in "[ -~\n]{0,3}", len in 0_usize..12) {

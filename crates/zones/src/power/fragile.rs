@@ -95,6 +95,8 @@ struct State {
     /// Their names as they are sure to be.
     sure_names: BTreeMap<String, usize>,
     left: usize,
+    /// Octets of the calls that got through, in their order; one that writes nothing has none.
+    got_through: Vec<usize>,
     is_dead: bool,
     /// Calls that have changed something, or would have.
     calls: usize,
@@ -138,6 +140,7 @@ impl State {
             return (self.left, Err(lost()));
         }
         self.left -= octets + 1;
+        self.got_through.push(octets);
         (octets, Ok(()))
     }
 
@@ -174,6 +177,16 @@ impl Fragile {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("a lock")
+    }
+
+    /// Returns after how much power each of the calls begins that got through, and its octets.
+    pub(super) fn calls(&self) -> Vec<(usize, usize)> {
+        let begins = |before: &mut usize, &octets: &usize| {
+            let begins = *before;
+            *before += octets + 1;
+            Some((begins, octets))
+        };
+        self.state().got_through.iter().scan(0, begins).collect()
     }
 
     pub(super) fn is_dead(&self) -> bool {
