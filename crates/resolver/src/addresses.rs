@@ -29,6 +29,15 @@ impl Family {
     }
 }
 
+/// Who names a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Namer {
+    /// A zone, which may be a stranger's.
+    Zone,
+    /// The settings: whoever writes them knows of private addresses.
+    Settings,
+}
+
 /// Which addresses that zones name for their servers are asked.
 ///
 /// Who names an address of ours, or one of a network that only we reach, makes us ask ourselves or
@@ -66,9 +75,14 @@ impl AddressPolicy {
 
     /// Returns whether a server at this address may be asked.
     pub fn admits(&self, address: IpAddr) -> bool {
+        self.admits_of(address, Namer::Zone)
+    }
+
+    fn admits_of(&self, address: IpAddr, namer: Namer) -> bool {
+        let private = self.private || namer == Namer::Settings;
         let is_usable = match address {
-            IpAddr::V4(address) => self.admits_v4(address),
-            IpAddr::V6(address) => self.admits_v6(address),
+            IpAddr::V4(address) => self.admits_v4(address, private),
+            IpAddr::V6(address) => self.admits_v6(address, private),
         };
         is_usable
             && self.has(Family::of(address))
@@ -79,24 +93,25 @@ impl AddressPolicy {
     pub(crate) fn admitted<'d>(
         &self,
         records: impl Iterator<Item = &'d [u8]>,
+        namer: Namer,
     ) -> impl Iterator<Item = IpAddr> {
-        records.filter_map(address).filter(|&address| self.admits(address))
+        records.filter_map(address).filter(move |&address| self.admits_of(address, namer))
     }
 
-    fn admits_v4(&self, address: Ipv4Addr) -> bool {
+    fn admits_v4(&self, address: Ipv4Addr, private: bool) -> bool {
         let is_private = address.is_private() || address.is_link_local();
         // 0.0.0.0/8 is "this network" (RFC 1122 §3.2.1.3), which Linux takes for itself.
         let is_nobody =
             address.octets().first() == Some(&0) || address.is_multicast() || address.is_broadcast();
-        !is_nobody && (self.loopback || !address.is_loopback()) && (self.private || !is_private)
+        !is_nobody && (self.loopback || !address.is_loopback()) && (private || !is_private)
     }
 
-    fn admits_v6(&self, address: Ipv6Addr) -> bool {
+    fn admits_v6(&self, address: Ipv6Addr, private: bool) -> bool {
         let is_private = address.is_unique_local() || address.is_unicast_link_local();
         // An address of IPv4 in another dress would evade what is refused of IPv4.
         let is_nobody =
             address.is_unspecified() || address.is_multicast() || address.to_ipv4_mapped().is_some();
-        !is_nobody && (self.loopback || !address.is_loopback()) && (self.private || !is_private)
+        !is_nobody && (self.loopback || !address.is_loopback()) && (private || !is_private)
     }
 }
 

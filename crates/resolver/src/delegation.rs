@@ -6,6 +6,7 @@ use cache::Now;
 use cache::cuts::{Cut, Ds, NewCut, NewCutServer, NewDs};
 
 use crate::heap_name::HeapName;
+use crate::routes::RouteKey;
 
 /// A server of a zone, and the addresses that its parent gives for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub(crate) struct NameServer {
 pub(crate) struct Delegation {
     pub(crate) zone: HeapName,
     pub(crate) servers: Vec<NameServer>,
+    /// The route that says whom to ask instead, if settings do.
+    pub(crate) route: Option<RouteKey>,
     /// Nothing below this zone is found by these servers for longer.
     pub(crate) ends_at: Now,
     /// What the parent says of its keys.
@@ -49,7 +52,13 @@ impl Delegation {
             Ds::Unsigned => DsState::Unsigned,
             Ds::Signed(records) => DsState::Signed(records.map(Into::into).collect()),
         };
-        Self { zone: HeapName::new(cut.zone), servers: servers.collect(), ends_at: cut.ends_at, ds }
+        Self {
+            zone: HeapName::new(cut.zone),
+            servers: servers.collect(),
+            route: None,
+            ends_at: cut.ends_at,
+            ds,
+        }
     }
 
     /// Calls `put` with what the table keeps of it.

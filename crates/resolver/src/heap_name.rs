@@ -30,6 +30,18 @@ pub(crate) struct HeapQuestion {
     pub(crate) unchecked: bool,
 }
 
+impl HeapQuestion {
+    /// Returns the name whose closest zone has the answer: the parent has the DS records of a zone
+    /// (RFC 4035 §3.1.4.1).
+    pub(crate) fn place(&self) -> Name<'_> {
+        let name = self.name.as_name();
+        match self.rtype {
+            Rtype::DS => name.parent().unwrap_or(Name::ROOT),
+            _ => name,
+        }
+    }
+}
+
 impl fmt::Debug for HeapName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.as_name(), f)

@@ -15,6 +15,9 @@
 //! signatures must lead to it from a trust anchor, or a proof that there is none. Keys are asked
 //! for beside the question, as soon as the DS records of a zone are known.
 //!
+//! A [`Route`] says that a zone is found elsewhere. Each name goes by the closest route, and who is
+//! asked on one route is not believed about names that go by another.
+//!
 //! # Limitations
 //!
 //! Of the NS records of a zone, those of its parent are used, not the zone's own. Addresses of name
@@ -37,6 +40,7 @@ mod minimise;
 mod moment;
 mod prove;
 mod resolution;
+mod routes;
 mod scrub;
 mod settings;
 mod tables;
@@ -50,6 +54,8 @@ pub use heap_name::HeapName;
 pub use machine::Resolver;
 pub use moment::Moment;
 pub use resolution::Resolution;
-pub use settings::{Hint, Minimisation, NegativeAnchor, Settings, Trust, TrustAnchor, Validation};
+pub use settings::{
+    Hint, Minimisation, NegativeAnchor, Route, Settings, Stub, Trust, TrustAnchor, Validation, Way,
+};
 pub use tables::Tables;
 pub use trace::{TraceEvent, TraceLine};

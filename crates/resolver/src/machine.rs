@@ -29,6 +29,7 @@ use crate::heap_name::{HeapName, HeapQuestion};
 use crate::moment::Moment;
 use crate::prove::Chains;
 use crate::resolution::Resolution;
+use crate::routes::{RouteKey, Routes};
 use crate::settings::{Settings, Validation};
 use crate::tables::{Memory, Tables};
 use fetches::Fetch;
@@ -47,6 +48,16 @@ struct FetchKey(u32);
 enum Node {
     Task(TaskKey),
     Fetch(FetchKey),
+}
+
+/// By which equal fetches are found.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct FetchName {
+    /// The zone that is asked.
+    zone: HeapName,
+    /// By which route, if by any.
+    route: Option<RouteKey>,
+    question: HeapQuestion,
 }
 
 /// A query that the caller has not reported yet.
@@ -73,6 +84,7 @@ impl OpenAsk {
 /// Resolves the questions of one worker.
 pub struct Resolver {
     settings: Settings,
+    routes: Routes,
     memory: Memory,
     rng: StdRng,
     families: Families,
@@ -80,8 +92,7 @@ pub struct Resolver {
     by_question: HashMap<HeapQuestion, TaskKey>,
     waiters: HashMap<Waiter, TaskKey>,
     fetches: Slab<Fetch>,
-    /// Fetches by the zone that is asked and what it is asked.
-    by_fetch: HashMap<(HeapName, HeapQuestion), FetchKey>,
+    by_fetch: HashMap<FetchName, FetchKey>,
     asks: Slab<OpenAsk>,
     timers: BTreeSet<(Moment, FetchKey)>,
     /// What can go on.
@@ -108,8 +119,10 @@ impl Resolver {
     /// seed.
     pub fn new(settings: Settings, tables: Tables, rng: StdRng) -> Self {
         let memory = Memory::new(tables, settings.partition, settings.validation != Validation::Off);
+        let routes = Routes::new(&settings.routes);
         Self {
             settings,
+            routes,
             memory,
             rng,
             families: Families::default(),

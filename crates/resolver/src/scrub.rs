@@ -20,6 +20,7 @@ use wire::{EdeCode, Flags, Message, Name, Rcode, Rtype};
 
 use crate::addresses::AddressPolicy;
 use crate::heap_name::HeapName;
+use crate::routes::Routes;
 use chain::{Chain, End};
 pub(crate) use referral::{Referral, read_priming};
 pub(crate) use sets::Set;
@@ -31,6 +32,20 @@ pub(crate) struct Asked<'a> {
     pub(crate) zone: Name<'a>,
     pub(crate) qname: Name<'a>,
     pub(crate) qtype: Rtype,
+    /// The name that says by which route it is asked (see
+    /// [`HeapQuestion::place`](crate::heap_name::HeapQuestion::place)).
+    pub(crate) place: Name<'a>,
+    /// Zones that others are asked for.
+    pub(crate) routes: &'a Routes,
+    /// Whether NS records of the zone itself say whom to ask from then on.
+    pub(crate) primes: bool,
+}
+
+impl Asked<'_> {
+    /// Returns whether the server may speak for a name.
+    fn covers(&self, name: Name<'_>) -> bool {
+        name.is_at_or_below(self.zone) && !self.routes.leads_away(self.zone, self.place, name)
+    }
 }
 
 /// How replies are read.

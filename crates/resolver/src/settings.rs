@@ -1,6 +1,6 @@
 //! What a resolver is told to do, with defaults.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use cache::rrsets::Partition;
 use dnssec::Algorithms;
@@ -104,6 +104,37 @@ impl Default for Trust {
     }
 }
 
+/// How names of a zone and of those below it are found, if not from the root down.
+///
+/// Of several routes that a name could go by, it goes by the one whose zone is closest to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// The zone.
+    pub zone: HeapName,
+    /// Whom to ask.
+    pub way: Way,
+    /// Whether names go by the next route above, or from the root down, if these servers fail.
+    pub first: bool,
+}
+
+/// Whom a route leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// To servers that are asked as those of the zone: a stub zone.
+    Stub(Stub),
+}
+
+/// The servers of a stub zone. Their addresses may be private ones.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stub {
+    /// Addresses of servers.
+    pub addresses: Vec<SocketAddr>,
+    /// Names of further servers, whose addresses are looked for, and their ports.
+    pub hosts: Vec<(HeapName, u16)>,
+    /// Whether these servers are only asked which ones the zone has, and those are used.
+    pub primes: bool,
+}
+
 /// What a resolver is told to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -126,6 +157,8 @@ pub struct Settings {
     pub hints: Vec<Hint>,
     /// Whether the root's servers are asked which they are (RFC 9609).
     pub priming: bool,
+    /// Zones that are not found from the root down; each is there once.
+    pub routes: Vec<Route>,
     /// Port of the servers of zones.
     pub port: u16,
     /// UDP payload that is announced in EDNS.
@@ -160,6 +193,7 @@ impl Default for Settings {
             servers_max: 13,
             hints: hints::root(),
             priming: true,
+            routes: Vec::new(),
             port: 53,
             // RFC 9715 §3: what passes nearly everywhere without fragments.
             udp_octets: 1232,

@@ -184,7 +184,7 @@ impl Memory {
     ) -> Delegation {
         let Referral { zone, servers, ttl, .. } = referral;
         let ends_at = Now(now.0.saturating_add(ttl)).min(parent_ends_at);
-        let delegation = Delegation { zone, servers, ends_at, ds };
+        let delegation = Delegation { zone, servers, route: None, ends_at, ds };
         // Who did not look at the DS records must not make others forget them.
         let is_known = delegation.ds == DsState::Unknown
             && self

@@ -61,6 +61,42 @@ pub(super) const ROWS: &[Row] = &[
         "RFC 9609 §3: hints grow old",
         "Whether the root's servers are asked which they are.",
     ),
+    Row {
+        path: "resolvers.*.zones",
+        kind: Kind::Named("zone"),
+        default: Some("{}"),
+        reason: "all public zones are found from the root down",
+        apply: Apply::Reload,
+        text: "Zones that are not found from the root down, with what is below them, by name: `corp.example: {stub: 10.1.0.53}`. \
+               A name goes by the zone closest to it; `.` is all others. What is found is validated like any other answer.",
+        unbound: &["stub-zone"],
+    },
+    row(
+        "resolvers.*.zones.*.stub",
+        Kind::List(Value::Text { word: None }),
+        "[]",
+        "nobody else knows them",
+        "Authoritative servers of the zone, which are asked in place of those that its parent names: addresses or host names, \
+         each with a port if it is not 53: `10.1.0.53`, `10.1.0.53:5353`, `ns1.example.net`. Their addresses may be private ones. \
+         Zones below it are found by their delegations.",
+    )
+    .unbound(&["stub-addr", "stub-host"]),
+    row(
+        "resolvers.*.zones.*.prime",
+        Kind::One(Value::Bool),
+        "false",
+        "the servers that are written are meant",
+        "Whether the servers of `stub` are only asked which servers the zone has, and those are asked then.",
+    )
+    .unbound(&["stub-prime"]),
+    row(
+        "resolvers.*.zones.*.first",
+        Kind::One(Value::Bool),
+        "false",
+        "names of a zone of one's own are nobody else's business",
+        "Whether names are found as if this zone were not written here, if its servers fail.",
+    )
+    .unbound(&["stub-first"]),
     row(
         "resolvers.*.port",
         whole(1, 65_535),

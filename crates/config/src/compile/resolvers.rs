@@ -12,10 +12,10 @@ use environment::Environment;
 use plan::resolvers::{Plan, ResolverPlan};
 use policy::Action;
 use policy::action::Core;
-use resolver::{HeapName, Hint, TrustAnchor};
+use resolver::{HeapName, Hint, Route, TrustAnchor, Way};
 use wire::{Name, NameBuf, Prefix, Rtype};
 
-use crate::settings::{ResolverSettings, Settings};
+use crate::settings::{ResolverSettings, RouteSettings, Settings};
 
 /// Returns the plan for the resolvers that policies use.
 pub(super) fn plan(
@@ -40,6 +40,7 @@ pub(super) fn plan(
         if let Some(file) = &resolver.trust_anchors {
             rules.trust.anchors = trust_anchors(file, environment, problems);
         }
+        rules.routes = resolver.zones.iter().map(route).collect();
         Some(ResolverPlan {
             id: ResolverId(number),
             name: resolver.name.value.clone(),
@@ -50,6 +51,11 @@ pub(super) fn plan(
     let mut resolvers: Vec<ResolverPlan> = plans.collect();
     resolvers.sort_by_key(|resolver| resolver.id.0);
     Plan { resolvers }
+}
+
+fn route(zone: &RouteSettings) -> Route {
+    let RouteSettings { zone, stub, first } = zone.clone();
+    Route { zone, way: Way::Stub(stub), first }
 }
 
 /// Returns the number of each resolver, by its name.
@@ -249,6 +255,40 @@ mod tests {
         let mistake = |anchors: &str| compile(&text, anchors, &[]).expect_err("a mistake");
         assert!(mistake("").contains("\"/hints\" has no trust anchor"));
         assert!(mistake(". IN DS 1 2\n").contains("\"/hints\", line 1: "));
+    }
+
+    #[test]
+    fn zones_are_found_elsewhere() {
+        let zones = "lab.example: {stub: [192.0.2.1, \"[2001:db8::1]:5353\", NS.example.net, \"ns2.example.net:54\"]}, \
+                     \".\": {stub: 192.0.2.2@5354, prime: true, first: true}";
+        let text = format!("resolvers: {{default: {{zones: {{{zones}}}}}}}\n{RECURSE}");
+        let routes = &compile(&text, "", &[]).expect("no mistakes")[0].settings.routes;
+        let shown: Vec<String> = routes.iter().map(|route| format!("{route:?}")).collect();
+        let [lab, root] = &shown[..] else { panic!("two zones: {shown:?}") };
+        assert_eq!(
+            lab,
+            "Route { zone: lab.example., way: Stub(Stub { addresses: [192.0.2.1:53, [2001:db8::1]:5353], \
+             hosts: [(ns.example.net., 53), (ns2.example.net., 54)], primes: false }), first: false }"
+        );
+        let expected =
+            "way: Stub(Stub { addresses: [192.0.2.2:5354], hosts: [], primes: true }), first: true }";
+        assert_eq!(*root, format!("Route {{ zone: ., {expected}"));
+        let mistake = |zones: &str| {
+            let text = format!("resolvers: {{default: {{zones: {{{zones}}}}}}}\n{RECURSE}");
+            compile(&text, "", &[]).expect_err("a mistake")
+        };
+        assert!(mistake("lab.example: {}").contains("zone \"lab.example.\" has no servers"));
+        assert!(mistake("a..b: {stub: 192.0.2.1}").contains("\"a..b\" is not a domain name"));
+        assert!(mistake("a: {stub: 192.0.2.1}, A: {stub: 192.0.2.1}").contains("\"A\" is set twice"));
+        for wrong in ["192.0.2.300", "tls://ns.example", "ns.example:0", "192.0.2.1:99999"] {
+            let found = mistake(&format!("a: {{stub: \"{wrong}\"}}"));
+            assert!(
+                found.contains(&format!("\"{wrong}\" is not ")) || found.contains("is not a port"),
+                "{found}"
+            );
+        }
+        let found = mistake("a.example: {stub: ns.a.example}");
+        assert!(found.contains("\"ns.a.example.\" is in the zone that it is to be asked for"), "{found}");
     }
 
     #[test]

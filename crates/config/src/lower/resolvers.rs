@@ -1,17 +1,51 @@
 //! Resolvers: the tree to settings.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use diagnostic::{At, Problem, Span};
 use dnssec::{Algorithm, Algorithms};
-use resolver::{AddressPolicy, HeapName, Limits, Minimisation, NegativeAnchor, Trust, Validation};
+use resolver::{AddressPolicy, HeapName, Limits, Minimisation, NegativeAnchor, Stub, Trust, Validation};
 use schema::{MinimisationWord, ValidationWord};
-use values::Misread;
+use values::{Misread, Read};
 use wire::NameBuf;
 
 use super::{Lowering, Section};
-use crate::settings::ResolverSettings;
+use crate::settings::{ResolverSettings, RouteSettings};
+
+/// A server of a stub zone.
+enum StubServer {
+    Address(SocketAddr),
+    Host(HeapName, u16),
+}
+
+/// The port of servers of stub zones if none is written.
+const DNS_PORT: u16 = 53;
+
+/// Reads an address or a host name, perhaps with a port.
+fn server(text: &str) -> Read<StubServer> {
+    let not_an_address = match values::socket_address(text, DNS_PORT) {
+        Ok(address) => return Ok(StubServer::Address(address)),
+        Err(misread) => misread,
+    };
+    let (host, port) = match text.rsplit_once([':', '@']) {
+        Some((host, port)) => (host, port.parse().ok().filter(|&port| port != 0)),
+        None => (text, Some(DNS_PORT)),
+    };
+    let is_numeric =
+        host.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b':' | b'[' | b']'));
+    let Some(port) = port.filter(|_| !is_numeric && !host.contains([':', '/'])) else {
+        return Err(not_an_address.expected(SERVER));
+    };
+    let host = values::name(host).map_err(|misread| misread.expected(SERVER))?;
+    Ok(StubServer::Host(HeapName::new(host.as_name()), port))
+}
+
+/// What is expected of a server of a stub zone.
+const SERVER: &str =
+    "an address or a host name, perhaps with a port, such as 10.1.0.53, [2001:db8::1]:5353 or ns1.example";
 
 /// The resolver that is there without being written.
 const DEFAULT: &str = "default";
@@ -46,6 +80,7 @@ impl Lowering<'_> {
         let trust_anchors =
             trust_anchors.map(|at| At { value: self.beside(at.span.file, &at.value), span: at.span });
         ResolverSettings {
+            zones: self.routes(section),
             cache_size: self.size(section, "cache-size"),
             rules: resolver::Settings {
                 validation: match self.word(section, "validation", ValidationWord::parse) {
@@ -79,6 +114,53 @@ impl Lowering<'_> {
             root_hints,
             trust_anchors,
         }
+    }
+
+    /// Reads zones that are not found from the root down.
+    fn routes(&mut self, section: &Section<'_>) -> Vec<RouteSettings> {
+        let zones = self.names(section, "zones");
+        let mut seen: BTreeMap<HeapName, Span> = BTreeMap::new();
+        let mut routes = Vec::new();
+        for entry in zones.entries.iter() {
+            let zone = match values::name(&entry.key) {
+                Ok(name) => HeapName::new(name.as_name()),
+                Err(misread) => {
+                    self.problems.push(misread.into_problem(entry.key_span));
+                    continue;
+                }
+            };
+            if let Some(first) = seen.insert(zone.clone(), entry.key_span) {
+                let problem = Problem::error(entry.key_span, format!("\"{}\" is set twice", entry.key));
+                self.problems.push(problem.hint_at("the first time is on ", first, ""));
+                continue;
+            }
+            let section = self.section_of(zones.child("*"), &entry.node, entry.key_span);
+            self.check_keys(&section, "setting");
+            routes.push(self.route(zone, &section));
+        }
+        routes
+    }
+
+    fn route(&mut self, zone: HeapName, section: &Section<'_>) -> RouteSettings {
+        let mut stub = Stub { primes: self.boolean(section, "prime"), ..Stub::default() };
+        let known = self.problems.len();
+        let servers = self.list(section, "stub", |_, _, scalar| server(&scalar.text));
+        if servers.is_empty() && self.problems.len() == known {
+            let problem = Problem::error(section.span, format!("zone \"{zone}\" has no servers"));
+            self.problems.push(problem.expected("\"stub\" with addresses or host names"));
+        }
+        for At { value, span } in servers {
+            match value {
+                StubServer::Address(address) => stub.addresses.push(address),
+                StubServer::Host(host, _) if host.as_name().is_at_or_below(zone.as_name()) => {
+                    let message = format!("\"{host}\" is in the zone that it is to be asked for");
+                    let problem = Problem::error(span, message);
+                    self.problems.push(problem.hint("write its address"));
+                }
+                StubServer::Host(host, port) => stub.hosts.push((host, port)),
+            }
+        }
+        RouteSettings { zone, stub, first: self.boolean(section, "first") }
     }
 
     /// Reads what is trusted; the anchors are those that the program comes with.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use diagnostic::At;
+use resolver::{HeapName, Stub};
 
 /// A resolver.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,6 +16,20 @@ pub struct ResolverSettings {
     pub root_hints: Option<At<PathBuf>>,
     /// The file with trust anchors; `None`: those that the program comes with.
     pub trust_anchors: Option<At<PathBuf>>,
-    /// Everything else; the servers of the root in it are those that the program comes with.
+    /// Zones that are not found from the root down.
+    pub zones: Vec<RouteSettings>,
+    /// Everything else; the servers of the root in it are those that the program comes with, and
+    /// there are no routes.
     pub rules: resolver::Settings,
+}
+
+/// A zone that is not found from the root down.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RouteSettings {
+    /// The zone.
+    pub zone: HeapName,
+    /// Its servers.
+    pub stub: Stub,
+    /// Whether it is found as if it were not written if these fail.
+    pub first: bool,
 }

@@ -8,8 +8,8 @@ use cache::servers::{Edns, Facts, LetterCase};
 use rand::seq::SliceRandom;
 use wire::Rtype;
 
-use super::{FetchKey, Node, OpenAsk, Resolver, TaskKey};
-use crate::addresses::Family;
+use super::{FetchKey, FetchName, Node, OpenAsk, Resolver, TaskKey};
+use crate::addresses::{Family, Namer};
 use crate::budget::{Budget, Limit};
 use crate::choose::{Candidate, choose};
 use crate::delegation::Delegation;
@@ -18,6 +18,7 @@ use crate::failure::{Failure, Reason};
 use crate::heap_name::{HeapName, HeapQuestion};
 use crate::moment::Moment;
 use crate::resolution::Resolution;
+use crate::routes::Routes;
 use crate::scrub::{Answer, Fault, Reading, Referral, Set};
 use crate::settings::{Settings, Validation};
 use crate::tables::Known;
@@ -127,7 +128,8 @@ impl Fetch {
 impl Resolver {
     /// Has a task wait for what the servers of a zone say.
     pub(super) fn join_fetch(&mut self, task: TaskKey, delegation: &Arc<Delegation>, question: HeapQuestion) {
-        let name = (delegation.zone.clone(), question.clone());
+        let name =
+            FetchName { zone: delegation.zone.clone(), route: delegation.route, question: question.clone() };
         let key = match self.by_fetch.get(&name) {
             Some(&key) if self.waits_for(Node::Fetch(key), Node::Task(task)) => {
                 return self.fail(task, Failure::of_zone(Reason::Circle, delegation.zone.clone()));
@@ -177,6 +179,12 @@ impl Resolver {
                 fetch.nameless.push(server.name.clone());
             }
         }
+        if let Some(stub) = self.routes.stub(delegation) {
+            let policy = &self.settings.addresses;
+            let usable = stub.addresses.iter().filter(|address| policy.has(Family::of(address.ip())));
+            usable.for_each(|&address| fetch.add(address));
+            fetch.nameless.extend(stub.hosts.iter().map(|(host, _)| host.clone()));
+        }
         fetch.nameless.shuffle(&mut self.rng);
         FetchKey(self.fetches.insert(fetch) as u32)
     }
@@ -223,18 +231,19 @@ impl Resolver {
     /// Takes the addresses of name servers that the tables have by now.
     fn take_known_addresses(&mut self, key: FetchKey, now: Moment) {
         let unchecked = self.validates();
-        let Self { fetches, memory, settings, .. } = self;
+        let Self { fetches, memory, settings, routes, .. } = self;
         let Some(fetch) = fetches.get_mut(key.0 as usize) else { return };
         // Whoever joined may have brought a budget.
         fetch.spent = None;
         let names = std::mem::take(&mut fetch.nameless);
         for name in names {
             let known = fetch.servers.len();
+            let (namer, port) = named_by(&fetch.delegation, &name, routes, settings);
             for rtype in [Rtype::A, Rtype::AAAA] {
                 let question = HeapQuestion { name: name.clone(), rtype, unchecked };
                 if let Some(Known::Data(set)) = memory.look(&question, now.seconds()) {
-                    for address in settings.addresses.admitted(set.data()) {
-                        fetch.add(SocketAddr::new(address, settings.port));
+                    for address in settings.addresses.admitted(set.data(), namer) {
+                        fetch.add(SocketAddr::new(address, port));
                     }
                 }
             }
@@ -443,12 +452,13 @@ impl Resolver {
         if self.fetch(key).is_some_and(|fetch| fetch.proofs.contains(&task)) {
             return self.proof_ended(key, task, question, resolution);
         }
-        let Self { fetches, settings, .. } = self;
+        let Self { fetches, settings, routes, .. } = self;
         let Some(fetch) = fetches.get_mut(key.0 as usize) else { return };
         fetch.lookups.retain(|&lookup| lookup != task);
         let found = resolution.rows().data(&question.name, question.rtype);
-        for address in settings.addresses.admitted(found) {
-            fetch.add(SocketAddr::new(address, settings.port));
+        let (namer, port) = named_by(&fetch.delegation, &question.name, routes, settings);
+        for address in settings.addresses.admitted(found, namer) {
+            fetch.add(SocketAddr::new(address, port));
         }
         if let Some(failure) = &resolution.failure {
             fetch.refused = Some(failure.reason);
@@ -473,11 +483,27 @@ impl Resolver {
                 ask.fetch = None;
             }
         }
-        self.by_fetch.remove(&(fetch.delegation.zone.clone(), fetch.question.clone()));
+        self.by_fetch.remove(&FetchName {
+            zone: fetch.delegation.zone.clone(),
+            route: fetch.delegation.route,
+            question: fetch.question.clone(),
+        });
         for task in fetch.tasks {
             self.fetch_ended(task, &fetch.question, end);
         }
     }
+}
+
+/// Returns who says that a server of this name serves the zone, and its port.
+fn named_by(
+    delegation: &Delegation,
+    server: &HeapName,
+    routes: &Routes,
+    settings: &Settings,
+) -> (Namer, u16) {
+    let hosts = routes.stub(delegation).map_or(&[][..], |stub| &stub.hosts);
+    let host = hosts.iter().find(|(host, _)| host == server);
+    host.map_or((Namer::Zone, settings.port), |&(_, port)| (Namer::Settings, port))
 }
 
 impl How {

@@ -107,8 +107,15 @@ impl Resolver {
     ) {
         let Some(fetch) = self.fetch(key) else { return };
         let (delegation, question) = (Arc::clone(&fetch.delegation), fetch.question.clone());
-        let asked =
-            Asked { zone: delegation.zone.as_name(), qname: question.name.as_name(), qtype: question.rtype };
+        let primes = self.routes.stub(&delegation).is_some_and(|stub| stub.primes);
+        let asked = Asked {
+            zone: delegation.zone.as_name(),
+            qname: question.name.as_name(),
+            qtype: question.rtype,
+            place: question.place(),
+            routes: &self.routes,
+            primes: primes || delegation.zone.as_name().is_root(),
+        };
         let terms = Terms {
             addresses: &self.settings.addresses,
             servers_max: self.settings.servers_max,

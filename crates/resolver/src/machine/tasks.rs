@@ -21,8 +21,8 @@ use crate::settings::Minimisation;
 use crate::tables::{Denied, Known};
 use crate::trace::Trace;
 
-/// Microseconds between two questions to the root's servers which they are, if these lead to
-/// nothing.
+/// Microseconds between two questions to the servers of the root or of a stub zone which ones there
+/// are, if these lead to nothing.
 const PRIMING_US: u64 = 5_000_000;
 
 /// A question that has no answer yet.
@@ -37,6 +37,8 @@ pub(super) struct Task {
     pub(super) depth: u8,
     /// Whose servers are asked; `None` before the tables were looked at.
     delegation: Option<Arc<Delegation>>,
+    /// Labels of the zone whose route has failed last: only routes above it count.
+    failed_route: Option<usize>,
     /// Labels of the name that servers of the zone have said something about.
     shown: usize,
     /// Questions that hid a part of the name.
@@ -133,6 +135,7 @@ impl Resolver {
             budget: None,
             depth,
             delegation: None,
+            failed_route: None,
             shown: 0,
             hiding: 0,
             shows_all: false,
@@ -176,7 +179,8 @@ impl Resolver {
                 None => self.fail(key, Failure::without_zone(Reason::Faulty)),
             },
             None => {
-                let delegation = Arc::new(self.closest(&question, now));
+                let failed_route = self.task(key).and_then(|task| task.failed_route);
+                let delegation = self.closest(&question, failed_route, now);
                 if let Some(task) = self.task_mut(key) {
                     task.delegation = Some(Arc::clone(&delegation));
                 }
@@ -186,14 +190,28 @@ impl Resolver {
     }
 
     /// Returns the closest zone whose servers can be asked.
-    fn closest(&mut self, question: &HeapQuestion, now: Moment) -> Delegation {
-        let name = question.name.as_name();
-        // RFC 4035 §3.1.4.1: the parent has the DS records of a zone.
-        let name = match question.rtype {
-            Rtype::DS => name.parent().unwrap_or(Name::ROOT),
-            _ => name,
+    fn closest(
+        &mut self,
+        question: &HeapQuestion,
+        failed_route: Option<usize>,
+        now: Moment,
+    ) -> Arc<Delegation> {
+        let place = question.place();
+        let cut = self.memory.delegation(place, now.seconds());
+        let key = self.routes.closest(place, failed_route);
+        let Some((key, delegation)) = key.and_then(|key| Some((key, self.routes.delegation(key)?))) else {
+            return Arc::new(cut.unwrap_or_else(|| self.root(now)));
         };
-        self.memory.delegation(name, now.seconds()).unwrap_or_else(|| self.root(now))
+        // What is known below the zone was found by this route.
+        let primes = self.routes.stub(&delegation).is_some_and(|stub| stub.primes);
+        let labels = delegation.zone.as_name().label_count() + usize::from(!primes);
+        if let Some(cut) = cut.filter(|cut| cut.zone.as_name().label_count() >= labels) {
+            return Arc::new(cut);
+        }
+        if self.routes.primes_now(key, PRIMING_US, now) {
+            self.prime(delegation.zone.clone(), now);
+        }
+        delegation
     }
 
     /// Has the servers of a zone asked for as much of the question as they need to see.
@@ -254,6 +272,10 @@ impl Resolver {
                 task.shows_all |= answer.has_dname;
             }
             FetchEnd::Failed(failure) => {
+                if self.leave_route(key, is_whole, failure) {
+                    return;
+                }
+                let Some(task) = self.task_mut(key) else { return };
                 let is_refusal = matches!(failure.reason, Reason::Lame | Reason::Faulty | Reason::Bogus(_));
                 if is_whole || !is_relaxed || !is_refusal {
                     return self.fail(key, failure.clone());
@@ -262,6 +284,29 @@ impl Resolver {
             }
         }
         self.ready.push_back(Node::Task(key));
+    }
+
+    /// Goes on with the next route, or from the root down, if the servers of a task's route have
+    /// failed and may; returns whether it does.
+    fn leave_route(&mut self, key: TaskKey, is_whole: bool, failure: &Failure) -> bool {
+        let Self { tasks, routes, ready, .. } = self;
+        let Some(task) = tasks.get_mut(key.0 as usize) else { return false };
+        let route = task.delegation.as_ref().and_then(|delegation| delegation.route);
+        let Some(route) = route.and_then(|key| routes.get(key)).filter(|route| route.first) else {
+            return false;
+        };
+        let is_failure = match failure.reason {
+            Reason::Silent | Reason::NoAddress | Reason::Circle => true,
+            // Servers that do not like a part of the name may have the whole.
+            Reason::Lame | Reason::Faulty => is_whole,
+            Reason::AliasLoop | Reason::Limit(_) | Reason::Unsupported | Reason::Bogus(_) => false,
+        };
+        if is_failure {
+            task.failed_route = Some(route.zone.as_name().label_count());
+            (task.delegation, task.shown, task.shows_all) = (None, 0, false);
+            ready.push_back(Node::Task(key));
+        }
+        is_failure
     }
 
     fn take_answer(&mut self, key: TaskKey, answer: &Answer) {
@@ -426,9 +471,7 @@ impl Resolver {
         let is_due = primed_at.is_none_or(|at| now.since_us(at) >= PRIMING_US);
         if settings.priming && is_due {
             *primed_at = Some(now);
-            let question =
-                HeapQuestion { name: HeapName::new(Name::ROOT), rtype: Rtype::NS, unchecked: false };
-            self.want_for_tables(question, now);
+            self.prime(HeapName::new(Name::ROOT), now);
         }
         let policy = &self.settings.addresses;
         let servers = self.settings.hints.iter().map(|hint| NameServer {
@@ -438,9 +481,16 @@ impl Resolver {
         Delegation {
             zone: HeapName::new(Name::ROOT),
             servers: servers.collect(),
+            route: None,
             ends_at: Now(u32::MAX),
             ds: DsState::Unknown,
         }
+    }
+
+    /// Asks the servers of a zone that settings name which ones the zone has.
+    fn prime(&mut self, zone: HeapName, now: Moment) {
+        let question = HeapQuestion { name: zone, rtype: Rtype::NS, unchecked: false };
+        self.want_for_tables(question, now);
     }
 }
 

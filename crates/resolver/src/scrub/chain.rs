@@ -66,7 +66,7 @@ impl Chain {
                     chain.sets.extend(sets);
                     chain.first_target.get_or_insert_with(|| HeapName::new(target.as_name()));
                     name = target;
-                    if !name.as_name().is_at_or_below(asked.zone) {
+                    if !asked.covers(name.as_name()) {
                         break;
                     }
                 }

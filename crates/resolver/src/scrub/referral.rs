@@ -6,6 +6,7 @@ use wire::{Class, Flags, Message, Name, Rtype, Section};
 
 use super::sets::{self, Set, take, take_signed};
 use super::{Asked, Fault, Terms};
+use crate::addresses::Namer;
 use crate::delegation::NameServer;
 use crate::heap_name::HeapName;
 
@@ -75,14 +76,14 @@ pub(super) fn read(
     Ok(Some(Referral { zone, servers, ttl: set.ttl, ds, proofs }))
 }
 
-/// Reads which servers the root has, if that was asked and there are addresses beside it (RFC 9609
-/// §4).
+/// Reads which servers the root or a stub zone has, if that was asked and there are addresses
+/// beside it (RFC 9609 §4).
 pub(crate) fn read_priming(message: &Message<'_>, asked: &Asked<'_>, terms: &Terms<'_>) -> Option<Referral> {
-    let is_priming = asked.zone.is_root() && asked.qname.is_root() && asked.qtype == Rtype::NS;
+    let is_priming = asked.primes && asked.qname == asked.zone && asked.qtype == Rtype::NS;
     if !is_priming {
         return None;
     }
-    let set = take(message, Section::Answer, Name::ROOT, Rtype::NS, terms.ttl_max).ok()??;
+    let set = take(message, Section::Answer, asked.zone, Rtype::NS, terms.ttl_max).ok()??;
     let servers = servers(message, &set, asked, terms).ok()?;
     let has_addresses = servers.iter().any(|server| !server.glue.is_empty());
     has_addresses.then_some(Referral { zone: set.owner, servers, ttl: set.ttl, ds: None, proofs: Vec::new() })
@@ -111,11 +112,11 @@ fn glue(
     terms: &Terms<'_>,
 ) -> Result<Vec<IpAddr>, Fault> {
     let mut glue = Vec::new();
-    if server.is_at_or_below(asked.zone) {
+    if asked.covers(server) {
         for rtype in [Rtype::A, Rtype::AAAA] {
             let set = take(message, Section::Additional, server, rtype, terms.ttl_max);
             if let Some(set) = set.map_err(|_| Fault::Malformed)? {
-                glue.extend(terms.addresses.admitted(set.data()).take(ADDRESSES_MAX));
+                glue.extend(terms.addresses.admitted(set.data(), Namer::Zone).take(ADDRESSES_MAX));
             }
         }
     }

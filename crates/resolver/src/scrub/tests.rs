@@ -41,7 +41,15 @@ fn reply(flags: Flags, rcode: Rcode, qname: &str, qtype: Rtype, lines: &str) -> 
 fn read_as(zone: &str, qname: &str, qtype: Rtype, reply: &[u8]) -> Reading {
     let message = Message::parse(reply).expect("well formed");
     let (zone, qname) = (name(zone), name(qname));
-    let asked = Asked { zone: zone.as_name(), qname: qname.as_name(), qtype };
+    let routes = Routes::default();
+    let asked = Asked {
+        zone: zone.as_name(),
+        qname: qname.as_name(),
+        qtype,
+        place: qname.as_name(),
+        routes: &routes,
+        primes: false,
+    };
     let addresses = AddressPolicy::default();
     let terms = Terms {
         addresses: &addresses,
@@ -263,7 +271,15 @@ fn the_roots_servers_are_taken_with_their_addresses() {
         negative_ttl_max: 3600,
         dnssec_ok: true,
     };
-    let asked = Asked { zone: Name::ROOT, qname: Name::ROOT, qtype: Rtype::NS };
+    let routes = Routes::default();
+    let asked = Asked {
+        zone: Name::ROOT,
+        qname: Name::ROOT,
+        qtype: Rtype::NS,
+        place: Name::ROOT,
+        routes: &routes,
+        primes: true,
+    };
     let root = read_priming(&message, &asked, &terms).expect("it has addresses");
     let expected = ". 86400: a.root-servers.net. [198.41.0.4], b.root-servers.net. []";
     assert_eq!(said(&Reading::Referral(root)), expected);

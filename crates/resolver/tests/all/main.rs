@@ -6,6 +6,7 @@ mod attacks;
 mod failures;
 mod minimisation;
 mod referrals;
+mod routes;
 mod signed;
 mod validation;
 mod world;

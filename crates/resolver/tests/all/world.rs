@@ -111,6 +111,7 @@ pub(crate) struct Server {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sent {
     pub(crate) to: IpAddr,
+    pub(crate) port: u16,
     pub(crate) question: String,
     pub(crate) over_tcp: bool,
 }
@@ -385,6 +386,7 @@ impl World {
         assert!(self.open.insert(ask.key), "one key for two queries");
         self.sent.push(Sent {
             to: ask.address.ip(),
+            port: ask.address.port(),
             question: format!("{} {}", ask.qname, ask.qtype),
             over_tcp: ask.how.over_tcp,
         });
