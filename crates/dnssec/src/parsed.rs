@@ -1,5 +1,7 @@
 //! Public keys that signatures are checked with: parsed for each check, or once for many.
 
+use std::sync::OnceLock;
+
 use aws_lc_rs::signature as lc;
 use ed448_goldilocks::{Signature, VerifyingKey};
 
@@ -53,13 +55,18 @@ impl PublicKey for Dnskey<'_> {
     }
 }
 
-/// A key that was parsed once, so that each check costs the check alone.
+/// A key that is parsed once, so that each check but the first costs the check alone.
+///
+/// That takes time and memory for which there is no bound but the number of keys, so it is not done
+/// for the many keys of a zone that never sign.
 #[derive(Clone, Debug)]
 pub struct ParsedKey {
     algorithm: Algorithm,
     tag: u16,
     signs_zones: bool,
-    material: Material,
+    /// Data of the DNSKEY record.
+    data: Box<[u8]>,
+    material: OnceLock<Material>,
 }
 
 /// A public key as the library that checks with it has it.
@@ -74,20 +81,31 @@ enum Material {
 }
 
 impl ParsedKey {
-    /// Parses a key. One that is malformed or not known fails in each check.
+    /// Takes a key, which is parsed when it is needed. One that is malformed or not known fails in
+    /// each check.
     pub fn new(key: Dnskey<'_>) -> Self {
         Self {
             algorithm: key.algorithm(),
             tag: key.tag(),
             signs_zones: key.signs_zones(),
-            material: Material::parse(key),
+            data: key.as_bytes().into(),
+            material: OnceLock::new(),
         }
+    }
+
+    /// Returns the octets of its record's data.
+    pub const fn octets(&self) -> usize {
+        self.data.len()
+    }
+
+    fn material(&self) -> &Material {
+        self.material.get_or_init(|| Dnskey::parse(&self.data).map_or(Material::Malformed, Material::parse))
     }
 
     /// Returns whether signatures by such a key can be checked here at all. What is signed only
     /// with others proves nothing (RFC 4035 §5.2).
-    pub const fn is_supported(&self) -> bool {
-        !matches!(self.material, Material::Unsupported)
+    pub fn is_supported(&self) -> bool {
+        !matches!(self.material(), Material::Unsupported)
     }
 }
 
@@ -105,7 +123,7 @@ impl PublicKey for ParsedKey {
     }
 
     fn check(&self, message: &[u8], signature: &[u8]) -> Result<(), Mismatch> {
-        self.material.check(message, signature)
+        self.material().check(message, signature)
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use cache::Now;
 use dnssec::chain::{Insecure, SecureKeys, TrustPoint, insecurity};
-use dnssec::{Dnskey, Ds};
+use dnssec::{Dnskey, Ds, ParsedKey};
 use wire::{EdeCode, Name};
 
 use super::seen::Seen;
@@ -15,8 +15,11 @@ use crate::heap_name::HeapName;
 use crate::moment::Moment;
 use crate::settings::{Trust, TrustAnchor};
 
-/// Zones that are remembered, each with its keys parsed.
+/// Zones that are remembered.
 const ZONES_MAX: usize = 1024;
+/// Octets of their keys and DS records. Those of an honest zone are some 500, those of a hostile
+/// one a whole message.
+const OCTETS_MAX: usize = 4 << 20;
 
 /// What is known of a zone.
 #[derive(Clone, Debug)]
@@ -79,6 +82,17 @@ impl Points {
     }
 }
 
+impl ZoneTrust {
+    /// Returns the octets of what is remembered.
+    fn octets(&self) -> usize {
+        match self {
+            Self::Keys(keys) => keys.keys().iter().map(ParsedKey::octets).sum(),
+            Self::Signed(Points::Ds(ds)) => ds.iter().map(|ds| ds.len()).sum(),
+            Self::Signed(Points::Anchor(_)) | Self::Insecure(_) | Self::NoCut | Self::Indeterminate => 0,
+        }
+    }
+}
+
 struct Known {
     trust: ZoneTrust,
     ends_at: Now,
@@ -90,6 +104,8 @@ pub(crate) struct Chains {
     known: HashMap<HeapName, Known>,
     /// Zones in the order in which they were learned.
     order: VecDeque<HeapName>,
+    /// Octets of what is known.
+    octets: usize,
     /// Seconds since 1970 when the machine booted.
     booted_at: u64,
     pub(super) seen: Seen,
@@ -167,13 +183,16 @@ impl Chains {
     /// was asked for can use it.
     pub(crate) fn learn(&mut self, zone: &HeapName, trust: ZoneTrust, ends_at: Now, now: Moment) {
         let ends_at = ends_at.max(Now(now.seconds().0.saturating_add(1)));
-        if self.known.insert(zone.clone(), Known { trust, ends_at }).is_none() {
-            self.order.push_back(zone.clone());
+        self.octets += trust.octets();
+        match self.known.insert(zone.clone(), Known { trust, ends_at }) {
+            Some(before) => self.octets -= before.trust.octets(),
+            None => self.order.push_back(zone.clone()),
         }
-        while self.order.len() > ZONES_MAX
+        while (self.order.len() > ZONES_MAX || self.octets > OCTETS_MAX)
             && let Some(oldest) = self.order.pop_front()
         {
-            self.known.remove(&oldest);
+            let before = self.known.remove(&oldest);
+            self.octets -= before.map_or(0, |known| known.trust.octets());
         }
     }
 }
@@ -183,5 +202,35 @@ fn judged(points: Points, settings: &Trust) -> ZoneTrust {
     match insecurity(&points.trusted(), settings.algorithms) {
         Some(insecure) => ZoneTrust::Insecure(Why::Unknown(insecure)),
         None => ZoneTrust::Signed(points),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::NameBuf;
+
+    fn zone(number: usize) -> HeapName {
+        HeapName::new(NameBuf::from_text(&format!("z{number}.example")).expect("a name").as_name())
+    }
+
+    fn signed(octets: usize) -> ZoneTrust {
+        ZoneTrust::Signed(Points::Ds(vec![vec![0; octets].into_boxed_slice()].into()))
+    }
+
+    #[test]
+    fn zones_with_large_sets_are_forgotten_earlier() {
+        let (mut chains, now) = (Chains::default(), Moment(0));
+        for (octets, most) in [(500, ZONES_MAX), (60_000, OCTETS_MAX / 60_000)] {
+            for number in 0..2 * ZONES_MAX {
+                // The second time it is another set of the same zone.
+                for _ in 0..2 {
+                    chains.learn(&zone(number), signed(octets), Now(100), now);
+                }
+                assert!(chains.octets <= OCTETS_MAX);
+            }
+            assert_eq!((chains.known.len(), chains.order.len()), (most, most));
+            assert_eq!(chains.octets, most * octets);
+        }
     }
 }

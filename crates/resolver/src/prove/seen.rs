@@ -15,6 +15,8 @@ use crate::scrub::Set;
 
 /// RRsets that are remembered, of some 300 octets each.
 const SETS_MAX: usize = 1024;
+/// Octets of data and signature of each at most: a zone may sign what takes a whole message.
+const OCTETS_MAX: usize = 1024;
 
 /// What one worker found good.
 #[derive(Default)]
@@ -35,8 +37,14 @@ impl Seen {
         if !Self::comes_again(set.rtype) {
             return;
         }
+        // The other signatures are anybody's, and as long as they like.
+        let kept = Set { signatures: set.signatures.first().cloned().into_iter().collect(), ..set.clone() };
+        let octets: usize = kept.records.iter().chain(&kept.signatures).map(|data| data.len()).sum();
+        if octets > OCTETS_MAX {
+            return;
+        }
         let key = (set.owner.clone(), set.rtype);
-        if self.sets.insert(key.clone(), set.clone()).is_none() {
+        if self.sets.insert(key.clone(), kept).is_none() {
             self.order.push_back(key);
         }
         while self.order.len() > SETS_MAX
@@ -60,5 +68,29 @@ impl Seen {
             keys.keys().iter().any(|key| key.tag() == rrsig.tag && key.algorithm() == rrsig.algorithm);
         let is_same = known.records == set.records && rrsig.signer == keys.zone();
         (is_same && is_in_time && has_key).then_some(known)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::NameBuf;
+
+    fn set(data: usize, signatures: &[usize]) -> Set {
+        let owner = NameBuf::from_text("example.org").expect("a name");
+        let mut set = Set::new(HeapName::new(owner.as_name()), Rtype::SOA, 300, vec![vec![1; data].into()]);
+        set.signatures = signatures.iter().map(|&octets| vec![2; octets].into()).collect();
+        set
+    }
+
+    #[test]
+    fn what_is_remembered_is_small_whatever_came() {
+        let (mut seen, key) = (Seen::default(), |set: &Set| (set.owner.clone(), set.rtype));
+        seen.note(&set(60_000, &[100]));
+        seen.note(&set(100, &[60_000]));
+        assert!(seen.sets.is_empty());
+        let good = set(100, &[100, 60_000]);
+        seen.note(&good);
+        assert_eq!(seen.sets[&key(&good)].signatures, good.signatures[..1]);
     }
 }
