@@ -26,6 +26,9 @@ pub struct Limits {
     pub aliases: u8,
     /// Milliseconds after which nothing more is sent; clients have given up long before.
     pub question_ms: u32,
+    /// Octets of the replies that are read. Each of the largest takes milliseconds, and four of
+    /// them are as many as one question needs at most.
+    pub octets: u32,
     /// Signatures checked. An honest name takes some eight from an empty cache.
     pub checks: u32,
     /// Those of them that may be wrong, since many wrong ones are an attack (KeyTrap,
@@ -38,7 +41,8 @@ pub struct Limits {
 
 impl Default for Limits {
     /// Returns 64 queries, 16 of them to one zone, 8 servers without glue, 4 of these at once and 4
-    /// within each other, 11 aliases, 10 seconds, 48 signatures, 16 of them wrong, and 64 hashes.
+    /// within each other, 11 aliases, 10 seconds, 256 KiB, 48 signatures, 16 of them wrong, and 64
+    /// hashes.
     fn default() -> Self {
         Self {
             sends: 64,
@@ -48,6 +52,7 @@ impl Default for Limits {
             depth: 4,
             aliases: 11,
             question_ms: 10_000,
+            octets: 256 << 10,
             checks: 48,
             failing_checks: 16,
             hashes: 64,
@@ -68,6 +73,8 @@ pub enum Limit {
     Aliases,
     /// [`Limits::question_ms`].
     Time,
+    /// [`Limits::octets`].
+    Octets,
     /// [`Limits::checks`] or [`Limits::failing_checks`].
     Checks,
     /// [`Limits::hashes`].
@@ -83,6 +90,7 @@ impl Limit {
             Self::Depth => "depth",
             Self::Aliases => "aliases",
             Self::Time => "time",
+            Self::Octets => "octets",
             Self::Checks => "checks",
             Self::Hashes => "hashes",
         }
@@ -98,6 +106,7 @@ impl fmt::Display for Limit {
             Self::Depth => "name servers without glue, too deep within each other",
             Self::Aliases => "too many aliases",
             Self::Time => "too long",
+            Self::Octets => "too large replies",
             Self::Checks => "too many signatures",
             Self::Hashes => "too many hashes",
         })
@@ -111,6 +120,8 @@ pub(crate) struct Budget {
     glueless: u8,
     aliases: u8,
     ends_at: Moment,
+    /// Of replies, that may still be read.
+    octets: u32,
     /// What checking signatures may cost.
     pub(crate) checks: dnssec::Budget,
     /// Hashes that are left.
@@ -124,6 +135,7 @@ impl Budget {
             glueless: limits.glueless,
             aliases: limits.aliases,
             ends_at: now.after_ms(limits.question_ms),
+            octets: limits.octets,
             checks: dnssec::Budget::with_failures(limits.checks, limits.failing_checks),
             hashes: limits.hashes,
         }
@@ -134,12 +146,31 @@ impl Budget {
         self.sends
     }
 
+    /// Returns how much is left for judging replies, of 256 parts: as much as of what there is
+    /// least of.
+    pub(crate) fn judgement_left(&self, limits: &Limits) -> u32 {
+        let parts = |left: u32, max: u32| (u64::from(left) * 256 / u64::from(max.max(1))) as u32;
+        let checks = parts(self.checks.left(), limits.checks);
+        let failures = parts(self.checks.failures_left(), limits.failing_checks);
+        checks.min(failures).min(parts(self.hashes, limits.hashes))
+    }
+
     /// Pays for a query.
     pub(crate) fn send(&mut self, now: Moment) -> Result<(), Limit> {
         if now >= self.ends_at {
             return Err(Limit::Time);
         }
+        if self.octets == 0 {
+            return Err(Limit::Octets);
+        }
         take(&mut self.sends).ok_or(Limit::Sends)
+    }
+
+    /// Pays for reading a reply. If it is too large, nothing more is asked.
+    pub(crate) fn read(&mut self, octets: usize) -> Result<(), Limit> {
+        let left = u32::try_from(octets).ok().and_then(|octets| self.octets.checked_sub(octets));
+        self.octets = left.unwrap_or(0);
+        left.map(|_| ()).ok_or(Limit::Octets)
     }
 
     /// Pays for looking for the addresses of a name server.
@@ -177,6 +208,16 @@ mod tests {
         check(64, Limit::Sends, |budget| budget.send(Moment(1)));
         check(8, Limit::Glueless, Budget::look_for_addresses);
         check(11, Limit::Aliases, Budget::follow_alias);
+    }
+
+    #[test]
+    fn nothing_is_asked_after_a_reply_that_is_too_large() {
+        let mut budget = Budget::new(&Limits::default(), Moment(0));
+        for _ in 0..4 {
+            assert_eq!((budget.read(65_535), budget.send(Moment(1))), (Ok(()), Ok(())));
+        }
+        assert_eq!(budget.read(65_535), Err(Limit::Octets));
+        assert_eq!(budget.send(Moment(1)), Err(Limit::Octets));
     }
 
     #[test]

@@ -10,10 +10,12 @@
 //!   zone that was asked, and is good for this delegation alone.
 //! - NS records beside an answer, and addresses that no referral needs, are dropped.
 //! - A CNAME that a DNAME is said to make is made here.
+//! - A reply that takes too much work to be read is not read to its end ([`Work`]).
 
 mod chain;
 mod referral;
 mod sets;
+mod work;
 
 use cache::Security;
 use wire::{EdeCode, Flags, Message, Name, Rcode, Rtype};
@@ -24,6 +26,7 @@ use crate::routes::Routes;
 use chain::{Chain, End};
 pub(crate) use referral::{Referral, read_priming};
 pub(crate) use sets::Set;
+pub(crate) use work::Work;
 
 /// What a server was asked.
 #[derive(Clone, Copy)]
@@ -60,6 +63,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) negative_ttl_max: u32,
     /// Whether signatures and proofs were asked for; without that none are looked at.
     pub(crate) dnssec_ok: bool,
+    /// What reading it may still cost.
+    pub(crate) work: &'a Work,
 }
 
 /// What a reply says about the question.

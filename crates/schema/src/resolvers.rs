@@ -332,6 +332,13 @@ pub(super) const ROWS: &[Row] = &[
         "Names hashed for proofs by NSEC3.",
     ),
     row(
+        "resolvers.*.limits.reply-size",
+        Kind::One(Value::Size { min: 1 << 16, max: 1 << 28 }),
+        "256KiB",
+        "four of the largest replies, each of which takes milliseconds to read; an honest name takes some 16 KiB",
+        "Octets of all replies that are read.",
+    ),
+    row(
         "resolvers.*.limits.time",
         duration(SECOND, HOUR),
         "10s",

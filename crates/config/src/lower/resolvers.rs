@@ -192,6 +192,7 @@ impl Lowering<'_> {
             depth: self.whole(&limits, "depth") as u8,
             aliases: self.whole(&limits, "aliases") as u8,
             question_ms: self.duration(&limits, "time").as_millis() as u32,
+            octets: self.size(&limits, "reply-size") as u32,
             checks: self.whole(&limits, "signatures") as u32,
             failing_checks: self.whole(&limits, "failing-signatures") as u32,
             hashes: self.whole(&limits, "hashes") as u32,

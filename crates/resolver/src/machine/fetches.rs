@@ -228,6 +228,13 @@ impl Resolver {
         self.end_fetch(key, &FetchEnd::Failed(failure));
     }
 
+    /// Ends a fetch whose question may not cost more.
+    pub(super) fn end_over_limit(&mut self, key: FetchKey, limit: Limit) {
+        let Some(fetch) = self.fetch(key) else { return };
+        let failure = Failure::of_zone(Reason::Limit(limit), fetch.delegation.zone.clone());
+        self.end_fetch(key, &FetchEnd::Failed(failure));
+    }
+
     /// Takes the addresses of name servers that the tables have by now.
     fn take_known_addresses(&mut self, key: FetchKey, now: Moment) {
         let unchecked = self.validates();

@@ -198,12 +198,10 @@ impl Resolver {
         now: Moment,
         run: impl FnOnce(&mut Judge<'_>) -> R,
     ) -> Result<(R, Option<Why>), Limit> {
-        let mut has = None;
-        self.pay_for_fetch(key, |budget| {
-            has = Some((budget.checks, budget.hashes));
-            Ok(())
-        })?;
-        let (checks, hashes) = has.ok_or(Limit::Checks)?;
+        // What nobody wants any more nobody pays for.
+        let payer = self.payer_of_judgement(key).ok_or(Limit::Sends)?;
+        let budget = self.task(payer).and_then(|task| task.budget).ok_or(Limit::Sends)?;
+        let (checks, hashes) = (budget.checks, budget.hashes);
         let Self { chains, settings, checks_now, checked, .. } = self;
         let work = Work { checks, hashes, checks_now: *checks_now };
         let mut judge = Judge { chains, settings: &settings.trust, now, work, asked, why: None };
@@ -211,10 +209,9 @@ impl Resolver {
         let (work, why) = (judge.work, judge.why);
         *checks_now = work.checks_now;
         *checked += u64::from(checks.left().saturating_sub(work.checks.left()));
-        self.pay_for_fetch(key, |budget| {
+        if let Some(budget) = self.task_mut(payer).and_then(|task| task.budget.as_mut()) {
             (budget.checks, budget.hashes) = (work.checks, work.hashes);
-            Ok(())
-        })?;
+        }
         Ok((found, why))
     }
 

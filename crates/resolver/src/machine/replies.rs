@@ -8,9 +8,10 @@ use wire::Message;
 use super::fetches::Held;
 use super::{FetchKey, Node, OpenAsk, Resolver};
 use crate::addresses::Family;
+use crate::budget::Limit;
 use crate::effect::{Arrival, AskKey, How, Unanswered};
 use crate::moment::Moment;
-use crate::scrub::{self, Asked, Fault, Reading, Terms};
+use crate::scrub::{self, Asked, Fault, Reading, Terms, Work};
 use crate::trace::TraceEvent;
 
 impl Resolver {
@@ -105,6 +106,10 @@ impl Resolver {
         arrival: Arrival,
         now: Moment,
     ) {
+        let octets = reply.as_bytes().len();
+        if self.pay_for_fetch(key, |budget| budget.read(octets)) == Err(Limit::Octets) {
+            return self.end_over_limit(key, Limit::Octets);
+        }
         let Some(fetch) = self.fetch(key) else { return };
         let (delegation, question) = (Arc::clone(&fetch.delegation), fetch.question.clone());
         let primes = self.routes.stub(&delegation).is_some_and(|stub| stub.primes);
@@ -116,12 +121,14 @@ impl Resolver {
             routes: &self.routes,
             primes: primes || delegation.zone.as_name().is_root(),
         };
+        let work = Work::of_one_reply();
         let terms = Terms {
             addresses: &self.settings.addresses,
             servers_max: self.settings.servers_max,
             ttl_max: self.settings.ttl_max,
             negative_ttl_max: self.settings.negative_ttl_max,
             dnssec_ok: self.validates(),
+            work: &work,
         };
         let reading = scrub::read(reply, &asked, &terms);
         let root = scrub::read_priming(reply, &asked, &terms);

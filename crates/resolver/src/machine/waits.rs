@@ -18,14 +18,16 @@ impl Resolver {
         self.any_from(from, &mut |node| node == to, Self::awaited)
     }
 
-    /// Has the budget pay that has most left of those for which a task works.
+    /// Has one of the budgets pay for which a task works: of those that can, the one from which
+    /// most was not sent yet. What one client has used up is not missing to another one who waits
+    /// for the same.
     ///
     /// What nobody wants any more has nobody who pays: it takes what still comes in, and asks for
     /// nothing.
     pub(super) fn pay_for_task(
         &mut self,
         key: TaskKey,
-        pay: impl FnOnce(&mut Budget) -> Result<(), Limit>,
+        pay: impl Fn(&mut Budget) -> Result<(), Limit>,
     ) -> Result<(), Limit> {
         self.pay(Node::Task(key), pay)
     }
@@ -34,28 +36,43 @@ impl Resolver {
     pub(super) fn pay_for_fetch(
         &mut self,
         key: FetchKey,
-        pay: impl FnOnce(&mut Budget) -> Result<(), Limit>,
+        pay: impl Fn(&mut Budget) -> Result<(), Limit>,
     ) -> Result<(), Limit> {
         self.pay(Node::Fetch(key), pay)
     }
 
-    fn pay(&mut self, node: Node, pay: impl FnOnce(&mut Budget) -> Result<(), Limit>) -> Result<(), Limit> {
-        let mut payer: Option<(u8, TaskKey)> = None;
+    fn pay(&mut self, node: Node, pay: impl Fn(&mut Budget) -> Result<(), Limit>) -> Result<(), Limit> {
+        let rank = |budget: &Budget| (pay(&mut budget.clone()).is_ok(), budget.sends_left());
+        let payer = self.payer(node, rank).and_then(|key| self.task_mut(key));
+        payer.and_then(|task| task.budget.as_mut()).map_or(Err(Limit::Sends), pay)
+    }
+
+    /// Returns whose budget has most left of what judging a reply costs, of those for which a fetch
+    /// works.
+    pub(super) fn payer_of_judgement(&self, key: FetchKey) -> Option<TaskKey> {
+        let limits = &self.settings.limits;
+        self.payer(Node::Fetch(key), |budget| budget.judgement_left(limits))
+    }
+
+    /// Returns the task whose budget ranks highest, of those that wait for a node.
+    fn payer<R: Ord>(&self, node: Node, rank: impl Fn(&Budget) -> R) -> Option<TaskKey> {
+        let mut payer: Option<(R, TaskKey)> = None;
         self.any_from(
             node,
             &mut |node| {
                 if let Node::Task(key) = node
-                    && let Some(budget) = self.task(key).and_then(|task| task.budget)
-                    && payer.is_none_or(|(most, _)| budget.sends_left() > most)
+                    && let Some(budget) = self.task(key).and_then(|task| task.budget.as_ref())
                 {
-                    payer = Some((budget.sends_left(), key));
+                    let found = rank(budget);
+                    if payer.as_ref().is_none_or(|(most, _)| found > *most) {
+                        payer = Some((found, key));
+                    }
                 }
                 false
             },
             Self::waiting,
         );
-        let budget = payer.and_then(|(_, key)| self.task_mut(key)).and_then(|task| task.budget.as_mut());
-        budget.map_or(Err(Limit::Sends), pay)
+        payer.map(|(_, key)| key)
     }
 
     /// Writes down what happened for all who want to know of a fetch.

@@ -1,8 +1,9 @@
 //! Aliases in a reply, from the question's name to the edge of the zone.
 
-use wire::{Message, Name, NameBuf, Rtype, Section};
+use wire::{Class, Message, Name, NameBuf, Rtype, Section};
 
 use super::sets::{Set, take_signed};
+use super::work::Unreadable;
 use super::{Asked, Terms};
 use crate::heap_name::HeapName;
 
@@ -82,21 +83,18 @@ fn link(message: &Message<'_>, asked: &Asked<'_>, name: Name<'_>, terms: &Terms<
     if let Some(set) = set_of(name, asked.qtype)? {
         return Some(Link::Data(set));
     }
-    // The nearest DNAME counts; a CNAME beside it is what its sender made of it.
-    let mut above = name.parent();
-    while let Some(owner) = above.filter(|owner| owner.is_at_or_below(asked.zone)) {
-        if let Some(mut dname) = set_of(owner, Rtype::DNAME)? {
-            dname.records.truncate(1);
-            return substitute(name, &dname).map(|target| match target {
-                Some(target) => {
-                    let data = target.as_name().as_bytes().into();
-                    let cname = Set::new(HeapName::new(name), Rtype::CNAME, dname.ttl, vec![data]);
-                    Link::Alias { sets: vec![dname, cname], target }
-                }
-                None => Link::TooLong(dname),
-            });
-        }
-        above = owner.parent();
+    // A CNAME beside a DNAME is what its sender made of it.
+    if let Some(owner) = nearest_dname(message, asked, name, terms).ok()? {
+        let mut dname = set_of(owner.as_name(), Rtype::DNAME)??;
+        dname.records.truncate(1);
+        return substitute(name, &dname).map(|target| match target {
+            Some(target) => {
+                let data = target.as_name().as_bytes().into();
+                let cname = Set::new(HeapName::new(name), Rtype::CNAME, dname.ttl, vec![data]);
+                Link::Alias { sets: vec![dname, cname], target }
+            }
+            None => Link::TooLong(dname),
+        });
     }
     if let Some(mut cname) = set_of(name, Rtype::CNAME)? {
         // RFC 2181 §10.1: there is one.
@@ -106,6 +104,30 @@ fn link(message: &Message<'_>, asked: &Asked<'_>, name: Name<'_>, terms: &Terms<
         return Some(Link::Alias { sets: vec![cname], target });
     }
     Some(Link::None)
+}
+
+/// Returns the owner of the closest DNAME above a name, in one walk however many labels it has.
+fn nearest_dname(
+    message: &Message<'_>,
+    asked: &Asked<'_>,
+    name: Name<'_>,
+    terms: &Terms<'_>,
+) -> Result<Option<NameBuf>, Unreadable> {
+    let mut nearest: Option<NameBuf> = None;
+    for record in message.records() {
+        terms.work.pass()?;
+        let is_dname = record.rtype == Rtype::DNAME && record.class == Class::IN;
+        if record.section != Section::Answer || !is_dname {
+            continue;
+        }
+        let owner = terms.work.owner(&record)?;
+        let fits =
+            owner.as_name() != name && name.is_at_or_below(owner.as_name()) && asked.covers(owner.as_name());
+        if fits && nearest.as_ref().is_none_or(|known| owner.as_name().len() > known.as_name().len()) {
+            nearest = Some(owner);
+        }
+    }
+    Ok(nearest)
 }
 
 /// Puts a DNAME's target in place of its owner at the end of a name (RFC 6672 §2.2); `Some(None)`

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use wire::{Class, Flags, Message, Name, Rtype, Section};
 
 use super::sets::{self, Set, take, take_signed};
+use super::work::Unreadable;
 use super::{Asked, Fault, Terms};
 use crate::addresses::Namer;
 use crate::delegation::NameServer;
@@ -32,13 +33,14 @@ pub(super) fn read(
     asked: &Asked<'_>,
     terms: &Terms<'_>,
 ) -> Result<Option<Referral>, Fault> {
-    let malformed = |_| Fault::Malformed;
+    let malformed = |_: Unreadable| Fault::Malformed;
     let mut zone = None;
     for record in message.records() {
+        terms.work.pass().map_err(malformed)?;
         if record.section != Section::Authority || record.rtype != Rtype::NS || record.class != Class::IN {
             continue;
         }
-        let owner = record.owner.expand().map_err(malformed)?;
+        let owner = terms.work.owner(&record).map_err(malformed)?;
         let owner = owner.as_name();
         // NS records of the zone itself come beside a NODATA, too; those of other names say
         // nothing.
@@ -59,8 +61,7 @@ pub(super) fn read(
     if is_denial.is_some() && message.header.flags.has(Flags::AA) {
         return Ok(None);
     }
-    let set =
-        take(message, Section::Authority, zone.as_name(), Rtype::NS, terms.ttl_max).map_err(malformed)?;
+    let set = take(message, Section::Authority, zone.as_name(), Rtype::NS, terms).map_err(malformed)?;
     let Some(set) = set else { return Err(Fault::Malformed) };
     let ds = match terms.dnssec_ok {
         true => {
@@ -83,7 +84,7 @@ pub(crate) fn read_priming(message: &Message<'_>, asked: &Asked<'_>, terms: &Ter
     if !is_priming {
         return None;
     }
-    let set = take(message, Section::Answer, asked.zone, Rtype::NS, terms.ttl_max).ok()??;
+    let set = take(message, Section::Answer, asked.zone, Rtype::NS, terms).ok()??;
     let servers = servers(message, &set, asked, terms).ok()?;
     let has_addresses = servers.iter().any(|server| !server.glue.is_empty());
     has_addresses.then_some(Referral { zone: set.owner, servers, ttl: set.ttl, ds: None, proofs: Vec::new() })
@@ -114,7 +115,7 @@ fn glue(
     let mut glue = Vec::new();
     if asked.covers(server) {
         for rtype in [Rtype::A, Rtype::AAAA] {
-            let set = take(message, Section::Additional, server, rtype, terms.ttl_max);
+            let set = take(message, Section::Additional, server, rtype, terms);
             if let Some(set) = set.map_err(|_| Fault::Malformed)? {
                 glue.extend(terms.addresses.admitted(set.data(), Namer::Zone).take(ADDRESSES_MAX));
             }

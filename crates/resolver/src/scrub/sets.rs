@@ -6,6 +6,7 @@ use cache::Security;
 use wire::{Class, Message, Name, Rtype, Section, Ttl, rdata};
 
 use super::Terms;
+use super::work::Unreadable;
 use crate::heap_name::HeapName;
 
 /// An RRset, names in its data in full.
@@ -67,14 +68,15 @@ pub(super) fn take(
     section: Section,
     owner: Name<'_>,
     rtype: Rtype,
-    ttl_max: u32,
-) -> Result<Option<Set>, wire::Malformed> {
+    terms: &Terms<'_>,
+) -> Result<Option<Set>, Unreadable> {
     let mut set: Option<Set> = None;
     for record in message.records() {
+        terms.work.pass()?;
         if record.section != section || record.rtype != rtype || record.class != Class::IN {
             continue;
         }
-        if record.owner.expand()?.as_name() != owner {
+        if terms.work.owner(&record)?.as_name() != owner {
             continue;
         }
         let range = record.rdata_at..record.end();
@@ -83,7 +85,7 @@ pub(super) fn take(
         }
         let mut data = Vec::new();
         rdata::write_plain(rtype, message.as_bytes(), range, &mut data)?;
-        let ttl = record.ttl().seconds().min(ttl_max);
+        let ttl = record.ttl().seconds().min(terms.ttl_max);
         let set = set.get_or_insert_with(|| Set::new(HeapName::new(owner), rtype, ttl, Vec::new()));
         set.ttl = set.ttl.min(ttl);
         set.records.push(data.into());
@@ -98,17 +100,18 @@ pub(super) fn take_signed(
     owner: Name<'_>,
     rtype: Rtype,
     terms: &Terms<'_>,
-) -> Result<Option<Set>, wire::Malformed> {
-    let mut set = take(message, section, owner, rtype, terms.ttl_max)?;
+) -> Result<Option<Set>, Unreadable> {
+    let mut set = take(message, section, owner, rtype, terms)?;
     if let Some(set) = set.as_mut().filter(|_| terms.dnssec_ok && rtype != Rtype::RRSIG) {
         for record in message.records() {
+            terms.work.pass()?;
             let covered = record.rdata.first_chunk().map(|octets| Rtype(u16::from_be_bytes(*octets)));
             if record.section != section
                 || record.rtype != Rtype::RRSIG
                 || record.class != Class::IN
                 || covered != Some(rtype)
                 || set.signatures.len() == SIGNATURES_MAX
-                || record.owner.expand()?.as_name() != owner
+                || terms.work.owner(&record)?.as_name() != owner
             {
                 continue;
             }
@@ -126,17 +129,18 @@ pub(super) fn proofs(
     message: &Message<'_>,
     zone: Name<'_>,
     terms: &Terms<'_>,
-) -> Result<Vec<Set>, wire::Malformed> {
+) -> Result<Vec<Set>, Unreadable> {
     let mut proofs: Vec<Set> = Vec::new();
     if !terms.dnssec_ok {
         return Ok(proofs);
     }
     for record in message.records() {
+        terms.work.pass()?;
         let is_proof = matches!(record.rtype, Rtype::NSEC | Rtype::NSEC3);
         if record.section != Section::Authority || !is_proof || proofs.len() == PROOFS_MAX {
             continue;
         }
-        let owner = record.owner.expand()?;
+        let owner = terms.work.owner(&record)?;
         let owner = owner.as_name();
         let is_known = |set: &Set| set.rtype == record.rtype && set.owner.as_name() == owner;
         if owner.is_at_or_below(zone) && !proofs.iter().any(is_known) {
@@ -171,10 +175,11 @@ pub(super) fn soa(
     terms: &Terms<'_>,
 ) -> Option<Option<Set>> {
     for record in message.records() {
+        terms.work.pass().ok()?;
         if record.section != Section::Authority || record.rtype != Rtype::SOA {
             continue;
         }
-        let owner = record.owner.expand().ok()?;
+        let owner = terms.work.owner(&record).ok()?;
         let owner = owner.as_name();
         // It must be of a zone that the server may speak for, and that the name is in.
         if !name.is_at_or_below(owner) || !owner.is_at_or_below(zone) {

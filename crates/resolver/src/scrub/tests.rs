@@ -57,6 +57,7 @@ fn read_as(zone: &str, qname: &str, qtype: Rtype, reply: &[u8]) -> Reading {
         ttl_max: 86_400,
         negative_ttl_max: 3600,
         dnssec_ok: true,
+        work: &Work::of_one_reply(),
     };
     read(&message, &asked, &terms)
 }
@@ -270,6 +271,7 @@ fn the_roots_servers_are_taken_with_their_addresses() {
         ttl_max: 86_400,
         negative_ttl_max: 3600,
         dnssec_ok: true,
+        work: &Work::of_one_reply(),
     };
     let routes = Routes::default();
     let asked = Asked {

@@ -15,7 +15,7 @@ fn world() -> World {
 }
 
 /// The root and org; evil.org, at 192.0.2.66, says what `text` says; victim.org is honest.
-fn with_evil(text: &str) -> World {
+pub(crate) fn with_evil(text: &str) -> World {
     let mut world = World::new();
     world.zone(".", &["192.0.2.1"], "org NS ns.org\n ns.org A 192.0.2.2");
     world.zone(
@@ -31,12 +31,16 @@ fn with_evil(text: &str) -> World {
     world
 }
 
+pub(crate) fn nxns() -> World {
+    let servers: Vec<String> =
+        (0..100).map(|number| format!("sub.evil.org NS none{number}.victim.org")).collect();
+    with_evil(&servers.join("\n"))
+}
+
 /// NXNSAttack (CVE-2020-12662): a referral to many names of the victim's that do not exist.
 #[test]
 fn a_referral_to_many_names_costs_the_victim_little() {
-    let servers: Vec<String> =
-        (0..100).map(|number| format!("sub.evil.org NS none{number}.victim.org")).collect();
-    let mut world = with_evil(&servers.join("\n"));
+    let mut world = nxns();
     let seen = world.resolve("www.sub.evil.org", Rtype::A);
     assert_eq!(seen.rcode, Rcode::SERVFAIL);
     let at_victim = world.sent.iter().filter(|sent| sent.to.to_string() == "192.0.2.9").count();
@@ -44,24 +48,26 @@ fn a_referral_to_many_names_costs_the_victim_little() {
     assert!(seen.sends <= 64, "{}", seen.sends);
 }
 
-/// NRDelegation (CVE-2022-3204): a referral to many servers that are not responsive.
-#[test]
-fn a_referral_to_many_silent_addresses_ends() {
+pub(crate) fn silent() -> World {
     let mut text = String::new();
     for number in 1..=100 {
         text += &format!(
             "sub.evil.org NS ns{number}.sub.evil.org\nns{number}.sub.evil.org A 203.0.113.{number}\n"
         );
     }
-    let mut world = with_evil(&text);
+    with_evil(&text)
+}
+
+/// NRDelegation (CVE-2022-3204): a referral to many servers that are not responsive.
+#[test]
+fn a_referral_to_many_silent_addresses_ends() {
+    let mut world = silent();
     let seen = world.resolve("www.sub.evil.org", Rtype::A);
     assert_eq!((seen.rcode, seen.failure.as_deref()), (Rcode::SERVFAIL, Some("silent")));
     assert!(seen.sends <= 20 && seen.took_ms <= 12_000, "{} {}", seen.sends, seen.took_ms);
 }
 
-/// CAMP: aliases, referrals and hidden labels multiply each other.
-#[test]
-fn aliases_times_referrals_stay_within_one_budget() {
+pub(crate) fn camp() -> World {
     let mut text = String::new();
     for number in 0..40 {
         let next = number + 1;
@@ -69,9 +75,15 @@ fn aliases_times_referrals_stay_within_one_budget() {
         text += &format!("z{number}.evil.org NS n{number}.z{next}.evil.org\n");
         text += &format!("z{number}.evil.org NS m{number}.z{next}.evil.org\n");
     }
+    with_evil(&text)
+}
+
+/// CAMP: aliases, referrals and hidden labels multiply each other.
+#[test]
+fn aliases_times_referrals_stay_within_one_budget() {
     for minimisation in [resolver::Minimisation::Off, resolver::Minimisation::Relaxed] {
         for name in ["a.b.c.d.e0.evil.org", "www.z0.evil.org"] {
-            let mut world = with_evil(&text);
+            let mut world = camp();
             let resolver = World::with(Settings { minimisation, ..plain_settings() }).resolver;
             world.resolver = resolver;
             let seen = world.resolve(name, Rtype::A);

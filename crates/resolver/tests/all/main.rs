@@ -3,6 +3,8 @@
 mod agreement;
 mod aliases;
 mod attacks;
+mod attacks_replies;
+mod attacks_signed;
 mod failures;
 mod minimisation;
 mod referrals;

@@ -8,11 +8,11 @@ use wire::{Class, EdeCode, Question, Rcode, Rtype};
 use crate::signed::{Internet, Signed, Signing};
 use crate::world::{Behaviour, Seen, UNIX_SECONDS, name, plain_settings};
 
-const NSEC3: Signing = Signing::Nsec3 { iterations: 0, opts_out: false };
+pub(crate) const NSEC3: Signing = Signing::Nsec3 { iterations: 0, opts_out: false };
 const OPT_OUT: Signing = Signing::Nsec3 { iterations: 0, opts_out: true };
 
 /// The root, org, example.org at two servers, and unsigned.org.
-fn internet(org: Signing, example: Signing) -> Internet {
+pub(crate) fn internet(org: Signing, example: Signing) -> Internet {
     Internet::default()
         .zone(".", &["192.0.2.1"], Signing::Nsec, "")
         .zone("org", &["192.0.2.2"], org, "")
@@ -36,12 +36,12 @@ fn has(seen: &Seen, what: &str) -> bool {
 }
 
 #[track_caller]
-fn check(seen: &Seen, rcode: Rcode, security: Security) {
+pub(crate) fn check(seen: &Seen, rcode: Rcode, security: Security) {
     assert_eq!((seen.rcode, seen.security), (rcode, security), "{seen:?}");
 }
 
 #[track_caller]
-fn check_bogus(seen: &Seen, ede: EdeCode) {
+pub(crate) fn check_bogus(seen: &Seen, ede: EdeCode) {
     assert_eq!((seen.rcode, seen.failure.as_deref()), (Rcode::SERVFAIL, Some("bogus")), "{seen:?}");
     assert_eq!((seen.security, seen.ede), (Security::Bogus, Some(ede)), "{seen:?}");
 }

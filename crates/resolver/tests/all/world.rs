@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use cache::Security;
 use cache::rrsets::{RrsetLimits, Rrsets};
@@ -93,7 +94,12 @@ pub(crate) enum Behaviour {
     Garbled,
     /// Answers everything with these records, AA set.
     Liar(Vec<(Section, Record)>),
+    /// Answers with what this makes; with nothing if it makes none.
+    Crafted(Crafted),
 }
+
+/// Makes octets of a reply, whatever they are, as long as they are a message.
+pub(crate) type Crafted = Arc<dyn Fn(&Question<'_>) -> Option<Vec<u8>>>;
 
 pub(crate) struct Server {
     pub(crate) zones: Vec<String>,
@@ -153,6 +159,8 @@ pub(crate) struct World {
     rng: StdRng,
     /// Queries without a report: each is reported once.
     open: BTreeSet<resolver::AskKey>,
+    /// How long the resolver took, replies parsed; for benchmarks.
+    pub(crate) spent: Duration,
 }
 
 fn tables() -> Tables {
@@ -201,6 +209,7 @@ impl World {
             event_count: 0,
             rng: StdRng::seed_from_u64(2),
             open: BTreeSet::new(),
+            spent: Duration::ZERO,
         }
     }
 
@@ -239,8 +248,14 @@ impl World {
     pub(crate) fn want(&mut self, text: &str, rtype: Rtype, waiter: u32) {
         let qname = name(text);
         let question = Question { qname: qname.as_name(), qtype: rtype, qclass: Class::IN };
-        self.resolver.want(&question, Waiter(waiter), self.now);
+        self.timed(|resolver, now| resolver.want(&question, Waiter(waiter), now));
         self.carry_out();
+    }
+
+    fn timed(&mut self, work: impl FnOnce(&mut Resolver, Moment)) {
+        let begun = Instant::now();
+        work(&mut self.resolver, self.now);
+        self.spent += begun.elapsed();
     }
 
     /// Resolves a question, and lets all that was sent for it come to its end.
@@ -346,18 +361,20 @@ impl World {
         let Some(at) = self.next_at() else { return false };
         self.now = self.now.max(at);
         if self.resolver.next_due().is_some_and(|due| due <= self.now) {
-            self.resolver.due(self.now);
+            self.timed(|resolver, now| resolver.due(now));
         } else if let Some((_, event)) = self.events.pop_first() {
             match event {
                 Event::Reply(ask, reply) => {
                     assert!(self.open.remove(&ask.key));
                     let arrival = if ask.how.over_tcp { Arrival::Tcp } else { Arrival::Udp };
-                    let message = Message::parse(&reply).expect("well formed");
-                    self.resolver.heard(ask.key, &message, arrival, self.now);
+                    self.timed(|resolver, now| {
+                        let message = Message::parse(&reply).expect("well formed");
+                        resolver.heard(ask.key, &message, arrival, now);
+                    });
                 }
                 Event::GivenUp(ask) => {
                     assert!(self.open.remove(&ask.key));
-                    self.resolver.unanswered(ask.key, Unanswered::Timeout, self.now);
+                    self.timed(|resolver, now| resolver.unanswered(ask.key, Unanswered::Timeout, now));
                 }
             }
         }
@@ -405,6 +422,9 @@ impl World {
             return None;
         }
         let question = Question { qname: ask.qname.as_name(), qtype: ask.qtype, qclass: Class::IN };
+        if let Behaviour::Crafted(craft) = &server.behaviour {
+            return Some((server.latency_us, craft(&question)?));
+        }
         if let (Some(zones), Behaviour::Honest | Behaviour::Garbled) = (&server.signed, &server.behaviour) {
             let full = signed_reply(zones, &question, ask.how.dnssec_ok);
             let is_referral = Message::parse(&full).is_ok_and(|reply| !reply.header.flags.has(Flags::AA));
