@@ -361,7 +361,7 @@ impl World {
         let Some(at) = self.next_at() else { return false };
         self.now = self.now.max(at);
         if self.resolver.next_due().is_some_and(|due| due <= self.now) {
-            self.timed(|resolver, now| resolver.due(now));
+            self.timed(Resolver::due);
         } else if let Some((_, event)) = self.events.pop_first() {
             match event {
                 Event::Reply(ask, reply) => {
