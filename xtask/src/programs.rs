@@ -19,6 +19,12 @@ pub(crate) struct Program {
 }
 
 impl Program {
+    /// Returns whether its tests mean little while something else runs: what a server does at the
+    /// lowest priority under load would not end.
+    fn needs_all_processors(&self) -> bool {
+        self.name == "tests/reload_under_load"
+    }
+
     /// Returns whether its tests start whole servers, and wait for them.
     fn waits(&self) -> bool {
         self.name.starts_with("tests/")
@@ -77,6 +83,11 @@ impl Queues {
         };
         first.pop_front().or_else(|| second.pop_back())
     }
+}
+
+/// Returns the programs that run beside others, and those that need all processors.
+pub(crate) fn parted(programs: Vec<Program>) -> (Vec<Program>, Vec<Program>) {
+    programs.into_iter().partition(|program| !program.needs_all_processors())
 }
 
 /// Runs the programs, prints what each has printed when it ends, and shows each line to `see`.

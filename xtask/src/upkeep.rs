@@ -74,15 +74,16 @@ fn test_what_is_built(steps: &mut Steps, results: &mut Vec<String>) {
         println!("{} of them", programs.len());
         Ok(())
     });
+    let (programs, greedy) = programs::parted(programs);
     let browser = programs.iter().find(|program| program.name == "tests/system").map(Program::command);
     let instructions = Beside::start(with_half_the_processors(xtask("instructions")));
     let lints = Beside::start(with_half_the_processors(clippy()));
-    let smoke = Beside::start(smoke());
     steps.step("tests", || programs::run(programs, |line| keep_result(line, results)));
     steps.step("a browser", || browser.map_or_else(|| Err("no program".to_string()), self::browser));
-    steps.step("smoke run of the benchmarks", || smoke.finish());
     steps.step("instructions of the hot path", || instructions.finish());
     steps.step("lints", || lints.finish());
+    steps.step("smoke run of the benchmarks", || run(&mut smoke()));
+    steps.step("tests that need all processors", || programs::run(greedy, |line| keep_result(line, results)));
 }
 
 /// Keeps the closing line of a test program.

@@ -1,9 +1,10 @@
-//! A session without figures: every server starts and answers once for every scenario.
+//! A session without figures: every server starts and answers once in every way it is set up.
 //!
 //! Never times anything, so servers run beside each other and scenarios that differ only in their
-//! load run once.
+//! load run once. What our own server answers in each of the others is compared as well; others'
+//! servers do not change between two commits, only how we set them up.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -12,12 +13,14 @@ use super::bench::Bench;
 use super::stubs::Stubs;
 use super::{Findings, Plans, Remark, inability};
 use crate::pair::Pair;
+use crate::report::model::OURS;
 use crate::scenario::{Questions, Scenario};
 
 /// Servers that are up at a time, per core.
 const SERVERS_PER_CORE: usize = 2;
 
-/// Starts every server for every scenario; `progress` gets a line per step.
+/// Starts every server for every scenario that sets it up in another way, and ours for every one;
+/// `progress` gets a line per step.
 pub(super) fn run(
     plans: &Plans,
     scenarios: &[&'static Scenario],
@@ -27,6 +30,7 @@ pub(super) fn run(
     progress: &mut dyn FnMut(&str),
 ) -> Result<(), String> {
     let mut seen: BTreeMap<String, &str> = BTreeMap::new();
+    let mut settings = BTreeSet::new();
     for scenario in scenarios {
         if let Some(other) = seen.get(&shape(scenario)) {
             progress(&format!("{}: answers as {other} does", scenario.name));
@@ -35,7 +39,8 @@ pub(super) fn run(
         seen.insert(shape(scenario), scenario.name);
         progress(&format!("{}: {}", scenario.name, scenario.about));
         let bench = Bench::new(plans, scenario, stubs, pair)?;
-        for (at, outcome) in outcomes(plans, scenario, &bench, pair) {
+        let is_new = settings.insert(scenario.setting);
+        for (at, outcome) in outcomes(plans, (scenario, is_new), &bench, pair) {
             let server = plans.servers[at].0.name.clone();
             let remark = |text| Remark { scenario: scenario.name, server: server.clone(), text };
             match outcome {
@@ -67,11 +72,11 @@ enum Outcome {
     Fault(String),
 }
 
-/// Tries all servers, some of them beside each other; returns the outcomes in the order of the
-/// servers.
+/// Tries all servers if they are set up in a new way and ours otherwise, some of them beside each
+/// other; returns the outcomes in the order of the servers.
 fn outcomes(
     plans: &Plans,
-    scenario: &Scenario,
+    (scenario, is_new): (&Scenario, bool),
     bench: &Bench<'_>,
     pair: Option<&Pair>,
 ) -> Vec<(usize, Outcome)> {
@@ -87,7 +92,7 @@ fn outcomes(
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some((rival, program)) = plans.servers.get(at) else { break };
-            if !rival.is_for(scenario.name) {
+            if !rival.is_for(scenario.name) || !is_new && rival.name != OURS {
                 continue;
             }
             let outcome = match inability(rival, scenario) {
