@@ -15,7 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
-use testkit::world::{Carrier, HOSTS, KINDS, World, Zone};
+use testkit::world::{Carrier, HOSTS, KINDS, Manner, World, Zone, noise};
 use wire::{Class, Flags, Query, Rtype, Section, Ttl, Writer};
 
 use self::wheel::Wheel;
@@ -26,6 +26,10 @@ use crate::sys::{self, Batch, Poller, Sender};
 const BATCH: usize = 64;
 /// Octets of a datagram buffer: larger than any query, and than any reply over UDP.
 const DATAGRAM_OCTETS: usize = 2048;
+/// Messages that are no reply before one that is.
+const STRAYS: usize = 3;
+/// Time between two octets of a reply that drips.
+const DRIP: Duration = Duration::from_millis(500);
 /// Octets of the largest message.
 const MESSAGE_OCTETS: usize = 65_535;
 /// Octets of socket buffer asked for.
@@ -153,6 +157,11 @@ impl Service {
         self.loss_ppm.store(loss_ppm, Ordering::Relaxed);
     }
 
+    /// Has every reply take so many milliseconds more from now on.
+    pub fn delay_by(&self, more_delay_ms: u32) {
+        self.more_delay_ms.store(more_delay_ms, Ordering::Relaxed);
+    }
+
     /// Serves until an error. Connections are served until this process ends.
     pub fn serve(self: &Arc<Self>, sockets: Sockets) -> io::Result<()> {
         for listener in sockets.streams {
@@ -166,6 +175,7 @@ impl Service {
         let mut poller = Poller::new(sockets)?;
         let mut input = Batch::new(BATCH, DATAGRAM_OCTETS);
         let mut out = Batch::new(BATCH, DATAGRAM_OCTETS);
+        let mut strays = Batch::new(STRAYS, DATAGRAM_OCTETS);
         let mut delayed = Wheel::new(Instant::now());
         let mut due = Vec::new();
         let mut dice = Dice::new(self.world.options().seed);
@@ -182,6 +192,15 @@ impl Service {
                     let (len, delay) = self.answer(input.received(query), to, &mut dice, out.buffer(replies));
                     if len == 0 {
                         continue;
+                    }
+                    if self.world.manner(input.received(query), Carrier::Udp) == Manner::Noisy {
+                        let reply = out.buffer(replies).get(..len).unwrap_or(&[]);
+                        for (i, octets) in noise(reply).iter().enumerate() {
+                            strays.buffer(i)[..octets.len()].copy_from_slice(octets);
+                            strays.address_back(i, octets.len(), &input, query);
+                            strays.send_from(i, to);
+                        }
+                        strays.send(&sockets[at], STRAYS)?;
                     }
                     if delay.is_zero() {
                         out.address_back(replies, len, &input, query);
@@ -232,7 +251,7 @@ impl Service {
                 let value = std::str::from_utf8(value).ok().and_then(|text| text.parse::<u32>().ok());
                 match (key, value) {
                     (b"loss", Some(ppm)) => self.lose(ppm),
-                    (b"delay", Some(delay)) => self.more_delay_ms.store(delay, Ordering::Relaxed),
+                    (b"delay", Some(delay)) => self.delay_by(delay),
                     _ => {}
                 }
                 vec![counts[0].to_string()]
@@ -287,10 +306,22 @@ impl Service {
             thread::sleep(self.delay(to));
             if len > 0 {
                 head.copy_from_slice(&(len as u16).to_be_bytes());
-                stream.write_all(&out[..2 + len])?;
+                match self.world.manner(query, Carrier::Tcp) {
+                    Manner::Dripping => drip(&mut stream, &out[..2 + len])?,
+                    Manner::Whole | Manner::Noisy => stream.write_all(&out[..2 + len])?,
+                }
             }
         }
     }
+}
+
+/// Writes octet by octet, until the other side has enough of it.
+fn drip(stream: &mut TcpStream, octets: &[u8]) -> io::Result<()> {
+    for octet in octets {
+        stream.write_all(&[*octet])?;
+        thread::sleep(DRIP);
+    }
+    Ok(())
 }
 
 /// Sends the replies whose time has come.

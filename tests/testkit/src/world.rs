@@ -13,6 +13,7 @@ mod answer;
 mod chain;
 mod contents;
 mod counts;
+mod hostile;
 mod keys;
 mod places;
 mod truth;
@@ -29,6 +30,7 @@ use wire::NameBuf;
 pub use self::answer::Carrier;
 pub use self::contents::HOSTS;
 pub use self::counts::{Counts, KINDS};
+pub use self::hostile::{ATTACKS, Attack, Manner, deepest_below, noise};
 pub use self::places::{Role, Zone};
 pub use self::truth::Truth;
 
@@ -80,6 +82,9 @@ pub struct Options {
     pub lame: u32,
     /// Zones one of whose servers does not know EDNS.
     pub without_edns: u32,
+    /// Whether the last two top-level domains have hostile names ([`Attack`]). The last one is not
+    /// signed then; nobody should ask for honest names below these two.
+    pub is_hostile: bool,
     /// Whether servers have IPv6 addresses, too.
     pub has_ipv6: bool,
     /// Milliseconds that a server takes, drawn for each address.
@@ -102,6 +107,7 @@ impl Default for Options {
             dead: 0,
             lame: 0,
             without_edns: 0,
+            is_hostile: false,
             has_ipv6: true,
             delay_ms: 0..=0,
             unix_seconds: 0,
@@ -198,6 +204,7 @@ impl World {
     /// Returns whether a zone is signed. The root and top-level domains are if any zone is.
     pub fn is_signed(&self, zone: Zone) -> bool {
         match zone {
+            Zone::Tld(tld) if self.options.is_hostile && tld + 1 == self.options.tlds => false,
             Zone::Root | Zone::Tld(_) => self.options.signed > 0,
             Zone::Leaf(number) => self.holds(Draw::Signed, u64::from(number), self.options.signed),
         }

@@ -1,5 +1,6 @@
 //! The built program and its upstreams: plain and encrypted, sound and faulty.
 
+mod attacks;
 mod faults;
 mod others;
 mod recursion;

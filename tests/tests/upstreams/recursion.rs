@@ -13,10 +13,10 @@ use testkit::{Ask, Heard, Server, TcpClient, TlsClient, UdpClient, certificate, 
 use wire::{EdeCode, Flags, Name, NameBuf, Rcode, Rtype, Section, rdata};
 
 /// Zones of each internet.
-const ZONES: u32 = 300;
+pub(super) const ZONES: u32 = 300;
 
 /// Starts an internet, and a server that finds answers there.
-fn start(options: Options, way: Way) -> (Arc<Service>, Server) {
+pub(super) fn start(options: Options, way: Way) -> (Arc<Service>, Server) {
     let unix_seconds =
         SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970").as_secs();
     let options = Options { network: 127, tlds: 5, zones: ZONES, has_ipv6: false, unix_seconds, ..options };
@@ -58,7 +58,7 @@ fn answers(heard: &Heard) -> Vec<(NameBuf, Rtype, Vec<u8>)> {
 }
 
 /// Compares an answer with the right one.
-fn check(service: &Service, heard: &Heard, qname: Name<'_>, qtype: Rtype) {
+pub(super) fn check(service: &Service, heard: &Heard, qname: Name<'_>, qtype: Rtype) {
     let truth = service.world().truth(qname, qtype);
     let (mut found, mut right) = (answers(heard), truth.records);
     let order = |record: &(NameBuf, Rtype, Vec<u8>)| (record.1, record.2.clone());
@@ -67,7 +67,7 @@ fn check(service: &Service, heard: &Heard, qname: Name<'_>, qtype: Rtype) {
     assert_eq!((heard.rcode(), &found), (truth.rcode, &right), "{qname} {qtype}: {heard:?}");
 }
 
-fn count(service: &Service, kind: &str) -> u64 {
+pub(super) fn count(service: &Service, kind: &str) -> u64 {
     let numbers = service.world().counts.read();
     KINDS.into_iter().zip(numbers).find(|(name, _)| *name == kind).map_or(0, |(_, number)| number)
 }

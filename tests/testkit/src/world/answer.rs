@@ -44,9 +44,9 @@ struct Speaker {
 impl World {
     /// Answers a query that was sent to an address; returns the octets of the reply, 0 to stay
     /// silent.
-    pub fn answer(&self, query: &[u8], to: IpAddr, carrier: Carrier, out: &mut [u8]) -> usize {
+    pub fn answer(&self, bytes: &[u8], to: IpAddr, carrier: Carrier, out: &mut [u8]) -> usize {
         let Some(role) = self.role(to) else { return 0 };
-        let Ok(query) = Query::parse(query) else { return 0 };
+        let Ok(query) = Query::parse(bytes) else { return 0 };
         let labels = Labels::new(query.question.qname);
         let is_cut = match role.zone {
             Zone::Root => labels.count == 1 && self.tld_of(&labels).is_some(),
@@ -67,7 +67,9 @@ impl World {
             // RFC 6891 §7: who does not know the record sends none.
             Some(Fault::WithoutEdns) if query.edns.is_some() => refuse(&query, Rcode::FORMERR, false, out),
             Some(Fault::WithoutEdns) | None => {
-                let (len, is_truncated) = self.answer_as(role, &query, &labels, carrier, out);
+                let attacked = self.attack(role, (bytes, &query), &labels, carrier, out);
+                let (len, is_truncated) =
+                    attacked.unwrap_or_else(|| self.answer_as(role, &query, &labels, carrier, out));
                 asked.is_truncated = is_truncated;
                 len
             }
