@@ -33,7 +33,8 @@ macro_rules! targets {
 }
 
 targets! {
-    config denials engine frames http2 journal lists name proxy query rdata_text reply signed transfer update zone_file
+    authority config denials engine frames http2 journal lists name network proxy query rdata_text reply signed transfer
+    update zone_file
 }
 
 /// Returns what is in a folder of `fuzz/`, without the extensions.
@@ -95,4 +96,14 @@ fn updates_do_what_they_say() {
 #[test]
 fn damaged_journals_are_read_as_far_as_they_are_sound() {
     damage("journal", harness::journal);
+}
+
+#[test]
+fn damaged_replies_end_each_question() {
+    damage("authority", harness::authority);
+}
+
+#[test]
+fn a_network_that_lies_ends_each_question() {
+    damage("network", harness::network);
 }
