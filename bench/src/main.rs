@@ -169,6 +169,9 @@ struct WorldArguments {
     /// Share of the zones one of whose servers does not know EDNS.
     #[arg(long, default_value_t = 0, value_name = "PERMILLE")]
     without_edns: u32,
+    /// Have the last two top-level domains attack whoever resolves names below them.
+    #[arg(long)]
+    hostile: bool,
     /// Give the servers no IPv6 addresses.
     #[arg(long)]
     ipv4_only: bool,
@@ -489,6 +492,7 @@ fn serve_world(arguments: &WorldArguments) -> Result<ExitCode, String> {
         dead: arguments.dead,
         lame: arguments.lame,
         without_edns: arguments.without_edns,
+        is_hostile: arguments.hostile,
         has_ipv6: !arguments.ipv4_only,
         delay_ms: arguments.delay_min_ms..=arguments.delay_max_ms.max(arguments.delay_min_ms),
         unix_seconds,

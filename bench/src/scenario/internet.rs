@@ -3,8 +3,8 @@
 use std::net::Ipv4Addr;
 
 use dnssec::Algorithm;
-use testkit::world::{Denial, HOSTS, Options, Truth, World};
-use wire::Rtype;
+use testkit::world::{Attack, Denial, HOSTS, Options, Truth, World, deepest_below};
+use wire::{Rcode, Rtype};
 
 use super::questions::zipf;
 use super::table::{EDNS, VERDICT, local};
@@ -32,11 +32,14 @@ pub struct Internet {
     /// Whether zones differ as they do out there: name servers in other zones, dead and lame ones
     /// and some without EDNS, several algorithms, NSEC and NSEC3, half of the zones signed.
     pub is_mixed: bool,
+    /// Whether two top-level domains have hostile names.
+    pub is_hostile: bool,
 }
 
 impl Internet {
     /// Unsigned, and everything is at once there.
-    pub const PLAIN: Self = Self { is_signed: false, delay_ms: (0, 0), loss_ppm: 0, is_mixed: false };
+    pub const PLAIN: Self =
+        Self { is_signed: false, delay_ms: (0, 0), loss_ppm: 0, is_mixed: false, is_hostile: false };
     /// Signed, and everything is at once there.
     pub const SIGNED: Self = Self { is_signed: true, ..Self::PLAIN };
 
@@ -47,6 +50,7 @@ impl Internet {
             zones: ALL_ZONES,
             signed: if self.is_signed { 1_000 } else { 0 },
             delay_ms: self.delay_ms.0..=self.delay_ms.1,
+            is_hostile: self.is_hostile,
             ..Options::default()
         };
         if !self.is_mixed {
@@ -86,7 +90,8 @@ impl Internet {
         };
         let algorithms: Vec<String> = options.algorithms.iter().map(|number| number.0.to_string()).collect();
         let hosts = hosts.to_string();
-        [
+        let flags = self.is_hostile.then(|| "--hostile".to_owned());
+        let values = [
             ("--seed", options.seed.to_string()),
             ("--tlds", options.tlds.to_string()),
             ("--zones", options.zones.to_string()),
@@ -104,8 +109,8 @@ impl Internet {
             ("--prepare-zones", signed.to_string()),
         ]
         .into_iter()
-        .flat_map(|(name, value)| [name.to_owned(), value])
-        .collect()
+        .flat_map(|(name, value)| [name.to_owned(), value]);
+        values.chain(flags).collect()
     }
 }
 
@@ -128,6 +133,10 @@ pub struct Asked {
     /// Instead, so many names, each zone in proportion to the inverse of its rank (Zipf), one in
     /// five of them an alias.
     pub popular: Option<usize>,
+    /// What an attacker does beside it.
+    pub attack: Option<Attack>,
+    /// Whether these are the attacker's questions.
+    pub is_attacker: bool,
 }
 
 impl Asked {
@@ -136,15 +145,23 @@ impl Asked {
         (self.first + self.zones).min(ALL_ZONES - PROBED)
     }
 
-    /// Returns the same of other zones, and many of them.
+    /// Returns the same of other zones, and many of them; or what an attacker asks.
     pub const fn others(self) -> Self {
+        if self.attack.is_some() {
+            return Self { is_attacker: true, ..self };
+        }
         Self { first: self.first + self.zones, zones: OTHERS, ..self }
     }
 
     /// Returns the questions with their answers.
     pub fn asks(self) -> Vec<Ask> {
         let world = self.internet.world();
-        let mut zones: Vec<u32> = (self.first..self.zones_end()).collect();
+        if let Some(attack) = self.attack.filter(|_| self.is_attacker) {
+            let below = world.attack_text(attack).unwrap_or_default();
+            return (0..OTHERS).map(|number| hostile(attack, &below, number)).collect();
+        }
+        let is_honest = |zone: &u32| !world.is_hostile(zone % TLDS);
+        let mut zones: Vec<u32> = (self.first..self.zones_end()).filter(is_honest).collect();
         let mut dice = Dice::new(SEED);
         dice.shuffle(&mut zones);
         if let Some(count) = self.popular {
@@ -171,6 +188,18 @@ impl Asked {
     }
 }
 
+/// Returns one of an attacker's questions, for which he expects no answer.
+fn hostile(attack: Attack, below: &str, number: u32) -> Ask {
+    let name = match attack {
+        Attack::Camp => format!("a.b.c.d.e{}.{below}", 1_000 * (number + 1)),
+        Attack::Long | Attack::Hashes => deepest_below(&format!("x{number}.{below}")),
+        _ => format!("www.x{number}.{below}"),
+    };
+    let expected =
+        Expected { rcode: Rcode::SERVFAIL.0 as u8, records: false, address: None, is_secure: None };
+    Ask { name, rtype: Rtype::A, expected }
+}
+
 /// Returns what a right answer looks like.
 fn expected(truth: &Truth, is_validated: bool) -> Expected {
     let address = truth.records.iter().rev().find(|(_, rtype, _)| *rtype == Rtype::A);
@@ -190,6 +219,9 @@ const RESOLVED: Load = Load::Fixed { clients: 8, addresses: 1, outstanding: 200 
 /// An internet as it is out there, on a fast network.
 pub(super) const MIXED_INTERNET: Internet = Internet { is_mixed: true, ..Internet::SIGNED };
 
+/// A signed internet in which two top-level domains are hostile.
+pub(super) const HOSTILE_INTERNET: Internet = Internet { is_hostile: true, ..Internet::SIGNED };
+
 /// A signed internet 20 ms away.
 pub(super) const fn far(loss_ppm: u32) -> Internet {
     Internet { delay_ms: (20, 20), loss_ppm, ..Internet::SIGNED }
@@ -203,7 +235,7 @@ pub(super) const fn resolve(
     zones: u32,
     hosts: usize,
 ) -> Scenario {
-    let asked = Asked { internet, first: 0, zones, hosts, popular: None };
+    let asked = Asked { internet, first: 0, zones, hosts, popular: None, attack: None, is_attacker: false };
     Scenario {
         setting: if internet.is_signed { "resolve-signed" } else { "resolve" },
         upstream: Upstream::Sometimes,
@@ -230,6 +262,13 @@ impl Scenario {
         Self { upstream, maker, rate: Some(HITS), ..self.again() }
     }
 
+    /// Asks so at a rate while an attacker asks so many hostile names a second.
+    pub(super) const fn attacked(self, attack: Attack, rate: u32) -> Self {
+        let Questions::Internet(asked) = self.questions else { return self };
+        let asked = Asked { attack: Some(attack), ..asked };
+        self.found(Some(rate)).asks(Questions::Internet(asked))
+    }
+
     /// Asks while all servers are silent, and until answers come again.
     pub(super) const fn outlasting(self) -> Self {
         Self { passes: None, maker: Maker::Recovery(Outage::Silent), ..self }
@@ -250,9 +289,23 @@ impl Scenario {
 mod tests {
     use super::*;
 
+    fn signed_zones(zones: u32) -> Asked {
+        let internet = Internet::SIGNED;
+        Asked { internet, first: 0, zones, hosts: 5, popular: None, attack: None, is_attacker: false }
+    }
+
+    #[test]
+    fn an_attacker_asks_hostile_names_and_others_do_not() {
+        let asked = Asked { internet: HOSTILE_INTERNET, attack: Some(Attack::Nxns), ..signed_zones(1_000) };
+        let (asks, hostile) = (asked.asks(), asked.others().asks());
+        assert!(asks.iter().all(|ask| !ask.name.ends_with(".t199") && !ask.name.ends_with(".t198")));
+        assert!(asks.len() > 900 * 5 && hostile.len() == OTHERS as usize);
+        assert!(hostile.iter().all(|ask| ask.name.ends_with(".nxns.t199")));
+    }
+
     #[test]
     fn every_answer_is_known() {
-        let signed = Asked { internet: Internet::SIGNED, first: 0, zones: 100, hosts: 5, popular: None };
+        let signed = signed_zones(100);
         let asks = signed.asks();
         assert_eq!(asks.len(), 500);
         assert!(
@@ -268,7 +321,7 @@ mod tests {
     #[test]
     fn a_mixed_internet_has_aliases_and_unsigned_zones() {
         let internet = Internet { is_mixed: true, ..Internet::SIGNED };
-        let asks = Asked { internet, first: 0, zones: 1_000, hosts: 1, popular: Some(2_000) }.asks();
+        let asks = Asked { internet, hosts: 1, popular: Some(2_000), ..signed_zones(1_000) }.asks();
         assert_eq!(asks.len(), 2_000);
         let secure = asks.iter().filter(|ask| ask.expected.is_secure == Some(true)).count();
         assert!((500..=1_300).contains(&secure), "{secure}");

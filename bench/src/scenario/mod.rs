@@ -304,6 +304,11 @@ impl Scenario {
         }
     }
 
+    /// Returns whether somebody attacks beside it.
+    pub const fn is_attacked(&self) -> bool {
+        matches!(self.asked(), Some(Asked { attack: Some(_), .. }))
+    }
+
     /// Returns the seed of the order, if it is random.
     pub fn shuffle(&self) -> Option<u64> {
         (self.passes.is_none() && self.questions.is_shuffled()).then_some(20_260_801)

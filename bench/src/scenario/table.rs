@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::internet::{MIXED_INTERNET, ZONES, far, resolve};
+use testkit::world::Attack;
+
+use super::internet::{HOSTILE_INTERNET, MIXED_INTERNET, ZONES, far, resolve};
 use super::{Internet, Load, Maker, Network, Outage, Questions, Scenario, Series, Upstream};
 use crate::load::Transport;
 use crate::queries::Extras;
@@ -423,6 +425,13 @@ pub const SCENARIOS: &[Scenario] = &[
         1,
     )
     .found(Some(700)),
+    attack("resolve-attack-nxns", "the same, beside referrals to names in a victim's zone", Attack::Nxns),
+    attack("resolve-attack-camp", "the same, beside aliases times referrals (CAMP)", Attack::Camp),
+    attack("resolve-attack-long", "the same, beside replies full of the longest names", Attack::Long),
+    attack("resolve-attack-large", "the same, beside aliases in replies of 64 kB", Attack::Large),
+    attack("resolve-attack-keytrap", "the same, beside many wrong signatures (KeyTrap)", Attack::KeyTrap),
+    attack("resolve-attack-hashes", "the same, beside names of many labels, hashed 50 times", Attack::Hashes),
+    attack("resolve-attack-silent", "the same, beside names whose servers are silent", Attack::Silent),
     resolve(
         "resolve-outage",
         "names in no cache, all servers silent for ten seconds",
@@ -638,6 +647,11 @@ const fn stale(name: &'static str, about: &'static str, outage: Outage) -> Scena
     let upstream = Upstream::Sometimes;
     let cache = cache(name, about, Questions::Many(EXPIRED)).setting("stale").upstream(EXPIRING);
     Scenario { load, upstream, expired: Some(outage), ..cache }
+}
+
+/// Asks for what is known beside 50 hostile names a second.
+const fn attack(name: &'static str, about: &'static str, attack: Attack) -> Scenario {
+    resolve(name, about, HOSTILE_INTERNET, 1_000, 1).attacked(attack, 50)
 }
 
 const fn encrypted(name: &'static str, about: &'static str, transport: Transport) -> Scenario {

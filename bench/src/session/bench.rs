@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use wire::Rtype;
 
+use super::beside::Beside;
 use super::event::{self, Change, Done, Event, What};
 use super::frames::OverFrames;
 use super::internet::Served;
@@ -675,22 +676,13 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Asks for what is known at the scenario's rate, and for what has to be found beside it; what
-    /// is told is of the former.
-    fn beside(&self, plan: &Plan, misses: u32) -> Result<Tally, String> {
-        let Some(unknown) = &self.unknown else { return Err("nothing is asked beside it".to_owned()) };
-        let beside = Plan { rate: Some(f64::from(misses)), outstanding: misses as usize, ..plan.clone() };
-        let (known, found) = thread::scope(|scope| {
-            let found = scope.spawn(|| load::run(&beside, unknown));
-            (self.load(plan), found.join())
-        });
-        let found = found.map_err(|_| "the load generator panicked".to_owned())?;
-        let found = found.map_err(|error| format!("load: {error}"))?;
-        self.internet.as_ref().map_or(Ok(()), |internet| internet.judge(&found, true))?;
-        let unanswered = found.sent.saturating_sub(found.answered);
-        let remark =
-            format!("beside {} answers that had to be found and {unanswered} without one", found.answered);
-        Ok(Tally { remark: Some(remark), ..known? })
+    /// Asks for what is known while others ask so much a second.
+    fn beside(&self, plan: &Plan, server: &Server, rate: u32) -> Result<Tally, String> {
+        let (Some(unknown), Some(internet)) = (&self.unknown, &self.internet) else {
+            return Err("nothing is asked beside it".to_owned());
+        };
+        let beside = Beside { known: &|| self.load(plan), plan, unknown, internet };
+        if self.scenario.is_attacked() { beside.attacked(server, rate) } else { beside.found(rate) }
     }
 
     /// Lets dnsperf ask the same process.
@@ -712,7 +704,7 @@ impl<'a> Bench<'a> {
             }
             (Maker::Steady, Some(pair), _) => self.over_frames(pair, plan).steady(),
             (Maker::Overload, Some(pair), _) => self.over_frames(pair, plan).overload(),
-            (Maker::Beside(misses), ..) => self.beside(plan, misses),
+            (Maker::Beside(rate), ..) => self.beside(plan, server, rate),
             (Maker::Dnsperf(threads), ..) => {
                 // The query file has each name as often as it is to be asked.
                 self.dnsperf(plan, threads, self.scenario.passes.map_or(for_time, |_| dnsperf::Until::Once))

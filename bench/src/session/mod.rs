@@ -3,6 +3,7 @@
 //! Never times a server whose answers were not found right first.
 
 mod bench;
+mod beside;
 mod dnsperf;
 mod event;
 mod frames;
@@ -121,6 +122,11 @@ impl Plans {
             Maker::Kxdpgun => format!("kxdpgun{rate}"),
             Maker::Steady => format!("our own generator over AF_XDP{rate}"),
             Maker::Overload => format!("our own generator over AF_XDP{rate}, and a flood in between"),
+            Maker::Beside(hostile) if scenario.is_attacked() => {
+                return format!(
+                    "{load}, {carrier}{rate}; first alone, then beside {hostile} hostile names a second"
+                );
+            }
             Maker::Beside(misses) => {
                 return format!(
                     "{load}, {carrier}{rate}; beside it {misses} names a second that have to be found"
