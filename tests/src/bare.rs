@@ -136,6 +136,7 @@ fn engine_with(rate: Option<RateRule>, ops: Vec<Op>, zones: Option<Arc<Zones>>) 
         chaos: Chaos { version: (*b"shown").into(), ..Chaos::default() },
         udp_octets_max: 1232,
         padding_octets: 468,
+        extended_errors: true,
         recursion_available: true,
         number: 1,
         keeps_path: false,

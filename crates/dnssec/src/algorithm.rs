@@ -50,30 +50,50 @@ impl Algorithm {
 /// The algorithms whose signatures somebody accepts. Signatures by others prove nothing (RFC 4035
 /// §5.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Algorithms(u32);
+pub struct Algorithms {
+    /// Those that count.
+    accepted: u32,
+    /// Those of them whose signatures are not checked.
+    believed: u32,
+}
 
 impl Algorithms {
     /// Those that are signed with here: [`Algorithm::SUPPORTED`].
-    pub const SUPPORTED: Self = Self(1 << 8 | 1 << 10 | 1 << 13 | 1 << 14 | 1 << 15 | 1 << 16);
+    pub const SUPPORTED: Self =
+        Self { accepted: 1 << 8 | 1 << 10 | 1 << 13 | 1 << 14 | 1 << 15 | 1 << 16, believed: 0 };
 
     /// Those that can be checked.
-    const KNOWN: u32 = Self::SUPPORTED.0 | 1 << 5 | 1 << 7;
+    const KNOWN: u32 = Self::SUPPORTED.accepted | 1 << 5 | 1 << 7;
 
     /// Returns the set with an algorithm more; one that cannot be checked changes nothing.
     #[must_use]
     pub const fn with(self, algorithm: Algorithm) -> Self {
-        Self(self.0 | Self::bit(algorithm) & Self::KNOWN)
+        Self { accepted: self.accepted | Self::bit(algorithm) & Self::KNOWN, ..self }
     }
 
     /// Returns the set without an algorithm.
     #[must_use]
     pub const fn without(self, algorithm: Algorithm) -> Self {
-        Self(self.0 & !Self::bit(algorithm))
+        let others = !Self::bit(algorithm);
+        Self { accepted: self.accepted & others, believed: self.believed & others }
+    }
+
+    /// Returns the set with an algorithm more, known or not, whose signatures are believed without
+    /// a check. Anybody can forge them: for tests with zones that were signed long ago.
+    #[must_use]
+    pub const fn believing(self, algorithm: Algorithm) -> Self {
+        let bit = Self::bit(algorithm);
+        Self { accepted: self.accepted | bit, believed: self.believed | bit }
+    }
+
+    /// Returns whether signatures of an algorithm are believed without a check.
+    pub const fn believes(self, algorithm: Algorithm) -> bool {
+        self.believed & Self::bit(algorithm) != 0
     }
 
     /// Returns whether an algorithm is in it.
     pub const fn contains(self, algorithm: Algorithm) -> bool {
-        self.0 & Self::bit(algorithm) != 0
+        self.accepted & Self::bit(algorithm) != 0
     }
 
     const fn bit(algorithm: Algorithm) -> u32 {
@@ -119,6 +139,15 @@ mod tests {
             assert_eq!(Algorithms::SUPPORTED.with(algorithm).contains(algorithm), is_known, "{number}");
             assert!(!Algorithms::SUPPORTED.with(algorithm).without(algorithm).contains(algorithm));
         }
+    }
+
+    #[test]
+    fn what_is_believed_counts_although_it_cannot_be_checked() {
+        let dsa = Algorithm(3);
+        let believing = Algorithms::SUPPORTED.believing(dsa);
+        assert!(believing.contains(dsa) && believing.believes(dsa));
+        assert!(!believing.believes(Algorithm::RSASHA256) && !Algorithms::SUPPORTED.believes(dsa));
+        assert_eq!(believing.without(dsa), Algorithms::SUPPORTED);
     }
 
     #[test]

@@ -254,7 +254,7 @@ pub fn zone_keys<'d>(
     // Only if all that is trusted is there and of no use here: else somebody left out the rest.
     if missing.is_none()
         && let Some(key) = trusted.first()
-        && trusted.iter().all(|key| !key.is_supported())
+        && trusted.iter().all(|key| !key.is_supported() && !accepted.believes(key.algorithm()))
     {
         return ZoneKeys::Insecure(Insecure::Key(key.algorithm()));
     }

@@ -91,6 +91,7 @@ impl House {
             chaos: Chaos::default(),
             udp_octets_max: 1232,
             padding_octets: 468,
+            extended_errors: true,
             recursion_available: true,
             number: 1,
             keeps_path: false,

@@ -70,7 +70,8 @@ impl Resolution {
     }
 
     /// Walks the records: first those of the answer section, aliases in their order, then those of
-    /// the authority section; signatures behind what they cover. Names are in full.
+    /// the authority section, those of the additional one; signatures behind what they cover. Names
+    /// are in full.
     pub fn records(&self) -> impl Iterator<Item = Record<'_>> {
         self.rows.records()
     }
@@ -112,6 +113,7 @@ impl Resolution {
 pub(crate) struct Rows {
     answer: Part,
     authority: Part,
+    additional: Part,
 }
 
 /// Those of one section.
@@ -132,17 +134,24 @@ impl Rows {
         self.authority.push(set);
     }
 
+    /// Adds an RRset to the additional section.
+    pub(crate) fn additional(&mut self, set: &Set) {
+        self.additional.push(set);
+    }
+
     /// Adds what another question brought.
     pub(crate) fn append(&mut self, other: &Self) {
         self.answer.append(&other.answer);
         self.authority.append(&other.authority);
+        self.additional.append(&other.additional);
     }
 
     fn records(&self) -> impl Iterator<Item = Record<'_>> {
         let answer = Header { answers: self.answer.records, ..Header::default() };
         let authority = Header { authorities: self.authority.records, ..Header::default() };
-        let answers = records(&self.answer.octets, 0, &answer).map_while(Result::ok);
-        answers.chain(records(&self.authority.octets, 0, &authority).map_while(Result::ok))
+        let additional = Header { additionals: self.additional.records, ..Header::default() };
+        let parts = [(&self.answer, answer), (&self.authority, authority), (&self.additional, additional)];
+        parts.into_iter().flat_map(|(part, header)| records(&part.octets, 0, &header).map_while(Result::ok))
     }
 
     /// Returns the data of the records of this owner and type in the answer section.

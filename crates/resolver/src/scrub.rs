@@ -65,6 +65,17 @@ pub(crate) struct Terms<'a> {
     pub(crate) dnssec_ok: bool,
     /// What reading it may still cost.
     pub(crate) work: &'a Work,
+    /// Whether answers without AA are of no use even if their server offers no recursion.
+    pub(crate) requires_authority: bool,
+    /// Whether the zone's name servers beside an answer are taken for the client to see.
+    pub(crate) takes_servers: bool,
+}
+
+impl Terms<'_> {
+    /// Returns whether a reply with these flags is taken for that of a server of the zone.
+    fn is_authoritative(&self, flags: Flags) -> bool {
+        flags.has(Flags::AA) || (!self.requires_authority && !flags.has(Flags::RA))
+    }
 }
 
 /// What a reply says about the question.
@@ -106,8 +117,20 @@ pub(crate) struct Answer {
     pub(crate) has_dname: bool,
     /// NSEC and NSEC3 RRsets that came along.
     pub(crate) proofs: Vec<Set>,
+    /// What stands beside the answer, for the client alone: nothing is done because of it, and
+    /// nobody keeps it.
+    pub(crate) beside: Beside,
     /// Why it is insecure, if a judgement said so and there is a code for that.
     pub(crate) insecure_because: Option<EdeCode>,
+}
+
+/// The zone's name servers, as they stand beside an answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Beside {
+    /// NS RRsets, for the authority section.
+    pub(crate) servers: Vec<Set>,
+    /// Their addresses, for the additional section.
+    pub(crate) addresses: Vec<Set>,
 }
 
 /// What the question comes to.
@@ -165,8 +188,9 @@ pub(crate) fn read(message: &Message<'_>, asked: &Asked<'_>, terms: &Terms<'_>) 
             Err(fault) => return Reading::Fault(fault),
         }
     }
-    // A server of the zone answers with AA (RFC 1035 §4.1.1); another one has it from elsewhere.
-    if !flags.has(Flags::AA) {
+    // A server of the zone answers with AA (RFC 1035 §4.1.1); another one has it from elsewhere,
+    // and most of these offer recursion.
+    if !terms.is_authoritative(flags) {
         return Reading::Fault(Fault::Lame);
     }
     if message.rcode() == Rcode::YXDOMAIN && !matches!(chain.end, End::TooLong) {
@@ -198,7 +222,13 @@ fn answer(message: &Message<'_>, asked: &Asked<'_>, terms: &Terms<'_>, chain: Ch
         (None, End::Outside) => return None,
     };
     let proofs = sets::proofs(message, asked.zone, terms).ok()?;
-    Some(Answer { sets, verdict, denial, has_dname, proofs, insecure_because: None })
+    let beside = match (&end, sets.last()) {
+        (End::Data, Some(data)) if terms.takes_servers => {
+            sets::beside(message, data, asked.zone, terms).ok()?
+        }
+        _ => Beside::default(),
+    };
+    Some(Answer { sets, verdict, denial, has_dname, proofs, beside, insecure_because: None })
 }
 
 #[cfg(test)]

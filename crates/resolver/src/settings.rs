@@ -6,7 +6,7 @@ use cache::rrsets::Partition;
 use dnssec::Algorithms;
 use dnssec::anchors::ROOT_DS;
 use dnssec::proof::ITERATIONS_MAX;
-use wire::Name;
+use wire::{Name, Rtype};
 
 use crate::addresses::AddressPolicy;
 use crate::budget::Limits;
@@ -57,6 +57,32 @@ pub struct TrustAnchor {
     pub keys: Vec<Box<[u8]>>,
 }
 
+impl TrustAnchor {
+    /// Puts a DS or DNSKEY record of a zone with the others of that zone.
+    pub fn add(anchors: &mut Vec<Self>, zone: Name<'_>, rtype: Rtype, rdata: Vec<u8>) {
+        let anchor = Self::of(anchors, &HeapName::new(zone));
+        let list = if rtype == Rtype::DS { &mut anchor.ds } else { &mut anchor.keys };
+        list.push(rdata.into());
+    }
+
+    /// Puts further anchors to some.
+    pub fn extend(anchors: &mut Vec<Self>, more: &[Self]) {
+        for other in more {
+            let anchor = Self::of(anchors, &other.zone);
+            anchor.ds.extend_from_slice(&other.ds);
+            anchor.keys.extend_from_slice(&other.keys);
+        }
+    }
+
+    fn of<'a>(anchors: &'a mut Vec<Self>, zone: &HeapName) -> &'a mut Self {
+        let at = anchors.iter().position(|anchor| anchor.zone == *zone).unwrap_or_else(|| {
+            anchors.push(Self { zone: zone.clone(), ds: Vec::new(), keys: Vec::new() });
+            anchors.len() - 1
+        });
+        &mut anchors[at]
+    }
+}
+
 /// A zone that counts as unsigned whatever it says, with all that is below it (RFC 7646).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NegativeAnchor {
@@ -78,6 +104,8 @@ pub struct Trust {
     /// Iterations of NSEC3 above which proofs are not looked at, and the answer is insecure (RFC
     /// 9276 §3.2).
     pub iterations_max: u16,
+    /// The time at which signatures have to be valid, in seconds since 1970; `None`: the present.
+    pub time: Option<u32>,
     /// Signatures that are checked in one call before the caller can go on with other work; three
     /// of P-256 take some 250 us. The RRset that is looked at is finished: eight more at most.
     pub checks_per_run: u32,
@@ -98,6 +126,7 @@ impl Default for Trust {
             negative: Vec::new(),
             algorithms: Algorithms::SUPPORTED,
             iterations_max: ITERATIONS_MAX,
+            time: None,
             checks_per_run: 3,
             bogus_replies_max: 3,
         }
@@ -163,6 +192,12 @@ pub struct Settings {
     pub port: u16,
     /// UDP payload that is announced in EDNS.
     pub udp_octets: u16,
+    /// Whether a server that answers without AA is taken for one that does not serve the zone; if
+    /// not, only one that offers recursion besides is.
+    pub requires_authority: bool,
+    /// Whether clients get what they asked for and nothing besides; else also the name servers that
+    /// stand beside it in the reply.
+    pub minimal_responses: bool,
     /// Seconds that data is kept at most.
     pub ttl_max: u32,
     /// Seconds that negative answers are kept at most (RFC 2308 §5).
@@ -197,6 +232,8 @@ impl Default for Settings {
             port: 53,
             // RFC 9715 §3: what passes nearly everywhere without fragments.
             udp_octets: 1232,
+            requires_authority: true,
+            minimal_responses: true,
             ttl_max: 86_400,
             negative_ttl_max: 3600,
             lame_seconds: 900,

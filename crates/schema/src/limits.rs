@@ -260,6 +260,14 @@ pub(super) const ROWS: &[Row] = &[
     )
     .unbound(&["pad-responses", "pad-responses-block-size"]),
     row(
+        "edns.extended-errors",
+        Kind::One(Value::Bool),
+        "true",
+        "who looks for the cause of a failure finds it in the reply",
+        "Whether replies say what went wrong (Extended DNS Errors, RFC 8914).",
+    )
+    .unbound(&["ede"]),
+    row(
         "edns.udp-size",
         whole(512, 4096),
         "1232",

@@ -165,6 +165,22 @@ pub(super) const ROWS: &[Row] = &[
     )
     .unbound(&["trust-anchor-file", "auto-trust-anchor-file"]),
     row(
+        "resolvers.*.trust-anchor-records",
+        Kind::List(Value::Text { word: None }),
+        "[]",
+        "keys change, and a file can be replaced without touching the configuration",
+        "DS or DNSKEY records of zones that are trusted, in the master format, beside those of `trust-anchors`. If there are \
+         any, the root's keys that the program comes with are not trusted.",
+    )
+    .unbound(&["trust-anchor"]),
+    unset(
+        "resolvers.*.signature-time",
+        Kind::One(Value::Text { word: None }),
+        "The time at which signatures have to be valid in place of the present one, for tests: `20260131120000` (UTC), or \
+         seconds since 1970. The checker warns, because expired signatures count then.",
+    )
+    .unbound(&["val-override-date"]),
+    row(
         "resolvers.*.negative-trust-anchors",
         Kind::List(Value::Text { word: None }),
         "[]",
@@ -182,6 +198,15 @@ pub(super) const ROWS: &[Row] = &[
          otherwise.",
     ),
     row(
+        "resolvers.*.believed-algorithms",
+        Kind::List(Value::Whole { min: 1, max: 31, word: None }),
+        "[]",
+        "anybody can forge such answers",
+        "Numbers of DNSSEC algorithms whose signatures count without being checked, for tests with zones that were signed long \
+         ago, such as 3 (DSA). The checker warns.",
+    )
+    .unbound(&["fake-dsa", "fake-sha1"]),
+    row(
         "resolvers.*.nsec3-iterations",
         whole(0, 2500),
         "50",
@@ -197,6 +222,23 @@ pub(super) const ROWS: &[Row] = &[
         "Octets of the largest UDP message that servers may send; what is larger comes over TCP.",
     )
     .unbound(&["edns-buffer-size"]),
+    row(
+        "resolvers.*.require-authority",
+        Kind::One(Value::Bool),
+        "true",
+        "RFC 1035 §4.1.1: a server of the zone sets AA",
+        "Whether a server whose answer lacks the flag AA counts as one that does not serve the zone. With `false`, only one that \
+         offers recursion (RA) besides does.",
+    ),
+    row(
+        "resolvers.*.minimal-responses",
+        Kind::One(Value::Bool),
+        "true",
+        "clients do not look at more, and small replies travel better",
+        "Whether clients get what they asked for and nothing besides. With `false` they also get the zone's name servers and \
+         their addresses, if these stood beside the answer. They are not kept, so an answer from the tables lacks them.",
+    )
+    .unbound(&["minimal-responses"]),
     row(
         "resolvers.*.max-ttl",
         duration(SECOND, 30 * DAY),

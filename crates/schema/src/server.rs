@@ -116,7 +116,15 @@ pub(super) const ROWS: &[Row] = &[
         text_or("hidden"),
         "hidden",
         "reveals nothing to strangers",
-        "The answer to `id.server` in class CHAOS, and the NSID (RFC 5001); `hidden` refuses.",
+        "The answer to `id.server` in class CHAOS; `hidden` refuses.",
     )
     .unbound(&["identity", "hide-identity"]),
+    row(
+        "server.nsid",
+        text_or("identity"),
+        "identity",
+        "one name for a server is enough",
+        "The NSID (RFC 5001), a text or `hex:` and octets in hexadecimal: `hex:c0ffee`. `identity` is that of `server.identity`.",
+    )
+    .unbound(&["nsid"]),
 ];

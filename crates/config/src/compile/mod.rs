@@ -425,6 +425,7 @@ impl Prepared<'_> {
             chaos: chaos(settings),
             udp_octets_max: settings.udp_size,
             padding_octets: settings.padding,
+            extended_errors: settings.extended_errors,
             number: keep.snapshots,
             keeps_path: jobs.recorder.as_ref().is_some_and(|recorder| recorder.keeps_path),
         };
@@ -458,7 +459,7 @@ fn chaos(settings: &Settings) -> Chaos {
         version: text(&said.version),
         hostname: text(&said.hostname),
         identity: text(&said.identity),
-        nsid: text(&said.identity),
+        nsid: said.nsid.as_deref().map_or_else(|| text(&said.identity), Into::into),
     }
 }
 

@@ -41,6 +41,12 @@ pub(super) fn plan(
             rules.trust.anchors = trust_anchors(file, environment, problems);
         }
         rules.routes = resolver.zones.iter().map(route).collect();
+        if !resolver.anchor_records.is_empty() {
+            if resolver.trust_anchors.is_none() {
+                rules.trust.anchors.clear();
+            }
+            TrustAnchor::extend(&mut rules.trust.anchors, &resolver.anchor_records);
+        }
         Some(ResolverPlan {
             id: ResolverId(number),
             name: resolver.name.value.clone(),

@@ -105,11 +105,7 @@ impl Lowering<'_> {
         let server = self.section(&root, "server");
         let caches = self.caches(&root);
         let (startup, limits) = self.startup(&root, &server, &caches);
-        let presentation = Presentation {
-            version: self.text_or(&server, "version"),
-            hostname: self.text_or(&server, "hostname"),
-            identity: self.text_or(&server, "identity"),
-        };
+        let presentation = self.presentation(&server);
         let relay_to = self.relay_to(&root);
         let tls = self.tls(&root);
         self.check_secure(startup.listen.as_deref(), &tls);
@@ -140,7 +136,7 @@ impl Lowering<'_> {
         };
         let records = self.records(&root);
         let cookies = self.cookies(&root);
-        let (udp_size, padding) = self.edns(&root);
+        let (udp_size, padding, extended_errors) = self.edns(&root);
         let log = self.section(&root, "log");
         let log_level = self.word(&log, "level", LogLevel::parse);
         let sets = self.sets(&root);
@@ -181,6 +177,7 @@ impl Lowering<'_> {
             cookies,
             udp_size,
             padding,
+            extended_errors,
             log_level,
             sets,
             effects,
@@ -210,6 +207,30 @@ impl Lowering<'_> {
                 false
             }
         }
+    }
+
+    /// Reads what the server says of itself.
+    fn presentation(&mut self, server: &Section<'_>) -> Presentation {
+        Presentation {
+            version: self.text_or(server, "version"),
+            hostname: self.text_or(server, "hostname"),
+            identity: self.text_or(server, "identity"),
+            nsid: self.nsid(server),
+        }
+    }
+
+    /// Reads the NSID: a text, or octets in hexadecimal.
+    fn nsid(&mut self, server: &Section<'_>) -> Option<Vec<u8>> {
+        let text = self.text_or(server, "nsid")?;
+        let Some(digits) = text.strip_prefix("hex:") else { return Some(text.into_bytes()) };
+        let octet = |at: usize| digits.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok());
+        let octets: Option<Vec<u8>> = (0..digits.len()).step_by(2).map(octet).collect();
+        if octets.is_none() {
+            let span = server.entry("nsid").map_or(server.span, |entry| entry.node.span);
+            let problem = Problem::error(span, format!("\"{digits}\" is not hexadecimal"));
+            self.problems.push(problem.expected("two digits for each octet, such as \"hex:c0ffee\""));
+        }
+        octets
     }
 
     /// Reads what only a new start changes, and the limits, some of which are of that kind.
@@ -254,10 +275,11 @@ impl Lowering<'_> {
     }
 
     /// Reads the sizes of messages: of UDP, and what the length of padded replies is a multiple of.
-    fn edns(&mut self, root: &Section<'_>) -> (u16, u16) {
+    fn edns(&mut self, root: &Section<'_>) -> (u16, u16, bool) {
         let section = self.section(root, "edns");
         let padding = self.whole_or(&section, "padding").unwrap_or(0);
-        (self.whole(&section, "udp-size") as u16, padding as u16)
+        let extended_errors = self.boolean(&section, "extended-errors");
+        (self.whole(&section, "udp-size") as u16, padding as u16, extended_errors)
     }
 
     /// Reads who resolves names for the server itself; nobody is the machine.

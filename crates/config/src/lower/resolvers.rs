@@ -6,8 +6,11 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use diagnostic::{At, Problem, Span};
+use dnssec::anchors::read_anchors;
 use dnssec::{Algorithm, Algorithms};
-use resolver::{AddressPolicy, HeapName, Limits, Minimisation, NegativeAnchor, Stub, Trust, Validation};
+use resolver::{
+    AddressPolicy, HeapName, Limits, Minimisation, NegativeAnchor, Stub, Trust, TrustAnchor, Validation,
+};
 use schema::{MinimisationWord, ValidationWord};
 use values::{Misread, Read};
 use wire::NameBuf;
@@ -81,6 +84,7 @@ impl Lowering<'_> {
             trust_anchors.map(|at| At { value: self.beside(at.span.file, &at.value), span: at.span });
         ResolverSettings {
             zones: self.routes(section),
+            anchor_records: self.anchor_records(section),
             cache_size: self.size(section, "cache-size"),
             rules: resolver::Settings {
                 validation: match self.word(section, "validation", ValidationWord::parse) {
@@ -101,6 +105,8 @@ impl Lowering<'_> {
                 priming,
                 port: self.whole(section, "port") as u16,
                 udp_octets: self.whole(section, "udp-size") as u16,
+                requires_authority: self.boolean(section, "require-authority"),
+                minimal_responses: self.boolean(section, "minimal-responses"),
                 ttl_max: self.duration(section, "max-ttl").as_secs() as u32,
                 negative_ttl_max: self.duration(section, "max-negative-ttl").as_secs() as u32,
                 lame_seconds: self.duration(section, "lame-time").as_secs() as u32,
@@ -174,12 +180,62 @@ impl Lowering<'_> {
             true => Algorithms::SUPPORTED.with(Algorithm::RSASHA1).with(Algorithm::RSASHA1_NSEC3_SHA1),
             false => Algorithms::SUPPORTED,
         };
+        let believed = self.list(section, "believed-algorithms", |_, value, scalar| {
+            let number = values::whole(&scalar.text)?;
+            let wrong = || Misread::whole(&scalar.text, format!("{number} is no algorithm"));
+            match u8::try_from(number) {
+                Ok(number @ 1..=31) => Ok(Algorithm(number)),
+                _ => Err(wrong().expected(value.expected())),
+            }
+        });
+        if let Some(first) = believed.first() {
+            let message =
+                "signatures of these algorithms are not checked, so that anybody can forge them: for tests";
+            self.problems.push(Problem::warning(first.span, message));
+        }
+        let algorithms = believed.iter().fold(algorithms, |all, at| all.believing(at.value));
         Trust {
             negative: negative.collect(),
             algorithms,
             iterations_max: self.whole(section, "nsec3-iterations") as u16,
+            time: self.signature_time(section),
             ..Trust::default()
         }
+    }
+
+    /// Reads trust anchors that are written as records.
+    fn anchor_records(&mut self, section: &Section<'_>) -> Vec<TrustAnchor> {
+        let rows = self.list(section, "trust-anchor-records", |_, _, scalar| {
+            let text = &scalar.text;
+            let rows = read_anchors(text).map_err(|fault| Misread::whole(text, fault.what))?;
+            let none = || Misread::whole(text, format!("\"{text}\" is no trust anchor"));
+            rows.into_iter().next().ok_or_else(|| none().expected("a DS or DNSKEY record"))
+        });
+        let mut anchors = Vec::new();
+        for At { value: row, .. } in rows {
+            TrustAnchor::add(&mut anchors, row.owner.as_name(), row.rtype, row.rdata);
+        }
+        anchors
+    }
+
+    /// Reads the time at which signatures have to be valid.
+    fn signature_time(&mut self, section: &Section<'_>) -> Option<u32> {
+        let time = self.optional(section, "signature-time", |lowering, row, node| {
+            lowering.read(node, &row.kind.expected(), |text| {
+                let seconds = match text.len() {
+                    14 => dnssec::parse_compact(text),
+                    _ => text.parse().ok(),
+                };
+                seconds.and_then(|seconds| u32::try_from(seconds).ok()).ok_or_else(|| {
+                    Misread::whole(text, format!("\"{text}\" is no time"))
+                        .expected("14 digits such as 20260131120000, or seconds since 1970")
+                })
+            })
+        })?;
+        let message =
+            "signatures have to be valid at this time and not at the present one, which is for tests";
+        self.problems.push(Problem::warning(time.span, message));
+        Some(time.value)
     }
 
     fn resolver_limits(&mut self, section: &Section<'_>) -> Limits {

@@ -110,6 +110,8 @@ pub struct Settings {
     pub udp_size: u16,
     /// Octets that the length of a padded reply is a multiple of; zero: none is padded.
     pub padding: u16,
+    /// Whether replies have Extended DNS Errors.
+    pub extended_errors: bool,
     /// The least important messages to log.
     pub log_level: LogLevel,
     /// Sets of names and clients.
@@ -144,6 +146,8 @@ pub struct Presentation {
     pub hostname: Option<String>,
     /// `id.server`.
     pub identity: Option<String>,
+    /// The NSID; `None`: the same as `id.server`.
+    pub nsid: Option<Vec<u8>>,
 }
 
 impl Settings {

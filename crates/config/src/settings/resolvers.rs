@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use diagnostic::At;
-use resolver::{HeapName, Stub};
+use resolver::{HeapName, Stub, TrustAnchor};
 
 /// A resolver.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,8 +18,10 @@ pub struct ResolverSettings {
     pub trust_anchors: Option<At<PathBuf>>,
     /// Zones that are not found from the root down.
     pub zones: Vec<RouteSettings>,
-    /// Everything else; the servers of the root in it are those that the program comes with, and
     /// there are no routes.
+    /// Trust anchors that the configuration itself has, beside those of the file.
+    pub anchor_records: Vec<TrustAnchor>,
+    /// Everything else; the servers of the root in it are those that the program comes with.
     pub rules: resolver::Settings,
 }
 

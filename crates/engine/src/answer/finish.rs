@@ -34,6 +34,9 @@ pub(crate) trait Server {
     /// padded.
     fn padding_octets(&self) -> u16;
 
+    /// Returns whether replies have Extended DNS Errors.
+    fn extended_errors(&self) -> bool;
+
     /// Returns whether replies say RA.
     fn recursion_available(&self) -> bool;
 
@@ -321,6 +324,9 @@ fn write_opt<S: Server>(
         |step| server.ede(step),
         |text| server.text(text),
         |code, text| {
+            if !server.extended_errors() {
+                return;
+            }
             let text = text.as_bytes();
             // A code without its text is better than none.
             let text = text.get(..REASON_OCTETS_MAX).unwrap_or(text);

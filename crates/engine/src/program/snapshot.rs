@@ -94,6 +94,8 @@ pub struct Snapshot {
     /// Octets that the length of a reply to a client that pads is a multiple of (RFC 8467 §4.1);
     /// zero: replies are not padded.
     pub padding_octets: u16,
+    /// Whether replies say what went wrong (Extended DNS Errors, RFC 8914).
+    pub extended_errors: bool,
     /// Whether replies say RA: some way through the program resolves names that are not ours.
     pub recursion_available: bool,
 }

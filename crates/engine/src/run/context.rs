@@ -79,6 +79,10 @@ impl Server for Context<'_> {
         self.snapshot.udp_octets_max
     }
 
+    fn extended_errors(&self) -> bool {
+        self.snapshot.extended_errors
+    }
+
     fn padding_octets(&self) -> u16 {
         self.snapshot.padding_octets
     }

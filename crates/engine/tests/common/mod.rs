@@ -193,6 +193,7 @@ fn snapshot(gate: Gate, ops: Vec<Op>) -> Snapshot {
         chaos: engine::chaos::Chaos::default(),
         udp_octets_max: 1232,
         padding_octets: 468,
+        extended_errors: true,
         recursion_available: true,
         number: 1,
         keeps_path: false,

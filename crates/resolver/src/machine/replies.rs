@@ -129,6 +129,8 @@ impl Resolver {
             negative_ttl_max: self.settings.negative_ttl_max,
             dnssec_ok: self.validates(),
             work: &work,
+            requires_authority: self.settings.requires_authority,
+            takes_servers: !self.settings.minimal_responses,
         };
         let reading = scrub::read(reply, &asked, &terms);
         let root = scrub::read_priming(reply, &asked, &terms);

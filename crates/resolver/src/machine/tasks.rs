@@ -16,7 +16,7 @@ use crate::minimise::next_labels;
 use crate::moment::Moment;
 use crate::prove::{Below, below};
 use crate::resolution::{Resolution, Rows, lower};
-use crate::scrub::{Answer, Set, Verdict};
+use crate::scrub::{Answer, Beside, Set, Verdict};
 use crate::settings::Minimisation;
 use crate::tables::{Denied, Known};
 use crate::trace::Trace;
@@ -74,6 +74,12 @@ impl Task {
         }
         let good = proofs.iter().filter(|set| set.security == Security::Secure || self.question.unchecked);
         good.for_each(|set| self.rows.authority(set));
+    }
+
+    /// Adds what stands beside an answer.
+    fn add_beside(&mut self, beside: &Beside) {
+        beside.servers.iter().for_each(|set| self.rows.authority(set));
+        beside.addresses.iter().for_each(|set| self.rows.additional(set));
     }
 
     /// Adds what says that there is no name or no data.
@@ -312,6 +318,7 @@ impl Resolver {
     fn take_answer(&mut self, key: TaskKey, answer: &Answer) {
         if let Some(task) = self.task_mut(key) {
             task.insecure_because = answer.insecure_because;
+            task.add_beside(&answer.beside);
         }
         match &answer.verdict {
             Verdict::Data => {

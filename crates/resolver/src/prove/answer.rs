@@ -26,12 +26,34 @@ impl Judge<'_> {
                 Err(_) => break,
             }
         }
+        self.beside(answer)?;
         let Some(denial) = &mut answer.denial else { return Ok(()) };
         match self.denial(denial, &mut answer.proofs, qtype) {
             Ok(()) => Ok(()),
             Err(obstacle) if is_denial || obstacle == Obstacle::Paused => Err(obstacle),
             Err(_) => Ok(()),
         }
+    }
+
+    /// Judges what stands beside an answer, as far as what is known already allows; what is not as
+    /// good as the answer is left out.
+    fn beside(&mut self, answer: &mut Answer) -> Result<(), Obstacle> {
+        let is_secure = answer.sets.first().is_some_and(|set| set.security == Security::Secure);
+        let Answer { beside, proofs, .. } = answer;
+        for sets in [&mut beside.servers, &mut beside.addresses] {
+            for at in 0..sets.len() {
+                match self.set(sets, at, proofs) {
+                    Err(Obstacle::Paused) => return Err(Obstacle::Paused),
+                    Ok(()) | Err(_) => {}
+                }
+            }
+            sets.retain(|set| match set.security {
+                Security::Secure => true,
+                Security::Insecure | Security::Indeterminate => !is_secure,
+                Security::Bogus | Security::Unchecked => false,
+            });
+        }
+        Ok(())
     }
 
     /// Judges one set of an answer.

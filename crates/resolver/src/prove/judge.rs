@@ -148,8 +148,9 @@ impl Judge<'_> {
     }
 
     /// Returns what counts, and when.
-    pub(super) const fn rules(&self) -> Rules {
-        Rules { accepted: self.settings.algorithms, now: self.chains.unix_seconds(self.now) as u32 }
+    pub(super) fn rules(&self) -> Rules {
+        let present = self.chains.unix_seconds(self.now) as u32;
+        Rules { accepted: self.settings.algorithms, now: self.settings.time.unwrap_or(present) }
     }
 
     /// Returns that a signature is wrong, or which limit kept it from being checked.

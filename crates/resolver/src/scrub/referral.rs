@@ -52,13 +52,16 @@ pub(super) fn read(
             break;
         }
     }
+    let flags = message.header.flags;
+    let is_authoritative = terms.is_authoritative(flags);
+    let is_denial = sets::soa(message, asked.qname, asked.zone, terms).ok_or(Fault::Malformed)?;
     let Some(zone) = zone else {
         // A server that refers to where we come from does not know the zone, nor does one that has
         // nothing to say and no AA.
-        return if message.header.flags.has(Flags::AA) { Ok(None) } else { Err(Fault::Lame) };
+        let is_answer = flags.has(Flags::AA) || (is_authoritative && is_denial.is_some());
+        return if is_answer { Ok(None) } else { Err(Fault::Lame) };
     };
-    let is_denial = sets::soa(message, asked.qname, asked.zone, terms).ok_or(Fault::Malformed)?;
-    if is_denial.is_some() && message.header.flags.has(Flags::AA) {
+    if is_denial.is_some() && is_authoritative {
         return Ok(None);
     }
     let set = take(message, Section::Authority, zone.as_name(), Rtype::NS, terms).map_err(malformed)?;

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use cache::Security;
 use wire::{Class, Message, Name, Rtype, Section, Ttl, rdata};
 
-use super::Terms;
 use super::work::Unreadable;
+use super::{Beside, Terms};
 use crate::heap_name::HeapName;
 
 /// An RRset, names in its data in full.
@@ -148,6 +148,62 @@ pub(super) fn proofs(
         }
     }
     Ok(proofs)
+}
+
+/// Name servers whose addresses are taken from beside an answer.
+const SERVERS_MAX: usize = 16;
+
+/// Takes the NS RRset of the zone that an answer is from, if it stands beside it, and the addresses
+/// of its servers and of those that the answer itself names, as far as they are in the zone asked.
+pub(super) fn beside(
+    message: &Message<'_>,
+    data: &Set,
+    zone: Name<'_>,
+    terms: &Terms<'_>,
+) -> Result<Beside, Unreadable> {
+    let mut beside = Beside::default();
+    let is_of_answer =
+        |owner: Name<'_>| data.owner.as_name().is_at_or_below(owner) && owner.is_at_or_below(zone);
+    for record in message.records() {
+        terms.work.pass()?;
+        if record.section != Section::Authority || record.rtype != Rtype::NS {
+            continue;
+        }
+        let owner = terms.work.owner(&record)?;
+        if is_of_answer(owner.as_name()) && beside.servers.is_empty() {
+            beside.servers.extend(take_signed(
+                message,
+                Section::Authority,
+                owner.as_name(),
+                Rtype::NS,
+                terms,
+            )?);
+        }
+    }
+    let named = beside.servers.first().into_iter().chain([data]);
+    let hosts = named.flat_map(|set| set.data().filter_map(|data| host_in(set.rtype, data)));
+    for host in hosts.filter(|host| host.is_at_or_below(zone)).take(SERVERS_MAX) {
+        for rtype in [Rtype::A, Rtype::AAAA] {
+            let is_known =
+                beside.addresses.iter().any(|set| set.rtype == rtype && set.owner.as_name() == host);
+            if !is_known {
+                beside.addresses.extend(take_signed(message, Section::Additional, host, rtype, terms)?);
+            }
+        }
+    }
+    Ok(beside)
+}
+
+/// Returns the host that a record names, whose addresses its reader will want next (RFC 1035
+/// §3.3, RFC 2782).
+fn host_in(rtype: Rtype, data: &[u8]) -> Option<Name<'_>> {
+    let skipped = match rtype {
+        Rtype::NS => 0,
+        Rtype::MX => 2,
+        Rtype::SRV => 6,
+        _ => return None,
+    };
+    Name::parse(data.get(skipped..)?).ok().map(|(name, _)| name)
 }
 
 /// Returns whether what such data says decides what is done. Other data is the client's business.

@@ -39,6 +39,17 @@ fn reply(flags: Flags, rcode: Rcode, qname: &str, qtype: Rtype, lines: &str) -> 
 }
 
 fn read_as(zone: &str, qname: &str, qtype: Rtype, reply: &[u8]) -> Reading {
+    read_with(zone, (qname, qtype), reply, (true, false))
+}
+
+/// Reads a reply where answers without AA count or not, and servers beside answers are taken or
+/// not.
+fn read_with(
+    zone: &str,
+    (qname, qtype): (&str, Rtype),
+    reply: &[u8],
+    (requires_authority, takes_servers): (bool, bool),
+) -> Reading {
     let message = Message::parse(reply).expect("well formed");
     let (zone, qname) = (name(zone), name(qname));
     let routes = Routes::default();
@@ -58,6 +69,8 @@ fn read_as(zone: &str, qname: &str, qtype: Rtype, reply: &[u8]) -> Reading {
         negative_ttl_max: 3600,
         dnssec_ok: true,
         work: &Work::of_one_reply(),
+        requires_authority,
+        takes_servers,
     };
     read(&message, &asked, &terms)
 }
@@ -272,6 +285,8 @@ fn the_roots_servers_are_taken_with_their_addresses() {
         negative_ttl_max: 3600,
         dnssec_ok: true,
         work: &Work::of_one_reply(),
+        requires_authority: true,
+        takes_servers: false,
     };
     let routes = Routes::default();
     let asked = Asked {
@@ -286,4 +301,54 @@ fn the_roots_servers_are_taken_with_their_addresses() {
     let expected = ". 86400: a.root-servers.net. [198.41.0.4], b.root-servers.net. []";
     assert_eq!(said(&Reading::Referral(root)), expected);
     assert_eq!(read_priming(&message, &Asked { qtype: Rtype::A, ..asked }, &terms), None);
+}
+
+#[test]
+fn the_zones_servers_beside_an_answer_are_taken_for_who_wants_them() {
+    let lines = "answer www.example.org 300 A 192.0.2.1
+         authority example.org 300 NS ns.example.org
+         authority example.org 300 NS ns.example.net
+         authority org 300 NS ns.evil.net
+         additional ns.example.org 300 A 192.0.2.2
+         additional ns.example.net 300 A 192.0.2.66
+         additional other.example.org 300 A 192.0.2.66";
+    let octets = reply(AA, Rcode::NOERROR, "www.example.org", Rtype::A, lines);
+    let beside = |takes_servers| {
+        let question = ("www.example.org", Rtype::A);
+        match read_with("example.org", question, &octets, (true, takes_servers)) {
+            Reading::Answer(answer) => answer.beside,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(beside(false), Beside::default());
+    let beside = beside(true);
+    let said = |sets: &[Set]| {
+        let said = |set: &Set| format!("{} {} x{}", set.owner, set.rtype, set.records.len());
+        sets.iter().map(said).collect::<Vec<_>>()
+    };
+    assert_eq!(said(&beside.servers), ["example.org. NS x2"]);
+    assert_eq!(said(&beside.addresses), ["ns.example.org. A x1"]);
+}
+
+#[test]
+fn an_answer_without_aa_counts_where_that_is_not_required_and_no_recursion_is_offered() {
+    let read_as = |flags: Flags, requires_authority: bool| {
+        let lines = "answer www.example.org 300 A 192.0.2.1";
+        let octets = reply(flags, Rcode::NOERROR, "www.example.org", Rtype::A, lines);
+        said(&read_with("example.org", ("www.example.org", Rtype::A), &octets, (requires_authority, false)))
+    };
+    let data = "Data [www.example.org. 300 A x1]";
+    assert_eq!(read_as(AA, true), data);
+    assert_eq!(read_as(NO_AA, true), "Lame");
+    assert_eq!(read_as(NO_AA, false), data);
+    assert_eq!(read_as(Flags::RA, false), "Lame");
+    let nothing = |lines: &str, requires_authority: bool| {
+        let octets = reply(NO_AA, Rcode::NOERROR, "www.example.org", Rtype::A, lines);
+        said(&read_with("example.org", ("www.example.org", Rtype::A), &octets, (requires_authority, false)))
+    };
+    let soa = "authority example.org 300 SOA ns.example.org h.example.org 1 2 3 4 60";
+    let denied = "NoData [] denies www.example.org. Some(60)";
+    assert_eq!((nothing(soa, true), nothing(soa, false)), ("Lame".to_owned(), denied.to_owned()));
+    // Who refers to where we come from does not know the zone, whatever it says of itself.
+    assert_eq!(nothing("authority example.org 300 NS ns.example.org", false), "Lame");
 }

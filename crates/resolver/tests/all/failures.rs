@@ -97,6 +97,18 @@ fn a_failure_says_why() {
 }
 
 #[test]
+fn an_answer_without_aa_counts_where_that_is_not_required() {
+    let settings = Settings { requires_authority: false, ..plain_settings() };
+    let mut world = World::with(settings);
+    small(&mut world);
+    for address in ["192.0.2.3", "192.0.2.4"] {
+        world.server(address).behaviour = Behaviour::WithoutAuthority;
+    }
+    let seen = world.resolve("www.example.org", Rtype::A);
+    assert_eq!((seen.failure, seen.answer.len()), (None, 2));
+}
+
+#[test]
 fn servers_that_come_back_are_found_at_once() {
     let mut world = world();
     world.resolve("www.example.org", Rtype::A);

@@ -1,8 +1,9 @@
 //! From the root down to the answer.
 
-use wire::{Rcode, Rtype};
+use resolver::Settings;
+use wire::{Rcode, Rtype, Section};
 
-use crate::world::World;
+use crate::world::{Behaviour, World, plain_settings, record};
 
 /// The root, org and example.org, each with one server of its own.
 pub(crate) fn small(world: &mut World) {
@@ -46,6 +47,34 @@ fn a_question_goes_down_from_the_root() {
     let to: Vec<String> = world.sent.iter().map(|sent| sent.to.to_string()).collect();
     assert_eq!(to[..2], ["192.0.2.1", "192.0.2.2"]);
     assert!(world.sent.iter().all(|sent| sent.question == "www.example.org. A"));
+}
+
+#[test]
+fn the_servers_of_the_zone_are_told_to_who_wants_them_and_kept_by_nobody() {
+    let beside = |section, line: &str| (section, record(line));
+    let records = vec![
+        beside(Section::Authority, "example.org 600 NS ns1.example.org"),
+        beside(Section::Additional, "ns1.example.org 600 A 192.0.2.3"),
+        beside(Section::Additional, "ns1.example.net 600 A 192.0.2.66"),
+    ];
+    for minimal_responses in [true, false] {
+        let mut world = World::with(Settings { minimal_responses, ..plain_settings() });
+        small(&mut world);
+        for address in ["192.0.2.3", "192.0.2.4"] {
+            world.server(address).behaviour = Behaviour::Poisoner(records.clone());
+        }
+        let seen = world.resolve("www.example.org", Rtype::A);
+        let expected: &[&str] = match minimal_responses {
+            true => &[],
+            false => &["example.org. 600 NS ns1.example.org."],
+        };
+        assert_eq!(
+            (seen.answer.len(), &seen.authority[..]),
+            (2, &expected.iter().map(ToString::to_string).collect::<Vec<_>>()[..])
+        );
+        let again = world.resolve("www.example.org", Rtype::A);
+        assert_eq!((again.sends, again.authority.len()), (0, 0));
+    }
 }
 
 #[test]

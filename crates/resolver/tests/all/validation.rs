@@ -60,6 +60,17 @@ fn signatures_lead_from_the_root_to_the_answer() {
 }
 
 #[test]
+fn signatures_may_have_to_be_valid_at_another_time() {
+    let Signed { mut world, .. } = internet(Signing::Nsec, Signing::Expired).build();
+    check_bogus(&world.resolve("www.example.org", Rtype::A), EdeCode::SIGNATURE_EXPIRED);
+    let then = UNIX_SECONDS as u32 - 129_600;
+    let at_another = |time| internet(Signing::Nsec, Signing::Expired).trusting(|trust| trust.time = time);
+    let Signed { mut world, .. } = at_another(Some(then)).build();
+    let seen = world.resolve("www.example.org", Rtype::A);
+    check(&seen, Rcode::NOERROR, Security::Secure);
+}
+
+#[test]
 fn keys_are_asked_for_beside_the_question() {
     let Signed { mut world, .. } = internet(Signing::Nsec, Signing::Nsec).build();
     let seen = world.resolve("www.example.org", Rtype::A);
