@@ -10,8 +10,8 @@ mod server;
 mod signing;
 mod zones;
 
-use std::ffi::OsString;
-use std::path::PathBuf;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
@@ -108,6 +108,12 @@ pub enum Command {
     /// Prints the new file, with a comment at each part that behaves differently. A part without an
     /// equivalent is an error at its line; then the command prints no file.
     Import(ImportArgs),
+    /// Run in the place of Unbound: with its configuration, and arguments that it takes.
+    ///
+    /// The same as calling the program by the name "unbound". "gannet check --unbound FILE" reports
+    /// mistakes in such a file, and "gannet import unbound FILE" turns it into one of ours.
+    #[command(disable_version_flag = true)]
+    Unbound(UnboundArgs),
     /// Examine AF_XDP on this machine.
     #[command(subcommand)]
     Xdp(XdpCommand),
@@ -181,6 +187,29 @@ pub struct CompletionsArgs {
     pub(crate) shell: clap_complete::Shell,
 }
 
+/// Arguments of `unbound`, which are those of that program.
+#[derive(Args, Clone, Debug)]
+pub struct UnboundArgs {
+    /// The configuration.
+    #[arg(short = 'c', value_name = "FILE", default_value = "/etc/unbound/unbound.conf")]
+    pub config: PathBuf,
+    /// Stay in the foreground, as it always does; twice, log to standard error.
+    #[arg(short = 'd', action = clap::ArgAction::Count)]
+    pub foreground: u8,
+    /// Write no file with the number of the process, as it never does.
+    #[arg(short = 'p')]
+    pub no_pid_file: bool,
+    /// Log more; can be repeated.
+    #[arg(short = 'v', action = clap::ArgAction::Count)]
+    pub verbose: u8,
+    /// Print the version.
+    #[arg(short = 'V')]
+    pub version: bool,
+}
+
+/// The name of the program whose place it takes when it is called by it.
+const OTHER_NAME: &str = "unbound";
+
 /// Arguments of `man`.
 #[derive(Args, Debug)]
 pub struct ManArgs {
@@ -208,7 +237,18 @@ const ANYWHERE: [(&str, bool); 4] = [("--socket", true), ("--config", true), ("-
 /// Reads a command line, of which the first argument is the program; ends the process if it is
 /// wrong, or asks for help.
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Cli {
-    Cli::parse_from(arranged(arguments))
+    Cli::parse_from(arranged(by_name(arguments)))
+}
+
+/// Turns a call by another name into one of the command for that: `unbound -d` is
+/// `gannet unbound -d`.
+fn by_name(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = arguments.into_iter().collect();
+    let name = arguments.first().and_then(|program| Path::new(program).file_name());
+    if name == Some(OsStr::new(OTHER_NAME)) {
+        arguments.insert(1, OTHER_NAME.into());
+    }
+    arguments
 }
 
 /// Moves options that stand before a command (`gannet --socket S cache stats`) behind it, where
@@ -300,6 +340,19 @@ mod tests {
             parsed("gannet --socket S lists").is_ok() && parsed("gannet lists update ads --socket S").is_ok()
         );
         assert!(parsed("gannet --socket S check").is_err());
+    }
+
+    #[test]
+    fn the_name_of_the_program_may_be_a_command() {
+        let check = |line: &str, expect: &str| {
+            let arguments = by_name(line.split(' ').map(OsString::from));
+            let arguments: Vec<_> = arguments.iter().map(|word| word.to_string_lossy()).collect();
+            assert_eq!(arguments.join(" "), expect);
+            assert!(Cli::try_parse_from(arranged(by_name(line.split(' ').map(OsString::from)))).is_ok());
+        };
+        check("/usr/sbin/unbound -dd -p -c /u.conf", "/usr/sbin/unbound unbound -dd -p -c /u.conf");
+        check("gannet unbound -d", "gannet unbound -d");
+        check("gannet -c unbound", "gannet -c unbound");
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub use compile::{
     Listening, OwnCertificate, Plans, Prepared, compile, devices, files_of_set, listening, prepare,
     upstream_descriptors, watched, workers,
 };
-pub use load::{Loaded, built_in, load, load_in, load_text};
+pub use load::{Loaded, built_in, load, load_in, load_text, load_unbound, load_unbound_in};
 pub use lower::{named_file, server};
 pub use origin::Origin;
 pub use secrets::keys as secret_keys;

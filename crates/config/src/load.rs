@@ -31,6 +31,13 @@ pub struct Loaded {
 }
 
 impl Loaded {
+    /// Returns all settings as one tree.
+    pub const fn tree(&self) -> &Node {
+        &self.tree
+    }
+}
+
+impl Loaded {
     /// Returns the mistake of a file that holds no settings any more although there were some
     /// `before`: it is being written, or was cut short, and to take it at its word would take
     /// everything away that was served.
@@ -63,6 +70,30 @@ pub fn load_in(path: &Path, environment: &dyn Environment) -> Result<Loaded, Vec
             loader.finish(file)
         }
         Err(message) => {
+            let problems = vec![Problem::of_file(file, message)];
+            Err(diagnostics(problems, &loader.sources))
+        }
+    }
+}
+
+/// Reads the configuration that begins in `path`, an `unbound.conf`.
+pub fn load_unbound(path: &Path) -> Result<Loaded, Vec<Diagnostic>> {
+    load_unbound_in(path, &System)
+}
+
+/// Like [`load_unbound`], in another environment.
+pub fn load_unbound_in(path: &Path, environment: &dyn Environment) -> Result<Loaded, Vec<Diagnostic>> {
+    let secrets: Vec<&'static str> = secrets::keys().into_iter().chain(unbound::SECRET_KEYS).collect();
+    let mut loader = Loader::new(environment);
+    loader.sources = Sources::new(&secrets);
+    match loader.read_text(path) {
+        Ok(text) => {
+            let file = loader.sources.add(path, text);
+            let entries = unbound::read(file, &mut loader.sources, environment, &mut loader.problems);
+            loader.finish_tree(file, None, entries)
+        }
+        Err(message) => {
+            let file = loader.sources.add(path, String::new());
             let problems = vec![Problem::of_file(file, message)];
             Err(diagnostics(problems, &loader.sources))
         }
@@ -147,6 +178,16 @@ impl<'a> Loader<'a> {
         self.seen.insert(path, None);
         let (root_span, mut entries) = self.parse(main);
         self.includes(main, &mut entries, 0);
+        self.finish_tree(main, root_span, entries)
+    }
+
+    /// Makes settings of what the files say.
+    fn finish_tree(
+        mut self,
+        main: FileId,
+        root_span: Option<Node>,
+        mut entries: Vec<Entry>,
+    ) -> Result<Loaded, Vec<Diagnostic>> {
         short_forms(&mut entries);
         let nothing = entries.is_empty() && !self.broken;
         let is_alone = self.seen.len() == 1 && !self.seen.contains_key(Path::new(BUILT_IN));

@@ -10,6 +10,7 @@ use policy::graph::{Language, graph};
 /// Runs `gannet check`.
 pub(crate) fn run(args: &CheckArgs) -> ExitCode {
     let origin = match &args.file {
+        Some(file) if args.unbound => Origin::Unbound(file.clone()),
         Some(file) => Origin::File(file.clone()),
         None => configuration::find(&args.config),
     };

@@ -39,6 +39,7 @@ fn carry_out(command: &Command) -> ExitCode {
         Command::Config(command) => configuration::run(command),
         Command::Zone(command) => zone::run(command),
         Command::Import(args) => import::run(args),
+        Command::Unbound(args) => run::unbound(args),
         Command::Xdp(XdpCommand::Check(args)) => xdp_check::run(args),
         Command::Certificate(args) => certificate::run(args),
         Command::Mobileconfig(args) => mobileconfig::run(args),

@@ -1,7 +1,7 @@
 //! Turns the configurations of other programs into ours.
 //!
 //! Those of mosdns v5 and OxiDNS (once ForgeDNS) here, those of authoritative servers in
-//! `authority`.
+//! `authority`. Unbound's is read by a crate of its own, and only printed here.
 //!
 //! Never guesses: a setting that behaves otherwise here gets a comment beside it, and one that
 //! Gannet lacks is an error at its line. Where the two programs read the same text differently,
@@ -21,6 +21,7 @@ mod policies;
 mod records;
 mod servers;
 mod sets;
+mod settings;
 mod upstreams;
 mod verify;
 mod write;
@@ -32,6 +33,7 @@ use diagnostic::{At, Diagnostic, Problem, Span, diagnostics};
 use environment::Environment;
 
 pub use self::authority::{NameServer, name_server};
+pub use self::settings::unbound;
 
 use self::args::Args;
 use self::plugins::{Declared, Plugin};

@@ -46,12 +46,71 @@ fn goes_deep(text: &str) -> bool {
     (hash >> 16).is_multiple_of(DEEP_EVERY)
 }
 
-/// A configuration: the text that the octets begin with.
-pub fn config(bytes: &[u8]) {
-    let text = match std::str::from_utf8(bytes) {
+/// Returns the text that octets begin with.
+fn text_of(bytes: &[u8]) -> &str {
+    match std::str::from_utf8(bytes) {
         Ok(text) => text,
         Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).expect("checked"),
-    };
+    }
+}
+
+/// A machine with one file.
+struct OneFile<'t>(&'t str);
+
+impl environment::Environment for OneFile<'_> {
+    fn variable(&self, name: &str) -> Option<String> {
+        Nothing.variable(name)
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        if path == Path::new(UNBOUND) { Ok(self.0.into()) } else { Nothing.read(path) }
+    }
+
+    fn list(&self, directory: &Path) -> io::Result<Vec<String>> {
+        Nothing.list(directory)
+    }
+
+    fn resolv_conf(&self) -> PathBuf {
+        Nothing.resolv_conf()
+    }
+
+    fn hosts_file(&self) -> PathBuf {
+        Nothing.hosts_file()
+    }
+
+    fn processors(&self) -> usize {
+        Nothing.processors()
+    }
+
+    fn random(&self, octets: &mut [u8]) {
+        Nothing.random(octets);
+    }
+}
+
+/// The only file there is.
+const UNBOUND: &str = "/unbound.conf";
+
+/// A configuration of Unbound: what is right is printed as YAML that means the same.
+pub fn unbound(bytes: &[u8]) {
+    let environment = OneFile(text_of(bytes));
+    match config::load_unbound_in(Path::new(UNBOUND), &environment) {
+        Ok(loaded) => {
+            let imported = import::unbound(Path::new(UNBOUND), &environment).expect("it was just read");
+            let again = config::load_text(Path::new("/gannet.yaml"), &imported.text, &environment);
+            assert!(again.is_ok_and(|again| again.settings == loaded.settings), "{}", imported.text);
+        }
+        Err(diagnostics) => {
+            assert!(!diagnostics.is_empty(), "a refusal has a reason");
+            for diagnostic in diagnostics {
+                assert!(!diagnostic.to_string().is_empty());
+            }
+        }
+    }
+}
+
+/// A configuration: the text that the octets begin with.
+pub fn config(bytes: &[u8]) {
+    let text = text_of(bytes);
     match config::load_text(Path::new("fuzz.yaml"), text, &Nothing) {
         Ok(loaded) if goes_deep(text) => {
             let shown = config::print::show(&loaded);

@@ -19,7 +19,7 @@ mod peers;
 mod proxy;
 mod zone_file;
 
-pub use self::config::config;
+pub use self::config::{config, unbound};
 pub use self::denials::denials;
 pub use self::engine::engine;
 pub use self::frames::frames;

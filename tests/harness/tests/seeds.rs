@@ -34,7 +34,7 @@ macro_rules! targets {
 
 targets! {
     authority config denials engine frames http2 journal lists name network proxy query rdata_text reply signed transfer
-    update zone_file
+    unbound update zone_file
 }
 
 /// Returns what is in a folder of `fuzz/`, without the extensions.

@@ -6,7 +6,7 @@ use super::{File, Finding};
 
 /// The layer of each crate. A crate uses only crates of lower layers; equals do not know each
 /// other.
-pub(crate) const LAYERS: [(&str, u8); 35] = [
+pub(crate) const LAYERS: [(&str, u8); 36] = [
     ("diagnostic", 0),
     ("wire", 0),
     ("http2", 0),
@@ -30,6 +30,7 @@ pub(crate) const LAYERS: [(&str, u8); 35] = [
     ("identity", 5),
     ("policy", 5),
     ("schema", 5),
+    ("unbound", 5),
     ("exchange", 6),
     ("transfer", 6),
     ("config", 6),

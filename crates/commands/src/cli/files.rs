@@ -59,6 +59,9 @@ pub struct CheckArgs {
     /// The configuration, like `--config`.
     #[arg(value_name = "FILE", conflicts_with = "config")]
     pub file: Option<PathBuf>,
+    /// The file is an `unbound.conf`.
+    #[arg(long, requires = "file")]
+    pub unbound: bool,
     /// How findings are printed.
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = CheckFormat::Human)]
     pub format: CheckFormat,
@@ -189,4 +192,6 @@ pub enum Program {
     Bind,
     /// erldns.
     Erldns,
+    /// Unbound.
+    Unbound,
 }

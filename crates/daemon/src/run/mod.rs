@@ -8,12 +8,13 @@ mod greeting;
 mod signals;
 mod sockets;
 mod state;
+mod unbound;
 
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
-use commands::cli::{RunArgs, SocketArgs};
+use commands::cli::{RunArgs, SocketArgs, UnboundArgs};
 use commands::{configuration, out, remote};
 use config::settings::LogFormat;
 use config::{Loaded, Origin};
@@ -35,9 +36,23 @@ const USUAL_USER: &str = "gannet";
 /// Octets of addresses that a server needs besides its caches: stacks of threads, buffers, what the
 /// allocator sets aside.
 const BESIDE_CACHES_OCTETS: u64 = 192 << 20;
+
 /// Runs the server until somebody ends it.
 pub(crate) fn run(args: &RunArgs) -> ExitCode {
-    match try_run(args) {
+    told(try_run(configuration::find(&args.config), &args.socket))
+}
+
+/// Runs the server in the place of Unbound.
+pub(crate) fn unbound(args: &UnboundArgs) -> ExitCode {
+    if args.version {
+        out::print(&unbound::version());
+        return out::FINE;
+    }
+    told(try_run(Origin::Unbound(args.config.clone()), &SocketArgs { socket: None }))
+}
+
+fn told(result: Result<ExitCode, String>) -> ExitCode {
+    match result {
         Ok(code) => code,
         Err(reason) => {
             out::complain(&reason);
@@ -46,8 +61,7 @@ pub(crate) fn run(args: &RunArgs) -> ExitCode {
     }
 }
 
-fn try_run(args: &RunArgs) -> Result<ExitCode, String> {
-    let origin = configuration::find(&args.config);
+fn try_run(origin: Origin, socket: &SocketArgs) -> Result<ExitCode, String> {
     let loaded =
         origin.load().map_err(|found| configuration::human(&origin, &found).trim_end().to_owned())?;
     let log_level =
@@ -91,7 +105,7 @@ fn try_run(args: &RunArgs) -> Result<ExitCode, String> {
         return Err(format!("the user \"{wanted}\" of the setting server.user does not exist"));
     }
     let state = state::prepare(&loaded.settings, &user);
-    let socket = control_socket(&args.socket, &startup.state_directory, &user);
+    let socket = control_socket(socket, &startup.state_directory, &user);
     let kept = if config::jobs::touches_packet_filter(&loaded.settings) {
         Kept::PacketFilter
     } else {
@@ -121,6 +135,9 @@ fn try_run(args: &RunArgs) -> Result<ExitCode, String> {
         out::print(&greeting::greeting(&addresses, opened.why_not_53.as_deref(), server.upstreams()));
     } else {
         info!("{}", server.summary());
+    }
+    if let Origin::Unbound(_) = mistakes {
+        unbound::tell_start();
     }
     let end = runtime.block_on(serve(server, signals, socket, metrics));
     // What still reads a file that never ends keeps nobody.

@@ -10,3 +10,4 @@ mod manual;
 mod readme;
 mod serving;
 mod starters;
+mod unbound;

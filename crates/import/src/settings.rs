@@ -1,0 +1,66 @@
+//! Unbound: its configuration is read as settings of ours already, and printed.
+
+use std::path::Path;
+
+use diagnostic::Diagnostic;
+use environment::Environment;
+use yaml::{Node, Value};
+
+use crate::Imported;
+use crate::write::{Map, Noted, Out, document};
+
+/// Turns the `unbound.conf` that begins in the file `path` into a configuration of ours; errors are
+/// all mistakes in it.
+pub fn unbound(path: &Path, environment: &dyn Environment) -> Result<Imported, Vec<Diagnostic>> {
+    let loaded = config::load_unbound_in(path, environment)?;
+    let head = [
+        format!("Made from {} (Unbound) by \"gannet import\".", path.display()),
+        "It says what Unbound does without being told, too. \"gannet check\" checks it.".to_owned(),
+    ];
+    let mut sections = Map::default();
+    if let Value::Map(entries) = &loaded.tree().value {
+        for entry in entries {
+            sections.put(entry.key.as_str(), out(&entry.node));
+        }
+    }
+    Ok(Imported { text: document(&head, sections), warnings: loaded.warnings })
+}
+
+/// Returns what a node is printed as.
+fn out(node: &Node) -> Out {
+    match &node.value {
+        Value::Null => Out::Text(String::new()),
+        Value::Scalar(scalar) if matches!(scalar.text.as_str(), "true" | "false") => {
+            Out::Flag(scalar.text == "true")
+        }
+        // A variable of the environment is meant only by YAML.
+        Value::Scalar(scalar) => Out::Text(scalar.text.replace("${", "$${")),
+        Value::List(items) => Out::List(items.iter().map(|item| Noted::bare(out(item))).collect()),
+        Value::Map(entries) => {
+            Out::Map(entries.iter().map(|entry| (entry.key.clone(), Noted::bare(out(&entry.node)))).collect())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use environment::Memory;
+
+    #[test]
+    fn what_is_printed_means_the_same_as_what_was_read() {
+        for text in [
+            "",
+            "server:\n interface: 192.0.2.1@5353\n access-control: 192.0.2.0/24 allow_snoop\n",
+            "server: local-zone: a.example refuse local-data: 'b.example. TXT \"${x} it\\'s\"' prefetch: yes\n",
+            "server: val-override-date: \"20260131120000\" private-address: 10.0.0.0/8 serve-expired: yes\n",
+        ] {
+            let environment = Memory::new(&[("/u.conf", text)]);
+            let read = config::load_unbound_in(Path::new("/u.conf"), &environment).expect("no mistakes");
+            let imported = unbound(Path::new("/u.conf"), &environment).expect("no mistakes");
+            let again = config::load_text(Path::new("/g.yaml"), &imported.text, &environment);
+            let again = again.unwrap_or_else(|found| panic!("{}\n{}", found[0].line(), imported.text));
+            assert_eq!(read.settings, again.settings, "{text}");
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Every keyword: which section has it, what stands behind it, and what becomes of it.
+
+mod sections;
+mod server;
+
+/// A section of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Section {
+    Server,
+    RemoteControl,
+    StubZone,
+    ForwardZone,
+    AuthZone,
+    View,
+    Python,
+    Dynlib,
+    Dnscrypt,
+    Cachedb,
+    Dnstap,
+    Ipset,
+    Rpz,
+}
+
+/// All sections, with their names and keywords.
+const SECTIONS: [(Section, &str, &[Row]); 13] = [
+    (Section::Server, "server", server::ROWS),
+    (Section::RemoteControl, "remote-control", sections::REMOTE_CONTROL),
+    (Section::StubZone, "stub-zone", sections::STUB_ZONE),
+    (Section::ForwardZone, "forward-zone", sections::FORWARD_ZONE),
+    (Section::AuthZone, "auth-zone", sections::AUTH_ZONE),
+    (Section::View, "view", sections::VIEW),
+    (Section::Python, "python", sections::PYTHON),
+    (Section::Dynlib, "dynlib", sections::DYNLIB),
+    (Section::Dnscrypt, "dnscrypt", sections::DNSCRYPT),
+    (Section::Cachedb, "cachedb", sections::CACHEDB),
+    (Section::Dnstap, "dnstap", sections::DNSTAP),
+    (Section::Ipset, "ipset", sections::IPSET),
+    (Section::Rpz, "rpz", sections::RPZ),
+];
+
+/// What stands behind a keyword.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// `yes` or `no`.
+    Flag,
+    /// A whole number.
+    Number,
+    /// Octets, perhaps with `k`, `m` or `g`.
+    Size,
+    /// Any one word.
+    Text,
+    /// Two words.
+    Pair,
+    /// Three words.
+    Triple,
+}
+
+impl Form {
+    /// Returns how many words that are.
+    pub(crate) const fn words(self) -> usize {
+        match self {
+            Self::Flag | Self::Number | Self::Size | Self::Text => 1,
+            Self::Pair => 2,
+            Self::Triple => 3,
+        }
+    }
+
+    /// Returns what is wrong with a value, as what was expected.
+    pub(crate) fn expected(self, text: &str) -> Option<&'static str> {
+        match self {
+            Self::Flag if !matches!(text, "yes" | "no") => Some("\"yes\" or \"no\""),
+            Self::Number if text.parse::<u64>().is_err() => Some("a whole number"),
+            Self::Size if size(text).is_none() => Some("octets, such as 4194304, 4096k, 4m or 1g"),
+            _ => None,
+        }
+    }
+}
+
+/// What becomes of a keyword.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Becomes {
+    /// Settings of ours.
+    Setting,
+    /// Nothing, for this reason: nobody misses it.
+    Nothing(&'static str),
+    /// Nothing yet: a warning, as the server then behaves otherwise than the file says.
+    Lacking,
+    /// Nothing yet: an error, as clients would get what the file denies them, or other answers.
+    Refused,
+}
+
+/// One keyword.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row {
+    /// The word, without the colon.
+    pub(crate) name: &'static str,
+    pub(crate) form: Form,
+    /// What it is if it is not written; empty if it then is not there.
+    pub(crate) default: &'static str,
+    pub(crate) becomes: Becomes,
+}
+
+const fn row(name: &'static str, form: Form, default: &'static str, becomes: Becomes) -> Row {
+    Row { name, form, default, becomes }
+}
+
+/// Returns the section of that name.
+pub(crate) fn section(name: &str) -> Option<Section> {
+    SECTIONS.iter().find(|(_, known, _)| *known == name).map(|&(section, ..)| section)
+}
+
+/// Returns all sections.
+#[cfg(test)]
+pub(crate) fn all_sections() -> impl Iterator<Item = Section> {
+    SECTIONS.iter().map(|&(section, ..)| section)
+}
+
+/// Returns a section's name.
+pub(crate) fn section_name(section: Section) -> &'static str {
+    SECTIONS.iter().find(|(known, ..)| *known == section).map_or("", |&(_, name, _)| name)
+}
+
+/// Returns the keywords of a section.
+pub(crate) fn rows(section: Section) -> &'static [Row] {
+    SECTIONS.iter().find(|(known, ..)| *known == section).map_or(&[], |&(_, _, rows)| rows)
+}
+
+/// Returns the sections that have a keyword.
+pub(crate) fn sections_with(name: &str) -> Vec<&'static str> {
+    let has = |rows: &[Row]| rows.iter().any(|row| row.name == name);
+    SECTIONS.iter().filter(|(_, _, rows)| has(rows)).map(|&(_, name, _)| name).collect()
+}
+
+/// Returns the words that begin a line, for who looks for a misspelt one.
+pub(crate) fn words(section: Option<Section>) -> impl Iterator<Item = &'static str> {
+    let own = section.map_or(&[][..], rows).iter().map(|row| row.name);
+    SECTIONS.iter().map(|&(_, name, _)| name).chain(own)
+}
+
+/// Reads octets: a number, perhaps with `k`, `m` or `g` (powers of 1024).
+pub(crate) fn size(text: &str) -> Option<u64> {
+    let (digits, shift) = match text.chars().last()? {
+        'k' | 'K' => (&text[..text.len() - 1], 10),
+        'm' | 'M' => (&text[..text.len() - 1], 20),
+        'g' | 'G' => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    digits.trim_end().parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_keyword_is_there_once_and_its_default_has_its_form() {
+        let mut count = 0;
+        for (_, name, rows) in SECTIONS {
+            let names: BTreeSet<&str> = rows.iter().map(|row| row.name).collect();
+            assert_eq!(names.len(), rows.len(), "{name}");
+            count += rows.len();
+            for row in rows {
+                assert!(row.default.is_empty() || row.form.expected(row.default).is_none(), "{row:?}");
+            }
+        }
+        // 374 that its manual documents, 17 of its grammar besides.
+        assert_eq!(count, 391);
+    }
+
+    #[test]
+    fn sizes_have_powers_of_1024() {
+        for (text, expect) in [
+            ("4m", Some(4 << 20)),
+            ("10", Some(10)),
+            ("1g", Some(1 << 30)),
+            ("2k", Some(2048)),
+            ("m", None),
+            ("", None),
+        ] {
+            assert_eq!(size(text), expect, "{text}");
+        }
+    }
+}

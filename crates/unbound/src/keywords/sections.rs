@@ -1,0 +1,152 @@
+//! Keywords of the sections other than `server`.
+
+use super::Becomes::{Lacking, Nothing, Refused, Setting};
+use super::Form::{Flag, Number, Pair, Size, Text};
+use super::{Row, row};
+
+const NO_SLABS: &str = "readers of the caches take no locks, so nothing is divided";
+const NO_SCRIPTS: &str = "programs of others are not loaded";
+
+pub(super) const REMOTE_CONTROL: &[Row] = &[
+    row("control-enable", Flag, "no", Lacking),
+    row("control-interface", Text, "", Lacking),
+    row("control-port", Number, "8953", Lacking),
+    row("control-use-cert", Flag, "yes", Lacking),
+    row("server-key-file", Text, "unbound_server.key", Lacking),
+    row("server-cert-file", Text, "unbound_server.pem", Lacking),
+    row("control-key-file", Text, "unbound_control.key", Lacking),
+    row("control-cert-file", Text, "unbound_control.pem", Lacking),
+];
+
+pub(super) const STUB_ZONE: &[Row] = &[
+    row("name", Text, "", Setting),
+    row("stub-host", Text, "", Setting),
+    row("stub-addr", Text, "", Setting),
+    row("stub-prime", Flag, "no", Setting),
+    row("stub-first", Flag, "no", Setting),
+    row("stub-tls-upstream", Flag, "no", Setting),
+    row("stub-ssl-upstream", Flag, "", Setting),
+    row("stub-tcp-upstream", Flag, "no", Setting),
+    row("stub-no-cache", Flag, "no", Lacking),
+];
+
+pub(super) const FORWARD_ZONE: &[Row] = &[
+    row("name", Text, "", Setting),
+    row("forward-host", Text, "", Setting),
+    row("forward-addr", Text, "", Setting),
+    row("forward-first", Flag, "no", Setting),
+    row("forward-tls-upstream", Flag, "no", Setting),
+    row("forward-ssl-upstream", Flag, "", Setting),
+    row("forward-tcp-upstream", Flag, "no", Setting),
+    row("forward-no-cache", Flag, "no", Setting),
+];
+
+pub(super) const AUTH_ZONE: &[Row] = &[
+    row("name", Text, "", Setting),
+    row("primary", Text, "", Setting),
+    row("master", Text, "", Setting),
+    row("url", Text, "", Lacking),
+    row("allow-notify", Text, "", Setting),
+    row("fallback-enabled", Flag, "no", Setting),
+    row("for-downstream", Flag, "yes", Setting),
+    row("for-upstream", Flag, "yes", Setting),
+    row("zonemd-check", Flag, "no", Lacking),
+    row("zonemd-reject-absence", Flag, "no", Lacking),
+    row("zonefile", Text, "", Setting),
+    row("max-transfer-size", Size, "0", Lacking),
+    row("max-transfer-time", Number, "0", Lacking),
+];
+
+pub(super) const VIEW: &[Row] = &[
+    row("name", Text, "", Lacking),
+    row("local-zone", Pair, "", Lacking),
+    row("local-data", Text, "", Lacking),
+    row("local-data-ptr", Text, "", Lacking),
+    row("response-ip", Pair, "", Refused),
+    row("response-ip-data", Pair, "", Refused),
+    row("view-first", Flag, "no", Lacking),
+];
+
+pub(super) const PYTHON: &[Row] = &[row("python-script", Text, "", Nothing(NO_SCRIPTS))];
+
+pub(super) const DYNLIB: &[Row] = &[row("dynlib-file", Text, "", Nothing(NO_SCRIPTS))];
+
+pub(super) const DNSCRYPT: &[Row] = &[
+    row("dnscrypt-enable", Flag, "no", Lacking),
+    row("dnscrypt-port", Number, "", Lacking),
+    row("dnscrypt-provider", Text, "", Lacking),
+    row("dnscrypt-secret-key", Text, "", Lacking),
+    row("dnscrypt-provider-cert", Text, "", Lacking),
+    row("dnscrypt-provider-cert-rotated", Text, "", Lacking),
+    row("dnscrypt-shared-secret-cache-size", Size, "4m", Lacking),
+    row("dnscrypt-shared-secret-cache-slabs", Number, "", Nothing(NO_SLABS)),
+    row("dnscrypt-nonce-cache-size", Size, "4m", Lacking),
+    row("dnscrypt-nonce-cache-slabs", Number, "", Nothing(NO_SLABS)),
+];
+
+pub(super) const CACHEDB: &[Row] = &[
+    row("backend", Text, "testframe", Lacking),
+    row("secret-seed", Text, "default", Lacking),
+    row("cachedb-no-store", Flag, "no", Lacking),
+    row("cachedb-check-when-serve-expired", Flag, "yes", Lacking),
+    row("redis-server-host", Text, "127.0.0.1", Lacking),
+    row("redis-server-port", Number, "6379", Lacking),
+    row("redis-server-path", Text, "", Lacking),
+    row("redis-server-password", Text, "", Lacking),
+    row("redis-timeout", Number, "100", Lacking),
+    row("redis-command-timeout", Number, "0", Lacking),
+    row("redis-connect-timeout", Number, "0", Lacking),
+    row("redis-expire-records", Flag, "no", Lacking),
+    row("redis-logical-db", Text, "0", Lacking),
+    row("redis-replica-server-host", Text, "", Lacking),
+    row("redis-replica-server-port", Number, "6379", Lacking),
+    row("redis-replica-server-path", Text, "", Lacking),
+    row("redis-replica-server-password", Text, "", Lacking),
+    row("redis-replica-timeout", Number, "100", Lacking),
+    row("redis-replica-command-timeout", Number, "0", Lacking),
+    row("redis-replica-connect-timeout", Number, "0", Lacking),
+    row("redis-replica-logical-db", Text, "0", Lacking),
+];
+
+pub(super) const DNSTAP: &[Row] = &[
+    row("dnstap-enable", Flag, "no", Lacking),
+    row("dnstap-bidirectional", Flag, "yes", Lacking),
+    row("dnstap-socket-path", Text, "", Lacking),
+    row("dnstap-ip", Text, "", Lacking),
+    row("dnstap-tls", Flag, "yes", Lacking),
+    row("dnstap-tls-server-name", Text, "", Lacking),
+    row("dnstap-tls-cert-bundle", Text, "", Lacking),
+    row("dnstap-tls-client-key-file", Text, "", Lacking),
+    row("dnstap-tls-client-cert-file", Text, "", Lacking),
+    row("dnstap-send-identity", Flag, "no", Lacking),
+    row("dnstap-send-version", Flag, "no", Lacking),
+    row("dnstap-identity", Text, "", Lacking),
+    row("dnstap-version", Text, "", Lacking),
+    row("dnstap-sample-rate", Number, "0", Lacking),
+    row("dnstap-log-resolver-query-messages", Flag, "no", Lacking),
+    row("dnstap-log-resolver-response-messages", Flag, "no", Lacking),
+    row("dnstap-log-client-query-messages", Flag, "no", Lacking),
+    row("dnstap-log-client-response-messages", Flag, "no", Lacking),
+    row("dnstap-log-forwarder-query-messages", Flag, "no", Lacking),
+    row("dnstap-log-forwarder-response-messages", Flag, "no", Lacking),
+];
+
+pub(super) const IPSET: &[Row] = &[row("name-v4", Text, "", Lacking), row("name-v6", Text, "", Lacking)];
+
+pub(super) const RPZ: &[Row] = &[
+    row("name", Text, "", Setting),
+    row("primary", Text, "", Lacking),
+    row("master", Text, "", Lacking),
+    row("url", Text, "", Lacking),
+    row("allow-notify", Text, "", Lacking),
+    row("zonefile", Text, "", Setting),
+    row("rpz-action-override", Text, "", Setting),
+    row("rpz-cname-override", Text, "", Setting),
+    row("rpz-log", Flag, "no", Lacking),
+    row("rpz-log-name", Text, "", Lacking),
+    row("rpz-signal-nxdomain-ra", Flag, "no", Lacking),
+    row("for-downstream", Flag, "no", Lacking),
+    row("tags", Text, "", Setting),
+    row("max-transfer-size", Size, "0", Lacking),
+    row("max-transfer-time", Number, "0", Lacking),
+];

@@ -1,0 +1,62 @@
+//! Limits, cookies, sizes of messages.
+
+use super::Lowering;
+use crate::tree;
+
+impl Lowering<'_> {
+    pub(super) fn limits(&mut self) {
+        let (threads, _) = self.number("num-threads");
+        let (waiting, at) = self.number("num-queries-per-thread");
+        let waiting = waiting.saturating_mul(threads.max(1)).clamp(64, 10_000_000);
+        self.set_number(&["limits", "waiting"], (waiting, at));
+        // Who finds no place hears nothing there.
+        self.set(&["limits", "shed"], tree::text("drop", at));
+        let (wait_limit, at) = self.bounded("wait-limit", 0, 10_000_000);
+        self.set_or_off(&["limits", "wait-limit"], wait_limit, &wait_limit.to_string(), at);
+        let (discard, at) = self.bounded("discard-timeout", 0, 60_000);
+        self.set_or_off(&["limits", "discard-timeout"], discard, &format!("{}ms", discard.max(100)), at);
+        let (idle, at) = self.bounded("tcp-idle-timeout", 1000, 3_600_000);
+        self.set_ms(&["limits", "tcp", "idle-timeout"], (idle, at));
+        let (connections, at) = self.number("incoming-num-tcp");
+        let connections = connections.saturating_mul(threads.max(1)).clamp(1, 1_000_000);
+        self.set_number(&["limits", "tcp", "connections"], (connections, at));
+        self.set_number(&["limits", "tcp", "connections-per-client"], (connections, at));
+        self.rate();
+        self.cookies();
+        let (octets, at) = self.bounded("max-udp-size", 512, 4096);
+        self.set_number(&["edns", "udp-size"], (octets, at));
+        let (is_on, at) = self.flag("ede");
+        self.set(&["edns", "extended-errors"], tree::flag(is_on, at));
+        let (pads, at) = self.flag("pad-responses");
+        let (block, _) = self.bounded("pad-responses-block-size", 16, 4096);
+        self.set_or_off(&["edns", "padding"], u64::from(pads), &block.to_string(), at);
+    }
+
+    /// Sets what zero switches off.
+    fn set_or_off(&mut self, path: &[&str], number: u64, text: &str, at: diagnostic::Span) {
+        self.set(path, tree::text(if number == 0 { "off" } else { text }, at));
+    }
+
+    /// Each address has an allowance of its own there.
+    fn rate(&mut self) {
+        let (rate, at) = self.bounded("ip-ratelimit", 0, 1_000_000);
+        if rate == 0 {
+            return;
+        }
+        self.set_number(&["limits", "rate", "per-second"], (rate, at));
+        self.set_number(&["limits", "rate", "burst"], (rate, at));
+        self.set_number(&["limits", "rate", "ipv4-prefix"], (32, at));
+        self.set_number(&["limits", "rate", "ipv6-prefix"], (128, at));
+        self.set(&["limits", "rate", "exempt"], tree::list(Vec::new()));
+        let factor = self.bounded("ip-ratelimit-factor", 0, 100);
+        self.set_number(&["limits", "rate", "slip"], factor);
+    }
+
+    fn cookies(&mut self) {
+        let (answers, at) = self.flag("answer-cookie");
+        self.set(&["cookies", "enabled"], tree::flag(answers, at));
+        if let (true, Some(secret)) = (answers, self.last("cookie-secret")) {
+            self.set(&["cookies", "secret"], tree::as_written(secret));
+        }
+    }
+}

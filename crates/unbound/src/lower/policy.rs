@@ -1,0 +1,101 @@
+//! The policy: the steps of a query, in the other program's order.
+
+use wire::Prefix;
+use yaml::Node;
+
+use super::{CACHE, Lowering};
+use crate::tree;
+
+/// What other families put into the policy.
+#[derive(Debug, Default)]
+pub(super) struct Steps {
+    /// Clients that may look into the cache without RD.
+    pub(super) snoop: Vec<Prefix>,
+    /// Before everything: local zones.
+    pub(super) local: Vec<Node>,
+    /// Response policy zones, for the question.
+    pub(super) triggers: Vec<Node>,
+    /// Zones that are forwarded without a cache.
+    pub(super) uncached: Vec<Node>,
+    /// Zones that are forwarded, and what lies between them.
+    pub(super) ways: Vec<Node>,
+    /// Response policy zones, for the answer.
+    pub(super) rewrites: Vec<Node>,
+}
+
+impl Lowering<'_> {
+    pub(super) fn policy(&mut self) {
+        let whole = self.tree.whole();
+        let steps = std::mem::take(&mut self.steps);
+        let mut main = steps.local;
+        main.extend(steps.triggers);
+        let refused = tree::text("reject(refused)", whole);
+        let without_rd = if steps.snoop.is_empty() {
+            "not rd".to_owned()
+        } else {
+            let prefixes: Vec<String> = steps.snoop.iter().map(ToString::to_string).collect();
+            format!("not rd and not client in {}", prefixes.join("|"))
+        };
+        main.push(tree::map(vec![("if", tree::text(without_rd, whole)), ("do", refused)], whole));
+        main.extend(steps.uncached);
+        main.push(tree::text(format!("cache({})", CACHE[1]), whole));
+        main.extend(self.dns64());
+        main.extend(steps.ways);
+        main.push(tree::text("recurse", whole));
+        main.extend(steps.rewrites);
+        if let Some(rebind) = self.rebind() {
+            main.push(rebind);
+        }
+        self.set(&["policy", "main"], tree::list(main));
+    }
+
+    /// Addresses behind a prefix for clients that have IPv6 alone.
+    fn dns64(&mut self) -> Vec<Node> {
+        let modules = self.last("module-config").map_or("", |word| &word.text);
+        if !modules.split_whitespace().any(|module| module == "dns64") {
+            return Vec::new();
+        }
+        let (text, at) = match self.last("dns64-prefix") {
+            Some(word) => (word.text.clone(), word.span),
+            None => (super::default("dns64-prefix").to_owned(), self.tree.whole()),
+        };
+        if let (true, at) = self.flag("dns64-synthall") {
+            self.warn(at, "\"dns64-synthall\" has no effect yet: addresses of IPv6 that exist are given");
+        }
+        let prefix = super::access::prefix(&text).map_or(text, |prefix| prefix.to_string());
+        let usual = format!("dns64({prefix})");
+        let ignored: Vec<String> = self
+            .all("dns64-ignore-aaaa")
+            .map(|it| format!("suffix:{}", super::bare(&it.word(0).text)))
+            .collect();
+        if ignored.is_empty() {
+            return vec![tree::text(usual, at)];
+        }
+        let names = ignored.join("|");
+        let rule = |condition: String, action: String| {
+            tree::map(vec![("if", tree::text(condition, at)), ("do", tree::text(action, at))], at)
+        };
+        vec![
+            // Any address of IPv6 counts as none for these names.
+            rule(format!("qname in {names}"), format!("dns64({prefix}, exclude ::/0)")),
+            rule(format!("not qname in {names}"), usual),
+        ]
+    }
+
+    /// Addresses that names of strangers must not have.
+    fn rebind(&mut self) -> Option<Node> {
+        let addresses: Vec<_> = self.all("private-address").map(|it| it.word(0)).collect();
+        let at = addresses.first()?.span;
+        let texts: Vec<&str> = addresses.iter().map(|word| &*word.text).collect();
+        let action = tree::text(format!("rebind(filter, address {})", texts.join("|")), at);
+        let domains: Vec<String> = self
+            .all("private-domain")
+            .map(|it| format!("suffix:{}", super::bare(&it.word(0).text)))
+            .collect();
+        if domains.is_empty() {
+            return Some(action);
+        }
+        let condition = tree::text(format!("not qname in {}", domains.join("|")), at);
+        Some(tree::map(vec![("if", condition), ("do", action)], at))
+    }
+}

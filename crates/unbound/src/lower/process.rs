@@ -1,0 +1,55 @@
+//! The process, its log, and what it says of itself.
+
+use super::Lowering;
+use crate::tree;
+
+impl Lowering<'_> {
+    pub(super) fn process(&mut self) {
+        let (threads, at) = self.bounded("num-threads", 1, 1024);
+        self.set_number(&["server", "workers"], (threads, at));
+        if let Some(user) = self.last("username") {
+            let name = if user.text.is_empty() { "root" } else { &user.text };
+            self.set(&["server", "user"], tree::text(name, user.span));
+        }
+        if let Some(chroot) = self.last("chroot").filter(|chroot| !chroot.text.is_empty()) {
+            self.warn(
+                chroot.span,
+                "\"chroot\" has no effect: the server sees the whole file system; systemd can restrict it",
+            );
+        }
+        let (level, at) = self.number("verbosity");
+        let level = match level {
+            0 => "warn",
+            1 => "info",
+            2 | 3 => "debug",
+            _ => "trace",
+        };
+        self.set(&["log", "level"], tree::text(level, at));
+        self.presentation();
+        let (rotates, at) = self.flag("rrset-roundrobin");
+        self.set(&["server", "rotate"], tree::flag(rotates, at));
+    }
+
+    /// What is told of the server in class CHAOS, and as its NSID.
+    fn presentation(&mut self) {
+        if let (false, _) = self.flag("hide-version") {
+            let (text, at) = match self.last("version").filter(|word| !word.text.is_empty()) {
+                Some(word) => (word.text.clone(), word.span),
+                None => (concat!("gannet ", env!("CARGO_PKG_VERSION")).to_owned(), self.tree.whole()),
+            };
+            self.set(&["server", "version"], tree::text(text, at));
+        }
+        if let Some(word) = self.last("nsid").filter(|word| !word.text.is_empty()) {
+            let text = match word.text.strip_prefix("ascii_") {
+                Some(text) => text.to_owned(),
+                None => format!("hex:{}", word.text),
+            };
+            self.set(&["server", "nsid"], tree::text(text, word.span));
+        }
+        let identity = self.last("identity").filter(|word| !word.text.is_empty());
+        if let (false, Some(word)) = (self.flag("hide-identity").0, identity) {
+            self.set(&["server", "hostname"], tree::as_written(word));
+            self.set(&["server", "identity"], tree::as_written(word));
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! How answers are found.
+
+use diagnostic::Problem;
+
+use super::{Lowering, RESOLVER};
+use crate::tree;
+
+impl Lowering<'_> {
+    pub(super) fn resolver(&mut self) {
+        let [a, b] = RESOLVER;
+        if let Some(file) = self.last("root-hints").filter(|file| !super::is_none(&file.text)) {
+            let file = self.file(file);
+            self.set(&[a, b, "root-hints"], file);
+        }
+        for (ours, theirs) in [("ipv4", "do-ip4"), ("ipv6", "do-ip6")] {
+            let (is, at) = self.flag(theirs);
+            self.set(&[a, b, ours], tree::flag(is, at));
+        }
+        // Only loopback is left out there, and what the file names.
+        let whole = self.tree.whole();
+        self.set(&[a, b, "ask-private"], tree::flag(true, whole));
+        let (spares, at) = self.flag("do-not-query-localhost");
+        self.set(&[a, b, "ask-loopback"], tree::flag(!spares, at));
+        for statement in self.all("do-not-query-address") {
+            let word = statement.word(0);
+            self.tree.push(&[a, b, "never-ask"], tree::as_written(word));
+        }
+        let (minimises, at) = self.flag("qname-minimisation");
+        let (is_strict, strict_at) = self.flag("qname-minimisation-strict");
+        let (word, at) = match (minimises, is_strict) {
+            (false, _) => ("off", at),
+            (true, false) => ("relaxed", at),
+            (true, true) => ("strict", strict_at),
+        };
+        self.set(&[a, b, "qname-minimisation"], tree::text(word, at));
+        let octets = self.bounded("edns-buffer-size", 512, 4096);
+        self.set_number(&[a, b, "udp-size"], octets);
+        self.set(&[a, b, "require-authority"], tree::flag(false, whole));
+        let (is_minimal, at) = self.flag("minimal-responses");
+        self.set(&[a, b, "minimal-responses"], tree::flag(is_minimal, at));
+        self.quotas();
+    }
+
+    /// What one question may cost.
+    fn quotas(&mut self) {
+        let [a, b] = RESOLVER;
+        let servers = self.bounded("iter-scrub-ns", 2, 64);
+        self.set_number(&[a, b, "name-servers"], servers);
+        let lame = self.bounded("infra-host-ttl", 1, 86_400);
+        self.set_seconds(&[a, b, "lame-time"], lame);
+        let unknown = self.bounded("unknown-server-time-limit", 1, 60_000);
+        self.set_ms(&[a, b, "patience", "unknown"], unknown);
+        let known = self.bounded("infra-cache-min-rtt", 1, 2000);
+        self.set_ms(&[a, b, "patience", "min"], known);
+        let attempts = self.bounded("outbound-msg-retry", 1, 16);
+        self.set_number(&[a, b, "attempts"], attempts);
+        let queries = self.bounded("max-global-quota", 4, 255);
+        self.set_number(&[a, b, "limits", "queries"], queries);
+        let of_zone = self.bounded("max-sent-count", 1, 255);
+        self.set_number(&[a, b, "limits", "queries-per-zone"], of_zone);
+        let aliases = self.bounded("max-query-restarts", 1, 64);
+        self.set_number(&[a, b, "limits", "aliases"], aliases);
+        let Some(policy) = self.last("target-fetch-policy") else { return };
+        let mut numbers = policy.text.split_whitespace().map(str::parse::<i64>);
+        match numbers.next() {
+            Some(Ok(first)) if numbers.all(|number| number.is_ok()) => {
+                // Minus one: all at once. Zero: one when it is needed.
+                let at_once = u64::try_from(first).unwrap_or(8).clamp(1, 8);
+                self.set_number(&[a, b, "limits", "glueless-at-once"], (at_once, policy.span));
+            }
+            _ => {
+                let problem = Problem::error(policy.span, format!("\"{}\" is no policy", policy.text));
+                self.problems.push(problem.expected("numbers, such as \"3 2 1 0 0\""));
+            }
+        }
+    }
+}

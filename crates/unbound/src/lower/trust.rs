@@ -1,0 +1,114 @@
+//! What is validated, and what is trusted for it.
+
+use diagnostic::Problem;
+
+use super::{Lowering, RESOLVER};
+use crate::tree;
+
+impl Lowering<'_> {
+    pub(super) fn trust(&mut self) {
+        let [a, b] = RESOLVER;
+        let files: Vec<_> = self
+            .server()
+            .iter()
+            .filter(|it| {
+                matches!(it.row.name, "trust-anchor-file" | "auto-trust-anchor-file" | "trusted-keys-file")
+            })
+            .map(|it| (it.row.name, it.word(0)))
+            .filter(|(_, word)| !word.text.is_empty())
+            .collect();
+        let mut has_anchor = false;
+        for (name, word) in files {
+            if name == "trusted-keys-file" {
+                self.error(
+                    word.span,
+                    "\"trusted-keys-file\" is not supported yet: write its keys as \"trust-anchor\"",
+                );
+            } else if self.tree.has(&[a, b, "trust-anchors"]) {
+                self.error(word.span, "more than one file with trust anchors is not supported yet");
+            } else {
+                has_anchor = true;
+                let file = self.file(word);
+                self.set(&[a, b, "trust-anchors"], file);
+            }
+        }
+        for anchor in self.all("trust-anchor") {
+            has_anchor = true;
+            self.tree.push(&[a, b, "trust-anchor-records"], tree::as_written(anchor.word(0)));
+        }
+        self.validation(has_anchor);
+        for zone in self.all("domain-insecure") {
+            self.tree.push(&[a, b, "negative-trust-anchors"], tree::as_written(zone.word(0)));
+        }
+        self.algorithms();
+        self.time();
+    }
+
+    fn validation(&mut self, has_anchor: bool) {
+        let [a, b] = RESOLVER;
+        let whole = self.tree.whole();
+        let modules = self.last("module-config");
+        let validates = modules.is_none_or(|word| word.text.split_whitespace().any(|it| it == "validator"));
+        let (is_permissive, permissive_at) = self.flag("val-permissive-mode");
+        let (word, at) = match (validates && has_anchor, is_permissive) {
+            // Without an anchor nothing can be secure or bogus there.
+            (false, _) => ("off", modules.map_or(whole, |word| word.span)),
+            (true, true) => ("permissive", permissive_at),
+            (true, false) => ("on", whole),
+        };
+        self.set(&[a, b, "validation"], tree::text(word, at));
+        let (checks, at) = self.flag("harden-dnssec-stripped");
+        if !checks {
+            self.warn(at, "\"harden-dnssec-stripped\" has no effect: what lacks its signatures is bogus");
+        }
+    }
+
+    fn algorithms(&mut self) {
+        let [a, b] = RESOLVER;
+        // Zones that are signed with SHA-1 alone are validated there.
+        let whole = self.tree.whole();
+        self.set(&[a, b, "accept-sha1"], tree::flag(true, whole));
+        // DSA, which nobody can check any more, and RSA with SHA-1, which some systems refuse to.
+        for (keyword, numbers) in [("fake-sha1", &["3", "5", "6", "7"][..]), ("fake-dsa", &["3", "6"][..])] {
+            if let (true, at) = self.flag(keyword)
+                && !self.tree.has(&[a, b, "believed-algorithms"])
+            {
+                for number in numbers {
+                    self.tree.push(&[a, b, "believed-algorithms"], tree::text(*number, at));
+                }
+            }
+        }
+        let iterations = self.last("val-nsec3-keysize-iterations");
+        let (text, at) = iterations
+            .map_or(("1024 150 2048 150 4096 150", self.tree.whole()), |word| (&*word.text, word.span));
+        let numbers: Option<Vec<u64>> = text.split_whitespace().map(|number| number.parse().ok()).collect();
+        match numbers.filter(|numbers| numbers.len() >= 2 && numbers.len() % 2 == 0) {
+            Some(numbers) => {
+                // One bound holds for keys of all sizes.
+                let most = numbers.iter().skip(1).step_by(2).max().copied().unwrap_or(0);
+                self.set_number(&[a, b, "nsec3-iterations"], (most.min(2500), at));
+            }
+            None => {
+                let problem = Problem::error(at, format!("\"{text}\" is no list of sizes and iterations"));
+                self.problems
+                    .push(problem.expected("pairs of numbers, such as \"1024 150 2048 150 4096 150\""));
+            }
+        }
+    }
+
+    fn time(&mut self) {
+        let [a, b] = RESOLVER;
+        let Some(word) =
+            self.last("val-override-date").filter(|word| word.text != "0" && !word.text.is_empty())
+        else {
+            return;
+        };
+        self.set(
+            &[a, b, "signature-time"],
+            match word.text.as_str() {
+                "-1" => tree::text("any", word.span),
+                _ => tree::as_written(word),
+            },
+        );
+    }
+}

@@ -1,0 +1,213 @@
+//! Zones whose names are found in ways of their own: stub and forward zones.
+
+use std::collections::BTreeMap;
+
+use diagnostic::{Problem, Span};
+
+use super::names::heights;
+use super::{Lowering, RESOLVER, bare};
+use crate::keywords::Section;
+use crate::read::{Block, Word};
+use crate::tree;
+
+/// The port of DNS.
+const PORT: u16 = 53;
+/// The port of DNS over TLS.
+const TLS_PORT: u16 = 853;
+
+impl Lowering<'_> {
+    pub(super) fn zones(&mut self) {
+        let mut last: BTreeMap<String, &Block> = BTreeMap::new();
+        for section in [Section::StubZone, Section::ForwardZone] {
+            for block in self.blocks(section) {
+                let Some(name) = block.last("name") else {
+                    self.problems
+                        .push(Problem::error(block.at, "this zone has no name").expected("\"name:\""));
+                    continue;
+                };
+                // Of several zones with one name, the last one counts.
+                if let Some(other) = last.insert(bare(&name.text), block) {
+                    let message = format!("the zone \"{}\" is there twice: the last one counts", name.text);
+                    self.problems.push(Problem::warning(other.at, message));
+                }
+            }
+        }
+        for (zone, block) in &last {
+            match block.section {
+                Section::StubZone => self.stub(zone, block),
+                _ => self.forward(zone, block),
+            }
+        }
+        self.ways(&last);
+        // Who is told where the root is does not ask for it there.
+        let [a, b] = RESOLVER;
+        if let Some(root) = last.get(".") {
+            self.set(&[a, b, "priming"], tree::flag(false, root.at));
+        }
+    }
+
+    fn stub(&mut self, zone: &str, block: &Block) {
+        let [a, b] = RESOLVER;
+        for keyword in ["stub-tls-upstream", "stub-ssl-upstream", "stub-tcp-upstream"] {
+            if let (true, at) = block.flag(keyword) {
+                self.error(at, format!("\"{keyword}\" is not supported yet"));
+            }
+        }
+        let addresses = block.all("stub-addr").map(|it| it.word(0));
+        let hosts = block.all("stub-host").map(|it| it.word(0));
+        for word in addresses.chain(hosts) {
+            let server = self.server_of_zone(word);
+            self.tree.push(&[a, b, "zones", zone, "stub"], server);
+        }
+        if !self.tree.has(&[a, b, "zones", zone, "stub"]) {
+            let problem = Problem::error(block.at, format!("the zone \"{zone}\" has no server"));
+            self.problems.push(problem.expected("\"stub-addr:\" or \"stub-host:\""));
+            return;
+        }
+        if let (true, at) = block.flag("stub-prime") {
+            self.set(&[a, b, "zones", zone, "prime"], tree::flag(true, at));
+        }
+        if let (true, at) = block.flag("stub-first") {
+            self.set(&[a, b, "zones", zone, "first"], tree::flag(true, at));
+        }
+    }
+
+    fn server_of_zone(&mut self, word: &Word) -> yaml::Node {
+        match word.text.split_once('#') {
+            Some((address, _)) => tree::text(address, word.span),
+            None => tree::as_written(word),
+        }
+    }
+
+    fn forward(&mut self, zone: &str, block: &Block) {
+        let group = group_name(zone);
+        let is = |name: &'static str| block.flag(name).0;
+        let is_tls = is("forward-tls-upstream")
+            || is("forward-ssl-upstream")
+            || self.flag("tls-upstream").0
+            || self.last("ssl-upstream").is_some_and(|word| word.text == "yes");
+        let scheme = if is_tls {
+            "tls://"
+        } else if is("forward-tcp-upstream") {
+            "tcp://"
+        } else {
+            ""
+        };
+        for keyword in ["forward-addr", "forward-host"] {
+            for statement in block.all(keyword) {
+                let word = statement.word(0);
+                let server = server_text(&word.text, scheme);
+                let node = self.upstream(server, word.span, is_tls);
+                self.tree.push(&["upstreams", &group, "servers"], node);
+            }
+        }
+        if !self.tree.has(&["upstreams", &group, "servers"]) {
+            let problem = Problem::error(block.at, format!("the zone \"{zone}\" has no server"));
+            self.problems.push(problem.expected("\"forward-addr:\" or \"forward-host:\""));
+            return;
+        }
+        let whole = self.tree.whole();
+        let (mixes_case, at) = self.flag("use-caps-for-id");
+        self.set(&["upstreams", &group, "case-randomisation"], tree::flag(mixes_case, at));
+        // Any of them, the quicker ones.
+        self.set(&["upstreams", &group, "pick"], tree::text("balanced", whole));
+        if let (true, at) = block.flag("forward-first") {
+            self.warn(at, "\"forward-first\" has no effect yet: if these servers fail, clients get SERVFAIL");
+        }
+    }
+
+    /// Puts the ways of zones into the policy, the closest zone of a name first.
+    fn ways(&mut self, last: &BTreeMap<String, &Block>) {
+        if !last.values().any(|block| block.section == Section::ForwardZone) {
+            return;
+        }
+        let heights = heights(last.keys().map(String::as_str));
+        let mut zones: Vec<(&String, &&Block)> = last.iter().collect();
+        zones.sort_by_key(|(zone, _)| heights.get(zone.as_str()).copied());
+        for (zone, block) in zones {
+            let is_forward = block.section == Section::ForwardZone;
+            let way =
+                if is_forward { format!("forward({})", group_name(zone)) } else { "recurse".to_owned() };
+            let actions = vec![tree::text(way, block.at), tree::text("accept", block.at)];
+            let condition = match zone.as_str() {
+                "." => "true".to_owned(),
+                _ => format!("qname in suffix:{zone}"),
+            };
+            let rule = vec![("if", tree::text(condition, block.at)), ("do", tree::list(actions))];
+            let rule = tree::map(rule, block.at);
+            if is_forward && block.flag("forward-no-cache").0 {
+                self.steps.uncached.push(rule);
+            } else {
+                self.steps.ways.push(rule);
+            }
+        }
+    }
+
+    /// Returns a server of a group; who names no certificates for TLS gets no proof there.
+    fn upstream(&mut self, server: String, at: Span, is_tls: bool) -> yaml::Node {
+        if !is_tls {
+            return tree::text(server, at);
+        }
+        let bundle = self.last("tls-cert-bundle").or(self.last("ssl-cert-bundle"));
+        let is_system = self.last("tls-system-cert").is_some_and(|word| word.text == "yes");
+        let has_name = server.contains('#');
+        let mut entries = vec![("address", tree::text(server, at))];
+        match bundle.filter(|word| !word.text.is_empty()) {
+            Some(word) => entries.push(("roots", self.file(word))),
+            None if is_system => {}
+            None => {
+                if has_name {
+                    let problem = Problem::warning(
+                        at,
+                        "no certificates are named that could prove who this server is: it is asked without proof",
+                    );
+                    self.problems.push(problem.hint("\"tls-cert-bundle\" names a file with authorities, \"tls-system-cert: yes\" takes those that the program comes with"));
+                }
+                entries.push(("verify", tree::flag(false, at)));
+            }
+        }
+        tree::map(entries, at)
+    }
+}
+
+/// Returns a server as upstreams are written: `tls://192.0.2.1:853#name`.
+fn server_text(text: &str, scheme: &str) -> String {
+    let (place, name) = text.split_once('#').map_or((text, None), |(place, name)| (place, Some(name)));
+    let usual = if scheme == "tls://" { TLS_PORT } else { PORT };
+    let (host, port) =
+        place.split_once('@').map_or((place, usual.to_string()), |(host, port)| (host, port.to_owned()));
+    let host = host.strip_suffix('.').unwrap_or(host);
+    let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+    match name {
+        Some(name) if scheme == "tls://" => format!("{scheme}{host}:{port}#{name}"),
+        _ => format!("{scheme}{host}:{port}"),
+    }
+}
+
+/// Returns the name of the group of servers of a zone.
+fn group_name(zone: &str) -> String {
+    let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    match zone {
+        "." => "root-forward".to_owned(),
+        _ => format!("forward-{}", zone.replace(|c| !legal(c), "-")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_are_written_as_upstreams_are() {
+        for (theirs, scheme, ours) in [
+            ("192.0.2.1", "", "192.0.2.1:53"),
+            ("192.0.2.1@5353", "tcp://", "tcp://192.0.2.1:5353"),
+            ("2001:db8::1", "", "[2001:db8::1]:53"),
+            ("192.0.2.1@853#dns.example", "tls://", "tls://192.0.2.1:853#dns.example"),
+            ("192.0.2.1#dns.example", "tls://", "tls://192.0.2.1:853#dns.example"),
+            ("dns.example.", "", "dns.example:53"),
+        ] {
+            assert_eq!(server_text(theirs, scheme), ours);
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! What texts become, and what is said of them.
+
+use std::path::Path;
+
+use super::*;
+use diagnostic::{Diagnostic, diagnostics};
+use environment::Memory;
+use yaml::{Node, Value};
+
+/// Reads the first file of some; returns the tree and all lines about it.
+fn read_files(files: &[(&str, &str)]) -> (Vec<Entry>, Vec<String>) {
+    let memory = Memory::new(files);
+    let mut sources = Sources::new(&SECRET_KEYS);
+    let (path, text) = files[0];
+    let main = sources.add(Path::new(path), text.to_owned());
+    let mut problems = Vec::new();
+    let entries = read(main, &mut sources, &memory, &mut problems);
+    (entries, diagnostics(problems, &sources).iter().map(Diagnostic::line).collect())
+}
+
+/// Returns what is set at a path, as flow YAML.
+fn at(entries: &[Entry], path: &str) -> String {
+    let mut entries = entries;
+    let mut parts = path.split('/').peekable();
+    while let Some(part) = parts.next() {
+        let Some(entry) = entries.iter().find(|entry| entry.key == part) else { return String::new() };
+        match &entry.node.value {
+            Value::Map(inside) if parts.peek().is_some() => entries = inside,
+            _ => return flow(&entry.node),
+        }
+    }
+    String::new()
+}
+
+fn flow(node: &Node) -> String {
+    match &node.value {
+        Value::Null => "null".to_owned(),
+        Value::Scalar(scalar) => scalar.text.clone(),
+        Value::List(items) => format!("[{}]", items.iter().map(flow).collect::<Vec<_>>().join(", ")),
+        Value::Map(entries) => {
+            let entries = entries.iter().map(|entry| format!("{}: {}", entry.key, flow(&entry.node)));
+            format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
+fn check(text: &str, path: &str, expect: &str) {
+    let (entries, found) = read_files(&[("u.conf", text)]);
+    assert!(found.is_empty(), "{text}: {found:?}");
+    assert_eq!(at(&entries, path), expect, "{text}");
+}
+
+fn says(text: &str, expect: &[&str]) {
+    assert_eq!(read_files(&[("u.conf", text)]).1, expect, "{text}");
+}
+
+#[test]
+fn words_stand_anywhere_and_in_both_quotes() {
+    for text in [
+        "server: cache-max-ttl: 10",
+        "server:\n\tcache-max-ttl:\n\n  \"10\" # seconds\n",
+        "# before\nserver:cache-max-ttl:10",
+        "server: cache-max-ttl: '10'\r\nserver:\r\n",
+        "server: cache-max-ttl: 5 cache-max-ttl: 10",
+        "server: cache-max-ttl: 5\nforward-zone: name: a forward-addr: 192.0.2.1\nserver: cache-max-ttl: 10",
+    ] {
+        check(text, "cache/main/max-ttl", "10s");
+    }
+    // In a word, "#" is a part of it.
+    check(
+        "forward-zone: name: . forward-tls-upstream: yes forward-addr: 192.0.2.1@853#dns.example # one\nserver: tls-system-cert: yes",
+        "upstreams/root-forward/servers",
+        "[{address: tls://192.0.2.1:853#dns.example}]",
+    );
+}
+
+#[test]
+fn mistakes_are_said_all_at_once() {
+    says(
+        "server:\n  port: fifty\n  do-ip4: maybe\n  verbostiy: 1 2 3\n  num-threads: 1\nstub-addr: 1\nname: \"x\n",
+        &[
+            "u.conf:2:9: error: \"fifty\" is no value of \"port\": expected a whole number",
+            "u.conf:3:11: error: \"maybe\" is no value of \"do-ip4\": expected \"yes\" or \"no\"",
+            "u.conf:4:3: error: unknown keyword \"verbostiy\"",
+            "u.conf:6:1: error: \"stub-addr\" is no keyword of the section \"server\": expected it in \"stub-zone\"",
+            "u.conf:7:1: error: \"name\" is no keyword of the section \"server\": expected it in \"stub-zone\" or \"forward-zone\" or \"auth-zone\" or \"view\" or \"rpz\"",
+            "u.conf:7:7: error: this quoted text does not end on its line: expected the same quotation mark once more",
+        ],
+    );
+    says("server: port:", &["u.conf:1:9: error: \"port\" is not complete: expected a value behind it"]);
+    says("port: 53", &["u.conf:1:1: error: \"port\" stands in no section: expected \"server:\" before it"]);
+    says("server: 53", &["u.conf:1:9: error: \"53\" is not a keyword: expected a word with \":\" behind it"]);
+}
+
+#[test]
+fn a_keyword_without_effect_is_told_unless_it_asks_for_what_happens_anyway() {
+    says(
+        "server: msg-cache-slabs: 4\n",
+        &[
+            "u.conf:1:9: warning: \"msg-cache-slabs\" has no effect: readers of the caches take no locks, so nothing is divided",
+        ],
+    );
+    says("server: log-queries: no prefer-ip4: no\n", &[]);
+    says(
+        "server: log-queries: yes\n",
+        &["u.conf:1:9: warning: \"log-queries\" has no effect yet: the server behaves as without it"],
+    );
+    says(
+        "server: access-control-view: 192.0.2.0/24 x\n",
+        &[
+            "u.conf:1:9: error: \"access-control-view\" is not supported yet, and without it clients would get other answers",
+        ],
+    );
+}
+
+#[test]
+fn files_are_included_anywhere() {
+    let files = [
+        (
+            "/etc/u.conf",
+            "server: directory: \"/etc/more\" num-threads: include: \"number\"\ninclude-toplevel: \"*.conf\"\nport: 1",
+        ),
+        ("/etc/more/number", "3"),
+        ("/etc/more/a.conf", "server: cache-max-ttl: 10"),
+        ("/etc/more/b.conf", "cache-max-ttl: 20"),
+    ];
+    let (entries, found) = read_files(&files);
+    assert_eq!(at(&entries, "server/workers"), "3");
+    assert_eq!(at(&entries, "cache/main/max-ttl"), "10s");
+    assert_eq!(
+        found,
+        [
+            "/etc/u.conf:3:1: error: \"port\" stands in no section: expected \"server:\" before it",
+            "/etc/more/b.conf:1:1: error: \"cache-max-ttl\" stands in no section: expected \"server:\" before it",
+        ]
+    );
+    let (_, found) = read_files(&[("/etc/u.conf", "include: \"/none\" include: '/etc/*.none'")]);
+    assert_eq!(found, ["/etc/u.conf:1:11: error: \"/none\": cannot read it: no such file or directory"]);
+    let chroot = [("/etc/u.conf", "server: chroot: /jail\ninclude: /jail/a"), ("/a", "num-threads: 2")];
+    assert_eq!(at(&read_files(&chroot).0, "server/workers"), "2");
+}
+
+#[test]
+fn includes_end() {
+    let (_, found) = read_files(&[("/u.conf", "include: /u.conf\n")]);
+    assert_eq!(found, ["/u.conf:1:10: error: files include files more than 32 levels deep"]);
+    let twice = [("/u.conf", "include: /u.conf\ninclude: /u.conf\n")];
+    let (_, found) = read_files(&twice);
+    assert!(found.iter().any(|line| line.contains("more than 10000 files")), "{}", found.len());
+}
+
+#[test]
+fn of_the_prefixes_of_a_client_the_longest_counts() {
+    check("server: interface: 192.0.2.1", "allow", "[127.0.0.0/8, ::1/128]");
+    check(
+        "server: access-control: 10.0.0.0/8 allow access-control: 10.0.0.0/9 refuse access-control: 127.0.0.0/8 deny",
+        "allow",
+        "[::1/128, 10.128.0.0/9]",
+    );
+    check("server: access-control: 127.0.0.0/8 deny", "deny", "[127.0.0.0/8]");
+    check(
+        "server: access-control: 127.0.0.0/8 allow_snoop",
+        "policy/main",
+        "[call(local-zones), {if: not rd and not client in 127.0.0.0/8, do: reject(refused)}, cache(main), recurse]",
+    );
+}
+
+#[test]
+fn listeners_have_the_port_that_they_name() {
+    check("server: port: 5353", "listen", "[127.0.0.1:5353, [::1]:5353]");
+    check(
+        "server: interface: 192.0.2.1@853 ip-address: 192.0.2.1 do-tcp: no tls-service-key: /k tls-service-pem: /c",
+        "listen",
+        "[{at: 192.0.2.1:853, transport: [tls]}, {at: 192.0.2.1:53, transport: [udp]}]",
+    );
+}
+
+#[test]
+fn the_closest_local_zone_counts() {
+    check(
+        "server: local-zone: ads.example always_nxdomain local-zone: good.ads.example. always_transparent \
+         local-zone: b.example always_nxdomain local-zone: c.example always_nxdomain",
+        "policy/local-zones",
+        "[{if: qname in suffix:good.ads.example, do: [return]}, \
+         {if: qname in local-always-nxdomain-0, do: [respond(nxdomain, authoritative)]}, \
+         {if: qname in suffix:ads.example, do: [respond(nxdomain, authoritative)]}, local]",
+    );
+    check(
+        "server: local-zone: r.example redirect local-data: 'r.example. A 192.0.2.1' local-data: \"w.example 60 IN A 192.0.2.2\"",
+        "policy/local-zones",
+        "[{if: qname in suffix:r.example and qtype == A, do: [respond(answer \"@ 3600 A 192.0.2.1\", authoritative)]}, \
+         {if: qname in suffix:r.example, do: [respond(noerror, authoritative)]}, records(local-data), local]",
+    );
+    check(
+        "server: local-data-ptr: \"192.0.2.1 60 www.example.org\"",
+        "records/local-data/text",
+        "[1.2.0.192.in-addr.arpa. 60 IN PTR www.example.org.]",
+    );
+}
