@@ -195,7 +195,7 @@ impl Course {
                         self.open.push((self.now.after_ms(after_ms), ask));
                     }
                     Effect::Done { resolution, .. } => {
-                        assert!(told.replace(resolution).is_none(), "told twice")
+                        assert!(told.replace(resolution).is_none(), "told twice");
                     }
                 }
             }

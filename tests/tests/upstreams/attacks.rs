@@ -128,7 +128,6 @@ fn hold_out(attack: Attack, signed: bool) -> BTreeSet<u16> {
     let codes = scene.take_replies();
     scene.others_are_served(2);
     assert_eq!(codes.len(), usize::from(questions) - 1);
-    println!("{attack:?}: {packets} packets for one question");
     codes.into_iter().map(|code| code.0).collect()
 }
 

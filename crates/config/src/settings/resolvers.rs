@@ -18,7 +18,6 @@ pub struct ResolverSettings {
     pub trust_anchors: Option<At<PathBuf>>,
     /// Zones that are not found from the root down.
     pub zones: Vec<RouteSettings>,
-    /// there are no routes.
     /// Trust anchors that the configuration itself has, beside those of the file.
     pub anchor_records: Vec<TrustAnchor>,
     /// Everything else; the servers of the root in it are those that the program comes with.

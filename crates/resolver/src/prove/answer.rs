@@ -42,9 +42,8 @@ impl Judge<'_> {
         let Answer { beside, proofs, .. } = answer;
         for sets in [&mut beside.servers, &mut beside.addresses] {
             for at in 0..sets.len() {
-                match self.set(sets, at, proofs) {
-                    Err(Obstacle::Paused) => return Err(Obstacle::Paused),
-                    Ok(()) | Err(_) => {}
+                if let Err(Obstacle::Paused) = self.set(sets, at, proofs) {
+                    return Err(Obstacle::Paused);
                 }
             }
             sets.retain(|set| match set.security {

@@ -188,7 +188,7 @@ fn a_trace_says_who_was_asked_and_what_came() {
     assert!(lines[5].ends_with("for example.org.  www.example.org. A: answer"));
     assert_eq!(lines.len(), 6);
     for address in ["192.0.2.3", "192.0.2.4"] {
-        world.server(address).behaviour = crate::world::Behaviour::Dead;
+        world.server(address).behaviour = Behaviour::Dead;
     }
     let lines = world.trace("none.example.org", Rtype::A);
     assert!(lines.iter().any(|line| line.ends_with(": late")));
