@@ -41,8 +41,12 @@ pub use web::{Page, Web};
 use std::time::{Duration, Instant};
 
 /// How long anything may take before a test gives up on it. Generous: it is only ever waited for
-/// when something is wrong.
-pub const DEADLINE: Duration = Duration::from_secs(20);
+/// when something is wrong, and the server's jobs have a low priority on a machine that builds.
+pub const DEADLINE: Duration = Duration::from_secs(60);
+
+/// The longest pause between two tries: a try may start a program, which would hold up what is
+/// waited for.
+const PAUSE_MAX: Duration = Duration::from_millis(100);
 
 /// Tries again until `holds` says yes.
 ///
@@ -60,8 +64,10 @@ pub fn eventually(what: &str, holds: impl FnMut() -> bool) {
 /// When it does not within `patience`.
 pub fn eventually_within(patience: Duration, what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + patience;
+    let mut pause = Duration::from_millis(5);
     while !holds() {
         assert!(Instant::now() < deadline, "it never happened: {what}");
-        std::thread::park_timeout(Duration::from_millis(10));
+        std::thread::park_timeout(pause);
+        pause = (pause * 3 / 2).min(PAUSE_MAX);
     }
 }
