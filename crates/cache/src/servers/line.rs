@@ -283,7 +283,7 @@ fn end(now: NowMs, seconds: u32) -> u64 {
     if seconds == 0 {
         now.0 / 1000 / UNIT_SECONDS
     } else {
-        (now.0 / 1000 + u64::from(seconds)).div_ceil(UNIT_SECONDS)
+        (now.0 + u64::from(seconds) * 1000).div_ceil(UNIT_SECONDS * 1000)
     }
 }
 

@@ -198,6 +198,20 @@ proptest! {
     }
 }
 
+/// Ends are kept in units of 64 seconds, and time in milliseconds: what ends just after a unit has
+/// begun holds through that unit.
+#[test]
+fn what_is_known_of_edns_holds_to_its_last_millisecond() {
+    let servers = servers(1024);
+    let server = address(1);
+    let until = 27 * 64_000;
+    for began in [until - 758_000 - 1, until - 758_000, until - 758_000 + 1] {
+        servers.record_edns(server, Edns::None, NowMs(began), 758);
+        let last = servers.look(server, NowMs(began + 758_000 - 1)).expect("it is known");
+        assert_eq!(last.edns, Edns::None);
+    }
+}
+
 #[test]
 fn the_bound_on_lines_holds_and_what_is_used_stays() {
     let servers = servers(1024);
