@@ -735,11 +735,35 @@ fn run_session(arguments: &RunArguments) -> Result<ExitCode, String> {
     for remark in &findings.failures {
         eprintln!("not timed: {} in {}: {}", remark.server, remark.scenario, remark.text);
     }
+    // Logs and configurations are only of use when something went wrong.
     if findings.failures.is_empty() {
-        // Logs and configurations are only of use when something went wrong.
         let _ = std::fs::remove_dir_all(&plans.work);
     } else {
+        keep_failed(&plans.work, &findings.failures);
         eprintln!("configurations and logs are in {}", plans.work.display());
     }
     Ok(if ours_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Removes what servers and scenarios that did not fail had: zones and lists are gigabytes.
+fn keep_failed(work: &Path, failures: &[session::Remark]) {
+    let is_kept = |name: &str| {
+        failures.iter().any(|failure| {
+            let rest = name.strip_prefix(failure.scenario);
+            rest.is_some_and(|rest| {
+                rest == ".queries" || rest == "-internet" || rest.strip_prefix('-') == Some(&failure.server)
+            })
+        })
+    };
+    for entry in std::fs::read_dir(work).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if is_kept(&entry.file_name().to_string_lossy()) {
+            continue;
+        }
+        if path.is_dir() {
+            let _ = std::fs::remove_dir_all(path);
+        } else if path.extension().is_some_and(|extension| extension == "queries") {
+            let _ = std::fs::remove_file(path);
+        }
+    }
 }
