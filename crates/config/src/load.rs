@@ -17,6 +17,9 @@ const INCLUDE_DEPTH_MAX: usize = 8;
 /// Files of one configuration.
 const FILES_MAX: usize = 1000;
 
+/// The file that everything begins with: the first of all.
+const MAIN: FileId = FileId(0);
+
 /// A configuration without mistakes.
 #[derive(Clone, Debug)]
 pub struct Loaded {
@@ -35,9 +38,7 @@ impl Loaded {
     pub const fn tree(&self) -> &Node {
         &self.tree
     }
-}
 
-impl Loaded {
     /// Returns the mistake of a file that holds no settings any more although there were some
     /// `before`: it is being written, or was cut short, and to take it at its word would take
     /// everything away that was served.
@@ -47,7 +48,7 @@ impl Loaded {
             return None;
         }
         let problem =
-            Problem::of_file(FileId(0), "it holds no settings any more: an empty file is not taken over")
+            Problem::of_file(MAIN, "it holds no settings any more: an empty file is not taken over")
                 .hint("a restart takes it; a configuration of defaults only is written as \"server: {}\"");
         diagnostics(vec![problem], &self.sources).pop()
     }
@@ -61,19 +62,7 @@ pub fn load(path: &Path) -> Result<Loaded, Vec<Diagnostic>> {
 
 /// Like [`load`], in another environment.
 pub fn load_in(path: &Path, environment: &dyn Environment) -> Result<Loaded, Vec<Diagnostic>> {
-    let mut loader = Loader::new(environment);
-    let file = loader.sources.add(path, String::new());
-    match loader.read_text(path) {
-        Ok(text) => {
-            loader.sources = Sources::new(&secrets::keys());
-            let file = loader.sources.add(path, text);
-            loader.finish(file)
-        }
-        Err(message) => {
-            let problems = vec![Problem::of_file(file, message)];
-            Err(diagnostics(problems, &loader.sources))
-        }
-    }
+    Loader::new(environment).open(path)?.finish()
 }
 
 /// Reads the configuration that begins in `path`, an `unbound.conf`.
@@ -83,21 +72,12 @@ pub fn load_unbound(path: &Path) -> Result<Loaded, Vec<Diagnostic>> {
 
 /// Like [`load_unbound`], in another environment.
 pub fn load_unbound_in(path: &Path, environment: &dyn Environment) -> Result<Loaded, Vec<Diagnostic>> {
-    let secrets: Vec<&'static str> = secrets::keys().into_iter().chain(unbound::SECRET_KEYS).collect();
     let mut loader = Loader::new(environment);
-    loader.sources = Sources::new(&secrets);
-    match loader.read_text(path) {
-        Ok(text) => {
-            let file = loader.sources.add(path, text);
-            let entries = unbound::read(file, &mut loader.sources, environment, &mut loader.problems);
-            loader.finish_tree(file, None, entries)
-        }
-        Err(message) => {
-            let file = loader.sources.add(path, String::new());
-            let problems = vec![Problem::of_file(file, message)];
-            Err(diagnostics(problems, &loader.sources))
-        }
-    }
+    loader.sources =
+        Sources::new(&secrets::keys().into_iter().chain(unbound::SECRET_KEYS).collect::<Vec<_>>());
+    let mut loader = loader.open(path)?;
+    let entries = unbound::read(MAIN, &mut loader.sources, environment, &mut loader.problems);
+    loader.finish_tree(None, entries)
 }
 
 /// What diagnostics call the configuration of a server that nobody configured.
@@ -112,8 +92,8 @@ pub fn built_in() -> Result<Loaded, Vec<Diagnostic>> {
 /// relative to.
 pub fn load_text(path: &Path, text: &str, environment: &dyn Environment) -> Result<Loaded, Vec<Diagnostic>> {
     let mut loader = Loader::new(environment);
-    let file = loader.sources.add(path, text.to_owned());
-    loader.finish(file)
+    loader.sources.add(path, text.to_owned());
+    loader.finish()
 }
 
 /// Writes out what may be said in short: servers alone are those of a group, and those of no group
@@ -173,18 +153,31 @@ impl<'a> Loader<'a> {
         })
     }
 
-    fn finish(mut self, main: FileId) -> Result<Loaded, Vec<Diagnostic>> {
-        let path = self.sources.file(main).map(|source| source.path.clone()).unwrap_or_default();
+    /// Reads the file that everything begins with.
+    fn open(mut self, path: &Path) -> Result<Self, Vec<Diagnostic>> {
+        match self.read_text(path) {
+            Ok(text) => {
+                self.sources.add(path, text);
+                Ok(self)
+            }
+            Err(message) => {
+                let file = self.sources.add(path, String::new());
+                Err(diagnostics(vec![Problem::of_file(file, message)], &self.sources))
+            }
+        }
+    }
+
+    fn finish(mut self) -> Result<Loaded, Vec<Diagnostic>> {
+        let path = self.sources.file(MAIN).map(|source| source.path.clone()).unwrap_or_default();
         self.seen.insert(path, None);
-        let (root_span, mut entries) = self.parse(main);
-        self.includes(main, &mut entries, 0);
-        self.finish_tree(main, root_span, entries)
+        let (root_span, mut entries) = self.parse(MAIN);
+        self.includes(MAIN, &mut entries, 0);
+        self.finish_tree(root_span, entries)
     }
 
     /// Makes settings of what the files say.
     fn finish_tree(
         mut self,
-        main: FileId,
         root_span: Option<Node>,
         mut entries: Vec<Entry>,
     ) -> Result<Loaded, Vec<Diagnostic>> {
@@ -195,11 +188,11 @@ impl<'a> Loader<'a> {
         let value = if nothing { Value::Null } else { Value::Map(entries) };
         let tree = match root_span {
             Some(node) => node,
-            None => Node { span: Span { file: main, start: 0, end: 0 }, value },
+            None => Node { span: Span { file: MAIN, start: 0, end: 0 }, value },
         };
         if is_empty {
             let message = "it holds no settings: nothing is configured, and everything has its default";
-            self.problems.push(Problem::warning_of_file(main, message));
+            self.problems.push(Problem::warning_of_file(MAIN, message));
         }
         if let Value::Map(entries) = &tree.value {
             let is_bare = |entry: &&Entry| {

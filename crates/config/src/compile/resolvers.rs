@@ -166,15 +166,7 @@ fn trust_anchors(
         if matches!(row.state, Some((state, ..)) if !matches!(state, KeyState::Valid | KeyState::Missing)) {
             continue;
         }
-        let zone = HeapName::new(row.owner.as_name());
-        let at = anchors.iter().position(|anchor| anchor.zone == zone).unwrap_or_else(|| {
-            anchors.push(TrustAnchor { zone, ds: Vec::new(), keys: Vec::new() });
-            anchors.len() - 1
-        });
-        if let Some(anchor) = anchors.get_mut(at) {
-            let list = if row.rtype == Rtype::DS { &mut anchor.ds } else { &mut anchor.keys };
-            list.push(row.rdata.into());
-        }
+        TrustAnchor::add(&mut anchors, row.owner.as_name(), row.rtype, row.rdata);
     }
     if anchors.is_empty() {
         let problem = Problem::error(file.span, format!("\"{shown}\" has no trust anchor"));

@@ -223,8 +223,7 @@ impl Lowering<'_> {
     fn nsid(&mut self, server: &Section<'_>) -> Option<Vec<u8>> {
         let text = self.text_or(server, "nsid")?;
         let Some(digits) = text.strip_prefix("hex:") else { return Some(text.into_bytes()) };
-        let octet = |at: usize| digits.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok());
-        let octets: Option<Vec<u8>> = (0..digits.len()).step_by(2).map(octet).collect();
+        let octets = values::hex(digits);
         if octets.is_none() {
             let span = server.entry("nsid").map_or(server.span, |entry| entry.node.span);
             let problem = Problem::error(span, format!("\"{digits}\" is not hexadecimal"));

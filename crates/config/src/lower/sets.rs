@@ -58,10 +58,9 @@ impl Lowering<'_> {
         let first = rules.first()?.span;
         let text = rules.values().join("\n");
         Some(SetList {
-            span: first,
             format: ListFormat::Adguard,
             octets_max: text.len() as u64,
-            place: ListPlace::Here(text),
+            place: At { value: ListPlace::Here(text), span: first },
             select: Vec::new(),
             refresh: None,
             timeout: Duration::ZERO,
@@ -120,8 +119,8 @@ impl Lowering<'_> {
                 Problem::warning(entry.key_span, message).expected("a file of the format names or addresses"),
             );
         }
-        let (format, place) = (list.format, list.place);
-        Some(SetList { span, format, place, select, refresh, timeout, octets_max, is_strict })
+        let (format, place) = (list.format, At { value: list.place, span });
+        Some(SetList { format, place, select, refresh, timeout, octets_max, is_strict })
     }
 
     fn tags(&mut self, set: &Section<'_>) -> Vec<(At<String>, Vec<Prefix>)> {

@@ -125,9 +125,9 @@ impl Sets {
             for mistake in mistakes {
                 let text = mistake.text.clone();
                 problems.push(if mistake.is_error {
-                    Problem::error(list.span, text)
+                    Problem::error(list.place.span, text)
                 } else {
-                    Problem::warning(list.span, text)
+                    Problem::warning(list.place.span, text)
                 });
             }
         }
@@ -146,7 +146,7 @@ impl Sets {
         for list in &set.lists {
             let select: Vec<&str> = list.select.iter().map(|part| part.value.as_str()).collect();
             let said = (list.octets_max, list.is_strict);
-            format!("{:?} {:?} {select:?} {said:?}", list.format, list.place).hash(&mut hasher);
+            format!("{:?} {:?} {select:?} {said:?}", list.format, list.place.value).hash(&mut hasher);
         }
         stamps.hash(&mut hasher);
         for (number, parts) in [(1, &set.include), (2, &set.except)] {

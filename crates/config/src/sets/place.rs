@@ -22,7 +22,7 @@ pub struct UrlList {
 /// Returns the lists of a configuration that come from web servers.
 pub(crate) fn url_lists(settings: &Settings, state_directory: &Path) -> Vec<UrlList> {
     let all = settings.sets.iter().flat_map(|set| set.lists.iter().map(move |list| (set, list)));
-    let urls = all.filter_map(|(set, list)| match &list.place {
+    let urls = all.filter_map(|(set, list)| match &list.place.value {
         ListPlace::Url(url) => Some(UrlList {
             set: set.name.value.clone(),
             url: url.clone(),
@@ -47,7 +47,7 @@ pub fn copy_file(state_directory: &Path, set: &str, url: &str) -> PathBuf {
 
 /// Returns the file that a list is read from, if it is.
 pub(crate) fn file_of(set: &Set, list: &SetList, state_directory: &Path) -> Option<PathBuf> {
-    match &list.place {
+    match &list.place.value {
         ListPlace::File(file) => Some(file.clone()),
         ListPlace::Url(url) => Some(copy_file(state_directory, &set.name.value, url)),
         ListPlace::Here(_) => None,
@@ -56,7 +56,7 @@ pub(crate) fn file_of(set: &Set, list: &SetList, state_directory: &Path) -> Opti
 
 /// Returns what people call a list.
 pub(super) fn label_of(set: &Set, list: &SetList) -> String {
-    match &list.place {
+    match &list.place.value {
         ListPlace::File(file) => file.display().to_string(),
         ListPlace::Url(url) => without_secrets(url).into_owned(),
         ListPlace::Here(_) => format!("rules of {}", set.name.value),
@@ -66,7 +66,7 @@ pub(super) fn label_of(set: &Set, list: &SetList) -> String {
 /// Reads a list.
 pub(super) fn read_list(set: &Set, list: &SetList, workshop: &Workshop<'_>) -> Result<Vec<u8>, Mistake> {
     let label = label_of(set, list);
-    let (file, is_url) = match &list.place {
+    let (file, is_url) = match &list.place.value {
         ListPlace::File(file) => (file.clone(), false),
         ListPlace::Url(url) => (copy_file(workshop.state_directory, &set.name.value, url), true),
         ListPlace::Here(text) => return Ok(text.clone().into_bytes()),

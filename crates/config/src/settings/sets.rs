@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use diagnostic::{At, Span};
+use diagnostic::At;
 use lists::{ListFormat, NamePattern};
 use wire::Prefix;
 
@@ -74,12 +74,10 @@ impl Set {
 /// A list that a set is read from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SetList {
-    /// Where it is named.
-    pub span: Span,
     /// How it is written.
     pub format: ListFormat,
-    /// Where it is.
-    pub place: ListPlace,
+    /// Where it is, and where the file names it.
+    pub place: At<ListPlace>,
     /// Which parts of it count; all if there are none.
     pub select: Vec<At<String>>,
     /// How often a URL is asked for a newer one.
@@ -95,7 +93,7 @@ pub struct SetList {
 impl SetList {
     /// Returns whether mistakes in it are the operator's own.
     pub const fn is_own(&self) -> bool {
-        match self.place {
+        match self.place.value {
             ListPlace::File(_) => {
                 self.is_strict && matches!(self.format, ListFormat::Names | ListFormat::Addresses)
             }

@@ -213,18 +213,13 @@ fn option_code(text: &str) -> Read<OptionCode> {
 }
 
 fn hexadecimal(text: &str) -> Read<Vec<u8>> {
-    let wrong = || {
+    values::hex(text).ok_or_else(|| {
         misread(
             text,
             format!("\"{text}\" is not the data of an option"),
             "hexadecimal, text in quotes, or forward",
         )
-    };
-    if !text.len().is_multiple_of(2) || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-        return Err(wrong());
-    }
-    let octets = (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16));
-    octets.collect::<Result<_, _>>().map_err(|_| wrong())
+    })
 }
 
 fn flags(arguments: &mut Arguments<'_>) -> Result<Flags, Reported> {

@@ -36,7 +36,7 @@ pub(super) fn listed(settings: &Settings) -> Arc<[Listed]> {
             .lists
             .iter()
             .map(|list| {
-                let source = match &list.place {
+                let source = match &list.place.value {
                     ListPlace::Url(url) => Source::Url(url.clone()),
                     ListPlace::File(file) => Source::File(file.clone()),
                     ListPlace::Here(_) => Source::Here,
