@@ -47,7 +47,7 @@ pub(crate) fn built() -> Result<Vec<Program>, String> {
     if programs.is_empty() { Err("cargo names no test program".to_string()) } else { Ok(programs) }
 }
 
-/// Returns the test program that a message of cargo tells of.
+/// Returns the test program that a message of cargo names.
 fn program(message: &str) -> Option<Program> {
     let profile = message.split_once("\"profile\":{")?.1.split_once('}')?.0;
     if !profile.contains("\"test\":true") {

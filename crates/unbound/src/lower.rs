@@ -192,7 +192,7 @@ fn is_none(path: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// A keyword that is said to become a setting, and that nobody reads, would be ignored.
+    /// A keyword that the table calls a setting, and that nobody reads, would be ignored.
     #[test]
     fn every_keyword_that_becomes_a_setting_is_read_somewhere() {
         let sources = [

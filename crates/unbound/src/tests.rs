@@ -1,4 +1,4 @@
-//! What texts become, and what is said of them.
+//! What texts become, and which mistakes are found in them.
 
 use std::path::Path;
 

@@ -247,7 +247,7 @@ fn a_wildcard_does_not_stand_in_for_a_name_that_is_there() {
     }
 }
 
-/// CD poisoning: who asks without validation brings nothing into the answers of those who want it,
+/// CD poisoning: a client with CD brings nothing into the answers of clients that want validation,
 /// neither the data nor the addresses of name servers.
 #[test]
 fn what_is_brought_without_validation_answers_nobody_who_wants_it() {
