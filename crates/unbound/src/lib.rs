@@ -1,7 +1,7 @@
 //! Reads `unbound.conf` into the tree that YAML is read into.
 //!
-//! Every node of the tree points at what the file says, so a mistake in a value names its line there.
-//! Whatever the tree holds can be printed as YAML.
+//! Every node of the tree points at what the file says, so a mistake in a value names its line
+//! there. Whatever the tree holds can be printed as YAML.
 //!
 //! Never reads a setting of ours: what it makes is checked like any other configuration.
 
