@@ -1,8 +1,8 @@
 //! Counts what the hot path costs in instructions: the same on every run, however busy the machine
 //! is.
 //!
-//! Each case of `bench/instructions` runs under callgrind twice, the second time twice as often,
-//! and the difference is what the queries cost without the set-up. Only instructions of the program
+//! Each case of `bench/instructions` runs under callgrind, which collects inside one function of
+//! it: neither the set-up counts nor the queries that warm it up. Only instructions of the program
 //! itself count: the C library chooses its copying routines by processor. What callgrind shows the
 //! program of the processor is the same wherever AVX2 exists. The counts hold for one compiler, so
 //! the accepted ones name theirs.
@@ -13,8 +13,11 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Runs of a case in the shorter of the two measurements; the longer has twice as many.
+/// Queries that count; as many come before them.
 const TIMES: u64 = 2000;
+
+/// The function that asks them.
+const COUNTED: &str = "gannet_instructions::counted*";
 
 /// Growth beyond this share fails.
 const GROWTH_MAX: f64 = 0.03;
@@ -80,11 +83,9 @@ fn compiler() -> Result<String, String> {
 
 /// Returns the instructions of one query of `case`.
 fn count(program: &Path, case: &str) -> Result<Counts, String> {
-    let (short, long) = (profile(program, case, TIMES)?, profile(program, case, 2 * TIMES)?);
     let mut counts = Counts::new();
-    for (place, instructions) in long {
-        let set_up = short.get(&place).copied().unwrap_or(0);
-        let each = instructions.saturating_sub(set_up) as f64 / TIMES as f64;
+    for (place, instructions) in profile(program, case)? {
+        let each = instructions as f64 / TIMES as f64;
         // What is not done for every other query at least is no part of one.
         if each >= 0.5 {
             counts.insert(place, each);
@@ -93,13 +94,14 @@ fn count(program: &Path, case: &str) -> Result<Counts, String> {
     Ok(counts)
 }
 
-/// Runs `case` so many times under callgrind.
-fn profile(program: &Path, case: &str, times: u64) -> Result<BTreeMap<Place, u64>, String> {
+/// Runs `case` under callgrind.
+fn profile(program: &Path, case: &str) -> Result<BTreeMap<Place, u64>, String> {
     let out: PathBuf = std::env::temp_dir().join(format!("gannet-callgrind-{}", std::process::id()));
     let mut command = Command::new("valgrind");
     command.args(["--tool=callgrind", "--compress-strings=no", "--compress-pos=no"]);
+    command.arg(format!("--toggle-collect={COUNTED}"));
     command.arg(format!("--callgrind-out-file={}", out.display()));
-    command.arg(program).arg(case).arg(times.to_string());
+    command.arg(program).arg(case).arg(TIMES.to_string());
     let done = command.output().map_err(|error| format!("valgrind: {error}"))?;
     let text = std::fs::read_to_string(&out);
     let _ = std::fs::remove_file(&out);
