@@ -82,7 +82,8 @@ impl Anchor {
         Dnskey::parse(&self.rdata)
     }
 
-    const fn is_trusted(&self) -> bool {
+    /// Returns whether it may check signatures.
+    pub const fn is_trusted(&self) -> bool {
         matches!(self.state, KeyState::Valid | KeyState::Missing)
     }
 
@@ -173,6 +174,16 @@ impl TrustAnchors {
         &self.keys
     }
 
+    /// Returns the data of DS records whose key was not seen yet.
+    pub fn ds(&self) -> impl Iterator<Item = &[u8]> {
+        self.ds.iter().map(|ds| &**ds)
+    }
+
+    /// Returns the data of the DNSKEY records that are trusted.
+    pub fn trusted_keys(&self) -> impl Iterator<Item = &[u8]> {
+        self.keys.iter().filter(|anchor| anchor.is_trusted()).map(|anchor| &*anchor.rdata)
+    }
+
     /// Returns what is trusted now, for [`zone_keys`].
     pub fn trusted(&self) -> Vec<TrustPoint<'_>> {
         let ds = self.ds.iter().filter_map(|ds| Ds::parse(ds)).map(TrustPoint::Ds);
@@ -198,6 +209,22 @@ impl TrustAnchors {
     /// Returns when to ask for the DNSKEY set again; who asks spreads it.
     pub const fn next_probe(&self) -> u64 {
         self.next_probe
+    }
+
+    /// Has the next probe come earlier by so many seconds, so that not all who trust a zone ask at
+    /// the same time.
+    pub const fn probe_earlier(&mut self, seconds: u64) {
+        self.next_probe = self.next_probe.saturating_sub(seconds);
+    }
+
+    /// Returns when the DNSKEY set was asked for last; 0 for never.
+    pub const fn last_queried(&self) -> u64 {
+        self.last_queried
+    }
+
+    /// Returns when a DNSKEY set that counts came last; 0 for never.
+    pub const fn last_success(&self) -> u64 {
+        self.last_success
     }
 
     /// Notes that nobody answered, or nothing that could be used.

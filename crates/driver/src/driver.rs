@@ -31,7 +31,7 @@ use wire::{Header, Message, Question, Rcode};
 
 use crate::counters::Counts;
 use crate::machine::{Ending, Event, Finished, Machine, SplitKey, Waiter};
-use crate::recursion::ResolverTables;
+use crate::recursion::{self, ResolverTables};
 use crate::survey::Survey;
 
 /// Times one query may be deferred: a program that forwards, looks, and forwards again is finite,
@@ -236,6 +236,13 @@ impl Driver {
         self.shed.set(limits.shed);
         self.machine.borrow_mut().adopt((plans.upstreams, plans.resolvers), &self.registry, now);
         self.publish(now);
+        self.settle(now);
+    }
+
+    /// Asks a question of a job's.
+    pub fn probe(&self, probe: recursion::Probe) {
+        let now = self.begin();
+        self.machine.borrow_mut().probe(probe, now);
         self.settle(now);
     }
 

@@ -16,4 +16,5 @@ pub use counters::{Counters, Counts, Group};
 pub use driver::{Board, Driver, Plans, Shared};
 pub use forward::status::{self, Status};
 pub use forward::upstream_log::UpstreamLog;
-pub use recursion::ResolverTables;
+pub use recursion::{Probe, Probing, ResolverTables, Trusted};
+pub use resolver::Resolution;

@@ -3,11 +3,13 @@
 //! Decides nothing: carries what a [`Resolver`] says to [`Authorities`], and what becomes of it
 //! back. A state machine without I/O, as both are.
 
+mod probe;
 mod tables;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 
 use engine::{OutQuery, ResolverId};
 use exchange::authorities::{
@@ -21,7 +23,8 @@ use resolver::{Arrival, Ask, AskKey, Effect, Resolution, Resolver, Unanswered, W
 use slab::Slab;
 use wire::Question;
 
-pub use tables::ResolverTables;
+pub use probe::{Probe, Probing};
+pub use tables::{ResolverTables, Trusted};
 
 /// Names a resolver for as long as somebody waits for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +40,8 @@ struct Instance {
     asks: u32,
     /// Whether another one has taken its place.
     is_retired: bool,
+    /// Who hears the answer to its one question, if it was made for that.
+    probing: Option<SyncSender<Arc<Resolution>>>,
 }
 
 /// A query on the wire.
@@ -74,6 +79,9 @@ pub(crate) struct Recursion<P> {
     instances: Slab<Instance>,
     asks: Slab<OpenAsk>,
     resolved: VecDeque<Resolved>,
+    /// Of what resolvers trust.
+    trust_generation: u64,
+    unix_seconds: u64,
 }
 
 impl<P: PoolNetwork> Recursion<P> {
@@ -94,6 +102,8 @@ impl<P: PoolNetwork> Recursion<P> {
             instances: Slab::new(),
             asks: Slab::new(),
             resolved: VecDeque::new(),
+            trust_generation: 0,
+            unix_seconds: 0,
         }
     }
 
@@ -111,21 +121,37 @@ impl<P: PoolNetwork> Recursion<P> {
     /// have begun they end.
     pub(crate) fn adopt(&mut self, plan: &Plan) {
         for (_, instance) in &mut self.instances {
-            instance.is_retired = !plan.resolvers.contains(&instance.plan);
+            instance.is_retired = instance.probing.is_some() || !plan.resolvers.contains(&instance.plan);
         }
         for plan in &plan.resolvers {
             if self.current(plan.id).is_none() {
                 let rng = StdRng::from_rng(&mut self.rng);
                 let resolver = Resolver::new(plan.settings.clone(), self.tables.of(plan), rng);
-                let plan = plan.clone();
-                self.instances.insert(Instance { plan, resolver, wanted: 0, asks: 0, is_retired: false });
+                self.instances.insert(Instance::new(plan.clone(), resolver));
             }
         }
         self.instances.retain(|_, instance| !instance.is_over());
+        // New ones have not heard what they trust.
+        self.trust_generation = 0;
+        self.take_trust();
+    }
+
+    /// Has resolvers trust what they are to trust by now.
+    fn take_trust(&mut self) {
+        let Some(all) = self.tables.trusted_since(&mut self.trust_generation) else { return };
+        for (_, instance) in self.instances.iter_mut().filter(|(_, instance)| instance.probing.is_none()) {
+            let settings = &instance.plan.settings.trust;
+            let now = all.iter().find(|(id, _)| *id == instance.plan.id);
+            let (anchors, negative) = now.map_or((&settings.anchors, &settings.negative), |(_, trusted)| {
+                (&trusted.anchors, &trusted.negative)
+            });
+            instance.resolver.trust(anchors, negative);
+        }
     }
 
     /// Says what time it is by the calendar, in seconds since 1970.
     pub(crate) fn set_time(&mut self, unix_seconds: u64, now: Moment) {
+        self.unix_seconds = unix_seconds;
         for (_, instance) in &mut self.instances {
             instance.resolver.set_time(unix_seconds, instant(now));
         }
@@ -144,7 +170,8 @@ impl<P: PoolNetwork> Recursion<P> {
 
     /// Returns how many questions somebody waits for.
     pub(crate) fn active(&self) -> u32 {
-        self.instances.iter().map(|(_, instance)| instance.wanted).sum()
+        let for_clients = self.instances.iter().filter(|(_, instance)| instance.probing.is_none());
+        for_clients.map(|(_, instance)| instance.wanted).sum()
     }
 
     /// Has a resolver find the answer to a question, which comes as [`Resolved`] with this tag. If
@@ -156,6 +183,7 @@ impl<P: PoolNetwork> Recursion<P> {
         (tag, is_watched): (u32, bool),
         now: Moment,
     ) {
+        self.take_trust();
         let Some(instance) = self.instances.get_mut(at as usize) else { return };
         let OutQuery { qname, qtype, qclass, .. } = query;
         let question = Question { qname: qname.as_name(), qtype: *qtype, qclass: *qclass };
@@ -226,6 +254,11 @@ impl<P: PoolNetwork> Recursion<P> {
                 }
                 Effect::Done { waiter, resolution } => {
                     instance.wanted -= 1;
+                    if let Some(probing) = &instance.probing {
+                        // Whoever asked may have gone.
+                        let _ = probing.try_send(resolution);
+                        continue;
+                    }
                     resolved.push_back(Resolved { tag: waiter.0, resolution });
                 }
             }
@@ -315,6 +348,10 @@ impl<P: PoolNetwork> Recursion<P> {
 }
 
 impl Instance {
+    const fn new(plan: ResolverPlan, resolver: Resolver) -> Self {
+        Self { plan, resolver, wanted: 0, asks: 0, is_retired: false, probing: None }
+    }
+
     fn is_current(&self, id: ResolverId) -> bool {
         !self.is_retired && self.plan.id == id
     }

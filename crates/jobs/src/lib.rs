@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod alias;
+pub mod anchors;
 mod clock;
 mod download;
 mod drain;

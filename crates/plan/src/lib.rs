@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod anchors;
 pub mod caches;
 pub mod checks;
 pub mod devices;

@@ -1,7 +1,7 @@
 //! Resolvers: what each is told to do, and how much it may keep.
 
 use engine::ResolverId;
-use resolver::Settings;
+pub use resolver::{HeapName, NegativeAnchor, Settings, TrustAnchor};
 
 /// Descriptors that one worker may hold at once for its resolvers, however many: 64 UDP sockets of
 /// each family and twice as many that wait for their last replies, and 64 connections.

@@ -30,7 +30,7 @@ use crate::moment::Moment;
 use crate::prove::Chains;
 use crate::resolution::Resolution;
 use crate::routes::{RouteKey, Routes};
-use crate::settings::{Settings, Validation};
+use crate::settings::{NegativeAnchor, Settings, TrustAnchor, Validation};
 use crate::tables::{Memory, Tables};
 use fetches::Fetch;
 use tasks::Task;
@@ -150,6 +150,21 @@ impl Resolver {
     /// time to another. To be called before anything is validated, and after the clock was set.
     pub fn set_time(&mut self, unix_seconds: u64, now: Moment) {
         self.chains.set_time(unix_seconds, now);
+    }
+
+    /// Trusts these from now on, in place of those of the settings. What was learned stays, but for
+    /// the keys of zones at and below an anchor that has changed, and what was found bogus.
+    pub fn trust(&mut self, anchors: &[TrustAnchor], negative: &[NegativeAnchor]) {
+        let trust = &mut self.settings.trust;
+        if trust.anchors == anchors && trust.negative == negative {
+            return;
+        }
+        let before = std::mem::replace(&mut trust.anchors, anchors.to_vec());
+        trust.negative = negative.to_vec();
+        let gone = before.iter().filter(|anchor| !anchors.contains(anchor));
+        let new = anchors.iter().filter(|anchor| !before.contains(anchor));
+        gone.chain(new).for_each(|anchor| self.chains.forget_below(anchor.zone.as_name()));
+        self.bogus = BogusAnswers::default();
     }
 
     /// Begins to look for an answer, or joins who does. It comes as [`Effect::Done`], perhaps at

@@ -161,9 +161,42 @@ pub(super) const ROWS: &[Row] = &[
         "resolvers.*.trust-anchors",
         Kind::One(Value::Path),
         "A file with DS or DNSKEY records of the zones that are trusted, in the master format; a state file of Unbound (RFC 5011) \
-         is one as well. Without it, the keys of the root that the program comes with are trusted.",
+         is one as well. They stay as they are unless `trust-anchor-state` is set, too. Without it, the keys of the root that the \
+         program comes with are trusted, and followed.",
     )
-    .unbound(&["trust-anchor-file", "auto-trust-anchor-file"]),
+    .unbound(&["trust-anchor-file"]),
+    unset(
+        "resolvers.*.trust-anchor-state",
+        Kind::One(Value::Path),
+        "The file in which the state of the trust anchors is kept, as they follow the keys of their zones (RFC 5011), in the form \
+         of Unbound; the server writes it. Zones that it does not have begin with the anchors of `trust-anchors`. Without either, it is \
+         `anchors/NAME.keys` in the state directory, NAME being the resolver's.",
+    )
+    .unbound(&["auto-trust-anchor-file"]),
+    row(
+        "resolvers.*.add-hold-down",
+        duration(SECOND, 3650 * DAY),
+        "30d",
+        "RFC 5011 §2.4.1: so long the owner of a stolen key may notice",
+        "How long a new key of an anchored zone must be seen before it is trusted.",
+    )
+    .unbound(&["add-holddown"]),
+    row(
+        "resolvers.*.remove-hold-down",
+        duration(SECOND, 3650 * DAY),
+        "30d",
+        "RFC 5011 §2.4.2",
+        "How long a revoked key is remembered.",
+    )
+    .unbound(&["del-holddown"]),
+    row(
+        "resolvers.*.keep-missing",
+        Kind::One(Value::Duration { min: SECOND, max: 3650 * DAY, word: Some("forever") }),
+        "366d",
+        "a key that was never revoked may come back",
+        "How long a trusted key of an anchored zone is kept that is no longer published.",
+    )
+    .unbound(&["keep-missing"]),
     row(
         "resolvers.*.trust-anchor-records",
         Kind::List(Value::Text { word: None }),

@@ -5,6 +5,7 @@
 
 #![deny(unsafe_code)]
 
+mod anchors;
 mod caches;
 mod compile;
 pub mod devices;

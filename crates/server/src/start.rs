@@ -15,6 +15,7 @@ use diagnostic::Diagnostic;
 use engine::events::{Doorbell, EventReader, EventWriter, ring};
 use engine::{BusyPoll, Clock, SnapshotCell, Transport};
 use jobs::alias::{Follower, Resolution};
+use jobs::anchors::Anchors;
 use jobs::health::Checker;
 use jobs::signing::Signing;
 use listen::Stopper;
@@ -32,7 +33,7 @@ use crate::reload::{Candidate, Cause, Components, Revision, bring_into_use};
 use crate::watch::{HeldMemory, RefusalLog};
 use crate::watchdog::Watchdog;
 use crate::worker::{Upstreams, WorkerHandle};
-use crate::{devices, polling, progress, reclaim, signing, sys, worker};
+use crate::{anchors, devices, polling, progress, reclaim, signing, sys, worker};
 
 /// Octets of each worker's ring of events: some two thousand queries, and the thread that reads
 /// them wakes when half of that is full.
@@ -174,8 +175,10 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
     let doorbell = Arc::<Doorbell>::default();
     let (events, readers) = (0..workers).map(|_| ring(EVENT_OCTETS, Arc::clone(&doorbell))).unzip();
     let orders = Arc::<Orders>::default();
+    let (probes, inquiries) = mpsc::channel(anchors::PROBES_MAX);
     let components = Components {
         follower: start_follower(&cell, zones, loaded, clock)?,
+        anchors: start_anchors(probes, &shared)?,
         cell,
         manager,
         tls: Arc::default(),
@@ -198,6 +201,7 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
         polling: polling::choose(startup.stay_awake, workers, &cores),
         cores,
         stop,
+        probes: inquiries,
     }
     .start(sockets, queues, events)?;
 
@@ -266,6 +270,8 @@ struct Workers<'c> {
     polling: ::polling::Polling,
     cores: Vec<usize>,
     stop: listen::Stop,
+    /// Questions of jobs, for the first.
+    probes: mpsc::Receiver<driver::Probe>,
 }
 
 /// Workers that run.
@@ -288,7 +294,7 @@ impl Workers<'_> {
     ) -> Result<StartedWorkers, StartError> {
         let (ended, all_ended) = mpsc::channel(1);
         let (explaining, explanations) = mpsc::channel(EXPLANATIONS_MAX);
-        let mut explanations = Some(explanations);
+        let (mut explanations, mut probes) = (Some(explanations), Some(self.probes));
         let upstream_log = Arc::<driver::UpstreamLog>::default();
         let Components { cell, upstreams, tls, .. } = self.components;
         let (mut threads, mut handles) = (Vec::new(), Vec::new());
@@ -309,8 +315,9 @@ impl Workers<'_> {
                 queues: queues.get_mut(index).map(std::mem::take).unwrap_or_default(),
                 busy_poll: BusyPoll::new(self.polling),
                 worker_handle,
-                // The first worker explains.
+                // The first worker explains, and asks for jobs.
                 explaining: explanations.take().unwrap_or_else(|| mpsc::channel(1).1),
+                probes: probes.take().unwrap_or_else(|| mpsc::channel(1).1),
                 stop: self.stop.clone(),
                 events,
             };
@@ -335,6 +342,15 @@ fn start_jobs(
         lower_priority: sys::lower_priority,
     });
     jobs.map_err(thread("the jobs"))
+}
+
+/// Starts what follows trust anchors.
+fn start_anchors(
+    probes: mpsc::Sender<driver::Probe>,
+    shared: &driver::Shared,
+) -> Result<Anchors, StartError> {
+    let prober = anchors::Prober { probes, tables: Arc::clone(&shared.tables) };
+    Anchors::start(Arc::new(prober), anchors::wall_clock()).map_err(thread("a thread"))
 }
 
 /// Starts what follows the targets of ALIAS records.

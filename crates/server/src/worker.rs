@@ -45,6 +45,8 @@ pub(crate) struct Parts {
     pub(crate) busy_poll: BusyPoll,
     pub(crate) worker_handle: WorkerHandle,
     pub(crate) explaining: mpsc::Receiver<Explaining>,
+    /// Questions of jobs.
+    pub(crate) probes: mpsc::Receiver<driver::Probe>,
     pub(crate) stop: Stop,
     /// Where it tells jobs about queries.
     pub(crate) events: EventWriter,
@@ -168,6 +170,7 @@ async fn serve(parts: Parts) -> io::Result<()> {
         busy_poll,
         worker_handle,
         mut explaining,
+        mut probes,
         stop,
         events,
         ..
@@ -199,6 +202,12 @@ async fn serve(parts: Parts) -> io::Result<()> {
         }
         std::future::pending::<()>().await;
     };
+    let inquiries = async {
+        while let Some(probe) = probes.recv().await {
+            driver.probe(probe);
+        }
+        std::future::pending::<()>().await;
+    };
     let last_words = async {
         let deadline = stop.clone().requested().await;
         tokio::time::sleep_until(deadline.checked_sub(LAST_WORDS).unwrap_or(deadline)).await;
@@ -212,6 +221,7 @@ async fn serve(parts: Parts) -> io::Result<()> {
         served = async { tokio::try_join!(sockets, queues) } => served.map(|_| ()),
         () = adoption => Ok(()),
         () = explanations => Ok(()),
+        () = inquiries => Ok(()),
         () = last_words => Ok(()),
         () = worker_handle.heartbeat.beat() => Ok(()),
     }

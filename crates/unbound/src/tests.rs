@@ -197,3 +197,16 @@ fn the_closest_local_zone_counts() {
         "[1.2.0.192.in-addr.arpa. 60 IN PTR www.example.org.]",
     );
 }
+
+#[test]
+fn anchors_that_are_followed_have_a_file_of_their_own() {
+    let text = "server:\nauto-trust-anchor-file: /root.key\ntrust-anchor-file: /more.keys\nkeep-missing: 0\nadd-holddown: 60";
+    check(text, "resolvers/default/trust-anchor-state", "/root.key");
+    check(text, "resolvers/default/trust-anchors", "/more.keys");
+    check(text, "resolvers/default/validation", "on");
+    check(text, "resolvers/default/add-hold-down", "60s");
+    check(text, "resolvers/default/remove-hold-down", "2592000s");
+    check(text, "resolvers/default/keep-missing", "forever");
+    let twice = "server:\nauto-trust-anchor-file: a\nauto-trust-anchor-file: b";
+    says(twice, &["u.conf:3:25: error: more than one \"auto-trust-anchor-file\" is not supported yet"]);
+}

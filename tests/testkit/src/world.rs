@@ -16,6 +16,7 @@ mod counts;
 mod hostile;
 mod keys;
 mod places;
+mod rolling;
 mod truth;
 
 use std::fmt::Write as _;
@@ -32,6 +33,7 @@ pub use self::contents::HOSTS;
 pub use self::counts::{Counts, KINDS};
 pub use self::hostile::{ATTACKS, Attack, Manner, deepest_below, noise};
 pub use self::places::{Role, Zone};
+pub use self::rolling::RootKeys;
 pub use self::truth::Truth;
 
 use self::chain::Chains;
@@ -132,6 +134,7 @@ pub struct World {
     options: Options,
     keys: Mutex<Keys>,
     chains: Chains,
+    root_keys: Mutex<RootKeys>,
     anchor: OnceLock<String>,
     /// What its servers were asked.
     pub counts: Counts,
@@ -181,6 +184,7 @@ impl World {
         Self {
             keys: Mutex::default(),
             chains: Chains::new(options.tlds),
+            root_keys: Mutex::default(),
             anchor: OnceLock::new(),
             counts: Counts::default(),
             options,

@@ -8,7 +8,7 @@ use gannet_bench::world::{Service, Way};
 use tempfile::TempDir;
 use testkit::streams::{ask_doq, post_h2, post_h3};
 use testkit::tls::{NAME, post};
-use testkit::world::{Denial, HOSTS, KINDS, Options, World};
+use testkit::world::{Denial, HOSTS, KINDS, Options, RootKeys, World};
 use testkit::{Ask, Heard, Server, TcpClient, TlsClient, UdpClient, certificate, eventually, name};
 use wire::{EdeCode, Flags, Name, NameBuf, Rcode, Rtype, Section, rdata};
 
@@ -249,4 +249,70 @@ fn who_trusts_another_key_is_told_that_all_is_bogus() {
     let unchecked = server.ask(&ask.clone().flags(Flags::RD.with(Flags::CD)));
     check(&service, &unchecked, name(&qname).as_name(), Rtype::A);
     assert!(!unchecked.has(Flags::AD));
+}
+
+/// Returns what a state file says, with all that it knows having happened so many days earlier,
+/// and with its keys to be asked for now.
+fn aged(state: &str, days: u64) -> String {
+    let number = |text: &str| text.split(' ').next().and_then(|digits| digits.parse::<u64>().ok());
+    let lines = state.lines().map(|line| match line.split_once(";;lastchange=") {
+        Some((head, rest)) => {
+            let since = number(rest).expect("a time") - days * 86_400;
+            format!("{head};;lastchange={since}\n")
+        }
+        None if line.starts_with(";;next_probe_time:") => ";;next_probe_time: 0\n".to_owned(),
+        None => format!("{line}\n"),
+    });
+    lines.collect()
+}
+
+#[test]
+fn the_root_rolls_its_key_and_the_server_follows() {
+    let options = Options { signed: 1000, ..Options::default() };
+    let (service, server) = start(options, Way::default());
+    let file = server.directory().join("root.keys");
+    let config = std::fs::read_to_string(server.directory().join("gannet.yaml")).expect("the configuration");
+    let followed = format!("trust-anchor-state: \"{}\", trust-anchors:", file.display());
+    server.write_config(&config.replace("trust-anchors:", &followed));
+    let state = || std::fs::read_to_string(&file).unwrap_or_default();
+    // Days pass: the file says that they have.
+    let after_days = |days: u64, expected: &[&str]| {
+        std::fs::write(&file, aged(&state(), days)).expect("the file");
+        assert!(server.command(&["reload"]).status.success());
+        eventually("the keys are followed", || {
+            let state = state();
+            !state.contains(";;next_probe_time: 0") && expected.iter().all(|word| state.contains(word))
+        });
+    };
+    let client = UdpClient::connect(server.address());
+    let mut leaf = 0;
+    let mut check_secure = || {
+        leaf += 1;
+        let qname = format!("www.{}", service.world().zone_text(leaf));
+        let ask = Ask::new(&qname, Rtype::A).edns(1232).flags(Flags::RD.with(Flags::AD));
+        let heard = client.ask(&ask);
+        check(&service, &heard, name(&qname).as_name(), Rtype::A);
+        assert!(heard.has(Flags::AD), "{heard:?}");
+    };
+    assert!(server.command(&["reload"]).status.success());
+    eventually("the key is seen", || state().contains("VALID"));
+    check_secure();
+    service.world().roll_root(RootKeys::Introduced);
+    after_days(1, &["VALID", "ADDPEND"]);
+    assert_eq!(state().matches("VALID").count(), 1);
+    check_secure();
+    after_days(31, &["VALID"]);
+    assert_eq!(state().matches("VALID").count(), 2, "{}", state());
+    // Zones below are known by now, and the new key has signed none of them.
+    service.world().roll_root(RootKeys::Revoked);
+    after_days(1, &["VALID", "REVOKED"]);
+    assert!(server.command(&["resolver", "flush", "--all"]).status.success());
+    check_secure();
+    service.world().roll_root(RootKeys::Second);
+    after_days(31, &["VALID"]);
+    assert!(!state().contains("REVOKED"), "{}", state());
+    assert!(server.command(&["resolver", "flush", "--all"]).status.success());
+    check_secure();
+    let (status, log, _) = server.stop();
+    assert!(status.success(), "{log:?}");
 }

@@ -1,6 +1,7 @@
 //! Settings to what the server runs on: the engine's snapshot, and the plans of listeners and
 //! fetchers.
 
+mod anchors;
 mod caches;
 mod designated;
 mod devices;
@@ -31,6 +32,7 @@ use engine::records::Records;
 use engine::reverse::ReverseTable;
 use engine::{Caches, Snapshot};
 use plan::Secret;
+use plan::anchors::AnchorPlan;
 use plan::caches::CachePlan;
 use plan::listeners::{ListenerPlan, TcpPlan, Transports, UdpPlan};
 use plan::tls::TlsPlan;
@@ -66,6 +68,8 @@ pub struct Plans {
     pub fetch: Arc<plan::upstreams::Plan>,
     /// For resolvers.
     pub resolvers: Arc<plan::resolvers::Plan>,
+    /// What resolvers trust over time.
+    pub anchors: Arc<[AnchorPlan]>,
     /// Where oblivious messages are carried to.
     pub relay: Arc<plan::relay::RelayPlan>,
     /// For listeners that speak TLS.
@@ -284,6 +288,7 @@ pub struct Prepared<'a> {
     tls: Option<Arc<TlsPlan>>,
     fetch: plan::upstreams::Plan,
     resolvers: plan::resolvers::Plan,
+    anchors: Vec<AnchorPlan>,
     relay: plan::relay::RelayPlan,
     names: names::Names,
     jobs: Jobs,
@@ -323,6 +328,7 @@ pub fn prepare<'a>(
     };
     let fetch = upstreams::plan(settings, &keep.pools, own, keep.workers, environment, &mut problems);
     let resolvers = resolvers::plan(settings, &keep.resolvers, own, environment, &mut problems);
+    let anchors = anchors::plan(settings, &resolvers, &keep.state_directory, environment, &mut problems);
     let relay = upstreams::relay(settings, environment, &mut problems);
     let names =
         names::compile(settings, keep.key, (keep.server_name.as_ref(), own), environment, &mut problems);
@@ -353,6 +359,7 @@ pub fn prepare<'a>(
         tls,
         fetch,
         resolvers,
+        anchors,
         relay,
         names,
         jobs,
@@ -433,6 +440,7 @@ impl Prepared<'_> {
             snapshot: Arc::new(snapshot),
             fetch: Arc::new(self.fetch),
             resolvers: Arc::new(self.resolvers),
+            anchors: self.anchors.into(),
             relay: Arc::new(self.relay),
             tls: self.tls,
             cache_plans: self.caches,

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 
 use cache::rrsets::Partition;
 use diagnostic::{At, Problem, io_text};
-use dnssec::anchors::{KeyState, read_anchors};
 use engine::ResolverId;
 use environment::Environment;
 use plan::resolvers::{Plan, ResolverPlan};
@@ -15,6 +14,7 @@ use policy::action::Core;
 use resolver::{HeapName, Hint, Route, TrustAnchor, Way};
 use wire::{Name, NameBuf, Prefix, Rtype};
 
+use super::anchors;
 use crate::settings::{ResolverSettings, RouteSettings, Settings};
 
 /// Returns the plan for the resolvers that policies use.
@@ -38,7 +38,7 @@ pub(super) fn plan(
             rules.hints = hints(file, environment, problems);
         }
         if let Some(file) = &resolver.trust_anchors {
-            rules.trust.anchors = trust_anchors(file, environment, problems);
+            rules.trust.anchors = anchors::read(file, environment, problems);
         }
         rules.routes = resolver.zones.iter().map(route).collect();
         if !resolver.anchor_records.is_empty() {
@@ -138,43 +138,6 @@ fn hints(file: &At<PathBuf>, environment: &dyn Environment, problems: &mut Vec<P
     hints
 }
 
-/// Reads which zones are trusted.
-fn trust_anchors(
-    file: &At<PathBuf>,
-    environment: &dyn Environment,
-    problems: &mut Vec<Problem>,
-) -> Vec<TrustAnchor> {
-    let shown = file.value.display();
-    let text = match environment.read(&file.value) {
-        Ok(octets) => String::from_utf8_lossy(&octets).into_owned(),
-        Err(error) => {
-            let message = format!("cannot read \"{shown}\": {}", io_text(&error));
-            problems.push(Problem::error(file.span, message));
-            return Vec::new();
-        }
-    };
-    let rows = match read_anchors(&text) {
-        Ok(rows) => rows,
-        Err(fault) => {
-            problems.push(Problem::error(file.span, format!("\"{shown}\", {fault}")));
-            return Vec::new();
-        }
-    };
-    let mut anchors: Vec<TrustAnchor> = Vec::new();
-    for row in rows {
-        // Of a state file, keys that are new or gone do not count (RFC 5011 §4).
-        if matches!(row.state, Some((state, ..)) if !matches!(state, KeyState::Valid | KeyState::Missing)) {
-            continue;
-        }
-        TrustAnchor::add(&mut anchors, row.owner.as_name(), row.rtype, row.rdata);
-    }
-    if anchors.is_empty() {
-        let problem = Problem::error(file.span, format!("\"{shown}\" has no trust anchor"));
-        problems.push(problem.expected("DS or DNSKEY records"));
-    }
-    anchors
-}
-
 /// Reads the data of an A or AAAA record.
 fn address(rtype: Rtype, rdata: &[u8]) -> Option<IpAddr> {
     match rtype {
@@ -238,21 +201,6 @@ mod tests {
         );
         let wrong = mistake("; one\n. NS a.\na. A 192.0.2.300\n");
         assert!(wrong.contains("\"/hints\", line 3: "), "{wrong}");
-    }
-
-    #[test]
-    fn trust_anchors_come_from_a_file() {
-        let text = format!("resolvers: {{default: {{trust-anchors: /hints}}}}\n{RECURSE}");
-        let ds = "20326 8 2 E06D44B80B8F1D39A95C0B0D7C65D08458E880409BBC683457104237C7F8EC8D";
-        let plans =
-            compile(&text, &format!(". IN DS {ds}\nexample. IN DS {ds}\n"), &[]).expect("no mistakes");
-        let anchors = &plans[0].settings.trust.anchors;
-        let found: Vec<_> = anchors.iter().map(|it| (it.zone.to_string(), it.ds.len())).collect();
-        assert_eq!(found, [(".".to_owned(), 1), ("example.".to_owned(), 1)]);
-        assert_eq!(anchors[0].ds, plans[0].settings.trust.anchors[1].ds);
-        let mistake = |anchors: &str| compile(&text, anchors, &[]).expect_err("a mistake");
-        assert!(mistake("").contains("\"/hints\" has no trust anchor"));
-        assert!(mistake(". IN DS 1 2\n").contains("\"/hints\", line 1: "));
     }
 
     #[test]

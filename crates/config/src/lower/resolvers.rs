@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use diagnostic::{At, Problem, Span};
-use dnssec::anchors::read_anchors;
+use dnssec::anchors::{HoldDown, read_anchors};
 use dnssec::{Algorithm, Algorithms};
 use resolver::{
     AddressPolicy, HeapName, Limits, Minimisation, NegativeAnchor, Stub, Trust, TrustAnchor, Validation,
@@ -79,9 +79,15 @@ impl Lowering<'_> {
         let root_hints =
             root_hints.map(|at| At { value: self.beside(at.span.file, &at.value), span: at.span });
         let priming = self.boolean(section, "priming");
-        let trust_anchors = self.path(section, "trust-anchors");
-        let trust_anchors =
-            trust_anchors.map(|at| At { value: self.beside(at.span.file, &at.value), span: at.span });
+        let [trust_anchors, trust_anchor_state] = ["trust-anchors", "trust-anchor-state"].map(|key| {
+            let at = self.path(section, key)?;
+            Some(At { value: self.beside(at.span.file, &at.value), span: at.span })
+        });
+        let hold_down = HoldDown {
+            add: self.duration(section, "add-hold-down").as_secs(),
+            remove: self.duration(section, "remove-hold-down").as_secs(),
+            keep_missing: self.duration_or(section, "keep-missing").map(|time| time.as_secs()),
+        };
         ResolverSettings {
             zones: self.routes(section),
             anchor_records: self.anchor_records(section),
@@ -119,6 +125,8 @@ impl Lowering<'_> {
             name,
             root_hints,
             trust_anchors,
+            trust_anchor_state,
+            hold_down,
         }
     }
 

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use diagnostic::At;
+use dnssec::anchors::HoldDown;
 use resolver::{HeapName, Stub, TrustAnchor};
 
 /// A resolver.
@@ -16,6 +17,10 @@ pub struct ResolverSettings {
     pub root_hints: Option<At<PathBuf>>,
     /// The file with trust anchors; `None`: those that the program comes with.
     pub trust_anchors: Option<At<PathBuf>>,
+    /// The file with the state of trust anchors.
+    pub trust_anchor_state: Option<At<PathBuf>>,
+    /// How long it takes until a change of an anchored zone's keys counts.
+    pub hold_down: HoldDown,
     /// Zones that are not found from the root down.
     pub zones: Vec<RouteSettings>,
     /// Trust anchors that the configuration itself has, beside those of the file.

@@ -52,6 +52,9 @@ const STATES: [(KeyState, &str); 6] = [
     (KeyState::Removed, "REMOVED"),
 ];
 
+/// What the part of a zone begins with.
+const HEADER: &str = "; autotrust trust anchor file";
+
 /// Cuts a text into entries and the lines that are only comments.
 struct Entries<'t> {
     text: &'t str,
@@ -143,6 +146,13 @@ fn number<N: std::str::FromStr>(comment: &str, mark: &str) -> Option<Result<N, S
     Some(digits.parse().map_err(|_| format!("expected a number as {name}, found \"{digits}\"")))
 }
 
+/// Returns the zone that a comment names: that of all that follows.
+fn zone_of(comment: &str) -> Option<Result<NameBuf, String>> {
+    let rest = comment.strip_prefix(";;id:")?;
+    let zone = rest.split_whitespace().next().unwrap_or("");
+    Some(NameBuf::from_text(zone).map_err(|error| error.to_string()))
+}
+
 /// Returns what the comments of a record say of its key.
 fn state_of(entry: &str) -> Result<Option<(KeyState, u32, u64)>, String> {
     let Some(state) = number::<usize>(entry, ";;state=").transpose()? else { return Ok(None) };
@@ -169,28 +179,66 @@ impl TrustAnchors {
     /// Reads a state file of one zone, at `now`; a plain file of trust anchors is one as well, and
     /// its keys are valid. A file without records is none.
     pub fn read(text: &str, now: u64) -> Result<Self, AnchorFault> {
-        let mut entries = Entries::new(text);
-        let mut found: Option<Self> = None;
-        let mut comments = Vec::new();
-        while let Some(entry) = entries.next_entry()? {
-            let row = match entry {
-                Entry::Row(row) => row,
-                Entry::Comment(comment) => {
-                    comments.push((entries.line - 1, comment));
-                    continue;
-                }
-            };
-            let anchors = found.get_or_insert_with(|| Self::new(row.owner.as_name()));
-            if anchors.zone() != row.owner.as_name() {
-                return Err(entries.fault(format!("anchors of {} and {}", anchors.zone(), row.owner)));
+        let mut all = Self::read_all(text, now)?;
+        let first = all.swap_remove(0);
+        match all.first() {
+            None => Ok(first),
+            Some(other) => {
+                let line = text.lines().count();
+                Err(AnchorFault { line, what: format!("anchors of {} and {}", first.zone(), other.zone()) })
             }
-            anchors.take(&row, now);
         }
-        let mut anchors = found.ok_or_else(|| entries.fault("there is no trust anchor"))?;
-        for (line, comment) in comments {
-            anchors.note(comment).map_err(|what| AnchorFault { line, what })?;
+    }
+
+    /// Reads a state file of any zones, at least one: those of several stand one behind the other.
+    /// Comments belong to the zone that `;;id:` names, or to that of the record before them.
+    pub fn read_all(text: &str, now: u64) -> Result<Vec<Self>, AnchorFault> {
+        let mut entries = Entries::new(text);
+        let mut all: Vec<Self> = Vec::new();
+        let mut current: Option<usize> = None;
+        // What is said before it is clear of which zone.
+        let mut early = Vec::new();
+        while let Some(entry) = entries.next_entry()? {
+            match entry {
+                Entry::Comment(HEADER) => {
+                    current = None;
+                    early.clear();
+                }
+                Entry::Comment(comment) => {
+                    let line = entries.line - 1;
+                    if let Some(zone) = zone_of(comment) {
+                        let zone = zone.map_err(|what| AnchorFault { line, what })?;
+                        current = Some(Self::place(&mut all, zone.as_name()));
+                    }
+                    early.push((line, comment));
+                }
+                Entry::Row(row) => {
+                    let place = Self::place(&mut all, row.owner.as_name());
+                    if let Some(anchors) = all.get_mut(place) {
+                        anchors.take(&row, now);
+                    }
+                    current = Some(place);
+                }
+            }
+            if let Some(anchors) = current.and_then(|place| all.get_mut(place)) {
+                for (line, comment) in early.drain(..) {
+                    anchors.note(comment).map_err(|what| AnchorFault { line, what })?;
+                }
+            }
         }
-        Ok(anchors)
+        let is_empty = |anchors: &Self| anchors.ds.is_empty() && anchors.keys.is_empty();
+        if all.is_empty() || all.iter().any(|anchors| is_empty(anchors) && !anchors.is_revoked) {
+            return Err(entries.fault("there is no trust anchor"));
+        }
+        Ok(all)
+    }
+
+    /// Returns the place of a zone, which is there from then on.
+    fn place(all: &mut Vec<Self>, zone: wire::Name<'_>) -> usize {
+        all.iter().position(|anchors| anchors.zone() == zone).unwrap_or_else(|| {
+            all.push(Self::new(zone));
+            all.len() - 1
+        })
     }
 
     /// Takes a row of a file.
@@ -231,7 +279,7 @@ impl TrustAnchors {
 
     /// Writes the state file. Keys that were removed are not in it.
     pub fn write(&self) -> String {
-        let mut text = String::from("; autotrust trust anchor file\n");
+        let mut text = format!("{HEADER}\n");
         let times = [
             ("last_queried", self.last_queried),
             ("last_success", self.last_success),

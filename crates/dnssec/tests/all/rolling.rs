@@ -253,6 +253,23 @@ fn a_state_file_is_read_and_written_as_it_was() {
 }
 
 #[test]
+fn a_state_file_of_several_zones_is_read_and_written_as_it_was() {
+    let root = state_file();
+    let below = root.replace(";;id: . 1", ";;id: example.org. 1").replace("\n.\t", "\nexample.org.\t");
+    let revoked = "; autotrust trust anchor file\n;;REVOKED\n;;id: gone.example. 1\n";
+    let all = TrustAnchors::read_all(&format!("{root}{below}{revoked}"), START).expect("a state file");
+    let zones: Vec<_> = all.iter().map(|anchors| (anchors.zone().to_string(), anchors.tags())).collect();
+    let expect = [(".", vec![20326]), ("example.org.", vec![20326]), ("gone.example.", vec![])];
+    assert_eq!(zones, expect.map(|(zone, tags)| (zone.to_owned(), tags)));
+    assert_eq!([all[0].write(), all[1].write()], [root.clone(), below.clone()]);
+    assert!(all[2].is_revoked() && !all[0].is_revoked() && !all[1].is_revoked());
+    // A mistake in the second part has its line in the file.
+    let fault = TrustAnchors::read_all(&format!("{root}{}", below.replace("failed: 2", "failed: x")), START);
+    assert_eq!(fault.expect_err("a mistake").line, 10 + 6);
+    assert!(TrustAnchors::read_all(";;id: example.org 1\n", START).is_err());
+}
+
+#[test]
 fn anchors_are_read_from_plain_files() {
     let [(_, key), _] = ROOT_KEYS;
     let (head, tail) = key.split_at(100);

@@ -7,7 +7,7 @@ use exchange::authorities::{PoolLinkKey, PoolNetwork, PoolSocketKey};
 use exchange::network::Network;
 use exchange::time::Moment;
 
-use crate::recursion::LinkEvent;
+use crate::recursion::{LinkEvent, Probe};
 
 use super::admission::Begins;
 use super::{Ending, Event, Finished, Machine, Source, Waiter, WaiterList};
@@ -55,6 +55,14 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
             let waiters = WaiterList(shared.waiters.first);
             let ending = Ending::Failed(Failure::Stopping);
             self.events.push_back(Event::Finished(Finished { waiters, ending, from: None }));
+        }
+    }
+
+    /// Asks a question of a job's.
+    pub(crate) fn probe(&mut self, probe: Probe, now: Moment) {
+        if !self.is_stopping {
+            self.recursion.probe(probe, now);
+            self.drain();
         }
     }
 

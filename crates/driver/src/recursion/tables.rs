@@ -1,14 +1,16 @@
 //! What resolvers have learned, shared by all workers.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use cache::rrsets::{Partition, RrsetLimits, Rrsets};
 use cache::servers::{ServerLimits, Servers};
+use engine::ResolverId;
 use exchange::authorities::CookieSecret;
 use plan::resolvers::ResolverPlan;
 use rand::Rng as _;
 use rand::rngs::StdRng;
-use resolver::Tables;
+use resolver::{NegativeAnchor, Tables, TrustAnchor};
 use wire::HashKey;
 
 /// What resolvers have learned, shared by all workers.
@@ -19,6 +21,18 @@ pub struct ResolverTables {
     servers: Arc<Servers>,
     cookie_secret: CookieSecret,
     rrsets: Mutex<Vec<Owned>>,
+    trusted: Mutex<Vec<(ResolverId, Trusted)>>,
+    /// Moves when what is trusted does.
+    trust_generation: AtomicU64,
+}
+
+/// What a resolver trusts now, whatever its settings said at first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trusted {
+    /// Its trust anchors.
+    pub anchors: Vec<TrustAnchor>,
+    /// Zones that count as unsigned.
+    pub negative: Vec<NegativeAnchor>,
 }
 
 /// The RRsets of a resolver.
@@ -35,6 +49,8 @@ impl Default for ResolverTables {
             servers: Arc::new(Servers::new(ServerLimits::default(), hash_key(&mut rng))),
             cookie_secret: CookieSecret::draw(&mut rng),
             rrsets: Mutex::default(),
+            trusted: Mutex::default(),
+            trust_generation: AtomicU64::new(0),
         }
     }
 }
@@ -62,6 +78,32 @@ impl ResolverTables {
             Some((owned.plan.name.clone(), owned.rrsets.upgrade()?, owned.plan.settings.partition))
         };
         all.iter().filter_map(shown).collect()
+    }
+
+    /// Has resolvers trust this from their next question on, and others what their settings say.
+    pub fn trust(&self, trusted: Vec<(ResolverId, Trusted)>) {
+        let mut known = self.trusted.lock().unwrap_or_else(PoisonError::into_inner);
+        if *known != trusted {
+            *known = trusted;
+            self.trust_generation.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    /// Returns what resolvers trust, if that is not what it was at this generation.
+    pub(super) fn trusted_since(&self, generation: &mut u64) -> Option<Vec<(ResolverId, Trusted)>> {
+        let now = self.trust_generation.load(Ordering::Acquire);
+        if now == *generation {
+            return None;
+        }
+        *generation = now;
+        Some(self.trusted.lock().unwrap_or_else(PoisonError::into_inner).clone())
+    }
+
+    /// Returns tables for a question that is to be asked as if nothing had been learned.
+    pub(super) fn blank(&self, octets_max: usize) -> Tables {
+        let limits = RrsetLimits::with_octets(octets_max);
+        let rrsets = Arc::new(Rrsets::new(limits, hash_key(&mut rand::make_rng())));
+        Tables { rrsets, servers: Arc::clone(&self.servers) }
     }
 
     /// Returns what is known of servers.

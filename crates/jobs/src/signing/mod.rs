@@ -13,6 +13,7 @@ use dnssec::tree::Tree;
 use dnssec::{Signed, Signer, Unsignable};
 
 pub use service::{DsPusher, Prepared, Signing, SigningError, SigningState};
+pub(crate) use store::remove_leftovers_of;
 pub use store::{KeyStore, Overwrites, StoredKey, read_pair, read_text, write};
 pub use token::Tokens;
 pub use zone::{KeyState, Push, PushOutcome, Turned};

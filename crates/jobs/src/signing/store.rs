@@ -204,6 +204,19 @@ pub fn write(path: &Path, octets: &[u8], mode: u32, overwrites: Overwrites) -> i
 /// Removes what a process left that was killed while it wrote: files that [`write`] has not given
 /// their names. Those of processes that live are being written.
 pub(super) fn remove_leftovers(directory: &Path) {
+    remove_new(directory, |_| true);
+}
+
+/// The same of one file alone.
+pub(crate) fn remove_leftovers_of(path: &Path) {
+    let (Some(directory), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str()))
+    else {
+        return;
+    };
+    remove_new(directory, |other| other.strip_prefix(name).is_some_and(|rest| rest.starts_with('.')));
+}
+
+fn remove_new(directory: &Path, is_it: impl Fn(&str) -> bool) {
     // Without it nobody knows who lives.
     let processes = Path::new("/proc");
     if !processes.join("self").exists() {
@@ -212,8 +225,8 @@ pub(super) fn remove_leftovers(directory: &Path) {
     let Ok(entries) = fs::read_dir(directory) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        let writer =
-            name.to_str().and_then(|name| name.strip_suffix(".new")?.rsplit('.').next()?.parse().ok());
+        let name = name.to_str().filter(|name| is_it(name));
+        let writer = name.and_then(|name| name.strip_suffix(".new")?.rsplit('.').next()?.parse().ok());
         let Some(writer) = writer else { continue };
         let writer: u32 = writer;
         // Whoever had our number before us is gone, and we have written nothing yet.

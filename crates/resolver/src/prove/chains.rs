@@ -179,6 +179,17 @@ impl Chains {
         self.learn(zone, trust, ends_at.min(bound), now);
     }
 
+    /// Forgets what is known of a zone and of those below it.
+    pub(crate) fn forget_below(&mut self, zone: Name<'_>) {
+        let Self { known, order, octets, .. } = self;
+        known.retain(|other, known| {
+            let stays = !other.as_name().is_at_or_below(zone);
+            *octets -= if stays { 0 } else { known.trust.octets() };
+            stays
+        });
+        order.retain(|other| known.contains_key(other));
+    }
+
     /// Notes what is known of a zone. It is for a second at least, so that the question which it
     /// was asked for can use it.
     pub(crate) fn learn(&mut self, zone: &HeapName, trust: ZoneTrust, ends_at: Now, now: Moment) {
@@ -216,6 +227,24 @@ mod tests {
 
     fn signed(octets: usize) -> ZoneTrust {
         ZoneTrust::Signed(Points::Ds(vec![vec![0; octets].into_boxed_slice()].into()))
+    }
+
+    #[test]
+    fn what_is_forgotten_takes_no_room() {
+        let (mut chains, now) = (Chains::default(), Moment(0));
+        for number in 0..10 {
+            chains.learn(&zone(number), signed(100), Now(100), now);
+        }
+        let above = NameBuf::from_text("example").expect("a name");
+        chains.learn(&HeapName::new(above.as_name()), signed(7), Now(100), now);
+        chains.forget_below(zone(3).as_name());
+        chains.forget_below(zone(3).as_name());
+        assert_eq!((chains.known.len(), chains.order.len(), chains.octets), (10, 10, 907));
+        chains.forget_below(above.as_name());
+        assert_eq!((chains.known.len(), chains.order.len(), chains.octets), (0, 0, 0));
+        // The place in the order is free as well.
+        chains.learn(&zone(3), signed(100), Now(100), now);
+        assert_eq!((chains.known.len(), chains.order.len(), chains.octets), (1, 1, 100));
     }
 
     #[test]

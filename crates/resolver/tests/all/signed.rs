@@ -55,6 +55,8 @@ pub(crate) struct Signed {
     /// Signed zones as text, by apex.
     pub(crate) texts: BTreeMap<String, String>,
     served: BTreeMap<String, Vec<String>>,
+    /// What its resolver trusts.
+    pub(crate) anchors: Vec<TrustAnchor>,
 }
 
 fn generate(algorithm: u8) -> SecretKey {
@@ -180,8 +182,9 @@ impl Internet {
         let settings = self.settings.unwrap_or_else(plain_settings);
         let validation =
             if settings.validation == Validation::Off { Validation::On } else { settings.validation };
+        let anchors = trust.anchors.clone();
         let world = World::with(Settings { validation, trust, ..settings });
-        let mut signed = Signed { world, texts, served };
+        let mut signed = Signed { world, texts, served, anchors };
         let addresses: Vec<String> = signed.served.keys().cloned().collect();
         for address in addresses {
             signed.tamper(&address, |line| Some(line.to_string()));

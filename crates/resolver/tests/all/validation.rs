@@ -372,6 +372,23 @@ fn a_negative_trust_anchor_counts_until_its_end() {
     check_bogus(&signed.world.resolve("www.example.org", Rtype::A), EdeCode::SIGNATURE_EXPIRED);
 }
 
+#[test]
+fn what_is_trusted_changes_at_run_time_and_what_was_learned_stays() {
+    let mut signed = internet(Signing::Nsec, Signing::Expired).build();
+    let anchors = signed.anchors.clone();
+    check(&signed.world.resolve("www.unsigned.org", Rtype::A), Rcode::NOERROR, Security::Insecure);
+    check_bogus(&signed.world.resolve("www.example.org", Rtype::A), EdeCode::SIGNATURE_EXPIRED);
+    let negative = NegativeAnchor { zone: HeapName::new(name("example.org").as_name()), ends_at: None };
+    signed.world.resolver.trust(&anchors, &[negative]);
+    check(&signed.world.resolve("www.example.org", Rtype::A), Rcode::NOERROR, Security::Insecure);
+    assert_eq!(signed.world.resolve("www.unsigned.org", Rtype::A).sends, 0);
+    signed.world.resolver.trust(&anchors, &[]);
+    check_bogus(&signed.world.resolve("b.example.org", Rtype::A), EdeCode::SIGNATURE_EXPIRED);
+    // Whoever trusts nothing says nothing of signatures.
+    signed.world.resolver.trust(&[], &[]);
+    check(&signed.world.resolve("b.example.org", Rtype::A), Rcode::NOERROR, Security::Indeterminate);
+}
+
 fn resolve_unchecked(signed: &mut Signed, text: &str) -> std::sync::Arc<resolver::Resolution> {
     let qname = name(text);
     let question = Question { qname: qname.as_name(), qtype: Rtype::A, qclass: Class::IN };

@@ -192,6 +192,7 @@ impl Operator {
     pub(crate) fn stop_jobs(&self) {
         self.components.signing.stop();
         self.components.follower.stop();
+        self.components.anchors.stop();
         self.components.checker.stop();
         self.components.jobs.stop();
     }

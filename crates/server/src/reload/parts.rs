@@ -11,6 +11,7 @@ use driver::ResolverTables;
 use engine::SnapshotCell;
 use jobs::Jobs;
 use jobs::alias::Follower;
+use jobs::anchors::Anchors;
 use jobs::health::Checker;
 use jobs::signing::Signing;
 use listen::TlsCell;
@@ -49,6 +50,8 @@ pub(crate) struct Components {
     pub(crate) orders: Arc<Orders>,
     /// Signs zones.
     pub(crate) signing: Arc<Signing>,
+    /// Follows the trust anchors of resolvers.
+    pub(crate) anchors: Anchors,
     /// Follows the targets of ALIAS records.
     pub(crate) follower: Follower,
     /// Checks the health of record targets.
@@ -91,14 +94,16 @@ pub(crate) fn bring_into_use(
 ///   that goes through the new policy.
 /// - The policy names pools, so workers know the new pools beside the old ones before the policy
 ///   comes into use, and lose the old ones after it.
+/// - A resolver validates from its first question on, so what it may trust comes before it does.
 /// - What is known to be down is left out from the first answer on, so checks come before zones.
 /// - The manager of zones has them signed, so the signer knows which those are.
 /// - The policy answers from the zones that are served, so these are there before the first query
 ///   that goes through it.
 /// - What costs nothing but a wrong line in a log if it is late comes last.
-fn parts<'a>() -> [Part<Input<'a>>; 11] {
+fn parts<'a>() -> [Part<Input<'a>>; 12] {
     [
         Part { name: "jobs", prepare: jobs },
+        Part { name: "trust anchors", prepare: anchors },
         Part { name: "upstreams, beside the old ones", prepare: upstreams_of_both },
         Part { name: "health checks", prepare: checks },
         Part { name: "signing", prepare: signing },
@@ -136,6 +141,10 @@ fn upstreams_of_both<'i>(input: &'i Input<'_>) -> Prepared<'i> {
 fn upstreams<'i>(input: &'i Input<'_>) -> Prepared<'i> {
     let plans = &input.next.plans;
     Ok(Box::new(move || adopt_upstreams(input, Arc::clone(&plans.fetch), Arc::clone(&plans.resolvers))))
+}
+
+fn anchors<'i>(input: &'i Input<'_>) -> Prepared<'i> {
+    Ok(Box::new(move || input.components.anchors.adopt(&input.next.plans.anchors)))
 }
 
 fn checks<'i>(input: &'i Input<'_>) -> Prepared<'i> {
@@ -259,6 +268,7 @@ mod tests {
         let at = |name: &str| names.iter().position(|other| *other == name).expect("a part");
         for (first, then) in [
             ("jobs", "policy"),
+            ("trust anchors", "upstreams, beside the old ones"),
             ("upstreams, beside the old ones", "policy"),
             ("health checks", "zones"),
             ("signing", "zones"),

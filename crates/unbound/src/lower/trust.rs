@@ -24,24 +24,41 @@ impl Lowering<'_> {
                     word.span,
                     "\"trusted-keys-file\" is not supported yet: write its keys as \"trust-anchor\"",
                 );
-            } else if self.tree.has(&[a, b, "trust-anchors"]) {
-                self.error(word.span, "more than one file with trust anchors is not supported yet");
+                continue;
+            }
+            // What Unbound follows is in the file that it writes.
+            let key = if name == "auto-trust-anchor-file" { "trust-anchor-state" } else { "trust-anchors" };
+            if self.tree.has(&[a, b, key]) {
+                self.error(word.span, format!("more than one \"{name}\" is not supported yet"));
             } else {
                 has_anchor = true;
                 let file = self.file(word);
-                self.set(&[a, b, "trust-anchors"], file);
+                self.set(&[a, b, key], file);
             }
         }
         for anchor in self.all("trust-anchor") {
             has_anchor = true;
             self.tree.push(&[a, b, "trust-anchor-records"], tree::as_written(anchor.word(0)));
         }
+        self.hold_down();
         self.validation(has_anchor);
         for zone in self.all("domain-insecure") {
             self.tree.push(&[a, b, "negative-trust-anchors"], tree::as_written(zone.word(0)));
         }
         self.algorithms();
         self.time();
+    }
+
+    fn hold_down(&mut self) {
+        let [a, b] = RESOLVER;
+        for (keyword, key) in [("add-holddown", "add-hold-down"), ("del-holddown", "remove-hold-down")] {
+            let seconds = self.number(keyword);
+            self.set_seconds(&[a, b, key], seconds);
+        }
+        match self.number("keep-missing") {
+            (0, at) => self.set(&[a, b, "keep-missing"], tree::text("forever", at)),
+            seconds => self.set_seconds(&[a, b, "keep-missing"], seconds),
+        }
     }
 
     fn validation(&mut self, has_anchor: bool) {

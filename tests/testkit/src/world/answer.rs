@@ -150,12 +150,12 @@ impl World {
 
     /// Adds records, which stand for another name if a wildcard has them, and their signature.
     fn add(&self, speaker: Speaker, section: Section, set: Set, instead: Option<NameBuf>, reply: &mut Reply) {
-        let signature = speaker.signs.then(|| self.signature(speaker.zone, &set));
+        let signatures = speaker.signs.then(|| self.signatures(speaker.zone, &set));
         let owner = instead.unwrap_or(set.owner);
         let ttl = set.ttl;
         reply.sets.push((section, Set { owner, ..set }));
-        if let Some(signature) = signature {
-            let data = vec![signature.to_vec()];
+        if let Some(signatures) = signatures {
+            let data = signatures.iter().map(|signature| signature.to_vec()).collect();
             reply.sets.push((section, Set { owner, rtype: Rtype::RRSIG, ttl, data }));
         }
     }

@@ -233,7 +233,7 @@ impl World {
         let (ttl, data) = match (node, rtype) {
             (Node::Apex, Rtype::SOA) => (NEGATIVE_TTL, vec![self.soa(zone)]),
             (Node::Apex, Rtype::NS) => (NS_TTL, self.ns(zone)),
-            (Node::Apex, Rtype::DNSKEY) if self.is_signed(zone) => (KEY_TTL, vec![self.dnskey(zone)]),
+            (Node::Apex, Rtype::DNSKEY) if self.is_signed(zone) => (KEY_TTL, self.dnskeys(zone)),
             (Node::Apex, Rtype::NSEC3PARAM) if self.is_signed(zone) && self.is_hashed(zone) => {
                 (0, vec![Nsec3Parameters::default().write()])
             }

@@ -385,7 +385,9 @@ impl World {
         let owner = query.question.qname.to_buf();
         let set = Set { owner, rtype: Rtype::A, ttl: 3_600, data: vec![vec![198, 51, 100, 66]] };
         // What the signature says is right, and the signature is that of something else.
-        let model = self.set(zone, Node::Apex, Rtype::SOA).map(|soa| self.signature(zone, &soa).to_vec());
+        let model = self
+            .set(zone, Node::Apex, Rtype::SOA)
+            .and_then(|soa| self.signatures(zone, &soa).first().map(|signature| signature.to_vec()));
         reply.add_set(Part::Answer, &set);
         let Some(mut signature) = model.filter(|_| self.is_signed(zone)) else { return };
         if let Some([high, low, _, labels]) = signature.first_chunk_mut() {
@@ -407,7 +409,8 @@ impl World {
         let mut add = |set: &Set| {
             reply.add_set(Part::Authority, set);
             if self.is_signed(zone) {
-                let data = vec![self.signature(zone, set).to_vec()];
+                let signatures = self.signatures(zone, set);
+                let data = signatures.iter().map(|signature| signature.to_vec()).collect();
                 let signature = Set { owner: set.owner, rtype: Rtype::RRSIG, ttl: set.ttl, data };
                 reply.add_set(Part::Authority, &signature);
             }

@@ -20,9 +20,16 @@ const GOOD_AFTER: u64 = 30 * 86_400;
 
 /// A zone's one key, which signs all (RFC 6781 §3.1, "Single-Type Signing Scheme").
 #[derive(Clone)]
-struct ZoneKey {
+pub(super) struct ZoneKey {
     secret: Arc<SecretKey>,
-    dnskey: Vec<u8>,
+    pub(super) dnskey: Vec<u8>,
+}
+
+impl ZoneKey {
+    /// Returns the same key with other flags.
+    pub(super) fn with_flags(&self, flags: u16) -> Self {
+        Self { dnskey: self.secret.dnskey(flags), secret: Arc::clone(&self.secret) }
+    }
 }
 
 /// What has been made so far.
@@ -73,19 +80,24 @@ impl World {
     /// # Panics
     ///
     /// When the machine makes no keys of the zone's algorithm.
-    fn key(&self, zone: Zone) -> ZoneKey {
+    pub(super) fn key(&self, zone: Zone) -> ZoneKey {
         if let Some(key) = self.with_keys(|keys| keys.keys.get(&zone).cloned()) {
             return key;
         }
+        let key = self.draw_key(zone, zone.number());
+        self.with_keys(|keys| keys.keys.insert(zone, key.clone()));
+        key
+    }
+
+    /// Makes a key for a zone that follows from a number.
+    pub(super) fn draw_key(&self, zone: Zone, number: u64) -> ZoneKey {
         let algorithm = self.algorithm(zone);
-        let drawn = self.draw(Draw::Key, zone.number());
+        let drawn = self.draw(Draw::Key, number);
         let secret = match der_of(algorithm, |at| stir(self.options().seed, drawn, at)) {
             Some(der) => Arc::new(SecretKey::from_der(&der, Some(algorithm)).expect("a key of this curve")),
             None => self.rsa_key(algorithm, drawn as usize % RSA_KEYS),
         };
-        let key = ZoneKey { dnskey: secret.dnskey(ZONE_KEY | ENTRY_POINT), secret };
-        self.with_keys(|keys| keys.keys.insert(zone, key.clone()));
-        key
+        ZoneKey { dnskey: secret.dnskey(ZONE_KEY | ENTRY_POINT), secret }
     }
 
     fn rsa_key(&self, algorithm: Algorithm, at: usize) -> Arc<SecretKey> {
@@ -119,7 +131,7 @@ impl World {
         }
         let sign = |zone: Zone, node: Node, rtype: Rtype| {
             if let Some(set) = self.set(zone, node, rtype) {
-                self.signature(zone, &set);
+                self.signatures(zone, &set);
             }
         };
         if leaf < self.options().tlds {
@@ -137,11 +149,20 @@ impl World {
         }
     }
 
-    /// Returns the data of the RRSIG of a zone's set.
-    pub(crate) fn signature(&self, zone: Zone, set: &Set) -> Arc<[u8]> {
+    /// Returns the data of the RRSIG records of a zone's set.
+    pub(crate) fn signatures(&self, zone: Zone, set: &Set) -> Vec<Arc<[u8]>> {
+        self.signers(zone, set.rtype).iter().map(|key| self.signature(zone, set, key)).collect()
+    }
+
+    fn signature(&self, zone: Zone, set: &Set, key: &ZoneKey) -> Arc<[u8]> {
+        let tag = Dnskey::parse(&key.dnskey).map_or(0, Dnskey::tag);
         let owner = set.owner.as_name().to_folded();
         // A cut has an NSEC on either side.
-        let begin = stir(0, zone.number(), set.rtype.0.into());
+        let begin = stir(tag.into(), zone.number(), set.rtype.0.into());
+        // The root's keys do not stay the same.
+        let begin = set.data.first().filter(|_| set.rtype == Rtype::DNSKEY).map_or(begin, |first| {
+            stir(begin, set.data.len() as u64, first.get(..2).map_or(0, |flags| flags[1].into()))
+        });
         let what = owner.as_bytes().chunks(8).fold(begin, |what, octets| {
             let mut word = [0; 8];
             word[..octets.len()].copy_from_slice(octets);
@@ -150,9 +171,7 @@ impl World {
         if let Some(made) = self.with_keys(|keys| keys.signatures.get(&what).cloned()) {
             return made;
         }
-        let key = self.key(zone);
         let rrset = Rrset::of(owner.as_name(), set.rtype, set.data.iter().map(Vec::as_slice));
-        let tag = Dnskey::parse(&key.dnskey).map_or(0, Dnskey::tag);
         let now = self.options().unix_seconds;
         let apex = self.apex(zone);
         let by = SignedBy {

@@ -1,15 +1,17 @@
 //! Queries that wait for a resolver, which asks a root that has all names.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::mpsc::sync_channel;
 
 use engine::{Failure, OutQuery, ResolveWant, ResolverId, Want};
 use exchange::authorities::PoolSocketKey;
 use plan::resolvers::{Plan, ResolverPlan};
 use plan::upstreams::Limits;
 use resolver::{HeapName, Hint, Minimisation, Settings};
-use wire::{Flags, Name, Query, Rcode, Rtype, Section, Ttl, Writer};
+use wire::{Flags, Name, NameBuf, Query, Rcode, Rtype, Section, Ttl, Writer};
 
 use super::sim::{CLIENT, Sim, question};
+use crate::recursion::{Probe, Probing};
 
 const RESOLVER: ResolverId = ResolverId(3);
 
@@ -91,6 +93,32 @@ fn what_a_resolver_finds_ends_all_who_wait_for_it() {
     let again = sim.resolve("www.example.org", Some(CLIENT));
     assert_eq!(sim.ended[&again], Ok(Rcode::NOERROR));
     assert!(sim.asked().is_none());
+}
+
+#[test]
+fn a_probe_asks_whatever_is_known_and_leaves_nothing_behind() {
+    let mut sim = resolving(vec![resolver(1)]);
+    sim.resolve("www.example.org", Some(CLIENT));
+    let asked = sim.asked().expect("the root is asked");
+    sim.answer(&asked);
+    for octet in 0..2 {
+        let (answer, heard) = sync_channel(1);
+        let qname = NameBuf::from_text("www.example.org").expect("a name");
+        let probing = Probing::Unchecked;
+        sim.machine.probe(Probe { resolver: resolver(1), qname, qtype: Rtype::A, probing, answer }, sim.now);
+        sim.machine.flush(sim.now);
+        let asked = sim.asked().unwrap_or_else(|| panic!("the root is asked again, {octet}"));
+        sim.adopt_resolvers(vec![resolver(1)]);
+        assert_eq!(sim.machine.active(), 0, "no client waits for it");
+        sim.answer(&asked);
+        assert_eq!(heard.try_recv().map(|resolution| resolution.rcode), Ok(Rcode::NOERROR));
+    }
+    let (answer, heard) = sync_channel(1);
+    let (qname, probing) = (NameBuf::root(), Probing::Checked);
+    sim.machine.probe(Probe { resolver: resolver(9), qname, qtype: Rtype::NS, probing, answer }, sim.now);
+    sim.pass(20_000);
+    let resolution = heard.try_recv().expect("it ends in time");
+    assert_eq!(resolution.failure.as_ref().map(|failure| failure.reason.name()), Some("silent"));
 }
 
 #[test]

@@ -1,0 +1,186 @@
+//! Trust anchors: the settings to plans.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use diagnostic::{At, Problem, io_text};
+use dnssec::anchors::{KeyState, TrustAnchors, read_anchors};
+use environment::Environment;
+use plan::anchors::{AnchorPlan, AnchorSource};
+use plan::resolvers::Plan;
+use resolver::{TrustAnchor, Validation};
+
+use crate::settings::{ResolverSettings, Settings};
+
+/// Where the state of trust anchors is kept if nothing else is said, below the folder for state.
+const FOLDER: &str = "anchors";
+
+/// Returns what the resolvers of a plan trust over time: those that validate.
+pub(super) fn plan(
+    settings: &Settings,
+    resolvers: &Plan,
+    state_directory: &Path,
+    environment: &dyn Environment,
+    problems: &mut Vec<Problem>,
+) -> Vec<AnchorPlan> {
+    let validating = resolvers.resolvers.iter().filter(|plan| plan.settings.validation != Validation::Off);
+    let plans = validating.filter_map(|plan| {
+        let written = settings.resolvers.iter().find(|written| written.name.value == plan.name)?;
+        let source = source(written, state_directory, environment, problems);
+        Some(AnchorPlan { resolver: plan.clone(), source })
+    });
+    plans.collect()
+}
+
+/// Returns where a resolver's anchors come from.
+fn source(
+    written: &ResolverSettings,
+    state_directory: &Path,
+    environment: &dyn Environment,
+    problems: &mut Vec<Problem>,
+) -> AnchorSource {
+    let hold_down = written.hold_down;
+    let (file, text) = match (&written.trust_anchor_state, &written.trust_anchors) {
+        (Some(file), _) => (file.value.clone(), state(file, environment, problems)),
+        (None, Some(file)) => return AnchorSource::Fixed { file: Some(file.value.clone()) },
+        // Those that the configuration has are as it says.
+        (None, None) if !written.anchor_records.is_empty() => return AnchorSource::Fixed { file: None },
+        (None, None) => {
+            let folder = state_directory.join(FOLDER);
+            let file =
+                At { value: folder.join(format!("{}.keys", written.name.value)), span: written.name.span };
+            let text = match environment.read(&file.value) {
+                // Who checks a configuration need not be who keeps the state.
+                Err(error) if error.kind() == ErrorKind::PermissionDenied => None,
+                _ => state(&file, environment, problems),
+            };
+            (file.value, text)
+        }
+    };
+    let completes = written.trust_anchors.is_some() || !written.anchor_records.is_empty();
+    AnchorSource::Followed { file, text, completes, hold_down }
+}
+
+/// Reads a state file, which need not be there.
+fn state(file: &At<PathBuf>, environment: &dyn Environment, problems: &mut Vec<Problem>) -> Option<String> {
+    let shown = file.value.display();
+    let text = match environment.read(&file.value) {
+        Ok(octets) => String::from_utf8_lossy(&octets).into_owned(),
+        Err(error) if error.kind() == ErrorKind::NotFound => return None,
+        Err(error) => {
+            let message = format!("cannot read \"{shown}\": {}", io_text(&error));
+            problems.push(Problem::error(file.span, message));
+            return None;
+        }
+    };
+    // The time counts for keys without a state only, and not for whether it can be read.
+    if let Err(fault) = TrustAnchors::read_all(&text, 0) {
+        let problem = Problem::error(file.span, format!("\"{shown}\", {fault}"));
+        problems.push(problem.expected("the state of trust anchors (RFC 5011), or DS or DNSKEY records"));
+        return None;
+    }
+    Some(text)
+}
+
+/// Reads which zones are trusted.
+pub(super) fn read(
+    file: &At<PathBuf>,
+    environment: &dyn Environment,
+    problems: &mut Vec<Problem>,
+) -> Vec<TrustAnchor> {
+    let shown = file.value.display();
+    let text = match environment.read(&file.value) {
+        Ok(octets) => String::from_utf8_lossy(&octets).into_owned(),
+        Err(error) => {
+            let message = format!("cannot read \"{shown}\": {}", io_text(&error));
+            problems.push(Problem::error(file.span, message));
+            return Vec::new();
+        }
+    };
+    let rows = match read_anchors(&text) {
+        Ok(rows) => rows,
+        Err(fault) => {
+            problems.push(Problem::error(file.span, format!("\"{shown}\", {fault}")));
+            return Vec::new();
+        }
+    };
+    let mut anchors: Vec<TrustAnchor> = Vec::new();
+    for row in rows {
+        // Of a state file, keys that are new or gone do not count (RFC 5011 §4).
+        if matches!(row.state, Some((state, ..)) if !matches!(state, KeyState::Valid | KeyState::Missing)) {
+            continue;
+        }
+        TrustAnchor::add(&mut anchors, row.owner.as_name(), row.rtype, row.rdata);
+    }
+    if anchors.is_empty() {
+        let problem = Problem::error(file.span, format!("\"{shown}\" has no trust anchor"));
+        problems.push(problem.expected("DS or DNSKEY records"));
+    }
+    anchors
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::load::load_text;
+    use dnssec::anchors::ROOT_DS;
+    use environment::Memory;
+    use plan::anchors::{AnchorPlan, AnchorSource};
+    use std::path::Path;
+
+    const RECURSE: &str = "policy: {main: [recurse]}\n";
+    const DS: &str = "20326 8 2 E06D44B80B8F1D39A95C0B0D7C65D08458E880409BBC683457104237C7F8EC8D";
+
+    fn compile(text: &str, files: &[(&str, &str)]) -> Result<Vec<AnchorPlan>, String> {
+        let all = [files, &[("/etc/resolv.conf", "nameserver 192.0.2.1\n")]].concat();
+        let memory = Memory::new(&all);
+        let text = format!("resolvers: {{default: {{{text}}}}}\n{RECURSE}");
+        let loaded = load_text(Path::new("/x"), &text, &memory).map_err(|found| found[0].line())?;
+        let plans = super::super::compile(&loaded, &[], None, &memory).map_err(|found| found[0].line())?;
+        Ok(plans.anchors.to_vec())
+    }
+
+    #[test]
+    fn trust_anchors_come_from_a_file() {
+        let text = "trust-anchors: /anchors";
+        let file = format!(". IN DS {DS}\nexample. IN DS {DS}\n");
+        let plans = compile(text, &[("/anchors", &file)]).expect("no mistakes");
+        let anchors = plans[0].initial();
+        let found: Vec<_> = anchors.iter().map(|it| (it.zone.to_string(), it.ds.len())).collect();
+        assert_eq!(found, [(".".to_owned(), 1), ("example.".to_owned(), 1)]);
+        assert_eq!(anchors[0].ds, anchors[1].ds);
+        assert_eq!(plans[0].source, AnchorSource::Fixed { file: Some("/anchors".into()) });
+        let mistake = |file: &str| compile(text, &[("/anchors", file)]).expect_err("a mistake");
+        assert!(mistake("").contains("\"/anchors\" has no trust anchor"));
+        assert!(mistake(". IN DS 1 2\n").contains("\"/anchors\", line 1: "));
+    }
+
+    fn followed(plans: &[AnchorPlan]) -> (&Path, Option<&str>) {
+        match &plans[0].source {
+            AnchorSource::Followed { file, text, .. } => (file, text.as_deref()),
+            AnchorSource::Fixed { .. } => panic!("they are followed"),
+        }
+    }
+
+    #[test]
+    fn the_keys_of_the_root_are_followed_without_a_word() {
+        let plans = compile("", &[]).expect("no mistakes");
+        assert_eq!(followed(&plans), (Path::new("/var/lib/gannet/anchors/default.keys"), None));
+        assert_eq!(plans[0].initial()[0].ds.len(), ROOT_DS.len());
+        assert_eq!(compile("validation: \"off\"", &[]).expect("no mistakes"), []);
+    }
+
+    #[test]
+    fn a_state_file_is_read_and_what_is_wrong_with_it_is_said_with_its_line() {
+        let text = "trust-anchor-state: /state, add-hold-down: 1d, keep-missing: forever";
+        let good = format!("; autotrust trust anchor file\n;;id: . 1\n;;query_failed: 3\n. IN DS {DS}\n");
+        let plans = compile(text, &[("/state", &good)]).expect("no mistakes");
+        assert_eq!(followed(&plans), (Path::new("/state"), Some(&*good)));
+        let AnchorSource::Followed { hold_down, .. } = &plans[0].source else { panic!("they are followed") };
+        assert_eq!((hold_down.add, hold_down.keep_missing), (86_400, None));
+        assert_eq!(followed(&compile(text, &[]).expect("no mistakes")).1, None);
+        let wrong = good.replace("failed: 3", "failed: three");
+        let found = compile(text, &[("/state", &wrong)]).expect_err("a mistake");
+        assert!(found.contains("\"/state\", line 3: expected a number as query_failed"), "{found}");
+        assert!(found.starts_with("/x:1:"), "{found}");
+    }
+}

@@ -1,0 +1,319 @@
+//! The keys of a zone roll over while it is followed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+
+use dnssec::anchors::{HoldDown, KeyState, TrustAnchors};
+use dnssec::{
+    Algorithm, DigestType, Dnskey, Ds, ENTRY_POINT, KeySize, REVOKED, Rrset, SecretKey, SignedBy, ZONE_KEY,
+};
+use engine::ResolverId;
+use plan::anchors::{AnchorPlan, AnchorSource};
+use plan::resolvers::{HeapName, ResolverPlan, Settings, TrustAnchor};
+use tempfile::TempDir;
+use wire::{Name, NameBuf, Rtype};
+
+use super::keeper::Keeper;
+use super::{Anchors, KeySet, Resolvers, Trusted};
+
+const DAY: u64 = 86_400;
+const START: u64 = 1_795_000_000;
+const KSK: u16 = ZONE_KEY | ENTRY_POINT;
+
+/// Keys of the root, by number.
+struct Keys(Vec<SecretKey>);
+
+impl Keys {
+    fn new() -> Self {
+        let key = |_| SecretKey::generate(Algorithm(15), KeySize::Bits2048).expect("a key");
+        Self((0..3).map(key).collect())
+    }
+
+    /// Returns the root's DNSKEY RRset: keys with their flags, each of which signs.
+    fn set(&self, keys: &[(usize, u16)], now: u64) -> KeySet {
+        let data: Vec<Vec<u8>> = keys.iter().map(|&(number, flags)| self.0[number].dnskey(flags)).collect();
+        let set = Rrset::of(Name::ROOT, Rtype::DNSKEY, data.iter().map(Vec::as_slice)).expect("keys");
+        let sign = |(&(number, _), rdata): (&(usize, u16), &Vec<u8>)| {
+            let by = SignedBy {
+                key: &self.0[number],
+                tag: Dnskey::parse(rdata).expect("a key").tag(),
+                zone: Name::ROOT,
+                ttl: 2 * DAY as u32,
+                inception: (now - DAY) as u32,
+                expiration: (now + 10 * DAY) as u32,
+            };
+            set.sign(&by).expect("a signature").into_boxed_slice()
+        };
+        KeySet {
+            signatures: keys.iter().zip(&data).map(sign).collect(),
+            keys: data.iter().map(|key| key.as_slice().into()).collect(),
+        }
+    }
+
+    /// Returns the anchor that a server begins with: a DS of the first key.
+    fn anchor(&self) -> TrustAnchor {
+        let rdata = self.0[0].dnskey(KSK);
+        let key = Dnskey::parse(&rdata).expect("a key");
+        let ds = Ds::write(Name::ROOT, key, DigestType::SHA256).expect("a digest");
+        TrustAnchor { zone: HeapName::new(Name::ROOT), ds: vec![ds.into()], keys: Vec::new() }
+    }
+
+    fn number_of(&self, rdata: &[u8]) -> usize {
+        let key = |rdata: &[u8]| Dnskey::parse(rdata).expect("a key").key().to_vec();
+        let mut all = self.0.iter();
+        all.position(|own| key(&own.dnskey(KSK)) == key(rdata)).expect("one of them")
+    }
+
+    /// Returns which keys a resolver may trust, and how many DS records.
+    fn trusted(&self, trusted: &Trusted) -> (Vec<usize>, usize) {
+        let [anchor] = &trusted.anchors[..] else { return (Vec::new(), 0) };
+        let mut keys: Vec<usize> = anchor.keys.iter().map(|key| self.number_of(key)).collect();
+        // Those that come together come in canonical order, which is by chance here.
+        keys.sort_unstable();
+        (keys, anchor.ds.len())
+    }
+}
+
+const OLD: (usize, u16) = (0, KSK);
+const NEW: (usize, u16) = (1, KSK);
+const OLD_REVOKED: (usize, u16) = (0, KSK | REVOKED);
+
+/// Returns the plan of a resolver whose file is as it is.
+fn plan(keys: &Keys, file: &Path) -> AnchorPlan {
+    let mut settings = Settings::default();
+    settings.trust.anchors = vec![keys.anchor()];
+    let resolver =
+        ResolverPlan { id: ResolverId(0), name: "default".to_owned(), octets_max: 1 << 20, settings };
+    let hold_down = HoldDown { keep_missing: Some(100 * DAY), ..HoldDown::default() };
+    let text = fs::read_to_string(file).ok();
+    let source = AnchorSource::Followed { file: file.to_owned(), text, completes: false, hold_down };
+    AnchorPlan { resolver, source }
+}
+
+fn folder() -> (TempDir, PathBuf) {
+    let folder = TempDir::new().expect("a folder");
+    let file = folder.path().join("anchors").join("default.keys");
+    (folder, file)
+}
+
+fn hear(keeper: &mut Keeper, set: KeySet, now: u64) -> bool {
+    assert!(keeper.due(now).is_some(), "the keys are asked for by {now}");
+    keeper.heard(&NameBuf::root(), Ok(set), now)
+}
+
+fn states(keeper: &Keeper) -> Vec<Option<KeyState>> {
+    let [root] = &keeper.states()[..] else { panic!("one zone") };
+    root.keys.iter().map(|key| key.state).collect()
+}
+
+#[test]
+fn the_root_rolls_its_key_and_the_server_stops_now_and_then() {
+    let (keys, (_folder, file)) = (Keys::new(), folder());
+    // Each step is taken by a server that was just started.
+    let started = |now| Keeper::new(plan(&keys, &file), None, now);
+    let mut keeper = started(START);
+    assert_eq!(keys.trusted(&keeper.trusted()), (vec![], 1), "the DS that it came with");
+    assert!(hear(&mut keeper, keys.set(&[OLD], START), START));
+    assert_eq!(keys.trusted(&keeper.trusted()), (vec![0], 0));
+    let text = fs::read_to_string(&file).expect("a state file");
+    assert!(text.starts_with("; autotrust trust anchor file\n;;id: . 1\n"), "{text}");
+
+    let mut keeper = started(START + DAY);
+    assert!(!hear(&mut keeper, keys.set(&[OLD, NEW], START + DAY), START + DAY));
+    assert_eq!(states(&keeper), [Some(KeyState::Valid), Some(KeyState::AddPend)]);
+    let mut keeper = started(START + 30 * DAY);
+    assert!(!hear(&mut keeper, keys.set(&[OLD, NEW], START + 30 * DAY), START + 30 * DAY));
+    assert_eq!(keys.trusted(&keeper.trusted()), (vec![0], 0), "the hold-down has not ended");
+    let mut keeper = started(START + 31 * DAY);
+    assert!(hear(&mut keeper, keys.set(&[OLD, NEW], START + 31 * DAY), START + 31 * DAY));
+    assert_eq!(keys.trusted(&keeper.trusted()), (vec![0, 1], 0));
+
+    let now = START + 40 * DAY;
+    let mut keeper = started(now);
+    assert!(hear(&mut keeper, keys.set(&[OLD_REVOKED, NEW], now), now));
+    assert_eq!(keys.trusted(&keeper.trusted()), (vec![1], 0));
+    assert_eq!(states(&keeper), [Some(KeyState::Revoked), Some(KeyState::Valid)]);
+    let now = START + 71 * DAY;
+    let mut keeper = started(now);
+    hear(&mut keeper, keys.set(&[NEW], now), now);
+    let mut keeper = started(now + DAY);
+    assert_eq!(states(&keeper), [Some(KeyState::Valid)], "removed");
+
+    // The key goes missing, which RFC 5011 knows no end of, but the settings do.
+    let other = (2, KSK);
+    let mut now = now + 2 * DAY;
+    hear(&mut keeper, keys.set(&[NEW, other], now), now);
+    now += 31 * DAY;
+    let mut keeper = started(now);
+    assert!(hear(&mut keeper, keys.set(&[NEW, other], now), now));
+    now += DAY;
+    let mut keeper = started(now);
+    assert!(!hear(&mut keeper, keys.set(&[other], now), now));
+    assert_eq!(states(&keeper), [Some(KeyState::Missing), Some(KeyState::Valid)]);
+    now += 101 * DAY;
+    let mut keeper = started(now);
+    assert!(hear(&mut keeper, keys.set(&[other], now), now));
+    assert_eq!(keys.trusted(&started(now).trusted()), (vec![2], 0));
+}
+
+#[test]
+fn a_zone_whose_keys_are_all_revoked_is_not_trusted_after_a_restart_either() {
+    let (keys, (_folder, file)) = (Keys::new(), folder());
+    let mut keeper = Keeper::new(plan(&keys, &file), None, START);
+    hear(&mut keeper, keys.set(&[OLD], START), START);
+    let now = START + DAY;
+    assert!(hear(&mut keeper, keys.set(&[OLD_REVOKED], now), now));
+    assert_eq!(keeper.trusted().anchors, []);
+    let again = Keeper::new(plan(&keys, &file), None, now);
+    assert_eq!(again.trusted().anchors, []);
+    let [root] = &again.states()[..] else { panic!("one zone") };
+    assert!(root.keys.iter().all(|key| !key.is_trusted));
+}
+
+#[test]
+fn power_lost_while_the_file_is_written_leaves_the_one_before() {
+    let (keys, (_folder, file)) = (Keys::new(), folder());
+    let mut keeper = Keeper::new(plan(&keys, &file), None, START);
+    hear(&mut keeper, keys.set(&[OLD], START), START);
+    let before = fs::read_to_string(&file).expect("a state file");
+    let mut other = Keeper::new(plan(&keys, &file), None, START);
+    hear(&mut other, keys.set(&[OLD, NEW], START + DAY), START + DAY);
+    let after = fs::read_to_string(&file).expect("a state file");
+    assert_ne!(before, after);
+    // What is there when power is lost: the file before, and some octets of the next one. No
+    // process has the number zero.
+    for octets in [0, 1, after.len() / 2, after.len()] {
+        fs::write(&file, &before).expect("the file");
+        let leftover = file.with_file_name("default.keys.0.new");
+        fs::write(&leftover, &after[..octets]).expect("what was written of the next one");
+        let mut keeper = Keeper::new(plan(&keys, &file), None, START + DAY);
+        assert_eq!(states(&keeper), [Some(KeyState::Valid)], "{octets}");
+        assert!(!leftover.exists(), "{octets}");
+        hear(&mut keeper, keys.set(&[OLD, NEW], START + DAY), START + DAY);
+        let again = Keeper::new(plan(&keys, &file), None, START + DAY);
+        assert_eq!(states(&again), [Some(KeyState::Valid), Some(KeyState::AddPend)], "{octets}");
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_written_keeps_nobody_from_following() {
+    let (keys, (folder, file)) = (Keys::new(), folder());
+    // A file where the folder would have to be.
+    fs::write(folder.path().join("anchors"), "").expect("a file");
+    let mut keeper = Keeper::new(plan(&keys, &file), None, START);
+    assert!(hear(&mut keeper, keys.set(&[OLD], START), START));
+    // A reload finds nothing, since nothing could be written.
+    let mut keeper = Keeper::new(plan(&keys, &file), Some(keeper), START);
+    assert_eq!(keys.trusted(&keeper.trusted()), (vec![0], 0));
+    fs::remove_file(folder.path().join("anchors")).expect("it is gone");
+    hear(&mut keeper, keys.set(&[OLD], START + DAY), START + DAY);
+    assert!(file.exists());
+}
+
+#[test]
+fn a_reload_keeps_what_the_server_wrote_and_takes_what_others_did() {
+    let (keys, (_folder, file)) = (Keys::new(), folder());
+    let early = plan(&keys, &file);
+    let mut keeper = Keeper::new(early, None, START);
+    hear(&mut keeper, keys.set(&[OLD], START), START);
+    // The configuration was read before the next step was written down.
+    let early = plan(&keys, &file);
+    hear(&mut keeper, keys.set(&[OLD, NEW], START + DAY), START + DAY);
+    let mut keeper = Keeper::new(early, Some(keeper), START + DAY);
+    assert_eq!(states(&keeper), [Some(KeyState::Valid), Some(KeyState::AddPend)]);
+    hear(&mut keeper, keys.set(&[OLD, NEW], START + 2 * DAY), START + 2 * DAY);
+    let mut by_hand = TrustAnchors::new(Name::ROOT);
+    by_hand.add_key(&keys.0[2].dnskey(KSK), START);
+    fs::write(&file, by_hand.write()).expect("the file");
+    let keeper = Keeper::new(plan(&keys, &file), Some(keeper), START + 2 * DAY);
+    assert_eq!(keys.trusted(&keeper.trusted()), (vec![2], 0));
+    fs::remove_file(&file).expect("it was there");
+    let keeper = Keeper::new(plan(&keys, &file), Some(keeper), START + 2 * DAY);
+    assert_eq!(keys.trusted(&keeper.trusted()), (vec![], 1), "those of the settings again");
+}
+
+#[test]
+fn zones_that_the_settings_add_are_followed_beside_those_of_the_file() {
+    let (keys, (_folder, file)) = (Keys::new(), folder());
+    let mut keeper = Keeper::new(plan(&keys, &file), None, START);
+    hear(&mut keeper, keys.set(&[OLD], START), START);
+    let below = NameBuf::from_text("example.org").expect("a name");
+    let added = |completes_now| {
+        let mut plan = plan(&keys, &file);
+        let anchor = TrustAnchor { zone: HeapName::new(below.as_name()), ..keys.anchor() };
+        plan.resolver.settings.trust.anchors.push(anchor);
+        let AnchorSource::Followed { completes, .. } = &mut plan.source else { panic!("it is followed") };
+        *completes = completes_now;
+        plan
+    };
+    let zones = |keeper: &Keeper| keeper.states().iter().map(|state| state.zone).collect::<Vec<_>>();
+    let keeper = Keeper::new(added(false), Some(keeper), START);
+    assert_eq!(zones(&keeper), [NameBuf::root()], "those of the program do not count beside a file");
+    let keeper = Keeper::new(added(true), Some(keeper), START);
+    assert_eq!(zones(&keeper), [NameBuf::root(), below]);
+    assert_eq!(keeper.states()[0].keys[0].state, Some(KeyState::Valid), "it goes on as it was");
+}
+
+#[test]
+fn keys_that_nobody_vouches_for_change_nothing_and_are_asked_for_again_soon() {
+    let (keys, (_folder, file)) = (Keys::new(), folder());
+    let mut keeper = Keeper::new(plan(&keys, &file), None, START);
+    hear(&mut keeper, keys.set(&[OLD], START), START);
+    let now = START + DAY;
+    assert!(!hear(&mut keeper, keys.set(&[NEW], now), now));
+    let [root] = &keeper.states()[..] else { panic!("one zone") };
+    assert!(root.trouble.is_some() && root.last_success == START && root.next_probe < now + DAY);
+    assert!(!keeper.heard(&NameBuf::root(), Err("no server answers".to_owned()), now));
+    assert_eq!(keeper.states()[0].trouble.as_deref(), Some("no server answers"));
+    assert!(keeper.due(now).is_none() && keeper.due(now + DAY).is_some());
+    // A clock that was wrong does not silence it for years.
+    assert!(keeper.due(1_000).is_some());
+}
+
+/// A root whose keys change, and what it has told the resolvers.
+struct Internet {
+    keys: Keys,
+    now: Arc<AtomicU64>,
+    shown: Mutex<Vec<(usize, u16)>>,
+    told: mpsc::Sender<(Vec<usize>, usize)>,
+}
+
+impl Resolvers for Internet {
+    fn keys(&self, resolver: &ResolverPlan, zone: &NameBuf) -> Result<KeySet, String> {
+        assert_eq!((resolver.id, *zone), (ResolverId(0), NameBuf::root()));
+        let shown = self.shown.lock().expect("no panic");
+        Ok(self.keys.set(&shown, self.now.load(Ordering::Relaxed)))
+    }
+
+    fn trust(&self, all: Vec<Trusted>) {
+        let [trusted] = &all[..] else { panic!("one resolver") };
+        // The test may have ended.
+        let _ = self.told.send(self.keys.trusted(trusted));
+    }
+}
+
+#[test]
+fn resolvers_hear_of_a_new_key_without_a_reload_losing_anything() {
+    let (_folder, file) = folder();
+    let (told, heard) = mpsc::channel();
+    let now = Arc::new(AtomicU64::new(START));
+    let internet =
+        Internet { keys: Keys::new(), now: Arc::clone(&now), shown: Mutex::new(vec![OLD, NEW]), told };
+    let internet = Arc::new(internet);
+    let clock = {
+        let now = Arc::clone(&now);
+        Arc::new(move || now.load(Ordering::Relaxed))
+    };
+    let anchors = Anchors::start(Arc::clone(&internet) as _, clock).expect("a thread");
+    anchors.adopt(&[plan(&internet.keys, &file)]);
+    assert_eq!(heard.recv(), Ok((vec![], 1)), "what the plan says");
+    assert_eq!(heard.recv(), Ok((vec![0], 0)), "what the root says");
+    now.store(START + 31 * DAY, Ordering::Relaxed);
+    // A reload has the thread look at the clock.
+    anchors.adopt(&[plan(&internet.keys, &file)]);
+    assert_eq!(heard.recv(), Ok((vec![0], 0)));
+    assert_eq!(heard.recv(), Ok((vec![0, 1], 0)));
+    anchors.stop();
+}
