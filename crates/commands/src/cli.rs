@@ -17,9 +17,9 @@ use std::time::Duration;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 pub use self::server::{
-    CacheCommand, CacheLookupArgs, FlushArgs, JobsArgs, ListsArgs, ListsCommand, LogLevelArgs, ReloadArgs,
-    ResolverArgs, ResolverCommand, ResolverFlushArgs, ServerCommand, SetAddArgs, SetArgs, SetCommand,
-    SetNameArgs, StatsArgs,
+    CacheCommand, CacheLookupArgs, FlushArgs, JobsArgs, ListsArgs, ListsCommand, LogLevelArgs,
+    NegativeCommand, ReloadArgs, ResolverArgs, ResolverCommand, ResolverFlushArgs, ServerCommand, SetAddArgs,
+    SetArgs, SetCommand, SetNameArgs, StatsArgs,
 };
 use asking::QUERY_HELP;
 pub use asking::{ExplainArgs, ProbeArgs, QueryArgs};

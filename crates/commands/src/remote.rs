@@ -247,6 +247,8 @@ pub fn show(response: &Response, output: OutputArgs) -> ExitCode {
         Response::ResolverStats(tables) => (caches::text(tables, "entries"), true),
         Response::ResolverServers(known) => (resolvers::servers_text(known), true),
         Response::ResolverZones(zones) => (resolvers::zones_text(zones), true),
+        Response::ResolverAnchors(anchors) => (resolvers::anchors_text(anchors), true),
+        Response::ResolverNegative(all) => (resolvers::negative_text(all), true),
         Response::Lists(sets) => (lists::text(sets), true),
         Response::ListsFetched(it) => (lists::fetched_text(it), it.failed == 0),
         Response::Jobs(jobs) => (jobs_text(jobs), true),

@@ -1,27 +1,34 @@
-//! Trust anchors that follow the keys of their zones (RFC 5011), each resolver's in a file.
+//! Trust anchors that follow the keys of their zones (RFC 5011), each resolver's in a file; and
+//! negative ones, which end (RFC 7646).
 //!
 //! One thread asks for the DNSKEY RRset of each anchored zone when RFC 5011 §2.3 says so, writes
 //! down what comes of it, and tells resolvers what they may trust. How an anchor moves is decided
 //! in [`dnssec::anchors`]; the files have the form that Unbound made common.
 
 mod keeper;
+mod negative;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use engine::ResolverId;
 use plan::anchors::AnchorPlan;
-use plan::resolvers::{ResolverPlan, TrustAnchor};
+use plan::resolvers::{NegativeAnchor, ResolverPlan, TrustAnchor};
+use tracing::{info, warn};
 use wire::NameBuf;
 
-pub use keeper::{AnchorState, KeyEntry};
+pub use keeper::{AnchorState, KeyEntry, state_word};
+pub use negative::{Finding, NegativeEntry, NegativeError, Source};
 
 use crate::lock;
 use keeper::Keeper;
+use negative::NegativeList;
 
+/// Seconds between two signals to the zones which of their keys are trusted.
+const SIGNAL_EVERY: u64 = 86_400;
 /// How often it is looked whether something is due: the wall's clock can be set.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 
@@ -41,6 +48,8 @@ pub struct Trusted {
     pub resolver: ResolverId,
     /// Its trust anchors.
     pub anchors: Vec<TrustAnchor>,
+    /// Zones that count as unsigned.
+    pub negative: Vec<NegativeAnchor>,
 }
 
 /// The resolvers whose anchors are followed. Each method is called from the thread that follows
@@ -49,6 +58,18 @@ pub trait Resolvers: Send + Sync {
     /// Asks servers of a zone for its DNSKEY RRset, as `resolver` would if it had learned nothing,
     /// and checks nothing; an error says why there is none. Blocks.
     fn keys(&self, resolver: &ResolverPlan, zone: &NameBuf) -> Result<KeySet, String>;
+
+    /// Says whether what servers of a zone say is proved, asked as `resolver` would if it had
+    /// learned nothing. Blocks.
+    fn test(&self, resolver: &ResolverPlan, zone: &NameBuf) -> Finding;
+
+    /// Asks for a name that tells the servers of a zone something; the answer does not matter.
+    /// Blocks.
+    fn signal(&self, resolver: &ResolverPlan, name: &NameBuf);
+
+    /// Has a resolver, and whoever keeps answers for clients, forget all about a zone and what is
+    /// below it.
+    fn forget(&self, resolver: &ResolverPlan, zone: &NameBuf);
 
     /// Has resolvers trust this from now on.
     fn trust(&self, all: Vec<Trusted>);
@@ -69,10 +90,70 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    keepers: Vec<Keeper>,
+    keepers: Vec<Kept>,
     ends: bool,
     /// Whether somebody may have given the thread something to do.
     has_news: bool,
+}
+
+/// What is kept of one resolver.
+struct Kept {
+    keeper: Keeper,
+    negative: NegativeList,
+    /// When the zones are told next which keys are trusted.
+    signal_at: u64,
+}
+
+/// Something to do for a resolver.
+enum Due {
+    Probe(NameBuf),
+    Test(NameBuf),
+    Signal(Vec<NameBuf>),
+}
+
+impl Kept {
+    fn new(plan: &AnchorPlan, before: Option<Self>, now: u64) -> Self {
+        let (keeper, negative, signal_at) = match before {
+            Some(before) => {
+                let keeper = Some(before.keeper).filter(|keeper| keeper.is_of(plan));
+                (keeper, Some(before.negative), before.signal_at)
+            }
+            None => (None, None, now),
+        };
+        Self {
+            keeper: Keeper::new(plan.clone(), keeper, now),
+            negative: NegativeList::new(plan, negative, now),
+            signal_at,
+        }
+    }
+
+    fn trusted(&self) -> Trusted {
+        let resolver = self.keeper.resolver().id;
+        Trusted { resolver, anchors: self.keeper.trusted(), negative: self.negative.active() }
+    }
+
+    fn zones(&self) -> Vec<NameBuf> {
+        self.negative.active().iter().map(|anchor| anchor.zone.as_name().to_buf()).collect()
+    }
+
+    /// Returns what is to be done, and for which resolver, as it is to ask.
+    fn due(&mut self, now: u64) -> Option<(ResolverPlan, Due)> {
+        let resolver = self.keeper.resolver();
+        if let Some(zone) = self.keeper.due(now) {
+            return Some((resolver.clone(), Due::Probe(zone)));
+        }
+        if self.keeper.signals() && self.signal_at <= now {
+            self.signal_at = now.saturating_add(SIGNAL_EVERY);
+            return Some((self.keeper.resolver().clone(), Due::Signal(self.keeper.signal_names())));
+        }
+        let zone = self.negative.due(now)?;
+        let mut resolver = resolver.clone();
+        // Other zones that are left out stay so.
+        resolver.settings.trust.anchors = self.keeper.trusted();
+        resolver.settings.trust.negative = self.negative.active();
+        resolver.settings.trust.negative.retain(|other| other.zone.as_name() != zone.as_name());
+        Some((resolver, Due::Test(zone)))
+    }
 }
 
 impl fmt::Debug for Anchors {
@@ -99,20 +180,73 @@ impl Anchors {
         let mut state = lock(&self.0.state);
         let mut before = std::mem::take(&mut state.keepers);
         let now = (self.0.clock)();
+        let mut changed = Vec::new();
         for plan in plans {
-            let known = before.iter().position(|keeper| keeper.is_of(plan));
+            let known = before.iter().position(|kept| kept.keeper.resolver().name == plan.resolver.name);
             let known = known.map(|at| before.swap_remove(at));
-            state.keepers.push(Keeper::new(plan.clone(), known, now));
+            let zones_before = known.as_ref().map(Kept::zones);
+            let kept = Kept::new(plan, known, now);
+            if let Some(zones_before) = zones_before {
+                let zones = kept.zones();
+                let gone = zones_before.iter().filter(|zone| !zones.contains(zone));
+                let come = zones.iter().filter(|zone| !zones_before.contains(zone));
+                changed.extend(gone.chain(come).map(|zone| (plan.resolver.clone(), *zone)));
+            }
+            state.keepers.push(kept);
         }
-        state.has_news = true;
-        self.0.tell(&state);
+        self.0.tell(&mut state);
         drop(state);
-        self.0.wake.notify_all();
+        changed.iter().for_each(|(resolver, zone)| self.0.resolvers.forget(resolver, zone));
+    }
+
+    /// Returns the negative trust anchors of each resolver, by its name.
+    pub fn negative(&self) -> Vec<(String, NegativeEntry)> {
+        let state = lock(&self.0.state);
+        let of_one = |kept: &Kept| {
+            let name = kept.keeper.resolver().name.clone();
+            kept.negative.entries().iter().map(move |entry| (name.clone(), entry.clone())).collect::<Vec<_>>()
+        };
+        state.keepers.iter().flat_map(of_one).collect()
+    }
+
+    /// Adds a negative trust anchor for so many seconds: to one resolver, or to all. It outlives a
+    /// restart.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be added to the first that does not take it; others may have it.
+    pub fn add_negative(
+        &self,
+        only: Option<&str>,
+        zone: NameBuf,
+        (seconds, reason): (u64, Option<&str>),
+    ) -> Result<(), NegativeError> {
+        let now = (self.0.clock)();
+        self.0.change(only, &zone, |list| list.add(zone, (seconds, reason.map(str::to_owned)), now))?;
+        let (resolver, reason) = (only.unwrap_or("all"), reason.unwrap_or("none given"));
+        warn!(resolver, %zone, seconds, reason, "a negative trust anchor was added");
+        Ok(())
+    }
+
+    /// Removes one that was added.
+    ///
+    /// # Errors
+    ///
+    /// No resolver has it, or the settings have it.
+    pub fn remove_negative(&self, only: Option<&str>, zone: &NameBuf) -> Result<(), NegativeError> {
+        self.0.change(only, zone, |list| list.remove(zone))?;
+        info!(resolver = only.unwrap_or("all"), %zone, "a negative trust anchor was removed");
+        Ok(())
+    }
+
+    /// Returns the resolvers that validate.
+    pub fn resolvers(&self) -> Vec<String> {
+        lock(&self.0.state).keepers.iter().map(|kept| kept.keeper.resolver().name.clone()).collect()
     }
 
     /// Returns how the anchors of each resolver stand.
     pub fn states(&self) -> Vec<AnchorState> {
-        lock(&self.0.state).keepers.iter().flat_map(Keeper::states).collect()
+        lock(&self.0.state).keepers.iter().flat_map(|kept| kept.keeper.states()).collect()
     }
 
     /// Makes the thread end.
@@ -128,28 +262,105 @@ impl Shared {
         while !state.ends {
             state.has_news = false;
             let now = (self.clock)();
-            let due = state.keepers.iter().find_map(|keeper| keeper.due(now));
-            let Some((resolver, zone)) = due else {
-                let waits = |state: &mut State| !state.ends && !state.has_news;
-                let waited = self.wake.wait_timeout_while(state, LOOK_EVERY, waits);
-                state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let ended = state.take_ended(now);
+            if !ended.is_empty() {
+                self.tell(&mut state);
+                drop(state);
+                ended.iter().for_each(|(resolver, zone)| self.resolvers.forget(resolver, zone));
+                state = lock(&self.state);
                 continue;
-            };
-            drop(state);
-            let heard = self.resolvers.keys(&resolver, &zone);
-            state = lock(&self.state);
-            // It may have been replaced meanwhile.
-            if let Some(keeper) = state.keepers.iter_mut().find(|keeper| *keeper.resolver() == resolver)
-                && keeper.heard(&zone, heard, (self.clock)())
-            {
-                self.tell(&state);
+            }
+            if let Some((resolver, due)) = state.keepers.iter_mut().find_map(|kept| kept.due(now)) {
+                drop(state);
+                state = self.carry_out(&resolver, due);
+                continue;
+            }
+            let end = state.keepers.iter().filter_map(|kept| kept.negative.next_end()).min();
+            let patience = end.map_or(LOOK_EVERY, |end| {
+                LOOK_EVERY.min(Duration::from_secs(end.saturating_sub(now).max(1)))
+            });
+            let waits = |state: &mut State| !state.ends && !state.has_news;
+            let waited = self.wake.wait_timeout_while(state, patience, waits);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Does what is due for a resolver, whose questions wait; returns with the state locked.
+    fn carry_out(&self, resolver: &ResolverPlan, due: Due) -> MutexGuard<'_, State> {
+        match due {
+            Due::Probe(zone) => {
+                let heard = self.resolvers.keys(resolver, &zone);
+                let mut state = lock(&self.state);
+                // It may have been replaced meanwhile.
+                let kept = state.keepers.iter_mut().find(|kept| kept.keeper.resolver() == resolver);
+                if kept.is_some_and(|kept| kept.keeper.heard(&zone, heard, (self.clock)())) {
+                    self.tell(&mut state);
+                }
+                state
+            }
+            Due::Test(zone) => {
+                let finding = self.resolvers.test(resolver, &zone);
+                let mut state = lock(&self.state);
+                let of_name = |kept: &&mut Kept| kept.keeper.resolver().name == resolver.name;
+                if let Some(kept) = state.keepers.iter_mut().find(of_name) {
+                    kept.negative.tested(&resolver.name, &zone, &finding, (self.clock)());
+                }
+                state
+            }
+            Due::Signal(names) => {
+                names.iter().for_each(|name| self.resolvers.signal(resolver, name));
+                lock(&self.state)
             }
         }
     }
 
-    /// Tells resolvers what they may trust. The state is locked meanwhile, so that what is told
-    /// last is what holds.
-    fn tell(&self, state: &State) {
-        self.resolvers.trust(state.keepers.iter().map(Keeper::trusted).collect());
+    /// Changes the negative trust anchors of resolvers, whose memory of the zone does not count
+    /// any more.
+    fn change(
+        &self,
+        only: Option<&str>,
+        zone: &NameBuf,
+        mut change: impl FnMut(&mut NegativeList) -> Result<(), NegativeError>,
+    ) -> Result<(), NegativeError> {
+        let mut state = lock(&self.state);
+        let (mut changed, mut outcome) = (Vec::new(), Err(NegativeError::Unknown));
+        for kept in &mut state.keepers {
+            if only.is_some_and(|only| only != kept.keeper.resolver().name) {
+                continue;
+            }
+            match change(&mut kept.negative) {
+                Ok(()) => {
+                    changed.push(kept.keeper.resolver().clone());
+                    outcome = Ok(());
+                }
+                Err(error) if changed.is_empty() => outcome = Err(error),
+                Err(_) => {}
+            }
+        }
+        self.tell(&mut state);
+        drop(state);
+        changed.iter().for_each(|resolver| self.resolvers.forget(resolver, zone));
+        outcome
+    }
+
+    /// Tells resolvers what they may trust, and has the thread look what is due now. The state is
+    /// locked meanwhile, so that what is told last is what holds.
+    fn tell(&self, state: &mut State) {
+        self.resolvers.trust(state.keepers.iter().map(Kept::trusted).collect());
+        state.has_news = true;
+        self.wake.notify_all();
+    }
+}
+
+impl State {
+    /// Returns the zones whose negative trust anchors end by now.
+    fn take_ended(&mut self, now: u64) -> Vec<(ResolverPlan, NameBuf)> {
+        let mut ended = Vec::new();
+        for kept in &mut self.keepers {
+            let resolver = kept.keeper.resolver().clone();
+            let zones = kept.negative.take_ended(&resolver.name, now);
+            ended.extend(zones.into_iter().map(|zone| (resolver.clone(), zone)));
+        }
+        ended
     }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use dnssec::anchors::HoldDown;
 use engine::ResolverId;
 use resolver::TrustAnchor;
+use wire::NameBuf;
 
 use crate::resolvers::ResolverPlan;
 
@@ -16,6 +17,34 @@ pub struct AnchorPlan {
     pub resolver: ResolverPlan,
     /// Where its anchors come from.
     pub source: AnchorSource,
+    /// Zones that count as unsigned.
+    pub negative: Vec<NegativePlan>,
+    /// The file with those that commands have added.
+    pub negative_file: PathBuf,
+    /// Whether the zones are told which of their keys are trusted (RFC 8145).
+    pub signals: bool,
+}
+
+/// A zone that counts as unsigned, with all that is below it (RFC 7646).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NegativePlan {
+    /// The zone.
+    pub zone: NameBuf,
+    /// When that ends.
+    pub end: NegativeEnd,
+    /// Why it is so.
+    pub reason: Option<String>,
+}
+
+/// When a negative trust anchor ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NegativeEnd {
+    /// When the settings no longer have it.
+    Never,
+    /// Then, in seconds since 1970.
+    At(u64),
+    /// So many seconds after the server has first read of it.
+    After(u64),
 }
 
 /// Where trust anchors come from.

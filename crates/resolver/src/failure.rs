@@ -45,6 +45,8 @@ pub enum Reason {
     Unsupported,
     /// The zone is signed, and what it says is not proved to be its own.
     Bogus(Defect),
+    /// The name asks whether a key of the root is trusted, and the answer is no (RFC 8509).
+    Sentinel,
 }
 
 /// What a validator finds wrong.
@@ -99,6 +101,7 @@ impl Reason {
             Self::Limit(_) => "limit",
             Self::Unsupported => "unsupported",
             Self::Bogus(_) => "bogus",
+            Self::Sentinel => "sentinel",
         }
     }
 }
@@ -122,7 +125,7 @@ impl Failure {
             }
             Reason::Faulty => EdeCode::NETWORK_ERROR,
             Reason::AliasLoop => EdeCode::INVALID_DATA,
-            Reason::Limit(_) => EdeCode::OTHER,
+            Reason::Limit(_) | Reason::Sentinel => EdeCode::OTHER,
             Reason::Unsupported => EdeCode::NOT_SUPPORTED,
             Reason::Bogus(defect) => defect.ede(),
         }
@@ -151,6 +154,7 @@ impl fmt::Display for Failure {
             Reason::Limit(limit) => write!(f, "limit: {limit}")?,
             Reason::Unsupported => f.write_str("nobody can be asked for data of this type")?,
             Reason::Bogus(defect) => write!(f, "{defect}")?,
+            Reason::Sentinel => f.write_str("root key sentinel: the answer is no")?,
         }
         if let Some(server) = &self.server {
             write!(f, ", from {server}")?;

@@ -153,17 +153,17 @@ impl Resolver {
     }
 
     /// Trusts these from now on, in place of those of the settings. What was learned stays, but for
-    /// the keys of zones at and below an anchor that has changed, and what was found bogus.
+    /// what is known of zones at and below an anchor that has changed, and what was found bogus.
     pub fn trust(&mut self, anchors: &[TrustAnchor], negative: &[NegativeAnchor]) {
         let trust = &mut self.settings.trust;
         if trust.anchors == anchors && trust.negative == negative {
             return;
         }
-        let before = std::mem::replace(&mut trust.anchors, anchors.to_vec());
-        trust.negative = negative.to_vec();
-        let gone = before.iter().filter(|anchor| !anchors.contains(anchor));
-        let new = anchors.iter().filter(|anchor| !before.contains(anchor));
-        gone.chain(new).for_each(|anchor| self.chains.forget_below(anchor.zone.as_name()));
+        let anchors_before = std::mem::replace(&mut trust.anchors, anchors.to_vec());
+        let negative_before = std::mem::replace(&mut trust.negative, negative.to_vec());
+        let zones = unlike(&anchors_before, anchors).map(|anchor| &anchor.zone);
+        let zones = zones.chain(unlike(&negative_before, negative).map(|anchor| &anchor.zone));
+        zones.for_each(|zone| self.chains.forget_below(zone.as_name()));
         self.bogus = BogusAnswers::default();
     }
 
@@ -293,4 +293,10 @@ impl Resolver {
     fn ask_mut(&mut self, key: AskKey) -> Option<&mut OpenAsk> {
         self.asks.get_mut(key.0 as usize)
     }
+}
+
+/// Returns what only one of two lists has.
+fn unlike<'l, T: PartialEq>(one: &'l [T], other: &'l [T]) -> impl Iterator<Item = &'l T> {
+    let gone = one.iter().filter(|item| !other.contains(item));
+    gone.chain(other.iter().filter(|item| !one.contains(item)))
 }

@@ -109,6 +109,8 @@ pub struct Trust {
     /// Signatures that are checked in one call before the caller can go on with other work; three
     /// of P-256 take some 250 us. The RRset that is looked at is finished: eight more at most.
     pub checks_per_run: u32,
+    /// Whether clients may find out which keys of the root are trusted (RFC 8509).
+    pub root_key_sentinel: bool,
     /// Replies of one zone's servers that are bogus before the answer is.
     pub bogus_replies_max: u8,
 }
@@ -128,6 +130,7 @@ impl Default for Trust {
             iterations_max: ITERATIONS_MAX,
             time: None,
             checks_per_run: 3,
+            root_key_sentinel: true,
             bogus_replies_max: 3,
         }
     }

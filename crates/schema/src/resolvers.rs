@@ -214,12 +214,31 @@ pub(super) const ROWS: &[Row] = &[
     )
     .unbound(&["val-override-date"]),
     row(
+        "resolvers.*.trust-anchor-signaling",
+        Kind::One(Value::Bool),
+        "true",
+        "the operators of the root learn whether a new key is trusted before they use it",
+        "Whether the servers of anchored zones are told once a day which keys are trusted, by a query for a name such as \
+         `_ta-4f66.` (RFC 8145).",
+    )
+    .unbound(&["trust-anchor-signaling"]),
+    row(
+        "resolvers.*.root-key-sentinel",
+        Kind::One(Value::Bool),
+        "true",
+        "clients can find out whether their resolver trusts a new key of the root",
+        "Whether secure answers for names that begin with `root-key-sentinel-is-ta-` or `root-key-sentinel-not-ta-` and a key \
+         tag become SERVFAIL when the root's key is not, or is, trusted (RFC 8509).",
+    )
+    .unbound(&["root-key-sentinel"]),
+    row(
         "resolvers.*.negative-trust-anchors",
         Kind::List(Value::Text { word: None }),
         "[]",
         "each is a hole in the chain of trust",
         "Zones whose signatures do not count, with all that is below them: their operators have made a mistake, or they are \
-         signed for another world (RFC 7646).",
+         signed for another world (RFC 7646). The server tests each zone once a day, and the log says when it validates again. \
+         `gannet resolver negative` adds some for a time.",
     )
     .unbound(&["domain-insecure"]),
     row(

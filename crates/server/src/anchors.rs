@@ -4,11 +4,16 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::{Duration, SystemTime};
 
+use cache::Security;
+use cache::rrsets::RrsetFlush;
 use driver::{Probe, Probing, Resolution, ResolverTables};
-use jobs::anchors::{KeySet, Resolvers, Trusted, WallClock};
+use jobs::anchors::{Finding, KeySet, Resolvers, Trusted, WallClock};
 use plan::resolvers::ResolverPlan;
 use tokio::sync::mpsc;
+use tracing::debug;
 use wire::{NameBuf, Rcode, Rtype, Section};
+
+use crate::for_jobs::Orders;
 
 /// Questions of jobs that no worker has taken yet.
 pub(crate) const PROBES_MAX: usize = 4;
@@ -20,6 +25,8 @@ pub(crate) struct Prober {
     /// To the worker that asks.
     pub(crate) probes: mpsc::Sender<Probe>,
     pub(crate) tables: Arc<ResolverTables>,
+    /// Forgets answers for clients.
+    pub(crate) orders: Arc<Orders>,
 }
 
 impl Prober {
@@ -70,10 +77,36 @@ impl Resolvers for Prober {
         }
     }
 
+    fn test(&self, resolver: &ResolverPlan, zone: &NameBuf) -> Finding {
+        match self.ask(resolver, (*zone, Rtype::SOA), Probing::Checked) {
+            Ok(resolution) => match resolution.security {
+                Security::Secure => Finding::Validates,
+                Security::Insecure | Security::Indeterminate => Finding::Unsigned,
+                Security::Unchecked | Security::Bogus => Finding::Fails("it is bogus".to_owned()),
+            },
+            Err(why) => Finding::Fails(why),
+        }
+    }
+
+    fn signal(&self, resolver: &ResolverPlan, name: &NameBuf) {
+        // There is no such name; that is not why it is asked for.
+        if let Err(why) = self.ask(resolver, (*name, Rtype::NULL), Probing::Unchecked) {
+            debug!(resolver = resolver.name, %name, why, "trust anchors are not signalled");
+        }
+    }
+
+    fn forget(&self, resolver: &ResolverPlan, zone: &NameBuf) {
+        for (name, rrsets, _) in self.tables.rrsets() {
+            if name == resolver.name {
+                rrsets.flush(RrsetFlush::Suffix(zone.as_name()));
+            }
+        }
+        self.orders.forget(zone);
+    }
+
     fn trust(&self, all: Vec<Trusted>) {
-        let trusted = |Trusted { resolver, anchors }| {
-            (resolver, driver::Trusted { anchors, ..driver::Trusted::default() })
-        };
+        let trusted =
+            |Trusted { resolver, anchors, negative }| (resolver, driver::Trusted { anchors, negative });
         self.tables.trust(all.into_iter().map(trusted).collect());
     }
 }

@@ -30,6 +30,8 @@ pub(crate) struct Callbacks {
     pub(crate) dump: Dump,
     /// Reads the lists of a set again.
     pub(crate) reload_set: Box<dyn Fn(&str) + Send + Sync>,
+    /// Forgets answers for a name and all below it.
+    pub(crate) forget: Box<dyn Fn(&NameBuf) + Send + Sync>,
     /// Serves versions of zones that were just signed.
     pub(crate) serve_signed: Box<dyn Fn(Vec<Arc<Zone>>) + Send + Sync>,
 }
@@ -53,6 +55,13 @@ impl Orders {
     pub(crate) fn connect(&self, callbacks: Callbacks) {
         // It is called once.
         drop(self.callbacks.set(callbacks));
+    }
+
+    /// Forgets answers for a name and all below it; before the server runs, there are none.
+    pub(crate) fn forget(&self, zone: &NameBuf) {
+        if let Some(callbacks) = self.callbacks.get() {
+            (callbacks.forget)(zone);
+        }
     }
 
     /// Makes the jobs run on a configuration that they have prepared for.

@@ -69,6 +69,10 @@ fn resolver(operator: &Operator, order: &ResolverOrder) -> Response {
         ResolverWhat::Stats => response(operator.resolver_stats(only), Response::ResolverStats),
         ResolverWhat::Servers => Response::ResolverServers(operator.resolver_servers()),
         ResolverWhat::Zone(name) => response(operator.resolver_zone(only, name), Response::ResolverZones),
+        ResolverWhat::Anchors => response(operator.resolver_anchors(only), Response::ResolverAnchors),
+        ResolverWhat::Negative(order) => {
+            response(operator.resolver_negative(only, order), Response::ResolverNegative)
+        }
         ResolverWhat::Flush(what) => response(operator.resolver_flush(only, what), Response::CacheFlush),
     }
 }

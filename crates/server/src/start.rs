@@ -178,7 +178,7 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
     let (probes, inquiries) = mpsc::channel(anchors::PROBES_MAX);
     let components = Components {
         follower: start_follower(&cell, zones, loaded, clock)?,
-        anchors: start_anchors(probes, &shared)?,
+        anchors: start_anchors(probes, &shared, &orders)?,
         cell,
         manager,
         tls: Arc::default(),
@@ -348,8 +348,10 @@ fn start_jobs(
 fn start_anchors(
     probes: mpsc::Sender<driver::Probe>,
     shared: &driver::Shared,
+    orders: &Arc<Orders>,
 ) -> Result<Anchors, StartError> {
-    let prober = anchors::Prober { probes, tables: Arc::clone(&shared.tables) };
+    let (tables, orders) = (Arc::clone(&shared.tables), Arc::clone(orders));
+    let prober = anchors::Prober { probes, tables, orders };
     Anchors::start(Arc::new(prober), anchors::wall_clock()).map_err(thread("a thread"))
 }
 

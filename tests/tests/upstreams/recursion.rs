@@ -316,3 +316,43 @@ fn the_root_rolls_its_key_and_the_server_follows() {
     let (status, log, _) = server.stop();
     assert!(status.success(), "{log:?}");
 }
+
+#[test]
+fn a_negative_trust_anchor_comes_and_goes_while_the_server_runs() {
+    let options = Options { signed: 1000, ..Options::default() };
+    let (service, server) = start(options, Way::default());
+    let zone = service.world().zone_text(1);
+    // Another key than the zone has: all of it is bogus.
+    let other = "IN DS 20326 8 2 E06D44B80B8F1D39A95C0B0D7C65D08458E880409BBC683457104237C7F8EC8D";
+    std::fs::write(server.directory().join("root.ds"), format!("{zone}. {other}\n"))
+        .expect("a writable directory");
+    assert!(server.command(&["reload"]).status.success());
+    let ask = Ask::new(&format!("www.{zone}"), Rtype::A).edns(1232);
+    assert_eq!(server.ask(&ask).rcode(), Rcode::SERVFAIL);
+    let shown = |arguments: &[&str]| {
+        let output = server.command(&[&["resolver"], arguments].concat());
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let added = shown(&["negative", "add", &zone, "--for", "2h", "--reason", "their mistake"]);
+    assert!(added.contains(&format!("zone {zone}., until ")) && added.contains("their mistake"), "{added}");
+    let heard = server.ask(&ask);
+    check(&service, &heard, name(&format!("www.{zone}")).as_name(), Rtype::A);
+    assert!(!heard.has(Flags::AD));
+    // The zone is tested as if there were no such anchor.
+    eventually("it is tested", || shown(&["negative", "list"]).contains("  tested "));
+    assert!(shown(&["negative", "list"]).contains("key"), "{}", shown(&["negative", "list"]));
+    assert!(shown(&["anchors"]).contains("key 20326, RSASHA256: fixed"), "{}", shown(&["anchors"]));
+    // A restart does not forget it.
+    let address = server.address().to_string();
+    let config = std::fs::read_to_string(server.directory().join("gannet.yaml")).expect("the configuration");
+    let (status, log, directory) = server.stop();
+    assert!(status.success(), "{log:?}");
+    let config = config.replace(&address, "@ADDRESS@");
+    let server = Server::start_in(directory, &config);
+    let heard = server.ask(&ask);
+    check(&service, &heard, name(&format!("www.{zone}")).as_name(), Rtype::A);
+    assert!(server.command(&["resolver", "negative", "remove", &zone]).status.success());
+    assert_eq!(server.ask(&ask).rcode(), Rcode::SERVFAIL, "the answer is forgotten with it");
+    assert!(!server.command(&["resolver", "negative", "remove", &zone]).status.success());
+}

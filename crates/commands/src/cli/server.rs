@@ -199,6 +199,11 @@ pub enum ResolverCommand {
     Servers(ResolverArgs),
     /// Show the closest zone above a name that a resolver knows, and its servers.
     Zone(ResolverZoneArgs),
+    /// Show the trust anchors: keys, where they stand, when they are asked for.
+    Anchors(ResolverArgs),
+    /// Show zones whose signatures do not count (negative trust anchors, RFC 7646), or change them.
+    #[command(subcommand)]
+    Negative(NegativeCommand),
     /// Forget records, denials and delegations.
     ///
     /// Answers in the caches stay: see `gannet cache flush`.
@@ -213,6 +218,41 @@ pub struct ResolverArgs {
     pub(crate) resolver: Option<String>,
     #[command(flatten)]
     pub(crate) remote: RemoteArgs,
+}
+
+/// What to do with negative trust anchors.
+#[derive(Debug, Subcommand)]
+pub enum NegativeCommand {
+    /// Show them: since when, until when, why, and whether the zone validates again.
+    List(ResolverArgs),
+    /// Let the signatures of a zone, and of all below it, not count for a time.
+    ///
+    /// It survives a reload and a restart, and ends by itself.
+    Add(NegativeAddArgs),
+    /// Remove one that was added.
+    Remove(ResolverZoneArgs),
+}
+
+/// Arguments of `resolver negative add`.
+#[derive(Args, Debug)]
+pub struct NegativeAddArgs {
+    /// The zone.
+    #[arg(value_name = "ZONE")]
+    pub(crate) zone: String,
+    /// For how long, such as 12h; a week at most.
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration, default_value = "1d")]
+    pub(crate) lasts: Duration,
+    /// Why, for whoever looks at the list.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
+    #[command(flatten)]
+    pub(crate) of: ResolverArgs,
+}
+
+/// Reads a duration as in the configuration.
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    let duration = values::duration(text).map_err(|misread| misread.message)?;
+    if duration.as_secs() == 0 { Err("it must be a second at least".to_owned()) } else { Ok(duration) }
 }
 
 /// Arguments of `resolver zone`.

@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use control::api::{self, Request, ResolverFlush, ResolverOrder, ResolverWhat};
+use control::api::{self, NegativeOrder, Request, ResolverFlush, ResolverOrder, ResolverWhat};
 
 use super::{LOOK_PATIENCE, WORK_PATIENCE, ask, span};
-use crate::cli::{ResolverArgs, ResolverCommand, ResolverFlushArgs};
+use crate::cli::{NegativeCommand, ResolverArgs, ResolverCommand, ResolverFlushArgs};
 use crate::out;
 
 /// Runs `gannet resolver`.
@@ -15,6 +15,19 @@ pub(super) fn run(command: &ResolverCommand) -> ExitCode {
         ResolverCommand::Stats(args) => (args, ResolverWhat::Stats, LOOK_PATIENCE),
         ResolverCommand::Servers(args) => (args, ResolverWhat::Servers, LOOK_PATIENCE),
         ResolverCommand::Zone(args) => (&args.of, ResolverWhat::Zone(args.name.clone()), LOOK_PATIENCE),
+        ResolverCommand::Anchors(args) => (args, ResolverWhat::Anchors, LOOK_PATIENCE),
+        ResolverCommand::Negative(NegativeCommand::List(args)) => {
+            (args, ResolverWhat::Negative(NegativeOrder::List), LOOK_PATIENCE)
+        }
+        ResolverCommand::Negative(NegativeCommand::Add(args)) => {
+            let (zone, seconds, reason) = (args.zone.clone(), args.lasts.as_secs(), args.reason.clone());
+            let order = NegativeOrder::Add { zone, seconds, reason };
+            (&args.of, ResolverWhat::Negative(order), WORK_PATIENCE)
+        }
+        ResolverCommand::Negative(NegativeCommand::Remove(args)) => {
+            let order = NegativeOrder::Remove { zone: args.name.clone() };
+            (&args.of, ResolverWhat::Negative(order), WORK_PATIENCE)
+        }
         ResolverCommand::Flush(args) => (&args.of, ResolverWhat::Flush(selection(args)), WORK_PATIENCE),
     };
     ask(&args.remote, &Request::Resolver(ResolverOrder { resolver: args.resolver.clone(), what }), patience)
@@ -60,6 +73,64 @@ pub(super) fn servers_text(known: &api::ResolverServers) -> String {
     }
     if known.servers.is_empty() {
         text.push_str("no resolver has asked a server\n");
+    }
+    text
+}
+
+/// Lays out trust anchors.
+pub(super) fn anchors_text(anchors: &[api::ResolverAnchor]) -> String {
+    let mut text = String::new();
+    for anchor in anchors {
+        let source = match (&anchor.file, anchor.is_followed) {
+            (Some(file), true) => format!("followed, kept in {}", out::escaped(file)),
+            (Some(file), false) => format!("from {}", out::escaped(file)),
+            (None, _) => "from the program".to_owned(),
+        };
+        let _ = writeln!(text, "{}: zone {}, {source}", out::escaped(&anchor.resolver), anchor.zone);
+        for key in &anchor.keys {
+            let _ = write!(text, "  key {}, {}: {}", key.tag, key.algorithm, key.state);
+            if let Some(since) = &key.since {
+                let _ = write!(text, " since {since}");
+            }
+            text.push_str(if key.is_trusted { "\n" } else { ", not trusted\n" });
+        }
+        if anchor.keys.iter().all(|key| !key.is_trusted) {
+            text.push_str("  nothing is trusted any more\n");
+        }
+        if anchor.is_followed {
+            let known = |time: &Option<String>| time.clone().unwrap_or_else(|| "never".to_owned());
+            let next = anchor.next_probe.as_deref().unwrap_or("now");
+            let _ = writeln!(text, "  asked for {}, next {next}", known(&anchor.last_probe));
+            if let Some(trouble) = &anchor.trouble {
+                let good = known(&anchor.last_success);
+                let _ = writeln!(text, "  without success: {}; last success {good}", out::escaped(trouble));
+            }
+        }
+    }
+    text
+}
+
+/// Lays out negative trust anchors.
+pub(super) fn negative_text(all: &[api::ResolverNegative]) -> String {
+    let mut text = String::new();
+    for one in all {
+        let _ = write!(text, "{}: zone {}, ", out::escaped(&one.resolver), one.zone);
+        let _ = match (&one.until, one.is_over) {
+            (Some(until), true) => write!(text, "ended {until}"),
+            (Some(until), false) => write!(text, "until {until}"),
+            (None, _) => write!(text, "without end"),
+        };
+        text.push_str(if one.is_added { ", added by command" } else { ", from the configuration" });
+        if let Some(reason) = &one.reason {
+            let _ = write!(text, ": {}", out::escaped(reason));
+        }
+        text.push('\n');
+        if let (Some(tested), Some(finding)) = (&one.tested, &one.finding) {
+            let _ = writeln!(text, "  tested {tested}: {}", out::escaped(finding));
+        }
+    }
+    if all.is_empty() {
+        text.push_str("there are no negative trust anchors\n");
     }
     text
 }

@@ -27,7 +27,13 @@ pub(super) fn plan(
     let plans = validating.filter_map(|plan| {
         let written = settings.resolvers.iter().find(|written| written.name.value == plan.name)?;
         let source = source(written, state_directory, environment, problems);
-        Some(AnchorPlan { resolver: plan.clone(), source })
+        Some(AnchorPlan {
+            resolver: plan.clone(),
+            source,
+            negative: written.negative.clone(),
+            negative_file: state_directory.join(FOLDER).join(format!("{}.negative", written.name.value)),
+            signals: written.signals,
+        })
     });
     plans.collect()
 }
@@ -124,7 +130,7 @@ mod tests {
     use crate::load::load_text;
     use dnssec::anchors::ROOT_DS;
     use environment::Memory;
-    use plan::anchors::{AnchorPlan, AnchorSource};
+    use plan::anchors::{AnchorPlan, AnchorSource, NegativeEnd};
     use std::path::Path;
 
     const RECURSE: &str = "policy: {main: [recurse]}\n";
@@ -152,6 +158,17 @@ mod tests {
         let mistake = |file: &str| compile(text, &[("/anchors", file)]).expect_err("a mistake");
         assert!(mistake("").contains("\"/anchors\" has no trust anchor"));
         assert!(mistake(". IN DS 1 2\n").contains("\"/anchors\", line 1: "));
+    }
+
+    #[test]
+    fn negative_trust_anchors_of_the_settings_have_no_end() {
+        let plans = compile("negative-trust-anchors: [corp.example, lab.]", &[]).expect("no mistakes");
+        let found: Vec<_> = plans[0].negative.iter().map(|it| (it.zone.to_string(), it.end)).collect();
+        let expect = [("corp.example.", NegativeEnd::Never), ("lab.", NegativeEnd::Never)];
+        assert_eq!(found, expect.map(|(zone, end)| (zone.to_owned(), end)));
+        assert_eq!(plans[0].negative_file, Path::new("/var/lib/gannet/anchors/default.negative"));
+        let found = compile("negative-trust-anchors: [a..example]", &[]).expect_err("a mistake");
+        assert!(found.contains("a..example"), "{found}");
     }
 
     fn followed(plans: &[AnchorPlan]) -> (&Path, Option<&str>) {

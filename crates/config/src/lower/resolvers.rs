@@ -8,9 +8,8 @@ use std::time::Duration;
 use diagnostic::{At, Problem, Span};
 use dnssec::anchors::{HoldDown, read_anchors};
 use dnssec::{Algorithm, Algorithms};
-use resolver::{
-    AddressPolicy, HeapName, Limits, Minimisation, NegativeAnchor, Stub, Trust, TrustAnchor, Validation,
-};
+use plan::anchors::{NegativeEnd, NegativePlan};
+use resolver::{AddressPolicy, HeapName, Limits, Minimisation, Stub, Trust, TrustAnchor, Validation};
 use schema::{MinimisationWord, ValidationWord};
 use values::{Misread, Read};
 use wire::NameBuf;
@@ -126,6 +125,8 @@ impl Lowering<'_> {
             root_hints,
             trust_anchors,
             trust_anchor_state,
+            negative: self.negative(section),
+            signals: self.boolean(section, "trust-anchor-signaling"),
             hold_down,
         }
     }
@@ -179,11 +180,6 @@ impl Lowering<'_> {
 
     /// Reads what is trusted; the anchors are those that the program comes with.
     fn trust(&mut self, section: &Section<'_>) -> Trust {
-        let zones = self.list(section, "negative-trust-anchors", |_, _, scalar| {
-            scalar.text.parse::<NameBuf>().map_err(|error| Misread::whole(&scalar.text, error.to_string()))
-        });
-        let negative =
-            zones.iter().map(|at| NegativeAnchor { zone: HeapName::new(at.value.as_name()), ends_at: None });
         let algorithms = match self.boolean(section, "accept-sha1") {
             true => Algorithms::SUPPORTED.with(Algorithm::RSASHA1).with(Algorithm::RSASHA1_NSEC3_SHA1),
             false => Algorithms::SUPPORTED,
@@ -203,10 +199,10 @@ impl Lowering<'_> {
         }
         let algorithms = believed.iter().fold(algorithms, |all, at| all.believing(at.value));
         Trust {
-            negative: negative.collect(),
             algorithms,
             iterations_max: self.whole(section, "nsec3-iterations") as u16,
             time: self.signature_time(section),
+            root_key_sentinel: self.boolean(section, "root-key-sentinel"),
             ..Trust::default()
         }
     }
@@ -244,6 +240,15 @@ impl Lowering<'_> {
             "signatures have to be valid at this time and not at the present one, which is for tests";
         self.problems.push(Problem::warning(time.span, message));
         Some(time.value)
+    }
+
+    /// Reads which zones count as unsigned: those of the settings have no end.
+    fn negative(&mut self, section: &Section<'_>) -> Vec<NegativePlan> {
+        let zones = self.list(section, "negative-trust-anchors", |_, _, scalar| {
+            scalar.text.parse::<NameBuf>().map_err(|error| Misread::whole(&scalar.text, error.to_string()))
+        });
+        let plan = |at: At<NameBuf>| NegativePlan { zone: at.value, end: NegativeEnd::Never, reason: None };
+        zones.into_iter().map(plan).collect()
     }
 
     fn resolver_limits(&mut self, section: &Section<'_>) -> Limits {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use diagnostic::At;
 use dnssec::anchors::HoldDown;
+use plan::anchors::NegativePlan;
 use resolver::{HeapName, Stub, TrustAnchor};
 
 /// A resolver.
@@ -19,6 +20,10 @@ pub struct ResolverSettings {
     pub trust_anchors: Option<At<PathBuf>>,
     /// The file with the state of trust anchors.
     pub trust_anchor_state: Option<At<PathBuf>>,
+    /// Zones that count as unsigned.
+    pub negative: Vec<NegativePlan>,
+    /// Whether zones are told which of their keys are trusted.
+    pub signals: bool,
     /// How long it takes until a change of an anchored zone's keys counts.
     pub hold_down: HoldDown,
     /// Zones that are not found from the root down.

@@ -28,8 +28,8 @@ pub use lookup::{EdnsOption, ExtendedError, Lookup, Question, Record, Transfer, 
 pub use probe::{Dnssec, Offered, Pipelining, Probe, RoundTrips, XdpCheck, XdpFact};
 pub use reload::{Diagnostic, Reload};
 pub use resolver::{
-    ResolverFlush, ResolverOrder, ResolverServer, ResolverServers, ResolverWhat, ResolverZone,
-    ResolverZoneServer,
+    NegativeOrder, ResolverAnchor, ResolverAnchorKey, ResolverFlush, ResolverNegative, ResolverOrder,
+    ResolverServer, ResolverServers, ResolverWhat, ResolverZone, ResolverZoneServer,
 };
 pub use sets::{List, ListsFetched, ListsOf, Set, SetChange, SetChanged, SetItem, SetName};
 pub use status::{Certificate, Configuration, Listener, ListsSummary, Stats, Status, Upstream, ZonesSummary};
@@ -132,6 +132,10 @@ pub enum Response {
     ResolverServers(ResolverServers),
     /// To [`Request::Resolver`] with [`ResolverWhat::Zone`].
     ResolverZones(Vec<ResolverZone>),
+    /// To [`Request::Resolver`] with [`ResolverWhat::Anchors`].
+    ResolverAnchors(Vec<ResolverAnchor>),
+    /// To [`Request::Resolver`] with [`ResolverWhat::Negative`].
+    ResolverNegative(Vec<ResolverNegative>),
     /// To [`Request::SetList`].
     SetList(Vec<SetItem>),
     /// To [`Request::SetAdd`] and [`Request::SetRemove`].
@@ -191,6 +195,8 @@ impl Response {
             Self::ResolverStats(it) => to_json(it),
             Self::ResolverServers(it) => to_json(it),
             Self::ResolverZones(it) => to_json(it),
+            Self::ResolverAnchors(it) => to_json(it),
+            Self::ResolverNegative(it) => to_json(it),
             Self::SetList(it) => to_json(it),
             Self::SetChanged(it) => to_json(it),
             Self::ZoneKeys(it) => to_json(it),

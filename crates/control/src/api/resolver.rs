@@ -23,8 +23,111 @@ pub enum ResolverWhat {
     Servers,
     /// Say which zone is the closest that is known to enclose a name, and by which servers.
     Zone(String),
+    /// Say what is trusted, and how it follows the keys of its zones.
+    Anchors,
+    /// Show or change negative trust anchors.
+    Negative(NegativeOrder),
     /// Forget what was learned.
     Flush(ResolverFlush),
+}
+
+/// What to do with negative trust anchors (RFC 7646).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum NegativeOrder {
+    /// Show them.
+    List,
+    /// Let the signatures of a zone, and of all below it, not count for a time.
+    Add {
+        /// The zone.
+        zone: String,
+        /// For so many seconds.
+        seconds: u64,
+        /// Why.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// Remove one that was added.
+    Remove {
+        /// The zone.
+        zone: String,
+    },
+}
+
+/// The trust anchors of a zone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ResolverAnchor {
+    /// The resolver's name in the configuration.
+    pub resolver: String,
+    /// The zone.
+    pub zone: String,
+    /// Its keys.
+    pub keys: Vec<ResolverAnchorKey>,
+    /// Whether they follow the keys of the zone (RFC 5011).
+    pub is_followed: bool,
+    /// The file that they come from or are kept in; absent for those of the program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// When the zone's keys were asked for last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_probe: Option<String>,
+    /// When that led to something last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_success: Option<String>,
+    /// When they are asked for next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_probe: Option<String>,
+    /// What was wrong the last time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
+}
+
+/// A key of an anchored zone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ResolverAnchorKey {
+    /// Its tag.
+    pub tag: u16,
+    /// Its algorithm.
+    pub algorithm: String,
+    /// Where it stands: `fixed`, `unseen` (a DS whose key was not seen yet), `pending`, `valid`,
+    /// `missing`, `revoked` or `removed`.
+    pub state: String,
+    /// Whether it may check signatures.
+    pub is_trusted: bool,
+    /// When it came to stand there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+}
+
+/// A zone whose signatures do not count.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ResolverNegative {
+    /// The resolver's name in the configuration.
+    pub resolver: String,
+    /// The zone.
+    pub zone: String,
+    /// When the server first heard of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// When it ends; absent if it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
+    /// Whether it has ended; the configuration still has it.
+    pub is_over: bool,
+    /// Whether a command has added it; the configuration has the others.
+    pub is_added: bool,
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// When the zone was tested last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tested: Option<String>,
+    /// What that has come to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finding: Option<String>,
 }
 
 /// A selection of what resolvers have learned.

@@ -5,14 +5,14 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use dnssec::anchors::{Anchor, KeyState, TrustAnchors};
+use dnssec::anchors::{Anchor, KeyState, TrustAnchors, key_tag_query};
 use dnssec::{Algorithm, Budget, Dnskey, Ds, Rrset};
 use plan::anchors::{AnchorPlan, AnchorSource};
 use plan::resolvers::{HeapName, ResolverPlan, TrustAnchor};
 use tracing::{error, info, warn};
 use wire::{Name, NameBuf, Rtype};
 
-use super::{KeySet, Trusted};
+use super::KeySet;
 use crate::signing::{Overwrites, remove_leftovers_of, write};
 
 /// Rights of a state file: there is nothing secret in it.
@@ -147,22 +147,35 @@ impl Keeper {
     }
 
     /// Returns what the resolver may trust.
-    pub(super) fn trusted(&self) -> Trusted {
-        let anchors = match self.plan.source {
+    pub(super) fn trusted(&self) -> Vec<TrustAnchor> {
+        match self.plan.source {
             AnchorSource::Fixed { .. } => self.plan.initial().to_vec(),
             AnchorSource::Followed { .. } => self.zones.iter().filter_map(Zone::trusted).collect(),
+        }
+    }
+
+    /// Returns whether zones are told which of their keys are trusted.
+    pub(super) const fn signals(&self) -> bool {
+        self.plan.signals
+    }
+
+    /// Returns the names that tell them.
+    pub(super) fn signal_names(&self) -> Vec<NameBuf> {
+        let name = |anchor: &TrustAnchor| {
+            let tags = begun(anchor, 0).tags();
+            key_tag_query(anchor.zone.as_name(), &tags)
         };
-        Trusted { resolver: self.plan.id(), anchors }
+        self.trusted().iter().filter_map(name).collect()
     }
 
     /// Returns the zone whose keys are to be asked for.
-    pub(super) fn due(&self, now: u64) -> Option<(ResolverPlan, NameBuf)> {
+    pub(super) fn due(&self, now: u64) -> Option<NameBuf> {
         let is_due = |zone: &&Zone| {
             let next = zone.anchors.next_probe();
             next <= now || next > now.saturating_add(WAIT_MAX)
         };
         let zone = self.zones.iter().filter(is_due).min_by_key(|zone| zone.anchors.next_probe())?;
-        Some((self.plan.resolver.clone(), zone.anchors.zone().to_buf()))
+        Some(zone.anchors.zone().to_buf())
     }
 
     /// Takes the keys of a zone, or why there are none, and writes down what comes of it; returns
@@ -326,7 +339,7 @@ impl Zone {
 }
 
 /// Returns the word for where a key stands, as the state file has it.
-pub(super) const fn state_word(state: KeyState) -> &'static str {
+pub const fn state_word(state: KeyState) -> &'static str {
     match state {
         KeyState::Start => "start",
         KeyState::AddPend => "pending",
@@ -367,8 +380,8 @@ fn entries(anchors: &TrustAnchors, is_followed: bool) -> Vec<KeyEntry> {
     ds.chain(keys).collect()
 }
 
-/// Writes a state file so that it is there as a whole.
-fn save(file: &Path, text: &str) -> io::Result<()> {
+/// Writes a file so that it is there as a whole.
+pub(super) fn save(file: &Path, text: &str) -> io::Result<()> {
     if let Some(folder) = file.parent().filter(|folder| !folder.exists()) {
         DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder)?;
     }

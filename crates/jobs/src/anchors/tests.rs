@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use wire::{Name, NameBuf, Rtype};
 
 use super::keeper::Keeper;
-use super::{Anchors, KeySet, Resolvers, Trusted};
+use super::{Anchors, Finding, KeySet, NegativeError, Resolvers, Trusted};
 
 const DAY: u64 = 86_400;
 const START: u64 = 1_795_000_000;
@@ -67,8 +67,8 @@ impl Keys {
     }
 
     /// Returns which keys a resolver may trust, and how many DS records.
-    fn trusted(&self, trusted: &Trusted) -> (Vec<usize>, usize) {
-        let [anchor] = &trusted.anchors[..] else { return (Vec::new(), 0) };
+    fn trusted(&self, trusted: &[TrustAnchor]) -> (Vec<usize>, usize) {
+        let [anchor] = trusted else { return (Vec::new(), 0) };
         let mut keys: Vec<usize> = anchor.keys.iter().map(|key| self.number_of(key)).collect();
         // Those that come together come in canonical order, which is by chance here.
         keys.sort_unstable();
@@ -88,8 +88,13 @@ fn plan(keys: &Keys, file: &Path) -> AnchorPlan {
         ResolverPlan { id: ResolverId(0), name: "default".to_owned(), octets_max: 1 << 20, settings };
     let hold_down = HoldDown { keep_missing: Some(100 * DAY), ..HoldDown::default() };
     let text = fs::read_to_string(file).ok();
-    let source = AnchorSource::Followed { file: file.to_owned(), text, completes: false, hold_down };
-    AnchorPlan { resolver, source }
+    AnchorPlan {
+        resolver,
+        source: AnchorSource::Followed { file: file.to_owned(), text, completes: false, hold_down },
+        negative: Vec::new(),
+        negative_file: file.with_extension("negative"),
+        signals: true,
+    }
 }
 
 fn folder() -> (TempDir, PathBuf) {
@@ -165,9 +170,9 @@ fn a_zone_whose_keys_are_all_revoked_is_not_trusted_after_a_restart_either() {
     hear(&mut keeper, keys.set(&[OLD], START), START);
     let now = START + DAY;
     assert!(hear(&mut keeper, keys.set(&[OLD_REVOKED], now), now));
-    assert_eq!(keeper.trusted().anchors, []);
+    assert_eq!(keeper.trusted(), []);
     let again = Keeper::new(plan(&keys, &file), None, now);
-    assert_eq!(again.trusted().anchors, []);
+    assert_eq!(again.trusted(), []);
     let [root] = &again.states()[..] else { panic!("one zone") };
     assert!(root.keys.iter().all(|key| !key.is_trusted));
 }
@@ -272,12 +277,25 @@ fn keys_that_nobody_vouches_for_change_nothing_and_are_asked_for_again_soon() {
     assert!(keeper.due(1_000).is_some());
 }
 
+/// What was told to resolvers.
+#[derive(Debug, PartialEq, Eq)]
+enum Told {
+    /// To trust these keys and so many DS records, but not so many zones.
+    Trusted((Vec<usize>, usize), usize),
+    /// To forget a zone.
+    Forget(NameBuf),
+    /// To ask for a name of this many octets.
+    Signal(String),
+    /// Whether a zone validates.
+    Test(NameBuf),
+}
+
 /// A root whose keys change, and what it has told the resolvers.
 struct Internet {
     keys: Keys,
     now: Arc<AtomicU64>,
     shown: Mutex<Vec<(usize, u16)>>,
-    told: mpsc::Sender<(Vec<usize>, usize)>,
+    told: mpsc::Sender<Told>,
 }
 
 impl Resolvers for Internet {
@@ -287,33 +305,80 @@ impl Resolvers for Internet {
         Ok(self.keys.set(&shown, self.now.load(Ordering::Relaxed)))
     }
 
+    fn test(&self, resolver: &ResolverPlan, zone: &NameBuf) -> Finding {
+        assert!(resolver.settings.trust.negative.is_empty(), "it is tested as if it were trusted");
+        let _ = self.told.send(Told::Test(*zone));
+        Finding::Validates
+    }
+
+    fn signal(&self, _: &ResolverPlan, name: &NameBuf) {
+        let _ = self.told.send(Told::Signal(name.to_string()));
+    }
+
+    fn forget(&self, _: &ResolverPlan, zone: &NameBuf) {
+        let _ = self.told.send(Told::Forget(*zone));
+    }
+
     fn trust(&self, all: Vec<Trusted>) {
         let [trusted] = &all[..] else { panic!("one resolver") };
         // The test may have ended.
-        let _ = self.told.send(self.keys.trusted(trusted));
+        let _ = self.told.send(Told::Trusted(self.keys.trusted(&trusted.anchors), trusted.negative.len()));
     }
+}
+
+/// Starts the thread on an internet of which one can hear what it is told.
+fn started(file: &Path) -> (Arc<Internet>, Anchors, mpsc::Receiver<Told>) {
+    let (told, heard) = mpsc::channel();
+    let now = Arc::new(AtomicU64::new(START));
+    let shown = Mutex::new(vec![OLD, NEW]);
+    let internet = Arc::new(Internet { keys: Keys::new(), now: Arc::clone(&now), shown, told });
+    let clock = Arc::new(move || now.load(Ordering::Relaxed));
+    let anchors = Anchors::start(Arc::clone(&internet) as _, clock).expect("a thread");
+    anchors.adopt(&[plan(&internet.keys, file)]);
+    (internet, anchors, heard)
 }
 
 #[test]
 fn resolvers_hear_of_a_new_key_without_a_reload_losing_anything() {
     let (_folder, file) = folder();
-    let (told, heard) = mpsc::channel();
-    let now = Arc::new(AtomicU64::new(START));
-    let internet =
-        Internet { keys: Keys::new(), now: Arc::clone(&now), shown: Mutex::new(vec![OLD, NEW]), told };
-    let internet = Arc::new(internet);
-    let clock = {
-        let now = Arc::clone(&now);
-        Arc::new(move || now.load(Ordering::Relaxed))
-    };
-    let anchors = Anchors::start(Arc::clone(&internet) as _, clock).expect("a thread");
-    anchors.adopt(&[plan(&internet.keys, &file)]);
-    assert_eq!(heard.recv(), Ok((vec![], 1)), "what the plan says");
-    assert_eq!(heard.recv(), Ok((vec![0], 0)), "what the root says");
-    now.store(START + 31 * DAY, Ordering::Relaxed);
+    let (internet, anchors, heard) = started(&file);
+    assert_eq!(heard.recv(), Ok(Told::Trusted((vec![], 1), 0)), "what the plan says");
+    assert_eq!(heard.recv(), Ok(Told::Trusted((vec![0], 0), 0)), "what the root says");
+    assert!(matches!(heard.recv(), Ok(Told::Signal(name)) if name.starts_with("_ta-") && name.len() == 9));
+    internet.now.store(START + 31 * DAY, Ordering::Relaxed);
     // A reload has the thread look at the clock.
     anchors.adopt(&[plan(&internet.keys, &file)]);
-    assert_eq!(heard.recv(), Ok((vec![0], 0)));
-    assert_eq!(heard.recv(), Ok((vec![0, 1], 0)));
+    // The thread may look before the reload.
+    let (old, both) = (Told::Trusted((vec![0], 0), 0), Told::Trusted((vec![0, 1], 0), 0));
+    while let Ok(told) = heard.recv()
+        && told != both
+    {
+        assert_eq!(told, old);
+    }
+    let signal = heard.iter().find(|told| *told != both);
+    assert!(matches!(signal, Some(Told::Signal(name)) if name.len() == 14), "two tags");
+    anchors.stop();
+}
+
+#[test]
+fn a_negative_trust_anchor_is_told_tested_and_ends() {
+    let (_folder, file) = folder();
+    let (internet, anchors, heard) = started(&file);
+    // Until the keys are known and signalled.
+    while !matches!(heard.recv(), Ok(Told::Signal(_))) {}
+    let zone = NameBuf::from_text("broken.example").expect("a name");
+    assert_eq!(anchors.add_negative(None, zone, (600, Some("a mistake"))), Ok(()));
+    assert_eq!(heard.recv(), Ok(Told::Trusted((vec![0], 0), 1)));
+    let mut next = [heard.recv().expect("told"), heard.recv().expect("told")];
+    next.sort_by_key(|told| matches!(told, Told::Test(_)));
+    assert_eq!(next, [Told::Forget(zone), Told::Test(zone)]);
+    internet.now.store(START + 600, Ordering::Relaxed);
+    anchors.adopt(&[plan(&internet.keys, &file)]);
+    // Either the reload or the thread sees that it has ended.
+    let told: Vec<Told> =
+        std::iter::from_fn(|| heard.recv().ok()).take_while(|told| *told != Told::Forget(zone)).collect();
+    assert!(told.contains(&Told::Trusted((vec![0], 0), 0)), "{told:?}");
+    assert_eq!(anchors.negative(), []);
+    assert_eq!(anchors.remove_negative(Some("default"), &zone), Err(NegativeError::Unknown));
     anchors.stop();
 }

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use cache::{Now, Security};
+use dnssec::anchors::Sentinel;
+use dnssec::{Dnskey, Ds};
 use wire::{EdeCode, Name, Rcode, Rtype};
 
 use super::fetches::FetchEnd;
@@ -17,7 +19,7 @@ use crate::moment::Moment;
 use crate::prove::{Below, below};
 use crate::resolution::{Resolution, Rows, lower};
 use crate::scrub::{Answer, Beside, Set, Verdict};
-use crate::settings::Minimisation;
+use crate::settings::{Minimisation, TrustAnchor};
 use crate::tables::{Denied, Known};
 use crate::trace::Trace;
 
@@ -305,7 +307,11 @@ impl Resolver {
             Reason::Silent | Reason::NoAddress | Reason::Circle => true,
             // Servers that do not like a part of the name may have the whole.
             Reason::Lame | Reason::Faulty => is_whole,
-            Reason::AliasLoop | Reason::Limit(_) | Reason::Unsupported | Reason::Bogus(_) => false,
+            Reason::AliasLoop
+            | Reason::Limit(_)
+            | Reason::Unsupported
+            | Reason::Bogus(_)
+            | Reason::Sentinel => false,
         };
         if is_failure {
             task.failed_route = Some(route.zone.as_name().label_count());
@@ -432,6 +438,7 @@ impl Resolver {
     fn end(&mut self, key: TaskKey, mut resolution: Resolution) {
         let Some(task) = self.tasks.try_remove(key.0 as usize) else { return };
         self.by_question.remove(&task.question);
+        let refusal = self.refusal_of_sentinel(&task, &resolution);
         resolution.below = task.below;
         resolution.insecure_because = resolution.insecure_because.or(task.insecure_because);
         if let Some(trace) = task.trace {
@@ -439,9 +446,17 @@ impl Resolver {
             self.traces -= 1;
         }
         let resolution = Arc::new(resolution);
+        // Only clients hear it: what a name is an alias for has another name.
+        let told = match refusal {
+            Some(mut refusal) => {
+                refusal.trace.clone_from(&resolution.trace);
+                Arc::new(refusal)
+            }
+            None => Arc::clone(&resolution),
+        };
         for waiter in task.waiters {
             self.waiters.remove(&waiter);
-            self.effects.push_back(Effect::Done { waiter, resolution: Arc::clone(&resolution) });
+            self.effects.push_back(Effect::Done { waiter, resolution: Arc::clone(&told) });
         }
         for parent in task.parents {
             match parent {
@@ -454,6 +469,21 @@ impl Resolver {
                 Node::Fetch(parent) => self.lookup_ended(parent, key, &task.question, &resolution),
             }
         }
+    }
+
+    /// Returns what clients get in place of a secure answer, if their question is whether a key of
+    /// the root is trusted and the answer is no (RFC 8509 §3.1).
+    fn refusal_of_sentinel(&self, task: &Task, resolution: &Resolution) -> Option<Resolution> {
+        let HeapQuestion { name, rtype, unchecked } = &task.question;
+        let trust = &self.settings.trust;
+        let is_asked = trust.root_key_sentinel && !unchecked && matches!(*rtype, Rtype::A | Rtype::AAAA);
+        if !is_asked || task.waiters.is_empty() || resolution.security != Security::Secure {
+            return None;
+        }
+        let sentinel = Sentinel::parse(name.as_name())?;
+        let tags = trust.anchors.iter().filter(|anchor| anchor.zone.as_name().is_root()).flat_map(tags_of);
+        let stands = sentinel.stands(&tags.collect::<Vec<_>>());
+        (!stands).then(|| Resolution::failed(Failure::without_zone(Reason::Sentinel)))
     }
 
     /// The task of the name that another one is an alias for has ended.
@@ -499,6 +529,12 @@ impl Resolver {
         let question = HeapQuestion { name: zone, rtype: Rtype::NS, unchecked: false };
         self.want_for_tables(question, now);
     }
+}
+
+/// Returns the tags of the keys that an anchor stands for.
+fn tags_of(anchor: &TrustAnchor) -> impl Iterator<Item = u16> {
+    let ds = anchor.ds.iter().filter_map(|ds| Ds::parse(ds)).map(|ds| ds.tag);
+    ds.chain(anchor.keys.iter().filter_map(|key| Dnskey::parse(key)).map(Dnskey::tag))
 }
 
 /// Returns what a CNAME RRset leads to.

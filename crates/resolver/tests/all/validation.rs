@@ -373,6 +373,46 @@ fn a_negative_trust_anchor_counts_until_its_end() {
 }
 
 #[test]
+fn clients_find_out_which_keys_of_the_root_are_trusted() {
+    let with_tag = |tag: u16| {
+        let names =
+            [format!("root-key-sentinel-is-ta-{tag:05}"), format!("root-key-sentinel-not-ta-{tag:05}")];
+        names.map(|label| format!("{label}.example.org"))
+    };
+    let build = |is_on: bool| {
+        // Any name below is there.
+        let zone = "*.example.org. 300 A 198.51.100.1\nalias.example.org. CNAME root-key-sentinel-is-ta-00001.example.org.";
+        Internet::default()
+            .zone(".", &["192.0.2.1"], Signing::Nsec, "")
+            .zone("example.org", &["192.0.2.3"], Signing::Nsec, zone)
+            .zone("unsigned.org", &["192.0.2.5"], Signing::No, "*.unsigned.org. A 198.51.100.5")
+            .trusting(|trust| trust.root_key_sentinel = is_on)
+            .build()
+    };
+    let mut signed = build(true);
+    let tag = u16::from_be_bytes([signed.anchors[0].ds[0][0], signed.anchors[0].ds[0][1]]);
+    let refused = (Rcode::SERVFAIL, Some("sentinel".to_owned()));
+    let told = |signed: &mut Signed, text: &str, rtype| {
+        let seen = signed.world.resolve(text, rtype);
+        (seen.rcode, seen.failure)
+    };
+    let ([is, not], [is_other, not_other]) = (with_tag(tag), with_tag(tag ^ 1));
+    for rtype in [Rtype::A, Rtype::AAAA] {
+        assert_eq!(told(&mut signed, &is, rtype), (Rcode::NOERROR, None));
+        assert_eq!(told(&mut signed, &not, rtype), refused);
+        assert_eq!(told(&mut signed, &is_other, rtype), refused);
+        assert_eq!(told(&mut signed, &not_other, rtype), (Rcode::NOERROR, None));
+    }
+    // Neither other types, nor targets of aliases, nor zones without signatures, nor who sets CD.
+    assert_eq!(told(&mut signed, &not, Rtype::TXT), (Rcode::NOERROR, None));
+    assert_eq!(told(&mut signed, "alias.example.org", Rtype::A).0, Rcode::NOERROR);
+    let unsigned = not.replace("example.org", "unsigned.org");
+    assert_eq!(told(&mut signed, &unsigned, Rtype::A), (Rcode::NOERROR, None));
+    assert_eq!(resolve_unchecked(&mut signed, &not).rcode, Rcode::NOERROR);
+    assert_eq!(told(&mut build(false), &not, Rtype::A), (Rcode::NOERROR, None));
+}
+
+#[test]
 fn what_is_trusted_changes_at_run_time_and_what_was_learned_stays() {
     let mut signed = internet(Signing::Nsec, Signing::Expired).build();
     let anchors = signed.anchors.clone();

@@ -63,6 +63,14 @@ impl Operator {
         Ok(api::Flushed { removed })
     }
 
+    /// Forgets the answers for a name and all below it.
+    pub(crate) fn forget_answers(&self, zone: &NameBuf) {
+        let caches = lock(&self.view).caches.clone();
+        for (_, cache) in caches.iter() {
+            cache.flush(Flush::Suffix(zone.as_name()));
+        }
+    }
+
     /// Returns all caches, or the one of this name.
     fn caches(&self, only: Option<&str>) -> Result<Caches, OperatorError> {
         let caches = lock(&self.view).caches.clone();

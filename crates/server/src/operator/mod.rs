@@ -155,12 +155,17 @@ impl Operator {
 
     /// Does what jobs want of the server from now on, until it is gone.
     pub(crate) fn serve_jobs(self: &Arc<Self>) {
-        let [for_dumps, for_sets, for_zones] = [(); 3].map(|()| Arc::downgrade(self));
+        let [for_dumps, for_sets, for_answers, for_zones] = [(); 4].map(|()| Arc::downgrade(self));
         self.components.orders.connect(Callbacks {
             dump: Box::new(move |which| Some(for_dumps.upgrade()?.dump(which))),
             reload_set: Box::new(move |set| {
                 // What becomes of it is in the log.
                 drop(for_sets.upgrade().map(|operator| operator.set_reload(set)));
+            }),
+            forget: Box::new(move |zone| {
+                if let Some(operator) = for_answers.upgrade() {
+                    operator.forget_answers(zone);
+                }
             }),
             serve_signed: Box::new(move |zones| {
                 if let Some(operator) = for_zones.upgrade() {

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use cache::cuts::Ds;
 use cache::rrsets::{Partition, RrsetFlush, Rrsets};
 use cache::servers::{Edns, Facts, LetterCase, NowMs};
-use control::api::{self, ResolverFlush};
+use control::api::{self, NegativeOrder, ResolverFlush};
+use jobs::anchors::{AnchorState, Finding, KeyEntry, NegativeEntry, NegativeError, Source, state_word};
 
 use super::caches::{name_of, rtype_of};
 use super::{Operator, OperatorError, What};
@@ -130,6 +131,72 @@ impl Operator {
         Ok(api::Flushed { removed })
     }
 
+    /// Says what resolvers trust, and how it follows the keys of its zones.
+    ///
+    /// # Errors
+    ///
+    /// There is no such resolver, or it does not validate.
+    pub fn resolver_anchors(&self, only: Option<&str>) -> Result<Vec<api::ResolverAnchor>, OperatorError> {
+        self.check_validates(only)?;
+        let mut all = self.components.anchors.states();
+        all.retain(|anchor| only.is_none_or(|only| only == anchor.resolver));
+        Ok(all.iter().map(anchor).collect())
+    }
+
+    /// Shows, adds or removes negative trust anchors; returns those there are then.
+    ///
+    /// # Errors
+    ///
+    /// There is no such resolver, what is asked makes no sense, or the settings say so.
+    pub fn resolver_negative(
+        &self,
+        only: Option<&str>,
+        order: &NegativeOrder,
+    ) -> Result<Vec<api::ResolverNegative>, OperatorError> {
+        self.check_validates(only)?;
+        let anchors = &self.components.anchors;
+        let outcome = match order {
+            NegativeOrder::List => Ok(()),
+            NegativeOrder::Add { zone, seconds, reason } => {
+                if reason.as_ref().is_some_and(|reason| reason.chars().any(char::is_control)) {
+                    return Err(OperatorError::Argument("the reason has control characters".to_owned()));
+                }
+                let lasts = ((*seconds).max(1), reason.as_deref());
+                anchors.add_negative(only, name_of(zone)?, lasts).map_err(|error| (zone, error))
+            }
+            NegativeOrder::Remove { zone } => {
+                anchors.remove_negative(only, &name_of(zone)?).map_err(|error| (zone, error))
+            }
+        };
+        outcome.map_err(|(zone, error)| match error {
+            NegativeError::InSettings => {
+                OperatorError::Refused(format!("the configuration has \"{zone}\" in negative-trust-anchors"))
+            }
+            NegativeError::Unknown => {
+                OperatorError::Argument(format!("there is no negative trust anchor for \"{zone}\""))
+            }
+            NegativeError::TooLong => {
+                OperatorError::Argument("a negative trust anchor lasts a week at most (RFC 7646)".to_owned())
+            }
+            NegativeError::TooMany => OperatorError::Refused("there are too many already".to_owned()),
+        })?;
+        let mut all = anchors.negative();
+        all.retain(|(resolver, _)| only.is_none_or(|only| only == resolver));
+        Ok(all.into_iter().map(negative).collect())
+    }
+
+    /// Returns an error if there is no resolver that validates, or not this one.
+    fn check_validates(&self, only: Option<&str>) -> Result<(), OperatorError> {
+        let all = self.components.anchors.resolvers();
+        match only {
+            Some(wanted) if !all.iter().any(|name| name == wanted) => {
+                Err(OperatorError::not_found(What::Resolver, wanted))
+            }
+            None if all.is_empty() => Err(OperatorError::Refused("no resolver validates".to_owned())),
+            _ => Ok(()),
+        }
+    }
+
     /// Returns the tables of all resolvers, or of the one with this name.
     fn resolver_rrsets(
         &self,
@@ -139,6 +206,55 @@ impl Operator {
         let Some(wanted) = only else { return Ok(all) };
         all.retain(|(name, ..)| name == wanted);
         if all.is_empty() { Err(OperatorError::not_found(What::Resolver, wanted)) } else { Ok(all) }
+    }
+}
+
+/// Returns a time of the wall; nothing for none.
+fn time(unix_seconds: u64) -> Option<String> {
+    let seconds = i64::try_from(unix_seconds).ok().filter(|seconds| *seconds > 0)?;
+    Some(jiff::Timestamp::from_second(seconds).ok()?.to_string())
+}
+
+fn anchor(state: &AnchorState) -> api::ResolverAnchor {
+    let key = |key: &KeyEntry| api::ResolverAnchorKey {
+        tag: key.tag,
+        algorithm: key.algorithm.to_string(),
+        state: match (key.state, state.is_followed) {
+            (Some(state), _) => state_word(state).to_owned(),
+            (None, true) => "unseen".to_owned(),
+            (None, false) => "fixed".to_owned(),
+        },
+        is_trusted: key.is_trusted,
+        since: time(key.since),
+    };
+    api::ResolverAnchor {
+        resolver: state.resolver.clone(),
+        zone: state.zone.to_string(),
+        keys: state.keys.iter().map(key).collect(),
+        is_followed: state.is_followed,
+        file: state.file.as_ref().map(|file| file.display().to_string()),
+        last_probe: time(state.last_probe),
+        last_success: time(state.last_success),
+        next_probe: time(state.next_probe),
+        trouble: state.trouble.clone(),
+    }
+}
+
+fn negative((resolver, entry): (String, NegativeEntry)) -> api::ResolverNegative {
+    api::ResolverNegative {
+        resolver,
+        zone: entry.zone.to_string(),
+        since: time(entry.since),
+        until: entry.ends_at.and_then(time),
+        is_over: entry.is_over,
+        is_added: entry.source == Source::Command,
+        reason: entry.reason,
+        tested: entry.tested.as_ref().and_then(|(at, _)| time(*at)),
+        finding: entry.tested.map(|(_, finding)| match finding {
+            Finding::Validates => "it validates".to_owned(),
+            Finding::Unsigned => "it is not signed".to_owned(),
+            Finding::Fails(why) => why,
+        }),
     }
 }
 

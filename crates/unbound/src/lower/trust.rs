@@ -40,6 +40,10 @@ impl Lowering<'_> {
             has_anchor = true;
             self.tree.push(&[a, b, "trust-anchor-records"], tree::as_written(anchor.word(0)));
         }
+        for key in ["trust-anchor-signaling", "root-key-sentinel"] {
+            let (is_on, at) = self.flag(key);
+            self.set(&[a, b, key], tree::flag(is_on, at));
+        }
         self.hold_down();
         self.validation(has_anchor);
         for zone in self.all("domain-insecure") {
