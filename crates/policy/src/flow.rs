@@ -626,6 +626,7 @@ fn is_of_answer(test: &Test) -> bool {
         Test::Answer
         | Test::Answered
         | Test::Rcode(_)
+        | Test::Security(_)
         | Test::AnswerType(_)
         | Test::AnswerAddress(_)
         | Test::AnswerCname(_) => true,

@@ -245,6 +245,9 @@ fn the_answer_is_looked_at() {
     of("answer-address starts-with \"192.0.2.\"", "bad.example", "A", HELD);
     of("answer-address is empty", "none.example", "A", HELD);
     of("rcode starts-with nx", "none.example", "A", HELD);
+    // Nobody has checked what another server says.
+    of("security == unchecked", "good.example", "A", HELD);
+    of("security == secure or security in [insecure, bogus]", "good.example", "A", NOT_HELD);
 }
 
 #[test]

@@ -356,3 +356,23 @@ fn a_negative_trust_anchor_comes_and_goes_while_the_server_runs() {
     assert_eq!(server.ask(&ask).rcode(), Rcode::SERVFAIL, "the answer is forgotten with it");
     assert!(!server.command(&["resolver", "negative", "remove", &zone]).status.success());
 }
+
+#[test]
+fn a_policy_refuses_what_is_not_secure() {
+    let (service, server) = start(Options { signed: 500, ..Options::default() }, Way::default());
+    let config = std::fs::read_to_string(server.directory().join("gannet.yaml")).expect("the configuration");
+    let rules = "[recurse, {if: \"security in [insecure, indeterminate]\", do: reject(refused)}]";
+    server.write_config(&config.replace("main: [recurse]", &format!("main: {rules}")));
+    assert!(server.command(&["reload"]).status.success());
+    let client = UdpClient::connect(server.address());
+    let mut seen = [0, 0];
+    for leaf in 0..12 {
+        let qname = format!("www.{}", service.world().zone_text(leaf));
+        let is_secure = service.world().truth(name(&qname).as_name(), Rtype::A).is_secure;
+        let heard = client.ask(&Ask::new(&qname, Rtype::A).edns(1232).id(leaf as u16));
+        let expected = if is_secure { Rcode::NOERROR } else { Rcode::REFUSED };
+        assert_eq!(heard.rcode(), expected, "{qname}");
+        seen[usize::from(is_secure)] += 1;
+    }
+    assert!(seen.iter().all(|&count| count > 1), "too few of a kind: {seen:?}");
+}

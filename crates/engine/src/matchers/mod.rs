@@ -14,6 +14,7 @@ mod types;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use crate::answer::Security;
 use sets::{AddressSet, Asking, Blocklist, NameSet};
 use wire::{Flags, NameBuf, OptionCode, Rcode, Rtype};
 
@@ -86,6 +87,8 @@ pub enum Matcher {
     Answered,
     /// The answer's response code is one of these.
     Rcode(Box<[Rcode]>),
+    /// What is known of the answer's signatures is one of these.
+    Security(Box<[Security]>),
     /// The answer section has a record of one of these types.
     AnswerType(TypeSet),
     /// An address in the answer section is in a set.
@@ -205,6 +208,9 @@ impl Matcher {
             Self::Answered => answer::has_type(&facts, |rtype| rtype == facts.qtype()),
             Self::Rcode(rcodes) => {
                 facts.interim.answer.as_ref().is_some_and(|answer| rcodes.contains(&answer.rcode))
+            }
+            Self::Security(states) => {
+                facts.interim.answer.as_ref().is_some_and(|answer| states.contains(&answer.security))
             }
             Self::AnswerType(types) => answer::has_type(&facts, |rtype| types.contains(rtype)),
             Self::AnswerAddress(set) => facts.answer_address(|address| set.contains(address)).is_some(),

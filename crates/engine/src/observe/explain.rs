@@ -257,6 +257,11 @@ fn why(matcher: &Matcher, facts: Facts<'_>, holds: bool) -> String {
             .answer
             .as_ref()
             .map_or(String::new(), |answer| format!("the response code is {}", answer.rcode)),
+        Matcher::Security(_) => facts
+            .interim
+            .answer
+            .as_ref()
+            .map_or(String::new(), |answer| format!("the answer is {}", state_word(answer.security))),
         Matcher::AnswerAddress(set) => match facts.answer_address(|address| set.contains(address)) {
             Some(address) => in_addresses(address, set),
             None => "no address in the answer is among them".to_owned(),
@@ -318,5 +323,15 @@ fn in_addresses(address: IpAddr, set: &AddressSet) -> String {
         Some((first, last)) => format!("{address} is within {first} to {last}"),
         None if set.contains(address) => format!("{address} was added while the server ran"),
         None => format!("{address} is not among them"),
+    }
+}
+/// Returns the word for a security state, as conditions have it.
+const fn state_word(security: Security) -> &'static str {
+    match security {
+        Security::Unchecked => "unchecked",
+        Security::Secure => "secure",
+        Security::Insecure => "insecure",
+        Security::Bogus => "bogus",
+        Security::Indeterminate => "indeterminate",
     }
 }

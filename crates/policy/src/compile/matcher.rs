@@ -44,6 +44,7 @@ pub(super) fn compile(emitter: &mut Emitter<'_>, test: &Test, place: Span) -> Ve
         Test::Answer => Matcher::Answer,
         Test::Answered => Matcher::Answered,
         Test::Rcode(rcodes) => Matcher::Rcode(rcodes.as_slice().into()),
+        Test::Security(states) => Matcher::Security(states.as_slice().into()),
         Test::AnswerType(types) => Matcher::AnswerType(type_set(types)),
         Test::AnswerAddress(terms) => Matcher::AnswerAddress(addresses(emitter.environment, terms)),
         Test::AnswerCname(terms) => Matcher::AnswerCname(names(emitter.environment, terms)),
@@ -127,6 +128,7 @@ pub(super) fn of_query(environment: &Environment<'_>, test: &Test) -> Option<Vec
         | Test::Answer
         | Test::Answered
         | Test::Rcode(_)
+        | Test::Security(_)
         | Test::AnswerType(_)
         | Test::AnswerAddress(_)
         | Test::AnswerCname(_) => return None,

@@ -327,6 +327,7 @@ impl<'a> Stretch<'a> {
                     Kind::Flags,
                     Test::Answered
                     | Test::Rcode(_)
+                    | Test::Security(_)
                     | Test::AnswerType(_)
                     | Test::AnswerAddress(_)
                     | Test::AnswerCname(_),

@@ -2,10 +2,10 @@
 //! that this gives.
 
 use diagnostic::{At, Problem};
-use engine::Transport;
 use engine::matchers::identity::Mac;
 use engine::matchers::number::Number;
 use engine::matchers::rate::Subject;
+use engine::{Security, Transport};
 use lists::NamePattern;
 use sets::Reach;
 use values::Read;
@@ -70,6 +70,8 @@ pub enum Test {
     Answered,
     /// The answer's response code is one of these.
     Rcode(Vec<Rcode>),
+    /// What is known of the answer's signatures is one of these.
+    Security(Vec<Security>),
     /// The answer has a record of one of these types.
     AnswerType(Vec<At<Rtype>>),
     /// An address in the answer is one of these.
@@ -252,6 +254,13 @@ pub const FIELDS: &[Field] = &[
         word: "rcode",
         text: "The response code of the answer there is: `rcode == nxdomain`, `rcode in [servfail, refused]`.",
         read: |parser, field| parser.rcode(field),
+    },
+    Field {
+        word: "security",
+        text: "What is known of the answer's signatures: `security == secure`, `security in [insecure, indeterminate]`. Answers \
+               found by `recurse` are `secure`, `insecure` (nothing above vouches for the zone), `indeterminate` (nothing above \
+               it is trusted) or, with `validation: permissive`, `bogus`; what nobody has checked is `unchecked`.",
+        read: |parser, field| parser.listed(field, operand::security, |all| Test::Security(plain(all))),
     },
     Field {
         word: "answer-address",

@@ -1,9 +1,9 @@
 //! The values that conditions compare with.
 
-use engine::Transport;
 use engine::matchers::identity::{Mac, parse_mac};
 use engine::matchers::rate::Subject;
 use engine::matchers::text::Regex;
+use engine::{Security, Transport};
 use lists::name_pattern;
 use values::{Misread, PREFIX_WORDS, Read};
 use wire::Rcode;
@@ -85,6 +85,19 @@ pub(super) fn transport(text: &str) -> Read<Transport> {
 /// Reads a response code that an answer can have: also those that cannot be sent by `reject`.
 pub(super) fn rcode(text: &str) -> Read<Rcode> {
     text.parse().or_else(|_| values::rcode(text))
+}
+
+/// Reads a security state (RFC 4035 §4.3), or that nobody has checked.
+pub(super) fn security(text: &str) -> Read<Security> {
+    const STATES: [(&str, Security); 5] = [
+        ("secure", Security::Secure),
+        ("insecure", Security::Insecure),
+        ("bogus", Security::Bogus),
+        ("indeterminate", Security::Indeterminate),
+        ("unchecked", Security::Unchecked),
+    ];
+    let found = STATES.into_iter().find(|(word, _)| *word == text).map(|(_, state)| state);
+    found.ok_or_else(|| values::unknown_word(text, "security state", &STATES.map(|(word, _)| word)))
 }
 
 /// Reads a number of 16 bits.

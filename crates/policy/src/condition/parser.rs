@@ -551,6 +551,8 @@ pub(super) mod tests {
             "not Rate(Rate { subject: Subject { client: Some((32, 48)), qname: Some(2), qtype: false, listener: false }, count: 5, period_ms: 60000, burst: 20 })",
         );
         check("answer and answered and not answer has AAAA", &shown_answer());
+        check("security != secure", "not Security([Secure])");
+        check("security in [bogus, unchecked]", "Security([Bogus, Unchecked])");
         check("rcode in [nxdomain, 23]", "Rcode([Rcode(3), Rcode(23)])");
         check("env(SITE) or env(SITE) == berlin", "(Env(\"SITE\") or Env(\"SITE\") Equal [\"berlin\"])");
         check("true and bedtime or (false)", "((true and <bedtime>) or false)");
