@@ -80,9 +80,9 @@ fn test_what_is_built(steps: &mut Steps, results: &mut Vec<String>) {
     let lints = Beside::start(with_half_the_processors(clippy()));
     steps.step("tests", || programs::run(programs, |line| keep_result(line, results)));
     steps.step("a browser", || browser.map_or_else(|| Err("no program".to_string()), self::browser));
+    steps.step("smoke run of the benchmarks", || run(&mut smoke()));
     steps.step("instructions of the hot path", || instructions.finish());
     steps.step("lints", || lints.finish());
-    steps.step("smoke run of the benchmarks", || run(&mut smoke()));
     steps.step("tests that need all processors", || programs::run(greedy, |line| keep_result(line, results)));
 }
 

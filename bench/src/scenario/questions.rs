@@ -392,9 +392,10 @@ mod tests {
             (9_000, 1_000)
         );
         assert_eq!((count(Questions::ErldnsMix, REFUSED), count(Questions::ErldnsOurs, NXDOMAIN)), (4, 1));
-        assert_eq!(
-            (count(Questions::RulesMany, REFUSED), count(Questions::RulesMany, SERVFAIL)),
-            (10_000, 10_000)
-        );
+        // A million rules are drawn for these.
+        let asks = Questions::RulesMany.asks();
+        let refused = asks.iter().filter(|ask| ask.expected.rcode == REFUSED).count();
+        let failed = asks.iter().filter(|ask| ask.expected.rcode == SERVFAIL).count();
+        assert_eq!((refused, failed), (10_000, 10_000));
     }
 }

@@ -10,7 +10,13 @@ const KEY: HashKey = HashKey::new([11, 12]);
 enum Rule {
     Name(String, Reach),
     Keyword(String),
-    Regex(String),
+    Regex(String, regex_automata::meta::Regex),
+}
+
+/// Compiled once: it is tried on every name.
+fn regex(text: String) -> Rule {
+    let compiled = regex_automata::meta::Regex::new(&text).expect("a regular expression");
+    Rule::Regex(text, compiled)
 }
 
 /// Labels from few letters, so that rules and names meet.
@@ -28,9 +34,9 @@ fn rule() -> impl Strategy<Value = Rule> {
     prop_oneof![
         6 => (short, reach).prop_map(|(name, reach)| Rule::Name(name, reach)),
         1 => "[a-c.]{1,6}".prop_map(Rule::Keyword),
-        1 => "(\\^|)([a-c]|\\[ab\\]|x\\+|c\\?|\\(a\\|bb\\)|\\\\\\.){1,5}(\\$|)".prop_map(Rule::Regex),
+        1 => "(\\^|)([a-c]|\\[ab\\]|x\\+|c\\?|\\(a\\|bb\\)|\\\\\\.){1,5}(\\$|)".prop_map(regex),
         // Texts on both sides of what may be repeated: each must be in the name.
-        1 => "(\\^|)a[ab]{2}x\\+[ab]{2}b(\\\\\\.[a-c]{1,3}|)(\\$|)".prop_map(Rule::Regex),
+        1 => "(\\^|)a[ab]{2}x\\+[ab]{2}b(\\\\\\.[a-c]{1,3}|)(\\$|)".prop_map(regex),
     ]
 }
 
@@ -45,9 +51,7 @@ fn holds(rule: &Rule, name: &str) -> bool {
             }
         }
         Rule::Keyword(keyword) => name.contains(keyword.as_str()),
-        Rule::Regex(regex) => {
-            regex_automata::meta::Regex::new(regex).expect("a regular expression").is_match(name)
-        }
+        Rule::Regex(_, compiled) => compiled.is_match(name),
     }
 }
 
@@ -74,7 +78,7 @@ proptest! {
                         builder.name(name.as_name(), *reach, line);
                     }
                     Rule::Keyword(keyword) => builder.keyword(keyword, line).expect("a keyword"),
-                    Rule::Regex(regex) => builder.regex(regex, line).expect("a regular expression"),
+                    Rule::Regex(text, _) => builder.regex(text, line).expect("a regular expression"),
                 }
             }
         };
@@ -86,7 +90,7 @@ proptest! {
         // Rules' own names and what lies below them, besides names made up.
         let own = rules.iter().filter_map(|rule| match rule {
             Rule::Name(name, _) => Some([name.clone(), format!("a.{name}"), format!("a{name}")]),
-            Rule::Keyword(_) | Rule::Regex(_) => None,
+            Rule::Keyword(_) | Rule::Regex(..) => None,
         });
         for name in own.flatten().chain(names) {
             let expected = rules.iter().chain(&more).any(|rule| holds(rule, &name));

@@ -12,7 +12,8 @@ use testkit::{
 
 const PIN: &str = "s3cret-p1n";
 /// Enough names for several threads to sign some of them.
-const NAMES: &str = "$GENERATE 1-900 host-$ A 192.0.2.1\n";
+const MANY: &str = "$GENERATE 1-900 host-$ A 192.0.2.1\n";
+const FEW: &str = "$GENERATE 1-9 host-$ A 192.0.2.1\n";
 const ZONE: &str = "$TTL 1\n@ SOA ns admin 7 7200 600 86400 1\n@ NS ns\nns A 192.0.2.1\nwww A 192.0.2.2\n*.wild TXT \"any\"\n";
 /// Where distributions have SoftHSM's module.
 const MODULES: [&str; 5] = [
@@ -169,7 +170,9 @@ fn zones_are_signed_with_keys_that_never_leave_their_token() {
             contains(&listed, &format!(" {name} {bits} bits, "));
             contains(&listed, &format!(", in pkcs11:token=gannet;object=example.org-{role}-"));
         }
-        std::fs::write(path.join("example.org.zone"), ZONE.to_owned() + NAMES).expect("a writable directory");
+        // How keys are shared between threads is the same for all algorithms; one has to do it.
+        let names = if name == "ECDSAP256SHA256" { MANY } else { FEW };
+        std::fs::write(path.join("example.org.zone"), ZONE.to_owned() + names).expect("a writable directory");
         token.gannet(&["zone", "sign", "example.org.zone", "--keys", "keys", "--threads", "4"]);
         others_verify(path);
         let verified = token.gannet(&["zone", "verify", "example.org.zone.signed", "--name", "example.org"]);
@@ -267,7 +270,7 @@ fn what_keeps_a_token_from_signing_is_said() {
     for object in token.objects() {
         std::fs::remove_file(object).expect("our file");
     }
-    std::fs::write(path.join("example.org.zone"), ZONE.to_owned() + NAMES).expect("a writable directory");
+    std::fs::write(path.join("example.org.zone"), ZONE.to_owned() + FEW).expect("a writable directory");
     token.refused(
         &sign,
         "cannot sign: the token has no private key of algorithm ECDSAP256SHA256 of this name: pkcs11:",

@@ -436,7 +436,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(2000))]
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(1000))]
 
         #[test]
         fn no_text_panics(text in any_text()) {
@@ -461,7 +461,7 @@ mod tests {
 
     proptest::proptest! {
         // Each compiles a whole configuration.
-        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(500))]
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(250))]
 
         #[test]
         fn a_damaged_file_of_defaults_does_not_panic(at in 0_usize..8000, with in "[ -~\n]{0,3}", len in 0_usize..12) {

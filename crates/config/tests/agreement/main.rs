@@ -414,6 +414,11 @@ proptest! {
     ) {
         check(&text, &queries)?;
     }
+}
+
+proptest! {
+    // Each has up to ninety rules.
+    #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
     fn rules_that_are_left_out_would_not_have_been_taken(

@@ -224,13 +224,13 @@ fn policies_that_call_too_deep_are_refused() {
 
 #[test]
 fn policies_with_too_many_steps_are_refused() {
-    let rules = "    - mark(1)\n".repeat(70_000);
+    let rules = "    - mark(1)\n".repeat(65_600);
     check_refused(
         &format!("policy:\n  main:\n{rules}"),
         "x:2:3: error: the policies have more than 65534 steps in all",
     );
     check_refused(
-        &format!("policy:\n  main:\n    - if: mark(2)\n      do: [{}]\n", "mark(1), ".repeat(70_000)),
+        &format!("policy:\n  main:\n    - if: mark(2)\n      do: [{}]\n", "mark(1), ".repeat(65_600)),
         "x:3:7: error: the policies have more than 65534 steps in all",
     );
 }
