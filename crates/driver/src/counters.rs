@@ -35,7 +35,7 @@ pub struct Counts {
     /// About messages.
     pub exchange: Arc<exchange::Counters>,
     /// About messages to authoritative servers.
-    pub authorities: Arc<exchange::authorities::Counters>,
+    pub authorities: Arc<authorities::Counters>,
 }
 
 impl Counts {
@@ -44,7 +44,7 @@ impl Counts {
         (FETCH, Counters::DESCRIPTIONS),
         (FETCH, forward::Counters::DESCRIPTIONS),
         (FETCH, exchange::Counters::DESCRIPTIONS),
-        (RESOLVER, exchange::authorities::Counters::DESCRIPTIONS),
+        (RESOLVER, authorities::Counters::DESCRIPTIONS),
     ];
 
     /// Calls `f` with every counter's group, name and value.

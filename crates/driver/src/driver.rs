@@ -18,13 +18,13 @@ use engine::{
 use exchange::net::{Net, PoolBinds, PoolEvents, PoolNet, SocketEvents};
 use exchange::server::Meters;
 use exchange::sys::Inbox;
-use exchange::time::{Moment, Span};
 use forward::status::Status;
 use forward::upstream_log::UpstreamLog;
 use identity::Registry;
 use plan::upstreams::{Plan, Shed};
 use rand::rngs::StdRng;
 use resolver::Resolution;
+use timers::{Moment, Span};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use wire::{Header, Message, Question, Rcode};

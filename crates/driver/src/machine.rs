@@ -14,14 +14,12 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use authorities::PoolNetwork;
 use engine::ops::split::{BranchReport, Next, Progress};
 use engine::{EndedBranch, Failure, OutQuery, PoolId, Want};
 use exchange::Exchange;
-use exchange::authorities::PoolNetwork;
 use exchange::network::{LinkKey, Network, SocketKey};
 use exchange::server::Meters;
-use exchange::time::{Moment, Span};
-use exchange::wheel::{TimerKey, Wheel};
 use forward::status::Status;
 use forward::upstream_log::StateChange;
 use forward::{FetchKey, Forward, PoolKey};
@@ -33,6 +31,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use resolver::Resolution;
 use slab::Slab;
+use timers::{Moment, Span, TimerKey, Wheel};
 use wire::{HashKey, Message};
 
 use crate::clients::{ClientCell, Clients};

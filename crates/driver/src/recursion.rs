@@ -11,16 +11,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
+use authorities::{self, Authorities, AuthorityQuery, Event, Heard, PoolLinkKey, PoolNetwork, PoolSocketKey};
 use engine::{OutQuery, ResolverId};
-use exchange::authorities::{
-    self, Authorities, AuthorityQuery, Event, Heard, PoolLinkKey, PoolNetwork, PoolSocketKey,
-};
-use exchange::time::Moment;
 use plan::resolvers::{Plan, ResolverPlan};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use resolver::{Arrival, Ask, AskKey, Effect, Resolution, Resolver, Unanswered, Waiter};
 use slab::Slab;
+use timers::Moment;
 use wire::Question;
 
 pub use probe::{Probe, Probing};

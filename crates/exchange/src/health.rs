@@ -6,7 +6,7 @@
 use std::fmt;
 use std::io::ErrorKind;
 
-use crate::time::{Moment, Span};
+use timers::{Moment, Span};
 
 /// Unanswered attempts in a row that open the circuit, if they span [`SILENCE_MIN`].
 const SILENCES_MAX: u8 = 4;

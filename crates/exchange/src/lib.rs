@@ -4,23 +4,17 @@
 
 #![deny(unsafe_code)]
 
-pub mod authorities;
 mod counters;
 pub mod health;
 mod machine;
 pub mod net;
 pub mod network;
-mod packet;
 pub mod probe;
-mod questions;
 mod relay;
 pub mod resolve;
 pub mod rtt;
 pub mod server;
 pub mod sys;
-pub mod time;
-mod transactions;
-pub mod wheel;
 
 pub use counters::Counters;
 pub use machine::{

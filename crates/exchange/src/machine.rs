@@ -18,18 +18,17 @@ use std::sync::Arc;
 use engine::Failure;
 use hashbrown::HashTable;
 use plan::upstreams::Limits;
+use queries::questions::Questions;
 use rand::rngs::StdRng;
 use rand::{Rng, RngExt};
 use slab::Slab;
+use timers::{Moment, Span, Wheel};
 use wire::{HashKey, Message};
 
 use crate::counters::Counters;
 use crate::health::{Change, Why};
 use crate::network::{LinkKey, Network, SocketKey};
-use crate::questions::Questions;
 use crate::server::Server;
-use crate::time::{Moment, Span};
-use crate::wheel::Wheel;
 
 use links::Link;
 use requests::Request;

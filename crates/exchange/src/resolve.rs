@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 
 use engine::OutQuery;
 use plan::upstreams::Bind;
+use queries::packet::{self, Echo, QUERY_OCTETS_MAX, QueryFormat};
 use rand::Rng as _;
 use tokio::time::timeout;
 use wire::{Flags, Message, NameBuf, Rcode, Rtype, Section};
 
 use crate::machine::question;
 use crate::net::connect;
-use crate::packet::{self, Echo, QUERY_OCTETS_MAX, QueryFormat};
 
 /// Addresses taken of one name and family.
 pub const ADDRESSES_MAX: usize = 16;

@@ -2,7 +2,7 @@
 //!
 //! How long an upstream takes, and so when to ask again (in the manner of RFC 6298).
 
-use crate::time::Span;
+use timers::Span;
 
 /// Before anything was measured.
 const INITIAL: Span = Span::from_ms(300);

@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use engine::counters::Counter;
 use plan::upstreams::CONNECTIONS_MAX;
+use timers::{Moment, Span, TimerKey};
 
 use crate::health::{Change, Health};
 use crate::network::{LinkKey, Remote, SocketKey};
 use crate::rtt::Rtt;
-use crate::time::{Moment, Span};
-use crate::wheel::TimerKey;
 
 /// UDP sockets open to one upstream at once, each on a random port.
 ///
@@ -18,7 +17,7 @@ use crate::wheel::TimerKey;
 /// the path must hit the port (14.8 bits: the kernel draws from 28,232) and the ID (16 bits) of the
 /// query, 30.8 bits a guess, as many as with a port for each query: other sockets and other names'
 /// IDs do not help him, and equal queries are coalesced or bounded by
-/// [`QUESTION_QUERIES_MAX`](crate::questions::QUESTION_QUERIES_MAX).
+/// [`QUESTION_QUERIES_MAX`](queries::questions::QUESTION_QUERIES_MAX).
 ///
 /// What a port that is used again gives away is time to find it. Scans that use the ICMP rate limit
 /// as a side channel test some 1,000 ports a second (CVE-2020-25705), half a minute for all. So a
@@ -38,7 +37,7 @@ pub(crate) const SOCKET_AGE_MAX: Span = Span::from_ms(5000);
 pub(crate) const LINK_QUERIES_EASY: usize = 64;
 /// Queries in flight on one connection at most. High, because those for names whose servers are
 /// silent stay for seconds, and the other clients' queries share the connection with them.
-pub const LINK_QUERIES_MAX: usize = crate::transactions::TRANSACTIONS_MAX;
+pub const LINK_QUERIES_MAX: usize = queries::transactions::TRANSACTIONS_MAX;
 /// How long a server that did not know EDNS is asked without.
 pub(crate) const PLAIN_FOR: Span = Span::from_ms(15 * 60 * 1000);
 /// How long a server that does not echo letter case is spared it.

@@ -18,14 +18,13 @@ use engine::{Failure, OutQuery, PoolId};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use slab::Slab;
+use timers::{Moment, Span, TimerKey, Wheel};
 use wire::Message;
 
 use crate::counters::Counters;
 use crate::pick::Candidate;
 use crate::upstream_log::StateChange;
 use exchange::network::{LinkKey, Network, SocketKey};
-use exchange::time::{Moment, Span};
-use exchange::wheel::{TimerKey, Wheel};
 use exchange::{Exchange, RequestKey, ServerKey, Terms};
 
 use names::Named;

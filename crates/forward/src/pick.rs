@@ -5,10 +5,10 @@
 use std::net::{IpAddr, SocketAddr};
 
 use rand::{Rng, RngExt};
+use timers::Moment;
 use wire::{HashKey, Name};
 
 use exchange::ServerKey;
-use exchange::time::Moment;
 use plan::upstreams::Pick;
 
 /// Servers one query goes to at once, whatever `race(n)` says.

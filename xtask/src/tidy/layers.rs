@@ -6,7 +6,7 @@ use super::{File, Finding};
 
 /// The layer of each crate. A crate uses only crates of lower layers; equals do not know each
 /// other.
-pub(crate) const LAYERS: [(&str, u8); 36] = [
+pub(crate) const LAYERS: [(&str, u8); 39] = [
     ("diagnostic", 0),
     ("wire", 0),
     ("http2", 0),
@@ -14,6 +14,7 @@ pub(crate) const LAYERS: [(&str, u8); 36] = [
     ("dnscrypt", 0),
     ("xdp", 0),
     ("polling", 0),
+    ("timers", 0),
     ("cache", 1),
     ("sets", 1),
     ("dnssec", 1),
@@ -26,8 +27,10 @@ pub(crate) const LAYERS: [(&str, u8); 36] = [
     ("resolver", 3),
     ("plan", 4),
     ("environment", 4),
+    ("queries", 4),
     ("listen", 5),
     ("identity", 5),
+    ("authorities", 5),
     ("policy", 5),
     ("schema", 5),
     ("unbound", 5),

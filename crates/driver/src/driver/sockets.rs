@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::rc::Rc;
 
-use exchange::authorities::{PoolLinkKey, PoolSocketKey};
+use authorities::{PoolLinkKey, PoolSocketKey};
 use exchange::net::{LinkEvents, PoolEvents, Received, SocketEvents};
 use exchange::network::{LinkKey, SocketKey};
 use tokio::io::Interest;

@@ -1,11 +1,11 @@
 //! Which queries may wait, and which give way when there is no room for all.
 
+use authorities::PoolNetwork;
 use engine::Failure;
-use exchange::authorities::PoolNetwork;
 use exchange::network::Network;
-use exchange::time::{Moment, Span};
 use forward::PoolKey;
 use plan::upstreams::Limits;
+use timers::{Moment, Span};
 
 use super::{Event, Home, Machine, Waiter};
 use crate::clients::ClientCell;

@@ -2,10 +2,10 @@
 
 use std::net::SocketAddr;
 
+use authorities::{PoolLinkKey, PoolNetwork, PoolSocketKey};
 use engine::{Failure, Want};
-use exchange::authorities::{PoolLinkKey, PoolNetwork, PoolSocketKey};
 use exchange::network::Network;
-use exchange::time::Moment;
+use timers::Moment;
 
 use crate::recursion::{LinkEvent, Probe};
 

@@ -4,13 +4,12 @@
 //! here are the clock and the answers that have come. A branch that is no longer needed goes on by
 //! itself, and nobody hears of it.
 
+use authorities::PoolNetwork;
 use engine::ops::split::{BRANCHES_MAX, BranchReport, Next, Progress};
 use engine::{EndedBranch, Failure, SharedSplit, Want};
+use timers::{Moment, Span, TimerKey};
 
-use exchange::authorities::PoolNetwork;
 use exchange::network::Network;
-use exchange::time::{Moment, Span};
-use exchange::wheel::TimerKey;
 
 use crate::machine::{
     Begins, Ending, Event, Finished, Home, Machine, Token, Waiter, WaiterList, Waiters, chain,

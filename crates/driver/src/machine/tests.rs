@@ -17,10 +17,10 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr};
 
 use engine::{Failure, FetchWant, Want};
+use timers::Span;
 use wire::{Flags, Header, Query, Rcode};
 
 use exchange::network::{LinkKey, SocketKey};
-use exchange::time::Span;
 use identity::Registry;
 use plan::upstreams::{Hedge, Limits, Pick, Plan, ServerPlan};
 use sim::{Asker, CLIENT, Over, POOL, Sent, Sim, pool, question, reply_to, server};

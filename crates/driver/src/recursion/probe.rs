@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
-use exchange::authorities::PoolNetwork;
-use exchange::time::Moment;
+use authorities::PoolNetwork;
 use plan::resolvers::ResolverPlan;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use resolver::{Resolution, Resolver, Waiter};
+use timers::Moment;
 use wire::{Class, NameBuf, Question, Rtype};
 
 use super::{Instance, Recursion, instant};

@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use authorities::CookieSecret;
 use cache::rrsets::{Partition, RrsetLimits, Rrsets};
 use cache::servers::{ServerLimits, Servers};
 use engine::ResolverId;
-use exchange::authorities::CookieSecret;
 use plan::resolvers::ResolverPlan;
 use rand::Rng as _;
 use rand::rngs::StdRng;

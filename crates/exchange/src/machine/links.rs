@@ -2,15 +2,14 @@
 //! it).
 
 use engine::Failure;
+use queries::transactions::{Transaction, Transactions};
+use timers::{Moment, Span, TimerKey};
 
 use crate::health::Why;
 use crate::machine::requests::AttemptState;
 use crate::machine::{Alternatives, Event, Exchange, Heard, How, SendError, ServerKey, Token};
 use crate::network::{LinkKey, Network};
 use crate::server::{LINK_QUERIES_EASY, LINK_QUERIES_MAX};
-use crate::time::{Moment, Span};
-use crate::transactions::{Transaction, Transactions};
-use crate::wheel::TimerKey;
 
 use rand::Rng;
 

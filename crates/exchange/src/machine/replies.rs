@@ -1,17 +1,17 @@
 //! What servers say, and whether to believe it.
 
 use engine::Failure;
+use queries::packet::{self, Echo};
+use queries::questions::QUESTION_QUERIES_MAX;
+use queries::transactions::Transaction;
+use timers::Moment;
 use wire::{Flags, Header, Message, Opcode, Rcode};
 
 use crate::health::Why;
 use crate::machine::requests::{ATTEMPTS_MAX, Attempt, AttemptState, Request, Via};
 use crate::machine::{Exchange, Heard, How, ServerKey};
 use crate::network::{Network, SocketKey};
-use crate::packet::{self, Echo};
-use crate::questions::QUESTION_QUERIES_MAX;
 use crate::server::{CASELESS_FOR, PLAIN_FOR};
-use crate::time::Moment;
-use crate::transactions::Transaction;
 
 /// Wrong replies to one request after which it goes on over TCP: somebody may be guessing.
 const WRONG_MAX: u8 = 4;

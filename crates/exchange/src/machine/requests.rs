@@ -1,19 +1,18 @@
 //! One question and the times that it was sent.
 
 use engine::{Failure, OutQuery};
+use queries::packet::{self, CaseSeed, QUERY_OCTETS_MAX, QueryFormat};
+use queries::questions::QUESTION_QUERIES_MAX;
+use queries::transactions::Transaction;
 use rand::Rng as _;
+use timers::{Moment, Span, TimerKey};
 use wire::{Class, NameBuf, Rtype};
 
 use crate::health::Why;
 use crate::machine::links::link_patience;
 use crate::machine::{Alternatives, Event, Exchange, How, RequestKey, SendError, ServerKey, Terms, Token};
 use crate::network::{LinkKey, Network, Remote, SocketKey};
-use crate::packet::{self, CaseSeed, QUERY_OCTETS_MAX, QueryFormat};
-use crate::questions::QUESTION_QUERIES_MAX;
 use crate::rtt::RETRY_MAX;
-use crate::time::{Moment, Span};
-use crate::transactions::Transaction;
-use crate::wheel::TimerKey;
 
 /// Sends one request may cause, so that a lossy or lying network costs a bounded number of packets.
 pub const ATTEMPTS_MAX: usize = 8;

@@ -6,10 +6,11 @@
 
 use std::hash::BuildHasher as _;
 
+use timers::Moment;
+
 use crate::machine::{Exchange, SendError, ServerKey};
 use crate::network::{Network, Remote};
 use crate::server::Server;
-use crate::time::Moment;
 
 /// Servers that are remembered although nobody holds them. Each takes less than a kilobyte, so that
 /// strangers who have many asked for them cost a worker some 4 MiB at most.

@@ -6,11 +6,10 @@ use crate::machine::requests::AttemptState;
 use crate::machine::{Exchange, SendError, Token};
 use crate::network::{Network, SocketKey, is_shortage};
 use crate::server::{BURST, SOCKET_AGE_MAX, SOCKET_QUERIES_MAX, SOCKETS_MAX};
-use crate::time::Moment;
-use crate::transactions::{Transaction, Transactions};
-use crate::wheel::TimerKey;
 
 use engine::Failure;
+use queries::transactions::{Transaction, Transactions};
+use timers::{Moment, TimerKey};
 
 /// One UDP socket, connected to one server.
 pub(super) struct Socket {
@@ -179,7 +178,7 @@ impl<N: Network> Exchange<N> {
 
 impl Socket {
     fn has_room(&self) -> bool {
-        !self.is_retiring && self.transactions.len() < crate::transactions::TRANSACTIONS_MAX
+        !self.is_retiring && self.transactions.len() < queries::transactions::TRANSACTIONS_MAX
     }
 
     fn is_fresh(&self) -> bool {

@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
+use authorities::{Family, PoolLinkKey, PoolNetwork, PoolSocketKey, Unsent};
 use identity::Transport;
 use plan::upstreams::{Bind, Protocol, Way};
 use socket2::{Domain, Socket, Type};
@@ -16,7 +17,6 @@ use tokio::task::AbortHandle;
 use super::carrier::{LinkEvents, Outbox};
 use super::connect::{apply, source};
 use super::{LinkEntry, QUEUE_MAX, RECEIVE_BUFFER, Received, link, put, read_socket, send_queued};
-use crate::authorities::{Family, PoolLinkKey, PoolNetwork, PoolSocketKey, Unsent};
 use crate::network::{LinkKey, Remote, is_shortage};
 
 /// Whoever drives the queries that the sockets belong to. The keys are those of [`PoolNet`], not of

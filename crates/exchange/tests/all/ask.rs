@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use engine::Failure;
 use exchange::network::{LinkKey, Network, Remote, SocketKey};
-use exchange::time::{Moment, Span};
 use exchange::{Ask, Counters, Event, Exchange, RequestKey, SERVERS_MAX, SendError, Terms, question};
 use identity::Transport;
 use plan::upstreams::{Protocol, Way};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
+use timers::{Moment, Span};
 use wire::{Flags, Message, NameBuf, Query, Rcode, Rtype, Writer};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
 //! The crate's public face.
 
 mod ask;
-mod authorities;
+mod pool;

@@ -2,13 +2,12 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use timers::{Moment, Span, TimerKey};
 use wire::{Message, NameBuf, Rcode, Rtype};
 
 use crate::machine::{Forward, Purpose, Token};
 use exchange::network::Network;
 use exchange::resolve::{Addresses, in_turn};
-use exchange::time::{Moment, Span};
-use exchange::wheel::TimerKey;
 use exchange::{ServerKey, question};
 
 /// Addresses are asked for again no sooner than this, whatever their TTL.

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use rand::RngExt;
+use timers::{Moment, Span};
 
 use crate::machine::names::Named;
 use crate::machine::{Forward, NIL};
@@ -13,7 +14,6 @@ use exchange::ServerKey;
 use exchange::health::State;
 use exchange::network::{Network, Remote};
 use exchange::server::{LINK_QUERIES_MAX, Meters};
-use exchange::time::{Moment, Span};
 use identity::{Registry, Transport};
 use plan::upstreams::{Plan, PoolPlan, Target};
 

@@ -1,11 +1,11 @@
 //! Which of the replies that come is the answer.
 
+use timers::{Moment, Span};
 use wire::{Message, Rcode, Rtype, Section};
 
 use crate::machine::{Ended, Ending, Forward, Held};
 use exchange::Heard;
 use exchange::network::Network;
-use exchange::time::{Moment, Span};
 use plan::upstreams::{Pick, RcodeSet};
 
 /// The rank of an answer that is kept because there may be a better one.

@@ -1,12 +1,12 @@
 //! How a fetch begins, and who is asked.
 
 use engine::Failure;
+use timers::{Moment, Span};
 
 use crate::machine::pools::Member;
 use crate::machine::{Ending, Forward, Token};
 use crate::pick::{self, Candidate};
 use exchange::network::Network;
-use exchange::time::{Moment, Span};
 use exchange::{Alternatives, How, ServerKey};
 use plan::upstreams::{Hedge, Pick};
 

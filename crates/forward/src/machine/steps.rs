@@ -9,9 +9,8 @@ use crate::upstream_log::StateChange;
 use exchange::ServerKey;
 use exchange::health::{Change, Why};
 use exchange::network::Network;
-use exchange::time::Moment;
-use exchange::wheel::TimerKey;
 use plan::upstreams::Pick;
+use timers::{Moment, TimerKey};
 
 /// Hedges cost ten fetches' worth of credit: at most one query in ten is hedged.
 const HEDGE_COST: u32 = 10;

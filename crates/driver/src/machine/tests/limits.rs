@@ -6,10 +6,10 @@ use std::rc::Rc;
 
 use engine::Failure;
 use engine::ops::split::{Rule, SplitStep, Unusable};
+use timers::Span;
 use wire::Rcode;
 
 use super::sim::{CLIENT, Over, Sent, Sim, pool, server};
-use exchange::time::Span;
 use plan::upstreams::{Limits, Pick, ServerPlan};
 
 fn client(last: u8) -> IpAddr {

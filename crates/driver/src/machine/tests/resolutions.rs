@@ -3,8 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::mpsc::sync_channel;
 
+use authorities::PoolSocketKey;
 use engine::{Failure, OutQuery, ResolveWant, ResolverId, Want};
-use exchange::authorities::PoolSocketKey;
 use plan::resolvers::{Plan, ResolverPlan};
 use plan::upstreams::Limits;
 use resolver::{HeapName, Hint, Minimisation, Settings};

@@ -6,17 +6,17 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use authorities::{Family, PoolLinkKey, PoolNetwork, PoolSocketKey, Unsent};
 use engine::ops::split::{BranchReport, Next, Progress, SplitStep, Worth};
 use engine::{EndedBranch, Failure, FetchWant, OutQuery, PoolId, SharedSplit, SplitWant, Want};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
+use timers::{Moment, Span};
 use wire::{Class, Flags, Message, NameBuf, Query, Rcode, Rtype, Section, Ttl, Writer};
 
 use super::super::{Ending, Event, Finished, Machine, SplitKey, Waiter};
 use crate::counters::Counts;
-use exchange::authorities::{Family, PoolLinkKey, PoolNetwork, PoolSocketKey, Unsent};
 use exchange::network::{LinkKey, Network, Remote, SocketKey};
-use exchange::time::{Moment, Span};
 use forward::status::UpstreamState;
 use forward::upstream_log::StateChange;
 use identity::Registry;

@@ -9,42 +9,42 @@ use rand::CryptoRng;
 ///
 /// Far below 65,536, so that a random ID is free at the first or second draw and
 /// a forged reply with a random ID rarely hits any query at all.
-pub(crate) const TRANSACTIONS_MAX: usize = 4096;
+pub const TRANSACTIONS_MAX: usize = 4096;
 /// Draws before we say that a table is full; at the bound above, 64 misses in a row have
 /// probability 16⁻⁶⁴.
 const DRAWS_MAX: usize = 64;
 
 /// One query on the wire. 16 octets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Transaction {
+pub struct Transaction {
     /// The ID it was sent with.
-    pub(crate) id: u16,
+    pub id: u16,
     /// Which of the request's attempts it is.
-    pub(crate) attempt: u8,
+    pub attempt: u8,
     /// The request.
-    pub(crate) request: u32,
+    pub request: u32,
     /// A hash of the question, to find whom a reply with a wrong ID is aimed at.
-    pub(crate) question: u32,
+    pub question: u32,
 }
 
 /// The outstanding queries of one socket or connection.
 #[derive(Default)]
-pub(crate) struct Transactions(HashTable<Transaction>);
+pub struct Transactions(HashTable<Transaction>);
 
 impl Transactions {
     /// Returns how many are outstanding.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.0.len()
     }
 
     /// Returns whether nothing is outstanding.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Registers a query under a random ID that is not in use here, and returns the ID; `None` when
     /// full.
-    pub(crate) fn begin(
+    pub fn begin(
         &mut self,
         rng: &mut impl CryptoRng,
         request: u32,
@@ -66,18 +66,18 @@ impl Transactions {
     }
 
     /// Returns the query with this ID.
-    pub(crate) fn find(&self, id: u16) -> Option<&Transaction> {
+    pub fn find(&self, id: u16) -> Option<&Transaction> {
         self.0.find(spread(id), |entry| entry.id == id)
     }
 
     /// Forgets the query with this ID; returns what was registered.
-    pub(crate) fn end(&mut self, id: u16) -> Option<Transaction> {
+    pub fn end(&mut self, id: u16) -> Option<Transaction> {
         let entry = self.0.find_entry(spread(id), |entry| entry.id == id).ok()?;
         Some(entry.remove().0)
     }
 
     /// Walks all outstanding queries.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Transaction> {
+    pub fn iter(&self) -> impl Iterator<Item = &Transaction> {
         self.0.iter()
     }
 }

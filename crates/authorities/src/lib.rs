@@ -1,10 +1,13 @@
 //! Single queries to authoritative servers: many addresses, few sockets.
 //!
-//! [`Authorities`] is a state machine over a [`PoolNetwork`], beside [`Exchange`](crate::Exchange),
-//! which keeps sockets and state for each of a few servers. Here nothing is kept of a server but
-//! what the shared table of [`Servers`] has. A query leaves once, through a socket drawn from a
-//! pool. It is repeated only because of what the server said: without EDNS, with a new cookie, over
-//! TCP. Silence ends it: whoever asks chooses another server meanwhile.
+//! Never does I/O: [`Authorities`] is a state machine over a [`PoolNetwork`].
+//!
+//! For each of a few upstreams, `exchange` keeps sockets and state. Here nothing is kept of a
+//! server but what the shared table of [`Servers`] has. A query leaves once, through a socket drawn
+//! from a pool. It is repeated only because of what the server said: without EDNS, with a new
+//! cookie, over TCP. Silence ends it: whoever asks chooses another server meanwhile.
+
+#![forbid(unsafe_code)]
 
 mod cookies;
 mod counters;
@@ -12,8 +15,8 @@ mod deadlines;
 mod limits;
 mod links;
 mod network;
+mod outstanding;
 mod pool;
-mod queries;
 mod replies;
 mod sending;
 
@@ -23,18 +26,17 @@ use std::sync::Arc;
 
 use cache::NowMs;
 use cache::servers::{Edns, LetterCase, Servers};
+use queries::questions::Questions;
 use rand::Rng;
 use rand::rngs::StdRng;
 use slab::Slab;
+use timers::{Moment, TimerKey, Wheel};
 use wire::{HashKey, Message, Name, Rtype};
 
-use crate::questions::Questions;
-use crate::time::Moment;
-use crate::wheel::{TimerKey, Wheel};
 use deadlines::Token;
 use links::Link;
+use outstanding::{Query, QueryName, Tried, Via};
 use pool::{Means, Pool};
-use queries::{Query, QueryName, Tried, Via};
 
 pub use cookies::CookieSecret;
 pub use counters::Counters;

@@ -2,16 +2,15 @@
 //!
 //! Unconnected UDP sockets on random ports, of which one is drawn for each query.
 
+use queries::transactions::{Transaction, Transactions};
 use rand::RngExt;
 use rand::rngs::StdRng;
 use slab::Slab;
+use timers::{Moment, Span, TimerKey, Wheel};
 
 use super::deadlines::Token;
 use super::limits::PoolLimits;
 use super::network::{Family, PoolNetwork, PoolSocketKey};
-use crate::time::{Moment, Span};
-use crate::transactions::{Transaction, Transactions};
-use crate::wheel::{TimerKey, Wheel};
 
 /// Stray datagrams on one socket, besides late replies, after which its port is given up.
 const STRAYS_MAX: u32 = 256;

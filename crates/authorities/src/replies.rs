@@ -5,14 +5,14 @@
 use std::net::SocketAddr;
 
 use cache::servers::{Edns, LetterCase};
+use queries::packet::{self, Echo};
+use timers::Moment;
 use wire::{Flags, Header, Message, Opcode, Rcode};
 
 use super::cookies::{self, Echoed};
 use super::network::{PoolNetwork, PoolSocketKey};
-use super::queries::Via;
+use super::outstanding::Via;
 use super::{Arrival, Authorities, Heard, ms};
-use crate::packet::{self, Echo};
-use crate::time::Moment;
 
 /// Wrong replies to one query after which it goes on over TCP: somebody may be guessing.
 const WRONG_MAX: u8 = 4;

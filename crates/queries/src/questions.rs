@@ -8,34 +8,36 @@
 /// Queries that differ in client subnet or EDNS options cannot share a fetch. Each one on the wire
 /// is another ID that a forged reply may hit: the birthday attack that CVE-2002-2211 and
 /// CVE-2025-5994 are about. With 50 a guess hits one of 65,536 / 50 IDs, and after
-/// [`WRONG_MAX`](crate::machine::requests::WRONG_MAX) wrong guesses each query goes on over TCP.
-pub(crate) const QUESTION_QUERIES_MAX: u16 = 50;
+/// a few wrong guesses each query goes on over TCP.
+pub const QUESTION_QUERIES_MAX: u16 = 50;
 /// Cells for questions. Far more than questions are outstanding, so that few share one.
 const QUESTION_CELLS: usize = 65_536;
 
 /// Counts outstanding queries by question, or by whatever else has a keyed hash. Those that share a
 /// cell are counted together, and nobody knows which do. Two octets a cell.
-pub(crate) struct Questions<const CELLS: usize = QUESTION_CELLS>(Box<[u16; CELLS]>);
+pub struct Questions<const CELLS: usize = QUESTION_CELLS>(Box<[u16; CELLS]>);
 
 impl<const CELLS: usize> Questions<CELLS> {
-    pub(crate) fn new() -> Self {
+    /// Returns cells that count nothing yet.
+    #[expect(clippy::new_without_default, reason = "it takes 128 KiB, which nobody wants by the way")]
+    pub fn new() -> Self {
         Self(Box::new([0; CELLS]))
     }
 
     /// Returns how many queries ask a question, given by its keyed hash.
-    pub(crate) fn outstanding(&self, question: u32) -> u16 {
+    pub fn outstanding(&self, question: u32) -> u16 {
         self.0.get(question as usize % CELLS).copied().unwrap_or(0)
     }
 
     /// Counts one more.
-    pub(crate) fn enter(&mut self, question: u32) {
+    pub fn enter(&mut self, question: u32) {
         if let Some(count) = self.0.get_mut(question as usize % CELLS) {
             *count = count.saturating_add(1);
         }
     }
 
     /// Counts one less.
-    pub(crate) fn leave(&mut self, question: u32) {
+    pub fn leave(&mut self, question: u32) {
         if let Some(count) = self.0.get_mut(question as usize % CELLS) {
             *count = count.saturating_sub(1);
         }

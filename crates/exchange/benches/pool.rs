@@ -5,16 +5,16 @@
 //! servers run on another thread. Two questions: what do more sockets cost, and what does it save
 //! that queries of one batch share a draw?
 
-#[path = "../tests/all/authorities/owner.rs"]
+#[path = "../tests/all/pool/owner.rs"]
 mod owner;
 
 use std::net::{SocketAddr, UdpSocket};
 use std::rc::Rc;
 use std::time::Duration;
 
+use authorities::{AuthorityQuery, PoolLimits};
 use cache::servers::{Edns, LetterCase};
 use criterion::{Criterion, criterion_group, criterion_main};
-use exchange::authorities::{AuthorityQuery, PoolLimits};
 use owner::Owner;
 use tokio::runtime::Builder;
 use tokio::task::LocalSet;

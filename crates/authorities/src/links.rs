@@ -4,16 +4,15 @@
 
 use std::net::SocketAddr;
 
+use queries::transactions::Transactions;
 use rand::CryptoRng;
+use timers::{Moment, Span, TimerKey};
 use wire::Header;
 
 use super::deadlines::Token;
 use super::network::{PoolLinkKey, PoolNetwork};
-use super::queries::Via;
+use super::outstanding::Via;
 use super::{Authorities, Heard, Unanswered};
-use crate::time::{Moment, Span};
-use crate::transactions::Transactions;
-use crate::wheel::TimerKey;
 
 /// Queries in flight on one connection; further ones get another.
 const LINK_QUERIES_MAX: usize = 64;

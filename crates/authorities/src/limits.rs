@@ -1,6 +1,6 @@
 //! How much one worker may have on the wire to authoritative servers.
 
-use crate::time::Span;
+use timers::Span;
 
 /// Bounds and times of queries to authoritative servers, for one worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

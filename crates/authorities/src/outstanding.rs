@@ -5,11 +5,11 @@
 use std::net::SocketAddr;
 
 use cache::servers::{Edns, LetterCase};
+use queries::packet::{Asked, CaseSeed};
+use timers::TimerKey;
 use wire::{Class, Name, Rtype};
 
 use super::network::{PoolLinkKey, PoolSocketKey};
-use crate::packet::{Asked, CaseSeed};
-use crate::wheel::TimerKey;
 
 /// Octets of names that need no memory of their own: nine of ten are shorter.
 const INLINE_OCTETS: usize = 46;

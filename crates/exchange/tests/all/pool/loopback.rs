@@ -1,14 +1,32 @@
 //! The sockets of this machine: many addresses on loopback.
 
-use std::net::Ipv6Addr;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::rc::Rc;
 
+use authorities::{Arrival, AuthorityQuery, PoolLimits, Unanswered};
+use cache::servers::{Edns, LetterCase};
+use timers::Span;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, UdpSocket};
 use tokio::task::LocalSet;
+use wire::{Flags, NameBuf, Query, Rcode, Rtype, Writer};
 
 use super::owner::{End, Owner};
-use super::*;
+
+fn www() -> NameBuf {
+    NameBuf::from_text("www.example.org").expect("a name")
+}
+
+/// Writes a reply without records to a query.
+fn reply_to(query: &[u8], flags: Flags) -> Vec<u8> {
+    let query = Query::parse(query).expect("we send queries");
+    let mut out = vec![0; 512];
+    let mut writer = Writer::new(&mut out, 512, query.header.id, Flags(flags.0 | Flags::QR.0));
+    writer.question(&query.question).expect("it fits");
+    let len = writer.finish();
+    out.truncate(len);
+    out
+}
 
 fn on_a_worker(test: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -30,11 +48,11 @@ fn query_to(address: SocketAddr, qname: &NameBuf) -> AuthorityQuery<'_> {
     }
 }
 
-/// Answers datagrams; `says` what with, and `from` another socket if there is one.
-async fn answer(socket: UdpSocket, says: Says<'static>, other: Option<UdpSocket>) {
+/// Answers datagrams, first from another socket if there is one.
+async fn answer(socket: UdpSocket, flags: Flags, other: Option<UdpSocket>) {
     let mut buffer = [0; 2048];
     while let Ok((len, from)) = socket.recv_from(&mut buffer).await {
-        let reply = reply_to(&buffer[..len], &says);
+        let reply = reply_to(&buffer[..len], flags);
         if let Some(other) = &other {
             other.send_to(&reply, from).await.expect("loopback takes it");
         }
@@ -48,7 +66,7 @@ async fn answer_streams(listener: TcpListener) {
             while let Ok(length) = stream.read_u16().await {
                 let mut query = vec![0; usize::from(length)];
                 stream.read_exact(&mut query).await.expect("a whole query");
-                let reply = reply_to(&query, &OK);
+                let reply = reply_to(&query, Flags::AA);
                 let framed = [&(reply.len() as u16).to_be_bytes()[..], &reply].concat();
                 stream.write_all(&framed).await.expect("we read it");
             }
@@ -75,12 +93,12 @@ fn many_servers_answer_through_few_sockets() {
             let socket = UdpSocket::bind((format!("127.0.7.{last}"), 0)).await;
             let socket = socket.expect("all of 127/8 is ours");
             servers.push(socket.local_addr().expect("it is bound"));
-            tokio::task::spawn_local(answer(socket, OK, None));
+            tokio::task::spawn_local(answer(socket, Flags::AA, None));
         }
         let v6 = UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).await;
         if let Ok(v6) = v6 {
             servers.push(v6.local_addr().expect("it is bound"));
-            tokio::task::spawn_local(answer(v6, OK, None));
+            tokio::task::spawn_local(answer(v6, Flags::AA, None));
         }
         owner.is_batching.set(true);
         for (tag, &server) in (0..).zip(&servers) {
@@ -101,7 +119,7 @@ fn a_truncated_reply_is_followed_over_tcp() {
         let listener = TcpListener::bind("127.0.8.1:0").await.expect("a port");
         let server = listener.local_addr().expect("it is bound");
         let socket = UdpSocket::bind(server).await.expect("the same port");
-        tokio::task::spawn_local(answer(socket, Says { flags: Flags::TC, ..OK }, None));
+        tokio::task::spawn_local(answer(socket, Flags::TC, None));
         tokio::task::spawn_local(answer_streams(listener));
         let qname = www();
         for tag in 0..3 {
@@ -119,7 +137,7 @@ fn who_answers_for_another_address_is_not_heard() {
         let socket = UdpSocket::bind("127.0.9.1:0").await.expect("a port");
         let server = socket.local_addr().expect("it is bound");
         let other = UdpSocket::bind(("127.0.9.2", server.port())).await.expect("the same port");
-        tokio::task::spawn_local(answer(socket, OK, Some(other)));
+        tokio::task::spawn_local(answer(socket, Flags::AA, Some(other)));
         owner.ask(&query_to(server, &www()), 1);
         assert_eq!(ends(&owner, 1).await, [(1, Ok((Rcode::NOERROR, Arrival::Udp)))]);
     });
@@ -132,7 +150,7 @@ fn an_address_that_cannot_be_sent_to_does_not_hold_up_others() {
         let owner = Owner::new(limits);
         let socket = UdpSocket::bind("127.0.10.1:0").await.expect("a port");
         let server = socket.local_addr().expect("it is bound");
-        tokio::task::spawn_local(answer(socket, OK, None));
+        tokio::task::spawn_local(answer(socket, Flags::AA, None));
         let qname = www();
         // The kernel refuses broadcasts of who did not ask for them.
         let refused = SocketAddr::from(([255, 255, 255, 255], 53));

@@ -4,8 +4,6 @@ mod bounds;
 mod capabilities;
 mod forged;
 mod links;
-mod loopback;
-mod owner;
 mod plain;
 mod random;
 
@@ -14,15 +12,15 @@ use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use cache::NowMs;
-use cache::servers::{Edns, Facts, LetterCase, ServerLimits, Servers};
-use exchange::authorities::{
+use authorities::{
     Arrival, Authorities, AuthorityQuery, CookieSecret, Counters, Event, Family, PoolLimits, PoolLinkKey,
     PoolNetwork, PoolSocketKey, QueryKey, Unanswered, Unsent,
 };
-use exchange::time::{Moment, Span};
+use cache::NowMs;
+use cache::servers::{Edns, Facts, LetterCase, ServerLimits, Servers};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
+use timers::{Moment, Span};
 use wire::{Flags, HashKey, NameBuf, OptionCode, Query, Rcode, Rtype, Writer};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,16 +7,16 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Instant;
 
-use cache::servers::{ServerLimits, Servers};
-use exchange::authorities::{
+use authorities::{
     Arrival, Authorities, AuthorityQuery, CookieSecret, Counters, Event, Heard, PoolLimits, PoolLinkKey,
     PoolSocketKey, Unanswered,
 };
+use cache::servers::{ServerLimits, Servers};
 use exchange::net::{PoolBinds, PoolEvents, PoolNet, Received};
 use exchange::sys::Inbox;
-use exchange::time::Moment;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
+use timers::Moment;
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 use tokio::sync::Notify;

@@ -12,26 +12,26 @@ use wire::{Class, Flags, Header, Message, Name, OptionCode, Rcode, Rtype};
 const BLOCK_OCTETS: usize = 128;
 /// Octets of the largest query: header, name, type, class, OPT, client subnet, other options,
 /// padding.
-pub(crate) const QUERY_OCTETS_MAX: usize =
+pub const QUERY_OCTETS_MAX: usize =
     Header::LEN + NAME_OCTETS_MAX + 4 + 11 + 24 + OPTIONS_OCTETS_MAX + 4 + BLOCK_OCTETS;
 
 /// What is asked, whoever keeps it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked<'q> {
+pub struct Asked<'q> {
     /// The name.
-    pub(crate) qname: Name<'q>,
+    pub qname: Name<'q>,
     /// The type.
-    pub(crate) qtype: Rtype,
+    pub qtype: Rtype,
     /// The class.
-    pub(crate) qclass: Class,
+    pub qclass: Class,
     /// CD.
-    pub(crate) checking_disabled: bool,
+    pub checking_disabled: bool,
     /// DO; it takes EDNS.
-    pub(crate) wants_dnssec: bool,
+    pub wants_dnssec: bool,
     /// The client's subnet (RFC 7871).
-    pub(crate) client_subnet: Option<&'q ClientSubnet>,
+    pub client_subnet: Option<&'q ClientSubnet>,
     /// Other EDNS options in wire form, at most [`OPTIONS_OCTETS_MAX`] octets.
-    pub(crate) options: &'q [u8],
+    pub options: &'q [u8],
 }
 
 impl<'q> From<&'q OutQuery> for Asked<'q> {
@@ -50,24 +50,24 @@ impl<'q> From<&'q OutQuery> for Asked<'q> {
 
 /// What a query carries besides its question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct QueryFormat {
+pub struct QueryFormat {
     /// RD.
-    pub(crate) recursion_desired: bool,
+    pub recursion_desired: bool,
     /// The UDP payload size in our OPT; `None` leaves the OPT away.
-    pub(crate) edns: Option<u16>,
+    pub edns: Option<u16>,
     /// Whether the query is filled up, which takes EDNS.
-    pub(crate) pads: bool,
+    pub pads: bool,
     /// Where the letter case comes from; `None` keeps the asker's.
-    pub(crate) case: Option<CaseSeed>,
+    pub case: Option<CaseSeed>,
 }
 
 /// The random letter case of one query (draft-vixie-dnsext-dns0x20), small enough to keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct CaseSeed(pub(crate) u32);
+pub struct CaseSeed(pub u32);
 
 /// Whose question a reply carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Echo {
+pub enum Echo {
     /// Ours, as sent.
     Same,
     /// Ours, but not in the letter case we sent.
@@ -79,7 +79,7 @@ pub(crate) enum Echo {
 }
 
 /// Writes a query and returns its octets.
-pub(crate) fn write<'q>(
+pub fn write<'q>(
     out: &mut [u8; QUERY_OCTETS_MAX],
     id: u16,
     query: impl Into<Asked<'q>>,
@@ -138,12 +138,7 @@ pub(crate) fn write<'q>(
 }
 
 /// Returns whether the reply `bytes` with `header` echoes the question of `query`.
-pub(crate) fn echo<'q>(
-    bytes: &[u8],
-    header: &Header,
-    query: impl Into<Asked<'q>>,
-    case: Option<CaseSeed>,
-) -> Echo {
+pub fn echo<'q>(bytes: &[u8], header: &Header, query: impl Into<Asked<'q>>, case: Option<CaseSeed>) -> Echo {
     let query = query.into();
     if header.questions == 0 {
         return Echo::Absent;
@@ -170,14 +165,14 @@ pub(crate) fn echo<'q>(
 }
 
 /// Returns the question of a reply whose ID is not known: the name and type it claims to answer.
-pub(crate) fn claimed(bytes: &[u8]) -> Option<(Name<'_>, Rtype)> {
+pub fn claimed(bytes: &[u8]) -> Option<(Name<'_>, Rtype)> {
     let (name, rest) = Name::parse(bytes.get(Header::LEN..)?).ok()?;
     let (&[t0, t1], _) = rest.split_first_chunk::<2>()?;
     Some((name, Rtype(u16::from_be_bytes([t0, t1]))))
 }
 
 /// Returns whether the server seems not to know EDNS (RFC 6891 §7), or not our version of it.
-pub(crate) fn dislikes_edns(message: &Message<'_>) -> bool {
+pub fn dislikes_edns(message: &Message<'_>) -> bool {
     match message.rcode() {
         Rcode::FORMERR | Rcode::NOTIMP => message.edns.is_none(),
         Rcode::BADVERS => true,

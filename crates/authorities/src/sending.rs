@@ -3,16 +3,15 @@
 //! How queries leave, and what becomes of those that cannot, or that nothing comes back for.
 
 use cache::servers::LetterCase;
+use queries::packet::{self, CaseSeed, QUERY_OCTETS_MAX, QueryFormat};
 use rand::Rng;
+use timers::{Moment, TimerKey};
 
 use super::cookies::CookieOption;
 use super::deadlines::Token;
 use super::network::{Family, PoolNetwork, Unsent};
-use super::queries::Via;
+use super::outstanding::Via;
 use super::{Authorities, Unanswered};
-use crate::packet::{self, CaseSeed, QUERY_OCTETS_MAX, QueryFormat};
-use crate::time::Moment;
-use crate::wheel::TimerKey;
 
 impl<N: PoolNetwork> Authorities<N> {
     /// Sends a query as a datagram. The first one sets the deadline for all.

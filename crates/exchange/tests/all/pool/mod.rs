@@ -1,0 +1,4 @@
+//! Queries to authoritative servers over the sockets of this machine.
+
+mod loopback;
+mod owner;
