@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// A program and the Debian package that has it.
-const TOOLS: [(&str, &str); 19] = [
+const TOOLS: [(&str, &str); 22] = [
     ("dig", "bind9-dnsutils"),
     ("delv", "bind9-dnsutils"),
     ("dnssec-verify", "bind9-utils"),
@@ -25,6 +25,9 @@ const TOOLS: [(&str, &str); 19] = [
     ("named", "bind9"),
     ("knotd", "knot"),
     ("nsd", "nsd"),
+    ("pdns_server", "pdns-backend-bind"),
+    ("unbound-host", "unbound-host"),
+    ("ldns-signzone", "ldnsutils"),
     ("softhsm2-util", "softhsm2"),
 ];
 /// DNS clients in Python, with what it wants for HTTP/2, HTTP/3 and QUIC (aioquic).

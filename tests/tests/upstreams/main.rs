@@ -1,6 +1,7 @@
 //! The built program and its upstreams: plain and encrypted, sound and faulty.
 
 mod attacks;
+mod authorities;
 mod faults;
 mod others;
 mod recursion;
