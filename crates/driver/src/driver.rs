@@ -112,12 +112,15 @@ pub struct Driver {
     inbox: RefCell<Inbox>,
     pool_inbox: RefCell<Inbox>,
     reply: RefCell<Box<[u8]>>,
+    /// Where the answers of resolvers are written; of a message's size once there was one.
+    written: RefCell<Vec<u8>>,
     /// How the queries went on that have been resumed with one outcome; empty between outcomes.
     resumed: Cell<Vec<Continuation>>,
     /// Outlets with replies queued.
     touched: RefCell<Vec<Rc<dyn Outlet>>>,
     /// The time of the batch that listeners are feeding us.
     batch: Cell<Option<Moment>>,
+    gathered: Gathered,
     survey: Survey,
     me: Weak<Driver>,
     alarm: Rc<Alarm>,
@@ -129,6 +132,18 @@ pub struct Driver {
     discard_after: Cell<Span>,
     /// What a query over UDP gets that is shed.
     shed: Cell<Shed>,
+}
+
+/// Replies of authoritative servers that were read and not settled yet.
+///
+/// They come on many sockets, a few on each. What they cause is sent when all sockets that are ready
+/// have been read, so that one look at deadlines, one system call for clients and one waking of
+/// whoever is asked next is for all.
+#[derive(Default)]
+struct Gathered {
+    datagrams: Cell<usize>,
+    is_waiting: Rc<Notify>,
+    task: Cell<Option<AbortHandle>>,
 }
 
 /// When to wake for the next deadline.
@@ -208,9 +223,11 @@ impl Driver {
                 inbox: RefCell::new(Inbox::new()),
                 pool_inbox: RefCell::new(Inbox::with_sources()),
                 reply: RefCell::new(vec![0; wire::MESSAGE_OCTETS_MAX].into_boxed_slice()),
+                written: RefCell::default(),
                 resumed: Cell::default(),
                 touched: RefCell::new(Vec::new()),
                 batch: Cell::new(None),
+                gathered: Gathered::default(),
                 survey: Survey::default(),
                 me: driver.clone(),
                 alarm: Rc::clone(&alarm),
@@ -224,6 +241,9 @@ impl Driver {
         });
         let task = tokio::task::spawn_local(watch(Rc::downgrade(&driver), alarm));
         driver.alarm_task.set(Some(task.abort_handle()));
+        let is_waiting = Rc::clone(&driver.gathered.is_waiting);
+        let task = tokio::task::spawn_local(settle_gathered(Rc::downgrade(&driver), is_waiting));
+        driver.gathered.task.set(Some(task.abort_handle()));
         driver.adopt(plans);
         driver
     }
@@ -278,7 +298,7 @@ impl Driver {
     fn conclude(&self, finished: Finished<'_>, now: Moment) {
         let Finished { mut waiters, ending, from } = finished;
         let (held, text);
-        let mut written = Vec::new();
+        let mut written = self.written.borrow_mut();
         let parse = |octets| Message::parse(octets).map_err(|_| Failure::BadReply(Rcode::SERVFAIL));
         let outcome = match &ending {
             Ending::Reply(message) => Outcome::Reply(message),
@@ -456,6 +476,7 @@ impl Driver {
 
     /// Ends a batch: handles what it caused, sends what is queued, sets the alarm.
     fn settle(&self, now: Moment) {
+        self.gathered.datagrams.set(0);
         // Ends: a query is deferred at most DEFERRALS_MAX times, and nothing else makes new events
         // here.
         loop {
@@ -609,7 +630,7 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        if let Some(task) = self.alarm_task.take() {
+        for task in [self.alarm_task.take(), self.gathered.task.take()].into_iter().flatten() {
             task.abort();
         }
     }
@@ -621,7 +642,9 @@ fn reply_of<'w>(
     query: &OutQuery,
     written: &'w mut Vec<u8>,
 ) -> Result<&'w [u8], Failure> {
-    written.resize(wire::MESSAGE_OCTETS_MAX, 0);
+    if written.is_empty() {
+        written.resize(wire::MESSAGE_OCTETS_MAX, 0);
+    }
     let OutQuery { qname, qtype, qclass, .. } = query;
     let question = Question { qname: qname.as_name(), qtype: *qtype, qclass: *qclass };
     let octets = resolution.write(&question, query.wants_dnssec, written);
@@ -679,6 +702,19 @@ async fn watch(driver: Weak<Driver>, alarm: Rc<Alarm>) {
                 None => return,
             },
             () = alarm.changed.notified() => (),
+        }
+    }
+}
+
+/// Settles what pooled sockets brought, after all that were ready at once have been read: whoever
+/// notifies us does so before the others' turn, and we have ours after them.
+async fn settle_gathered(driver: Weak<Driver>, is_waiting: Rc<Notify>) {
+    loop {
+        is_waiting.notified().await;
+        let Some(driver) = driver.upgrade() else { return };
+        if driver.gathered.datagrams.get() > 0 {
+            let now = driver.begin();
+            driver.settle(now);
         }
     }
 }

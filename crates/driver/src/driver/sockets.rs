@@ -7,6 +7,7 @@ use std::rc::Rc;
 use authorities::{PoolLinkKey, PoolSocketKey};
 use exchange::net::{LinkEvents, PoolEvents, Received, SocketEvents};
 use exchange::network::{LinkKey, SocketKey};
+use timers::Moment;
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
@@ -18,6 +19,8 @@ const ROUNDS_MAX: usize = 4;
 /// Replies of upstreams after which clients get theirs without waiting for the end of the batch:
 /// they read these, and ask again, while we write more.
 const BITE: usize = 32;
+/// Replies of authoritative servers that are settled together, from however many sockets.
+const GATHERED_MAX: usize = 32;
 
 impl SocketEvents for Driver {
     fn receive(&self, key: SocketKey, socket: &Rc<UdpSocket>, interest: Interest) -> Received {
@@ -102,7 +105,7 @@ impl PoolEvents for Driver {
             }
         }
         drop(inbox);
-        self.settle(now);
+        self.gather(datagrams, now);
         self.worker.busy_poll.worked(datagrams);
         received
     }
@@ -178,6 +181,19 @@ impl LinkEvents for Driver {
 }
 
 impl Driver {
+    /// Settles what one socket brought together with what others do that are ready, too.
+    fn gather(&self, datagrams: usize, now: Moment) {
+        let gathered = &self.gathered;
+        let before = gathered.datagrams.get();
+        // That a socket failed is settled, too.
+        gathered.datagrams.set(before + datagrams.max(1));
+        if before + datagrams >= GATHERED_MAX {
+            self.settle(now);
+        } else if before == 0 {
+            gathered.is_waiting.notify_one();
+        }
+    }
+
     fn pool_link(&self, key: PoolLinkKey, event: LinkEvent) {
         let now = self.begin();
         self.machine.borrow_mut().pool_link(key, event, now);
