@@ -58,8 +58,21 @@ pub struct Numbers<'a> {
     pub checks: &'a Checks,
     /// Sets and their lists.
     pub sets: &'a [api::Set],
+    /// How long clients waited, by what for.
+    pub waits: &'a [(&'a str, Buckets)],
     /// What counters are called.
     pub descriptions: Descriptions<'a>,
+}
+
+/// A histogram of times.
+#[derive(Clone, Debug, Default)]
+pub struct Buckets {
+    /// The bounds in microseconds, ascending, each with how many times were below it.
+    pub below: Vec<(u64, u64)>,
+    /// How many there were.
+    pub count: u64,
+    /// All of them together, in microseconds.
+    pub sum_us: u64,
 }
 
 /// How checks of what records lead to stand.
@@ -91,6 +104,8 @@ enum Kind {
     Counter,
     /// It goes up and down.
     Gauge,
+    /// Counts in buckets.
+    Histogram,
 }
 
 /// Everything about one metric.
@@ -99,6 +114,8 @@ struct Family {
     help: String,
     /// Values by their labels as text.
     values: BTreeMap<String, String>,
+    /// Lines of histograms, in the order of their bounds.
+    lines: Vec<String>,
 }
 
 /// Metrics in the making, sorted by name.
@@ -107,14 +124,27 @@ struct Exposition(BTreeMap<String, Family>);
 
 impl Exposition {
     fn add(&mut self, kind: Kind, name: &str, help: &str, labels: &[(&str, &str)], value: String) {
-        let family = self.0.entry(name.to_owned()).or_insert_with(|| Family {
+        self.family(kind, name, help).values.insert(labels_text(labels), value);
+    }
+
+    fn family(&mut self, kind: Kind, name: &str, help: &str) -> &mut Family {
+        self.0.entry(name.to_owned()).or_insert_with(|| Family {
             kind,
             help: help.to_owned(),
             values: BTreeMap::new(),
-        });
-        let labels: Vec<String> =
-            labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value, true))).collect();
-        family.values.insert(labels.join(","), value);
+            lines: Vec::new(),
+        })
+    }
+
+    fn histogram(&mut self, name: &str, help: &str, labels: &[(&str, &str)], buckets: &Buckets) {
+        let labels = labels_text(labels);
+        let lines = &mut self.family(Kind::Histogram, name, help).lines;
+        for (bound_us, count) in &buckets.below {
+            lines.push(format!("{name}_bucket{{{labels},le=\"{}\"}} {count}", seconds(*bound_us)));
+        }
+        lines.push(format!("{name}_bucket{{{labels},le=\"+Inf\"}} {}", buckets.count));
+        lines.push(format!("{name}_sum{{{labels}}} {}", seconds(buckets.sum_us)));
+        lines.push(format!("{name}_count{{{labels}}} {}", buckets.count));
     }
 
     fn counter(&mut self, name: &str, help: &str, labels: &[(&str, &str)], value: u64) {
@@ -127,10 +157,11 @@ impl Exposition {
 
     fn text(&self) -> String {
         let mut text = String::new();
-        for (name, Family { kind, help, values }) in &self.0 {
+        for (name, Family { kind, help, values, lines }) in &self.0 {
             let kind = match kind {
                 Kind::Counter => "counter",
                 Kind::Gauge => "gauge",
+                Kind::Histogram => "histogram",
             };
             // Writing to a string cannot fail.
             let _ = writeln!(text, "# HELP {name} {}\n# TYPE {name} {kind}", escaped(help, false));
@@ -140,9 +171,24 @@ impl Exposition {
                     labels => writeln!(text, "{name}{{{labels}}} {value}"),
                 };
             }
+            for line in lines {
+                let _ = writeln!(text, "{line}");
+            }
         }
         text
     }
+}
+
+/// Returns labels as the format has them between braces.
+fn labels_text(labels: &[(&str, &str)]) -> String {
+    let labels: Vec<String> =
+        labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value, true))).collect();
+    labels.join(",")
+}
+
+/// Returns microseconds as seconds, without a rounding.
+fn seconds(us: u64) -> String {
+    format!("{}.{:06}", us / 1_000_000, us % 1_000_000)
 }
 
 /// Escapes what the format does not take as it is; quotes only inside labels.
@@ -219,7 +265,7 @@ const JOBS: [(&str, &str, &str); 18] = [
 
 /// Returns the exposition of everything that a server counts and is.
 pub fn text(numbers: &Numbers<'_>) -> String {
-    let Numbers { stats, status, caches, checks, sets, descriptions } = *numbers;
+    let Numbers { stats, status, caches, checks, sets, waits, descriptions } = *numbers;
     let mut out = Exposition::default();
     for (group, counters) in stats {
         for (name, value) in counters {
@@ -249,6 +295,10 @@ pub fn text(numbers: &Numbers<'_>) -> String {
         out.counter("gannet_cache_inserts_total", "Answers put into the cache.", &labels, stats.inserts);
         let help = "Answers put out of the cache for want of room.";
         out.counter("gannet_cache_evictions_total", help, &labels, stats.evictions);
+    }
+    for (source, buckets) in waits {
+        let help = "Time for which clients waited for answers that were not in memory, by what for.";
+        out.histogram("gannet_wait_seconds", help, &[("source", source)], buckets);
     }
     state(&mut out, status);
     records(&mut out, checks);
@@ -555,7 +605,15 @@ mod tests {
     }
 
     fn told(stats: &Stats, status: &Status, checks: &Checks, descriptions: Descriptions<'_>) -> String {
-        text(&Numbers { stats, status, caches: &BTreeMap::new(), checks, sets: &[], descriptions })
+        text(&Numbers {
+            stats,
+            status,
+            caches: &BTreeMap::new(),
+            checks,
+            sets: &[],
+            waits: &[],
+            descriptions,
+        })
     }
 
     fn check(numbers: &[(&str, &str, u64)], expect: &str) {
@@ -655,6 +713,7 @@ mod tests {
             caches: &BTreeMap::new(),
             checks: &Checks::default(),
             sets: &[set],
+            waits: &[],
             descriptions: &[],
         };
         let text = text(&numbers);

@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use timers::Histogram;
+
 engine::counters! {
     coalesced: "Queries that joined a fetch already under way.",
     splits: "Queries that waited for branches of their policy.",
@@ -25,6 +27,29 @@ const RESOLVER: &str = "resolver";
 /// A group, and its counters with their help texts.
 pub type Group = (&'static str, &'static [(&'static str, &'static str)]);
 
+/// How long clients waited for answers that were not in memory, by what their last wait was for.
+#[derive(Debug, Default)]
+pub struct Waits {
+    /// A server of an upstream group.
+    pub upstream: Histogram,
+    /// A resolver.
+    pub recursion: Histogram,
+    /// Branches of the policy: `fallback`, `race` and the like.
+    pub branches: Histogram,
+    /// As long as a client waits before it gets an expired answer.
+    pub stale: Histogram,
+}
+
+impl Waits {
+    /// Calls `f` with what each wait was for, and its histogram.
+    pub fn read(&self, mut f: impl FnMut(&'static str, &Histogram)) {
+        f("upstream", &self.upstream);
+        f("recursion", &self.recursion);
+        f("branches", &self.branches);
+        f("stale", &self.stale);
+    }
+}
+
 /// What one worker counts about queries that wait, fetches, and messages.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
@@ -36,6 +61,8 @@ pub struct Counts {
     pub exchange: Arc<exchange::Counters>,
     /// About messages to authoritative servers.
     pub authorities: Arc<authorities::Counters>,
+    /// How long clients waited.
+    pub waits: Arc<Waits>,
 }
 
 impl Counts {

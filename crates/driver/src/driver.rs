@@ -373,6 +373,15 @@ impl Driver {
         let mut buffer = self.reply.borrow_mut();
         let mut reply = Reply::new(room(&mut buffer, &to));
         let verdict = self.worker.engine.borrow_mut().resume(suspended, outcome, share, &mut reply);
+        if matches!((&verdict, &to), (Verdict::Answered, To::Client(_))) {
+            let waits = &self.board.counts.waits;
+            let wait = match outcome {
+                Outcome::Resolved(_) | Outcome::Unresolved(_) => &waits.recursion,
+                Outcome::Branch(_) | Outcome::NoBranch => &waits.branches,
+                Outcome::Reply(_) | Outcome::Failed(_) | Outcome::Slept => &waits.upstream,
+            };
+            wait.note(now.since(since));
+        }
         if is_dropped && matches!((&verdict, &to), (Verdict::Answered, To::Client(_))) && is_failure(&reply) {
             self.board.counts.driver.shed_silently.bump();
             to = To::Nobody;
@@ -455,7 +464,7 @@ impl Driver {
 
     /// Gives a client that waited long enough the stale answer at hand; its query goes on as a
     /// prefetch.
-    fn give_stale(&self, waiter: u32) {
+    fn give_stale(&self, waiter: u32, now: Moment) {
         let mut machine = self.machine.borrow_mut();
         let Some(asker) = machine.waiter(waiter) else { return };
         if !matches!(asker.to, To::Client(_)) {
@@ -468,6 +477,7 @@ impl Driver {
             self.worker.engine.borrow_mut().answer_stale(&mut asker.suspended, &mut reply)
             && let To::Client(to) = std::mem::replace(&mut asker.to, To::Nobody)
         {
+            self.board.counts.waits.stale.note(now.since(asker.since));
             machine.replied(waiter);
             drop(machine);
             self.deliver(&to, reply.bytes());
@@ -497,7 +507,7 @@ impl Driver {
                         self.resume(asker, Outcome::Failed(Failure::Down), Share::First, now);
                     }
                     Some(Event::Recovered(pool)) => self.worker.engine.borrow().group_recovered(pool),
-                    Some(Event::Impatient(waiter)) => self.give_stale(waiter),
+                    Some(Event::Impatient(waiter)) => self.give_stale(waiter, now),
                     Some(Event::Branch(key, branch)) => self.begin_branch(key, branch, now),
                     Some(Event::Slept(asker)) => self.resume(asker, Outcome::Slept, Share::First, now),
                     Some(Event::StateChange(state_change)) => {

@@ -12,7 +12,7 @@ mod machine;
 mod recursion;
 mod survey;
 
-pub use counters::{Counters, Counts, Group};
+pub use counters::{Counters, Counts, Group, Waits};
 pub use driver::{Board, Driver, Plans, Shared};
 pub use forward::status::{self, Status};
 pub use forward::upstream_log::UpstreamLog;

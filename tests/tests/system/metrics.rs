@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use testkit::{Ask, DEADLINE, Script, Server, Stub, contains, forwarding};
 use wire::Rtype;
@@ -49,6 +50,8 @@ fn parse(text: &str) -> (BTreeMap<String, (String, String)>, BTreeMap<String, f6
         } else {
             let (name, value) = line.rsplit_once(' ').expect("a value");
             let metric = name.split('{').next().expect("a name");
+            let of_histogram = ["_bucket", "_sum", "_count"].iter().find_map(|end| metric.strip_suffix(end));
+            let metric = of_histogram.filter(|metric| metrics.contains_key(*metric)).unwrap_or(metric);
             assert!(metrics.contains_key(metric), "{line} without a type");
             let old = values.insert(name.to_owned(), value.parse().expect("a number"));
             assert!(old.is_none(), "{name} twice");
@@ -75,12 +78,34 @@ fn what_the_server_counts_can_be_fetched() {
     assert!(values.contains_key("gannet_cache_entries{cache=\"main\"}"));
     assert!(values.keys().any(|name| name.starts_with("gannet_upstream_up{pool=\"default\",server=\"")));
     for (name, (kind, help)) in &metrics {
-        assert!(kind == "counter" || kind == "gauge", "{name}: {kind}");
+        let is_histogram = name == "gannet_wait_seconds";
+        assert_eq!(kind == "histogram", is_histogram, "{name}: {kind}");
+        assert!(is_histogram || kind == "counter" || kind == "gauge", "{name}: {kind}");
         assert_eq!(kind == "counter", name.ends_with("_total"), "{name} is a {kind}");
         // A sentence of its own, not the one for what nobody described.
         assert!(help.ends_with('.') || help.ends_with("always 1."), "{name}: {help}");
         assert!(!help.contains("gannet stats"), "{name} has no help");
     }
+}
+
+#[test]
+fn waits_are_a_histogram_by_what_clients_wait_for() {
+    let (server, address, stub) = start("");
+    stub.behave(Script::default().delayed(Duration::from_millis(40)));
+    for number in 0..5 {
+        server.ask(&Ask::new(&format!("n{number}.example.org"), Rtype::A));
+    }
+    // From the cache: nobody waits.
+    server.ask(&Ask::new("n0.example.org", Rtype::A));
+    let (_, values) = parse(body(&curl(address, "/metrics", &[])));
+    let upstream = |part: &str| values[&format!("gannet_wait_seconds{part}")];
+    let count = upstream("_count{source=\"upstream\"}");
+    assert_eq!(count, upstream("_bucket{source=\"upstream\",le=\"+Inf\"}"));
+    assert!(count >= 5.0, "{count}");
+    assert!(upstream("_sum{source=\"upstream\"}") >= 5.0 * 0.04);
+    // None of the five is below 32 ms; what the test asked until the server was there may be.
+    assert!(upstream("_bucket{source=\"upstream\",le=\"0.032768\"}") <= count - 5.0);
+    assert_eq!(upstream("_count{source=\"recursion\"}"), 0.0);
 }
 
 #[test]
