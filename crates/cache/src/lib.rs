@@ -34,6 +34,7 @@ mod answers;
 mod caches;
 pub mod claims;
 pub mod cuts;
+mod depths;
 pub mod proofs;
 mod relative;
 pub mod rrsets;

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use timers::Histogram;
 
+use crate::recursion::Counters as RecursionCounters;
+
 engine::counters! {
     coalesced: "Queries that joined a fetch already under way.",
     splits: "Queries that waited for branches of their policy.",
@@ -59,6 +61,8 @@ pub struct Counts {
     pub forward: Arc<forward::Counters>,
     /// About messages.
     pub exchange: Arc<exchange::Counters>,
+    /// About resolvers.
+    pub recursion: Arc<RecursionCounters>,
     /// About messages to authoritative servers.
     pub authorities: Arc<authorities::Counters>,
     /// How long clients waited.
@@ -67,10 +71,11 @@ pub struct Counts {
 
 impl Counts {
     /// Every counter's group, name and help text, by who counts.
-    pub const DESCRIPTIONS: [Group; 4] = [
+    pub const DESCRIPTIONS: [Group; 5] = [
         (FETCH, Counters::DESCRIPTIONS),
         (FETCH, forward::Counters::DESCRIPTIONS),
         (FETCH, exchange::Counters::DESCRIPTIONS),
+        (RESOLVER, RecursionCounters::DESCRIPTIONS),
         (RESOLVER, authorities::Counters::DESCRIPTIONS),
     ];
 
@@ -79,6 +84,7 @@ impl Counts {
         self.driver.read(|name, value| f(FETCH, name, value));
         self.forward.read(|name, value| f(FETCH, name, value));
         self.exchange.read(|name, value| f(FETCH, name, value));
+        self.recursion.read(|name, value| f(RESOLVER, name, value));
         self.authorities.read(|name, value| f(RESOLVER, name, value));
     }
 }

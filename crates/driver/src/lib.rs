@@ -16,5 +16,5 @@ pub use counters::{Counters, Counts, Group, Waits};
 pub use driver::{Board, Driver, Plans, Shared};
 pub use forward::status::{self, Status};
 pub use forward::upstream_log::UpstreamLog;
-pub use recursion::{Probe, Probing, ResolverTables, Trusted};
+pub use recursion::{Counters as RecursionCounters, Learned, Probe, Probing, ResolverTables, Trusted};
 pub use resolver::Resolution;

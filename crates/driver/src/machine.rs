@@ -223,8 +223,9 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
         counts: &Counts,
         now: Moment,
     ) -> Self {
-        let (resolving, authorities) = (StdRng::from_rng(&mut rng), Arc::clone(&counts.authorities));
-        let recursion = Recursion::new(pool, tables, resolving, authorities, now);
+        let resolving = StdRng::from_rng(&mut rng);
+        let counters = (Arc::clone(&counts.recursion), Arc::clone(&counts.authorities));
+        let recursion = Recursion::new(pool, tables, resolving, counters, now);
         let exchange = Exchange::new(network, StdRng::from_rng(&mut rng), Arc::clone(&counts.exchange), now);
         let forward = Forward::new(exchange, StdRng::from_rng(&mut rng), Arc::clone(&counts.forward), now);
         Self {

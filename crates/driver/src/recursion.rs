@@ -3,6 +3,7 @@
 //! Decides nothing: carries what a [`Resolver`] says to [`Authorities`], and what becomes of it
 //! back. A state machine without I/O, as both are.
 
+mod counters;
 mod probe;
 mod tables;
 
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use authorities::{self, Authorities, AuthorityQuery, Event, Heard, PoolLinkKey, PoolNetwork, PoolSocketKey};
+use cache::claims::Worker;
 use engine::{OutQuery, ResolverId};
 use plan::resolvers::{Plan, ResolverPlan};
 use rand::SeedableRng;
@@ -21,8 +23,9 @@ use slab::Slab;
 use timers::Moment;
 use wire::Question;
 
+pub use counters::Counters;
 pub use probe::{Probe, Probing};
-pub use tables::{ResolverTables, Trusted};
+pub use tables::{Learned, ResolverTables, Trusted};
 
 /// Names a resolver for as long as somebody waits for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +35,8 @@ pub(crate) struct InstanceKey(u32);
 struct Instance {
     plan: ResolverPlan,
     resolver: Resolver,
+    /// What it has done that is counted already.
+    counted: resolver::Counts,
     /// Questions that somebody waits for.
     wanted: u32,
     /// Queries that it has on the wire.
@@ -73,12 +78,15 @@ pub(crate) enum LinkEvent {
 pub(crate) struct Recursion<P> {
     authorities: Authorities<P>,
     tables: Arc<ResolverTables>,
+    counters: Arc<Counters>,
+    worker: Worker,
     rng: StdRng,
     instances: Slab<Instance>,
     asks: Slab<OpenAsk>,
     resolved: VecDeque<Resolved>,
     /// Of what resolvers trust.
     trust_generation: u64,
+    forget_generation: u64,
     unix_seconds: u64,
 }
 
@@ -88,19 +96,22 @@ impl<P: PoolNetwork> Recursion<P> {
         network: P,
         tables: Arc<ResolverTables>,
         mut rng: StdRng,
-        counters: Arc<authorities::Counters>,
+        (counters, of_authorities): (Arc<Counters>, Arc<authorities::Counters>),
         now: Moment,
     ) -> Self {
         let (servers, secret) = (Arc::clone(tables.servers()), tables.cookie_secret());
         let exchange_rng = StdRng::from_rng(&mut rng);
         Self {
-            authorities: Authorities::new(network, servers, secret, exchange_rng, counters, now),
+            authorities: Authorities::new(network, servers, secret, exchange_rng, of_authorities, now),
+            counters,
+            worker: tables.next_worker(),
             tables,
             rng,
             instances: Slab::new(),
             asks: Slab::new(),
             resolved: VecDeque::new(),
             trust_generation: 0,
+            forget_generation: 0,
             unix_seconds: 0,
         }
     }
@@ -124,7 +135,7 @@ impl<P: PoolNetwork> Recursion<P> {
         for plan in &plan.resolvers {
             if self.current(plan.id).is_none() {
                 let rng = StdRng::from_rng(&mut self.rng);
-                let resolver = Resolver::new(plan.settings.clone(), self.tables.of(plan), rng);
+                let resolver = Resolver::new(plan.settings.clone(), self.tables.of(plan, self.worker), rng);
                 self.instances.insert(Instance::new(plan.clone(), resolver));
             }
         }
@@ -134,8 +145,11 @@ impl<P: PoolNetwork> Recursion<P> {
         self.take_trust();
     }
 
-    /// Has resolvers trust what they are to trust by now.
+    /// Has resolvers trust what they are to trust by now, and forget what they are to forget.
     fn take_trust(&mut self) {
+        if self.tables.forgets_since(&mut self.forget_generation) {
+            self.instances.iter_mut().for_each(|(_, instance)| instance.resolver.forget_notes());
+        }
         let Some(all) = self.tables.trusted_since(&mut self.trust_generation) else { return };
         for (_, instance) in self.instances.iter_mut().filter(|(_, instance)| instance.probing.is_none()) {
             let settings = &instance.plan.settings.trust;
@@ -241,8 +255,9 @@ impl<P: PoolNetwork> Recursion<P> {
 
     /// Has the queries sent that a resolver wants, and keeps what it has found.
     fn carry_out(&mut self, at: u32, now: Moment) {
-        let Self { instances, asks, authorities, resolved, .. } = self;
+        let Self { instances, asks, authorities, resolved, counters, .. } = self;
         let Some(instance) = instances.get_mut(at as usize) else { return };
+        counters.add_since(&mut instance.counted, instance.resolver.counts());
         while let Some(effect) = instance.resolver.next_effect() {
             match effect {
                 Effect::Ask(ask) => {
@@ -346,8 +361,9 @@ impl<P: PoolNetwork> Recursion<P> {
 }
 
 impl Instance {
-    const fn new(plan: ResolverPlan, resolver: Resolver) -> Self {
-        Self { plan, resolver, wanted: 0, asks: 0, is_retired: false, probing: None }
+    fn new(plan: ResolverPlan, resolver: Resolver) -> Self {
+        let counted = resolver.counts();
+        Self { plan, resolver, counted, wanted: 0, asks: 0, is_retired: false, probing: None }
     }
 
     fn is_current(&self, id: ResolverId) -> bool {

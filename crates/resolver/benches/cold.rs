@@ -11,6 +11,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use cache::claims::Worker;
+use cache::proofs::Proofs;
 use cache::rrsets::{RrsetLimits, Rrsets};
 use cache::servers::{ServerLimits, Servers};
 use rand::SeedableRng;
@@ -68,6 +70,9 @@ fn resolver() -> Resolver {
     let tables = Tables {
         rrsets: Arc::new(Rrsets::new(RrsetLimits::with_octets(64 << 20), hash_key)),
         servers: Arc::new(Servers::new(ServerLimits { lines: 65_536, cookies: 1024 }, hash_key)),
+        proofs: Arc::new(Proofs::new(4 << 20, hash_key)),
+        claims: Arc::default(),
+        worker: Worker(0),
     };
     let hint = Hint { name: HeapName::new(Name::ROOT), addresses: vec![ROOT] };
     let mut settings = Settings { hints: vec![hint], priming: false, ..Settings::default() };

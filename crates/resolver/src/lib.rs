@@ -18,21 +18,26 @@
 //! A [`Route`] says that a zone is found elsewhere. Each name goes by the closest route, and who is
 //! asked on one route is not believed about names that go by another.
 //!
+//! What failed is not asked again at once, and what a signed zone proved for one name answers for
+//! others. Two workers with the same tables do not ask the same: the second one waits a little.
+//!
 //! # Limitations
 //!
-//! Of the NS records of a zone, those of its parent are used, not the zone's own. Addresses of name
-//! servers are not validated; what is said at them is. What was made from a wildcard or a signed
-//! DNAME is asked for again, not taken from the tables, since the proof is not kept with it.
+//! Of the NS records of a zone, those of its parent are used; the zone's own only if these fail.
+//! Addresses of name servers are not validated; what is said at them is. Failures are each worker's
+//! own. What was made from a wildcard is asked for again where its proof was made for one question,
+//! or opts out.
 
 #![forbid(unsafe_code)]
 
 mod addresses;
-mod bogus;
 mod budget;
 mod choose;
 mod delegation;
+mod derive;
 mod effect;
 mod failure;
+mod failures;
 mod heap_name;
 mod hints;
 mod machine;
@@ -51,7 +56,7 @@ pub use budget::{Limit, Limits};
 pub use effect::{Arrival, Ask, AskKey, Effect, How, Unanswered, Waiter};
 pub use failure::{Defect, Failure, Reason};
 pub use heap_name::HeapName;
-pub use machine::Resolver;
+pub use machine::{Counts, Resolver};
 pub use moment::Moment;
 pub use resolution::Resolution;
 pub use settings::{

@@ -6,6 +6,8 @@
 //! tasks that look for addresses of name servers. Equal tasks and equal fetches are one, whoever
 //! wants them.
 
+mod claims;
+mod derived;
 mod fetches;
 mod proofs;
 mod replies;
@@ -21,10 +23,10 @@ use slab::Slab;
 use wire::Class;
 use wire::rtypes::is_data;
 
-use crate::bogus::BogusAnswers;
 use crate::choose::Families;
 use crate::effect::{AskKey, Effect, Waiter};
 use crate::failure::{Failure, Reason};
+use crate::failures::Failures;
 use crate::heap_name::{HeapName, HeapQuestion};
 use crate::moment::Moment;
 use crate::prove::Chains;
@@ -81,6 +83,19 @@ impl OpenAsk {
     }
 }
 
+/// What a resolver has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Signatures checked.
+    pub signatures: u64,
+    /// Answers made from what was proved for other names.
+    pub derived: u64,
+    /// Fetches that waited for another worker's.
+    pub yielded: u64,
+    /// Questions that failed again because they had failed a short time ago.
+    pub remembered: u64,
+}
+
 /// Resolves the questions of one worker.
 pub struct Resolver {
     settings: Settings,
@@ -109,9 +124,9 @@ pub struct Resolver {
     /// Fetches that wait for more of them, and since when.
     paused: VecDeque<FetchKey>,
     ran_at: Moment,
-    checked: u64,
-    /// Questions whose answers are bogus.
-    bogus: BogusAnswers,
+    counts: Counts,
+    /// Questions that had no answer.
+    failures: Failures,
 }
 
 impl Resolver {
@@ -141,8 +156,8 @@ impl Resolver {
             checks_now: 0,
             paused: VecDeque::new(),
             ran_at: Moment::default(),
-            checked: 0,
-            bogus: BogusAnswers::default(),
+            counts: Counts::default(),
+            failures: Failures::default(),
         }
     }
 
@@ -164,7 +179,7 @@ impl Resolver {
         let zones = unlike(&anchors_before, anchors).map(|anchor| &anchor.zone);
         let zones = zones.chain(unlike(&negative_before, negative).map(|anchor| &anchor.zone));
         zones.for_each(|zone| self.chains.forget_below(zone.as_name()));
-        self.bogus = BogusAnswers::default();
+        self.failures.clear();
     }
 
     /// Begins to look for an answer, or joins who does. It comes as [`Effect::Done`], perhaps at
@@ -187,6 +202,13 @@ impl Resolver {
         self.enter(question, waiter, false, now);
         self.trace_for(waiter, now);
         self.run(now);
+    }
+
+    /// Forgets what this worker has noted for itself: which questions failed, and what is known of
+    /// zones and their keys.
+    pub fn forget_notes(&mut self) {
+        self.failures.clear();
+        self.chains.forget_below(wire::Name::ROOT);
     }
 
     fn enter(&mut self, question: &wire::Question<'_>, waiter: Waiter, unchecked: bool, now: Moment) {
@@ -241,7 +263,12 @@ impl Resolver {
 
     /// Returns how many signatures were checked so far.
     pub const fn signatures_checked(&self) -> u64 {
-        self.checked
+        self.counts.signatures
+    }
+
+    /// Returns what was counted so far.
+    pub const fn counts(&self) -> Counts {
+        self.counts
     }
 
     /// Lets everything go on that can.

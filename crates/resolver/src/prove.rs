@@ -19,4 +19,4 @@ mod seen;
 
 pub(crate) use chains::{Chains, Why, ZoneTrust};
 pub(crate) use cut::{Below, below};
-pub(crate) use judge::{Judge, Obstacle, Work};
+pub(crate) use judge::{Judge, Obstacle, Work, denials};

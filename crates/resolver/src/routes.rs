@@ -14,6 +14,13 @@ use crate::settings::{Route, Stub, Way};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RouteKey(usize);
 
+impl RouteKey {
+    /// Returns its place.
+    pub(crate) const fn number(self) -> u64 {
+        self.0 as u64
+    }
+}
+
 /// The routes of a resolver, by zone.
 #[derive(Debug, Default)]
 pub(crate) struct Routes {

@@ -23,9 +23,10 @@ use wire::{EdeCode, Flags, Message, Name, Rcode, Rtype};
 use crate::addresses::AddressPolicy;
 use crate::heap_name::HeapName;
 use crate::routes::Routes;
+pub(crate) use chain::substitute;
 use chain::{Chain, End};
 pub(crate) use referral::{Referral, read_priming};
-pub(crate) use sets::Set;
+pub(crate) use sets::{Set, minimum as soa_minimum};
 pub(crate) use work::Work;
 
 /// What a server was asked.

@@ -174,6 +174,8 @@ pub struct Settings {
     pub validation: Validation,
     /// What is trusted, and how signatures are checked.
     pub trust: Trust,
+    /// Whether what was proved for other names answers a question too (RFC 8198).
+    pub aggressive_nsec: bool,
     /// What one client's question may cost.
     pub limits: Limits,
     /// How much of a name the servers above its zone see.
@@ -205,6 +207,9 @@ pub struct Settings {
     pub ttl_max: u32,
     /// Seconds that negative answers are kept at most (RFC 2308 §5).
     pub negative_ttl_max: u32,
+    /// Seconds for which a question that had no answer is not asked again, at most; one at first,
+    /// and twice as many each time (RFC 9520 §3.2).
+    pub failure_seconds_max: u32,
     /// Seconds for which a server that does not serve a zone is asked for it last.
     pub lame_seconds: u32,
     /// Milliseconds after which another server is asked beside one of which nothing is known.
@@ -224,6 +229,7 @@ impl Default for Settings {
         Self {
             validation: Validation::default(),
             trust: Trust::default(),
+            aggressive_nsec: true,
             limits: Limits::default(),
             minimisation: Minimisation::default(),
             minimised_max: 10,
@@ -239,6 +245,7 @@ impl Default for Settings {
             minimal_responses: true,
             ttl_max: 86_400,
             negative_ttl_max: 3600,
+            failure_seconds_max: 30,
             lame_seconds: 900,
             patience_unknown_ms: 150,
             patience_ms_min: 30,

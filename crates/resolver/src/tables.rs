@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use cache::claims::{Claims, Worker};
 use cache::cuts::Ds;
+use cache::proofs::{NewProof, Proofs};
 use cache::rrsets::{
     Found, Negative, NewNegative, NewRrset, Partition, Rank, Reference, Renewal, Rrset, RrsetKey, Rrsets,
 };
 use cache::servers::Servers;
 use cache::{Now, Security};
-use wire::{Class, Name, Rtype};
+use wire::{Class, Name, NameBuf, Rtype};
 
 use crate::delegation::{Delegation, DsState};
 use crate::heap_name::{HeapName, HeapQuestion};
@@ -21,6 +23,12 @@ pub struct Tables {
     pub rrsets: Arc<Rrsets>,
     /// Facts about servers.
     pub servers: Arc<Servers>,
+    /// Ranges of names that do not exist.
+    pub proofs: Arc<Proofs>,
+    /// What is being fetched, and by whom.
+    pub claims: Arc<Claims>,
+    /// Whoever works with them: each worker has another number.
+    pub worker: Worker,
 }
 
 /// What the tables know of a question.
@@ -43,7 +51,7 @@ pub(crate) struct Denied {
 /// One resolver's part of the tables, and the room in which entries are read.
 pub(crate) struct Memory {
     pub(crate) tables: Tables,
-    partition: Partition,
+    pub(crate) partition: Partition,
     /// Whether only what was validated counts, except for who wants the rest.
     validates: bool,
     room: Vec<u8>,
@@ -69,7 +77,7 @@ impl Memory {
         }
     }
 
-    fn look_at(&mut self, question: &HeapQuestion, now: Now) -> Option<Known> {
+    pub(crate) fn look_at(&mut self, question: &HeapQuestion, now: Now) -> Option<Known> {
         let rrsets = &self.tables.rrsets;
         let folded = question.name.as_name().to_folded();
         let key = RrsetKey::new(rrsets.hash_key(), &folded, question.rtype, Class::IN, self.partition);
@@ -110,12 +118,45 @@ impl Memory {
             let is_bare = set.security == Security::Secure && set.signatures.is_empty();
             if self.counts(set.security, unchecked) && !(at > 0 && is_bare) {
                 self.keep(set, Rank::Answer, unchecked, now);
+                self.keep_wildcard(set, now);
             }
         }
         if let Some(denial) = &answer.denial
             && self.counts(denial.security, unchecked)
         {
             self.keep_denial(denial, &answer.proofs, qtype, unchecked, now);
+        }
+    }
+
+    /// Keeps what something was made from, for other names.
+    fn keep_wildcard(&self, set: &Set, now: Now) {
+        let above = set.owner.as_name().suffix(usize::from(set.labels_signed));
+        if set.is_expanded()
+            && let Ok(wildcard) = NameBuf::below(b"\x01*", above)
+        {
+            let set = Set { owner: HeapName::new(wildcard.as_name()), ..set.clone() };
+            self.keep(&set, Rank::Answer, false, now);
+        }
+    }
+
+    /// Keeps the ranges of names that do not exist, of those proofs that were found good; the SOA
+    /// record that came with them says for how long. `unix_now` is when they are used.
+    pub(crate) fn keep_ranges(&self, proofs: &[Set], soa: Option<&Set>, now: Now, unix_now: u32) {
+        for set in proofs.iter().filter(|set| set.security == Security::Secure) {
+            let ([rdata], Some(signature)) = (&*set.records, set.signatures.first()) else { continue };
+            let zone = set.owner.as_name().suffix(usize::from(set.signer_labels));
+            let negative_ttl = soa.filter(|soa| soa.owner.as_name() == zone).map_or(set.ttl, |soa| soa.ttl);
+            let new = NewProof {
+                partition: self.partition,
+                zone,
+                owner: set.owner.as_name(),
+                rtype: set.rtype,
+                rdata,
+                signatures: &[signature],
+                ttl: set.ttl,
+                negative_ttl,
+            };
+            let _ = self.tables.proofs.put(&new, now, unix_now);
         }
     }
 

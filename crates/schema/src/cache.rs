@@ -51,7 +51,8 @@ pub(super) const ROWS: &[Row] = &[
         "5s",
         "RFC 9520 §3.2 asks for at least one second and at most five minutes",
         "How long a failure to get an answer is remembered at most: one second at first, twice as long with each further one in a \
-         row for the same question. It is forgotten when a server of the group that failed answers again after having been down.",
+         row for the same question. It is forgotten when a server of the group that failed answers again after having been down. \
+         Resolvers remember failures themselves (`resolvers.*.failure-ttl`), so theirs are remembered for a second here.",
     ),
     row(
         "cache.*.stale",

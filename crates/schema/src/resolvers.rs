@@ -242,6 +242,16 @@ pub(super) const ROWS: &[Row] = &[
     )
     .unbound(&["domain-insecure"]),
     row(
+        "resolvers.*.aggressive-nsec",
+        Kind::One(Value::Bool),
+        "true",
+        "RFC 8198: made-up names below a signed zone cost its servers nothing, and are denied at once",
+        "Whether what a zone proved for one name answers questions about others: that names between two others do not exist, that a \
+         wildcard stands in for them, that a name has no records of a type, that a DNAME makes a whole tree an alias. Proofs are used \
+         that are validated, and not those that opt out or were made for one question.",
+    )
+    .unbound(&["aggressive-nsec"]),
+    row(
         "resolvers.*.accept-sha1",
         Kind::One(Value::Bool),
         "false",
@@ -307,6 +317,15 @@ pub(super) const ROWS: &[Row] = &[
         "Negative answers are kept at most this long.",
     )
     .unbound(&["cache-max-negative-ttl"]),
+    row(
+        "resolvers.*.failure-ttl",
+        duration(SECOND, 5 * MINUTE),
+        "30s",
+        "RFC 9520 §3.2 asks for at least one second and at most five minutes",
+        "How long a question that had no answer is not asked again at most: one second at first, twice as long with each further \
+         failure in a row. While nothing is heard of the servers of a zone, one question is asked every two seconds all the same, \
+         and their first answer ends it for all. An answer that is bogus is not asked for again for 5 seconds up to a minute.",
+    ),
     row(
         "resolvers.*.name-servers",
         whole(2, 64),

@@ -96,9 +96,10 @@ impl Resolvers for Prober {
     }
 
     fn forget(&self, resolver: &ResolverPlan, zone: &NameBuf) {
-        for (name, rrsets, _) in self.tables.rrsets() {
-            if name == resolver.name {
-                rrsets.flush(RrsetFlush::Suffix(zone.as_name()));
+        for learned in self.tables.learned() {
+            if learned.name == resolver.name {
+                learned.rrsets.flush(RrsetFlush::Suffix(zone.as_name()));
+                learned.proofs.flush(zone.as_name());
             }
         }
         self.orders.forget(zone);

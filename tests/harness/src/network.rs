@@ -3,6 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
+use cache::claims::Worker;
+use cache::proofs::Proofs;
 use cache::rrsets::{RrsetLimits, Rrsets};
 use cache::servers::{ServerLimits, Servers};
 use rand::SeedableRng;
@@ -170,6 +172,9 @@ impl Course {
         let tables = Tables {
             rrsets: Arc::new(Rrsets::new(RrsetLimits::with_octets(OCTETS_MAX), hash_key)),
             servers: Arc::new(Servers::new(ServerLimits { lines: 256, cookies: 8 }, hash_key)),
+            proofs: Arc::new(Proofs::new(OCTETS_MAX, hash_key)),
+            claims: Arc::default(),
+            worker: Worker(0),
         };
         let root = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
         let hint = Hint { name: HeapName::new(Name::ROOT), addresses: vec![root] };
@@ -218,6 +223,7 @@ impl Course {
         assert_eq!(self.resolver.active(), 0, "somebody waits for what never comes");
         assert!(self.now.since_us(self.began) <= SECONDS_MAX * 1_000_000);
         assert!(self.tables.rrsets.octets_used() <= OCTETS_MAX);
+        assert!(self.tables.proofs.stats().octets <= OCTETS_MAX);
         told.expect("each question has its end")
     }
 

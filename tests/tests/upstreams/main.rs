@@ -2,6 +2,7 @@
 
 mod attacks;
 mod authorities;
+mod derived;
 mod faults;
 mod others;
 mod recursion;

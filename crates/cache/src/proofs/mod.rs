@@ -25,6 +25,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use wire::canonical::{KEY_OCTETS_MAX as KEY_OCTETS_OF_NAME_MAX, Key};
 use wire::{HashKey, Name};
 
+use crate::depths::Depths;
 use crate::rrsets::Partition;
 use crate::{Now, Stats};
 pub use new::{NewProof, Taken, Untaken};
@@ -55,6 +56,8 @@ pub struct Proofs {
     shard_octets_max: usize,
     octets_max: usize,
     hash_key: HashKey,
+    /// Of zones that have ranges, so that nobody waits for a mutex to look for others.
+    depths: Depths,
 }
 
 #[derive(Default)]
@@ -125,7 +128,13 @@ impl Proofs {
             shard_octets_max: octets_max.saturating_sub(octets_base) / shards,
             octets_max,
             hash_key,
+            depths: Depths::none(),
         }
+    }
+
+    /// Returns whether there may be ranges of zones with so many labels. Takes no mutex.
+    pub fn has_depth(&self, labels: usize) -> bool {
+        self.depths.has(labels)
     }
 
     /// Octets of a shard besides its entries: itself, a root that holds fewer than other nodes do,
@@ -163,6 +172,7 @@ impl Proofs {
         if octets > self.shard_octets_max {
             return Taken::No(Untaken::Size);
         }
+        self.depths.note(new.zone.label_count());
         let mut shard = self.lock(new.partition, new.zone);
         shard.remove(&key);
         // Whoever is inside of it has gone since, as this is the newer one.
@@ -274,6 +284,37 @@ impl Proofs {
         count
     }
 
+    /// Forgets what says something of a name, in all partitions; returns how many ranges that were.
+    /// Whether a hashed range says something of it nobody finds out: those of all zones that the
+    /// name is in are forgotten.
+    pub fn flush_name(&self, name: Name<'_>) -> usize {
+        let wanted = Key::new(name.as_bytes());
+        let mut count = 0;
+        for shard in &self.shards {
+            let mut shard = lock(shard);
+            let speaks_of = |key: &[u8], range: &Range| {
+                let Some((zone, place)) = zone_and_place(key) else { return false };
+                let Some(owner) = range.stored.owner() else { return false };
+                let Some(place) = place else { return name.is_at_or_below(zone) };
+                let nsec = Nsec::parse(range.stored.rdata());
+                owner == name
+                    || place < wanted.as_bytes()
+                        && nsec.is_some_and(|nsec| nsec.covers(owner, zone, name, wanted.as_bytes()))
+            };
+            let keys: Vec<_> = shard
+                .ranges
+                .iter()
+                .filter(|(key, range)| speaks_of(key, range))
+                .map(|(key, _)| key.clone())
+                .collect();
+            count += keys.len();
+            for key in keys {
+                shard.remove(&key);
+            }
+        }
+        count
+    }
+
     fn lock(&self, partition: Partition, zone: Name<'_>) -> MutexGuard<'_, Shard> {
         let hash = self.hash_key.hash(zone, u64::from(partition.0));
         let number = ((u128::from(hash) * self.shards.len() as u128) >> 64) as usize;
@@ -300,6 +341,14 @@ fn before<'s>(shard: &'s mut Shard, prefix: &[u8], key: &[u8]) -> Option<(&'s [u
     let up_to = (Bound::Unbounded, Bound::Included(key));
     let (found, range) = shard.ranges.range_mut::<[u8], _>(up_to).next_back()?;
     found.starts_with(prefix).then_some((&**found, range))
+}
+
+/// Returns the zone of a range by its key, and its owner's place among names; `None` for that if
+/// names are hashed.
+fn zone_and_place(key: &[u8]) -> Option<(Name<'_>, Option<&[u8]>)> {
+    let (zone, rest) = Name::parse(key.get(2..)?).ok()?;
+    let (&kind, place) = rest.split_first()?;
+    Some((zone, (kind == 0).then_some(place)))
 }
 
 /// Returns what the keys of a zone's ranges of one kind begin with. No two such beginnings begin

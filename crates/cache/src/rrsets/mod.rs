@@ -18,7 +18,8 @@ mod rank;
 
 use wire::HashKey;
 
-use crate::store::{AtomicU64, Ordering, Stats, Store};
+use crate::depths::Depths;
+use crate::store::{Stats, Store};
 pub(crate) use entry::{EntryHead, Facts, Kind, Life, words_for, write};
 pub use flush::RrsetFlush;
 pub(crate) use key::partition_of;
@@ -51,9 +52,10 @@ pub struct Rrsets {
     pub(crate) store: Store<EntryHead>,
     hash_key: HashKey,
     limits: RrsetLimits,
-    /// A bit for each number of labels that a cut in the table has or had, so that looking for the
-    /// closest one tries no others.
-    depths: [AtomicU64; 2],
+    /// Of cuts.
+    depths: Depths,
+    /// Of DNAME records.
+    dname_depths: Depths,
 }
 
 impl Rrsets {
@@ -69,7 +71,7 @@ impl Rrsets {
     }
 
     fn with_store(store: Store<EntryHead>, limits: RrsetLimits, hash_key: HashKey) -> Self {
-        Self { store, hash_key, limits, depths: [AtomicU64::new(0), AtomicU64::new(0)] }
+        Self { store, hash_key, limits, depths: Depths::none(), dname_depths: Depths::none() }
     }
 
     /// Returns the key that [`RrsetKey::new`] needs.
@@ -88,17 +90,16 @@ impl Rrsets {
     }
 
     pub(crate) fn note_depth(&self, labels: usize) {
-        if let Some(depths) = self.depths.get(labels / 64)
-            && !self.has_depth(labels)
-        {
-            depths.fetch_or(1 << (labels % 64), Ordering::Relaxed);
-        }
+        self.depths.note(labels);
     }
 
     /// Returns whether the table may have cuts with so many labels.
     pub(crate) fn has_depth(&self, labels: usize) -> bool {
-        self.depths
-            .get(labels / 64)
-            .is_some_and(|depths| depths.load(Ordering::Relaxed) >> (labels % 64) & 1 == 1)
+        self.depths.has(labels)
+    }
+
+    /// Returns whether the table may have DNAME records whose owners have so many labels.
+    pub fn has_dname_depth(&self, labels: usize) -> bool {
+        self.dname_depths.has(labels)
     }
 }

@@ -191,6 +191,9 @@ impl Rrsets {
             renewal: new.renewal,
             is_ns: key.rtype() == Rtype::NS,
         };
+        if key.rtype() == Rtype::DNAME {
+            self.dname_depths.note(key.name().label_count());
+        }
         let own = self.fingerprint(new.records.iter().copied());
         self.put_entry(key, &claimed, &data, now, |head, words| {
             let mut old = Vec::new();

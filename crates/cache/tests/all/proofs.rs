@@ -108,6 +108,41 @@ fn a_range_says_what_is_there_and_what_is_not() {
 }
 
 #[test]
+fn what_says_something_of_a_name_can_be_forgotten() {
+    let check = |flushed: &str, expected: usize, left: &[&str]| {
+        let proofs = proofs(1 << 20);
+        put(&proofs, "example.org", "b.example.org", &[Rtype::SOA, Rtype::NS]);
+        put(&proofs, "b.example.org", "f.example.org", &[Rtype::A]);
+        put(&proofs, "x.example.org", "example.org", &[Rtype::A]);
+        let count = proofs.flush_name(name(flushed).as_name());
+        let wanted = ["a.example.org", "c.example.org", "y.example.org"];
+        let known: Vec<&str> =
+            wanted.into_iter().filter(|wanted| look(&proofs, wanted, 1000).is_some()).collect();
+        assert_eq!((count, &*known), (expected, left), "{flushed}");
+    };
+    check("c.example.org", 1, &["a.example.org", "y.example.org"]);
+    check("B.example.org", 1, &["a.example.org", "y.example.org"]);
+    check("z.example.org", 1, &["a.example.org", "c.example.org"]);
+    check("f.example.org", 0, &["a.example.org", "c.example.org", "y.example.org"]);
+    check("c.example.com", 0, &["a.example.org", "c.example.org", "y.example.org"]);
+    let proofs = proofs(1 << 20);
+    let owner = format!("{}.example.org", "0".repeat(32));
+    let put = put_changed(&proofs, &owner, Rtype::NSEC3, &nsec3(0, b"", &[9; 20]), |_| {});
+    assert_eq!(put, Taken::Yes);
+    assert_eq!(proofs.flush_name(name("example.com").as_name()), 0);
+    assert_eq!(proofs.flush_name(name("a.b.example.org").as_name()), 1, "it may say something of it");
+}
+
+#[test]
+fn depths_of_zones_without_ranges_need_not_be_looked_at() {
+    let proofs = proofs(1 << 20);
+    assert!((0..128).all(|labels| !proofs.has_depth(labels)));
+    put(&proofs, "example.org", "b.example.org", &[Rtype::SOA, Rtype::NS]);
+    let depths: Vec<usize> = (0..200).filter(|&labels| proofs.has_depth(labels)).collect();
+    assert_eq!(depths, [2]);
+}
+
+#[test]
 fn what_is_below_a_delegation_or_a_dname_is_not_denied_from_above() {
     for types in [&[Rtype::NS][..], &[Rtype::DNAME]] {
         let proofs = proofs(1 << 20);

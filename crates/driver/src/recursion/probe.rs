@@ -53,7 +53,7 @@ impl<P: PoolNetwork> Recursion<P> {
         let Probe { resolver: mut plan, qname, qtype, probing, answer } = probe;
         // One question needs no better servers of the root than those it begins with.
         plan.settings.priming = false;
-        let tables = self.tables.blank(OCTETS_MAX);
+        let tables = self.tables.blank(OCTETS_MAX, self.worker);
         let mut resolver = Resolver::new(plan.settings.clone(), tables, StdRng::from_rng(&mut self.rng));
         resolver.set_time(self.unix_seconds, instant(now));
         let question = Question { qname: qname.as_name(), qtype, qclass: Class::IN };

@@ -1,9 +1,11 @@
 //! What resolvers have learned, shared by all workers.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use authorities::CookieSecret;
+use cache::claims::{Claims, Worker};
+use cache::proofs::Proofs;
 use cache::rrsets::{Partition, RrsetLimits, Rrsets};
 use cache::servers::{ServerLimits, Servers};
 use engine::ResolverId;
@@ -13,6 +15,11 @@ use rand::rngs::StdRng;
 use resolver::{NegativeAnchor, Tables, TrustAnchor};
 use wire::HashKey;
 
+/// Numbers of workers that the table of what is being fetched knows.
+const WORKERS_MAX: u16 = 1023;
+/// The part of a resolver's memory that is for ranges of names that do not exist.
+const PROOFS_PART: usize = 16;
+
 /// What resolvers have learned, shared by all workers.
 ///
 /// Each resolver has RRsets of its own, for as long as it is told the same: what it learned before
@@ -20,10 +27,15 @@ use wire::HashKey;
 pub struct ResolverTables {
     servers: Arc<Servers>,
     cookie_secret: CookieSecret,
-    rrsets: Mutex<Vec<Owned>>,
+    claims: Arc<Claims>,
+    /// The number of the next worker.
+    next_worker: AtomicU16,
+    learned: Mutex<Vec<Owned>>,
     trusted: Mutex<Vec<(ResolverId, Trusted)>>,
     /// Moves when what is trusted does.
     trust_generation: AtomicU64,
+    /// Moves when workers are to forget what they have noted themselves.
+    forget_generation: AtomicU64,
 }
 
 /// What a resolver trusts now, whatever its settings said at first.
@@ -35,10 +47,23 @@ pub struct Trusted {
     pub negative: Vec<NegativeAnchor>,
 }
 
-/// The RRsets of a resolver.
+/// What a resolver has learned of zones.
 struct Owned {
     plan: ResolverPlan,
     rrsets: Weak<Rrsets>,
+    proofs: Weak<Proofs>,
+}
+
+/// What a resolver in use has learned of zones.
+pub struct Learned {
+    /// The resolver's name.
+    pub name: String,
+    /// RRsets, negative answers and delegations.
+    pub rrsets: Arc<Rrsets>,
+    /// Ranges of names that do not exist.
+    pub proofs: Arc<Proofs>,
+    /// Which part of them is its own.
+    pub partition: Partition,
 }
 
 impl Default for ResolverTables {
@@ -48,36 +73,67 @@ impl Default for ResolverTables {
         Self {
             servers: Arc::new(Servers::new(ServerLimits::default(), hash_key(&mut rng))),
             cookie_secret: CookieSecret::draw(&mut rng),
-            rrsets: Mutex::default(),
+            claims: Arc::default(),
+            next_worker: AtomicU16::new(0),
+            learned: Mutex::default(),
             trusted: Mutex::default(),
             trust_generation: AtomicU64::new(0),
+            forget_generation: AtomicU64::new(0),
         }
     }
 }
 
 impl ResolverTables {
-    /// Returns the tables of a resolver, which stay for as long as somebody has them.
-    pub(super) fn of(&self, plan: &ResolverPlan) -> Tables {
-        let mut all = self.rrsets.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|owned| owned.rrsets.strong_count() > 0);
-        let own = all.iter().find(|owned| owned.plan == *plan);
-        let rrsets = own.and_then(|owned| owned.rrsets.upgrade()).unwrap_or_else(|| {
-            let limits = RrsetLimits::with_octets(plan.octets_max);
-            let rrsets = Arc::new(Rrsets::new(limits, hash_key(&mut rand::make_rng())));
-            all.push(Owned { plan: plan.clone(), rrsets: Arc::downgrade(&rrsets) });
-            rrsets
-        });
-        Tables { rrsets, servers: Arc::clone(&self.servers) }
+    /// Returns the number of a worker that begins.
+    pub(super) fn next_worker(&self) -> Worker {
+        // From the 1,024th on a number stands for several, which do not wait for each other.
+        Worker(self.next_worker.fetch_add(1, Ordering::Relaxed) % WORKERS_MAX)
     }
 
-    /// Returns what each resolver in use has learned of zones: its name, its RRsets, and which part
-    /// of them is its own.
-    pub fn rrsets(&self) -> Vec<(String, Arc<Rrsets>, Partition)> {
-        let all = self.rrsets.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Returns the tables of a resolver, which stay for as long as somebody has them.
+    pub(super) fn of(&self, plan: &ResolverPlan, worker: Worker) -> Tables {
+        let mut all = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|owned| owned.rrsets.strong_count() > 0);
+        let own = all.iter().find(|owned| owned.plan == *plan);
+        let known = own.and_then(|owned| Some((owned.rrsets.upgrade()?, owned.proofs.upgrade()?)));
+        let (rrsets, proofs) = known.unwrap_or_else(|| {
+            let (rrsets, proofs) = empty(plan.octets_max);
+            let own = (Arc::downgrade(&rrsets), Arc::downgrade(&proofs));
+            all.push(Owned { plan: plan.clone(), rrsets: own.0, proofs: own.1 });
+            (rrsets, proofs)
+        });
+        Tables {
+            rrsets,
+            proofs,
+            servers: Arc::clone(&self.servers),
+            claims: Arc::clone(&self.claims),
+            worker,
+        }
+    }
+
+    /// Returns what each resolver in use has learned of zones.
+    pub fn learned(&self) -> Vec<Learned> {
+        let all = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
         let shown = |owned: &Owned| {
-            Some((owned.plan.name.clone(), owned.rrsets.upgrade()?, owned.plan.settings.partition))
+            Some(Learned {
+                name: owned.plan.name.clone(),
+                rrsets: owned.rrsets.upgrade()?,
+                proofs: owned.proofs.upgrade()?,
+                partition: owned.plan.settings.partition,
+            })
         };
         all.iter().filter_map(shown).collect()
+    }
+
+    /// Has workers forget what they have noted for themselves: failures, and keys of zones.
+    pub fn forget_notes(&self) {
+        self.forget_generation.fetch_add(1, Ordering::Release);
+    }
+
+    /// Returns whether something is to be forgotten since this generation.
+    pub(super) fn forgets_since(&self, generation: &mut u64) -> bool {
+        let now = self.forget_generation.load(Ordering::Acquire);
+        std::mem::replace(generation, now) != now
     }
 
     /// Has resolvers trust this from their next question on, and others what their settings say.
@@ -100,10 +156,9 @@ impl ResolverTables {
     }
 
     /// Returns tables for a question that is to be asked as if nothing had been learned.
-    pub(super) fn blank(&self, octets_max: usize) -> Tables {
-        let limits = RrsetLimits::with_octets(octets_max);
-        let rrsets = Arc::new(Rrsets::new(limits, hash_key(&mut rand::make_rng())));
-        Tables { rrsets, servers: Arc::clone(&self.servers) }
+    pub(super) fn blank(&self, octets_max: usize, worker: Worker) -> Tables {
+        let (rrsets, proofs) = empty(octets_max);
+        Tables { rrsets, proofs, servers: Arc::clone(&self.servers), claims: Arc::default(), worker }
     }
 
     /// Returns what is known of servers.
@@ -114,6 +169,15 @@ impl ResolverTables {
     pub(super) const fn cookie_secret(&self) -> CookieSecret {
         self.cookie_secret
     }
+}
+
+/// Returns empty tables of so many octets together.
+fn empty(octets_max: usize) -> (Arc<Rrsets>, Arc<Proofs>) {
+    let of_proofs = octets_max / PROOFS_PART;
+    let limits = RrsetLimits::with_octets(octets_max - of_proofs);
+    let mut rng = rand::make_rng();
+    let rrsets = Rrsets::new(limits, hash_key(&mut rng));
+    (Arc::new(rrsets), Arc::new(Proofs::new(of_proofs, hash_key(&mut rng))))
 }
 
 fn hash_key(rng: &mut StdRng) -> HashKey {

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use cache::Security;
 use cache::servers::{Edns, Facts, LetterCase};
 use rand::seq::SliceRandom;
-use wire::Rtype;
+use wire::{Name, Rtype};
 
+use super::claims::Claimed;
 use super::{FetchKey, FetchName, Node, OpenAsk, Resolver, TaskKey};
 use crate::addresses::{Family, Namer};
 use crate::budget::{Budget, Limit};
@@ -30,6 +31,9 @@ const LOOKUP_PATIENCE_MS: u32 = 300;
 /// Queries to a zone's servers if all were silent a short time ago, or as many as it has addresses:
 /// one of them may be back, or its packet was lost.
 const LAST_RESORT_SENDS: usize = 2;
+/// Queries that are left for the servers that a zone itself names, when those fail that its parent
+/// does.
+const OWN_SERVERS_SENDS: u8 = 4;
 
 /// One question to the servers of one zone.
 pub(super) struct Fetch {
@@ -62,6 +66,9 @@ pub(super) struct Fetch {
     /// The last reply that is bogus, and why.
     pub(super) bogus: Option<(Failure, Held)>,
     pub(super) bogus_replies: u8,
+    pub(super) claimed: Claimed,
+    /// Whether the servers that the zone itself names were looked at.
+    has_own_servers: bool,
 }
 
 /// A reply that is not believed yet.
@@ -96,6 +103,8 @@ pub(super) struct Server {
 pub(super) enum FetchEnd {
     Answer(Box<Answer>),
     Referral(Arc<Delegation>),
+    /// The tables know more by now.
+    Known,
     Failed(Failure),
 }
 
@@ -169,6 +178,8 @@ impl Resolver {
             broken: None,
             bogus: None,
             bogus_replies: 0,
+            claimed: Claimed::default(),
+            has_own_servers: false,
             delegation: Arc::clone(delegation),
         };
         for server in &delegation.servers {
@@ -196,11 +207,14 @@ impl Resolver {
             return self.judge_held(key, now);
         }
         self.take_known_addresses(key, now);
+        if self.yields(key, now) {
+            return;
+        }
         let Some(fetch) = self.fetch(key) else { return };
         if fetch.asks.iter().any(|&ask| self.ask(ask).is_some_and(OpenAsk::is_awaited)) {
             return;
         }
-        let candidates = self.candidates(fetch, now);
+        let mut candidates = self.candidates(fetch, now);
         let is_last_resort = !candidates.is_empty() && candidates.iter().all(|candidate| candidate.is_barred);
         if !candidates.iter().any(|candidate| candidate.asked == 0) {
             self.look_for_addresses(key, now);
@@ -209,6 +223,13 @@ impl Resolver {
             let unasked = candidates.iter().filter(|candidate| candidate.asked == 0).count();
             let sends_max = u8::try_from(unasked.max(LAST_RESORT_SENDS)).unwrap_or(u8::MAX);
             fetch.sends_left = fetch.sends_left.min(sends_max);
+        }
+        if self.is_failing(key, &candidates) && self.take_own_servers(key, now) {
+            let Some(fetch) = self.fetch(key) else { return };
+            candidates = self.candidates(fetch, now);
+            if !candidates.iter().any(|candidate| candidate.asked == 0) {
+                self.look_for_addresses(key, now);
+            }
         }
         if self.ask_next(key, &candidates, now) {
             return;
@@ -220,6 +241,60 @@ impl Resolver {
                 None => self.end_failed(key),
             }
         }
+    }
+
+    /// Returns whether a fetch is about to fail: nobody is left to be asked, or hardly a query.
+    fn is_failing(&self, key: FetchKey, candidates: &[Candidate]) -> bool {
+        self.fetch(key).is_some_and(|fetch| {
+            let is_looking = !fetch.lookups.is_empty();
+            fetch.spent.is_none()
+                && !is_looking
+                && (fetch.sends_left <= OWN_SERVERS_SENDS
+                    || candidates.is_empty() && fetch.nameless.is_empty())
+        })
+    }
+
+    /// Takes the servers that the zone itself named when somebody asked for them, beside those that
+    /// its parent names; returns whether there are any. Their addresses are looked for unless they
+    /// are in the zone: it is the zone's servers that fail.
+    ///
+    /// The set is in use for no longer than the parent's delegation, and never renews it.
+    fn take_own_servers(&mut self, key: FetchKey, now: Moment) -> bool {
+        let Self { fetches, memory, settings, .. } = self;
+        let Some(fetch) = fetches.get_mut(key.0 as usize) else { return false };
+        if std::mem::replace(&mut fetch.has_own_servers, true) || fetch.delegation.route.is_some() {
+            return false;
+        }
+        let zone = fetch.delegation.zone.clone();
+        let question = HeapQuestion { name: zone.clone(), rtype: Rtype::NS, unchecked: false };
+        let Some(Known::Data(set)) = memory.look(&question, now.seconds()) else { return false };
+        let own = set.data().take(settings.servers_max).filter_map(|data| Name::parse(data).ok());
+        let mut has_any = false;
+        for name in own.map(|(name, _)| HeapName::new(name)) {
+            let is_inside = name.as_name().is_at_or_below(zone.as_name());
+            let is_waiting = fetch.nameless.contains(&name);
+            let mut addresses = Vec::new();
+            for rtype in [Rtype::A, Rtype::AAAA] {
+                let question = HeapQuestion { name: name.clone(), rtype, unchecked: true };
+                if let Some(Known::Data(set)) = memory.look(&question, now.seconds()) {
+                    addresses.extend(settings.addresses.admitted(set.data(), Namer::Zone));
+                }
+            }
+            has_any |= !addresses.is_empty();
+            for address in &addresses {
+                fetch.add(SocketAddr::new(*address, settings.port));
+            }
+            if addresses.is_empty() && !is_inside && !is_waiting {
+                fetch.nameless.push(name);
+                has_any = true;
+            }
+        }
+        if has_any {
+            let sent = fetch.servers.iter().map(|server| server.asked).fold(0, u8::saturating_add);
+            let left = settings.limits.sends_per_zone.saturating_sub(sent);
+            fetch.sends_left = fetch.sends_left.max(OWN_SERVERS_SENDS.min(left));
+        }
+        has_any
     }
 
     fn end_failed(&mut self, key: FetchKey) {
@@ -413,6 +488,7 @@ impl Resolver {
         // What the servers say at an address is validated, not the address: else zones whose
         // servers are in each other could not be validated at all.
         let unchecked = self.validates();
+        let is_trial = self.is_trial(key);
         let mut has_begun = false;
         for (family, rtype) in [(Family::V4, Rtype::A), (Family::V6, Rtype::AAAA)] {
             if !self.settings.addresses.has(family) {
@@ -428,6 +504,7 @@ impl Resolver {
             if let Some(task) = self.task_mut(lookup) {
                 task.parents.push(Node::Fetch(key));
                 task.depth = task.depth.min(depth);
+                task.is_trial |= is_trial;
             }
             if let Some(fetch) = self.fetch_mut(key) {
                 fetch.lookups.push(lookup);
@@ -435,6 +512,12 @@ impl Resolver {
             has_begun = true;
         }
         has_begun
+    }
+
+    /// Returns whether a fetch is to find out if servers that failed are back.
+    pub(super) fn is_trial(&self, key: FetchKey) -> bool {
+        let tasks = self.fetch(key).map_or(&[][..], |fetch| &fetch.tasks);
+        tasks.iter().filter_map(|&task| self.task(task)).any(|task| task.is_trial)
     }
 
     fn wait_for_lookup(&mut self, key: FetchKey, now: Moment) {
@@ -478,6 +561,9 @@ impl Resolver {
         let Some(fetch) = self.fetches.try_remove(key.0 as usize) else { return };
         if let Some(at) = fetch.timer {
             self.timers.remove(&(at, key));
+        }
+        if let Claimed::Ours(hash) = fetch.claimed {
+            self.memory.tables.claims.release(hash, self.memory.tables.worker);
         }
         self.paused.retain(|&paused| paused != key);
         for lookup in fetch.lookups.into_iter().chain(fetch.proofs) {

@@ -8,11 +8,12 @@ use super::{FetchKey, Node, Resolver, TaskKey};
 use crate::budget::Limit;
 use crate::delegation::DsState;
 use crate::failure::{Defect, Failure, Reason};
+use crate::failures::Memory;
 use crate::heap_name::{HeapName, HeapQuestion};
 use crate::moment::Moment;
 use crate::prove::{Below, Judge, Obstacle, Why, Work, ZoneTrust};
 use crate::resolution::Resolution;
-use crate::scrub::{Fault, Reading};
+use crate::scrub::{Fault, Reading, Set};
 use crate::settings::Validation;
 use crate::tables::Known;
 use crate::trace::TraceEvent;
@@ -87,9 +88,14 @@ impl Resolver {
         if rtype == Rtype::DNSKEY && self.take_known_keys(key, &question, now) {
             return;
         }
-        if let Some(failure) = self.bogus.look(&question, now) {
-            let failure = failure.clone();
-            return self.break_chain(key, failure);
+        let mut is_trial = self.is_trial(key);
+        match self.failures.look(&question, is_trial, now) {
+            Memory::Nothing => {}
+            Memory::Trial => is_trial = true,
+            Memory::Failed(failure) => {
+                let failure = failure.clone();
+                return self.break_chain(key, failure);
+            }
         }
         let Some(fetch) = self.fetch_mut(key) else { return };
         let (delegation, is_own) = (Arc::clone(&fetch.delegation), fetch.delegation.zone == question.name);
@@ -110,6 +116,7 @@ impl Resolver {
         if let Some(task) = self.task_mut(task) {
             task.parents.push(Node::Fetch(key));
             task.depth = task.depth.min(depth);
+            task.is_trial |= is_trial;
             if is_own && rtype == Rtype::DNSKEY {
                 task.begin_at(delegation);
             }
@@ -202,13 +209,13 @@ impl Resolver {
         let payer = self.payer_of_judgement(key).ok_or(Limit::Sends)?;
         let budget = self.task(payer).and_then(|task| task.budget).ok_or(Limit::Sends)?;
         let (checks, hashes) = (budget.checks, budget.hashes);
-        let Self { chains, settings, checks_now, checked, .. } = self;
+        let Self { chains, settings, checks_now, counts, .. } = self;
         let work = Work { checks, hashes, checks_now: *checks_now };
         let mut judge = Judge { chains, settings: &settings.trust, now, work, asked, why: None };
         let found = run(&mut judge);
         let (work, why) = (judge.work, judge.why);
         *checks_now = work.checks_now;
-        *checked += u64::from(checks.left().saturating_sub(work.checks.left()));
+        counts.signatures += u64::from(checks.left().saturating_sub(work.checks.left()));
         if let Some(budget) = self.task_mut(payer).and_then(|task| task.budget.as_mut()) {
             (budget.checks, budget.hashes) = (work.checks, work.hashes);
         }
@@ -303,9 +310,13 @@ impl Resolver {
         }
         let Some(fetch) = self.fetch(key) else { return };
         let (question, ends_at) = (fetch.question.clone(), fetch.delegation.ends_at);
+        let zone = fetch.delegation.zone.clone();
+        self.failures.heard_good(&zone, now);
         match held.reading {
             Reading::Answer(mut answer) => {
                 answer.insecure_because = why.and_then(Why::ede);
+                let soa = answer.denial.as_ref().and_then(|denial| denial.soa.as_ref());
+                self.keep_ranges(&answer.proofs, soa, now);
                 if let Some(root) = held.root {
                     self.memory.keep_referral(root, DsState::Unknown, Now(u32::MAX), now.seconds());
                 }
@@ -313,10 +324,19 @@ impl Resolver {
                 self.end_fetch(key, &FetchEnd::Answer(Box::new(answer)));
             }
             Reading::Referral(referral) => {
+                self.keep_ranges(&referral.proofs, None, now);
                 let below = self.memory.keep_referral(referral, ds, ends_at, now.seconds());
                 self.end_fetch(key, &FetchEnd::Referral(Arc::new(below)));
             }
             Reading::Fault(_) => {}
+        }
+    }
+
+    /// Keeps what proofs that were found good say of other names.
+    fn keep_ranges(&self, proofs: &[Set], soa: Option<&Set>, now: Moment) {
+        if self.settings.aggressive_nsec && self.validates() {
+            let unix_now = self.chains.unix_seconds(now) as u32;
+            self.memory.keep_ranges(proofs, soa, now.seconds(), unix_now);
         }
     }
 }

@@ -13,6 +13,7 @@ use crate::budget::{Budget, Limit};
 use crate::delegation::{Delegation, DsState, NameServer};
 use crate::effect::{Effect, Waiter};
 use crate::failure::{Failure, Reason};
+use crate::failures::Memory;
 use crate::heap_name::{HeapName, HeapQuestion};
 use crate::minimise::next_labels;
 use crate::moment::Moment;
@@ -54,6 +55,8 @@ pub(super) struct Task {
     /// For a question of type DS.
     below: Option<Below>,
     pub(super) awaits: Option<Node>,
+    /// Whether it finds out if servers that failed are back: other failures are not asked then.
+    pub(super) is_trial: bool,
     /// What became of the name that this one is an alias for.
     target: Option<Arc<Resolution>>,
     /// For a client that wants to know.
@@ -152,6 +155,7 @@ impl Resolver {
             insecure_because: None,
             below: None,
             awaits: None,
+            is_trial: false,
             target: None,
             trace: None,
         }) as u32);
@@ -174,9 +178,19 @@ impl Resolver {
             self.ask_zone(key, &question, &delegation, now);
             return;
         }
-        if let Some(failure) = self.bogus.look(&question, now) {
-            let failure = failure.clone();
-            return self.end(key, Resolution::failed(failure));
+        let is_trial = self.task(key).is_some_and(|task| task.is_trial);
+        match self.failures.look(&question, is_trial, now) {
+            Memory::Nothing => {}
+            Memory::Trial => {
+                if let Some(task) = self.task_mut(key) {
+                    task.is_trial = true;
+                }
+            }
+            Memory::Failed(failure) => {
+                let failure = failure.clone();
+                self.counts.remembered += 1;
+                return self.end(key, Resolution::failed(failure));
+            }
         }
         match self.memory.look(&question, now.seconds()) {
             Some(Known::Data(set)) => self.end_with_data(key, Rcode::NOERROR, &[set], &[]),
@@ -189,6 +203,10 @@ impl Resolver {
             None => {
                 let failed_route = self.task(key).and_then(|task| task.failed_route);
                 let delegation = self.closest(&question, failed_route, now);
+                let floor = delegation.zone.as_name().label_count();
+                if self.derive(key, &question, floor, now) {
+                    return;
+                }
                 if let Some(task) = self.task_mut(key) {
                     task.delegation = Some(Arc::clone(&delegation));
                 }
@@ -267,6 +285,7 @@ impl Resolver {
         let is_whole = task.question == *asked;
         match end {
             FetchEnd::Referral(delegation) => task.delegation = Some(Arc::clone(delegation)),
+            FetchEnd::Known => task.delegation = None,
             FetchEnd::Answer(answer) if is_whole => return self.take_answer(key, answer),
             FetchEnd::Answer(answer) if answer.verdict == Verdict::NoName => {
                 // RFC 9156 §3: servers that say so of names which only have others below them.
@@ -349,7 +368,7 @@ impl Resolver {
         self.end_with_denial(key, rcode, denial.soa.as_ref(), &answer.proofs, denial.security);
     }
 
-    fn end_with_known(&mut self, key: TaskKey, rcode: Rcode, denied: &Denied) {
+    pub(super) fn end_with_known(&mut self, key: TaskKey, rcode: Rcode, denied: &Denied) {
         self.end_with_denial(key, rcode, Some(&denied.soa), &denied.proofs, denied.security);
     }
 
@@ -368,7 +387,7 @@ impl Resolver {
         self.end_with_rows(key, rcode);
     }
 
-    fn end_with_data(&mut self, key: TaskKey, rcode: Rcode, sets: &[Set], proofs: &[Set]) {
+    pub(super) fn end_with_data(&mut self, key: TaskKey, rcode: Rcode, sets: &[Set], proofs: &[Set]) {
         if let Some(set) = sets.first() {
             self.note_below(key, set.security, Some(set), &[]);
         }
@@ -396,7 +415,7 @@ impl Resolver {
     }
 
     /// Goes on with the name that a task's is an alias for.
-    fn follow(&mut self, key: TaskKey, aliases: &[Set], proofs: &[Set], target: HeapName) {
+    pub(super) fn follow(&mut self, key: TaskKey, aliases: &[Set], proofs: &[Set], target: HeapName) {
         if let Some(alias) = aliases.first() {
             self.note_below(key, alias.security, Some(alias), &[]);
         }
@@ -406,7 +425,7 @@ impl Resolver {
             return self.end_with_rows(key, Rcode::NOERROR);
         }
         let question = HeapQuestion { name: target, ..task.question.clone() };
-        let depth = task.depth;
+        let (depth, is_trial) = (task.depth, task.is_trial);
         if let Err(limit) = self.pay_for_task(key, Budget::follow_alias) {
             return self.fail(key, Failure::without_zone(Reason::Limit(limit)));
         }
@@ -417,6 +436,7 @@ impl Resolver {
         if let Some(child) = self.task_mut(child) {
             child.parents.push(Node::Task(key));
             child.depth = child.depth.min(depth);
+            child.is_trial |= is_trial;
         }
         if let Some(task) = self.task_mut(key) {
             task.awaits = Some(Node::Task(child));
@@ -425,11 +445,17 @@ impl Resolver {
 
     /// Ends a task without an answer.
     pub(super) fn fail(&mut self, key: TaskKey, failure: Failure) {
-        let now = self.ran_at;
-        if matches!(failure.reason, Reason::Bogus(_))
-            && let Some(task) = self.tasks.get(key.0 as usize)
-        {
-            self.bogus.note(&task.question, &failure, now);
+        let Self { tasks, failures, settings, ran_at, .. } = self;
+        if let Some(task) = tasks.get(key.0 as usize) {
+            let is_remembered = match failure.reason {
+                Reason::Silent | Reason::Lame | Reason::Faulty | Reason::NoAddress | Reason::Bogus(_) => true,
+                // Another question may have paid for it, or come from another side.
+                Reason::Limit(_) | Reason::Circle | Reason::AliasLoop => task.budget.is_some(),
+                Reason::Unsupported | Reason::Sentinel => false,
+            };
+            if is_remembered {
+                failures.note(&task.question, &failure, settings.failure_seconds_max, *ran_at);
+            }
         }
         self.end(key, Resolution::failed(failure));
     }
@@ -438,6 +464,9 @@ impl Resolver {
     fn end(&mut self, key: TaskKey, mut resolution: Resolution) {
         let Some(task) = self.tasks.try_remove(key.0 as usize) else { return };
         self.by_question.remove(&task.question);
+        if resolution.failure.is_none() {
+            self.failures.answered(&task.question);
+        }
         let refusal = self.refusal_of_sentinel(&task, &resolution);
         resolution.below = task.below;
         resolution.insecure_because = resolution.insecure_because.or(task.insecure_because);

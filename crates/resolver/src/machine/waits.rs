@@ -54,6 +54,11 @@ impl Resolver {
         self.payer(Node::Fetch(key), |budget| budget.judgement_left(limits))
     }
 
+    /// Returns whose budget has most hashes left, of those for which a node works.
+    pub(super) fn payer_of_hashes(&self, node: Node) -> Option<TaskKey> {
+        self.payer(node, |budget| budget.hashes)
+    }
+
     /// Returns the task whose budget ranks highest, of those that wait for a node.
     fn payer<R: Ord>(&self, node: Node, rank: impl Fn(&Budget) -> R) -> Option<TaskKey> {
         let mut payer: Option<(R, TaskKey)> = None;

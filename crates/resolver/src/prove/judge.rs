@@ -239,7 +239,7 @@ impl Judge<'_> {
 const MALFORMED: Failure = Failure { why: Unverified::Bogus(dnssec::Bogus::Malformed), key: None };
 
 /// Returns what the good ones of these RRsets say of a zone.
-pub(super) fn denials<'s>(proofs: &'s [Set], zone: Name<'s>) -> Denials<'s> {
+pub(crate) fn denials<'s>(proofs: &'s [Set], zone: Name<'s>) -> Denials<'s> {
     let labels = zone.label_count();
     let good = proofs.iter().filter(move |set| {
         set.security == Security::Secure

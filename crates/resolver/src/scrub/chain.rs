@@ -132,7 +132,7 @@ fn nearest_dname(
 
 /// Puts a DNAME's target in place of its owner at the end of a name (RFC 6672 §2.2); `Some(None)`
 /// if that is too long, `None` if the record cannot be read.
-fn substitute(name: Name<'_>, dname: &Set) -> Option<Option<NameBuf>> {
+pub(crate) fn substitute(name: Name<'_>, dname: &Set) -> Option<Option<NameBuf>> {
     let (target, _) = Name::parse(dname.records.first()?).ok()?;
     let kept = name.len().checked_sub(dname.owner.as_name().len())?;
     let labels = name.as_bytes().get(..kept)?;

@@ -253,7 +253,7 @@ pub(super) fn soa(
 }
 
 /// Returns the last field of a SOA record, whose form [`take`] has checked.
-fn minimum(data: &[u8]) -> Option<u32> {
+pub(crate) fn minimum(data: &[u8]) -> Option<u32> {
     let minimum = u32::from_be_bytes(*data.last_chunk()?);
     Some(Ttl::new(minimum).seconds())
 }

@@ -28,7 +28,7 @@ struct Internet {
     names: Vec<String>,
 }
 
-fn pick<'a>(from: &'a [String], rng: &mut StdRng) -> &'a str {
+pub(crate) fn pick<'a>(from: &'a [String], rng: &mut StdRng) -> &'a str {
     &from[rng.random_range(0..from.len())]
 }
 
@@ -118,7 +118,7 @@ fn internet(seed: u64) -> Internet {
 }
 
 /// Leaves out the TTL, and DNAME records: what is known says the alias that they made.
-fn without_ttl(records: &[String]) -> Vec<String> {
+pub(crate) fn without_ttl(records: &[String]) -> Vec<String> {
     let mut lines: Vec<String> = records
         .iter()
         .map(|record| {
@@ -132,7 +132,7 @@ fn without_ttl(records: &[String]) -> Vec<String> {
 }
 
 /// An internet made at random, some of it signed; its zones, and whether all down to each are.
-fn signed_internet(rng: &mut StdRng) -> (Signed, Vec<String>, BTreeMap<String, bool>) {
+pub(crate) fn signed_internet(rng: &mut StdRng) -> (Signed, Vec<String>, BTreeMap<String, bool>) {
     let modes = [Minimisation::Off, Minimisation::Relaxed, Minimisation::Strict];
     let settings = Settings { minimisation: modes[rng.random_range(0..3)], ..plain_settings() };
     let mut zones = vec![(".".to_string(), "192.0.2.1".to_string(), Signing::Nsec)];

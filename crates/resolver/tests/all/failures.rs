@@ -127,6 +127,199 @@ fn servers_that_come_back_are_found_at_once() {
     assert_eq!((seen.rcode, seen.took_ms <= 2100), (Rcode::NXDOMAIN, true), "{} ms", seen.took_ms);
 }
 
+#[test]
+fn a_question_that_failed_is_not_asked_again_at_once() {
+    for behaviour in [Behaviour::Dead, Behaviour::Rcode(Rcode::SERVFAIL), Behaviour::Rcode(Rcode::REFUSED)] {
+        let mut world = world();
+        let all = ["192.0.2.3", "192.0.2.4"];
+        all.iter().for_each(|address| world.server(address).behaviour = behaviour.clone());
+        let first = world.resolve_now("www.example.org", Rtype::A);
+        let again = world.resolve_now("www.example.org", Rtype::A);
+        assert_eq!((again.failure, again.ede, again.sends), (first.failure, first.ede, 0));
+        assert_eq!(world.resolver.counts().remembered, 1);
+        world.pass_ms(1000);
+        assert!(world.resolve_now("www.example.org", Rtype::A).sends > 0);
+        // For hours it costs one question in two seconds, however often it is asked.
+        let (sent, began) = (world.sent.len(), world.now);
+        for _ in 0..10_000 {
+            world.resolve_now("www.example.org", Rtype::A);
+            world.pass_ms(100);
+        }
+        let seconds = world.now.since_us(began) as usize / 1_000_000;
+        assert!(world.sent.len() - sent < 2 * seconds, "{} in {seconds} s", world.sent.len() - sent);
+    }
+}
+
+#[test]
+fn a_question_that_fails_alone_is_asked_less_and_less() {
+    let mut world = world();
+    let refuses = std::sync::Arc::new(|question: &wire::Question<'_>| {
+        let mut out = vec![0; 512];
+        let is_bad = question.qtype == Rtype::TXT;
+        let flags = wire::Flags::QR.with(wire::Flags::AA);
+        let flags = flags.with_rcode(if is_bad { Rcode::SERVFAIL } else { Rcode::NXDOMAIN });
+        let mut writer = wire::Writer::new(&mut out, 512, 0, flags);
+        writer.question(question).ok()?;
+        let len = writer.finish();
+        out.truncate(len);
+        Some(out)
+    });
+    for address in ["192.0.2.3", "192.0.2.4"] {
+        world.server(address).behaviour = Behaviour::Crafted(refuses.clone());
+    }
+    let mut asked = Vec::new();
+    for second in 0..120 {
+        world.resolve_now(&format!("n{second}.example.org"), Rtype::A);
+        if world.resolve_now("www.example.org", Rtype::TXT).sends > 0 {
+            asked.push(second);
+        }
+        world.pass_ms(1000);
+    }
+    assert!((5..=9).contains(&asked.len()), "{asked:?}");
+}
+
+#[test]
+fn servers_that_return_are_found_within_three_seconds_by_who_asks_on() {
+    let failing: [fn(&mut World, bool); 4] = [
+        |world, fails| {
+            let behaviour = if fails { Behaviour::Dead } else { Behaviour::Honest };
+            ["192.0.2.7", "192.0.2.8"].iter().for_each(|at| world.server(at).behaviour = behaviour.clone());
+        },
+        |world, fails| {
+            let behaviour = if fails { Behaviour::Rcode(Rcode::SERVFAIL) } else { Behaviour::Honest };
+            ["192.0.2.7", "192.0.2.8"].iter().for_each(|at| world.server(at).behaviour = behaviour.clone());
+        },
+        |world, fails| {
+            let behaviour = if fails { Behaviour::Rcode(Rcode::REFUSED) } else { Behaviour::Honest };
+            ["192.0.2.7", "192.0.2.8"].iter().for_each(|at| world.server(at).behaviour = behaviour.clone());
+        },
+        // The servers of the zone that the servers' names are in.
+        |world, fails| {
+            let behaviour = if fails { Behaviour::Dead } else { Behaviour::Honest };
+            world.server("192.0.2.6").behaviour = behaviour;
+        },
+    ];
+    for (number, set) in failing.iter().enumerate() {
+        for down_ms in [400, 1000, 2700, 10_000, 61_000, 600_000] {
+            let mut world = World::new();
+            glueless(&mut world);
+            world.resolve_now("ns.org", Rtype::A);
+            set(&mut world, true);
+            let mut asked = 0;
+            while asked < down_ms {
+                assert_eq!(world.resolve_now("www.example.org", Rtype::A).rcode, Rcode::SERVFAIL);
+                world.pass_ms(200);
+                asked += 200;
+            }
+            set(&mut world, false);
+            let back = world.now;
+            while world.resolve_now("www.example.org", Rtype::A).failure.is_some() {
+                world.pass_ms(100);
+            }
+            let took_ms = world.now.since_us(back) / 1000;
+            assert!(took_ms <= 3000, "{number}, {down_ms} ms down: {took_ms} ms");
+        }
+    }
+}
+
+#[test]
+fn what_one_question_could_not_pay_for_another_one_is_asked() {
+    let settings = Settings { limits: Limits { sends: 4, ..Limits::default() }, ..plain_settings() };
+    let mut world = World::with(settings);
+    glueless(&mut world);
+    let seen = world.resolve_now("www.example.org", Rtype::A);
+    assert_eq!((seen.failure.as_deref(), seen.sends), (Some("limit"), 4));
+    let seen = world.resolve_now("ns1.hoster.net", Rtype::A);
+    assert_eq!((seen.failure, seen.sends > 0), (None, true));
+}
+
+/// The root and org, and example.org, which has moved to other servers: its parent does not know.
+fn moved(world: &mut World) {
+    world.zone(
+        ".",
+        &["192.0.2.1"],
+        "org NS ns.org\n ns.org A 192.0.2.2\n net NS ns.net\n ns.net A 192.0.2.5",
+    );
+    world.zone("org", &["192.0.2.2"], "example.org 600 NS ns1.example.org\n ns1.example.org A 192.0.2.3");
+    world.zone("net", &["192.0.2.5"], "ns.hoster.net A 192.0.2.6");
+    let own =
+        "example.org 86400 NS ns.hoster.net\n ns1.example.org A 192.0.2.3\n www.example.org A 198.51.100.1";
+    world.zone("example.org", &["192.0.2.3", "192.0.2.6"], own);
+}
+
+#[test]
+fn servers_that_the_zone_names_are_asked_if_those_of_its_parent_fail() {
+    for behaviour in [Behaviour::Dead, Behaviour::Rcode(Rcode::REFUSED), Behaviour::Rcode(Rcode::SERVFAIL)] {
+        let mut world = World::new();
+        moved(&mut world);
+        world.resolve("example.org", Rtype::NS);
+        world.server("192.0.2.3").behaviour = behaviour;
+        let seen = world.resolve("www.example.org", Rtype::A);
+        assert_eq!((seen.failure, seen.answer.len()), (None, 1));
+        assert!(seen.sends <= 9, "{}", seen.sends);
+        let to = |address: &str| world.sent.iter().filter(|sent| sent.to == ip(address)).count();
+        assert_eq!(to("192.0.2.6"), 1, "only if they must be");
+    }
+}
+
+#[test]
+fn servers_that_nobody_asked_for_are_not_asked() {
+    let mut world = World::new();
+    moved(&mut world);
+    let ns = crate::world::record("example.org 86400 NS ns.hoster.net");
+    let address = crate::world::record("ns.hoster.net 86400 A 192.0.2.6");
+    world.server("192.0.2.3").behaviour =
+        Behaviour::Poisoner(vec![(wire::Section::Authority, ns), (wire::Section::Additional, address)]);
+    assert_eq!(world.resolve("www.example.org", Rtype::A).failure, None);
+    world.server("192.0.2.3").behaviour = Behaviour::Dead;
+    let seen = world.resolve("other.example.org", Rtype::A);
+    assert_eq!(seen.failure.as_deref(), Some("silent"));
+    assert!(world.sent.iter().all(|sent| sent.to != ip("192.0.2.6")));
+}
+
+/// Ghost domains (NDSS 2012): what the zone says of itself does not keep it alive.
+#[test]
+fn servers_that_the_zone_names_do_not_outlive_its_delegation() {
+    let mut world = World::new();
+    moved(&mut world);
+    world.resolve("example.org", Rtype::NS);
+    world.server("192.0.2.3").behaviour = Behaviour::Dead;
+    world.zone("org", &[], "");
+    for minute in 0..9 {
+        let seen = world.resolve(&format!("n{minute}.example.org"), Rtype::A);
+        assert_eq!((seen.rcode, seen.failure), (Rcode::NXDOMAIN, None));
+        world.resolve("example.org", Rtype::NS);
+        world.pass_ms(60_000);
+    }
+    world.pass_ms(60_000);
+    let asked = |world: &World| world.sent.iter().filter(|sent| sent.to == ip("192.0.2.6")).count();
+    let before = asked(&world);
+    let seen = world.resolve("n9.example.org", Rtype::A);
+    assert_eq!((seen.rcode, seen.failure), (Rcode::NXDOMAIN, None));
+    assert_eq!(asked(&world), before, "its parent says that there is no such zone");
+}
+
+#[test]
+fn servers_that_the_zone_names_cost_no_more_than_allowed() {
+    let mut world = World::new();
+    moved(&mut world);
+    let names = (0..40).map(|number| format!("example.org NS v{number}.hoster.net\n")).collect::<String>();
+    world.zone("example.org", &[], &names);
+    world.zone(
+        "net",
+        &[],
+        &(0..40).map(|number| format!("v{number}.hoster.net A 203.0.113.{number}\n")).collect::<String>(),
+    );
+    world.resolve("example.org", Rtype::NS);
+    world.server("192.0.2.3").behaviour = Behaviour::Dead;
+    world.server("192.0.2.6").behaviour = Behaviour::Dead;
+    for number in 0..40 {
+        let seen = world.resolve(&format!("n{number}.example.org"), Rtype::A);
+        assert_eq!(seen.rcode, Rcode::SERVFAIL);
+        assert!(seen.sends <= 16 + 2 * 8, "{}", seen.sends);
+    }
+}
+
 /// Returns how often in a row a server is said to have been silent.
 fn silences(world: &World, address: &str) -> u8 {
     let address = std::net::SocketAddr::new(ip(address), 53);

@@ -102,7 +102,8 @@ fn workers_share_keys_and_check_them_each_for_itself() {
 #[test]
 fn absence_is_proved() {
     for signing in [Signing::Nsec, NSEC3] {
-        let Signed { mut world, .. } = internet(signing, signing).build();
+        let settings = Settings { aggressive_nsec: false, ..plain_settings() };
+        let Signed { mut world, .. } = internet(signing, signing).with(settings).build();
         let proof = if matches!(signing, Signing::Nsec) { " NSEC " } else { " NSEC3 " };
         for (name, rtype, rcode) in [
             ("none.example.org", Rtype::A, Rcode::NXDOMAIN),
@@ -129,7 +130,8 @@ fn absence_is_proved() {
 
 #[test]
 fn what_comes_with_every_denial_is_checked_once() {
-    let Signed { mut world, .. } = internet(OPT_OUT, NSEC3).build();
+    let settings = Settings { aggressive_nsec: false, ..plain_settings() };
+    let Signed { mut world, .. } = internet(OPT_OUT, NSEC3).with(settings).build();
     let checked_for = |world: &mut crate::world::World, name: &str, rtype: Rtype| {
         let before = world.resolver.signatures_checked();
         world.resolve(name, rtype);

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cache::Security;
+use cache::claims::Worker;
+use cache::proofs::Proofs;
 use cache::rrsets::{RrsetLimits, Rrsets};
 use cache::servers::{ServerLimits, Servers};
 use rand::rngs::StdRng;
@@ -122,9 +124,10 @@ pub(crate) struct Sent {
     pub(crate) over_tcp: bool,
 }
 
+/// What happens to a query of the worker with this number.
 enum Event {
-    Reply(Ask, Vec<u8>),
-    GivenUp(Ask),
+    Reply(usize, Ask, Vec<u8>),
+    GivenUp(usize, Ask),
 }
 
 /// What a client is told.
@@ -150,6 +153,8 @@ pub(crate) struct World {
     pub(crate) servers: BTreeMap<IpAddr, Server>,
     settings: Settings,
     pub(crate) resolver: Resolver,
+    /// Other workers with the same tables, numbered from one.
+    others: Vec<Resolver>,
     pub(crate) tables: Tables,
     pub(crate) now: Moment,
     pub(crate) sent: Vec<Sent>,
@@ -158,7 +163,7 @@ pub(crate) struct World {
     event_count: usize,
     rng: StdRng,
     /// Queries without a report: each is reported once.
-    open: BTreeSet<resolver::AskKey>,
+    open: BTreeSet<(usize, resolver::AskKey)>,
     /// How long the resolver took, replies parsed; for benchmarks.
     pub(crate) spent: Duration,
 }
@@ -168,6 +173,9 @@ fn tables() -> Tables {
     Tables {
         rrsets: Arc::new(Rrsets::new(RrsetLimits::with_octets(4 << 20), hash_key)),
         servers: Arc::new(Servers::new(ServerLimits { lines: 4096, cookies: 8 }, hash_key)),
+        proofs: Arc::new(Proofs::new(1 << 20, hash_key)),
+        claims: Arc::default(),
+        worker: Worker(0),
     }
 }
 
@@ -201,6 +209,7 @@ impl World {
             servers: BTreeMap::new(),
             settings,
             resolver,
+            others: Vec::new(),
             tables,
             now,
             sent: Vec::new(),
@@ -218,6 +227,35 @@ impl World {
         let (settings, tables) = (self.settings.clone(), self.tables.clone());
         self.resolver = Resolver::new(settings, tables, StdRng::seed_from_u64(3));
         self.resolver.set_time(UNIX_SECONDS, Moment(1_000_000_000));
+    }
+
+    /// Has another worker work beside the first one.
+    pub(crate) fn add_worker(&mut self) {
+        let number = self.others.len() as u16 + 1;
+        let tables = Tables { worker: Worker(number), ..self.tables.clone() };
+        let rng = StdRng::seed_from_u64(u64::from(number) + 100);
+        let mut resolver = Resolver::new(self.settings.clone(), tables, rng);
+        resolver.set_time(UNIX_SECONDS, Moment(1_000_000_000));
+        self.others.push(resolver);
+    }
+
+    fn worker(&mut self, number: usize) -> &mut Resolver {
+        match number.checked_sub(1) {
+            Some(other) => &mut self.others[other],
+            None => &mut self.resolver,
+        }
+    }
+
+    fn workers(&mut self) -> usize {
+        self.others.len() + 1
+    }
+
+    /// Has one of several workers look for an answer.
+    pub(crate) fn want_of(&mut self, worker: usize, text: &str, rtype: Rtype, waiter: u32) {
+        let (qname, now) = (name(text), self.now);
+        let question = Question { qname: qname.as_name(), qtype: rtype, qclass: Class::IN };
+        self.worker(worker).want(&question, Waiter(waiter), now);
+        self.carry_out();
     }
 
     /// Has other packets lost, and other octets changed.
@@ -248,18 +286,25 @@ impl World {
     pub(crate) fn want(&mut self, text: &str, rtype: Rtype, waiter: u32) {
         let qname = name(text);
         let question = Question { qname: qname.as_name(), qtype: rtype, qclass: Class::IN };
-        self.timed(|resolver, now| resolver.want(&question, Waiter(waiter), now));
+        self.timed(0, |resolver, now| resolver.want(&question, Waiter(waiter), now));
         self.carry_out();
     }
 
-    fn timed(&mut self, work: impl FnOnce(&mut Resolver, Moment)) {
-        let begun = Instant::now();
-        work(&mut self.resolver, self.now);
+    fn timed(&mut self, worker: usize, work: impl FnOnce(&mut Resolver, Moment)) {
+        let (begun, now) = (Instant::now(), self.now);
+        work(self.worker(worker), now);
         self.spent += begun.elapsed();
     }
 
     /// Resolves a question, and lets all that was sent for it come to its end.
     pub(crate) fn resolve(&mut self, text: &str, rtype: Rtype) -> Seen {
+        let seen = self.resolve_now(text, rtype);
+        self.settle();
+        seen
+    }
+
+    /// Resolves a question. Queries that are late go on being late.
+    pub(crate) fn resolve_now(&mut self, text: &str, rtype: Rtype) -> Seen {
         let waiter = u32::MAX - self.event_count as u32;
         let (began, sent) = (self.now, self.sent.len());
         self.want(text, rtype, waiter);
@@ -268,7 +313,6 @@ impl World {
         }
         let took_ms = self.now.since_us(began) / 1000;
         let resolution = self.done.remove(&Waiter(waiter)).expect("it is done");
-        self.settle();
         self.seen(&resolution, text, rtype, took_ms, self.sent.len() - sent)
     }
 
@@ -335,8 +379,10 @@ impl World {
     /// Lets everything happen that is on its way.
     pub(crate) fn settle(&mut self) {
         while self.step() {}
-        assert_eq!(self.resolver.active(), 0, "somebody waits for what never comes");
-        assert_eq!(self.resolver.next_due(), None);
+        for worker in 0..self.workers() {
+            assert_eq!(self.worker(worker).active(), 0, "somebody waits for what never comes");
+            assert_eq!(self.worker(worker).next_due(), None);
+        }
         assert!(self.open.is_empty());
     }
 
@@ -350,7 +396,8 @@ impl World {
 
     fn next_at(&self) -> Option<Moment> {
         let event = self.events.first_key_value().map(|(&(at, _), _)| at);
-        match (event, self.resolver.next_due()) {
+        let others = self.others.iter().filter_map(Resolver::next_due);
+        match (event, others.chain(self.resolver.next_due()).min()) {
             (Some(event), Some(due)) => Some(event.min(due)),
             (event, due) => event.or(due),
         }
@@ -360,21 +407,25 @@ impl World {
     pub(crate) fn step(&mut self) -> bool {
         let Some(at) = self.next_at() else { return false };
         self.now = self.now.max(at);
-        if self.resolver.next_due().is_some_and(|due| due <= self.now) {
-            self.timed(Resolver::due);
+        let now = self.now;
+        let is_due = |resolver: &Resolver| resolver.next_due().is_some_and(|due| due <= now);
+        if let Some(worker) = (0..self.workers()).find(|&number| is_due(self.worker(number))) {
+            self.timed(worker, Resolver::due);
         } else if let Some((_, event)) = self.events.pop_first() {
             match event {
-                Event::Reply(ask, reply) => {
-                    assert!(self.open.remove(&ask.key));
+                Event::Reply(worker, ask, reply) => {
+                    assert!(self.open.remove(&(worker, ask.key)));
                     let arrival = if ask.how.over_tcp { Arrival::Tcp } else { Arrival::Udp };
-                    self.timed(|resolver, now| {
+                    self.timed(worker, |resolver, now| {
                         let message = Message::parse(&reply).expect("well formed");
                         resolver.heard(ask.key, &message, arrival, now);
                     });
                 }
-                Event::GivenUp(ask) => {
-                    assert!(self.open.remove(&ask.key));
-                    self.timed(|resolver, now| resolver.unanswered(ask.key, Unanswered::Timeout, now));
+                Event::GivenUp(worker, ask) => {
+                    assert!(self.open.remove(&(worker, ask.key)));
+                    self.timed(worker, |resolver, now| {
+                        resolver.unanswered(ask.key, Unanswered::Timeout, now);
+                    });
                 }
             }
         }
@@ -389,18 +440,20 @@ impl World {
     }
 
     fn carry_out(&mut self) {
-        while let Some(effect) = self.resolver.next_effect() {
-            match effect {
-                Effect::Ask(ask) => self.ask(ask),
-                Effect::Done { waiter, resolution } => {
-                    assert!(self.done.insert(waiter, resolution).is_none(), "told twice");
+        for worker in 0..self.workers() {
+            while let Some(effect) = self.worker(worker).next_effect() {
+                match effect {
+                    Effect::Ask(ask) => self.ask(worker, ask),
+                    Effect::Done { waiter, resolution } => {
+                        assert!(self.done.insert(waiter, resolution).is_none(), "told twice");
+                    }
                 }
             }
         }
     }
 
-    fn ask(&mut self, ask: Ask) {
-        assert!(self.open.insert(ask.key), "one key for two queries");
+    fn ask(&mut self, worker: usize, ask: Ask) {
+        assert!(self.open.insert((worker, ask.key)), "one key for two queries");
         self.sent.push(Sent {
             to: ask.address.ip(),
             port: ask.address.port(),
@@ -409,8 +462,8 @@ impl World {
         });
         let reply = self.reply(&ask);
         let (after_us, event) = match reply {
-            Some((latency_us, reply)) => (latency_us, Event::Reply(ask, reply)),
-            None => (GIVEN_UP_US, Event::GivenUp(ask)),
+            Some((latency_us, reply)) => (latency_us, Event::Reply(worker, ask, reply)),
+            None => (GIVEN_UP_US, Event::GivenUp(worker, ask)),
         };
         self.event_count += 1;
         self.events.insert((self.now.after_us(after_us), self.event_count), event);

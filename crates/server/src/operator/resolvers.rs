@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 use cache::cuts::Ds;
-use cache::rrsets::{Partition, RrsetFlush, Rrsets};
+use cache::proofs::Proofs;
+use cache::rrsets::RrsetFlush;
 use cache::servers::{Edns, Facts, LetterCase, NowMs};
 use control::api::{self, NegativeOrder, ResolverFlush};
+use driver::Learned;
 use jobs::anchors::{AnchorState, Finding, KeyEntry, NegativeEntry, NegativeError, Source, state_word};
+use wire::Name;
 
 use super::caches::{name_of, rtype_of};
 use super::{Operator, OperatorError, What};
@@ -33,9 +35,19 @@ impl Operator {
             inserts: stats.inserts,
             evictions: stats.evictions,
         };
-        let tables = self.resolver_rrsets(only)?;
+        let sum = |learned: &Learned| {
+            let (rrsets, proofs) = (learned.rrsets.stats(), learned.proofs.stats());
+            cache::Stats {
+                entries: rrsets.entries + proofs.entries,
+                octets: rrsets.octets + proofs.octets,
+                octets_max: rrsets.octets_max + proofs.octets_max,
+                inserts: rrsets.inserts + proofs.inserts,
+                evictions: rrsets.evictions + proofs.evictions,
+            }
+        };
+        let tables = self.resolver_learned(only)?;
         let mut all: BTreeMap<_, _> =
-            tables.into_iter().map(|(name, rrsets, _)| (name, shown(rrsets.stats()))).collect();
+            tables.into_iter().map(|learned| (learned.name.clone(), shown(sum(&learned)))).collect();
         // No resolver has this name: names have no spaces.
         all.insert("all servers".to_owned(), shown(self.components.resolver_tables.servers().stats()));
         Ok(all)
@@ -72,7 +84,8 @@ impl Operator {
         let name = name_of(name)?;
         let now = self.facts.clock.cache_now();
         let mut room = Vec::new();
-        let zones = self.resolver_rrsets(only)?.into_iter().map(|(resolver, rrsets, partition)| {
+        let zones = self.resolver_learned(only)?.into_iter().map(|learned| {
+            let Learned { name: resolver, rrsets, partition, .. } = learned;
             let Some(cut) = rrsets.closest_cut(name.as_name(), partition, now, &mut room) else {
                 let (zone, ds, servers) = (None, "unknown".to_owned(), Vec::new());
                 return api::ResolverZone { resolver, zone, holds_for_s: 0, ds, servers };
@@ -107,9 +120,11 @@ impl Operator {
         only: Option<&str>,
         what: &ResolverFlush,
     ) -> Result<api::Flushed, OperatorError> {
-        let tables = self.resolver_rrsets(only)?;
-        let flush =
-            |what: RrsetFlush<'_>| tables.iter().map(|(_, rrsets, _)| rrsets.flush(what) as u64).sum::<u64>();
+        let tables = self.resolver_learned(only)?;
+        let flush = |what: RrsetFlush<'_>, ranges: &dyn Fn(&Proofs) -> usize| {
+            let of_one = |learned: &Learned| learned.rrsets.flush(what) + ranges(&learned.proofs);
+            tables.iter().map(of_one).sum::<usize>() as u64
+        };
         let removed = match what {
             ResolverFlush::All => {
                 // What is known of servers is known by all resolvers.
@@ -117,17 +132,27 @@ impl Operator {
                     None => self.components.resolver_tables.servers().forget_all(),
                     Some(_) => 0,
                 };
-                flush(RrsetFlush::All) + servers as u64
+                flush(RrsetFlush::All, &|proofs| proofs.flush(Name::ROOT)) + servers as u64
             }
-            ResolverFlush::Name(name) => flush(RrsetFlush::Name(name_of(name)?.as_name())),
-            ResolverFlush::Suffix(name) => flush(RrsetFlush::Suffix(name_of(name)?.as_name())),
+            ResolverFlush::Name(name) => {
+                let name = name_of(name)?;
+                flush(RrsetFlush::Name(name.as_name()), &|proofs| proofs.flush_name(name.as_name()))
+            }
+            ResolverFlush::Suffix(name) => {
+                let name = name_of(name)?;
+                // Ranges of the zone above may say that there is nothing below the name.
+                let ranges =
+                    |proofs: &Proofs| proofs.flush(name.as_name()) + proofs.flush_name(name.as_name());
+                flush(RrsetFlush::Suffix(name.as_name()), &ranges)
+            }
             ResolverFlush::Type { name, rtype } => {
-                let rtype = rtype_of(rtype)?;
-                flush(RrsetFlush::Type(name_of(name)?.as_name(), rtype))
+                let (name, rtype) = (name_of(name)?, rtype_of(rtype)?);
+                flush(RrsetFlush::Type(name.as_name(), rtype), &|proofs| proofs.flush_name(name.as_name()))
             }
-            ResolverFlush::Bogus => flush(RrsetFlush::Bogus),
-            ResolverFlush::Negative => flush(RrsetFlush::Negative),
+            ResolverFlush::Bogus => flush(RrsetFlush::Bogus, &|_| 0),
+            ResolverFlush::Negative => flush(RrsetFlush::Negative, &|proofs| proofs.flush(Name::ROOT)),
         };
+        self.components.resolver_tables.forget_notes();
         Ok(api::Flushed { removed })
     }
 
@@ -197,14 +222,11 @@ impl Operator {
         }
     }
 
-    /// Returns the tables of all resolvers, or of the one with this name.
-    fn resolver_rrsets(
-        &self,
-        only: Option<&str>,
-    ) -> Result<Vec<(String, Arc<Rrsets>, Partition)>, OperatorError> {
-        let mut all = self.components.resolver_tables.rrsets();
+    /// Returns what all resolvers have learned, or the one with this name.
+    fn resolver_learned(&self, only: Option<&str>) -> Result<Vec<Learned>, OperatorError> {
+        let mut all = self.components.resolver_tables.learned();
         let Some(wanted) = only else { return Ok(all) };
-        all.retain(|(name, ..)| name == wanted);
+        all.retain(|learned| learned.name == wanted);
         if all.is_empty() { Err(OperatorError::not_found(What::Resolver, wanted)) } else { Ok(all) }
     }
 }

@@ -183,7 +183,7 @@ pub(super) const ROWS: &[Row] = &[
     row("caps-whitelist", Text, "", Lacking),
     row("qname-minimisation", Flag, "yes", Setting),
     row("qname-minimisation-strict", Flag, "no", Setting),
-    row("aggressive-nsec", Flag, "yes", Lacking),
+    row("aggressive-nsec", Flag, "yes", Setting),
     row("private-address", Text, "", Setting),
     row("private-domain", Text, "", Setting),
     row("unwanted-reply-threshold", Number, "0", Lacking),

@@ -40,7 +40,7 @@ impl Lowering<'_> {
             has_anchor = true;
             self.tree.push(&[a, b, "trust-anchor-records"], tree::as_written(anchor.word(0)));
         }
-        for key in ["trust-anchor-signaling", "root-key-sentinel"] {
+        for key in ["trust-anchor-signaling", "root-key-sentinel", "aggressive-nsec"] {
             let (is_on, at) = self.flag(key);
             self.set(&[a, b, key], tree::flag(is_on, at));
         }

@@ -80,6 +80,8 @@ impl CacheStep {
         let key = answer_key.with_bits(self.cache.hash_key(), bits);
         let ttl_max = self.rules.failure_ttl.seconds();
         let ttl = match self.read(&key, now, &mut []) {
+            // A resolver remembers by itself how often, and finds out whether servers are back.
+            _ if answer.errors.reason().is_some() => FAILURE_TTL_FIRST,
             // Somebody else asked at the same time: one failure.
             Some(before) if !before.is_stale() => before.original_ttl,
             Some(before) if !self.has_answer_since(&answer_key, now, before.age) => {

@@ -1,0 +1,21 @@
+//! What one worker counts about its resolvers. Only its worker writes; anybody may read and add up.
+
+use resolver::Counts;
+
+engine::counters! {
+    signatures: "Signatures that were checked.",
+    derived: "Answers made from ranges of names that do not exist, wildcards and DNAME records (RFC 8198).",
+    yielded: "Questions to servers that waited for another worker to ask the same.",
+    remembered: "Questions that failed because they had failed a short time ago (RFC 9520).",
+}
+
+impl Counters {
+    /// Adds what a resolver has done since it was looked at last.
+    pub(super) fn add_since(&self, before: &mut Counts, now: Counts) {
+        self.signatures.add(now.signatures - before.signatures);
+        self.derived.add(now.derived - before.derived);
+        self.yielded.add(now.yielded - before.yielded);
+        self.remembered.add(now.remembered - before.remembered);
+        *before = now;
+    }
+}

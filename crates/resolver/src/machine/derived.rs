@@ -1,0 +1,68 @@
+//! Answers that nobody is asked for: what was proved for other names says them.
+
+use wire::Rcode;
+
+use super::{Node, Resolver, TaskKey};
+use crate::derive::{Derived, HASHES_MAX};
+use crate::heap_name::HeapQuestion;
+use crate::moment::Moment;
+use crate::prove::ZoneTrust;
+
+impl Resolver {
+    /// Ends a task, or goes on with what its name is an alias for, if what is known of other names
+    /// says so; `floor` is the labels of the closest zone whose servers could be asked. Returns
+    /// whether it does.
+    pub(super) fn derive(
+        &mut self,
+        key: TaskKey,
+        question: &HeapQuestion,
+        floor: usize,
+        now: Moment,
+    ) -> bool {
+        if !self.settings.aggressive_nsec || !self.validates() {
+            return false;
+        }
+        let by_dname = self.memory.by_dname(question, floor, now.seconds());
+        let Some(derived) = by_dname.or_else(|| self.by_ranges(key, question, floor, now)) else {
+            return false;
+        };
+        self.counts.derived += 1;
+        match derived {
+            Derived::Data(set, proofs) => self.end_with_data(key, Rcode::NOERROR, &[set], &proofs),
+            Derived::TooLong(dname) => self.end_with_data(key, Rcode::YXDOMAIN, &[dname], &[]),
+            Derived::Alias(sets, proofs, target) => self.follow(key, &sets, &proofs, target),
+            Derived::Denied(rcode, denied) => self.end_with_known(key, rcode, &denied),
+        }
+        true
+    }
+
+    fn by_ranges(
+        &mut self,
+        key: TaskKey,
+        question: &HeapQuestion,
+        floor: usize,
+        now: Moment,
+    ) -> Option<Derived> {
+        let place = question.place();
+        let depths = (floor..=place.label_count()).rev();
+        let depths: Vec<usize> =
+            depths.filter(|&labels| self.memory.tables.proofs.has_depth(labels)).collect();
+        depths.into_iter().find_map(|labels| {
+            let zone = place.suffix(labels);
+            let trust = self.chains.trust(zone, &self.settings.trust, now);
+            if matches!(trust, Some(ZoneTrust::Insecure(_) | ZoneTrust::Indeterminate)) {
+                return None;
+            }
+            let payer = self.payer_of_hashes(Node::Task(key));
+            let budget = payer.and_then(|payer| self.task(payer)?.budget);
+            // What is left is for what comes after it.
+            let left = budget.map_or(0, |budget| budget.hashes).saturating_sub(HASHES_MAX);
+            let (mut hashes, most) = (left, self.settings.trust.iterations_max);
+            let found = self.memory.by_ranges(question, zone, most, &mut hashes, now.seconds());
+            if let Some(budget) = payer.and_then(|payer| self.task_mut(payer)?.budget.as_mut()) {
+                budget.hashes -= left - hashes;
+            }
+            found
+        })
+    }
+}

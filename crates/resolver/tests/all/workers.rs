@@ -1,0 +1,108 @@
+//! Several workers with the same tables.
+
+use cache::Security;
+use wire::{Rcode, Rtype};
+
+use crate::referrals::small;
+use crate::signed::{Internet, Signing};
+use crate::world::{Behaviour, World, plain_settings};
+
+/// Has all of some names wanted by so many workers at about the same time; returns the queries.
+fn queries(world: &mut World, workers: usize, names: usize) -> usize {
+    (1..workers).for_each(|_| world.add_worker());
+    let sent = world.sent.len();
+    for number in 0..names {
+        for worker in 0..workers {
+            let waiter = (number * workers + worker) as u32;
+            // The others come a little later, or at once.
+            world.pass_ms((number as u32 * 7) % 5);
+            world.want_of(worker, &format!("n{number}.example.org"), Rtype::A, waiter);
+        }
+        world.settle();
+        for worker in 0..workers {
+            let waiter = resolver::Waiter((number * workers + worker) as u32);
+            let resolution = world.done.remove(&waiter).expect("it is done");
+            assert_eq!((resolution.rcode, &resolution.failure), (Rcode::NXDOMAIN, &None));
+        }
+        world.pass_ms(100);
+    }
+    world.sent.len() - sent
+}
+
+fn plain() -> World {
+    let mut world = World::new();
+    small(&mut world);
+    world
+}
+
+fn signed() -> World {
+    let settings = resolver::Settings { aggressive_nsec: false, ..plain_settings() };
+    let internet = Internet::default()
+        .with(settings)
+        .zone(".", &["192.0.2.1"], Signing::Nsec, "")
+        .zone("org", &["192.0.2.2"], Signing::Nsec, "")
+        .zone("example.org", &["192.0.2.3"], Signing::Nsec, "");
+    internet.build().world
+}
+
+#[test]
+fn two_workers_ask_for_the_same_things_once() {
+    for world in [plain, signed] {
+        let one = queries(&mut world(), 1, 200);
+        for workers in [2, 4] {
+            let all = queries(&mut world(), workers, 200);
+            assert!(all * 100 <= one * 102, "{all} queries of {workers} workers, {one} of one");
+        }
+    }
+}
+
+#[test]
+fn who_waits_for_another_worker_loses_no_more_than_half_a_round_trip() {
+    let mut world = plain();
+    world.add_worker();
+    world.resolve("www.example.org", Rtype::A);
+    world.want_of(0, "n1.example.org", Rtype::A, 1);
+    world.want_of(1, "n1.example.org", Rtype::A, 2);
+    let began = world.now;
+    while !world.done.contains_key(&resolver::Waiter(2)) {
+        assert!(world.step());
+    }
+    assert_eq!(world.now.since_us(began), 15_000, "a round trip is 10 ms");
+    world.settle();
+}
+
+#[test]
+fn who_waits_for_a_worker_that_does_not_come_back_goes_by_itself() {
+    let mut world = plain();
+    world.add_worker();
+    world.resolve("www.example.org", Rtype::A);
+    for address in ["192.0.2.3", "192.0.2.4"] {
+        world.server(address).behaviour = Behaviour::Dead;
+    }
+    world.want_of(0, "n1.example.org", Rtype::A, 1);
+    for address in ["192.0.2.3", "192.0.2.4"] {
+        world.server(address).behaviour = Behaviour::Honest;
+    }
+    world.want_of(1, "n1.example.org", Rtype::A, 2);
+    let began = world.now;
+    while !world.done.contains_key(&resolver::Waiter(2)) {
+        assert!(world.step());
+    }
+    assert_eq!(world.now.since_us(began), 25_000);
+    world.settle();
+    assert_eq!(world.done[&resolver::Waiter(2)].rcode, Rcode::NXDOMAIN);
+}
+
+#[test]
+fn what_another_worker_brought_is_as_secure_as_it_was() {
+    let mut world = signed();
+    world.add_worker();
+    for (number, worker) in [(1, 0), (2, 1)] {
+        world.want_of(worker, "example.org", Rtype::SOA, number);
+    }
+    world.settle();
+    for waiter in [1, 2] {
+        let resolution = &world.done[&resolver::Waiter(waiter)];
+        assert_eq!((resolution.security, resolution.rcode), (Security::Secure, Rcode::NOERROR));
+    }
+}
