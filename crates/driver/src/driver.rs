@@ -313,7 +313,8 @@ impl Driver {
                 None => match reply_of(resolution, query, &mut written).and_then(parse) {
                     Ok(message) => {
                         held = message;
-                        Outcome::Resolved(Resolved { message: &held, security: resolution.security })
+                        let (security, is_unsigned) = (resolution.security, resolution.is_unsigned());
+                        Outcome::Resolved(Resolved { message: &held, security, is_unsigned })
                     }
                     Err(failure) => Outcome::Failed(failure),
                 },

@@ -180,8 +180,14 @@ impl Engine {
                 }
                 Some(brought)
             }
-            (Outcome::Resolved(Resolved { message, security }), None) => {
-                Some(self.buffers.bring_reply(message, security, body_at))
+            (Outcome::Resolved(Resolved { message, security, is_unsigned }), None) => {
+                let mut brought = self.buffers.bring_reply(message, security, body_at);
+                if let Some(answer) =
+                    brought.answer.as_mut().filter(|answer| is_unsigned && answer.end.is_whole())
+                {
+                    answer.end = Ending::Unsigned;
+                }
+                Some(brought)
             }
             (Outcome::Unresolved(why), split) => {
                 let is_end = split.is_some_and(|(_, split)| split.is_rest());
@@ -399,7 +405,7 @@ impl Run<'_> {
                 return stale;
             }
         } else if share == Share::First
-            && answer.end == Ending::Complete
+            && answer.end.is_whole()
             && let Some((body, ttl_offsets)) = work.body(&answer.shape(body_at))
         {
             cache.store(&asked, now, &answer, body, ttl_offsets);

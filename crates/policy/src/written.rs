@@ -2,7 +2,7 @@
 
 use diagnostic::{At, Span};
 
-use crate::{Condition, Rule};
+use crate::{Condition, Rule, Test};
 
 /// A condition with a name.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,6 +54,15 @@ pub struct Written<'a> {
 }
 
 impl<'a> Written<'a> {
+    /// Returns whether any condition is about the flag DO.
+    pub fn tests_do(&self) -> bool {
+        let rules = self.policies.iter().flat_map(|policy| &policy.rules);
+        let of_rules = rules.filter_map(|rule| rule.condition.as_ref()).map(|at| &at.value);
+        let named = self.conditions.iter().map(|named| &named.condition.value);
+        let of_views = self.views.iter().map(|view| &view.condition.value);
+        of_rules.chain(named).chain(of_views).any(|condition| condition.has(&Test::WantsDnssec))
+    }
+
     /// Returns the policy of that name.
     pub fn policy(&self, name: &str) -> Option<&'a Policy> {
         self.policies.iter().find(|policy| policy.name.value == name)

@@ -103,6 +103,12 @@ impl Resolution {
         Ok(writer.finish())
     }
 
+    /// Returns whether there are neither signatures nor proofs in it, so that who sets DO gets the
+    /// same as who does not.
+    pub fn is_unsigned(&self) -> bool {
+        !self.records().any(|record| matches!(record.rtype, Rtype::RRSIG | Rtype::NSEC | Rtype::NSEC3))
+    }
+
     pub(crate) const fn rows(&self) -> &Rows {
         &self.rows
     }

@@ -38,7 +38,7 @@ pub struct Entry<'a> {
     pub ttl_offsets: &'a [u16],
     /// The whole response code.
     pub rcode: Rcode,
-    /// The flags as they came.
+    /// The flags as they came, and [`Entry::SAME_FOR_DO`].
     pub flags: Flags,
     /// Whether it is known to be genuine.
     pub security: Security,
@@ -54,6 +54,12 @@ pub struct Entry<'a> {
     pub stale: u32,
     /// The Extended DNS Error to repeat with it.
     pub ede: Option<EdeCode>,
+}
+
+impl Entry<'_> {
+    /// Who sets DO gets the same as who does not: it has no signatures and no proofs. No reply that
+    /// is kept has an opcode, of which this is a bit.
+    pub const SAME_FOR_DO: Flags = Flags(1 << 14);
 }
 
 /// What became of an insertion.

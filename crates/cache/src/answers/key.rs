@@ -44,6 +44,12 @@ impl KeyBits {
         Self(self.0 | other.0)
     }
 
+    /// Returns these bits but for those of `other`.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
     /// Returns whether every bit of `other` is set.
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0

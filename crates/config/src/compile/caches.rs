@@ -34,5 +34,6 @@ fn rules(settings: &CacheSettings) -> CacheRules {
         stale_client_timeout_ms: settings.stale_client_timeout.as_millis() as u32,
         prefetch_percent: settings.prefetch.unwrap_or(0),
         keeps_subnets_apart: false,
+        keeps_do_apart: false,
     }
 }

@@ -57,6 +57,8 @@ pub(crate) struct Answer {
 pub(crate) enum Ending {
     /// It is whole.
     Complete,
+    /// It is whole, and has nothing more for who wants signatures.
+    Unsigned,
     /// The last upstream's transport cut it: passed on, not kept.
     Truncated,
     /// Nobody had an answer, and somebody said so; then a stale one is better.
@@ -70,8 +72,13 @@ impl Ending {
     pub(crate) const fn is_failure(self) -> bool {
         match self {
             Self::Failed | Self::Silent => true,
-            Self::Complete | Self::Truncated => false,
+            Self::Complete | Self::Unsigned | Self::Truncated => false,
         }
+    }
+
+    /// Returns whether it is an answer with nothing missing.
+    pub(crate) const fn is_whole(self) -> bool {
+        matches!(self, Self::Complete | Self::Unsigned)
     }
 }
 

@@ -142,6 +142,8 @@ pub struct Resolved<'a> {
     pub message: &'a Message<'a>,
     /// What is known of its signatures.
     pub security: Security,
+    /// Whether there are neither signatures nor proofs for who sets DO.
+    pub is_unsigned: bool,
 }
 
 /// Why a resolver found nothing.

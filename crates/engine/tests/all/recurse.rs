@@ -58,9 +58,18 @@ fn resume(
 
 /// Has a resolver find an address.
 fn found(server: &mut Server, suspended: Box<Suspended>, security: Security) -> Vec<u8> {
+    found_so(server, suspended, (security, false))
+}
+
+/// Does the same, and says whether there are no signatures for anybody.
+fn found_so(
+    server: &mut Server,
+    suspended: Box<Suspended>,
+    (security, is_unsigned): (Security, bool),
+) -> Vec<u8> {
     let octets = with_address(&www(), 300, ADDRESS);
     let message = Message::parse(&octets).expect("well formed");
-    resume(server, suspended, Outcome::Resolved(Resolved { message: &message, security })).0
+    resume(server, suspended, Outcome::Resolved(Resolved { message: &message, security, is_unsigned })).0
 }
 
 const fn unresolved(text: &str) -> Outcome<'_> {
@@ -86,6 +95,63 @@ fn what_is_found_fills_the_cache_with_what_is_known_of_its_signatures() {
             assert_eq!(header(&reply).flags.has(Flags::AD), security == Security::Secure, "{security:?}");
         }
     }
+}
+
+#[test]
+fn what_has_no_signatures_is_kept_once_for_do_and_not_do() {
+    for (first, second) in [(www(), www().dnssec()), (www().dnssec(), www())] {
+        let mut server = server();
+        let suspended = server.ask(&first).deferred();
+        found_so(&mut server, suspended, (Security::Insecure, true));
+        for ask in [&second, &first, &second] {
+            let reply = server.ask(ask).answered();
+            assert_eq!(seen(&reply).answers, [(1, 300, ADDRESS.to_vec())]);
+            let edns = Message::parse(&reply).expect("well formed").edns;
+            assert_eq!(edns.is_some_and(|edns| edns.wants_dnssec()), ask.edns.is_some());
+        }
+        assert_eq!(server.cache.stats().entries, 1);
+        // Who sets CD is another matter.
+        let cd = Ask { flags: Flags::RD.with(Flags::CD), ..second };
+        server.ask(&cd).deferred();
+    }
+}
+
+#[test]
+fn what_may_have_signatures_is_kept_apart_for_do() {
+    let mut server = server();
+    let suspended = server.ask(&www()).deferred();
+    found_so(&mut server, suspended, (Security::Secure, false));
+    server.ask(&www().dnssec()).deferred();
+    server.ask(&www()).answered();
+}
+
+#[test]
+fn a_policy_that_tests_do_has_answers_kept_apart() {
+    let rules = CacheRules { keeps_do_apart: true, ..CacheRules::default() };
+    let mut server = Server::with(gate(), |cache| cached(cache, rules));
+    for ask in [www(), www().dnssec()] {
+        let suspended = server.ask(&ask).deferred();
+        found_so(&mut server, suspended, (Security::Insecure, true));
+    }
+    assert_eq!(server.cache.stats().entries, 2);
+}
+
+#[test]
+fn what_is_shared_with_do_is_stale_and_fetched_anew_for_both() {
+    let mut server = server();
+    let suspended = server.ask(&www()).deferred();
+    found_so(&mut server, suspended, (Security::Insecure, true));
+    server.wait(301);
+    let suspended = server.ask(&www().dnssec()).deferred();
+    assert_eq!(want(&suspended).stale_after_ms, Some(1800));
+    let reply = not_found(&mut server, suspended);
+    assert_eq!(seen(&reply).answers, [(1, 30, ADDRESS.to_vec())]);
+    server.wait(10);
+    let suspended = server.ask(&www().dnssec()).deferred();
+    found_so(&mut server, suspended, (Security::Insecure, true));
+    server.ask(&www()).answered();
+    server.ask(&www().dnssec()).answered();
+    assert_eq!(server.cache.stats().entries, 2, "one of them a failure");
 }
 
 #[test]
@@ -253,7 +319,8 @@ fn a_fallback_takes_the_other_way_and_keeps_what_is_known() {
     let (mut server, suspended) = split();
     let octets = with_address(&www(), 300, ADDRESS);
     let message = Message::parse(&octets).expect("well formed");
-    let second = Outcome::Resolved(Resolved { message: &message, security: Security::Secure });
+    let (security, is_unsigned) = (Security::Secure, false);
+    let second = Outcome::Resolved(Resolved { message: &message, security, is_unsigned });
     let reply = decide(&mut server, suspended, second);
     assert_eq!((seen(&reply).rcode, errors(&reply)), (Rcode::NOERROR, vec![]));
 }

@@ -296,9 +296,11 @@ impl Emitter<'_> {
         // Clients' subnets keep answers apart if any group that fills the cache is told them.
         let keeps_subnets_apart =
             self.fills.iter().filter(|(cache, _)| cache == name).any(|(_, group)| self.sends_subnets(group));
+        // What a policy does because of DO may show in its answers.
+        let keeps_do_apart = self.environment.written.tests_do();
         Some(CacheStep {
             cache: Arc::clone(cache),
-            rules: CacheRules { keeps_subnets_apart, ..*rules },
+            rules: CacheRules { keeps_subnets_apart, keeps_do_apart, ..*rules },
             view: self.view,
             continues: false,
         })

@@ -52,6 +52,18 @@ pub enum Condition {
     Test(Test),
 }
 
+impl Condition {
+    /// Returns whether a test is part of it; those of named conditions are not looked at.
+    pub fn has(&self, test: &Test) -> bool {
+        match self {
+            Self::All(all) | Self::Any(all) => all.iter().any(|one| one.has(test)),
+            Self::Not(one) => one.has(test),
+            Self::Test(own) => own == test,
+            Self::Constant(_) | Self::Named(_) => false,
+        }
+    }
+}
+
 /// Names to compare with.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NameTerm {

@@ -72,6 +72,9 @@ impl CacheStep {
     ) {
         let answer_key = self.key(asked);
         self.cache.release_refresh(&answer_key);
+        if asked.bits.has(KeyBits::DO) {
+            self.cache.release_refresh(&self.key(&asked.without_do()));
+        }
         // Whoever was asked may answer by now.
         if self.rules.failure_ttl == Ttl::ZERO || self.cache.has_recovered(since) {
             return;

@@ -4,6 +4,7 @@
 
 mod failures;
 mod stale;
+mod unsigned;
 
 use std::sync::Arc;
 
@@ -44,6 +45,8 @@ pub struct CacheRules {
     pub prefetch_percent: u8,
     /// Whether clients' subnets keep answers apart: some group after this step is told them.
     pub keeps_subnets_apart: bool,
+    /// Whether answers without signatures, too, are kept apart for who sets DO.
+    pub keeps_do_apart: bool,
 }
 
 impl Default for CacheRules {
@@ -58,6 +61,7 @@ impl Default for CacheRules {
             stale_client_timeout_ms: 1_800,
             prefetch_percent: 10,
             keeps_subnets_apart: false,
+            keeps_do_apart: false,
         }
     }
 }
@@ -144,12 +148,16 @@ impl CacheStep {
     /// Looks the query up; an answer is copied to `out`, which begins after the question.
     #[inline(always)]
     pub(crate) fn look_up(&self, asked: &Asked<'_>, now: Now, texts: &Texts, out: &mut [u8]) -> Found {
-        let key = self.key(asked);
+        let mut key = self.key(asked);
         let mut hit = self.read(&key, now, out);
         let mut is_for_every_subnet = false;
-        if hit.is_none() && asked.subnet.is_some() {
-            hit = self.read(&self.scope_zero_key(asked), now, out);
-            is_for_every_subnet = true;
+        if hit.is_none() {
+            if asked.subnet.is_some() {
+                hit = self.read(&self.scope_zero_key(asked), now, out);
+                is_for_every_subnet = true;
+            } else if let Some((other, found)) = self.read_unsigned(asked, now, out) {
+                (key, hit) = (other, Some(found));
+            }
         }
         let Some(hit) = hit else {
             return match self.look_up_failure(&key, now, texts) {
@@ -220,16 +228,13 @@ impl CacheStep {
         let Some((ttl, stale)) = self.lifetime(asked.query.question.qtype, answer, body, ttl_offsets) else {
             return;
         };
-        let key = match asked.subnet {
-            Some(_) if answer.is_for_every_subnet => self.scope_zero_key(asked),
-            Some(_) | None => self.key(asked),
-        };
+        let (key, flags) = self.place(asked, now, answer, (body, ttl_offsets));
         let [answers, authorities, additionals] = answer.counts;
         let entry = Entry {
             body,
             ttl_offsets,
             rcode: answer.rcode,
-            flags: Flags::default(),
+            flags,
             security: answer.security,
             answers,
             authorities,

@@ -1,0 +1,70 @@
+//! Hot path: no allocation, no locks, no waiting, no panics.
+//!
+//! Answers without signatures are kept once, under the key of who does not set DO, for who does.
+
+use cache::{Entry, Hit, Key, KeyBits, Now};
+use wire::{Flags, Rtype};
+
+use super::{Asked, CacheStep, rtype_before};
+use crate::answer::{Answer, Ending};
+
+impl CacheStep {
+    /// Looks for an answer that others got without DO, for who sets it and has none of its own; it
+    /// must be the same for both.
+    #[cold]
+    pub(super) fn read_unsigned<'a>(
+        &self,
+        asked: &Asked<'a>,
+        now: Now,
+        out: &mut [u8],
+    ) -> Option<(Key<'a>, Hit)> {
+        if !asked.bits.has(KeyBits::DO) || !self.shares_with_do(asked) {
+            return None;
+        }
+        let key = self.key(&asked.without_do());
+        let hit = self.read(&key, now, out)?;
+        hit.flags.has(Entry::SAME_FOR_DO).then_some((key, hit))
+    }
+
+    /// Returns whether who sets DO may be given what was kept for who does not.
+    fn shares_with_do(&self, asked: &Asked<'_>) -> bool {
+        !self.rules.keeps_do_apart && asked.subnet.is_none() && !is_for_dnssec(asked.query.question.qtype)
+    }
+
+    /// Returns where an answer is kept, and how it is marked.
+    pub(super) fn place<'a>(
+        &self,
+        asked: &Asked<'a>,
+        now: Now,
+        answer: &Answer,
+        (body, ttl_offsets): (&[u8], &[u16]),
+    ) -> (Key<'a>, Flags) {
+        let own = match asked.subnet {
+            Some(_) if answer.is_for_every_subnet => self.scope_zero_key(asked),
+            Some(_) | None => self.key(asked),
+        };
+        let is_signature = |rtype| matches!(rtype, Rtype::RRSIG | Rtype::NSEC | Rtype::NSEC3);
+        let is_signed = || ttl_offsets.iter().any(|&at| rtype_before(body, at).is_none_or(is_signature));
+        let wants_dnssec = asked.bits.has(KeyBits::DO);
+        let is_unsigned = answer.end == Ending::Unsigned || wants_dnssec && !is_signed();
+        if !is_unsigned || !self.shares_with_do(asked) {
+            return (own, Flags::default());
+        }
+        // What is there under the key with DO would be found before it.
+        if wants_dnssec && self.read(&own, now, &mut []).is_some() {
+            return (own, Flags::default());
+        }
+        (self.key(&asked.without_do()), Entry::SAME_FOR_DO)
+    }
+}
+
+impl<'a> Asked<'a> {
+    pub(super) fn without_do(&self) -> Asked<'a> {
+        Asked { bits: self.bits.without(KeyBits::DO), ..*self }
+    }
+}
+
+/// Returns whether only who sets DO gets such records that he did not ask for.
+const fn is_for_dnssec(rtype: Rtype) -> bool {
+    matches!(rtype, Rtype::RRSIG | Rtype::NSEC | Rtype::NSEC3)
+}
