@@ -24,6 +24,7 @@ pub const DESCRIPTIONS: Descriptions<'_> = &[
     driver::Counts::DESCRIPTIONS[1],
     driver::Counts::DESCRIPTIONS[2],
     driver::Counts::DESCRIPTIONS[3],
+    driver::Counts::DESCRIPTIONS[4],
 ];
 
 impl Operator {
