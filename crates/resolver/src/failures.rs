@@ -81,14 +81,15 @@ impl Failures {
         }
         let zone = known.failure.zone.as_ref().and_then(|zone| zones.get_mut(zone));
         match zone {
-            Some(zone) if !known.is_own && zone.good_at.is_some_and(|at| at >= known.noted_at) => {
-                Memory::Nothing
-            }
-            Some(zone) if !known.is_own && zone.is_due(known.noted_at, now) => {
+            _ if known.is_own => Memory::Failed(&known.failure),
+            Some(zone) if zone.good_at.is_some_and(|at| at >= known.noted_at) => Memory::Nothing,
+            Some(zone) if zone.is_due(known.noted_at, now) => {
                 zone.tried_at = Some(now);
                 Memory::Trial
             }
-            _ => Memory::Failed(&known.failure),
+            // Others have taken its place: the question finds out for itself.
+            None if now.since_us(known.noted_at) >= TRIAL_US => Memory::Trial,
+            Some(_) | None => Memory::Failed(&known.failure),
         }
     }
 
@@ -313,5 +314,15 @@ mod tests {
         assert_eq!(failures.zones.known.len(), ZONES_MAX);
         let mut look = |text: &str| failures.look(&question(text), false, Moment(0)) == Memory::Nothing;
         assert!(look("n0.example.org") && !look("n1.example.org"));
+        // A zone that is not remembered hides no recovery either.
+        for _ in 0..3 {
+            let failure = Failure::of_zone(Reason::Silent, name("zone.org"));
+            failures.note(&question("late.zone.org"), &failure, 30, Moment(0));
+        }
+        (0..ZONES_MAX).for_each(|number| {
+            let failure = Failure::of_zone(Reason::Silent, name(&format!("z{number}.example.org")));
+            failures.note(&question("other.example.org"), &failure, 30, Moment(0));
+        });
+        assert_eq!(failures.look(&question("late.zone.org"), false, second(2)), Memory::Trial);
     }
 }
