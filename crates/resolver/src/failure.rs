@@ -22,6 +22,8 @@ pub struct Failure {
     pub zone: Option<HeapName>,
     /// The server whose reply is bogus.
     pub server: Option<IpAddr>,
+    /// Whom the zone wants to hear of it (RFC 9567).
+    pub(crate) agent: Option<HeapName>,
 }
 
 /// The reason of a failure.
@@ -109,12 +111,12 @@ impl Reason {
 impl Failure {
     /// Returns a failure that no zone is to blame for.
     pub(crate) const fn without_zone(reason: Reason) -> Self {
-        Self { reason, zone: None, server: None }
+        Self { reason, zone: None, server: None, agent: None }
     }
 
     /// Returns a failure of a zone's.
     pub(crate) const fn of_zone(reason: Reason, zone: HeapName) -> Self {
-        Self { reason, zone: Some(zone), server: None }
+        Self { reason, zone: Some(zone), server: None, agent: None }
     }
 
     /// Returns the code of its Extended DNS Error (RFC 8914 §4).

@@ -20,6 +20,7 @@
 //!
 //! What failed is not asked again at once, and what a signed zone proved for one name answers for
 //! others. Two workers with the same tables do not ask the same: the second one waits a little.
+//! Whom a zone names as its agent may be told of failures (RFC 9567).
 //!
 //! # Limitations
 //!

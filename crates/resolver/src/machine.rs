@@ -11,6 +11,7 @@ mod derived;
 mod fetches;
 mod proofs;
 mod replies;
+mod reports;
 mod tasks;
 mod waits;
 
@@ -35,6 +36,7 @@ use crate::routes::{RouteKey, Routes};
 use crate::settings::{NegativeAnchor, Settings, TrustAnchor, Validation};
 use crate::tables::{Memory, Tables};
 use fetches::Fetch;
+use reports::Reports;
 use tasks::Task;
 
 /// Names a task until it has ended.
@@ -94,6 +96,8 @@ pub struct Counts {
     pub yielded: u64,
     /// Questions that failed again because they had failed a short time ago.
     pub remembered: u64,
+    /// Failures that the agents of zones were told of.
+    pub reports: u64,
 }
 
 /// Resolves the questions of one worker.
@@ -127,6 +131,7 @@ pub struct Resolver {
     counts: Counts,
     /// Questions that had no answer.
     failures: Failures,
+    reports: Reports,
 }
 
 impl Resolver {
@@ -158,6 +163,7 @@ impl Resolver {
             ran_at: Moment::default(),
             counts: Counts::default(),
             failures: Failures::default(),
+            reports: Reports::default(),
         }
     }
 

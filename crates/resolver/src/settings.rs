@@ -207,6 +207,8 @@ pub struct Settings {
     pub ttl_max: u32,
     /// Seconds that negative answers are kept at most (RFC 2308 §5).
     pub negative_ttl_max: u32,
+    /// Whether agents that zones name are told of names without an answer (RFC 9567).
+    pub error_reports: bool,
     /// Seconds for which a question that had no answer is not asked again, at most; one at first,
     /// and twice as many each time (RFC 9520 §3.2).
     pub failure_seconds_max: u32,
@@ -245,6 +247,7 @@ impl Default for Settings {
             minimal_responses: true,
             ttl_max: 86_400,
             negative_ttl_max: 3600,
+            error_reports: false,
             failure_seconds_max: 30,
             lame_seconds: 900,
             patience_unknown_ms: 150,

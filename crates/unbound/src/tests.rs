@@ -209,6 +209,7 @@ fn anchors_that_are_followed_have_a_file_of_their_own() {
     check(text, "resolvers/default/keep-missing", "forever");
     check(text, "resolvers/default/root-key-sentinel", "true");
     check(text, "resolvers/default/aggressive-nsec", "true");
+    check("server: dns-error-reporting: yes", "resolvers/default/error-reports", "true");
     check("server: aggressive-nsec: no", "resolvers/default/aggressive-nsec", "false");
     check("server: trust-anchor-signaling: no", "resolvers/default/trust-anchor-signaling", "false");
     let twice = "server:\nauto-trust-anchor-file: a\nauto-trust-anchor-file: b";

@@ -244,9 +244,12 @@ mod tests {
         let trust = &compile(&text, "", &[]).expect("no mistakes")[0].settings.trust;
         assert_eq!((trust.iterations_max, trust.root_key_sentinel), (10, false));
         assert!(trust.algorithms.contains(Algorithm(5)) && trust.algorithms.contains(Algorithm(7)));
-        let text = format!("resolvers: {{default: {{aggressive-nsec: false, failure-ttl: 5s}}}}\n{RECURSE}");
+        let text = format!(
+            "resolvers: {{default: {{aggressive-nsec: false, failure-ttl: 5s, error-reports: true}}}}\n{RECURSE}"
+        );
         let settings = &compile(&text, "", &[]).expect("no mistakes")[0].settings;
         assert_eq!((settings.aggressive_nsec, settings.failure_seconds_max), (false, 5));
+        assert!(settings.error_reports);
     }
 
     #[test]

@@ -115,6 +115,7 @@ impl Lowering<'_> {
                 minimal_responses: self.boolean(section, "minimal-responses"),
                 ttl_max: self.duration(section, "max-ttl").as_secs() as u32,
                 negative_ttl_max: self.duration(section, "max-negative-ttl").as_secs() as u32,
+                error_reports: self.boolean(section, "error-reports"),
                 failure_seconds_max: self.duration(section, "failure-ttl").as_secs() as u32,
                 lame_seconds: self.duration(section, "lame-time").as_secs() as u32,
                 patience_unknown_ms: self.duration(&patience, "unknown").as_millis() as u32,

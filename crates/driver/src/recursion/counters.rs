@@ -7,6 +7,7 @@ engine::counters! {
     derived: "Answers made from ranges of names that do not exist, wildcards and DNAME records (RFC 8198).",
     yielded: "Questions to servers that waited for another worker to ask the same.",
     remembered: "Questions that failed because they had failed a short time ago (RFC 9520).",
+    reports: "Failures that the agents of zones were told of (RFC 9567).",
 }
 
 impl Counters {
@@ -16,6 +17,7 @@ impl Counters {
         self.derived.add(now.derived - before.derived);
         self.yielded.add(now.yielded - before.yielded);
         self.remembered.add(now.remembered - before.remembered);
+        self.reports.add(now.reports - before.reports);
         *before = now;
     }
 }

@@ -67,6 +67,8 @@ pub(super) struct Fetch {
     pub(super) bogus: Option<(Failure, Held)>,
     pub(super) bogus_replies: u8,
     pub(super) claimed: Claimed,
+    /// Whom the zone's servers want to hear of errors.
+    pub(super) agent: Option<HeapName>,
     /// Whether the servers that the zone itself names were looked at.
     has_own_servers: bool,
 }
@@ -130,7 +132,7 @@ impl Fetch {
             None if has(|server| server.fault.is_some()) => Reason::Lame,
             None => self.refused.unwrap_or(Reason::NoAddress),
         };
-        Failure::of_zone(reason, self.delegation.zone.clone())
+        Failure { agent: self.agent.clone(), ..Failure::of_zone(reason, self.delegation.zone.clone()) }
     }
 }
 
@@ -179,6 +181,7 @@ impl Resolver {
             bogus: None,
             bogus_replies: 0,
             claimed: Claimed::default(),
+            agent: None,
             has_own_servers: false,
             delegation: Arc::clone(delegation),
         };

@@ -271,8 +271,9 @@ impl Resolver {
         self.note(key, held.server, &TraceEvent::Bogus(defect), now);
         let replies_max = self.settings.trust.bogus_replies_max;
         let server = Some(held.server.ip());
-        let failure = Failure { server, ..Failure::of_zone(Reason::Bogus(defect), zone) };
         let Some(fetch) = self.fetch_mut(key) else { return };
+        let agent = fetch.agent.clone();
+        let failure = Failure { server, agent, ..Failure::of_zone(Reason::Bogus(defect), zone) };
         fetch.bogus_replies += 1;
         if fetch.bogus_replies >= replies_max {
             return self.end_unproved(key, held, failure, now);
@@ -335,7 +336,8 @@ impl Resolver {
     /// Keeps what proofs that were found good say of other names.
     fn keep_ranges(&self, proofs: &[Set], soa: Option<&Set>, now: Moment) {
         if self.settings.aggressive_nsec && self.validates() {
-            let unix_now = self.chains.unix_seconds(now) as u32;
+            let present = self.chains.unix_seconds(now) as u32;
+            let unix_now = self.settings.trust.time.unwrap_or(present);
             self.memory.keep_ranges(proofs, soa, now.seconds(), unix_now);
         }
     }

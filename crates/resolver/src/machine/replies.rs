@@ -6,6 +6,7 @@ use std::sync::Arc;
 use wire::Message;
 
 use super::fetches::Held;
+use super::reports::agent_of;
 use super::{FetchKey, Node, OpenAsk, Resolver};
 use crate::addresses::Family;
 use crate::budget::Limit;
@@ -109,6 +110,12 @@ impl Resolver {
         let octets = reply.as_bytes().len();
         if self.pay_for_fetch(key, |budget| budget.read(octets)) == Err(Limit::Octets) {
             return self.end_over_limit(key, Limit::Octets);
+        }
+        if self.settings.error_reports
+            && let Some(agent) = agent_of(reply)
+            && let Some(fetch) = self.fetch_mut(key)
+        {
+            fetch.agent = Some(agent);
         }
         let Some(fetch) = self.fetch(key) else { return };
         let (delegation, question) = (Arc::clone(&fetch.delegation), fetch.question.clone());

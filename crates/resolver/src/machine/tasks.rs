@@ -96,7 +96,7 @@ impl Task {
 
     /// Returns whether anybody wants what the name is an alias for. Who looks for a name server's
     /// address does not: it has no alias (RFC 2181 §10.3).
-    fn follows_aliases(&self) -> bool {
+    pub(super) fn follows_aliases(&self) -> bool {
         !self.waiters.is_empty() || self.parents.iter().any(|parent| matches!(parent, Node::Task(_)))
     }
 }
@@ -445,6 +445,7 @@ impl Resolver {
 
     /// Ends a task without an answer.
     pub(super) fn fail(&mut self, key: TaskKey, failure: Failure) {
+        self.report(key, &failure, self.ran_at);
         let Self { tasks, failures, settings, ran_at, .. } = self;
         if let Some(task) = tasks.get(key.0 as usize) {
             let is_remembered = match failure.reason {
@@ -521,7 +522,8 @@ impl Resolver {
         let Some(task) = self.task_mut(key) else { return };
         let (rows, security) = (std::mem::take(&mut task.rows), task.security);
         if let Some(failure) = &target.failure {
-            return self.fail(key, failure.clone());
+            // It was reported by its own name.
+            return self.fail(key, Failure { agent: None, ..failure.clone() });
         }
         if target.aliases >= aliases_max {
             // Others have paid for some of them.

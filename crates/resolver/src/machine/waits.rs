@@ -54,6 +54,11 @@ impl Resolver {
         self.payer(Node::Fetch(key), |budget| budget.judgement_left(limits))
     }
 
+    /// Returns whose budget has most queries left, of those for which a node works.
+    pub(super) fn payer_of_sends(&self, node: Node) -> Option<TaskKey> {
+        self.payer(node, Budget::sends_left)
+    }
+
     /// Returns whose budget has most hashes left, of those for which a node works.
     pub(super) fn payer_of_hashes(&self, node: Node) -> Option<TaskKey> {
         self.payer(node, |budget| budget.hashes)

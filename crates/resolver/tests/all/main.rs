@@ -9,6 +9,7 @@ mod failures;
 mod minimisation;
 mod ranges;
 mod referrals;
+mod reports;
 mod routes;
 mod signed;
 mod validation;

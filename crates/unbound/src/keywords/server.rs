@@ -268,7 +268,7 @@ pub(super) const ROWS: &[Row] = &[
     row("edns-client-string-opcode", Number, "65001", Lacking),
     row("ede", Flag, "no", Setting),
     row("ede-serve-expired", Flag, "no", Lacking),
-    row("dns-error-reporting", Flag, "no", Lacking),
+    row("dns-error-reporting", Flag, "no", Setting),
     row("ipsecmod-enabled", Flag, "yes", Nothing(NO_IPSEC)),
     row("ipsecmod-hook", Text, "", Nothing(NO_IPSEC)),
     row("ipsecmod-strict", Flag, "no", Nothing(NO_IPSEC)),

@@ -38,6 +38,8 @@ impl Lowering<'_> {
         self.set(&[a, b, "require-authority"], tree::flag(false, whole));
         let (is_minimal, at) = self.flag("minimal-responses");
         self.set(&[a, b, "minimal-responses"], tree::flag(is_minimal, at));
+        let (reports, at) = self.flag("dns-error-reporting");
+        self.set(&[a, b, "error-reports"], tree::flag(reports, at));
         self.quotas();
     }
 
