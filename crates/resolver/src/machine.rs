@@ -12,6 +12,7 @@ mod fetches;
 mod proofs;
 mod replies;
 mod reports;
+mod services;
 mod tasks;
 mod waits;
 

@@ -203,6 +203,8 @@ pub struct Settings {
     /// Whether clients get what they asked for and nothing besides; else also the name servers that
     /// stand beside it in the reply.
     pub minimal_responses: bool,
+    /// Whether SVCB and HTTPS records come with what is known of their targets (RFC 9460 §4.2).
+    pub service_addresses: bool,
     /// Seconds that data is kept at most.
     pub ttl_max: u32,
     /// Seconds that negative answers are kept at most (RFC 2308 §5).
@@ -245,6 +247,7 @@ impl Default for Settings {
             udp_octets: 1232,
             requires_authority: true,
             minimal_responses: true,
+            service_addresses: true,
             ttl_max: 86_400,
             negative_ttl_max: 3600,
             error_reports: false,

@@ -302,6 +302,14 @@ pub(super) const ROWS: &[Row] = &[
     )
     .unbound(&["minimal-responses"]),
     row(
+        "resolvers.*.service-addresses",
+        Kind::One(Value::Bool),
+        "true",
+        "RFC 9460 §4.2: it spares clients a round trip",
+        "Whether SVCB and HTTPS records come with what is known of their targets: the records of those that they are an alias for, and \
+         addresses. Nobody is asked for it.",
+    ),
+    row(
         "resolvers.*.max-ttl",
         duration(SECOND, 30 * DAY),
         "1d",

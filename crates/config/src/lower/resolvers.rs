@@ -112,6 +112,7 @@ impl Lowering<'_> {
                 port: self.whole(section, "port") as u16,
                 udp_octets: self.whole(section, "udp-size") as u16,
                 requires_authority: self.boolean(section, "require-authority"),
+                service_addresses: self.boolean(section, "service-addresses"),
                 minimal_responses: self.boolean(section, "minimal-responses"),
                 ttl_max: self.duration(section, "max-ttl").as_secs() as u32,
                 negative_ttl_max: self.duration(section, "max-negative-ttl").as_secs() as u32,

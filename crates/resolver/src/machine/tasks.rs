@@ -87,6 +87,11 @@ impl Task {
         beside.addresses.iter().for_each(|set| self.rows.additional(set));
     }
 
+    /// Adds what the client may ask for next.
+    pub(super) fn add_additional(&mut self, sets: &[Set]) {
+        sets.iter().for_each(|set| self.rows.additional(set));
+    }
+
     /// Adds what says that there is no name or no data.
     fn add_denial(&mut self, soa: Option<&Set>, proofs: &[Set], security: Security) {
         let good = proofs.iter().filter(|set| set.security == Security::Secure || self.question.unchecked);
@@ -393,6 +398,9 @@ impl Resolver {
         }
         if let Some(task) = self.task_mut(key) {
             task.add_answer(sets, proofs);
+        }
+        if let Some(set) = sets.first() {
+            self.add_services(key, set, self.ran_at);
         }
         self.end_with_rows(key, rcode);
     }

@@ -145,3 +145,47 @@ fn an_alias_is_not_believed_about_its_target() {
     let seen = world.resolve("www.org", Rtype::A);
     assert_eq!(seen.answer, ["www.org. 300 CNAME cdn.net.", "cdn.net. 60 A 198.51.100.7"]);
 }
+
+#[test]
+fn services_come_with_what_is_known_of_their_targets() {
+    let mut world = World::new();
+    world.zone(
+        ".",
+        &["192.0.2.1"],
+        "org NS ns.org\n ns.org A 192.0.2.2\n net NS ns.net\n ns.net A 192.0.2.3",
+    );
+    world.zone(
+        "org",
+        &["192.0.2.2"],
+        "example.org HTTPS 0 svc.hoster.net.
+         own.org HTTPS 1 . alpn=h2
+         own.org A 198.51.100.1
+         none.org HTTPS 0 .
+         loop.org HTTPS 0 loop.org.",
+    );
+    world.zone(
+        "net",
+        &["192.0.2.3"],
+        "svc.hoster.net HTTPS 1 front.hoster.net. alpn=h2
+         front.hoster.net A 198.51.100.2
+         front.hoster.net AAAA 2001:db8::2",
+    );
+    let additional = |world: &mut World, name: &str| {
+        let seen = world.resolve(name, Rtype::HTTPS);
+        assert_eq!((seen.answer.len(), seen.failure), (1, None), "{name}");
+        let sends = seen.sends;
+        (seen.with_dnssec[1..].to_vec(), sends)
+    };
+    assert!(additional(&mut world, "example.org").0.is_empty(), "nobody is asked for it");
+    world.resolve("svc.hoster.net", Rtype::HTTPS);
+    world.resolve("front.hoster.net", Rtype::A);
+    world.resolve("front.hoster.net", Rtype::AAAA);
+    let (found, sends) = additional(&mut world, "example.org");
+    let owners: Vec<&str> = found.iter().filter_map(|record| record.split(' ').next()).collect();
+    assert_eq!((owners, sends), (vec!["svc.hoster.net.", "front.hoster.net.", "front.hoster.net."], 0));
+    world.resolve("own.org", Rtype::A);
+    assert_eq!(additional(&mut world, "own.org").0, ["own.org. 3600 A 198.51.100.1"]);
+    for name in ["none.org", "loop.org"] {
+        assert!(additional(&mut world, name).0.is_empty(), "{name}");
+    }
+}
