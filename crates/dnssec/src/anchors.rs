@@ -73,7 +73,8 @@ pub struct Anchor {
     pub state: KeyState,
     /// How often it was seen while it was waited for.
     pub pending_count: u32,
-    /// When it came to stand there, in seconds since 1970.
+    /// When it came to stand there, in seconds since 1970; 0 if it was always there, as far as
+    /// anybody knows, and its zone was not asked yet.
     pub last_change: u64,
 }
 
@@ -94,7 +95,7 @@ impl Anchor {
 
     fn become_state(&mut self, state: KeyState, now: u64) {
         if self.state != state {
-            (self.state, self.last_change) = (state, now);
+            (self.state, self.last_change, self.pending_count) = (state, now, 0);
         }
     }
 }
@@ -151,16 +152,26 @@ impl TrustAnchors {
     }
 
     /// Trusts a key, unless it is revoked or none for zones.
-    pub fn add_key(&mut self, rdata: &[u8], now: u64) {
+    pub fn add_key(&mut self, rdata: &[u8]) {
         if Dnskey::parse(rdata).is_some_and(Dnskey::signs_zones) {
-            self.track(rdata, KeyState::Valid, now);
+            self.track(rdata, KeyState::Valid, 0);
         }
     }
 
     fn track(&mut self, rdata: &[u8], state: KeyState, now: u64) {
         let Some(key) = Dnskey::parse(rdata) else { return };
         if self.keys.len() < TRACKED_MAX && !self.keys.iter().any(|anchor| anchor.is(key)) {
-            self.keys.push(Anchor { rdata: rdata.into(), state, pending_count: 1, last_change: now });
+            let pending_count = u32::from(state == KeyState::AddPend);
+            self.keys.push(Anchor { rdata: rdata.into(), state, pending_count, last_change: now });
+        }
+    }
+
+    /// Tracks a key that the zone has begun to use: the newest stands first.
+    fn discover(&mut self, rdata: &[u8], state: KeyState, now: u64) {
+        let known = self.keys.len();
+        self.track(rdata, state, now);
+        if self.keys.len() > known {
+            self.keys.rotate_right(1);
         }
     }
 
@@ -327,6 +338,7 @@ impl TrustAnchors {
                     }
                 }
                 (KeyState::AddPend, false) => anchor.become_state(KeyState::Start, now),
+                (KeyState::Valid, true) if anchor.last_change == 0 => anchor.last_change = now,
                 (KeyState::Valid, false) => anchor.become_state(KeyState::Missing, now),
                 (KeyState::Missing, true) => anchor.become_state(KeyState::Valid, now),
                 (KeyState::Missing, false) if hold_down.keep_missing.is_some_and(|keep| since >= keep) => {
@@ -341,11 +353,11 @@ impl TrustAnchors {
         self.keys.retain(|anchor| anchor.state != KeyState::Start);
         for key in dnskeys.data().filter_map(Dnskey::parse) {
             if key.signs_zones() && key.flags() & (ZONE_KEY | ENTRY_POINT) == ZONE_KEY | ENTRY_POINT {
-                self.track(key.as_bytes(), KeyState::AddPend, now);
+                self.discover(key.as_bytes(), KeyState::AddPend, now);
             }
             let is_of = |ds: &[u8]| Ds::parse(ds).is_some_and(|ds| ds.is_of(self.zone.as_name(), key));
             if key.signs_zones() && self.ds.iter().any(|ds| is_of(ds)) {
-                self.track(key.as_bytes(), KeyState::Valid, now);
+                self.discover(key.as_bytes(), KeyState::Valid, now);
                 let same = |anchor: &&mut Anchor| anchor.is(key) && anchor.state == KeyState::AddPend;
                 if let Some(anchor) = self.keys.iter_mut().find(same) {
                     anchor.become_state(KeyState::Valid, now);

@@ -11,7 +11,9 @@ mod negative;
 mod tests;
 
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use engine::ResolverId;
@@ -29,8 +31,9 @@ use negative::NegativeList;
 
 /// Seconds between two signals to the zones which of their keys are trusted.
 const SIGNAL_EVERY: u64 = 86_400;
-/// How often it is looked whether something is due: the wall's clock can be set.
-const LOOK_EVERY: Duration = Duration::from_secs(60);
+/// How often it is looked whether something is due: the wall's clock is set, and a machine that was
+/// suspended has keys to catch up with before its users ask.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The DNSKEY RRset of a zone as it came: nobody has checked it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -85,15 +88,14 @@ struct Shared {
     resolvers: Arc<dyn Resolvers>,
     clock: WallClock,
     state: Mutex<State>,
-    wake: Condvar,
+    /// What is written here wakes the thread.
+    wake: UnixStream,
 }
 
 #[derive(Default)]
 struct State {
     keepers: Vec<Kept>,
     ends: bool,
-    /// Whether somebody may have given the thread something to do.
-    has_news: bool,
 }
 
 /// What is kept of one resolver.
@@ -121,7 +123,7 @@ impl Kept {
             None => (None, None, now),
         };
         Self {
-            keeper: Keeper::new(plan.clone(), keeper, now),
+            keeper: Keeper::new(plan.clone(), keeper),
             negative: NegativeList::new(plan, negative, now),
             signal_at,
         }
@@ -167,11 +169,13 @@ impl Anchors {
     ///
     /// # Errors
     ///
-    /// The machine refuses a thread.
+    /// The machine refuses a thread, or a pair of sockets to wake it.
     pub fn start(resolvers: Arc<dyn Resolvers>, clock: WallClock) -> std::io::Result<Self> {
-        let shared = Arc::new(Shared { resolvers, clock, state: Mutex::default(), wake: Condvar::new() });
+        let (wake, woken) = UnixStream::pair()?;
+        wake.set_nonblocking(true)?;
+        let shared = Arc::new(Shared { resolvers, clock, state: Mutex::default(), wake });
         let inside = Arc::clone(&shared);
-        std::thread::Builder::new().name("anchors".into()).spawn(move || inside.run())?;
+        std::thread::Builder::new().name("anchors".into()).spawn(move || inside.run(&woken))?;
         Ok(Self(shared))
     }
 
@@ -194,7 +198,7 @@ impl Anchors {
             }
             state.keepers.push(kept);
         }
-        self.0.tell(&mut state);
+        self.0.tell(&state);
         drop(state);
         changed.iter().for_each(|(resolver, zone)| self.0.resolvers.forget(resolver, zone));
     }
@@ -252,19 +256,18 @@ impl Anchors {
     /// Makes the thread end.
     pub fn stop(&self) {
         lock(&self.0.state).ends = true;
-        self.0.wake.notify_all();
+        self.0.wake();
     }
 }
 
 impl Shared {
-    fn run(&self) {
+    fn run(&self, woken: &UnixStream) {
         let mut state = lock(&self.state);
         while !state.ends {
-            state.has_news = false;
             let now = (self.clock)();
             let ended = state.take_ended(now);
             if !ended.is_empty() {
-                self.tell(&mut state);
+                self.tell(&state);
                 drop(state);
                 ended.iter().for_each(|(resolver, zone)| self.resolvers.forget(resolver, zone));
                 state = lock(&self.state);
@@ -279,10 +282,15 @@ impl Shared {
             let patience = end.map_or(LOOK_EVERY, |end| {
                 LOOK_EVERY.min(Duration::from_secs(end.saturating_sub(now).max(1)))
             });
-            let waits = |state: &mut State| !state.ends && !state.has_news;
-            let waited = self.wake.wait_timeout_while(state, patience, waits);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            drop(state);
+            wait(woken, patience);
+            state = lock(&self.state);
         }
+    }
+
+    /// Has the thread look what is due. Who finds no room to write finds it awake.
+    fn wake(&self) {
+        let _ = (&self.wake).write(&[0]);
     }
 
     /// Does what is due for a resolver, whose questions wait; returns with the state locked.
@@ -294,7 +302,7 @@ impl Shared {
                 // It may have been replaced meanwhile.
                 let kept = state.keepers.iter_mut().find(|kept| kept.keeper.resolver() == resolver);
                 if kept.is_some_and(|kept| kept.keeper.heard(&zone, heard, (self.clock)())) {
-                    self.tell(&mut state);
+                    self.tell(&state);
                 }
                 state
             }
@@ -337,7 +345,7 @@ impl Shared {
                 Err(_) => {}
             }
         }
-        self.tell(&mut state);
+        self.tell(&state);
         drop(state);
         changed.iter().for_each(|resolver| self.resolvers.forget(resolver, zone));
         outcome
@@ -345,10 +353,9 @@ impl Shared {
 
     /// Tells resolvers what they may trust, and has the thread look what is due now. The state is
     /// locked meanwhile, so that what is told last is what holds.
-    fn tell(&self, state: &mut State) {
+    fn tell(&self, state: &State) {
         self.resolvers.trust(state.keepers.iter().map(Kept::trusted).collect());
-        state.has_news = true;
-        self.wake.notify_all();
+        self.wake();
     }
 }
 
@@ -363,4 +370,11 @@ impl State {
         }
         ended
     }
+}
+
+/// Waits until somebody writes, at most so long. The kernel counts the time: who sets clocks changes
+/// nothing about it.
+fn wait(mut woken: &UnixStream, patience: Duration) {
+    let _ = woken.set_read_timeout(Some(patience));
+    let _ = woken.read(&mut [0; 64]);
 }

@@ -80,7 +80,7 @@ fn state(file: &At<PathBuf>, environment: &dyn Environment, problems: &mut Vec<P
         }
     };
     // The time counts for keys without a state only, and not for whether it can be read.
-    if let Err(fault) = TrustAnchors::read_all(&text, 0) {
+    if let Err(fault) = TrustAnchors::read_all(&text) {
         let problem = Problem::error(file.span, format!("\"{shown}\", {fault}"));
         problems.push(problem.expected("the state of trust anchors (RFC 5011), or DS or DNSKEY records"));
         return None;

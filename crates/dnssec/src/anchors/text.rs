@@ -8,7 +8,7 @@ use wire::{NameBuf, Rtype};
 
 use super::{Anchor, KeyState, TrustAnchors};
 use crate::algorithm::Algorithm;
-use crate::dnskey::{Dnskey, RsaParts};
+use crate::dnskey::{Dnskey, ENTRY_POINT, RsaParts};
 use crate::times::write_calendar;
 
 /// A DS or DNSKEY record of a trust anchor file.
@@ -95,6 +95,11 @@ impl<'t> Entries<'t> {
             let mut tokens = Tokens::new(rest);
             let row = self.row(line, &mut tokens)?;
             let end = tokens.at().max(1);
+            // What a zone's servers say of its keys has signatures; who trusts keys needs none.
+            let Some(row) = row else {
+                self.step(end + 1);
+                continue;
+            };
             let entry = rest.get(..end).unwrap_or(rest);
             let state = state_of(entry).map_err(|what| self.fault(what))?;
             self.step(end + 1);
@@ -109,7 +114,8 @@ impl<'t> Entries<'t> {
         self.at = end;
     }
 
-    fn row(&self, line: &str, tokens: &mut Tokens<'_>) -> Result<AnchorRow, AnchorFault> {
+    /// Reads a record; `None` if it is a signature.
+    fn row(&self, line: &str, tokens: &mut Tokens<'_>) -> Result<Option<AnchorRow>, AnchorFault> {
         let wrong = |error: wire::TextError| self.fault(error.to_string());
         if line.starts_with([' ', '\t']) {
             return Err(self.fault("expected a zone at the start of the line"));
@@ -121,6 +127,10 @@ impl<'t> Entries<'t> {
             let token = tokens.expect("DS or DNSKEY").map_err(wrong)?;
             match token.text.parse::<Rtype>() {
                 Ok(rtype @ (Rtype::DS | Rtype::DNSKEY)) => break rtype,
+                Ok(Rtype::RRSIG) => {
+                    while tokens.next_token().map_err(wrong)?.is_some() {}
+                    return Ok(None);
+                }
                 _ if token.text.eq_ignore_ascii_case("IN") => {}
                 _ => match token.text.parse().ok().filter(|_| ttl.is_none()) {
                     Some(seconds) => ttl = Some(seconds),
@@ -132,7 +142,7 @@ impl<'t> Entries<'t> {
         wire::rdata::parse_tokens(rtype, tokens, None, &mut rdata).map_err(wrong)?;
         match tokens.next_token().map_err(wrong)? {
             Some(token) => Err(wrong(token.expected("nothing more"))),
-            None => Ok(AnchorRow { owner, rtype, ttl, rdata, state: None }),
+            None => Ok(Some(AnchorRow { owner, rtype, ttl, rdata, state: None })),
         }
     }
 }
@@ -176,10 +186,10 @@ pub fn read_anchors(text: &str) -> Result<Vec<AnchorRow>, AnchorFault> {
 }
 
 impl TrustAnchors {
-    /// Reads a state file of one zone, at `now`; a plain file of trust anchors is one as well, and
+    /// Reads a state file of one zone; a plain file of trust anchors is one as well, and
     /// its keys are valid. A file without records is none.
-    pub fn read(text: &str, now: u64) -> Result<Self, AnchorFault> {
-        let mut all = Self::read_all(text, now)?;
+    pub fn read(text: &str) -> Result<Self, AnchorFault> {
+        let mut all = Self::read_all(text)?;
         let first = all.swap_remove(0);
         match all.first() {
             None => Ok(first),
@@ -192,7 +202,7 @@ impl TrustAnchors {
 
     /// Reads a state file of any zones, at least one: those of several stand one behind the other.
     /// Comments belong to the zone that `;;id:` names, or to that of the record before them.
-    pub fn read_all(text: &str, now: u64) -> Result<Vec<Self>, AnchorFault> {
+    pub fn read_all(text: &str) -> Result<Vec<Self>, AnchorFault> {
         let mut entries = Entries::new(text);
         let mut all: Vec<Self> = Vec::new();
         let mut current: Option<usize> = None;
@@ -215,7 +225,7 @@ impl TrustAnchors {
                 Entry::Row(row) => {
                     let place = Self::place(&mut all, row.owner.as_name());
                     if let Some(anchors) = all.get_mut(place) {
-                        anchors.take(&row, now);
+                        anchors.take(&row);
                     }
                     current = Some(place);
                 }
@@ -226,6 +236,7 @@ impl TrustAnchors {
                 }
             }
         }
+        all.iter_mut().for_each(Self::leave_zone_keys);
         let is_empty = |anchors: &Self| anchors.ds.is_empty() && anchors.keys.is_empty();
         if all.is_empty() || all.iter().any(|anchors| is_empty(anchors) && !anchors.is_revoked) {
             return Err(entries.fault("there is no trust anchor"));
@@ -242,11 +253,11 @@ impl TrustAnchors {
     }
 
     /// Takes a row of a file.
-    fn take(&mut self, row: &AnchorRow, now: u64) {
+    fn take(&mut self, row: &AnchorRow) {
         self.ttl = row.ttl.unwrap_or(self.ttl);
         match row.state {
             _ if row.rtype == Rtype::DS => self.add_ds(&row.rdata),
-            None => self.add_key(&row.rdata, now),
+            None => self.add_key(&row.rdata),
             Some((KeyState::Start, ..)) => {}
             Some((state, pending_count, last_change)) => {
                 self.track(&row.rdata, state, last_change);
@@ -254,6 +265,15 @@ impl TrustAnchors {
                     anchor.pending_count = pending_count;
                 }
             }
+        }
+    }
+
+    /// Leaves out keys that nothing is known of and that sign zones only, if there are others: who
+    /// asks for the keys of a zone gets all of them (RFC 5011 §3).
+    fn leave_zone_keys(&mut self) {
+        let is_entry = |anchor: &Anchor| anchor.key().is_some_and(|key| key.flags() & ENTRY_POINT != 0);
+        if !self.ds.is_empty() || self.keys.iter().any(is_entry) {
+            self.keys.retain(|anchor| anchor.last_change != 0 || is_entry(anchor));
         }
     }
 

@@ -72,7 +72,7 @@ impl Keys {
 
 fn anchored(keys: &Keys) -> TrustAnchors {
     let mut anchors = TrustAnchors::new(Name::ROOT);
-    anchors.add_key(&keys.dnskey(0, KSK), START);
+    anchors.add_key(&keys.dnskey(0, KSK));
     anchors
 }
 
@@ -122,7 +122,7 @@ fn a_key_revokes_itself_and_is_forgotten() {
     use KeyState::{Missing, Removed, Revoked, Valid};
     let keys = Keys::new(2);
     let mut anchors = anchored(&keys);
-    anchors.add_key(&keys.dnskey(1, KSK), START);
+    anchors.add_key(&keys.dnskey(1, KSK));
     // The flag alone does not count: the key must have signed it.
     assert!(keys.tell(&mut anchors, &[OLD_REVOKED, NEW], &[NEW], START));
     assert_eq!(keys.states(&anchors), [Some(Missing), Some(Valid)]);
@@ -144,7 +144,7 @@ fn a_key_revokes_itself_and_is_forgotten() {
     let last = (1, KSK | REVOKED);
     assert!(!keys.tell(&mut anchors, &[last], &[last], START + 40 * DAY));
     assert!(anchors.is_revoked() && anchors.trusted().is_empty());
-    let again = TrustAnchors::read(&anchors.write(), 0).expect("it reads what it writes");
+    let again = TrustAnchors::read(&anchors.write()).expect("it reads what it writes");
     assert!(again.is_revoked() && again.trusted().is_empty());
 }
 
@@ -153,7 +153,7 @@ fn a_missing_key_stays_trusted_for_a_while() {
     use KeyState::{Missing, Removed, Valid};
     let keys = Keys::new(2);
     let mut anchors = anchored(&keys);
-    anchors.add_key(&keys.dnskey(1, KSK), START);
+    anchors.add_key(&keys.dnskey(1, KSK));
     assert!(keys.tell(&mut anchors, &[NEW], &[NEW], START));
     assert_eq!(keys.states(&anchors), [Some(Missing), Some(Valid)]);
     assert_eq!(anchors.trusted().len(), 2);
@@ -243,7 +243,7 @@ fn state_file() -> String {
 #[test]
 fn a_state_file_is_read_and_written_as_it_was() {
     let text = state_file();
-    let anchors = TrustAnchors::read(&text, START).expect("a state file");
+    let anchors = TrustAnchors::read(&text).expect("a state file");
     assert_eq!(anchors.tags(), [20326]);
     let stands: Vec<_> =
         anchors.keys().iter().map(|key| (key.state, key.pending_count, key.last_change)).collect();
@@ -257,16 +257,16 @@ fn a_state_file_of_several_zones_is_read_and_written_as_it_was() {
     let root = state_file();
     let below = root.replace(";;id: . 1", ";;id: example.org. 1").replace("\n.\t", "\nexample.org.\t");
     let revoked = "; autotrust trust anchor file\n;;REVOKED\n;;id: gone.example. 1\n";
-    let all = TrustAnchors::read_all(&format!("{root}{below}{revoked}"), START).expect("a state file");
+    let all = TrustAnchors::read_all(&format!("{root}{below}{revoked}")).expect("a state file");
     let zones: Vec<_> = all.iter().map(|anchors| (anchors.zone().to_string(), anchors.tags())).collect();
     let expect = [(".", vec![20326]), ("example.org.", vec![20326]), ("gone.example.", vec![])];
     assert_eq!(zones, expect.map(|(zone, tags)| (zone.to_owned(), tags)));
     assert_eq!([all[0].write(), all[1].write()], [root.clone(), below.clone()]);
     assert!(all[2].is_revoked() && !all[0].is_revoked() && !all[1].is_revoked());
     // A mistake in the second part has its line in the file.
-    let fault = TrustAnchors::read_all(&format!("{root}{}", below.replace("failed: 2", "failed: x")), START);
+    let fault = TrustAnchors::read_all(&format!("{root}{}", below.replace("failed: 2", "failed: x")));
     assert_eq!(fault.expect_err("a mistake").line, 10 + 6);
-    assert!(TrustAnchors::read_all(";;id: example.org 1\n", START).is_err());
+    assert!(TrustAnchors::read_all(";;id: example.org 1\n").is_err());
 }
 
 #[test]
@@ -285,11 +285,11 @@ fn anchors_are_read_from_plain_files() {
     assert_eq!(found, expect.map(|(owner, rtype, ttl)| (owner.to_owned(), rtype, ttl)));
     assert_eq!(rows[0].rdata, ROOT_DS[0]);
     assert_eq!(rows[1].rdata, rdata(Rtype::DNSKEY, key));
-    let plain = TrustAnchors::read(&text.lines().take(5).collect::<Vec<_>>().join("\n"), START);
+    let plain = TrustAnchors::read(&text.lines().take(5).collect::<Vec<_>>().join("\n"));
     let plain = plain.expect("anchors of the root");
     assert_eq!((plain.tags(), plain.keys().len()), (vec![20326], 1));
     let check = |text: &str, line: usize, what: &str| {
-        let fault = TrustAnchors::read(text, START).expect_err(text);
+        let fault = TrustAnchors::read(text).expect_err(text);
         assert!(fault.line == line && fault.to_string().contains(what), "{text}: {fault}");
     };
     check("", 1, "no trust anchor");
@@ -316,9 +316,9 @@ proptest! {
         let mut text = state_file();
         let (from, to) = (at.min(text.len()), (at + len).min(text.len()));
         text.replace_range(from..to, &put);
-        if let Ok(anchors) = TrustAnchors::read(&text, START) {
+        if let Ok(anchors) = TrustAnchors::read(&text) {
             let written = anchors.write();
-            let again = TrustAnchors::read(&written, START);
+            let again = TrustAnchors::read(&written);
             prop_assert_eq!(again.map(|again| again.write()), Ok(written));
         }
     }
@@ -326,6 +326,6 @@ proptest! {
     #[test]
     fn no_text_is_too_strange(text in "[ -~\n\t\u{e4}]{0,80}") {
         let _ = read_anchors(&text);
-        let _ = TrustAnchors::read(&text, START);
+        let _ = TrustAnchors::read(&text);
     }
 }

@@ -8,7 +8,7 @@ use authorities::PoolNetwork;
 use plan::resolvers::ResolverPlan;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
-use resolver::{Resolution, Resolver, Waiter};
+use resolver::{Resolution, Resolver, Waiter, Way};
 use timers::Moment;
 use wire::{Class, NameBuf, Question, Rtype};
 
@@ -51,8 +51,12 @@ impl<P: PoolNetwork> Recursion<P> {
             return;
         }
         let Probe { resolver: mut plan, qname, qtype, probing, answer } = probe;
-        // One question needs no better servers of the root than those it begins with.
+        // One question needs no better servers than those it begins with.
         plan.settings.priming = false;
+        for route in &mut plan.settings.routes {
+            let Way::Stub(stub) = &mut route.way;
+            stub.primes = false;
+        }
         let tables = self.tables.blank(OCTETS_MAX, self.worker);
         let mut resolver = Resolver::new(plan.settings.clone(), tables, StdRng::from_rng(&mut self.rng));
         resolver.set_time(self.unix_seconds, instant(now));

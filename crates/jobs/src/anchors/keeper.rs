@@ -87,7 +87,7 @@ pub(super) struct Keeper {
 impl Keeper {
     /// Begins with what the file holds, with what was known before if that has written it, or
     /// with the anchors of the settings.
-    pub(super) fn new(plan: AnchorPlan, before: Option<Self>, now: u64) -> Self {
+    pub(super) fn new(plan: AnchorPlan, before: Option<Self>) -> Self {
         let AnchorSource::Followed { file, text, completes, .. } = &plan.source else {
             return Self { plan, zones: Vec::new(), texts: Vec::new(), is_unwritten: false };
         };
@@ -99,12 +99,12 @@ impl Keeper {
         }
         remove_leftovers_of(file);
         let zone = |anchors| Zone { anchors, trouble: None };
-        let read = text.as_ref().and_then(|text| TrustAnchors::read_all(text, now).ok());
+        let read = text.as_ref().and_then(|text| TrustAnchors::read_all(text).ok());
         let begins = *completes || read.is_none();
         let mut zones: Vec<Zone> = read.into_iter().flatten().map(zone).collect();
         for anchor in plan.initial().iter().filter(|_| begins) {
             if !zones.iter().any(|known| known.anchors.zone() == anchor.zone.as_name()) {
-                zones.push(zone(begun(anchor, now)));
+                zones.push(zone(begun(anchor)));
             }
         }
         let texts = text.iter().cloned().collect();
@@ -162,7 +162,7 @@ impl Keeper {
     /// Returns the names that tell them.
     pub(super) fn signal_names(&self) -> Vec<NameBuf> {
         let name = |anchor: &TrustAnchor| {
-            let tags = begun(anchor, 0).tags();
+            let tags = begun(anchor).tags();
             key_tag_query(anchor.zone.as_name(), &tags)
         };
         self.trusted().iter().filter_map(name).collect()
@@ -245,7 +245,7 @@ impl Keeper {
             AnchorSource::Fixed { file } => {
                 let fixed = |anchor: &TrustAnchor| AnchorState {
                     is_followed: false,
-                    keys: entries(&begun(anchor, 0), false),
+                    keys: entries(&begun(anchor), false),
                     ..AnchorState::new(resolver, anchor.zone.as_name(), file.clone())
                 };
                 self.plan.initial().iter().map(fixed).collect()
@@ -351,10 +351,10 @@ pub const fn state_word(state: KeyState) -> &'static str {
 }
 
 /// Returns the anchors of a zone that nobody has asked yet.
-fn begun(anchor: &TrustAnchor, now: u64) -> TrustAnchors {
+fn begun(anchor: &TrustAnchor) -> TrustAnchors {
     let mut anchors = TrustAnchors::new(anchor.zone.as_name());
     anchor.ds.iter().for_each(|ds| anchors.add_ds(ds));
-    anchor.keys.iter().for_each(|key| anchors.add_key(key, now));
+    anchor.keys.iter().for_each(|key| anchors.add_key(key));
     anchors
 }
 

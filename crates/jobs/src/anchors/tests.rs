@@ -108,42 +108,43 @@ fn hear(keeper: &mut Keeper, set: KeySet, now: u64) -> bool {
     keeper.heard(&NameBuf::root(), Ok(set), now)
 }
 
+/// Returns where the keys stand, the oldest first.
 fn states(keeper: &Keeper) -> Vec<Option<KeyState>> {
     let [root] = &keeper.states()[..] else { panic!("one zone") };
-    root.keys.iter().map(|key| key.state).collect()
+    root.keys.iter().rev().map(|key| key.state).collect()
 }
 
 #[test]
 fn the_root_rolls_its_key_and_the_server_stops_now_and_then() {
     let (keys, (_folder, file)) = (Keys::new(), folder());
     // Each step is taken by a server that was just started.
-    let started = |now| Keeper::new(plan(&keys, &file), None, now);
-    let mut keeper = started(START);
+    let started = || Keeper::new(plan(&keys, &file), None);
+    let mut keeper = started();
     assert_eq!(keys.trusted(&keeper.trusted()), (vec![], 1), "the DS that it came with");
     assert!(hear(&mut keeper, keys.set(&[OLD], START), START));
     assert_eq!(keys.trusted(&keeper.trusted()), (vec![0], 0));
     let text = fs::read_to_string(&file).expect("a state file");
     assert!(text.starts_with("; autotrust trust anchor file\n;;id: . 1\n"), "{text}");
 
-    let mut keeper = started(START + DAY);
+    let mut keeper = started();
     assert!(!hear(&mut keeper, keys.set(&[OLD, NEW], START + DAY), START + DAY));
     assert_eq!(states(&keeper), [Some(KeyState::Valid), Some(KeyState::AddPend)]);
-    let mut keeper = started(START + 30 * DAY);
+    let mut keeper = started();
     assert!(!hear(&mut keeper, keys.set(&[OLD, NEW], START + 30 * DAY), START + 30 * DAY));
     assert_eq!(keys.trusted(&keeper.trusted()), (vec![0], 0), "the hold-down has not ended");
-    let mut keeper = started(START + 31 * DAY);
+    let mut keeper = started();
     assert!(hear(&mut keeper, keys.set(&[OLD, NEW], START + 31 * DAY), START + 31 * DAY));
     assert_eq!(keys.trusted(&keeper.trusted()), (vec![0, 1], 0));
 
     let now = START + 40 * DAY;
-    let mut keeper = started(now);
+    let mut keeper = started();
     assert!(hear(&mut keeper, keys.set(&[OLD_REVOKED, NEW], now), now));
     assert_eq!(keys.trusted(&keeper.trusted()), (vec![1], 0));
     assert_eq!(states(&keeper), [Some(KeyState::Revoked), Some(KeyState::Valid)]);
     let now = START + 71 * DAY;
-    let mut keeper = started(now);
+    let mut keeper = started();
     hear(&mut keeper, keys.set(&[NEW], now), now);
-    let mut keeper = started(now + DAY);
+    let mut keeper = started();
     assert_eq!(states(&keeper), [Some(KeyState::Valid)], "removed");
 
     // The key goes missing, which RFC 5011 knows no end of, but the settings do.
@@ -151,27 +152,27 @@ fn the_root_rolls_its_key_and_the_server_stops_now_and_then() {
     let mut now = now + 2 * DAY;
     hear(&mut keeper, keys.set(&[NEW, other], now), now);
     now += 31 * DAY;
-    let mut keeper = started(now);
+    let mut keeper = started();
     assert!(hear(&mut keeper, keys.set(&[NEW, other], now), now));
     now += DAY;
-    let mut keeper = started(now);
+    let mut keeper = started();
     assert!(!hear(&mut keeper, keys.set(&[other], now), now));
     assert_eq!(states(&keeper), [Some(KeyState::Missing), Some(KeyState::Valid)]);
     now += 101 * DAY;
-    let mut keeper = started(now);
+    let mut keeper = started();
     assert!(hear(&mut keeper, keys.set(&[other], now), now));
-    assert_eq!(keys.trusted(&started(now).trusted()), (vec![2], 0));
+    assert_eq!(keys.trusted(&started().trusted()), (vec![2], 0));
 }
 
 #[test]
 fn a_zone_whose_keys_are_all_revoked_is_not_trusted_after_a_restart_either() {
     let (keys, (_folder, file)) = (Keys::new(), folder());
-    let mut keeper = Keeper::new(plan(&keys, &file), None, START);
+    let mut keeper = Keeper::new(plan(&keys, &file), None);
     hear(&mut keeper, keys.set(&[OLD], START), START);
     let now = START + DAY;
     assert!(hear(&mut keeper, keys.set(&[OLD_REVOKED], now), now));
     assert_eq!(keeper.trusted(), []);
-    let again = Keeper::new(plan(&keys, &file), None, now);
+    let again = Keeper::new(plan(&keys, &file), None);
     assert_eq!(again.trusted(), []);
     let [root] = &again.states()[..] else { panic!("one zone") };
     assert!(root.keys.iter().all(|key| !key.is_trusted));
@@ -180,10 +181,10 @@ fn a_zone_whose_keys_are_all_revoked_is_not_trusted_after_a_restart_either() {
 #[test]
 fn power_lost_while_the_file_is_written_leaves_the_one_before() {
     let (keys, (_folder, file)) = (Keys::new(), folder());
-    let mut keeper = Keeper::new(plan(&keys, &file), None, START);
+    let mut keeper = Keeper::new(plan(&keys, &file), None);
     hear(&mut keeper, keys.set(&[OLD], START), START);
     let before = fs::read_to_string(&file).expect("a state file");
-    let mut other = Keeper::new(plan(&keys, &file), None, START);
+    let mut other = Keeper::new(plan(&keys, &file), None);
     hear(&mut other, keys.set(&[OLD, NEW], START + DAY), START + DAY);
     let after = fs::read_to_string(&file).expect("a state file");
     assert_ne!(before, after);
@@ -193,11 +194,11 @@ fn power_lost_while_the_file_is_written_leaves_the_one_before() {
         fs::write(&file, &before).expect("the file");
         let leftover = file.with_file_name("default.keys.0.new");
         fs::write(&leftover, &after[..octets]).expect("what was written of the next one");
-        let mut keeper = Keeper::new(plan(&keys, &file), None, START + DAY);
+        let mut keeper = Keeper::new(plan(&keys, &file), None);
         assert_eq!(states(&keeper), [Some(KeyState::Valid)], "{octets}");
         assert!(!leftover.exists(), "{octets}");
         hear(&mut keeper, keys.set(&[OLD, NEW], START + DAY), START + DAY);
-        let again = Keeper::new(plan(&keys, &file), None, START + DAY);
+        let again = Keeper::new(plan(&keys, &file), None);
         assert_eq!(states(&again), [Some(KeyState::Valid), Some(KeyState::AddPend)], "{octets}");
     }
 }
@@ -207,10 +208,10 @@ fn a_file_that_cannot_be_written_keeps_nobody_from_following() {
     let (keys, (folder, file)) = (Keys::new(), folder());
     // A file where the folder would have to be.
     fs::write(folder.path().join("anchors"), "").expect("a file");
-    let mut keeper = Keeper::new(plan(&keys, &file), None, START);
+    let mut keeper = Keeper::new(plan(&keys, &file), None);
     assert!(hear(&mut keeper, keys.set(&[OLD], START), START));
     // A reload finds nothing, since nothing could be written.
-    let mut keeper = Keeper::new(plan(&keys, &file), Some(keeper), START);
+    let mut keeper = Keeper::new(plan(&keys, &file), Some(keeper));
     assert_eq!(keys.trusted(&keeper.trusted()), (vec![0], 0));
     fs::remove_file(folder.path().join("anchors")).expect("it is gone");
     hear(&mut keeper, keys.set(&[OLD], START + DAY), START + DAY);
@@ -221,28 +222,28 @@ fn a_file_that_cannot_be_written_keeps_nobody_from_following() {
 fn a_reload_keeps_what_the_server_wrote_and_takes_what_others_did() {
     let (keys, (_folder, file)) = (Keys::new(), folder());
     let early = plan(&keys, &file);
-    let mut keeper = Keeper::new(early, None, START);
+    let mut keeper = Keeper::new(early, None);
     hear(&mut keeper, keys.set(&[OLD], START), START);
     // The configuration was read before the next step was written down.
     let early = plan(&keys, &file);
     hear(&mut keeper, keys.set(&[OLD, NEW], START + DAY), START + DAY);
-    let mut keeper = Keeper::new(early, Some(keeper), START + DAY);
+    let mut keeper = Keeper::new(early, Some(keeper));
     assert_eq!(states(&keeper), [Some(KeyState::Valid), Some(KeyState::AddPend)]);
     hear(&mut keeper, keys.set(&[OLD, NEW], START + 2 * DAY), START + 2 * DAY);
     let mut by_hand = TrustAnchors::new(Name::ROOT);
-    by_hand.add_key(&keys.0[2].dnskey(KSK), START);
+    by_hand.add_key(&keys.0[2].dnskey(KSK));
     fs::write(&file, by_hand.write()).expect("the file");
-    let keeper = Keeper::new(plan(&keys, &file), Some(keeper), START + 2 * DAY);
+    let keeper = Keeper::new(plan(&keys, &file), Some(keeper));
     assert_eq!(keys.trusted(&keeper.trusted()), (vec![2], 0));
     fs::remove_file(&file).expect("it was there");
-    let keeper = Keeper::new(plan(&keys, &file), Some(keeper), START + 2 * DAY);
+    let keeper = Keeper::new(plan(&keys, &file), Some(keeper));
     assert_eq!(keys.trusted(&keeper.trusted()), (vec![], 1), "those of the settings again");
 }
 
 #[test]
 fn zones_that_the_settings_add_are_followed_beside_those_of_the_file() {
     let (keys, (_folder, file)) = (Keys::new(), folder());
-    let mut keeper = Keeper::new(plan(&keys, &file), None, START);
+    let mut keeper = Keeper::new(plan(&keys, &file), None);
     hear(&mut keeper, keys.set(&[OLD], START), START);
     let below = NameBuf::from_text("example.org").expect("a name");
     let added = |completes_now| {
@@ -254,9 +255,9 @@ fn zones_that_the_settings_add_are_followed_beside_those_of_the_file() {
         plan
     };
     let zones = |keeper: &Keeper| keeper.states().iter().map(|state| state.zone).collect::<Vec<_>>();
-    let keeper = Keeper::new(added(false), Some(keeper), START);
+    let keeper = Keeper::new(added(false), Some(keeper));
     assert_eq!(zones(&keeper), [NameBuf::root()], "those of the program do not count beside a file");
-    let keeper = Keeper::new(added(true), Some(keeper), START);
+    let keeper = Keeper::new(added(true), Some(keeper));
     assert_eq!(zones(&keeper), [NameBuf::root(), below]);
     assert_eq!(keeper.states()[0].keys[0].state, Some(KeyState::Valid), "it goes on as it was");
 }
@@ -264,7 +265,7 @@ fn zones_that_the_settings_add_are_followed_beside_those_of_the_file() {
 #[test]
 fn keys_that_nobody_vouches_for_change_nothing_and_are_asked_for_again_soon() {
     let (keys, (_folder, file)) = (Keys::new(), folder());
-    let mut keeper = Keeper::new(plan(&keys, &file), None, START);
+    let mut keeper = Keeper::new(plan(&keys, &file), None);
     hear(&mut keeper, keys.set(&[OLD], START), START);
     let now = START + DAY;
     assert!(!hear(&mut keeper, keys.set(&[NEW], now), now));
