@@ -14,7 +14,8 @@ use std::net::IpAddr;
 use std::str::FromStr as _;
 
 use sets::{
-    AddressSetBuilder, Class, Condition, NameSetBuilder, NameText, Pattern, PatternError, Reach, Treatment,
+    AddressSetBuilder, Class, Condition, ListedRecord, NameSetBuilder, NameText, Pattern, PatternError,
+    Reach, Treatment,
 };
 use wire::{Name, NameBuf, Rcode, Rtype};
 
@@ -291,7 +292,7 @@ fn dnsrewrite(value: &str, is_exception: bool) -> Result<Treatment, String> {
     }
     let record = |rtype: Rtype, text: &str| {
         let data = record_data(rtype, text)?;
-        Ok(Treatment::Records([(rtype, data.into())].into()))
+        Ok(Treatment::Records([ListedRecord { rtype, ttl: None, data: data.into() }].into()))
     };
     let alias = |text: &str| Ok(Treatment::Alias(NameText::from(&name_of(text.as_bytes())?)));
     let mut parts = value.splitn(3, ';');

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::str::FromStr as _;
 
-use sets::{AddressSetBuilder, NameText, Treatment, Trigger, ZoneBuilder};
-use wire::{Name, NameBuf, Rcode, Rtype, TextError, Tokens};
+use sets::{AddressSetBuilder, ListedRecord, NameText, Treatment, Trigger, ZoneBuilder};
+use wire::{Name, NameBuf, Rcode, Rtype, TextError, Tokens, Ttl};
 
 use crate::reading::Reading;
 
@@ -50,8 +50,9 @@ struct Zone {
     owner: Option<NameBuf>,
     rules: ZoneBuilder,
     /// Records to answer with, by trigger, and the line of the first.
-    #[expect(clippy::type_complexity, reason = "it stands nowhere else")]
-    data: HashMap<Looks, (u32, Vec<(Rtype, Box<[u8]>)>)>,
+    data: HashMap<Looks, (u32, Vec<ListedRecord>)>,
+    /// The TTL of entries without one: that of `$TTL`, or of the entry before.
+    ttl: Option<Ttl>,
 }
 
 /// Reads a zone.
@@ -65,6 +66,7 @@ pub(super) fn read(to: &mut Reading<'_>, octets: &[u8]) {
         owner: None,
         rules: to.list.zone(),
         data: HashMap::new(),
+        ttl: None,
     };
     let (mut at, mut line) = (0, 1);
     while at < text.len() {
@@ -135,7 +137,10 @@ fn entry(
                 NameBuf::from_text_below(name.text, zone.origin.as_name()).map_err(|error| said(&error))?;
             return Ok(());
         }
-        "$TTL" => return Ok(()),
+        "$TTL" => {
+            zone.ttl = wire::text::parse_period(next("a TTL")?.text).map(Ttl::new);
+            return Ok(());
+        }
         text if text.starts_with('$') => return Err(format!("\"{text}\" is not supported")),
         _ => {}
     }
@@ -149,7 +154,10 @@ fn entry(
     let Some(owner) = zone.owner else { return Err("an entry without an owner".to_owned()) };
     // TTL and class may stand in any order before the type.
     for _ in 0..2 {
-        if wire::text::parse_period(token.text).is_some() || token.text.eq_ignore_ascii_case("IN") {
+        if let Some(seconds) = wire::text::parse_period(token.text) {
+            zone.ttl = Some(Ttl::new(seconds));
+            token = next("a type")?;
+        } else if token.text.eq_ignore_ascii_case("IN") {
             token = next("a type")?;
         }
     }
@@ -181,7 +189,8 @@ fn entry(
     match treatment {
         Some(treatment) => looks.rule(&mut zone.rules, treatment.into_option(), line)?,
         None => {
-            zone.data.entry(looks).or_insert_with(|| (line, Vec::new())).1.push((rtype, data.into()));
+            let record = ListedRecord { rtype, ttl: zone.ttl, data: data.into() };
+            zone.data.entry(looks).or_insert_with(|| (line, Vec::new())).1.push(record);
         }
     }
     Ok(())
@@ -305,7 +314,8 @@ mod tests {
                 (a("bad.org"), "NXDOMAIN 7"),
                 (a("x.bad.org"), "NXDOMAIN 8"),
                 (a("good.bad.org"), "allow 9"),
-                (a("x.good.bad.org"), "NXDOMAIN 8"),
+                // RFC 4592: a name that is there is closer than the wildcard above it.
+                (a("x.good.bad.org"), "-"),
                 (a("empty.org"), "NOERROR 10"),
                 (a("x.empty.org"), "-"),
                 (a("silent.org"), "drop 11"),

@@ -100,7 +100,7 @@ fn treatment_text(treatment: &Treatment) -> String {
         Treatment::Drop => "drop".to_owned(),
         Treatment::Truncate => "truncate".to_owned(),
         Treatment::Records(records) => {
-            let types: Vec<String> = records.iter().map(|(rtype, _)| rtype.to_string()).collect();
+            let types: Vec<String> = records.iter().map(|record| record.rtype.to_string()).collect();
             format!("records {}", types.join(" "))
         }
         Treatment::Alias(name) | Treatment::AliasBelow(name) => {

@@ -200,10 +200,10 @@ pub fn alias_with_others(records: &[Record]) -> Option<String> {
         }
     }
     let both = owners.values().find(|list| {
-        list.len() > 1
-            && list.iter().any(|record| record.rtype == Rtype::CNAME)
-            // RFC 4034 §2.5, §4: these may stand beside it.
-            && !list.iter().all(|record| matches!(record.rtype, Rtype::RRSIG | Rtype::NSEC))
+        let aliases = list.iter().filter(|record| record.rtype == Rtype::CNAME).count();
+        // RFC 4034 §2.5, §4: these may stand beside it.
+        let beside = list.iter().filter(|record| matches!(record.rtype, Rtype::RRSIG | Rtype::NSEC)).count();
+        aliases > 1 || aliases == 1 && list.len() > 1 + beside
     })?;
     both.first().map(|record| record.owner.to_string())
 }

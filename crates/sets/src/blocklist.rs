@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use wire::{HashKey, Name, NameBuf, Rcode, Rtype};
+use wire::{HashKey, Name, NameBuf, Rcode, Rtype, Ttl};
 
 use crate::addresses::AddressSet;
 use crate::builder::NameSetBuilder;
@@ -27,6 +27,17 @@ pub struct Asking<'a> {
     pub addresses: &'a [IpAddr],
 }
 
+/// A record that a list answers with.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ListedRecord {
+    /// Its type.
+    pub rtype: Rtype,
+    /// Its TTL; without one, that of blocked names.
+    pub ttl: Option<Ttl>,
+    /// Its data.
+    pub data: Box<[u8]>,
+}
+
 /// What a list wants to become of a query.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Treatment {
@@ -40,7 +51,7 @@ pub enum Treatment {
     /// on.
     Truncate,
     /// It is answered with those of these records that have its type.
-    Records(Box<[(Rtype, Box<[u8]>)]>),
+    Records(Box<[ListedRecord]>),
     /// It is answered with an alias for this name, and what that has.
     Alias(NameText),
     /// It is answered with an alias for the name asked for with this one behind it, and what that
@@ -118,6 +129,8 @@ pub struct Ruling<'s> {
     pub is_allowed: bool,
     /// What is to become of the query otherwise.
     pub treatment: &'s Treatment,
+    /// Whether an address of the answer decided.
+    pub is_by_address: bool,
     /// What the rule's source is called.
     pub source: &'s str,
     /// The rule's line there, from 1.
@@ -165,6 +178,10 @@ pub(crate) struct Specials {
     pub(crate) rules: Box<[Special]>,
 }
 
+/// In place of a treatment: a name of the zone that is closer than a wildcard, which is not for the
+/// names below it.
+pub(crate) const NO_RULE: u16 = u16::MAX;
+
 /// A response policy zone. Rules on the client come before those on the name, and those before the
 /// ones on addresses of the answer. Of rules on names the one closest to the name counts, and one
 /// on the name itself comes first.
@@ -174,6 +191,8 @@ pub(crate) struct Zone {
     pub(crate) answers: PrefixRules,
     pub(crate) itself: Arc<NameSet>,
     pub(crate) below: Arc<NameSet>,
+    /// Of `below`, those that are no rules.
+    pub(crate) hidden: usize,
     pub(crate) treatments: Box<[Option<Treatment>]>,
     /// The treatment of each rule by its number. None is an exception.
     pub(crate) of_itself: Box<[u16]>,
@@ -183,7 +202,7 @@ pub(crate) struct Zone {
 impl Zone {
     /// Returns how many rules there are.
     pub(crate) fn len(&self) -> usize {
-        self.itself.len() + self.below.len() + self.clients.len() + self.answers.len()
+        self.itself.len() + self.below.len() - self.hidden + self.clients.len() + self.answers.len()
     }
 
     fn rule(&self, asking: &Asking<'_>) -> Option<Ruling<'_>> {
@@ -194,7 +213,8 @@ impl Zone {
             return Some(ruling);
         }
         let found = asking.addresses.iter().filter_map(|&address| self.answers.find(address));
-        self.by_prefix(found.max_by_key(|rule| rule.bits)?)
+        let ruling = self.by_prefix(found.max_by_key(|rule| rule.bits)?)?;
+        Some(Ruling { is_by_address: true, ..ruling })
     }
 
     fn by_prefix(&self, rule: &PrefixRule) -> Option<Ruling<'_>> {
@@ -206,9 +226,9 @@ impl Zone {
             Some(found) => (found, &self.of_itself),
             None => (self.below.find(sought)?, &self.of_below),
         };
-        let index = of.get(found.rule.number() as usize)?;
+        let index = *of.get(found.rule.number() as usize)?;
         let (source, line) = found.place();
-        self.ruling(*index, source, line)
+        if index == NO_RULE { None } else { self.ruling(index, source, line) }
     }
 
     fn ruling<'s>(&'s self, index: u16, source: &'s str, line: u32) -> Option<Ruling<'s>> {
@@ -216,6 +236,7 @@ impl Zone {
         Some(Ruling {
             is_allowed: treatment.is_none(),
             treatment: treatment.unwrap_or(&Treatment::Block),
+            is_by_address: false,
             source,
             line,
         })
@@ -275,12 +296,14 @@ impl Blocklist {
             return Some(Ruling {
                 is_allowed: special.class.allows(),
                 treatment: &special.treatment,
+                is_by_address: false,
                 source: &special.source,
                 line: special.line,
             });
         }
         let (source, line) = plain(top)?.find(asking.sought)?.place();
-        Some(Ruling { is_allowed: top.allows(), treatment: &Treatment::Block, source, line })
+        let is_allowed = top.allows();
+        Some(Ruling { is_allowed, treatment: &Treatment::Block, is_by_address: false, source, line })
     }
 
     /// Returns the set of the names that are blocked whatever the type and whoever asks. Response

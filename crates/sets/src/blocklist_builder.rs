@@ -1,12 +1,12 @@
 //! Rules to a list with exceptions.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use wire::{HashKey, Name};
 
-use crate::blocklist::{Blocklist, Class, Condition, Special, Specials, Treatment, Zone};
+use crate::blocklist::{Blocklist, Class, Condition, NO_RULE, Special, Specials, Treatment, Zone};
 use crate::builder::NameSetBuilder;
 use crate::names::NameSet;
 use crate::patterns::PatternError;
@@ -133,6 +133,8 @@ impl BlocklistBuilder {
             known: HashMap::new(),
             of_itself: Vec::new(),
             of_below: Vec::new(),
+            owners: Vec::new(),
+            wildcards: HashSet::new(),
         };
         builder.itself.source(&*self.source);
         builder.below.source(&*self.source);
@@ -189,7 +191,7 @@ impl BlocklistBuilder {
 }
 
 /// Different treatments that one zone can have.
-const TREATMENTS_MAX: usize = 1 << 16;
+const TREATMENTS_MAX: usize = NO_RULE as usize;
 
 /// A response policy zone in the making.
 pub struct ZoneBuilder {
@@ -202,6 +204,10 @@ pub struct ZoneBuilder {
     known: HashMap<Option<Treatment>, u16>,
     of_itself: Vec<u16>,
     of_below: Vec<u16>,
+    /// Names with rules of their own, in lower case, and their lines.
+    owners: Vec<(Box<[u8]>, u32)>,
+    /// Names that have rules for what is below them, in lower case.
+    wildcards: HashSet<Box<[u8]>>,
 }
 
 /// What a rule of a response policy zone looks at.
@@ -244,19 +250,42 @@ impl ZoneBuilder {
                 return true;
             }
         };
+        let folded = name.to_folded().as_bytes().into();
+        match reach {
+            Reach::Below => _ = self.wildcards.insert(folded),
+            _ => self.owners.push((folded, line)),
+        }
         names.name(name, reach, line);
-        let at = line as usize;
-        if of.len() <= at {
-            of.resize(at + 1, 0);
-        }
-        if let Some(place) = of.get_mut(at) {
-            *place = index;
-        }
+        put(of, line, index);
         true
     }
 
-    fn compile(self) -> Zone {
+    /// Says that wildcards are not for names below those that the zone has, which are closer to
+    /// them (RFC 4592 §3.3.1); returns how often.
+    fn hide_wildcards(&mut self) -> usize {
+        let Self { owners, wildcards, below, of_below, .. } = self;
+        let mut hidden: HashSet<Box<[u8]>> = HashSet::new();
+        for (folded, line) in owners.iter() {
+            let Ok((owner, _)) = Name::parse(folded) else { continue };
+            let is_wildcard = |labels: &usize| wildcards.contains(owner.suffix(*labels).as_bytes());
+            let Some(above) = (0..=owner.label_count()).rev().find(is_wildcard) else { continue };
+            for labels in above + 1..=owner.label_count() {
+                let name = owner.suffix(labels);
+                if hidden.insert(name.as_bytes().into()) {
+                    // Names that only have others below them exist as well.
+                    let is_owner = labels == owner.label_count();
+                    below.name(name, if is_owner { Reach::Below } else { Reach::ItselfAndBelow }, *line);
+                    put(of_below, *line, NO_RULE);
+                }
+            }
+        }
+        hidden.len()
+    }
+
+    fn compile(mut self) -> Zone {
+        let hidden = self.hide_wildcards();
         Zone {
+            hidden,
             source: self.source,
             clients: PrefixRules::new(self.clients),
             answers: PrefixRules::new(self.answers),
@@ -266,6 +295,17 @@ impl ZoneBuilder {
             of_itself: self.of_itself.into(),
             of_below: self.of_below.into(),
         }
+    }
+}
+
+/// Notes the treatment of the rule in a line.
+fn put(of: &mut Vec<u16>, line: u32, index: u16) {
+    let at = line as usize;
+    if of.len() <= at {
+        of.resize(at + 1, 0);
+    }
+    if let Some(place) = of.get_mut(at) {
+        *place = index;
     }
 }
 
@@ -379,8 +419,27 @@ mod tests {
         assert_eq!(ask("a.good.example"), Some(-2));
         assert_eq!(ask("good.example"), Some(4));
         assert_eq!(ask("bad.good.example"), Some(3));
-        assert_eq!(ask("a.bad.good.example"), Some(-2));
+        // A name that is there is closer than any wildcard above it (RFC 4592 §3.3.1).
+        assert_eq!(ask("a.bad.good.example"), None);
+        assert_eq!(list.zones[0].len(), 4);
     }
+
+    #[test]
+    fn in_a_policy_zone_an_empty_name_hides_wildcards_too() {
+        let mut list = BlocklistBuilder::new(&KEY);
+        list.source("zone");
+        let mut zone = list.zone();
+        let (all, own) = (name("example"), name("a.b.example"));
+        assert!(zone.rule(Trigger::Below(all.as_name()), Some(Treatment::Drop), 1));
+        assert!(zone.rule(Trigger::Name(own.as_name()), None, 2));
+        list.add_zone(zone);
+        let list = list.compile(Arc::new(NameSetBuilder::new(&KEY).compile()), Vec::new(), Vec::new());
+        let ask = |text: &str| ask(&list, text, Rtype::A, "192.0.2.1");
+        assert_eq!(ask("x.example"), Some(1));
+        assert_eq!(["b.example", "x.b.example", "x.a.b.example"].map(ask), [None; 3]);
+        assert_eq!(ask("a.b.example"), Some(-2));
+    }
+
     #[test]
     fn in_a_policy_zone_the_client_comes_first_and_the_answer_last() {
         let mut list = BlocklistBuilder::new(&KEY);

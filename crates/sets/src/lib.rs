@@ -21,7 +21,7 @@ mod sought;
 mod table;
 
 pub use addresses::{AddressSet, AddressSetBuilder};
-pub use blocklist::{Asking, Blocklist, Class, Condition, NameText, Ruling, Treatment};
+pub use blocklist::{Asking, Blocklist, Class, Condition, ListedRecord, NameText, Ruling, Treatment};
 pub use blocklist_builder::{BlocklistBuilder, Pattern, Trigger, ZoneBuilder};
 pub use builder::{NameSetBuilder, check_regex};
 pub use dynamic::{Added, DynamicAddresses, DynamicNames};

@@ -366,3 +366,60 @@ fn a_policy_zone_looks_at_clients_and_at_answers() {
     let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
     testkit::contains(&said, "line 10: a rule by name server");
 }
+
+#[test]
+fn a_policy_zone_looks_at_the_names_that_aliases_lead_to() {
+    let directory = tempfile::TempDir::new().expect("a temporary directory");
+    let zone = "$ORIGIN rpz.\n@ SOA ns. root. 1 2 3 4 5\nbad.example 90 A 192.0.2.80\ngone.example CNAME .\n\
+                first.example CNAME second.example.\nsecond.example CNAME third.target.example.\n";
+    std::fs::write(directory.path().join("p.zone"), zone).expect("a writable directory");
+    let stub = Stub::start(Script::answering(|asked| {
+        let honest = testkit::Answer::a(300, std::net::Ipv4Addr::new(203, 0, 113, 1));
+        match asked.qname.as_str() {
+            "to-bad.example." => honest.alias(300, "to-bad.example.", "middle.example.").alias(
+                300,
+                "middle.example.",
+                "bad.example.",
+            ),
+            "to-gone.example." => honest.alias(300, "to-gone.example.", "gone.example."),
+            _ => honest,
+        }
+    }));
+    let policy = "policy:\n  main:\n    - local\n    - 'blocklist(zone, authoritative, without-soa)'\n    - forward(default)\n    \
+                  - 'blocklist(zone, authoritative, without-soa)'\nsets: {zone: {lists: \"rpz:p.zone\"}}\n";
+    let server = Server::start_in(directory, &forwarding(&[&stub], policy));
+    // The aliases that lead there stay; records have their own TTLs.
+    let expected = [
+        "to-bad.example. 300 CNAME middle.example.",
+        "middle.example. 300 CNAME bad.example.",
+        "bad.example. 90 A 192.0.2.80",
+    ];
+    let heard = server.ask(&testkit::Ask::new("to-bad.example", wire::Rtype::A));
+    assert_eq!(heard.answers(), expected);
+    let heard = server.ask(&testkit::Ask::new("to-gone.example", wire::Rtype::A));
+    assert_eq!(heard.rcode(), wire::Rcode::NXDOMAIN);
+    assert_eq!(heard.answers(), ["to-gone.example. 300 CNAME gone.example."]);
+    // What the zone says of an alias of its own is looked up in it again.
+    let said = server.dig(&["first.example"]);
+    for part in ["flags: qr aa", "second.example.\t", "third.target.example.", "203.0.113.1"] {
+        testkit::contains(&said, part);
+    }
+    let said = server.dig(&["gone.example"]);
+    for part in ["status: NXDOMAIN", "flags: qr aa", "AUTHORITY: 0"] {
+        testkit::contains(&said, part);
+    }
+}
+
+#[test]
+fn what_is_asked_is_kept_as_it_came_and_changed_for_some_clients_alone() {
+    let stub = Stub::start(Script::always(testkit::Answer::a(300, std::net::Ipv4Addr::new(203, 0, 113, 7))));
+    let policy = "trusted-peers: 127.0.0.1\ncache: {main: {}}\npolicy:\n  find: [cache(main), forward(default)]\n  main:\n    - ask(find)\n    \
+                  - {if: 'client in 198.51.100.1 and answer-address in 203.0.113.0/24', do: respond(nxdomain)}\n";
+    let server = Server::start(&forwarding(&[&stub], policy));
+    let status = |client: &str| server.dig(&[&format!("+subnet={client}/32"), "www.example"]);
+    for _ in 0..2 {
+        testkit::contains(&status("198.51.100.1"), "status: NXDOMAIN");
+        testkit::contains(&status("198.51.100.2"), "203.0.113.7");
+    }
+    assert_eq!(stub.count("www.example."), 1, "one answer for all");
+}

@@ -35,5 +35,6 @@ fn rules(settings: &CacheSettings) -> CacheRules {
         prefetch_percent: settings.prefetch.unwrap_or(0),
         keeps_subnets_apart: false,
         keeps_do_apart: false,
+        answers_without_rd: false,
     }
 }

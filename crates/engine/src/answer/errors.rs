@@ -25,8 +25,6 @@ pub(crate) enum Errors {
     Remembered(Option<Failure>),
     /// Why a resolver found nothing.
     Reason(EdeCode, TextId),
-    /// The same, remembered.
-    RememberedReason(EdeCode, TextId),
 }
 
 impl Errors {
@@ -43,25 +41,15 @@ impl Errors {
     pub(crate) const fn failure(self) -> Option<Failure> {
         match self {
             Self::Failure(failure) => Some(failure),
-            Self::None
-            | Self::One(..)
-            | Self::Step(_)
-            | Self::Remembered(_)
-            | Self::Reason(..)
-            | Self::RememberedReason(..) => None,
+            Self::None | Self::One(..) | Self::Step(_) | Self::Remembered(_) | Self::Reason(..) => None,
         }
     }
 
-    /// Returns why a resolver found nothing, if it is that and not only remembered.
+    /// Returns why a resolver found nothing, if it is that.
     pub(crate) const fn reason(self) -> Option<(EdeCode, TextId)> {
         match self {
             Self::Reason(code, text) => Some((code, text)),
-            Self::None
-            | Self::One(..)
-            | Self::Step(_)
-            | Self::Failure(_)
-            | Self::Remembered(_)
-            | Self::RememberedReason(..) => None,
+            Self::None | Self::One(..) | Self::Step(_) | Self::Failure(_) | Self::Remembered(_) => None,
         }
     }
 
@@ -84,9 +72,7 @@ impl Errors {
                 return;
             }
             Self::Failure(failure) => Some(failure),
-            Self::Reason(code, text) => return f(code, reason(text).as_ref().map_or("", Text::as_str)),
-            Self::RememberedReason(code, text) => {
-                f(EdeCode::CACHED_ERROR, REMEMBERED);
+            Self::Reason(code, text) => {
                 return f(code, reason(text).as_ref().map_or("", Text::as_str));
             }
             Self::Remembered(failure) => {

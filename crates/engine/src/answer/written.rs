@@ -15,6 +15,8 @@ pub(crate) struct Written {
     pub(crate) ede: Option<(EdeCode, &'static str)>,
     /// Whether the data is still what was validated.
     pub(crate) is_whole: bool,
+    /// Whether it is an answer of our own, which sets AA.
+    pub(crate) is_own: bool,
 }
 
 impl Written {
@@ -27,6 +29,7 @@ impl Written {
             rcode,
             ede: None,
             is_whole: false,
+            is_own: false,
         })
     }
 }
@@ -53,6 +56,7 @@ pub(crate) fn put_header(answer: &Answer, message: &mut [u8]) {
 /// Returns the answer that a branch's answer became.
 pub(crate) fn changed(answer: &Answer, written: &Written) -> Answer {
     Answer {
+        authoritative: answer.authoritative || written.is_own,
         rcode: written.rcode,
         security: if written.is_whole { answer.security } else { Security::Unchecked },
         octets: written.octets,

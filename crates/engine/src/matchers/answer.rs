@@ -5,7 +5,7 @@
 use std::net::IpAddr;
 
 use wire::message::{Record, records};
-use wire::{Folded, Header, NameBuf, Rtype};
+use wire::{Folded, Header, Rtype};
 
 use super::Facts;
 use crate::query::names::Sought;
@@ -42,15 +42,22 @@ pub(super) fn address(facts: &Facts<'_>, mut f: impl FnMut(IpAddr) -> bool) -> O
     })
 }
 
-/// Returns the first target of a CNAME in the answer section that `f` wants.
-pub(super) fn cname(facts: &Facts<'_>, f: impl Fn(&Sought<'_>) -> bool) -> Option<NameBuf> {
+/// Returns what `f` says of the first target of a CNAME in the answer section of which it says
+/// something, with the record: its number, where its data starts, and where it ends.
+pub(super) fn cname<T>(
+    facts: &Facts<'_>,
+    f: impl Fn(&Sought<'_>) -> Option<T>,
+) -> Option<((u16, usize, usize), T)> {
+    let mut number = 0;
     walk(facts, |record| {
+        let at = (number, record.rdata_at, record.end());
+        number += 1;
         if record.rtype != Rtype::CNAME {
             return None;
         }
         let target = record.name_in_rdata(0).expand().ok()?;
         let mut folded = Folded::root();
         let hash = facts.env.key.fold(target.as_name(), &mut folded);
-        f(&Sought::new(&folded, hash)).then_some(target)
+        Some((at, f(&Sought::new(&folded, hash))?))
     })
 }

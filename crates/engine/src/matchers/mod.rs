@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use crate::answer::Security;
 use sets::{AddressSet, Asking, Blocklist, NameSet};
-use wire::{Flags, NameBuf, OptionCode, Rcode, Rtype};
+use wire::{Flags, OptionCode, Rcode, Rtype};
 
 use crate::answer::Interim;
 use crate::answer::edit::Shape;
@@ -144,8 +144,12 @@ impl Facts<'_> {
         answer::address(self, f)
     }
 
-    /// Returns the first target of a CNAME in the answer section that `f` wants.
-    pub(crate) fn answer_cname(&self, f: impl Fn(&Sought<'_>) -> bool) -> Option<NameBuf> {
+    /// Returns what `f` says of the first target of a CNAME in the answer section of which it says
+    /// something, with the record: its number, where its data starts, and where it ends.
+    pub(crate) fn answer_cname<T>(
+        &self,
+        f: impl Fn(&Sought<'_>) -> Option<T>,
+    ) -> Option<((u16, usize, usize), T)> {
         answer::cname(self, f)
     }
 
@@ -214,7 +218,9 @@ impl Matcher {
             }
             Self::AnswerType(types) => answer::has_type(&facts, |rtype| types.contains(rtype)),
             Self::AnswerAddress(set) => facts.answer_address(|address| set.contains(address)).is_some(),
-            Self::AnswerCname(set) => facts.answer_cname(|sought| set.contains(sought)).is_some(),
+            Self::AnswerCname(set) => {
+                facts.answer_cname(|sought| set.contains(sought).then_some(())).is_some()
+            }
             Self::ReverseAddress(set) => {
                 facts.qtype() == Rtype::PTR
                     && address_of(facts.request.sought.name()).is_some_and(|address| set.contains(address))

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use cache::Security;
 use sets::{AddressSet, Blocklist, NameSet};
-use wire::{Folded, Rcode};
+use wire::Rcode;
 
 use super::trace::{Note, StepOutcome, Tracer};
 use crate::answer::failure::Failure;
@@ -266,14 +266,13 @@ fn why(matcher: &Matcher, facts: Facts<'_>, holds: bool) -> String {
             Some(address) => in_addresses(address, set),
             None => "no address in the answer is among them".to_owned(),
         },
-        Matcher::AnswerCname(set) => facts.answer_cname(|sought| set.contains(sought)).map_or_else(
-            || "no alias in the answer leads to one of them".to_owned(),
-            |target| {
-                let mut folded = Folded::root();
-                let hash = facts.env.key.fold(target.as_name(), &mut folded);
-                in_names(&target.to_string(), set, &Sought::new(&folded, hash))
-            },
-        ),
+        Matcher::AnswerCname(set) => {
+            let said = |sought: &Sought<'_>| {
+                set.contains(sought).then(|| in_names(&sought.name().to_string(), set, sought))
+            };
+            let found = facts.answer_cname(said);
+            found.map_or_else(|| "no alias in the answer leads to one of them".to_owned(), |(_, said)| said)
+        }
         Matcher::ReverseAddress(set) => match crate::query::reverse::address_of(query.question.qname) {
             Some(address) => in_addresses(address, set),
             None => "the name stands for no address".to_owned(),

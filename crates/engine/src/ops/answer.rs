@@ -6,7 +6,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-use sets::{Blocklist, Treatment};
+use sets::{Asking, Blocklist, ListedRecord, Treatment};
 use wire::name::NAME_OCTETS_MAX;
 use wire::{EdeCode, Header, NameBuf, Rcode, Rtype, Ttl};
 
@@ -47,6 +47,10 @@ pub struct Block {
     pub ttl: Ttl,
     /// The reason (RFC 8914), and words about it.
     pub ede: Option<(EdeCode, Box<str>)>,
+    /// Whether it sets AA.
+    pub authoritative: bool,
+    /// Whether an answer without data has an SOA, so that clients know how long to keep it.
+    pub has_soa: bool,
     /// Whether the query goes on with the answer.
     pub continues: bool,
 }
@@ -151,7 +155,7 @@ impl Block {
     fn build(&self, step: u16, request: &Request<'_>, message: &mut [u8]) -> Option<Answer> {
         let mut answer = match &self.with {
             BlockWith::Silence => return None,
-            BlockWith::Rcode(rcode) => negative(message, request, *rcode, self.ttl),
+            BlockWith::Rcode(rcode) => self.negative(message, request, *rcode),
             BlockWith::Addresses(v4, v6) => match request.query.question.qtype {
                 Rtype::A if !v4.is_empty() => {
                     self.addresses(message, request, Rtype::A, v4.iter().map(Ipv4Addr::octets))
@@ -159,13 +163,19 @@ impl Block {
                 Rtype::AAAA if !v6.is_empty() => {
                     self.addresses(message, request, Rtype::AAAA, v6.iter().map(Ipv6Addr::octets))
                 }
-                _ => negative(message, request, Rcode::NOERROR, self.ttl),
+                _ => self.negative(message, request, Rcode::NOERROR),
             },
         };
+        answer.authoritative = self.authoritative;
         if self.ede.is_some() {
             answer.errors = Errors::Step(step);
         }
         Some(answer)
+    }
+
+    /// Returns an answer without data, with an SOA if there is to be one.
+    fn negative(&self, message: &mut [u8], request: &Request<'_>, rcode: Rcode) -> Answer {
+        if self.has_soa { negative(message, request, rcode, self.ttl) } else { Answer::empty(rcode, None) }
     }
 
     fn addresses<const N: usize>(
@@ -252,59 +262,68 @@ fn answered_addresses(facts: &Facts<'_>, found: &mut [IpAddr; ADDRESSES_MAX]) ->
     count
 }
 
-/// Does what a list says about a query.
+/// Does what a list says about a query: of the name, of the names that the answer's aliases lead
+/// to, and of its addresses.
 fn listed(list: &Blocklist, block: &Block, step: u16, making: &Making<'_>, message: &mut [u8]) -> Built {
     let Making { request, env, interim } = *making;
     let facts = Facts { request, interim, env, message };
     let mut addresses = [IpAddr::V4(Ipv4Addr::UNSPECIFIED); ADDRESSES_MAX];
     let count = answered_addresses(&facts, &mut addresses);
-    let asking = facts.asking_with(addresses.get(..count).unwrap_or(&[]));
-    let Some(ruling) = list.rule(&asking).filter(|ruling| !ruling.is_allowed) else { return Built::Nothing };
+    let by_alias = facts.answer_cname(|sought| list.rule(&Asking { sought, ..facts.asking() }));
+    // What stays of the answer: the aliases up to the one whose target the list speaks of.
+    let mut kept = Answer::empty(Rcode::NOERROR, None);
+    let (name_at, ruling) = match by_alias {
+        Some(((number, rdata_at, end), ruling)) => {
+            (kept.counts, kept.octets) = ([number + 1, 0, 0], end.saturating_sub(request.body_at()));
+            (rdata_at, Some(ruling))
+        }
+        None => (Header::LEN, list.rule(&facts.asking_with(addresses.get(..count).unwrap_or(&[])))),
+    };
+    let Some(ruling) = ruling.filter(|ruling| !ruling.is_allowed) else { return Built::Nothing };
     let mut answer = match ruling.treatment {
         Treatment::Block => return block.build(step, request, message).map_or(Built::Silence, Built::End),
         Treatment::Drop => return Built::Silence,
         // Over a connection the client has done what was asked of it.
         Treatment::Truncate if request.client.transport != Transport::Udp => return Built::Nothing,
         Treatment::Truncate => Answer { is_too_large: true, ..Answer::empty(Rcode::NOERROR, None) },
-        Treatment::Rcode(rcode) => negative(message, request, *rcode, block.ttl),
-        Treatment::Records(records) => {
-            let qtype = request.query.question.qtype;
-            let data =
-                records.iter().filter(|(rtype, _)| *rtype == qtype).map(|(rtype, data)| (*rtype, &**data));
-            write_records(data, block.ttl, request, message)
-        }
+        Treatment::Rcode(rcode) if kept.octets > 0 => Answer { rcode: *rcode, ..kept },
+        Treatment::Rcode(rcode) => block.negative(message, request, *rcode),
+        Treatment::Records(records) => write_records(records, block, request, (kept, name_at), message),
         // The step after this one asks for the other name.
         Treatment::Alias(_) | Treatment::AliasBelow(_) => return Built::Nothing,
     };
+    // What is said because of an address is no answer to the question.
+    answer.authoritative = block.authoritative && !ruling.is_by_address;
     if block.ede.is_some() {
         answer.errors = Errors::Step(step);
     }
     Built::End(answer)
 }
 
-/// Writes records at the name asked for; none of them is no data.
-fn write_records<'d>(
-    records: impl Iterator<Item = (Rtype, &'d [u8])>,
-    ttl: Ttl,
+/// Writes those of the records that have the type asked for behind what is kept of the answer; none
+/// of them is no data.
+fn write_records(
+    records: &[ListedRecord],
+    block: &Block,
     request: &Request<'_>,
+    (mut answer, name_at): (Answer, usize),
     message: &mut [u8],
 ) -> Answer {
-    let mut answer = Answer::empty(Rcode::NOERROR, None);
-    let body_at = request.body_at();
-    let mut count = 0;
-    for (rtype, data) in records {
-        match put_record(message, body_at + answer.octets, Header::LEN, rtype, ttl, data) {
+    let (body_at, qtype) = (request.body_at(), request.query.question.qtype);
+    for ListedRecord { rtype, ttl, data } in records.iter().filter(|record| record.rtype == qtype) {
+        let ttl = ttl.unwrap_or(block.ttl);
+        match put_record(message, body_at + answer.octets, name_at, *rtype, ttl, data) {
             Some(octets) => {
                 answer.octets += octets;
-                count += 1;
+                let [count, ..] = &mut answer.counts;
+                *count += 1;
             }
             None => answer.is_too_large = true,
         }
     }
-    if count == 0 && !answer.is_too_large {
-        return negative(message, request, Rcode::NOERROR, ttl);
+    if answer.octets == 0 && !answer.is_too_large {
+        return block.negative(message, request, Rcode::NOERROR);
     }
-    answer.counts = [count, 0, 0];
     answer
 }
 

@@ -38,6 +38,7 @@ impl Prefer {
             rcode: Rcode::NOERROR,
             ede: Some((EdeCode::FILTERED, "addresses of the other family are preferred")),
             is_whole: false,
+            is_own: false,
         })
     }
 }

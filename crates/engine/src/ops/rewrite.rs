@@ -44,8 +44,14 @@ pub enum Targets {
         /// The targets.
         targets: Box<[Target]>,
     },
-    /// The one that a list wants the query answered with, if it wants an alias.
-    Listed(Arc<Blocklist>),
+    /// The one that a list wants the query answered with, if it wants an alias. The step before
+    /// does what else the list says, and does so again for the other name.
+    Listed {
+        /// The list.
+        list: Arc<Blocklist>,
+        /// Whether the answer sets AA.
+        authoritative: bool,
+    },
 }
 
 /// What a name becomes.
@@ -63,11 +69,21 @@ pub enum Target {
 }
 
 impl Rewrite {
+    /// Returns how many steps before the next one the other name begins with.
+    pub(crate) const fn steps_back(&self) -> u16 {
+        if matches!(self.targets, Targets::Listed { .. }) { 2 } else { 0 }
+    }
+
+    /// Returns whether what it writes sets AA.
+    pub(crate) const fn is_own(&self) -> bool {
+        matches!(self.targets, Targets::Listed { authoritative: true, .. })
+    }
+
     /// Returns what a query is to ask for; `None` leaves it as it is.
     pub(crate) fn target(&self, facts: &Facts<'_>) -> Option<NameBuf> {
         let qname = facts.request.query.question.qname;
         let target = match &self.targets {
-            Targets::Listed(list) => {
+            Targets::Listed { list, .. } => {
                 let ruling = list.rule(&facts.asking()).filter(|ruling| !ruling.is_allowed)?;
                 return ruling.treatment.target(qname).filter(|name| name.as_name() != qname);
             }

@@ -271,6 +271,11 @@ impl SplitStep {
         matches!(self.branches, Branches::Rest)
     }
 
+    /// Returns how many steps before those after it its branches begin.
+    pub(crate) fn steps_back(&self) -> u16 {
+        if let Rule::Rewrite(rewrite) = &self.rule { rewrite.steps_back() } else { 0 }
+    }
+
     /// Returns what to do when the branches are so far.
     pub fn next(&self, progress: &Progress) -> Next {
         match &self.rule {
@@ -409,7 +414,10 @@ impl SplitStep {
             Rule::Dns64(dns64) if branch == 1 => dns64.synthesise(note, message, query, out),
             Rule::Dns64(dns64) => dns64.without_excluded(message, query, out),
             Rule::Reverse(_) => restore(Style::Cname, message, query, out),
-            Rule::Rewrite(rewrite) => restore(rewrite.style, message, query, out),
+            Rule::Rewrite(rewrite) => {
+                let written = restore(rewrite.style, message, query, out)?;
+                Some(Written { is_own: rewrite.is_own(), ..written })
+            }
         }
     }
 

@@ -34,6 +34,11 @@ impl Position {
         self.next = self.next.saturating_add(steps);
     }
 
+    /// Returns the position so many steps before, in the same routine.
+    pub(crate) const fn back(self, steps: u16) -> Self {
+        Self { next: self.next.saturating_sub(steps), ..self }
+    }
+
     /// Goes on at a step of the same routine.
     pub(crate) const fn go_to(&mut self, step: u16) {
         self.next = step;

@@ -207,7 +207,9 @@ impl Run<'_> {
     ) -> Option<Answer> {
         let Context { counters, env, .. } = context;
         let Request { query, folded, ref sought, .. } = self.request;
-        if let Some(refusal) = self.recursion_refused() {
+        if !cache.rules.answers_without_rd
+            && let Some(refusal) = self.recursion_refused()
+        {
             tracer.step(step, StepOutcome::Looked(Some(true)));
             return Some(refusal);
         }
@@ -237,6 +239,10 @@ impl Run<'_> {
                 Some(answer)
             }
             Found::Nothing { has_stale } => {
+                if let Some(refusal) = self.recursion_refused() {
+                    tracer.step(step, StepOutcome::Looked(None));
+                    return Some(refusal);
+                }
                 counters.cache_misses.bump();
                 self.fill = Some(fill(has_stale));
                 tracer.step(step, StepOutcome::Looked(None));

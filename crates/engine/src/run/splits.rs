@@ -218,7 +218,7 @@ impl Run<'_> {
         tracer: &mut T,
     ) -> BranchEnd {
         let start = if split.is_rest() {
-            self.at
+            self.at.back(split.steps_back())
         } else {
             Position::at(split.starts().get(usize::from(branch.index)).copied().unwrap_or(u16::MAX))
         };

@@ -61,6 +61,8 @@ fn block(with: BlockWith) -> Server {
         with,
         ttl: TTL,
         ede: Some((EdeCode::FILTERED, "ask the operator".into())),
+        authoritative: false,
+        has_soa: true,
         continues: false,
     }))
 }

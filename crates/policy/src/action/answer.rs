@@ -51,6 +51,10 @@ pub struct Block {
     pub ttl: Duration,
     /// The reason that is given, with words about it.
     pub reason: Option<(EdeCode, String)>,
+    /// Whether AA is set.
+    pub authoritative: bool,
+    /// Whether an answer without data has an SOA.
+    pub has_soa: bool,
     /// Whether the query goes on with the answer.
     pub continues: bool,
 }
@@ -132,12 +136,13 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         word: "block",
-        arguments: "[null | nxdomain | nodata | refused | servfail | drop | ADDRESS, …, ttl TIME, ede REASON, text \"…\", continue]",
+        arguments: "[null | nxdomain | nodata | refused | servfail | drop | ADDRESS, …, ttl TIME, ede REASON, text \"…\", authoritative, without-soa, continue]",
         text: "Ends with an answer that keeps the client away from the name: `null` (`0.0.0.0` and `::`; the default), an \
                empty answer, a response code, silence, or addresses of your own. Types that the addresses do not answer \
                (HTTPS, or AAAA where there are IPv4 addresses only) get an empty answer; empty answers and NXDOMAIN carry \
                an SOA. Clients keep it for a minute, or `ttl`. The reason given is `ede blocked`, or `filtered` (as the \
-               client asked for), `censored`, `prohibited`, `forged` or `none`; `text` adds words to it. With `continue`, the \
+               client asked for), `censored`, `prohibited`, `forged` or `none`; `text` adds words to it. With `authoritative` \
+               AA is set, with `without-soa` there is no SOA. With `continue`, the \
                next actions see it as the answer there is.",
         read: |arguments| block(arguments).map(|block| Action::Answer(Answer::Block(block))),
     },
@@ -269,6 +274,8 @@ pub(super) fn reason_code(text: &str) -> Read<EdeCode> {
 /// Reads how to block.
 pub(super) fn block(arguments: &mut Arguments<'_>) -> Result<Block, Reported> {
     let continues = arguments.flag("continue")?;
+    let authoritative = arguments.flag("authoritative")?;
+    let has_soa = !arguments.flag("without-soa")?;
     let ttl = arguments.keyed("ttl", ttl_time)?.map_or(BLOCK_TTL, |at| at.value);
     let code = arguments.keyed("ede", crate::arguments::word(REASONS))?;
     let text = arguments.keyed("text", reason_text)?;
@@ -321,7 +328,7 @@ pub(super) fn block(arguments: &mut Arguments<'_>) -> Result<Block, Reported> {
             "no \"continue\"",
         ));
     }
-    Ok(Block { with, ttl, reason, continues })
+    Ok(Block { with, ttl, reason, authoritative, has_soa, continues })
 }
 
 fn records(arguments: &mut Arguments<'_>) -> Result<Action, Reported> {
@@ -409,11 +416,15 @@ mod tests {
             with: BlockWith::Null,
             ttl: BLOCK_TTL,
             reason: Some((EdeCode::BLOCKED, String::new())),
+            authoritative: false,
+            has_soa: true,
             continues: false,
         };
         assert_eq!(block("block"), usual);
         assert!(block("block(nxdomain, continue)").continues);
         assert_eq!(block("block()"), usual);
+        let bare = Block { authoritative: true, has_soa: false, ..usual };
+        assert_eq!(block("block(authoritative, without-soa)"), bare);
         assert_eq!(block("block(nodata)").with, BlockWith::Rcode(Rcode::NOERROR));
         let addresses =
             BlockWith::Addresses(["192.0.2.1", "2001:db8::1"].map(|a| a.parse().expect("one")).to_vec());

@@ -20,8 +20,15 @@ use crate::condition;
 pub enum Core {
     /// Answer from a cache; fill it with what the steps after it bring.
     Cache(At<String>),
-    /// The same, but go on with what the cache holds.
-    CacheAndGoOn(At<String>),
+    /// The same in another way.
+    CacheWith {
+        /// The cache.
+        name: At<String>,
+        /// Whether the query goes on with what the cache holds.
+        continues: bool,
+        /// Whether queries without RD are answered, too.
+        without_rd: bool,
+    },
     /// Ask an upstream group.
     Forward(At<String>),
     /// Ask some servers of an upstream group.
@@ -42,6 +49,8 @@ pub enum Core {
         /// What is not usable.
         unusable: Unusable,
     },
+    /// Run a policy as a query of its own, and go on with what comes of it.
+    Ask(At<String>),
     /// Ask for another name in what follows.
     Rename {
         /// Whether the client sees a CNAME.
@@ -375,13 +384,18 @@ fn quickest(arguments: &mut Arguments<'_>) -> Result<Action, Reported> {
 pub(super) const ROWS: &[Row] = &[
     Row {
         word: "cache",
-        arguments: "NAME, [continue]",
+        arguments: "NAME, [continue], [without-rd]",
         text: "Answers from the cache of that name, and ends; otherwise what the steps after it bring is kept there. With \
-               `continue`, the steps after it see what the cache holds, and may change it for this client.",
+               `continue`, the steps after it see what the cache holds, and may change it for this client. Queries \
+               without RD get REFUSED there; with `without-rd` they get what the cache holds, which shows their clients \
+               what others asked for.",
         read: |arguments| {
-            let goes_on = arguments.flag("continue")?;
+            let (continues, without_rd) = (arguments.flag("continue")?, arguments.flag("without-rd")?);
             let name = arguments.label()?;
-            Ok(Action::Core(if goes_on { Core::CacheAndGoOn(name) } else { Core::Cache(name) }))
+            Ok(Action::Core(match continues || without_rd {
+                true => Core::CacheWith { name, continues, without_rd },
+                false => Core::Cache(name),
+            }))
         },
     },
     Row {
@@ -425,6 +439,14 @@ pub(super) const ROWS: &[Row] = &[
         text: "Runs these policies and asks these groups, two to four, at once, and goes on with the first usable answer; \
                `on` says what is not usable.",
         read: race,
+    },
+    Row {
+        word: "ask",
+        arguments: "NAME",
+        text: "Runs another policy as a query of its own, and goes on with its answer. Caches in there keep what that \
+               policy came to, not what the steps after this one make of it: so these can change the same answer for \
+               some clients and not for others.",
+        read: |arguments| Ok(Action::Core(Core::Ask(arguments.label()?))),
     },
     Row {
         word: "redirect",
@@ -533,11 +555,14 @@ impl Core {
     pub(super) fn meaning(&self) -> Meaning<'_> {
         match self {
             Self::Cache(name) => Meaning::Keeps { cache: &name.value, continues: false },
-            Self::CacheAndGoOn(name) => Meaning::Keeps { cache: &name.value, continues: true },
+            Self::CacheWith { name, continues, .. } => {
+                Meaning::Keeps { cache: &name.value, continues: *continues }
+            }
             Self::Forward(group) | Self::ForwardTo { group, .. } => Meaning::Asks(&group.value),
             Self::Recurse(resolver) => Meaning::Resolves(&resolver.value),
             Self::Fallback(fallback) => Meaning::Runs(fallback.sides.iter().collect()),
             Self::Race { sides, .. } => Meaning::Runs(sides.iter().collect()),
+            Self::Ask(name) => Meaning::Runs(vec![name]),
             Self::Accept => Meaning::Ends,
             Self::Mark(_) | Self::Unmark(_) | Self::Sleep(_) => Meaning::Passes,
             Self::Rename { with_alias: true, .. } => Meaning::Steers("redirect"),
@@ -556,13 +581,14 @@ impl Core {
 
     pub(super) fn references(&self) -> Vec<Reference<'_>> {
         match self {
-            Self::Cache(name) | Self::CacheAndGoOn(name) => vec![Reference { noun: Noun::Cache, name }],
+            Self::Cache(name) | Self::CacheWith { name, .. } => vec![Reference { noun: Noun::Cache, name }],
             Self::Forward(name) | Self::ForwardTo { group: name, .. } => {
                 vec![Reference { noun: Noun::Group, name }]
             }
             Self::Recurse(name) => vec![Reference { noun: Noun::Resolver, name }],
             Self::Fallback(fallback) => ways(&fallback.sides),
             Self::Race { sides, .. } => ways(sides),
+            Self::Ask(name) => ways(std::slice::from_ref(name)),
             Self::Call(name) | Self::Goto(name) => vec![Reference { noun: Noun::Policy, name }],
             Self::Accept
             | Self::Mark(_)

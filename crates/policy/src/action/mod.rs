@@ -293,7 +293,13 @@ mod tests {
         check("mark(63)", Action::Core(Core::Mark(63)));
         check("unmark(63)", Action::Core(Core::Unmark(Some(63))));
         check("unmark", Action::Core(Core::Unmark(None)));
-        check("cache(main, continue)", Action::Core(Core::CacheAndGoOn(label("main"))));
+        for (text, continues, without_rd) in [
+            ("cache(main, continue)", true, false),
+            ("cache(main, without-rd)", false, true),
+            ("cache(main, without-rd, continue)", true, true),
+        ] {
+            check(text, Action::Core(Core::CacheWith { name: label("main"), continues, without_rd }));
+        }
         let members = vec![label("a"), label("b")];
         check("forward(all, members a|b)", Action::Core(Core::ForwardTo { group: label("all"), members }));
         check("recurse", Action::Core(Core::Recurse(label("default"))));
@@ -348,13 +354,13 @@ mod tests {
         check_wrong("cach(main)", "x:1:1: error: unknown action \"cach\"");
         check_wrong(
             "cache",
-            "x:1:1: error: \"cache\" needs something in parentheses: expected cache(NAME, [continue])",
+            "x:1:1: error: \"cache\" needs something in parentheses: expected cache(NAME, [continue], [without-rd])",
         );
         check_wrong("drop(x)", "x:1:1: error: \"drop\" takes nothing in parentheses: expected drop");
         check_wrong("recurse(a, b)", "x:1:12: error: \"b\" cannot stand here: expected recurse([NAME])");
         check_wrong(
             "cache(main",
-            "x:1:1: error: \"cache(main\" has no \")\" at its end: expected cache(NAME, [continue])",
+            "x:1:1: error: \"cache(main\" has no \")\" at its end: expected cache(NAME, [continue], [without-rd])",
         );
         check_wrong(
             "reject(nope)",

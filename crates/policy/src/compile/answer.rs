@@ -72,6 +72,8 @@ pub(super) fn blocked(block: &answer::Block) -> Block {
         with: with(&block.with),
         ttl: ttl(block.ttl),
         ede: told(block.reason.as_ref()),
+        authoritative: block.authoritative,
+        has_soa: block.has_soa,
         continues: block.continues,
     }
 }

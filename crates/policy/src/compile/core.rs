@@ -28,10 +28,15 @@ const WRONG_LINES_SHOWN: usize = 3;
 
 pub(super) fn emit<'a>(emitter: &mut Emitter<'a>, action: &'a Core, place: Span) {
     match action {
-        Core::Cache(name) | Core::CacheAndGoOn(name) => {
+        Core::Cache(name) => {
             if let Some(step) = emitter.cache(&name.value) {
-                let continues = matches!(action, Core::CacheAndGoOn(_));
-                emitter.push(Op::Cache(CacheStep { continues, ..step }), place);
+                emitter.push(Op::Cache(step), place);
+            }
+        }
+        Core::CacheWith { name, continues, without_rd } => {
+            if let Some(step) = emitter.cache(&name.value) {
+                let rules = CacheRules { answers_without_rd: *without_rd, ..step.rules };
+                emitter.push(Op::Cache(CacheStep { continues: *continues, rules, ..step }), place);
             }
         }
         Core::Forward(name) => {
@@ -61,6 +66,11 @@ pub(super) fn emit<'a>(emitter: &mut Emitter<'a>, action: &'a Core, place: Span)
             emitter.ways(Rule::Fallback(rule), sides, place);
         }
         Core::Race { sides, unusable } => emitter.ways(Rule::Race(unusable_answers(unusable)), sides, place),
+        Core::Ask(name) => {
+            // Whatever comes of it is the answer.
+            let any = split::Unusable { rcodes: 0, failures: false };
+            emitter.ways(Rule::Race(any), std::slice::from_ref(name), place);
+        }
         Core::Rename { with_alias, to } => {
             let style = if *with_alias { Style::Cname } else { Style::Restored };
             if let Some(targets) = emitter.targets_of(to) {

@@ -23,9 +23,10 @@ pub(super) fn emit(emitter: &mut Emitter<'_>, action: &Listed, place: Span) {
         *text = format!("set {}", action.set.value).into();
     }
     let aliases = list.has_aliases().then(|| Arc::clone(&list));
+    let authoritative = block.authoritative;
     emitter.push(Op::Answer(Build::Listed(list, block)), place);
     if let Some(list) = aliases {
-        let rewrite = Rewrite { targets: Targets::Listed(list), style: Style::Cname };
+        let rewrite = Rewrite { targets: Targets::Listed { list, authoritative }, style: Style::Cname };
         emitter.rest(Rule::Rewrite(Box::new(rewrite)), place);
     }
 }

@@ -32,7 +32,7 @@ impl CacheStep {
         let errors = match why.split_first_chunk() {
             Some(([UNRESOLVED, high, low], text)) => {
                 let text = Text::new(std::str::from_utf8(text).unwrap_or(""));
-                Errors::RememberedReason(EdeCode(u16::from_be_bytes([*high, *low])), texts.put(text))
+                Errors::Reason(EdeCode(u16::from_be_bytes([*high, *low])), texts.put(text))
             }
             Some((failure, _)) => Errors::Remembered(Failure::from_octets(*failure)),
             None => Errors::Remembered(None),

@@ -47,6 +47,8 @@ pub struct CacheRules {
     pub keeps_subnets_apart: bool,
     /// Whether answers without signatures, too, are kept apart for who sets DO.
     pub keeps_do_apart: bool,
+    /// Whether queries without RD are answered too: it shows their clients what others asked for.
+    pub answers_without_rd: bool,
 }
 
 impl Default for CacheRules {
@@ -62,6 +64,7 @@ impl Default for CacheRules {
             prefetch_percent: 10,
             keeps_subnets_apart: false,
             keeps_do_apart: false,
+            answers_without_rd: false,
         }
     }
 }
