@@ -53,6 +53,17 @@ struct OpenAsk {
     key: AskKey,
 }
 
+/// What a question is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// A client's answer.
+    Client,
+    /// The same, and somebody watches how it is found.
+    Watched,
+    /// An answer that is about to expire, or has expired.
+    Prefetch,
+}
+
 /// What became of a question.
 pub(crate) struct Resolved {
     /// Whose it was.
@@ -186,13 +197,12 @@ impl<P: PoolNetwork> Recursion<P> {
         for_clients.map(|(_, instance)| instance.wanted).sum()
     }
 
-    /// Has a resolver find the answer to a question, which comes as [`Resolved`] with this tag. If
-    /// somebody watches, it says how it found it.
+    /// Has a resolver find the answer to a question, which comes as [`Resolved`] with this tag.
     pub(crate) fn begin(
         &mut self,
         InstanceKey(at): InstanceKey,
         query: &OutQuery,
-        (tag, is_watched): (u32, bool),
+        (tag, purpose): (u32, Purpose),
         now: Moment,
     ) {
         self.take_trust();
@@ -200,12 +210,12 @@ impl<P: PoolNetwork> Recursion<P> {
         let OutQuery { qname, qtype, qclass, .. } = query;
         let question = Question { qname: qname.as_name(), qtype: *qtype, qclass: *qclass };
         instance.wanted += 1;
-        if query.checking_disabled {
-            instance.resolver.want_unchecked(&question, Waiter(tag), instant(now));
-        } else if is_watched {
-            instance.resolver.want_traced(&question, Waiter(tag), instant(now));
-        } else {
-            instance.resolver.want(&question, Waiter(tag), instant(now));
+        let (waiter, now_there) = (Waiter(tag), instant(now));
+        match purpose {
+            _ if query.checking_disabled => instance.resolver.want_unchecked(&question, waiter, now_there),
+            Purpose::Watched => instance.resolver.want_traced(&question, waiter, now_there),
+            Purpose::Prefetch => instance.resolver.want_anew(&question, waiter, now_there),
+            Purpose::Client => instance.resolver.want(&question, waiter, now_there),
         }
         self.carry_out(at, now);
         self.take_unanswered(now);

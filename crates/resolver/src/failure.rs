@@ -24,6 +24,8 @@ pub struct Failure {
     pub server: Option<IpAddr>,
     /// Whom the zone wants to hear of it (RFC 9567).
     pub(crate) agent: Option<HeapName>,
+    /// Whether it is the keys of the zone that could not be had.
+    pub is_of_keys: bool,
 }
 
 /// The reason of a failure.
@@ -111,23 +113,28 @@ impl Reason {
 impl Failure {
     /// Returns a failure that no zone is to blame for.
     pub(crate) const fn without_zone(reason: Reason) -> Self {
-        Self { reason, zone: None, server: None, agent: None }
+        Self { reason, zone: None, server: None, agent: None, is_of_keys: false }
     }
 
     /// Returns a failure of a zone's.
     pub(crate) const fn of_zone(reason: Reason, zone: HeapName) -> Self {
-        Self { reason, zone: Some(zone), server: None, agent: None }
+        Self { reason, zone: Some(zone), server: None, agent: None, is_of_keys: false }
     }
 
     /// Returns the code of its Extended DNS Error (RFC 8914 §4).
     pub const fn ede(&self) -> EdeCode {
         match self.reason {
+            Reason::Silent | Reason::Lame | Reason::Faulty | Reason::NoAddress if self.is_of_keys => {
+                EdeCode::DNSKEY_MISSING
+            }
             Reason::Silent | Reason::Lame | Reason::NoAddress | Reason::Circle => {
                 EdeCode::NO_REACHABLE_AUTHORITY
             }
             Reason::Faulty => EdeCode::NETWORK_ERROR,
             Reason::AliasLoop => EdeCode::INVALID_DATA,
-            Reason::Limit(_) | Reason::Sentinel => EdeCode::OTHER,
+            Reason::Limit(_) => EdeCode::OTHER,
+            // What the name says of our keys is wrong.
+            Reason::Sentinel => EdeCode::DNSSEC_BOGUS,
             Reason::Unsupported => EdeCode::NOT_SUPPORTED,
             Reason::Bogus(defect) => defect.ede(),
         }
@@ -146,6 +153,9 @@ impl Failure {
 impl fmt::Display for Failure {
     /// Writes the reason and then the zone, whose name may be long.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_of_keys {
+            f.write_str("no DNSKEY: ")?;
+        }
         match self.reason {
             Reason::Silent => f.write_str("no server answers")?,
             Reason::Lame => f.write_str("no server is authoritative")?,
@@ -181,6 +191,15 @@ mod tests {
         assert_eq!(failure.text().len(), 120);
         assert!(failure.text().starts_with("no server answers for zone \\001"));
         assert_eq!(failure.ede(), EdeCode::NO_REACHABLE_AUTHORITY);
+    }
+
+    #[test]
+    fn keys_that_cannot_be_had_are_missing() {
+        let zone = NameBuf::from_text("example.org").expect("a name");
+        let failure = Failure::of_zone(Reason::Faulty, HeapName::new(zone.as_name()));
+        let failure = Failure { is_of_keys: true, ..failure };
+        let expected = "no DNSKEY: all servers answer with errors for zone example.org.";
+        assert_eq!((failure.text().as_str(), failure.ede()), (expected, EdeCode::DNSKEY_MISSING));
     }
 
     #[test]

@@ -22,8 +22,8 @@ use std::sync::Arc;
 
 use rand::rngs::StdRng;
 use slab::Slab;
-use wire::Class;
 use wire::rtypes::is_data;
+use wire::{Class, Rtype};
 
 use crate::choose::Families;
 use crate::effect::{AskKey, Effect, Waiter};
@@ -203,6 +203,18 @@ impl Resolver {
         self.run(now);
     }
 
+    /// Does the same for what is about to expire: servers are asked for it although it is known, and
+    /// what they say takes its place.
+    pub fn want_anew(&mut self, question: &wire::Question<'_>, waiter: Waiter, now: Moment) {
+        self.enter(question, waiter, false, now);
+        if let Some(&key) = self.waiters.get(&waiter)
+            && let Some(task) = self.task_mut(key)
+        {
+            task.renew();
+        }
+        self.run(now);
+    }
+
     /// Does the same as [`Resolver::want`], and has [`Resolution::trace`] say what was asked and
     /// what came.
     pub fn want_traced(&mut self, question: &wire::Question<'_>, waiter: Waiter, now: Moment) {
@@ -219,7 +231,8 @@ impl Resolver {
     }
 
     fn enter(&mut self, question: &wire::Question<'_>, waiter: Waiter, unchecked: bool, now: Moment) {
-        if question.qclass != Class::IN || !is_data(question.qtype) {
+        let is_type = is_data(question.qtype) || question.qtype == Rtype::ANY;
+        if question.qclass != Class::IN || !is_type {
             let resolution = Arc::new(Resolution::failed(Failure::without_zone(Reason::Unsupported)));
             self.effects.push_back(Effect::Done { waiter, resolution });
             return;

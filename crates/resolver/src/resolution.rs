@@ -192,10 +192,33 @@ impl Part {
         self.records += 1;
     }
 
+    /// Adds what is not there yet: two names of a chain may come from one DNAME (RFC 2181 §5).
     fn append(&mut self, other: &Self) {
-        self.octets.extend_from_slice(&other.octets);
-        self.records += other.records;
+        let count = self.records;
+        for record in other.each(other.records) {
+            let is_it = |known: Record<'_>| is_same(&known, &record);
+            if !self.each(count).any(is_it)
+                && let Some(octets) = other.octets.get(record.at..record.end())
+            {
+                self.octets.extend_from_slice(octets);
+                self.records += 1;
+            }
+        }
     }
+
+    /// Walks the first `count` records.
+    fn each(&self, count: u16) -> impl Iterator<Item = Record<'_>> {
+        let header = Header { answers: count, ..Header::default() };
+        records(&self.octets, 0, &header).map_while(Result::ok)
+    }
+}
+
+/// Returns whether two records are the same but for their TTLs.
+fn is_same(one: &Record<'_>, other: &Record<'_>) -> bool {
+    let owner = |record: &Record<'_>| record.owner.expand().ok();
+    one.rtype == other.rtype
+        && one.rdata == other.rdata
+        && owner(one).zip(owner(other)).is_some_and(|(one, other)| one.as_name() == other.as_name())
 }
 
 /// Returns whether a record is only for who asks for signatures and proofs (RFC 4035 §3.1).

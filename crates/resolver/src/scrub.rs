@@ -137,7 +137,8 @@ pub(crate) struct Beside {
 /// What the question comes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// The first of the sets is what was asked for.
+    /// The sets are what was asked for: one, all of the name, or a CNAME behind the DNAME that it
+    /// is made from.
     Data,
     /// The name is an alias for this one.
     Alias(HeapName),
@@ -223,10 +224,10 @@ fn answer(message: &Message<'_>, asked: &Asked<'_>, terms: &Terms<'_>, chain: Ch
         (None, End::Outside) => return None,
     };
     let proofs = sets::proofs(message, asked.zone, terms).ok()?;
-    let beside = match (&end, sets.last()) {
-        (End::Data, Some(data)) if terms.takes_servers => {
-            sets::beside(message, data, asked.zone, terms).ok()?
-        }
+    // Who asks for all gets what belongs to it.
+    let takes_beside = terms.takes_servers || asked.qtype == Rtype::ANY;
+    let beside = match end {
+        End::Data if takes_beside => sets::beside(message, &sets, asked.zone, terms).ok()?,
         _ => Beside::default(),
     };
     Some(Answer { sets, verdict, denial, has_dname, proofs, beside, insecure_because: None })

@@ -48,6 +48,15 @@ pub(crate) struct Denied {
     pub(crate) security: Security,
 }
 
+/// How an answer is kept.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Keep {
+    /// For who sets CD alone.
+    pub(crate) unchecked: bool,
+    /// Whether it was asked for before its end.
+    pub(crate) renewal: Renewal,
+}
+
 /// One resolver's part of the tables, and the room in which entries are read.
 pub(crate) struct Memory {
     pub(crate) tables: Tables,
@@ -67,7 +76,8 @@ impl Memory {
         if let Some(known) = self.look_at(question, now) {
             return Some(known);
         }
-        if question.rtype == Rtype::CNAME {
+        // An alias is what these ask for.
+        if matches!(question.rtype, Rtype::CNAME | Rtype::ANY) {
             return None;
         }
         match self.look_at(&HeapQuestion { rtype: Rtype::CNAME, ..question.clone() }, now)? {
@@ -111,20 +121,20 @@ impl Memory {
         Some(Delegation::of(&cut))
     }
 
-    /// Keeps what a server of a zone answered; `unchecked` for who sets CD alone.
-    pub(crate) fn keep_answer(&self, answer: &Answer, qtype: Rtype, unchecked: bool, now: Now) {
+    /// Keeps what a server of a zone answered.
+    pub(crate) fn keep_answer(&self, answer: &Answer, qtype: Rtype, how: Keep, now: Now) {
         for (at, set) in answer.sets.iter().enumerate() {
             // Without the DNAME that it was made from, nobody can check it.
             let is_bare = set.security == Security::Secure && set.signatures.is_empty();
-            if self.counts(set.security, unchecked) && !(at > 0 && is_bare) {
-                self.keep(set, Rank::Answer, unchecked, now);
+            if self.counts(set.security, how.unchecked) && !(at > 0 && is_bare) {
+                self.keep(set, Rank::Answer, how, now);
                 self.keep_wildcard(set, now);
             }
         }
         if let Some(denial) = &answer.denial
-            && self.counts(denial.security, unchecked)
+            && self.counts(denial.security, how.unchecked)
         {
-            self.keep_denial(denial, &answer.proofs, qtype, unchecked, now);
+            self.keep_denial(denial, &answer.proofs, qtype, how, now);
         }
     }
 
@@ -135,7 +145,7 @@ impl Memory {
             && let Ok(wildcard) = NameBuf::below(b"\x01*", above)
         {
             let set = Set { owner: HeapName::new(wildcard.as_name()), ..set.clone() };
-            self.keep(&set, Rank::Answer, false, now);
+            self.keep(&set, Rank::Answer, Keep { unchecked: false, renewal: Renewal::No }, now);
         }
     }
 
@@ -165,7 +175,7 @@ impl Memory {
         !self.validates || unchecked || is_known
     }
 
-    fn keep(&self, set: &Set, rank: Rank, unchecked: bool, now: Now) {
+    fn keep(&self, set: &Set, rank: Rank, Keep { unchecked, renewal }: Keep, now: Now) {
         let rrsets = &self.tables.rrsets;
         let records: Vec<&[u8]> = set.data().collect();
         let signatures: Vec<&[u8]> = set.signatures.iter().map(|data| &**data).collect();
@@ -180,20 +190,21 @@ impl Memory {
             security: if unchecked { Security::Unchecked } else { set.security },
             signer_labels: set.signer_labels,
             labels_signed: set.labels_signed,
-            renewal: Renewal::No,
+            renewal,
         };
         let _ = rrsets.put(&key, &new, now);
     }
 
     /// Keeps a denial with the SOA record and the proofs that it leans on; without the SOA it is
     /// not kept (RFC 2308 §5).
-    fn keep_denial(&self, denial: &Denial, proofs: &[Set], qtype: Rtype, unchecked: bool, now: Now) {
+    fn keep_denial(&self, denial: &Denial, proofs: &[Set], qtype: Rtype, how: Keep, now: Now) {
         let Some(soa) = &denial.soa else { return };
+        let Keep { unchecked, renewal } = how;
         let rrsets = &self.tables.rrsets;
         let proofs = proofs.iter().filter(|proof| self.counts(proof.security, unchecked));
         let sets: Vec<&Set> = std::iter::once(soa).chain(proofs).collect();
         for set in &sets {
-            self.keep(set, Rank::Authority, unchecked, now);
+            self.keep(set, Rank::Authority, how, now);
         }
         let name = denial.name.as_name().to_folded();
         let key = RrsetKey::new(rrsets.hash_key(), &name, qtype, Class::IN, self.partition);
@@ -210,7 +221,7 @@ impl Memory {
             rank: Rank::Answer,
             security: if unchecked { Security::Unchecked } else { denial.security },
             signer_labels: soa.signer_labels,
-            renewal: Renewal::No,
+            renewal,
         };
         let _ = rrsets.put_negative(&key, &new, now);
     }

@@ -18,7 +18,7 @@ use std::cell::Cell;
 use wire::{Name, Rtype};
 
 /// Whether data was asked for again on purpose before its end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Renewal {
     /// It came along, or nothing else was known.
     #[default]

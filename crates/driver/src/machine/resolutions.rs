@@ -7,7 +7,7 @@ use engine::{Failure, Want};
 use exchange::network::Network;
 use timers::Moment;
 
-use crate::recursion::{LinkEvent, Probe};
+use crate::recursion::{LinkEvent, Probe, Purpose};
 
 use super::admission::Begins;
 use super::{Ending, Event, Finished, Machine, Source, Waiter, WaiterList};
@@ -33,7 +33,12 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
         match self.admit(0, Begins::Resolution, &who, now) {
             Ok(cell) => {
                 let key = self.fetches.vacant_key() as u32;
-                let how = (key, who.is_watched());
+                let purpose = match who.client() {
+                    _ if who.is_watched() => Purpose::Watched,
+                    None => Purpose::Prefetch,
+                    Some(_) => Purpose::Client,
+                };
+                let how = (key, purpose);
                 self.enter(query.hash, Source::Resolver { instance, query: query.clone() });
                 self.attach(key, who, cell, now);
                 self.recursion.begin(instance, &query, how, now);

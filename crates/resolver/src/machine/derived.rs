@@ -1,6 +1,6 @@
 //! Answers that nobody is asked for: what was proved for other names says them.
 
-use wire::Rcode;
+use wire::{Rcode, Rtype};
 
 use super::{Node, Resolver, TaskKey};
 use crate::derive::{Derived, HASHES_MAX};
@@ -30,6 +30,10 @@ impl Resolver {
         match derived {
             Derived::Data(set, proofs) => self.end_with_data(key, Rcode::NOERROR, &[set], &proofs),
             Derived::TooLong(dname) => self.end_with_data(key, Rcode::YXDOMAIN, &[dname], &[]),
+            // Who asks for an alias has it.
+            Derived::Alias(sets, proofs, _) if matches!(question.rtype, Rtype::CNAME | Rtype::ANY) => {
+                self.end_with_data(key, Rcode::NOERROR, &sets, &proofs);
+            }
             Derived::Alias(sets, proofs, target) => self.follow(key, &sets, &proofs, target),
             Derived::Denied(rcode, denied) => self.end_with_known(key, rcode, &denied),
         }

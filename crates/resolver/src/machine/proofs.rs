@@ -1,5 +1,6 @@
 //! Replies that are not believed before they are judged, and what is asked for that.
 
+use cache::rrsets::Renewal;
 use cache::{Now, Security};
 use wire::Rtype;
 
@@ -15,7 +16,7 @@ use crate::prove::{Below, Judge, Obstacle, Why, Work, ZoneTrust};
 use crate::resolution::Resolution;
 use crate::scrub::{Fault, Reading, Set};
 use crate::settings::Validation;
-use crate::tables::Known;
+use crate::tables::{Keep, Known};
 use crate::trace::TraceEvent;
 use std::sync::Arc;
 
@@ -165,7 +166,8 @@ impl Resolver {
         fetch.proofs.retain(|&other| other != task);
         fetch.has_proofs = false;
         if let Some(failure) = &resolution.failure {
-            return self.break_chain(key, failure.clone());
+            let is_of_keys = question.rtype == Rtype::DNSKEY && !matches!(failure.reason, Reason::Bogus(_));
+            return self.break_chain(key, Failure { is_of_keys, ..failure.clone() });
         }
         if question.rtype == Rtype::DS {
             let ttl = resolution.records().map(|record| record.ttl().seconds()).min().unwrap_or(0);
@@ -294,7 +296,8 @@ impl Resolver {
                     denial.security = Security::Bogus;
                 }
                 let qtype = self.fetch(key).map_or(Rtype::A, |fetch| fetch.question.rtype);
-                self.memory.keep_answer(&answer, qtype, true, now.seconds());
+                let how = Keep { unchecked: true, renewal: Renewal::No };
+                self.memory.keep_answer(&answer, qtype, how, now.seconds());
                 self.end_fetch(key, &FetchEnd::Answer(Box::new(answer)));
             }
             Reading::Referral(_) if self.settings.validation == Validation::Permissive => {
@@ -311,7 +314,7 @@ impl Resolver {
         }
         let Some(fetch) = self.fetch(key) else { return };
         let (question, ends_at) = (fetch.question.clone(), fetch.delegation.ends_at);
-        let zone = fetch.delegation.zone.clone();
+        let (zone, tasks) = (fetch.delegation.zone.clone(), fetch.tasks.clone());
         self.failures.heard_good(&zone, now);
         match held.reading {
             Reading::Answer(mut answer) => {
@@ -321,7 +324,10 @@ impl Resolver {
                 if let Some(root) = held.root {
                     self.memory.keep_referral(root, DsState::Unknown, Now(u32::MAX), now.seconds());
                 }
-                self.memory.keep_answer(&answer, question.rtype, question.unchecked, now.seconds());
+                let tasks = tasks.iter().filter_map(|&task| self.task(task));
+                let renewal = tasks.map(|task| task.renewal_of(&question)).max().unwrap_or_default();
+                let how = Keep { unchecked: question.unchecked, renewal };
+                self.memory.keep_answer(&answer, question.rtype, how, now.seconds());
                 self.end_fetch(key, &FetchEnd::Answer(Box::new(answer)));
             }
             Reading::Referral(referral) => {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use cache::rrsets::Renewal;
 use cache::{Now, Security};
 use dnssec::anchors::Sentinel;
 use dnssec::{Dnskey, Ds};
@@ -38,6 +39,8 @@ pub(super) struct Task {
     pub(super) budget: Option<Budget>,
     /// Look-ups of name servers' addresses that this one is within.
     pub(super) depth: u8,
+    /// Whether servers are asked for what the tables know.
+    renews: bool,
     /// Whose servers are asked; `None` before the tables were looked at.
     delegation: Option<Arc<Delegation>>,
     /// Labels of the zone whose route has failed last: only routes above it count.
@@ -71,14 +74,24 @@ impl Task {
         }
     }
 
+    /// Has servers asked for what the tables know, if nothing was done yet.
+    pub(super) const fn renew(&mut self) {
+        self.renews = self.awaits.is_none() && self.delegation.is_none();
+    }
+
+    /// Returns what the answer to a question is for the tables.
+    pub(super) fn renewal_of(&self, question: &HeapQuestion) -> Renewal {
+        if self.renews && self.question == *question { Renewal::Prefetched } else { Renewal::No }
+    }
+
     /// Adds what belongs to the answer section, and the proofs of expansions to the other.
     fn add_answer(&mut self, sets: &[Set], proofs: &[Set]) {
         for set in sets {
             self.rows.answer(set);
             self.security = lower(self.security, set.security);
         }
-        let good = proofs.iter().filter(|set| set.security == Security::Secure || self.question.unchecked);
-        good.for_each(|set| self.rows.authority(set));
+        let unchecked = self.question.unchecked;
+        proofs.iter().filter(|set| is_shown(set, unchecked)).for_each(|set| self.rows.authority(set));
     }
 
     /// Adds what stands beside an answer.
@@ -94,7 +107,8 @@ impl Task {
 
     /// Adds what says that there is no name or no data.
     fn add_denial(&mut self, soa: Option<&Set>, proofs: &[Set], security: Security) {
-        let good = proofs.iter().filter(|set| set.security == Security::Secure || self.question.unchecked);
+        let unchecked = self.question.unchecked;
+        let good = proofs.iter().filter(|set| is_shown(set, unchecked));
         soa.into_iter().chain(good).for_each(|set| self.rows.authority(set));
         self.security = lower(self.security, security);
     }
@@ -150,6 +164,7 @@ impl Resolver {
             parents: Vec::new(),
             budget: None,
             depth,
+            renews: false,
             delegation: None,
             failed_route: None,
             shown: 0,
@@ -197,7 +212,9 @@ impl Resolver {
                 return self.end(key, Resolution::failed(failure));
             }
         }
-        match self.memory.look(&question, now.seconds()) {
+        let renews = self.task(key).is_some_and(|task| task.renews);
+        let known = if renews { None } else { self.memory.look(&question, now.seconds()) };
+        match known {
             Some(Known::Data(set)) => self.end_with_data(key, Rcode::NOERROR, &[set], &[]),
             Some(Known::NoData(denied)) => self.end_with_known(key, Rcode::NOERROR, &denied),
             Some(Known::NoName(denied)) => self.end_with_known(key, Rcode::NXDOMAIN, &denied),
@@ -209,7 +226,7 @@ impl Resolver {
                 let failed_route = self.task(key).and_then(|task| task.failed_route);
                 let delegation = self.closest(&question, failed_route, now);
                 let floor = delegation.zone.as_name().label_count();
-                if self.derive(key, &question, floor, now) {
+                if !renews && self.derive(key, &question, floor, now) {
                     return;
                 }
                 if let Some(task) = self.task_mut(key) {
@@ -352,8 +369,7 @@ impl Resolver {
         }
         match &answer.verdict {
             Verdict::Data => {
-                let own = answer.sets.get(..1).unwrap_or(&[]);
-                self.end_with_data(key, Rcode::NOERROR, own, &answer.proofs);
+                self.end_with_data(key, Rcode::NOERROR, &answer.sets, &answer.proofs);
             }
             Verdict::TooLong => self.end_with_data(key, Rcode::YXDOMAIN, &answer.sets, &answer.proofs),
             Verdict::NoData | Verdict::NoName => self.take_denial(key, answer),
@@ -433,7 +449,7 @@ impl Resolver {
             return self.end_with_rows(key, Rcode::NOERROR);
         }
         let question = HeapQuestion { name: target, ..task.question.clone() };
-        let (depth, is_trial) = (task.depth, task.is_trial);
+        let (depth, is_trial, renews) = (task.depth, task.is_trial, task.renews);
         if let Err(limit) = self.pay_for_task(key, Budget::follow_alias) {
             return self.fail(key, Failure::without_zone(Reason::Limit(limit)));
         }
@@ -445,6 +461,9 @@ impl Resolver {
             child.parents.push(Node::Task(key));
             child.depth = child.depth.min(depth);
             child.is_trial |= is_trial;
+            if renews {
+                child.renew();
+            }
         }
         if let Some(task) = self.task_mut(key) {
             task.awaits = Some(Node::Task(child));
@@ -568,6 +587,11 @@ impl Resolver {
         let question = HeapQuestion { name: zone, rtype: Rtype::NS, unchecked: false };
         self.want_for_tables(question, now);
     }
+}
+
+/// Returns whether a client sees a proof; one that sets CD sees all.
+const fn is_shown(proof: &Set, unchecked: bool) -> bool {
+    unchecked || !matches!(proof.security, Security::Unchecked | Security::Bogus)
 }
 
 /// Returns the tags of the keys that an anchor stands for.

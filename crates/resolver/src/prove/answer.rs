@@ -15,7 +15,9 @@ impl Judge<'_> {
     pub(crate) fn answer(&mut self, answer: &mut Answer, qtype: Rtype) -> Result<(), Obstacle> {
         let is_denial = matches!(answer.verdict, Verdict::NoData | Verdict::NoName);
         let own = match answer.verdict {
-            Verdict::Data | Verdict::TooLong => 1,
+            // A CNAME that was asked for may be made from the DNAME before it.
+            Verdict::Data => answer.sets.len(),
+            Verdict::TooLong => 1,
             Verdict::NoData | Verdict::NoName => 0,
             Verdict::Alias(_) => 1 + answer.sets.iter().take_while(|set| set.rtype != Rtype::CNAME).count(),
         };
@@ -27,6 +29,9 @@ impl Judge<'_> {
             }
         }
         self.beside(answer)?;
+        if let Some(settled) = answer.sets.first().and_then(|set| settled_for_all(set.security)) {
+            settle(&mut answer.proofs, settled);
+        }
         let Some(denial) = &mut answer.denial else { return Ok(()) };
         match self.denial(denial, &mut answer.proofs, qtype) {
             Ok(()) => Ok(()),
@@ -71,7 +76,7 @@ impl Judge<'_> {
         }
         let signer = self.signer_of(set);
         let is_of_keys = set.rtype == Rtype::DNSKEY && signer.as_ref().is_none_or(|zone| *zone == set.owner);
-        if is_of_keys && (signer.is_some() || set.owner == *self.asked) {
+        if is_of_keys && (signer.is_some() || set.owner == *self.base(set.owner.as_name(), set.rtype)) {
             return self.keys(set, proofs);
         }
         // RFC 4035 §2.2: signatures have none themselves.
@@ -118,4 +123,19 @@ impl Judge<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns what proofs are worth beside what is insecure or indeterminate: nobody needs them, and
+/// clients get them as they came.
+const fn settled_for_all(security: Security) -> Option<Security> {
+    match security {
+        Security::Insecure | Security::Indeterminate => Some(security),
+        Security::Secure | Security::Bogus | Security::Unchecked => None,
+    }
+}
+
+/// Notes in proofs that nobody checked what they are worth.
+pub(super) fn settle(proofs: &mut [Set], security: Security) {
+    let unchecked = proofs.iter_mut().filter(|proof| proof.security == Security::Unchecked);
+    unchecked.for_each(|proof| proof.security = security);
 }

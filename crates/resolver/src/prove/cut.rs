@@ -63,6 +63,10 @@ impl Judge<'_> {
     /// What proves nothing is not bogus: nobody signs the NS records of a referral, and the parent
     /// can be asked for the DS records.
     pub(crate) fn referral(&mut self, referral: &mut Referral) -> Result<DsState, Obstacle> {
+        // Whoever is above an island of trust says nothing of zones in it.
+        if self.base(referral.zone.as_name(), Rtype::DS) != self.asked {
+            return Ok(DsState::Unknown);
+        }
         let trust = self.trust_in(self.asked)?;
         let keys = match trust {
             ZoneTrust::Keys(keys) => keys,

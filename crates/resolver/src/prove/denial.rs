@@ -4,6 +4,7 @@ use cache::Security;
 use dnssec::proof::{Proved, Unproved};
 use wire::Rtype;
 
+use super::answer::settle;
 use super::chains::{Why, ZoneTrust};
 use super::judge::{Judge, Obstacle, Signer};
 use crate::budget::Limit;
@@ -25,7 +26,7 @@ impl Judge<'_> {
         let zone = self.denier(denial, proofs, qtype);
         // Without its keys nothing is proved, not even that it has none.
         if qtype == Rtype::DNSKEY
-            && zone.as_ref().unwrap_or(self.asked) == &denial.name
+            && zone.as_ref().unwrap_or(self.base(denial.name.as_name(), qtype)) == &denial.name
             && matches!(self.ds_of(&denial.name)?, ZoneTrust::Signed(_))
         {
             return Err(Obstacle::Bogus(Defect::NoKeys, denial.name.clone()));
@@ -37,6 +38,7 @@ impl Judge<'_> {
                 if let Some(soa) = &mut denial.soa {
                     soa.security = security;
                 }
+                settle(proofs, security);
                 return Ok(());
             }
         };

@@ -60,6 +60,22 @@ pub(super) enum Signer {
     Settled(Security),
 }
 
+impl<'a> Judge<'a> {
+    /// Returns the zone whose trust is where a judgement of a name begins: the one that was asked, or
+    /// the closest below it that is trusted by itself. What stands above such an island of trust may
+    /// be insecure, and says nothing about it.
+    pub(super) fn base(&self, owner: Name<'_>, rtype: Rtype) -> &'a HeapName {
+        let asked = self.asked.as_name();
+        let fits = |zone: Name<'_>| {
+            let is_parents = rtype == Rtype::DS && zone == owner && !owner.is_root();
+            owner.is_at_or_below(zone) && zone.is_at_or_below(asked) && zone != asked && !is_parents
+        };
+        let islands = self.settings.anchors.iter().filter(|anchor| fits(anchor.zone.as_name()));
+        let closest = islands.max_by_key(|anchor| anchor.zone.as_name().label_count());
+        closest.map_or(self.asked, |anchor| &anchor.zone)
+    }
+}
+
 impl Judge<'_> {
     /// Returns what a zone's DNSKEY and DS records come to, all of them asked for.
     pub(super) fn trust_in(&self, zone: &HeapName) -> Result<ZoneTrust, Obstacle> {
@@ -82,11 +98,13 @@ impl Judge<'_> {
         rtype: Rtype,
         signer: Option<HeapName>,
     ) -> Result<Signer, Obstacle> {
-        let asked = self.trust_in(self.asked)?;
-        if let Some(security) = self.settled(&asked) {
+        let base = self.base(owner.as_name(), rtype);
+        let trust = self.trust_in(base)?;
+        if let Some(security) = self.settled(&trust) {
             return Ok(Signer::Settled(security));
         }
-        let Some(signer) = signer else { return self.unsigned(owner, rtype).map(Signer::Settled) };
+        let signer = signer.filter(|signer| signer.as_name().is_at_or_below(base.as_name()));
+        let Some(signer) = signer else { return self.unsigned(owner, rtype, base).map(Signer::Settled) };
         let trust = self.trust_in(&signer)?;
         if let Some(security) = self.settled(&trust) {
             return Ok(Signer::Settled(security));
@@ -109,29 +127,29 @@ impl Judge<'_> {
         }
     }
 
-    /// Looks for a delegation without DS between the zone that was asked and a name that nobody
-    /// signed for. The DS records of a name are its parent's.
-    fn unsigned(&mut self, owner: &HeapName, rtype: Rtype) -> Result<Security, Obstacle> {
+    /// Looks for a delegation without DS between a zone and a name in it that nobody signed for. The
+    /// DS records of a name are its parent's.
+    fn unsigned(&mut self, owner: &HeapName, rtype: Rtype, zone: &HeapName) -> Result<Security, Obstacle> {
         let name = owner.as_name();
         let last = name.label_count() - usize::from(rtype == Rtype::DS && !name.is_root());
-        for labels in self.asked.as_name().label_count() + 1..=last {
+        for labels in zone.as_name().label_count() + 1..=last {
             let trust = self.ds_of(&HeapName::new(name.suffix(labels)))?;
             if let Some(security) = self.settled(&trust) {
                 return Ok(security);
             }
         }
         let unsigned = Failure { why: Unverified::Unsigned, key: None };
-        Err(Obstacle::Bogus(Defect::Signature(unsigned), self.asked.clone()))
+        Err(Obstacle::Bogus(Defect::Signature(unsigned), zone.clone()))
     }
 
     /// Returns the zone that a set's signatures name: the one that was asked, or one below it.
     pub(super) fn signer_of(&self, set: &Set) -> Option<HeapName> {
-        let (owner, asked) = (set.owner.as_name(), self.asked.as_name());
+        let (owner, base) = (set.owner.as_name(), self.base(set.owner.as_name(), set.rtype));
         let signers = set.signatures.iter().filter_map(|data| Rrsig::parse(data)).map(|rrsig| rrsig.signer);
         // The DS records of a zone are not its own.
         let is_own = |signer: Name<'_>| set.rtype == Rtype::DS && signer == owner;
         let fits = |signer: &Name<'_>| {
-            signer.is_at_or_below(asked) && owner.is_at_or_below(*signer) && !is_own(*signer)
+            signer.is_at_or_below(base.as_name()) && owner.is_at_or_below(*signer) && !is_own(*signer)
         };
         signers.filter(fits).min_by_key(|signer| signer.label_count()).map(HeapName::new)
     }

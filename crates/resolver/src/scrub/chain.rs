@@ -10,10 +10,13 @@ use crate::heap_name::HeapName;
 /// Aliases of one reply that are read. More than a question may follow in all.
 const LINKS_MAX: usize = 16;
 
+/// Types of one name that are taken from an answer to ANY: each may cost a signature check.
+const TYPES_MAX: usize = 24;
+
 /// Where a chain leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// To the RRset that was asked for.
+    /// To the RRset that was asked for, or to all of a name.
     Data,
     /// To this name of the zone, of which the reply has nothing.
     Open(HeapName),
@@ -34,7 +37,7 @@ pub(super) struct Chain {
 
 /// One step of a chain.
 enum Link {
-    Data(Set),
+    Data(Vec<Set>),
     Alias { sets: Vec<Set>, target: NameBuf },
     TooLong(Set),
     None,
@@ -47,8 +50,8 @@ impl Chain {
         let mut name = asked.qname.to_buf();
         for _ in 0..LINKS_MAX {
             match link(message, asked, name.as_name(), terms)? {
-                Link::Data(set) => {
-                    chain.sets.push(set);
+                Link::Data(sets) => {
+                    chain.sets.extend(sets);
                     chain.end = End::Data;
                     break;
                 }
@@ -65,6 +68,11 @@ impl Chain {
                 Link::Alias { sets, target } => {
                     chain.has_dname |= sets.iter().any(|set| set.rtype == Rtype::DNAME);
                     chain.sets.extend(sets);
+                    // Who asks for an alias has it, and it leads nowhere.
+                    if matches!(asked.qtype, Rtype::CNAME | Rtype::ANY) {
+                        chain.end = End::Data;
+                        break;
+                    }
                     chain.first_target.get_or_insert_with(|| HeapName::new(target.as_name()));
                     name = target;
                     if !asked.covers(name.as_name()) {
@@ -80,8 +88,19 @@ impl Chain {
 /// Returns what the answer section says of a name.
 fn link(message: &Message<'_>, asked: &Asked<'_>, name: Name<'_>, terms: &Terms<'_>) -> Option<Link> {
     let set_of = |owner: Name<'_>, rtype| take_signed(message, Section::Answer, owner, rtype, terms).ok();
-    if let Some(set) = set_of(name, asked.qtype)? {
-        return Some(Link::Data(set));
+    // Of a CNAME that was asked for below a DNAME only the DNAME can be believed.
+    let is_made = || -> Option<bool> {
+        Some(asked.qtype == Rtype::CNAME && nearest_dname(message, asked, name, terms).ok()?.is_some())
+    };
+    if asked.qtype == Rtype::ANY {
+        let sets = all_of(message, name, terms).ok()?;
+        if !sets.is_empty() {
+            return Some(Link::Data(sets));
+        }
+    } else if let Some(set) = set_of(name, asked.qtype)?
+        && !is_made()?
+    {
+        return Some(Link::Data(vec![set]));
     }
     // A CNAME beside a DNAME is what its sender made of it.
     if let Some(owner) = nearest_dname(message, asked, name, terms).ok()? {
@@ -104,6 +123,23 @@ fn link(message: &Message<'_>, asked: &Asked<'_>, name: Name<'_>, terms: &Terms<
         return Some(Link::Alias { sets: vec![cname], target });
     }
     Some(Link::None)
+}
+
+/// Takes all RRsets that the answer section has of a name.
+fn all_of(message: &Message<'_>, name: Name<'_>, terms: &Terms<'_>) -> Result<Vec<Set>, Unreadable> {
+    let mut sets: Vec<Set> = Vec::new();
+    for record in message.records() {
+        terms.work.pass()?;
+        let is_new = record.section == Section::Answer
+            && record.class == Class::IN
+            && record.rtype != Rtype::RRSIG
+            && sets.len() < TYPES_MAX
+            && !sets.iter().any(|set| set.rtype == record.rtype);
+        if is_new && terms.work.owner(&record)?.as_name() == name {
+            sets.extend(take_signed(message, Section::Answer, name, record.rtype, terms)?);
+        }
+    }
+    Ok(sets)
 }
 
 /// Returns the owner of the closest DNAME above a name, in one walk however many labels it has.

@@ -57,8 +57,11 @@ pub(super) fn read(
     let is_denial = sets::soa(message, asked.qname, asked.zone, terms).ok_or(Fault::Malformed)?;
     let Some(zone) = zone else {
         // A server that refers to where we come from does not know the zone, nor does one that has
-        // nothing to say and no AA.
-        let is_answer = flags.has(Flags::AA) || (is_authoritative && is_denial.is_some());
+        // nothing to say and no AA. Who has a proof that something is not there has the zone.
+        let denies = || -> Result<bool, Unreadable> {
+            Ok(is_denial.is_some() || !sets::proofs(message, asked.zone, terms)?.is_empty())
+        };
+        let is_answer = flags.has(Flags::AA) || (is_authoritative && denies().map_err(malformed)?);
         return if is_answer { Ok(None) } else { Err(Fault::Lame) };
     };
     if is_denial.is_some() && is_authoritative {

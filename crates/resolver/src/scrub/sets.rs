@@ -93,7 +93,8 @@ pub(super) fn take(
     Ok(set.map(without_duplicates))
 }
 
-/// Takes the same with the signatures that cover it.
+/// Takes the same with the signatures that cover it, whatever section these are in: some servers
+/// put them into another one, and a signature proves itself wherever it stands.
 pub(super) fn take_signed(
     message: &Message<'_>,
     section: Section,
@@ -106,8 +107,7 @@ pub(super) fn take_signed(
         for record in message.records() {
             terms.work.pass()?;
             let covered = record.rdata.first_chunk().map(|octets| Rtype(u16::from_be_bytes(*octets)));
-            if record.section != section
-                || record.rtype != Rtype::RRSIG
+            if record.rtype != Rtype::RRSIG
                 || record.class != Class::IN
                 || covered != Some(rtype)
                 || set.signatures.len() == SIGNATURES_MAX
@@ -117,8 +117,10 @@ pub(super) fn take_signed(
             }
             let mut data = Vec::new();
             rdata::write_plain(Rtype::RRSIG, message.as_bytes(), record.rdata_at..record.end(), &mut data)?;
-            set.ttl = set.ttl.min(record.ttl().seconds());
-            set.signatures.push(data.into());
+            if !set.signatures.iter().any(|known| **known == *data) {
+                set.ttl = set.ttl.min(record.ttl().seconds());
+                set.signatures.push(data.into());
+            }
         }
     }
     Ok(set)
@@ -157,13 +159,14 @@ const SERVERS_MAX: usize = 16;
 /// of its servers and of those that the answer itself names, as far as they are in the zone asked.
 pub(super) fn beside(
     message: &Message<'_>,
-    data: &Set,
+    answer: &[Set],
     zone: Name<'_>,
     terms: &Terms<'_>,
 ) -> Result<Beside, Unreadable> {
     let mut beside = Beside::default();
+    let Some(last) = answer.last() else { return Ok(beside) };
     let is_of_answer =
-        |owner: Name<'_>| data.owner.as_name().is_at_or_below(owner) && owner.is_at_or_below(zone);
+        |owner: Name<'_>| last.owner.as_name().is_at_or_below(owner) && owner.is_at_or_below(zone);
     for record in message.records() {
         terms.work.pass()?;
         if record.section != Section::Authority || record.rtype != Rtype::NS {
@@ -180,7 +183,7 @@ pub(super) fn beside(
             )?);
         }
     }
-    let named = beside.servers.first().into_iter().chain([data]);
+    let named = beside.servers.first().into_iter().chain(answer);
     let hosts = named.flat_map(|set| set.data().filter_map(|data| host_in(set.rtype, data)));
     for host in hosts.filter(|host| host.is_at_or_below(zone)).take(SERVERS_MAX) {
         for rtype in [Rtype::A, Rtype::AAAA] {

@@ -7,6 +7,7 @@ mod attacks_replies;
 mod attacks_signed;
 mod failures;
 mod minimisation;
+mod odd_servers;
 mod ranges;
 mod referrals;
 mod reports;

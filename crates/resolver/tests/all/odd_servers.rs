@@ -1,0 +1,234 @@
+//! Servers of signed zones that say the right thing in an unusual way.
+
+use std::sync::Arc;
+
+use cache::Security;
+use resolver::{Settings, TrustAnchor, Waiter};
+use wire::{Class, Flags, Message, Question, Rcode, Rtype, Section, Ttl, Writer};
+
+use crate::signed::{Internet, Signed, Signing};
+use crate::validation::{NSEC3, check, internet};
+use crate::world::{Behaviour, Crafted, Record, World, name, plain_settings, record, signed_reply};
+
+/// Has a server change what it would say.
+fn change(
+    world: &mut World,
+    address: &str,
+    how: impl Fn(&Question<'_>, &mut Vec<(Section, Record)>, &mut Flags) + 'static,
+) {
+    let server = world.server(address);
+    let zones = server.signed.take().expect("it has signed zones");
+    server.behaviour = Behaviour::Crafted(Arc::new(move |question| {
+        let honest = signed_reply(&zones, question, true);
+        let message = Message::parse(&honest).expect("well formed");
+        let mut records: Vec<(Section, Record)> = Vec::new();
+        for record in message.records() {
+            let mut data = Vec::new();
+            let range = record.rdata_at..record.end();
+            wire::rdata::write_plain(record.rtype, message.as_bytes(), range, &mut data).expect("data");
+            let owner = record.owner.expand().expect("a name");
+            let ttl = record.ttl().seconds();
+            records.push((record.section, Record { owner, rtype: record.rtype, ttl, data }));
+        }
+        let mut flags = message.header.flags;
+        how(question, &mut records, &mut flags);
+        records.sort_by_key(|&(section, _)| section as u8);
+        Some(written(question, &records, flags))
+    }));
+}
+
+/// Writes a reply.
+fn written(question: &Question<'_>, records: &[(Section, Record)], flags: Flags) -> Vec<u8> {
+    let mut out = vec![0; 65_535];
+    let mut writer = Writer::new(&mut out, usize::MAX, 0, flags);
+    writer.question(question).expect("room");
+    for (section, record) in records {
+        let (owner, ttl) = (record.owner.as_name(), Ttl::new(record.ttl));
+        let write = |writer: &mut Writer<'_>| writer.bytes(&record.data);
+        writer.record(*section, owner, record.rtype, Class::IN, ttl, write).expect("room");
+    }
+    let len = writer.finish();
+    out.truncate(len);
+    out
+}
+
+#[test]
+fn signatures_count_whatever_section_they_are_in() {
+    let Signed { mut world, .. } = internet(Signing::Nsec, Signing::Nsec).build();
+    for address in ["192.0.2.3", "192.0.2.4"] {
+        change(&mut world, address, |question, records, _| {
+            let is_signature = |record: &Record| question.qtype == Rtype::A && record.rtype == Rtype::RRSIG;
+            let moved = records.iter_mut().filter(|(_, record)| is_signature(record));
+            moved.for_each(|(section, _)| *section = Section::Additional);
+        });
+    }
+    let seen = world.resolve("www.example.org", Rtype::A);
+    check(&seen, Rcode::NOERROR, Security::Secure);
+    let signatures = seen.with_dnssec.iter().filter(|line| line.contains(" RRSIG A "));
+    assert_eq!(signatures.count(), 1, "the client gets it once: {seen:?}");
+}
+
+#[test]
+fn a_proof_is_an_answer_without_aa_and_without_soa() {
+    for signing in [Signing::Nsec, NSEC3] {
+        for (requires_authority, security) in [(false, Security::Secure), (true, Security::Unchecked)] {
+            let settings = Settings { requires_authority, ..plain_settings() };
+            let Signed { mut world, .. } = internet(signing, signing).with(settings).build();
+            for address in ["192.0.2.3", "192.0.2.4"] {
+                change(&mut world, address, |question, records, flags| {
+                    if question.qtype == Rtype::MX {
+                        *flags = Flags::QR;
+                        // Neither the SOA record nor its signature.
+                        records.retain(|(_, record)| match record.rtype {
+                            Rtype::SOA => false,
+                            Rtype::RRSIG => !record.data.starts_with(&Rtype::SOA.0.to_be_bytes()),
+                            _ => true,
+                        });
+                    }
+                });
+            }
+            let seen = world.resolve("www.example.org", Rtype::MX);
+            let rcode = if requires_authority { Rcode::SERVFAIL } else { Rcode::NOERROR };
+            check(&seen, rcode, security);
+        }
+    }
+}
+
+#[test]
+fn what_denies_comes_along_although_nobody_can_check_it() {
+    // Signed, but its parent has no DS.
+    let Signed { mut world, .. } = Internet::default()
+        .zone(".", &["192.0.2.1"], Signing::Nsec, "")
+        .zone("example", &["192.0.2.2"], Signing::Nsec, "www.example. A 198.51.100.1")
+        .trusting(|trust| {
+            let zone = resolver::HeapName::new(name("example").as_name());
+            trust.negative.push(resolver::NegativeAnchor { zone, ends_at: None });
+        })
+        .build();
+    for _ in 0..2 {
+        let seen = world.resolve("none.example", Rtype::A);
+        check(&seen, Rcode::NXDOMAIN, Security::Insecure);
+        assert!(seen.with_dnssec.iter().any(|line| line.contains(" NSEC ")), "{seen:?}");
+    }
+}
+
+#[test]
+fn a_dname_that_two_names_come_from_is_given_once() {
+    let Signed { mut world, .. } = Internet::default()
+        .zone(".", &["192.0.2.1"], Signing::Nsec, "")
+        .zone(
+            "example",
+            &["192.0.2.2"],
+            Signing::Nsec,
+            "old.example. DNAME new.example.
+             a.b.new.example. CNAME c.old.example.
+             c.new.example. A 198.51.100.1",
+        )
+        .build();
+    let seen = world.resolve("a.b.old.example", Rtype::A);
+    check(&seen, Rcode::NOERROR, Security::Secure);
+    let of_dname = seen.answer.iter().filter(|line| line.contains(" DNAME "));
+    assert_eq!((of_dname.count(), seen.answer.len()), (1, 5), "{seen:?}");
+}
+
+#[test]
+fn who_asks_for_an_alias_below_a_dname_gets_the_one_that_it_makes() {
+    let Signed { mut world, .. } = internet(Signing::Nsec, Signing::Nsec).build();
+    let seen = world.resolve("www.tree.example.org", Rtype::CNAME);
+    check(&seen, Rcode::NOERROR, Security::Secure);
+    let expected =
+        ["tree.example.org. 3600 DNAME example.org.", "www.tree.example.org. 3600 CNAME www.example.org."];
+    assert_eq!(seen.answer, expected);
+}
+
+#[test]
+fn any_is_all_that_a_zone_has_of_a_name() {
+    let zone = "www.example. 300 A 198.51.100.1
+                www.example. 60 TXT \"here\"
+                alias.example. CNAME www.example.";
+    for signing in [Signing::No, Signing::Nsec] {
+        let Signed { mut world, .. } = Internet::default()
+            .zone(".", &["192.0.2.1"], Signing::Nsec, "")
+            .zone("example", &["192.0.2.2"], signing, zone)
+            .build();
+        let is_signed = matches!(signing, Signing::Nsec);
+        let security = if is_signed { Security::Secure } else { Security::Insecure };
+        let all = [
+            (Section::Answer, "www.example. 300 A 198.51.100.1"),
+            (Section::Answer, "www.example. 60 TXT \"here\""),
+        ];
+        // Our own zones give ANY less (RFC 8482).
+        if !is_signed {
+            let records = all.map(|(section, line)| (section, record(line)));
+            world.server("192.0.2.2").signed = None;
+            world.server("192.0.2.2").behaviour = Behaviour::Liar(records.to_vec());
+        }
+        let seen = world.resolve("www.example", Rtype::ANY);
+        check(&seen, Rcode::NOERROR, security);
+        if !is_signed {
+            assert_eq!(seen.answer.len(), 2, "{seen:?}");
+            // What came is known by its types.
+            assert_eq!(world.resolve("www.example", Rtype::TXT).sends, 0);
+        }
+    }
+}
+
+#[test]
+fn what_is_asked_for_before_its_end_is_asked_of_servers() {
+    let Signed { mut world, .. } = internet(Signing::Nsec, Signing::Nsec).build();
+    world.resolve("alias.example.org", Rtype::A);
+    world.pass_ms(280_000);
+    let qname = name("alias.example.org");
+    let question = Question { qname: qname.as_name(), qtype: Rtype::A, qclass: Class::IN };
+    let before = world.sent.len();
+    world.resolver.want_anew(&question, Waiter(7), world.now);
+    world.settle_effects();
+    let asked: Vec<&str> = world.sent[before..].iter().map(|sent| &*sent.question).collect();
+    assert_eq!(asked, ["alias.example.org. A", "www.example.org. A"]);
+    let seen = world.resolve("alias.example.org", Rtype::A);
+    assert_eq!((seen.answer[1].as_str(), seen.sends), ("www.example.org. 300 A 198.51.100.1", 0));
+}
+
+/// An unsigned root, and a signed zone below it that is trusted by itself.
+fn island() -> World {
+    let Signed { mut world, texts, .. } = Internet::default()
+        .zone(".", &["192.0.2.1"], Signing::No, "")
+        .zone("example", &["192.0.2.2"], Signing::Nsec, "www.example. A 198.51.100.1")
+        .build();
+    let mut anchors = Vec::new();
+    let of_example = |line: &&str| line.starts_with("example. ") && line.contains(" DS ");
+    for line in texts["."].lines().filter(of_example) {
+        let ds = record(line);
+        TrustAnchor::add(&mut anchors, ds.owner.as_name(), ds.rtype, ds.data);
+    }
+    assert_eq!(anchors.len(), 1);
+    world.resolver.trust(&anchors, &[]);
+    world
+}
+
+#[test]
+fn what_is_above_an_island_of_trust_says_nothing_about_it() {
+    let mut world = island();
+    let seen = world.resolve("www.example", Rtype::A);
+    check(&seen, Rcode::NOERROR, Security::Secure);
+    let lie = vec![(Section::Answer, record("www.example. A 203.0.113.1"))];
+    let mut world = island();
+    world.server("192.0.2.1").behaviour = Behaviour::Liar(lie);
+    let seen = world.resolve("www.example", Rtype::A);
+    assert_eq!((seen.rcode, seen.security), (Rcode::SERVFAIL, Security::Bogus), "{seen:?}");
+    // Nor where zones of it are.
+    let lie = vec![
+        (Section::Authority, record("sub.example. NS ns.sub.example.")),
+        (Section::Additional, record("ns.sub.example. A 192.0.2.9")),
+    ];
+    let mut world = island();
+    let referral: Crafted = Arc::new(move |question| {
+        let records = if question.qtype == Rtype::A { lie.clone() } else { Vec::new() };
+        Some(written(question, &records, Flags::QR))
+    });
+    world.server("192.0.2.1").behaviour = Behaviour::Crafted(referral);
+    let lie = vec![(Section::Answer, record("www.sub.example. A 203.0.113.1"))];
+    world.server("192.0.2.9").behaviour = Behaviour::Liar(lie);
+    let seen = world.resolve("www.sub.example", Rtype::A);
+    assert_eq!(seen.rcode, Rcode::SERVFAIL, "{seen:?}");
+}
