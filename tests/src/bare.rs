@@ -137,6 +137,7 @@ fn engine_with(rate: Option<RateRule>, ops: Vec<Op>, zones: Option<Arc<Zones>>) 
         udp_octets_max: 1232,
         padding_octets: 468,
         extended_errors: true,
+        minimal_any: true,
         recursion_available: true,
         number: 1,
         keeps_path: false,

@@ -352,7 +352,7 @@ impl Engine {
             let authority = self.state.authority.as_ref().filter(|_| self.snapshot.program.asks_zones());
             authority.is_some_and(|authority| authority.zones.covers(query.question.qname))
         };
-        (!is_ours).then(|| minimal_any(query, reply))
+        (self.snapshot.minimal_any && !is_ours).then(|| minimal_any(query, reply))
     }
 
     #[cold]

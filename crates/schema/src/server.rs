@@ -88,6 +88,16 @@ pub(super) const ROWS: &[Row] = &[
          its lists.",
     ),
     row(
+        "server.minimal-any",
+        Kind::One(Value::Bool),
+        "true",
+        "what ANY gets is large, and programs that ask it need something else",
+        "Whether the type ANY gets one HINFO record (RFC 8482 §4.2), and nobody is asked. With `false` it goes through the \
+         policy as other types do: `recurse` asks the zone for all that it has of the name. Zones that are served here \
+         answer it in either case.",
+    )
+    .unbound(&["deny-any"]),
+    row(
         "server.rotate",
         Kind::One(Value::Bool),
         "false",

@@ -104,6 +104,24 @@ fn a_group_stands_in_for_a_resolver_that_finds_nothing() {
 }
 
 #[test]
+fn any_goes_through_the_policy_where_that_is_wished() {
+    let stub = always(7);
+    let config = |minimal_any: bool| {
+        format!(
+            "server: {{workers: 1, state-directory: \"@DIRECTORY@\", minimal-any: {minimal_any}}}\nlisten: [\"@ADDRESS@\"]\n\
+             upstreams: {{a: {{servers: \"{}\", hedge: off}}}}\npolicy: {{main: [forward(a)]}}\n",
+            stub.address()
+        )
+    };
+    let any = Ask::new("www.example.org", Rtype::ANY).edns(1232);
+    let server = Server::start(&config(true));
+    assert_eq!(server.ask(&any).answers(), ["www.example.org. 3600 HINFO \"RFC8482\" \"\""]);
+    assert!(stub.seen().is_empty());
+    let server = Server::start(&config(false));
+    assert_eq!(server.ask(&any).answers(), ["www.example.org. 300 A 192.0.2.7"]);
+}
+
+#[test]
 fn a_late_answer_fills_the_cache_of_its_branch() {
     let (first, second) =
         (Stub::start(Script::always(address(1)).delayed(Duration::from_millis(150))), always(2));

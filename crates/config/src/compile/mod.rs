@@ -433,6 +433,7 @@ impl Prepared<'_> {
             udp_octets_max: settings.udp_size,
             padding_octets: settings.padding,
             extended_errors: settings.extended_errors,
+            minimal_any: settings.minimal_any,
             number: keep.snapshots,
             keeps_path: jobs.recorder.as_ref().is_some_and(|recorder| recorder.keeps_path),
         };

@@ -127,6 +127,7 @@ impl Lowering<'_> {
         let (zones, template_sets) = self.zones(&root, (&signing, &checks), &keys);
         let zone_directories = self.zone_directories(&root, &signing, &keys, &zones);
         let rotate = self.boolean(&server, "rotate");
+        let minimal_any = self.boolean(&server, "minimal-any");
         let transfers = self.section(&root, "transfers");
         let transfers = plan::zones::TransferLimits {
             outgoing_max: self.whole(&transfers, "outgoing") as u16,
@@ -167,6 +168,7 @@ impl Lowering<'_> {
             signing,
             zone_directories,
             rotate,
+            minimal_any,
             alias: self.alias(&root),
             keys,
             transfers,

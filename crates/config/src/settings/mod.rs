@@ -90,6 +90,8 @@ pub struct Settings {
     pub zone_directories: Vec<ZoneDirectory>,
     /// Whether the records of answers from zones take turns in being the first.
     pub rotate: bool,
+    /// Whether ANY gets one record, whatever there is.
+    pub minimal_any: bool,
     /// How what ALIAS records lead to is resolved.
     pub alias: AliasSettings,
     /// Keys that sign messages between servers.
