@@ -372,8 +372,8 @@ impl State {
     }
 }
 
-/// Waits until somebody writes, at most so long. The kernel counts the time: who sets clocks changes
-/// nothing about it.
+/// Waits until somebody writes, at most so long. The kernel counts the time: who sets clocks
+/// changes nothing about it.
 fn wait(mut woken: &UnixStream, patience: Duration) {
     let _ = woken.set_read_timeout(Some(patience));
     let _ = woken.read(&mut [0; 64]);

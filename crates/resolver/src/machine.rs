@@ -203,8 +203,8 @@ impl Resolver {
         self.run(now);
     }
 
-    /// Does the same for what is about to expire: servers are asked for it although it is known, and
-    /// what they say takes its place.
+    /// Does the same for what is about to expire: servers are asked for it although it is known,
+    /// and what they say takes its place.
     pub fn want_anew(&mut self, question: &wire::Question<'_>, waiter: Waiter, now: Moment) {
         self.enter(question, waiter, false, now);
         if let Some(&key) = self.waiters.get(&waiter)

@@ -3,6 +3,7 @@
 mod access;
 mod authority;
 mod cache;
+mod clients;
 mod limits;
 mod listening;
 mod local;
@@ -10,6 +11,7 @@ mod names;
 mod policy;
 mod process;
 mod resolver;
+mod response;
 mod trust;
 mod zones;
 
@@ -34,8 +36,9 @@ pub(crate) fn lower(statements: &Statements, main: FileId, problems: &mut Vec<Pr
     lowering.resolver();
     lowering.trust();
     lowering.zones();
-    lowering.authority();
     lowering.local_zones();
+    lowering.responses();
+    lowering.authority();
     lowering.policy();
     lowering.tree.into_entries()
 }
@@ -183,6 +186,12 @@ fn bare(name: &str) -> String {
     if bare.is_empty() { ".".to_owned() } else { bare }
 }
 
+/// Returns a name as policies and sets can have it.
+fn label(name: &str) -> String {
+    let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    name.replace(|c| !legal(c), "-")
+}
+
 /// Returns whether a path is written to mean none.
 fn is_none(path: &str) -> bool {
     path.is_empty() || Path::new(path) == Path::new("/dev/null")
@@ -199,12 +208,14 @@ mod tests {
             include_str!("lower/access.rs"),
             include_str!("lower/authority.rs"),
             include_str!("lower/cache.rs"),
+            include_str!("lower/clients.rs"),
             include_str!("lower/limits.rs"),
             include_str!("lower/listening.rs"),
             include_str!("lower/local.rs"),
             include_str!("lower/policy.rs"),
             include_str!("lower/process.rs"),
             include_str!("lower/resolver.rs"),
+            include_str!("lower/response.rs"),
             include_str!("lower/trust.rs"),
             include_str!("lower/zones.rs"),
             include_str!("read.rs"),

@@ -106,9 +106,9 @@ fn a_keyword_without_effect_is_told_unless_it_asks_for_what_happens_anyway() {
         &["u.conf:1:9: warning: \"log-queries\" has no effect yet: the server behaves as without it"],
     );
     says(
-        "server: access-control-view: 192.0.2.0/24 x\n",
+        "server: interface-view: 192.0.2.1 x\n",
         &[
-            "u.conf:1:9: error: \"access-control-view\" is not supported yet, and without it clients would get other answers",
+            "u.conf:1:9: error: \"interface-view\" is not supported yet, and without it clients would get other answers",
         ],
     );
 }
@@ -161,7 +161,7 @@ fn of_the_prefixes_of_a_client_the_longest_counts() {
     check(
         "server: access-control: 127.0.0.0/8 allow_snoop",
         "policy/main",
-        "[call(local-zones), {if: not rd and not client in 127.0.0.0/8, do: reject(refused)}, cache(main), recurse]",
+        "[call(local-zones), {if: not rd and not client in 127.0.0.0/8, do: reject(refused)}, cache(main, without-rd), recurse]",
     );
 }
 
@@ -188,14 +188,111 @@ fn the_closest_local_zone_counts() {
     check(
         "server: local-zone: r.example redirect local-data: 'r.example. A 192.0.2.1' local-data: \"w.example 60 IN A 192.0.2.2\"",
         "policy/local-zones",
-        "[{if: qname in suffix:r.example and qtype == A, do: [respond(answer \"@ 3600 A 192.0.2.1\", authoritative)]}, \
+        "[{if: qname in suffix:r.example, do: [records(local-data-1)]}, \
          {if: qname in suffix:r.example, do: [respond(noerror, authoritative)]}, records(local-data), local]",
+    );
+    check(
+        "server: local-zone: r.example redirect local-data: 'r.example. TXT \"a b\"'",
+        "records/local-data-1/text",
+        "[r.example. 3600 IN TXT \"a b\", *.r.example. 3600 IN TXT \"a b\"]",
     );
     check(
         "server: local-data-ptr: \"192.0.2.1 60 www.example.org\"",
         "records/local-data/text",
         "[1.2.0.192.in-addr.arpa. 60 IN PTR www.example.org.]",
     );
+}
+
+#[test]
+fn tags_decide_which_zones_there_are_for_whom() {
+    let text = "server: define-tag: 'a b' local-zone: x.example static local-zone-tag: x.example 'b a'
+        access-control: 192.0.2.0/24 allow access-control-tag: 192.0.2.0/25 b
+        access-control-tag: 192.0.2.0/26 'b a' access-control-tag-action: 192.0.2.0/26 a refuse
+        access-control: 192.0.2.0/27 allow";
+    check(
+        text,
+        "policy/local-zones",
+        "[{if: client in 192.0.2.32/27 and qname in suffix:x.example, do: [reject(refused)]}, \
+         {if: client in 192.0.2.64/26|192.0.2.32/27 and qname in suffix:x.example, do: [respond(nxdomain, authoritative)]}, \
+         local]",
+    );
+    says(
+        "server: local-zone-tag: y.example a local-zone-override: y.example 192.0.2.0/24 static",
+        &[
+            "u.conf:1:25: error: there is no local zone \"y.example\"",
+            "u.conf:1:58: error: there is no local zone \"y.example\"",
+        ],
+    );
+    check(
+        "server: local-zone: x.example static local-zone-override: x.example 192.0.2.0/24 always_nodata",
+        "policy/local-zones",
+        "[{if: client in 192.0.2.0/24 and qname in suffix:x.example, do: [respond(noerror, authoritative)]}, \
+         {if: qname in suffix:x.example, do: [respond(nxdomain, authoritative)]}, local]",
+    );
+}
+
+#[test]
+fn views_have_local_zones_and_addresses_of_their_own() {
+    let text = "server: access-control-view: 192.0.2.0/24 in access-control-view: 198.51.100.0/24 out
+        view: name: in local-zone: x.example always_nxdomain
+        view: name: out local-data: 'y.example A 192.0.2.1' view-first: yes response-ip: 203.0.113.0/24 deny";
+    check(
+        text,
+        "policy/local-zones-in",
+        "[{if: qname in suffix:x.example, do: [respond(nxdomain, authoritative)]}]",
+    );
+    check(text, "policy/local-zones-out", "[records(local-data-out)]");
+    check(
+        text,
+        "policy/main",
+        "[{if: client in 192.0.2.0/24, do: [call(local-zones-in)]}, \
+         {if: client in 198.51.100.0/24, do: [call(local-zones-out)]}, \
+         {if: not client in 192.0.2.0/24, do: [call(local-zones)]}, {if: not rd, do: reject(refused)}, ask(find), \
+         {if: client in 198.51.100.0/24 and answer-address in 203.0.113.0/24, do: [drop]}]",
+    );
+    says("server: access-control-view: 192.0.2.0/24 x", &["u.conf:1:43: error: there is no view \"x\""]);
+}
+
+#[test]
+fn answers_are_changed_by_the_addresses_in_them() {
+    let text = "server: response-ip: 192.0.2.0/24 redirect response-ip-data: 192.0.2.0/24 'A 198.51.100.1'
+        response-ip: 192.0.2.7/32 always_nxdomain";
+    check(text, "policy/find", "[cache(main), recurse]");
+    check(
+        text,
+        "policy/main",
+        "[call(local-zones), {if: not rd, do: reject(refused)}, ask(find), \
+         {if: answer-address in 192.0.2.7/32, do: [respond(nxdomain)]}, \
+         {if: answer-address in 192.0.2.0/24 and qtype == A, do: [respond(answer \"@ 3600 A 198.51.100.1\")]}, \
+         {if: answer-address in 192.0.2.0/24, do: [respond(noerror)]}]",
+    );
+}
+
+#[test]
+fn response_policy_zones_for_everybody_are_one_list() {
+    let text = "server: access-control-tag: 192.0.2.0/24 a\nrpz: name: one zonefile: /1\nrpz: name: two zonefile: /2\n\
+                rpz: name: three zonefile: /3 tags: a\nrpz: name: four zonefile: /4 rpz-action-override: nxdomain";
+    check(text, "sets/rpz-1/lists", "[{list: rpz:/1}, {list: rpz:/2}]");
+    check(
+        text,
+        "policy/main",
+        "[call(local-zones), blocklist(rpz-1, authoritative, without-soa), \
+         {if: client in 192.0.2.0/24, do: blocklist(rpz-2, authoritative, without-soa)}, \
+         {if: qname in rpz-3, do: block(nxdomain, authoritative, without-soa)}, {if: not rd, do: reject(refused)}, \
+         ask(find), blocklist(rpz-1, authoritative, without-soa), \
+         {if: client in 192.0.2.0/24, do: blocklist(rpz-2, authoritative, without-soa)}, \
+         {if: answer-address in rpz-3, do: block(nxdomain, authoritative, without-soa)}]",
+    );
+}
+
+#[test]
+fn the_servers_of_a_stub_zone_for_the_root_are_hints() {
+    check(
+        "stub-zone: name: . stub-addr: 192.0.2.1",
+        "resolvers/default/zones",
+        "{.: {stub: [192.0.2.1], prime: true}}",
+    );
+    check("stub-zone: name: a stub-addr: 192.0.2.1", "resolvers/default/zones", "{a: {stub: [192.0.2.1]}}");
 }
 
 #[test]

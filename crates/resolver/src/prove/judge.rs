@@ -61,9 +61,9 @@ pub(super) enum Signer {
 }
 
 impl<'a> Judge<'a> {
-    /// Returns the zone whose trust is where a judgement of a name begins: the one that was asked, or
-    /// the closest below it that is trusted by itself. What stands above such an island of trust may
-    /// be insecure, and says nothing about it.
+    /// Returns the zone whose trust is where a judgement of a name begins: the one that was asked,
+    /// or the closest below it that is trusted by itself. What stands above such an island of trust
+    /// may be insecure, and says nothing about it.
     pub(super) fn base(&self, owner: Name<'_>, rtype: Rtype) -> &'a HeapName {
         let asked = self.asked.as_name();
         let fits = |zone: Name<'_>| {
@@ -127,8 +127,8 @@ impl Judge<'_> {
         }
     }
 
-    /// Looks for a delegation without DS between a zone and a name in it that nobody signed for. The
-    /// DS records of a name are its parent's.
+    /// Looks for a delegation without DS between a zone and a name in it that nobody signed for.
+    /// The DS records of a name are its parent's.
     fn unsigned(&mut self, owner: &HeapName, rtype: Rtype, zone: &HeapName) -> Result<Security, Obstacle> {
         let name = owner.as_name();
         let last = name.label_count() - usize::from(rtype == Rtype::DS && !name.is_root());

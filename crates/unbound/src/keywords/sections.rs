@@ -1,6 +1,6 @@
 //! Keywords of the sections other than `server`.
 
-use super::Becomes::{Lacking, Nothing, Refused, Setting};
+use super::Becomes::{Lacking, Nothing, Setting};
 use super::Form::{Flag, Number, Pair, Size, Text};
 use super::{Row, row};
 
@@ -58,13 +58,13 @@ pub(super) const AUTH_ZONE: &[Row] = &[
 ];
 
 pub(super) const VIEW: &[Row] = &[
-    row("name", Text, "", Lacking),
-    row("local-zone", Pair, "", Lacking),
-    row("local-data", Text, "", Lacking),
-    row("local-data-ptr", Text, "", Lacking),
-    row("response-ip", Pair, "", Refused),
-    row("response-ip-data", Pair, "", Refused),
-    row("view-first", Flag, "no", Lacking),
+    row("name", Text, "", Setting),
+    row("local-zone", Pair, "", Setting),
+    row("local-data", Text, "", Setting),
+    row("local-data-ptr", Text, "", Setting),
+    row("response-ip", Pair, "", Setting),
+    row("response-ip-data", Pair, "", Setting),
+    row("view-first", Flag, "no", Setting),
 ];
 
 pub(super) const PYTHON: &[Row] = &[row("python-script", Text, "", Nothing(NO_SCRIPTS))];

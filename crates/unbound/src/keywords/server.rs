@@ -23,7 +23,6 @@ const LOG_PLACE: &str = "messages go to stderr, or to the journal where there is
 const NO_PID_FILE: &str = "service managers know the process; no file has its number";
 const RAISED: &str = "smaller sizes always count as 512";
 const ONE_CACHE: &str = "what is learned of zones is in one cache: \"rrset-cache-size\"";
-const TAGS: &str = "a tag is known where it is used";
 const NO_IPSEC: &str = "IPsec is not set up by a resolver";
 const DEAD: &str = "Unbound itself ignores it";
 const NO_SHARED_MEMORY: &str = "statistics are asked for over the control socket";
@@ -80,7 +79,7 @@ pub(super) const ROWS: &[Row] = &[
     row("infra-cache-min-rtt", Number, "50", Setting),
     row("infra-cache-max-rtt", Number, "120000", Lacking),
     row("infra-keep-probing", Flag, "no", Lacking),
-    row("define-tag", Text, "", Nothing(TAGS)),
+    row("define-tag", Text, "", Setting),
     row("do-ip4", Flag, "yes", Setting),
     row("do-ip6", Flag, "yes", Setting),
     row("prefer-ip4", Flag, "no", Lacking),
@@ -135,9 +134,9 @@ pub(super) const ROWS: &[Row] = &[
     row("tcp-connection-limit", Pair, "", Refused),
     row("access-control", Pair, "", Setting),
     row("access-control-tag", Pair, "", Setting),
-    row("access-control-tag-action", Triple, "", Refused),
-    row("access-control-tag-data", Triple, "", Refused),
-    row("access-control-view", Pair, "", Refused),
+    row("access-control-tag-action", Triple, "", Setting),
+    row("access-control-tag-data", Triple, "", Setting),
+    row("access-control-view", Pair, "", Setting),
     row("interface-action", Pair, "", Refused),
     row("interface-tag", Pair, "", Refused),
     row("interface-tag-action", Triple, "", Refused),
@@ -191,7 +190,7 @@ pub(super) const ROWS: &[Row] = &[
     row("do-not-query-localhost", Flag, "yes", Setting),
     row("prefetch", Flag, "no", Setting),
     row("prefetch-key", Flag, "no", Lacking),
-    row("deny-any", Flag, "no", Lacking),
+    row("deny-any", Flag, "no", Setting),
     row("rrset-roundrobin", Flag, "yes", Setting),
     row("minimal-responses", Flag, "yes", Setting),
     row("disable-dnssec-lame-check", Flag, "no", Lacking),
@@ -233,11 +232,11 @@ pub(super) const ROWS: &[Row] = &[
     row("local-zone", Pair, "", Setting),
     row("local-data", Text, "", Setting),
     row("local-data-ptr", Text, "", Setting),
-    row("local-zone-tag", Pair, "", Refused),
-    row("local-zone-override", Triple, "", Refused),
-    row("response-ip", Pair, "", Refused),
-    row("response-ip-data", Pair, "", Refused),
-    row("response-ip-tag", Pair, "", Refused),
+    row("local-zone-tag", Pair, "", Setting),
+    row("local-zone-override", Triple, "", Setting),
+    row("response-ip", Pair, "", Setting),
+    row("response-ip-data", Pair, "", Setting),
+    row("response-ip-tag", Pair, "", Setting),
     row("ratelimit", Number, "0", Lacking),
     row("ratelimit-size", Size, "4m", Lacking),
     row("ratelimit-slabs", Number, "", Nothing(NO_SLABS)),

@@ -114,7 +114,7 @@ fn effective<T>(prefix: Prefix, all: &[(Prefix, Right, T)]) -> Vec<Prefix> {
 }
 
 /// Returns a prefix without one that may lie in it.
-fn without(prefix: Prefix, other: Prefix) -> Vec<Prefix> {
+pub(super) fn without(prefix: Prefix, other: Prefix) -> Vec<Prefix> {
     if other.bits() <= prefix.bits() && other.contains(prefix.address()) {
         return Vec::new();
     }

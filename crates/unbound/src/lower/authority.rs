@@ -3,89 +3,100 @@
 use diagnostic::Problem;
 use yaml::Node;
 
-use super::{Lowering, bare};
+use super::{Lowering, bare, clients};
 use crate::keywords::Section;
 use crate::read::Block;
 use crate::tree;
 
+/// How answers of response policy zones are written there.
+const PLAIN: &str = "authoritative, without-soa";
+
+/// What is done in place of what a response policy zone says.
+enum Override {
+    None,
+    Action(String),
+}
+
 impl Lowering<'_> {
     pub(super) fn authority(&mut self) {
-        for (at, block) in self.blocks(Section::Rpz).enumerate() {
-            self.response_policy(at, block);
+        // Zones for everybody that do what they say are one set: of these the first that says
+        // something of a query decides.
+        let (mut number, mut is_open) = (0, false);
+        for block in self.blocks(Section::Rpz) {
+            let is_plain = block.last("tags").is_none() && block.last("rpz-action-override").is_none();
+            number += usize::from(!(is_plain && is_open));
+            is_open = is_plain;
+            self.response_policy(number, block);
         }
         for block in self.blocks(Section::AuthZone) {
             self.zone(block);
         }
     }
 
+    /// Adds a response policy zone to a set, and steps for the set if it has none yet.
     fn response_policy(&mut self, number: usize, block: &Block) {
         let Some(file) = block.last("zonefile") else {
             let problem = Problem::error(block.at, "this response policy zone has no file");
             self.problems.push(problem.expected("\"zonefile:\"; transfers are not supported yet"));
             return;
         };
-        let Some(name) = block.last("name") else {
+        if block.last("name").is_none() {
             self.problems.push(Problem::error(block.at, "this zone has no name").expected("\"name:\""));
             return;
-        };
-        let set = format!("rpz-{}", number + 1);
+        }
+        let Some(action) = self.override_of(block) else { return };
+        let set = format!("rpz-{number}");
         let Node { value: yaml::Value::Scalar(path), .. } = self.file(file) else { return };
         let list = tree::text(format!("rpz:{}", path.text), file.span);
         let item = tree::map(vec![("list", list)], file.span);
+        let is_known = self.tree.has(&["sets", &set, "lists"]);
         self.tree.push(&["sets", &set, "lists"], item);
-        let action = match block.last("rpz-action-override") {
-            None => None,
-            Some(word) => match word.text.as_str() {
-                "nxdomain" => Some("block(nxdomain)".to_owned()),
-                "nodata" => Some("block(nodata)".to_owned()),
-                "drop" => Some("drop".to_owned()),
-                "passthru" | "disabled" => return,
-                "cname" => match block.last("rpz-cname-override") {
-                    Some(target) => Some(format!("redirect({})", bare(&target.text))),
-                    None => {
-                        self.error(word.span, "\"cname\" needs \"rpz-cname-override:\"");
-                        return;
-                    }
-                },
-                other => {
-                    let problem = Problem::error(word.span, format!("\"{other}\" is no action"));
-                    self.problems
-                        .push(problem.expected("nxdomain, nodata, passthru, drop, disabled or cname"));
-                    return;
-                }
-            },
-        };
-        let step = |condition: &str| match &action {
-            None => tree::text(format!("blocklist({set})"), block.at),
-            Some(action) => {
-                let condition = tree::text(format!("{condition} in {set}"), block.at);
+        if is_known {
+            return;
+        }
+        let step = |looks_at: &str| match &action {
+            Override::None => tree::text(format!("blocklist({set}, {PLAIN})"), block.at),
+            Override::Action(action) => {
+                let condition = tree::text(format!("{looks_at} in {set}"), block.at);
                 tree::map(vec![("if", condition), ("do", tree::text(action.clone(), block.at))], block.at)
             }
         };
-        let _ = name;
-        let step = match block.last("tags").filter(|_| block.all("tags").next().is_some()) {
-            None => step("qname"),
-            Some(tags) => {
-                let clients = self.clients_with_tags(&tags.text);
-                let condition = tree::text(format!("client in {}", clients.join("|")), tags.span);
-                if clients.is_empty() {
-                    return;
-                }
-                tree::map(vec![("if", condition), ("do", step("qname"))], tags.span)
+        let mut steps = vec![step("qname"), step("answer-address")];
+        if let Some(tags) = block.last("tags") {
+            let wanted: Vec<&str> = clients::tags(tags).collect();
+            let condition = clients::condition(&self.clients(), |it| it.tag_among(&wanted).is_some());
+            let Some(condition) = condition else { return };
+            for step in &mut steps {
+                let condition = tree::text(condition.clone(), tags.span);
+                *step = tree::map(vec![("if", condition), ("do", step.clone())], tags.span);
             }
-        };
-        self.steps.triggers.push(step.clone());
-        self.steps.rewrites.push(step);
+        }
+        self.steps.rewrites.extend(steps.pop());
+        self.steps.triggers.extend(steps);
     }
 
-    /// Returns the prefixes of clients that have one of these tags.
-    fn clients_with_tags(&self, tags: &str) -> Vec<String> {
-        let wanted: Vec<&str> = tags.split_whitespace().collect();
-        let has = |text: &str| text.split_whitespace().any(|tag| wanted.contains(&tag));
-        self.all("access-control-tag")
-            .filter(|it| has(&it.word(1).text))
-            .map(|it| it.word(0).text.clone())
-            .collect()
+    /// Returns what is done in place of what a zone says; `None` if nothing at all is done.
+    fn override_of(&mut self, block: &Block) -> Option<Override> {
+        let Some(word) = block.last("rpz-action-override") else { return Some(Override::None) };
+        let action = match word.text.as_str() {
+            "nxdomain" => format!("block(nxdomain, {PLAIN})"),
+            "nodata" => format!("block(nodata, {PLAIN})"),
+            "drop" => "drop".to_owned(),
+            "passthru" | "disabled" => return None,
+            "cname" => match block.last("rpz-cname-override") {
+                Some(target) => format!("redirect({})", bare(&target.text)),
+                None => {
+                    self.error(word.span, "\"cname\" needs \"rpz-cname-override:\"");
+                    return None;
+                }
+            },
+            other => {
+                let problem = Problem::error(word.span, format!("\"{other}\" is no action"));
+                self.problems.push(problem.expected("nxdomain, nodata, passthru, drop, disabled or cname"));
+                return None;
+            }
+        };
+        Some(Override::Action(action))
     }
 
     fn zone(&mut self, block: &Block) {

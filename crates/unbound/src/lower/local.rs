@@ -1,4 +1,4 @@
-//! Local zones: names that are answered here, or not at all.
+//! Local zones: names that are answered here, or not at all; and views, which have their own.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -6,25 +6,30 @@ use std::net::IpAddr;
 use diagnostic::{Problem, Span};
 use yaml::Node;
 
+use super::access::prefix;
+use super::clients::{self, Clients};
 use super::names::heights;
 use super::{Lowering, bare};
+use crate::keywords::Section;
 use crate::read::{Statement, Word};
 use crate::tree;
 
-/// The policy that local zones are in.
+/// The policy that local zones are in; those of views have their name behind it.
 const POLICY: &str = "local-zones";
 /// The set of records that local data is in.
 const RECORDS: &str = "local-data";
 
 /// What a zone does with names that have no data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+pub(super) enum Kind {
     Deny,
     Refuse,
     Static,
     Transparent,
     TypeTransparent,
     Redirect,
+    BlockA,
+    BlockAaaa,
     AlwaysTransparent,
     AlwaysRefuse,
     AlwaysNxdomain,
@@ -33,7 +38,7 @@ enum Kind {
     AlwaysNull,
 }
 
-const KINDS: [(&str, Kind); 14] = [
+const KINDS: [(&str, Kind); 18] = [
     ("deny", Kind::Deny),
     ("refuse", Kind::Refuse),
     ("static", Kind::Static),
@@ -42,6 +47,10 @@ const KINDS: [(&str, Kind); 14] = [
     ("typetransparent", Kind::TypeTransparent),
     ("redirect", Kind::Redirect),
     ("inform", Kind::Transparent),
+    ("inform_deny", Kind::Deny),
+    ("inform_redirect", Kind::Redirect),
+    ("block_a", Kind::BlockA),
+    ("block_aaaa", Kind::BlockAaaa),
     ("always_transparent", Kind::AlwaysTransparent),
     ("always_refuse", Kind::AlwaysRefuse),
     ("always_nxdomain", Kind::AlwaysNxdomain),
@@ -51,10 +60,13 @@ const KINDS: [(&str, Kind); 14] = [
 ];
 
 /// A local zone.
-struct Zone {
+struct Zone<'a> {
     name: String,
     kind: Kind,
     at: Span,
+    tags: Vec<&'a str>,
+    /// Other types for clients with these prefixes.
+    overrides: Vec<(&'a Word, Kind)>,
 }
 
 /// A record of local data.
@@ -66,56 +78,69 @@ struct Record<'a> {
     word: &'a Word,
 }
 
+/// What local zones are made of: those of `server:`, or of a view.
+struct Source<'a> {
+    /// What stands behind the names of what is made; empty for those of `server:`.
+    suffix: String,
+    zones: BTreeMap<String, Zone<'a>>,
+    records: Vec<Record<'a>>,
+    reverse: Vec<&'a Statement>,
+    /// Whether names that never leave a server are answered, too.
+    has_defaults: bool,
+}
+
+/// Local zones on their way to a policy.
+struct Making<'s, 'a> {
+    source: &'s Source<'a>,
+    /// The set of records that data is in.
+    records: String,
+    has_data: bool,
+    rules: Vec<Node>,
+    /// Sets of records that were made for single zones.
+    own_sets: usize,
+}
+
 impl<'a> Lowering<'a> {
     pub(super) fn local_zones(&mut self) {
-        let zones = self.declared_zones();
-        let records = self.local_data();
-        let is_redirected = |owner: &str| {
-            zones.values().any(|zone| zone.kind == Kind::Redirect && is_below(owner, &zone.name))
-        };
-        for record in records.iter().filter(|record| !is_redirected(&record.owner)) {
-            self.tree.push(&["records", RECORDS, "text"], tree::as_written(record.word));
-        }
-        for statement in self.all("local-data-ptr") {
-            if let Some(record) = self.reverse(statement) {
-                self.tree.push(&["records", RECORDS, "text"], record);
+        self.check_clients();
+        let clients = self.clients();
+        let mut zones = self.declared_zones(self.all("local-zone"));
+        self.tag(&mut zones);
+        let records = self.local_data(self.all("local-data"));
+        let reverse = self.all("local-data-ptr").collect();
+        let source = Source { suffix: String::new(), zones, records, reverse, has_defaults: true };
+        self.local_policy(&source, &clients);
+        let mut own_alone: Vec<&str> = Vec::new();
+        for block in self.blocks(Section::View) {
+            let Some(name) = block.last("name") else {
+                self.problems.push(Problem::error(block.at, "this view has no name").expected("\"name:\""));
+                continue;
+            };
+            let zones = self.declared_zones(block.all("local-zone"));
+            let records = self.local_data(block.all("local-data"));
+            let reverse: Vec<&Statement> = block.all("local-data-ptr").collect();
+            if zones.is_empty() && records.is_empty() && reverse.is_empty() {
+                continue;
             }
-        }
-        let has_data = self.tree.has(&["records", RECORDS, "text"]);
-        let mut rules: Vec<Node> = Vec::new();
-        let heights = heights(zones.keys().map(String::as_str));
-        // Zones alike stand together, so that a hundred thousand of them are one look-up.
-        let mut groups: BTreeMap<(usize, Kind), Vec<&Zone>> = BTreeMap::new();
-        for zone in zones.values() {
-            let height = heights.get(zone.name.as_str()).copied().unwrap_or(0);
-            groups.entry((height, zone.kind)).or_default().push(zone);
-        }
-        for ((height, kind), zones) in groups {
-            match kind {
-                Kind::Redirect => {
-                    for zone in zones {
-                        self.redirect(zone, &records, &mut rules);
-                    }
-                }
-                Kind::TypeTransparent => self.type_transparent(&zones, &records, &mut rules),
-                _ => {
-                    let at = zones.first().map_or(self.tree.whole(), |zone| zone.at);
-                    let condition = self.is_in(&zones, height, kind);
-                    let actions = kind.actions().iter().copied();
-                    let actions: Vec<&str> =
-                        actions.filter(|it| has_data || !it.starts_with("records(")).collect();
-                    rules.push(rule(condition, &actions, at));
-                }
+            let suffix = format!("-{}", super::label(&name.text));
+            let policy = format!("{POLICY}{suffix}");
+            let source = Source { suffix, zones, records, reverse, has_defaults: false };
+            self.local_policy(&source, &clients);
+            let is_of = |it: &Clients<'_>| it.view.is_some_and(|view| view.text == name.text);
+            if let Some(condition) = clients::condition(&clients, is_of) {
+                self.steps.local.push(rule(condition, &[&format!("call({policy})")], name.span));
+            }
+            if !block.flag("view-first").0 {
+                own_alone.push(&name.text);
             }
         }
         let whole = self.tree.whole();
-        if has_data {
-            rules.push(tree::text(format!("records({RECORDS})"), whole));
-        }
-        // Names that never leave a server: localhost and the like.
-        rules.push(tree::text("local", whole));
-        self.set(&["policy", POLICY], tree::list(rules));
-        self.steps.local.push(tree::text(format!("call({POLICY})"), whole));
+        let has_own = |it: &Clients<'_>| it.view.is_some_and(|view| own_alone.contains(&&*view.text));
+        let call = format!("call({POLICY})");
+        self.steps.local.push(match clients::condition(&clients, has_own) {
+            Some(condition) => rule(format!("not {condition}"), &[&call], whole),
+            None => tree::text(call, whole),
+        });
         for keyword in ["unblock-lan-zones", "insecure-lan-zones"] {
             if let (true, at) = self.flag(keyword) {
                 self.warn(at, format!("\"{keyword}\" has no effect yet: reverse zones of private addresses are answered here"));
@@ -123,32 +148,147 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Returns the zones by their names: of several with one name the last counts.
-    fn declared_zones(&mut self) -> BTreeMap<String, Zone> {
-        let mut zones: BTreeMap<String, Zone> = BTreeMap::new();
-        for statement in self.all("local-zone") {
-            let [name, kind] = [statement.word(0), statement.word(1)];
-            let Some(&(_, known)) = KINDS.iter().find(|(word, _)| *word == kind.text) else {
-                let is_theirs = [
-                    "inform_deny",
-                    "inform_redirect",
-                    "block_a",
-                    "block_aaaa",
-                    "block_a_wdata",
-                    "block_aaaa_wdata",
-                    "noview",
-                    "ipset",
-                    "truncate",
-                ];
-                let message = if is_theirs.contains(&kind.text.as_str()) {
-                    format!("local zones of the type \"{}\" are not supported yet", kind.text)
-                } else {
-                    format!("\"{}\" is no type of local zones", kind.text)
-                };
-                self.error(kind.span, message);
-                continue;
+    /// Makes a policy of local zones.
+    fn local_policy(&mut self, source: &Source<'a>, clients: &[Clients<'a>]) {
+        let Source { zones, records, suffix, .. } = source;
+        let set = format!("{RECORDS}{suffix}");
+        // Data belongs to the closest zone.
+        let is_redirected = |owner: &str| {
+            let above = zones.values().filter(|zone| is_below(owner, &zone.name));
+            above.max_by_key(|zone| zone.name.len()).is_some_and(|zone| zone.kind == Kind::Redirect)
+        };
+        for record in records.iter().filter(|record| !is_redirected(&record.owner)) {
+            self.tree.push(&["records", &set, "text"], tree::as_written(record.word));
+        }
+        for statement in &source.reverse {
+            if let Some(record) = self.reverse(statement) {
+                self.tree.push(&["records", &set, "text"], record);
+            }
+        }
+        let has_data = self.tree.has(&["records", &set, "text"]);
+        let mut making = Making { source, records: set, has_data, rules: Vec::new(), own_sets: 0 };
+        let heights = heights(zones.keys().map(String::as_str));
+        // Zones alike stand together, so that a hundred thousand of them are one look-up.
+        let mut groups: BTreeMap<(usize, Kind, bool, usize), Vec<&Zone<'_>>> = BTreeMap::new();
+        for (number, zone) in zones.values().enumerate() {
+            let height = heights.get(zone.name.as_str()).copied().unwrap_or(0);
+            let is_alone = !zone.tags.is_empty() || !zone.overrides.is_empty();
+            let key = (height, zone.kind, is_alone, if is_alone { number } else { 0 });
+            groups.entry(key).or_default().push(zone);
+        }
+        for ((height, kind, is_alone, _), zones) in groups {
+            if is_alone {
+                zones.iter().for_each(|zone| self.special_zone(&mut making, zone, clients));
+            } else {
+                self.zones_of_kind(&mut making, &zones, (height, kind), None);
+            }
+        }
+        let whole = self.tree.whole();
+        let Making { mut rules, records, has_data, .. } = making;
+        if has_data {
+            rules.push(tree::text(format!("records({records})"), whole));
+        }
+        if source.has_defaults {
+            // Names that never leave a server: localhost and the like.
+            rules.push(tree::text("local", whole));
+        }
+        self.set(&["policy", &format!("{POLICY}{suffix}")], tree::list(rules));
+    }
+
+    /// Makes rules of a zone that is another one for some clients.
+    fn special_zone(&mut self, making: &mut Making<'_, 'a>, zone: &Zone<'a>, clients: &[Clients<'a>]) {
+        let zones = [zone];
+        for &(netblock, kind) in &zone.overrides {
+            let who = format!("client in {}", netblock.text);
+            self.zones_of_kind(making, &zones, (0, kind), Some((&who, None)));
+        }
+        if zone.tags.is_empty() {
+            return self.zones_of_kind(making, &zones, (0, zone.kind), None);
+        }
+        let tag_of = |it: &Clients<'a>| it.tag_among(&zone.tags);
+        let of_tag = |list: &[(&'a str, &'a Word)], tag: &str| {
+            list.iter().find(|(known, _)| *known == tag).map(|&(_, word)| word)
+        };
+        for (at, it) in clients.iter().enumerate() {
+            let Some(tag) = tag_of(it) else { continue };
+            let (action, data) = (of_tag(&it.actions, tag), of_tag(&it.data, tag));
+            let kind = match action.map(|word| (word, kind_of(&word.text))) {
+                Some((word, None)) => {
+                    self.error(word.span, format!("\"{}\" is no type of local zones", word.text));
+                    continue;
+                }
+                Some((_, Some(kind))) => kind,
+                None if data.is_none() => continue,
+                None => zone.kind,
             };
-            let zone = Zone { name: bare(&name.text), kind: known, at: statement.span() };
+            let is_it = |other: &Clients<'_>| clients.get(at).is_some_and(|it| std::ptr::eq(it, other));
+            if let Some(who) = clients::condition(clients, is_it) {
+                self.zones_of_kind(making, &zones, (0, kind), Some((&who, data)));
+            }
+        }
+        if let Some(who) = clients::condition(clients, |it| tag_of_any(it, &zone.tags)) {
+            self.zones_of_kind(making, &zones, (0, zone.kind), Some((&who, None)));
+        }
+    }
+
+    /// Makes rules of zones alike; perhaps for some clients alone, and with data of their own.
+    fn zones_of_kind(
+        &mut self,
+        making: &mut Making<'_, 'a>,
+        zones: &[&Zone<'_>],
+        (height, kind): (usize, Kind),
+        who: Option<(&str, Option<&Word>)>,
+    ) {
+        let with_who = |condition: String| match who {
+            Some((who, _)) => format!("{who} and {condition}"),
+            None => condition,
+        };
+        let own_data = who.and_then(|(_, data)| data);
+        match kind {
+            Kind::Redirect => {
+                for zone in zones {
+                    let is_in = with_who(format!("qname in suffix:{}", zone.name));
+                    self.redirect(making, zone, is_in, own_data);
+                }
+            }
+            Kind::TypeTransparent => {
+                for zone in zones {
+                    type_transparent(making, zone, &with_who);
+                }
+            }
+            _ => {
+                let at = zones.first().map_or(self.tree.whole(), |zone| zone.at);
+                let condition = with_who(self.is_in(making.source, zones, height, kind));
+                let data = format!("records({})", making.records);
+                let data = kind.has_data().then_some(data.as_str()).filter(|_| making.has_data);
+                if let Some(data) = data {
+                    making.rules.push(rule(condition.clone(), &[data], at));
+                }
+                let blocked = match kind {
+                    Kind::BlockA => Some("A"),
+                    Kind::BlockAaaa => Some("AAAA"),
+                    _ => None,
+                };
+                if let Some(rtype) = blocked {
+                    let condition = format!("{condition} and qtype == {rtype}");
+                    making.rules.push(rule(condition, &["respond(noerror, authoritative)"], at));
+                }
+                making.rules.push(rule(condition, &[kind.action()], at));
+            }
+        }
+    }
+
+    /// Returns the zones by their names: of several with one name the last counts.
+    fn declared_zones(
+        &mut self,
+        statements: impl Iterator<Item = &'a Statement>,
+    ) -> BTreeMap<String, Zone<'a>> {
+        let mut zones: BTreeMap<String, Zone<'a>> = BTreeMap::new();
+        for statement in statements {
+            let name = statement.word(0);
+            let Some(kind) = self.kind(statement.word(1)) else { continue };
+            let (at, tags, overrides) = (statement.span(), Vec::new(), Vec::new());
+            let zone = Zone { name: bare(&name.text), kind, at, tags, overrides };
             if let Some(other) = zones.insert(zone.name.clone(), zone) {
                 let message =
                     format!("the local zone \"{}\" is there twice: the last one counts", other.name);
@@ -158,10 +298,56 @@ impl<'a> Lowering<'a> {
         zones
     }
 
+    fn kind(&mut self, word: &Word) -> Option<Kind> {
+        let kind = kind_of(&word.text);
+        if kind.is_none() {
+            let is_theirs = ["noview", "ipset", "truncate"].contains(&word.text.as_str());
+            let message = if is_theirs {
+                format!("local zones of the type \"{}\" are not supported yet", word.text)
+            } else {
+                format!("\"{}\" is no type of local zones", word.text)
+            };
+            self.error(word.span, message);
+        }
+        kind
+    }
+
+    /// Notes which zones are only for clients with a tag, and which are others for some clients.
+    fn tag(&mut self, zones: &mut BTreeMap<String, Zone<'a>>) {
+        for statement in self.all("local-zone-tag") {
+            match zones.get_mut(&bare(&statement.word(0).text)) {
+                Some(zone) => zone.tags.extend(clients::tags(statement.word(1))),
+                None => self.no_zone(statement.word(0)),
+            }
+        }
+        for statement in self.all("local-zone-override") {
+            let [name, netblock, kind] = [statement.word(0), statement.word(1), statement.word(2)];
+            let kind = self.kind(kind);
+            if prefix(&netblock.text).is_none() {
+                self.error(netblock.span, format!("\"{}\" is not a prefix", netblock.text));
+                continue;
+            }
+            match (zones.get_mut(&bare(&name.text)), kind) {
+                (Some(zone), Some(kind)) => zone.overrides.push((netblock, kind)),
+                (Some(_), None) => {}
+                (None, _) => self.no_zone(name),
+            }
+        }
+        // Of several prefixes the longest one counts.
+        for zone in zones.values_mut() {
+            let bits = |word: &Word| prefix(&word.text).map_or(0, |prefix| prefix.bits());
+            zone.overrides.sort_by_key(|(netblock, _)| std::cmp::Reverse(bits(netblock)));
+        }
+    }
+
+    fn no_zone(&mut self, name: &Word) {
+        self.error(name.span, format!("there is no local zone \"{}\"", name.text));
+    }
+
     /// Reads local data as far as it takes to know whose it is.
-    fn local_data(&mut self) -> Vec<Record<'a>> {
+    fn local_data(&mut self, statements: impl Iterator<Item = &'a Statement>) -> Vec<Record<'a>> {
         let mut records = Vec::new();
-        for statement in self.all("local-data") {
+        for statement in statements {
             let word = statement.word(0);
             match Record::read(word) {
                 Some(record) => records.push(record),
@@ -176,63 +362,50 @@ impl<'a> Lowering<'a> {
         records
     }
 
-    /// Answers all names of a zone with the data of its own name.
-    fn redirect(&self, zone: &Zone, records: &[Record<'_>], rules: &mut Vec<Node>) {
-        let own: Vec<&Record<'_>> = records.iter().filter(|record| record.owner == zone.name).collect();
-        let is_in = format!("qname in suffix:{}", zone.name);
-        if let Some(alias) = own.iter().find(|record| record.rtype == "CNAME") {
+    /// Answers all names of a zone with the data of its own name, or with data for some clients.
+    fn redirect(
+        &mut self,
+        making: &mut Making<'_, 'a>,
+        zone: &Zone<'_>,
+        is_in: String,
+        own_data: Option<&Word>,
+    ) {
+        let of_zone = making.source.records.iter().filter(|record| record.owner == zone.name);
+        let data: Vec<(String, String, String, Span)> = match own_data {
+            Some(word) => {
+                let (rtype, data) = word.text.trim().split_once([' ', '\t']).unwrap_or((&word.text, ""));
+                vec![("3600".to_owned(), rtype.to_ascii_uppercase(), data.trim().to_owned(), word.span)]
+            }
+            None => {
+                of_zone.map(|it| (it.ttl.clone(), it.rtype.clone(), it.data.clone(), it.word.span)).collect()
+            }
+        };
+        if let Some((.., target, at)) = data.iter().find(|(_, rtype, ..)| rtype == "CNAME") {
             // The alias is followed.
-            let target = bare(&alias.data);
-            rules.push(rule(is_in, &[&format!("redirect({target})"), "return"], alias.word.span));
+            making.rules.push(rule(is_in, &[&format!("redirect({})", bare(target)), "return"], *at));
             return;
         }
-        let mut by_type: BTreeMap<&str, Vec<&Record<'_>>> = BTreeMap::new();
-        for record in own {
-            by_type.entry(&record.rtype).or_default().push(record);
-        }
-        for (rtype, records) in by_type {
-            let texts: Vec<String> = records
-                .iter()
-                .map(|it| {
-                    format!(
-                        "\"{}\"",
-                        format!("@ {} {rtype} {}", it.ttl, it.data)
-                            .replace('\\', "\\\\")
-                            .replace('"', "\\\"")
-                    )
-                })
-                .collect();
-            let action = format!("respond(answer {}, authoritative)", texts.join("|"));
-            let at = records.first().map_or(zone.at, |record| record.word.span);
-            rules.push(rule(format!("{is_in} and qtype == {rtype}"), &[&action], at));
-        }
-        rules.push(rule(is_in, &["respond(noerror, authoritative)"], zone.at));
-    }
-
-    /// Answers the types that names have; all others are found as usual.
-    fn type_transparent(&self, zones: &[&Zone], records: &[Record<'_>], rules: &mut Vec<Node>) {
-        for zone in zones {
-            let own = records.iter().filter(|record| is_below(&record.owner, &zone.name));
-            let mut by_type: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-            for record in own {
-                by_type.entry(&record.rtype).or_default().push(&record.owner);
+        if !data.is_empty() {
+            making.own_sets += 1;
+            let set = format!("{}-{}", making.records, making.own_sets);
+            let below = if zone.name == "." { ".".to_owned() } else { format!(".{}.", zone.name) };
+            for (ttl, rtype, data, at) in &data {
+                for owner in [format!("{}.", zone.name.trim_end_matches('.')), format!("*{below}")] {
+                    let record = tree::text(format!("{owner} {ttl} IN {rtype} {data}"), *at);
+                    self.tree.push(&["records", &set, "text"], record);
+                }
             }
-            for (rtype, mut owners) in by_type {
-                owners.dedup();
-                let owners: Vec<String> = owners.iter().map(|owner| format!("exact:{owner}")).collect();
-                let condition = format!("qtype == {rtype} and qname in {}", owners.join("|"));
-                rules.push(rule(condition, &[&format!("records({RECORDS})")], zone.at));
-            }
-            rules.push(rule(format!("qname in suffix:{}", zone.name), &["return"], zone.at));
+            making.rules.push(rule(is_in.clone(), &[&format!("records({set})")], zone.at));
         }
+        making.rules.push(rule(is_in, &["respond(noerror, authoritative)"], zone.at));
     }
 
     /// Returns the condition for names in some zones: a set if there are many.
-    fn is_in(&mut self, zones: &[&Zone], height: usize, kind: Kind) -> String {
+    fn is_in(&mut self, source: &Source<'_>, zones: &[&Zone<'_>], height: usize, kind: Kind) -> String {
         if let [one] = zones {
             return format!("qname in suffix:{}", one.name);
         }
-        let set = format!("local-{}-{height}", kind.word());
+        let set = format!("local{}-{}-{height}", source.suffix, kind.word());
         for zone in zones {
             let item = tree::text(format!("suffix:{}", zone.name), zone.at);
             self.tree.push(&["sets", &set, "names"], item);
@@ -269,21 +442,51 @@ impl<'a> Lowering<'a> {
     }
 }
 
+/// Answers the types that names have; all others are found as usual.
+fn type_transparent(making: &mut Making<'_, '_>, zone: &Zone<'_>, with_who: &impl Fn(String) -> String) {
+    let own = making.source.records.iter().filter(|record| is_below(&record.owner, &zone.name));
+    let mut by_type: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for record in own {
+        by_type.entry(&record.rtype).or_default().push(&record.owner);
+    }
+    for (rtype, mut owners) in by_type {
+        owners.dedup();
+        let owners: Vec<String> = owners.iter().map(|owner| format!("exact:{owner}")).collect();
+        let condition = with_who(format!("qtype == {rtype} and qname in {}", owners.join("|")));
+        making.rules.push(rule(condition, &[&format!("records({})", making.records)], zone.at));
+    }
+    making.rules.push(rule(with_who(format!("qname in suffix:{}", zone.name)), &["return"], zone.at));
+}
+
+/// Returns the type of zones that a word stands for.
+pub(super) fn kind_of(word: &str) -> Option<Kind> {
+    KINDS.iter().find(|(known, _)| *known == word).map(|&(_, kind)| kind)
+}
+
+fn tag_of_any(clients: &Clients<'_>, tags: &[&str]) -> bool {
+    clients.tag_among(tags).is_some()
+}
+
 impl Kind {
-    /// Returns what is done with names of such a zone.
-    const fn actions(self) -> &'static [&'static str] {
-        const DATA: &str = "records(local-data)";
+    /// Returns whether names with data are answered with that.
+    const fn has_data(self) -> bool {
+        matches!(self, Self::Deny | Self::Refuse | Self::Static | Self::Transparent)
+    }
+
+    /// Returns what is done with names of such a zone that have no data.
+    const fn action(self) -> &'static str {
         match self {
-            Self::Deny => &[DATA, "drop"],
-            Self::Refuse => &[DATA, "reject(refused)"],
-            Self::Static => &[DATA, "respond(nxdomain, authoritative)"],
-            Self::Transparent => &[DATA, "return"],
-            Self::TypeTransparent | Self::Redirect | Self::AlwaysTransparent => &["return"],
-            Self::AlwaysRefuse => &["reject(refused)"],
-            Self::AlwaysNxdomain => &["respond(nxdomain, authoritative)"],
-            Self::AlwaysNodata => &["respond(noerror, authoritative)"],
-            Self::AlwaysDeny => &["drop"],
-            Self::AlwaysNull => &["block(null, ttl 1h, ede none)"],
+            Self::Deny | Self::AlwaysDeny => "drop",
+            Self::Refuse | Self::AlwaysRefuse => "reject(refused)",
+            Self::Static | Self::AlwaysNxdomain => "respond(nxdomain, authoritative)",
+            Self::Transparent
+            | Self::TypeTransparent
+            | Self::Redirect
+            | Self::BlockA
+            | Self::BlockAaaa
+            | Self::AlwaysTransparent => "return",
+            Self::AlwaysNodata => "respond(noerror, authoritative)",
+            Self::AlwaysNull => "block(null, ttl 1h, ede none)",
         }
     }
 
@@ -323,7 +526,7 @@ fn is_below(name: &str, zone: &str) -> bool {
 }
 
 /// Returns a rule.
-fn rule(condition: String, actions: &[&str], at: Span) -> Node {
+pub(super) fn rule(condition: String, actions: &[&str], at: Span) -> Node {
     let actions = actions.iter().map(|action| tree::text(*action, at)).collect();
     tree::map(vec![("if", tree::text(condition, at)), ("do", tree::list(actions))], at)
 }

@@ -6,6 +6,9 @@ use yaml::Node;
 use super::{CACHE, Lowering};
 use crate::tree;
 
+/// The policy that finds answers, where the same answer is changed for some clients alone.
+pub(super) const FIND: &str = "find";
+
 /// What other families put into the policy.
 #[derive(Debug, Default)]
 pub(super) struct Steps {
@@ -30,6 +33,10 @@ impl Lowering<'_> {
         let mut main = steps.local;
         main.extend(steps.triggers);
         let refused = tree::text("reject(refused)", whole);
+        let cache = match steps.snoop.is_empty() {
+            true => format!("cache({})", CACHE[1]),
+            false => format!("cache({}, without-rd)", CACHE[1]),
+        };
         let without_rd = if steps.snoop.is_empty() {
             "not rd".to_owned()
         } else {
@@ -37,14 +44,26 @@ impl Lowering<'_> {
             format!("not rd and not client in {}", prefixes.join("|"))
         };
         main.push(tree::map(vec![("if", tree::text(without_rd, whole)), ("do", refused)], whole));
-        main.extend(steps.uncached);
-        main.push(tree::text(format!("cache({})", CACHE[1]), whole));
-        main.extend(self.dns64());
-        main.extend(steps.ways);
-        main.push(tree::text("recurse", whole));
-        main.extend(steps.rewrites);
-        if let Some(rebind) = self.rebind() {
-            main.push(rebind);
+        let dns64 = self.dns64();
+        let (before, after) = if steps.uncached.is_empty() && steps.rewrites.is_empty() {
+            (Vec::new(), dns64)
+        } else {
+            (dns64, Vec::new())
+        };
+        main.extend(before);
+        let mut find = steps.uncached;
+        find.push(tree::text(cache, whole));
+        find.extend(after);
+        find.extend(steps.ways);
+        find.push(tree::text("recurse", whole));
+        find.extend(self.rebind());
+        if steps.rewrites.is_empty() {
+            main.extend(find);
+        } else {
+            // The cache keeps answers as they were found.
+            self.set(&["policy", FIND], tree::list(find));
+            main.push(tree::text(format!("ask({FIND})"), whole));
+            main.extend(steps.rewrites);
         }
         self.set(&["policy", "main"], tree::list(main));
     }

@@ -28,6 +28,8 @@ impl Lowering<'_> {
         self.presentation();
         let (rotates, at) = self.flag("rrset-roundrobin");
         self.set(&["server", "rotate"], tree::flag(rotates, at));
+        let (denies, at) = self.flag("deny-any");
+        self.set(&["server", "minimal-any"], tree::flag(denies, at));
     }
 
     /// What is told of the server in class CHAOS, and as its NSID.

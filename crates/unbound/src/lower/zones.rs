@@ -64,7 +64,9 @@ impl Lowering<'_> {
             self.problems.push(problem.expected("\"stub-addr:\" or \"stub-host:\""));
             return;
         }
-        if let (true, at) = block.flag("stub-prime") {
+        let (primes, at) = block.flag("stub-prime");
+        // The servers of a stub zone for the root are its hints there.
+        if primes || zone == "." {
             self.set(&[a, b, "zones", zone, "prime"], tree::flag(true, at));
         }
         if let (true, at) = block.flag("stub-first") {
@@ -186,10 +188,9 @@ fn server_text(text: &str, scheme: &str) -> String {
 
 /// Returns the name of the group of servers of a zone.
 fn group_name(zone: &str) -> String {
-    let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     match zone {
         "." => "root-forward".to_owned(),
-        _ => format!("forward-{}", zone.replace(|c| !legal(c), "-")),
+        _ => format!("forward-{}", super::label(zone)),
     }
 }
 
