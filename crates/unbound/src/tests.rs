@@ -277,11 +277,11 @@ fn response_policy_zones_for_everybody_are_one_list() {
         text,
         "policy/main",
         "[call(local-zones), blocklist(rpz-1, authoritative, without-soa), \
-         {if: client in 192.0.2.0/24, do: blocklist(rpz-2, authoritative, without-soa)}, \
-         {if: qname in rpz-3, do: block(nxdomain, authoritative, without-soa)}, {if: not rd, do: reject(refused)}, \
+         {if: client in 192.0.2.0/24, do: [blocklist(rpz-2, authoritative, without-soa)]}, \
+         {if: qname in rpz-3, do: [block(nxdomain, authoritative, without-soa)]}, {if: not rd, do: reject(refused)}, \
          ask(find), blocklist(rpz-1, authoritative, without-soa), \
-         {if: client in 192.0.2.0/24, do: blocklist(rpz-2, authoritative, without-soa)}, \
-         {if: answer-address in rpz-3, do: block(nxdomain, authoritative, without-soa)}]",
+         {if: client in 192.0.2.0/24, do: [blocklist(rpz-2, authoritative, without-soa)]}, \
+         {if: answer-address in rpz-3, do: [block(nxdomain, authoritative, without-soa)]}]",
     );
 }
 

@@ -55,6 +55,37 @@ fn called_by_its_name_it_runs_with_its_configuration() {
 }
 
 #[test]
+fn what_depends_on_clients_and_answers_is_imported_as_it_is() {
+    let place = Place::new();
+    let zone = "$ORIGIN rpz.example.\n@ 300 SOA ns. root. 1 2 3 4 5\nbad.example CNAME .\n";
+    place.write("rpz.zone", zone);
+    let text = "server:\n username: \"\"\n define-tag: \"a b\"\n access-control: 192.0.2.0/24 allow_snoop\n\
+                \taccess-control-tag: 192.0.2.0/25 \"a\"\n access-control-tag: 192.0.2.128/25 \"b\"\n\
+                \taccess-control-tag-action: 192.0.2.128/25 b refuse\n access-control-view: 192.0.2.64/26 own\n\
+                \tlocal-zone: tagged.example redirect\n local-zone-tag: tagged.example \"a b\"\n\
+                \tlocal-data: 'tagged.example. TXT \"a \\\"b\\\" c\"'\n local-zone: four.example block_aaaa\n\
+                \tresponse-ip: 198.51.100.0/24 redirect\n response-ip-data: 198.51.100.0/24 \"A 192.0.2.1\"\n\
+                \tresponse-ip: 198.51.100.7/32 always_nxdomain\n response-ip-tag: 198.51.100.7/32 \"a\"\n\
+                view:\n name: own\n local-zone: own.example static\n local-data: \"www.own.example. A 192.0.2.7\"\n\
+                \tresponse-ip: 203.0.113.0/24 deny\n view-first: yes\n\
+                rpz:\n name: rpz.example\n zonefile: rpz.zone\n\
+                rpz:\n name: rpz2.example\n zonefile: rpz.zone\n rpz-action-override: nodata\n tags: \"a\"\n\
+                stub-zone:\n name: \".\"\n stub-addr: 192.0.2.53\n";
+    place.write("unbound.conf", text);
+    let (code, stdout, _) = text_of(&place, &["check", "--unbound", "unbound.conf"]);
+    assert_eq!((code, &*stdout), (0, "unbound.conf: no mistakes found\n"));
+    let (code, stdout, stderr) =
+        text_of(&place, &["import", "unbound", "unbound.conf", "--to", "gannet.yaml"]);
+    assert_eq!(code, 0, "{stdout}{stderr}");
+    let (code, stdout, _) = text_of(&place, &["check", "gannet.yaml"]);
+    assert_eq!((code, &*stdout), (0, "gannet.yaml: no mistakes found\n"));
+}
+
+fn text_of(place: &Place, arguments: &[&str]) -> (i32, String, String) {
+    text(&place.run(arguments))
+}
+
+#[test]
 fn its_configuration_is_checked_and_imported() {
     let place = Place::new();
     place.write("unbound.conf", &config(5353));

@@ -54,25 +54,27 @@ impl Lowering<'_> {
         if is_known {
             return;
         }
-        let step = |looks_at: &str| match &action {
-            Override::None => tree::text(format!("blocklist({set}, {PLAIN})"), block.at),
-            Override::Action(action) => {
-                let condition = tree::text(format!("{looks_at} in {set}"), block.at);
-                tree::map(vec![("if", condition), ("do", tree::text(action.clone(), block.at))], block.at)
-            }
-        };
-        let mut steps = vec![step("qname"), step("answer-address")];
+        let mut who = None;
         if let Some(tags) = block.last("tags") {
             let wanted: Vec<&str> = clients::tags(tags).collect();
-            let condition = clients::condition(&self.clients(), |it| it.tag_among(&wanted).is_some());
-            let Some(condition) = condition else { return };
-            for step in &mut steps {
-                let condition = tree::text(condition.clone(), tags.span);
-                *step = tree::map(vec![("if", condition), ("do", step.clone())], tags.span);
+            who = clients::condition(&self.clients(), |it| it.tag_among(&wanted).is_some());
+            if who.is_none() {
+                return;
             }
         }
-        self.steps.rewrites.extend(steps.pop());
-        self.steps.triggers.extend(steps);
+        let step = |looks_at: &str| {
+            let (looks_at, action) = match &action {
+                Override::None => (None, format!("blocklist({set}, {PLAIN})")),
+                Override::Action(action) => (Some(format!("{looks_at} in {set}")), action.clone()),
+            };
+            let conditions: Vec<String> = who.iter().cloned().chain(looks_at).collect();
+            match conditions.is_empty() {
+                true => tree::text(action, block.at),
+                false => super::local::rule(conditions.join(" and "), &[&action], block.at),
+            }
+        };
+        self.steps.triggers.push(step("qname"));
+        self.steps.rewrites.push(step("answer-address"));
     }
 
     /// Returns what is done in place of what a zone says; `None` if nothing at all is done.

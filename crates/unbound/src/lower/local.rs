@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use diagnostic::{Problem, Span};
+use wire::Prefix;
 use yaml::Node;
 
 use super::access::prefix;
@@ -335,7 +336,7 @@ impl<'a> Lowering<'a> {
         }
         // Of several prefixes the longest one counts.
         for zone in zones.values_mut() {
-            let bits = |word: &Word| prefix(&word.text).map_or(0, |prefix| prefix.bits());
+            let bits = |word: &Word| prefix(&word.text).map_or(0, Prefix::bits);
             zone.overrides.sort_by_key(|(netblock, _)| std::cmp::Reverse(bits(netblock)));
         }
     }

@@ -64,7 +64,7 @@ impl<'a> Lowering<'a> {
                 // Nobody has such a tag.
                 Some(None) => {}
                 Some(who) => self.response(addresses, &[others.clone(), who]),
-                None => self.response(addresses, &[others.clone()]),
+                None => self.response(addresses, std::slice::from_ref(&others)),
             }
         }
     }
