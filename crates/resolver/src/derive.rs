@@ -48,9 +48,6 @@ impl Memory {
     /// labels at least.
     pub(crate) fn by_dname(&mut self, question: &HeapQuestion, floor: usize, now: Now) -> Option<Derived> {
         let name = question.name.as_name();
-        if question.rtype == Rtype::CNAME {
-            return None;
-        }
         let depths = (floor..name.label_count()).rev();
         let owners: Vec<usize> =
             depths.filter(|&labels| self.tables.rrsets.has_dname_depth(labels)).collect();
