@@ -356,6 +356,8 @@ fn bits(key: Dnskey<'_>) -> usize {
         Algorithm::RSASHA1 | Algorithm::RSASHA1_NSEC3_SHA1 | Algorithm::RSASHA256 | Algorithm::RSASHA512 => {
             RsaParts::parse(key.key()).map_or(0, |parts| parts.modulus.len() * 8)
         }
+        // RFC 2536 §2: the first octet says how much larger than 512 bits it is.
+        Algorithm(3 | 6) => 512 + key.key().first().map_or(0, |&size| usize::from(size) * 64),
         Algorithm::ECDSAP256SHA256 | Algorithm::ECDSAP384SHA384 => key.key().len() * 4,
         _ => key.key().len() * 8,
     }
