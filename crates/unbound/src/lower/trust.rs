@@ -124,12 +124,10 @@ impl Lowering<'_> {
         else {
             return;
         };
-        self.set(
-            &[a, b, "signature-time"],
-            match word.text.as_str() {
-                "-1" => tree::text("any", word.span),
-                _ => tree::as_written(word),
-            },
-        );
+        if word.text == "-1" {
+            self.error(word.span, "signatures of any time are not supported yet");
+            return;
+        }
+        self.set(&[a, b, "signature-time"], tree::as_written(word));
     }
 }
