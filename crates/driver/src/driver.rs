@@ -136,9 +136,9 @@ pub struct Driver {
 
 /// Replies of authoritative servers that were read and not settled yet.
 ///
-/// They come on many sockets, a few on each. What they cause is sent when all sockets that are ready
-/// have been read, so that one look at deadlines, one system call for clients and one waking of
-/// whoever is asked next is for all.
+/// They come on many sockets, a few on each. What they cause is sent when all sockets that are
+/// ready have been read, so that one look at deadlines, one system call for clients and one waking
+/// of whoever is asked next is for all.
 #[derive(Default)]
 struct Gathered {
     datagrams: Cell<usize>,
