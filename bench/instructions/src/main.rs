@@ -26,11 +26,13 @@ use wire::{NameBuf, Query, Rcode, Rtype, Ttl};
 use zone::master::NoIncludes;
 use zone::{Zones, load};
 
+mod cold;
 #[path = "../../../crates/engine/tests/common/mod.rs"]
 mod common;
+use cold::Cold;
 use common::{Ask, KEY, Server, gate, name, with_address};
 
-const CASES: [&str; 20] = [
+const CASES: [&str; 21] = [
     "parse",
     "parse_edns",
     "cached_1",
@@ -51,6 +53,7 @@ const CASES: [&str; 20] = [
     "zone_nsec3_0",
     "zone_nsec3_10",
     "zone_referral",
+    "resolve_cold",
 ];
 
 /// What answers, and what it is asked.
@@ -383,8 +386,8 @@ fn ask(name: &str, case: &mut Case, times: usize) {
 
 /// What is counted: the tool knows this function by its name.
 #[inline(never)]
-fn counted(name: &str, case: &mut Case, times: usize) {
-    ask(name, case, times);
+fn counted(work: &mut dyn FnMut()) {
+    work();
 }
 
 fn main() {
@@ -394,7 +397,12 @@ fn main() {
         return;
     };
     let times: usize = times.parse().expect("a number of times");
+    if name == "resolve_cold" {
+        let mut cold = Cold::new(2 * times);
+        cold.resolve(times);
+        return counted(&mut || cold.resolve(times));
+    }
     let mut case = Case::new(&name);
     ask(&name, &mut case, times);
-    counted(&name, &mut case, times);
+    counted(&mut || ask(&name, &mut case, times));
 }

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use wire::serial::is_newer;
 use wire::{EdeCode, Name, NameBuf, Rtype};
 
 use crate::algorithm::{Algorithm, Algorithms};
@@ -10,6 +11,7 @@ use crate::dnskey::Dnskey;
 use crate::ds::{DigestType, Ds};
 use crate::parsed::{ParsedKey, PublicKey as _};
 use crate::rrset::Rrset;
+use crate::rrsig::Rrsig;
 use crate::verify::{Bogus, Budget, Failure, KEYS_PER_TAG_MAX, Unverified, Verified, Verifier, ttl_max};
 
 /// Records of a DNSKEY set, and trusted keys of one zone: more are an attack, because each of the
@@ -266,18 +268,54 @@ pub fn zone_keys<'d>(
         Ok(verified) if verified.wildcard_labels().is_some() => {
             ZoneKeys::Bogus(Failure::bogus(Bogus::Malformed))
         }
-        Ok(verified) => {
-            let usable = |key: &&Tagged<'_>| key.key.signs_zones() && accepted.contains(key.key.algorithm());
-            ZoneKeys::Secure(SecureKeys {
-                zone: zone.to_buf(),
-                keys: keys.iter().filter(usable).map(|tagged| ParsedKey::new(tagged.key)).collect(),
-                original_ttl: verified.original_ttl(),
-                expiration: verified.expiration(),
-                tag: verified.tag(),
-            })
-        }
+        Ok(verified) => ZoneKeys::Secure(SecureKeys {
+            zone: zone.to_buf(),
+            keys: zone_signing(&keys, accepted),
+            original_ttl: verified.original_ttl(),
+            expiration: verified.expiration(),
+            tag: verified.tag(),
+        }),
         Err(failure) => ZoneKeys::Bogus(failure),
     }
+}
+
+/// Returns a zone's keys from a DNSKEY set whose signature was found good before by [`zone_keys`]
+/// and has been kept with it. What is trusted must still stand for the key that signed it, and the
+/// signature must not have ended; it is not checked again. `None` says that nothing is known that
+/// way: judge the set anew.
+pub fn known_zone_keys(
+    zone: Name<'_>,
+    trusted: &[TrustPoint<'_>],
+    dnskeys: &Rrset,
+    rrsig: &[u8],
+    Rules { accepted, now }: Rules,
+) -> Option<SecureKeys> {
+    let is_usual = dnskeys.owner() == zone && dnskeys.rtype() == Rtype::DNSKEY;
+    if !is_usual || trusted.len() > KEYS_MAX || dnskeys.data().count() > KEYS_MAX {
+        return None;
+    }
+    let rrsig = Rrsig::parse(rrsig)?;
+    let is_in_time = !is_newer(rrsig.inception, now) && !is_newer(now, rrsig.expiration);
+    let is_its = rrsig.covered == Rtype::DNSKEY && rrsig.signer == zone;
+    let keys: Vec<Tagged<'_>> = dnskeys.data().filter_map(Tagged::parse).collect();
+    let matched = matched(zone, &usable(trusted, accepted), &keys)?.keys;
+    let has_signed = |key: &ParsedKey| (key.tag(), key.algorithm()) == (rrsig.tag, rrsig.algorithm);
+    if !is_its || !is_in_time || !matched.iter().any(has_signed) {
+        return None;
+    }
+    Some(SecureKeys {
+        zone: zone.to_buf(),
+        keys: zone_signing(&keys, accepted),
+        original_ttl: rrsig.original_ttl,
+        expiration: rrsig.expiration,
+        tag: rrsig.tag,
+    })
+}
+
+/// Returns the keys that may check signatures of the zone's data.
+fn zone_signing(keys: &[Tagged<'_>], accepted: Algorithms) -> Box<[ParsedKey]> {
+    let usable = |key: &&Tagged<'_>| key.key.signs_zones() && accepted.contains(key.key.algorithm());
+    keys.iter().filter(usable).map(|tagged| ParsedKey::new(tagged.key)).collect()
 }
 
 /// Returns why none of the trust points is known here, if none is: then the zone's DNSKEY set need

@@ -1,14 +1,20 @@
 //! Which address of a zone's servers is asked.
 
+use cache::servers::Facts;
 use rand::{Rng, RngExt};
 
 use crate::addresses::Family;
 use crate::moment::Moment;
 
-/// One query in so many also goes to an address that would not have been asked, to measure it.
+/// One query in so many goes to an address that would not have been asked, to measure it, if a
+/// better one than that which would be asked were worth it.
 const EXPLORE_EVERY: u32 = 32;
+/// One in so many of these goes to an address that was measured before: it may have become better.
+const MEASURE_AGAIN_EVERY: u32 = 8;
 /// Microseconds within which two servers are as good as each other.
 const SLACK_US: u32 = 5000;
+/// Microseconds within which a server answers that nobody has to be better than.
+const QUICK_US: u32 = 10_000;
 /// Microseconds for which a family may be silent before it counts as down.
 const FAMILY_DOWN_US: u64 = 5_000_000;
 /// Microseconds between attempts with a family that is down.
@@ -19,6 +25,8 @@ const FAMILY_PROBE_US: u64 = 1_000_000;
 pub(crate) struct Candidate {
     /// Its place in the caller's list.
     pub(crate) at: usize,
+    /// What is known of it.
+    pub(crate) facts: Option<Facts>,
     /// What asking it is expected to take, its silence weighed in.
     pub(crate) score_us: u32,
     /// How often it was asked this question already.
@@ -31,6 +39,11 @@ pub(crate) struct Candidate {
 }
 
 impl Candidate {
+    /// Returns whether it is known how long it takes to answer.
+    fn is_measured(&self) -> bool {
+        self.facts.is_some_and(|facts| facts.round_trip.is_some())
+    }
+
     /// Returns how far down the list it stands whatever its score. One that was silent a moment ago
     /// comes after a second attempt with one that was not, and before a third.
     const fn rank(&self) -> u16 {
@@ -44,8 +57,10 @@ impl Candidate {
 pub(crate) struct Choice {
     /// Place of the address that is asked.
     pub(crate) at: usize,
-    /// Place of one that is asked besides, only to measure it.
-    pub(crate) explored: Option<usize>,
+    /// What is known of it.
+    pub(crate) facts: Option<Facts>,
+    /// The same of one that is asked in its place, to measure it.
+    pub(crate) explored: Option<(usize, Option<Facts>)>,
 }
 
 /// Chooses among those that are about as good as the best. At random, so that who wants to forge a
@@ -64,12 +79,24 @@ pub(crate) fn choose(candidates: &[Candidate], late: Option<Family>, rng: &mut i
     let best_us = ranked(preferred).map(|candidate| candidate.score_us).min()?;
     let enough_us = best_us.saturating_add(best_us / 10 * 3).saturating_add(SLACK_US);
     let good = ranked(preferred).filter(|candidate| candidate.score_us <= enough_us);
-    let at = pick(good, rng)?.at;
-    let is_exploring = late.is_none() && rng.random_range(0..EXPLORE_EVERY) == 0;
-    let others = candidates
-        .iter()
-        .filter(|other| other.at != at && other.asked == 0 && !other.is_lame && !other.is_barred);
-    Some(Choice { at, explored: if is_exploring { pick(others, rng).map(|other| other.at) } else { None } })
+    let &chosen = pick(good, rng)?;
+    // Nobody is much better than who answers at once, and of a zone that is asked for the first
+    // time one server is measured anyway.
+    let is_worth_it = chosen.is_measured() && chosen.score_us > QUICK_US;
+    let is_exploring = is_worth_it && late.is_none() && rng.random_range(0..EXPLORE_EVERY) == 0;
+    let measures_again = is_exploring && rng.random_range(0..MEASURE_AGAIN_EVERY) == 0;
+    let others = candidates.iter().filter(|other| {
+        // Who was silent is asked again when that weighs less, not in the place of others.
+        let was_silent = other.facts.is_some_and(|facts| facts.silences > 0);
+        let is_good = other.asked == 0 && !other.is_lame && !other.is_barred && !was_silent;
+        other.at != chosen.at && is_good && (measures_again || !other.is_measured())
+    });
+    let explored = if is_exploring { pick(others, rng) } else { None };
+    Some(Choice {
+        at: chosen.at,
+        facts: chosen.facts,
+        explored: explored.map(|other| (other.at, other.facts)),
+    })
 }
 
 /// Returns one of them, each as likely as the others.
@@ -152,12 +179,24 @@ impl Families {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cache::NowMs;
+    use cache::servers::{ServerLimits, Servers};
     use rand::SeedableRng;
     use rand::rngs::StdRng;
+    use wire::HashKey;
 
     fn candidate(at: usize, score_ms: u32) -> Candidate {
         let family = if at.is_multiple_of(2) { Family::V4 } else { Family::V6 };
-        Candidate { at, score_us: score_ms * 1000, asked: 0, is_lame: false, is_barred: false, family }
+        let score_us = score_ms * 1000;
+        Candidate { at, facts: None, score_us, asked: 0, is_lame: false, is_barred: false, family }
+    }
+
+    /// Returns one of which it is known how long it takes.
+    fn measured(at: usize, score_ms: u32) -> Candidate {
+        let servers = Servers::new(ServerLimits { lines: 8, cookies: 0 }, HashKey::new([1, 2]));
+        let address = ([192, 0, 2, 1], 53).into();
+        servers.record_round_trip(address, score_ms * 1000);
+        Candidate { facts: servers.look(address, NowMs(0)), ..candidate(at, score_ms) }
     }
 
     /// Returns how often each place was chosen, and how often explored, of 3,200 times.
@@ -167,7 +206,7 @@ mod tests {
         for _ in 0..3200 {
             let choice = choose(candidates, late, &mut rng).expect("there are candidates");
             chosen[choice.at] += 1;
-            if let Some(at) = choice.explored {
+            if let Some((at, _)) = choice.explored {
                 assert_ne!(at, choice.at);
                 explored[at] += 1;
             }
@@ -177,12 +216,21 @@ mod tests {
 
     #[test]
     fn all_that_are_nearly_the_best_are_asked_alike() {
-        let candidates = [candidate(0, 20), candidate(1, 31), candidate(2, 30), candidate(3, 200)];
+        let candidates = [measured(0, 20), measured(1, 31), measured(2, 30), candidate(3, 200)];
         let (chosen, explored) = counts(&candidates, None);
         assert!(chosen[..3].iter().all(|&count| (960..1170).contains(&count)), "{chosen:?}");
         assert_eq!(chosen[3], 0);
-        assert!((60..140).contains(&explored.iter().sum::<u32>()), "3 % are explored besides: {explored:?}");
-        assert!(explored[3] > 10);
+        assert!((60..140).contains(&explored[3]), "3 % go to who was never measured, too: {explored:?}");
+        let again: u32 = explored[..3].iter().sum();
+        assert!((1..40).contains(&again), "few go to others: {explored:?}");
+    }
+
+    #[test]
+    fn nobody_is_measured_beside_who_is_quick_or_new() {
+        for first in [measured(0, 4), candidate(0, 20)] {
+            let (chosen, explored) = counts(&[first, candidate(1, 200)], None);
+            assert_eq!((chosen, explored), (vec![3200, 0], vec![0, 0]));
+        }
     }
 
     #[test]

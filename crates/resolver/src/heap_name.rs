@@ -1,23 +1,22 @@
 //! Names and questions that tasks keep: as long as they are, and shared.
 
 use std::fmt;
-use std::sync::Arc;
 
-use wire::{Name, Rtype};
+use wire::{HashKey, Name, Rtype, SharedName};
 
 /// A name in lower case on the heap. Tasks, fetches and indexes share one copy.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct HeapName(Arc<[u8]>);
+pub struct HeapName(SharedName);
 
 impl HeapName {
     /// Copies a name, in lower case.
     pub fn new(name: Name<'_>) -> Self {
-        Self(name.to_folded().as_bytes().into())
+        Self(SharedName::new(name))
     }
 
     /// Returns the name.
     pub fn as_name(&self) -> Name<'_> {
-        Name::parse(&self.0).map_or(Name::ROOT, |(name, _)| name)
+        self.0.as_name()
     }
 }
 
@@ -31,6 +30,11 @@ pub(crate) struct HeapQuestion {
 }
 
 impl HeapQuestion {
+    /// Returns what equal questions are found by.
+    pub(crate) fn hash(&self, key: &HashKey) -> u64 {
+        key.hash(self.name.as_name(), u64::from(self.rtype.0) | u64::from(self.unchecked) << 16)
+    }
+
     /// Returns the name whose closest zone has the answer: the parent has the DS records of a zone
     /// (RFC 4035 §3.1.4.1).
     pub(crate) fn place(&self) -> Name<'_> {

@@ -39,6 +39,7 @@ mod derive;
 mod effect;
 mod failure;
 mod failures;
+mod few;
 mod heap_name;
 mod hints;
 mod machine;

@@ -16,16 +16,17 @@ mod services;
 mod tasks;
 mod waits;
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use hashbrown::HashTable;
 use rand::rngs::StdRng;
 use slab::Slab;
 use wire::rtypes::is_data;
-use wire::{Class, Rtype};
+use wire::{Class, HashKey, Rtype};
 
-use crate::choose::Families;
+use crate::choose::{Candidate, Families};
 use crate::effect::{AskKey, Effect, Waiter};
 use crate::failure::{Failure, Reason};
 use crate::failures::Failures;
@@ -33,10 +34,10 @@ use crate::heap_name::{HeapName, HeapQuestion};
 use crate::moment::Moment;
 use crate::prove::Chains;
 use crate::resolution::Resolution;
-use crate::routes::{RouteKey, Routes};
+use crate::routes::Routes;
 use crate::settings::{NegativeAnchor, Settings, TrustAnchor, Validation};
 use crate::tables::{Memory, Tables};
-use fetches::Fetch;
+use fetches::{Aim, Fetch};
 use reports::Reports;
 use tasks::Task;
 
@@ -55,16 +56,6 @@ enum Node {
     Fetch(FetchKey),
 }
 
-/// By which equal fetches are found.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct FetchName {
-    /// The zone that is asked.
-    zone: HeapName,
-    /// By which route, if by any.
-    route: Option<RouteKey>,
-    question: HeapQuestion,
-}
-
 /// A query that the caller has not reported yet.
 struct OpenAsk {
     /// Who asked; `None` if that has ended. Its reply is still good for knowing the server.
@@ -75,14 +66,18 @@ struct OpenAsk {
     is_late: bool,
     /// Whether the server was charged with its silence.
     is_charged: bool,
-    /// Whether it was sent beside another one, to measure the server.
-    is_exploring: bool,
+    aim: Aim,
 }
 
 impl OpenAsk {
     /// Returns whether its fetch does nothing else until it is reported, or late.
     const fn is_awaited(&self) -> bool {
-        !self.is_late && !self.is_exploring
+        !self.is_late && !matches!(self.aim, Aim::Beside)
+    }
+
+    /// Returns whether it is late for what is known of the server, not for what another one takes.
+    const fn is_late_by_itself(&self) -> bool {
+        self.is_late && matches!(self.aim, Aim::Answer)
     }
 }
 
@@ -109,15 +104,20 @@ pub struct Resolver {
     rng: StdRng,
     families: Families,
     tasks: Slab<Task>,
-    by_question: HashMap<HeapQuestion, TaskKey>,
-    waiters: HashMap<Waiter, TaskKey>,
+    /// Tasks by the hashes of their questions, and below fetches by those of what they ask whom.
+    by_question: HashTable<TaskKey>,
+    waiters: HashTable<(Waiter, TaskKey)>,
     fetches: Slab<Fetch>,
-    by_fetch: HashMap<FetchName, FetchKey>,
+    by_fetch: HashTable<FetchKey>,
     asks: Slab<OpenAsk>,
     timers: BTreeSet<(Moment, FetchKey)>,
     /// What can go on.
     ready: VecDeque<Node>,
     effects: VecDeque<Effect>,
+    /// Room for the choice of an address.
+    candidates: Vec<Candidate>,
+    /// Room for the data of records that are read.
+    room: Vec<u8>,
     /// Tasks whose trace is wanted.
     traces: usize,
     /// When the root's servers were last asked which they are.
@@ -148,14 +148,16 @@ impl Resolver {
             rng,
             families: Families::default(),
             tasks: Slab::new(),
-            by_question: HashMap::new(),
-            waiters: HashMap::new(),
+            by_question: HashTable::new(),
+            waiters: HashTable::new(),
             fetches: Slab::new(),
-            by_fetch: HashMap::new(),
+            by_fetch: HashTable::new(),
             asks: Slab::new(),
             timers: BTreeSet::new(),
             ready: VecDeque::new(),
             effects: VecDeque::new(),
+            candidates: Vec::new(),
+            room: Vec::new(),
             traces: 0,
             primed_at: None,
             chains: Chains::default(),
@@ -240,12 +242,14 @@ impl Resolver {
         // Where nothing is validated, all are told the same.
         let unchecked = unchecked && self.validates();
         let name = HeapName::new(question.qname);
-        self.want_for_client(HeapQuestion { name, rtype: question.qtype, unchecked }, waiter, now);
+        let question = HeapQuestion { name, rtype: question.qtype, unchecked };
+        self.memory.prefetch(&question);
+        self.want_for_client(question, waiter, now);
     }
 
     /// A waiter has gone. What was begun for it goes on within its budget, and fills the tables.
     pub fn forget(&mut self, waiter: Waiter) {
-        if let Some(key) = self.waiters.remove(&waiter)
+        if let Some(key) = self.take_waiter(waiter)
             && let Some(task) = self.task_mut(key)
         {
             task.waiters.retain(|&other| other != waiter);
@@ -311,6 +315,33 @@ impl Resolver {
     fn next_node(&mut self) -> Option<Node> {
         let paused = if self.checks_now > 0 { self.paused.pop_front() } else { None };
         paused.map(Node::Fetch).or_else(|| self.ready.pop_front())
+    }
+
+    /// Returns the secret that hashes are made with.
+    fn hash_key(&self) -> HashKey {
+        *self.memory.tables.rrsets.hash_key()
+    }
+
+    fn enter_waiter(&mut self, waiter: Waiter, key: TaskKey) {
+        let hash_key = self.hash_key();
+        let hash = |waiter: Waiter| hash_key.mix(u64::from(waiter.0), 0);
+        match self.waiters.find_mut(hash(waiter), |(other, _)| *other == waiter) {
+            Some((_, known)) => *known = key,
+            None => {
+                self.waiters.insert_unique(hash(waiter), (waiter, key), |(waiter, _)| hash(*waiter));
+            }
+        }
+    }
+
+    fn waiter(&self, waiter: Waiter) -> Option<TaskKey> {
+        let hash = self.hash_key().mix(u64::from(waiter.0), 0);
+        self.waiters.find(hash, |(other, _)| *other == waiter).map(|&(_, key)| key)
+    }
+
+    fn take_waiter(&mut self, waiter: Waiter) -> Option<TaskKey> {
+        let hash = self.hash_key().mix(u64::from(waiter.0), 0);
+        let entry = self.waiters.find_entry(hash, |(other, _)| *other == waiter).ok()?;
+        Some(entry.remove().0.1)
     }
 
     fn validates(&self) -> bool {

@@ -172,6 +172,9 @@ impl Rows {
     }
 }
 
+/// Octets of a record between its owner and its data.
+const FIXED_OCTETS: usize = 10;
+
 impl Part {
     fn push(&mut self, set: &Set) {
         for data in &set.records {
@@ -183,11 +186,13 @@ impl Part {
     }
 
     fn record(&mut self, set: &Set, rtype: Rtype, data: &[u8]) {
-        self.octets.extend_from_slice(set.owner.as_name().as_bytes());
-        self.octets.extend(rtype.0.to_be_bytes());
-        self.octets.extend(Class::IN.0.to_be_bytes());
-        self.octets.extend(Ttl::new(set.ttl).seconds().to_be_bytes());
-        self.octets.extend((data.len() as u16).to_be_bytes());
+        let owner = set.owner.as_name().as_bytes();
+        self.octets.reserve(owner.len() + FIXED_OCTETS + data.len());
+        self.octets.extend_from_slice(owner);
+        self.octets.extend_from_slice(&rtype.0.to_be_bytes());
+        self.octets.extend_from_slice(&Class::IN.0.to_be_bytes());
+        self.octets.extend_from_slice(&Ttl::new(set.ttl).seconds().to_be_bytes());
+        self.octets.extend_from_slice(&(data.len() as u16).to_be_bytes());
         self.octets.extend_from_slice(data);
         self.records += 1;
     }

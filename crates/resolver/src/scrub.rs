@@ -212,7 +212,12 @@ fn answer(message: &Message<'_>, asked: &Asked<'_>, terms: &Terms<'_>, chain: Ch
         // Of the end of a chain only who has the SOA can say that it is not there: the name may
         // belong to a child of the zone.
         if first_target.is_none() || soa.is_some() {
-            denial = Some(Denial { name: name.clone(), is_of_name, soa, security: Security::Unchecked });
+            denial = Some(Denial {
+                name: HeapName::new(name.as_name()),
+                is_of_name,
+                soa,
+                security: Security::Unchecked,
+            });
         }
     }
     let verdict = match (first_target, &end) {

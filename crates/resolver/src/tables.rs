@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use cache::claims::{Claims, Worker};
-use cache::cuts::Ds;
+use cache::cuts::{Cut, Ds};
 use cache::proofs::{NewProof, Proofs};
 use cache::rrsets::{
     Found, Negative, NewNegative, NewRrset, Partition, Rank, Reference, Renewal, Rrset, RrsetKey, Rrsets,
 };
 use cache::servers::Servers;
 use cache::{Now, Security};
-use wire::{Class, Name, NameBuf, Rtype};
+use wire::{Class, HashKey, Name, NameBuf, Rtype};
 
 use crate::delegation::{Delegation, DsState};
 use crate::heap_name::{HeapName, HeapQuestion};
@@ -64,61 +64,123 @@ pub(crate) struct Memory {
     /// Whether only what was validated counts, except for who wants the rest.
     validates: bool,
     room: Vec<u8>,
+    recent: Recent,
+}
+
+/// Delegations that were read a short time ago: those of top-level domains are wanted for nearly
+/// every question, and take longer to be read than to be found.
+#[derive(Default)]
+struct Recent(Vec<Option<Read>>);
+
+/// A delegation, and the octets that it was read from.
+#[derive(Clone)]
+struct Read {
+    octets: Box<[u8]>,
+    delegation: Arc<Delegation>,
+}
+
+/// Delegations that are kept as they were read, each in the place that its zone's hash says.
+const RECENT: usize = 256;
+/// Octets of one at most: most have a few hundred.
+const RECENT_OCTETS_MAX: usize = 1024;
+
+impl Recent {
+    /// Returns what the table has, as it was read before if it is the same.
+    fn delegation(&mut self, cut: &Cut<'_>, hash_key: &HashKey) -> Arc<Delegation> {
+        let octets = cut.as_bytes();
+        if octets.len() > RECENT_OCTETS_MAX {
+            return Arc::new(Delegation::of(cut));
+        }
+        if self.0.is_empty() {
+            self.0.resize(RECENT, None);
+        }
+        let at = hash_key.hash_name(cut.zone) as usize % RECENT;
+        let Some(place) = self.0.get_mut(at) else { return Arc::new(Delegation::of(cut)) };
+        if let Some(Read { octets: known, delegation }) = place
+            && **known == *octets
+            && delegation.ends_at == cut.ends_at
+        {
+            return Arc::clone(delegation);
+        }
+        let delegation = Arc::new(Delegation::of(cut));
+        *place = Some(Read { octets: octets.into(), delegation: Arc::clone(&delegation) });
+        delegation
+    }
 }
 
 impl Memory {
-    pub(crate) const fn new(tables: Tables, partition: Partition, validates: bool) -> Self {
-        Self { tables, partition, validates, room: Vec::new() }
+    pub(crate) fn new(tables: Tables, partition: Partition, validates: bool) -> Self {
+        Self { tables, partition, validates, room: Vec::new(), recent: Recent::default() }
+    }
+
+    /// Asks memory for what answering a question reads first: what is in no cache of the processor
+    /// comes together, not one after the other.
+    pub(crate) fn prefetch(&self, question: &HeapQuestion) {
+        let rrsets = &self.tables.rrsets;
+        let key = self.key(question);
+        rrsets.prefetch(&key);
+        rrsets.prefetch(&key.without_type(rrsets.hash_key()));
+        rrsets.prefetch(&key.with_type(rrsets.hash_key(), Rtype::CNAME));
+        rrsets.prefetch_cuts(question.place(), self.partition);
+    }
+
+    fn key<'q>(&self, question: &'q HeapQuestion) -> RrsetKey<'q> {
+        let hash_key = self.tables.rrsets.hash_key();
+        let name = question.name.as_name();
+        let key = RrsetKey::of_lower_case(hash_key, name, question.rtype, Class::IN, self.partition);
+        if question.unchecked { key.unchecked(hash_key) } else { key }
     }
 
     /// Returns what is known of a question.
     pub(crate) fn look(&mut self, question: &HeapQuestion, now: Now) -> Option<Known> {
-        if let Some(known) = self.look_at(question, now) {
-            return Some(known);
-        }
+        let key = self.key(question);
+        let rrsets = &self.tables.rrsets;
+        let of_alias = key.with_type(rrsets.hash_key(), Rtype::CNAME);
+        rrsets.prefetch(&of_alias);
+        let known = self.look_at(question, now);
         // An alias is what these ask for.
-        if matches!(question.rtype, Rtype::CNAME | Rtype::ANY) {
-            return None;
+        if known.is_some() || matches!(question.rtype, Rtype::CNAME | Rtype::ANY) {
+            return known;
         }
-        match self.look_at(&HeapQuestion { rtype: Rtype::CNAME, ..question.clone() }, now)? {
-            Known::Data(cname) => Some(Known::Alias(cname)),
+        match self.tables.rrsets.look(&of_alias, now, &mut self.room)? {
+            Found::Rrset(rrset) => {
+                let is_strict = self.validates && !question.unchecked;
+                usable(&rrset, is_strict, question.unchecked).map(Known::Alias)
+            }
             // That there is no alias says nothing about other types.
-            Known::Alias(_) | Known::NoData(_) | Known::NoName(_) => None,
+            Found::NoData(_) | Found::NoName(_) => None,
         }
     }
 
+    /// Returns what is known of a question, as if no name were an alias.
     pub(crate) fn look_at(&mut self, question: &HeapQuestion, now: Now) -> Option<Known> {
-        let rrsets = &self.tables.rrsets;
-        let folded = question.name.as_name().to_folded();
-        let key = RrsetKey::new(rrsets.hash_key(), &folded, question.rtype, Class::IN, self.partition);
-        let key = if question.unchecked { key.unchecked(rrsets.hash_key()) } else { key };
-        let counts = |security| !self.validates || question.unchecked || security != Security::Unchecked;
-        let key = match rrsets.look(&key, now, &mut self.room) {
-            Some(Found::Rrset(rrset)) => {
-                let set = set(&rrset);
-                // The proof that it may be made from a wildcard is not kept with it.
-                return (counts(set.security) && (question.unchecked || !set.is_expanded()))
-                    .then_some(Known::Data(set));
-            }
-            Some(_) => key,
-            None => key.without_type(rrsets.hash_key()),
+        let key = self.key(question);
+        let Self { tables, partition, validates, room, .. } = self;
+        let (rrsets, unchecked) = (&tables.rrsets, question.unchecked);
+        let without_type = key.without_type(rrsets.hash_key());
+        rrsets.prefetch(&without_type);
+        let is_strict = *validates && !unchecked;
+        let denied = |denial: &Negative<'_>| {
+            let counts = !is_strict || denial.security() != Security::Unchecked;
+            counts.then(|| denied(rrsets, *partition, denial, unchecked, now)).flatten()
         };
-        let (denial, is_of_name) = match rrsets.look(&key, now, &mut self.room)? {
-            Found::Rrset(_) => return None,
-            Found::NoData(negative) => (negative, false),
-            Found::NoName(negative) => (negative, true),
+        // Only if nothing is known of the type it may be known that there is no such name.
+        let found = match rrsets.look(&key, now, room) {
+            Some(found) => found,
+            None => rrsets.look(&without_type, now, room)?,
         };
-        if !counts(denial.security()) {
-            return None;
+        match found {
+            Found::Rrset(rrset) => usable(&rrset, is_strict, unchecked).map(Known::Data),
+            Found::NoData(denial) => denied(&denial).map(Known::NoData),
+            Found::NoName(denial) => denied(&denial).map(Known::NoName),
         }
-        let denied = denied(rrsets, self.partition, &denial, question.unchecked, now)?;
-        Some(if is_of_name { Known::NoName(denied) } else { Known::NoData(denied) })
     }
 
     /// Returns the closest delegation at or above a name.
-    pub(crate) fn delegation(&mut self, name: Name<'_>, now: Now) -> Option<Delegation> {
-        let cut = self.tables.rrsets.closest_cut(name, self.partition, now, &mut self.room)?;
-        Some(Delegation::of(&cut))
+    pub(crate) fn delegation(&mut self, name: Name<'_>, now: Now) -> Option<Arc<Delegation>> {
+        let Self { tables, partition, room, recent, .. } = self;
+        let cut = tables.rrsets.closest_cut(name, *partition, now, room)?;
+        Some(recent.delegation(&cut, tables.rrsets.hash_key()))
     }
 
     /// Keeps what a server of a zone answered.
@@ -177,14 +239,16 @@ impl Memory {
 
     fn keep(&self, set: &Set, rank: Rank, Keep { unchecked, renewal }: Keep, now: Now) {
         let rrsets = &self.tables.rrsets;
-        let records: Vec<&[u8]> = set.data().collect();
-        let signatures: Vec<&[u8]> = set.signatures.iter().map(|data| &**data).collect();
-        let owner = set.owner.as_name().to_folded();
-        let key = RrsetKey::new(rrsets.hash_key(), &owner, set.rtype, Class::IN, self.partition);
+        let (mut few, mut many) = ([&[][..]; FEW], Vec::new());
+        let records = slices(&set.records, &mut few, &mut many);
+        let (mut few, mut many) = ([&[][..]; FEW], Vec::new());
+        let signatures = slices(&set.signatures, &mut few, &mut many);
+        let owner = set.owner.as_name();
+        let key = RrsetKey::of_lower_case(rrsets.hash_key(), owner, set.rtype, Class::IN, self.partition);
         let key = if unchecked { key.unchecked(rrsets.hash_key()) } else { key };
         let new = NewRrset {
-            records: &records,
-            signatures: &signatures,
+            records,
+            signatures,
             ttl: set.ttl,
             rank,
             security: if unchecked { Security::Unchecked } else { set.security },
@@ -206,8 +270,8 @@ impl Memory {
         for set in &sets {
             self.keep(set, Rank::Authority, how, now);
         }
-        let name = denial.name.as_name().to_folded();
-        let key = RrsetKey::new(rrsets.hash_key(), &name, qtype, Class::IN, self.partition);
+        let name = denial.name.as_name();
+        let key = RrsetKey::of_lower_case(rrsets.hash_key(), name, qtype, Class::IN, self.partition);
         let key = if denial.is_of_name { key.without_type(rrsets.hash_key()) } else { key };
         let key = if unchecked { key.unchecked(rrsets.hash_key()) } else { key };
         let references = sets.iter().map(|set| Reference {
@@ -238,7 +302,8 @@ impl Memory {
         let ends_at = Now(now.0.saturating_add(ttl)).min(parent_ends_at);
         let delegation = Delegation { zone, servers, route: None, ends_at, ds };
         // Who did not look at the DS records must not make others forget them.
-        let is_known = delegation.ds == DsState::Unknown
+        let is_known = self.validates
+            && delegation.ds == DsState::Unknown
             && self
                 .tables
                 .rrsets
@@ -251,6 +316,34 @@ impl Memory {
         }
         delegation
     }
+}
+
+/// Records of an RRset that are passed on without memory of their own.
+const FEW: usize = 4;
+
+/// Returns data as slices, for which there is room in `few`, or else in `many`.
+fn slices<'s, 'd: 's>(
+    data: &'d [Box<[u8]>],
+    few: &'s mut [&'d [u8]; FEW],
+    many: &'s mut Vec<&'d [u8]>,
+) -> &'s [&'d [u8]] {
+    if data.len() > FEW {
+        many.extend(data.iter().map(|data| &**data));
+        return many;
+    }
+    for (room, data) in few.iter_mut().zip(data) {
+        *room = data;
+    }
+    few.get(..data.len()).unwrap_or(&[])
+}
+
+/// Copies an RRset, if it counts: where data has to be proved (`is_strict`), what somebody judged
+/// counts; what may be made from a wildcard, whose proof is not kept with it, counts only for who
+/// wants it `unchecked`.
+fn usable(rrset: &Rrset<'_>, is_strict: bool, unchecked: bool) -> Option<Set> {
+    let set = set(rrset);
+    let counts = !is_strict || set.security != Security::Unchecked;
+    (counts && (unchecked || !set.is_expanded())).then_some(set)
 }
 
 /// Copies an RRset.

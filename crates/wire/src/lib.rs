@@ -21,6 +21,7 @@ pub mod reply;
 pub mod rtypes;
 mod scrub;
 pub mod serial;
+mod shared;
 pub mod text;
 pub mod write;
 
@@ -34,5 +35,6 @@ pub use numbers::{Class, EdeCode, Opcode, OptionCode, Rcode, Rtype, Ttl};
 pub use prefix::Prefix;
 pub use query::{Malformed, Query, Question};
 pub use reply::{Normalised, Unfit, normalise, truncate, write_data};
+pub use shared::SharedName;
 pub use text::{TextError, Token, Tokens};
 pub use write::{CUT_OCTETS, Cuts, Full, Mark, Pointer, Writer};

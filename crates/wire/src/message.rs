@@ -5,6 +5,7 @@
 use std::ops::Range;
 
 use crate::edns::Edns;
+use crate::hash::eq_ignore_case;
 use crate::header::Header;
 use crate::name::{LABEL_OCTETS_MAX, NAME_OCTETS_MAX, Name, NameBuf};
 use crate::numbers::{Class, Rcode, Rtype, Ttl};
@@ -14,7 +15,7 @@ use crate::query::{Malformed, Question};
 pub const MESSAGE_OCTETS_MAX: usize = 65_535;
 
 /// Where in a message a record stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Section {
     /// The answer section.
     Answer,
@@ -168,6 +169,21 @@ impl<'a> NameRef<'a> {
         let mut name = NameBuf::root();
         self.walk(|row| name.push_row(self.message.get(row).ok_or(Malformed::Name)?))?;
         Ok(name)
+    }
+
+    /// Returns whether this is `name`, letter case ignored; the whole name is checked. Costs less
+    /// than to write it out and compare.
+    pub fn is(self, name: Name<'_>) -> Result<bool, Malformed> {
+        let mut rest = Some(name.as_bytes());
+        self.walk(|row| {
+            let labels = self.message.get(row).ok_or(Malformed::Name)?;
+            rest = rest.and_then(|rest| {
+                let (own, rest) = rest.split_at_checked(labels.len())?;
+                eq_ignore_case(own, labels).then_some(rest)
+            });
+            Ok(())
+        })?;
+        Ok(rest == Some(&[0]))
     }
 
     /// Returns where the octets after this name start; the whole name is checked, pointers

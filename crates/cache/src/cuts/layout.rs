@@ -28,7 +28,7 @@ pub(super) fn write(zone: Name<'_>, new: &NewCut<'_>, out: &mut Vec<u8>) -> Opti
     if records.len() > PARTS_MAX || ds == 2 && records.is_empty() {
         return None;
     }
-    out.extend([ds, new.servers.len() as u8, new.child.len() as u8, records.len() as u8]);
+    out.extend_from_slice(&[ds, new.servers.len() as u8, new.child.len() as u8, records.len() as u8]);
     let mut names = Names::near(zone);
     for server in new.servers {
         names.write(server.name, out);
@@ -40,12 +40,12 @@ pub(super) fn write(zone: Name<'_>, new: &NewCut<'_>, out: &mut Vec<u8>) -> Opti
         out.push((four << 4 | six) as u8);
         for address in server.addresses {
             if let IpAddr::V4(address) = address {
-                out.extend(address.octets());
+                out.extend_from_slice(&address.octets());
             }
         }
         for address in server.addresses {
             if let IpAddr::V6(address) = address {
-                out.extend(address.octets());
+                out.extend_from_slice(&address.octets());
             }
         }
     }
@@ -53,7 +53,7 @@ pub(super) fn write(zone: Name<'_>, new: &NewCut<'_>, out: &mut Vec<u8>) -> Opti
         names.write(*name, out);
     }
     for record in records {
-        out.extend(u16::try_from(record.len()).ok()?.to_be_bytes());
+        out.extend_from_slice(&u16::try_from(record.len()).ok()?.to_be_bytes());
         out.extend_from_slice(record);
     }
     Some(())
@@ -75,6 +75,7 @@ pub struct Cut<'b> {
     child: u8,
     ds_records: u8,
     data: &'b [u8],
+    octets: &'b [u8],
 }
 
 /// Whether a zone is signed, as far as its parent tells.
@@ -105,10 +106,16 @@ pub(super) fn view<'b>(head: &EntryHead, now: Now, octets: &'b [u8]) -> Option<C
         child,
         ds_records,
         data,
+        octets,
     })
 }
 
 impl<'b> Cut<'b> {
+    /// Returns the octets that say all of it but its end: those of equal delegations are equal.
+    pub const fn as_bytes(&self) -> &'b [u8] {
+        self.octets
+    }
+
     /// Walks the servers that the parent names.
     pub const fn servers(&self) -> CutServers<'b> {
         CutServers { names: Names::near(self.zone), data: self.data, left: self.servers, has_glue: true }

@@ -70,16 +70,18 @@ impl Rrsets {
             return Put::Refused;
         }
         let zone = zone.to_folded();
-        let mut data = Vec::new();
+        // Nearly all are smaller.
+        let mut data = Vec::with_capacity(256);
         // The closest cut above, if it is still there, knows best.
-        let above =
-            zone.as_name().parent().and_then(|parent| self.closest(parent, partition, now, &mut data));
-        let bound = above.map_or(u32::MAX, |(head, _)| head.expires_at).min(new.parent_ends_at.0);
+        let above = zone
+            .as_name()
+            .parent()
+            .and_then(|parent| self.closest_by(parent, partition, |key| self.head(key, now)));
+        let bound = above.map_or(u32::MAX, |head| head.expires_at).min(new.parent_ends_at.0);
         let expires_at = now.0.saturating_add(new.ttl).min(bound);
         if expires_at <= now.0 {
             return Put::Refused;
         }
-        data.clear();
         if layout::write(zone.as_name(), new, &mut data).is_none() {
             return Put::Refused;
         }
@@ -173,6 +175,19 @@ impl Rrsets {
         layout::view(&head, now, out)
     }
 
+    /// Asks memory for what [`Rrsets::closest_cut`] reads first of a lower-case name, without
+    /// waiting for it.
+    pub fn prefetch_cuts(&self, name: Name<'_>, partition: Partition) {
+        let mut suffix = Some(name);
+        for labels in (1..=name.label_count()).rev() {
+            let Some(zone) = suffix else { break };
+            if self.has_depth(labels) {
+                self.prefetch(&RrsetKey::cut(self.hash_key(), zone, partition));
+            }
+            suffix = zone.parent();
+        }
+    }
+
     /// Looks for cuts from the longest suffix of a lower-case name to the root, at such lengths
     /// only as there are cuts of.
     fn closest(
@@ -182,12 +197,22 @@ impl Rrsets {
         now: Now,
         out: &mut Vec<u8>,
     ) -> Option<(EntryHead, bool)> {
+        self.closest_by(name, partition, |key| self.copy(key, now, out))
+    }
+
+    /// Does the same, with `look` at each of them.
+    fn closest_by<T>(
+        &self,
+        name: Name<'_>,
+        partition: Partition,
+        mut look: impl FnMut(&RrsetKey<'_>) -> Option<T>,
+    ) -> Option<T> {
         let mut suffix = Some(name);
         let mut labels = name.label_count();
         while let Some(zone) = suffix {
             if self.has_depth(labels) {
                 let key = RrsetKey::cut(self.hash_key(), zone, partition);
-                if let Some(found) = self.copy(&key, now, out) {
+                if let Some(found) = look(&key) {
                     return Some(found);
                 }
             }

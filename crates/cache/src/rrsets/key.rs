@@ -33,8 +33,25 @@ impl<'a> RrsetKey<'a> {
         class: Class,
         partition: Partition,
     ) -> Self {
-        let name = name.as_name();
+        Self::of_lower_case(hash_key, name.as_name(), rtype, class, partition)
+    }
+
+    /// Returns the key of an RRset whose owner is known to be in lower case: another one is never
+    /// found.
+    pub fn of_lower_case(
+        hash_key: &HashKey,
+        name: Name<'a>,
+        rtype: Rtype,
+        class: Class,
+        partition: Partition,
+    ) -> Self {
         Self::of(hash_key, name, identity(name, rtype, class, partition))
+    }
+
+    /// Returns the key of another type of the same name.
+    #[must_use]
+    pub fn with_type(self, hash_key: &HashKey, rtype: Rtype) -> Self {
+        self.with_identity(hash_key, self.identity & !u64::from(u16::MAX) | u64::from(rtype.0))
     }
 
     /// Returns the key of the cut at a name, which is lower case.
@@ -54,8 +71,7 @@ impl<'a> RrsetKey<'a> {
     /// Returns the key of what says that the name does not exist, whatever the type (RFC 2308 §5).
     #[must_use]
     pub fn without_type(self, hash_key: &HashKey) -> Self {
-        let identity = self.identity & !u64::from(u16::MAX) | u64::from(NO_NAME.0);
-        self.with_identity(hash_key, identity)
+        self.with_type(hash_key, NO_NAME)
     }
 
     /// Returns the key for data that was or is to be fetched with CD (RFC 4035 §3.2.2): nobody

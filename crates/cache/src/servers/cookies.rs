@@ -7,7 +7,7 @@
 
 use wire::HashKey;
 
-use crate::store::{Pages, zeroed};
+use crate::store::{Pages, ask_for, zeroed};
 use crate::sync::{AtomicU64, Ordering};
 
 /// Octets of a server's part of a cookie (RFC 7873 §4).
@@ -40,7 +40,7 @@ pub(super) struct Cookies {
 
 impl Cookies {
     pub(super) fn new(count: usize, hash_key: HashKey) -> Self {
-        Self { words: zeroed(count * PLACE_WORDS, Pages::Small), hash_key }
+        Self { words: zeroed(count * PLACE_WORDS, Pages::Huge), hash_key }
     }
 
     /// Octets that the places take.
@@ -65,6 +65,13 @@ impl Cookies {
             to.store(word, Ordering::Relaxed);
         }
         true
+    }
+
+    /// Asks memory for a place, without waiting for it.
+    pub(super) fn prefetch(&self, server: u64) {
+        if let Some(place) = self.place(server) {
+            ask_for(place);
+        }
     }
 
     pub(super) fn look(&self, server: u64) -> Option<ServerCookie> {

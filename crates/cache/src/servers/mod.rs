@@ -23,7 +23,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use wire::{HashKey, Name};
 
-use crate::store::{Pages, Stats, zeroed};
+use crate::store::{Pages, Stats, ask_for, zeroed};
 use crate::sync::{AtomicU64, Ordering, fence};
 use cookies::Cookies;
 pub use cookies::ServerCookie;
@@ -64,9 +64,9 @@ pub struct ServerLimits {
 }
 
 impl Default for ServerLimits {
-    /// Returns 16 MiB of lines, and a cookie for every fourth of them.
+    /// Returns 8 MiB of lines, and a cookie for every fourth of them.
     fn default() -> Self {
-        Self { lines: 262_144, cookies: 65_536 }
+        Self { lines: 131_072, cookies: 32_768 }
     }
 }
 
@@ -78,6 +78,8 @@ pub struct Servers {
     sets: usize,
     cookies: Cookies,
     hash_key: HashKey,
+    /// What every identity begins with.
+    seed: u64,
     entries: AtomicU64,
     inserts: AtomicU64,
     evictions: AtomicU64,
@@ -143,7 +145,8 @@ impl Servers {
     pub fn new(limits: ServerLimits, hash_key: HashKey) -> Self {
         let sets = limits.lines.div_ceil(SET_LINES).max(1);
         // A cache line's worth of slack pays for the alignment.
-        let words = zeroed(sets * SET_WORDS + LINE_WORDS, Pages::Small);
+        // Hashes touch it all over from the start, unless it is small.
+        let words = zeroed(sets * SET_WORDS + LINE_WORDS, Pages::Huge);
         let skip = words.as_ptr().align_offset(LINE_OCTETS).min(LINE_WORDS);
         Self {
             words,
@@ -151,6 +154,7 @@ impl Servers {
             sets,
             cookies: Cookies::new(limits.cookies, hash_key),
             hash_key,
+            seed: hash_key.hash_name(Name::ROOT),
             entries: AtomicU64::new(0),
             inserts: AtomicU64::new(0),
             evictions: AtomicU64::new(0),
@@ -169,6 +173,14 @@ impl Servers {
             inserts: self.inserts.load(Ordering::Relaxed),
             evictions: self.evictions.load(Ordering::Relaxed),
         }
+    }
+
+    /// Asks memory for what a look at an address and at its cookie read first, without waiting for
+    /// it: what is asked for together comes together.
+    pub fn prefetch(&self, address: SocketAddr) {
+        let hash = self.identity(address).hash;
+        ask_for(self.set_of(hash).0);
+        self.cookies.prefetch(hash);
     }
 
     /// Returns what is known of an address; `None` if nothing is.
@@ -305,9 +317,8 @@ impl Servers {
         let [high, low] = halves(octets);
         let port = address.port();
         // Each word goes through the secret: who chooses addresses must not choose their set.
-        let hash = [high, low, u64::from(port)]
-            .iter()
-            .fold(self.hash_key.hash_name(Name::ROOT), |hash, &word| self.hash_key.mix(hash, word));
+        let hash =
+            [high, low, u64::from(port)].iter().fold(self.seed, |hash, &word| self.hash_key.mix(hash, word));
         Identity { hash: hash.max(TAKEN + 1), words: [high, low], port }
     }
 

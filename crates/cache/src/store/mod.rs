@@ -24,7 +24,7 @@ pub(crate) use look::{LINE_WORDS, Word};
 use plan::Plan;
 use ring::{Ends, Ring};
 use slots::Index;
-pub(crate) use slots::{Pages, RingId, Slot, zeroed};
+pub(crate) use slots::{Pages, RingId, Slot, ask_for, zeroed};
 
 /// Words of a main ring from which on it is in huge pages. Rings fill from one end: with smaller
 /// ones, a few answers in each shard would make most of the arena resident.

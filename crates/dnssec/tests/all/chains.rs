@@ -2,7 +2,9 @@
 
 use crate::support;
 
-use dnssec::chain::{Insecure, KEYS_MAX, Rules, SecureKeys, TrustPoint, ZoneKeys, insecurity, zone_keys};
+use dnssec::chain::{
+    Insecure, KEYS_MAX, Rules, SecureKeys, TrustPoint, ZoneKeys, insecurity, known_zone_keys, zone_keys,
+};
 use dnssec::{
     Algorithm, Algorithms, Bogus, Budget, DigestType, Dnskey, Ds, Failure, KeySize, ParsedKey,
     PublicKey as _, REVOKED, Rrset, SecretKey, SignedBy, Unverified, flags_of, verify_octets,
@@ -98,6 +100,34 @@ fn insecure(found: ZoneKeys) -> Insecure {
         ZoneKeys::Insecure(insecure) => insecure,
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn keys_that_were_good_are_known_for_as_long_as_what_stands_for_them() {
+    let zone = Zone::new(13);
+    let [ksk, zsk] = zone.keys();
+    let dnskeys = rrset(&zone.apex, Rtype::DNSKEY, &[&ksk, &zsk]);
+    let by_ksk = zone.sign(&zone.ksk, flags_of(true), &dnskeys);
+    let known = |ds: &[u8], rrsig: &[u8], now: u32| {
+        let points = [TrustPoint::Ds(Ds::parse(ds).expect("a DS"))];
+        let rules = Rules { accepted: Algorithms::SUPPORTED, now };
+        known_zone_keys(zone.apex.as_name(), &points, &dnskeys, rrsig, rules)
+    };
+    let keys = known(&zone.ds(2), &by_ksk, NOW).expect("they are known");
+    let judged = secure(zone.judge(&[&zone.ds(2)], &[&ksk, &zsk], &[&by_ksk], Algorithms::SUPPORTED));
+    let facts = |keys: &SecureKeys| (keys.tag(), keys.original_ttl(), keys.expiration(), keys.keys().len());
+    assert_eq!((facts(&keys), keys.zone()), (facts(&judged), judged.zone()));
+    let is_known = |ds: &[u8], rrsig: &[u8], now| known(ds, rrsig, now).is_some();
+    assert!(is_known(&zone.ds(2), &by_ksk, NOW + DAY));
+    assert!(!is_known(&zone.ds(2), &by_ksk, NOW + DAY + 1), "it has ended");
+    assert!(!is_known(&zone.ds(2), &by_ksk, NOW - DAY - 1), "it has not begun");
+    assert!(!is_known(&Zone::new(13).ds(2), &by_ksk, NOW), "the parent has other keys now");
+    let by_zsk = zone.sign(&zone.zsk, flags_of(false), &dnskeys);
+    assert!(!is_known(&zone.ds(2), &by_zsk, NOW), "nothing stands for the key that signed");
+    let address = rrset(&zone.apex, Rtype::A, &[&[192, 0, 2, 1]]);
+    let of_another = zone.sign(&zone.ksk, flags_of(true), &address);
+    assert!(!is_known(&zone.ds(2), &of_another, NOW), "it is of another set");
+    assert!(!is_known(&zone.ds(2), &by_ksk[..10], NOW), "it is none");
 }
 
 #[test]

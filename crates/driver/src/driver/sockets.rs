@@ -20,7 +20,7 @@ const ROUNDS_MAX: usize = 4;
 /// they read these, and ask again, while we write more.
 const BITE: usize = 32;
 /// Replies of authoritative servers that are settled together, from however many sockets.
-const GATHERED_MAX: usize = 32;
+const GATHERED_MAX: usize = 64;
 
 impl SocketEvents for Driver {
     fn receive(&self, key: SocketKey, socket: &Rc<UdpSocket>, interest: Interest) -> Received {

@@ -6,16 +6,17 @@ use std::sync::Arc;
 use cache::Security;
 use cache::servers::{Edns, Facts, LetterCase};
 use rand::seq::SliceRandom;
-use wire::{Name, Rtype};
+use wire::{HashKey, Name, Rtype};
 
 use super::claims::Claimed;
-use super::{FetchKey, FetchName, Node, OpenAsk, Resolver, TaskKey};
+use super::{FetchKey, Node, OpenAsk, Resolver, TaskKey};
 use crate::addresses::{Family, Namer};
 use crate::budget::{Budget, Limit};
 use crate::choose::{Candidate, choose};
 use crate::delegation::Delegation;
 use crate::effect::{Ask, AskKey, Effect, How};
 use crate::failure::{Failure, Reason};
+use crate::few::Few;
 use crate::heap_name::{HeapName, HeapQuestion};
 use crate::moment::Moment;
 use crate::resolution::Resolution;
@@ -40,13 +41,13 @@ pub(super) struct Fetch {
     pub(super) delegation: Arc<Delegation>,
     pub(super) question: HeapQuestion,
     /// Whose steps it is.
-    pub(super) tasks: Vec<TaskKey>,
+    pub(super) tasks: Few<TaskKey>,
     pub(super) servers: Vec<Server>,
     /// Name servers without an address, in random order.
     nameless: Vec<HeapName>,
     /// Tasks that look for addresses.
     pub(super) lookups: Vec<TaskKey>,
-    pub(super) asks: Vec<AskKey>,
+    pub(super) asks: Few<AskKey>,
     pub(super) timer: Option<Moment>,
     sends_left: u8,
     /// The limit that keeps it from sending.
@@ -54,7 +55,7 @@ pub(super) struct Fetch {
     /// Why a look-up was not even begun.
     refused: Option<Reason>,
     /// A reply that is not believed yet.
-    pub(super) held: Option<Held>,
+    pub(super) held: Option<Box<Held>>,
     /// Tasks that look for keys, and for what stands for them.
     pub(super) proofs: Vec<TaskKey>,
     /// Whether these are all that is known to be needed.
@@ -64,13 +65,28 @@ pub(super) struct Fetch {
     /// Why there is no chain of trust to the zone.
     pub(super) broken: Option<Failure>,
     /// The last reply that is bogus, and why.
-    pub(super) bogus: Option<(Failure, Held)>,
+    pub(super) bogus: Option<Box<(Failure, Held)>>,
     pub(super) bogus_replies: u8,
     pub(super) claimed: Claimed,
     /// Whom the zone's servers want to hear of errors.
     pub(super) agent: Option<HeapName>,
     /// Whether the servers that the zone itself names were looked at.
     has_own_servers: bool,
+}
+
+/// What a query is sent for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Aim {
+    /// The answer.
+    Answer,
+    /// To measure the server, beside another query.
+    Beside,
+    /// To measure the server, in place of another query, for as long as that one's server would
+    /// have been waited for. That it took longer is nothing that it is charged with.
+    InPlace {
+        /// Milliseconds.
+        patience_ms: u32,
+    },
 }
 
 /// A reply that is not believed yet.
@@ -139,16 +155,28 @@ impl Fetch {
 impl Resolver {
     /// Has a task wait for what the servers of a zone say.
     pub(super) fn join_fetch(&mut self, task: TaskKey, delegation: &Arc<Delegation>, question: HeapQuestion) {
-        let name =
-            FetchName { zone: delegation.zone.clone(), route: delegation.route, question: question.clone() };
-        let key = match self.by_fetch.get(&name) {
+        let hash_key = self.hash_key();
+        let hash = fetch_hash(&hash_key, delegation, &question);
+        let is_equal = |key: &FetchKey| {
+            self.fetch(*key).is_some_and(|fetch| {
+                fetch.question == question
+                    && fetch.delegation.zone == delegation.zone
+                    && fetch.delegation.route == delegation.route
+            })
+        };
+        let key = match self.by_fetch.find(hash, is_equal) {
             Some(&key) if self.waits_for(Node::Fetch(key), Node::Task(task)) => {
                 return self.fail(task, Failure::of_zone(Reason::Circle, delegation.zone.clone()));
             }
             Some(&key) => key,
             None => {
                 let key = self.begin_fetch(delegation, question);
-                self.by_fetch.insert(name, key);
+                let Self { fetches, by_fetch, .. } = self;
+                let hash_of = |key: &FetchKey| {
+                    let fetch = fetches.get(key.0 as usize);
+                    fetch.map_or(0, |fetch| fetch_hash(&hash_key, &fetch.delegation, &fetch.question))
+                };
+                by_fetch.insert_unique(hash, key, hash_of);
                 key
             }
         };
@@ -164,11 +192,11 @@ impl Resolver {
     fn begin_fetch(&mut self, delegation: &Arc<Delegation>, question: HeapQuestion) -> FetchKey {
         let mut fetch = Fetch {
             question,
-            tasks: Vec::new(),
-            servers: Vec::new(),
+            tasks: Few::default(),
+            servers: Vec::with_capacity(delegation.servers.iter().map(|server| server.glue.len()).sum()),
             nameless: Vec::new(),
             lookups: Vec::new(),
-            asks: Vec::new(),
+            asks: Few::default(),
             timer: None,
             sends_left: self.settings.limits.sends_per_zone,
             spent: None,
@@ -200,6 +228,9 @@ impl Resolver {
             fetch.nameless.extend(stub.hosts.iter().map(|(host, _)| host.clone()));
         }
         fetch.nameless.shuffle(&mut self.rng);
+        for server in &fetch.servers {
+            self.memory.tables.servers.prefetch(server.address);
+        }
         FetchKey(self.fetches.insert(fetch) as u32)
     }
 
@@ -217,7 +248,17 @@ impl Resolver {
         if fetch.asks.iter().any(|&ask| self.ask(ask).is_some_and(OpenAsk::is_awaited)) {
             return;
         }
-        let mut candidates = self.candidates(fetch, now);
+        let mut candidates = std::mem::take(&mut self.candidates);
+        candidates.clear();
+        if let Some(fetch) = self.fetch(key) {
+            self.candidates_of(fetch, now, &mut candidates);
+        }
+        self.step_with(key, &mut candidates, now);
+        self.candidates = candidates;
+    }
+
+    /// Goes on with a fetch of which nobody is awaited, given the addresses that may be asked.
+    fn step_with(&mut self, key: FetchKey, candidates: &mut Vec<Candidate>, now: Moment) {
         let is_last_resort = !candidates.is_empty() && candidates.iter().all(|candidate| candidate.is_barred);
         if !candidates.iter().any(|candidate| candidate.asked == 0) {
             self.look_for_addresses(key, now);
@@ -227,20 +268,24 @@ impl Resolver {
             let sends_max = u8::try_from(unasked.max(LAST_RESORT_SENDS)).unwrap_or(u8::MAX);
             fetch.sends_left = fetch.sends_left.min(sends_max);
         }
-        if self.is_failing(key, &candidates) && self.take_own_servers(key, now) {
+        if self.is_failing(key, candidates) && self.take_own_servers(key, now) {
             let Some(fetch) = self.fetch(key) else { return };
-            candidates = self.candidates(fetch, now);
+            candidates.clear();
+            self.candidates_of(fetch, now, candidates);
             if !candidates.iter().any(|candidate| candidate.asked == 0) {
                 self.look_for_addresses(key, now);
             }
         }
-        if self.ask_next(key, &candidates, now) {
+        if self.ask_next(key, candidates, now) {
             return;
         }
         let Some(fetch) = self.fetch(key) else { return };
         if fetch.lookups.is_empty() {
             match self.fetch_mut(key).and_then(|fetch| fetch.bogus.take()) {
-                Some((failure, held)) => self.end_unproved(key, held, failure, now),
+                Some(bogus) => {
+                    let (failure, held) = *bogus;
+                    self.end_unproved(key, held, failure, now);
+                }
                 None => self.end_failed(key),
             }
         }
@@ -338,8 +383,8 @@ impl Resolver {
         }
     }
 
-    /// Returns the addresses that may be asked.
-    fn candidates(&self, fetch: &Fetch, now: Moment) -> Vec<Candidate> {
+    /// Adds the addresses that may be asked.
+    fn candidates_of(&self, fetch: &Fetch, now: Moment, out: &mut Vec<Candidate>) {
         let facts_of = &self.memory.tables.servers;
         let zone_hash = self.memory.tables.rrsets.hash_key().hash_name(fetch.delegation.zone.as_name());
         let unknown_us = self.settings.patience_unknown_ms * 1000;
@@ -352,11 +397,12 @@ impl Resolver {
             let family = Family::of(server.address.ip());
             !has_both || !self.families.is_down(family, now) || self.families.wants_probe(family, now)
         });
-        let candidates = usable.map(|(at, server)| {
+        out.extend(usable.map(|(at, server)| {
             let facts = facts_of.look(server.address, now.ms());
             let family = Family::of(server.address.ip());
             Candidate {
                 at,
+                facts,
                 score_us: facts.map_or(unknown_us, |facts| facts.score_us(unknown_us)),
                 asked: server.asked,
                 is_lame: facts.is_some_and(|facts| facts.is_lame(zone_hash)),
@@ -364,38 +410,44 @@ impl Resolver {
                     || has_both && self.families.is_down(family, now),
                 family,
             }
-        });
-        candidates.collect()
+        }));
     }
 
-    /// Asks the best of the candidates, and perhaps another one to measure it; returns whether it
-    /// did.
+    /// Asks the best of the candidates, or another one in its place to measure it; returns whether
+    /// it did.
     fn ask_next(&mut self, key: FetchKey, candidates: &[Candidate], now: Moment) -> bool {
         let late = self.fetch(key).and_then(|fetch| {
-            let ask = self.ask(*fetch.asks.last()?)?;
+            let ask = self.ask(*fetch.asks.last()?).filter(|ask| ask.is_late)?;
             Some(Family::of(ask.address.ip()))
         });
         let Some(choice) = choose(candidates, late, &mut self.rng) else { return false };
-        if !self.send(key, choice.at, How::unknown(&self.settings), false, now) {
+        let how = How::unknown(&self.settings);
+        if let Some(explored) = choice.explored {
+            // Whoever is as quick as the one in whose place it is asked costs nobody anything.
+            let patience_ms = patience_ms(choice.facts.as_ref(), 0, &self.settings);
+            return self.send(key, explored, how, Aim::InPlace { patience_ms }, now);
+        }
+        if !self.send(key, (choice.at, choice.facts), how, Aim::Answer, now) {
             return false;
         }
         // A family that is down is tried beside the other one, never instead.
         let probed = candidates
             .iter()
             .find(|candidate| candidate.at != choice.at && self.families.wants_probe(candidate.family, now));
-        if let Some(at) = probed.map(|candidate| candidate.at).or(choice.explored) {
-            self.send(key, at, How::unknown(&self.settings), true, now);
+        if let Some(beside) = probed.map(|candidate| (candidate.at, candidate.facts)) {
+            self.send(key, beside, how, Aim::Beside, now);
         }
         true
     }
 
-    /// Sends the question to a server, if that can be paid for; returns whether it was.
+    /// Sends the question to a server, of which so much is known, if that can be paid for; returns
+    /// whether it was.
     pub(super) fn send(
         &mut self,
         key: FetchKey,
-        at: usize,
+        (at, facts): (usize, Option<Facts>),
         how: How,
-        is_exploring: bool,
+        aim: Aim,
         now: Moment,
     ) -> bool {
         let has_sends = self.fetch(key).is_some_and(|fetch| fetch.sends_left > 0);
@@ -403,7 +455,7 @@ impl Resolver {
             return false;
         }
         let paid = self.pay_for_fetch(key, |budget| budget.send(now));
-        let Self { fetches, asks, memory, settings, families, timers, effects, .. } = self;
+        let Self { fetches, asks, settings, families, timers, effects, .. } = self;
         let Some(fetch) = fetches.get_mut(key.0 as usize) else { return false };
         if let Err(limit) = paid {
             fetch.spent = Some(limit);
@@ -411,23 +463,18 @@ impl Resolver {
         }
         let Some(server) = fetch.servers.get_mut(at) else { return false };
         let address = server.address;
-        let facts = memory.tables.servers.look(address, now.ms());
-        let patience_ms = patience_ms(facts.as_ref(), server.asked, settings);
+        let patience_ms = match aim {
+            Aim::InPlace { patience_ms } => patience_ms,
+            Aim::Answer | Aim::Beside => patience_ms(facts.as_ref(), server.asked, settings),
+        };
         fetch.sends_left -= 1;
         server.asked += 1;
         families.sent(Family::of(address.ip()), now);
-        let ask = OpenAsk {
-            fetch: Some(key),
-            address,
-            sent_at: now,
-            is_late: false,
-            is_charged: false,
-            is_exploring,
-        };
+        let ask = OpenAsk { fetch: Some(key), address, sent_at: now, is_late: false, is_charged: false, aim };
         let ask = AskKey(asks.insert(ask) as u32);
-        if is_exploring {
+        if aim == Aim::Beside {
             // The last one is whom the fetch waits for.
-            fetch.asks.insert(0, ask);
+            fetch.asks.push_front(ask);
         } else {
             fetch.asks.push(ask);
             if let Some(timer) = fetch.timer.replace(now.after_ms(patience_ms)) {
@@ -519,8 +566,8 @@ impl Resolver {
 
     /// Returns whether a fetch is to find out if servers that failed are back.
     pub(super) fn is_trial(&self, key: FetchKey) -> bool {
-        let tasks = self.fetch(key).map_or(&[][..], |fetch| &fetch.tasks);
-        tasks.iter().filter_map(|&task| self.task(task)).any(|task| task.is_trial)
+        let tasks = self.fetch(key).into_iter().flat_map(|fetch| fetch.tasks.iter());
+        tasks.filter_map(|&task| self.task(task)).any(|task| task.is_trial)
     }
 
     fn wait_for_lookup(&mut self, key: FetchKey, now: Moment) {
@@ -579,15 +626,20 @@ impl Resolver {
                 ask.fetch = None;
             }
         }
-        self.by_fetch.remove(&FetchName {
-            zone: fetch.delegation.zone.clone(),
-            route: fetch.delegation.route,
-            question: fetch.question.clone(),
-        });
+        let hash = fetch_hash(&self.hash_key(), &fetch.delegation, &fetch.question);
+        if let Ok(entry) = self.by_fetch.find_entry(hash, |other| *other == key) {
+            entry.remove();
+        }
         for task in fetch.tasks {
             self.fetch_ended(task, &fetch.question, end);
         }
     }
+}
+
+/// Returns what equal fetches are found by: whose servers are asked, by which route, and what.
+fn fetch_hash(key: &HashKey, delegation: &Delegation, question: &HeapQuestion) -> u64 {
+    // Those that differ in their route alone are few.
+    key.hash(delegation.zone.as_name(), question.hash(key))
 }
 
 /// Returns who says that a server of this name serves the zone, and its port.

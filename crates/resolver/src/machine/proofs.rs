@@ -36,7 +36,7 @@ impl Resolver {
         if is_judged && self.validates() {
             self.stop_timer(key);
             if let Some(fetch) = self.fetch_mut(key) {
-                fetch.held = Some(held);
+                fetch.held = Some(Box::new(held));
             }
             self.ready.push_back(Node::Fetch(key));
         } else {
@@ -127,14 +127,18 @@ impl Resolver {
         }
     }
 
-    /// Takes the keys of a zone that another worker has validated, and lets the fetch go on with
-    /// them sooner or later; returns whether there are any.
+    /// Takes the keys of a zone that were validated before, perhaps by another worker, and lets the
+    /// fetch go on with them sooner or later; returns whether there are any.
     fn take_known_keys(&mut self, key: FetchKey, question: &HeapQuestion, now: Moment) -> bool {
         let Some(Known::Data(mut set)) = self.memory.look(question, now.seconds()) else { return false };
         if set.security != Security::Secure {
             return false;
         }
-        // Nobody's word is taken for it: the keys are parsed and checked here.
+        // Whoever kept it has checked it; what stands for the keys is looked at here.
+        if let Ok((true, _)) = self.judge(key, &question.name, now, |judge| judge.known_keys(&set)) {
+            self.ready.push_back(Node::Fetch(key));
+            return true;
+        }
         set.security = Security::Unchecked;
         match self.judge(key, &question.name, now, |judge| judge.keys(&mut set, &mut [])) {
             Ok((Ok(()), _)) => {
@@ -227,7 +231,8 @@ impl Resolver {
     /// Judges the reply that a fetch has got, as far as what is known allows.
     pub(super) fn judge_held(&mut self, key: FetchKey, now: Moment) {
         let Some(fetch) = self.fetch_mut(key) else { return };
-        let Some(mut held) = fetch.held.take() else { return };
+        let Some(held) = fetch.held.take() else { return };
+        let mut held = *held;
         let (asked, question) = (fetch.delegation.zone.clone(), fetch.question.clone());
         let qtype = question.rtype;
         let judged = self.judge(key, &asked, now, |judge| match &mut held.reading {
@@ -264,7 +269,7 @@ impl Resolver {
 
     fn put_back(&mut self, key: FetchKey, held: Held) {
         if let Some(fetch) = self.fetch_mut(key) {
-            fetch.held = Some(held);
+            fetch.held = Some(Box::new(held));
         }
     }
 
@@ -283,7 +288,7 @@ impl Resolver {
         if let Some(server) = fetch.servers.iter_mut().find(|server| server.address == held.server) {
             server.fault = Some(Fault::Bogus);
         }
-        fetch.bogus = Some((failure, held));
+        fetch.bogus = Some(Box::new((failure, held)));
         self.ready.push_back(Node::Fetch(key));
     }
 

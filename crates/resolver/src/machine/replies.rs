@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use wire::Message;
 
-use super::fetches::Held;
+use super::fetches::{Aim, Held};
 use super::reports::agent_of;
 use super::{FetchKey, Node, OpenAsk, Resolver};
 use crate::addresses::Family;
@@ -57,7 +57,7 @@ impl Resolver {
                 let address = late.address;
                 self.note(key, address, &TraceEvent::Late, now);
             }
-            if self.ask(ask).is_some_and(|ask| ask.is_late) {
+            if self.ask(ask).is_some_and(OpenAsk::is_late_by_itself) {
                 self.charge(ask, now);
             }
         }
@@ -81,7 +81,7 @@ impl Resolver {
     fn charge_late(&mut self, key: FetchKey, now: Moment) {
         let asks = self.fetch(key).map(|fetch| fetch.asks.clone()).unwrap_or_default();
         for key in asks {
-            if self.ask(key).is_some_and(|ask| ask.is_late) {
+            if self.ask(key).is_some_and(OpenAsk::is_late_by_itself) {
                 self.charge(key, now);
             }
         }
@@ -128,7 +128,7 @@ impl Resolver {
             routes: &self.routes,
             primes: primes || delegation.zone.as_name().is_root(),
         };
-        let work = Work::of_one_reply();
+        let work = Work::of_one_reply(std::mem::take(&mut self.room));
         let terms = Terms {
             addresses: &self.settings.addresses,
             servers_max: self.settings.servers_max,
@@ -141,6 +141,7 @@ impl Resolver {
         };
         let reading = scrub::read(reply, &asked, &terms);
         let root = scrub::read_priming(reply, &asked, &terms);
+        self.room = work.into_room();
         self.note(key, ask.address, &TraceEvent::of(&reading), now);
         match reading {
             Reading::Fault(fault) => self.take_fault(key, ask, fault, now),
@@ -156,7 +157,8 @@ impl Resolver {
         let how = How { over_tcp: true, ..How::unknown(&self.settings) };
         let at =
             self.fetch(key).and_then(|fetch| fetch.servers.iter().position(|other| other.address == server));
-        let is_asked = at.is_some_and(|at| self.send(key, at, how, false, now));
+        let facts = self.memory.tables.servers.look(server, now.ms());
+        let is_asked = at.is_some_and(|at| self.send(key, (at, facts), how, Aim::Answer, now));
         if !is_asked {
             self.stop_timer(key);
             self.ready.push_back(Node::Fetch(key));

@@ -15,6 +15,7 @@ use crate::delegation::{Delegation, DsState, NameServer};
 use crate::effect::{Effect, Waiter};
 use crate::failure::{Failure, Reason};
 use crate::failures::Memory;
+use crate::few::Few;
 use crate::heap_name::{HeapName, HeapQuestion};
 use crate::minimise::next_labels;
 use crate::moment::Moment;
@@ -32,7 +33,7 @@ const PRIMING_US: u64 = 5_000_000;
 /// A question that has no answer yet.
 pub(super) struct Task {
     pub(super) question: HeapQuestion,
-    pub(super) waiters: Vec<Waiter>,
+    pub(super) waiters: Few<Waiter>,
     /// Tasks whose names are aliases for this one, and fetches that need it as an address.
     pub(super) parents: Vec<Node>,
     /// Of the clients that wait for it themselves.
@@ -129,14 +130,15 @@ impl Resolver {
             task.waiters.push(waiter);
             task.depth = 0;
             task.budget.get_or_insert_with(|| Budget::new(&limits, now));
-            self.waiters.insert(waiter, key);
+            self.enter_waiter(waiter, key);
         }
     }
 
     /// Has what happens for a client's question written down.
     pub(super) fn trace_for(&mut self, waiter: Waiter, now: Moment) {
-        let Self { tasks, waiters, traces, .. } = self;
-        if let Some(task) = waiters.get(&waiter).and_then(|key| tasks.get_mut(key.0 as usize))
+        let key = self.waiter(waiter);
+        let Self { tasks, traces, .. } = self;
+        if let Some(task) = key.and_then(|key| tasks.get_mut(key.0 as usize))
             && task.trace.is_none()
         {
             task.trace = Some(Box::new(Trace::new(now)));
@@ -155,12 +157,17 @@ impl Resolver {
 
     /// Returns the task for a question, which is begun if there is none.
     pub(super) fn task_for(&mut self, question: HeapQuestion, depth: u8) -> TaskKey {
-        if let Some(&key) = self.by_question.get(&question) {
+        let hash_key = self.hash_key();
+        let Self { tasks, by_question, .. } = self;
+        let hash = question.hash(&hash_key);
+        let is_equal =
+            |key: &TaskKey| tasks.get(key.0 as usize).is_some_and(|task| task.question == question);
+        if let Some(&key) = by_question.find(hash, is_equal) {
             return key;
         }
-        let key = TaskKey(self.tasks.insert(Task {
-            question: question.clone(),
-            waiters: Vec::new(),
+        let key = TaskKey(tasks.insert(Task {
+            question,
+            waiters: Few::default(),
             parents: Vec::new(),
             budget: None,
             depth,
@@ -179,7 +186,9 @@ impl Resolver {
             target: None,
             trace: None,
         }) as u32);
-        self.by_question.insert(question, key);
+        let hash_of =
+            |key: &TaskKey| tasks.get(key.0 as usize).map_or(0, |task| task.question.hash(&hash_key));
+        by_question.insert_unique(hash, key, hash_of);
         self.ready.push_back(Node::Task(key));
         key
     }
@@ -248,13 +257,13 @@ impl Resolver {
         let cut = self.memory.delegation(place, now.seconds());
         let key = self.routes.closest(place, failed_route);
         let Some((key, delegation)) = key.and_then(|key| Some((key, self.routes.delegation(key)?))) else {
-            return Arc::new(cut.unwrap_or_else(|| self.root(now)));
+            return cut.unwrap_or_else(|| Arc::new(self.root(now)));
         };
         // What is known below the zone was found by this route.
         let primes = self.routes.stub(&delegation).is_some_and(|stub| stub.primes);
         let labels = delegation.zone.as_name().label_count() + usize::from(!primes);
         if let Some(cut) = cut.filter(|cut| cut.zone.as_name().label_count() >= labels) {
-            return Arc::new(cut);
+            return cut;
         }
         if self.routes.primes_now(key, PRIMING_US, now) {
             self.prime(delegation.zone.clone(), now);
@@ -491,7 +500,10 @@ impl Resolver {
     /// Ends a task, and tells all who wait for it.
     fn end(&mut self, key: TaskKey, mut resolution: Resolution) {
         let Some(task) = self.tasks.try_remove(key.0 as usize) else { return };
-        self.by_question.remove(&task.question);
+        let hash = task.question.hash(&self.hash_key());
+        if let Ok(entry) = self.by_question.find_entry(hash, |other| *other == key) {
+            entry.remove();
+        }
         if resolution.failure.is_none() {
             self.failures.answered(&task.question);
         }
@@ -512,7 +524,7 @@ impl Resolver {
             None => Arc::clone(&resolution),
         };
         for waiter in task.waiters {
-            self.waiters.remove(&waiter);
+            self.take_waiter(waiter);
             self.effects.push_back(Effect::Done { waiter, resolution: Arc::clone(&told) });
         }
         for parent in task.parents {

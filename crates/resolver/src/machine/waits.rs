@@ -66,6 +66,9 @@ impl Resolver {
 
     /// Returns the task whose budget ranks highest, of those that wait for a node.
     fn payer<R: Ord>(&self, node: Node, rank: impl Fn(&Budget) -> R) -> Option<TaskKey> {
+        if let Some(only) = self.only_waiting(node) {
+            return self.task(only).and_then(|task| task.budget.as_ref()).map(|_| only);
+        }
         let mut payer: Option<(R, TaskKey)> = None;
         self.any_from(
             node,
@@ -83,6 +86,16 @@ impl Resolver {
             Self::waiting,
         );
         payer.map(|(_, key)| key)
+    }
+
+    /// Returns the only task that waits for a node, if that is easily told: it is a client's, as
+    /// nearly all are.
+    fn only_waiting(&self, node: Node) -> Option<TaskKey> {
+        let key = match node {
+            Node::Task(key) => key,
+            Node::Fetch(key) => *self.fetch(key)?.tasks.only()?,
+        };
+        self.task(key)?.parents.is_empty().then_some(key)
     }
 
     /// Writes down what happened for all who want to know of a fetch.
@@ -135,8 +148,8 @@ impl Resolver {
         match node {
             Node::Task(key) => out.extend(self.task(key).map_or(&[][..], |task| &task.parents)),
             Node::Fetch(key) => {
-                let tasks = self.fetch(key).map_or(&[][..], |fetch| &fetch.tasks);
-                out.extend(tasks.iter().map(|&key| Node::Task(key)));
+                let tasks = self.fetch(key).into_iter().flat_map(|fetch| fetch.tasks.iter());
+                out.extend(tasks.map(|&key| Node::Task(key)));
             }
         }
     }

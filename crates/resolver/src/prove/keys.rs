@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cache::Security;
 use dnssec::Rrset;
-use dnssec::chain::{ZoneKeys, zone_keys};
+use dnssec::chain::{ZoneKeys, known_zone_keys, zone_keys};
 use wire::Rtype;
 
 use super::chains::{Points, Why, ZoneTrust};
@@ -34,6 +34,19 @@ impl Judge<'_> {
                 Signer::Keys(zone, _) => Err(Obstacle::Bogus(Defect::NoZone, zone)),
             },
         }
+    }
+
+    /// Notes the keys of a zone from a set that was found good before, if what stands for them does
+    /// so still; returns whether it does. Nothing is checked again.
+    pub(crate) fn known_keys(&mut self, set: &Set) -> bool {
+        let Ok(ZoneTrust::Signed(points)) = self.ds_of(&set.owner) else { return false };
+        let Some(signature) = set.signatures.first() else { return false };
+        let zone = set.owner.as_name();
+        let Ok(rrset) = Rrset::of(zone, Rtype::DNSKEY, set.data()) else { return false };
+        let known = known_zone_keys(zone, &points.trusted(), &rrset, signature, self.rules());
+        let Some(keys) = known else { return false };
+        self.chains.learn_keys(&set.owner, ZoneTrust::Keys(Arc::new(keys)), set.ttl, self.now);
+        true
     }
 
     fn first_keys(&mut self, set: &mut Set, points: &Points) -> Result<(), Obstacle> {

@@ -19,7 +19,7 @@ pub(super) enum End {
     /// To the RRset that was asked for, or to all of a name.
     Data,
     /// To this name of the zone, of which the reply has nothing.
-    Open(HeapName),
+    Open(NameBuf),
     /// Out of the zone, or further than anybody follows.
     Outside,
     /// To no name: it would be too long.
@@ -62,7 +62,7 @@ impl Chain {
                     break;
                 }
                 Link::None => {
-                    chain.end = End::Open(HeapName::new(name.as_name()));
+                    chain.end = End::Open(name);
                     break;
                 }
                 Link::Alias { sets, target } => {
@@ -150,10 +150,10 @@ fn nearest_dname(
     terms: &Terms<'_>,
 ) -> Result<Option<NameBuf>, Unreadable> {
     let mut nearest: Option<NameBuf> = None;
-    for record in message.records() {
+    for record in message.records().take_while(|record| record.section == Section::Answer) {
         terms.work.pass()?;
         let is_dname = record.rtype == Rtype::DNAME && record.class == Class::IN;
-        if record.section != Section::Answer || !is_dname {
+        if !is_dname {
             continue;
         }
         let owner = terms.work.owner(&record)?;

@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
-use wire::{Class, Flags, Message, Name, Rtype, Section};
+use wire::{Class, Flags, Message, Name, NameRef, Rtype, Section, rdata};
 
-use super::sets::{self, Set, take, take_signed};
+use super::sets::{self, Set, take_signed};
 use super::work::Unreadable;
 use super::{Asked, Fault, Terms};
 use crate::addresses::Namer;
@@ -33,7 +33,6 @@ pub(super) fn read(
     asked: &Asked<'_>,
     terms: &Terms<'_>,
 ) -> Result<Option<Referral>, Fault> {
-    let malformed = |_: Unreadable| Fault::Malformed;
     let mut zone = None;
     for record in message.records() {
         terms.work.pass().map_err(malformed)?;
@@ -67,8 +66,8 @@ pub(super) fn read(
     if is_denial.is_some() && is_authoritative {
         return Ok(None);
     }
-    let set = take(message, Section::Authority, zone.as_name(), Rtype::NS, terms).map_err(malformed)?;
-    let Some(set) = set else { return Err(Fault::Malformed) };
+    let named = named_servers(message, Section::Authority, zone.as_name(), terms)?;
+    let Some((names, ttl)) = named else { return Err(Fault::Malformed) };
     let ds = match terms.dnssec_ok {
         true => {
             take_signed(message, Section::Authority, zone.as_name(), Rtype::DS, terms).map_err(malformed)?
@@ -79,8 +78,8 @@ pub(super) fn read(
         Some(_) => Vec::new(),
         None => sets::proofs(message, asked.zone, terms).map_err(malformed)?,
     };
-    let servers = servers(message, &set, asked, terms)?;
-    Ok(Some(Referral { zone, servers, ttl: set.ttl, ds, proofs }))
+    let servers = servers(message, names, asked, terms)?;
+    Ok(Some(Referral { zone, servers, ttl, ds, proofs }))
 }
 
 /// Reads which servers the root or a stub zone has, if that was asked and there are addresses
@@ -90,42 +89,84 @@ pub(crate) fn read_priming(message: &Message<'_>, asked: &Asked<'_>, terms: &Ter
     if !is_priming {
         return None;
     }
-    let set = take(message, Section::Answer, asked.zone, Rtype::NS, terms).ok()??;
-    let servers = servers(message, &set, asked, terms).ok()?;
+    let (names, ttl) = named_servers(message, Section::Answer, asked.zone, terms).ok()??;
+    let servers = servers(message, names, asked, terms).ok()?;
     let has_addresses = servers.iter().any(|server| !server.glue.is_empty());
-    has_addresses.then_some(Referral { zone: set.owner, servers, ttl: set.ttl, ds: None, proofs: Vec::new() })
+    let zone = HeapName::new(asked.zone);
+    has_addresses.then_some(Referral { zone, servers, ttl, ds: None, proofs: Vec::new() })
 }
 
+/// Returns the name servers that a section names for a zone, each once and no more than are taken,
+/// and the smallest TTL (RFC 2181 §5.2); `None` if it names none.
+fn named_servers(
+    message: &Message<'_>,
+    section: Section,
+    zone: Name<'_>,
+    terms: &Terms<'_>,
+) -> Result<Option<(Vec<NameServer>, u32)>, Fault> {
+    let mut named: Option<(Vec<NameServer>, u32)> = None;
+    for record in message.records().take_while(|record| record.section <= section) {
+        terms.work.pass().map_err(malformed)?;
+        let is_ns = record.rtype == Rtype::NS && record.class == Class::IN;
+        if record.section != section || !is_ns || !terms.work.is_owner(&record, zone).map_err(malformed)? {
+            continue;
+        }
+        let range = record.rdata_at..record.end();
+        rdata::check(Rtype::NS, message.as_bytes(), range).map_err(|_| Fault::Malformed)?;
+        let name = NameRef::new(message.as_bytes(), record.rdata_at).expand();
+        let name = HeapName::new(name.map_err(|_| Fault::Malformed)?.as_name());
+        let ttl = record.ttl().seconds().min(terms.ttl_max);
+        let (servers, least) = named.get_or_insert_with(|| (Vec::new(), ttl));
+        *least = ttl.min(*least);
+        if servers.len() < terms.servers_max && !servers.iter().any(|server| server.name == name) {
+            servers.push(NameServer { name, glue: Vec::new() });
+        }
+    }
+    Ok(named)
+}
+
+/// Adds the addresses that the additional section has for those servers which the zone that was
+/// asked may speak for, in one walk over it.
 fn servers(
     message: &Message<'_>,
-    set: &Set,
+    mut servers: Vec<NameServer>,
     asked: &Asked<'_>,
     terms: &Terms<'_>,
 ) -> Result<Vec<NameServer>, Fault> {
-    let mut servers = Vec::new();
-    for data in set.records.iter().take(terms.servers_max) {
-        let (name, _) = Name::parse(data).map_err(|_| Fault::Malformed)?;
-        servers.push(NameServer { name: HeapName::new(name), glue: glue(message, name, asked, terms)? });
+    for record in message.records() {
+        terms.work.pass().map_err(malformed)?;
+        let is_address = matches!(record.rtype, Rtype::A | Rtype::AAAA) && record.class == Class::IN;
+        if record.section != Section::Additional || !is_address {
+            continue;
+        }
+        for server in &mut servers {
+            if !terms.work.is_owner(&record, server.name.as_name()).map_err(malformed)? {
+                continue;
+            }
+            if asked.covers(server.name.as_name()) {
+                let range = record.rdata_at..record.end();
+                rdata::check(record.rtype, message.as_bytes(), range).map_err(|_| Fault::Malformed)?;
+                add_glue(&mut server.glue, record.rdata, terms);
+            }
+            break;
+        }
+    }
+    for server in &mut servers {
+        server.glue.sort_by_key(IpAddr::is_ipv6);
     }
     Ok(servers)
 }
 
-/// Returns the addresses that the additional section has for a server which the zone that was asked
-/// may speak for.
-fn glue(
-    message: &Message<'_>,
-    server: Name<'_>,
-    asked: &Asked<'_>,
-    terms: &Terms<'_>,
-) -> Result<Vec<IpAddr>, Fault> {
-    let mut glue = Vec::new();
-    if asked.covers(server) {
-        for rtype in [Rtype::A, Rtype::AAAA] {
-            let set = take(message, Section::Additional, server, rtype, terms);
-            if let Some(set) = set.map_err(|_| Fault::Malformed)? {
-                glue.extend(terms.addresses.admitted(set.data(), Namer::Zone).take(ADDRESSES_MAX));
-            }
+/// Adds an address to those of a server, if it may be asked, is new, and there are not too many.
+fn add_glue(glue: &mut Vec<IpAddr>, data: &[u8], terms: &Terms<'_>) {
+    for address in terms.addresses.admitted(std::iter::once(data), Namer::Zone) {
+        let of_family = glue.iter().filter(|other| other.is_ipv4() == address.is_ipv4()).count();
+        if of_family < ADDRESSES_MAX && !glue.contains(&address) {
+            glue.push(address);
         }
     }
-    Ok(glue)
+}
+
+fn malformed(_: Unreadable) -> Fault {
+    Fault::Malformed
 }

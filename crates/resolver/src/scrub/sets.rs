@@ -1,6 +1,7 @@
 //! RRsets, taken from a message.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use cache::Security;
 use wire::{Class, Message, Name, Rtype, Section, Ttl, rdata};
@@ -71,26 +72,38 @@ pub(super) fn take(
     terms: &Terms<'_>,
 ) -> Result<Option<Set>, Unreadable> {
     let mut set: Option<Set> = None;
-    for record in message.records() {
+    for record in message.records().take_while(|record| record.section <= section) {
         terms.work.pass()?;
         if record.section != section || record.rtype != rtype || record.class != Class::IN {
             continue;
         }
-        if terms.work.owner(&record)?.as_name() != owner {
+        if !terms.work.is_owner(&record, owner)? {
             continue;
         }
         let range = record.rdata_at..record.end();
         if is_acted_on(rtype) {
             rdata::check(rtype, message.as_bytes(), range.clone())?;
         }
-        let mut data = Vec::new();
-        rdata::write_plain(rtype, message.as_bytes(), range, &mut data)?;
+        let data = plain(message, rtype, range, terms)?;
         let ttl = record.ttl().seconds().min(terms.ttl_max);
         let set = set.get_or_insert_with(|| Set::new(HeapName::new(owner), rtype, ttl, Vec::new()));
         set.ttl = set.ttl.min(ttl);
-        set.records.push(data.into());
+        set.records.push(data);
     }
     Ok(set.map(without_duplicates))
+}
+
+/// Copies data, names in it in full.
+fn plain(
+    message: &Message<'_>,
+    rtype: Rtype,
+    range: Range<usize>,
+    terms: &Terms<'_>,
+) -> Result<Box<[u8]>, Unreadable> {
+    let mut room = terms.work.room.borrow_mut();
+    room.clear();
+    rdata::write_plain(rtype, message.as_bytes(), range, &mut room)?;
+    Ok(room.as_slice().into())
 }
 
 /// Takes the same with the signatures that cover it, whatever section these are in: some servers
@@ -111,15 +124,14 @@ pub(super) fn take_signed(
                 || record.class != Class::IN
                 || covered != Some(rtype)
                 || set.signatures.len() == SIGNATURES_MAX
-                || terms.work.owner(&record)?.as_name() != owner
+                || !terms.work.is_owner(&record, owner)?
             {
                 continue;
             }
-            let mut data = Vec::new();
-            rdata::write_plain(Rtype::RRSIG, message.as_bytes(), record.rdata_at..record.end(), &mut data)?;
-            if !set.signatures.iter().any(|known| **known == *data) {
+            let data = plain(message, Rtype::RRSIG, record.rdata_at..record.end(), terms)?;
+            if !set.signatures.contains(&data) {
                 set.ttl = set.ttl.min(record.ttl().seconds());
-                set.signatures.push(data.into());
+                set.signatures.push(data);
             }
         }
     }

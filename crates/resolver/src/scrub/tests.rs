@@ -68,7 +68,7 @@ fn read_with(
         ttl_max: 86_400,
         negative_ttl_max: 3600,
         dnssec_ok: true,
-        work: &Work::of_one_reply(),
+        work: &Work::of_one_reply(Vec::new()),
         requires_authority,
         takes_servers,
     };
@@ -284,7 +284,7 @@ fn the_roots_servers_are_taken_with_their_addresses() {
         ttl_max: 86_400,
         negative_ttl_max: 3600,
         dnssec_ok: true,
-        work: &Work::of_one_reply(),
+        work: &Work::of_one_reply(Vec::new()),
         requires_authority: true,
         takes_servers: false,
     };

@@ -1,9 +1,9 @@
 //! What reading one reply may cost.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
-use wire::NameBuf;
 use wire::message::Record;
+use wire::{Name, NameBuf};
 
 /// Work for one reply, in records that are passed. A reply is walked once for each RRset that is
 /// looked for in it, and its sender decides how many these are: those of an honest reply of a
@@ -15,7 +15,11 @@ const NAME: u32 = 16;
 
 /// What reading a reply may still cost.
 #[derive(Debug)]
-pub(crate) struct Work(Cell<u32>);
+pub(crate) struct Work {
+    left: Cell<u32>,
+    /// Where data is written before it is as long as it is.
+    pub(super) room: RefCell<Vec<u8>>,
+}
 
 /// A reply, or a part of it, that cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,9 +32,14 @@ impl From<wire::Malformed> for Unreadable {
 }
 
 impl Work {
-    /// Returns what one reply may cost.
-    pub(crate) const fn of_one_reply() -> Self {
-        Self(Cell::new(WORK_MAX))
+    /// Returns what one reply may cost, and room for its data.
+    pub(crate) const fn of_one_reply(room: Vec<u8>) -> Self {
+        Self { left: Cell::new(WORK_MAX), room: RefCell::new(room) }
+    }
+
+    /// Returns the room.
+    pub(crate) fn into_room(self) -> Vec<u8> {
+        self.room.into_inner()
     }
 
     /// Pays for a record that is passed.
@@ -44,8 +53,14 @@ impl Work {
         Ok(record.owner.expand()?)
     }
 
+    /// Pays for the owner of a record, and returns whether it is this.
+    pub(super) fn is_owner(&self, record: &Record<'_>, name: Name<'_>) -> Result<bool, Unreadable> {
+        self.spend(NAME)?;
+        Ok(record.owner.is(name)?)
+    }
+
     fn spend(&self, work: u32) -> Result<(), Unreadable> {
-        self.0.set(self.0.get().checked_sub(work).ok_or(Unreadable)?);
+        self.left.set(self.left.get().checked_sub(work).ok_or(Unreadable)?);
         Ok(())
     }
 }

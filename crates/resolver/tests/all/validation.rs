@@ -83,7 +83,7 @@ fn keys_are_asked_for_beside_the_question() {
 }
 
 #[test]
-fn workers_share_keys_and_check_them_each_for_itself() {
+fn keys_that_one_worker_checked_no_other_checks_again() {
     for signing in [Signing::Nsec, NSEC3] {
         let Signed { mut world, .. } = internet(signing, signing).build();
         world.resolve("www.example.org", Rtype::A);
@@ -91,7 +91,8 @@ fn workers_share_keys_and_check_them_each_for_itself() {
         let seen = world.resolve("x.wild.example.org", Rtype::A);
         check(&seen, Rcode::NOERROR, Security::Secure);
         assert_eq!(seen.sends, 1, "neither DNSKEY nor DS records are asked for again");
-        assert!(world.resolver.signatures_checked() >= 3);
+        let checked = world.resolver.signatures_checked();
+        assert!((1..=2).contains(&checked), "of the answer and its proof alone: {checked}");
         world.change_worker();
         for (name, sends) in [("www.example.org", 0), ("www.unsigned.org", 2)] {
             assert_eq!(world.resolve(name, Rtype::A).sends, sends, "{name}");

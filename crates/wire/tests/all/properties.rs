@@ -25,6 +25,10 @@ proptest! {
         let question = message.question.expect("a question");
         prop_assert_eq!(question.qname.as_bytes(), model.qname.as_name().as_bytes());
         prop_assert_eq!(question.qtype, model.qtype);
+        for (record, other) in message.records().flat_map(|record| model.entries.iter().map(move |other| (record, other))) {
+            let is_it = record.owner.expand().expect("a name") == other.owner;
+            prop_assert_eq!(record.owner.is(other.owner.as_name()), Ok(is_it));
+        }
         let mut records = message.records();
         for entry in &model.entries {
             let record = records.next().expect("as many records");
