@@ -209,7 +209,7 @@ impl Resolver {
     /// and what they say takes its place.
     pub fn want_anew(&mut self, question: &wire::Question<'_>, waiter: Waiter, now: Moment) {
         self.enter(question, waiter, false, now);
-        if let Some(&key) = self.waiters.get(&waiter)
+        if let Some(key) = self.waiter(waiter)
             && let Some(task) = self.task_mut(key)
         {
             task.renew();
