@@ -158,7 +158,9 @@ impl CacheStep {
             if asked.subnet.is_some() {
                 hit = self.read(&self.scope_zero_key(asked), now, out);
                 is_for_every_subnet = true;
-            } else if let Some((other, found)) = self.read_unsigned(asked, now, out) {
+            } else if asked.bits.has(KeyBits::DO)
+                && let Some((other, found)) = self.read_unsigned(asked, now, out)
+            {
                 (key, hit) = (other, Some(found));
             }
         }
