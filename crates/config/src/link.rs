@@ -9,7 +9,7 @@ use policy::action::{Core, Noun, Reference};
 use policy::condition::{FIELDS, implies};
 use policy::{Action, AddressTerm, Condition, ENTRY, NameTerm, Policy, SPLIT, Test};
 
-use crate::settings::{Listener, Settings};
+use crate::settings::{Listener, RouteWay, Settings};
 use plan::listeners::{ClientCertificates, TransportWord};
 
 /// Names of one kind and where each is defined.
@@ -150,6 +150,7 @@ pub(crate) fn link(settings: &mut Settings, problems: &mut Vec<Problem>) {
     for view in &settings.views {
         names.policies.check(&view.policy.value, view.policy.span, problems);
     }
+    check_forward_zones(settings, &names, &mut used, problems);
     check_circles(settings, problems);
     check_tasks(settings, &names, &mut used, problems);
     check_sets_besides(settings, &names.sets, &mut used, problems);
@@ -204,6 +205,23 @@ fn check_actions<'s>(
         };
         if defined.check(&name.value, name.span, problems) {
             used.insert((noun, name.value.as_str()));
+        }
+    }
+}
+
+/// Checks the groups that resolvers ask for zones. Those of a resolver that nobody uses are not
+/// reported besides.
+fn check_forward_zones<'s>(
+    settings: &'s Settings,
+    names: &Names<'s>,
+    used: &mut BTreeSet<(Noun, &'s str)>,
+    problems: &mut Vec<Problem>,
+) {
+    for zone in settings.resolvers.iter().flat_map(|resolver| &resolver.zones) {
+        if let RouteWay::Forward(group) = &zone.way
+            && names.groups.check(&group.value, group.span, problems)
+        {
+            used.insert((Noun::Group, group.value.as_str()));
         }
     }
 }

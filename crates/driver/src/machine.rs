@@ -4,6 +4,7 @@
 //! Never waits, reads no clock, and calls nobody back: what has ended is taken out as [`Event`]s.
 
 mod admission;
+mod forwards;
 mod resolutions;
 mod splits;
 #[cfg(test)]
@@ -143,6 +144,8 @@ enum Source {
     Forward { fetch: FetchKey, pool: PoolKey },
     /// A resolver, asked for this.
     Resolver { instance: InstanceKey, query: OutQuery },
+    /// A server of a group, for a resolver that knows the question by this tag.
+    ForResolver { tag: u32 },
 }
 
 /// One fetch, a resolver's work included, and who waits for it.
@@ -202,6 +205,8 @@ pub(crate) struct Machine<N, P, W> {
     fetches: Slab<Shared>,
     /// The same, by query: what is asked already is joined.
     index: HashTable<u32>,
+    /// Fetches that resolvers wait for, not clients.
+    for_resolvers: u32,
     waiters: Slab<WaiterEntry<W>>,
     splits: Slab<Split>,
     split_index: HashTable<u32>,
@@ -235,6 +240,7 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
             counters: Arc::clone(&counts.driver),
             fetches: Slab::new(),
             index: HashTable::new(),
+            for_resolvers: 0,
             waiters: Slab::new(),
             splits: Slab::new(),
             split_index: HashTable::new(),
@@ -258,7 +264,7 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
         self.limits = plan.limits;
         self.forward.adopt(plan, registry, now);
         self.recursion.adopt(resolvers);
-        self.drain();
+        self.drain(now);
     }
 
     #[cfg(test)]
@@ -292,7 +298,7 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
     }
 
     fn fetching(&self) -> u32 {
-        self.forward.active() + self.recursion.active()
+        self.forward.active() - self.for_resolvers + self.recursion.active()
     }
 
     /// Returns how many queries wait.
@@ -369,7 +375,7 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
             Some(Source::Forward { fetch, pool: other }) => {
                 Some(*other) == pool && self.forward.query(*fetch) == Some(query)
             }
-            Some(Source::Resolver { .. }) | None => false,
+            Some(Source::Resolver { .. } | Source::ForResolver { .. }) | None => false,
         };
         if let Some(&key) = self.index.find(query.hash, is_equal) {
             return self.join(key, who, now);
@@ -388,7 +394,7 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
                 if is_served_at_once {
                     self.hurry(key);
                 }
-                self.drain();
+                self.drain(now);
             }
             Err(failure) => self.events.push_back(Event::Rejected(who, failure)),
         }
@@ -442,12 +448,24 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
         }
     }
 
-    /// Acts on what the fetches tell of.
-    fn drain(&mut self) {
+    /// Acts on what the fetches tell of; returns whether groups were asked for resolvers, or have
+    /// answered them.
+    fn drain(&mut self, now: Moment) -> bool {
+        let mut has_any = self.take_events(now);
+        // Ends: each question of a resolver's is paid from the budget of a client's.
+        while self.take_forwards(now) {
+            has_any = true;
+            self.take_events(now);
+        }
+        has_any
+    }
+
+    fn take_events(&mut self, now: Moment) -> bool {
+        let for_resolvers = self.for_resolvers;
         while let Some(event) = self.forward.next_event() {
             match event {
                 forward::Event::Ended(ended) => {
-                    if let Some(finished) = self.ended(ended) {
+                    if let Some(finished) = self.ended(ended, now) {
                         self.events.push_back(Event::Finished(finished));
                     }
                 }
@@ -468,12 +486,17 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
             let finished = Finished { waiters: WaiterList(waiters.first), ending, from: None };
             self.events.push_back(Event::Finished(finished));
         }
+        self.for_resolvers != for_resolvers
     }
 
-    /// Takes the end of a fetch; returns who waited for it.
-    fn ended<'b>(&mut self, ended: forward::Ended<'b>) -> Option<Finished<'b>> {
-        let forward::Ended { tag, ending, from } = ended;
-        let shared = self.forget_fetch(tag)?;
+    /// Takes the end of a fetch; returns who waited for it, if they are clients.
+    fn ended<'b>(&mut self, ended: forward::Ended<'b>, now: Moment) -> Option<Finished<'b>> {
+        let shared = self.forget_fetch(ended.tag)?;
+        if let Source::ForResolver { tag } = shared.source {
+            self.forward_ended(tag, &ended, now);
+            return None;
+        }
+        let forward::Ended { ending, from, .. } = ended;
         self.end_waiting(shared.waiters.first);
         let ending = match ending {
             forward::Ending::Reply(message) => Ending::Reply(message),
@@ -498,7 +521,7 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
         self.wake_all();
         self.forward.stop(now);
         self.stop_resolving();
-        self.drain();
+        self.drain(now);
     }
 
     /// Returns whether queries wait for their turn: [`Machine::due`] is to be called as soon as
@@ -519,7 +542,7 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
     pub(crate) fn due(&mut self, now: Moment) {
         self.forward.due(now);
         self.recursion.due(now);
-        self.drain();
+        self.drain(now);
         while let Some(token) = self.wheel.pop(now) {
             match token {
                 Token::Waiter(waiter) => {
@@ -545,6 +568,8 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
         match source {
             Source::Forward { fetch, .. } => self.forward.cancel(*fetch),
             Source::Resolver { instance, .. } => self.recursion.forget(*instance, key),
+            // Its resolver goes on without clients as far as they have paid.
+            Source::ForResolver { .. } => {}
         }
     }
 
@@ -607,52 +632,66 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
         now: Moment,
     ) -> Option<Finished<'b>> {
         let ended = self.forward.datagram(key, bytes, is_cut, now);
-        self.drain();
-        self.ended(ended?)
+        self.drain(now);
+        self.finished(ended?, now)
     }
 
     /// Takes one message from a connection.
     pub(crate) fn message<'b>(&mut self, key: LinkKey, bytes: &'b [u8], now: Moment) -> Option<Finished<'b>> {
         let ended = self.forward.message(key, bytes, now);
-        self.drain();
-        self.ended(ended?)
+        self.drain(now);
+        self.finished(ended?, now)
+    }
+
+    /// Takes the end of a fetch that the network has brought, and acts on what comes of it.
+    fn finished<'b>(&mut self, ended: forward::Ended<'b>, now: Moment) -> Option<Finished<'b>> {
+        let finished = self.ended(ended, now);
+        if finished.is_none() {
+            self.drain(now);
+        }
+        finished
     }
 
     /// Takes the news that the network refused what a socket sent.
     pub(crate) fn socket_failed(&mut self, key: SocketKey, why: ErrorKind, now: Moment) {
         self.forward.socket_failed(key, why, now);
-        self.drain();
+        self.drain(now);
     }
 
     /// Takes the news that a connection is open.
     pub(crate) fn link_opened(&mut self, key: LinkKey, now: Moment) {
         self.forward.link_opened(key, now);
-        self.drain();
+        self.drain(now);
     }
 
     /// Takes the news that a connection could not be made, or that it ended, and why.
     pub(crate) fn link_closed(&mut self, key: LinkKey, trouble: Option<String>, now: Moment) {
         self.forward.link_closed(key, trouble, now);
-        self.drain();
+        self.drain(now);
     }
 
     /// Takes the news that a connection could not even be tried.
     pub(crate) fn link_lacked(&mut self, key: LinkKey, now: Moment) {
         self.forward.link_lacked(key, now);
-        self.drain();
+        self.drain(now);
     }
 
     /// Takes the news that a message on a connection does not end.
     pub(crate) fn link_stalled(&mut self, key: LinkKey, now: Moment) {
         self.forward.link_stalled(key, now);
-        self.drain();
+        self.drain(now);
     }
 
     /// Sends what was queued, once per batch; forgets what is no longer used.
     pub(crate) fn flush(&mut self, now: Moment) {
-        self.forward.flush(now);
-        self.recursion.flush(now);
-        self.drain();
+        // Ends as draining does: what resolvers go on with is sent with the rest.
+        loop {
+            self.forward.flush(now);
+            self.recursion.flush(now);
+            if !self.drain(now) {
+                break;
+            }
+        }
     }
 
     /// Describes the pools and how their upstreams are doing.

@@ -18,10 +18,10 @@ use engine::{OutQuery, ResolverId};
 use plan::resolvers::{Plan, ResolverPlan};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
-use resolver::{Arrival, Ask, AskKey, Effect, Resolution, Resolver, Unanswered, Waiter};
+use resolver::{Arrival, Ask, AskKey, Effect, Forward, ForwardKey, Resolution, Resolver, Unanswered, Waiter};
 use slab::Slab;
 use timers::Moment;
-use wire::Question;
+use wire::{Message, Question};
 
 pub use counters::Counters;
 pub use probe::{Probe, Probing};
@@ -39,12 +39,18 @@ struct Instance {
     counted: resolver::Counts,
     /// Questions that somebody waits for.
     wanted: u32,
-    /// Queries that it has on the wire.
+    /// Queries that it has on the wire, and questions to groups.
     asks: u32,
     /// Whether another one has taken its place.
     is_retired: bool,
     /// Who hears the answer to its one question, if it was made for that.
     probing: Option<SyncSender<Arc<Resolution>>>,
+}
+
+/// A question to a group of servers.
+struct OpenForward {
+    instance: u32,
+    key: ForwardKey,
 }
 
 /// A query on the wire.
@@ -94,6 +100,9 @@ pub(crate) struct Recursion<P> {
     rng: StdRng,
     instances: Slab<Instance>,
     asks: Slab<OpenAsk>,
+    forwards: Slab<OpenForward>,
+    /// What groups are to be asked, with the tag by which the answer comes.
+    to_forward: VecDeque<(u32, Forward)>,
     resolved: VecDeque<Resolved>,
     /// Of what resolvers trust.
     trust_generation: u64,
@@ -120,6 +129,8 @@ impl<P: PoolNetwork> Recursion<P> {
             rng,
             instances: Slab::new(),
             asks: Slab::new(),
+            forwards: Slab::new(),
+            to_forward: VecDeque::new(),
             resolved: VecDeque::new(),
             trust_generation: 0,
             forget_generation: 0,
@@ -234,6 +245,41 @@ impl<P: PoolNetwork> Recursion<P> {
         self.resolved.pop_front()
     }
 
+    /// Returns the next question for a group of servers, whose end is reported by its tag: with
+    /// [`Recursion::heard_forwarders`] or [`Recursion::forwarders_failed`].
+    pub(crate) fn next_forward(&mut self) -> Option<(u32, Forward)> {
+        self.to_forward.pop_front()
+    }
+
+    /// A group has answered: this server of it, if that is known.
+    pub(crate) fn heard_forwarders(
+        &mut self,
+        tag: u32,
+        message: &Message<'_>,
+        from: Option<SocketAddr>,
+        now: Moment,
+    ) {
+        let tell = |resolver: &mut Resolver, key| {
+            resolver.heard_forwarders(key, message, from, instant(now));
+        };
+        self.forwarded(tag, tell, now);
+    }
+
+    /// A group has no answer.
+    pub(crate) fn forwarders_failed(&mut self, tag: u32, why: Unanswered, now: Moment) {
+        let tell = |resolver: &mut Resolver, key| resolver.forwarders_failed(key, why, instant(now));
+        self.forwarded(tag, tell, now);
+    }
+
+    fn forwarded(&mut self, tag: u32, report: impl FnOnce(&mut Resolver, ForwardKey), now: Moment) {
+        let Some(OpenForward { instance: at, key }) = self.forwards.try_remove(tag as usize) else { return };
+        let Some(instance) = self.instances.get_mut(at as usize) else { return };
+        instance.asks -= 1;
+        report(&mut instance.resolver, key);
+        self.carry_out(at, now);
+        self.take_unanswered(now);
+    }
+
     /// Returns when to call [`Recursion::due`] next.
     pub(crate) fn next_due(&self) -> Option<Moment> {
         let resolvers = self.instances.iter().filter_map(|(_, instance)| instance.resolver.next_due());
@@ -265,7 +311,7 @@ impl<P: PoolNetwork> Recursion<P> {
 
     /// Has the queries sent that a resolver wants, and keeps what it has found.
     fn carry_out(&mut self, at: u32, now: Moment) {
-        let Self { instances, asks, authorities, resolved, counters, .. } = self;
+        let Self { instances, asks, forwards, to_forward, authorities, resolved, counters, .. } = self;
         let Some(instance) = instances.get_mut(at as usize) else { return };
         counters.add_since(&mut instance.counted, instance.resolver.counts());
         while let Some(effect) = instance.resolver.next_effect() {
@@ -274,6 +320,12 @@ impl<P: PoolNetwork> Recursion<P> {
                     let tag = asks.insert(OpenAsk { instance: at, key: ask.key }) as u32;
                     instance.asks += 1;
                     authorities.ask(&query(&ask), tag, now);
+                }
+                Effect::Forward(wanted) => {
+                    let open = OpenForward { instance: at, key: wanted.key };
+                    let tag = forwards.insert(open) as u32;
+                    instance.asks += 1;
+                    to_forward.push_back((tag, wanted));
                 }
                 Effect::Done { waiter, resolution } => {
                     instance.wanted -= 1;

@@ -37,6 +37,7 @@ fn resolve(resolver: &mut Resolver, qname: Name<'_>, clock: &mut Moment) -> (u32
                 *clock = clock.after_ms(1);
                 resolver.heard(ask.key, &message, Arrival::Udp, *clock);
             }
+            Effect::Forward(_) => unreachable!("no name is forwarded"),
             Effect::Done { resolution, .. } => {
                 assert!(resolution.failure.is_none(), "{:?}", resolution.failure);
                 black_box(resolution);

@@ -8,6 +8,7 @@ use wire::Rtype;
 
 use crate::heap_name::HeapName;
 use crate::resolution::Resolution;
+use crate::settings::Forwarders;
 
 /// Names whoever waits for an answer; the caller chooses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -17,12 +18,20 @@ pub struct Waiter(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AskKey(pub(crate) u32);
 
+/// Names a question to forwarders until the caller has said what became of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ForwardKey(pub(crate) u32);
+
 /// Something to do.
 #[derive(Clone, Debug)]
 pub enum Effect {
     /// Ask a server, and report exactly once: [`Resolver::heard`](crate::Resolver::heard) or
     /// [`Resolver::unanswered`](crate::Resolver::unanswered).
     Ask(Ask),
+    /// Have forwarders find the answer, and report exactly once:
+    /// [`Resolver::heard_forwarders`](crate::Resolver::heard_forwarders) or
+    /// [`Resolver::forwarders_failed`](crate::Resolver::forwarders_failed).
+    Forward(Forward),
     /// A question has come to its end.
     Done {
         /// Whose it was.
@@ -48,6 +57,30 @@ pub struct Ask {
     pub qtype: Rtype,
     /// How to ask.
     pub how: How,
+}
+
+/// A question to forwarders: class IN, with RD.
+///
+/// Which of them is asked, how often and how long is the caller's business, as are IDs, ports and
+/// transports.
+#[derive(Clone, Debug)]
+pub struct Forward {
+    /// By which it is reported.
+    pub key: ForwardKey,
+    /// Whom to ask.
+    pub forwarders: Forwarders,
+    /// The name, lower case.
+    pub qname: HeapName,
+    /// The type.
+    pub qtype: Rtype,
+    /// Whether the reply is validated here: signatures and proofs are asked for (DO), and whatever
+    /// the forwarders think of them is to be passed on all the same (CD).
+    pub validates: bool,
+    /// Forwarders whose replies to this question were bogus: others are asked, if there are any.
+    pub refused: Vec<SocketAddr>,
+    /// Whether the answer is found otherwise if they fail: forwarders that are known to be down
+    /// need not be tried.
+    pub is_optional: bool,
 }
 
 /// How a server is asked, as far as it is known what it can do.

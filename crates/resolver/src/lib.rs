@@ -16,7 +16,9 @@
 //! for beside the question, as soon as the DS records of a zone are known.
 //!
 //! A [`Route`] says that a zone is found elsewhere. Each name goes by the closest route, and who is
-//! asked on one route is not believed about names that go by another.
+//! asked on one route is not believed about names that go by another. Forwarders are a route as
+//! well: their answers are scrubbed, judged and kept like those of a zone's own servers, and refer
+//! to nobody.
 //!
 //! What failed is not asked again at once, and what a signed zone proved for one name answers for
 //! others. Two workers with the same tables do not ask the same: the second one waits a little.
@@ -55,14 +57,15 @@ mod trace;
 
 pub use addresses::{AddressPolicy, Family};
 pub use budget::{Limit, Limits};
-pub use effect::{Arrival, Ask, AskKey, Effect, How, Unanswered, Waiter};
+pub use effect::{Arrival, Ask, AskKey, Effect, Forward, ForwardKey, How, Unanswered, Waiter};
 pub use failure::{Defect, Failure, Reason};
 pub use heap_name::HeapName;
 pub use machine::{Counts, Resolver};
 pub use moment::Moment;
 pub use resolution::Resolution;
 pub use settings::{
-    Hint, Minimisation, NegativeAnchor, Route, Settings, Stub, Trust, TrustAnchor, Validation, Way,
+    Forwarders, Hint, Minimisation, NegativeAnchor, Route, Settings, Stub, Trust, TrustAnchor, Validation,
+    Way,
 };
 pub use tables::Tables;
 pub use trace::{TraceEvent, TraceLine};

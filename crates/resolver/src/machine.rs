@@ -9,6 +9,7 @@
 mod claims;
 mod derived;
 mod fetches;
+mod forwards;
 mod proofs;
 mod replies;
 mod reports;
@@ -38,6 +39,7 @@ use crate::routes::Routes;
 use crate::settings::{NegativeAnchor, Settings, TrustAnchor, Validation};
 use crate::tables::{Memory, Tables};
 use fetches::{Aim, Fetch};
+use forwards::OpenForward;
 use reports::Reports;
 use tasks::Task;
 
@@ -110,6 +112,7 @@ pub struct Resolver {
     fetches: Slab<Fetch>,
     by_fetch: HashTable<FetchKey>,
     asks: Slab<OpenAsk>,
+    forwards: Slab<OpenForward>,
     timers: BTreeSet<(Moment, FetchKey)>,
     /// What can go on.
     ready: VecDeque<Node>,
@@ -153,6 +156,7 @@ impl Resolver {
             fetches: Slab::new(),
             by_fetch: HashTable::new(),
             asks: Slab::new(),
+            forwards: Slab::new(),
             timers: BTreeSet::new(),
             ready: VecDeque::new(),
             effects: VecDeque::new(),

@@ -8,7 +8,7 @@ use wire::Name;
 
 use crate::delegation::{Delegation, DsState};
 use crate::moment::Moment;
-use crate::settings::{Route, Stub, Way};
+use crate::settings::{Forwarders, Route, Stub, Way};
 
 /// Names a route by its place in the settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -82,7 +82,22 @@ impl Routes {
     pub(crate) fn stub(&self, delegation: &Delegation) -> Option<&Stub> {
         match &self.get(delegation.route?)?.way {
             Way::Stub(stub) => Some(stub),
+            Way::Forward(_) => None,
         }
+    }
+
+    /// Returns who is asked for names of a delegation that find answers themselves, if settings
+    /// name such.
+    pub(crate) fn forwarders(&self, delegation: &Delegation) -> Option<Forwarders> {
+        match &self.get(delegation.route?)?.way {
+            Way::Forward(forwarders) => Some(*forwarders),
+            Way::Stub(_) => None,
+        }
+    }
+
+    /// Returns whether what is answered for a delegation is kept.
+    pub(crate) fn keeps(&self, delegation: &Delegation) -> bool {
+        delegation.route.and_then(|key| self.get(key)).is_none_or(|route| route.keeps)
     }
 
     /// Returns whether the servers of a stub zone are to be asked now which ones the zone has, if
@@ -121,6 +136,7 @@ mod tests {
             zone: HeapName::new(name(zone).as_name()),
             way: Way::Stub(Stub::default()),
             first: false,
+            keeps: true,
         };
         Routes::new(&zones.iter().map(route).collect::<Vec<_>>())
     }

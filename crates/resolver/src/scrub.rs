@@ -43,9 +43,31 @@ pub(crate) struct Asked<'a> {
     pub(crate) routes: &'a Routes,
     /// Whether NS records of the zone itself say whom to ask from then on.
     pub(crate) primes: bool,
+    pub(crate) by: Speaker,
+}
+
+/// Who speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Speaker {
+    /// A server of the zone that was asked, or of one above it that refers on.
+    Server,
+    /// A forwarder: it has the answer from elsewhere, and refers to nobody.
+    Forwarder {
+        /// Whether what it says is proved before it is believed.
+        is_judged: bool,
+    },
 }
 
 impl Asked<'_> {
+    /// Returns the zone that SOA records and proofs must be of, or of one below it. Names may be
+    /// forwarded that are no zone: what denies them is of a zone above, and has to prove that.
+    const fn denier(&self) -> Name<'_> {
+        match self.by {
+            Speaker::Forwarder { is_judged: true } => Name::ROOT,
+            Speaker::Forwarder { is_judged: false } | Speaker::Server => self.zone,
+        }
+    }
+
     /// Returns whether the server may speak for a name.
     fn covers(&self, name: Name<'_>) -> bool {
         name.is_at_or_below(self.zone) && !self.routes.leads_away(self.zone, self.place, name)
@@ -125,6 +147,18 @@ pub(crate) struct Answer {
     pub(crate) insecure_because: Option<EdeCode>,
 }
 
+impl Answer {
+    /// Forgets the SOA record of a zone above the one that was asked, if it is not proved: then the
+    /// denial is good for this question alone.
+    pub(crate) fn drop_foreign_soa(&mut self, zone: &HeapName) {
+        if let Some(denial) = &mut self.denial {
+            denial.soa.take_if(|soa| {
+                soa.security != Security::Secure && !soa.owner.as_name().is_at_or_below(zone.as_name())
+            });
+        }
+    }
+}
+
 /// The zone's name servers, as they stand beside an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Beside {
@@ -183,8 +217,11 @@ pub(crate) fn read(message: &Message<'_>, asked: &Asked<'_>, terms: &Terms<'_>) 
         return Reading::Fault(Fault::Malformed);
     };
     let is_at_start = chain.sets.is_empty() && matches!(chain.end, End::Open(_));
+    let is_forwarder = asked.by != Speaker::Server;
     if is_at_start && message.rcode() == Rcode::NOERROR {
         match referral::read(message, asked, terms) {
+            // Who refers to others does not find answers for us.
+            Ok(Some(_)) if is_forwarder => return Reading::Fault(Fault::Lame),
             Ok(Some(referral)) => return Reading::Referral(referral),
             Ok(None) => {}
             Err(fault) => return Reading::Fault(fault),
@@ -192,7 +229,7 @@ pub(crate) fn read(message: &Message<'_>, asked: &Asked<'_>, terms: &Terms<'_>) 
     }
     // A server of the zone answers with AA (RFC 1035 §4.1.1); another one has it from elsewhere,
     // and most of these offer recursion.
-    if !terms.is_authoritative(flags) {
+    if !is_forwarder && !terms.is_authoritative(flags) {
         return Reading::Fault(Fault::Lame);
     }
     if message.rcode() == Rcode::YXDOMAIN && !matches!(chain.end, End::TooLong) {
@@ -208,7 +245,7 @@ fn answer(message: &Message<'_>, asked: &Asked<'_>, terms: &Terms<'_>, chain: Ch
     let is_of_name = message.rcode() == Rcode::NXDOMAIN;
     let mut denial = None;
     if let End::Open(name) = &end {
-        let soa = sets::soa(message, name.as_name(), asked.zone, terms)?;
+        let soa = sets::soa(message, name.as_name(), asked.denier(), terms)?;
         // Of the end of a chain only who has the SOA can say that it is not there: the name may
         // belong to a child of the zone.
         if first_target.is_none() || soa.is_some() {
@@ -228,7 +265,7 @@ fn answer(message: &Message<'_>, asked: &Asked<'_>, terms: &Terms<'_>, chain: Ch
         (None, End::Open(_)) => Verdict::NoData,
         (None, End::Outside) => return None,
     };
-    let proofs = sets::proofs(message, asked.zone, terms).ok()?;
+    let proofs = sets::proofs(message, asked.denier(), terms).ok()?;
     // Who asks for all gets what belongs to it.
     let takes_beside = terms.takes_servers || asked.qtype == Rtype::ANY;
     let beside = match end {

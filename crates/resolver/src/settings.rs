@@ -136,6 +136,14 @@ impl Default for Trust {
     }
 }
 
+impl Trust {
+    /// Returns the trust anchor that is closest to a name, of those at and above it.
+    pub(crate) fn anchor_of(&self, name: Name<'_>) -> Option<&TrustAnchor> {
+        let anchors = self.anchors.iter().filter(|anchor| name.is_at_or_below(anchor.zone.as_name()));
+        anchors.max_by_key(|anchor| anchor.zone.as_name().label_count())
+    }
+}
+
 /// How names of a zone and of those below it are found, if not from the root down.
 ///
 /// Of several routes that a name could go by, it goes by the one whose zone is closest to it.
@@ -147,6 +155,8 @@ pub struct Route {
     pub way: Way,
     /// Whether names go by the next route above, or from the root down, if these servers fail.
     pub first: bool,
+    /// Whether what they answer is kept in the tables.
+    pub keeps: bool,
 }
 
 /// Whom a route leads to.
@@ -154,7 +164,14 @@ pub struct Route {
 pub enum Way {
     /// To servers that are asked as those of the zone: a stub zone.
     Stub(Stub),
+    /// To servers that find answers themselves, for names of any zone: a forward zone.
+    Forward(Forwarders),
 }
+
+/// Names servers that find answers themselves. Who they are, and which of them is asked, is known
+/// to the caller alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Forwarders(pub u16);
 
 /// The servers of a stub zone. Their addresses may be private ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

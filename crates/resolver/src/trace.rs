@@ -19,8 +19,8 @@ const LINES_MAX: usize = 256;
 pub struct TraceLine {
     /// Microseconds since the question was wanted.
     pub after_us: u64,
-    /// Which server it is about.
-    pub address: SocketAddr,
+    /// Which server it is about; `None`: forwarders of which the caller chooses one.
+    pub address: Option<SocketAddr>,
     /// As a server of which zone it was asked.
     pub zone: HeapName,
     /// The name that it was asked for.
@@ -110,7 +110,12 @@ impl fmt::Display for TraceLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { after_us, address, zone, qname, qtype, event } = self;
         let (ms, tenths) = (after_us / 1000, after_us / 100 % 10);
-        write!(f, "{ms}.{tenths} ms  {address} for {zone}  {qname} {qtype}: {event}")
+        write!(f, "{ms}.{tenths} ms  ")?;
+        match address {
+            Some(address) => write!(f, "{address} for {zone}")?,
+            None => write!(f, "forwarders of {zone}")?,
+        }
+        write!(f, "  {qname} {qtype}: {event}")
     }
 }
 

@@ -67,8 +67,8 @@ pub(super) const ROWS: &[Row] = &[
         default: Some("{}"),
         reason: "all public zones are found from the root down",
         apply: Apply::Reload,
-        text: "Zones that are not found from the root down, with what is below them, by name: `corp.example: {stub: 10.1.0.53}`. \
-               A name goes by the zone closest to it; `.` is all others. What is found is validated like any other answer.",
+        text: "Zones that are not found from the root down, with what is below them, by name: `corp.example: {stub: 10.1.0.53}` \
+               has servers of its own, `corp.example: {forward: office}` is forwarded to an upstream group. A name goes by the zone closest to it; `.` is all others. What is found is validated like any other answer.",
         unbound: &["stub-zone"],
     },
     row(
@@ -81,6 +81,14 @@ pub(super) const ROWS: &[Row] = &[
          Zones below it are found by their delegations.",
     )
     .unbound(&["stub-addr", "stub-host"]),
+    unset(
+        "resolvers.*.zones.*.forward",
+        Kind::One(Value::Text { word: None }),
+        "The upstream group that finds answers for names of the zone, in place of the zone's servers: the zone is forwarded, over \
+         any transport. The answers are validated here, so the group's servers must pass signatures on, and be able to find the \
+         DS and DNSKEY records of all zones on the way.",
+    )
+    .unbound(&["forward-zone"]),
     row(
         "resolvers.*.zones.*.prime",
         Kind::One(Value::Bool),
@@ -94,9 +102,18 @@ pub(super) const ROWS: &[Row] = &[
         Kind::One(Value::Bool),
         "false",
         "names of a zone of one's own are nobody else's business",
-        "Whether names are found as if this zone were not written here, if its servers fail.",
+        "Whether names are found as if this zone were not written here, if its servers or its group fail.",
     )
-    .unbound(&["stub-first"]),
+    .unbound(&["stub-first", "forward-first"]),
+    row(
+        "resolvers.*.zones.*.keep",
+        Kind::One(Value::Bool),
+        "true",
+        "the same is asked often",
+        "Whether answers of these servers, or of this group, are kept in the resolver's tables. With `false` they are asked again \
+         for each query that `cache` does not answer.",
+    )
+    .unbound(&["stub-no-cache", "forward-no-cache"]),
     row(
         "resolvers.*.port",
         whole(1, 65_535),

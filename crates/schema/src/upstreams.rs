@@ -35,7 +35,7 @@ pub(super) const ROWS: &[Row] = &[
         reason: "the resolvers that this machine already uses",
         apply: Apply::Reload,
         text: "Groups of servers that queries can be forwarded to, by name.",
-        unbound: &["forward-zone"],
+        unbound: &[],
     },
     unset(
         "upstreams.*.servers",

@@ -296,6 +296,33 @@ fn the_servers_of_a_stub_zone_for_the_root_are_hints() {
 }
 
 #[test]
+fn forward_zones_are_those_of_the_resolver() {
+    let text = "forward-zone: name: corp.example. forward-addr: 192.0.2.1@5353 forward-host: dns.example forward-first: yes\n\
+                forward-zone: name: . forward-tls-upstream: yes forward-addr: 192.0.2.2#dns.example\n\
+                stub-zone: name: lab.example stub-addr: 192.0.2.3\nserver: tls-system-cert: yes";
+    check(
+        text,
+        "resolvers/default/zones",
+        "{.: {forward: root-forward}, corp.example: {forward: forward-corp.example, first: true}, \
+         lab.example: {stub: [192.0.2.3]}}",
+    );
+    check(text, "upstreams/forward-corp.example/servers", "[192.0.2.1:5353, dns.example:53]");
+    check(text, "upstreams/root-forward/servers", "[{address: tls://192.0.2.2:853#dns.example}]");
+    let main = "[call(local-zones), {if: not rd, do: reject(refused)}, cache(main), recurse]";
+    check(text, "policy/main", main);
+    check(text, "resolvers/default/priming", "");
+    let text = "forward-zone: name: a.example forward-addr: 192.0.2.1 forward-no-cache: yes\n\
+                stub-zone: name: b.example stub-addr: 192.0.2.1 stub-no-cache: yes";
+    let uncached = "{if: qname in suffix:a.example, do: [recurse, accept]}, {if: qname in suffix:b.example, do: [recurse, accept]}";
+    check(text, "policy/main", &main.replace("cache(main)", &format!("{uncached}, cache(main)")));
+    check(
+        text,
+        "resolvers/default/zones",
+        "{a.example: {forward: forward-a.example, keep: false}, b.example: {stub: [192.0.2.1], keep: false}}",
+    );
+}
+
+#[test]
 fn anchors_that_are_followed_have_a_file_of_their_own() {
     let text = "server:\nauto-trust-anchor-file: /root.key\ntrust-anchor-file: /more.keys\nkeep-missing: 0\nadd-holddown: 60";
     check(text, "resolvers/default/trust-anchor-state", "/root.key");

@@ -199,6 +199,7 @@ impl Course {
                         let after_ms = 1 + 37 * (self.sends as u32 % 7);
                         self.open.push((self.now.after_ms(after_ms), ask));
                     }
+                    Effect::Forward(_) => unreachable!("no name is forwarded"),
                     Effect::Done { resolution, .. } => {
                         assert!(told.replace(resolution).is_none(), "told twice");
                     }

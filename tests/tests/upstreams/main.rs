@@ -4,6 +4,7 @@ mod attacks;
 mod authorities;
 mod derived;
 mod faults;
+mod forwarding;
 mod others;
 mod recursion;
 mod rules;

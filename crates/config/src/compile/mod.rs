@@ -327,7 +327,8 @@ pub fn prepare<'a>(
         }
     };
     let fetch = upstreams::plan(settings, &keep.pools, own, keep.workers, environment, &mut problems);
-    let resolvers = resolvers::plan(settings, &keep.resolvers, own, environment, &mut problems);
+    let numbers = (&keep.resolvers, &keep.pools);
+    let resolvers = resolvers::plan(settings, numbers, own, environment, &mut problems);
     let anchors = anchors::plan(settings, &resolvers, &keep.state_directory, environment, &mut problems);
     let relay = upstreams::relay(settings, environment, &mut problems);
     let names =

@@ -11,16 +11,17 @@ use environment::Environment;
 use plan::resolvers::{Plan, ResolverPlan};
 use policy::Action;
 use policy::action::Core;
-use resolver::{HeapName, Hint, Route, TrustAnchor, Way};
+use resolver::{Forwarders, HeapName, Hint, Route, TrustAnchor, Way};
 use wire::{Name, NameBuf, Prefix, Rtype};
 
 use super::anchors;
-use crate::settings::{ResolverSettings, RouteSettings, Settings};
+use crate::settings::{ResolverSettings, RouteSettings, RouteWay, Settings};
 
-/// Returns the plan for the resolvers that policies use.
+/// Returns the plan for the resolvers that policies use; both they and groups have numbers by their
+/// names.
 pub(super) fn plan(
     settings: &Settings,
-    numbers: &BTreeMap<String, u16>,
+    (numbers, groups): (&BTreeMap<String, u16>, &BTreeMap<String, u16>),
     own: &[SocketAddr],
     environment: &dyn Environment,
     problems: &mut Vec<Problem>,
@@ -40,7 +41,7 @@ pub(super) fn plan(
         if let Some(file) = &resolver.trust_anchors {
             rules.trust.anchors = anchors::read(file, environment, problems);
         }
-        rules.routes = resolver.zones.iter().map(route).collect();
+        rules.routes = resolver.zones.iter().filter_map(|zone| route(zone, groups)).collect();
         if !resolver.anchor_records.is_empty() {
             if resolver.trust_anchors.is_none() {
                 rules.trust.anchors.clear();
@@ -59,9 +60,15 @@ pub(super) fn plan(
     Plan { resolvers }
 }
 
-fn route(zone: &RouteSettings) -> Route {
-    let RouteSettings { zone, stub, first } = zone.clone();
-    Route { zone, way: Way::Stub(stub), first }
+/// Returns a route; `None` if it leads to a group that there is not, which is a mistake that was
+/// reported.
+fn route(zone: &RouteSettings, groups: &BTreeMap<String, u16>) -> Option<Route> {
+    let RouteSettings { zone, way, first, keeps } = zone.clone();
+    let way = match way {
+        RouteWay::Stub(stub) => Way::Stub(stub),
+        RouteWay::Forward(group) => Way::Forward(Forwarders(*groups.get(&group.value)?)),
+    };
+    Some(Route { zone, way, first, keeps })
 }
 
 /// Returns the number of each resolver, by its name.
@@ -80,7 +87,8 @@ pub(super) fn ids<'a>(
 pub(super) fn descriptors_max(settings: &Settings, environment: &dyn Environment) -> usize {
     let numbers = settings.resolvers.iter().zip(0..).map(|(it, number)| (it.name.value.clone(), number));
     // What is wrong with them is said when the configuration is compiled.
-    plan(settings, &numbers.collect(), &[], environment, &mut Vec::new()).descriptors_max()
+    let numbers = (&numbers.collect(), &BTreeMap::new());
+    plan(settings, numbers, &[], environment, &mut Vec::new()).descriptors_max()
 }
 
 /// Returns the names of the resolvers that policies use.
@@ -214,10 +222,9 @@ mod tests {
         assert_eq!(
             lab,
             "Route { zone: lab.example., way: Stub(Stub { addresses: [192.0.2.1:53, [2001:db8::1]:5353], \
-             hosts: [(ns.example.net., 53), (ns2.example.net., 54)], primes: false }), first: false }"
+             hosts: [(ns.example.net., 53), (ns2.example.net., 54)], primes: false }), first: false, keeps: true }"
         );
-        let expected =
-            "way: Stub(Stub { addresses: [192.0.2.2:5354], hosts: [], primes: true }), first: true }";
+        let expected = "way: Stub(Stub { addresses: [192.0.2.2:5354], hosts: [], primes: true }), first: true, keeps: true }";
         assert_eq!(*root, format!("Route {{ zone: ., {expected}"));
         let mistake = |zones: &str| {
             let text = format!("resolvers: {{default: {{zones: {{{zones}}}}}}}\n{RECURSE}");
@@ -235,6 +242,42 @@ mod tests {
         }
         let found = mistake("a.example: {stub: ns.a.example}");
         assert!(found.contains("\"ns.a.example.\" is in the zone that it is to be asked for"), "{found}");
+    }
+
+    #[test]
+    fn zones_are_forwarded_to_groups() {
+        let load = |groups: &str, zones: &str| {
+            let text =
+                format!("upstreams: {{{groups}}}\nresolvers: {{default: {{zones: {{{zones}}}}}}}\n{RECURSE}");
+            let memory = Memory::new(&[]);
+            let loaded = load_text(Path::new("/x"), &text, &memory).map_err(|found| found[0].line())?;
+            super::super::compile(&loaded, &[], None, &memory).map_err(|found| found[0].line())
+        };
+        let groups = "office: 10.1.0.53, net: \"tls://9.9.9.9#dns.quad9.net\"";
+        let zones = "corp.example: {forward: office, first: true, keep: false}, \".\": {forward: net}";
+        let plans = load(groups, zones).expect("no mistakes");
+        let number = |name: &str| {
+            let pool = plans.fetch.pools.iter().find(|pool| pool.name == name);
+            pool.expect("a group").id.0
+        };
+        let routes = &plans.resolvers.resolvers[0].settings.routes;
+        let shown: Vec<String> = routes.iter().map(|route| format!("{route:?}")).collect();
+        let expected = [("corp.example.", "office", true, false), (".", "net", false, true)];
+        let expected = expected.map(|(zone, group, first, keeps)| {
+            let group = number(group);
+            format!(
+                "Route {{ zone: {zone}, way: Forward(Forwarders({group})), first: {first}, keeps: {keeps} }}"
+            )
+        });
+        assert_eq!(shown, expected);
+        assert!(plans.warnings.is_empty(), "{:?}", plans.warnings);
+        let mistake = |zones: &str| load(groups, zones).err().expect("a mistake");
+        assert!(mistake("a: {forward: offise}").contains("unknown upstream group \"offise\""));
+        assert!(
+            mistake("a: {forward: office, stub: 192.0.2.1}")
+                .contains("zone \"a.\" is forwarded: \"stub\" is for stub zones")
+        );
+        assert!(mistake("a: {forward: office, prime: true}").contains("\"prime\" is for stub zones"));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use values::{Misread, Read};
 use wire::NameBuf;
 
 use super::{Lowering, Section};
-use crate::settings::{ResolverSettings, RouteSettings};
+use crate::settings::{ResolverSettings, RouteSettings, RouteWay};
 
 /// A server of a stub zone.
 enum StubServer {
@@ -162,11 +162,25 @@ impl Lowering<'_> {
 
     fn route(&mut self, zone: HeapName, section: &Section<'_>) -> RouteSettings {
         let mut stub = Stub { primes: self.boolean(section, "prime"), ..Stub::default() };
+        let (first, keeps) = (self.boolean(section, "first"), self.boolean(section, "keep"));
         let known = self.problems.len();
         let servers = self.list(section, "stub", |_, _, scalar| server(&scalar.text));
+        let group = self.optional(section, "forward", |lowering, row, node| {
+            lowering.read(node, &row.kind.expected(), |text| Ok(text.to_owned()))
+        });
+        if let Some(group) = group {
+            for key in ["stub", "prime"] {
+                if let Some(entry) = section.entry(key) {
+                    let message = format!("zone \"{zone}\" is forwarded: \"{key}\" is for stub zones");
+                    self.problems.push(Problem::error(entry.key_span, message));
+                }
+            }
+            return RouteSettings { zone, way: RouteWay::Forward(group), first, keeps };
+        }
         if servers.is_empty() && self.problems.len() == known {
             let problem = Problem::error(section.span, format!("zone \"{zone}\" has no servers"));
-            self.problems.push(problem.expected("\"stub\" with addresses or host names"));
+            let expected = "\"stub\" with addresses or host names, or \"forward\" with an upstream group";
+            self.problems.push(problem.expected(expected));
         }
         for At { value, span } in servers {
             match value {
@@ -179,7 +193,7 @@ impl Lowering<'_> {
                 StubServer::Host(host, port) => stub.hosts.push((host, port)),
             }
         }
-        RouteSettings { zone, stub, first: self.boolean(section, "first") }
+        RouteSettings { zone, way: RouteWay::Stub(stub), first, keeps }
     }
 
     /// Reads what is trusted; the anchors are those that the program comes with.

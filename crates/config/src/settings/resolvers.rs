@@ -39,8 +39,19 @@ pub struct ResolverSettings {
 pub struct RouteSettings {
     /// The zone.
     pub zone: HeapName,
-    /// Its servers.
-    pub stub: Stub,
+    /// Whom to ask.
+    pub way: RouteWay,
     /// Whether it is found as if it were not written if these fail.
     pub first: bool,
+    /// Whether what they answer is kept.
+    pub keeps: bool,
+}
+
+/// Who is asked for the names of a zone.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RouteWay {
+    /// Its servers.
+    Stub(Stub),
+    /// An upstream group.
+    Forward(At<String>),
 }

@@ -20,7 +20,7 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
             Some(Source::Resolver { instance, query }) => {
                 self.recursion.is_current(*instance, want.resolver) && *query == want.query
             }
-            Some(Source::Forward { .. }) | None => false,
+            Some(Source::Forward { .. } | Source::ForResolver { .. }) | None => false,
         };
         if let Some(&key) = self.index.find(want.query.hash, is_equal) {
             return self.join(key, who, now);
@@ -42,7 +42,7 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
                 self.enter(query.hash, Source::Resolver { instance, query: query.clone() });
                 self.attach(key, who, cell, now);
                 self.recursion.begin(instance, &query, how, now);
-                self.drain();
+                self.drain(now);
             }
             Err(failure) => self.events.push_back(Event::Rejected(who, failure)),
         }
@@ -67,7 +67,7 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
     pub(crate) fn probe(&mut self, probe: Probe, now: Moment) {
         if !self.is_stopping {
             self.recursion.probe(probe, now);
-            self.drain();
+            self.drain(now);
         }
     }
 
@@ -87,24 +87,24 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
         now: Moment,
     ) {
         self.recursion.datagram(key, from, (bytes, is_cut), now);
-        self.drain();
+        self.drain(now);
     }
 
     /// Takes one message from a connection to an authoritative server.
     pub(crate) fn pool_message(&mut self, key: PoolLinkKey, bytes: &[u8], now: Moment) {
         self.recursion.message(key, bytes, now);
-        self.drain();
+        self.drain(now);
     }
 
     /// Takes the news that a socket for authoritative servers has failed.
     pub(crate) fn pool_socket_failed(&mut self, key: PoolSocketKey, now: Moment) {
         self.recursion.socket_failed(key, now);
-        self.drain();
+        self.drain(now);
     }
 
     /// Takes what has become of a connection to an authoritative server.
     pub(crate) fn pool_link(&mut self, key: PoolLinkKey, event: LinkEvent, now: Moment) {
         self.recursion.link(key, event, now);
-        self.drain();
+        self.drain(now);
     }
 }

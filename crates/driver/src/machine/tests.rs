@@ -1,6 +1,7 @@
 //! The rules of fetching on a simulated clock and a scripted network.
 
 mod eyeballs;
+mod forwards;
 mod limits;
 mod links;
 mod names;

@@ -54,8 +54,9 @@ impl<P: PoolNetwork> Recursion<P> {
         // One question needs no better servers than those it begins with.
         plan.settings.priming = false;
         for route in &mut plan.settings.routes {
-            let Way::Stub(stub) = &mut route.way;
-            stub.primes = false;
+            if let Way::Stub(stub) = &mut route.way {
+                stub.primes = false;
+            }
         }
         let tables = self.tables.blank(OCTETS_MAX, self.worker);
         let mut resolver = Resolver::new(plan.settings.clone(), tables, StdRng::from_rng(&mut self.rng));

@@ -8,7 +8,7 @@ use rand::RngExt;
 use timers::{Moment, Span};
 
 use crate::machine::names::Named;
-use crate::machine::{Forward, NIL};
+use crate::machine::{Forward, NIL, PoolKey};
 use crate::status::{Status, UpstreamState, UpstreamStatus};
 use exchange::ServerKey;
 use exchange::health::State;
@@ -303,6 +303,17 @@ impl<N: Network> Forward<N> {
             self.pools.iter().filter(|(_, pool)| !pool.is_retired).flat_map(|(_, pool)| &pool.members);
         let servers = members.filter_map(|member| self.exchange.server(member.server));
         servers.map(|server| Arc::clone(&server.meters)).collect()
+    }
+
+    /// Returns which servers of a group may be asked in place of these, as
+    /// [`engine::OutQuery::members`] says it: zero, which is all of them, if no other one is up.
+    pub fn members_without(&self, pool: PoolKey, refused: &[SocketAddr]) -> u64 {
+        let Some(pool) = self.pools.get(pool.0 as usize).filter(|_| !refused.is_empty()) else { return 0 };
+        let others = pool.members.iter().filter(|member| {
+            let server = self.exchange.server(member.server);
+            server.is_some_and(|server| server.health.is_up() && !refused.contains(&server.remote.address))
+        });
+        others.fold(0, |members, member| members | 1 << (member.member & 63))
     }
 
     /// Returns a time around `span`, so that workers do not act in step.

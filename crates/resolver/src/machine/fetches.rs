@@ -9,6 +9,7 @@ use rand::seq::SliceRandom;
 use wire::{HashKey, Name, Rtype};
 
 use super::claims::Claimed;
+use super::forwards::Forwarding;
 use super::{FetchKey, Node, OpenAsk, Resolver, TaskKey};
 use crate::addresses::{Family, Namer};
 use crate::budget::{Budget, Limit};
@@ -51,9 +52,11 @@ pub(super) struct Fetch {
     pub(super) timer: Option<Moment>,
     sends_left: u8,
     /// The limit that keeps it from sending.
-    spent: Option<Limit>,
+    pub(super) spent: Option<Limit>,
     /// Why a look-up was not even begun.
     refused: Option<Reason>,
+    /// What is known of it if forwarders are asked in place of servers.
+    pub(super) forwarding: Option<Forwarding>,
     /// A reply that is not believed yet.
     pub(super) held: Option<Box<Held>>,
     /// Tasks that look for keys, and for what stands for them.
@@ -94,8 +97,8 @@ pub(super) struct Held {
     pub(super) reading: Reading,
     /// The root's servers, if it names them.
     pub(super) root: Option<Referral>,
-    /// Who sent it.
-    pub(super) server: SocketAddr,
+    /// Who sent it, if that is known.
+    pub(super) server: Option<SocketAddr>,
     /// Whether somebody else may have sent it without much trouble.
     pub(super) is_forgeable: bool,
 }
@@ -138,6 +141,7 @@ impl Fetch {
         let has = |is_it: fn(&Server) -> bool| self.servers.iter().any(is_it);
         let reason = match self.spent {
             Some(limit) => Reason::Limit(limit),
+            None if let Some(reason) = self.forwarding.as_ref().and_then(|it| it.failed) => reason,
             None if has(|server| {
                 matches!(server.fault, Some(Fault::Error(_) | Fault::Malformed | Fault::Bogus))
             }) =>
@@ -201,6 +205,7 @@ impl Resolver {
             sends_left: self.settings.limits.sends_per_zone,
             spent: None,
             refused: None,
+            forwarding: self.routes.forwarders(delegation).map(Forwarding::new),
             held: None,
             proofs: Vec::new(),
             has_proofs: false,
@@ -239,6 +244,9 @@ impl Resolver {
         self.want_proofs(key, now);
         if self.fetch(key).is_some_and(|fetch| fetch.held.is_some()) {
             return self.judge_held(key, now);
+        }
+        if self.fetch(key).is_some_and(|fetch| fetch.forwarding.is_some()) {
+            return self.step_forward(key, now);
         }
         self.take_known_addresses(key, now);
         if self.yields(key, now) {
@@ -345,7 +353,7 @@ impl Resolver {
         has_any
     }
 
-    fn end_failed(&mut self, key: FetchKey) {
+    pub(super) fn end_failed(&mut self, key: FetchKey) {
         let Some(fetch) = self.fetch(key) else { return };
         let failure = fetch.failure();
         self.end_fetch(key, &FetchEnd::Failed(failure));
@@ -620,6 +628,11 @@ impl Resolver {
             if let Some(task) = self.task_mut(lookup) {
                 task.parents.retain(|&parent| parent != Node::Fetch(key));
             }
+        }
+        if let Some(open) = fetch.forwarding.and_then(|forwarding| forwarding.open)
+            && let Some(open) = self.forwards.get_mut(open.0 as usize)
+        {
+            open.fetch = None;
         }
         for ask in fetch.asks {
             if let Some(ask) = self.ask_mut(ask) {

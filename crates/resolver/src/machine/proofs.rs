@@ -2,7 +2,7 @@
 
 use cache::rrsets::Renewal;
 use cache::{Now, Security};
-use wire::Rtype;
+use wire::{Name, Rtype};
 
 use super::fetches::{FetchEnd, Held};
 use super::{FetchKey, Node, Resolver, TaskKey};
@@ -14,7 +14,7 @@ use crate::heap_name::{HeapName, HeapQuestion};
 use crate::moment::Moment;
 use crate::prove::{Below, Judge, Obstacle, Why, Work, ZoneTrust};
 use crate::resolution::Resolution;
-use crate::scrub::{Fault, Reading, Set};
+use crate::scrub::{Answer, Fault, Reading, Set};
 use crate::settings::Validation;
 use crate::tables::{Keep, Known};
 use crate::trace::TraceEvent;
@@ -51,7 +51,7 @@ impl Resolver {
         let asked = self.fetch(key).map(|fetch| fetch.delegation.zone.clone());
         if let (Reading::Referral(referral), Some(asked)) = (&mut held.reading, asked)
             && self.validates()
-            && let Ok((Ok(ds), _)) = self.judge(key, &asked, now, |judge| judge.referral(referral))
+            && let Ok((Ok(ds), _)) = self.judge(key, Some(&asked), now, |judge| judge.referral(referral))
         {
             return (held, ds);
         }
@@ -69,7 +69,17 @@ impl Resolver {
             return;
         }
         fetch.has_proofs = true;
-        let (zone, ds) = (&fetch.delegation.zone, &fetch.delegation.ds);
+        let place = fetch.question.place();
+        let zone = match (&fetch.forwarding, chains.trust(place, &settings.trust, now)) {
+            (None, _) => &fetch.delegation.zone,
+            (Some(_), Some(ZoneTrust::Insecure(_) | ZoneTrust::Indeterminate)) => return,
+            // Forwarders answer for all zones: the chain begins where trust does.
+            (Some(_), _) => match settings.trust.anchor_of(place) {
+                Some(anchor) => &anchor.zone,
+                None => return,
+            },
+        };
+        let ds = &fetch.delegation.ds;
         chains.learn_ds(zone, ds, fetch.delegation.ends_at, &settings.trust, now);
         let needed = match chains.trust(zone.as_name(), &settings.trust, now) {
             None => Rtype::DS,
@@ -135,12 +145,12 @@ impl Resolver {
             return false;
         }
         // Whoever kept it has checked it; what stands for the keys is looked at here.
-        if let Ok((true, _)) = self.judge(key, &question.name, now, |judge| judge.known_keys(&set)) {
+        if let Ok((true, _)) = self.judge(key, Some(&question.name), now, |judge| judge.known_keys(&set)) {
             self.ready.push_back(Node::Fetch(key));
             return true;
         }
         set.security = Security::Unchecked;
-        match self.judge(key, &question.name, now, |judge| judge.keys(&mut set, &mut [])) {
+        match self.judge(key, Some(&question.name), now, |judge| judge.keys(&mut set, &mut [])) {
             Ok((Ok(()), _)) => {
                 self.ready.push_back(Node::Fetch(key));
                 true
@@ -207,7 +217,7 @@ impl Resolver {
     fn judge<R>(
         &mut self,
         key: FetchKey,
-        asked: &HeapName,
+        asked: Option<&HeapName>,
         now: Moment,
         run: impl FnOnce(&mut Judge<'_>) -> R,
     ) -> Result<(R, Option<Why>), Limit> {
@@ -217,7 +227,11 @@ impl Resolver {
         let (checks, hashes) = (budget.checks, budget.hashes);
         let Self { chains, settings, checks_now, counts, .. } = self;
         let work = Work { checks, hashes, checks_now: *checks_now };
-        let mut judge = Judge { chains, settings: &settings.trust, now, work, asked, why: None };
+        // Forwarders answer for all zones.
+        let root = HeapName::new(Name::ROOT);
+        let (asked, is_forwarded) = (asked.unwrap_or(&root), asked.is_none());
+        let mut judge =
+            Judge { chains, settings: &settings.trust, now, work, asked, is_forwarded, why: None };
         let found = run(&mut judge);
         let (work, why) = (judge.work, judge.why);
         *checks_now = work.checks_now;
@@ -234,12 +248,13 @@ impl Resolver {
         let Some(held) = fetch.held.take() else { return };
         let mut held = *held;
         let (asked, question) = (fetch.delegation.zone.clone(), fetch.question.clone());
-        let qtype = question.rtype;
-        let judged = self.judge(key, &asked, now, |judge| match &mut held.reading {
-            Reading::Answer(answer) => judge.answer(answer, qtype).map(|()| DsState::Unknown),
-            Reading::Referral(referral) => judge.referral(referral),
-            Reading::Fault(_) => Ok(DsState::Unknown),
-        });
+        let (qtype, is_forwarded) = (question.rtype, fetch.forwarding.is_some());
+        let judged =
+            self.judge(key, (!is_forwarded).then_some(&asked), now, |judge| match &mut held.reading {
+                Reading::Answer(answer) => judge.answer(answer, qtype).map(|()| DsState::Unknown),
+                Reading::Referral(referral) => judge.referral(referral),
+                Reading::Fault(_) => Ok(DsState::Unknown),
+            });
         match judged {
             Ok((Ok(ds), why)) => self.believe(key, held, ds, why, now),
             // A reply that could only be believed by what it does not say.
@@ -277,7 +292,7 @@ impl Resolver {
     fn refuse(&mut self, key: FetchKey, held: Held, defect: Defect, zone: HeapName, now: Moment) {
         self.note(key, held.server, &TraceEvent::Bogus(defect), now);
         let replies_max = self.settings.trust.bogus_replies_max;
-        let server = Some(held.server.ip());
+        let server = held.server.map(|server| server.ip());
         let Some(fetch) = self.fetch_mut(key) else { return };
         let agent = fetch.agent.clone();
         let failure = Failure { server, agent, ..Failure::of_zone(Reason::Bogus(defect), zone) };
@@ -285,8 +300,11 @@ impl Resolver {
         if fetch.bogus_replies >= replies_max {
             return self.end_unproved(key, held, failure, now);
         }
-        if let Some(server) = fetch.servers.iter_mut().find(|server| server.address == held.server) {
+        if let Some(server) = fetch.servers.iter_mut().find(|server| Some(server.address) == held.server) {
             server.fault = Some(Fault::Bogus);
+        }
+        if let Some(forwarding) = &mut fetch.forwarding {
+            forwarding.refuse(held.server);
         }
         fetch.bogus = Some(Box::new((failure, held)));
         self.ready.push_back(Node::Fetch(key));
@@ -297,12 +315,15 @@ impl Resolver {
         match held.reading {
             Reading::Answer(mut answer) if self.settings.validation == Validation::Permissive => {
                 answer.sets.iter_mut().for_each(|set| set.security = Security::Bogus);
+                if let Some(fetch) = self.fetch(key) {
+                    answer.drop_foreign_soa(&fetch.delegation.zone);
+                }
                 if let Some(denial) = &mut answer.denial {
                     denial.security = Security::Bogus;
                 }
                 let qtype = self.fetch(key).map_or(Rtype::A, |fetch| fetch.question.rtype);
                 let how = Keep { unchecked: true, renewal: Renewal::No };
-                self.memory.keep_answer(&answer, qtype, how, now.seconds());
+                self.keep_answer(key, &answer, (qtype, how), now);
                 self.end_fetch(key, &FetchEnd::Answer(Box::new(answer)));
             }
             Reading::Referral(_) if self.settings.validation == Validation::Permissive => {
@@ -312,27 +333,37 @@ impl Resolver {
         }
     }
 
+    /// Keeps an answer, if what its servers say is to be kept.
+    fn keep_answer(&self, key: FetchKey, answer: &Answer, (qtype, how): (Rtype, Keep), now: Moment) {
+        if self.fetch(key).is_some_and(|fetch| self.routes.keeps(&fetch.delegation)) {
+            self.memory.keep_answer(answer, qtype, how, now.seconds());
+        }
+    }
+
     /// Keeps what a reply says, and ends its fetch.
     fn believe(&mut self, key: FetchKey, held: Held, ds: DsState, why: Option<Why>, now: Moment) {
-        if held.has_weak_dname() {
-            return self.ask_over_tcp(key, held.server, now);
+        if let Some(server) = held.server.filter(|_| held.has_weak_dname()) {
+            return self.ask_over_tcp(key, server, now);
         }
         let Some(fetch) = self.fetch(key) else { return };
         let (question, ends_at) = (fetch.question.clone(), fetch.delegation.ends_at);
-        let (zone, tasks) = (fetch.delegation.zone.clone(), fetch.tasks.clone());
-        self.failures.heard_good(&zone, now);
+        let (delegation, tasks) = (Arc::clone(&fetch.delegation), fetch.tasks.clone());
+        self.failures.heard_good(&delegation.zone, now);
         match held.reading {
             Reading::Answer(mut answer) => {
                 answer.insecure_because = why.and_then(Why::ede);
-                let soa = answer.denial.as_ref().and_then(|denial| denial.soa.as_ref());
-                self.keep_ranges(&answer.proofs, soa, now);
+                if self.routes.keeps(&delegation) {
+                    let soa = answer.denial.as_ref().and_then(|denial| denial.soa.as_ref());
+                    self.keep_ranges(&answer.proofs, soa, now);
+                }
+                answer.drop_foreign_soa(&delegation.zone);
                 if let Some(root) = held.root {
                     self.memory.keep_referral(root, DsState::Unknown, Now(u32::MAX), now.seconds());
                 }
                 let tasks = tasks.iter().filter_map(|&task| self.task(task));
                 let renewal = tasks.map(|task| task.renewal_of(&question)).max().unwrap_or_default();
                 let how = Keep { unchecked: question.unchecked, renewal };
-                self.memory.keep_answer(&answer, question.rtype, how, now.seconds());
+                self.keep_answer(key, &answer, (question.rtype, how), now);
                 self.end_fetch(key, &FetchEnd::Answer(Box::new(answer)));
             }
             Reading::Referral(referral) => {

@@ -12,7 +12,7 @@ use crate::addresses::Family;
 use crate::budget::Limit;
 use crate::effect::{Arrival, AskKey, How, Unanswered};
 use crate::moment::Moment;
-use crate::scrub::{self, Asked, Fault, Reading, Terms, Work};
+use crate::scrub::{self, Asked, Fault, Reading, Referral, Speaker, Terms, Work};
 use crate::trace::TraceEvent;
 
 impl Resolver {
@@ -107,9 +107,29 @@ impl Resolver {
         arrival: Arrival,
         now: Moment,
     ) {
+        let Some((reading, root)) = self.read_reply(key, reply) else {
+            return self.end_over_limit(key, Limit::Octets);
+        };
+        self.note(key, ask.address, &TraceEvent::of(&reading), now);
+        match reading {
+            Reading::Fault(fault) => self.take_fault(key, ask, fault, now),
+            reading => {
+                let is_forgeable = arrival == Arrival::Udp;
+                self.hold(key, Held { reading, root, server: Some(ask.address), is_forgeable }, now);
+            }
+        }
+    }
+
+    /// Reads a reply for a fetch, whose question pays for its octets, and the root's servers if it
+    /// names them; `None` if it may not cost so much.
+    pub(super) fn read_reply(
+        &mut self,
+        key: FetchKey,
+        reply: &Message<'_>,
+    ) -> Option<(Reading, Option<Referral>)> {
         let octets = reply.as_bytes().len();
         if self.pay_for_fetch(key, |budget| budget.read(octets)) == Err(Limit::Octets) {
-            return self.end_over_limit(key, Limit::Octets);
+            return None;
         }
         if self.settings.error_reports
             && let Some(agent) = agent_of(reply)
@@ -117,7 +137,7 @@ impl Resolver {
         {
             fetch.agent = Some(agent);
         }
-        let Some(fetch) = self.fetch(key) else { return };
+        let fetch = self.fetch(key)?;
         let (delegation, question) = (Arc::clone(&fetch.delegation), fetch.question.clone());
         let primes = self.routes.stub(&delegation).is_some_and(|stub| stub.primes);
         let asked = Asked {
@@ -127,6 +147,13 @@ impl Resolver {
             place: question.place(),
             routes: &self.routes,
             primes: primes || delegation.zone.as_name().is_root(),
+            by: if fetch.forwarding.is_none() {
+                Speaker::Server
+            } else if self.validates() && !question.unchecked {
+                Speaker::Forwarder { is_judged: true }
+            } else {
+                Speaker::Forwarder { is_judged: false }
+            },
         };
         let work = Work::of_one_reply(std::mem::take(&mut self.room));
         let terms = Terms {
@@ -142,14 +169,7 @@ impl Resolver {
         let reading = scrub::read(reply, &asked, &terms);
         let root = scrub::read_priming(reply, &asked, &terms);
         self.room = work.into_room();
-        self.note(key, ask.address, &TraceEvent::of(&reading), now);
-        match reading {
-            Reading::Fault(fault) => self.take_fault(key, ask, fault, now),
-            reading => {
-                let is_forgeable = arrival == Arrival::Udp;
-                self.hold(key, Held { reading, root, server: ask.address, is_forgeable }, now);
-            }
-        }
+        Some((reading, root))
     }
 
     /// A DNAME that somebody may have forged is asked for again where that is hard.

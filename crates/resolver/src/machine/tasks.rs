@@ -223,7 +223,7 @@ impl Resolver {
         }
         let renews = self.task(key).is_some_and(|task| task.renews);
         let known = if renews { None } else { self.memory.look(&question, now.seconds()) };
-        match known {
+        match known.filter(|known| self.suffices(key, known)) {
             Some(Known::Data(set)) => self.end_with_data(key, Rcode::NOERROR, &[set], &[]),
             Some(Known::NoData(denied)) => self.end_with_known(key, Rcode::NOERROR, &denied),
             Some(Known::NoName(denied)) => self.end_with_known(key, Rcode::NXDOMAIN, &denied),
@@ -246,6 +246,17 @@ impl Resolver {
         }
     }
 
+    /// Returns whether what the tables know is enough: who asks with CD judges for itself, and
+    /// needs the proof that an answer may be made from a wildcard, which is not kept with it.
+    fn suffices(&self, key: TaskKey, known: &Known) -> bool {
+        match (known, self.task(key)) {
+            (Known::Data(set) | Known::Alias(set), Some(task)) => {
+                !task.question.unchecked || task.waiters.is_empty() || !set.claims_expansion()
+            }
+            _ => true,
+        }
+    }
+
     /// Returns the closest zone whose servers can be asked.
     fn closest(
         &mut self,
@@ -259,6 +270,10 @@ impl Resolver {
         let Some((key, delegation)) = key.and_then(|key| Some((key, self.routes.delegation(key)?))) else {
             return cut.unwrap_or_else(|| Arc::new(self.root(now)));
         };
+        // Forwarders refer to nobody.
+        if self.routes.forwarders(&delegation).is_some() {
+            return delegation;
+        }
         // What is known below the zone was found by this route.
         let primes = self.routes.stub(&delegation).is_some_and(|stub| stub.primes);
         let labels = delegation.zone.as_name().label_count() + usize::from(!primes);
@@ -275,6 +290,10 @@ impl Resolver {
     fn ask_zone(&mut self, key: TaskKey, question: &HeapQuestion, delegation: &Arc<Delegation>, now: Moment) {
         let name = question.name.as_name();
         let labels = name.label_count();
+        // They have to find all of it.
+        if self.routes.forwarders(delegation).is_some() {
+            return self.join_fetch(key, delegation, question.clone());
+        }
         // Ends: each round shows more labels, or all.
         loop {
             let Self { tasks, settings, memory, .. } = self;

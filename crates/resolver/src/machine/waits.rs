@@ -99,11 +99,18 @@ impl Resolver {
     }
 
     /// Writes down what happened for all who want to know of a fetch.
-    pub(super) fn note(&mut self, key: FetchKey, address: SocketAddr, event: &TraceEvent, now: Moment) {
+    pub(super) fn note(
+        &mut self,
+        key: FetchKey,
+        address: impl Into<Option<SocketAddr>>,
+        event: &TraceEvent,
+        now: Moment,
+    ) {
         if self.traces == 0 {
             return;
         }
         let Some(fetch) = self.fetch(key) else { return };
+        let address = address.into();
         let (zone, question) = (fetch.delegation.zone.clone(), fetch.question.clone());
         let mut tracing = Vec::new();
         self.any_from(

@@ -84,7 +84,7 @@ impl Judge<'_> {
         match self.signer(
             &set.owner,
             set.rtype,
-            if is_signature { Some(self.asked.clone()) } else { signer },
+            if is_signature { Some(self.base(set.owner.as_name(), set.rtype).clone()) } else { signer },
         )? {
             Signer::Settled(security) => set.security = security,
             Signer::Keys(..) if is_signature => set.security = Security::Insecure,

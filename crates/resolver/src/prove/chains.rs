@@ -126,8 +126,7 @@ impl Chains {
     ///
     /// What the settings say comes first, the closest zone that they name before those above it.
     pub(crate) fn trust(&self, zone: Name<'_>, settings: &Trust, now: Moment) -> Option<ZoneTrust> {
-        let anchors = settings.anchors.iter().filter(|anchor| zone.is_at_or_below(anchor.zone.as_name()));
-        let Some(anchor) = anchors.max_by_key(|anchor| anchor.zone.as_name().label_count()) else {
+        let Some(anchor) = settings.anchor_of(zone) else {
             return Some(ZoneTrust::Indeterminate);
         };
         let unix_seconds = self.unix_seconds(now);

@@ -24,9 +24,11 @@ impl Judge<'_> {
             return Ok(());
         }
         let zone = self.denier(denial, proofs, qtype);
+        let base = self.base(denial.name.as_name(), qtype);
+        let denier = if self.is_forwarded { &denial.name } else { base };
         // Without its keys nothing is proved, not even that it has none.
         if qtype == Rtype::DNSKEY
-            && zone.as_ref().unwrap_or(self.base(denial.name.as_name(), qtype)) == &denial.name
+            && zone.as_ref().unwrap_or(denier) == &denial.name
             && matches!(self.ds_of(&denial.name)?, ZoneTrust::Signed(_))
         {
             return Err(Obstacle::Bogus(Defect::NoKeys, denial.name.clone()));

@@ -46,8 +46,9 @@ pub(crate) struct Judge<'a> {
     pub(crate) settings: &'a Trust,
     pub(crate) now: Moment,
     pub(crate) work: Work,
-    /// The zone whose servers were asked.
+    /// The zone whose servers were asked; of forwarders the root, since they answer for all zones.
     pub(crate) asked: &'a HeapName,
+    pub(crate) is_forwarded: bool,
     /// Why something signed is insecure.
     pub(crate) why: Option<Why>,
 }
@@ -99,7 +100,7 @@ impl Judge<'_> {
         signer: Option<HeapName>,
     ) -> Result<Signer, Obstacle> {
         let base = self.base(owner.as_name(), rtype);
-        let trust = self.trust_in(base)?;
+        let trust = self.trust_at(base, place(owner, rtype))?;
         if let Some(security) = self.settled(&trust) {
             return Ok(Signer::Settled(security));
         }
@@ -112,6 +113,18 @@ impl Judge<'_> {
         match trust {
             ZoneTrust::Keys(keys) => Ok(Signer::Keys(signer, keys)),
             _ => Err(Obstacle::Bogus(Defect::NoZone, signer)),
+        }
+    }
+
+    /// Returns what a judgement of a name begins with: what the keys of its base come to. Forwarders
+    /// answer for all zones, so their keys are asked for when they are needed.
+    fn trust_at(&self, base: &HeapName, place: Name<'_>) -> Result<ZoneTrust, Obstacle> {
+        if !self.is_forwarded {
+            return self.trust_in(base);
+        }
+        match self.chains.trust(place, self.settings, self.now) {
+            Some(trust @ (ZoneTrust::Insecure(_) | ZoneTrust::Indeterminate)) => Ok(trust),
+            _ => self.ds_of(base),
         }
     }
 
@@ -129,20 +142,25 @@ impl Judge<'_> {
 
     /// Looks for a delegation without DS between a zone and a name in it that nobody signed for.
     /// The DS records of a name are its parent's.
-    fn unsigned(&mut self, owner: &HeapName, rtype: Rtype, zone: &HeapName) -> Result<Security, Obstacle> {
-        let name = owner.as_name();
-        let last = name.label_count() - usize::from(rtype == Rtype::DS && !name.is_root());
-        for labels in zone.as_name().label_count() + 1..=last {
-            let trust = self.ds_of(&HeapName::new(name.suffix(labels)))?;
+    fn unsigned(&mut self, owner: &HeapName, rtype: Rtype, base: &HeapName) -> Result<Security, Obstacle> {
+        let name = place(owner, rtype);
+        let mut zone = base.clone();
+        for labels in base.as_name().label_count() + 1..=name.label_count() {
+            let below = HeapName::new(name.suffix(labels));
+            let trust = self.ds_of(&below)?;
             if let Some(security) = self.settled(&trust) {
                 return Ok(security);
             }
+            if matches!(trust, ZoneTrust::Keys(_) | ZoneTrust::Signed(_)) {
+                zone = below;
+            }
         }
         let unsigned = Failure { why: Unverified::Unsigned, key: None };
-        Err(Obstacle::Bogus(Defect::Signature(unsigned), zone.clone()))
+        Err(Obstacle::Bogus(Defect::Signature(unsigned), zone))
     }
 
-    /// Returns the zone that a set's signatures name: the one that was asked, or one below it.
+    /// Returns the zone that a set's signatures name: the one that the chain begins at, or one
+    /// below it.
     pub(super) fn signer_of(&self, set: &Set) -> Option<HeapName> {
         let (owner, base) = (set.owner.as_name(), self.base(set.owner.as_name(), set.rtype));
         let signers = set.signatures.iter().filter_map(|data| Rrsig::parse(data)).map(|rrsig| rrsig.signer);
@@ -251,6 +269,12 @@ impl Judge<'_> {
         self.work.hashes = hashes.left();
         answer
     }
+}
+
+/// Returns the name whose closest zone has such data: the parent has the DS records of a zone.
+fn place(owner: &HeapName, rtype: Rtype) -> Name<'_> {
+    let name = owner.as_name();
+    if rtype == Rtype::DS { name.parent().unwrap_or(name) } else { name }
 }
 
 /// What cannot be read has no good signature.

@@ -6,7 +6,7 @@ use wire::{Class, Flags, Message, Name, NameRef, Rtype, Section, rdata};
 
 use super::sets::{self, Set, take_signed};
 use super::work::Unreadable;
-use super::{Asked, Fault, Terms};
+use super::{Asked, Fault, Speaker, Terms};
 use crate::addresses::Namer;
 use crate::delegation::NameServer;
 use crate::heap_name::HeapName;
@@ -33,12 +33,13 @@ pub(super) fn read(
     asked: &Asked<'_>,
     terms: &Terms<'_>,
 ) -> Result<Option<Referral>, Fault> {
-    let mut zone = None;
+    let (mut zone, mut names_servers) = (None, false);
     for record in message.records() {
         terms.work.pass().map_err(malformed)?;
         if record.section != Section::Authority || record.rtype != Rtype::NS || record.class != Class::IN {
             continue;
         }
+        names_servers = true;
         let owner = terms.work.owner(&record).map_err(malformed)?;
         let owner = owner.as_name();
         // NS records of the zone itself come beside a NODATA, too; those of other names say
@@ -52,15 +53,18 @@ pub(super) fn read(
         }
     }
     let flags = message.header.flags;
-    let is_authoritative = terms.is_authoritative(flags);
-    let is_denial = sets::soa(message, asked.qname, asked.zone, terms).ok_or(Fault::Malformed)?;
+    let is_forwarder = asked.by != Speaker::Server;
+    let is_authoritative = is_forwarder || terms.is_authoritative(flags);
+    let is_denial = sets::soa(message, asked.qname, asked.denier(), terms).ok_or(Fault::Malformed)?;
     let Some(zone) = zone else {
         // A server that refers to where we come from does not know the zone, nor does one that has
         // nothing to say and no AA. Who has a proof that something is not there has the zone.
         let denies = || -> Result<bool, Unreadable> {
-            Ok(is_denial.is_some() || !sets::proofs(message, asked.zone, terms)?.is_empty())
+            Ok(is_denial.is_some() || !sets::proofs(message, asked.denier(), terms)?.is_empty())
         };
-        let is_answer = flags.has(Flags::AA) || (is_authoritative && denies().map_err(malformed)?);
+        let is_bare = is_forwarder && !names_servers;
+        let is_answer =
+            is_bare || flags.has(Flags::AA) || (is_authoritative && denies().map_err(malformed)?);
         return if is_answer { Ok(None) } else { Err(Fault::Lame) };
     };
     if is_denial.is_some() && is_authoritative {

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use cache::Security;
+use dnssec::Rrsig;
 use wire::{Class, Message, Name, Rtype, Section, Ttl, rdata};
 
 use super::work::Unreadable;
@@ -49,6 +50,14 @@ impl Set {
         let asterisk = usize::from(owner.labels().next() == Some(b"*"));
         let is_signed = self.security == Security::Secure && !self.signatures.is_empty();
         is_signed && usize::from(self.labels_signed) + asterisk < owner.label_count()
+    }
+
+    /// Returns whether any signature says so, good or not.
+    pub(crate) fn claims_expansion(&self) -> bool {
+        let owner = self.owner.as_name();
+        let labels = owner.label_count() - usize::from(owner.labels().next() == Some(b"*"));
+        let mut signatures = self.signatures.iter().filter_map(|data| Rrsig::parse(data));
+        signatures.any(|rrsig| usize::from(rrsig.labels) < labels)
     }
 
     /// Returns the data of each record.

@@ -60,6 +60,7 @@ fn read_with(
         place: qname.as_name(),
         routes: &routes,
         primes: false,
+        by: Speaker::Server,
     };
     let addresses = AddressPolicy::default();
     let terms = Terms {
@@ -296,6 +297,7 @@ fn the_roots_servers_are_taken_with_their_addresses() {
         place: Name::ROOT,
         routes: &routes,
         primes: true,
+        by: Speaker::Server,
     };
     let root = read_priming(&message, &asked, &terms).expect("it has addresses");
     let expected = ". 86400: a.root-servers.net. [198.41.0.4], b.root-servers.net. []";

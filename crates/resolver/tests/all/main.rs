@@ -6,6 +6,7 @@ mod attacks;
 mod attacks_replies;
 mod attacks_signed;
 mod failures;
+mod forwards;
 mod minimisation;
 mod odd_servers;
 mod ranges;

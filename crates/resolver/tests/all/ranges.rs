@@ -157,6 +157,7 @@ fn a_range_does_not_hide_a_zone_that_is_found_elsewhere() {
             ..Stub::default()
         }),
         first: false,
+        keeps: true,
     };
     let routes = vec![route("corp.example.org", "192.0.2.9")];
     let mut signed = build(Signing::Nsec, Settings { routes, ..plain_settings() });

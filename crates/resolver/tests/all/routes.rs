@@ -15,11 +15,11 @@ fn stub(zone: &str, addresses: &[&str]) -> Route {
     let address = |text: &&str| text.parse().unwrap_or_else(|_| SocketAddr::new(ip(text), 53));
     let addresses = addresses.iter().map(address).collect();
     let way = Way::Stub(Stub { addresses, ..Stub::default() });
-    Route { zone: HeapName::new(name(zone).as_name()), way, first: false }
+    Route { zone: HeapName::new(name(zone).as_name()), way, first: false, keeps: true }
 }
 
 fn change(mut route: Route, change: impl FnOnce(&mut Stub)) -> Route {
-    let Way::Stub(stub) = &mut route.way;
+    let Way::Stub(stub) = &mut route.way else { panic!("a stub zone") };
     change(stub);
     route
 }

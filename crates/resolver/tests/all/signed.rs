@@ -205,6 +205,16 @@ impl Signed {
         (message.rcode(), answer.map(|record| show(&message, &record)).collect())
     }
 
+    /// Has a forwarder know all zones, and changes what it says of them, record by record.
+    pub(crate) fn forwarder(&mut self, address: &str, change: impl Fn(&str) -> Option<String>) {
+        let zones = self.texts.iter().map(|(apex, text)| {
+            let text: String = text.lines().filter_map(&change).map(|line| line + "\n").collect();
+            compile(apex, &text)
+        });
+        let zones = Zones::new(KEY, zones.collect());
+        self.world.server(address).signed = Some(zones);
+    }
+
     /// Changes what a server serves, record by record, after it was signed.
     pub(crate) fn tamper(&mut self, address: &str, change: impl Fn(&str) -> Option<String>) {
         let zones = self.served[address].iter().map(|apex| {

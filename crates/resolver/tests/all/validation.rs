@@ -432,7 +432,7 @@ fn what_is_trusted_changes_at_run_time_and_what_was_learned_stays() {
     check(&signed.world.resolve("b.example.org", Rtype::A), Rcode::NOERROR, Security::Indeterminate);
 }
 
-fn resolve_unchecked(signed: &mut Signed, text: &str) -> std::sync::Arc<resolver::Resolution> {
+pub(crate) fn resolve_unchecked(signed: &mut Signed, text: &str) -> std::sync::Arc<resolver::Resolution> {
     let qname = name(text);
     let question = Question { qname: qname.as_name(), qtype: Rtype::A, qclass: Class::IN };
     let now = signed.world.now;
@@ -457,6 +457,18 @@ fn what_is_fetched_with_cd_is_for_who_sets_cd() {
     let seen = resolve_unchecked(&mut signed, "b.example.org");
     assert_eq!((seen.rcode, seen.security), (Rcode::NOERROR, Security::Secure));
     assert_eq!(signed.world.sent.len(), sends);
+}
+
+#[test]
+fn who_validates_by_itself_gets_the_proof_of_an_expansion_each_time() {
+    for signing in [Signing::Nsec, NSEC3] {
+        let mut signed = internet(signing, signing).build();
+        for _ in 0..2 {
+            let resolution = resolve_unchecked(&mut signed, "x.wild.example.org");
+            let proofs = resolution.records().filter(|it| matches!(it.rtype, Rtype::NSEC | Rtype::NSEC3));
+            assert!(proofs.count() > 0, "{signing:?}");
+        }
+    }
 }
 
 #[test]

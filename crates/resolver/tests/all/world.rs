@@ -1,7 +1,7 @@
 //! A small internet: zones as text, servers by address, a clock that jumps from event to event.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,8 +13,8 @@ use cache::servers::{ServerLimits, Servers};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use resolver::{
-    Arrival, Ask, Effect, Failure, HeapName, Hint, Moment, Resolution, Resolver, Settings, Tables,
-    Unanswered, Waiter,
+    Arrival, Ask, Effect, Failure, Forward, ForwardKey, HeapName, Hint, Moment, Resolution, Resolver,
+    Settings, Tables, Unanswered, Waiter,
 };
 use wire::{
     Class, EdeCode, Flags, HashKey, Message, Name, NameBuf, Question, Rcode, Rtype, Section, Ttl, Writer,
@@ -128,6 +128,8 @@ pub(crate) struct Sent {
 enum Event {
     Reply(usize, Ask, Vec<u8>),
     GivenUp(usize, Ask),
+    /// What a group comes to: who answered, and what.
+    Forwarded(usize, ForwardKey, Option<(IpAddr, Vec<u8>)>),
 }
 
 /// What a client is told.
@@ -151,6 +153,9 @@ pub(crate) struct Seen {
 pub(crate) struct World {
     pub(crate) zones: BTreeMap<String, Zone>,
     pub(crate) servers: BTreeMap<IpAddr, Server>,
+    /// Addresses of forwarders, by the number of their group. The first is asked that was not
+    /// refused, or the first.
+    pub(crate) forwarders: BTreeMap<u16, Vec<IpAddr>>,
     settings: Settings,
     pub(crate) resolver: Resolver,
     /// Other workers with the same tables, numbered from one.
@@ -164,6 +169,7 @@ pub(crate) struct World {
     rng: StdRng,
     /// Queries without a report: each is reported once.
     open: BTreeSet<(usize, resolver::AskKey)>,
+    open_forwards: BTreeSet<(usize, ForwardKey)>,
     /// How long the resolver took, replies parsed; for benchmarks.
     pub(crate) spent: Duration,
 }
@@ -207,6 +213,7 @@ impl World {
         Self {
             zones: BTreeMap::new(),
             servers: BTreeMap::new(),
+            forwarders: BTreeMap::new(),
             settings,
             resolver,
             others: Vec::new(),
@@ -218,6 +225,7 @@ impl World {
             event_count: 0,
             rng: StdRng::seed_from_u64(2),
             open: BTreeSet::new(),
+            open_forwards: BTreeSet::new(),
             spent: Duration::ZERO,
         }
     }
@@ -383,7 +391,7 @@ impl World {
             assert_eq!(self.worker(worker).active(), 0, "somebody waits for what never comes");
             assert_eq!(self.worker(worker).next_due(), None);
         }
-        assert!(self.open.is_empty());
+        assert!(self.open.is_empty() && self.open_forwards.is_empty());
     }
 
     pub(crate) fn pass_ms(&mut self, ms: u32) {
@@ -421,6 +429,17 @@ impl World {
                         resolver.heard(ask.key, &message, arrival, now);
                     });
                 }
+                Event::Forwarded(worker, key, outcome) => {
+                    assert!(self.open_forwards.remove(&(worker, key)));
+                    self.timed(worker, |resolver, now| match &outcome {
+                        Some((server, reply)) => {
+                            let message = Message::parse(reply).expect("well formed");
+                            let server = Some(SocketAddr::new(*server, 53));
+                            resolver.heard_forwarders(key, &message, server, now);
+                        }
+                        None => resolver.forwarders_failed(key, Unanswered::Timeout, now),
+                    });
+                }
                 Event::GivenUp(worker, ask) => {
                     assert!(self.open.remove(&(worker, ask.key)));
                     self.timed(worker, |resolver, now| {
@@ -444,6 +463,7 @@ impl World {
             while let Some(effect) = self.worker(worker).next_effect() {
                 match effect {
                     Effect::Ask(ask) => self.ask(worker, ask),
+                    Effect::Forward(forward) => self.forward(worker, &forward),
                     Effect::Done { waiter, resolution } => {
                         assert!(self.done.insert(waiter, resolution).is_none(), "told twice");
                     }
@@ -460,7 +480,8 @@ impl World {
             question: format!("{} {}", ask.qname, ask.qtype),
             over_tcp: ask.how.over_tcp,
         });
-        let reply = self.reply(&ask);
+        let question = Question { qname: ask.qname.as_name(), qtype: ask.qtype, qclass: Class::IN };
+        let reply = self.reply(ask.address.ip(), &question, ask.how.dnssec_ok);
         let (after_us, event) = match reply {
             Some((latency_us, reply)) => (latency_us, Event::Reply(worker, ask, reply)),
             None => (GIVEN_UP_US, Event::GivenUp(worker, ask)),
@@ -469,20 +490,50 @@ impl World {
         self.events.insert((self.now.after_us(after_us), self.event_count), event);
     }
 
-    fn reply(&mut self, ask: &Ask) -> Option<(u64, Vec<u8>)> {
-        let server = self.servers.get(&ask.address.ip())?;
+    /// Asks a group, which goes on with its next server where one is silent.
+    fn forward(&mut self, worker: usize, forward: &Forward) {
+        assert!(self.open_forwards.insert((worker, forward.key)), "one key for two questions");
+        let group = self.forwarders[&forward.forwarders.0].clone();
+        let is_refused = |server: &IpAddr| forward.refused.contains(&SocketAddr::new(*server, 53));
+        let others: Vec<IpAddr> = group.iter().copied().filter(|server| !is_refused(server)).collect();
+        let asked = if others.is_empty() { group } else { others };
+        let question = Question { qname: forward.qname.as_name(), qtype: forward.qtype, qclass: Class::IN };
+        let (mut after_us, mut outcome) = (0, None);
+        for server in asked {
+            self.sent.push(Sent {
+                to: server,
+                port: 53,
+                question: format!("{} {}", forward.qname, forward.qtype),
+                over_tcp: false,
+            });
+            match self.reply(server, &question, forward.validates) {
+                Some((latency_us, mut reply)) => {
+                    // It has the answer from elsewhere: RA, and no AA.
+                    (reply[2], reply[3]) = (reply[2] & !0x04, reply[3] | 0x80);
+                    (after_us, outcome) = (after_us + latency_us, Some((server, reply)));
+                    break;
+                }
+                None => after_us += GIVEN_UP_US / 5,
+            }
+        }
+        self.event_count += 1;
+        let event = Event::Forwarded(worker, forward.key, outcome);
+        self.events.insert((self.now.after_us(after_us), self.event_count), event);
+    }
+
+    fn reply(&mut self, address: IpAddr, question: &Question<'_>, dnssec_ok: bool) -> Option<(u64, Vec<u8>)> {
+        let server = self.servers.get(&address)?;
         if self.rng.random_range(0..1000) < server.lost_permille {
             return None;
         }
-        let question = Question { qname: ask.qname.as_name(), qtype: ask.qtype, qclass: Class::IN };
         if let Behaviour::Crafted(craft) = &server.behaviour {
-            return Some((server.latency_us, craft(&question)?));
+            return Some((server.latency_us, craft(question)?));
         }
         if let (Some(zones), Behaviour::Honest | Behaviour::Garbled) = (&server.signed, &server.behaviour) {
-            let full = signed_reply(zones, &question, ask.how.dnssec_ok);
+            let full = signed_reply(zones, question, dnssec_ok);
             let is_referral = Message::parse(&full).is_ok_and(|reply| !reply.header.flags.has(Flags::AA));
             let bare = server.refers_bare && is_referral;
-            let reply = if bare { signed_reply(zones, &question, false) } else { full };
+            let reply = if bare { signed_reply(zones, question, false) } else { full };
             let is_garbled = matches!(server.behaviour, Behaviour::Garbled);
             let latency_us = server.latency_us;
             return Some((latency_us, if is_garbled { self.garbled(reply)? } else { reply }));
@@ -492,7 +543,7 @@ impl World {
             Behaviour::Dead => return None,
             Behaviour::Rcode(rcode) => lines.rcode = *rcode,
             Behaviour::Liar(records) => lines.records.clone_from(records),
-            _ => self.answer(server, &question, &mut lines),
+            _ => self.answer(server, question, &mut lines),
         }
         match &server.behaviour {
             Behaviour::WithoutAuthority => lines.is_authority = false,
@@ -501,7 +552,7 @@ impl World {
             _ => {}
         }
         lines.records.sort_by_key(|&(section, _)| section as u8);
-        let mut reply = lines.write(&question);
+        let mut reply = lines.write(question);
         let latency_us = server.latency_us;
         if matches!(server.behaviour, Behaviour::Garbled) {
             reply = self.garbled(reply)?;
@@ -638,6 +689,11 @@ impl Lines {
         out.truncate(len);
         out
     }
+}
+
+/// Writes a reply with these records, AA set.
+pub(crate) fn reply_of(question: &Question<'_>, records: &[(Section, Record)]) -> Vec<u8> {
+    Lines { rcode: Rcode::NOERROR, is_authority: true, records: records.to_vec() }.write(question)
 }
 
 pub(crate) fn signed_reply(zones: &Zones, question: &Question<'_>, wants_dnssec: bool) -> Vec<u8> {

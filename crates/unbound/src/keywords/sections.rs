@@ -27,7 +27,7 @@ pub(super) const STUB_ZONE: &[Row] = &[
     row("stub-tls-upstream", Flag, "no", Setting),
     row("stub-ssl-upstream", Flag, "", Setting),
     row("stub-tcp-upstream", Flag, "no", Setting),
-    row("stub-no-cache", Flag, "no", Lacking),
+    row("stub-no-cache", Flag, "no", Setting),
 ];
 
 pub(super) const FORWARD_ZONE: &[Row] = &[

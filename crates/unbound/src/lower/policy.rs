@@ -18,10 +18,8 @@ pub(super) struct Steps {
     pub(super) local: Vec<Node>,
     /// Response policy zones, for the question.
     pub(super) triggers: Vec<Node>,
-    /// Zones that are forwarded without a cache.
+    /// Zones that are found elsewhere and not cached.
     pub(super) uncached: Vec<Node>,
-    /// Zones that are forwarded, and what lies between them.
-    pub(super) ways: Vec<Node>,
     /// Response policy zones, for the answer.
     pub(super) rewrites: Vec<Node>,
 }
@@ -54,7 +52,6 @@ impl Lowering<'_> {
         let mut find = steps.uncached;
         find.push(tree::text(cache, whole));
         find.extend(after);
-        find.extend(steps.ways);
         find.push(tree::text("recurse", whole));
         find.extend(self.rebind());
         if steps.rewrites.is_empty() {

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use diagnostic::{Problem, Span};
 
-use super::names::heights;
 use super::{Lowering, RESOLVER, bare};
 use crate::keywords::Section;
 use crate::read::{Block, Word};
@@ -38,10 +37,10 @@ impl Lowering<'_> {
                 _ => self.forward(zone, block),
             }
         }
-        self.ways(&last);
+        self.uncached(&last);
         // Who is told where the root is does not ask for it there.
         let [a, b] = RESOLVER;
-        if let Some(root) = last.get(".") {
+        if let Some(root) = last.get(".").filter(|block| block.section == Section::StubZone) {
             self.set(&[a, b, "priming"], tree::flag(false, root.at));
         }
     }
@@ -69,8 +68,17 @@ impl Lowering<'_> {
         if primes || zone == "." {
             self.set(&[a, b, "zones", zone, "prime"], tree::flag(true, at));
         }
-        if let (true, at) = block.flag("stub-first") {
+        self.terms(zone, block, ("stub-first", "stub-no-cache"));
+    }
+
+    /// Says what happens if the servers of a zone fail, and whether their answers are kept.
+    fn terms(&mut self, zone: &str, block: &Block, (first, no_cache): (&'static str, &'static str)) {
+        let [a, b] = RESOLVER;
+        if let (true, at) = block.flag(first) {
             self.set(&[a, b, "zones", zone, "first"], tree::flag(true, at));
+        }
+        if let (true, at) = block.flag(no_cache) {
+            self.set(&[a, b, "zones", zone, "keep"], tree::flag(false, at));
         }
     }
 
@@ -113,35 +121,25 @@ impl Lowering<'_> {
         self.set(&["upstreams", &group, "case-randomisation"], tree::flag(mixes_case, at));
         // Any of them, the quicker ones.
         self.set(&["upstreams", &group, "pick"], tree::text("balanced", whole));
-        if let (true, at) = block.flag("forward-first") {
-            self.warn(at, "\"forward-first\" has no effect yet: if these servers fail, clients get SERVFAIL");
-        }
+        let [a, b] = RESOLVER;
+        self.set(&[a, b, "zones", zone, "forward"], tree::text(group, block.at));
+        self.terms(zone, block, ("forward-first", "forward-no-cache"));
     }
 
-    /// Puts the ways of zones into the policy, the closest zone of a name first.
-    fn ways(&mut self, last: &BTreeMap<String, &Block>) {
-        if !last.values().any(|block| block.section == Section::ForwardZone) {
-            return;
-        }
-        let heights = heights(last.keys().map(String::as_str));
-        let mut zones: Vec<(&String, &&Block)> = last.iter().collect();
-        zones.sort_by_key(|(zone, _)| heights.get(zone.as_str()).copied());
-        for (zone, block) in zones {
-            let is_forward = block.section == Section::ForwardZone;
-            let way =
-                if is_forward { format!("forward({})", group_name(zone)) } else { "recurse".to_owned() };
-            let actions = vec![tree::text(way, block.at), tree::text("accept", block.at)];
+    /// Has names of zones that are not to be cached go round the cache.
+    fn uncached(&mut self, last: &BTreeMap<String, &Block>) {
+        for (zone, block) in last {
+            let is_stub = block.section == Section::StubZone;
+            if !block.flag(if is_stub { "stub-no-cache" } else { "forward-no-cache" }).0 {
+                continue;
+            }
+            let actions = vec![tree::text("recurse", block.at), tree::text("accept", block.at)];
             let condition = match zone.as_str() {
                 "." => "true".to_owned(),
                 _ => format!("qname in suffix:{zone}"),
             };
             let rule = vec![("if", tree::text(condition, block.at)), ("do", tree::list(actions))];
-            let rule = tree::map(rule, block.at);
-            if is_forward && block.flag("forward-no-cache").0 {
-                self.steps.uncached.push(rule);
-            } else {
-                self.steps.ways.push(rule);
-            }
+            self.steps.uncached.push(tree::map(rule, block.at));
         }
     }
 

@@ -1,0 +1,149 @@
+//! Questions to forwarders, which choose among themselves and find answers of any zone.
+
+use std::net::SocketAddr;
+
+use wire::Message;
+
+use super::fetches::{Fetch, Held};
+use super::{FetchKey, Node, Resolver};
+use crate::budget::Limit;
+use crate::effect::{Effect, Forward, ForwardKey, Unanswered};
+use crate::failure::Reason;
+use crate::moment::Moment;
+use crate::scrub::{Fault, Reading};
+use crate::settings::Forwarders;
+use crate::trace::TraceEvent;
+
+/// A question to forwarders that the caller has not reported yet.
+pub(super) struct OpenForward {
+    /// Who asked; `None` if that has ended.
+    pub(super) fetch: Option<FetchKey>,
+}
+
+/// What is known of a fetch from forwarders.
+pub(super) struct Forwarding {
+    forwarders: Forwarders,
+    pub(super) open: Option<ForwardKey>,
+    /// Those whose replies were bogus.
+    refused: Vec<SocketAddr>,
+    /// Why it fails, once that is known.
+    pub(super) failed: Option<Reason>,
+}
+
+impl Forwarding {
+    pub(super) const fn new(forwarders: Forwarders) -> Self {
+        Self { forwarders, open: None, refused: Vec::new(), failed: None }
+    }
+
+    /// Notes that the reply of one of them is bogus: others are asked next, if there are any.
+    pub(super) fn refuse(&mut self, server: Option<SocketAddr>) {
+        self.refused.extend(server);
+    }
+}
+
+impl Resolver {
+    /// One of the forwarders, or all of them with one voice, answered; which one is said where that
+    /// is known.
+    pub fn heard_forwarders(
+        &mut self,
+        key: ForwardKey,
+        reply: &Message<'_>,
+        server: Option<SocketAddr>,
+        now: Moment,
+    ) {
+        if let Some(key) = self.close_forward(key) {
+            self.take_forwarded(key, reply, server, now);
+        }
+        self.run(now);
+    }
+
+    /// No forwarder answered, or none could be asked.
+    pub fn forwarders_failed(&mut self, key: ForwardKey, why: Unanswered, now: Moment) {
+        if let Some(key) = self.close_forward(key) {
+            self.note(key, None, &TraceEvent::Unanswered(why), now);
+            self.fail_forward(key, Reason::Silent);
+        }
+        self.run(now);
+    }
+
+    fn close_forward(&mut self, key: ForwardKey) -> Option<FetchKey> {
+        let fetch = self.forwards.try_remove(key.0 as usize)?.fetch?;
+        if let Some(forwarding) = self.fetch_mut(fetch).and_then(|fetch| fetch.forwarding.as_mut()) {
+            forwarding.open = None;
+        }
+        Some(fetch)
+    }
+
+    fn take_forwarded(
+        &mut self,
+        key: FetchKey,
+        reply: &Message<'_>,
+        server: Option<SocketAddr>,
+        now: Moment,
+    ) {
+        let Some((reading, _)) = self.read_reply(key, reply) else {
+            return self.end_over_limit(key, Limit::Octets);
+        };
+        self.note(key, server, &TraceEvent::of(&reading), now);
+        match reading {
+            // They have asked each other already, as far as settings have them do so.
+            Reading::Fault(Fault::Lame) => self.fail_forward(key, Reason::Lame),
+            Reading::Fault(_) => self.fail_forward(key, Reason::Faulty),
+            reading => self.hold(key, Held { reading, root: None, server, is_forgeable: false }, now),
+        }
+    }
+
+    fn fail_forward(&mut self, key: FetchKey, reason: Reason) {
+        if let Some(forwarding) = self.fetch_mut(key).and_then(|fetch| fetch.forwarding.as_mut()) {
+            forwarding.failed = Some(reason);
+        }
+        self.ready.push_back(Node::Fetch(key));
+    }
+
+    /// Lets a fetch from forwarders go on that has no reply to be judged: asks them, once more if
+    /// the reply before was bogus, or ends it.
+    pub(super) fn step_forward(&mut self, key: FetchKey, now: Moment) {
+        let Some(Forwarding { open: None, failed, .. }) =
+            self.fetch(key).and_then(|fetch| fetch.forwarding.as_ref())
+        else {
+            return;
+        };
+        if failed.is_none() && self.forward(key, now) {
+            return;
+        }
+        match self.fetch_mut(key).and_then(|fetch| fetch.bogus.take()) {
+            Some(bogus) => {
+                let (failure, held) = *bogus;
+                self.end_unproved(key, held, failure, now);
+            }
+            None => self.end_failed(key),
+        }
+    }
+
+    /// Has the forwarders asked, if that can be paid for; returns whether they are.
+    fn forward(&mut self, key: FetchKey, now: Moment) -> bool {
+        let paid = self.pay_for_fetch(key, |budget| budget.send(now));
+        let validates = self.validates();
+        let Self { fetches, forwards, effects, routes, .. } = self;
+        let Some(fetch) = fetches.get_mut(key.0 as usize) else { return false };
+        if let Err(limit) = paid {
+            fetch.spent = Some(limit);
+            return false;
+        }
+        let Fetch { forwarding: Some(forwarding), question, delegation, .. } = fetch else { return false };
+        let open = ForwardKey(forwards.insert(OpenForward { fetch: Some(key) }) as u32);
+        forwarding.open = Some(open);
+        let route = delegation.route.and_then(|route| routes.get(route));
+        effects.push_back(Effect::Forward(Forward {
+            key: open,
+            forwarders: forwarding.forwarders,
+            qname: question.name.clone(),
+            qtype: question.rtype,
+            validates,
+            refused: forwarding.refused.clone(),
+            is_optional: route.is_some_and(|route| route.first),
+        }));
+        self.note(key, None, &TraceEvent::Sent, now);
+        true
+    }
+}
