@@ -34,7 +34,8 @@ pub(super) const ROWS: &[Row] = &[
         default: Some("{default: {servers: [system]}}"),
         reason: "the resolvers that this machine already uses",
         apply: Apply::Reload,
-        text: "Groups of servers that queries can be forwarded to, by name.",
+        text: "Groups of servers that queries can be forwarded to, by name. Without groups and without a `policy`, on a machine \
+               that has no resolver but this server, answers are found by `recurse`.",
         unbound: &[],
     },
     unset(

@@ -2,6 +2,7 @@
 //! fetchers.
 
 mod anchors;
+mod built_in;
 mod caches;
 mod designated;
 mod devices;
@@ -14,6 +15,7 @@ mod resolvers;
 mod tls;
 mod upstreams;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -254,8 +256,10 @@ pub fn workers(startup: &Startup, environment: &dyn Environment) -> usize {
 /// Returns the most descriptors that one of so many workers uses for the upstreams and resolvers of
 /// a configuration.
 pub fn upstream_descriptors(loaded: &Loaded, workers: usize, environment: &dyn Environment) -> usize {
+    let resolving = built_in::resolving(&loaded.settings);
+    let resolving = resolving.as_ref().unwrap_or(&loaded.settings);
     upstreams::descriptors_max(&loaded.settings, workers, environment)
-        + resolvers::descriptors_max(&loaded.settings, environment)
+        + resolvers::descriptors_max(resolving, environment)
 }
 
 /// Compiles a configuration of which no zone is loaded: questions about them get SERVFAIL. Caches
@@ -281,6 +285,8 @@ pub fn compile(
 /// from zones.
 pub struct Prepared<'a> {
     loaded: &'a Loaded,
+    /// Those of `loaded`, fitted to the machine.
+    settings: Cow<'a, Settings>,
     environment: &'a dyn Environment,
     keep: Keep,
     caches: Vec<CachePlan>,
@@ -311,7 +317,8 @@ pub fn prepare<'a>(
     environment: &'a dyn Environment,
     only: Option<&str>,
 ) -> Prepared<'a> {
-    let settings = &loaded.settings;
+    let fitted = built_in::fitted(&loaded.settings, own, environment);
+    let settings = &*fitted;
     let mut problems = Vec::new();
     let mut keep = match previous {
         Some(previous) => previous.keep.clone(),
@@ -351,10 +358,12 @@ pub fn prepare<'a>(
     check_learning(settings, &sets, &mut problems);
     gate.banned_live = live_bans(settings, &sets, &mut problems);
     let zones = Arc::new(zones::zones(settings, sets.compiled(), environment, &mut problems));
+    let caches = caches::plans(settings, &keep.state_directory);
     Prepared {
         loaded,
+        settings: fitted,
         environment,
-        caches: caches::plans(settings, &keep.state_directory),
+        caches,
         keep,
         gate,
         tls,
@@ -391,7 +400,7 @@ impl Prepared<'_> {
     /// those in files of zones among them.
     pub fn finish(self, caches: Caches, zones: Outcome) -> Result<Plans, Vec<Diagnostic>> {
         let Self { loaded, mut keep, jobs, sets, mut problems, .. } = self;
-        let settings = &loaded.settings;
+        let settings = &*self.settings;
         problems.extend(zones::placed(&settings.zones, &settings.zone_directories, zones.findings));
         let parts = policies::Parts {
             settings,

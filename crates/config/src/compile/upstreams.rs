@@ -39,6 +39,12 @@ pub(super) fn plan(
     Plan { pools: pools.collect(), limits }
 }
 
+/// Returns whether the machine has a resolver besides this server.
+pub(super) fn has_system(own: &[SocketAddr], environment: &dyn Environment) -> bool {
+    let mut machine = Machine { own, environment, resolv_conf: None };
+    !machine.system("", Span::BUILT_IN, &mut Vec::new()).is_empty()
+}
+
 /// Returns the most descriptors that one of so many workers uses for upstreams.
 pub(super) fn descriptors_max(settings: &Settings, workers: usize, environment: &dyn Environment) -> usize {
     let numbers =

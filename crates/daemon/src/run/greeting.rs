@@ -8,7 +8,7 @@ pub(crate) fn greeting(listeners: &[SocketAddr], why_not_53: Option<&str>, upstr
     let addresses: Vec<String> = listeners.iter().map(|at| at.ip().to_string()).collect();
     let reason = why_not_53.map(|reason| format!(" (port 53 {reason})")).unwrap_or_default();
     let asks = match upstreams {
-        [] => "knows no server to ask".to_owned(),
+        [] => "finds answers by itself".to_owned(),
         some => format!("asks {}", some.join(", ")),
     };
     format!(

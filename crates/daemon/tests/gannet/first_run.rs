@@ -61,9 +61,55 @@ fn it_never_asks_itself() {
         assert_eq!(code, 1);
         assert!(stdout.contains("SERVFAIL"), "{stdout}");
         let (_, stdout, _) = text(&server.stop());
-        assert!(stdout.contains("knows no server to ask"), "{stdout}");
+        assert!(stdout.contains("finds answers by itself"), "{stdout}");
     });
     report(ran);
+}
+
+/// The IPv4 addresses of the root's servers.
+const ROOT: [&str; 13] = [
+    "198.41.0.4",
+    "170.247.170.2",
+    "192.33.4.12",
+    "199.7.91.13",
+    "192.203.230.10",
+    "192.5.5.241",
+    "192.112.36.4",
+    "198.97.190.53",
+    "192.36.148.17",
+    "192.58.128.30",
+    "193.0.14.129",
+    "199.7.83.42",
+    "202.12.27.33",
+];
+
+#[test]
+fn where_the_machine_has_no_resolver_it_asks_the_root() {
+    for resolv_conf in ["", "nameserver 127.0.0.1\nnameserver ::1\n"] {
+        let ran = in_own_network(resolv_conf, || {
+            let root = ROOT.map(|address| {
+                let add = ["address", "add", address, "dev", "lo"];
+                let added = std::process::Command::new("ip").args(add).status();
+                assert!(added.is_ok_and(|status| status.success()), "{address} is on loopback");
+                let socket = UdpSocket::bind((address, 53)).unwrap();
+                socket.set_nonblocking(true).unwrap();
+                socket
+            });
+            let server = start();
+            let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+            let query = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x03www\x07example\x03org\0\0\x01\0\x01";
+            client.send_to(query, "127.0.0.1:53").unwrap();
+            let (mut asked, mut len) = ([0; 1500], 0);
+            testkit::eventually("the root is asked", || {
+                len = root.iter().find_map(|socket| socket.recv(&mut asked).ok()).unwrap_or(0);
+                len > 0
+            });
+            let query = wire::Query::parse(&asked[..len]).unwrap();
+            assert!(!query.header.flags.has(wire::Flags::RD) && query.wants_dnssec());
+            drop(server.stop());
+        });
+        report(ran);
+    }
 }
 
 #[test]
