@@ -39,7 +39,6 @@ use crate::routes::Routes;
 use crate::settings::{NegativeAnchor, Settings, TrustAnchor, Validation};
 use crate::tables::{Memory, Tables};
 use fetches::{Aim, Fetch};
-use forwards::OpenForward;
 use reports::Reports;
 use tasks::Task;
 
@@ -96,6 +95,12 @@ pub struct Counts {
     pub remembered: u64,
     /// Failures that the agents of zones were told of.
     pub reports: u64,
+}
+
+/// A question to forwarders that the caller has not reported yet.
+struct OpenForward {
+    /// Who asked; `None` if that has ended.
+    fetch: Option<FetchKey>,
 }
 
 /// Resolves the questions of one worker.

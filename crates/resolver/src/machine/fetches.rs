@@ -9,13 +9,12 @@ use rand::seq::SliceRandom;
 use wire::{HashKey, Name, Rtype};
 
 use super::claims::Claimed;
-use super::forwards::Forwarding;
 use super::{FetchKey, Node, OpenAsk, Resolver, TaskKey};
 use crate::addresses::{Family, Namer};
 use crate::budget::{Budget, Limit};
 use crate::choose::{Candidate, choose};
 use crate::delegation::Delegation;
-use crate::effect::{Ask, AskKey, Effect, How};
+use crate::effect::{Ask, AskKey, Effect, ForwardKey, How};
 use crate::failure::{Failure, Reason};
 use crate::few::Few;
 use crate::heap_name::{HeapName, HeapQuestion};
@@ -23,7 +22,7 @@ use crate::moment::Moment;
 use crate::resolution::Resolution;
 use crate::routes::Routes;
 use crate::scrub::{Answer, Fault, Reading, Referral, Set};
-use crate::settings::{Settings, Validation};
+use crate::settings::{Forwarders, Settings, Validation};
 use crate::tables::Known;
 use crate::trace::TraceEvent;
 
@@ -118,6 +117,27 @@ pub(super) struct Server {
     pub(super) address: SocketAddr,
     asked: u8,
     pub(super) fault: Option<Fault>,
+}
+
+/// What is known of a fetch from forwarders.
+pub(super) struct Forwarding {
+    pub(super) forwarders: Forwarders,
+    pub(super) open: Option<ForwardKey>,
+    /// Those whose replies were bogus.
+    pub(super) refused: Vec<SocketAddr>,
+    /// Why it fails, once that is known.
+    pub(super) failed: Option<Reason>,
+}
+
+impl Forwarding {
+    pub(super) const fn new(forwarders: Forwarders) -> Self {
+        Self { forwarders, open: None, refused: Vec::new(), failed: None }
+    }
+
+    /// Notes that the reply of one of them is bogus: others are asked next, if there are any.
+    pub(super) fn refuse(&mut self, server: Option<SocketAddr>) {
+        self.refused.extend(server);
+    }
 }
 
 /// How a fetch ends.

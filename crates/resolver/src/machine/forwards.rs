@@ -4,42 +4,14 @@ use std::net::SocketAddr;
 
 use wire::Message;
 
-use super::fetches::{Fetch, Held};
-use super::{FetchKey, Node, Resolver};
+use super::fetches::{Fetch, Forwarding, Held};
+use super::{FetchKey, Node, OpenForward, Resolver};
 use crate::budget::Limit;
 use crate::effect::{Effect, Forward, ForwardKey, Unanswered};
 use crate::failure::Reason;
 use crate::moment::Moment;
 use crate::scrub::{Fault, Reading};
-use crate::settings::Forwarders;
 use crate::trace::TraceEvent;
-
-/// A question to forwarders that the caller has not reported yet.
-pub(super) struct OpenForward {
-    /// Who asked; `None` if that has ended.
-    pub(super) fetch: Option<FetchKey>,
-}
-
-/// What is known of a fetch from forwarders.
-pub(super) struct Forwarding {
-    forwarders: Forwarders,
-    pub(super) open: Option<ForwardKey>,
-    /// Those whose replies were bogus.
-    refused: Vec<SocketAddr>,
-    /// Why it fails, once that is known.
-    pub(super) failed: Option<Reason>,
-}
-
-impl Forwarding {
-    pub(super) const fn new(forwarders: Forwarders) -> Self {
-        Self { forwarders, open: None, refused: Vec::new(), failed: None }
-    }
-
-    /// Notes that the reply of one of them is bogus: others are asked next, if there are any.
-    pub(super) fn refuse(&mut self, server: Option<SocketAddr>) {
-        self.refused.extend(server);
-    }
-}
 
 impl Resolver {
     /// One of the forwarders, or all of them with one voice, answered; which one is said where that

@@ -116,8 +116,8 @@ impl Judge<'_> {
         }
     }
 
-    /// Returns what a judgement of a name begins with: what the keys of its base come to. Forwarders
-    /// answer for all zones, so their keys are asked for when they are needed.
+    /// Returns what a judgement of a name begins with: what the keys of its base come to.
+    /// Forwarders answer for all zones, so keys are asked for when they are needed.
     fn trust_at(&self, base: &HeapName, place: Name<'_>) -> Result<ZoneTrust, Obstacle> {
         if !self.is_forwarded {
             return self.trust_in(base);
