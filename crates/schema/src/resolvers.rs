@@ -355,7 +355,7 @@ pub(super) const ROWS: &[Row] = &[
         "resolvers.*.error-reports",
         Kind::One(Value::Bool),
         "false",
-        "whoever a zone names hears which of its names the clients of this server ask for",
+        "the agent of a zone learns which of its names the clients of this server ask for",
         "Whether a failure is reported to the agent that the zone's servers name in their replies (RFC 9567): by a query for \
          `_er.1.www.example.org.7._er.agent.example`, say, of type TXT. Once an hour for each failure, some five a second for each worker, \
          and with the queries that the client's question has left.",

@@ -30,7 +30,7 @@ impl Resolver {
         match derived {
             Derived::Data(set, proofs) => self.end_with_data(key, Rcode::NOERROR, &[set], &proofs),
             Derived::TooLong(dname) => self.end_with_data(key, Rcode::YXDOMAIN, &[dname], &[]),
-            // Who asks for an alias has it.
+            // The question is for the alias itself.
             Derived::Alias(sets, proofs, _) if matches!(question.rtype, Rtype::CNAME | Rtype::ANY) => {
                 self.end_with_data(key, Rcode::NOERROR, &sets, &proofs);
             }

@@ -246,8 +246,8 @@ impl Resolver {
         }
     }
 
-    /// Returns whether what the tables know is enough: who asks with CD judges for itself, and
-    /// needs the proof that an answer may be made from a wildcard, which is not kept with it.
+    /// Returns whether what the tables know is enough: a client that sets CD validates by itself,
+    /// and needs the proof that an answer may be made from a wildcard, which is not kept with it.
     fn suffices(&self, key: TaskKey, known: &Known) -> bool {
         match (known, self.task(key)) {
             (Known::Data(set) | Known::Alias(set), Some(task)) => {

@@ -68,7 +68,7 @@ impl Chain {
                 Link::Alias { sets, target } => {
                     chain.has_dname |= sets.iter().any(|set| set.rtype == Rtype::DNAME);
                     chain.sets.extend(sets);
-                    // Who asks for an alias has it, and it leads nowhere.
+                    // The question is for the alias itself: its target does not matter.
                     if matches!(asked.qtype, Rtype::CNAME | Rtype::ANY) {
                         chain.end = End::Data;
                         break;
