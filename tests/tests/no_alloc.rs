@@ -478,7 +478,14 @@ fn prefix(address: &str, length: u8) -> Arc<AddressSet> {
 fn making_answers_is_free() {
     let block = |with| {
         let ede = Some((EdeCode::BLOCKED, "a reason".into()));
-        Op::Answer(Build::Block(Block { with, ttl: Ttl::new(60), ede, continues: false }))
+        Op::Answer(Build::Block(Block {
+            with,
+            ttl: Ttl::new(60),
+            ede,
+            continues: false,
+            authoritative: false,
+            has_soa: true,
+        }))
     };
     let mut records = RecordsBuilder::new();
     let name = testkit::name;
