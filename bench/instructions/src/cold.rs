@@ -76,6 +76,7 @@ impl Cold {
                         self.clock = self.clock.after_ms(1);
                         self.resolver.heard(ask.key, &message, Arrival::Udp, self.clock);
                     }
+                    Effect::Forward(_) => unreachable!("no name is forwarded"),
                     Effect::Done { resolution, .. } => {
                         is_found = resolution.failure.is_none();
                         black_box(resolution);
