@@ -365,6 +365,7 @@ const ACTIONS: &[Case] = &[
     ("cache", "- cache(main)\n- …", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
     ("cache", "- cache(main, continue)\n- …", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
     ("fallback", "- fallback(bad, one)", ("x.example", Rtype::A), (Rcode::NOERROR, 1)),
+    ("ask", "- ask(one)", ("x.example", Rtype::A), (Rcode::NOERROR, 1)),
     ("race", "- race(bad, one)", ("x.example", Rtype::A), (Rcode::NOERROR, 1)),
     ("redirect", "- redirect(*.old.example, www.own.example)\n- records(own)", ("x.old.example", Rtype::A), (Rcode::NOERROR, 2)),
     ("redirect", "- redirect(map MAP)\n- …", ("old.example", Rtype::A), (Rcode::NOERROR, 3)),
