@@ -643,7 +643,8 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
         self.finished(ended?, now)
     }
 
-    /// Takes the end of a fetch that the network has brought, and acts on what comes of it.
+    /// Takes the end of a fetch that the network has brought, and acts on the events that it
+    /// causes.
     fn finished<'b>(&mut self, ended: forward::Ended<'b>, now: Moment) -> Option<Finished<'b>> {
         let finished = self.ended(ended, now);
         if finished.is_none() {

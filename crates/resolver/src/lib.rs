@@ -27,7 +27,7 @@
 //! # Limitations
 //!
 //! Of the NS records of a zone, those of its parent are used; the zone's own only if these fail.
-//! Addresses of name servers are not validated; what is said at them is. Failures are each worker's
+//! Addresses of name servers are not validated; replies from them are. Failures are each worker's
 //! own. What was made from a wildcard is asked for again where its proof was made for one question,
 //! or opts out.
 

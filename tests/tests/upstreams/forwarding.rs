@@ -11,10 +11,10 @@ use std::time::Duration;
 use gannet_bench::world::{Service, Way};
 use testkit::tls::NAME;
 use testkit::world::{Denial, Options};
-use testkit::{Answer, Ask, Script, Server, Stub, UdpClient, eventually, name};
+use testkit::{Answer, Ask, Script, Server, Stub, eventually, name};
 use wire::{EdeCode, Flags, Message, Rcode, Rtype, Section};
 
-use crate::recursion::{check, start};
+use crate::recursion::{check, check_secured, start};
 
 /// A forwarder between the server and a good one, which changes replies on their way.
 struct Tamperer {
@@ -146,27 +146,7 @@ fn check_validated(denial: Denial, transport: &str, zones: u32) {
     let (service, good) = internet(denial);
     let group = format!("net: {{servers: [{}]}}", server_of(&good, transport));
     let server = validating(&good, &group, ALL_FORWARDED, RECURSE);
-    let client = UdpClient::connect(server.address());
-    let mut secure = [0, 0];
-    for leaf in 0..zones {
-        let zone = service.world().zone_text(leaf);
-        for (host, qtype) in [
-            ("www", Rtype::A),
-            ("alias", Rtype::A),
-            ("no", Rtype::A),
-            ("www", Rtype::MX),
-            ("a.b.wild", Rtype::A),
-        ] {
-            let qname = format!("{host}.{zone}");
-            let truth = service.world().truth(name(&qname).as_name(), qtype);
-            let plain = client.ask(&Ask::new(&qname, qtype).edns(1232).id(leaf as u16));
-            check(&service, &plain, name(&qname).as_name(), qtype);
-            assert!(!plain.has(Flags::AA));
-            let signed = server.ask_tcp(&Ask::new(&qname, qtype).edns(1232).dnssec());
-            assert_eq!(signed.has(Flags::AD), truth.is_secure, "{qname} {qtype}: {signed:?}");
-            secure[usize::from(truth.is_secure)] += 1;
-        }
-    }
+    let secure = check_secured(&service, &server, zones);
     assert!(secure.iter().all(|&count| count > 5), "too few of a kind: {secure:?}");
 }
 

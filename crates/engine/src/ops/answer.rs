@@ -292,7 +292,7 @@ fn listed(list: &Blocklist, block: &Block, step: u16, making: &Making<'_>, messa
         // The step after this one asks for the other name.
         Treatment::Alias(_) | Treatment::AliasBelow(_) => return Built::Nothing,
     };
-    // What is said because of an address is no answer to the question.
+    // An answer that an address triggers is no answer to the question.
     answer.authoritative = block.authoritative && !ruling.is_by_address;
     if block.ede.is_some() {
         answer.errors = Errors::Step(step);

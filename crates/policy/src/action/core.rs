@@ -49,7 +49,7 @@ pub enum Core {
         /// What is not usable.
         unusable: Unusable,
     },
-    /// Run a policy as a query of its own, and go on with what comes of it.
+    /// Run a policy as a query of its own, and go on with its answer.
     Ask(At<String>),
     /// Ask for another name in what follows.
     Rename {

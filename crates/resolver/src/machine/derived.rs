@@ -59,7 +59,7 @@ impl Resolver {
             }
             let payer = self.payer_of_hashes(Node::Task(key));
             let budget = payer.and_then(|payer| self.task(payer)?.budget);
-            // What is left is for what comes after it.
+            // Some hashes are kept for a reply, in case that nothing is found here.
             let left = budget.map_or(0, |budget| budget.hashes).saturating_sub(HASHES_MAX);
             let (mut hashes, most) = (left, self.settings.trust.iterations_max);
             let found = self.memory.by_ranges(question, zone, most, &mut hashes, now.seconds());

@@ -14,8 +14,8 @@ use crate::scrub::{Fault, Reading};
 use crate::trace::TraceEvent;
 
 impl Resolver {
-    /// One of the forwarders, or all of them with one voice, answered; which one is said where that
-    /// is known.
+    /// A forwarder answered, or several gave one answer; `server` is `None` where it is not known
+    /// which.
     pub fn heard_forwarders(
         &mut self,
         key: ForwardKey,

@@ -139,7 +139,7 @@ fn who_asks_for_an_alias_below_a_dname_gets_the_one_that_it_makes() {
     let expected =
         ["tree.example.org. 3600 DNAME example.org.", "www.tree.example.org. 3600 CNAME www.example.org."];
     assert_eq!(seen.answer, expected);
-    // So does who asks for another one, from memory.
+    // Another alias below the DNAME is made from the tables.
     let seen = world.resolve("ftp.tree.example.org", Rtype::CNAME);
     check(&seen, Rcode::NOERROR, Security::Secure);
     assert_eq!(
