@@ -8,10 +8,10 @@ use crate::answer::Answer;
 use crate::answer::finish::To;
 use crate::answer::reply::Reply;
 use crate::observe::trace::{Note, Tracer};
-use crate::query::client::Client;
-use crate::query::gate::Admission;
-use crate::query::gate::cookie::Proof;
 use crate::{Engine, Verdict};
+use clients::client::Client;
+use clients::gate::Admission;
+use clients::gate::cookie::Proof;
 
 /// Where a message has the octet of its flags that RA is in.
 const FLAGS_LOW_AT: usize = 3;

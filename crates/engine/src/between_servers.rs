@@ -9,9 +9,9 @@ use crate::answer::finish::{To, header_only, reply_limit};
 use crate::answer::reply::Reply;
 use crate::peers::is_between_servers;
 use crate::peers::messages::{Outcome, Sent, forward, notify, short_reply, sign, transfer, update};
-use crate::query::client::Client;
-use crate::query::gate::cookie::Proof;
 use crate::{Engine, Verdict};
+use clients::client::Client;
+use clients::gate::cookie::Proof;
 
 impl Engine {
     /// Answers what another server, or somebody with a key, asks; nothing if that is a question

@@ -22,10 +22,8 @@ use crate::ops::quickest::Probe;
 use crate::ops::split::SplitStep;
 use crate::ops::wait::{Outcome, PoolId, Resolved, Won};
 use crate::program::{Op, Position};
-use crate::query::gate::cookie::Proof;
 use crate::query::names::Sought;
 use crate::query::request::Request;
-use crate::query::subnet::own_subnet_bits;
 use crate::run::buffers::{Buffers, PREFETCHES_MAX, Workspace};
 use crate::run::context::Context;
 use crate::run::splits::BranchEnd;
@@ -33,6 +31,8 @@ use crate::run::state::{End, Run, nothing};
 use crate::run::suspended::{BranchOf, Kept, Suspended, recovery};
 use crate::run::want::Want;
 use crate::{Engine, Verdict};
+use clients::gate::cookie::Proof;
+use clients::subnet::own_subnet_bits;
 
 /// Whether this query's outcome is the one to remember; others with the same
 /// [`Continuation`](crate::Continuation) only read it.

@@ -6,7 +6,7 @@ use super::{File, Finding};
 
 /// The layer of each crate. A crate uses only crates of lower layers; equals do not know each
 /// other.
-pub(crate) const LAYERS: [(&str, u8); 39] = [
+pub(crate) const LAYERS: [(&str, u8); 40] = [
     ("diagnostic", 0),
     ("wire", 0),
     ("http2", 0),
@@ -21,6 +21,7 @@ pub(crate) const LAYERS: [(&str, u8); 39] = [
     ("tsig", 1),
     ("values", 1),
     ("yaml", 1),
+    ("clients", 2),
     ("zone", 2),
     ("lists", 2),
     ("engine", 3),

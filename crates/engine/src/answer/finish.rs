@@ -9,9 +9,9 @@ use super::put::put;
 use super::reply::Reply;
 use super::texts::{REASON_OCTETS_MAX, Text, TextId};
 use super::{Answer, DO, Security};
-use crate::query::client::{Client, Transport};
 use crate::query::counters::Counters;
-use crate::query::gate::cookie::{self, Proof};
+use clients::client::{Client, Transport};
+use clients::gate::cookie::{self, Proof};
 
 /// What of the server goes into its replies.
 pub(crate) trait Server {

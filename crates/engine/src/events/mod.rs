@@ -13,8 +13,8 @@ mod ring;
 
 use wire::{Query, Rcode};
 
-use crate::query::client::{Client, Now};
-use crate::query::gate::prefix_set::PrefixSet;
+use clients::client::{Client, Now};
+use clients::gate::prefix_set::PrefixSet;
 pub use path::{Mark, PATH_MAX, Path};
 pub use record::{ADDRESSES_MAX, Addresses, Event, EventRecord, EventView};
 pub use ring::{Doorbell, EventCounts, EventReader, EventWriter, ring};

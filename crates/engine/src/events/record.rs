@@ -11,7 +11,7 @@ use wire::{Class, Name, Rcode, Rtype};
 
 use super::path::{Mark, PATH_MAX, Path};
 use super::{EVENTS_MAX, EventId, EventSet};
-use crate::query::client::Transport;
+use clients::client::Transport;
 
 /// Addresses of an answer that a record holds; more of them hardly ever fit a datagram.
 pub const ADDRESSES_MAX: usize = 16;

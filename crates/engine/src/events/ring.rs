@@ -248,7 +248,7 @@ mod tests {
     use super::super::tests::event_set;
     use super::super::{Addresses, EventId, EventSet, Mark, PATH_MAX, Path};
     use super::*;
-    use crate::query::client::Transport;
+    use clients::client::Transport;
     use wire::{Class, NameBuf, Rcode, Rtype};
 
     fn name(text: &str) -> NameBuf {

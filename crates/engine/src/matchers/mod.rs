@@ -20,10 +20,10 @@ use wire::{Flags, OptionCode, Rcode, Rtype};
 
 use crate::answer::Interim;
 use crate::answer::edit::Shape;
-use crate::query::client::{ListenerId, Transport};
 use crate::query::names::Sought;
 use crate::query::request::{Environment, Request};
 use crate::query::reverse::address_of;
+use clients::client::{ListenerId, Transport};
 use clock::Hours;
 use identity::Macs;
 use number::Number;

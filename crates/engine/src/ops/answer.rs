@@ -15,9 +15,9 @@ use crate::answer::put::{local_soa, put_record};
 use crate::answer::records::Records;
 use crate::answer::{Answer, Interim, Security};
 use crate::matchers::Facts;
-use crate::query::client::Transport;
 use crate::query::request::{Environment, Request};
 use crate::query::reverse::{ReverseTable, address_of};
+use clients::client::Transport;
 
 /// What to answer.
 pub enum Build {

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use sets::AddressSet;
 use wire::{Flags, Message, OptionCode, Query};
 
-use crate::query::client::Client;
-use crate::query::gate::prefix_set::PrefixSet;
-use crate::query::subnet::{ClientSubnet, client_subnet};
+use clients::client::Client;
+use clients::gate::prefix_set::PrefixSet;
+use clients::subnet::{ClientSubnet, client_subnet};
 
 /// Octets that the options of one query may have besides the client subnet, so that queries stay
 /// small.

@@ -16,7 +16,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use wire::Rtype;
 
 use crate::answer::{Answer, answer_records};
-use crate::query::client::Now;
+use clients::client::Now;
 
 /// Ports that one step may try.
 pub const PORTS_MAX: usize = 4;

@@ -8,7 +8,7 @@ use super::split::Progress;
 use crate::answer::Security;
 use crate::answer::failure::Failure;
 use crate::answer::report::BranchReport;
-use crate::query::subnet::ClientSubnet;
+use clients::subnet::ClientSubnet;
 
 /// The number of an upstream group in the plan that `forward` runs on.
 ///

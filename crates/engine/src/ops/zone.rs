@@ -9,8 +9,8 @@ use zone::{Answered, Asked, Failure, Zones};
 
 use crate::answer::finish::{Server, To, opt_octets_max, reply_limit};
 use crate::answer::{Answer, CO, DO};
-use crate::query::client::{Client, Transport};
 use crate::query::request::{Environment, Request};
+use clients::client::{Client, Transport};
 
 /// What a zone has for a query: the records stand after the question's place in the message.
 pub(crate) struct Given {

@@ -16,8 +16,8 @@ use super::rights::{Grant, Scope};
 pub(crate) use super::transfer::sign;
 use super::transfer::{Opt, Transfer, fill};
 use super::{Authority, Done, Forward, ManagedZones, Update, expire_s};
-use crate::query::client::{Client, Transport};
 use crate::query::counters::Counters;
+use clients::client::{Client, Transport};
 
 /// Octets that a reply without records has at most: header, question, OPT, a short text.
 const SHORT_OCTETS: usize = 512;

@@ -18,7 +18,7 @@ use wire::{EdeCode, Header, Name, NameBuf, Opcode, OptionCode, Query, Rcode, Rty
 use zone::{Difference, Zones};
 
 use crate::answer::Answer;
-pub use crate::query::client::KeyHash;
+pub use clients::client::KeyHash;
 pub use messages::{LateReply, Pending, Streamed};
 pub use places::Places;
 pub use rights::{Grant, Reach, Rights, Scope};

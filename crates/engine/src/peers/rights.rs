@@ -5,8 +5,8 @@ use std::sync::Arc;
 use wire::serial::SerialPolicy;
 use wire::{Name, NameBuf, Rtype};
 
-use crate::query::client::{Client, ClientCertificate, KeyHash, Transport};
-use crate::query::gate::prefix_set::PrefixSet;
+use clients::client::{Client, ClientCertificate, KeyHash, Transport};
+use clients::gate::prefix_set::PrefixSet;
 
 /// What makes a message one that may do something. Everything that is set must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

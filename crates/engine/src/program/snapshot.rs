@@ -11,8 +11,8 @@ use super::{Op, Program};
 use crate::answer::chaos::Chaos;
 use crate::matchers::text::TextTest;
 use crate::peers::Authority;
-use crate::query::gate::Gate;
-use crate::query::gate::prefix_set::PrefixSet;
+use clients::gate::Gate;
+use clients::gate::prefix_set::PrefixSet;
 
 /// Tests of what a connection begins with: one bit each in
 /// [`Client::connection`](crate::Client::connection).

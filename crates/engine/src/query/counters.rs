@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use wire::Rcode;
 
-use super::client::Transport;
+use clients::client::Transport;
 
 /// A number that one thread raises and others read.
 #[derive(Debug, Default)]

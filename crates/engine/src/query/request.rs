@@ -6,10 +6,10 @@ use std::cell::Cell;
 
 use wire::{Folded, HashKey, Header, Query};
 
-use super::client::{Client, Now};
-use super::gate::cookie::Proof;
-use super::gate::prefix_set::PrefixSet;
 use super::names::Sought;
+use clients::client::{Client, Now};
+use clients::gate::cookie::Proof;
+use clients::gate::prefix_set::PrefixSet;
 
 /// One query and its client.
 pub(crate) struct Request<'q> {

@@ -11,10 +11,10 @@ use crate::answer::finish::Server;
 use crate::answer::texts::{Text, TextId, Texts};
 use crate::peers::{self, Authority};
 use crate::program::snapshot::Snapshot;
-use crate::query::client::Now;
 use crate::query::counters::Counters;
-use crate::query::gate::cookie::Secrets;
 use crate::query::request::Environment;
+use clients::client::Now;
+use clients::gate::cookie::Secrets;
 
 /// What a worker's engine has, whatever snapshot a query runs on.
 pub(crate) struct WorkerState {

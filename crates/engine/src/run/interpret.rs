@@ -27,9 +27,9 @@ use crate::ops::ttl::TtlRule;
 use crate::ops::zone::Given;
 use crate::program::Op;
 use crate::program::shortlist::Seek;
-use crate::query::client::Transport;
 use crate::query::request::{Environment, Request};
-use crate::query::subnet::own_subnet_bits;
+use clients::client::Transport;
+use clients::subnet::own_subnet_bits;
 
 impl Run<'_> {
     /// Takes steps until the end; the answer's octets are written to `work.message` after the

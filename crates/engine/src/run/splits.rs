@@ -20,9 +20,9 @@ use crate::observe::trace::{StepOutcome, Tracer};
 use crate::ops::cache::Fill;
 use crate::ops::split::{Next, SPLITS_MAX, SplitStep, State};
 use crate::program::Position;
-use crate::query::gate::cookie::Proof;
 use crate::query::names::Sought;
 use crate::query::request::Request;
+use clients::gate::cookie::Proof;
 
 /// Octets of a branch's query about something else; EDNS options that do not fit stay behind.
 const QUERY_OCTETS_MAX: usize = 1024;

@@ -15,11 +15,11 @@ use crate::ops::outgoing::Outgoing;
 use crate::ops::split::{Next, Progress, SplitStep};
 use crate::program::Position;
 use crate::program::snapshot::Snapshot;
-use crate::query::client::{Client, Now};
-use crate::query::gate::cookie::Proof;
 use crate::query::names::Sought;
 use crate::query::request::Request;
-use crate::query::subnet::ClientSubnet;
+use clients::client::{Client, Now};
+use clients::gate::cookie::Proof;
+use clients::subnet::ClientSubnet;
 
 /// What a query does with the outcome that it waits for: where its program goes on, and which cache
 /// entry the answer fills.

@@ -14,7 +14,7 @@ use wire::{EdeCode, Flags, Folded, Query, Rcode, Rtype, Ttl};
 use super::ttl::TtlRule;
 use crate::answer::Answer;
 use crate::answer::texts::Texts;
-use crate::query::subnet::ClientSubnet;
+use clients::subnet::ClientSubnet;
 
 /// A failure is remembered for at most this long by default (RFC 9520 §3.2: 1 s to 5 min).
 pub const FAILURE_TTL_DEFAULT: Ttl = Ttl::new(5);

@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime};
 
 use wire::Query;
 
-use super::gate::prefix_set::PrefixSet;
-use super::subnet::client_subnet;
+use crate::gate::prefix_set::PrefixSet;
+use crate::subnet::client_subnet;
 
 /// How a query reached us. Decides sizes and limits, never policy by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -55,7 +55,7 @@ impl Transport {
     }
 
     /// Returns the number that stands for it where it has to be short; below 16.
-    pub(crate) const fn number(self) -> u8 {
+    pub const fn number(self) -> u8 {
         match self {
             Self::Udp => 0,
             Self::Tcp => 1,
@@ -68,7 +68,7 @@ impl Transport {
     }
 
     /// Returns what a number stands for.
-    pub(crate) const fn of_number(number: u8) -> Self {
+    pub const fn of_number(number: u8) -> Self {
         match number {
             0 => Self::Udp,
             2 => Self::Tls,
@@ -102,7 +102,7 @@ pub struct Client {
     pub keepalive: Option<u16>,
     /// Where the query came to.
     pub listener: ListenerId,
-    /// What [`Snapshot::connection_bits`](crate::Snapshot::connection_bits) found out about the
+    /// What the snapshot's `connection_bits` found out about the
     /// client's connection; zero where nothing is said when one begins. Worked out anew when a
     /// newer snapshot is adopted.
     pub connection: u64,

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use wire::{OptionCode, Query};
 
-use crate::query::client::{Client, Now, Transport};
+use crate::client::{Client, Now, Transport};
 use cookie::Proof;
 
 /// The limits at the door.
@@ -62,7 +62,7 @@ impl Gate {
 
     /// Judges a query likewise, whether or not its client is on the access list.
     #[inline(always)]
-    pub(crate) fn admit_anyone(&self, query: &Query<'_>, client: &Client, now: Now) -> (Admission, Proof) {
+    pub fn admit_anyone(&self, query: &Query<'_>, client: &Client, now: Now) -> (Admission, Proof) {
         if self.bans(client) || self.bans_for_now(client, now) {
             return (Admission::Banned, Proof::None);
         }
@@ -89,7 +89,7 @@ impl Gate {
 
     /// Returns whether a client is banned. Usually nobody is.
     #[inline(always)]
-    pub(crate) fn bans(&self, client: &Client) -> bool {
+    pub fn bans(&self, client: &Client) -> bool {
         let has_some = !self.banned.is_empty() || self.banned_live.is_some();
         has_some && self.is_banned(client)
     }

@@ -47,21 +47,22 @@ impl ClientSubnet {
         Some(Self { family, prefix, address: (u128::from_be_bytes(address) & kept).to_be_bytes() })
     }
 
-    pub(crate) const fn address_bits(&self) -> u128 {
+    /// Returns the address as a number, IPv4 in the upper 32 bits.
+    pub const fn address_bits(&self) -> u128 {
         u128::from_be_bytes(self.address)
     }
 }
 
 /// Reads the client subnet of a query; `None` when there is none, it is malformed, or the client
 /// opted out (prefix 0).
-pub(crate) fn client_subnet(query: &Query<'_>) -> Option<ClientSubnet> {
+pub fn client_subnet(query: &Query<'_>) -> Option<ClientSubnet> {
     let data = query.edns?.option(OptionCode::CLIENT_SUBNET)?;
     ClientSubnet::parse(data).filter(|subnet| subnet.prefix > 0)
 }
 
 /// Returns the length of the subnet that was told if it is the client's own: then the reply says
 /// for which addresses the answer holds (RFC 7871 §7.2.2).
-pub(crate) fn own_subnet_bits(query: &Query<'_>, told: Option<ClientSubnet>) -> Option<u8> {
+pub fn own_subnet_bits(query: &Query<'_>, told: Option<ClientSubnet>) -> Option<u8> {
     let told = told?;
     (client_subnet(query)? == told).then_some(told.prefix)
 }

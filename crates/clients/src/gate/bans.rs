@@ -121,7 +121,7 @@ impl RateBans {
 
     /// Returns whether the client's prefix is banned now.
     #[inline(always)]
-    pub(crate) fn holds(&self, rule: &RateRule, address: IpAddr, now_ms: u64) -> bool {
+    pub fn holds(&self, rule: &RateRule, address: IpAddr, now_ms: u64) -> bool {
         self.last_end_ms.load(Ordering::Relaxed) > now_ms && self.is_placed(Key::of(rule, address), now_ms)
     }
 
@@ -139,7 +139,7 @@ impl RateBans {
 
     /// Counts a query over the limit, and bans its prefix if there were enough.
     #[cold]
-    pub(crate) fn count(&self, rule: &RateRule, ban: BanRule, address: IpAddr, now_ms: u64) {
+    pub fn count(&self, rule: &RateRule, ban: BanRule, address: IpAddr, now_ms: u64) {
         let key = Key::of(rule, address);
         let hash = self.hash(key);
         let Some(cell) = self.offences.get(hash as usize & (COUNTED - 1)) else { return };
@@ -210,7 +210,7 @@ impl RateBans {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::query::gate::prefix_set::PrefixSet;
+    use crate::gate::prefix_set::PrefixSet;
 
     const BAN: BanRule = BanRule { after: 3, for_ms: 60_000 };
 

@@ -44,12 +44,12 @@ pub struct RateRule {
 impl RateRule {
     /// Returns whether the client's prefix is banned for now.
     #[inline(always)]
-    pub(crate) fn bans(&self, address: IpAddr, now_ms: u64) -> bool {
+    pub fn bans(&self, address: IpAddr, now_ms: u64) -> bool {
         self.ban.as_ref().is_some_and(|(_, bans)| bans.holds(self, address, now_ms))
     }
 
     /// Hears that a query was over the limit.
-    pub(crate) fn offended(&self, address: IpAddr, now_ms: u64) {
+    pub fn offended(&self, address: IpAddr, now_ms: u64) {
         if let Some((rule, bans)) = &self.ban {
             bans.count(self, *rule, address, now_ms);
         }

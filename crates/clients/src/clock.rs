@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
-use crate::query::client::Now;
+use crate::client::Now;
 
 /// How the clocks are read. All workers of a server have the same.
 #[derive(Clone, Copy)]
