@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use config::Plans;
 use config::zones::Outcome;
-use config::{Loaded, Plans};
 use diagnostic::Diagnostic;
 use engine::Caches;
 use environment::Environment;
+use settings::Loaded;
 use zones::LoadedZones;
 
 /// Compiles a configuration and loads its zones.

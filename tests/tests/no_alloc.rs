@@ -212,7 +212,7 @@ fn telling_about_queries_is_free() {
 
 /// Returns an engine that runs a configuration.
 fn configured(text: &str) -> Engine {
-    let loaded = config::load_text(std::path::Path::new("x"), text, &environment::System)
+    let loaded = settings::load_text(std::path::Path::new("x"), text, &environment::System)
         .unwrap_or_else(|found| panic!("{}\n{text}", found[0].line()));
     let (plans, zones) = gannet_tests::configured::compile(&loaded, &environment::System)
         .unwrap_or_else(|found| panic!("{}", found[0].line()));

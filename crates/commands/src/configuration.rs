@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use config::{Loaded, Origin};
 use control::api;
 use diagnostic::{Diagnostic, Severity};
+use settings::{Loaded, Origin};
 
 use crate::cli::{CheckFormat, ConfigArgs, ConfigCommand, ConfigShowArgs, OutputArgs, Purpose, StarterArgs};
 use crate::out;
@@ -116,11 +116,11 @@ fn show(args: &ConfigShowArgs) -> ExitCode {
     let origin = find(&args.config);
     match origin.load() {
         Ok(loaded) if args.output.json => {
-            out::print(&config::print::show_json(&loaded));
+            out::print(&settings::print::show_json(&loaded));
             out::FINE
         }
         Ok(loaded) => {
-            let text = config::print::show(&loaded);
+            let text = settings::print::show(&loaded);
             out::print(&if args.origin { text } else { without_origins(&text, &loaded) });
             out::FINE
         }
@@ -129,7 +129,7 @@ fn show(args: &ConfigShowArgs) -> ExitCode {
 }
 
 fn default() -> ExitCode {
-    out::print(&config::print::defaults());
+    out::print(&settings::print::defaults());
     out::FINE
 }
 
@@ -144,7 +144,7 @@ fn starter(args: &StarterArgs) -> ExitCode {
 }
 
 fn schema(args: OutputArgs) -> ExitCode {
-    out::print(&if args.json { config::print::json_schema() } else { config::print::manual() });
+    out::print(&if args.json { settings::print::json_schema() } else { settings::print::manual() });
     out::FINE
 }
 
@@ -167,7 +167,8 @@ mod tests {
 
     #[test]
     fn colours_change_nothing_but_the_colour() {
-        let found = config::load_text(Path::new("g.yaml"), "lisen: 127.0.0.1\n", &environment::System).err();
+        let found =
+            settings::load_text(Path::new("g.yaml"), "lisen: 127.0.0.1\n", &environment::System).err();
         let found = found.expect("a mistake");
         let plain = human_of("g.yaml", &found);
         let painted = coloured(&plain, &found);

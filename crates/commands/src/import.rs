@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use config::Origin;
 use environment::System;
 use import::{Dialect, NameServer};
+use settings::Origin;
 
 use crate::cli::{ImportArgs, Program};
 use crate::configuration::human;

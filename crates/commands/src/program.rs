@@ -37,7 +37,7 @@ fn print_manual(page: ManPage) -> io::Result<()> {
             clap_mangen::Man::new(cli::definition()).render(&mut text)?;
             out::print(&String::from_utf8_lossy(&text));
         }
-        ManPage::GannetYaml => out::print(&config::print::man_page()),
+        ManPage::GannetYaml => out::print(&settings::print::man_page()),
     }
     Ok(())
 }

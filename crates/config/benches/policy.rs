@@ -9,10 +9,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use config::{compile, load_text};
+use config::compile;
 use criterion::{Criterion, criterion_group, criterion_main};
 use engine::{Client, Engine, ListenerId, Now, Reply, SnapshotCell, Transport, Verdict};
 use environment::System;
+use settings::load_text;
 use wire::{Class, Flags, NameBuf, Question, Rtype, Writer};
 
 /// Writes `count` rules of a mixture that `kind` chooses.

@@ -10,9 +10,10 @@ use std::hint::black_box;
 use std::path::Path;
 use std::time::Instant;
 
-use config::{Plans, compile, load_text};
+use config::{Plans, compile};
 use criterion::{Criterion, criterion_group, criterion_main};
 use environment::System;
+use settings::load_text;
 use tempfile::TempDir;
 
 const RULES: usize = 1_000_000;

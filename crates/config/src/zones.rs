@@ -12,7 +12,7 @@ use diagnostic::{Diagnostic, Problem, Span};
 use wire::{HashKey, NameBuf};
 use zone::Zones;
 
-use crate::settings::{ZoneDirectory, ZoneSettings};
+use settings::{ZoneDirectory, ZoneSettings};
 
 pub use added::{Planned, Planner};
 pub(crate) use plan::zones;
@@ -89,7 +89,7 @@ mod tests {
 
     use environment::Memory;
 
-    use crate::load::load_text;
+    use settings::load::load_text;
 
     /// Checks that a configuration has a mistake.
     fn check(text: &str, message: &str) {

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use commands::cli::{CheckArgs, CheckFormat, GraphLanguage};
 use commands::{configuration, out, progress};
-use config::Origin;
 use policy::graph::{Language, graph};
+use settings::Origin;
 
 /// Runs `gannet check`.
 pub(crate) fn run(args: &CheckArgs) -> ExitCode {

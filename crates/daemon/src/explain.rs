@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use commands::cli::ExplainArgs;
 use commands::query::Words;
 use commands::{configuration, out, progress, remote};
-use config::Origin;
 use control::api::{self, Response};
+use settings::Origin;
 
 /// Runs `gannet explain`.
 pub(crate) fn run(args: &ExplainArgs) -> ExitCode {

@@ -55,7 +55,7 @@ pub(crate) fn server(written: &str) -> Result<ServerPlan, String> {
     };
     // The cache is not used.
     let yaml = format!("upstreams: {{default: {{servers: [{item}]}}}}\ncache: {{main: {{size: 1MiB}}}}\n");
-    let plans = config::load_text(Path::new("the server"), &yaml, &System)
+    let plans = settings::load_text(Path::new("the server"), &yaml, &System)
         .and_then(|loaded| config::compile(&loaded, &[], None, &System));
     let plans = plans.map_err(|found| {
         let lines: Vec<String> = found.iter().map(|problem| problem.message.clone()).collect();

@@ -62,7 +62,7 @@ pub(super) struct Declared {
 
 impl Declared {
     fn new() -> Self {
-        let sources = Sources::new(&config::secret_keys());
+        let sources = Sources::new(&settings::secret_keys());
         Self { plugins: Vec::new(), others: Vec::new(), sources, problems: Vec::new() }
     }
 

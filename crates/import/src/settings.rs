@@ -12,7 +12,7 @@ use crate::write::{Map, Noted, Out, document};
 /// Turns the `unbound.conf` that begins in the file `path` into a configuration of ours; errors are
 /// all mistakes in it.
 pub fn unbound(path: &Path, environment: &dyn Environment) -> Result<Imported, Vec<Diagnostic>> {
-    let loaded = config::load_unbound_in(path, environment)?;
+    let loaded = settings::load_unbound_in(path, environment)?;
     let head = [
         format!("Made from {} (Unbound) by \"gannet import\".", path.display()),
         "It says what Unbound does without being told, too. \"gannet check\" checks it.".to_owned(),
@@ -56,9 +56,9 @@ mod tests {
             "server: val-override-date: \"20260131120000\" private-address: 10.0.0.0/8 serve-expired: yes\n",
         ] {
             let environment = Memory::new(&[("/u.conf", text)]);
-            let read = config::load_unbound_in(Path::new("/u.conf"), &environment).expect("no mistakes");
+            let read = settings::load_unbound_in(Path::new("/u.conf"), &environment).expect("no mistakes");
             let imported = unbound(Path::new("/u.conf"), &environment).expect("no mistakes");
-            let again = config::load_text(Path::new("/g.yaml"), &imported.text, &environment);
+            let again = settings::load_text(Path::new("/g.yaml"), &imported.text, &environment);
             let again = again.unwrap_or_else(|found| panic!("{}\n{}", found[0].line(), imported.text));
             assert_eq!(read.settings, again.settings, "{text}");
         }

@@ -2,8 +2,8 @@
 
 use std::net::{Ipv6Addr, SocketAddr};
 
-use config::server;
 use diagnostic::{At, Problem};
+use settings::server;
 use yaml::Node;
 
 use super::executors::with_end;

@@ -31,7 +31,7 @@ pub(super) fn verify(
     owner: &dyn Fn(&str, &str) -> Option<Span>,
 ) -> Vec<Problem> {
     let path = path.with_file_name("gannet.yaml");
-    let found = match config::load::load_text(&path, text, environment) {
+    let found = match settings::load::load_text(&path, text, environment) {
         Ok(loaded) => config::compile(&loaded, &[], None, environment).err().unwrap_or_default(),
         Err(found) => found,
     };

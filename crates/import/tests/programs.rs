@@ -34,7 +34,7 @@ fn check_text(name: &str, text: &str) {
 fn check_it_loads(name: &str, text: &str) {
     let path = fixture(name).with_file_name("made.yaml");
     let lines = |found: &[Diagnostic]| found.iter().map(Diagnostic::human).collect::<Vec<_>>().join("\n");
-    let loaded = match config::load_text(&path, text, &System) {
+    let loaded = match settings::load_text(&path, text, &System) {
         Ok(loaded) => loaded,
         Err(found) => panic!("{}\n{text}", lines(&found)),
     };
@@ -202,7 +202,7 @@ fn import_text(
         Err(found) => Err(lines(&found)),
         Ok(imported) => {
             let made = path.with_file_name("made.yaml");
-            let loaded = config::load_text(&made, &imported.text, &System);
+            let loaded = settings::load_text(&made, &imported.text, &System);
             let loaded =
                 loaded.unwrap_or_else(|found| panic!("{}\n{}", lines(&found).join("\n"), imported.text));
             let plans = config::compile(&loaded, &[], None, &System);

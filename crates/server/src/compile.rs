@@ -5,11 +5,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use config::zones::Outcome;
-use config::{Loaded, Plans, Prepared};
+use config::{Plans, Prepared};
 use diagnostic::Diagnostic;
 use engine::Caches;
 use environment::{Environment, System};
 use plan::zones::Finding;
+use settings::Loaded;
 use wire::Name;
 use zones::{Found, LoadedZones, Planned, Planner};
 

@@ -6,11 +6,11 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
-use config::settings::Startup;
 use engine::ListenerId;
 use listen::{Bound, XdpQueue};
 use plan::devices::{DevicePlan, Existing, Mode, Program};
 use plan::listeners::Datagrams;
+use settings::Startup;
 use tracing::{debug, info, warn};
 use wire::Prefix;
 use xdp::{Action, BusyPoll, Device, DeviceError, DeviceOptions, Routes, Verdicts};

@@ -1,6 +1,6 @@
 //! What is logged, changed while the server runs.
 
-use config::settings::LogLevel;
+use settings::LogLevel;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::{Registry, reload};
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use ::polling::Polling;
-use config::settings::StayAwake;
+use settings::StayAwake;
 use tracing::info;
 
 /// Where control groups of version 2 are.

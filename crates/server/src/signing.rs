@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use config::settings::Settings;
 use jobs::alias::AliasPlan;
 use jobs::health::Checker;
 use jobs::signing::{DsPusher, Push, PushOutcome, Signing};
 use plan::checks::Watched;
 use plan::signing::{ParentServers, SigningPolicy};
+use settings::Settings;
 use transfer::{Delegation, Patience, push_ds};
 use wire::Name;
 use zone::Zone;

@@ -8,8 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
 use ::zones::LoadedZones;
-use config::settings::LocalSocket;
-use config::{Loaded, Origin, Plans};
+use config::Plans;
 use control::api;
 use diagnostic::Diagnostic;
 use engine::events::{Doorbell, EventReader, EventWriter, ring};
@@ -21,6 +20,8 @@ use jobs::signing::Signing;
 use listen::Stopper;
 use plan::listeners::Connections;
 use plan::upstreams::Target;
+use settings::LocalSocket;
+use settings::{Loaded, Origin};
 use tokio::sync::{mpsc, watch};
 use tracing::warn;
 

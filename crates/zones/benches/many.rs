@@ -64,7 +64,7 @@ fn name(text: &str) -> NameBuf {
 
 fn start(folder: &Path) -> (ZoneManager, Arc<SnapshotCell>) {
     let main = folder.join("gannet.yaml");
-    let loaded = config::load_text(&main, MAIN, &System).expect("no mistakes");
+    let loaded = settings::load_text(&main, MAIN, &System).expect("no mistakes");
     let prepared = config::prepare(&loaded, &[], None, &System, None);
     let (zones, _) = LoadedZones::load(prepared.zones(), prepared.key(), None, &System);
     let wanted = prepared.caches().iter().map(|plan| (plan.name.as_str(), plan.octets_max));

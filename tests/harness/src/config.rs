@@ -93,10 +93,10 @@ const UNBOUND: &str = "/unbound.conf";
 /// A configuration of Unbound: what is right is printed as YAML that means the same.
 pub fn unbound(bytes: &[u8]) {
     let environment = OneFile(text_of(bytes));
-    match config::load_unbound_in(Path::new(UNBOUND), &environment) {
+    match settings::load_unbound_in(Path::new(UNBOUND), &environment) {
         Ok(loaded) => {
             let imported = import::unbound(Path::new(UNBOUND), &environment).expect("it was just read");
-            let again = config::load_text(Path::new("/gannet.yaml"), &imported.text, &environment);
+            let again = settings::load_text(Path::new("/gannet.yaml"), &imported.text, &environment);
             assert!(again.is_ok_and(|again| again.settings == loaded.settings), "{}", imported.text);
         }
         Err(diagnostics) => {
@@ -111,11 +111,11 @@ pub fn unbound(bytes: &[u8]) {
 /// A configuration: the text that the octets begin with.
 pub fn config(bytes: &[u8]) {
     let text = text_of(bytes);
-    match config::load_text(Path::new("fuzz.yaml"), text, &Nothing) {
+    match settings::load_text(Path::new("fuzz.yaml"), text, &Nothing) {
         Ok(loaded) if goes_deep(text) => {
-            let shown = config::print::show(&loaded);
+            let shown = settings::print::show(&loaded);
             assert!(
-                config::load_text(Path::new("shown.yaml"), &shown, &Nothing).is_ok(),
+                settings::load_text(Path::new("shown.yaml"), &shown, &Nothing).is_ok(),
                 "what is shown can be read"
             );
             // A cache takes the memory it is given.

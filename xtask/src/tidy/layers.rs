@@ -6,7 +6,7 @@ use super::{File, Finding};
 
 /// The layer of each crate. A crate uses only crates of lower layers; equals do not know each
 /// other.
-pub(crate) const LAYERS: [(&str, u8); 40] = [
+pub(crate) const LAYERS: [(&str, u8); 41] = [
     ("diagnostic", 0),
     ("wire", 0),
     ("http2", 0),
@@ -37,11 +37,12 @@ pub(crate) const LAYERS: [(&str, u8); 40] = [
     ("unbound", 5),
     ("exchange", 6),
     ("transfer", 6),
-    ("config", 6),
+    ("settings", 6),
+    ("config", 7),
     ("forward", 7),
-    ("import", 7),
     ("driver", 8),
     ("control", 8),
+    ("import", 8),
     ("jobs", 8),
     ("zones", 8),
     ("server", 9),

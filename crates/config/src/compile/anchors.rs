@@ -10,7 +10,7 @@ use plan::anchors::{AnchorPlan, AnchorSource};
 use plan::resolvers::Plan;
 use resolver::{TrustAnchor, Validation};
 
-use crate::settings::{ResolverSettings, Settings};
+use settings::{ResolverSettings, Settings};
 
 /// Where the state of trust anchors is kept if nothing else is said, below the folder for state.
 const FOLDER: &str = "anchors";
@@ -127,10 +127,10 @@ pub(super) fn read(
 
 #[cfg(test)]
 mod tests {
-    use crate::load::load_text;
     use dnssec::anchors::ROOT_DS;
     use environment::Memory;
     use plan::anchors::{AnchorPlan, AnchorSource, NegativeEnd};
+    use settings::load::load_text;
     use std::path::Path;
 
     const RECURSE: &str = "policy: {main: [recurse]}\n";

@@ -10,7 +10,7 @@ use policy::action::Core;
 use policy::{Action, ENTRY};
 
 use super::upstreams;
-use crate::settings::{RouteWay, Settings};
+use settings::{RouteWay, Settings};
 
 /// The resolver that is there without being written.
 const RESOLVER: &str = "default";
@@ -67,8 +67,8 @@ mod tests {
     use std::net::SocketAddr;
     use std::path::Path;
 
-    use crate::load::load_text;
     use environment::Memory;
+    use settings::load::load_text;
 
     /// Checks whether a server resolves by itself, and the addresses that it forwards to.
     fn check(text: &str, resolv_conf: Option<&str>, own: &str, resolves: bool, servers: &[&str]) {

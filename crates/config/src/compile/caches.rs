@@ -6,7 +6,7 @@ use engine::ops::cache::CacheRules;
 use plan::caches::{CachePlan, DumpPlan};
 use values::ttl;
 
-use crate::settings::{CacheSettings, Settings};
+use settings::{CacheSettings, Settings};
 
 /// Returns the caches, in the order of the file.
 pub(super) fn plans(settings: &Settings, state_directory: &Path) -> Vec<CachePlan> {

@@ -6,8 +6,8 @@ use engine::Transport;
 use engine::local::LocalBuilder;
 use wire::{NameBuf, Rtype, Ttl};
 
-use crate::settings::Listener;
 use plan::listeners::TransportWord;
+use settings::Listener;
 
 /// How long a client may believe it: a certificate or a listener may be gone tomorrow.
 const TTL: Ttl = Ttl::new(300);

@@ -3,7 +3,7 @@
 use diagnostic::At;
 use plan::devices::{BusyPoll, DevicePlan, Program};
 
-use crate::settings::Startup;
+use settings::Startup;
 
 /// Returns the interfaces that the configuration names, each as a whole.
 pub fn devices(startup: &Startup) -> Vec<DevicePlan> {
@@ -24,9 +24,9 @@ pub fn devices(startup: &Startup) -> Vec<DevicePlan> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::load_text;
     use environment::Memory;
     use plan::devices::{Existing, Mode};
+    use settings::load::load_text;
     use std::path::Path;
 
     fn plans(text: &str) -> Vec<DevicePlan> {

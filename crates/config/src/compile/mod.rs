@@ -43,14 +43,14 @@ use policy::action::{Answer, Edit, Event};
 use values::ttl;
 use wire::{HashKey, NameBuf, Prefix};
 
-use crate::load::Loaded;
 use crate::sets::{DynamicHandle, Sets, UrlList, Workshop, url_lists};
-use crate::settings::{Settings, Startup};
 use crate::zones::{self, Outcome, Planner};
 pub use devices::devices;
 use environment::Environment;
 use plan::jobs::{Jobs, Learned};
 use plan::zones::ZonesPlan;
+use settings::load::Loaded;
+use settings::{Settings, Startup};
 pub use tls::OwnCertificate;
 
 /// The port when 53 may not be had and nobody said which.
@@ -340,7 +340,7 @@ pub fn prepare<'a>(
     let relay = upstreams::relay(settings, environment, &mut problems);
     let names =
         names::compile(settings, keep.key, (keep.server_name.as_ref(), own), environment, &mut problems);
-    let mut jobs = keep.numbers.extend(&settings.policies, crate::jobs::plan(settings), &mut problems);
+    let mut jobs = keep.numbers.extend(&settings.policies, settings::jobs::plan(settings), &mut problems);
     keep.snapshots += 1;
     if let Some(recorder) = &mut jobs.recorder {
         recorder.file = keep.state_directory.join(&recorder.file);
@@ -576,9 +576,8 @@ pub fn watched(settings: &Settings, environment: &dyn Environment) -> Vec<PathBu
     if settings.hosts.system {
         files.push(environment.hosts_file());
     }
-    let uses_system = |server: &crate::settings::GroupServer| {
-        matches!(server.server.value, crate::settings::Server::System)
-    };
+    let uses_system =
+        |server: &settings::GroupServer| matches!(server.server.value, settings::Server::System);
     if settings.upstreams.iter().any(|group| group.servers.iter().any(uses_system)) {
         files.push(environment.resolv_conf());
     }
@@ -673,9 +672,9 @@ pub(crate) fn prefix_set(prefixes: &[Prefix]) -> PrefixSet {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::load_text;
     use environment::Memory;
     use plan::listeners::{ClientCertificates, Datagrams};
+    use settings::load::load_text;
     use std::path::Path;
 
     fn machine() -> Memory {

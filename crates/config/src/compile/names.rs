@@ -10,8 +10,8 @@ use engine::special;
 use wire::{HashKey, NameBuf};
 
 use super::{designated, ttl};
-use crate::settings::Settings;
 use environment::Environment;
+use settings::Settings;
 
 /// Names that need nobody else.
 pub(super) struct Names {
@@ -111,9 +111,9 @@ fn read_hosts(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::load_text;
     use engine::local::LocalAnswer;
     use environment::Memory;
+    use settings::load::load_text;
     use wire::{HashKey, Rtype};
 
     const KEY: HashKey = HashKey::new([1, 2]);

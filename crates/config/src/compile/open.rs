@@ -7,7 +7,7 @@ use engine::matchers::Matcher;
 use engine::program::{Next, Op, Program};
 use wire::Prefix;
 
-use crate::settings::Settings;
+use settings::Settings;
 
 /// The widest prefixes that may be an operator's own, IPv4 and IPv6. A campus or a provider has
 /// blocks of up to a /16; larger ones are held by few, who are worth asking. Of IPv6, a registry
@@ -183,8 +183,8 @@ fn holds(matcher: &Matcher, client: IpAddr) -> Option<bool> {
 mod tests {
     use std::path::Path;
 
-    use crate::load::load_text;
     use environment::Memory;
+    use settings::load::load_text;
 
     /// Returns what is warned of.
     fn warned(text: &str) -> Vec<String> {

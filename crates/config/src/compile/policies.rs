@@ -21,7 +21,7 @@ use wire::HashKey;
 
 use super::names::Names;
 use super::{Plans, resolvers};
-use crate::settings::{ClientSubnetUse, Settings};
+use settings::{ClientSubnetUse, Settings};
 
 /// What policies refer to.
 pub(super) struct Parts<'a> {

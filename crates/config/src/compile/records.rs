@@ -12,8 +12,8 @@ use lists::Mistakes;
 use policy::records::{Includes, Record, alias_with_others, parse_all};
 use wire::{HashKey, NameBuf, Rtype};
 
-use crate::settings::{RecordSet, Settings};
 use environment::Environment;
+use settings::{RecordSet, Settings};
 
 /// Compiles every set, by name.
 pub(super) fn compile(

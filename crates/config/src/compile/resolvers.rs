@@ -15,7 +15,7 @@ use resolver::{Forwarders, HeapName, Hint, Route, TrustAnchor, Way};
 use wire::{Name, NameBuf, Prefix, Rtype};
 
 use super::anchors;
-use crate::settings::{ResolverSettings, RouteSettings, RouteWay, Settings};
+use settings::{ResolverSettings, RouteSettings, RouteWay, Settings};
 
 /// Returns the plan for the resolvers that policies use; both they and groups have numbers by their
 /// names.
@@ -157,11 +157,11 @@ fn address(rtype: Rtype, rdata: &[u8]) -> Option<IpAddr> {
 
 #[cfg(test)]
 mod tests {
-    use crate::load::load_text;
     use dnssec::Algorithm;
     use environment::Memory;
     use plan::resolvers::ResolverPlan;
     use resolver::Validation;
+    use settings::load::load_text;
     use std::net::SocketAddr;
     use std::path::Path;
 

@@ -10,8 +10,8 @@ use plan::tls::{
 };
 use wire::NameBuf;
 
-use crate::settings::{Certificate, Settings, TlsVersionWord};
 use environment::Environment;
+use settings::{Certificate, Settings, TlsVersionWord};
 
 /// A certificate that the server shows to clients.
 #[derive(Clone, Debug, PartialEq, Eq)]

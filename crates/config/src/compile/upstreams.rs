@@ -13,9 +13,9 @@ use plan::upstreams::{Limits, Plan, PoolPlan, RcodeSet, ServerPlan, Target};
 use wire::Rcode;
 
 use super::resolv;
-use crate::settings::{self, Bootstrap, Group, RcodeTerm, Settings};
 use environment::Environment;
 use servers::roots;
+use settings::{self, Bootstrap, Group, RcodeTerm, Settings};
 
 /// Returns the plan for all groups.
 pub(super) fn plan(
@@ -221,9 +221,9 @@ fn is_loopback(address: IpAddr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::load_text;
     use environment::Memory;
     use plan::upstreams::{Protocol, Way};
+    use settings::load::load_text;
     use std::path::Path;
 
     /// Checks the targets of the only group, and the warnings.

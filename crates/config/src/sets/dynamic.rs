@@ -11,8 +11,8 @@ use wire::NameBuf;
 
 use super::Workshop;
 use super::store::{Change, Store};
-use crate::settings::{DynamicKind, DynamicSet};
 use plan::jobs::Learned;
+use settings::{DynamicKind, DynamicSet};
 
 /// Octets of a file that keeps a dynamic set: enough for ten million names.
 const FILE_OCTETS_MAX: u64 = 1 << 30;

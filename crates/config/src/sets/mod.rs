@@ -22,8 +22,8 @@ pub use place::{UrlList, copy_file};
 pub(crate) use place::{file_of, url_lists};
 use place::{label_of, read_list};
 
-use crate::settings::{Set, SetList, Settings};
 use environment::{Environment, Loading, SetProgress};
+use settings::{Set, SetList, Settings};
 
 /// A set of the configuration, compiled.
 pub struct MadeSet {
@@ -256,10 +256,10 @@ mod tests {
     use super::*;
     use std::cell::RefCell;
 
-    use crate::load::load_text;
     use environment::Memory;
     use lists::Term;
     use sets::Sought;
+    use settings::load::load_text;
     use wire::Folded;
 
     const KEY: HashKey = HashKey::new([3, 4]);

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::{Mistake, Workshop};
-use crate::settings::{ListPlace, Set, SetList, Settings};
 use diagnostic::{io_text, without_secrets};
+use settings::{ListPlace, Set, SetList, Settings};
 
 /// A list that comes from a web server.
 #[derive(Clone, Debug, PartialEq)]

@@ -16,9 +16,8 @@ use wire::{Name, NameBuf};
 
 use super::placed;
 use super::plan::Compiler;
-use crate::load::Loaded;
-use crate::lower::{Known, Lowering, check_chosen, named_file};
-use crate::settings::{KeySettings, SigningSettings, ZoneSettings};
+use settings::load::Loaded;
+use settings::{KeySettings, Known, SigningSettings, ZoneSettings, added_zone, check_chosen, named_file};
 use yaml::{Entry, Value};
 
 /// Plans zones that are added while the server runs, by what the configuration says.
@@ -59,7 +58,7 @@ struct Meaning {
 impl Planner {
     /// Takes what concerns zones from a configuration.
     pub(crate) fn new(loaded: &Loaded, sets: &Sets) -> Self {
-        let root = match &loaded.tree.value {
+        let root = match &loaded.tree().value {
             Value::Map(entries) => {
                 entries.iter().filter(|entry| entry.key == "zone-templates").cloned().collect()
             }
@@ -178,17 +177,8 @@ impl Planner {
     ) -> Option<ZoneSettings> {
         let (sources, file) = self.sources_with(apex, said);
         let parsed = yaml::parse(file, said, &|_| None, problems);
-        let read_file = |path: &Path| environment.read(path);
         let known = Known { signing: &self.signing, keys: &self.keys, checks: &self.checks };
-        let mut lowering = Lowering {
-            sources: &sources,
-            problems,
-            read_file: &read_file,
-            is_open_to_all: &|path| environment.is_open_to_all(path),
-            #[cfg(test)]
-            touched: std::cell::RefCell::default(),
-        };
-        let zone = lowering.added_zone(apex, &parsed.root, &self.root, known);
+        let zone = added_zone(apex, &parsed.root, &self.root, known, &sources, environment, problems);
         if let Some(catalog) = zone.as_ref().and_then(|zone| zone.catalog.as_ref())
             && !self.catalogs.contains(&catalog.value)
         {

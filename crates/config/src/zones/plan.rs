@@ -22,8 +22,8 @@ use wire::Prefix;
 use zone::json::Contexts;
 
 use crate::compile::prefix_set;
-use crate::lower::named_file;
-use crate::settings::{
+use settings::named_file;
+use settings::{
     GrantSettings, KeySettings, ReachSettings, RemoteSettings, Settings, ZoneAlternative, ZoneDirectory,
     ZoneSettings,
 };

@@ -12,12 +12,13 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, SystemTime};
 
 use answers::{Said, upstream};
-use config::{Loaded, compile, load_text};
+use config::compile;
 use engine::explain::{Did, Event, Recorder};
 use engine::{Client, Engine, ListenerId, Now, Outcome, Reply, Share, SnapshotCell, Transport, Verdict};
 use environment::System;
 use proptest::prelude::*;
 use reader::Reader;
+use settings::{Loaded, load_text};
 use wire::{Class, Flags, Message, NameBuf, OptionCode, Question, Rcode, Rtype, Writer};
 
 /// What the file has besides policies.

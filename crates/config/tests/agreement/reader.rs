@@ -2,7 +2,6 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use config::settings::Settings;
 use engine::Security;
 use engine::Transport;
 use engine::matchers::number::Number;
@@ -12,6 +11,7 @@ use policy::action::{Answer, Core};
 use policy::condition::{TextOperator, TextSource};
 use policy::{Action, AddressTerm, Condition, NameTerm, Test};
 use sets::Reach;
+use settings::Settings;
 use wire::{Class, Flags, OptionCode, Rcode, Rtype};
 
 use crate::Asked;

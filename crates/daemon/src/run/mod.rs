@@ -16,11 +16,11 @@ use std::process::ExitCode;
 
 use commands::cli::{RunArgs, SocketArgs, UnboundArgs};
 use commands::{configuration, out, remote};
-use config::settings::LogFormat;
-use config::{Loaded, Origin};
 use control::Socket;
 use environment::System;
 use server::{End, Server, Serving, StartError};
+use settings::LogFormat;
+use settings::{Loaded, Origin};
 use tokio::sync::mpsc;
 use tracing::{debug, error, info, warn};
 
@@ -106,7 +106,7 @@ fn try_run(origin: Origin, socket: &SocketArgs) -> Result<ExitCode, String> {
     }
     let state = state::prepare(&loaded.settings, &user);
     let socket = control_socket(socket, &startup.state_directory, &user);
-    let kept = if config::jobs::touches_packet_filter(&loaded.settings) {
+    let kept = if settings::jobs::touches_packet_filter(&loaded.settings) {
         Kept::PacketFilter
     } else {
         Kept::Nothing
@@ -246,7 +246,7 @@ mod tests {
         let place = tempfile::tempdir().expect("a temporary directory");
         let file = place.path().join("gannet.yaml");
         std::fs::write(&file, "cache: {main: {size: 64MiB}, other: {size: 64MiB}}\n").expect("written");
-        let loaded = config::load(&file).expect("no mistakes");
+        let loaded = settings::load(&file).expect("no mistakes");
         let check = |space| check_address_space(&loaded, space);
         assert_eq!(check(None), Ok(()));
         assert_eq!(check(Some((1 << 30, 400 << 20))), Ok(()));

@@ -5,9 +5,9 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 
 use config::Listening;
-use config::settings::LocalSocket;
 use listen::{BindError, FileOwner, Kind, LocalFile, Sockets};
 use plan::listeners::Plan;
+use settings::LocalSocket;
 
 use crate::port_taken::{Obstacle, PortOwner};
 use crate::sys;

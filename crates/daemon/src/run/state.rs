@@ -12,7 +12,7 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 
-use config::settings::Settings;
+use settings::Settings;
 use tracing::{info, warn};
 
 use crate::privileges::Become;

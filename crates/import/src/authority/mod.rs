@@ -15,10 +15,10 @@ mod templates;
 
 use std::path::{Path, PathBuf};
 
-use config::load::matches;
 use diagnostic::{At, Diagnostic, FileId, Problem, Sources, Span, diagnostics};
 use environment::Environment;
 use environment::FILE_OCTETS_MAX;
+use settings::load::matches;
 
 use super::Imported;
 
@@ -64,7 +64,7 @@ pub fn name_server(
     let mut files = Files {
         environment,
         directory: path.parent().unwrap_or(Path::new("")).to_owned(),
-        sources: Sources::new(&config::secret_keys()),
+        sources: Sources::new(&settings::secret_keys()),
         problems: Vec::new(),
         read: 0,
     };

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use config::named_file;
+use settings::named_file;
 use wire::NameBuf;
 
 use super::super::write::{Map, Noted};

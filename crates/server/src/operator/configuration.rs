@@ -44,7 +44,7 @@ impl Operator {
                 view.show_settings(&current.loaded.settings);
                 view.watched = watched;
                 report(&warnings);
-                let changed = config::settings::diff(&self.facts.startup, &current.loaded.settings.startup);
+                let changed = settings::diff(&self.facts.startup, &current.loaded.settings.startup);
                 let needs_restart: Vec<String> = changed.into_iter().map(|setting| setting.path).collect();
                 if !needs_restart.is_empty() {
                     warn!(settings = %needs_restart.join(", "), "changed, but read only at the start");

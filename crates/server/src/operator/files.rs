@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use config::settings::Settings;
 use environment::{Environment as _, System};
+use settings::Settings;
 use tracing::info;
 
 use super::sets::keep;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant, SystemTime};
 
-use config::settings::{ListPlace, Settings};
 use control::api;
 use jobs::ListState;
+use settings::{ListPlace, Settings};
 
 use super::{Operator, OperatorError, What};
 use crate::lock;

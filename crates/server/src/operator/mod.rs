@@ -21,13 +21,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use ::zones::ZoneManager;
 use bans::LiveBans;
-use config::Origin;
 use config::sets::Sets;
-use config::settings::{Settings, Startup};
 use control::api;
 use engine::explain::Recorder;
 use engine::{Caches, Clock};
 use files::Seen;
+use settings::Origin;
+use settings::{Settings, Startup};
 use tokio::sync::mpsc;
 use tracing::info;
 use wire::Prefix;

@@ -8,9 +8,10 @@ mod parts;
 
 use std::sync::Arc;
 
-use config::{Loaded, Plans};
+use config::Plans;
 use diagnostic::Diagnostic;
 use jobs::signing::Signing;
+use settings::Loaded;
 use zones::LoadedZones;
 
 use crate::compile::Previous;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
-use config::Loaded;
 use diagnostic::{Diagnostic, FileId, Problem, diagnostics};
 use driver::ResolverTables;
 use engine::SnapshotCell;
@@ -17,6 +16,7 @@ use jobs::signing::Signing;
 use listen::TlsCell;
 use plan::resolvers;
 use plan::upstreams::Plan;
+use settings::Loaded;
 use tokio::sync::watch;
 use tracing::{info, warn};
 use zones::ZoneManager;

@@ -6,13 +6,14 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use config::Plans;
 use config::zones::Outcome;
-use config::{Plans, load_text};
 use diagnostic::Diagnostic;
 use engine::{Caches, SnapshotCell};
 use environment::Memory;
 use plan::checks::Watched;
 use plan::signing::SigningPolicy;
+use settings::load_text;
 use wire::Name;
 use zone::Zone;
 

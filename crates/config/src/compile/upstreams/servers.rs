@@ -11,8 +11,8 @@ use plan::upstreams::{
 };
 
 use super::{Machine, bootstrap};
-use crate::settings::{Group, GroupServer, Host, Server, Stamp, TrustedRoots};
 use environment::Environment;
+use settings::{Group, GroupServer, Host, Server, Stamp, TrustedRoots};
 
 /// Returns the servers that an item of a group stands for, the one with this number: none if there
 /// is a mistake in it.

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use config::load_text;
 use config::zones::Planner;
 use diagnostic::Diagnostic;
 use environment::Memory;
 use plan::checks::Watched;
+use settings::load_text;
 use wire::{HashKey, NameBuf};
 use zone::Pool;
 

@@ -1,7 +1,7 @@
 //! What is easy to get wrong in a list of rules.
 
-use crate::load::load_text;
 use environment::Memory;
+use settings::load::load_text;
 use std::path::Path;
 
 fn check(rules: &str, expect: &[&str]) {

@@ -2,8 +2,8 @@
 
 use policy::graph::{Language, graph};
 
-use crate::load::load_text;
 use environment::Memory;
+use settings::load::load_text;
 use std::path::Path;
 
 const POLICY: &str = "policy:\n  main:\n    - {if: qname == \"a.example\", do: [call(kids), drop]}\n    - [cache(main), forward(default)]\n  kids: [{if: mark(1), do: return}, reject(refused)]\nviews: [{if: rd, policy: kids}]\n";

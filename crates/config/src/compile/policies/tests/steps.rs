@@ -1,10 +1,10 @@
 //! The steps.
 
-use crate::load::load_text;
 use engine::matchers::Matcher;
 use engine::program::Op;
 use environment::Memory;
 use policy::{Condition, Test};
+use settings::load::load_text;
 use std::path::Path;
 
 /// Writes a program in short.

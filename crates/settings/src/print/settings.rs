@@ -4,9 +4,9 @@ use diagnostic::{FileId, Sources, Span, json_text};
 use policy::action::{Action, Core};
 
 use super::wrap;
+use crate::groups::Settings;
 use crate::load::Loaded;
 use crate::secrets;
-use crate::settings::Settings;
 use schema::{Kind, Row, default_node};
 use yaml::{Entry, Node};
 

@@ -9,7 +9,7 @@ use dnssec::{Algorithm, Denial, DigestType, KeySize, Nsec3Parameters, ZonemdHash
 use values::{Misread, TokenUri};
 
 use super::{Lowering, Section};
-use crate::settings::{
+use crate::groups::{
     CdsDigestWord, CdsWord, KeySettings, SerialWord, SigningAlgorithmWord, SigningSettings, ZonemdWord,
 };
 use plan::signing::{DenialKind, SigningPolicy};

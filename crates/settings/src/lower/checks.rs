@@ -10,7 +10,7 @@ use plan::tls::CertificateDer;
 use values::Misread;
 
 use super::{Lowering, Section};
-use crate::settings::{CheckWord, TrustedRoots};
+use crate::groups::{CheckWord, TrustedRoots};
 use plan::checks::{Check, CheckKind};
 
 impl Lowering<'_> {

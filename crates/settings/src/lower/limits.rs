@@ -4,7 +4,7 @@ use diagnostic::Problem;
 use plan::upstreams::Shed;
 
 use super::{Lowering, Section};
-use crate::settings::{Handshakes, Limits, Rate, Tcp};
+use crate::groups::{Handshakes, Limits, Rate, Tcp};
 
 impl Lowering<'_> {
     pub(super) fn limits(&mut self, root: &Section<'_>) -> (Limits, Tcp, Handshakes, u64) {

@@ -13,11 +13,11 @@ use wire::rtypes::{self, Kind};
 use wire::{Name, Rtype};
 
 use super::super::{Lowering, Section};
-use crate::settings::{ZoneAlternative, ZoneChoice, ZoneMaker, ZoneSettings};
+use crate::groups::{ZoneAlternative, ZoneChoice, ZoneMaker, ZoneSettings};
 
 /// Complains of what a zone would choose at names that are not its own, at names that are too long,
 /// and twice.
-pub(crate) fn check_chosen(zone: &ZoneSettings, problems: &mut Vec<Problem>) {
+pub fn check_chosen(zone: &ZoneSettings, problems: &mut Vec<Problem>) {
     let apex = &zone.name.value;
     let origins = zone.make.iter().filter_map(|make| make.origin.as_ref());
     for (name, misread) in origins.filter_map(|name| Some((name, name.value.of(apex).err()?))) {

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use wire::text::read_base64url;
 
-use crate::settings::Stamp;
+use crate::groups::Stamp;
 
 /// What a stamp says.
 #[derive(Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use values::{Misread, Read};
 use wire::{NameBuf, Rtype};
 
 use super::{Lowering, Section, notation};
-use crate::settings::{
+use crate::groups::{
     AlgorithmWord, GrantSettings, Host, KeySettings, ReachSettings, RemoteSettings, Server, UpdateSettings,
 };
 use schema::Value;

@@ -5,7 +5,7 @@ use plan::devices::{Existing, Mode};
 
 use super::notation::interface;
 use super::{Lowering, Section};
-use crate::settings::Xdp;
+use crate::groups::Xdp;
 
 impl Lowering<'_> {
     /// Returns what is to be done with network interfaces.

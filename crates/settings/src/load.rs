@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use diagnostic::{Diagnostic, FileId, Problem, Sources, Span, diagnostics, io_text};
 
+use crate::groups::Settings;
 use crate::lower::Lowering;
-use crate::settings::Settings;
 use crate::{link, secrets};
 use environment::{Environment, FILE_OCTETS_MAX, System};
 use schema::Kind;

@@ -8,7 +8,7 @@ use policy::Action;
 use policy::action::Event;
 use values::{Misread, Read};
 
-use crate::settings::Settings;
+use crate::groups::Settings;
 
 /// An effect as written.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,7 +54,7 @@ impl ScheduleSettings {
 }
 
 /// Returns what the settings ask of the jobs; the policies add events to it.
-pub(crate) fn plan(settings: &Settings) -> Jobs {
+pub fn plan(settings: &Settings) -> Jobs {
     Jobs {
         effects: settings.effects.iter().map(EffectSettings::plan).collect(),
         schedules: settings.schedules.iter().map(ScheduleSettings::plan).collect(),

@@ -11,7 +11,7 @@ use values::Misread;
 use super::notation::{SOCKET_PATH_OCTETS_MAX, account, http_path, mode, path, tls_name};
 use super::read::{Values as _, unreachable_kind};
 use super::{Lowering, Section};
-use crate::settings::{Certificate, Listener, LocalSocket, RelayTarget, Tls, TlsVersionWord};
+use crate::groups::{Certificate, Listener, LocalSocket, RelayTarget, Tls, TlsVersionWord};
 use schema::{Kind, Value};
 
 impl Lowering<'_> {

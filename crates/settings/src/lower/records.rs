@@ -9,7 +9,7 @@ use values::Misread;
 
 use super::notation::path;
 use super::{Lowering, Section};
-use crate::settings::{IncludingText, RecordSet};
+use crate::groups::{IncludingText, RecordSet};
 
 impl Lowering<'_> {
     pub(super) fn records(&mut self, root: &Section<'_>) -> Vec<RecordSet> {

@@ -7,7 +7,7 @@ use diagnostic::{At, Problem, Span};
 use super::notation::path;
 use super::read::Values as _;
 use super::{Lowering, Section};
-use crate::settings::{Hosts, LocalName};
+use crate::groups::{Hosts, LocalName};
 
 impl Lowering<'_> {
     pub(super) fn hosts(&mut self, root: &Section<'_>) -> Hosts {

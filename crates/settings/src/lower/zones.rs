@@ -10,16 +10,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use diagnostic::suggest::{nearest, one_of};
-use diagnostic::{At, Problem, Scalar, Span};
+use diagnostic::{At, Problem, Scalar, Sources, Span};
 use dnssec::Denial;
+use environment::Environment;
 use wire::{Name, NameBuf, Prefix};
 
-pub(crate) use choices::check_chosen;
+pub use choices::check_chosen;
 
 use super::read::unreachable_kind;
 use super::{Lowering, Section, authority};
 
-use crate::settings::{AliasSettings, KeySettings, SerialWord, SigningSettings, ZoneChoice, ZoneSettings};
+use crate::groups::{AliasSettings, KeySettings, SerialWord, SigningSettings, ZoneChoice, ZoneSettings};
 use plan::checks::Check;
 use plan::signing::{DenialKind, SigningPolicy};
 use plan::zones::{CatalogRole, FileChange, NAME_MARK, ZoneName, is_json};
@@ -58,13 +59,36 @@ type Templates<'n> = Vec<(At<String>, &'n Entry)>;
 
 /// What the settings of zones refer to.
 #[derive(Clone, Copy)]
-pub(crate) struct Known<'k> {
+pub struct Known<'k> {
     /// Policies that zones are signed by.
-    pub(crate) signing: &'k [SigningSettings],
+    pub signing: &'k [SigningSettings],
     /// Keys between servers.
-    pub(crate) keys: &'k [KeySettings],
+    pub keys: &'k [KeySettings],
     /// Checks of what records lead to.
-    pub(crate) checks: &'k [Arc<Check>],
+    pub checks: &'k [Arc<Check>],
+}
+
+/// Reads a zone that is added while the server runs: what is `said` of it, and the templates among
+/// `root`, the settings of the file. It has no name but that which it is added by.
+pub fn added_zone(
+    name: &NameBuf,
+    said: &Node,
+    root: &[Entry],
+    known: Known<'_>,
+    sources: &Sources,
+    environment: &dyn Environment,
+    problems: &mut Vec<Problem>,
+) -> Option<ZoneSettings> {
+    let read_file = |path: &Path| environment.read(path);
+    let mut lowering = Lowering {
+        sources,
+        problems,
+        read_file: &read_file,
+        is_open_to_all: &|path| environment.is_open_to_all(path),
+        #[cfg(test)]
+        touched: std::cell::RefCell::default(),
+    };
+    lowering.added_zone(name, said, root, known)
 }
 
 /// Returns a path in which `{name}` stands for a zone's name.
@@ -200,9 +224,7 @@ impl Lowering<'_> {
         zone
     }
 
-    /// Reads a zone that is added while the server runs: its settings, and the templates of the
-    /// tree. It has no name of its own but that which it is added by.
-    pub(crate) fn added_zone(
+    fn added_zone(
         &mut self,
         name: &NameBuf,
         said: &Node,

@@ -9,7 +9,7 @@ use lists::{ListFormat, NamePattern, name_pattern};
 use values::{Misread, PREFIX_WORDS, Read};
 use wire::Prefix;
 
-use crate::settings::{DynamicKind, DynamicSet, ListPlace, Set, SetList};
+use crate::groups::{DynamicKind, DynamicSet, ListPlace, Set, SetList};
 use schema::Value;
 
 use super::notation::{path, prefixes};

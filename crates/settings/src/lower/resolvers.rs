@@ -15,7 +15,7 @@ use values::{Misread, Read};
 use wire::NameBuf;
 
 use super::{Lowering, Section};
-use crate::settings::{ResolverSettings, RouteSettings, RouteWay};
+use crate::groups::{ResolverSettings, RouteSettings, RouteWay};
 
 /// A server of a stub zone.
 enum StubServer {

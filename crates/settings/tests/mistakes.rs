@@ -9,7 +9,7 @@ const GOLDEN: &str = "tests/golden/mistakes.txt";
 #[test]
 fn every_mistake_is_reported_with_its_place() {
     let found =
-        config::load(Path::new("tests/golden/mistakes.yaml")).expect_err("the file is full of mistakes");
+        settings::load(Path::new("tests/golden/mistakes.yaml")).expect_err("the file is full of mistakes");
     let text: String = found.iter().map(|found| format!("{}\n", found.human())).collect();
     if std::env::var_os("GANNET_UPDATE_GOLDEN").is_some() {
         fs::write(GOLDEN, &text).expect("the test's directory is writable");
@@ -24,7 +24,7 @@ fn every_mistake_is_reported_with_its_place() {
 #[test]
 fn one_line_forms_begin_with_file_line_and_column() {
     let found =
-        config::load(Path::new("tests/golden/mistakes.yaml")).expect_err("the file is full of mistakes");
+        settings::load(Path::new("tests/golden/mistakes.yaml")).expect_err("the file is full of mistakes");
     for found in found {
         let line = found.line();
         let mut parts = line.split(':');

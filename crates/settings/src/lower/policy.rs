@@ -14,7 +14,7 @@ use wire::NameBuf;
 use super::notation::split_by_commas;
 use super::read::Values as _;
 use super::{Lowering, Section};
-use crate::settings::{CacheSettings, Split};
+use crate::groups::{CacheSettings, Split};
 use schema::Row;
 use yaml::{Entry, Node, in_mapping};
 

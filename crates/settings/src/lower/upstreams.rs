@@ -9,9 +9,7 @@ use plan::upstreams::{Pick, Scheme};
 use super::notation::{interface, path, pick, pin, rcode_term, relay, server, tls_name};
 use super::read::{Values as _, unreachable_kind};
 use super::{Lowering, Section};
-use crate::settings::{
-    Bootstrap, ClientSubnetUse, Group, GroupServer, Host, Server, ServerTls, TrustedRoots,
-};
+use crate::groups::{Bootstrap, ClientSubnetUse, Group, GroupServer, Host, Server, ServerTls, TrustedRoots};
 use schema::{Kind, Value};
 
 impl Lowering<'_> {

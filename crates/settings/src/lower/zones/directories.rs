@@ -8,7 +8,7 @@ use plan::zones::{CatalogRole, FileChange, FileFormat};
 use wire::Name;
 
 use super::super::{Lowering, Section, authority};
-use crate::settings::{KeySettings, SerialWord, SigningSettings, ZoneDirectory, ZoneSettings};
+use crate::groups::{KeySettings, SerialWord, SigningSettings, ZoneDirectory, ZoneSettings};
 
 impl Lowering<'_> {
     /// Returns the directories whose files are zones.

@@ -8,7 +8,7 @@ use values::{Misread, PREFIX_WORDS, Read};
 use wire::Prefix;
 
 use super::stamp;
-use crate::settings::{Host, RcodeTerm, Server};
+use crate::groups::{Host, RcodeTerm, Server};
 use schema::{NUMBERED_PICKS, PLAIN_PICKS, Value};
 use yaml::Node;
 

@@ -9,7 +9,7 @@ use policy::action::{Core, Noun, Reference};
 use policy::condition::{FIELDS, implies};
 use policy::{Action, AddressTerm, Condition, ENTRY, NameTerm, Policy, SPLIT, Test};
 
-use crate::settings::{Listener, RouteWay, Settings};
+use crate::groups::{Listener, RouteWay, Settings};
 use plan::listeners::{ClientCertificates, TransportWord};
 
 /// Names of one kind and where each is defined.
@@ -353,7 +353,7 @@ fn check_sets<'s>(
     used: &mut BTreeSet<(Noun, &'s str)>,
     problems: &mut Vec<Problem>,
 ) {
-    let mut check = |name: &'s str, span: Span, what: &str, has: &dyn Fn(&crate::settings::Set) -> bool| {
+    let mut check = |name: &'s str, span: Span, what: &str, has: &dyn Fn(&crate::groups::Set) -> bool| {
         if !sets.names.contains_key(name) && what == "names" && name.contains('.') {
             problems.push(
                 Problem::error(span, format!("unknown set \"{name}\""))

@@ -3,7 +3,7 @@
 use diagnostic::Problem;
 
 use super::{Lowering, Section};
-use crate::settings::CacheSettings;
+use crate::groups::CacheSettings;
 
 impl Lowering<'_> {
     pub(super) fn caches(&mut self, root: &Section<'_>) -> Vec<CacheSettings> {
