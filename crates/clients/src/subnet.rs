@@ -55,6 +55,7 @@ impl ClientSubnet {
 
 /// Reads the client subnet of a query; `None` when there is none, it is malformed, or the client
 /// opted out (prefix 0).
+#[inline]
 pub fn client_subnet(query: &Query<'_>) -> Option<ClientSubnet> {
     let data = query.edns?.option(OptionCode::CLIENT_SUBNET)?;
     ClientSubnet::parse(data).filter(|subnet| subnet.prefix > 0)
@@ -62,6 +63,7 @@ pub fn client_subnet(query: &Query<'_>) -> Option<ClientSubnet> {
 
 /// Returns the length of the subnet that was told if it is the client's own: then the reply says
 /// for which addresses the answer holds (RFC 7871 §7.2.2).
+#[inline]
 pub fn own_subnet_bits(query: &Query<'_>, told: Option<ClientSubnet>) -> Option<u8> {
     let told = told?;
     (client_subnet(query)? == told).then_some(told.prefix)

@@ -151,43 +151,56 @@ impl CacheStep {
     /// Looks the query up; an answer is copied to `out`, which begins after the question.
     #[inline(always)]
     pub(crate) fn look_up(&self, asked: &Asked<'_>, now: Now, texts: &Texts, out: &mut [u8]) -> Found {
-        let mut key = self.key(asked);
-        let mut hit = self.read(&key, now, out);
-        let mut is_for_every_subnet = false;
-        if hit.is_none() {
-            if asked.subnet.is_some() {
-                hit = self.read(&self.scope_zero_key(asked), now, out);
-                is_for_every_subnet = true;
-            } else if asked.bits.has(KeyBits::DO)
-                && let Some((other, found)) = self.read_unsigned(asked, now, out)
-            {
-                (key, hit) = (other, Some(found));
+        let own_key = self.key(asked);
+        let own = self.read(&own_key, now, out);
+        let others;
+        // By reference: neither is copied where the query's own is found.
+        let (key, hit, is_for_every_subnet) = match &own {
+            Some(hit) => (&own_key, hit, false),
+            None => {
+                others = self.read_of_others(asked, now, out);
+                match &others {
+                    // Failures are those of the client's own subnet.
+                    Some((_, hit)) if asked.subnet.is_some() => (&own_key, hit, true),
+                    Some((key, hit)) => (key, hit, false),
+                    None => {
+                        return match self.look_up_failure(&own_key, now, texts) {
+                            Some(answer) => Found::Answer(answer, Outlook::Failure),
+                            None => Found::Nothing { has_stale: false },
+                        };
+                    }
+                }
             }
-        }
-        let Some(hit) = hit else {
-            return match self.look_up_failure(&key, now, texts) {
-                Some(answer) => Found::Answer(answer, Outlook::Failure),
-                None => Found::Nothing { has_stale: false },
-            };
         };
         // Nothing out of line writes the answer, so that it is made where it ends up.
         let (outlook, ede, is_for_every_subnet) = match hit.freshness {
             Freshness::Fresh { left } => {
                 let is_ending = u64::from(left) * 100
                     <= u64::from(hit.original_ttl) * u64::from(self.rules.prefetch_percent);
-                let outlook = if is_ending && hit.popular && self.cache.try_claim_refresh(&key) {
+                let outlook = if is_ending && hit.popular && self.cache.try_claim_refresh(key) {
                     Outlook::Prefetch
                 } else {
                     Outlook::Fresh
                 };
                 (outlook, None, is_for_every_subnet)
             }
-            Freshness::Stale { .. } => match self.when_stale(&key, now) {
+            Freshness::Stale { .. } => match self.when_stale(key, now) {
                 Ok(outlook) => (outlook, Some(stale::ede(hit.rcode)), false),
                 Err(has_stale) => return Found::Nothing { has_stale },
             },
         };
-        Found::Answer(Answer { is_for_every_subnet, ..answer_of(&hit, ede) }, outlook)
+        Found::Answer(Answer { is_for_every_subnet, ..answer_of(hit, ede) }, outlook)
+    }
+
+    /// Looks for an answer that others got and that holds for this query as well.
+    #[inline(always)]
+    fn read_of_others<'a>(&self, asked: &Asked<'a>, now: Now, out: &mut [u8]) -> Option<(Key<'a>, Hit)> {
+        if asked.subnet.is_some() {
+            let key = self.scope_zero_key(asked);
+            let hit = self.read(&key, now, out)?;
+            return Some((key, hit));
+        }
+        self.read_for_do(asked, now, out)
     }
 
     fn read(&self, key: &Key<'_>, now: Now, out: &mut [u8]) -> Option<Hit> {

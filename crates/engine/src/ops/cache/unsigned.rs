@@ -3,22 +3,37 @@
 //! Answers without signatures are kept once, under the key of who does not set DO, for who does.
 
 use cache::{Entry, Hit, Key, KeyBits, Now};
-use wire::{Flags, Rtype};
+use wire::{Flags, Folded, Query, Rtype};
 
 use super::{Asked, CacheStep, rtype_before};
 use crate::answer::{Answer, Ending};
 
 impl CacheStep {
-    /// Looks for an answer that others got without DO, for who sets it and has none of its own; it
-    /// must be the same for both.
-    #[cold]
-    pub(super) fn read_unsigned<'a>(
+    /// Looks for such an answer, if the query sets DO.
+    #[inline(always)]
+    pub(super) fn read_for_do<'a>(
         &self,
         asked: &Asked<'a>,
         now: Now,
         out: &mut [u8],
     ) -> Option<(Key<'a>, Hit)> {
-        if !asked.bits.has(KeyBits::DO) || !self.shares_with_do(asked) {
+        // One by one: `asked` itself would have to be written to memory for every query.
+        let &Asked { query, folded, name_hash, bits, .. } = asked;
+        let asks_for_dnssec = bits.has(KeyBits::DO);
+        if asks_for_dnssec { self.read_unsigned((query, folded, name_hash, bits), now, out) } else { None }
+    }
+
+    /// Looks for an answer that others got without DO, for who sets it and has none of its own; it
+    /// must be the same for both.
+    #[cold]
+    pub(super) fn read_unsigned<'a>(
+        &self,
+        (query, folded, name_hash, bits): (&'a Query<'a>, &'a Folded, u64, KeyBits),
+        now: Now,
+        out: &mut [u8],
+    ) -> Option<(Key<'a>, Hit)> {
+        let asked = Asked { query, folded, name_hash, subnet: None, bits };
+        if !self.shares_with_do(&asked) {
             return None;
         }
         let key = self.key(&asked.without_do());
