@@ -103,13 +103,14 @@ pub(crate) struct Finished<'b> {
 pub(crate) struct WaiterList(u32);
 
 /// How a fetch ended.
+#[expect(clippy::large_enum_variant, reason = "the largest is the most frequent one, and lives in a queue that stays")]
 pub(crate) enum Ending<'b> {
     /// With the reply that is at hand.
     Reply(Message<'b>),
     /// With an unusable reply that came earlier.
     Held(Box<[u8]>),
     /// With what a resolver found for this question, or why it found nothing.
-    Resolved { resolution: Arc<Resolution>, query: Box<OutQuery> },
+    Resolved { resolution: Arc<Resolution>, query: OutQuery },
     /// With nothing.
     Failed(Failure),
     /// With the answer of a branch.
@@ -482,7 +483,7 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
                 continue;
             };
             self.end_waiting(waiters.first);
-            let ending = Ending::Resolved { resolution, query: Box::new(query) };
+            let ending = Ending::Resolved { resolution, query };
             let finished = Finished { waiters: WaiterList(waiters.first), ending, from: None };
             self.events.push_back(Event::Finished(finished));
         }

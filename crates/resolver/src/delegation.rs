@@ -4,16 +4,20 @@ use std::net::IpAddr;
 
 use cache::Now;
 use cache::cuts::{Cut, Ds, NewCut, NewCutServer, NewDs};
+use smallvec::SmallVec;
 
 use crate::heap_name::HeapName;
 use crate::routes::RouteKey;
+
+/// Addresses of one server: nearly always one of each family.
+pub(crate) type Glue = SmallVec<[IpAddr; 2]>;
 
 /// A server of a zone, and the addresses that its parent gives for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NameServer {
     pub(crate) name: HeapName,
     /// Good for this delegation alone.
-    pub(crate) glue: Vec<IpAddr>,
+    pub(crate) glue: Glue,
 }
 
 /// A zone and its servers.

@@ -141,8 +141,8 @@ impl Forwarding {
 }
 
 /// How a fetch ends.
-pub(super) enum FetchEnd {
-    Answer(Box<Answer>),
+pub(super) enum FetchEnd<'a> {
+    Answer(&'a Answer),
     Referral(Arc<Delegation>),
     /// The tables know more by now.
     Known,
@@ -635,7 +635,7 @@ impl Resolver {
     }
 
     /// Ends a fetch, and tells the tasks that wait for it.
-    pub(super) fn end_fetch(&mut self, key: FetchKey, end: &FetchEnd) {
+    pub(super) fn end_fetch(&mut self, key: FetchKey, end: &FetchEnd<'_>) {
         let Some(fetch) = self.fetches.try_remove(key.0 as usize) else { return };
         if let Some(at) = fetch.timer {
             self.timers.remove(&(at, key));

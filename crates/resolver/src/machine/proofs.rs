@@ -324,7 +324,7 @@ impl Resolver {
                 let qtype = self.fetch(key).map_or(Rtype::A, |fetch| fetch.question.rtype);
                 let how = Keep { unchecked: true, renewal: Renewal::No };
                 self.keep_answer(key, &answer, (qtype, how), now);
-                self.end_fetch(key, &FetchEnd::Answer(Box::new(answer)));
+                self.end_fetch(key, &FetchEnd::Answer(&answer));
             }
             Reading::Referral(_) if self.settings.validation == Validation::Permissive => {
                 self.believe(key, held, DsState::Unknown, None, now);
@@ -364,7 +364,7 @@ impl Resolver {
                 let renewal = tasks.map(|task| task.renewal_of(&question)).max().unwrap_or_default();
                 let how = Keep { unchecked: question.unchecked, renewal };
                 self.keep_answer(key, &answer, (question.rtype, how), now);
-                self.end_fetch(key, &FetchEnd::Answer(Box::new(answer)));
+                self.end_fetch(key, &FetchEnd::Answer(&answer));
             }
             Reading::Referral(referral) => {
                 self.keep_ranges(&referral.proofs, None, now);

@@ -328,7 +328,7 @@ impl Resolver {
     }
 
     /// A fetch that a task waited for has ended.
-    pub(super) fn fetch_ended(&mut self, key: TaskKey, asked: &HeapQuestion, end: &FetchEnd) {
+    pub(super) fn fetch_ended(&mut self, key: TaskKey, asked: &HeapQuestion, end: &FetchEnd<'_>) {
         let is_relaxed = self.settings.minimisation == Minimisation::Relaxed;
         let Some(task) = self.task_mut(key) else { return };
         task.awaits = None;

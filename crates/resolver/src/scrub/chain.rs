@@ -51,7 +51,7 @@ impl Chain {
         for _ in 0..LINKS_MAX {
             match link(message, asked, name.as_name(), terms)? {
                 Link::Data(sets) => {
-                    chain.sets.extend(sets);
+                    chain.add(sets);
                     chain.end = End::Data;
                     break;
                 }
@@ -67,7 +67,7 @@ impl Chain {
                 }
                 Link::Alias { sets, target } => {
                     chain.has_dname |= sets.iter().any(|set| set.rtype == Rtype::DNAME);
-                    chain.sets.extend(sets);
+                    chain.add(sets);
                     // The question is for the alias itself: its target does not matter.
                     if matches!(asked.qtype, Rtype::CNAME | Rtype::ANY) {
                         chain.end = End::Data;
@@ -82,6 +82,15 @@ impl Chain {
             }
         }
         Some(chain)
+    }
+
+    /// Adds the RRsets of one more name: nearly always there is no other.
+    fn add(&mut self, sets: Vec<Set>) {
+        if self.sets.is_empty() {
+            self.sets = sets;
+        } else {
+            self.sets.extend(sets);
+        }
     }
 }
 

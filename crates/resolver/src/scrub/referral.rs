@@ -8,7 +8,7 @@ use super::sets::{self, Set, take_signed};
 use super::work::Unreadable;
 use super::{Asked, Fault, Speaker, Terms};
 use crate::addresses::Namer;
-use crate::delegation::NameServer;
+use crate::delegation::{Glue, NameServer};
 use crate::heap_name::HeapName;
 
 /// Addresses of a name server that are taken, of each family.
@@ -123,7 +123,7 @@ fn named_servers(
         let (servers, least) = named.get_or_insert_with(|| (Vec::new(), ttl));
         *least = ttl.min(*least);
         if servers.len() < terms.servers_max && !servers.iter().any(|server| server.name == name) {
-            servers.push(NameServer { name, glue: Vec::new() });
+            servers.push(NameServer { name, glue: Glue::new() });
         }
     }
     Ok(named)
@@ -162,7 +162,7 @@ fn servers(
 }
 
 /// Adds an address to those of a server, if it may be asked, is new, and there are not too many.
-fn add_glue(glue: &mut Vec<IpAddr>, data: &[u8], terms: &Terms<'_>) {
+fn add_glue(glue: &mut Glue, data: &[u8], terms: &Terms<'_>) {
     for address in terms.addresses.admitted(std::iter::once(data), Namer::Zone) {
         let of_family = glue.iter().filter(|other| other.is_ipv4() == address.is_ipv4()).count();
         if of_family < ADDRESSES_MAX && !glue.contains(&address) {
