@@ -13,7 +13,7 @@ use engine::gate::rate::{RateRule, RateTable};
 use engine::local::LocalBuilder;
 use engine::matchers::Matcher;
 use engine::ops::cache::{CacheRules, CacheStep};
-use engine::ops::dns64::{Dns64, Excluded, Prefix64, Reverse};
+use engine::ops::dns64::{Dns64, Excluded, Reverse};
 use engine::ops::event::EventStep;
 use engine::ops::forward::ForwardStep;
 use engine::ops::prefer::Prefer;

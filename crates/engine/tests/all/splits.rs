@@ -5,7 +5,7 @@ use std::net::Ipv6Addr;
 use std::sync::Arc;
 
 use engine::ops::cache::{CacheRules, CacheStep};
-use engine::ops::dns64::{Dns64, Excluded, Prefix64, Reverse};
+use engine::ops::dns64::{Dns64, Excluded, Reverse};
 use engine::ops::forward::ForwardStep;
 use engine::ops::prefer::Prefer;
 use engine::ops::quickest::{Probe, Quickest};
@@ -13,7 +13,7 @@ use engine::ops::rewrite::{Rewrite, Style, Target, Targets};
 use engine::ops::split::{BranchReport, Fallback, Next, Rule, SplitStep, Standby, Unusable, Worth};
 use engine::program::Op;
 use engine::{Engine, Failure, FetchWant, Outcome, PoolId, Reply, Share, Suspended, Verdict, Want, Won};
-use wire::{Class, Flags, Message, NameBuf, Rcode, Rtype, Section, Ttl};
+use wire::{Class, Flags, Message, NameBuf, Prefix64, Rcode, Rtype, Section, Ttl};
 
 use crate::common;
 use common::{Ask, Asked, Seen, Server, gate, header, name, negative, seen, upstream, with_address};

@@ -1,15 +1,13 @@
 //! Which way a query goes, and whom it asks.
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use diagnostic::At;
-use engine::ops::dns64::Prefix64;
 use engine::ops::quickest::PORTS_MAX;
 use engine::ops::split::BRANCHES_MAX;
 use values::{Misread, Read};
-use wire::{NameBuf, Prefix, Rcode};
+use wire::{NameBuf, Prefix, Prefix64, Rcode};
 
 use super::{Action, Meaning, Noun, Reference, Row};
 use crate::arguments::{Arguments, Reported, label, word};
@@ -328,19 +326,11 @@ fn prefer(arguments: &mut Arguments<'_>, family: Family) -> Result<Action, Repor
     Ok(Action::Core(Core::Prefer { family, wait }))
 }
 
-/// Returns the prefix as DNS64 uses it; `None` if no addresses fit behind it.
-pub fn prefix64(prefix: Prefix) -> Option<Prefix64> {
-    match prefix.address() {
-        IpAddr::V6(address) => Prefix64::new(address.to_bits(), prefix.bits()),
-        IpAddr::V4(_) => None,
-    }
-}
-
 fn dns64(arguments: &mut Arguments<'_>) -> Result<Action, Reported> {
     let exclude = arguments.keyed_list("exclude", values::prefix)?.unwrap_or_default();
     let prefixes = arguments.rest_or_none(values::prefix)?;
     for prefix in &prefixes {
-        if prefix64(prefix.value).is_none() {
+        if Prefix64::of(prefix.value).is_none() {
             let text = prefix.value.to_string();
             return Err(arguments.wrong(
                 prefix.span,

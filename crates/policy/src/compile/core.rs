@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use diagnostic::{At, Problem, Span, io_text};
 use engine::ops::cache::{CacheRules, CacheStep};
-use engine::ops::dns64::{Dns64, Excluded, Prefix64, Reverse};
+use engine::ops::dns64::{Dns64, Excluded, Reverse};
 use engine::ops::forward::{ALL_MEMBERS, ForwardStep};
 use engine::ops::prefer::Prefer;
 use engine::ops::quickest::{PORTS_MAX, Quickest};
@@ -15,11 +15,11 @@ use engine::ops::rewrite::{Rewrite, Style, Target, Targets};
 use engine::ops::split::{self, Rule, SplitStep, Standby};
 use engine::program::Op;
 use sets::{NameSetBuilder, Reach};
-use wire::Rtype;
+use wire::{Prefix64, Rtype};
 
 use super::Emitter;
 use crate::action::Core;
-use crate::action::core::{Fallback, Family, Pattern, Renaming, Unusable, pattern, prefix64};
+use crate::action::core::{Fallback, Family, Pattern, Renaming, Unusable, pattern};
 
 /// Seconds for which it is kept that an address does not connect.
 const KEEP_FAILURE_SECONDS: u32 = 60;
@@ -86,7 +86,7 @@ pub(super) fn emit<'a>(emitter: &mut Emitter<'a>, action: &'a Core, place: Span)
         }
         Core::Dns64 { prefixes, exclude } => {
             let mut list: Vec<Prefix64> =
-                prefixes.iter().filter_map(|prefix| prefix64(prefix.value)).collect();
+                prefixes.iter().filter_map(|prefix| Prefix64::of(prefix.value)).collect();
             if list.is_empty() {
                 list.push(Prefix64::WELL_KNOWN);
             }
