@@ -29,8 +29,8 @@ use engine::{
 use sets::{NameSetBuilder, Reach};
 use testkit::corpus::{CACHED, LOCAL};
 use testkit::{Answer, Ask, Heard};
-use wire::Prefix;
 use wire::{HashKey, Message, Rcode, Rtype, Ttl};
+use wire::{Prefix, Prefix64};
 use zone::Zones;
 
 /// The time at which [`engine`] begins.

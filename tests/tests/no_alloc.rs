@@ -243,6 +243,7 @@ const CONDITIONS: &[&str] = &[
     "rate(client/24/48, qname/2, qtype, listener) > 5/s burst 3",
     "mark in [2, 3] or mark == 1 or env(HOME) or env(NO_SUCH_VARIABLE) == berlin",
     "answer and answered and rcode == nxdomain and answer has A",
+    "ns-name in suffix:c.example or ns-name in zone or ns-address in 10.0.0.0/8|zone",
     "security == secure or security in [bogus, unchecked]",
     "answer-address in some or answer-cname in some or answer-address is empty",
     "answer-address in 192.0.2.0/24 and answer-cname in suffix:c.example",

@@ -255,6 +255,8 @@ impl Driver {
         self.discard_after.set(Span::from_ms(u64::from(limits.discard_after_ms)));
         self.shed.set(limits.shed);
         self.machine.borrow_mut().adopt((plans.upstreams, plans.resolvers), &self.registry, now);
+        let servers = self.machine.borrow().servers_known();
+        self.worker.engine.borrow_mut().know_servers(Box::new(servers));
         self.publish(now);
         self.settle(now);
     }

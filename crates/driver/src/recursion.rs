@@ -5,6 +5,7 @@
 
 mod counters;
 mod probe;
+mod servers;
 mod tables;
 
 use std::collections::VecDeque;
@@ -25,6 +26,7 @@ use wire::{Message, Question};
 
 pub use counters::Counters;
 pub use probe::{Probe, Probing};
+pub(crate) use servers::AllServers;
 pub use tables::{Learned, ResolverTables, Trusted};
 
 /// Names a resolver for as long as somebody waits for it.
@@ -238,6 +240,19 @@ impl<P: PoolNetwork> Recursion<P> {
             instance.resolver.forget(Waiter(tag));
             instance.wanted -= 1;
         }
+    }
+
+    /// Has the name servers that led to an answer of a resolver known for as long as it is kept.
+    pub(crate) fn want_servers(&mut self, key: InstanceKey) {
+        if let Some(instance) = self.instances.get_mut(key.0 as usize) {
+            instance.resolver.keep_servers();
+        }
+    }
+
+    /// Returns what the resolvers that have a number now know of name servers.
+    pub(crate) fn servers_known(&self) -> AllServers {
+        let current = self.instances.iter().filter(|(_, instance)| !instance.is_retired);
+        AllServers(current.map(|(_, instance)| instance.resolver.servers_known()).collect())
     }
 
     /// Returns the next question that has come to its end.

@@ -48,6 +48,7 @@ pub use query::{counters, names, reverse};
 pub use resume::Share;
 pub use run::suspended::{Continuation, Suspended};
 pub use run::want::{EndedBranch, SharedSplit, SplitWant, Want};
+pub use sets::{NameServer, NameServers};
 
 use admission::{denied, note_of};
 use answer::chaos::Chaos;
@@ -124,6 +125,7 @@ impl Engine {
                 now: Now::default(),
                 random: Cell::new(seed),
                 texts: Texts::new(),
+                servers: None,
             },
             buffers: Buffers::new(),
             events: EventSink::default(),
@@ -138,6 +140,11 @@ impl Engine {
     pub fn with_events(mut self, writer: events::EventWriter) -> Self {
         self.events.attach(writer);
         self
+    }
+
+    /// Lets policies look at name servers that lead to answers, as this one knows them.
+    pub fn know_servers(&mut self, servers: Box<dyn NameServers + Send>) {
+        self.state.servers = Some(servers);
     }
 
     /// Begins a batch: takes the time, and a newer snapshot if there is one.

@@ -1,8 +1,8 @@
 //! Response policy zones as zone files.
 //!
-//! Rules by name asked for, client (`rpz-client-ip`) and address in the answer (`rpz-ip`), with
-//! every action; the last become addresses of the set, too. Rules by name server are counted and
-//! left out: who forwards meets none.
+//! Rules by name asked for, client (`rpz-client-ip`), address in the answer (`rpz-ip`) and name
+//! server (`rpz-nsdname`, `rpz-nsip`), with every action. Those on addresses in the answer become
+//! addresses of the set, too.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -17,11 +17,33 @@ use crate::reading::Reading;
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Looks {
     /// The name asked for, or those below it.
-    Name { folded: Vec<u8>, is_below: bool },
+    Name(Names),
     /// The client.
     Client(IpAddr, u8),
     /// The addresses of the answer.
     Answer(IpAddr, u8),
+    /// The names of the name servers that led to the answer.
+    ServerName(Names),
+    /// Their addresses.
+    ServerAddress(IpAddr, u8),
+}
+
+/// A name in lower case, or those below it.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Names {
+    folded: Vec<u8>,
+    is_below: bool,
+}
+
+impl Names {
+    /// Reads the name that a rule is for: `*` in front stands for what is below it.
+    fn of(name: Name<'_>) -> Self {
+        let (name, is_below) = match name.labels().next() {
+            Some(b"*") => (name.parent().unwrap_or(Name::ROOT), true),
+            _ => (name, false),
+        };
+        Self { folded: name.to_folded().as_bytes().to_vec(), is_below }
+    }
 }
 
 impl Looks {
@@ -30,11 +52,16 @@ impl Looks {
         let trigger = match self {
             Self::Client(address, bits) => Trigger::Client(*address, *bits),
             Self::Answer(address, bits) => Trigger::Answer(*address, *bits),
-            Self::Name { folded, is_below } => match Name::parse(folded) {
-                Ok((name, _)) if *is_below => Trigger::Below(name),
-                Ok((name, _)) => Trigger::Name(name),
-                Err(_) => return Ok(()),
-            },
+            Self::ServerAddress(address, bits) => Trigger::ServerAddress(*address, *bits),
+            Self::Name(names) | Self::ServerName(names) => {
+                let Ok((name, _)) = Name::parse(&names.folded) else { return Ok(()) };
+                match (self, names.is_below) {
+                    (Self::ServerName(_), true) => Trigger::ServerBelow(name),
+                    (Self::ServerName(_), false) => Trigger::ServerName(name),
+                    (_, true) => Trigger::Below(name),
+                    (_, false) => Trigger::Name(name),
+                }
+            }
         };
         if rules.rule(trigger, treatment, line) { Ok(()) } else { Err(too_many()) }
     }
@@ -254,18 +281,22 @@ fn looks(trigger: Name<'_>) -> Result<Looks, String> {
     match last.as_slice() {
         b"rpz-ip" => prefix(trigger).map(|(address, bits)| Looks::Answer(address, bits)),
         b"rpz-client-ip" => prefix(trigger).map(|(address, bits)| Looks::Client(address, bits)),
-        kind @ (b"rpz-nsdname" | b"rpz-nsip") => Err(format!(
-            "a rule by name server (\"{}\") is for a server that finds its way from the root: it is left out",
-            String::from_utf8_lossy(kind)
-        )),
-        _ => {
-            let (name, is_below) = match trigger.labels().next() {
-                Some(b"*") => (trigger.parent().unwrap_or(Name::ROOT), true),
-                _ => (trigger, false),
-            };
-            Ok(Looks::Name { folded: name.to_folded().as_bytes().to_vec(), is_below })
-        }
+        b"rpz-nsip" => prefix(trigger).map(|(address, bits)| Looks::ServerAddress(address, bits)),
+        b"rpz-nsdname" => match without_last(trigger) {
+            Some(name) if !name.as_name().is_root() => Ok(Looks::ServerName(Names::of(name.as_name()))),
+            _ => Err("\"rpz-nsdname\" without a name".to_owned()),
+        },
+        _ => Ok(Looks::Name(Names::of(trigger))),
     }
+}
+
+/// Returns a name without its last label.
+fn without_last(name: Name<'_>) -> Option<NameBuf> {
+    let mut found = NameBuf::root();
+    for label in name.labels().take(name.label_count().checked_sub(1)?) {
+        found.push_label(label).ok()?;
+    }
+    Some(found)
 }
 
 /// Reads `24.0.2.0.192.rpz-ip`: the length of a prefix, and its octets or groups from the last on.
@@ -295,7 +326,7 @@ fn prefix(trigger: Name<'_>) -> Result<(IpAddr, u8), String> {
 #[cfg(test)]
 mod tests {
     use crate::ListFormat;
-    use crate::testing::{Asked, check_addresses, check_list};
+    use crate::testing::{Asked, check_addresses, check_list, check_servers};
 
     const ZONE: &str = "$TTL 300\n$ORIGIN rpz.example.\n@ IN SOA ns.example. root.example. (\n 1 ; serial\n 2 3 4 5 )\n  IN NS ns.example.\n\
         bad.org CNAME .\n*.bad.org 60 IN CNAME .\ngood.bad.org CNAME rpz-passthru.\nempty.org IN CNAME *.\nsilent.org CNAME rpz-drop.\n\
@@ -331,11 +362,34 @@ mod tests {
             ],
             &[
                 "line 23: elsewhere. is not in the zone rpz.example.",
-                "line 25: a rule by name server (\"rpz-nsdname\") is for a server that finds its way from the root: it is \
-                 left out",
                 "line 26: \"33.1.2.0.192.rpz-client-ip\" is not an address prefix",
             ],
         );
+    }
+
+    #[test]
+    fn rules_on_name_servers_are_read() {
+        let zone = "$ORIGIN rpz.example.\n@ IN SOA ns.example. root.example. 1 2 3 4 5\n\
+            ns.bad.example.rpz-nsdname CNAME .\n*.bad.example.rpz-nsdname CNAME *.\n\
+            good.bad.example.rpz-nsdname CNAME rpz-passthru.\n24.0.2.0.192.rpz-nsip A 127.0.0.1\n\
+            32.7.2.0.192.rpz-nsip CNAME rpz-passthru.\nrpz-nsdname CNAME .\n33.0.2.0.192.rpz-nsip CNAME .\n";
+        check_servers(
+            zone.as_bytes(),
+            &[
+                ("ns.bad.example", "198.51.100.1", "NXDOMAIN 3"),
+                ("x.bad.example", "198.51.100.1", "NOERROR 4"),
+                ("good.bad.example", "192.0.2.1", "allow 5"),
+                ("bad.example", "192.0.2.1", "records A 6"),
+                ("bad.example", "192.0.2.7", "allow 7"),
+                ("bad.example", "198.51.100.1", "-"),
+            ],
+            &[
+                "line 8: \"rpz-nsdname\" without a name",
+                "line 9: \"33.0.2.0.192.rpz-nsip\" is not an address prefix",
+            ],
+        );
+        // A condition on addresses of the answer knows nothing of them.
+        check_addresses(ListFormat::Rpz, zone.as_bytes(), &[], &[], &["192.0.2.1"], 2);
     }
 
     #[test]
@@ -346,7 +400,7 @@ mod tests {
             &[],
             &["192.0.2.1", "2001:db8::9"],
             &["192.0.2.7", "192.0.3.1"],
-            3,
+            2,
         );
     }
 }

@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use std::str::FromStr as _;
 use std::sync::Arc;
 
-use sets::{Asking, Sought, Treatment};
-use wire::{Folded, HashKey, Name, Rcode, Rtype};
+use sets::{Asking, KnownServers, NameServer, NameServers, Ruling, Sought, Treatment};
+use wire::{Folded, HashKey, Name, NameBuf, Rcode, Rtype};
 
 use crate::{List, ListFormat, Progress, SetBuilder};
 
@@ -111,6 +111,44 @@ fn treatment_text(treatment: &Treatment) -> String {
     }
 }
 
+/// The one name server of all names.
+struct OneServer(NameBuf, IpAddr);
+
+impl NameServers for OneServer {
+    fn each(&self, _: Name<'_>, _: u32, f: &mut dyn FnMut(NameServer<'_>) -> bool) {
+        let _ = f(NameServer::Name(self.0.as_name())) || f(NameServer::Address(self.1));
+    }
+}
+
+/// Reads a response policy zone, and asks it about name servers by a name and an address.
+pub(crate) fn check_servers(octets: &[u8], asked: &[(&str, &str, &str)], mistakes: &[&str]) {
+    let mut builder = SetBuilder::new(KEY);
+    let rpz = list(ListFormat::Rpz, &[]);
+    let found = builder.read(&rpz, "x", octets.to_vec(), &HashSet::new(), Progress::default());
+    assert_eq!(told(&found), mistakes);
+    let list = builder.list.compile(Arc::new(builder.names.compile()), Vec::new(), Vec::new());
+    for (server, address, expected) in asked {
+        let name = NameBuf::from_text(server).expect("a name");
+        let servers = OneServer(name, address.parse().expect("an address"));
+        let found = sought("www.example", |sought| {
+            let asking = Asking {
+                sought,
+                qtype: Rtype::A,
+                client: [198, 51, 100, 9].into(),
+                addresses: &[],
+                servers: Some(KnownServers { source: &servers, key: &KEY, now: 0 }),
+            };
+            list.rule(&asking).map(ruling_text)
+        });
+        assert_eq!(found.as_deref().unwrap_or("-"), *expected, "{server} {address}");
+    }
+}
+
+fn ruling_text(ruling: Ruling<'_>) -> String {
+    let what = if ruling.is_allowed { "allow".to_owned() } else { treatment_text(ruling.treatment) };
+    format!("{what} {}", ruling.line)
+}
+
 /// Reads a list with exceptions, and asks it.
 pub(crate) fn check_list(format: ListFormat, octets: &[u8], asked: &[(Asked<'_>, &str)], mistakes: &[&str]) {
     let prefix = |text: &str| [values::prefix(text).expect("a prefix")];
@@ -131,12 +169,9 @@ pub(crate) fn check_list(format: ListFormat, octets: &[u8], asked: &[(Asked<'_>,
                 qtype: Rtype::from_str(asked.qtype).expect("a type"),
                 client: asked.client.parse().expect("an address"),
                 addresses: &[],
+                servers: None,
             };
-            list.rule(&asking).map(|ruling| {
-                let what =
-                    if ruling.is_allowed { "allow".to_owned() } else { treatment_text(ruling.treatment) };
-                format!("{what} {}", ruling.line)
-            })
+            list.rule(&asking).map(ruling_text)
         });
         assert_eq!(found.as_deref().unwrap_or("-"), *expected, "{}", asked.name);
     }

@@ -629,7 +629,9 @@ fn is_of_answer(test: &Test) -> bool {
         | Test::Security(_)
         | Test::AnswerType(_)
         | Test::AnswerAddress(_)
-        | Test::AnswerCname(_) => true,
+        | Test::AnswerCname(_)
+        | Test::ServerName(_)
+        | Test::ServerAddress(_) => true,
         Test::Text(source, _) => matches!(source.value, TextSource::Rcode | TextSource::AnswerAddress),
         _ => false,
     }

@@ -116,7 +116,7 @@ impl AddressPolicy {
 }
 
 /// Reads the data of an A or AAAA record.
-fn address(data: &[u8]) -> Option<IpAddr> {
+pub(crate) fn address(data: &[u8]) -> Option<IpAddr> {
     match data.len() {
         4 => data.first_chunk::<4>().map(|octets| Ipv4Addr::from(*octets).into()),
         16 => data.first_chunk::<16>().map(|octets| Ipv6Addr::from(*octets).into()),

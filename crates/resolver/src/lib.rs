@@ -51,6 +51,7 @@ mod prove;
 mod resolution;
 mod routes;
 mod scrub;
+mod servers;
 mod settings;
 mod tables;
 mod trace;
@@ -63,6 +64,7 @@ pub use heap_name::HeapName;
 pub use machine::{Counts, Resolver};
 pub use moment::Moment;
 pub use resolution::Resolution;
+pub use servers::{KnownServer, ServersKnown};
 pub use settings::{
     Forwarders, Hint, Minimisation, NegativeAnchor, Route, Settings, Stub, Trust, TrustAnchor, Validation,
     Way,

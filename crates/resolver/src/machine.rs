@@ -36,6 +36,7 @@ use crate::moment::Moment;
 use crate::prove::Chains;
 use crate::resolution::Resolution;
 use crate::routes::Routes;
+use crate::servers::ServersKnown;
 use crate::settings::{NegativeAnchor, Settings, TrustAnchor, Validation};
 use crate::tables::{Memory, Tables};
 use fetches::{Aim, Fetch};
@@ -141,6 +142,8 @@ pub struct Resolver {
     /// Questions that had no answer.
     failures: Failures,
     reports: Reports,
+    /// Whether no answer is kept for longer than the delegation that it was found by.
+    keeps_servers: bool,
 }
 
 impl Resolver {
@@ -176,6 +179,7 @@ impl Resolver {
             counts: Counts::default(),
             failures: Failures::default(),
             reports: Reports::default(),
+            keeps_servers: false,
         }
     }
 
@@ -198,6 +202,18 @@ impl Resolver {
         let zones = zones.chain(unlike(&negative_before, negative).map(|anchor| &anchor.zone));
         zones.for_each(|zone| self.chains.forget_below(zone.as_name()));
         self.failures.clear();
+    }
+
+    /// Has the name servers that led to an answer known for as long as the answer is kept, from now
+    /// on: none is kept for longer than the delegation it was found by. A zone could otherwise hide
+    /// its servers from policies behind a delegation that ends at once.
+    pub const fn keep_servers(&mut self) {
+        self.keeps_servers = true;
+    }
+
+    /// Returns what is known of the servers of zones.
+    pub fn servers_known(&self) -> ServersKnown {
+        ServersKnown::new(&self.settings, &self.memory.tables.rrsets)
     }
 
     /// Begins to look for an answer, or joins who does. It comes as [`Effect::Done`], perhaps at

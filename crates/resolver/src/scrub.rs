@@ -148,6 +148,14 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
+    /// Has nothing in it kept for longer than so many seconds.
+    pub(crate) fn keep_for(&mut self, seconds: u32) {
+        let soa = self.denial.iter_mut().filter_map(|denial| denial.soa.as_mut());
+        for set in self.sets.iter_mut().chain(&mut self.proofs).chain(soa) {
+            set.ttl = set.ttl.min(seconds);
+        }
+    }
+
     /// Forgets the SOA record of a zone above the one that was asked, if it is not proved: then the
     /// denial is good for this question alone.
     pub(crate) fn drop_foreign_soa(&mut self, zone: &HeapName) {

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use wire::{HashKey, Name};
 
-use crate::blocklist::{Blocklist, Class, Condition, NO_RULE, Special, Specials, Treatment, Zone};
+use crate::blocklist::{
+    Blocklist, Class, Condition, NO_RULE, NameRules, ServerRules, Special, Specials, Treatment, Zone,
+};
 use crate::builder::NameSetBuilder;
 use crate::names::NameSet;
 use crate::patterns::PatternError;
@@ -123,22 +125,16 @@ impl BlocklistBuilder {
     /// Begins a response policy zone, which is asked before everything else, after those that came
     /// before.
     pub fn zone(&self) -> ZoneBuilder {
-        let mut builder = ZoneBuilder {
+        ZoneBuilder {
             source: Arc::clone(&self.source),
             clients: Vec::new(),
+            names: NameRulesBuilder::new(&self.key, &self.source),
             answers: Vec::new(),
-            itself: NameSetBuilder::new(&self.key),
-            below: NameSetBuilder::new(&self.key),
+            server_names: NameRulesBuilder::new(&self.key, &self.source),
+            server_addresses: Vec::new(),
             treatments: Vec::new(),
             known: HashMap::new(),
-            of_itself: Vec::new(),
-            of_below: Vec::new(),
-            owners: Vec::new(),
-            wildcards: HashSet::new(),
-        };
-        builder.itself.source(&*self.source);
-        builder.below.source(&*self.source);
-        builder
+        }
     }
 
     /// Adds a zone that is complete.
@@ -193,15 +189,25 @@ impl BlocklistBuilder {
 /// Different treatments that one zone can have.
 const TREATMENTS_MAX: usize = NO_RULE as usize;
 
+/// A prefix, which treatment its rule has, and the rule's line.
+type PrefixOf = (IpAddr, u8, u16, u32);
+
 /// A response policy zone in the making.
 pub struct ZoneBuilder {
     source: Arc<str>,
-    clients: Vec<(IpAddr, u8, u16, u32)>,
-    answers: Vec<(IpAddr, u8, u16, u32)>,
-    itself: NameSetBuilder,
-    below: NameSetBuilder,
+    clients: Vec<PrefixOf>,
+    names: NameRulesBuilder,
+    answers: Vec<PrefixOf>,
+    server_names: NameRulesBuilder,
+    server_addresses: Vec<PrefixOf>,
     treatments: Vec<Option<Treatment>>,
     known: HashMap<Option<Treatment>, u16>,
+}
+
+/// The rules on names of a response policy zone in the making.
+struct NameRulesBuilder {
+    itself: NameSetBuilder,
+    below: NameSetBuilder,
     of_itself: Vec<u16>,
     of_below: Vec<u16>,
     /// Names with rules of their own, in lower case, and their lines.
@@ -221,6 +227,12 @@ pub enum Trigger<'a> {
     Client(IpAddr, u8),
     /// Answers that have an address with this prefix.
     Answer(IpAddr, u8),
+    /// Answers that a name server of this name led to.
+    ServerName(Name<'a>),
+    /// Answers that a name server below this name led to.
+    ServerBelow(Name<'a>),
+    /// Answers that a name server led to that has an address with this prefix.
+    ServerAddress(IpAddr, u8),
 }
 
 impl ZoneBuilder {
@@ -238,26 +250,67 @@ impl ZoneBuilder {
                 index
             }
         };
-        let (name, names, of, reach) = match trigger {
-            Trigger::Name(name) => (name, &mut self.itself, &mut self.of_itself, Reach::Itself),
-            Trigger::Below(name) => (name, &mut self.below, &mut self.of_below, Reach::Below),
-            Trigger::Client(address, bits) => {
-                self.clients.push((address, bits, index, line));
-                return true;
+        let Self { names, server_names, clients, answers, server_addresses, .. } = self;
+        match trigger {
+            Trigger::Name(name) => names.rule(name, Reach::Itself, index, line),
+            Trigger::Below(name) => names.rule(name, Reach::Below, index, line),
+            Trigger::ServerName(name) => server_names.rule(name, Reach::Itself, index, line),
+            Trigger::ServerBelow(name) => server_names.rule(name, Reach::Below, index, line),
+            Trigger::Client(address, bits) => clients.push((address, bits, index, line)),
+            Trigger::Answer(address, bits) => answers.push((address, bits, index, line)),
+            Trigger::ServerAddress(address, bits) => server_addresses.push((address, bits, index, line)),
+        }
+        true
+    }
+
+    fn compile(self) -> Zone {
+        let servers = ServerRules {
+            names: self.server_names.compile(),
+            addresses: PrefixRules::new(self.server_addresses),
+        };
+        let has_any = servers.addresses.len() > 0 || servers.names.len() > 0;
+        Zone {
+            source: self.source,
+            clients: PrefixRules::new(self.clients),
+            names: self.names.compile(),
+            answers: PrefixRules::new(self.answers),
+            servers: has_any.then(|| Box::new(servers)),
+            treatments: self.treatments.into(),
+        }
+    }
+}
+
+impl NameRulesBuilder {
+    fn new(key: &HashKey, source: &str) -> Self {
+        let names = || {
+            let mut names = NameSetBuilder::new(key);
+            names.source(source);
+            names
+        };
+        Self {
+            itself: names(),
+            below: names(),
+            of_itself: Vec::new(),
+            of_below: Vec::new(),
+            owners: Vec::new(),
+            wildcards: HashSet::new(),
+        }
+    }
+
+    fn rule(&mut self, name: Name<'_>, reach: Reach, index: u16, line: u32) {
+        let folded = name.to_folded().as_bytes().into();
+        let (names, of) = match reach {
+            Reach::Below => {
+                self.wildcards.insert(folded);
+                (&mut self.below, &mut self.of_below)
             }
-            Trigger::Answer(address, bits) => {
-                self.answers.push((address, bits, index, line));
-                return true;
+            _ => {
+                self.owners.push((folded, line));
+                (&mut self.itself, &mut self.of_itself)
             }
         };
-        let folded = name.to_folded().as_bytes().into();
-        match reach {
-            Reach::Below => _ = self.wildcards.insert(folded),
-            _ => self.owners.push((folded, line)),
-        }
         names.name(name, reach, line);
         put(of, line, index);
-        true
     }
 
     /// Says that wildcards are not for names below those that the zone has, which are closer to
@@ -282,16 +335,12 @@ impl ZoneBuilder {
         hidden.len()
     }
 
-    fn compile(mut self) -> Zone {
+    fn compile(mut self) -> NameRules {
         let hidden = self.hide_wildcards();
-        Zone {
+        NameRules {
             hidden,
-            source: self.source,
-            clients: PrefixRules::new(self.clients),
-            answers: PrefixRules::new(self.answers),
             itself: Arc::new(self.itself.compile()),
             below: Arc::new(self.below.compile()),
-            treatments: self.treatments.into(),
             of_itself: self.of_itself.into(),
             of_below: self.of_below.into(),
         }
@@ -312,7 +361,8 @@ fn put(of: &mut Vec<u16>, line: u32, index: u16) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::blocklist::{Asking, NameText};
+    use crate::blocklist::{Asking, NameText, ServerRule};
+    use crate::servers::{KnownServers, NameServer, NameServers};
     use crate::sought::Sought;
     use std::net::IpAddr;
     use wire::{Folded, NameBuf, Rcode, Rtype};
@@ -340,8 +390,22 @@ mod tests {
         let hash = KEY.fold(name.as_name(), &mut folded);
         let sought = Sought::new(&folded, hash);
         let client: IpAddr = client.parse().expect("an address");
-        let ruling = list.rule(&Asking { sought: &sought, qtype, client, addresses: &[] })?;
+        let ruling = list.rule(&Asking { sought: &sought, qtype, client, addresses: &[], servers: None })?;
         Some(if ruling.is_allowed { -i64::from(ruling.line) } else { i64::from(ruling.line) })
+    }
+
+    /// Name servers of all names.
+    struct Servers {
+        names: Vec<NameBuf>,
+        addresses: Vec<IpAddr>,
+    }
+
+    impl NameServers for Servers {
+        fn each(&self, _: Name<'_>, now: u32, f: &mut dyn FnMut(NameServer<'_>) -> bool) {
+            assert_eq!(now, 7);
+            let names = self.names.iter().map(|name| NameServer::Name(name.as_name()));
+            names.chain(self.addresses.iter().copied().map(NameServer::Address)).any(f);
+        }
     }
 
     fn below(text: &str) -> NameBuf {
@@ -466,8 +530,8 @@ mod tests {
             let hash = KEY.fold(name.as_name(), &mut folded);
             let sought = Sought::new(&folded, hash);
             let addresses: Vec<IpAddr> = addresses.iter().map(|text| ip(text)).collect();
-            let asking =
-                Asking { sought: &sought, qtype: Rtype::A, client: ip(client), addresses: &addresses };
+            let (qtype, client_address, addresses) = (Rtype::A, ip(client), &*addresses);
+            let asking = Asking { sought: &sought, qtype, client: client_address, addresses, servers: None };
             let found = list.rule(&asking).map(|ruling| (ruling.is_allowed, ruling.line));
             assert_eq!(found, expect, "{qname} {client} {addresses:?}");
         };
@@ -478,6 +542,60 @@ mod tests {
         check("www.example", "198.51.100.1", &["203.0.113.1", "203.0.113.7"], Some((true, 5)));
         check("www.example", "198.51.100.1", &["2001:db8::1"], Some((false, 6)));
         check("www.example", "198.51.100.1", &[], None);
+    }
+
+    #[test]
+    fn in_a_policy_zone_name_servers_come_last_and_their_names_before_their_addresses() {
+        let mut list = BlocklistBuilder::new(&KEY);
+        list.source("zone");
+        let mut zone = list.zone();
+        let ip = |text: &str| -> IpAddr { text.parse().expect("an address") };
+        let (bad, ns, good) = (name("bad.example"), name("ns.example.net"), name("good.ns.example.net"));
+        let nx = Some(Treatment::Rcode(Rcode::NXDOMAIN));
+        for (trigger, treatment, line) in [
+            (Trigger::ServerAddress(ip("203.0.113.0"), 24), nx.clone(), 1),
+            (Trigger::ServerAddress(ip("203.0.113.7"), 32), None, 2),
+            (Trigger::ServerName(ns.as_name()), nx.clone(), 3),
+            (Trigger::ServerBelow(ns.as_name()), nx.clone(), 4),
+            (Trigger::ServerName(good.as_name()), None, 5),
+            (Trigger::Answer(ip("192.0.2.0"), 24), nx.clone(), 6),
+            (Trigger::Name(bad.as_name()), nx, 7),
+        ] {
+            assert!(zone.rule(trigger, treatment, line));
+        }
+        list.add_zone(zone);
+        assert_eq!(list.len(), 7);
+        let list = list.compile(Arc::new(NameSetBuilder::new(&KEY).compile()), Vec::new(), Vec::new());
+        assert!(list.looks_at_servers());
+        let check = |qname: &str, answer: &[&str], names: &[&str], addresses: &[&str], expect| {
+            let qname = name(qname);
+            let mut folded = Folded::root();
+            let hash = KEY.fold(qname.as_name(), &mut folded);
+            let servers = Servers {
+                names: names.iter().map(|text| name(text)).collect(),
+                addresses: addresses.iter().map(|text| ip(text)).collect(),
+            };
+            let answer: Vec<IpAddr> = answer.iter().map(|text| ip(text)).collect();
+            let asking = Asking {
+                sought: &Sought::new(&folded, hash),
+                qtype: Rtype::A,
+                client: ip("198.51.100.1"),
+                addresses: &answer,
+                servers: Some(KnownServers { source: &servers, key: &KEY, now: 7 }),
+            };
+            let found = list.rule(&asking).map(|ruling| (ruling.is_allowed, ruling.line));
+            assert_eq!(found, expect, "{names:?} {addresses:?}");
+            let is_name_blocked = list.blocks_servers(&asking, ServerRule::Name);
+            assert_eq!(is_name_blocked, matches!(found, Some((false, 3 | 4))), "{names:?}");
+        };
+        check("a.example", &[], &["ns.example.org"], &["203.0.114.1"], None);
+        check("a.example", &[], &["ns.example.org"], &["203.0.113.1"], Some((false, 1)));
+        check("a.example", &[], &[], &["203.0.113.1", "203.0.113.7"], Some((true, 2)));
+        check("a.example", &[], &["ns.example.org", "NS.example.net"], &["203.0.113.7"], Some((false, 3)));
+        check("a.example", &[], &["b.ns.example.net"], &[], Some((false, 4)));
+        check("a.example", &[], &["good.ns.example.net"], &["203.0.113.1"], Some((true, 5)));
+        check("a.example", &["192.0.2.1"], &["good.ns.example.net"], &[], Some((false, 6)));
+        check("bad.example", &["192.0.2.1"], &[], &["203.0.113.1"], Some((false, 7)));
     }
 
     #[test]

@@ -17,16 +17,20 @@ mod memory;
 mod names;
 mod patterns;
 mod prefixes;
+mod servers;
 mod sought;
 mod table;
 
 pub use addresses::{AddressSet, AddressSetBuilder};
-pub use blocklist::{Asking, Blocklist, Class, Condition, ListedRecord, NameText, Ruling, Treatment};
+pub use blocklist::{
+    Asking, Blocklist, Class, Condition, ListedRecord, NameText, Ruling, ServerRule, Treatment,
+};
 pub use blocklist_builder::{BlocklistBuilder, Pattern, Trigger, ZoneBuilder};
 pub use builder::{NameSetBuilder, check_regex};
 pub use dynamic::{Added, DynamicAddresses, DynamicNames};
 pub use memory::{ask_for, ask_for_huge_pages};
 pub use names::{Found, NameSet, RuleRef};
 pub use patterns::{PatternError, REGEX_OCTETS_MAX};
+pub use servers::{KnownServers, NameServer, NameServers};
 pub use sought::{Sought, top_bit};
 pub use table::{Lookahead, Reach};

@@ -379,14 +379,19 @@ fn check_sets<'s>(
             }
         }
         Condition::Not(inside) => check_sets(inside, settings, sets, used, problems),
-        Condition::Test(Test::Qname(terms) | Test::AnswerCname(terms)) => {
+        Condition::Test(Test::Qname(terms) | Test::AnswerCname(terms) | Test::ServerName(terms)) => {
             for term in terms {
                 if let NameTerm::Set(name) = &term.value {
                     check(name, term.span, "names", &|set| set.may_hold_names(&settings.sets));
                 }
             }
         }
-        Condition::Test(Test::Client(terms) | Test::AnswerAddress(terms) | Test::PtrAddress(terms)) => {
+        Condition::Test(
+            Test::Client(terms)
+            | Test::AnswerAddress(terms)
+            | Test::ServerAddress(terms)
+            | Test::PtrAddress(terms),
+        ) => {
             for term in terms {
                 if let AddressTerm::Set(name) = &term.value {
                     check(name, term.span, "addresses", &|set| set.may_hold_addresses(&settings.sets));

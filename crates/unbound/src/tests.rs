@@ -281,7 +281,23 @@ fn response_policy_zones_for_everybody_are_one_list() {
          {if: qname in rpz-3, do: [block(nxdomain, authoritative, without-soa)]}, {if: not rd, do: reject(refused)}, \
          ask(find), blocklist(rpz-1, authoritative, without-soa), \
          {if: client in 192.0.2.0/24, do: [blocklist(rpz-2, authoritative, without-soa)]}, \
-         {if: answer-address in rpz-3, do: [block(nxdomain, authoritative, without-soa)]}]",
+         {if: (answer-address in rpz-3 or ns-name in rpz-3 or ns-address in rpz-3), do: [block(nxdomain, authoritative, without-soa)]}]",
+    );
+}
+
+#[test]
+fn what_a_response_policy_zone_passes_is_left_alone_by_those_after_it() {
+    let text = "rpz: name: one zonefile: /1 rpz-action-override: passthru\nrpz: name: two zonefile: /2";
+    let (before, after) =
+        ("qname in rpz-1", "(answer-address in rpz-1 or ns-name in rpz-1 or ns-address in rpz-1)");
+    check(
+        text,
+        "policy/main",
+        &format!(
+            "[call(local-zones), {{if: not ({before}), do: [blocklist(rpz-2, authoritative, without-soa)]}}, \
+             {{if: not rd, do: reject(refused)}}, ask(find), \
+             {{if: not ({after}), do: [blocklist(rpz-2, authoritative, without-soa)]}}]"
+        ),
     );
 }
 

@@ -248,6 +248,8 @@ fn the_answer_is_looked_at() {
     // Nobody has checked what another server says.
     of("security == unchecked", "good.example", "A", HELD);
     of("security == secure or security in [insecure, bogus]", "good.example", "A", NOT_HELD);
+    // Whom a forwarder has asked is not known.
+    of("ns-name in suffix:example or ns-address in 0.0.0.0/0", "good.example", "A", NOT_HELD);
 }
 
 #[test]

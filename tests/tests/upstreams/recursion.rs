@@ -17,6 +17,15 @@ pub(super) const ZONES: u32 = 300;
 
 /// Starts an internet, and a server that finds answers there.
 pub(super) fn start(options: Options, way: Way) -> (Arc<Service>, Server) {
+    start_with(options, way, |_| "policy: {main: [recurse]}\n".to_owned())
+}
+
+/// Does the same with a policy that is made for the internet.
+pub(super) fn start_with(
+    options: Options,
+    way: Way,
+    policy: impl FnOnce(&World) -> String,
+) -> (Arc<Service>, Server) {
     let unix_seconds =
         SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970").as_secs();
     let options = Options { network: 127, tlds: 5, zones: ZONES, has_ipv6: false, unix_seconds, ..options };
@@ -38,8 +47,8 @@ pub(super) fn start(options: Options, way: Way) -> (Arc<Service>, Server) {
                   {{at: \"127.0.0.1:0\", transport: [https, h3]}}, {{at: \"127.0.0.1:0\", transport: quic}}]\n\
          tls: {{certificates: [{{certificate: certificate.pem, key: key.pem}}]}}\n\
          resolvers: {{default: {{root-hints: \"@DIRECTORY@/root.hints\", port: {port}, ask-loopback: true, ipv6: false, \
-                      {validation}}}}}\n\
-         policy: {{main: [recurse]}}\n"
+                      {validation}}}}}\n{}",
+        policy(service.world())
     );
     (service, Server::start_in(directory, &settings))
 }
@@ -383,4 +392,36 @@ fn a_policy_refuses_what_is_not_secure() {
         seen[usize::from(is_secure)] += 1;
     }
     assert!(seen.iter().all(|&count| count > 1), "too few of a kind: {seen:?}");
+}
+
+/// Returns the data of the first record of an answer.
+fn first_of(world: &World, text: &str, qtype: Rtype) -> Vec<u8> {
+    let records = world.truth(name(text).as_name(), qtype).records;
+    records.into_iter().next().expect("a record").2
+}
+
+#[test]
+fn answers_are_blocked_by_the_name_servers_that_led_to_them() {
+    let (service, server) = start_with(Options::default(), Way::default(), |world| {
+        let server = |leaf| {
+            let data = first_of(world, &world.zone_text(leaf), Rtype::NS);
+            Name::parse(&data).expect("a name").0.to_buf().to_string()
+        };
+        let address = <[u8; 4]>::try_from(first_of(world, &server(0), Rtype::A)).expect("an address");
+        format!(
+            "policy:\n  main:\n    - cache(main)\n    - recurse\n    - {{if: \"ns-address in {}\", do: block(nxdomain)}}\n    \
+             - {{if: \"ns-name in exact:{}\", do: reject(refused)}}\n",
+            std::net::Ipv4Addr::from(address),
+            server(1)
+        )
+    });
+    let client = UdpClient::connect(server.address());
+    // The second time from the cache.
+    for _ in 0..2 {
+        let codes = [0, 1, 2].map(|leaf| {
+            let qname = format!("www.{}", service.world().zone_text(leaf));
+            client.ask(&Ask::new(&qname, Rtype::A).edns(1232).id(leaf as u16)).rcode()
+        });
+        assert_eq!(codes, [Rcode::NXDOMAIN, Rcode::REFUSED, Rcode::NOERROR]);
+    }
 }

@@ -7,7 +7,7 @@ use engine::{Failure, Want};
 use exchange::network::Network;
 use timers::Moment;
 
-use crate::recursion::{LinkEvent, Probe, Purpose};
+use crate::recursion::{AllServers, LinkEvent, Probe, Purpose};
 
 use super::admission::Begins;
 use super::{Ending, Event, Finished, Machine, Source, Waiter, WaiterList};
@@ -25,7 +25,7 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
         if let Some(&key) = self.index.find(want.query.hash, is_equal) {
             return self.join(key, who, now);
         }
-        let (resolver, query) = (want.resolver, want.query.clone());
+        let (resolver, query, wants_servers) = (want.resolver, want.query.clone(), want.wants_servers);
         let refused = if self.is_stopping { Failure::Stopping } else { Failure::NoUpstream };
         let Some(instance) = self.recursion.current(resolver).filter(|_| !self.is_stopping) else {
             return self.events.push_back(Event::Rejected(who, refused));
@@ -41,6 +41,9 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
                 let how = (key, purpose);
                 self.enter(query.hash, Source::Resolver { instance, query: query.clone() });
                 self.attach(key, who, cell, now);
+                if wants_servers {
+                    self.recursion.want_servers(instance);
+                }
                 self.recursion.begin(instance, &query, how, now);
                 self.drain(now);
             }
@@ -61,6 +64,11 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
             let ending = Ending::Failed(Failure::Stopping);
             self.events.push_back(Event::Finished(Finished { waiters, ending, from: None }));
         }
+    }
+
+    /// Returns what resolvers know of name servers.
+    pub(crate) fn servers_known(&self) -> AllServers {
+        self.recursion.servers_known()
     }
 
     /// Asks a question of a job's.

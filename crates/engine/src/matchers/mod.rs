@@ -11,12 +11,13 @@ pub mod rate;
 pub mod text;
 mod types;
 
+use std::cell::Cell;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::answer::Security;
-use sets::{AddressSet, Asking, Blocklist, NameSet};
-use wire::{Flags, OptionCode, Rcode, Rtype};
+use sets::{AddressSet, Asking, Blocklist, KnownServers, NameSet, ServerRule};
+use wire::{Flags, Name, OptionCode, Rcode, Rtype};
 
 use crate::answer::Interim;
 use crate::answer::edit::Shape;
@@ -95,6 +96,12 @@ pub enum Matcher {
     AnswerAddress(Arc<AddressSet>),
     /// The target of a CNAME in the answer section is in a set.
     AnswerCname(Arc<NameSet>),
+    /// The name of a name server that led to the answer is in a set.
+    ServerName(Arc<NameSet>),
+    /// The address of one is.
+    ServerAddress(Arc<AddressSet>),
+    /// A list wants something to become of answers of one.
+    ServerListed(Arc<Blocklist>, ServerRule),
     /// The name asked for stands for an address in a set (`4.3.2.1.in-addr.arpa`).
     ReverseAddress(Arc<AddressSet>),
     /// Something, as text, fits.
@@ -123,12 +130,46 @@ impl Facts<'_> {
 
     /// Returns what lists look at once there is an answer with these addresses.
     pub(crate) fn asking_with<'s>(&'s self, addresses: &'s [IpAddr]) -> Asking<'s> {
-        Asking { sought: &self.request.sought, qtype: self.qtype(), client: self.client_address(), addresses }
+        Asking {
+            sought: &self.request.sought,
+            qtype: self.qtype(),
+            client: self.client_address(),
+            addresses,
+            servers: self.servers(),
+        }
     }
 
     /// Returns where the answer's records are, if there is an answer.
     fn shape(&self) -> Option<Shape> {
         self.interim.answer.as_ref().map(|answer| answer.shape(self.request.body_at()))
+    }
+
+    /// Returns the name servers that led to the answer there is.
+    pub(crate) fn servers(&self) -> Option<KnownServers<'_>> {
+        let source = self.env.servers.filter(|_| self.interim.answer.is_some())?;
+        Some(KnownServers { source, key: self.env.key, now: self.env.now.cache.0 })
+    }
+
+    /// Returns what `f` says first of a name server that leads to the name asked for, or to one
+    /// that this is an alias for.
+    pub(crate) fn server_name<T>(&self, f: impl Fn(&Sought<'_>) -> Option<T>) -> Option<T> {
+        let known = self.servers()?;
+        known
+            .find_name(self.request.sought.name(), &f)
+            .or_else(|| self.answer_cname(|alias| known.find_name(alias.name(), &f)).map(|(_, found)| found))
+    }
+
+    /// Returns the first address of such a name server that is in a set.
+    pub(crate) fn server_address(&self, set: &AddressSet) -> Option<IpAddr> {
+        let known = self.servers()?;
+        let found = Cell::new(None);
+        let is_in = |address| {
+            found.set(Some(address));
+            set.contains(address)
+        };
+        let leads_to = |name: Name<'_>| known.any_address(name, is_in).then(|| found.get()).flatten();
+        leads_to(self.request.sought.name())
+            .or_else(|| self.answer_cname(|alias| leads_to(alias.name())).map(|(_, found)| found))
     }
 
     pub(crate) fn client_address(&self) -> IpAddr {
@@ -220,6 +261,17 @@ impl Matcher {
             Self::AnswerAddress(set) => facts.answer_address(|address| set.contains(address)).is_some(),
             Self::AnswerCname(set) => {
                 facts.answer_cname(|sought| set.contains(sought).then_some(())).is_some()
+            }
+            Self::ServerName(set) => facts.server_name(|sought| set.contains(sought).then_some(())).is_some(),
+            Self::ServerAddress(set) => facts.server_address(set).is_some(),
+            Self::ServerListed(list, which) => {
+                let asking = facts.asking();
+                list.blocks_servers(&asking, *which)
+                    || facts
+                        .answer_cname(|sought| {
+                            list.blocks_servers(&Asking { sought, ..asking }, *which).then_some(())
+                        })
+                        .is_some()
             }
             Self::ReverseAddress(set) => {
                 facts.qtype() == Rtype::PTR

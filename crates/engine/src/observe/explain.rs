@@ -273,6 +273,20 @@ fn why(matcher: &Matcher, facts: Facts<'_>, holds: bool) -> String {
             let found = facts.answer_cname(said);
             found.map_or_else(|| "no alias in the answer leads to one of them".to_owned(), |(_, said)| said)
         }
+        Matcher::ServerName(set) => {
+            let said = |sought: &Sought<'_>| {
+                set.contains(sought).then(|| in_names(&sought.name().to_string(), set, sought))
+            };
+            let found = facts.server_name(said);
+            found.unwrap_or_else(|| "no name server that led to the answer is among them".to_owned())
+        }
+        Matcher::ServerAddress(set) => match facts.server_address(set) {
+            Some(address) => in_addresses(address, set),
+            None => "no name server that led to the answer has an address among them".to_owned(),
+        },
+        Matcher::ServerListed(..) => {
+            format!("what led to the answer {} such name server", if holds { "has a" } else { "has no" })
+        }
         Matcher::ReverseAddress(set) => match crate::query::reverse::address_of(query.question.qname) {
             Some(address) => in_addresses(address, set),
             None => "the name stands for no address".to_owned(),

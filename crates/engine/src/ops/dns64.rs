@@ -5,7 +5,8 @@
 
 use wire::reply::write_record;
 use wire::{
-    Class, EdeCode, Flags, Message, Name, NameBuf, Prefix64, Query, Rcode, Record, Rtype, Section, Ttl, Writer,
+    Class, EdeCode, Flags, Message, Name, NameBuf, Prefix64, Query, Rcode, Record, Rtype, Section, Ttl,
+    Writer,
 };
 
 use crate::answer::written::Written;

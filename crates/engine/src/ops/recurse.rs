@@ -14,6 +14,9 @@ use crate::query::request::Request;
 pub struct RecurseStep {
     /// The resolver.
     pub resolver: ResolverId,
+    /// Whether later steps look at the name servers that led to the answer; a program sets it by
+    /// itself.
+    pub wants_servers: bool,
 }
 
 impl RecurseStep {
@@ -36,6 +39,6 @@ impl RecurseStep {
         let sending = Sending { outgoing, options: Box::default(), stale_after_ms };
         let query = as_group.want(key, request, sending).query;
         let query = OutQuery { client_subnet: None, no_recursion: false, ..query };
-        ResolveWant { resolver: self.resolver, query, stale_after_ms }
+        ResolveWant { resolver: self.resolver, query, wants_servers: self.wants_servers, stale_after_ms }
     }
 }

@@ -95,6 +95,9 @@ pub struct ResolveWant {
     /// answer, CD whether it may be one that is not validated; there is neither a subnet nor
     /// options, and all servers may be asked.
     pub query: OutQuery,
+    /// Whether later steps look at the name servers that led to the answer: these are to be known
+    /// for as long as the answer is kept.
+    pub wants_servers: bool,
     /// If a stale answer is at hand: how long the client waits for a fresh one, in milliseconds
     /// (RFC 8767 §5).
     pub stale_after_ms: Option<u32>,

@@ -96,6 +96,7 @@ impl Program {
             return Err(ProgramError::Steps);
         }
         find_sharing(&mut ops);
+        want_servers(&mut ops);
         let changes_answers = ops.iter().any(|op| match op {
             Op::Cache(cache) => cache.continues,
             Op::Edit(_) | Op::Answer(_) | Op::Split(_) | Op::Quickest(_) => true,
@@ -230,6 +231,16 @@ fn large_sets(ops: &[Op]) -> Box<[Arc<NameSet>]> {
         }
     }
     found.into_boxed_slice()
+}
+
+/// Has resolvers say which name servers led to what they find, if any step looks at these.
+fn want_servers(ops: &mut [Op]) {
+    let looks_at_servers = ops.iter().any(Op::looks_at_servers);
+    for op in ops {
+        if let Op::Recurse(step) = op {
+            step.wants_servers = looks_at_servers;
+        }
+    }
 }
 
 /// Tells the splits whose branches do nothing but ask a group each.

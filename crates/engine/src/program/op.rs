@@ -82,6 +82,19 @@ pub enum Op {
 }
 
 impl Op {
+    /// Returns whether it looks at the name servers that led to an answer.
+    // Once per configuration.
+    pub fn looks_at_servers(&self) -> bool {
+        match self {
+            Self::SkipUnless(matcher, _) | Self::SkipIf(matcher, _) => matches!(
+                matcher,
+                Matcher::ServerName(_) | Matcher::ServerAddress(_) | Matcher::ServerListed(..)
+            ),
+            Self::Answer(Build::Listed(list, _)) => list.looks_at_servers(),
+            _ => false,
+        }
+    }
+
     /// Returns the Extended DNS Error that the step configures.
     pub(crate) fn ede(&self) -> Option<(EdeCode, &str)> {
         match self {

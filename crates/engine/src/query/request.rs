@@ -4,6 +4,7 @@
 
 use std::cell::Cell;
 
+use sets::NameServers;
 use wire::{Folded, HashKey, Header, Query};
 
 use super::names::Sought;
@@ -37,6 +38,8 @@ pub(crate) struct Environment<'e> {
     pub(crate) key: &'e HashKey,
     /// Peers that are believed when they say whom they ask for.
     pub(crate) trusted_peers: &'e PrefixSet,
+    /// Who knows the name servers that lead to a name.
+    pub(crate) servers: Option<&'e dyn NameServers>,
     /// The state of a sequence of random numbers.
     random: &'e Cell<u64>,
 }
@@ -47,9 +50,10 @@ impl<'e> Environment<'e> {
         now: Now,
         key: &'e HashKey,
         trusted_peers: &'e PrefixSet,
+        servers: Option<&'e dyn NameServers>,
         random: &'e Cell<u64>,
     ) -> Self {
-        Self { now, key, trusted_peers, random }
+        Self { now, key, trusted_peers, servers, random }
     }
 
     /// Returns the next of a sequence of numbers (xorshift64*): random enough to share out queries,

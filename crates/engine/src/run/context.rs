@@ -5,6 +5,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
+use sets::NameServers;
 use wire::{EdeCode, Query};
 
 use crate::answer::finish::Server;
@@ -26,6 +27,8 @@ pub(crate) struct WorkerState {
     pub(crate) random: Cell<u64>,
     /// What resolvers said of failures.
     pub(crate) texts: Texts,
+    /// Who knows the name servers that lead to a name.
+    pub(crate) servers: Option<Box<dyn NameServers + Send>>,
 }
 
 impl WorkerState {
@@ -37,7 +40,13 @@ impl WorkerState {
             authority: &self.authority,
             counters: &self.counters,
             texts: &self.texts,
-            env: Environment::new(self.now, &snapshot.key, &snapshot.trusted_peers, &self.random),
+            env: Environment::new(
+                self.now,
+                &snapshot.key,
+                &snapshot.trusted_peers,
+                self.servers.as_deref().map(|servers| servers as &dyn NameServers),
+                &self.random,
+            ),
         }
     }
 }

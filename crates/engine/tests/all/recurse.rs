@@ -3,15 +3,20 @@
 use std::sync::Arc;
 
 use engine::explain::{Did, Event, Recorder};
+use engine::ops::answer::{Block, BlockWith, Build};
 use engine::ops::cache::{CacheRules, CacheStep};
 use engine::ops::recurse::RecurseStep;
 use engine::ops::split::{BranchReport, Fallback, Next, Progress, Rule, SplitStep, Standby, Unusable};
-use engine::program::Op;
+use engine::program::{Matcher, Op};
 use engine::{
-    Outcome, Reply, ResolveWant, Resolved, ResolverId, Security, Share, Suspended, Unresolved, Verdict, Want,
-    Won,
+    NameServer, NameServers, Outcome, Reply, ResolveWant, Resolved, ResolverId, Security, Share, Suspended,
+    Unresolved, Verdict, Want, Won,
 };
-use wire::{EdeCode, Flags, Message, OptionCode, Rcode, Rtype};
+use sets::{
+    AddressSet, AddressSetBuilder, Blocklist, BlocklistBuilder, NameSet, NameSetBuilder, Reach, ServerRule,
+    Treatment, Trigger,
+};
+use wire::{EdeCode, Flags, Message, Name, OptionCode, Rcode, Rtype};
 
 use crate::common;
 use common::{Ask, Asked, Server, errors, gate, header, seen, with_address};
@@ -20,7 +25,7 @@ const ADDRESS: [u8; 4] = [192, 0, 2, 7];
 const REASON: &str = "no server answers for zone example.org.";
 
 fn recurse() -> Op {
-    Op::Recurse(RecurseStep { resolver: ResolverId(3) })
+    Op::Recurse(RecurseStep { resolver: ResolverId(3), wants_servers: false })
 }
 
 fn cached(cache: &Arc<cache::Cache>, rules: CacheRules) -> Vec<Op> {
@@ -294,7 +299,7 @@ fn split() -> (Server, Box<Suspended>) {
         Op::Accept,
         recurse(),
         Op::Return,
-        Op::Recurse(RecurseStep { resolver: ResolverId(4) }),
+        Op::Recurse(RecurseStep { resolver: ResolverId(4), wants_servers: false }),
         Op::Return,
     ];
     let mut server = Server::with(gate(), |_| ops);
@@ -380,4 +385,93 @@ fn whoever_watches_sees_what_the_resolver_did() {
         Event::Unresolved { rcode: Rcode::SERVFAIL, text: REASON.to_owned() },
     ];
     assert!(events.windows(2).any(|events| events == told), "{events:?}");
+}
+
+/// Name servers of names in `example.org`.
+struct Hosting;
+
+impl NameServers for Hosting {
+    fn each(&self, name: Name<'_>, _: u32, f: &mut dyn FnMut(NameServer<'_>) -> bool) {
+        let [zone, server] = ["example.org", "ns1.hosting.example"].map(common::name);
+        if name.is_at_or_below(zone.as_name()) {
+            let _ = f(NameServer::Name(server.as_name())) || f(NameServer::Address([203, 0, 113, 5].into()));
+        }
+    }
+}
+
+/// Returns a list whose response policy zone has one rule.
+fn policy_zone(trigger: Trigger<'_>) -> Arc<Blocklist> {
+    let mut list = BlocklistBuilder::new(&common::KEY);
+    let mut zone = list.zone();
+    assert!(zone.rule(trigger, Some(Treatment::Rcode(Rcode::NXDOMAIN)), 1));
+    list.add_zone(zone);
+    let names = NameSetBuilder::new(&common::KEY).compile();
+    Arc::new(list.compile(Arc::new(names), Vec::new(), Vec::new()))
+}
+
+fn names(text: &str) -> Arc<NameSet> {
+    let mut set = NameSetBuilder::new(&common::KEY);
+    set.name(common::name(text).as_name(), Reach::ItselfAndBelow, 1);
+    Arc::new(set.compile())
+}
+
+fn network(text: &str) -> Arc<AddressSet> {
+    let mut set = AddressSetBuilder::new();
+    assert!(set.prefix(text.parse().expect("an address"), 24));
+    Arc::new(set.compile())
+}
+
+#[test]
+fn conditions_look_at_the_name_servers_that_led_to_an_answer() {
+    let below = common::name("hosting.example");
+    let by_name = || policy_zone(Trigger::ServerBelow(below.as_name()));
+    let by_address = || policy_zone(Trigger::ServerAddress([203, 0, 113, 0].into(), 24));
+    let cases: [(fn() -> Matcher, bool); 4] = [
+        (|| Matcher::ServerName(names("hosting.example")), true),
+        (|| Matcher::ServerName(names("other.example")), false),
+        (|| Matcher::ServerAddress(network("203.0.113.0")), true),
+        (|| Matcher::ServerAddress(network("192.0.2.0")), false),
+    ];
+    let of_lists = [
+        (Matcher::ServerListed(by_name(), ServerRule::Name), true),
+        (Matcher::ServerListed(by_name(), ServerRule::Address), false),
+        (Matcher::ServerListed(by_address(), ServerRule::Address), true),
+        (Matcher::ServerListed(by_address(), ServerRule::Name), false),
+    ];
+    for (matcher, holds) in cases.map(|(make, holds)| (make(), holds)).into_iter().chain(of_lists) {
+        let mut server = Server::with(gate(), |cache| {
+            let rules = CacheRules::default();
+            vec![
+                // Before there is an answer, none led to it.
+                Op::SkipUnless(Matcher::ServerName(names("hosting.example")), 1),
+                Op::Reject(Rcode::REFUSED, None),
+                Op::Cache(CacheStep { cache: Arc::clone(cache), rules, view: 0, continues: true }),
+                Op::SkipIf(Matcher::Answer, 1),
+                recurse(),
+                Op::SkipUnless(matcher, 1),
+                Op::Answer(Build::Block(Block {
+                    with: BlockWith::Rcode(Rcode::NXDOMAIN),
+                    ttl: wire::Ttl::new(60),
+                    ede: None,
+                    authoritative: false,
+                    has_soa: true,
+                    continues: false,
+                })),
+            ]
+        });
+        server.engine.know_servers(Box::new(Hosting));
+        let suspended = server.ask(&www()).deferred();
+        assert!(want(&suspended).wants_servers);
+        let expected = if holds { Rcode::NXDOMAIN } else { Rcode::NOERROR };
+        let reply = found(&mut server, suspended, Security::Insecure);
+        assert_eq!(header(&reply).flags.rcode(), expected);
+        let reply = server.ask(&www()).answered();
+        assert_eq!(header(&reply).flags.rcode(), expected, "as from the cache");
+    }
+}
+
+#[test]
+fn nobody_wants_name_servers_that_no_step_looks_at() {
+    let mut server = server();
+    assert!(!want(&server.ask(&www()).deferred()).wants_servers);
 }

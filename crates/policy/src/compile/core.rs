@@ -52,7 +52,7 @@ pub(super) fn emit<'a>(emitter: &mut Emitter<'a>, action: &'a Core, place: Span)
         }
         Core::Recurse(name) => {
             if let Some(&resolver) = emitter.environment.resolvers.get(name.value.as_str()) {
-                emitter.push(Op::Recurse(RecurseStep { resolver }), place);
+                emitter.push(Op::Recurse(RecurseStep { resolver, wants_servers: false }), place);
             }
         }
         Core::Fallback(fallback) => {

@@ -12,7 +12,7 @@ use engine::matchers::{Matcher, TypeSet};
 use engine::snapshot::{CONNECTION_TESTS_MAX, ConnectionTest, ConnectionText};
 use lists::Term;
 use plan::listeners::LOCAL_LISTENERS_FROM;
-use sets::{AddressSet, NameSet};
+use sets::{AddressSet, NameSet, ServerRule};
 use wire::Rtype;
 
 use super::{Emitter, Environment};
@@ -48,6 +48,8 @@ pub(super) fn compile(emitter: &mut Emitter<'_>, test: &Test, place: Span) -> Ve
         Test::AnswerType(types) => Matcher::AnswerType(type_set(types)),
         Test::AnswerAddress(terms) => Matcher::AnswerAddress(addresses(emitter.environment, terms)),
         Test::AnswerCname(terms) => Matcher::AnswerCname(names(emitter.environment, terms)),
+        Test::ServerName(terms) => return server_names(emitter.environment, terms),
+        Test::ServerAddress(terms) => return server_addresses(emitter.environment, terms),
         Test::Text(source, test) => match &source.value {
             TextSource::AnswerAddress => text_matcher(text::TextSource::AnswerAddress, text_test(test)),
             TextSource::ServerName => connection(emitter, ConnectionText::ServerName, test, place),
@@ -131,7 +133,9 @@ pub(super) fn of_query(environment: &Environment<'_>, test: &Test) -> Option<Vec
         | Test::Security(_)
         | Test::AnswerType(_)
         | Test::AnswerAddress(_)
-        | Test::AnswerCname(_) => return None,
+        | Test::AnswerCname(_)
+        | Test::ServerName(_)
+        | Test::ServerAddress(_) => return None,
     };
     Some(vec![one])
 }
@@ -153,6 +157,41 @@ fn names_or_lists(environment: &Environment<'_>, terms: &[At<NameTerm>]) -> Vec<
     if !plain.is_empty() {
         let plain: Vec<At<NameTerm>> = plain.into_iter().map(|(_, term)| term).collect();
         matchers.push(Matcher::Qname(names(environment, &plain)));
+    }
+    matchers
+}
+
+/// Returns what looks at the names of name servers: of response policy zones the rules on these.
+fn server_names(environment: &Environment<'_>, terms: &[At<NameTerm>]) -> Vec<Matcher> {
+    let lists = terms.iter().filter_map(|term| match &term.value {
+        NameTerm::Set(name) => environment.sets.list(name),
+        NameTerm::Pattern(_) => None,
+    });
+    let lists = lists.filter(|list| list.looks_at_servers());
+    let mut matchers: Vec<Matcher> =
+        lists.map(|list| Matcher::ServerListed(list, ServerRule::Name)).collect();
+    let names = names(environment, terms);
+    if !names.is_empty() || matchers.is_empty() {
+        matchers.push(Matcher::ServerName(names));
+    }
+    matchers
+}
+
+/// Does the same for their addresses. Those of other rules of response policy zones are for
+/// answers.
+fn server_addresses(environment: &Environment<'_>, terms: &[At<AddressTerm>]) -> Vec<Matcher> {
+    let list = |term: &At<AddressTerm>| match &term.value {
+        AddressTerm::Set(name) => environment.sets.list(name).filter(|list| list.has_zones()),
+        AddressTerm::Prefixes(_) => None,
+    };
+    let (lists, plain): (Vec<_>, Vec<_>) =
+        terms.iter().cloned().map(|term| (list(&term), term)).partition(|(list, _)| list.is_some());
+    let lists = lists.into_iter().filter_map(|(list, _)| list);
+    let mut matchers: Vec<Matcher> =
+        lists.map(|list| Matcher::ServerListed(list, ServerRule::Address)).collect();
+    if !plain.is_empty() {
+        let plain: Vec<At<AddressTerm>> = plain.into_iter().map(|(_, term)| term).collect();
+        matchers.push(Matcher::ServerAddress(addresses(environment, &plain)));
     }
     matchers
 }

@@ -10,7 +10,7 @@ mod matcher;
 mod outgoing;
 mod shortlist;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -139,6 +139,7 @@ pub fn compile(environment: &Environment<'_>, problems: &mut Vec<Problem>) -> Op
             return None;
         }
     };
+    problems.extend(looks_for_nothing(&ops, &places));
     for Target { at, routine, way } in targets {
         let start = starts.get(&routine).and_then(|&start| u16::try_from(start).ok());
         match (start, ops.get_mut(at), way) {
@@ -177,6 +178,20 @@ pub fn compile(environment: &Environment<'_>, problems: &mut Vec<Problem>) -> Op
         .hint("call fewer policies from each other"),
     });
     None
+}
+
+/// Returns what looks at name servers where nobody is asked who has them.
+fn looks_for_nothing(ops: &[Op], places: &[Span]) -> Vec<Problem> {
+    if ops.iter().any(|op| matches!(op, Op::Recurse(_))) {
+        return Vec::new();
+    }
+    let at: BTreeSet<Span> =
+        ops.iter().zip(places).filter(|(op, _)| op.looks_at_servers()).map(|(_, place)| *place).collect();
+    let problem = |place| {
+        let message = "this looks at name servers, which nobody hears of where no policy has \"recurse\"";
+        Problem::warning(place, message)
+    };
+    at.into_iter().map(problem).collect()
 }
 
 fn too_long(place: Span) -> Problem {

@@ -330,7 +330,9 @@ impl<'a> Stretch<'a> {
                     | Test::Security(_)
                     | Test::AnswerType(_)
                     | Test::AnswerAddress(_)
-                    | Test::AnswerCname(_),
+                    | Test::AnswerCname(_)
+                    | Test::ServerName(_)
+                    | Test::ServerAddress(_),
                 ) => Some((flags::ANSWER, false)),
                 _ => None,
             })

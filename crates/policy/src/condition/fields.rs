@@ -78,6 +78,10 @@ pub enum Test {
     AnswerAddress(Vec<At<AddressTerm>>),
     /// The target of an alias in the answer is one of these.
     AnswerCname(Vec<At<NameTerm>>),
+    /// A name server that led to the answer has one of these names.
+    ServerName(Vec<At<NameTerm>>),
+    /// One has one of these addresses.
+    ServerAddress(Vec<At<AddressTerm>>),
     /// The name asked for stands for one of these addresses.
     PtrAddress(Vec<At<AddressTerm>>),
     /// A text compares so.
@@ -271,6 +275,19 @@ pub const FIELDS: &[Field] = &[
         word: "answer-cname",
         text: "The names that aliases in the answer lead to: `answer-cname in suffix:cdn.example`.",
         read: |parser, field| parser.listed(field, operand::name_term, Test::AnswerCname),
+    },
+    Field {
+        word: "ns-name",
+        text: "The names of the name servers that led to an answer of `recurse`: those of the zones of the name and of the \
+               aliases after it, up to the zones below a top-level domain: `ns-name in suffix:dns.example.net`, or a set, of \
+               whose response policy zones the `rpz-nsdname` rules count.",
+        read: |parser, field| parser.listed(field, operand::name_term, Test::ServerName),
+    },
+    Field {
+        word: "ns-address",
+        text: "The addresses of these name servers, as far as they are known: `ns-address in 192.0.2.0/24`, or a set, of \
+               whose response policy zones the `rpz-nsip` rules count.",
+        read: |parser, field| parser.listed(field, operand::address_term, Test::ServerAddress),
     },
     Field {
         word: "ptr-address",

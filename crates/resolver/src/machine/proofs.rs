@@ -24,6 +24,10 @@ use std::sync::Arc;
 /// delegation behind.
 const PROOFS_MAX: u8 = 64;
 
+/// Seconds for which a delegation is known at least where policies look at its servers: they do so
+/// when the answer has come.
+const TTL_WITH_SERVERS_MIN: u32 = 5;
+
 impl Resolver {
     /// Takes a reply, and believes it at once if nobody wants it proved.
     pub(super) fn hold(&mut self, key: FetchKey, held: Held, now: Moment) {
@@ -357,6 +361,9 @@ impl Resolver {
                     self.keep_ranges(&answer.proofs, soa, now);
                 }
                 answer.drop_foreign_soa(&delegation.zone);
+                if self.keeps_servers {
+                    answer.keep_for(ends_at.0.saturating_sub(now.seconds().0).max(TTL_WITH_SERVERS_MIN));
+                }
                 if let Some(root) = held.root {
                     self.memory.keep_referral(root, DsState::Unknown, Now(u32::MAX), now.seconds());
                 }
@@ -366,8 +373,11 @@ impl Resolver {
                 self.keep_answer(key, &answer, (question.rtype, how), now);
                 self.end_fetch(key, &FetchEnd::Answer(&answer));
             }
-            Reading::Referral(referral) => {
+            Reading::Referral(mut referral) => {
                 self.keep_ranges(&referral.proofs, None, now);
+                if self.keeps_servers {
+                    referral.ttl = referral.ttl.max(TTL_WITH_SERVERS_MIN);
+                }
                 let below = self.memory.keep_referral(referral, ds, ends_at, now.seconds());
                 self.end_fetch(key, &FetchEnd::Referral(Arc::new(below)));
             }

@@ -13,6 +13,7 @@ mod ranges;
 mod referrals;
 mod reports;
 mod routes;
+mod servers;
 mod signed;
 mod validation;
 mod workers;

@@ -15,26 +15,32 @@ const PLAIN: &str = "authoritative, without-soa";
 enum Override {
     None,
     Action(String),
+    /// What the zone is about is left alone, by the zones after it as well.
+    Pass,
 }
+
+/// What response policy zones look at before there is an answer, and once there is one.
+const LOOKS_AT: [&[&str]; 2] = [&["qname"], &["answer-address", "ns-name", "ns-address"]];
 
 impl Lowering<'_> {
     pub(super) fn authority(&mut self) {
         // Zones for everybody that do what they say are one set: of these the first that says
         // something of a query decides.
-        let (mut number, mut is_open) = (0, false);
+        let (mut number, mut is_open, mut passed) = (0, false, [Vec::new(), Vec::new()]);
         for block in self.blocks(Section::Rpz) {
             let is_plain = block.last("tags").is_none() && block.last("rpz-action-override").is_none();
             number += usize::from(!(is_plain && is_open));
             is_open = is_plain;
-            self.response_policy(number, block);
+            self.response_policy(number, block, &mut passed);
         }
         for block in self.blocks(Section::AuthZone) {
             self.zone(block);
         }
     }
 
-    /// Adds a response policy zone to a set, and steps for the set if it has none yet.
-    fn response_policy(&mut self, number: usize, block: &Block) {
+    /// Adds a response policy zone to a set, and steps for the set if it has none yet. `passed` is
+    /// what the zones before leave alone, before there is an answer and once there is one.
+    fn response_policy(&mut self, number: usize, block: &Block, passed: &mut [Vec<String>; 2]) {
         let Some(file) = block.last("zonefile") else {
             let problem = Problem::error(block.at, "this response policy zone has no file");
             self.problems.push(problem.expected("\"zonefile:\"; transfers are not supported yet"));
@@ -62,19 +68,25 @@ impl Lowering<'_> {
                 return;
             }
         }
-        let step = |looks_at: &str| {
-            let (looks_at, action) = match &action {
+        for (at, passed) in passed.iter_mut().enumerate() {
+            let is_hit = any_of(LOOKS_AT[at], &set);
+            let (is_hit, action) = match &action {
                 Override::None => (None, format!("blocklist({set}, {PLAIN})")),
-                Override::Action(action) => (Some(format!("{looks_at} in {set}")), action.clone()),
+                Override::Action(action) => (Some(is_hit), action.clone()),
+                Override::Pass => {
+                    let all: Vec<String> = who.iter().cloned().chain([is_hit]).collect();
+                    passed.push(format!("not ({})", all.join(" and ")));
+                    continue;
+                }
             };
-            let conditions: Vec<String> = who.iter().cloned().chain(looks_at).collect();
-            match conditions.is_empty() {
+            let conditions: Vec<String> =
+                who.iter().cloned().chain(is_hit).chain(passed.iter().cloned()).collect();
+            let step = match conditions.is_empty() {
                 true => tree::text(action, block.at),
                 false => super::local::rule(conditions.join(" and "), &[&action], block.at),
-            }
-        };
-        self.steps.triggers.push(step("qname"));
-        self.steps.rewrites.push(step("answer-address"));
+            };
+            if at == 0 { &mut self.steps.triggers } else { &mut self.steps.rewrites }.push(step);
+        }
     }
 
     /// Returns what is done in place of what a zone says; `None` if nothing at all is done.
@@ -84,7 +96,8 @@ impl Lowering<'_> {
             "nxdomain" => format!("block(nxdomain, {PLAIN})"),
             "nodata" => format!("block(nodata, {PLAIN})"),
             "drop" => "drop".to_owned(),
-            "passthru" | "disabled" => return None,
+            "passthru" => return Some(Override::Pass),
+            "disabled" => return None,
             "cname" => match block.last("rpz-cname-override") {
                 Some(target) => format!("redirect({})", bare(&target.text)),
                 None => {
@@ -146,4 +159,10 @@ impl Lowering<'_> {
     fn allowed(&self) -> Vec<Node> {
         self.tree.items(&["allow"])
     }
+}
+
+/// Returns the condition that a set has something of these.
+fn any_of(fields: &[&str], set: &str) -> String {
+    let all: Vec<String> = fields.iter().map(|field| format!("{field} in {set}")).collect();
+    if all.len() > 1 { format!("({})", all.join(" or ")) } else { all.concat() }
 }

@@ -43,7 +43,12 @@ impl Sim {
     }
 
     fn resolve_query(&mut self, query: OutQuery, text: &str, client: Option<IpAddr>) -> u32 {
-        let want = Want::Resolve(ResolveWant { resolver: RESOLVER, query, stale_after_ms: None });
+        let want = Want::Resolve(ResolveWant {
+            resolver: RESOLVER,
+            query,
+            wants_servers: false,
+            stale_after_ms: None,
+        });
         self.ask_want(text, want, client)
     }
 
