@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use wire::Prefix;
+use wire::{Prefix, Prefix64};
 
 /// An address family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,20 +55,23 @@ pub struct AddressPolicy {
     pub private: bool,
     /// Addresses that are not asked in any case, above all our own.
     pub refused: Vec<Prefix>,
+    /// The prefix of a translator (NAT64, RFC 6052) through which servers with addresses of IPv4
+    /// are asked, in place of asking them over IPv4.
+    pub nat64: Option<Prefix64>,
 }
 
 impl Default for AddressPolicy {
     /// Returns a policy that takes all public addresses of both families.
     fn default() -> Self {
-        Self { v4: true, v6: true, loopback: false, private: false, refused: Vec::new() }
+        Self { v4: true, v6: true, loopback: false, private: false, refused: Vec::new(), nat64: None }
     }
 }
 
 impl AddressPolicy {
-    /// Returns whether servers are asked over this family.
+    /// Returns whether servers with addresses of this family are asked.
     pub const fn has(&self, family: Family) -> bool {
         match family {
-            Family::V4 => self.v4,
+            Family::V4 => self.v4 || self.nat64.is_some(),
             Family::V6 => self.v6,
         }
     }
@@ -78,15 +81,39 @@ impl AddressPolicy {
         self.admits_of(address, Namer::Zone)
     }
 
+    /// Returns the address at which a server is asked that has this one.
+    #[must_use]
+    pub fn reached(&self, address: IpAddr) -> IpAddr {
+        match (address, self.nat64) {
+            (IpAddr::V4(address), Some(prefix)) => {
+                Ipv6Addr::from_bits(prefix.embed(address.to_bits())).into()
+            }
+            _ => address,
+        }
+    }
+
     fn admits_of(&self, address: IpAddr, namer: Namer) -> bool {
         let private = self.private || namer == Namer::Settings;
         let is_usable = match address {
             IpAddr::V4(address) => self.admits_v4(address, private),
-            IpAddr::V6(address) => self.admits_v6(address, private),
+            IpAddr::V6(address) => self.admits_v6(address, private) && self.admits_behind(address, private),
         };
-        is_usable
-            && self.has(Family::of(address))
-            && !self.refused.iter().any(|prefix| prefix.contains(address))
+        is_usable && self.has(Family::of(address)) && !self.refuses(address)
+    }
+
+    fn refuses(&self, address: IpAddr) -> bool {
+        self.refused.iter().any(|prefix| prefix.contains(address))
+    }
+
+    /// Returns whether an address of IPv4 may be asked that this one leads to through a translator:
+    /// who names it in place of the other one must not reach more by that.
+    fn admits_behind(&self, address: Ipv6Addr, private: bool) -> bool {
+        let prefixes = self.nat64.into_iter().chain([Prefix64::WELL_KNOWN]);
+        let mut behind = prefixes.filter_map(|prefix| prefix.extract(address.to_bits()));
+        behind.all(|bits| {
+            let address = Ipv4Addr::from_bits(bits);
+            self.admits_v4(address, private) && !self.refuses(address.into())
+        })
     }
 
     /// Reads the data of A and AAAA records, and returns those addresses that may be asked.
@@ -127,6 +154,30 @@ pub(crate) fn address(data: &[u8]) -> Option<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_behind_a_translator_are_held_to_the_rules_of_ipv4() {
+        let prefix = |text: &str, bits| Prefix::new(text.parse().expect("an address"), bits);
+        let nat64 = Prefix64::of(prefix("2001:db8:64::", 96));
+        let refused = vec![prefix("192.0.2.0", 24), prefix("::", 0)];
+        let policy = AddressPolicy { v4: false, refused, nat64, ..AddressPolicy::default() };
+        let check = |text: &str, expected: Option<&str>| {
+            let address: IpAddr = text.parse().expect("an address");
+            let reached = policy.admits(address).then(|| policy.reached(address).to_string());
+            assert_eq!(reached.as_deref(), expected, "{text}");
+        };
+        // What is refused of IPv6 is not refused of what is reached over it.
+        check("198.51.100.1", Some("2001:db8:64::c633:6401"));
+        check("192.0.2.1", None);
+        check("10.0.0.1", None);
+        check("127.0.0.1", None);
+        check("2001:db8::1", None);
+        let open = AddressPolicy { refused: vec![prefix("192.0.2.0", 24)], ..policy };
+        let admits = |text: &str| open.admits(text.parse().expect("an address"));
+        assert!(admits("2001:db8::1") && admits("2001:db8:64::c633:6401"));
+        assert!(!admits("2001:db8:64::c000:201"), "192.0.2.1");
+        assert!(!admits("2001:db8:64::a00:1") && !admits("64:ff9b::7f00:1"), "10.0.0.1, 127.0.0.1");
+    }
 
     #[test]
     fn addresses_that_are_nobodys_or_ours_are_refused() {

@@ -125,6 +125,15 @@ pub(super) const ROWS: &[Row] = &[
         .unbound(&["do-ip4"]),
     row("resolvers.*.ipv6", Kind::One(Value::Bool), "true", "where there is no IPv6, that is found out", "Whether servers are asked over IPv6.")
         .unbound(&["do-ip6"]),
+    unset(
+        "resolvers.*.nat64",
+        Kind::One(Value::Prefix),
+        "The prefix of a translator (NAT64) through which this machine reaches IPv4, which it does not have itself, such as \
+         `64:ff9b::/96`: servers with IPv4 addresses are asked through it and no more over IPv4, whatever `ipv4` says. It has \
+         32, 40, 48, 56, 64 or 96 bits (RFC 6052 §2.2). `never-ask`, `ask-private` and `ask-loopback` look at the IPv4 \
+         addresses behind it.",
+    )
+    .unbound(&["do-nat64", "nat64-prefix"]),
     row(
         "resolvers.*.ask-private",
         Kind::One(Value::Bool),

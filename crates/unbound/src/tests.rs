@@ -355,3 +355,10 @@ fn anchors_that_are_followed_have_a_file_of_their_own() {
     let twice = "server:\nauto-trust-anchor-file: a\nauto-trust-anchor-file: b";
     says(twice, &["u.conf:3:25: error: more than one \"auto-trust-anchor-file\" is not supported yet"]);
 }
+
+#[test]
+fn a_translator_has_a_prefix() {
+    check("server: do-nat64: yes", "resolvers/default/nat64", "64:ff9b::/96");
+    check("server: do-nat64: yes nat64-prefix: 2001:db8::/64", "resolvers/default/nat64", "2001:db8::/64");
+    check("server: nat64-prefix: 2001:db8::/64", "resolvers/default/nat64", "");
+}

@@ -316,6 +316,15 @@ mod tests {
             "ipv4: false, ipv6: false",
             "resolver \"default\" can ask nobody: neither over IPv4 nor over IPv6",
         );
+        check(
+            "nat64: \"64:ff9b::/95\"",
+            "\"64:ff9b::/95\" cannot hold IPv4 addresses: expected an IPv6 prefix of 32, 40, 48, 56, 64 or 96 bits",
+        );
+        check("nat64: 192.0.2.0/24", "\"192.0.2.0/24\" cannot hold IPv4 addresses");
+        check(
+            "ipv6: false, nat64: \"64:ff9b::/96\"",
+            "this translator is reached over IPv6, which is not used",
+        );
         check("patience: {min: 3s}", "min (3s) is larger than max (2s)");
         check("root-hints: none", "cannot read \"/none\": ");
         assert!(

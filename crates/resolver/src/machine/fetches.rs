@@ -238,18 +238,18 @@ impl Resolver {
             has_own_servers: false,
             delegation: Arc::clone(delegation),
         };
+        let policy = &self.settings.addresses;
         for server in &delegation.servers {
             for &address in &server.glue {
-                fetch.add(SocketAddr::new(address, self.settings.port));
+                fetch.add(SocketAddr::new(policy.reached(address), self.settings.port));
             }
             if server.glue.is_empty() {
                 fetch.nameless.push(server.name.clone());
             }
         }
         if let Some(stub) = self.routes.stub(delegation) {
-            let policy = &self.settings.addresses;
             let usable = stub.addresses.iter().filter(|address| policy.has(Family::of(address.ip())));
-            usable.for_each(|&address| fetch.add(address));
+            usable.for_each(|it| fetch.add(SocketAddr::new(policy.reached(it.ip()), it.port())));
             fetch.nameless.extend(stub.hosts.iter().map(|(host, _)| host.clone()));
         }
         fetch.nameless.shuffle(&mut self.rng);
@@ -358,7 +358,7 @@ impl Resolver {
             }
             has_any |= !addresses.is_empty();
             for address in &addresses {
-                fetch.add(SocketAddr::new(*address, settings.port));
+                fetch.add(SocketAddr::new(settings.addresses.reached(*address), settings.port));
             }
             if addresses.is_empty() && !is_inside && !is_waiting {
                 fetch.nameless.push(name);
@@ -401,7 +401,7 @@ impl Resolver {
                 let question = HeapQuestion { name: name.clone(), rtype, unchecked };
                 if let Some(Known::Data(set)) = memory.look(&question, now.seconds()) {
                     for address in settings.addresses.admitted(set.data(), namer) {
-                        fetch.add(SocketAddr::new(address, port));
+                        fetch.add(SocketAddr::new(settings.addresses.reached(address), port));
                     }
                 }
             }
@@ -626,7 +626,7 @@ impl Resolver {
         let found = resolution.rows().data(&question.name, question.rtype);
         let (namer, port) = named_by(&fetch.delegation, &question.name, routes, settings);
         for address in settings.addresses.admitted(found, namer) {
-            fetch.add(SocketAddr::new(address, port));
+            fetch.add(SocketAddr::new(settings.addresses.reached(address), port));
         }
         if let Some(failure) = &resolution.failure {
             fetch.refused = Some(failure.reason);

@@ -8,6 +8,7 @@ mod attacks_signed;
 mod failures;
 mod forwards;
 mod minimisation;
+mod nat64;
 mod odd_servers;
 mod ranges;
 mod referrals;

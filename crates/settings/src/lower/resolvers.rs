@@ -12,7 +12,7 @@ use plan::anchors::{NegativeEnd, NegativePlan};
 use resolver::{AddressPolicy, HeapName, Limits, Minimisation, Stub, Trust, TrustAnchor, Validation};
 use schema::{MinimisationWord, ValidationWord};
 use values::{Misread, Read};
-use wire::NameBuf;
+use wire::{NameBuf, Prefix64};
 
 use super::{Lowering, Section};
 use crate::groups::{ResolverSettings, RouteSettings, RouteWay};
@@ -289,7 +289,17 @@ impl Lowering<'_> {
     /// Reads which servers are asked.
     fn asked(&mut self, name: &At<String>, section: &Section<'_>) -> AddressPolicy {
         let (v4, v6) = (self.boolean(section, "ipv4"), self.boolean(section, "ipv6"));
-        if !v4 && !v6 {
+        let nat64 = self.optional(section, "nat64", |lowering, row, node| {
+            lowering.read(node, &row.kind.expected(), |text| {
+                let wrong = || Misread::whole(text, format!("\"{text}\" cannot hold IPv4 addresses"));
+                let expected = "an IPv6 prefix of 32, 40, 48, 56, 64 or 96 bits, such as 64:ff9b::/96";
+                Prefix64::of(values::prefix(text)?).ok_or_else(|| wrong().expected(expected))
+            })
+        });
+        if let Some(at) = nat64.as_ref().filter(|_| !v6) {
+            let problem = Problem::error(at.span, "this translator is reached over IPv6, which is not used");
+            self.problems.push(problem.hint("leave \"ipv6: false\" out"));
+        } else if !v4 && !v6 {
             let message =
                 format!("resolver \"{}\" can ask nobody: neither over IPv4 nor over IPv6", name.value);
             self.problems.push(Problem::error(name.span, message));
@@ -300,6 +310,7 @@ impl Lowering<'_> {
             loopback: self.boolean(section, "ask-loopback"),
             private: self.boolean(section, "ask-private"),
             refused: self.prefixes(section, "never-ask"),
+            nat64: nat64.map(|at| at.value),
         }
     }
 

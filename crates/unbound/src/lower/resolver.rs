@@ -16,6 +16,13 @@ impl Lowering<'_> {
             let (is, at) = self.flag(theirs);
             self.set(&[a, b, ours], tree::flag(is, at));
         }
+        if let (true, at) = self.flag("do-nat64") {
+            let prefix = match self.last("nat64-prefix") {
+                Some(word) => tree::as_written(word),
+                None => tree::text(super::default("nat64-prefix"), at),
+            };
+            self.set(&[a, b, "nat64"], prefix);
+        }
         // Only loopback is left out there, and what the file names.
         let whole = self.tree.whole();
         self.set(&[a, b, "ask-private"], tree::flag(true, whole));
