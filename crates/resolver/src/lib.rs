@@ -42,6 +42,7 @@ mod effect;
 mod failure;
 mod failures;
 mod few;
+mod first_replies;
 mod heap_name;
 mod hints;
 mod machine;

@@ -31,6 +31,7 @@ use crate::choose::{Candidate, Families};
 use crate::effect::{AskKey, Effect, Waiter};
 use crate::failure::{Failure, Reason};
 use crate::failures::Failures;
+use crate::first_replies::FirstReplies;
 use crate::heap_name::{HeapName, HeapQuestion};
 use crate::moment::Moment;
 use crate::prove::Chains;
@@ -64,6 +65,8 @@ struct OpenAsk {
     fetch: Option<FetchKey>,
     address: SocketAddr,
     sent_at: Moment,
+    /// Whether nothing was known of how long the server takes.
+    is_first: bool,
     /// Whether others are asked by now.
     is_late: bool,
     /// Whether the server was charged with its silence.
@@ -111,6 +114,7 @@ pub struct Resolver {
     memory: Memory,
     rng: StdRng,
     families: Families,
+    first_replies: FirstReplies,
     tasks: Slab<Task>,
     /// Tasks by the hashes of their questions, and below fetches by those of what they ask whom.
     by_question: HashTable<TaskKey>,
@@ -158,6 +162,7 @@ impl Resolver {
             memory,
             rng,
             families: Families::default(),
+            first_replies: FirstReplies::default(),
             tasks: Slab::new(),
             by_question: HashTable::new(),
             waiters: HashTable::new(),

@@ -391,7 +391,8 @@ pub(super) const ROWS: &[Row] = &[
         duration(1, MINUTE),
         "150ms",
         "most servers on other continents answer within that",
-        "A server that was not asked before.",
+        "A server that was not asked before, at most: where the first replies of others came sooner, it has their usual time and \
+         four times its usual variation.",
     )
     .unbound(&["unknown-server-time-limit"]),
     row(

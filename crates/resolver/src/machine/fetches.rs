@@ -17,6 +17,7 @@ use crate::delegation::Delegation;
 use crate::effect::{Ask, AskKey, Effect, ForwardKey, How};
 use crate::failure::{Failure, Reason};
 use crate::few::Few;
+use crate::first_replies::FirstReplies;
 use crate::heap_name::{HeapName, HeapQuestion};
 use crate::moment::Moment;
 use crate::resolution::Resolution;
@@ -452,7 +453,7 @@ impl Resolver {
         let how = How::unknown(&self.settings);
         if let Some(explored) = choice.explored {
             // Whoever is as quick as the one in whose place it is asked costs nobody anything.
-            let patience_ms = patience_ms(choice.facts.as_ref(), 0, &self.settings);
+            let patience_ms = patience_ms(choice.facts.as_ref(), 0, &self.settings, &self.first_replies);
             return self.send(key, explored, how, Aim::InPlace { patience_ms }, now);
         }
         if !self.send(key, (choice.at, choice.facts), how, Aim::Answer, now) {
@@ -483,7 +484,7 @@ impl Resolver {
             return false;
         }
         let paid = self.pay_for_fetch(key, |budget| budget.send(now));
-        let Self { fetches, asks, settings, families, timers, effects, .. } = self;
+        let Self { fetches, asks, settings, families, first_replies, timers, effects, .. } = self;
         let Some(fetch) = fetches.get_mut(key.0 as usize) else { return false };
         if let Err(limit) = paid {
             fetch.spent = Some(limit);
@@ -493,12 +494,20 @@ impl Resolver {
         let address = server.address;
         let patience_ms = match aim {
             Aim::InPlace { patience_ms } => patience_ms,
-            Aim::Answer | Aim::Beside => patience_ms(facts.as_ref(), server.asked, settings),
+            Aim::Answer | Aim::Beside => patience_ms(facts.as_ref(), server.asked, settings, first_replies),
         };
         fetch.sends_left -= 1;
         server.asked += 1;
         families.sent(Family::of(address.ip()), now);
-        let ask = OpenAsk { fetch: Some(key), address, sent_at: now, is_late: false, is_charged: false, aim };
+        let ask = OpenAsk {
+            fetch: Some(key),
+            address,
+            sent_at: now,
+            is_first: facts.is_none_or(|facts| facts.round_trip.is_none()),
+            is_late: false,
+            is_charged: false,
+            aim,
+        };
         let ask = AskKey(asks.insert(ask) as u32);
         if aim == Aim::Beside {
             // The last one is whom the fetch waits for.
@@ -705,11 +714,13 @@ impl How {
 }
 
 /// Returns the milliseconds after which another server is asked beside one that has been asked so
-/// often already: the round trip and four times its variation (RFC 6298 §2.3), doubled each time.
-fn patience_ms(facts: Option<&Facts>, asked: u8, settings: &Settings) -> u32 {
+/// often already: the round trip and four times its variation (RFC 6298 §2.3), doubled each time. Of
+/// a server that was not asked before, the first replies of others tell.
+fn patience_ms(facts: Option<&Facts>, asked: u8, settings: &Settings, first: &FirstReplies) -> u32 {
     let known = facts.and_then(|facts| facts.round_trip);
-    let patience_ms = known.map_or(settings.patience_unknown_ms, |known| {
-        known.timeout_us().div_ceil(1000).max(settings.patience_ms_min)
-    });
+    let patience_ms = match known {
+        Some(known) => known.timeout_us().div_ceil(1000).max(settings.patience_ms_min),
+        None => first.patience_ms(settings.patience_unknown_ms),
+    };
     patience_ms.saturating_mul(1 << asked.min(8)).min(settings.patience_ms_max)
 }

@@ -22,6 +22,9 @@ impl Resolver {
         self.families.heard(Family::of(ask.address.ip()), now);
         let took_us = u32::try_from(now.since_us(ask.sent_at)).unwrap_or(u32::MAX);
         self.memory.tables.servers.record_round_trip(ask.address, took_us);
+        if ask.is_first {
+            self.first_replies.heard(took_us);
+        }
         if let Some(fetch) = ask.fetch {
             self.forget_ask(fetch, key);
             self.charge_late(fetch, now);
