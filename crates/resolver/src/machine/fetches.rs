@@ -714,8 +714,8 @@ impl How {
 }
 
 /// Returns the milliseconds after which another server is asked beside one that has been asked so
-/// often already: the round trip and four times its variation (RFC 6298 §2.3), doubled each time. Of
-/// a server that was not asked before, the first replies of others tell.
+/// often already: the round trip and four times its variation (RFC 6298 §2.3), doubled each time.
+/// Of a server that was not asked before, the first replies of others tell.
 fn patience_ms(facts: Option<&Facts>, asked: u8, settings: &Settings, first: &FirstReplies) -> u32 {
     let known = facts.and_then(|facts| facts.round_trip);
     let patience_ms = match known {
