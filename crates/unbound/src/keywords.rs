@@ -83,6 +83,8 @@ pub(crate) enum Becomes {
     Setting,
     /// Nothing, for this reason: nobody misses it.
     Nothing(&'static str),
+    /// What "yes" asks for is done always, for this reason; "no" has no effect.
+    Always(&'static str),
     /// Nothing yet: a warning, as the server then behaves otherwise than the file says.
     Lacking,
     /// Nothing yet: an error, as clients would get what the file denies them, or other answers.
@@ -113,6 +115,11 @@ pub(crate) fn section(name: &str) -> Option<Section> {
 #[cfg(test)]
 pub(crate) fn all_sections() -> impl Iterator<Item = Section> {
     SECTIONS.iter().map(|&(section, ..)| section)
+}
+
+/// Returns all keywords with the names of their sections.
+pub(crate) fn all() -> impl Iterator<Item = (&'static str, &'static Row)> {
+    SECTIONS.iter().flat_map(|&(_, section, rows)| rows.iter().map(move |row| (section, row)))
 }
 
 /// Returns a section's name.

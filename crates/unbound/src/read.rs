@@ -243,7 +243,8 @@ impl Reader<'_> {
         let name = row.name;
         let problem = match row.becomes {
             Becomes::Setting => return,
-            Becomes::Nothing(reason) => {
+            Becomes::Always(_) if statement.word(0).text == "yes" => return,
+            Becomes::Nothing(reason) | Becomes::Always(reason) => {
                 Problem::warning(statement.at, format!("\"{name}\" has no effect: {reason}"))
             }
             // What is asked for is what happens.

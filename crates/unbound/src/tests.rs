@@ -101,6 +101,13 @@ fn a_keyword_without_effect_is_told_unless_it_asks_for_what_happens_anyway() {
         ],
     );
     says("server: log-queries: no prefer-ip4: no\n", &[]);
+    says("server: harden-glue: yes prefetch-key: yes pad-queries: yes\n", &[]);
+    says(
+        "server: harden-glue: no\n",
+        &[
+            "u.conf:1:9: warning: \"harden-glue\" has no effect: glue serves the delegation that it came with, and nothing else",
+        ],
+    );
     says(
         "server: log-queries: yes\n",
         &["u.conf:1:9: warning: \"log-queries\" has no effect yet: the server behaves as without it"],
@@ -361,4 +368,15 @@ fn a_translator_has_a_prefix() {
     check("server: do-nat64: yes", "resolvers/default/nat64", "64:ff9b::/96");
     check("server: do-nat64: yes nat64-prefix: 2001:db8::/64", "resolvers/default/nat64", "2001:db8::/64");
     check("server: nat64-prefix: 2001:db8::/64", "resolvers/default/nat64", "");
+}
+
+#[test]
+fn the_oldest_version_of_tls_is_that_of_the_list() {
+    let least = |words: &str| {
+        let (entries, found) = read_files(&[("/etc/u.conf", &format!("server: tls-protocols: \"{words}\""))]);
+        (at(&entries, "tls/min-version").to_owned(), found.len())
+    };
+    assert_eq!(least("TLSv1.2 TLSv1.3"), ("1.2".to_owned(), 0));
+    assert_eq!(least("TLSv1.3"), ("1.3".to_owned(), 0));
+    assert_eq!(least("TLSv1.1, TLSv1.2"), ("1.2".to_owned(), 1), "the first is not offered");
 }

@@ -5,6 +5,8 @@ mod json_schema;
 mod man;
 mod manual;
 mod settings;
+#[cfg(test)]
+mod unbound_keywords;
 
 pub use json_schema::json_schema;
 pub use man::man_page;

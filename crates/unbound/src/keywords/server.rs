@@ -1,6 +1,6 @@
 //! Keywords of the section `server`.
 
-use super::Becomes::{Lacking, Nothing, Refused, Setting};
+use super::Becomes::{Always, Lacking, Nothing, Refused, Setting};
 use super::Form::{Flag, Number, Pair, Size, Text, Triple};
 use super::{Row, row};
 
@@ -26,6 +26,27 @@ const ONE_CACHE: &str = "what is learned of zones is in one cache: \"rrset-cache
 const NO_IPSEC: &str = "IPsec is not set up by a resolver";
 const DEAD: &str = "Unbound itself ignores it";
 const NO_SHARED_MEMORY: &str = "statistics are asked for over the control socket";
+const NO_JOSTLE: &str = "where there is no place left, who has most queries waiting loses his oldest";
+const TWO_SECONDS: &str =
+    "another server is asked after two seconds in any case: \"resolvers.*.patience.max\"";
+const PROBED: &str = "a silent server is tried again within two seconds";
+const OWN_CONNECTIONS: &str = "connections to servers have limits of their own";
+const KEEPALIVE: &str = "clients that ask are told \"tcp-idle-timeout\" (RFC 7828)";
+const UDP_TO_SERVERS: &str = "servers are asked over UDP in any case";
+const PADDED: &str = "encrypted queries are padded to 128 octets in any case (RFC 8467)";
+const NO_USER_AGENT: &str = "requests to servers name no program";
+const ANY_QUERY: &str = "a query of any size costs the same to read";
+const GLUE: &str = "glue serves the delegation that it came with, and nothing else";
+const NXDOMAIN: &str = "what is not there in a signed zone has nothing below it: \"aggressive-nsec\"";
+const ADDITIONAL: &str = "nothing is believed of a server that it was not asked for";
+const GUESSES: &str = "a query that gets wrong replies goes on over TCP";
+const KEYS: &str = "keys are asked for as soon as the DS records are seen";
+const OTHER_SERVERS: &str = "other servers are asked before an answer counts as bogus";
+const ANY_TIME: &str = "any time is taken";
+const FIXED_TABLE: &str = "the table has a fixed size";
+const NEARLY_BEST: &str = "servers are chosen at random among the nearly best";
+const EIGHT_SIGNATURES: &str = "eight signatures of an RRset are looked at";
+const STALE_SAYS_SO: &str = "stale answers say so where \"ede\" is on";
 
 pub(super) const ROWS: &[Row] = &[
     row("verbosity", Number, "1", Setting),
@@ -52,7 +73,7 @@ pub(super) const ROWS: &[Row] = &[
     row("msg-cache-size", Size, "4m", Setting),
     row("msg-cache-slabs", Number, "", Nothing(NO_SLABS)),
     row("num-queries-per-thread", Number, "2048", Setting),
-    row("jostle-timeout", Number, "200", Lacking),
+    row("jostle-timeout", Number, "200", Nothing(NO_JOSTLE)),
     row("delay-close", Number, "0", Nothing(SOCKETS_STAY)),
     row("udp-connect", Flag, "yes", Nothing(UNCONNECTED)),
     row("unknown-server-time-limit", Number, "376", Setting),
@@ -77,8 +98,8 @@ pub(super) const ROWS: &[Row] = &[
     row("infra-cache-slabs", Number, "", Nothing(NO_SLABS)),
     row("infra-cache-numhosts", Number, "10000", Nothing(ONE_TABLE)),
     row("infra-cache-min-rtt", Number, "50", Setting),
-    row("infra-cache-max-rtt", Number, "120000", Lacking),
-    row("infra-keep-probing", Flag, "no", Lacking),
+    row("infra-cache-max-rtt", Number, "120000", Nothing(TWO_SECONDS)),
+    row("infra-keep-probing", Flag, "no", Always(PROBED)),
     row("define-tag", Text, "", Setting),
     row("do-ip4", Flag, "yes", Setting),
     row("do-ip6", Flag, "yes", Setting),
@@ -89,14 +110,14 @@ pub(super) const ROWS: &[Row] = &[
     row("tcp-mss", Number, "", Lacking),
     row("outgoing-tcp-mss", Number, "", Lacking),
     row("tcp-idle-timeout", Number, "30000", Setting),
-    row("tcp-reuse-timeout", Number, "60000", Lacking),
-    row("max-reuse-tcp-queries", Number, "200", Lacking),
-    row("tcp-auth-query-timeout", Number, "3000", Lacking),
-    row("edns-tcp-keepalive", Flag, "no", Lacking),
-    row("edns-tcp-keepalive-timeout", Number, "120000", Lacking),
+    row("tcp-reuse-timeout", Number, "60000", Nothing(OWN_CONNECTIONS)),
+    row("max-reuse-tcp-queries", Number, "200", Nothing(OWN_CONNECTIONS)),
+    row("tcp-auth-query-timeout", Number, "3000", Nothing(OWN_CONNECTIONS)),
+    row("edns-tcp-keepalive", Flag, "no", Always(KEEPALIVE)),
+    row("edns-tcp-keepalive-timeout", Number, "120000", Nothing(KEEPALIVE)),
     row("sock-queue-timeout", Number, "0", Lacking),
     row("tcp-upstream", Flag, "no", Lacking),
-    row("udp-upstream-without-downstream", Flag, "no", Lacking),
+    row("udp-upstream-without-downstream", Flag, "no", Always(UDP_TO_SERVERS)),
     row("tls-upstream", Flag, "no", Setting),
     row("ssl-upstream", Flag, "", Setting),
     row("tls-service-key", Text, "", Setting),
@@ -114,11 +135,11 @@ pub(super) const ROWS: &[Row] = &[
     row("tls-ciphers", Text, "", Lacking),
     row("tls-ciphersuites", Text, "", Lacking),
     row("tls-use-sni", Flag, "yes", Lacking),
-    row("tls-protocols", Text, "TLSv1.2 TLSv1.3", Lacking),
+    row("tls-protocols", Text, "TLSv1.2 TLSv1.3", Setting),
     row("pad-responses", Flag, "yes", Setting),
     row("pad-responses-block-size", Number, "468", Setting),
-    row("pad-queries", Flag, "yes", Lacking),
-    row("pad-queries-block-size", Number, "128", Lacking),
+    row("pad-queries", Flag, "yes", Always(PADDED)),
+    row("pad-queries-block-size", Number, "128", Nothing(PADDED)),
     row("https-port", Number, "443", Setting),
     row("http-endpoint", Text, "/dns-query", Setting),
     row("http-max-streams", Number, "100", Nothing(ONE_BOUND)),
@@ -163,20 +184,20 @@ pub(super) const ROWS: &[Row] = &[
     row("identity", Text, "", Setting),
     row("hide-version", Flag, "no", Setting),
     row("version", Text, "", Setting),
-    row("hide-http-user-agent", Flag, "no", Lacking),
-    row("http-user-agent", Text, "", Lacking),
+    row("hide-http-user-agent", Flag, "no", Always(NO_USER_AGENT)),
+    row("http-user-agent", Text, "", Nothing(NO_USER_AGENT)),
     row("nsid", Text, "", Setting),
     row("hide-trustanchor", Flag, "no", Lacking),
     row("target-fetch-policy", Text, "3 2 1 0 0", Setting),
     row("harden-short-bufsize", Flag, "yes", Nothing(RAISED)),
-    row("harden-large-queries", Flag, "no", Lacking),
-    row("harden-glue", Flag, "yes", Lacking),
-    row("harden-unverified-glue", Flag, "no", Lacking),
+    row("harden-large-queries", Flag, "no", Nothing(ANY_QUERY)),
+    row("harden-glue", Flag, "yes", Always(GLUE)),
+    row("harden-unverified-glue", Flag, "no", Always(GLUE)),
     row("harden-dnssec-stripped", Flag, "yes", Setting),
-    row("harden-below-nxdomain", Flag, "yes", Lacking),
+    row("harden-below-nxdomain", Flag, "yes", Always(NXDOMAIN)),
     row("harden-referral-path", Flag, "no", Lacking),
     row("harden-algo-downgrade", Flag, "no", Lacking),
-    row("harden-unknown-additional", Flag, "no", Lacking),
+    row("harden-unknown-additional", Flag, "no", Always(ADDITIONAL)),
     row("use-caps-for-id", Flag, "no", Setting),
     row("caps-exempt", Text, "", Lacking),
     row("caps-whitelist", Text, "", Lacking),
@@ -185,15 +206,15 @@ pub(super) const ROWS: &[Row] = &[
     row("aggressive-nsec", Flag, "yes", Setting),
     row("private-address", Text, "", Setting),
     row("private-domain", Text, "", Setting),
-    row("unwanted-reply-threshold", Number, "0", Lacking),
+    row("unwanted-reply-threshold", Number, "0", Nothing(GUESSES)),
     row("do-not-query-address", Text, "", Setting),
     row("do-not-query-localhost", Flag, "yes", Setting),
     row("prefetch", Flag, "no", Setting),
-    row("prefetch-key", Flag, "no", Lacking),
+    row("prefetch-key", Flag, "no", Always(KEYS)),
     row("deny-any", Flag, "no", Setting),
     row("rrset-roundrobin", Flag, "yes", Setting),
     row("minimal-responses", Flag, "yes", Setting),
-    row("disable-dnssec-lame-check", Flag, "no", Lacking),
+    row("disable-dnssec-lame-check", Flag, "no", Nothing(OTHER_SERVERS)),
     row("module-config", Text, "validator iterator", Setting),
     row("trust-anchor-file", Text, "", Setting),
     row("auto-trust-anchor-file", Text, "", Setting),
@@ -205,7 +226,7 @@ pub(super) const ROWS: &[Row] = &[
     row("val-override-date", Text, "0", Setting),
     row("val-sig-skew-min", Number, "3600", Lacking),
     row("val-sig-skew-max", Number, "86400", Lacking),
-    row("val-max-restart", Number, "5", Lacking),
+    row("val-max-restart", Number, "5", Nothing(OTHER_SERVERS)),
     row("val-bogus-ttl", Number, "60", Lacking),
     row("val-clean-additional", Flag, "yes", Lacking),
     row("val-log-level", Number, "0", Lacking),
@@ -223,7 +244,7 @@ pub(super) const ROWS: &[Row] = &[
     row("add-holddown", Number, "2592000", Setting),
     row("del-holddown", Number, "2592000", Setting),
     row("keep-missing", Number, "31622400", Setting),
-    row("permit-small-holddown", Flag, "no", Lacking),
+    row("permit-small-holddown", Flag, "no", Always(ANY_TIME)),
     row("key-cache-size", Size, "4m", Nothing(ONE_CACHE)),
     row("key-cache-slabs", Number, "", Nothing(NO_SLABS)),
     row("neg-cache-size", Size, "1m", Nothing(ONE_CACHE)),
@@ -238,7 +259,7 @@ pub(super) const ROWS: &[Row] = &[
     row("response-ip-data", Pair, "", Setting),
     row("response-ip-tag", Pair, "", Setting),
     row("ratelimit", Number, "0", Lacking),
-    row("ratelimit-size", Size, "4m", Lacking),
+    row("ratelimit-size", Size, "4m", Nothing(FIXED_TABLE)),
     row("ratelimit-slabs", Number, "", Nothing(NO_SLABS)),
     row("ratelimit-factor", Number, "10", Lacking),
     row("ratelimit-backoff", Flag, "no", Lacking),
@@ -246,7 +267,7 @@ pub(super) const ROWS: &[Row] = &[
     row("ratelimit-below-domain", Pair, "", Lacking),
     row("ip-ratelimit", Number, "0", Setting),
     row("ip-ratelimit-cookie", Number, "0", Lacking),
-    row("ip-ratelimit-size", Size, "4m", Lacking),
+    row("ip-ratelimit-size", Size, "4m", Nothing(FIXED_TABLE)),
     row("ip-ratelimit-slabs", Number, "", Nothing(NO_SLABS)),
     row("ip-ratelimit-factor", Number, "10", Setting),
     row("ip-ratelimit-backoff", Flag, "no", Lacking),
@@ -255,18 +276,18 @@ pub(super) const ROWS: &[Row] = &[
     row("max-query-restarts", Number, "11", Setting),
     row("iter-scrub-ns", Number, "20", Setting),
     row("iter-scrub-cname", Number, "11", Lacking),
-    row("iter-scrub-rrsig", Number, "8", Lacking),
+    row("iter-scrub-rrsig", Number, "8", Nothing(EIGHT_SIGNATURES)),
     row("max-global-quota", Number, "200", Setting),
-    row("iter-scrub-promiscuous", Flag, "yes", Lacking),
-    row("fast-server-permil", Number, "0", Lacking),
-    row("fast-server-num", Number, "3", Lacking),
+    row("iter-scrub-promiscuous", Flag, "yes", Always(ADDITIONAL)),
+    row("fast-server-permil", Number, "0", Nothing(NEARLY_BEST)),
+    row("fast-server-num", Number, "3", Nothing(NEARLY_BEST)),
     row("answer-cookie", Flag, "no", Setting),
     row("cookie-secret", Text, "", Setting),
     row("cookie-secret-file", Text, "", Lacking),
     row("edns-client-string", Pair, "", Lacking),
     row("edns-client-string-opcode", Number, "65001", Lacking),
     row("ede", Flag, "no", Setting),
-    row("ede-serve-expired", Flag, "no", Lacking),
+    row("ede-serve-expired", Flag, "no", Always(STALE_SAYS_SO)),
     row("dns-error-reporting", Flag, "no", Setting),
     row("ipsecmod-enabled", Flag, "yes", Nothing(NO_IPSEC)),
     row("ipsecmod-hook", Text, "", Nothing(NO_IPSEC)),

@@ -106,6 +106,18 @@ impl Lowering<'_> {
             let item = tree::map(entries, certificate.span);
             self.tree.push(&["tls", "certificates"], item);
         }
+        if let Some(word) = self.last("tls-protocols") {
+            let mut has_v1_2 = false;
+            for protocol in word.text.split([' ', ',']).filter(|text| !text.is_empty()) {
+                match protocol {
+                    "TLSv1.2" => has_v1_2 = true,
+                    "TLSv1.3" => {}
+                    other => self.warn(word.span, format!("\"{other}\" is not offered: TLS 1.2 and 1.3 are")),
+                }
+            }
+            let least = if has_v1_2 { "1.2" } else { "1.3" };
+            self.set(&["tls", "min-version"], tree::text(least, word.span));
+        }
         // The other program does not know of this.
         let at = self.tree.whole();
         self.set(&["tls", "discovery"], tree::flag(false, at));
