@@ -70,7 +70,16 @@ pub(crate) struct Memory {
 /// Delegations that were read a short time ago: those of top-level domains are wanted for nearly
 /// every question, and take longer to be read than to be found.
 #[derive(Default)]
-struct Recent(Vec<Option<Read>>);
+struct Recent(Vec<Place>);
+
+/// The place of one delegation.
+#[derive(Clone, Default)]
+struct Place {
+    /// The hash of the zone that was wanted last. Only one that is wanted again is kept: most zones
+    /// are not.
+    wanted: u64,
+    read: Option<Read>,
+}
 
 /// A delegation, and the octets that it was read from.
 #[derive(Clone)]
@@ -92,18 +101,22 @@ impl Recent {
             return Arc::new(Delegation::of(cut));
         }
         if self.0.is_empty() {
-            self.0.resize(RECENT, None);
+            self.0.resize(RECENT, Place::default());
         }
-        let at = hash_key.hash_name(cut.zone) as usize % RECENT;
-        let Some(place) = self.0.get_mut(at) else { return Arc::new(Delegation::of(cut)) };
-        if let Some(Read { octets: known, delegation }) = place
+        let hash = hash_key.hash_name(cut.zone);
+        let Some(place) = self.0.get_mut(hash as usize % RECENT) else {
+            return Arc::new(Delegation::of(cut));
+        };
+        if let Some(Read { octets: known, delegation }) = &place.read
             && **known == *octets
             && delegation.ends_at == cut.ends_at
         {
             return Arc::clone(delegation);
         }
         let delegation = Arc::new(Delegation::of(cut));
-        *place = Some(Read { octets: octets.into(), delegation: Arc::clone(&delegation) });
+        if std::mem::replace(&mut place.wanted, hash) == hash {
+            place.read = Some(Read { octets: octets.into(), delegation: Arc::clone(&delegation) });
+        }
         delegation
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use cache::Security;
 use cache::servers::{Edns, Facts, LetterCase};
 use rand::seq::SliceRandom;
+use smallvec::SmallVec;
 use wire::{HashKey, Name, Rtype};
 
 use super::claims::Claimed;
@@ -43,7 +44,7 @@ pub(super) struct Fetch {
     pub(super) question: HeapQuestion,
     /// Whose steps it is.
     pub(super) tasks: Few<TaskKey>,
-    pub(super) servers: Vec<Server>,
+    pub(super) servers: SmallVec<[Server; 4]>,
     /// Name servers without an address, in random order.
     nameless: Vec<HeapName>,
     /// Tasks that look for addresses.
@@ -218,7 +219,7 @@ impl Resolver {
         let mut fetch = Fetch {
             question,
             tasks: Few::default(),
-            servers: Vec::with_capacity(delegation.servers.iter().map(|server| server.glue.len()).sum()),
+            servers: SmallVec::new(),
             nameless: Vec::new(),
             lookups: Vec::new(),
             asks: Few::default(),
