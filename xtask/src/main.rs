@@ -1,4 +1,4 @@
-//! Tasks of the project: `cargo xtask check|test|tools|tidy|bench|fuzz|bpf|docs`.
+//! Tasks of the project: `cargo xtask check|test|tools|tidy|bench|fuzz|bpf|docs|package`.
 //!
 //! Never part of what is shipped: only developers and CI run it.
 
@@ -8,6 +8,7 @@
 mod bpf;
 mod fuzz;
 mod instructions;
+mod package;
 mod programs;
 mod run;
 mod tidy;
@@ -28,6 +29,8 @@ cargo xtask <what>
   fuzz [--executions N] [TARGET…]
                           the fuzz targets, each N times (default: 100000)
   bpf                     compiles the kernel program of crates/xdp anew (needs clang 14)
+  package deb [--program FILE]
+                          Debian packages in target/package, of a program that is built for them or of this one
   docs                    writes the generated pages of docs/ anew
 ";
 
@@ -47,6 +50,7 @@ fn main() -> ExitCode {
         ("fuzz", rest) => fuzz::fuzz(rest),
         ("bpf", []) => bpf::bpf(bpf::Object::Write),
         ("docs", []) => upkeep::docs(),
+        ("package", rest) => package::package(rest),
         ("help" | "--help" | "-h", _) => {
             print!("{USAGE}");
             return ExitCode::SUCCESS;
