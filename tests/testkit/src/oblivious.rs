@@ -19,9 +19,12 @@ pub struct Oblivious {
     shared: Arc<Shared>,
 }
 
+/// Makes a reply of a query.
+type Reply = dyn Fn(&[u8]) -> Vec<u8> + Send + Sync;
+
 struct Shared {
     target: Mutex<Target>,
-    answer: Answer,
+    reply: Box<Reply>,
     /// Bodies that the relay was given, as they came, and what its request said of the target.
     relayed: Mutex<Vec<(String, Vec<u8>)>>,
     asked: AtomicUsize,
@@ -34,9 +37,22 @@ impl Oblivious {
     ///
     /// When loopback has no free port.
     pub fn start(identity: &Identity, answer: Answer) -> Self {
+        Self::start_with(identity, move |query| answer.to(query))
+    }
+
+    /// Starts one that shows this identity and replies by a function.
+    ///
+    /// # Panics
+    ///
+    /// When loopback has no free port.
+    pub fn start_with(identity: &Identity, reply: impl Fn(&[u8]) -> Vec<u8> + Send + Sync + 'static) -> Self {
         let target = Mutex::new(Target::generate().expect("a key"));
-        let shared =
-            Arc::new(Shared { target, answer, relayed: Mutex::default(), asked: AtomicUsize::new(0) });
+        let shared = Arc::new(Shared {
+            target,
+            reply: Box::new(reply),
+            relayed: Mutex::default(),
+            asked: AtomicUsize::new(0),
+        });
         let mut tls = (*identity.server()).clone();
         tls.alpn_protocols = vec![b"h2".to_vec()];
         let (sender, receiver) = std::sync::mpsc::channel();
@@ -122,7 +138,7 @@ async fn serve(
 fn answer(shared: &Shared, body: &[u8]) -> (StatusCode, Vec<u8>) {
     let opened = shared.target.lock().unwrap_or_else(PoisonError::into_inner).open(body);
     match opened {
-        Ok((query, context)) => (StatusCode::OK, context.seal(&shared.answer.to(&query)).expect("room")),
+        Ok((query, context)) => (StatusCode::OK, context.seal(&(shared.reply)(&query)).expect("room")),
         Err(odoh::Wrong::Key) => (StatusCode::UNAUTHORIZED, Vec::new()),
         Err(_) => (StatusCode::BAD_REQUEST, Vec::new()),
     }

@@ -224,6 +224,18 @@ impl Stub {
         Self::start_as(None, script, false, None)
     }
 
+    /// Starts a stub at an address and port, such as one of a zone's servers, which all have the
+    /// same port.
+    ///
+    /// # Panics
+    ///
+    /// When the port is taken.
+    pub fn start_at(address: SocketAddr, script: Script) -> Self {
+        let tcp = TcpListener::bind(address).expect("a free port");
+        let udp = UdpSocket::bind(address).expect("a free port");
+        Self::start_on((udp, tcp), None, script, false, None)
+    }
+
     /// Starts a stub whose TCP is TLS, and who shows this identity.
     ///
     /// # Panics
@@ -257,7 +269,16 @@ impl Stub {
         has_quic: bool,
         provider: Option<Arc<Provider>>,
     ) -> Self {
-        let (udp, tcp) = bind_both();
+        Self::start_on(bind_both(), identity, script, has_quic, provider)
+    }
+
+    fn start_on(
+        (udp, tcp): (UdpSocket, TcpListener),
+        identity: Option<&Identity>,
+        script: Script,
+        has_quic: bool,
+        provider: Option<Arc<Provider>>,
+    ) -> Self {
         let address = udp.local_addr().expect("a bound socket");
         let shared = Arc::new(Shared {
             script: Mutex::new(script),

@@ -9,9 +9,12 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use gannet_bench::world::{Service, Way};
+use tempfile::TempDir;
 use testkit::tls::NAME;
 use testkit::world::{Denial, Options};
-use testkit::{Answer, Ask, Script, Server, Stub, eventually, name};
+use testkit::{
+    Answer, Ask, Authority, Oblivious, Provider, Script, Server, Stub, TcpClient, eventually, name,
+};
 use wire::{EdeCode, Flags, Message, Rcode, Rtype, Section};
 
 use crate::recursion::{check, check_secured, start};
@@ -144,9 +147,15 @@ fn zone(service: &Service, is_signed: bool) -> String {
 
 fn check_validated(denial: Denial, transport: &str, zones: u32) {
     let (service, good) = internet(denial);
-    let group = format!("net: {{servers: [{}]}}", server_of(&good, transport));
-    let server = validating(&good, &group, ALL_FORWARDED, RECURSE);
-    let secure = check_secured(&service, &server, zones);
+    check_validated_by(&service, &good, &server_of(&good, transport), zones);
+}
+
+/// Checks what a server finds out that forwards all names to this one, which passes on what `good`
+/// says.
+fn check_validated_by(service: &Service, good: &Server, forwarder: &str, zones: u32) {
+    let group = format!("net: {{servers: [{forwarder}]}}");
+    let server = validating(good, &group, ALL_FORWARDED, RECURSE);
+    let secure = check_secured(service, &server, zones);
     assert!(secure.iter().all(|&count| count > 5), "too few of a kind: {secure:?}");
 }
 
@@ -161,6 +170,46 @@ fn forwarded_answers_are_validated_over_every_transport() {
     for transport in ["tcp", "tls", "https", "quic"] {
         check_validated(Denial::Mixed, transport, 8);
     }
+}
+
+/// Returns what a server says to a query.
+fn passed_on(to: SocketAddr, query: &[u8]) -> Vec<u8> {
+    let mut client = TcpClient::connect(to);
+    client.send([query]);
+    client.receive().expect("a reply").bytes().to_vec()
+}
+
+#[test]
+fn forwarded_answers_are_validated_over_dnscrypt() {
+    let (service, good) = internet(Denial::Mixed);
+    let to = good.address();
+    let script = Script::answering(move |asked| Answer::written(passed_on(to, &asked.bytes)));
+    for system in [dnscrypt::System::XChaCha20, dnscrypt::System::XSalsa20] {
+        let provider = Arc::new(Provider::new(system));
+        let stub = Stub::start_dnscrypt(&provider, script.clone());
+        let stamp = provider.stamp(stub.address(), true);
+        check_validated_by(&service, &good, &format!("\"{stamp}\""), 8);
+        assert!(stub.seen().iter().any(|asked| asked.qtype == Rtype::DNSKEY), "keys are asked for as well");
+    }
+}
+
+#[test]
+fn forwarded_answers_are_validated_over_oblivious_dns() {
+    let (service, good) = internet(Denial::Mixed);
+    let (to, authority) = (good.address(), Authority::new());
+    let directory = TempDir::new().expect("a temporary directory");
+    let roots = directory.path().join("authority.pem");
+    std::fs::write(&roots, authority.pem()).expect("a writable directory");
+    let target =
+        Oblivious::start_with(&authority.vouch(&[NAME, "127.0.0.1"]), move |query| passed_on(to, query));
+    let at = target.address();
+    let forwarder = format!(
+        "{{address: \"odoh://{at}/dns-query\", roots: \"{}\", relay: \"https://{NAME}:{}/proxy\", dial: 127.0.0.1}}",
+        roots.display(),
+        at.port()
+    );
+    check_validated_by(&service, &good, &forwarder, 8);
+    assert!(target.relayed().len() > 40, "all of it went through the relay");
 }
 
 #[test]

@@ -8,5 +8,6 @@ mod forwarding;
 mod others;
 mod recursion;
 mod rules;
+mod scripted;
 mod sealed;
 mod tls;

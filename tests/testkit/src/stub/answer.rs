@@ -15,9 +15,22 @@ struct StubRecord {
     rdata: Vec<u8>,
 }
 
+/// As whom the stub answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Role {
+    /// One that finds answers: RA.
+    #[default]
+    Resolver,
+    /// One that serves the zone: AA.
+    Authority,
+    /// One that serves a zone above: neither.
+    Parent,
+}
+
 /// What the stub says to one question.
 #[derive(Clone, Debug, Default)]
 pub struct Answer {
+    role: Role,
     rcode: u16,
     aliases: Vec<StubRecord>,
     answers: Vec<(Rtype, u32, Vec<u8>)>,
@@ -27,12 +40,39 @@ pub struct Answer {
     strays: Vec<(Section, StubRecord)>,
     pub(super) is_silence: bool,
     is_cut: bool,
+    /// A reply that somebody else wrote.
+    written: Option<Vec<u8>>,
 }
 
 impl Answer {
     /// Says nothing.
     pub fn silence() -> Self {
         Self { is_silence: true, ..Self::default() }
+    }
+
+    /// Says what somebody else has said to the same query, under the ID of this one.
+    pub fn written(reply: Vec<u8>) -> Self {
+        Self { written: Some(reply), ..Self::default() }
+    }
+
+    /// Says it as a server of the zone: AA is set, and RA is not.
+    #[must_use]
+    pub fn authoritative(self) -> Self {
+        Self { role: Role::Authority, ..self }
+    }
+
+    /// Refers to the servers of a zone, with their addresses.
+    pub fn referral(zone: &str, servers: &[(&str, Ipv4Addr)]) -> Self {
+        let referral = Self { role: Role::Parent, ..Self::default() };
+        servers.iter().fold(referral, |referral, (server, address)| {
+            let target = name(server);
+            referral.with_stray(Section::Authority, zone, Rtype::NS, target.as_name().as_bytes()).with_stray(
+                Section::Additional,
+                server,
+                Rtype::A,
+                &address.octets(),
+            )
+        })
     }
 
     /// Says TC, over TCP, too.
@@ -146,7 +186,15 @@ pub enum Lie {
 
 /// Writes a reply. The owner of the answers is the question's name, or where the aliases lead.
 pub(super) fn write(query: &Query<'_>, answer: &Answer, over_tcp: bool, truncates: bool) -> Vec<u8> {
-    let mut flags = Flags::QR.with(Flags::RA).with(query.header.flags.only(Flags::RD.with(Flags::CD)));
+    if let Some(reply) = &answer.written {
+        return passed_on(query, reply, over_tcp);
+    }
+    let role = match answer.role {
+        Role::Resolver => Flags::RA,
+        Role::Authority => Flags::AA,
+        Role::Parent => Flags(0),
+    };
+    let mut flags = Flags::QR.with(role).with(query.header.flags.only(Flags::RD.with(Flags::CD)));
     flags = flags.with_rcode(Rcode(answer.rcode & 15));
     if answer.is_cut {
         flags = flags.with(Flags::TC);
@@ -200,12 +248,8 @@ pub(super) fn write(query: &Query<'_>, answer: &Answer, over_tcp: bool, truncate
         opt
     });
     let opt = opt.unwrap_or_default();
-    let limit = match (over_tcp, query.edns) {
-        (true, _) => usize::from(u16::MAX),
-        (false, Some(edns)) => usize::from(edns.udp_size.max(512)),
-        (false, None) => 512,
-    };
-    let is_cut = (truncates && !over_tcp) || Header::LEN + body.len() + opt.len() > limit;
+    let is_cut =
+        (truncates && !over_tcp) || Header::LEN + body.len() + opt.len() > octets_max(query, over_tcp);
     let header = if is_cut {
         body.truncate(question_end);
         Header { additionals: u16::from(query.edns.is_some()), ..header(flags.with(Flags::TC), 0, 0) }
@@ -214,6 +258,25 @@ pub(super) fn write(query: &Query<'_>, answer: &Answer, over_tcp: bool, truncate
         header(flags, answers, answer.authorities.len() + strays(Section::Authority).count())
     };
     [&header.to_bytes()[..], &body, &opt].concat()
+}
+
+/// Returns how long a reply may be.
+fn octets_max(query: &Query<'_>, over_tcp: bool) -> usize {
+    match (over_tcp, query.edns) {
+        (true, _) => usize::from(u16::MAX),
+        (false, Some(edns)) => usize::from(edns.udp_size.max(512)),
+        (false, None) => 512,
+    }
+}
+
+/// Returns a reply of somebody else as one to this query, or that it is too long.
+fn passed_on(query: &Query<'_>, reply: &[u8], over_tcp: bool) -> Vec<u8> {
+    if reply.len() > octets_max(query, over_tcp) {
+        return write(query, &Answer::default().cut(), over_tcp, false);
+    }
+    let mut reply = reply.to_vec();
+    reply[..2].copy_from_slice(&query.header.id.to_be_bytes());
+    reply
 }
 
 pub(super) fn lied(truth: &[u8], lie: Lie) -> Vec<u8> {
