@@ -22,6 +22,8 @@ const FREE: u64 = 0;
 const TIME_BITS: u32 = 20;
 const TIME_MASK: u64 = (1 << TIME_BITS) - 1;
 const WORKER_BITS: u32 = 10;
+/// Numbers of workers that a word has room for.
+const WORKERS_MAX: u64 = (1 << WORKER_BITS) - 1;
 
 /// A worker's number; numbers from 1023 on claim nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,15 +46,30 @@ pub enum Claim {
 }
 
 /// The table, shared by all workers.
-pub struct Claims(Box<[AtomicU64]>);
+pub struct Claims {
+    words: Box<[AtomicU64]>,
+    /// Those that entered.
+    workers: AtomicU64,
+}
 
 impl Default for Claims {
     fn default() -> Self {
-        Self(zeroed(GROUPS * GROUP_WORDS, Pages::Small))
+        Self { words: zeroed(GROUPS * GROUP_WORDS, Pages::Small), workers: AtomicU64::new(0) }
     }
 }
 
 impl Claims {
+    /// Returns the number of a worker that begins. From the 1,024th on a number stands for several,
+    /// which do not wait for each other.
+    pub fn enter(&self) -> Worker {
+        Worker((self.workers.fetch_add(1, Ordering::Relaxed) % WORKERS_MAX) as u16)
+    }
+
+    /// Returns whether there is more than one worker: a single one need not claim anything.
+    pub fn is_shared(&self) -> bool {
+        self.workers.load(Ordering::Relaxed) > 1
+    }
+
     /// Claims the question with this hash (keyed, of all that makes questions differ) for a worker.
     /// A claim holds for `holds_ms` at most, and never longer than a minute.
     pub fn claim(&self, hash: u64, worker: Worker, now: NowMs, holds_ms: u32) -> Claim {
@@ -112,14 +129,14 @@ impl Claims {
 
     /// Returns the numbers of the moment; claims that expired and were not released count.
     pub fn stats(&self) -> Stats {
-        let octets = self.0.len() * 8;
-        let entries = self.0.iter().filter(|at| at.load(Ordering::Relaxed) != FREE).count() as u64;
+        let octets = self.words.len() * 8;
+        let entries = self.words.iter().filter(|at| at.load(Ordering::Relaxed) != FREE).count() as u64;
         Stats { entries, octets, octets_max: octets, ..Stats::default() }
     }
 
     fn group(&self, hash: u64) -> &[AtomicU64] {
         let group = (hash >> 40) as usize % GROUPS;
-        self.0.get(group * GROUP_WORDS..(group + 1) * GROUP_WORDS).unwrap_or(&[])
+        self.words.get(group * GROUP_WORDS..(group + 1) * GROUP_WORDS).unwrap_or(&[])
     }
 }
 
@@ -181,6 +198,16 @@ mod tests {
         assert_eq!(claims.claim(HASH, A, NOW, u32::MAX), Claim::Ours);
         assert!(matches!(claims.claim(HASH, B, after(59_999), u32::MAX), Claim::Theirs { .. }));
         assert_eq!(claims.claim(HASH, B, after(60_000), u32::MAX), Claim::Ours);
+    }
+
+    #[test]
+    fn workers_have_numbers_and_one_alone_shares_with_nobody() {
+        let claims = Claims::default();
+        assert!(!claims.is_shared());
+        assert_eq!((claims.enter(), claims.is_shared()), (A, false));
+        assert_eq!((claims.enter(), claims.is_shared()), (Worker(1), true));
+        let last = (2..=WORKERS_MAX).map(|_| claims.enter()).last();
+        assert_eq!(last, Some(A), "the 1,024th is the first again");
     }
 
     #[test]

@@ -27,9 +27,8 @@
 //! # Limitations
 //!
 //! Of the NS records of a zone, those of its parent are used; the zone's own only if these fail.
-//! Addresses of name servers are not validated; replies from them are. Failures are each worker's
-//! own. What was made from a wildcard is asked for again where its proof was made for one question,
-//! or opts out.
+//! Addresses of name servers are not validated; replies from them are. What was made from a
+//! wildcard is asked for again where its proof was made for one question, or opts out.
 
 #![forbid(unsafe_code)]
 
@@ -61,6 +60,7 @@ pub use addresses::{AddressPolicy, Family};
 pub use budget::{Limit, Limits};
 pub use effect::{Arrival, Ask, AskKey, Effect, Forward, ForwardKey, How, Unanswered, Waiter};
 pub use failure::{Defect, Failure, Reason};
+pub use failures::Failures;
 pub use heap_name::HeapName;
 pub use machine::{Counts, Resolver};
 pub use moment::Moment;

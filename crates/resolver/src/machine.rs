@@ -30,7 +30,6 @@ use wire::{Class, HashKey, Rtype};
 use crate::choose::{Candidate, Families};
 use crate::effect::{AskKey, Effect, Waiter};
 use crate::failure::{Failure, Reason};
-use crate::failures::Failures;
 use crate::first_replies::FirstReplies;
 use crate::heap_name::{HeapName, HeapQuestion};
 use crate::moment::Moment;
@@ -143,8 +142,6 @@ pub struct Resolver {
     paused: VecDeque<FetchKey>,
     ran_at: Moment,
     counts: Counts,
-    /// Questions that had no answer.
-    failures: Failures,
     reports: Reports,
     /// Whether no answer is kept for longer than the delegation that it was found by.
     keeps_servers: bool,
@@ -182,7 +179,6 @@ impl Resolver {
             paused: VecDeque::new(),
             ran_at: Moment::default(),
             counts: Counts::default(),
-            failures: Failures::default(),
             reports: Reports::default(),
             keeps_servers: false,
         }
@@ -206,7 +202,7 @@ impl Resolver {
         let zones = unlike(&anchors_before, anchors).map(|anchor| &anchor.zone);
         let zones = zones.chain(unlike(&negative_before, negative).map(|anchor| &anchor.zone));
         zones.for_each(|zone| self.chains.forget_below(zone.as_name()));
-        self.failures.clear();
+        self.memory.tables.failures.clear();
     }
 
     /// Has the name servers that led to an answer known for as long as the answer is kept, from now
@@ -255,10 +251,10 @@ impl Resolver {
         self.run(now);
     }
 
-    /// Forgets what this worker has noted for itself: which questions failed, and what is known of
-    /// zones and their keys.
+    /// Forgets what is no RRset: which questions failed, and what this worker knows of zones and
+    /// their keys.
     pub fn forget_notes(&mut self) {
-        self.failures.clear();
+        self.memory.tables.failures.clear();
         self.chains.forget_below(wire::Name::ROOT);
     }
 

@@ -13,6 +13,7 @@ use cache::{Now, Security};
 use wire::{Class, HashKey, Name, NameBuf, Rtype};
 
 use crate::delegation::{Delegation, DsState};
+use crate::failures::Failures;
 use crate::heap_name::{HeapName, HeapQuestion};
 use crate::scrub::{Answer, Denial, Referral, Set};
 
@@ -25,6 +26,8 @@ pub struct Tables {
     pub servers: Arc<Servers>,
     /// Ranges of names that do not exist.
     pub proofs: Arc<Proofs>,
+    /// Questions that failed a short time ago.
+    pub failures: Arc<Failures>,
     /// What is being fetched, and by whom.
     pub claims: Arc<Claims>,
     /// Whoever works with them: each worker has another number.

@@ -173,6 +173,7 @@ impl Course {
             rrsets: Arc::new(Rrsets::new(RrsetLimits::with_octets(OCTETS_MAX), hash_key)),
             servers: Arc::new(Servers::new(ServerLimits { lines: 256, cookies: 8 }, hash_key)),
             proofs: Arc::new(Proofs::new(OCTETS_MAX, hash_key)),
+            failures: Arc::default(),
             claims: Arc::default(),
             worker: Worker(0),
         };

@@ -1,6 +1,6 @@
 //! What resolvers have learned, shared by all workers.
 
-use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use authorities::CookieSecret;
@@ -12,11 +12,9 @@ use engine::ResolverId;
 use plan::resolvers::ResolverPlan;
 use rand::Rng as _;
 use rand::rngs::StdRng;
-use resolver::{NegativeAnchor, Tables, TrustAnchor};
+use resolver::{Failures, NegativeAnchor, Tables, TrustAnchor};
 use wire::HashKey;
 
-/// Numbers of workers that the table of what is being fetched knows.
-const WORKERS_MAX: u16 = 1023;
 /// The part of a resolver's memory that is for ranges of names that do not exist.
 const PROOFS_PART: usize = 16;
 
@@ -28,8 +26,6 @@ pub struct ResolverTables {
     servers: Arc<Servers>,
     cookie_secret: CookieSecret,
     claims: Arc<Claims>,
-    /// The number of the next worker.
-    next_worker: AtomicU16,
     learned: Mutex<Vec<Owned>>,
     trusted: Mutex<Vec<(ResolverId, Trusted)>>,
     /// Moves when what is trusted does.
@@ -52,6 +48,7 @@ struct Owned {
     plan: ResolverPlan,
     rrsets: Weak<Rrsets>,
     proofs: Weak<Proofs>,
+    failures: Weak<Failures>,
 }
 
 /// What a resolver in use has learned of zones.
@@ -74,7 +71,6 @@ impl Default for ResolverTables {
             servers: Arc::new(Servers::new(ServerLimits::default(), hash_key(&mut rng))),
             cookie_secret: CookieSecret::draw(&mut rng),
             claims: Arc::default(),
-            next_worker: AtomicU16::new(0),
             learned: Mutex::default(),
             trusted: Mutex::default(),
             trust_generation: AtomicU64::new(0),
@@ -86,8 +82,7 @@ impl Default for ResolverTables {
 impl ResolverTables {
     /// Returns the number of a worker that begins.
     pub(super) fn next_worker(&self) -> Worker {
-        // From the 1,024th on a number stands for several, which do not wait for each other.
-        Worker(self.next_worker.fetch_add(1, Ordering::Relaxed) % WORKERS_MAX)
+        self.claims.enter()
     }
 
     /// Returns the tables of a resolver, which stay for as long as somebody has them.
@@ -95,16 +90,23 @@ impl ResolverTables {
         let mut all = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|owned| owned.rrsets.strong_count() > 0);
         let own = all.iter().find(|owned| owned.plan == *plan);
-        let known = own.and_then(|owned| Some((owned.rrsets.upgrade()?, owned.proofs.upgrade()?)));
-        let (rrsets, proofs) = known.unwrap_or_else(|| {
-            let (rrsets, proofs) = empty(plan.octets_max);
-            let own = (Arc::downgrade(&rrsets), Arc::downgrade(&proofs));
-            all.push(Owned { plan: plan.clone(), rrsets: own.0, proofs: own.1 });
-            (rrsets, proofs)
+        let known = own.and_then(|owned| {
+            Some((owned.rrsets.upgrade()?, owned.proofs.upgrade()?, owned.failures.upgrade()?))
+        });
+        let (rrsets, proofs, failures) = known.unwrap_or_else(|| {
+            let ((rrsets, proofs), failures) = (empty(plan.octets_max), Arc::<Failures>::default());
+            all.push(Owned {
+                plan: plan.clone(),
+                rrsets: Arc::downgrade(&rrsets),
+                proofs: Arc::downgrade(&proofs),
+                failures: Arc::downgrade(&failures),
+            });
+            (rrsets, proofs, failures)
         });
         Tables {
             rrsets,
             proofs,
+            failures,
             servers: Arc::clone(&self.servers),
             claims: Arc::clone(&self.claims),
             worker,
@@ -125,7 +127,7 @@ impl ResolverTables {
         all.iter().filter_map(shown).collect()
     }
 
-    /// Has workers forget what they have noted for themselves: failures, and keys of zones.
+    /// Has workers forget which questions failed, and what they know of zones' keys.
     pub fn forget_notes(&self) {
         self.forget_generation.fetch_add(1, Ordering::Release);
     }
@@ -158,7 +160,14 @@ impl ResolverTables {
     /// Returns tables for a question that is to be asked as if nothing had been learned.
     pub(super) fn blank(&self, octets_max: usize, worker: Worker) -> Tables {
         let (rrsets, proofs) = empty(octets_max);
-        Tables { rrsets, proofs, servers: Arc::clone(&self.servers), claims: Arc::default(), worker }
+        Tables {
+            rrsets,
+            proofs,
+            failures: Arc::default(),
+            servers: Arc::clone(&self.servers),
+            claims: Arc::default(),
+            worker,
+        }
     }
 
     /// Returns what is known of servers.

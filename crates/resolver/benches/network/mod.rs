@@ -63,6 +63,7 @@ pub(crate) fn resolver() -> Resolver {
         rrsets: Arc::new(Rrsets::new(RrsetLimits::with_octets(64 << 20), hash_key)),
         servers: Arc::new(Servers::new(ServerLimits { lines: 65_536, cookies: 1024 }, hash_key)),
         proofs: Arc::new(Proofs::new(4 << 20, hash_key)),
+        failures: Arc::default(),
         claims: Arc::default(),
         worker: Worker(0),
     };

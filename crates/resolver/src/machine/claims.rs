@@ -47,7 +47,12 @@ impl Resolver {
                 }
                 is_known
             }
-            Claimed::Unknown => self.claim(key, now),
+            Claimed::Unknown if self.memory.tables.claims.is_shared() => self.claim(key, now),
+            // A worker alone has nobody to wait for.
+            Claimed::Unknown => {
+                self.set_claimed(key, Claimed::Alone);
+                false
+            }
         }
     }
 

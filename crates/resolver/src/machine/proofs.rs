@@ -104,13 +104,10 @@ impl Resolver {
             return;
         }
         let mut is_trial = self.is_trial(key);
-        match self.failures.look(&question, is_trial, now) {
+        match self.memory.tables.failures.look(&question, is_trial, now) {
             Memory::Nothing => {}
             Memory::Trial => is_trial = true,
-            Memory::Failed(failure) => {
-                let failure = failure.clone();
-                return self.break_chain(key, failure);
-            }
+            Memory::Failed(failure) => return self.break_chain(key, failure),
         }
         let Some(fetch) = self.fetch_mut(key) else { return };
         let (delegation, is_own) = (Arc::clone(&fetch.delegation), fetch.delegation.zone == question.name);
@@ -352,7 +349,7 @@ impl Resolver {
         let Some(fetch) = self.fetch(key) else { return };
         let (question, ends_at) = (fetch.question.clone(), fetch.delegation.ends_at);
         let (delegation, tasks) = (Arc::clone(&fetch.delegation), fetch.tasks.clone());
-        self.failures.heard_good(&delegation.zone, now);
+        self.memory.tables.failures.heard_good(&delegation.zone, now);
         match held.reading {
             Reading::Answer(mut answer) => {
                 answer.insecure_because = why.and_then(Why::ede);

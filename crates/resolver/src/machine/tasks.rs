@@ -208,7 +208,7 @@ impl Resolver {
             return;
         }
         let is_trial = self.task(key).is_some_and(|task| task.is_trial);
-        match self.failures.look(&question, is_trial, now) {
+        match self.memory.tables.failures.look(&question, is_trial, now) {
             Memory::Nothing => {}
             Memory::Trial => {
                 if let Some(task) = self.task_mut(key) {
@@ -216,7 +216,6 @@ impl Resolver {
                 }
             }
             Memory::Failed(failure) => {
-                let failure = failure.clone();
                 self.counts.remembered += 1;
                 return self.end(key, Resolution::failed(failure));
             }
@@ -501,7 +500,7 @@ impl Resolver {
     /// Ends a task without an answer.
     pub(super) fn fail(&mut self, key: TaskKey, failure: Failure) {
         self.report(key, &failure, self.ran_at);
-        let Self { tasks, failures, settings, ran_at, .. } = self;
+        let Self { tasks, memory, settings, ran_at, .. } = self;
         if let Some(task) = tasks.get(key.0 as usize) {
             let is_remembered = match failure.reason {
                 Reason::Silent | Reason::Lame | Reason::Faulty | Reason::NoAddress | Reason::Bogus(_) => true,
@@ -510,7 +509,8 @@ impl Resolver {
                 Reason::Unsupported | Reason::Sentinel => false,
             };
             if is_remembered {
-                failures.note(&task.question, &failure, settings.failure_seconds_max, *ran_at);
+                let (seconds_max, failures) = (settings.failure_seconds_max, &memory.tables.failures);
+                failures.note(&task.question, &failure, seconds_max, task.is_trial, *ran_at);
             }
         }
         self.end(key, Resolution::failed(failure));
@@ -524,7 +524,7 @@ impl Resolver {
             entry.remove();
         }
         if resolution.failure.is_none() {
-            self.failures.answered(&task.question);
+            self.memory.tables.failures.answered(&task.question);
         }
         let refusal = self.refusal_of_sentinel(&task, &resolution);
         resolution.below = task.below;

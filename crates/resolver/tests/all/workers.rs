@@ -106,3 +106,34 @@ fn what_another_worker_brought_is_as_secure_as_it_was() {
         assert_eq!((resolution.security, resolution.rcode), (Security::Secure, Rcode::NOERROR));
     }
 }
+
+#[test]
+fn what_failed_for_one_worker_is_not_tried_by_another() {
+    let mut world = plain();
+    world.add_worker();
+    world.add_worker();
+    world.resolve("www.example.org", Rtype::A);
+    for address in ["192.0.2.3", "192.0.2.4"] {
+        world.server(address).behaviour = Behaviour::Rcode(Rcode::REFUSED);
+    }
+    assert_eq!(world.resolve("n1.example.org", Rtype::A).rcode, Rcode::SERVFAIL);
+    let sent = world.sent.len();
+    for worker in [1, 2] {
+        world.want_of(worker, "n1.example.org", Rtype::A, worker as u32);
+        world.settle();
+        let resolution = &world.done[&resolver::Waiter(worker as u32)];
+        assert_eq!(resolution.failure.as_ref().map(|failure| failure.reason), Some(resolver::Reason::Lame));
+    }
+    assert_eq!(world.sent.len(), sent);
+    // Nor do they hide from each other that the servers are back.
+    for address in ["192.0.2.3", "192.0.2.4"] {
+        world.server(address).behaviour = Behaviour::Honest;
+    }
+    world.want_of(1, "n2.example.org", Rtype::A, 3);
+    world.settle();
+    for worker in [0, 2] {
+        world.want_of(worker, "n1.example.org", Rtype::A, 4 + worker as u32);
+        world.settle();
+        assert_eq!(world.done[&resolver::Waiter(4 + worker as u32)].rcode, Rcode::NXDOMAIN);
+    }
+}

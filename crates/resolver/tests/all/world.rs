@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cache::Security;
-use cache::claims::Worker;
+use cache::claims::Claims;
 use cache::proofs::Proofs;
 use cache::rrsets::{RrsetLimits, Rrsets};
 use cache::servers::{ServerLimits, Servers};
@@ -176,12 +176,14 @@ pub(crate) struct World {
 
 fn tables() -> Tables {
     let hash_key = HashKey::new([3, 4]);
+    let claims = Arc::<Claims>::default();
     Tables {
         rrsets: Arc::new(Rrsets::new(RrsetLimits::with_octets(4 << 20), hash_key)),
         servers: Arc::new(Servers::new(ServerLimits { lines: 4096, cookies: 8 }, hash_key)),
         proofs: Arc::new(Proofs::new(1 << 20, hash_key)),
-        claims: Arc::default(),
-        worker: Worker(0),
+        failures: Arc::default(),
+        worker: claims.enter(),
+        claims,
     }
 }
 
@@ -240,7 +242,7 @@ impl World {
     /// Has another worker work beside the first one.
     pub(crate) fn add_worker(&mut self) {
         let number = self.others.len() as u16 + 1;
-        let tables = Tables { worker: Worker(number), ..self.tables.clone() };
+        let tables = Tables { worker: self.tables.claims.enter(), ..self.tables.clone() };
         let rng = StdRng::seed_from_u64(u64::from(number) + 100);
         let mut resolver = Resolver::new(self.settings.clone(), tables, rng);
         resolver.set_time(UNIX_SECONDS, Moment(1_000_000_000));
