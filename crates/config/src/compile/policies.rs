@@ -68,6 +68,7 @@ pub(super) fn compile(parts: &Parts<'_>, problems: &mut Vec<Problem>) -> Option<
         listeners: parts.listeners,
         local_sockets: parts.local_sockets,
         transports: transports(settings),
+        is_asked_for_any: !settings.minimal_any || parts.has_zones,
         has_trusted_peers: !settings.trusted_peers.is_empty(),
         rate_cells: parts.rate_cells,
         sets: parts.sets,

@@ -95,10 +95,12 @@ impl<'a> Folder<'a> {
                 Some(opcodes.iter().any(|opcode| opcode.value == Opcode::QUERY))
             }
             Test::Qtype(types) => {
-                for rtype in types.iter().filter(|rtype| is_no_data(rtype.value)) {
-                    self.never(rtype.span, &format!("questions for {}", rtype.value));
+                for rtype in types {
+                    if self.is_never_asked(rtype.value) {
+                        self.never(rtype.span, &format!("questions for {}", rtype.value));
+                    }
                 }
-                types.iter().all(|rtype| is_no_data(rtype.value)).then_some(false)
+                types.iter().all(|rtype| self.is_never_asked(rtype.value)).then_some(false)
             }
             Test::Transport(transports) => {
                 for term in transports {
@@ -176,6 +178,16 @@ impl<'a> Folder<'a> {
         );
     }
 
+    /// Returns whether no question for a type comes to a policy: it is no data, and ANY is answered
+    /// before.
+    fn is_never_asked(&self, rtype: Rtype) -> bool {
+        match rtype {
+            Rtype::ANY => !self.environment.is_asked_for_any,
+            Rtype::OPT => true,
+            Rtype(number) => (128..=255).contains(&number),
+        }
+    }
+
     fn needs_trust(&mut self, place: Span) {
         if !self.environment.has_trusted_peers {
             self.problems.push(
@@ -184,11 +196,6 @@ impl<'a> Folder<'a> {
             );
         }
     }
-}
-
-/// Types that are no data: questions for them never come to a policy.
-fn is_no_data(rtype: Rtype) -> bool {
-    rtype == Rtype::OPT || (128..=255).contains(&rtype.0)
 }
 
 /// Returns the condition that something is one of those whose text fits.

@@ -66,6 +66,9 @@ pub struct Environment<'a> {
     pub local_sockets: &'a [Option<String>],
     /// How clients can reach the server.
     pub transports: Vec<Transport>,
+    /// Whether questions for ANY come to policies: some of zones do, and all if they are not
+    /// answered with one record.
+    pub is_asked_for_any: bool,
     /// Whether somebody is trusted to say who clients are.
     pub has_trusted_peers: bool,
     /// What rates were counted in so far.

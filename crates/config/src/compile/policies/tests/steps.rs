@@ -245,3 +245,23 @@ fn policies_that_take_too_long_are_refused() {
     text.push_str("  p16: [mark(1)]\n");
     check_refused(&text, "x:2:10: error: a query can take more than 65536 steps through the policies");
 }
+
+#[test]
+fn conditions_on_questions_that_never_come_are_warned_of() {
+    let check = |qtype: &str, more: &str, expect: &[&str]| {
+        let text =
+            format!("policy: {{main: [{{if: qtype == {qtype}, do: drop}}, forward(default)]}}\n{more}");
+        let memory = Memory::new(&[("/etc/resolv.conf", "nameserver 192.0.2.1\n")]);
+        let loaded = load_text(Path::new("x"), &text, &memory).expect("no mistakes");
+        let plans = crate::compile(&loaded, &[], None, &memory).expect("no mistakes");
+        let found: Vec<String> = plans.warnings.iter().map(|found| found.message.clone()).collect();
+        let found: Vec<&str> =
+            found.iter().map(String::as_str).filter(|text| text.contains("never")).collect();
+        assert_eq!(found, expect, "{text}");
+    };
+    let nothing = "this condition never holds: the rule does nothing";
+    check("A", "", &[]);
+    check("AXFR", "", &[nothing, "questions for AXFR never come to a policy"]);
+    check("ANY", "", &[nothing, "questions for ANY never come to a policy"]);
+    check("ANY", "server: {minimal-any: false}\n", &[]);
+}
