@@ -102,19 +102,19 @@ fn number_of(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-/// Runs `gannet config …`.
-pub fn run(command: &ConfigCommand) -> ExitCode {
+/// Runs `gannet config …`. What is shown is what `as_run` makes of what was read.
+pub fn run(command: &ConfigCommand, as_run: impl FnOnce(Loaded) -> Loaded) -> ExitCode {
     match command {
-        ConfigCommand::Show(args) => show(args),
+        ConfigCommand::Show(args) => show(args, as_run),
         ConfigCommand::Starter(args) => starter(args),
         ConfigCommand::Default => default(),
         ConfigCommand::Schema(args) => schema(*args),
     }
 }
 
-fn show(args: &ConfigShowArgs) -> ExitCode {
+fn show(args: &ConfigShowArgs, as_run: impl FnOnce(Loaded) -> Loaded) -> ExitCode {
     let origin = find(&args.config);
-    match origin.load() {
+    match origin.load().map(as_run) {
         Ok(loaded) if args.output.json => {
             out::print(&settings::print::show_json(&loaded));
             out::FINE

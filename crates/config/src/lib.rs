@@ -9,6 +9,6 @@ pub mod sets;
 pub mod zones;
 
 pub use compile::{
-    Listening, OwnCertificate, Plans, Prepared, compile, devices, files_of_set, listening, prepare,
+    Listening, OwnCertificate, Plans, Prepared, as_run, compile, devices, files_of_set, listening, prepare,
     upstream_descriptors, watched, workers,
 };

@@ -36,7 +36,9 @@ fn carry_out(command: &Command) -> ExitCode {
         Command::Query(args) => lookup::run(args),
         Command::Probe(args) => probe::run(args),
         Command::Explain(args) => explain::run(args),
-        Command::Config(command) => configuration::run(command),
+        Command::Config(command) => {
+            configuration::run(command, |loaded| config::as_run(loaded, &environment::System))
+        }
         Command::Zone(command) => zone::run(command),
         Command::Import(args) => import::run(args),
         Command::Unbound(args) => run::unbound(args),

@@ -105,6 +105,23 @@ mod tests {
     }
 
     #[test]
+    fn what_is_shown_is_what_is_run() {
+        let check = |text: &str, resolv_conf: &str, expected: &str| {
+            let memory = Memory::new(&[("/etc/resolv.conf", resolv_conf)]);
+            let loaded = load_text(Path::new("/x"), text, &memory).expect("no mistakes");
+            let shown = settings::print::show(&crate::as_run(loaded, &memory));
+            let all = ["forward(default)", "forward(own)", "recurse"];
+            let steps: Vec<&str> = all.into_iter().filter(|step| shown.contains(step)).collect();
+            assert_eq!(steps, [expected], "{shown}");
+        };
+        check("", "nameserver 192.0.2.1\n", "forward(default)");
+        check("", "", "recurse");
+        check("listen: 192.0.2.7", "nameserver 192.0.2.7\n", "recurse");
+        check("upstreams: {own: 192.0.2.1}", "", "forward(own)");
+        check("policy: {main: [forward(default)]}", "", "forward(default)");
+    }
+
+    #[test]
     fn who_names_upstreams_or_a_policy_means_them() {
         let none = Some("");
         check("upstreams: 192.0.2.1", none, "", false, &["192.0.2.1:53"]);

@@ -248,6 +248,17 @@ pub fn listening(startup: &Startup) -> Listening {
     Listening { plan: plan(listeners.collect()), otherwise: None }
 }
 
+/// Returns a configuration as it is run with on this machine: a server for which nobody named an
+/// upstream resolves by itself where the machine has no other resolver.
+pub fn as_run(mut loaded: Loaded, environment: &dyn Environment) -> Loaded {
+    let plan = listening(&loaded.settings.startup).plan;
+    let own: Vec<SocketAddr> = plan.listeners.iter().map(|listener| listener.address).collect();
+    if let Cow::Owned(fitted) = built_in::fitted(&loaded.settings, &own, environment) {
+        loaded.settings = fitted;
+    }
+    loaded
+}
+
 /// Returns how many workers there are to be.
 pub fn workers(startup: &Startup, environment: &dyn Environment) -> usize {
     startup.workers.map_or_else(|| environment.processors().max(1), usize::from)

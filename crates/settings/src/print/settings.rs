@@ -108,7 +108,7 @@ fn write_json(value: &yaml::Value, indent: usize, out: &mut String) {
 }
 
 /// Returns the policy of a configuration that gives none, with the cache and the group that it was
-/// fitted to.
+/// fitted to, or with what takes the place of the group.
 fn built_in_policy(settings: &Settings) -> Node {
     let entry = settings.policies.iter().filter(|policy| policy.name.value == policy::ENTRY);
     let rules = entry.flat_map(|policy| &policy.rules);
@@ -117,6 +117,7 @@ fn built_in_policy(settings: &Settings) -> Node {
         match &action.value {
             Action::Core(Core::Cache(name)) => cache = Some(format!("cache({})", name.value)),
             Action::Core(Core::Forward(name)) => group = Some(format!("forward({})", name.value)),
+            Action::Core(Core::Recurse(_)) => group = Some("recurse".to_owned()),
             _ => {}
         }
     }
