@@ -26,7 +26,7 @@ pub use self::frames::frames;
 pub use self::http2::http2;
 pub use self::lists::lists;
 pub use self::messages::{name, query, rdata_text, reply};
-pub use self::network::{authority, network};
+pub use self::network::{authority, forwarders, network};
 pub use self::peers::{journal, signed, transfer, update};
 pub use self::proxy::proxy;
 pub use self::zone_file::zone_file;

@@ -1,8 +1,9 @@
 //! What a resolver must keep to, whatever the servers of zones say.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
+use cache::Security;
 use cache::claims::Worker;
 use cache::proofs::Proofs;
 use cache::rrsets::{RrsetLimits, Rrsets};
@@ -10,8 +11,8 @@ use cache::servers::{ServerLimits, Servers};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use resolver::{
-    Arrival, Ask, Effect, HeapName, Hint, Minimisation, Moment, Resolution, Resolver, Settings, Tables,
-    Unanswered, Validation, Waiter,
+    Arrival, Ask, Effect, Forward, Forwarders, HeapName, Hint, Minimisation, Moment, Resolution, Resolver,
+    Route, Settings, Tables, Unanswered, Validation, Waiter, Way,
 };
 use wire::{
     Class, Flags, HashKey, Message, Name, NameBuf, Question, Rcode, Rtype, Section, Ttl, Writer, rtypes,
@@ -141,9 +142,12 @@ impl Lies<'_> {
         Some(out)
     }
 
-    fn say(&mut self, ask: &Ask) -> Said {
-        let question = Question { qname: ask.qname.as_name(), qtype: ask.qtype, qclass: Class::IN };
-        let arrival = if ask.how.over_tcp { Arrival::Tcp } else { Arrival::Udp };
+    fn say(&mut self, query: &OnWire) -> Said {
+        let question = query.question();
+        let arrival = match query {
+            OnWire::Ask(ask) if !ask.how.over_tcp => Arrival::Udp,
+            OnWire::Ask(_) | OnWire::Forward(_) => Arrival::Tcp,
+        };
         match self.octet() {
             0..16 => Said::Nothing(Unanswered::Timeout),
             16..24 => Said::Nothing(Unanswered::Unreachable),
@@ -156,18 +160,34 @@ impl Lies<'_> {
     }
 }
 
+/// A query to a server, or a question to forwarders.
+enum OnWire {
+    Ask(Ask),
+    Forward(Forward),
+}
+
+impl OnWire {
+    fn question(&self) -> Question<'_> {
+        let (name, qtype) = match self {
+            Self::Ask(ask) => (&ask.qname, ask.qtype),
+            Self::Forward(forward) => (&forward.qname, forward.qtype),
+        };
+        Question { qname: name.as_name(), qtype, qclass: Class::IN }
+    }
+}
+
 /// A question, and a network.
 struct Course {
     resolver: Resolver,
     tables: Tables,
     began: Moment,
     now: Moment,
-    open: Vec<(Moment, Ask)>,
+    open: Vec<(Moment, OnWire)>,
     sends: usize,
 }
 
 impl Course {
-    fn new(validation: Validation, minimisation: Minimisation) -> Self {
+    fn new(validation: Validation, minimisation: Minimisation, routes: Vec<Route>) -> Self {
         let hash_key = HashKey::new([3, 4]);
         let tables = Tables {
             rrsets: Arc::new(Rrsets::new(RrsetLimits::with_octets(OCTETS_MAX), hash_key)),
@@ -179,8 +199,14 @@ impl Course {
         };
         let root = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
         let hint = Hint { name: HeapName::new(Name::ROOT), addresses: vec![root] };
-        let settings =
-            Settings { hints: vec![hint], priming: false, validation, minimisation, ..Settings::default() };
+        let settings = Settings {
+            hints: vec![hint],
+            priming: false,
+            validation,
+            minimisation,
+            routes,
+            ..Settings::default()
+        };
         let now = Moment(1_000_000_000);
         let mut resolver = Resolver::new(settings, tables.clone(), StdRng::seed_from_u64(1));
         resolver.set_time(1_795_000_000, now);
@@ -188,23 +214,23 @@ impl Course {
     }
 
     /// Resolves a question to its end, and lets all that was sent be reported.
-    fn run(&mut self, question: &Question<'_>, say: &mut dyn FnMut(&Ask) -> Said) -> Arc<Resolution> {
+    fn run(&mut self, question: &Question<'_>, say: &mut dyn FnMut(&OnWire) -> Said) -> Arc<Resolution> {
         self.resolver.want(question, Waiter(0), self.now);
         let mut told = None;
         loop {
             while let Some(effect) = self.resolver.next_effect() {
-                match effect {
-                    Effect::Ask(ask) => {
-                        self.sends += 1;
-                        // Some are quicker than others are given up.
-                        let after_ms = 1 + 37 * (self.sends as u32 % 7);
-                        self.open.push((self.now.after_ms(after_ms), ask));
-                    }
-                    Effect::Forward(_) => unreachable!("no name is forwarded"),
+                let query = match effect {
+                    Effect::Ask(ask) => OnWire::Ask(ask),
+                    Effect::Forward(forward) => OnWire::Forward(forward),
                     Effect::Done { resolution, .. } => {
                         assert!(told.replace(resolution).is_none(), "told twice");
+                        continue;
                     }
-                }
+                };
+                self.sends += 1;
+                // Some are quicker than others are given up.
+                let after_ms = 1 + 37 * (self.sends as u32 % 7);
+                self.open.push((self.now.after_ms(after_ms), query));
             }
             assert!(self.sends <= SENDS_MAX, "{} queries", self.sends);
             let next = (0..self.open.len()).min_by_key(|&at| self.open.get(at).map(|(at, _)| *at));
@@ -216,8 +242,8 @@ impl Course {
                 }
                 (_, Some(heard_at), Some(at)) => {
                     self.now = self.now.max(heard_at);
-                    let (_, ask) = self.open.remove(at);
-                    self.hear(&ask, say(&ask));
+                    let (_, query) = self.open.remove(at);
+                    self.hear(&query, &say(&query));
                 }
                 _ => break,
             }
@@ -229,20 +255,34 @@ impl Course {
         told.expect("each question has its end")
     }
 
-    fn hear(&mut self, ask: &Ask, said: Said) {
-        match said {
-            Said::Nothing(why) => self.resolver.unanswered(ask.key, why, self.now),
-            Said::Reply(reply, arrival) => match Message::parse(&reply) {
-                Ok(message) => self.resolver.heard(ask.key, &message, arrival, self.now),
-                // No transport hands that over.
-                Err(_) => self.resolver.unanswered(ask.key, Unanswered::Timeout, self.now),
-            },
+    fn hear(&mut self, query: &OnWire, said: &Said) {
+        let heard = match said {
+            Said::Nothing(why) => Err(*why),
+            // What cannot be read no transport hands over.
+            Said::Reply(reply, arrival) => {
+                Message::parse(reply).map(|message| (message, *arrival)).map_err(|_| Unanswered::Timeout)
+            }
+        };
+        let (resolver, now) = (&mut self.resolver, self.now);
+        match (query, heard) {
+            (OnWire::Ask(ask), Ok((message, arrival))) => resolver.heard(ask.key, &message, arrival, now),
+            (OnWire::Ask(ask), Err(why)) => resolver.unanswered(ask.key, why, now),
+            (OnWire::Forward(forward), Ok((message, _))) => {
+                // It is known which of two it was, or they gave one answer.
+                let servers = [Some(1), Some(2), None];
+                let last = servers.get(self.sends % servers.len()).copied().flatten();
+                let server = last.map(|last| SocketAddr::from((Ipv4Addr::new(198, 51, 100, last), 53)));
+                resolver.heard_forwarders(forward.key, &message, server, now);
+            }
+            (OnWire::Forward(forward), Err(why)) => resolver.forwarders_failed(forward.key, why, now),
         }
     }
 }
 
-/// Writes what a client is told: it is well formed, and about the question.
+/// Writes what a client is told: it is well formed, and about the question. Nobody in such a
+/// network has a key that is trusted, so nothing is secure.
 fn check(resolution: &Resolution, question: &Question<'_>) {
+    assert_ne!(resolution.security, Security::Secure, "{} {}", question.qname, question.qtype);
     for wants_dnssec in [false, true] {
         let mut out = vec![0; 65_535];
         let Ok(len) = resolution.write(question, wants_dnssec, &mut out) else { continue };
@@ -262,10 +302,34 @@ fn check(resolution: &Resolution, question: &Question<'_>) {
 
 /// A network that lies: random replies to whatever is asked, a few questions in a row.
 pub fn network(bytes: &[u8]) {
+    lied_to(bytes, |_| Vec::new());
+}
+
+/// Forwarders that lie, some of whose zones may be gone round: names of all zones, of one, or of
+/// one within another.
+pub fn forwarders(bytes: &[u8]) {
+    lied_to(bytes, |first| {
+        let route = |(zone, group): (&str, u16)| Route {
+            zone: HeapName::new(NameBuf::from_text(zone).expect("a name").as_name()),
+            way: Way::Forward(Forwarders(group)),
+            first: first & 4 != 0,
+            keeps: first & 8 == 0,
+        };
+        let zones: &[(&str, u16)] = match first >> 4 & 3 {
+            0 | 1 => &[(".", 1)],
+            2 => &[("evil.org", 1)],
+            _ => &[("evil.org", 1), ("c.evil.org", 2), (".", 3)],
+        };
+        zones.iter().copied().map(route).collect()
+    });
+}
+
+/// Asks a few questions in a row, of which a first octet says how, and the others what is replied.
+fn lied_to(bytes: &[u8], routes: impl FnOnce(u8) -> Vec<Route>) {
     let Some((&first, rest)) = bytes.split_first() else { return };
     let validation = if first & 1 == 0 { Validation::Off } else { Validation::On };
     let minimisation = if first & 2 == 0 { Minimisation::Off } else { Minimisation::Relaxed };
-    let mut course = Course::new(validation, minimisation);
+    let mut course = Course::new(validation, minimisation, routes(first));
     let mut lies = Lies { bytes: rest, at: 0 };
     for (text, qtype) in
         [("www.a.evil.org", Rtype::A), ("a.b.c.evil.org", Rtype::TXT), ("www.victim.org", Rtype::A)]
@@ -273,7 +337,7 @@ pub fn network(bytes: &[u8]) {
         let qname = NameBuf::from_text(text).expect("a name");
         let question = Question { qname: qname.as_name(), qtype, qclass: Class::IN };
         (course.sends, course.began) = (0, course.now);
-        let resolution = course.run(&question, &mut |ask| lies.say(ask));
+        let resolution = course.run(&question, &mut |query| lies.say(query));
         check(&resolution, &question);
     }
 }
@@ -289,16 +353,15 @@ pub fn authority(bytes: &[u8]) {
     let qtype = Rtype(u16::from_be_bytes([high, low]));
     let qtype = if rtypes::is_data(qtype) { qtype } else { Rtype::A };
     for validation in [Validation::Off, Validation::On] {
-        let mut course = Course::new(validation, Minimisation::Off);
+        let mut course = Course::new(validation, Minimisation::Off, Vec::new());
         let qname = NameBuf::from_text("www.a.evil.org").expect("a name");
         let question = Question { qname: qname.as_name(), qtype, qclass: Class::IN };
-        let resolution = course.run(&question, &mut |ask| {
+        let resolution = course.run(&question, &mut |query| {
             let mut reply = vec![0; 300];
             let flags = Flags(u16::from(flags) << 8).with(Flags::QR);
             let mut writer =
                 Writer::new(&mut reply, usize::MAX, 0, flags.with_rcode(Rcode(u16::from(rcode % 16))));
-            let asked = Question { qname: ask.qname.as_name(), qtype: ask.qtype, qclass: Class::IN };
-            writer.question(&asked).expect("room");
+            writer.question(&query.question()).expect("room");
             let len = writer.finish();
             reply.truncate(len);
             for (at, count) in [answers, authorities, additionals].into_iter().enumerate() {

@@ -33,7 +33,7 @@ macro_rules! targets {
 }
 
 targets! {
-    authority config denials engine frames http2 journal lists name network proxy query rdata_text reply signed transfer
+    authority config denials engine forwarders frames http2 journal lists name network proxy query rdata_text reply signed transfer
     unbound update zone_file
 }
 
@@ -106,4 +106,9 @@ fn damaged_replies_end_each_question() {
 #[test]
 fn a_network_that_lies_ends_each_question() {
     damage("network", harness::network);
+}
+
+#[test]
+fn forwarders_that_lie_end_each_question() {
+    damage("forwarders", harness::forwarders);
 }
