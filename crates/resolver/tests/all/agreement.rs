@@ -134,12 +134,22 @@ pub(crate) fn without_ttl(records: &[String]) -> Vec<String> {
 /// An internet made at random, some of it signed; its zones, and whether all down to each are.
 pub(crate) fn signed_internet(rng: &mut StdRng) -> (Signed, Vec<String>, BTreeMap<String, bool>) {
     let modes = [Minimisation::Off, Minimisation::Relaxed, Minimisation::Strict];
-    let settings = Settings { minimisation: modes[rng.random_range(0..3)], ..plain_settings() };
+    let mode = modes[rng.random_range(0..3)];
+    signed_internet_of(rng, mode, &["", "deep.", "very.deep."])
+}
+
+/// The same with these labels between a zone and those that it delegates to.
+pub(crate) fn signed_internet_of(
+    rng: &mut StdRng,
+    minimisation: Minimisation,
+    between: &[&str],
+) -> (Signed, Vec<String>, BTreeMap<String, bool>) {
+    let settings = Settings { minimisation, ..plain_settings() };
     let mut zones = vec![(".".to_string(), "192.0.2.1".to_string(), Signing::Nsec)];
     let mut is_signed = BTreeMap::from([(".".to_string(), true)]);
     for number in 0..rng.random_range(3..10) {
         let (parent, address, _) = zones[rng.random_range(0..zones.len())].clone();
-        let labels = ["", "deep.", "very.deep."][rng.random_range(0..3)];
+        let labels = between[rng.random_range(0..between.len())];
         let below = if parent == "." { String::new() } else { format!(".{parent}") };
         let apex = format!("{labels}z{number}{below}").replace("..", ".");
         let address = if rng.random_bool(0.3) { address } else { format!("203.0.113.{number}") };
@@ -159,7 +169,7 @@ pub(crate) fn signed_internet(rng: &mut StdRng) -> (Signed, Vec<String>, BTreeMa
         names.extend(owners.iter().map(|owner| format!("{owner}.{apex}")));
         names.push(apex.clone());
     }
-    let mut internet = crate::signed::Internet::default().with(settings);
+    let mut internet = crate::signed::Internet::default().with(settings).lasting();
     for (apex, address, signing) in &zones {
         let mut text = String::new();
         if apex != "." {

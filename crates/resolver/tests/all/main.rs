@@ -10,6 +10,7 @@ mod forwards;
 mod minimisation;
 mod nat64;
 mod odd_servers;
+mod other_validator;
 mod ranges;
 mod referrals;
 mod reports;

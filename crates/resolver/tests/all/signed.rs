@@ -47,6 +47,7 @@ pub(crate) struct Internet {
     drafts: Vec<Draft>,
     pub(crate) settings: Option<Settings>,
     trust: Trust,
+    is_lasting: bool,
 }
 
 /// An internet with signed zones, whose texts can be tampered with.
@@ -63,8 +64,8 @@ fn generate(algorithm: u8) -> SecretKey {
     SecretKey::generate(Algorithm(algorithm), KeySize::Bits2048).expect("a key")
 }
 
-/// Signs a zone; returns its text and the data of its DS.
-fn sign(draft: &Draft, more: &str) -> (String, Option<Vec<u8>>) {
+/// Signs a zone from one second since 1970 to another; returns its text and the data of its DS.
+fn sign(draft: &Draft, more: &str, (inception, expiration): (u32, u32)) -> (String, Option<Vec<u8>>) {
     let apex = name(&draft.apex);
     let dot = if draft.apex == "." { "." } else { &format!("{}.", draft.apex) };
     let below = if draft.apex == "." { ".".to_string() } else { format!(".{}.", draft.apex) };
@@ -91,12 +92,12 @@ fn sign(draft: &Draft, more: &str) -> (String, Option<Vec<u8>>) {
     let secret = generate(13);
     let does = KeyUse { is_published: true, signs_keys: true, signs_zone: true, is_announced: false };
     let key = SigningKey { secret: &secret, flags: flags_of(true), does, validity: None };
-    let expiration = if matches!(draft.signing, Signing::Expired) { now - DAY } else { now + 10 * DAY };
+    let expiration = if matches!(draft.signing, Signing::Expired) { now - DAY } else { expiration };
     let signer = Signer {
         keys: vec![key],
         dnskey_ttl: None,
         denial,
-        validity: Validity { inception: now - 2 * DAY, expiration, jitter: 0, keep_after: 0, now },
+        validity: Validity { inception, expiration, jitter: 0, keep_after: 0, now },
         cds_digests: Vec::new(),
         asks_for_removal: false,
         has_csync: false,
@@ -140,6 +141,13 @@ impl Internet {
         self
     }
 
+    /// Has signatures valid for as long as such can be, from 2020 on: for validators that read the
+    /// clock.
+    pub(crate) fn lasting(mut self) -> Self {
+        self.is_lasting = true;
+        self
+    }
+
     /// Signs the zones from the lowest up, puts the DS records into their parents, and has the root
     /// trusted. The parent of a zone is the closest one above it.
     pub(crate) fn build(mut self) -> Signed {
@@ -147,10 +155,16 @@ impl Internet {
         let apexes: Vec<NameBuf> = self.drafts.iter().map(|draft| name(&draft.apex)).collect();
         let mut more = vec![String::new(); self.drafts.len()];
         let (mut texts, mut served) = (BTreeMap::new(), BTreeMap::new());
+        let now = UNIX_SECONDS as u32;
+        let (from, until) = if self.is_lasting {
+            (1_577_836_800, 1_577_836_800 + i32::MAX as u32)
+        } else {
+            (now - 2 * DAY, now + 10 * DAY)
+        };
         let mut trust = self.trust.clone();
         trust.anchors.retain(|anchor| !anchor.zone.as_name().is_root());
         for (at, draft) in self.drafts.iter().enumerate() {
-            let (text, ds) = sign(draft, &more[at]);
+            let (text, ds) = sign(draft, &more[at], (from, until));
             let apex = apexes[at].as_name();
             let above = |other: &NameBuf| apex.is_at_or_below(other.as_name()) && other.as_name() != apex;
             let parent = apexes.iter().enumerate().filter(|(_, other)| above(other));
@@ -205,14 +219,25 @@ impl Signed {
         (message.rcode(), answer.map(|record| show(&message, &record)).collect())
     }
 
-    /// Has a forwarder know all zones, and changes what it says of them, record by record.
-    pub(crate) fn forwarder(&mut self, address: &str, change: impl Fn(&str) -> Option<String>) {
+    /// Returns all zones, record by record as this changes them.
+    pub(crate) fn all(&self, change: impl Fn(&str) -> Option<String>) -> Zones {
         let zones = self.texts.iter().map(|(apex, text)| {
             let text: String = text.lines().filter_map(&change).map(|line| line + "\n").collect();
             compile(apex, &text)
         });
-        let zones = Zones::new(KEY, zones.collect());
+        Zones::new(KEY, zones.collect())
+    }
+
+    /// Has a forwarder know all zones, and changes what it says of them, record by record.
+    pub(crate) fn forwarder(&mut self, address: &str, change: impl Fn(&str) -> Option<String>) {
+        let zones = self.all(change);
         self.world.server(address).signed = Some(zones);
+    }
+
+    /// Has every server serve its zones as this changes them, record by record.
+    pub(crate) fn tamper_all(&mut self, change: impl Fn(&str) -> Option<String>) {
+        let addresses: Vec<String> = self.served.keys().cloned().collect();
+        addresses.iter().for_each(|address| self.tamper(address, &change));
     }
 
     /// Changes what a server serves, record by record, after it was signed.

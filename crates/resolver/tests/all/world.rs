@@ -239,6 +239,12 @@ impl World {
         self.resolver.set_time(UNIX_SECONDS, Moment(1_000_000_000));
     }
 
+    /// Forgets everything that was learned.
+    pub(crate) fn forget(&mut self) {
+        self.tables = tables();
+        self.change_worker();
+    }
+
     /// Has another worker work beside the first one.
     pub(crate) fn add_worker(&mut self) {
         let number = self.others.len() as u16 + 1;
