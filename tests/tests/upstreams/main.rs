@@ -5,6 +5,7 @@ mod authorities;
 mod derived;
 mod faults;
 mod forwarding;
+mod memory;
 mod others;
 mod recursion;
 mod rules;
