@@ -262,6 +262,11 @@ impl Resolver {
             Ok((Err(Obstacle::Needs(zone, rtype)), _)) if (&zone, rtype) == (&question.name, qtype) => {
                 self.refuse(key, held, Defect::NoKeys, zone, now);
             }
+            // It was known when the zone's servers were asked, and is forgotten since.
+            Ok((Err(Obstacle::Needs(zone, Rtype::DS)), _)) if zone == asked && self.relearns(key) => {
+                self.put_back(key, held);
+                self.ready.push_back(Node::Fetch(key));
+            }
             Ok((Err(Obstacle::Needs(zone, rtype)), _)) => {
                 match self.fetch(key).and_then(|fetch| fetch.broken.clone()) {
                     Some(failure) => self.end_unproved(key, held, failure, now),
@@ -281,6 +286,18 @@ impl Resolver {
                 self.end_unproved(key, held, failure, now);
             }
         }
+    }
+
+    /// Has a fetch look again for what its zone is judged by, if its delegation says so: nobody need
+    /// be asked for that.
+    fn relearns(&mut self, key: FetchKey) -> bool {
+        let Some(fetch) = self.fetch_mut(key) else { return false };
+        if fetch.delegation.ds == DsState::Unknown || fetch.proofs_begun >= PROOFS_MAX {
+            return false;
+        }
+        fetch.proofs_begun += 1;
+        fetch.has_proofs = false;
+        true
     }
 
     fn put_back(&mut self, key: FetchKey, held: Held) {

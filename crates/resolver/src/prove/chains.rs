@@ -1,6 +1,7 @@
 //! What is known of zones: their keys, what their parents say of them, or that no chain of
 //! signatures leads to them.
 
+use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -96,13 +97,16 @@ impl ZoneTrust {
 struct Known {
     trust: ZoneTrust,
     ends_at: Now,
+    /// Whether somebody wanted it since it was its turn to go.
+    is_used: Cell<bool>,
 }
 
 /// What one worker knows of zones.
 #[derive(Default)]
 pub(crate) struct Chains {
     known: HashMap<HeapName, Known>,
-    /// Zones in the order in which they were learned.
+    /// Zones in the order in which they go, if nobody wants them meanwhile: those of top-level
+    /// domains are wanted for nearly every question.
     order: VecDeque<HeapName>,
     /// Octets of what is known.
     octets: usize,
@@ -142,6 +146,7 @@ impl Chains {
         let name = HeapName::new(zone);
         let known = self.known.get(&name).filter(|known| known.ends_at > now.seconds());
         if let Some(known) = known {
+            known.is_used.set(true);
             return Some(known.trust.clone());
         }
         (name == anchor.zone).then(|| judged(Points::Anchor(anchor.clone()), settings))
@@ -194,13 +199,18 @@ impl Chains {
     pub(crate) fn learn(&mut self, zone: &HeapName, trust: ZoneTrust, ends_at: Now, now: Moment) {
         let ends_at = ends_at.max(Now(now.seconds().0.saturating_add(1)));
         self.octets += trust.octets();
-        match self.known.insert(zone.clone(), Known { trust, ends_at }) {
+        match self.known.insert(zone.clone(), Known { trust, ends_at, is_used: Cell::new(false) }) {
             Some(before) => self.octets -= before.trust.octets(),
             None => self.order.push_back(zone.clone()),
         }
+        // Ends: who is let go on once is not used any more.
         while (self.order.len() > ZONES_MAX || self.octets > OCTETS_MAX)
             && let Some(oldest) = self.order.pop_front()
         {
+            if self.known.get(&oldest).is_some_and(|known| known.is_used.replace(false)) {
+                self.order.push_back(oldest);
+                continue;
+            }
             let before = self.known.remove(&oldest);
             self.octets -= before.map_or(0, |known| known.trust.octets());
         }
@@ -244,6 +254,17 @@ mod tests {
         // The place in the order is free as well.
         chains.learn(&zone(3), signed(100), Now(100), now);
         assert_eq!((chains.known.len(), chains.order.len(), chains.octets), (1, 1, 100));
+    }
+
+    #[test]
+    fn zones_that_are_wanted_again_stay() {
+        let (mut chains, now, settings) = (Chains::default(), Moment(0), Trust::default());
+        for number in 0..5 * ZONES_MAX {
+            chains.learn(&zone(number), signed(7), Now(100), now);
+            assert!(chains.trust(zone(0).as_name(), &settings, now).is_some());
+        }
+        assert_eq!((chains.known.len(), chains.order.len()), (ZONES_MAX, ZONES_MAX));
+        assert!(chains.trust(zone(1).as_name(), &settings, now).is_none());
     }
 
     #[test]
