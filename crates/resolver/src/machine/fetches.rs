@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use cache::Security;
 use cache::servers::{Edns, Facts, LetterCase};
+use dnssec::Rrsig;
 use rand::seq::SliceRandom;
 use smallvec::SmallVec;
 use wire::{HashKey, Name, Rtype};
@@ -66,6 +67,8 @@ pub(super) struct Fetch {
     pub(super) has_proofs: bool,
     /// Tasks for proofs that were begun.
     pub(super) proofs_begun: u8,
+    /// Tasks that look for what will probably be needed; nobody waits for them.
+    pub(super) ahead: Vec<TaskKey>,
     /// Why there is no chain of trust to the zone.
     pub(super) broken: Option<Failure>,
     /// The last reply that is bogus, and why.
@@ -111,6 +114,16 @@ impl Held {
         let Reading::Answer(answer) = &self.reading else { return false };
         let is_weak = |set: &Set| set.rtype == Rtype::DNAME && set.security != Security::Secure;
         self.is_forgeable && answer.sets.iter().any(is_weak)
+    }
+
+    /// Returns whether a signature in it says that this zone has made it.
+    pub(super) fn names_signer(&self, zone: &HeapName) -> bool {
+        let Reading::Answer(answer) = &self.reading else { return false };
+        let soa = answer.denial.as_ref().and_then(|denial| denial.soa.as_ref());
+        let sets = answer.sets.iter().chain(&answer.proofs).chain(soa);
+        sets.flat_map(|set| &set.signatures)
+            .filter_map(|data| Rrsig::parse(data))
+            .any(|rrsig| rrsig.signer == zone.as_name())
     }
 }
 
@@ -232,6 +245,7 @@ impl Resolver {
             proofs: Vec::new(),
             has_proofs: false,
             proofs_begun: 0,
+            ahead: Vec::new(),
             broken: None,
             bogus: None,
             bogus_replies: 0,
@@ -632,6 +646,9 @@ impl Resolver {
         }
         let Self { fetches, settings, routes, .. } = self;
         let Some(fetch) = fetches.get_mut(key.0 as usize) else { return };
+        if fetch.ahead.contains(&task) {
+            return fetch.ahead.retain(|&other| other != task);
+        }
         fetch.lookups.retain(|&lookup| lookup != task);
         let found = resolution.rows().data(&question.name, question.rtype);
         let (namer, port) = named_by(&fetch.delegation, &question.name, routes, settings);
@@ -654,7 +671,7 @@ impl Resolver {
             self.memory.tables.claims.release(hash, self.memory.tables.worker);
         }
         self.paused.retain(|&paused| paused != key);
-        for lookup in fetch.lookups.into_iter().chain(fetch.proofs) {
+        for lookup in fetch.lookups.into_iter().chain(fetch.proofs).chain(fetch.ahead) {
             if let Some(task) = self.task_mut(lookup) {
                 task.parents.retain(|&parent| parent != Node::Fetch(key));
             }

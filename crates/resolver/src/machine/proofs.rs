@@ -20,6 +20,9 @@ use crate::tables::{Keep, Known};
 use crate::trace::TraceEvent;
 use std::sync::Arc;
 
+/// Zones above one that a signature names, whose keys are asked for at the same time.
+const LINKS_AHEAD: usize = 2;
+
 /// Questions for keys that one fetch begins: two for each of the labels that somebody may hide a
 /// delegation behind.
 const PROOFS_MAX: u8 = 64;
@@ -115,8 +118,7 @@ impl Resolver {
         if fetch.proofs_begun > PROOFS_MAX {
             return self.break_chain(key, Failure::without_zone(Reason::Limit(Limit::Sends)));
         }
-        let depth = fetch.tasks.clone().into_iter().filter_map(|task| self.task(task)).map(|task| task.depth);
-        let depth = depth.min().unwrap_or(0);
+        let depth = self.depth_of(key);
         let zone = question.name.clone();
         let task = self.task_for(question, depth);
         if self.fetch(key).is_some_and(|fetch| fetch.proofs.contains(&task)) {
@@ -136,6 +138,58 @@ impl Resolver {
         if let Some(fetch) = self.fetch_mut(key) {
             fetch.proofs.push(task);
         }
+    }
+
+    /// Asks forwarders for what the chain of trust to a zone needs besides its DS records, as far
+    /// as that can be known: else each link of it would take a round trip after the other. A zone
+    /// that a signature names has keys. Below a top-level domain, of which nothing is known yet,
+    /// there probably is a zone, signed or not.
+    fn ask_ahead(&mut self, key: FetchKey, zone: &HeapName, is_signer: bool, now: Moment) {
+        let Some(anchor) = self.settings.trust.anchor_of(zone.as_name()) else { return };
+        let (above, labels) = (anchor.zone.as_name().label_count(), zone.as_name().label_count());
+        if is_signer {
+            for labels in (above + 1).max(labels.saturating_sub(LINKS_AHEAD))..=labels {
+                let link = HeapName::new(zone.as_name().suffix(labels));
+                if self.chains.trust(link.as_name(), &self.settings.trust, now).is_none() {
+                    self.begin_ahead(key, link.clone(), Rtype::DS, now);
+                    self.begin_ahead(key, link, Rtype::DNSKEY, now);
+                }
+            }
+        } else if labels == above + 1
+            && let Some(fetch) = self.fetch(key)
+            && fetch.question.place().label_count() > labels
+        {
+            let below = HeapName::new(fetch.question.place().suffix(labels + 1));
+            self.begin_ahead(key, below, Rtype::DS, now);
+            self.begin_ahead(key, zone.clone(), Rtype::DNSKEY, now);
+        }
+    }
+
+    /// Begins to ask for records that a judgement probably needs. It does not wait for them, and
+    /// what becomes of them is no fault of the reply.
+    fn begin_ahead(&mut self, key: FetchKey, name: HeapName, rtype: Rtype, now: Moment) {
+        let question = HeapQuestion { name, rtype, unchecked: false };
+        let is_own = self.fetch(key).is_none_or(|fetch| fetch.question == question);
+        if is_own || self.memory.tables.failures.look(&question, true, now) != Memory::Nothing {
+            return;
+        }
+        let Some(fetch) = self.fetch_mut(key).filter(|fetch| fetch.proofs_begun < PROOFS_MAX) else { return };
+        fetch.proofs_begun += 1;
+        let depth = self.depth_of(key);
+        let task = self.task_for(question, depth);
+        if let Some(fetch) = self.fetch_mut(key).filter(|fetch| !fetch.ahead.contains(&task)) {
+            fetch.ahead.push(task);
+            if let Some(task) = self.task_mut(task) {
+                task.parents.push(Node::Fetch(key));
+                task.depth = task.depth.min(depth);
+            }
+        }
+    }
+
+    /// Returns how many look-ups of addresses a fetch is within.
+    fn depth_of(&self, key: FetchKey) -> u8 {
+        let tasks = self.fetch(key).into_iter().flat_map(|fetch| fetch.tasks.iter());
+        tasks.filter_map(|&task| self.task(task)).map(|task| task.depth).min().unwrap_or(0)
     }
 
     /// Takes the keys of a zone that were validated before, perhaps by another worker, and lets the
@@ -271,7 +325,11 @@ impl Resolver {
                 match self.fetch(key).and_then(|fetch| fetch.broken.clone()) {
                     Some(failure) => self.end_unproved(key, held, failure, now),
                     None => {
+                        let is_signer = held.names_signer(&zone);
                         self.put_back(key, held);
+                        if is_forwarded && rtype == Rtype::DS {
+                            self.ask_ahead(key, &zone, is_signer, now);
+                        }
                         self.begin_proof(key, zone, rtype, now);
                     }
                 }
@@ -288,8 +346,8 @@ impl Resolver {
         }
     }
 
-    /// Has a fetch look again for what its zone is judged by, if its delegation says so: nobody need
-    /// be asked for that.
+    /// Has a fetch look again for what its zone is judged by, if its delegation says so: nobody
+    /// need be asked for that.
     fn relearns(&mut self, key: FetchKey) -> bool {
         let Some(fetch) = self.fetch_mut(key) else { return false };
         if fetch.delegation.ds == DsState::Unknown || fetch.proofs_begun >= PROOFS_MAX {

@@ -1,13 +1,14 @@
 //! Forward zones: answers of servers that have them from elsewhere.
 
 use cache::Security;
+use proptest::prelude::*;
 use resolver::{Forwarders, HeapName, Limits, NegativeAnchor, Route, Settings, Stub, Validation, Way};
 use wire::{EdeCode, Rcode, Rtype, Section};
 
 use crate::referrals::small;
 use crate::signed::{Internet, Signed, Signing};
-use crate::validation::{NSEC3, check, check_bogus, internet, resolve_unchecked};
-use crate::world::{Behaviour, World, ip, name, plain_settings, record};
+use crate::validation::{NSEC3, check, check_bogus, internet, resolve_unchecked, without_ttl};
+use crate::world::{Behaviour, Seen, World, ip, name, plain_settings, record};
 
 /// The only forwarder of group 1, and the second one of group 2.
 const ONE: &str = "203.0.113.1";
@@ -262,7 +263,43 @@ fn forwarded_answers_are_validated() {
 }
 
 #[test]
-fn a_chain_is_asked_for_step_by_step_and_once() {
+fn the_links_of_a_chain_are_asked_for_at_once() {
+    for (qname, rcode, security) in [
+        ("www.example.org", Rcode::NOERROR, Security::Secure),
+        ("none.example.org", Rcode::NXDOMAIN, Security::Secure),
+        ("www.unsigned.org", Rcode::NOERROR, Security::Insecure),
+    ] {
+        let Signed { mut world, .. } = signed(internet(Signing::Nsec, NSEC3), vec![forward(".", 1)]);
+        let seen = world.resolve(qname, Rtype::A);
+        check(&seen, rcode, security);
+        assert_eq!(seen.took_ms, 20, "one round trip for the name, and one for all keys: {seen:?}");
+        let asked = asked(&world, 0);
+        assert!(asked.len() <= 6, "nothing is asked for that is not needed: {asked:?}");
+    }
+}
+
+#[test]
+fn what_is_asked_for_ahead_and_fails_is_no_fault_of_the_answer() {
+    let internet = Internet::default()
+        .zone(".", &["192.0.2.1"], Signing::Nsec, "")
+        .zone("org", &["192.0.2.2"], Signing::Nsec, "")
+        .zone("sub.deep.org", &["192.0.2.3"], Signing::Nsec, "www.sub.deep.org. A 198.51.100.1");
+    let mut signed = signed(internet, vec![forward(".", 1)]);
+    let all = signed.all(as_is);
+    // There is no zone between, but that is not known before somebody says so.
+    signed.world.server(ONE).behaviour = Behaviour::Crafted(std::sync::Arc::new(move |question| {
+        let is_between = question.qname == name("deep.org").as_name();
+        (!is_between).then(|| crate::world::signed_reply(&all, question, true))
+    }));
+    let seen = signed.world.resolve("www.sub.deep.org", Rtype::A);
+    check(&seen, Rcode::NOERROR, Security::Secure);
+    assert_eq!(seen.took_ms, 20);
+    let between = asked(&signed.world, 0).into_iter().filter(|line| line.contains(" deep.org. ")).count();
+    assert_eq!(between, 2, "its keys and DS records are asked for");
+}
+
+#[test]
+fn a_chain_is_asked_for_once() {
     let Signed { mut world, .. } = signed(internet(Signing::Nsec, Signing::Nsec), vec![forward(".", 1)]);
     check(&world.resolve("www.example.org", Rtype::A), Rcode::NOERROR, Security::Secure);
     let mut asked = asked(&world, 0);
@@ -400,4 +437,54 @@ fn a_trace_says_who_was_asked_and_who_answered() {
         format!("10.0 ms  {ONE}:53 for corp.example.org.  www.corp.example.org. A: answer"),
     ];
     assert_eq!(lines, expected);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_forwarders_say_what_is_secure_is_true(seed: u64) {
+        let questions = [
+            ("www.example.org", Rtype::A),
+            ("none.example.org", Rtype::A),
+            ("x.wild.example.org", Rtype::A),
+            ("alias.example.org", Rtype::A),
+            ("www.tree.example.org", Rtype::A),
+            ("b.example.org", Rtype::TXT),
+            ("example.org", Rtype::DNSKEY),
+            ("unsigned.org", Rtype::DS),
+            ("none", Rtype::A),
+        ];
+        let signing = if seed.is_multiple_of(2) { Signing::Nsec } else { NSEC3 };
+        let first = seed.is_multiple_of(3);
+        let route = Route { first, ..forward(".", 2) };
+        let mut signed = signed(internet(signing, signing), vec![route]);
+        let truth: Vec<Seen> =
+            questions.iter().map(|&(name, rtype)| signed.world.resolve(name, rtype)).collect();
+        prop_assert!(truth.iter().all(|seen| seen.security == Security::Secure));
+        signed.world.reseed(seed);
+        let lies = ["www.example.org A 192.0.2.66", "example.org NS ns.evil.org", "example.org DNSKEY 257 3 13 AAAA"];
+        let lies = lies.map(|line| (Section::Answer, record(line))).to_vec();
+        let behaviours = [Behaviour::Honest, Behaviour::Garbled, Behaviour::Liar(lies), Behaviour::Dead];
+        let mut secure = 0;
+        for (one, other) in (0..4).flat_map(|one| (0..4).map(move |other| (one, other))) {
+            for (address, behaviour) in [(ONE, one), (TWO, other)] {
+                signed.world.server(address).behaviour = behaviours[behaviour].clone();
+            }
+            // Nothing is known any more.
+            signed.world.pass_ms(20_000_000);
+            for (&(name, rtype), truth) in questions.iter().zip(&truth) {
+                let seen = signed.world.resolve(name, rtype);
+                prop_assert!(seen.sends <= 64 && seen.took_ms <= 20_000, "{:?}", seen);
+                if seen.security == Security::Secure {
+                    prop_assert_eq!(seen.rcode, truth.rcode);
+                    prop_assert_eq!(without_ttl(&seen.answer), without_ttl(&truth.answer));
+                    secure += 1;
+                } else {
+                    prop_assert!(seen.rcode == Rcode::SERVFAIL, "{} {:?}", name, seen);
+                }
+            }
+        }
+        prop_assert!(secure >= 9, "honest forwarders are believed: {}", secure);
+    }
 }

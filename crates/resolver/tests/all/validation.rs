@@ -551,7 +551,7 @@ fn signatures_are_checked_some_at_a_time() {
 
 /// Leaves out what replies may say as they like: the TTL, as long as it is no longer, and letter
 /// case.
-fn without_ttl(lines: &[String]) -> Vec<String> {
+pub(crate) fn without_ttl(lines: &[String]) -> Vec<String> {
     let mut lines: Vec<String> = lines
         .iter()
         .map(|line| {
