@@ -88,7 +88,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) dnssec_ok: bool,
     /// What reading it may still cost.
     pub(crate) work: &'a Work,
-    /// Whether answers without AA are of no use even if their server offers no recursion.
+    /// Whether answers without AA are of no use. If not, those of servers that offer recursion are
+    /// doubtful.
     pub(crate) requires_authority: bool,
     /// Whether the zone's name servers beside an answer are taken for the client to see.
     pub(crate) takes_servers: bool,
@@ -99,6 +100,11 @@ impl Terms<'_> {
     fn is_authoritative(&self, flags: Flags) -> bool {
         flags.has(Flags::AA) || (!self.requires_authority && !flags.has(Flags::RA))
     }
+
+    /// Returns whether it may count as one, if no other server has a better one.
+    fn may_be_authoritative(&self, flags: Flags) -> bool {
+        flags.has(Flags::AA) || !self.requires_authority
+    }
 }
 
 /// What a reply says about the question.
@@ -106,10 +112,21 @@ impl Terms<'_> {
 pub(crate) enum Reading {
     /// The zone's servers are asked no more: it has the answer, or says that there is none.
     Answer(Answer),
+    /// An answer that counts if no other server of the zone has a better one.
+    Doubtful(Answer, Doubt),
     /// Others know more.
     Referral(Referral),
     /// It is of no use.
     Fault(Fault),
+}
+
+/// Why another server is asked before an answer counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Doubt {
+    /// The server has it from elsewhere: it offers recursion, and answers without AA.
+    Recursive,
+    /// It says that there is no data, and nothing besides: so do servers that lack the zone.
+    Empty,
 }
 
 /// Why a reply is of no use.
@@ -237,13 +254,22 @@ pub(crate) fn read(message: &Message<'_>, asked: &Asked<'_>, terms: &Terms<'_>) 
     }
     // A server of the zone answers with AA (RFC 1035 §4.1.1); another one has it from elsewhere,
     // and most of these offer recursion.
-    if !is_forwarder && !terms.is_authoritative(flags) {
+    if !is_forwarder && !terms.may_be_authoritative(flags) {
         return Reading::Fault(Fault::Lame);
     }
     if message.rcode() == Rcode::YXDOMAIN && !matches!(chain.end, End::TooLong) {
         return Reading::Fault(Fault::Error(Rcode::YXDOMAIN));
     }
-    answer(message, asked, terms, chain).map_or(Reading::Fault(Fault::Malformed), Reading::Answer)
+    let Some(answer) = answer(message, asked, terms, chain) else {
+        return Reading::Fault(Fault::Malformed);
+    };
+    let is_empty = message.records().all(|record| record.section == wire::Section::Additional);
+    match is_forwarder {
+        true => Reading::Answer(answer),
+        false if flags.has(Flags::RA) && !flags.has(Flags::AA) => Reading::Doubtful(answer, Doubt::Recursive),
+        false if is_empty && answer.verdict == Verdict::NoData => Reading::Doubtful(answer, Doubt::Empty),
+        false => Reading::Answer(answer),
+    }
 }
 
 /// Puts together what a chain, its end and the response code say; `None` if they contradict each

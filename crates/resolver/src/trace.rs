@@ -71,7 +71,7 @@ impl TraceEvent {
             Reading::Fault(Fault::Lame) => Self::Lame,
             Reading::Fault(Fault::Error(rcode)) => Self::Error(*rcode),
             Reading::Fault(Fault::Malformed | Fault::Bogus) => Self::Malformed,
-            Reading::Answer(answer) => match &answer.verdict {
+            Reading::Answer(answer) | Reading::Doubtful(answer, _) => match &answer.verdict {
                 Verdict::Data => Self::Data,
                 Verdict::Alias(target) => Self::Alias(target.clone()),
                 Verdict::NoData => Self::NoData,

@@ -315,8 +315,8 @@ pub(super) const ROWS: &[Row] = &[
         Kind::One(Value::Bool),
         "true",
         "RFC 1035 §4.1.1: a server of the zone sets AA",
-        "Whether a server whose answer lacks the flag AA counts as one that does not serve the zone. With `false`, only one that \
-         offers recursion (RA) besides does.",
+        "Whether a server whose answer lacks the flag AA counts as one that does not serve the zone. With `false`, the answer of one \
+         that offers recursion (RA) besides counts only if no other server of the zone has a better one.",
     ),
     row(
         "resolvers.*.minimal-responses",

@@ -52,7 +52,7 @@ pub(super) struct Fetch {
     pub(super) lookups: Vec<TaskKey>,
     pub(super) asks: Few<AskKey>,
     pub(super) timer: Option<Moment>,
-    sends_left: u8,
+    pub(super) sends_left: u8,
     /// The limit that keeps it from sending.
     pub(super) spent: Option<Limit>,
     /// Why a look-up was not even begun.
@@ -71,6 +71,8 @@ pub(super) struct Fetch {
     pub(super) ahead: Vec<TaskKey>,
     /// Why there is no chain of trust to the zone.
     pub(super) broken: Option<Failure>,
+    /// A reply that counts if no other server has a better one.
+    pub(super) doubtful: Option<Box<Held>>,
     /// The last reply that is bogus, and why.
     pub(super) bogus: Option<Box<(Failure, Held)>>,
     pub(super) bogus_replies: u8,
@@ -247,6 +249,7 @@ impl Resolver {
             proofs_begun: 0,
             ahead: Vec::new(),
             broken: None,
+            doubtful: None,
             bogus: None,
             bogus_replies: 0,
             claimed: Claimed::default(),
@@ -323,15 +326,23 @@ impl Resolver {
         if self.ask_next(key, candidates, now) {
             return;
         }
-        let Some(fetch) = self.fetch(key) else { return };
-        if fetch.lookups.is_empty() {
-            match self.fetch_mut(key).and_then(|fetch| fetch.bogus.take()) {
-                Some(bogus) => {
-                    let (failure, held) = *bogus;
-                    self.end_unproved(key, held, failure, now);
-                }
-                None => self.end_failed(key),
+        if self.fetch(key).is_some_and(|fetch| fetch.lookups.is_empty()) {
+            self.end_without_better(key, now);
+        }
+    }
+
+    /// Ends a fetch of which nobody is left to be asked, with what there is.
+    fn end_without_better(&mut self, key: FetchKey, now: Moment) {
+        let Some(fetch) = self.fetch_mut(key) else { return };
+        if let Some(doubtful) = fetch.doubtful.take() {
+            return self.hold(key, *doubtful, now);
+        }
+        match fetch.bogus.take() {
+            Some(bogus) => {
+                let (failure, held) = *bogus;
+                self.end_unproved(key, held, failure, now);
             }
+            None => self.end_failed(key),
         }
     }
 

@@ -308,7 +308,7 @@ impl Resolver {
             self.judge(key, (!is_forwarded).then_some(&asked), now, |judge| match &mut held.reading {
                 Reading::Answer(answer) => judge.answer(answer, qtype).map(|()| DsState::Unknown),
                 Reading::Referral(referral) => judge.referral(referral),
-                Reading::Fault(_) => Ok(DsState::Unknown),
+                Reading::Doubtful(..) | Reading::Fault(_) => Ok(DsState::Unknown),
             });
         match judged {
             Ok((Ok(ds), why)) => self.believe(key, held, ds, why, now),
@@ -453,7 +453,7 @@ impl Resolver {
                 let below = self.memory.keep_referral(referral, ds, ends_at, now.seconds());
                 self.end_fetch(key, &FetchEnd::Referral(Arc::new(below)));
             }
-            Reading::Fault(_) => {}
+            Reading::Doubtful(..) | Reading::Fault(_) => {}
         }
     }
 

@@ -12,7 +12,7 @@ use crate::addresses::Family;
 use crate::budget::Limit;
 use crate::effect::{Arrival, AskKey, How, Unanswered};
 use crate::moment::Moment;
-use crate::scrub::{self, Asked, Fault, Reading, Referral, Speaker, Terms, Work};
+use crate::scrub::{self, Asked, Doubt, Fault, Reading, Referral, Speaker, Terms, Work};
 use crate::trace::TraceEvent;
 
 impl Resolver {
@@ -114,13 +114,30 @@ impl Resolver {
             return self.end_over_limit(key, Limit::Octets);
         };
         self.note(key, ask.address, &TraceEvent::of(&reading), now);
+        let (server, is_forgeable) = (Some(ask.address), arrival == Arrival::Udp);
         match reading {
             Reading::Fault(fault) => self.take_fault(key, ask, fault, now),
-            reading => {
-                let is_forgeable = arrival == Arrival::Udp;
-                self.hold(key, Held { reading, root, server: Some(ask.address), is_forgeable }, now);
+            Reading::Doubtful(answer, doubt) => {
+                let reading = Reading::Answer(answer);
+                self.doubt(key, ask, Held { reading, root, server, is_forgeable }, doubt, now);
             }
+            reading => self.hold(key, Held { reading, root, server, is_forgeable }, now),
         }
+    }
+
+    /// Puts a doubtful reply aside, so that one more server is asked; the second such reply counts.
+    fn doubt(&mut self, key: FetchKey, ask: &OpenAsk, held: Held, doubt: Doubt, now: Moment) {
+        let Some(fetch) = self.fetch_mut(key) else { return };
+        if fetch.doubtful.is_some() {
+            return self.hold(key, held, now);
+        }
+        fetch.doubtful = Some(Box::new(held));
+        fetch.sends_left = fetch.sends_left.min(1);
+        let fault = match doubt {
+            Doubt::Recursive => Fault::Lame,
+            Doubt::Empty => Fault::Malformed,
+        };
+        self.take_fault(key, ask, fault, now);
     }
 
     /// Reads a reply for a fetch, whose question pays for its octets, and the root's servers if it

@@ -85,6 +85,7 @@ fn said(reading: &Reading) -> String {
                 referral.servers.iter().map(|server| format!("{} {:?}", server.name, server.glue)).collect();
             format!("{} {}: {}", referral.zone, referral.ttl, servers.join(", "))
         }
+        Reading::Doubtful(answer, doubt) => format!("{doubt:?}: {}", said(&Reading::Answer(answer.clone()))),
         Reading::Answer(answer) => {
             let sets: Vec<String> = answer
                 .sets
@@ -242,6 +243,8 @@ fn a_server_that_does_not_serve_the_zone_is_lame() {
     check(NO_AA, Rcode::NOERROR, "authority . 300 NS a.root-servers.net", "Lame");
     check(NO_AA, Rcode::NOERROR, "authority mail.example.org 300 NS ns.example.org", "Lame");
     check(NO_AA, Rcode::NOERROR, "", "Lame");
+    check(AA, Rcode::NOERROR, "", "Empty: NoData [] denies www.example.org. None");
+    check(AA, Rcode::NOERROR, "authority example.org 300 TXT x", "NoData [] denies www.example.org. None");
     check(NO_AA, Rcode::NOERROR, "answer www.example.org 300 A 192.0.2.1", "Lame");
     check(NO_AA, Rcode::NXDOMAIN, "", "Lame");
     check(NO_AA, Rcode::REFUSED, "", "Lame");
@@ -333,7 +336,7 @@ fn the_zones_servers_beside_an_answer_are_taken_for_who_wants_them() {
 }
 
 #[test]
-fn an_answer_without_aa_counts_where_that_is_not_required_and_no_recursion_is_offered() {
+fn an_answer_without_aa_counts_where_that_is_not_required_and_is_doubtful_if_recursion_is_offered() {
     let read_as = |flags: Flags, requires_authority: bool| {
         let lines = "answer www.example.org 300 A 192.0.2.1";
         let octets = reply(flags, Rcode::NOERROR, "www.example.org", Rtype::A, lines);
@@ -343,7 +346,9 @@ fn an_answer_without_aa_counts_where_that_is_not_required_and_no_recursion_is_of
     assert_eq!(read_as(AA, true), data);
     assert_eq!(read_as(NO_AA, true), "Lame");
     assert_eq!(read_as(NO_AA, false), data);
-    assert_eq!(read_as(Flags::RA, false), "Lame");
+    assert_eq!(read_as(Flags::RA, false), format!("Recursive: {data}"));
+    assert_eq!(read_as(Flags::RA, true), "Lame");
+    assert_eq!(read_as(Flags::RA.with(AA), true), data);
     let nothing = |lines: &str, requires_authority: bool| {
         let octets = reply(NO_AA, Rcode::NOERROR, "www.example.org", Rtype::A, lines);
         said(&read_with("example.org", ("www.example.org", Rtype::A), &octets, (requires_authority, false)))

@@ -108,6 +108,55 @@ fn an_answer_without_aa_counts_where_that_is_not_required() {
     assert_eq!((seen.failure, seen.answer.len()), (None, 2));
 }
 
+/// Flags of a reply that offers recursion, and has the answer from elsewhere.
+fn recursive(lines: &'static [&'static str]) -> Behaviour {
+    Behaviour::Crafted(std::sync::Arc::new(move |question| {
+        let lines: Vec<_> =
+            lines.iter().map(|line| (wire::Section::Answer, crate::world::record(line))).collect();
+        let mut reply = crate::world::reply_of(question, &lines);
+        (reply[2], reply[3]) = (reply[2] & !0x04, reply[3] | 0x80);
+        Some(reply)
+    }))
+}
+
+#[test]
+fn a_server_that_has_the_answer_from_elsewhere_is_the_last_resort() {
+    let lines: &[&str] = &["www.example.org 60 A 203.0.113.9"];
+    let check = |requires_authority: bool, both: bool| {
+        let mut world = World::with(Settings { requires_authority, ..plain_settings() });
+        small(&mut world);
+        world.server("192.0.2.3").behaviour = recursive(lines);
+        if both {
+            world.server("192.0.2.4").behaviour = recursive(lines);
+        }
+        let seen = world.resolve("www.example.org", Rtype::A);
+        (seen.answer.len(), seen.answer.iter().any(|line| line.contains("203.0.113.9")))
+    };
+    for requires_authority in [false, true] {
+        assert_eq!(check(requires_authority, false), (2, false), "the other server knows better");
+    }
+    assert_eq!((check(false, true), check(true, true)), ((1, true), (0, false)));
+}
+
+#[test]
+fn who_says_nothing_at_all_is_believed_if_another_server_says_so_too_or_nobody_else_answers() {
+    let empty = || Behaviour::Liar(Vec::new());
+    let check = |[one, other]: [Behaviour; 2], rcode: Rcode, answers: usize| {
+        let mut world = world();
+        world.server("192.0.2.3").behaviour = one;
+        world.server("192.0.2.4").behaviour = other;
+        let seen = world.resolve("www.example.org", Rtype::A);
+        assert_eq!((seen.rcode, seen.answer.len()), (rcode, answers), "{seen:?}");
+        // The root, the domain, and each of the two once.
+        assert!(seen.sends <= 4, "{}", seen.sends);
+    };
+    check([empty(), Behaviour::Honest], Rcode::NOERROR, 2);
+    check([Behaviour::Honest, empty()], Rcode::NOERROR, 2);
+    check([empty(), empty()], Rcode::NOERROR, 0);
+    check([empty(), Behaviour::Dead], Rcode::NOERROR, 0);
+    check([empty(), Behaviour::Rcode(Rcode::SERVFAIL)], Rcode::NOERROR, 0);
+}
+
 #[test]
 fn servers_that_come_back_are_found_at_once() {
     let mut world = world();
