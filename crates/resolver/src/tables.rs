@@ -248,6 +248,12 @@ impl Memory {
         }
     }
 
+    /// Keeps the DS records of a referral, which were found good, for who asks for them: a
+    /// validator behind this one asks for those of every zone.
+    pub(crate) fn keep_ds(&self, ds: &Set, now: Now) {
+        self.keep(ds, Rank::Authority, Keep { unchecked: false, renewal: Renewal::No }, now);
+    }
+
     fn counts(&self, security: Security, unchecked: bool) -> bool {
         let is_known = !matches!(security, Security::Unchecked | Security::Bogus);
         !self.validates || unchecked || is_known

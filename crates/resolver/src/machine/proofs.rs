@@ -447,6 +447,9 @@ impl Resolver {
             }
             Reading::Referral(mut referral) => {
                 self.keep_ranges(&referral.proofs, None, now);
+                if let Some(ds) = referral.ds.as_ref().filter(|ds| ds.security == Security::Secure) {
+                    self.memory.keep_ds(ds, now.seconds());
+                }
                 if self.keeps_servers {
                     referral.ttl = referral.ttl.max(TTL_WITH_SERVERS_MIN);
                 }

@@ -1,7 +1,8 @@
 //! Denials: that there is no name, no data, or no DS.
 
-use cache::Security;
-use dnssec::proof::{Proved, Unproved};
+use cache::{Now, Security};
+use dnssec::chain::SecureKeys;
+use dnssec::proof::{Delegation, Proved, Unproved};
 use wire::Rtype;
 
 use super::answer::settle;
@@ -46,7 +47,13 @@ impl Judge<'_> {
         };
         if let Some(soa) = &mut denial.soa {
             if soa.owner != zone {
-                return Err(Obstacle::Bogus(Defect::Denial(Unproved::Missing), zone));
+                // A zone below says so: the proof may be that it is not signed.
+                let is_below = soa.owner.as_name().is_at_or_below(zone.as_name());
+                if !is_below || !self.proves_unsigned(&soa.owner, &zone, &keys, proofs)? {
+                    return Err(Obstacle::Bogus(Defect::Denial(Unproved::Missing), zone));
+                }
+                (denial.security, soa.security) = (Security::Insecure, Security::Insecure);
+                return Ok(());
             }
             self.verify(soa, &zone, &keys)?;
         }
@@ -63,6 +70,28 @@ impl Judge<'_> {
             }
             Err(unproved) => Err(self.unproved(wrong.unwrap_or(Defect::Denial(unproved)), &zone)),
         }
+    }
+
+    /// Returns whether proofs that came with a reply say that a zone delegates to another one that
+    /// is not signed, and notes it if they do: its parent need not be asked.
+    pub(super) fn proves_unsigned(
+        &mut self,
+        below: &HeapName,
+        zone: &HeapName,
+        keys: &SecureKeys,
+        proofs: &mut [Set],
+    ) -> Result<bool, Obstacle> {
+        self.check_proofs(proofs, zone, keys)?;
+        let found =
+            self.ask_proofs(proofs, zone, |denials, hashes| denials.delegation(below.as_name(), hashes));
+        if !matches!(found, Ok(Delegation::Unsigned | Delegation::OptOut | Delegation::TooManyIterations)) {
+            return Ok(false);
+        }
+        let good = proofs.iter().filter(|set| set.security == Security::Secure);
+        let ttl = good.map(|set| set.ttl).min().unwrap_or(0);
+        let ends_at = Now(self.now.seconds().0.saturating_add(ttl));
+        self.chains.learn(below, ZoneTrust::Insecure(Why::Unsigned), ends_at, self.now);
+        Ok(true)
     }
 
     /// Returns the zone that denies: the closest to the name of those that signed proofs or the

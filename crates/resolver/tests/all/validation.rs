@@ -3,10 +3,10 @@
 use cache::Security;
 use proptest::prelude::*;
 use resolver::{HeapName, Limits, NegativeAnchor, Settings, Validation, Waiter};
-use wire::{Class, EdeCode, Question, Rcode, Rtype};
+use wire::{Class, EdeCode, Question, Rcode, Rtype, Section};
 
 use crate::signed::{Internet, Signed, Signing};
-use crate::world::{Behaviour, Seen, UNIX_SECONDS, name, plain_settings};
+use crate::world::{Behaviour, Seen, UNIX_SECONDS, name, plain_settings, record, reply_of, signed_reply};
 
 pub(crate) const NSEC3: Signing = Signing::Nsec3 { iterations: 0, opts_out: false };
 const OPT_OUT: Signing = Signing::Nsec3 { iterations: 0, opts_out: true };
@@ -300,6 +300,59 @@ fn tampered(example: Signing, change: impl Fn(&str) -> Option<String> + Copy, as
     let seen = signed.world.resolve(ask.0, ask.1);
     assert!(seen.sends <= 12, "{seen:?}");
     seen
+}
+
+#[test]
+fn a_proof_that_comes_with_an_alias_shows_that_its_target_is_unsigned() {
+    let internet = Internet::default()
+        .zone(".", &["192.0.2.1"], Signing::Nsec, "")
+        .zone("org", &["192.0.2.2"], Signing::Nsec, "")
+        .zone("example.org", &["192.0.2.3"], Signing::Nsec, "alias.example.org. CNAME none.sub.example.org.")
+        .zone("sub.example.org", &["192.0.2.3"], Signing::No, "");
+    let mut signed = internet.build();
+    let lines = |owner: &str, rtype: &str| {
+        let of = |line: &&str| {
+            let words: Vec<&str> = line.split(' ').collect();
+            let covers = words[3] == "RRSIG" && words[4] == rtype;
+            words[0] == format!("{owner}.") && (words[3] == rtype || covers)
+        };
+        let lines: Vec<_> = signed.texts["example.org"].lines().filter(of).collect();
+        lines.into_iter().map(|line| record(&line.replacen(" IN ", " ", 1))).collect::<Vec<_>>()
+    };
+    let mut records: Vec<_> =
+        lines("alias.example.org", "CNAME").into_iter().map(|record| (Section::Answer, record)).collect();
+    records.extend(lines("sub.example.org", "NSEC").into_iter().map(|record| (Section::Authority, record)));
+    assert_eq!(records.len(), 4, "each with its signature");
+    let soa = record("sub.example.org 60 SOA ns.sub.example.org admin.sub.example.org 1 2 3 4 60");
+    // With it the target is denied at once, without it the zone is asked.
+    for (soa, rcode) in [(Some(soa), Rcode::NOERROR), (None, Rcode::NXDOMAIN)] {
+        let mut records = records.clone();
+        records.extend(soa.map(|soa| (Section::Authority, soa)));
+        let all = signed.all(|line| Some(line.to_owned()));
+        signed.world.server("192.0.2.3").behaviour =
+            Behaviour::Crafted(std::sync::Arc::new(move |question| {
+                if question.qname == name("alias.example.org").as_name() {
+                    return Some(reply_of(question, &records));
+                }
+                Some(signed_reply(&all, question, true))
+            }));
+        signed.world.forget();
+        check(&signed.world.resolve("alias.example.org", Rtype::A), rcode, Security::Insecure);
+        let is_of_ds = |sent: &crate::world::Sent| sent.question.ends_with(" DS");
+        assert!(!signed.world.sent.iter().any(is_of_ds), "{:?}", signed.world.sent);
+    }
+}
+
+#[test]
+fn ds_records_that_came_with_a_referral_are_known() {
+    for signing in [Signing::Nsec, NSEC3] {
+        let Signed { mut world, .. } = internet(signing, signing).build();
+        assert_eq!(world.resolve("www.example.org", Rtype::A).security, Security::Secure);
+        let seen = world.resolve("example.org", Rtype::DS);
+        check(&seen, Rcode::NOERROR, Security::Secure);
+        assert_eq!((seen.answer.len(), seen.sends), (1, 0));
+        assert!(seen.with_dnssec.iter().any(|line| line.contains(" RRSIG DS ")), "{seen:?}");
+    }
 }
 
 #[test]
