@@ -31,7 +31,7 @@ use rand::Rng;
 use rand::rngs::StdRng;
 use slab::Slab;
 use timers::{Moment, TimerKey, Wheel};
-use wire::{HashKey, Message, Name, Rtype};
+use wire::{ClientSubnet, HashKey, Message, Name, Rtype};
 
 use deadlines::Token;
 use links::Link;
@@ -66,6 +66,8 @@ pub struct AuthorityQuery<'q> {
     pub recursion_desired: bool,
     /// CD.
     pub checking_disabled: bool,
+    /// What the server is told of the client (RFC 7871), if it takes EDNS.
+    pub subnet: Option<ClientSubnet>,
 }
 
 /// Cells in which queries are counted by address: those that share one share the bound on one.
@@ -234,6 +236,7 @@ impl<N: PoolNetwork> Authorities<N> {
             dnssec_ok: query.dnssec_ok,
             recursion_desired: query.recursion_desired,
             checking_disabled: query.checking_disabled,
+            subnet: query.subnet.map(Box::new),
             tried: Tried { plain: query.edns == Edns::None, ..Tried::default() },
             wrong: 0,
             has_edns: false,

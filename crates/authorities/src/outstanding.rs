@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use cache::servers::{Edns, LetterCase};
 use queries::packet::{Asked, CaseSeed};
 use timers::TimerKey;
-use wire::{Class, Name, Rtype};
+use wire::{Class, ClientSubnet, Message, Name, OptionCode, Rtype};
 
 use super::network::{PoolLinkKey, PoolSocketKey};
 
@@ -85,6 +85,7 @@ pub(super) struct Query {
     pub(super) dnssec_ok: bool,
     pub(super) recursion_desired: bool,
     pub(super) checking_disabled: bool,
+    pub(super) subnet: Option<Box<ClientSubnet>>,
     pub(super) tried: Tried,
     /// Wrong replies.
     pub(super) wrong: u8,
@@ -100,7 +101,7 @@ pub(super) struct Query {
 }
 
 // 8,192 of them are a megabyte and a half.
-const _: () = assert!(size_of::<Query>() <= 176);
+const _: () = assert!(size_of::<Query>() <= 184);
 
 impl Query {
     /// Returns what is asked, with these EDNS options.
@@ -111,9 +112,20 @@ impl Query {
             qclass: Class::IN,
             checking_disabled: self.checking_disabled,
             wants_dnssec: self.dnssec_ok,
-            client_subnet: None,
+            client_subnet: self.subnet.as_deref(),
             options,
         }
+    }
+
+    /// Returns whether a reply is for another subnet than the one that was told (RFC 7871 §7.3).
+    pub(super) fn is_for_another_subnet(&self, reply: &Message<'_>) -> bool {
+        let data = reply.edns.and_then(|edns| edns.option(OptionCode::CLIENT_SUBNET));
+        let told = self.subnet.as_deref().filter(|_| self.has_edns);
+        data.zip(told).is_some_and(|(data, told)| {
+            let octets = usize::from(told.prefix).div_ceil(8);
+            let told_data = [0, told.family, told.prefix];
+            data.get(..3) != Some(&told_data) || data.get(4..) != told.address.get(..octets)
+        })
     }
 
     /// Returns whether a datagram from this address can be the reply.

@@ -126,6 +126,9 @@ impl<N: PoolNetwork> Authorities<N> {
             return Verdict::ToStream;
         }
         let Some(message) = parsed else { return Verdict::Wrong };
+        if query.is_for_another_subnet(message) {
+            return Verdict::Wrong;
+        }
         let echoed = if query.has_edns {
             cookies::echoed(message, self.cookie_secret.client(address))
         } else {

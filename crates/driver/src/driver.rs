@@ -315,8 +315,9 @@ impl Driver {
                 None => match reply_of(resolution, query, &mut written).and_then(parse) {
                     Ok(message) => {
                         held = message;
-                        let (security, is_unsigned) = (resolution.security, resolution.is_unsigned());
-                        Outcome::Resolved(Resolved { message: &held, security, is_unsigned })
+                        let (security, scope) = (resolution.security, resolution.scope);
+                        let is_unsigned = resolution.is_unsigned();
+                        Outcome::Resolved(Resolved { message: &held, security, is_unsigned, scope })
                     }
                     Err(failure) => Outcome::Failed(failure),
                 },

@@ -103,10 +103,6 @@ pub(crate) struct Finished<'b> {
 pub(crate) struct WaiterList(u32);
 
 /// How a fetch ended.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "the largest is the most frequent one, and lives in a queue that stays"
-)]
 pub(crate) enum Ending<'b> {
     /// With the reply that is at hand.
     Reply(Message<'b>),

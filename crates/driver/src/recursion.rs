@@ -19,7 +19,9 @@ use engine::{OutQuery, ResolverId};
 use plan::resolvers::{Plan, ResolverPlan};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
-use resolver::{Arrival, Ask, AskKey, Effect, Forward, ForwardKey, Resolution, Resolver, Unanswered, Waiter};
+use resolver::{
+    Arrival, Ask, AskKey, Effect, Forward, ForwardKey, Resolution, Resolver, Unanswered, Waiter, Wish,
+};
 use slab::Slab;
 use timers::Moment;
 use wire::{Message, Question};
@@ -224,12 +226,14 @@ impl<P: PoolNetwork> Recursion<P> {
         let question = Question { qname: qname.as_name(), qtype: *qtype, qclass: *qclass };
         instance.wanted += 1;
         let (waiter, now_there) = (Waiter(tag), instant(now));
-        match purpose {
-            _ if query.checking_disabled => instance.resolver.want_unchecked(&question, waiter, now_there),
-            Purpose::Watched => instance.resolver.want_traced(&question, waiter, now_there),
-            Purpose::Prefetch => instance.resolver.want_anew(&question, waiter, now_there),
-            Purpose::Client => instance.resolver.want(&question, waiter, now_there),
-        }
+        let unchecked = query.checking_disabled;
+        let wish = Wish {
+            unchecked,
+            anew: purpose == Purpose::Prefetch && !unchecked,
+            traced: purpose == Purpose::Watched && !unchecked,
+            subnet: query.client_subnet,
+        };
+        instance.resolver.want_so(&question, wish, waiter, now_there);
         self.carry_out(at, now);
         self.take_unanswered(now);
     }
@@ -465,6 +469,7 @@ fn query(ask: &Ask) -> AuthorityQuery<'_> {
         dnssec_ok: ask.how.dnssec_ok,
         recursion_desired: false,
         checking_disabled: false,
+        subnet: ask.subnet,
     }
 }
 

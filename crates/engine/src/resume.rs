@@ -32,7 +32,6 @@ use crate::run::suspended::{BranchOf, Kept, Suspended, recovery};
 use crate::run::want::Want;
 use crate::{Engine, Verdict};
 use clients::gate::cookie::Proof;
-use clients::subnet::own_subnet_bits;
 
 /// Whether this query's outcome is the one to remember; others with the same
 /// [`Continuation`](crate::Continuation) only read it.
@@ -176,12 +175,16 @@ impl Engine {
                 if let (Want::Fetch(want), Some(answer)) = (&suspended.want, &mut brought.answer)
                     && !answer.end.is_failure()
                 {
-                    answer.subnet_bits = own_subnet_bits(query, want.query.client_subnet);
+                    answer.subnet_bits = suspended.outgoing.echoed_bits(query, want.query.client_subnet);
                 }
                 Some(brought)
             }
-            (Outcome::Resolved(Resolved { message, security, is_unsigned }), None) => {
+            (Outcome::Resolved(Resolved { message, security, is_unsigned, scope }), None) => {
                 let mut brought = self.buffers.bring_reply(message, security, body_at);
+                if let (Want::Resolve(want), Some(answer)) = (&suspended.want, &mut brought.answer) {
+                    (answer.is_for_every_subnet, answer.scope) = (scope.unwrap_or(0) == 0, scope);
+                    answer.subnet_bits = suspended.outgoing.echoed_bits(query, want.query.client_subnet);
+                }
                 if let Some(answer) =
                     brought.answer.as_mut().filter(|answer| is_unsigned && answer.end.is_whole())
                 {
@@ -465,6 +468,7 @@ impl Buffers {
             is_too_large: is_truncated,
             end: if is_truncated { Ending::Truncated } else { Ending::Complete },
             is_for_every_subnet: matches!(scope, Some([_, _, _, 0, ..])),
+            scope: scope.and_then(|data| data.get(3).copied()),
             ..Answer::empty(rcode, None)
         };
         Brought { answer: Some(answer), ttl_count: Some(normal.ttl_count), is_end: false }

@@ -54,12 +54,13 @@ impl<'s> Source<'s> {
         }
     }
 
-    /// Returns whether it takes notice of what the action of this name changes.
-    fn takes(self, what: &str) -> bool {
+    /// Returns whether it takes notice of what the action of this name changes, given which
+    /// resolvers tell servers of subnets.
+    fn takes(self, what: &str, telling: &BTreeSet<&str>) -> bool {
         match self {
             Self::Group(_) => true,
-            // Servers of zones hear nothing of clients; signatures and CD are for us.
-            Self::Resolver(_) => what == "outgoing",
+            // Servers of zones hear nothing else of clients; signatures and CD are for us.
+            Self::Resolver(name) => what == "outgoing" || what == "ecs" && telling.contains(name),
         }
     }
 }
@@ -127,6 +128,7 @@ struct Filling<'s> {
 struct Walk<'s> {
     policies: BTreeMap<&'s str, &'s Policy>,
     conditions: Conditions<'s>,
+    telling: BTreeSet<&'s str>,
     /// Where each call leads to from each state, and whether somebody is asked on the way.
     known: BTreeMap<(&'s str, State<'s>), (States<'s>, bool)>,
     /// Answers that are thrown away: the step that does, and the step that brought them.
@@ -154,8 +156,11 @@ struct Walk<'s> {
 }
 
 /// Follows every query.
-pub fn walk(written: Written<'_>) -> Flow {
+///
+/// `telling` are the resolvers that tell servers of clients' subnets.
+pub fn walk<'s>(written: Written<'s>, telling: BTreeSet<&'s str>) -> Flow {
     let mut walk = Walk {
+        telling,
         policies: written.policies.iter().map(|policy| (policy.name.value.as_str(), policy)).collect(),
         conditions: Conditions::of(written),
         known: BTreeMap::new(),
@@ -370,7 +375,7 @@ impl<'s> Walk<'s> {
     /// Notes that somebody is asked.
     fn ask(&mut self, source: Source<'s>, state: State<'s>, span: Span) {
         self.asked = true;
-        let taken = self.sends.iter().enumerate().filter(|(_, (_, what))| source.takes(what));
+        let taken = self.sends.iter().enumerate().filter(|(_, (_, what))| source.takes(what, &self.telling));
         self.sent |= taken.fold(0, |bits, (bit, _)| bits | 1 << bit) & state.sends;
         let Some(cache) = state.cache else { return };
         if let Source::Group(group) = source {

@@ -241,7 +241,7 @@ impl Memory {
 }
 
 fn checked(name: HeapName, rtype: Rtype) -> HeapQuestion {
-    HeapQuestion { name, rtype, unchecked: false }
+    HeapQuestion { name, rtype, unchecked: false, subnet: None }
 }
 
 /// Copies a range, which was found good when it was kept.

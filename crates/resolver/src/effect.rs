@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use cache::servers::{Edns, LetterCase};
-use wire::Rtype;
+use wire::{ClientSubnet, Rtype};
 
 use crate::heap_name::HeapName;
 use crate::resolution::Resolution;
@@ -57,6 +57,9 @@ pub struct Ask {
     pub qtype: Rtype,
     /// How to ask.
     pub how: How,
+    /// The client's subnet, if the server is to be told (RFC 7871). A reply that repeats another
+    /// one is not the reply.
+    pub subnet: Option<ClientSubnet>,
 }
 
 /// A question to forwarders: class IN, with RD.

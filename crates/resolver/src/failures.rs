@@ -277,7 +277,7 @@ mod tests {
     }
 
     fn question(text: &str) -> HeapQuestion {
-        HeapQuestion { name: name(text), rtype: Rtype::A, unchecked: false }
+        HeapQuestion { name: name(text), rtype: Rtype::A, unchecked: false, subnet: None }
     }
 
     fn silent() -> Failure {

@@ -19,6 +19,10 @@ impl<T> Few<T> {
         self.first.is_none()
     }
 
+    pub(crate) fn len(&self) -> usize {
+        usize::from(self.first.is_some()) + self.more.len()
+    }
+
     /// Returns the only item, if there is one.
     pub(crate) fn only(&self) -> Option<&T> {
         self.first.as_ref().filter(|_| self.more.is_empty())

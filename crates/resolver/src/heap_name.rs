@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use wire::{HashKey, Name, Rtype, SharedName};
+use wire::{ClientSubnet, HashKey, Name, Rtype, SharedName};
 
 /// A name in lower case on the heap. Tasks, fetches and indexes share one copy.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -27,12 +27,31 @@ pub(crate) struct HeapQuestion {
     pub(crate) rtype: Rtype,
     /// Whether what nobody validated will do: for who sets CD, and for addresses of name servers.
     pub(crate) unchecked: bool,
+    /// The client's subnet, for which servers may have an answer of its own.
+    pub(crate) subnet: Option<ClientSubnet>,
 }
 
 impl HeapQuestion {
     /// Returns what equal questions are found by.
     pub(crate) fn hash(&self, key: &HashKey) -> u64 {
-        key.hash(self.name.as_name(), u64::from(self.rtype.0) | u64::from(self.unchecked) << 16)
+        let hash = key.hash(self.name.as_name(), u64::from(self.rtype.0) | u64::from(self.unchecked) << 16);
+        match &self.subnet {
+            Some(subnet) => {
+                let bits = subnet.address_bits();
+                key.mix(key.mix(hash, bits as u64), (bits >> 64) as u64 ^ u64::from(subnet.prefix))
+            }
+            None => hash,
+        }
+    }
+
+    /// Returns whether another question is the same but for the client's subnet.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        (&self.name, self.rtype, self.unchecked) == (&other.name, other.rtype, other.unchecked)
+    }
+
+    /// Returns the question as who tells nothing of his client asks it.
+    pub(crate) fn for_everybody(&self) -> Self {
+        Self { subnet: None, ..self.clone() }
     }
 
     /// Returns the name whose closest zone has the answer: the parent has the DS records of a zone

@@ -62,13 +62,13 @@ pub use effect::{Arrival, Ask, AskKey, Effect, Forward, ForwardKey, How, Unanswe
 pub use failure::{Defect, Failure, Reason};
 pub use failures::Failures;
 pub use heap_name::HeapName;
-pub use machine::{Counts, Resolver};
+pub use machine::{Counts, Resolver, Wish};
 pub use moment::Moment;
 pub use resolution::Resolution;
 pub use servers::{KnownServer, ServersKnown};
 pub use settings::{
-    Forwarders, Hint, Minimisation, NegativeAnchor, Route, Settings, Stub, Trust, TrustAnchor, Validation,
-    Way,
+    Forwarders, Hint, Minimisation, NegativeAnchor, Route, Settings, Stub, Subnets, Trust, TrustAnchor,
+    Validation, Way,
 };
 pub use tables::Tables;
 pub use trace::{TraceEvent, TraceLine};

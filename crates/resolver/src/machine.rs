@@ -14,10 +14,11 @@ mod proofs;
 mod replies;
 mod reports;
 mod services;
+mod subnets;
 mod tasks;
 mod waits;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -25,11 +26,12 @@ use hashbrown::HashTable;
 use rand::rngs::StdRng;
 use slab::Slab;
 use wire::rtypes::is_data;
-use wire::{Class, HashKey, Rtype};
+use wire::{Class, ClientSubnet, HashKey, Rtype};
 
 use crate::choose::{Candidate, Families};
 use crate::effect::{AskKey, Effect, Waiter};
 use crate::failure::{Failure, Reason};
+use crate::few::Few;
 use crate::first_replies::FirstReplies;
 use crate::heap_name::{HeapName, HeapQuestion};
 use crate::moment::Moment;
@@ -71,6 +73,8 @@ struct OpenAsk {
     /// Whether the server was charged with its silence.
     is_charged: bool,
     aim: Aim,
+    /// What the server was told of the client.
+    subnet: Option<ClientSubnet>,
 }
 
 impl OpenAsk {
@@ -106,6 +110,20 @@ struct OpenForward {
     fetch: Option<FetchKey>,
 }
 
+/// What kind of answer is wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wish {
+    /// Whether it may be one that nobody validated, for who sets CD.
+    pub unchecked: bool,
+    /// Whether servers are asked for it although it is known: it is about to expire.
+    pub anew: bool,
+    /// Whether [`Resolution::trace`] is to say what was asked and what came.
+    pub traced: bool,
+    /// The client's subnet, of which those servers hear that the settings name (RFC 7871);
+    /// [`Resolution::scope`] says for whom the answer is then.
+    pub subnet: Option<ClientSubnet>,
+}
+
 /// Resolves the questions of one worker.
 pub struct Resolver {
     settings: Settings,
@@ -123,6 +141,8 @@ pub struct Resolver {
     asks: Slab<OpenAsk>,
     forwards: Slab<OpenForward>,
     timers: BTreeSet<(Moment, FetchKey)>,
+    /// Open fetches for subnets, by the hashes of what they ask whom but for the subnet.
+    of_subnets: HashMap<u64, Few<FetchKey>>,
     /// What can go on.
     ready: VecDeque<Node>,
     effects: VecDeque<Effect>,
@@ -168,6 +188,7 @@ impl Resolver {
             asks: Slab::new(),
             forwards: Slab::new(),
             timers: BTreeSet::new(),
+            of_subnets: HashMap::new(),
             ready: VecDeque::new(),
             effects: VecDeque::new(),
             candidates: Vec::new(),
@@ -220,34 +241,39 @@ impl Resolver {
     /// Begins to look for an answer, or joins who does. It comes as [`Effect::Done`], perhaps at
     /// once.
     pub fn want(&mut self, question: &wire::Question<'_>, waiter: Waiter, now: Moment) {
-        self.enter(question, waiter, false, now);
-        self.run(now);
+        self.want_so(question, Wish::default(), waiter, now);
     }
 
     /// Does the same for who sets CD: the answer may be one that nobody validated. What is fetched
     /// for it is given to nobody else.
     pub fn want_unchecked(&mut self, question: &wire::Question<'_>, waiter: Waiter, now: Moment) {
-        self.enter(question, waiter, true, now);
-        self.run(now);
+        self.want_so(question, Wish { unchecked: true, ..Wish::default() }, waiter, now);
     }
 
     /// Does the same for what is about to expire: servers are asked for it although it is known,
     /// and what they say takes its place.
     pub fn want_anew(&mut self, question: &wire::Question<'_>, waiter: Waiter, now: Moment) {
-        self.enter(question, waiter, false, now);
-        if let Some(key) = self.waiter(waiter)
-            && let Some(task) = self.task_mut(key)
-        {
-            task.renew();
-        }
-        self.run(now);
+        self.want_so(question, Wish { anew: true, ..Wish::default() }, waiter, now);
     }
 
     /// Does the same as [`Resolver::want`], and has [`Resolution::trace`] say what was asked and
     /// what came.
     pub fn want_traced(&mut self, question: &wire::Question<'_>, waiter: Waiter, now: Moment) {
-        self.enter(question, waiter, false, now);
-        self.trace_for(waiter, now);
+        self.want_so(question, Wish { traced: true, ..Wish::default() }, waiter, now);
+    }
+
+    /// Begins to look for an answer of this kind, or joins who does.
+    pub fn want_so(&mut self, question: &wire::Question<'_>, wish: Wish, waiter: Waiter, now: Moment) {
+        self.enter(question, wish, waiter, now);
+        if wish.anew
+            && let Some(key) = self.waiter(waiter)
+            && let Some(task) = self.task_mut(key)
+        {
+            task.renew();
+        }
+        if wish.traced {
+            self.trace_for(waiter, now);
+        }
         self.run(now);
     }
 
@@ -258,7 +284,13 @@ impl Resolver {
         self.chains.forget_below(wire::Name::ROOT);
     }
 
-    fn enter(&mut self, question: &wire::Question<'_>, waiter: Waiter, unchecked: bool, now: Moment) {
+    fn enter(
+        &mut self,
+        question: &wire::Question<'_>,
+        Wish { unchecked, subnet, .. }: Wish,
+        waiter: Waiter,
+        now: Moment,
+    ) {
         let is_type = is_data(question.qtype) || question.qtype == Rtype::ANY;
         if question.qclass != Class::IN || !is_type {
             let resolution = Arc::new(Resolution::failed(Failure::without_zone(Reason::Unsupported)));
@@ -268,7 +300,10 @@ impl Resolver {
         // Where nothing is validated, all are told the same.
         let unchecked = unchecked && self.validates();
         let name = HeapName::new(question.qname);
-        let question = HeapQuestion { name, rtype: question.qtype, unchecked };
+        // Nobody has other keys and delegations for one subnet than for another.
+        let subnet = subnet.filter(|_| !matches!(question.qtype, Rtype::NS | Rtype::DS | Rtype::DNSKEY));
+        let subnet = subnet.filter(|_| self.may_tell(name.as_name()));
+        let question = HeapQuestion { name, rtype: question.qtype, unchecked, subnet };
         self.memory.prefetch(&question);
         self.want_for_client(question, waiter, now);
     }

@@ -22,6 +22,8 @@ pub struct Resolution {
     /// Why the answer is not secure although it is signed, where there is a code for that (RFC 8914
     /// §4).
     pub insecure_because: Option<EdeCode>,
+    /// For how many bits of the client's subnet it is (RFC 7871); `None` or zero: for everybody.
+    pub scope: Option<u8>,
     /// Why there is no answer; [`Resolution::rcode`] is SERVFAIL or NOTIMP then.
     pub failure: Option<Failure>,
     /// What was asked, and what came; empty unless it was wanted.
@@ -39,6 +41,7 @@ impl Resolution {
             rcode,
             security,
             insecure_because: None,
+            scope: None,
             failure: None,
             trace: Vec::new(),
             aliases: 0,
@@ -53,6 +56,7 @@ impl Resolution {
         Self {
             aliases: target.aliases.saturating_add(1),
             insecure_because: target.insecure_because,
+            scope: target.scope,
             ..Self::new(target.rcode, rows, lower(security, target.security))
         }
     }

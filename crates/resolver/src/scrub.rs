@@ -162,6 +162,8 @@ pub(crate) struct Answer {
     pub(crate) beside: Beside,
     /// Why it is insecure, if a judgement said so and there is a code for that.
     pub(crate) insecure_because: Option<EdeCode>,
+    /// For how many bits of the client's subnet it is, if the server looked at that.
+    pub(crate) scope: Option<u8>,
 }
 
 impl Answer {
@@ -306,7 +308,7 @@ fn answer(message: &Message<'_>, asked: &Asked<'_>, terms: &Terms<'_>, chain: Ch
         End::Data if takes_beside => sets::beside(message, &sets, asked.zone, terms).ok()?,
         _ => Beside::default(),
     };
-    Some(Answer { sets, verdict, denial, has_dname, proofs, beside, insecure_because: None })
+    Some(Answer { sets, verdict, denial, has_dname, proofs, beside, insecure_because: None, scope: None })
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use cache::rrsets::Partition;
 use dnssec::Algorithms;
 use dnssec::anchors::ROOT_DS;
 use dnssec::proof::ITERATIONS_MAX;
-use wire::{Name, Rtype};
+use wire::{Name, Prefix, Rtype};
 
 use crate::addresses::AddressPolicy;
 use crate::budget::Limits;
@@ -184,6 +184,32 @@ pub struct Stub {
     pub primes: bool,
 }
 
+/// Which servers hear of clients' subnets (RFC 7871).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Subnets {
+    /// Servers of these zones, and of those below them.
+    pub zones: Vec<HeapName>,
+    /// Servers with these addresses.
+    pub servers: Vec<Prefix>,
+}
+
+impl Subnets {
+    /// Returns whether nobody hears of any.
+    pub const fn is_empty(&self) -> bool {
+        self.zones.is_empty() && self.servers.is_empty()
+    }
+
+    /// Returns whether servers hear of the subnet because of the name that is asked for.
+    pub(crate) fn has_zone_of(&self, name: Name<'_>) -> bool {
+        self.zones.iter().any(|zone| name.is_at_or_below(zone.as_name()))
+    }
+
+    /// Returns whether a server hears of it because of its address.
+    pub(crate) fn has_server(&self, address: IpAddr) -> bool {
+        self.servers.iter().any(|prefix| prefix.contains(address))
+    }
+}
+
 /// What a resolver is told to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -204,6 +230,8 @@ pub struct Settings {
     pub addresses: AddressPolicy,
     /// Name servers of a zone that are used; one that names more does not want more.
     pub servers_max: usize,
+    /// Which servers hear of clients' subnets.
+    pub subnets: Subnets,
     /// Servers of the root, to begin with.
     pub hints: Vec<Hint>,
     /// Whether the root's servers are asked which they are (RFC 9609).
@@ -256,6 +284,7 @@ impl Default for Settings {
             minimised_max: 10,
             addresses: AddressPolicy::default(),
             servers_max: 13,
+            subnets: Subnets::default(),
             hints: hints::root(),
             priming: true,
             routes: Vec::new(),

@@ -1,5 +1,6 @@
 //! What was learned before, and what is learned now.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use cache::claims::{Claims, Worker};
@@ -12,6 +13,7 @@ use cache::servers::Servers;
 use cache::{Now, Security};
 use wire::{Class, HashKey, Name, NameBuf, Rtype};
 
+use crate::addresses::address;
 use crate::delegation::{Delegation, DsState};
 use crate::failures::Failures;
 use crate::heap_name::{HeapName, HeapQuestion};
@@ -190,6 +192,19 @@ impl Memory {
             Found::NoData(denial) => denied(&denial).map(Known::NoData),
             Found::NoName(denial) => denied(&denial).map(Known::NoName),
         }
+    }
+
+    /// Returns the addresses of a name server that are known.
+    pub(crate) fn addresses_of(&mut self, name: &HeapName, now: Now) -> Vec<IpAddr> {
+        let mut found = Vec::new();
+        for rtype in [Rtype::A, Rtype::AAAA] {
+            let question =
+                HeapQuestion { name: name.clone(), rtype, unchecked: self.validates, subnet: None };
+            if let Some(Known::Data(set)) = self.look(&question, now) {
+                found.extend(set.data().filter_map(address));
+            }
+        }
+        found
     }
 
     /// Returns the closest delegation at or above a name.

@@ -125,6 +125,24 @@ pub(super) const ROWS: &[Row] = &[
         .unbound(&["do-ip4"]),
     row("resolvers.*.ipv6", Kind::One(Value::Bool), "true", "where there is no IPv6, that is found out", "Whether servers are asked over IPv6.")
         .unbound(&["do-ip6"]),
+    section("resolvers.*.client-subnet", "Which servers hear where clients are (EDNS client subnet, RFC 7871)."),
+    row(
+        "resolvers.*.client-subnet.zones",
+        Kind::List(Value::Text { word: None }),
+        "[]",
+        "RFC 7871 §11.1: where the client lives is its own affair",
+        "Zones whose servers are told of the subnet that the policy chose (`ecs`), with those of the zones below them. For names in \
+         them, each subnet is asked for apart unless the server's answer is for a larger network.",
+    )
+    .unbound(&["client-subnet-zone"]),
+    row(
+        "resolvers.*.client-subnet.servers",
+        Kind::List(Value::Prefix),
+        "[]",
+        "RFC 7871 §11.1: where the client lives is its own affair",
+        "Networks whose servers are told, of whatever zone.",
+    )
+    .unbound(&["send-client-subnet"]),
     unset(
         "resolvers.*.nat64",
         Kind::One(Value::Prefix),

@@ -380,3 +380,20 @@ fn the_oldest_version_of_tls_is_that_of_the_list() {
     assert_eq!(least("TLSv1.3"), ("1.3".to_owned(), 0));
     assert_eq!(least("TLSv1.1, TLSv1.2"), ("1.2".to_owned(), 1), "the first is not offered");
 }
+
+#[test]
+fn servers_that_are_named_hear_of_subnets() {
+    let text = "server: send-client-subnet: 192.0.2.1 send-client-subnet: 2001:db8::/32 client-subnet-zone: cdn.example\n\
+                max-client-subnet-ipv4: 20";
+    check(
+        text,
+        "resolvers/default/client-subnet",
+        "{servers: [192.0.2.1, 2001:db8::/32], zones: [cdn.example]}",
+    );
+    check(
+        text,
+        "policy/main",
+        "[call(local-zones), {if: not rd, do: reject(refused)}, ecs(client, ipv4 20, ipv6 56, keep, private), \
+         cache(main), recurse]",
+    );
+}

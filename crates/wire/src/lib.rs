@@ -23,6 +23,7 @@ pub mod rtypes;
 mod scrub;
 pub mod serial;
 mod shared;
+mod subnet;
 pub mod text;
 pub mod write;
 
@@ -38,5 +39,6 @@ pub use prefix64::Prefix64;
 pub use query::{Malformed, Query, Question};
 pub use reply::{Normalised, Unfit, normalise, truncate, write_data};
 pub use shared::SharedName;
+pub use subnet::ClientSubnet;
 pub use text::{TextError, Token, Tokens};
 pub use write::{CUT_OCTETS, Cuts, Full, Mark, Pointer, Writer};

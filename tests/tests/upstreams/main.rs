@@ -11,4 +11,5 @@ mod recursion;
 mod rules;
 mod scripted;
 mod sealed;
+mod subnets;
 mod tls;

@@ -142,3 +142,44 @@ fn ids_of_one_socket_are_distinct_and_unrelated() {
     sorted.sort_unstable();
     assert!(sorted[0] < 2000 && sorted[999] > 63_000, "they come from all 65,536");
 }
+
+/// Returns a reply that repeats a client subnet.
+fn repeating(query: &[u8], subnet: &[u8]) -> Vec<u8> {
+    let query = Query::parse(query).expect("we send queries");
+    let mut out = vec![0; 1232];
+    let mut writer = Writer::new(&mut out, 1232, query.header.id, Flags::QR.with(Flags::AA));
+    writer.question(&query.question).expect("it fits");
+    let option = |writer: &mut Writer<'_>| writer.option(OptionCode::CLIENT_SUBNET, subnet);
+    writer.opt(1232, Rcode::NOERROR, false, option).expect("it fits");
+    let len = writer.finish();
+    out.truncate(len);
+    out
+}
+
+#[test]
+fn a_reply_for_another_subnet_is_not_the_reply() {
+    let subnet = ClientSubnet::of([203, 0, 113, 0].into(), 24);
+    for wrong in [
+        &[0, 1, 24, 24, 203, 0, 112][..],
+        &[0, 1, 23, 24, 203, 0, 113],
+        &[0, 2, 24, 24, 203, 0, 113],
+        &[0, 1, 24, 24, 203, 0, 113, 0],
+        &[0, 1, 24, 24, 203],
+        &[0, 1],
+    ] {
+        let mut bench = Bench::default();
+        bench.ask_with(1, |query| query.subnet = Some(subnet));
+        let sent = bench.sent();
+        let asked = Query::parse(&sent.bytes).expect("we send queries").edns.expect("with EDNS");
+        assert_eq!(asked.option(OptionCode::CLIENT_SUBNET), Some(&[0, 1, 24, 0, 203, 0, 113][..]));
+        assert_eq!(bench.hear(&sent, &repeating(&sent.bytes, wrong)), None, "{wrong:?}");
+        assert_eq!(bench.counters.mismatched.read(), 1);
+        let right = repeating(&sent.bytes, &[0, 1, 24, 16, 203, 0, 113]);
+        assert!(bench.hear(&sent, &right).is_some());
+    }
+    // Who was told nothing may say what it likes, and is not listened to.
+    let mut bench = Bench::default();
+    bench.ask(1);
+    let sent = bench.sent();
+    assert!(bench.hear(&sent, &repeating(&sent.bytes, &[0, 1, 24, 24, 203, 0, 113])).is_some());
+}

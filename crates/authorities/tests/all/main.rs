@@ -176,6 +176,7 @@ impl Bench {
             dnssec_ok: true,
             recursion_desired: false,
             checking_disabled: false,
+            subnet: None,
         };
         change(&mut query);
         self.tag += 1;

@@ -6,6 +6,7 @@ mod flush;
 mod key;
 mod lookup;
 mod recovery;
+mod scopes;
 mod security;
 mod walk;
 
@@ -20,6 +21,7 @@ pub use key::{Key, KeyBits, Now, Scope};
 pub use lookup::{Ageing, Freshness, Hit};
 use recovery::Recoveries;
 pub use recovery::Recovery;
+use scopes::Scopes;
 pub use security::Security;
 pub use walk::EntryView;
 
@@ -36,6 +38,7 @@ pub struct Cache {
     store: Store<Meta>,
     hash_key: HashKey,
     recoveries: Recoveries,
+    scopes: Scopes,
 }
 
 /// Where an entry comes from.
@@ -53,16 +56,32 @@ enum Origin {
 }
 
 impl Cache {
+    /// Notes that some answer is kept for all clients with the same first `bits` of their address
+    /// (family 1: IPv4, 2: IPv6); returns whether look-ups will find it.
+    pub fn note_scope(&self, family: u8, bits: u8) -> bool {
+        self.scopes.note(family, bits)
+    }
+
+    /// Returns for how many bits answers were kept so far, up to `most`, the longest first.
+    pub fn scopes(&self, family: u8, most: u8) -> impl Iterator<Item = u8> {
+        self.scopes.lengths(family, most)
+    }
+
     /// Returns an empty cache. Memory is taken from the system as it is filled.
     pub fn new(limits: Limits, hash_key: HashKey) -> Self {
         let store = Store::new(limits.octets_max, size_of::<Self>());
-        Self { store, hash_key, recoveries: Recoveries::default() }
+        Self { store, hash_key, recoveries: Recoveries::default(), scopes: Scopes::default() }
     }
 
     /// Returns an empty cache with room for so many words, so that loom comes to an end.
     #[cfg(loom)]
     pub fn tiny(words: usize, hash_key: HashKey) -> Self {
-        Self { store: Store::tiny(words), hash_key, recoveries: Recoveries::default() }
+        Self {
+            store: Store::tiny(words),
+            hash_key,
+            recoveries: Recoveries::default(),
+            scopes: Scopes::default(),
+        }
     }
 
     /// Returns the key that [`crate::Key::new`] needs.

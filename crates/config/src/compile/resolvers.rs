@@ -75,10 +75,11 @@ fn route(zone: &RouteSettings, groups: &BTreeMap<String, u16>) -> Option<Route> 
 pub(super) fn ids<'a>(
     settings: &'a Settings,
     numbers: &BTreeMap<String, u16>,
-) -> BTreeMap<&'a str, ResolverId> {
+) -> BTreeMap<&'a str, policy::compile::Resolver> {
     let id = |resolver: &'a ResolverSettings| {
         let name = resolver.name.value.as_str();
-        Some((name, ResolverId(*numbers.get(name)?)))
+        let sends_subnets = !resolver.rules.subnets.is_empty();
+        Some((name, policy::compile::Resolver { id: ResolverId(*numbers.get(name)?), sends_subnets }))
     };
     settings.resolvers.iter().filter_map(id).collect()
 }

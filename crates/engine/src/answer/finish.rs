@@ -110,8 +110,12 @@ fn finish<S: Server>(server: &S, to: &To<'_>, answer: &Answer, reply: &mut Reply
                 proof: to.proof,
                 rcode: answer.rcode,
                 errors: answer.errors,
-                // RFC 7871 §7.2.2: what we keep answers apart by is the client's own prefix.
-                scope: answer.subnet_bits.map(|bits| if answer.is_for_every_subnet { 0 } else { bits }),
+                // RFC 7871 §7.2.2: what we keep answers apart by.
+                scope: answer.subnet_bits.map(|bits| match answer.scope {
+                    _ if answer.is_for_every_subnet => 0,
+                    Some(scope) => scope,
+                    None => bits,
+                }),
                 flags: answer.edns_flags,
                 expire_s: if to.query.question.qtype == Rtype::SOA && answer.authoritative {
                     server.expire_s(to.query)

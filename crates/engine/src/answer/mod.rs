@@ -46,6 +46,8 @@ pub(crate) struct Answer {
     pub(crate) end: Ending,
     /// Whether an upstream said that it is for every subnet (RFC 7871 §7.2.1, scope zero).
     pub(crate) is_for_every_subnet: bool,
+    /// For how many bits of the subnet it is, if an upstream said so.
+    pub(crate) scope: Option<u8>,
     /// The length of the client's own subnet, if the answer was chosen by it.
     pub(crate) subnet_bits: Option<u8>,
     /// Which of the client's EDNS flags are repeated, of the upper eight.
@@ -100,6 +102,7 @@ impl Answer {
             is_too_large: false,
             end: Ending::Complete,
             is_for_every_subnet: false,
+            scope: None,
             subnet_bits: None,
             edns_flags: DO,
         }

@@ -10,7 +10,7 @@ use wire::{Flags, Message, OptionCode, Query};
 
 use clients::client::Client;
 use clients::gate::prefix_set::PrefixSet;
-use clients::subnet::{ClientSubnet, client_subnet};
+use clients::subnet::{ClientSubnet, client_subnet, opts_out, own_subnet_bits};
 
 /// Octets that the options of one query may have besides the client subnet, so that queries stay
 /// small.
@@ -134,9 +134,10 @@ impl SubnetChange {
             Self::Strip => None,
             Self::Forward => client_subnet(query),
             // RFC 7871 §7.1.2: a client that sends a prefix of zero wants nothing told about it.
-            Self::Client { keeps: true, .. } | Self::Fixed { keeps: true, .. } if own().is_some() => {
-                client_subnet(query)
+            Self::Client { keeps: true, ipv4, ipv6, .. } if own().is_some() => {
+                client_subnet(query).map(|subnet| subnet.cut(*ipv4, *ipv6))
             }
+            Self::Fixed { keeps: true, .. } if own().is_some() => client_subnet(query),
             Self::Client { ipv4, ipv6, private, .. } => {
                 let address = client();
                 if private.contains(address) {
@@ -162,6 +163,19 @@ impl Outgoing {
             Subnet::AsGroup | Subnet::None => None,
             Subnet::Some(subnet) => Some(subnet),
         }
+    }
+
+    /// Returns the same without a subnet.
+    pub(crate) const fn without_subnet(mut self) -> Self {
+        self.subnet = Subnet::None;
+        self
+    }
+
+    /// Returns how many bits of its own subnet the client hears of in the reply, if it sent one:
+    /// those that were told, or none, as it wished, if a step has said what becomes of subnets.
+    pub(crate) fn echoed_bits(&self, query: &Query<'_>, told: Option<ClientSubnet>) -> Option<u8> {
+        let is_obeyed = || self.subnet == Subnet::None && opts_out(query);
+        own_subnet_bits(query, told).or_else(|| is_obeyed().then_some(0))
     }
 
     /// Returns whether DO is set.

@@ -17,6 +17,8 @@ pub struct RecurseStep {
     /// Whether later steps look at the name servers that led to the answer; a program sets it by
     /// itself.
     pub wants_servers: bool,
+    /// Whether the resolver tells any server of clients' subnets.
+    pub sends_subnets: bool,
 }
 
 impl RecurseStep {
@@ -35,10 +37,12 @@ impl RecurseStep {
             forwards_client_subnet: false,
             trusts_ad: false,
         };
-        // Servers of zones hear nothing of clients: neither their subnets nor their options.
-        let sending = Sending { outgoing, options: Box::default(), stale_after_ms };
+        // Servers of zones hear nothing of clients' options, and of their subnets only those that
+        // the operator names.
+        let told = if self.sends_subnets { *outgoing } else { outgoing.without_subnet() };
+        let sending = Sending { outgoing: &told, options: Box::default(), stale_after_ms };
         let query = as_group.want(key, request, sending).query;
-        let query = OutQuery { client_subnet: None, no_recursion: false, ..query };
+        let query = OutQuery { no_recursion: false, ..query };
         ResolveWant { resolver: self.resolver, query, wants_servers: self.wants_servers, stale_after_ms }
     }
 }

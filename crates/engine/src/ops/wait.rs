@@ -92,8 +92,8 @@ pub struct ResolveWant {
     /// Who is to find the answer.
     pub resolver: ResolverId,
     /// What to find: name, type and class. DO says whether signatures and denials belong into the
-    /// answer, CD whether it may be one that is not validated; there is neither a subnet nor
-    /// options, and all servers may be asked.
+    /// answer, CD whether it may be one that is not validated; there are no options, and all
+    /// servers may be asked.
     pub query: OutQuery,
     /// Whether later steps look at the name servers that led to the answer: these are to be known
     /// for as long as the answer is kept.
@@ -147,6 +147,8 @@ pub struct Resolved<'a> {
     pub security: Security,
     /// Whether there are neither signatures nor proofs for who sets DO.
     pub is_unsigned: bool,
+    /// For how many bits of the client's subnet it is (RFC 7871); `None` or zero: for everybody.
+    pub scope: Option<u8>,
 }
 
 /// Why a resolver found nothing.

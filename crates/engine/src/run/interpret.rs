@@ -29,7 +29,6 @@ use crate::program::Op;
 use crate::program::shortlist::Seek;
 use crate::query::request::{Environment, Request};
 use clients::client::Transport;
-use clients::subnet::own_subnet_bits;
 
 impl Run<'_> {
     /// Takes steps until the end; the answer's octets are written to `work.message` after the
@@ -220,7 +219,7 @@ impl Run<'_> {
         let asked = Asked { query, folded, name_hash: sought.hash(), subnet, bits };
         match cache.look_up(&asked, env.now.cache, context.texts, out) {
             Found::Answer(mut answer, outlook) => {
-                answer.subnet_bits = own_subnet_bits(query, subnet);
+                answer.subnet_bits = self.outgoing.echoed_bits(query, subnet);
                 match outlook {
                     Outlook::Fresh => counters.cache_hits.bump(),
                     Outlook::Prefetch => {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use engine::explain::{Did, Event, Recorder};
 use engine::ops::answer::{Block, BlockWith, Build};
 use engine::ops::cache::{CacheRules, CacheStep};
+use engine::ops::outgoing::{Change, SubnetChange};
 use engine::ops::recurse::RecurseStep;
 use engine::ops::split::{BranchReport, Fallback, Next, Progress, Rule, SplitStep, Standby, Unusable};
 use engine::program::{Matcher, Op};
@@ -25,7 +26,7 @@ const ADDRESS: [u8; 4] = [192, 0, 2, 7];
 const REASON: &str = "no server answers for zone example.org.";
 
 fn recurse() -> Op {
-    Op::Recurse(RecurseStep { resolver: ResolverId(3), wants_servers: false })
+    Op::Recurse(RecurseStep { resolver: ResolverId(3), wants_servers: false, sends_subnets: false })
 }
 
 fn cached(cache: &Arc<cache::Cache>, rules: CacheRules) -> Vec<Op> {
@@ -74,7 +75,12 @@ fn found_so(
 ) -> Vec<u8> {
     let octets = with_address(&www(), 300, ADDRESS);
     let message = Message::parse(&octets).expect("well formed");
-    resume(server, suspended, Outcome::Resolved(Resolved { message: &message, security, is_unsigned })).0
+    resume(
+        server,
+        suspended,
+        Outcome::Resolved(Resolved { message: &message, security, is_unsigned, scope: None }),
+    )
+    .0
 }
 
 const fn unresolved(text: &str) -> Outcome<'_> {
@@ -299,7 +305,7 @@ fn split() -> (Server, Box<Suspended>) {
         Op::Accept,
         recurse(),
         Op::Return,
-        Op::Recurse(RecurseStep { resolver: ResolverId(4), wants_servers: false }),
+        Op::Recurse(RecurseStep { resolver: ResolverId(4), wants_servers: false, sends_subnets: false }),
         Op::Return,
     ];
     let mut server = Server::with(gate(), |_| ops);
@@ -338,7 +344,7 @@ fn a_fallback_takes_the_other_way_and_keeps_what_is_known() {
     let octets = with_address(&www(), 300, ADDRESS);
     let message = Message::parse(&octets).expect("well formed");
     let (security, is_unsigned) = (Security::Secure, false);
-    let second = Outcome::Resolved(Resolved { message: &message, security, is_unsigned });
+    let second = Outcome::Resolved(Resolved { message: &message, security, is_unsigned, scope: None });
     let reply = decide(&mut server, suspended, second);
     assert_eq!((seen(&reply).rcode, errors(&reply)), (Rcode::NOERROR, vec![]));
 }
@@ -474,4 +480,114 @@ fn conditions_look_at_the_name_servers_that_led_to_an_answer() {
 fn nobody_wants_name_servers_that_no_step_looks_at() {
     let mut server = server();
     assert!(!want(&server.ask(&www()).deferred()).wants_servers);
+}
+
+/// Returns a server whose resolver tells some servers of subnets.
+fn telling() -> Server {
+    Server::with(gate(), |cache| {
+        let rules = CacheRules::default();
+        let subnet = SubnetChange::Client { ipv4: 24, ipv6: 56, keeps: true, private: Arc::new(nowhere()) };
+        let resolver = ResolverId(3);
+        vec![
+            Op::Outgoing(Change::Subnet(subnet)),
+            Op::Cache(CacheStep { cache: Arc::clone(cache), rules, view: 0, continues: false }),
+            Op::Recurse(RecurseStep { resolver, wants_servers: false, sends_subnets: true }),
+        ]
+    })
+}
+
+fn nowhere() -> AddressSet {
+    AddressSetBuilder::new().compile()
+}
+
+/// Has a resolver find an address for so many bits of what it was told.
+fn found_for(server: &mut Server, suspended: Box<Suspended>, last: u8, scope: Option<u8>) -> Vec<u8> {
+    let octets = with_address(&www(), 300, [192, 0, 2, last]);
+    let message = Message::parse(&octets).expect("well formed");
+    let (security, is_unsigned) = (Security::Insecure, true);
+    let resolved = Resolved { message: &message, security, is_unsigned, scope };
+    resume(server, suspended, Outcome::Resolved(resolved)).0
+}
+
+/// Returns the query of a client with this subnet.
+fn of_subnet(third: u8, bits: u8) -> Ask {
+    let octets = [198, 51, third];
+    www().option(8, &[&[0, 1, bits, 0][..], &octets[..usize::from(bits).div_ceil(8)]].concat())
+}
+
+/// Returns the last octet of the address, and the client subnet that the reply has.
+fn heard(reply: &[u8]) -> (u8, Option<Vec<u8>>) {
+    let message = Message::parse(reply).expect("well formed");
+    let option = message.edns.and_then(|edns| edns.option(OptionCode::CLIENT_SUBNET)).map(<[u8]>::to_vec);
+    (seen(reply).answers[0].2[3], option)
+}
+
+#[test]
+fn what_is_for_a_network_is_kept_for_all_of_it_and_for_nobody_else() {
+    let mut server = telling();
+    let suspended = server.ask(&of_subnet(1, 24)).deferred();
+    let told = want(&suspended).query.client_subnet.expect("told");
+    assert_eq!((told.prefix, &told.address[..3]), (24, &[198, 51, 1][..]));
+    let reply = found_for(&mut server, suspended, 1, Some(20));
+    assert_eq!(heard(&reply), (1, Some(vec![0, 1, 24, 20, 198, 51, 1])));
+    // 198.51.0.0/20 is from 198.51.0.0 to 198.51.15.255.
+    let reply = server.ask(&of_subnet(15, 24)).answered();
+    assert_eq!(heard(&reply), (1, Some(vec![0, 1, 24, 20, 198, 51, 15])));
+    let other = server.ask(&of_subnet(16, 24)).deferred();
+    found_for(&mut server, other, 2, Some(24));
+    assert_eq!(heard(&server.ask(&of_subnet(16, 24)).answered()).0, 2);
+    assert_eq!(heard(&server.ask(&of_subnet(2, 24)).answered()).0, 1);
+    assert!(matches!(server.ask(&of_subnet(17, 24)), Asked::Deferred(_)));
+    // Who tells less does not get what is for a part of his network.
+    assert!(matches!(server.ask(&of_subnet(0, 16)), Asked::Deferred(_)));
+}
+
+#[test]
+fn what_is_for_fewer_than_were_told_is_kept_for_who_told_as_much() {
+    let mut server = telling();
+    let suspended = server.ask(&of_subnet(0, 16)).deferred();
+    found_for(&mut server, suspended, 1, Some(24));
+    assert_eq!(heard(&server.ask(&of_subnet(0, 16)).answered()).0, 1);
+    assert!(matches!(server.ask(&of_subnet(0, 24)), Asked::Deferred(_)));
+}
+
+#[test]
+fn what_is_for_everybody_is_kept_once() {
+    for scope in [None, Some(0)] {
+        let mut server = telling();
+        let suspended = server.ask(&of_subnet(1, 24)).deferred();
+        let reply = found_for(&mut server, suspended, 1, scope);
+        assert_eq!(heard(&reply), (1, Some(vec![0, 1, 24, 0, 198, 51, 1])));
+        assert_eq!(heard(&server.ask(&of_subnet(77, 24)).answered()).0, 1);
+    }
+}
+
+#[test]
+fn a_client_that_wants_nothing_told_has_nothing_told() {
+    let mut server = telling();
+    let ask = www().option(8, &[0, 1, 0, 0]);
+    let suspended = server.ask(&ask).deferred();
+    assert_eq!(want(&suspended).query.client_subnet, None);
+    let reply = found_for(&mut server, suspended, 1, None);
+    assert_eq!(heard(&reply), (1, Some(vec![0, 1, 0, 0])));
+    // More than the resolver tells is cut off.
+    let ask = www().option(8, &[0, 1, 32, 0, 203, 0, 113, 7]);
+    let suspended = server.ask(&ask).deferred();
+    assert_eq!(want(&suspended).query.client_subnet.map(|subnet| subnet.prefix), Some(24));
+    let reply = found_for(&mut server, suspended, 2, Some(24));
+    assert_eq!(heard(&reply), (2, Some(vec![0, 1, 32, 24, 203, 0, 113, 7])));
+}
+
+#[test]
+fn a_resolver_that_sends_no_subnet_hears_of_none() {
+    let mut server = Server::with(gate(), |cache| {
+        let subnet = SubnetChange::Client { ipv4: 24, ipv6: 56, keeps: true, private: Arc::new(nowhere()) };
+        let mut all = vec![Op::Outgoing(Change::Subnet(subnet))];
+        all.extend(cached(cache, CacheRules::default()));
+        all
+    });
+    let suspended = server.ask(&of_subnet(1, 24)).deferred();
+    assert_eq!(want(&suspended).query.client_subnet, None);
+    found_for(&mut server, suspended, 1, None);
+    assert_eq!(heard(&server.ask(&of_subnet(2, 24)).answered()).0, 1);
 }

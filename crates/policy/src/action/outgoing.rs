@@ -33,6 +33,8 @@ pub enum Subnet {
         ipv6: u8,
         /// Whether the client's own goes first.
         keeps: bool,
+        /// Whether private addresses are told, too.
+        sends_private: bool,
     },
     /// A fixed one.
     Fixed {
@@ -71,11 +73,12 @@ pub struct Flags {
 pub(super) const ROWS: &[Row] = &[
     Row {
         word: "ecs",
-        arguments: "client | forward | strip | PREFIX, [PREFIX for AAAA] [, ipv4 BITS, ipv6 BITS, keep]",
-        text: "Says what the next `forward` tells upstreams about where the client is (EDNS client subnet, RFC 7871): \
+        arguments: "client | forward | strip | PREFIX, [PREFIX for AAAA] [, ipv4 BITS, ipv6 BITS, keep, private]",
+        text: "Says what the next `forward` tells upstreams about where the client is (EDNS client subnet, RFC 7871), and `recurse` the servers of \
+               `resolvers.*.client-subnet`: \
                nothing (`strip`), what the client itself sent (`forward`), a prefix of its address (`client`, 24 bits of an \
                IPv4 and 56 of an IPv6 address unless `ipv4` or `ipv6` say otherwise; nothing of a private one; one of \
-               `trusted-peers` may have asked for another client), or always the same prefix. With `keep`, what the client sent goes first; a client that asks for nothing to be told \
+               `trusted-peers` may have asked for another client), or always the same prefix. With `keep`, what the client sent goes first, cut to as many bits; with `private`, private addresses are told, too; a client that asks for nothing to be told \
                (prefix 0) is obeyed. Put it before `cache`, which then keeps the answers for each prefix apart. For trusted \
                peers only: `if: client in 10.0.0.53, do: ecs(forward)`.",
         read: |arguments| ecs(arguments).map(|subnet| Action::Outgoing(Outgoing::Subnet(subnet))),
@@ -132,7 +135,7 @@ fn misread(text: &str, message: String, expected: impl Into<String>) -> Misread 
 }
 
 fn ecs(arguments: &mut Arguments<'_>) -> Result<Subnet, Reported> {
-    let keeps = arguments.flag("keep")?;
+    let (keeps, sends_private) = (arguments.flag("keep")?, arguments.flag("private")?);
     let ipv4 = arguments.keyed("ipv4", bits(32))?;
     let ipv6 = arguments.keyed("ipv6", bits(128))?;
     let (is_client, forwards, strips) =
@@ -147,7 +150,11 @@ fn ecs(arguments: &mut Arguments<'_>) -> Result<Subnet, Reported> {
             ipv4: ipv4.map_or(IPV4_BITS, |at| at.value),
             ipv6: ipv6.map_or(IPV6_BITS, |at| at.value),
             keeps,
+            sends_private,
         }),
+        _ if sends_private => {
+            Err(arguments.wrong(place, "\"private\" belongs to \"client\"", "ecs(client, …)"))
+        }
         (false, true, false, []) if !keeps => Ok(Subnet::Forward),
         (false, false, true, []) if !keeps => Ok(Subnet::Strip),
         (false, false, false, [first]) => Ok(Subnet::Fixed { first: first.value, second: None, keeps }),
@@ -244,7 +251,10 @@ mod tests {
         let subnet = |subnet| Action::Outgoing(Outgoing::Subnet(subnet));
         check("ecs(strip)", subnet(Subnet::Strip));
         check("ecs(forward)", subnet(Subnet::Forward));
-        check("ecs(client, ipv4 20, keep)", subnet(Subnet::Client { ipv4: 20, ipv6: 56, keeps: true }));
+        check(
+            "ecs(client, ipv4 20, keep)",
+            subnet(Subnet::Client { ipv4: 20, ipv6: 56, keeps: true, sends_private: false }),
+        );
         let prefix = |text| values::prefix(text).expect("a prefix");
         check(
             "ecs(192.0.2.0/24, \"2001:db8::/32\")",

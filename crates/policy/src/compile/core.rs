@@ -17,7 +17,7 @@ use engine::program::Op;
 use sets::{NameSetBuilder, Reach};
 use wire::{Prefix64, Rtype};
 
-use super::Emitter;
+use super::{Emitter, Resolver};
 use crate::action::Core;
 use crate::action::core::{Fallback, Family, Pattern, Renaming, Unusable, pattern};
 
@@ -51,8 +51,8 @@ pub(super) fn emit<'a>(emitter: &mut Emitter<'a>, action: &'a Core, place: Span)
             }
         }
         Core::Recurse(name) => {
-            if let Some(&resolver) = emitter.environment.resolvers.get(name.value.as_str()) {
-                emitter.push(Op::Recurse(RecurseStep { resolver, wants_servers: false }), place);
+            if let Some(step) = emitter.recurse(&name.value) {
+                emitter.push(Op::Recurse(step), place);
             }
         }
         Core::Fallback(fallback) => {
@@ -314,6 +314,11 @@ impl Emitter<'_> {
             view: self.view,
             continues: false,
         })
+    }
+
+    fn recurse(&self, name: &str) -> Option<RecurseStep> {
+        let &Resolver { id, sends_subnets } = self.environment.resolvers.get(name)?;
+        Some(RecurseStep { resolver: id, wants_servers: false, sends_subnets })
     }
 
     fn forward(&self, name: &str) -> Option<ForwardStep> {

@@ -46,7 +46,7 @@ pub struct Environment<'a> {
     /// Groups of upstream servers by their names.
     pub groups: BTreeMap<&'a str, Group<'a>>,
     /// Resolvers by their names.
-    pub resolvers: BTreeMap<&'a str, ResolverId>,
+    pub resolvers: BTreeMap<&'a str, Resolver>,
     /// The caches.
     pub caches: &'a Caches,
     /// How each cache keeps answers.
@@ -88,6 +88,15 @@ pub struct Environment<'a> {
     pub read: &'a dyn Fn(&Path) -> io::Result<Vec<u8>>,
 }
 
+/// A resolver, as far as policies ask for it.
+#[derive(Clone, Copy, Debug)]
+pub struct Resolver {
+    /// Its number.
+    pub id: ResolverId,
+    /// Whether it tells any server of clients' subnets.
+    pub sends_subnets: bool,
+}
+
 /// A group of upstream servers, as far as policies ask for it.
 #[derive(Clone, Debug)]
 pub struct Group<'a> {
@@ -115,7 +124,8 @@ pub struct Compiled {
 
 /// Compiles the choice of views, `main`, and every policy that those lead to, one after the other.
 pub fn compile(environment: &Environment<'_>, problems: &mut Vec<Problem>) -> Option<Compiled> {
-    let flow = flow::walk(environment.written);
+    let telling = environment.resolvers.iter().filter(|(_, resolver)| resolver.sends_subnets);
+    let flow = flow::walk(environment.written, telling.map(|(name, _)| *name).collect());
     problems.extend(flow.warnings);
     let mut emitter = Emitter {
         environment,

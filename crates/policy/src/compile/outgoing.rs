@@ -16,8 +16,9 @@ pub(super) fn emit(emitter: &mut Emitter<'_>, action: &Outgoing, place: Span) {
             let change = match subnet {
                 Subnet::Strip => SubnetChange::Strip,
                 Subnet::Forward => SubnetChange::Forward,
-                Subnet::Client { ipv4, ipv6, keeps } => {
-                    let private = Addresses { prefixes: values::prefix_word("lan"), sets: Vec::new() };
+                Subnet::Client { ipv4, ipv6, keeps, sends_private } => {
+                    let prefixes = if *sends_private { Vec::new() } else { values::prefix_word("lan") };
+                    let private = Addresses { prefixes, sets: Vec::new() };
                     let private = emitter.addresses(&private);
                     SubnetChange::Client { ipv4: *ipv4, ipv6: *ipv6, keeps: *keeps, private }
                 }

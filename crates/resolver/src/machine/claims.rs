@@ -47,6 +47,8 @@ impl Resolver {
                 }
                 is_known
             }
+            // What is for one subnet does not go to the tables, where others would find it.
+            Claimed::Unknown if fetch.question.subnet.is_some() => false,
             Claimed::Unknown if self.memory.tables.claims.is_shared() => self.claim(key, now),
             // A worker alone has nobody to wait for.
             Claimed::Unknown => {

@@ -81,6 +81,8 @@ pub(super) struct Fetch {
     pub(super) agent: Option<HeapName>,
     /// Whether the servers that the zone itself names were looked at.
     has_own_servers: bool,
+    /// Tasks that want the same for other subnets, and wait until it has ended.
+    pub(super) others: Vec<TaskKey>,
 }
 
 /// What a query is sent for.
@@ -107,6 +109,8 @@ pub(super) struct Held {
     pub(super) server: Option<SocketAddr>,
     /// Whether somebody else may have sent it without much trouble.
     pub(super) is_forgeable: bool,
+    /// For how many bits of the client's subnet it is, if the server looked at that.
+    pub(super) scope: Option<u8>,
 }
 
 impl Held {
@@ -196,6 +200,7 @@ impl Fetch {
 impl Resolver {
     /// Has a task wait for what the servers of a zone say.
     pub(super) fn join_fetch(&mut self, task: TaskKey, delegation: &Arc<Delegation>, question: HeapQuestion) {
+        let Some(question) = self.admit_subnet(task, delegation, question) else { return };
         let hash_key = self.hash_key();
         let hash = fetch_hash(&hash_key, delegation, &question);
         let is_equal = |key: &FetchKey| {
@@ -218,6 +223,7 @@ impl Resolver {
                     fetch.map_or(0, |fetch| fetch_hash(&hash_key, &fetch.delegation, &fetch.question))
                 };
                 by_fetch.insert_unique(hash, key, hash_of);
+                self.enter_subnet(key);
                 key
             }
         };
@@ -255,6 +261,7 @@ impl Resolver {
             claimed: Claimed::default(),
             agent: None,
             has_own_servers: false,
+            others: Vec::new(),
             delegation: Arc::clone(delegation),
         };
         let policy = &self.settings.addresses;
@@ -369,7 +376,7 @@ impl Resolver {
             return false;
         }
         let zone = fetch.delegation.zone.clone();
-        let question = HeapQuestion { name: zone.clone(), rtype: Rtype::NS, unchecked: false };
+        let question = HeapQuestion { name: zone.clone(), rtype: Rtype::NS, unchecked: false, subnet: None };
         let Some(Known::Data(set)) = memory.look(&question, now.seconds()) else { return false };
         let own = set.data().take(settings.servers_max).filter_map(|data| Name::parse(data).ok());
         let mut has_any = false;
@@ -378,7 +385,7 @@ impl Resolver {
             let is_waiting = fetch.nameless.contains(&name);
             let mut addresses = Vec::new();
             for rtype in [Rtype::A, Rtype::AAAA] {
-                let question = HeapQuestion { name: name.clone(), rtype, unchecked: true };
+                let question = HeapQuestion { name: name.clone(), rtype, unchecked: true, subnet: None };
                 if let Some(Known::Data(set)) = memory.look(&question, now.seconds()) {
                     addresses.extend(settings.addresses.admitted(set.data(), Namer::Zone));
                 }
@@ -425,7 +432,7 @@ impl Resolver {
             let known = fetch.servers.len();
             let (namer, port) = named_by(&fetch.delegation, &name, routes, settings);
             for rtype in [Rtype::A, Rtype::AAAA] {
-                let question = HeapQuestion { name: name.clone(), rtype, unchecked };
+                let question = HeapQuestion { name: name.clone(), rtype, unchecked, subnet: None };
                 if let Some(Known::Data(set)) = memory.look(&question, now.seconds()) {
                     for address in settings.addresses.admitted(set.data(), namer) {
                         fetch.add(SocketAddr::new(settings.addresses.reached(address), port));
@@ -510,7 +517,7 @@ impl Resolver {
             return false;
         }
         let paid = self.pay_for_fetch(key, |budget| budget.send(now));
-        let Self { fetches, asks, settings, families, first_replies, timers, effects, .. } = self;
+        let Self { fetches, settings, families, first_replies, .. } = self;
         let Some(fetch) = fetches.get_mut(key.0 as usize) else { return false };
         if let Err(limit) = paid {
             fetch.spent = Some(limit);
@@ -525,6 +532,9 @@ impl Resolver {
         fetch.sends_left -= 1;
         server.asked += 1;
         families.sent(Family::of(address.ip()), now);
+        let subnet = self.fetch(key).and_then(|fetch| self.told(fetch, address.ip()));
+        let Self { fetches, asks, timers, effects, .. } = self;
+        let Some(fetch) = fetches.get_mut(key.0 as usize) else { return false };
         let ask = OpenAsk {
             fetch: Some(key),
             address,
@@ -533,6 +543,7 @@ impl Resolver {
             is_late: false,
             is_charged: false,
             aim,
+            subnet,
         };
         let ask = AskKey(asks.insert(ask) as u32);
         if aim == Aim::Beside {
@@ -551,6 +562,7 @@ impl Resolver {
             qname: fetch.question.name.clone(),
             qtype: fetch.question.rtype,
             how: how.with(facts.as_ref()),
+            subnet,
         }));
         let event = if how.over_tcp { TraceEvent::SentOverTcp } else { TraceEvent::Sent };
         self.note(key, address, &event, now);
@@ -607,7 +619,8 @@ impl Resolver {
             if !self.settings.addresses.has(family) {
                 continue;
             }
-            let lookup = self.task_for(HeapQuestion { name: name.clone(), rtype, unchecked }, depth);
+            let lookup =
+                self.task_for(HeapQuestion { name: name.clone(), rtype, unchecked, subnet: None }, depth);
             if self.waits_for(Node::Task(lookup), Node::Fetch(key)) {
                 if let Some(fetch) = self.fetch_mut(key) {
                     fetch.refused = Some(Reason::Circle);
@@ -674,7 +687,8 @@ impl Resolver {
 
     /// Ends a fetch, and tells the tasks that wait for it.
     pub(super) fn end_fetch(&mut self, key: FetchKey, end: &FetchEnd<'_>) {
-        let Some(fetch) = self.fetches.try_remove(key.0 as usize) else { return };
+        let Some(mut fetch) = self.fetches.try_remove(key.0 as usize) else { return };
+        self.leave_subnet(key, &mut fetch, end);
         if let Some(at) = fetch.timer {
             self.timers.remove(&(at, key));
         }
@@ -708,7 +722,7 @@ impl Resolver {
 }
 
 /// Returns what equal fetches are found by: whose servers are asked, by which route, and what.
-fn fetch_hash(key: &HashKey, delegation: &Delegation, question: &HeapQuestion) -> u64 {
+pub(super) fn fetch_hash(key: &HashKey, delegation: &Delegation, question: &HeapQuestion) -> u64 {
     // Those that differ in their route alone are few.
     key.hash(delegation.zone.as_name(), question.hash(key))
 }

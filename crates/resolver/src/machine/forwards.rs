@@ -61,7 +61,10 @@ impl Resolver {
             // They have asked each other already, as far as settings have them do so.
             Reading::Fault(Fault::Lame) => self.fail_forward(key, Reason::Lame),
             Reading::Fault(_) => self.fail_forward(key, Reason::Faulty),
-            reading => self.hold(key, Held { reading, root: None, server, is_forgeable: false }, now),
+            reading => {
+                let held = Held { reading, root: None, server, is_forgeable: false, scope: None };
+                self.hold(key, held, now);
+            }
         }
     }
 

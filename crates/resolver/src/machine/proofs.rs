@@ -18,6 +18,7 @@ use crate::scrub::{Answer, Fault, Reading, Set};
 use crate::settings::Validation;
 use crate::tables::{Keep, Known};
 use crate::trace::TraceEvent;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// Zones above one that a signature names, whose keys are asked for at the same time.
@@ -102,7 +103,7 @@ impl Resolver {
 
     /// Begins to ask for DS or DNSKEY records that a judgement needs.
     fn begin_proof(&mut self, key: FetchKey, name: HeapName, rtype: Rtype, now: Moment) {
-        let question = HeapQuestion { name, rtype, unchecked: false };
+        let question = HeapQuestion { name, rtype, unchecked: false, subnet: None };
         if rtype == Rtype::DNSKEY && self.take_known_keys(key, &question, now) {
             return;
         }
@@ -168,7 +169,7 @@ impl Resolver {
     /// Begins to ask for records that a judgement probably needs. It does not wait for them, and
     /// what becomes of them is no fault of the reply.
     fn begin_ahead(&mut self, key: FetchKey, name: HeapName, rtype: Rtype, now: Moment) {
-        let question = HeapQuestion { name, rtype, unchecked: false };
+        let question = HeapQuestion { name, rtype, subnet: None, unchecked: false };
         let is_own = self.fetch(key).is_none_or(|fetch| fetch.question == question);
         if is_own || self.memory.tables.failures.look(&question, true, now) != Memory::Nothing {
             return;
@@ -398,8 +399,9 @@ impl Resolver {
                     denial.security = Security::Bogus;
                 }
                 let qtype = self.fetch(key).map_or(Rtype::A, |fetch| fetch.question.rtype);
+                answer.scope = held.scope;
                 let how = Keep { unchecked: true, renewal: Renewal::No };
-                self.keep_answer(key, &answer, (qtype, how), now);
+                self.keep_answer(key, (&answer, held.server), (qtype, how), now);
                 self.end_fetch(key, &FetchEnd::Answer(&answer));
             }
             Reading::Referral(_) if self.settings.validation == Validation::Permissive => {
@@ -409,9 +411,18 @@ impl Resolver {
         }
     }
 
-    /// Keeps an answer, if what its servers say is to be kept.
-    fn keep_answer(&self, key: FetchKey, answer: &Answer, (qtype, how): (Rtype, Keep), now: Moment) {
-        if self.fetch(key).is_some_and(|fetch| self.routes.keeps(&fetch.delegation)) {
+    /// Keeps an answer of a server, if what that says is to be kept.
+    fn keep_answer(
+        &self,
+        key: FetchKey,
+        (answer, server): (&Answer, Option<SocketAddr>),
+        (qtype, how): (Rtype, Keep),
+        now: Moment,
+    ) {
+        let Some(fetch) = self.fetch(key) else { return };
+        // What is for one subnet is for who asked alone: the tables are shared by all clients.
+        let is_for_all = answer.scope.unwrap_or(0) == 0 && !self.is_for_the_untold(fetch, server);
+        if is_for_all && self.routes.keeps(&fetch.delegation) {
             self.memory.keep_answer(answer, qtype, how, now.seconds());
         }
     }
@@ -428,6 +439,7 @@ impl Resolver {
         match held.reading {
             Reading::Answer(mut answer) => {
                 answer.insecure_because = why.and_then(Why::ede);
+                answer.scope = held.scope;
                 if self.routes.keeps(&delegation) {
                     let soa = answer.denial.as_ref().and_then(|denial| denial.soa.as_ref());
                     self.keep_ranges(&answer.proofs, soa, now);
@@ -442,7 +454,7 @@ impl Resolver {
                 let tasks = tasks.iter().filter_map(|&task| self.task(task));
                 let renewal = tasks.map(|task| task.renewal_of(&question)).max().unwrap_or_default();
                 let how = Keep { unchecked: question.unchecked, renewal };
-                self.keep_answer(key, &answer, (question.rtype, how), now);
+                self.keep_answer(key, (&answer, held.server), (question.rtype, how), now);
                 self.end_fetch(key, &FetchEnd::Answer(&answer));
             }
             Reading::Referral(mut referral) => {

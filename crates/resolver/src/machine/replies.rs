@@ -7,6 +7,7 @@ use wire::Message;
 
 use super::fetches::{Aim, Held};
 use super::reports::agent_of;
+use super::subnets::scope_of;
 use super::{FetchKey, Node, OpenAsk, Resolver};
 use crate::addresses::Family;
 use crate::budget::Limit;
@@ -115,13 +116,14 @@ impl Resolver {
         };
         self.note(key, ask.address, &TraceEvent::of(&reading), now);
         let (server, is_forgeable) = (Some(ask.address), arrival == Arrival::Udp);
+        let scope = scope_of(reply, ask.subnet);
         match reading {
             Reading::Fault(fault) => self.take_fault(key, ask, fault, now),
             Reading::Doubtful(answer, doubt) => {
                 let reading = Reading::Answer(answer);
-                self.doubt(key, ask, Held { reading, root, server, is_forgeable }, doubt, now);
+                self.doubt(key, ask, Held { reading, root, server, is_forgeable, scope }, doubt, now);
             }
-            reading => self.hold(key, Held { reading, root, server, is_forgeable }, now),
+            reading => self.hold(key, Held { reading, root, server, is_forgeable, scope }, now),
         }
     }
 

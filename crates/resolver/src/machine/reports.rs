@@ -103,7 +103,7 @@ impl Resolver {
         }
         self.counts.reports += 1;
         let limits = Limits { sends: left.min(SENDS_MAX), ..self.settings.limits };
-        let question = HeapQuestion { name, rtype: Rtype::TXT, unchecked: false };
+        let question = HeapQuestion { name, rtype: Rtype::TXT, unchecked: false, subnet: None };
         let report = self.task_for(question, 0);
         if let Some(report) = self.task_mut(report) {
             report.budget.get_or_insert_with(|| Budget::new(&limits, now));
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn a_report_says_what_failed_and_how() {
         let check = |text: &str, agent: &str, expected: Option<&str>| {
-            let question = HeapQuestion { name: name(text), rtype: Rtype::A, unchecked: false };
+            let question = HeapQuestion { name: name(text), rtype: Rtype::A, unchecked: false, subnet: None };
             let found = report_name(&question, EdeCode(7), &name(agent));
             assert_eq!(found, expected.map(name), "{text}");
         };

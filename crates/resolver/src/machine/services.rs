@@ -36,7 +36,8 @@ impl Resolver {
             {
                 let wanted = if is_alias { &[set.rtype][..] } else { &[Rtype::A, Rtype::AAAA] };
                 for &rtype in wanted {
-                    let question = HeapQuestion { name: target.clone(), rtype, unchecked: false };
+                    let question =
+                        HeapQuestion { name: target.clone(), rtype, unchecked: false, subnet: None };
                     let Some(Known::Data(found)) = self.memory.look(&question, now.seconds()) else {
                         continue;
                     };

@@ -56,6 +56,8 @@ pub(super) struct Task {
     /// The worst of what is in the rows.
     security: Security,
     insecure_because: Option<EdeCode>,
+    /// For how many bits of the client's subnet the rows are, if a server looked at that.
+    pub(super) scope: Option<u8>,
     /// For a question of type DS.
     below: Option<Below>,
     pub(super) awaits: Option<Node>,
@@ -82,7 +84,7 @@ impl Task {
 
     /// Returns what the answer to a question is for the tables.
     pub(super) fn renewal_of(&self, question: &HeapQuestion) -> Renewal {
-        if self.renews && self.question == *question { Renewal::Prefetched } else { Renewal::No }
+        if self.renews && self.question.is_like(question) { Renewal::Prefetched } else { Renewal::No }
     }
 
     /// Adds what belongs to the answer section, and the proofs of expansions to the other.
@@ -180,6 +182,7 @@ impl Resolver {
             rows: Rows::default(),
             security: Security::Secure,
             insecure_because: None,
+            scope: None,
             below: None,
             awaits: None,
             is_trial: false,
@@ -221,6 +224,7 @@ impl Resolver {
             }
         }
         let renews = self.task(key).is_some_and(|task| task.renews);
+        let renews = renews || self.is_tailored(&question);
         let known = if renews { None } else { self.memory.look(&question, now.seconds()) };
         match known.filter(|known| self.suffices(key, known)) {
             Some(Known::Data(set)) => self.end_with_data(key, Rcode::NOERROR, &[set], &[]),
@@ -311,6 +315,7 @@ impl Resolver {
                 name: HeapName::new(name.suffix(next)),
                 rtype: Rtype::A,
                 unchecked: question.unchecked,
+                subnet: None,
             };
             match memory.look(&hidden, now.seconds()) {
                 Some(Known::NoName(denied)) if settings.minimisation == Minimisation::Strict => {
@@ -331,7 +336,7 @@ impl Resolver {
         let is_relaxed = self.settings.minimisation == Minimisation::Relaxed;
         let Some(task) = self.task_mut(key) else { return };
         task.awaits = None;
-        let is_whole = task.question == *asked;
+        let is_whole = task.question.is_like(asked);
         match end {
             FetchEnd::Referral(delegation) => task.delegation = Some(Arc::clone(delegation)),
             FetchEnd::Known => task.delegation = None,
@@ -392,6 +397,7 @@ impl Resolver {
     fn take_answer(&mut self, key: TaskKey, answer: &Answer) {
         if let Some(task) = self.task_mut(key) {
             task.insecure_because = answer.insecure_because;
+            task.scope = task.scope.max(answer.scope);
             task.add_beside(&answer.beside);
         }
         match &answer.verdict {
@@ -475,7 +481,10 @@ impl Resolver {
         if !task.follows_aliases() {
             return self.end_with_rows(key, Rcode::NOERROR);
         }
-        let question = HeapQuestion { name: target, ..task.question.clone() };
+        let subnet = task.question.subnet;
+        let subnet = subnet.filter(|_| self.may_tell(target.as_name()));
+        let Some(task) = self.task_mut(key) else { return };
+        let question = HeapQuestion { name: target, subnet, ..task.question.clone() };
         let (depth, is_trial, renews) = (task.depth, task.is_trial, task.renews);
         if let Err(limit) = self.pay_for_task(key, Budget::follow_alias) {
             return self.fail(key, Failure::without_zone(Reason::Limit(limit)));
@@ -528,6 +537,7 @@ impl Resolver {
         }
         let refusal = self.refusal_of_sentinel(&task, &resolution);
         resolution.below = task.below;
+        resolution.scope = resolution.scope.max(task.scope);
         resolution.insecure_because = resolution.insecure_because.or(task.insecure_because);
         if let Some(trace) = task.trace {
             resolution.trace = trace.lines;
@@ -562,7 +572,7 @@ impl Resolver {
     /// Returns what clients get in place of a secure answer, if their question is whether a key of
     /// the root is trusted and the answer is no (RFC 8509 §3.1).
     fn refusal_of_sentinel(&self, task: &Task, resolution: &Resolution) -> Option<Resolution> {
-        let HeapQuestion { name, rtype, unchecked } = &task.question;
+        let HeapQuestion { name, rtype, unchecked, .. } = &task.question;
         let trust = &self.settings.trust;
         let is_asked = trust.root_key_sentinel && !unchecked && matches!(*rtype, Rtype::A | Rtype::AAAA);
         if !is_asked || task.waiters.is_empty() || resolution.security != Security::Secure {
@@ -615,7 +625,7 @@ impl Resolver {
 
     /// Asks the servers of a zone that settings name which ones the zone has.
     fn prime(&mut self, zone: HeapName, now: Moment) {
-        let question = HeapQuestion { name: zone, rtype: Rtype::NS, unchecked: false };
+        let question = HeapQuestion { name: zone, rtype: Rtype::NS, unchecked: false, subnet: None };
         self.want_for_tables(question, now);
     }
 }

@@ -17,6 +17,7 @@ mod reports;
 mod routes;
 mod servers;
 mod signed;
+mod subnets;
 mod validation;
 mod workers;
 mod world;

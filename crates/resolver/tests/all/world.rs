@@ -17,8 +17,8 @@ use resolver::{
     Settings, Tables, Unanswered, Waiter,
 };
 use wire::{
-    Class, EdeCode, Flags, HashKey, Message, Name, NameBuf, Question, Rcode, Rtype, Section, Ttl, Writer,
-    rdata,
+    Class, ClientSubnet, EdeCode, Flags, HashKey, Message, Name, NameBuf, Question, Rcode, Rtype, Section,
+    Ttl, Writer, rdata,
 };
 use zone::{Asked, Zones};
 
@@ -113,6 +113,9 @@ pub(crate) struct Server {
     pub(crate) signed: Option<Zones>,
     /// Whether referrals come without DS records and proofs.
     pub(crate) refers_bare: bool,
+    /// For how many bits of clients' subnets it has an answer of its own: the subnet's address.
+    /// `None`: it does not look at them.
+    pub(crate) scope: Option<u8>,
 }
 
 /// A query that a server got.
@@ -122,6 +125,8 @@ pub(crate) struct Sent {
     pub(crate) port: u16,
     pub(crate) question: String,
     pub(crate) over_tcp: bool,
+    /// What it was told of the client.
+    pub(crate) subnet: Option<String>,
 }
 
 /// What happens to a query of the worker with this number.
@@ -296,6 +301,7 @@ impl World {
             lost_permille: 0,
             signed: None,
             refers_bare: false,
+            scope: None,
         })
     }
 
@@ -341,6 +347,7 @@ impl World {
             lost_permille: 0,
             signed: None,
             refers_bare: false,
+            scope: None,
         };
         let qname = name(text);
         let question = Question { qname: qname.as_name(), qtype: rtype, qclass: Class::IN };
@@ -466,7 +473,7 @@ impl World {
         self.settle();
     }
 
-    fn carry_out(&mut self) {
+    pub(crate) fn carry_out(&mut self) {
         for worker in 0..self.workers() {
             while let Some(effect) = self.worker(worker).next_effect() {
                 match effect {
@@ -487,9 +494,17 @@ impl World {
             port: ask.address.port(),
             question: format!("{} {}", ask.qname, ask.qtype),
             over_tcp: ask.how.over_tcp,
+            subnet: ask.subnet.map(|subnet| {
+                let [a, b, c, d, ..] = subnet.address;
+                format!("{a}.{b}.{c}.{d}/{}", subnet.prefix)
+            }),
         });
         let question = Question { qname: ask.qname.as_name(), qtype: ask.qtype, qclass: Class::IN };
-        let reply = self.reply(ask.address.ip(), &question, ask.how.dnssec_ok);
+        let mut reply = self.reply(ask.address.ip(), &question, ask.how.dnssec_ok);
+        let scope = self.servers.get(&ask.address.ip()).and_then(|server| server.scope);
+        if let (Some((_, reply)), Some(subnet), Some(scope)) = (&mut reply, ask.subnet, scope) {
+            tailor(reply, &question, subnet, scope);
+        }
         let (after_us, event) = match reply {
             Some((latency_us, reply)) => (latency_us, Event::Reply(worker, ask, reply)),
             None => (GIVEN_UP_US, Event::GivenUp(worker, ask)),
@@ -513,6 +528,7 @@ impl World {
                 port: 53,
                 question: format!("{} {}", forward.qname, forward.qtype),
                 over_tcp: false,
+                subnet: None,
             });
             match self.reply(server, &question, forward.validates) {
                 Some((latency_us, mut reply)) => {
@@ -721,4 +737,30 @@ pub(crate) fn signed_reply(zones: &Zones, question: &Question<'_>, wants_dnssec:
 pub(crate) fn show(message: &Message<'_>, record: &wire::Record<'_>) -> String {
     let data = rdata::display(record.rtype, message.as_bytes(), record.rdata_at..record.end());
     format!("{} {} {} {data}", record.owner, record.ttl(), record.rtype)
+}
+
+/// Puts the address of a subnet into an answer, and says for how many bits that is.
+fn tailor(reply: &mut Vec<u8>, question: &Question<'_>, subnet: ClientSubnet, scope: u8) {
+    let message = Message::parse(reply).expect("well formed");
+    let is_answer = message.records().any(|record| record.section == Section::Answer);
+    if !is_answer || message.rcode() != Rcode::NOERROR {
+        return;
+    }
+    let mut out = vec![0; 4096];
+    let mut writer = Writer::new(&mut out, 4096, 0, message.header.flags);
+    writer.question(question).expect("room");
+    let address = subnet.cut(scope, scope).address;
+    writer
+        .record(Section::Answer, question.qname, Rtype::A, Class::IN, Ttl::new(300), |w| {
+            w.bytes(&address[..4])
+        })
+        .expect("room");
+    let octets = usize::from(subnet.prefix).div_ceil(8);
+    let data = [&[0, subnet.family, subnet.prefix, scope][..], &subnet.address[..octets]].concat();
+    writer
+        .opt(1232, Rcode::NOERROR, false, |w| w.option(wire::OptionCode::CLIENT_SUBNET, &data))
+        .expect("room");
+    let len = writer.finish();
+    out.truncate(len);
+    *reply = out;
 }

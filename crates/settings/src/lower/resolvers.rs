@@ -9,7 +9,9 @@ use diagnostic::{At, Problem, Span};
 use dnssec::anchors::{HoldDown, read_anchors};
 use dnssec::{Algorithm, Algorithms};
 use plan::anchors::{NegativeEnd, NegativePlan};
-use resolver::{AddressPolicy, HeapName, Limits, Minimisation, Stub, Trust, TrustAnchor, Validation};
+use resolver::{
+    AddressPolicy, HeapName, Limits, Minimisation, Stub, Subnets, Trust, TrustAnchor, Validation,
+};
 use schema::{MinimisationWord, ValidationWord};
 use values::{Misread, Read};
 use wire::{NameBuf, Prefix64};
@@ -107,6 +109,7 @@ impl Lowering<'_> {
                 },
                 minimised_max: self.whole(section, "qname-minimisation-steps") as u8,
                 addresses: self.asked(&name, section),
+                subnets: self.told(section),
                 servers_max: self.whole(section, "name-servers") as usize,
                 priming,
                 port: self.whole(section, "port") as u16,
@@ -311,6 +314,17 @@ impl Lowering<'_> {
             private: self.boolean(section, "ask-private"),
             refused: self.prefixes(section, "never-ask"),
             nat64: nat64.map(|at| at.value),
+        }
+    }
+
+    /// Reads which servers hear of clients' subnets.
+    fn told(&mut self, section: &Section<'_>) -> Subnets {
+        let section = self.section(section, "client-subnet");
+        let zones = self
+            .list(&section, "zones", |_, _, scalar| Ok(HeapName::new(values::name(&scalar.text)?.as_name())));
+        Subnets {
+            zones: zones.into_iter().map(|at| at.value).collect(),
+            servers: self.prefixes(&section, "servers"),
         }
     }
 

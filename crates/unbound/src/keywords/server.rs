@@ -7,6 +7,7 @@ use super::{Row, row};
 const COUNTED: &str = "all numbers are counted always; \"gannet stats\" and \"metrics.listen\" show them";
 const AS_NEEDED: &str = "sockets are opened as they are needed, within the limit of the process";
 const ONE_BOUND: &str = "one bound holds for all connections: \"limits.tcp.buffers\"";
+const ONE_BOUND_OF_CACHE: &str = "one bound holds for all answers in the cache: \"msg-cache-size\"";
 const ROOM: &str = "a message has room for 65,535 octets";
 const NO_SLABS: &str = "readers of the caches take no locks, so nothing is divided";
 const SOCKETS_STAY: &str = "sockets to servers stay open";
@@ -301,15 +302,15 @@ pub(super) const ROWS: &[Row] = &[
     row("dns64-ignore-aaaa", Text, "", Setting),
     row("do-nat64", Flag, "no", Setting),
     row("nat64-prefix", Text, "64:ff9b::/96", Setting),
-    row("send-client-subnet", Text, "", Lacking),
-    row("client-subnet-zone", Text, "", Lacking),
+    row("send-client-subnet", Text, "", Setting),
+    row("client-subnet-zone", Text, "", Setting),
     row("client-subnet-always-forward", Flag, "no", Lacking),
-    row("max-client-subnet-ipv6", Number, "56", Lacking),
-    row("max-client-subnet-ipv4", Number, "24", Lacking),
+    row("max-client-subnet-ipv6", Number, "56", Setting),
+    row("max-client-subnet-ipv4", Number, "24", Setting),
     row("min-client-subnet-ipv6", Number, "0", Lacking),
     row("min-client-subnet-ipv4", Number, "0", Lacking),
-    row("max-ecs-tree-size-ipv4", Number, "100", Lacking),
-    row("max-ecs-tree-size-ipv6", Number, "100", Lacking),
+    row("max-ecs-tree-size-ipv4", Number, "100", Nothing(ONE_BOUND_OF_CACHE)),
+    row("max-ecs-tree-size-ipv6", Number, "100", Nothing(ONE_BOUND_OF_CACHE)),
     row("additional-ssl-port", Number, "", Setting),
     row("additional-tls-port", Number, "", Setting),
     row("tls-additional-ports", Number, "", Setting),

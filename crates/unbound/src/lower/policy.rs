@@ -49,7 +49,8 @@ impl Lowering<'_> {
             (dns64, Vec::new())
         };
         main.extend(before);
-        let mut find = steps.uncached;
+        let mut find: Vec<Node> = self.subnets().into_iter().collect();
+        find.extend(steps.uncached);
         find.push(tree::text(cache, whole));
         find.extend(after);
         find.push(tree::text("recurse", whole));
@@ -63,6 +64,14 @@ impl Lowering<'_> {
             main.extend(steps.rewrites);
         }
         self.set(&["policy", "main"], tree::list(main));
+    }
+
+    /// What servers are told of clients, if any is.
+    fn subnets(&mut self) -> Option<Node> {
+        let at = self.last("send-client-subnet").or_else(|| self.last("client-subnet-zone"))?.span;
+        let (ipv4, _) = self.bounded("max-client-subnet-ipv4", 1, 32);
+        let (ipv6, _) = self.bounded("max-client-subnet-ipv6", 1, 128);
+        Some(tree::text(format!("ecs(client, ipv4 {ipv4}, ipv6 {ipv6}, keep, private)"), at))
     }
 
     /// Addresses behind a prefix for clients that have IPv6 alone.

@@ -23,6 +23,12 @@ impl Lowering<'_> {
             };
             self.set(&[a, b, "nat64"], prefix);
         }
+        for (ours, theirs) in [("servers", "send-client-subnet"), ("zones", "client-subnet-zone")] {
+            for statement in self.all(theirs) {
+                let word = statement.word(0);
+                self.tree.push(&[a, b, "client-subnet", ours], tree::as_written(word));
+            }
+        }
         // Only loopback is left out there, and what the file names.
         let whole = self.tree.whole();
         self.set(&[a, b, "ask-private"], tree::flag(true, whole));

@@ -20,6 +20,8 @@ use clients::subnet::ClientSubnet;
 pub const FAILURE_TTL_DEFAULT: Ttl = Ttl::new(5);
 /// In `view`: the answer was given for any subnet (RFC 7871 §7.3.1, scope zero).
 const SCOPE_ZERO: u16 = 0x8000;
+/// In `view`: the answer is for every subnet within the key's, not for that one alone.
+const WITHIN_SCOPE: u16 = 0x4000;
 
 /// How answers are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +77,7 @@ pub struct CacheStep {
     pub cache: Arc<Cache>,
     /// How answers are kept.
     pub rules: CacheRules,
-    /// Keeps apart the answers of programs that share a cache; less than 32,768.
+    /// Keeps apart the answers of programs that share a cache; less than 16,384.
     pub view: u16,
     /// Whether a hit goes on with the next step instead of ending the query.
     pub continues: bool,
@@ -147,6 +149,14 @@ pub(crate) struct Fill {
     pub(crate) has_stale: bool,
 }
 
+/// An answer that others got.
+pub(super) struct OfOthers<'a> {
+    key: Key<'a>,
+    hit: Hit,
+    /// For how many bits of the client's subnet it is; `None`: for everybody.
+    scope: Option<u8>,
+}
+
 impl CacheStep {
     /// Looks the query up; an answer is copied to `out`, which begins after the question.
     #[inline(always)]
@@ -154,15 +164,19 @@ impl CacheStep {
         let own_key = self.key(asked);
         let own = self.read(&own_key, now, out);
         let others;
+        let mut scope = None;
         // By reference: neither is copied where the query's own is found.
-        let (key, hit, is_for_every_subnet) = match &own {
-            Some(hit) => (&own_key, hit, false),
+        let (key, entry, hit, is_for_every_subnet) = match &own {
+            Some(hit) => (&own_key, &own_key, hit, false),
             None => {
                 others = self.read_of_others(asked, now, out);
                 match &others {
                     // Failures are those of the client's own subnet.
-                    Some((_, hit)) if asked.subnet.is_some() => (&own_key, hit, true),
-                    Some((key, hit)) => (key, hit, false),
+                    Some(found) if asked.subnet.is_some() => {
+                        scope = found.scope;
+                        (&own_key, &found.key, &found.hit, scope.is_none())
+                    }
+                    Some(found) => (&found.key, &found.key, &found.hit, false),
                     None => {
                         return match self.look_up_failure(&own_key, now, texts) {
                             Some(answer) => Found::Answer(answer, Outlook::Failure),
@@ -177,7 +191,7 @@ impl CacheStep {
             Freshness::Fresh { left } => {
                 let is_ending = u64::from(left) * 100
                     <= u64::from(hit.original_ttl) * u64::from(self.rules.prefetch_percent);
-                let outlook = if is_ending && hit.popular && self.cache.try_claim_refresh(key) {
+                let outlook = if is_ending && hit.popular && self.cache.try_claim_refresh(entry) {
                     Outlook::Prefetch
                 } else {
                     Outlook::Fresh
@@ -189,18 +203,48 @@ impl CacheStep {
                 Err(has_stale) => return Found::Nothing { has_stale },
             },
         };
-        Found::Answer(Answer { is_for_every_subnet, ..answer_of(hit, ede) }, outlook)
+        Found::Answer(Answer { is_for_every_subnet, scope, ..answer_of(hit, ede) }, outlook)
     }
 
     /// Looks for an answer that others got and that holds for this query as well.
     #[inline(always)]
-    fn read_of_others<'a>(&self, asked: &Asked<'a>, now: Now, out: &mut [u8]) -> Option<(Key<'a>, Hit)> {
-        if asked.subnet.is_some() {
-            let key = self.scope_zero_key(asked);
-            let hit = self.read(&key, now, out)?;
-            return Some((key, hit));
+    fn read_of_others<'a>(&self, asked: &Asked<'a>, now: Now, out: &mut [u8]) -> Option<OfOthers<'a>> {
+        if let Some(subnet) = asked.subnet {
+            return self.read_for_networks(asked, subnet, now, out);
         }
-        self.read_for_do(asked, now, out)
+        let (key, hit) = self.read_for_do(asked, now, out)?;
+        Some(OfOthers { key, hit, scope: None })
+    }
+
+    /// Looks for an answer that is for the subnet, but not for it alone: one for everybody, else
+    /// the one for the smallest network that it is in (RFC 7871 §7.3.1).
+    #[cold]
+    fn read_for_networks<'a>(
+        &self,
+        asked: &Asked<'a>,
+        subnet: ClientSubnet,
+        now: Now,
+        out: &mut [u8],
+    ) -> Option<OfOthers<'a>> {
+        let key = self.scope_zero_key(asked);
+        if let Some(hit) = self.read(&key, now, out) {
+            return Some(OfOthers { key, hit, scope: None });
+        }
+        // Ends: there are 64 lengths.
+        for bits in self.cache.scopes(subnet.family, subnet.prefix) {
+            let key = self.within_key(asked, subnet, bits);
+            if let Some(hit) = self.read(&key, now, out) {
+                return Some(OfOthers { key, hit, scope: Some(bits) });
+            }
+        }
+        None
+    }
+
+    /// Returns where the answer for a network is that a subnet is in.
+    fn within_key<'a>(&self, asked: &Asked<'a>, subnet: ClientSubnet, bits: u8) -> Key<'a> {
+        let ClientSubnet { family, prefix, address } = subnet.cut(bits, bits);
+        let key = self.key_in_view(asked, self.view | WITHIN_SCOPE);
+        key.with_scope(self.cache.hash_key(), Scope { address, family, prefix })
     }
 
     fn read(&self, key: &Key<'_>, now: Now, out: &mut [u8]) -> Option<Hit> {

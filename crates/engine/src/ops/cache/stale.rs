@@ -13,7 +13,7 @@ impl CacheStep {
     pub(crate) fn look_up_stale(&self, asked: &Asked<'_>, now: Now, out: &mut [u8]) -> Option<Answer> {
         let hit = self
             .read(&self.key(asked), now, out)
-            .or_else(|| self.read_of_others(asked, now, out).map(|(_, hit)| hit))?;
+            .or_else(|| self.read_of_others(asked, now, out).map(|found| found.hit))?;
         // Another worker may have refreshed it meanwhile; then it is simply the answer.
         let ede = match hit.freshness {
             Freshness::Fresh { .. } => None,

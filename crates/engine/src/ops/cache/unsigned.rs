@@ -56,7 +56,14 @@ impl CacheStep {
     ) -> (Key<'a>, Flags) {
         let own = match asked.subnet {
             Some(_) if answer.is_for_every_subnet => self.scope_zero_key(asked),
-            Some(_) | None => self.key(asked),
+            // One for more bits than were told is for who told as many, and for nobody else.
+            Some(subnet) => match answer.scope.filter(|&bits| bits <= subnet.prefix) {
+                Some(bits) if self.cache.note_scope(subnet.family, bits) => {
+                    self.within_key(asked, subnet, bits)
+                }
+                _ => self.key(asked),
+            },
+            None => self.key(asked),
         };
         let is_signature = |rtype| matches!(rtype, Rtype::RRSIG | Rtype::NSEC | Rtype::NSEC3);
         let is_signed = || ttl_offsets.iter().any(|&at| rtype_before(body, at).is_none_or(is_signature));

@@ -9,7 +9,7 @@ fn check(rules: &str, expect: &[&str]) {
         "upstreams: {{a: {{servers: 192.0.2.1}}, b: {{servers: 192.0.2.2}}}}\ncache: {{one: {{}}, two: {{}}}}\npolicy:\n  main:\n{rules}"
     );
     let loaded = load_text(Path::new("x"), &text, &Memory::default()).expect("no mistakes");
-    let warnings = policy::flow::walk(loaded.settings.written()).warnings;
+    let warnings = policy::flow::walk(loaded.settings.written(), std::collections::BTreeSet::new()).warnings;
     let found = diagnostic::diagnostics(warnings, &loaded.sources);
     let found: Vec<String> = found.iter().map(|found| format!("{}: {}", found.line, found.message)).collect();
     assert_eq!(found, expect, "{rules}");
@@ -87,7 +87,7 @@ fn what_comes_after_the_answer_too_late_is_reported() {
     check("    - [forward(a), ecs(client)]\n", &["5: \"ecs\" does nothing here: nobody is asked after it"]);
     check("    - [recurse, dns64]\n", &[&format!("5: \"dns64\" {late}")]);
     check("    - forward(a)\n    - {if: rcode == servfail, do: [ecs(client), forward(b)]}\n", &[]);
-    // Servers of zones hear nothing of clients.
+    // Servers of zones hear nothing of clients, unless a resolver says so.
     check("    - [ecs(client), recurse]\n", &["5: \"ecs\" does nothing here: nobody is asked after it"]);
     check("    - [outgoing(dnssec on), recurse]\n", &[]);
 }
