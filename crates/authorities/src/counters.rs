@@ -4,6 +4,8 @@
 engine::counters! {
     sent_udp: "Queries sent to authoritative servers over UDP.",
     sent_tcp: "Queries sent to authoritative servers over TCP.",
+    sent_encrypted: "Queries sent to authoritative servers over TLS or QUIC.",
+    encryption_probes: "Connections to find out whether an authoritative server has TLS or QUIC.",
     replies: "Replies from authoritative servers that belonged to a query.",
     truncated: "Replies with TC, asked for again over TCP.",
     edns_refused: "Replies that made us ask again without EDNS.",

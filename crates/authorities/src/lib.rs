@@ -12,6 +12,7 @@
 mod cookies;
 mod counters;
 mod deadlines;
+mod encryption;
 mod limits;
 mod links;
 mod network;
@@ -40,8 +41,9 @@ use pool::{Means, Pool};
 
 pub use cookies::CookieSecret;
 pub use counters::Counters;
+pub use encryption::Encrypt;
 pub use limits::PoolLimits;
-pub use network::{Family, PoolLinkKey, PoolNetwork, PoolSocketKey, Unsent};
+pub use network::{Carrier, Family, PoolLinkKey, PoolNetwork, PoolSocketKey, Unsent};
 
 /// A query of class IN to one server.
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +68,8 @@ pub struct AuthorityQuery<'q> {
     pub recursion_desired: bool,
     /// CD.
     pub checking_disabled: bool,
+    /// Which encryption is used where the server has it.
+    pub encrypt: Encrypt,
     /// What the server is told of the client (RFC 7871), if it takes EDNS.
     pub subnet: Option<ClientSubnet>,
 }
@@ -236,6 +240,7 @@ impl<N: PoolNetwork> Authorities<N> {
             dnssec_ok: query.dnssec_ok,
             recursion_desired: query.recursion_desired,
             checking_disabled: query.checking_disabled,
+            encrypt: query.encrypt,
             subnet: query.subnet.map(Box::new),
             tried: Tried { plain: query.edns == Edns::None, ..Tried::default() },
             wrong: 0,
@@ -246,7 +251,13 @@ impl<N: PoolNetwork> Authorities<N> {
             case_seed: None,
             timer: TimerKey::NONE,
         }) as u32;
-        let sent = if query.over_tcp { self.send_stream(slot, now) } else { self.send_datagram(slot, now) };
+        let is_plain = query.encrypt.is_off() || query.over_tcp;
+        let carrier = if is_plain { None } else { self.encrypted_carrier(slot, now) };
+        let sent = match carrier {
+            Some(carrier) => self.send_encrypted(slot, carrier, now).or_else(|_| self.send_plain(slot, now)),
+            None if query.over_tcp => self.send_stream(slot, now),
+            None => self.send_datagram(slot, now),
+        };
         if let Err(why) = sent {
             self.fail(slot, why);
         }

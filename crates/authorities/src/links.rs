@@ -1,6 +1,6 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! TCP connections to authoritative servers: few, used again while they last (RFC 7766).
+//! Connections to authoritative servers: few, used again while they last (RFC 7766).
 
 use std::net::SocketAddr;
 
@@ -10,7 +10,7 @@ use timers::{Moment, Span, TimerKey};
 use wire::Header;
 
 use super::deadlines::Token;
-use super::network::{PoolLinkKey, PoolNetwork};
+use super::network::{Carrier, PoolLinkKey, PoolNetwork};
 use super::outstanding::Via;
 use super::{Authorities, Heard, Unanswered};
 
@@ -22,7 +22,11 @@ const SILENCE_MAX: Span = Span::from_ms(1000);
 
 /// One connection to one server.
 pub(super) struct Link {
-    address: SocketAddr,
+    /// The address by which the server is known; where it is encrypted, it is asked at another
+    /// port.
+    pub(super) address: SocketAddr,
+    pub(super) carrier: Carrier,
+    pub(super) is_open: bool,
     transactions: Transactions,
     /// Whether it ever brought a reply.
     is_heard: bool,
@@ -63,21 +67,29 @@ impl<N: PoolNetwork> Authorities<N> {
     pub(super) fn link_for(
         &mut self,
         address: SocketAddr,
+        carrier: (Carrier, u16),
         slot: u32,
         now: Moment,
     ) -> Option<(PoolLinkKey, u16)> {
         let has_room = |link: &Link| link.transactions.len() < LINK_QUERIES_MAX && !link.is_silent(now);
-        let open = self.links.iter().find(|(_, link)| link.address == address && has_room(link));
+        let is_it = |link: &Link| link.address == address && link.carrier == carrier.0;
+        let open = self.links.iter().find(|(_, link)| is_it(link) && has_room(link));
         let key = match open {
             Some((key, _)) => PoolLinkKey(key as u32),
-            None => self.open_link(address, now)?,
+            None => self.open_link(address, carrier, now)?,
         };
         let Self { links, rng, .. } = self;
         let id = links.get_mut(key.0 as usize)?.begin(rng, slot, now)?;
         Some((key, id))
     }
 
-    fn open_link(&mut self, address: SocketAddr, now: Moment) -> Option<PoolLinkKey> {
+    /// Begins to connect to a server: to this port of its.
+    pub(super) fn open_link(
+        &mut self,
+        address: SocketAddr,
+        (carrier, port): (Carrier, u16),
+        now: Moment,
+    ) -> Option<PoolLinkKey> {
         if self.links.len() >= usize::from(self.limits.links) && !self.evict_link(now) {
             return None;
         }
@@ -85,13 +97,15 @@ impl<N: PoolNetwork> Authorities<N> {
         let key = PoolLinkKey(entry.key() as u32);
         entry.insert(Link {
             address,
+            carrier,
+            is_open: false,
             transactions: Transactions::default(),
             is_heard: false,
             used: now,
             quiet_since: now,
             timer: self.wheel.set(now + self.limits.link_idle, Token::Link(key.0)),
         });
-        self.network.connect(key, address);
+        self.network.connect(key, SocketAddr::new(address.ip(), port), carrier);
         Some(key)
     }
 
@@ -106,21 +120,24 @@ impl<N: PoolNetwork> Authorities<N> {
             .map(|(key, _)| PoolLinkKey(key as u32));
         let Some(key) = evicted else { return false };
         self.counters.links_evicted.bump();
-        self.close_link(key, Unanswered::Timeout);
+        self.close_link(key, Unanswered::Timeout, now);
         true
     }
 
     /// Takes the news that a connection is open.
     pub fn link_opened(&mut self, key: PoolLinkKey, now: Moment) {
-        if let Some(link) = self.links.get_mut(key.0 as usize) {
-            link.quiet_since = now;
-        }
+        let Some(link) = self.links.get_mut(key.0 as usize) else { return };
+        (link.quiet_since, link.is_open) = (now, true);
+        let (address, carrier) = (link.address, link.carrier);
+        self.encryption_works(address, carrier, now);
     }
 
     /// Takes the news that a connection could not be made, or that it ended.
     pub fn link_closed(&mut self, key: PoolLinkKey, now: Moment) {
         let Some(link) = self.links.try_remove(key.0 as usize) else { return };
-        if !link.is_heard {
+        if link.carrier.is_encrypted() && !link.is_open {
+            self.encryption_failed(link.address, link.carrier, now);
+        } else if !link.is_heard {
             self.counters.network_errors.bump();
         }
         self.wheel.cancel(link.timer);
@@ -132,21 +149,21 @@ impl<N: PoolNetwork> Authorities<N> {
             // we write. One that never said anything does not want us.
             if !link.is_heard || std::mem::replace(&mut query.tried.relinked, true) {
                 self.fail_over(slot, Unanswered::Unreachable, now);
-            } else if let Err(why) = self.send_stream(slot, now) {
-                self.fail(slot, why);
+            } else {
+                self.again(slot, now);
             }
         }
     }
 
     /// Takes the news that a connection could not even be tried, for lack of something of ours.
-    pub fn link_lacked(&mut self, key: PoolLinkKey) {
+    pub fn link_lacked(&mut self, key: PoolLinkKey, now: Moment) {
         self.counters.shortages.bump();
-        self.close_link(key, Unanswered::NotSent);
+        self.close_link(key, Unanswered::NotSent, now);
     }
 
     /// Takes the news that a message on a connection does not end.
-    pub fn link_stalled(&mut self, key: PoolLinkKey) {
-        self.close_link(key, Unanswered::Timeout);
+    pub fn link_stalled(&mut self, key: PoolLinkKey, now: Moment) {
+        self.close_link(key, Unanswered::Timeout, now);
     }
 
     /// Takes one message from a connection.
@@ -168,7 +185,11 @@ impl<N: PoolNetwork> Authorities<N> {
         link.timer = TimerKey::NONE;
         let until = link.used + self.limits.link_idle;
         if link.transactions.is_empty() && now >= until {
-            return self.close_link(key, Unanswered::Timeout);
+            let (address, carrier, is_open) = (link.address, link.carrier, link.is_open);
+            if !is_open {
+                self.encryption_failed(address, carrier, now);
+            }
+            return self.close_link(key, Unanswered::Timeout, now);
         }
         let at = if now < until { until } else { now + self.limits.link_idle };
         link.timer = self.wheel.set(at, Token::Link(key.0));
@@ -179,15 +200,17 @@ impl<N: PoolNetwork> Authorities<N> {
         let is_silent =
             |link: &Link| link.transactions.is_empty() && now.since(link.quiet_since) >= SILENCE_MAX;
         if self.links.get(key.0 as usize).is_some_and(is_silent) {
-            self.close_link(key, Unanswered::Timeout);
+            self.close_link(key, Unanswered::Timeout, now);
         }
     }
 
-    /// Closes a connection; what is outstanding on it has no reply.
-    fn close_link(&mut self, key: PoolLinkKey, why: Unanswered) {
-        // Ends: each round ends a query.
+    /// Closes a connection; what is outstanding on it has no reply, or goes on in plain text.
+    fn close_link(&mut self, key: PoolLinkKey, why: Unanswered, now: Moment) {
+        // Ends: each round takes a query off it.
         while let Some(slot) = self.links.get(key.0 as usize).and_then(Link::any_query) {
-            self.fail(slot, why);
+            if !self.leave_encryption(slot, Unanswered::NotSent, now) {
+                self.fail(slot, why);
+            }
         }
         if let Some(link) = self.links.try_remove(key.0 as usize) {
             self.wheel.cancel(link.timer);

@@ -28,9 +28,27 @@ impl Family {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolSocketKey(pub u32);
 
-/// Names a TCP connection to an authoritative server in the same way.
+/// Names a connection to an authoritative server in the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolLinkKey(pub u32);
+
+/// What carries messages on a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carrier {
+    /// TCP (RFC 7766).
+    Tcp,
+    /// TLS, whoever the server is (RFC 7858, RFC 9539).
+    Tls,
+    /// QUIC, whoever the server is (RFC 9250, RFC 9539).
+    Quic,
+}
+
+impl Carrier {
+    /// Returns whether nobody on the way reads along.
+    pub const fn is_encrypted(self) -> bool {
+        !matches!(self, Self::Tcp)
+    }
+}
 
 /// A datagram that could not be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +79,7 @@ pub trait PoolNetwork {
 
     /// Begins to connect; [`Authorities::link_opened`](super::Authorities::link_opened),
     /// `link_closed` or `link_lacked` follows.
-    fn connect(&mut self, key: PoolLinkKey, to: SocketAddr);
+    fn connect(&mut self, key: PoolLinkKey, to: SocketAddr, carrier: Carrier);
 
     /// Queues a message on a connection that may still be opening.
     fn write(&mut self, key: PoolLinkKey, packet: &[u8]);

@@ -9,7 +9,8 @@ use queries::packet::{Asked, CaseSeed};
 use timers::TimerKey;
 use wire::{Class, ClientSubnet, Message, Name, OptionCode, Rtype};
 
-use super::network::{PoolLinkKey, PoolSocketKey};
+use super::encryption::Encrypt;
+use super::network::{Carrier, PoolLinkKey, PoolSocketKey};
 
 /// Octets of names that need no memory of their own: nine of ten are shorter.
 const INLINE_OCTETS: usize = 46;
@@ -70,6 +71,8 @@ pub(super) struct Tried {
     pub(super) cookieless: bool,
     /// As a datagram in the asker's letter case, because there was no TCP after that.
     pub(super) caseless: bool,
+    /// Over this, which is where it is now.
+    pub(super) encrypted: Option<Carrier>,
 }
 
 /// One query and all its attempts.
@@ -85,6 +88,7 @@ pub(super) struct Query {
     pub(super) dnssec_ok: bool,
     pub(super) recursion_desired: bool,
     pub(super) checking_disabled: bool,
+    pub(super) encrypt: Encrypt,
     pub(super) subnet: Option<Box<ClientSubnet>>,
     pub(super) tried: Tried,
     /// Wrong replies.
@@ -101,7 +105,7 @@ pub(super) struct Query {
 }
 
 // 8,192 of them are a megabyte and a half.
-const _: () = assert!(size_of::<Query>() <= 184);
+const _: () = assert!(size_of::<Query>() <= 192);
 
 impl Query {
     /// Returns what is asked, with these EDNS options.

@@ -117,6 +117,11 @@ impl<N: PoolNetwork> Authorities<N> {
             _ => return Verdict::Wrong,
         }
         let is_truncated = is_cut || header.flags.has(Flags::TC);
+        if is_stream && is_truncated && query.tried.encrypted.is_some() && !is_cut {
+            // A server that cuts replies for one transport alone has the rest on another.
+            query.tried.encrypted = None;
+            return Verdict::ToStream;
+        }
         if is_stream && is_truncated {
             // There is no other way to ask for the rest, and a part passes for the whole.
             return Verdict::Wrong;

@@ -9,7 +9,7 @@ use timers::{Moment, TimerKey};
 
 use super::cookies::CookieOption;
 use super::deadlines::Token;
-use super::network::{Family, PoolNetwork, Unsent};
+use super::network::{Carrier, Family, PoolNetwork, Unsent};
 use super::outstanding::Via;
 use super::{Authorities, Unanswered};
 
@@ -40,19 +40,39 @@ impl<N: PoolNetwork> Authorities<N> {
     pub(super) fn send_stream(&mut self, slot: u32, now: Moment) -> Result<(), Unanswered> {
         let query = self.queries.get_mut(slot as usize).ok_or(Unanswered::NotSent)?;
         let is_first = !std::mem::replace(&mut query.tried.stream, true);
-        let address = query.address;
-        let Some((key, id)) = self.link_for(address, slot, now) else {
+        let port = query.address.port();
+        self.send_on_link(slot, (Carrier::Tcp, port), now)?;
+        self.counters.sent_tcp.bump();
+        self.set_deadline(slot, now + self.limits.tcp_timeout, is_first);
+        Ok(())
+    }
+
+    /// Writes a query to a connection of this kind, to this port of its server.
+    pub(super) fn send_on_link(
+        &mut self,
+        slot: u32,
+        carrier: (Carrier, u16),
+        now: Moment,
+    ) -> Result<(), Unanswered> {
+        let address = self.queries.get(slot as usize).ok_or(Unanswered::NotSent)?.address;
+        let Some((key, id)) = self.link_for(address, carrier, slot, now) else {
             self.counters.shortages.bump();
             return Err(Unanswered::NotSent);
         };
         let mut packet = [0; QUERY_OCTETS_MAX];
         let len = self.write_query(slot, id, Via::Link(key), &mut packet);
-        self.counters.sent_tcp.bump();
-        self.set_deadline(slot, now + self.limits.tcp_timeout, is_first);
         if let Some(packet) = packet.get(..len) {
             self.network.write(key, packet);
         }
         Ok(())
+    }
+
+    /// Sends a query for which there is no room on an encrypted connection.
+    pub(super) fn send_plain(&mut self, slot: u32, now: Moment) -> Result<(), Unanswered> {
+        if let Some(query) = self.queries.get_mut(slot as usize) {
+            query.tried.encrypted = None;
+        }
+        self.send_datagram(slot, now)
     }
 
     /// Writes a query, and remembers how it looks; returns its octets.
@@ -69,14 +89,15 @@ impl<N: PoolNetwork> Authorities<N> {
         let format = QueryFormat {
             recursion_desired: query.recursion_desired,
             edns: query.has_edns.then_some(query.udp_octets),
-            pads: false,
+            // RFC 7830: the length of a message gives away what is asked.
+            pads: query.tried.encrypted.is_some(),
             case: query.case_seed,
         };
         packet::write(packet, id, query.asked(cookie.as_bytes()), format)
     }
 
     /// Sets when a query counts as unanswered; one that is set already stays unless it `moves`.
-    fn set_deadline(&mut self, slot: u32, at: Moment, moves: bool) {
+    pub(super) fn set_deadline(&mut self, slot: u32, at: Moment, moves: bool) {
         let Some(query) = self.queries.get_mut(slot as usize) else { return };
         if query.timer != TimerKey::NONE {
             if !moves {
@@ -89,9 +110,13 @@ impl<N: PoolNetwork> Authorities<N> {
 
     /// Sends a query once more in the same way: without EDNS, with another cookie or letter case.
     pub(super) fn again(&mut self, slot: u32, now: Moment) {
-        let is_stream = self.queries.get(slot as usize).is_some_and(|query| query.tried.stream);
+        let tried = self.queries.get(slot as usize).map(|query| query.tried).unwrap_or_default();
         self.withdraw(slot, true);
-        let sent = if is_stream { self.send_stream(slot, now) } else { self.send_datagram(slot, now) };
+        let sent = match tried.encrypted {
+            Some(carrier) => self.send_encrypted(slot, carrier, now).or_else(|_| self.send_plain(slot, now)),
+            None if tried.stream => self.send_stream(slot, now),
+            None => self.send_datagram(slot, now),
+        };
         if let Err(why) = sent {
             self.fail(slot, why);
         }
@@ -110,6 +135,9 @@ impl<N: PoolNetwork> Authorities<N> {
     /// A server that folds names and has no TCP is asked as it can be: once more as a datagram,
     /// without random case. To get there, a forger must have hit port and ID already.
     pub(super) fn fail_over(&mut self, slot: u32, why: Unanswered, now: Moment) {
+        if self.leave_encryption(slot, why, now) {
+            return;
+        }
         let Some(query) = self.queries.get_mut(slot as usize) else { return };
         if query.tried.cookieless {
             // A server that gave its cookies up and has no TCP would never be heard again.

@@ -13,14 +13,17 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
-use authorities::{self, Authorities, AuthorityQuery, Event, Heard, PoolLinkKey, PoolNetwork, PoolSocketKey};
+use authorities::{
+    self, Authorities, AuthorityQuery, Encrypt, Event, Heard, PoolLinkKey, PoolNetwork, PoolSocketKey,
+};
 use cache::claims::Worker;
 use engine::{OutQuery, ResolverId};
 use plan::resolvers::{Plan, ResolverPlan};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use resolver::{
-    Arrival, Ask, AskKey, Effect, Forward, ForwardKey, Resolution, Resolver, Unanswered, Waiter, Wish,
+    Arrival, Ask, AskKey, Effect, Forward, ForwardKey, Opportunistic, Resolution, Resolver, Unanswered,
+    Waiter, Wish,
 };
 use slab::Slab;
 use timers::Moment;
@@ -434,8 +437,8 @@ impl<P: PoolNetwork> Recursion<P> {
         match event {
             LinkEvent::Opened => self.authorities.link_opened(key, now),
             LinkEvent::Closed => self.authorities.link_closed(key, now),
-            LinkEvent::Lacked => self.authorities.link_lacked(key),
-            LinkEvent::Stalled => self.authorities.link_stalled(key),
+            LinkEvent::Lacked => self.authorities.link_lacked(key, now),
+            LinkEvent::Stalled => self.authorities.link_stalled(key, now),
         }
         self.take_unanswered(now);
     }
@@ -469,6 +472,10 @@ fn query(ask: &Ask) -> AuthorityQuery<'_> {
         dnssec_ok: ask.how.dnssec_ok,
         recursion_desired: false,
         checking_disabled: false,
+        encrypt: {
+            let Opportunistic { tls, quic, port } = ask.how.encryption;
+            Encrypt { tls, quic, port }
+        },
         subnet: ask.subnet,
     }
 }

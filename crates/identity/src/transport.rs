@@ -7,6 +7,7 @@ use plan::upstreams::Way;
 
 use crate::last_errors::LastErrors;
 use crate::provider::{Dnscrypt, Odoh};
+use crate::registry::Registry;
 use crate::tls;
 
 /// How a server is asked. Two are equal if their plans are.
@@ -27,6 +28,12 @@ impl Transport {
         Self { way: Arc::new(way), ..Self::default() }
     }
 
+    /// Returns one of which no server need prove anything (RFC 9539).
+    pub fn of_anybody(way: Way, registry: &Registry) -> Self {
+        let tls = way.protocol.tls().map(|plan| registry.tls(plan));
+        Self { way: Arc::new(way), tls, ..Self::default() }
+    }
+
     /// Returns what is planned.
     pub fn way(&self) -> &Way {
         &self.way
@@ -34,7 +41,7 @@ impl Transport {
 
     /// Returns whose name the server proves, if it must prove one, and what was last wrong with it.
     pub fn identity(&self) -> Option<(String, &LastErrors)> {
-        if let Some(client) = &self.tls {
+        if let Some(client) = self.tls.as_ref().filter(|client| !client.plan.is_of_anybody()) {
             return Some((client.plan.name.to_str().into_owned(), client.last_errors()));
         }
         self.dnscrypt.as_ref().map(|provider| (provider.plan.name.to_string(), provider.last_errors()))

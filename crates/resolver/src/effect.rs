@@ -8,7 +8,7 @@ use wire::{ClientSubnet, Rtype};
 
 use crate::heap_name::HeapName;
 use crate::resolution::Resolution;
-use crate::settings::Forwarders;
+use crate::settings::{Forwarders, Opportunistic};
 
 /// Names whoever waits for an answer; the caller chooses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -99,6 +99,8 @@ pub struct How {
     pub case: LetterCase,
     /// Whether signatures and proofs are asked for (DO).
     pub dnssec_ok: bool,
+    /// Which encryption is used where the server has it (RFC 9539).
+    pub encryption: Opportunistic,
 }
 
 /// How a reply came, which says how hard it is to forge.

@@ -184,6 +184,24 @@ pub struct Stub {
     pub primes: bool,
 }
 
+/// Which encryption is used with servers that have it, whoever they are (RFC 9539).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opportunistic {
+    /// TLS.
+    pub tls: bool,
+    /// QUIC.
+    pub quic: bool,
+    /// The port of both.
+    pub port: u16,
+}
+
+impl Default for Opportunistic {
+    /// Returns that nothing is encrypted.
+    fn default() -> Self {
+        Self { tls: false, quic: false, port: 853 }
+    }
+}
+
 /// Which servers hear of clients' subnets (RFC 7871).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Subnets {
@@ -240,6 +258,8 @@ pub struct Settings {
     pub routes: Vec<Route>,
     /// Port of the servers of zones.
     pub port: u16,
+    /// Which encryption is used with servers that have it.
+    pub opportunistic: Opportunistic,
     /// UDP payload that is announced in EDNS.
     pub udp_octets: u16,
     /// Whether a server that answers without AA is taken for one that does not serve the zone; if
@@ -289,6 +309,7 @@ impl Default for Settings {
             priming: true,
             routes: Vec::new(),
             port: 53,
+            opportunistic: Opportunistic::default(),
             // RFC 9715 §3: what passes nearly everywhere without fragments.
             udp_octets: 1232,
             requires_authority: true,

@@ -35,7 +35,7 @@ use yaml::Node;
 pub use checks::CheckWord;
 pub use listeners::TlsVersionWord;
 pub use log::{LogFormat, LogLevel};
-pub use resolvers::{MinimisationWord, ValidationWord};
+pub use resolvers::{MinimisationWord, OpportunisticWord, ValidationWord};
 pub use server::StayAwake;
 pub use signing::{CdsDigestWord, CdsWord, SerialWord, SigningAlgorithmWord, ZonemdWord};
 pub use transfers::AlgorithmWord;

@@ -15,6 +15,20 @@ values::words! {
 }
 
 values::words! {
+    /// Which encryption is used with servers that have it.
+    OpportunisticWord {
+        /// None.
+        Off = "off",
+        /// TLS.
+        Tls = "tls",
+        /// QUIC.
+        Quic = "quic",
+        /// Both.
+        Both = "both",
+    }
+}
+
+values::words! {
     /// What is made of signatures.
     ValidationWord {
         /// Nothing.
@@ -125,6 +139,22 @@ pub(super) const ROWS: &[Row] = &[
         .unbound(&["do-ip4"]),
     row("resolvers.*.ipv6", Kind::One(Value::Bool), "true", "where there is no IPv6, that is found out", "Whether servers are asked over IPv6.")
         .unbound(&["do-ip6"]),
+    row(
+        "resolvers.*.opportunistic-encryption",
+        word(OpportunisticWord::WORDS),
+        "off",
+        "a server that is asked for encryption and has none costs packets, and one that has it is asked over connections",
+        "Whether servers of zones are asked over TLS, QUIC or `both`, if they have that (RFC 9539). Whether they have it is found out beside \
+         the queries in plain text, once a day for each address at most; a server that has it is asked so for three days, and in \
+         plain text again if it does not answer. Nobody proves who he is: it keeps those out who only listen.",
+    ),
+    row(
+        "resolvers.*.encrypted-port",
+        whole(1, 65_535),
+        "853",
+        "the port of DNS over TLS and over QUIC",
+        "The port of servers of zones for `opportunistic-encryption`; another one is for networks of their own.",
+    ),
     section("resolvers.*.client-subnet", "Which servers hear where clients are (EDNS client subnet, RFC 7871)."),
     row(
         "resolvers.*.client-subnet.zones",

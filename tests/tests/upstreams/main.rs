@@ -6,6 +6,7 @@ mod derived;
 mod faults;
 mod forwarding;
 mod memory;
+mod opportunistic;
 mod others;
 mod recursion;
 mod rules;

@@ -89,8 +89,8 @@ fn a_connection_that_cannot_be_made_ends_its_queries_alone() {
         let (link, now) = (link_of(&first), bench.now);
         match how {
             0 => bench.authorities.link_closed(link, now),
-            1 => bench.authorities.link_lacked(link),
-            _ => bench.authorities.link_stalled(link),
+            1 => bench.authorities.link_lacked(link, bench.now),
+            _ => bench.authorities.link_stalled(link, bench.now),
         }
         assert_eq!(bench.unanswered(), [(1, why)]);
         assert!(bench.hear(&second, &reply_to(&second.bytes, &OK)).is_some());

@@ -2,6 +2,7 @@
 
 mod bounds;
 mod capabilities;
+mod encryption;
 mod forged;
 mod links;
 mod plain;
@@ -13,15 +14,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use authorities::{
-    Arrival, Authorities, AuthorityQuery, CookieSecret, Counters, Event, Family, PoolLimits, PoolLinkKey,
-    PoolNetwork, PoolSocketKey, QueryKey, Unanswered, Unsent,
+    Arrival, Authorities, AuthorityQuery, Carrier, CookieSecret, Counters, Encrypt, Event, Family,
+    PoolLimits, PoolLinkKey, PoolNetwork, PoolSocketKey, QueryKey, Unanswered, Unsent,
 };
 use cache::NowMs;
 use cache::servers::{Edns, Facts, LetterCase, ServerLimits, Servers};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use timers::{Moment, Span};
-use wire::{Flags, HashKey, NameBuf, OptionCode, Query, Rcode, Rtype, Writer};
+use wire::{ClientSubnet, Flags, HashKey, NameBuf, OptionCode, Query, Rcode, Rtype, Writer};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Over {
@@ -57,7 +58,7 @@ struct Wire {
     sockets: HashMap<u32, Family>,
     /// How many were ever opened.
     opened: usize,
-    links: HashMap<u32, SocketAddr>,
+    links: HashMap<u32, (SocketAddr, Carrier)>,
     sent: VecDeque<Sent>,
     /// What the next flush fails with.
     unsent: Vec<Unsent>,
@@ -88,12 +89,12 @@ impl PoolNetwork for Wire {
         unsent.append(&mut self.unsent);
     }
 
-    fn connect(&mut self, key: PoolLinkKey, to: SocketAddr) {
-        assert!(self.links.insert(key.0, to).is_none(), "a key has one connection at a time");
+    fn connect(&mut self, key: PoolLinkKey, to: SocketAddr, carrier: Carrier) {
+        assert!(self.links.insert(key.0, (to, carrier)).is_none(), "a key has one connection at a time");
     }
 
     fn write(&mut self, key: PoolLinkKey, packet: &[u8]) {
-        let to = self.links[&key.0];
+        let (to, _) = self.links[&key.0];
         self.sent.push_back(Sent { over: Over::Tcp(key), to, bytes: packet.to_vec() });
     }
 
@@ -176,6 +177,7 @@ impl Bench {
             dnssec_ok: true,
             recursion_desired: false,
             checking_disabled: false,
+            encrypt: Encrypt::default(),
             subnet: None,
         };
         change(&mut query);

@@ -85,8 +85,8 @@ impl World {
             let (link, now) = (PoolLinkKey(link), self.bench.now);
             match self.rng.random_range(0..4) {
                 0 => self.bench.authorities.link_closed(link, now),
-                1 => self.bench.authorities.link_lacked(link),
-                2 => self.bench.authorities.link_stalled(link),
+                1 => self.bench.authorities.link_lacked(link, self.bench.now),
+                2 => self.bench.authorities.link_stalled(link, self.bench.now),
                 _ => self.bench.authorities.link_opened(link, now),
             }
         }

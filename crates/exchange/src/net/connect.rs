@@ -123,12 +123,16 @@ pub(crate) async fn tcp(bind: &Bind, to: SocketAddr) -> io::Result<TcpStream> {
 }
 
 /// Has the server prove who it is.
-pub(super) async fn secured(client: &tls::Client, stream: TcpStream) -> Result<Secured, String> {
+pub(super) async fn secured(
+    client: &tls::Client,
+    remote: &Remote,
+    stream: TcpStream,
+) -> Result<Secured, String> {
     let plan = &client.plan;
     let connector = TlsConnector::from(client.config()).early_data(plan.early_data);
     match tokio::time::timeout(
         HANDSHAKE_TIMEOUT,
-        connector.connect(plan.name.clone(), BufWriter::new(stream)),
+        connector.connect(plan.name_at(remote.address.ip()), BufWriter::new(stream)),
     )
     .await
     {

@@ -50,12 +50,12 @@ async fn begin(carrier: &Carrier, remote: &Remote) -> Result<(), ConnectError> {
         }
         Protocol::Tcp => plain(carrier, remote).await?,
         Protocol::Tls(_) => {
-            let stream = secured(client()?, connect::in_time(remote).await?).await?;
+            let stream = secured(client()?, remote, connect::in_time(remote).await?).await?;
             opened();
             stream::carry_secured(carrier, stream).await;
         }
         Protocol::Https(_, http) => {
-            let stream = secured(client()?, connect::in_time(remote).await?).await?;
+            let stream = secured(client()?, remote, connect::in_time(remote).await?).await?;
             https::carry(carrier, http, stream, opened).await?;
         }
         Protocol::Quic(_) => quic::carry(carrier, remote, client()?, opened).await?,
@@ -66,7 +66,7 @@ async fn begin(carrier: &Carrier, remote: &Remote) -> Result<(), ConnectError> {
         }
         Protocol::Odoh { http, .. } => {
             let target = transport.odoh.as_ref().ok_or_else(|| "there is no target".to_owned())?;
-            let stream = secured(client()?, connect::in_time(remote).await?).await?;
+            let stream = secured(client()?, remote, connect::in_time(remote).await?).await?;
             oblivious::carry(carrier, (target, http, remote), stream, opened).await?;
         }
     }

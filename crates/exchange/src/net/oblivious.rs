@@ -127,7 +127,7 @@ async fn fetch(remote: &Remote, target: &Odoh) -> Result<Client, String> {
 
 async fn fetch_at(remote: &Remote, target: &Odoh) -> Result<Client, String> {
     let stream = connect::in_time(remote).await?;
-    let stream = connect::secured(target.tls(), stream).await?;
+    let stream = connect::secured(target.tls(), remote, stream).await?;
     let (web, connection) = https::begin(stream).await?;
     let uri: Uri = format!("https://{}{CONFIGS_PATH}", target.plan.authority)
         .parse()

@@ -6,8 +6,9 @@ use std::ops::ControlFlow;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
-use authorities::{Family, PoolLinkKey, PoolNetwork, PoolSocketKey, Unsent};
-use identity::Transport;
+use authorities::{Carrier, Family, PoolLinkKey, PoolNetwork, PoolSocketKey, Unsent};
+use identity::{Registry, Transport};
+use plan::tls::ClientTls;
 use plan::upstreams::{Bind, Protocol, Way};
 use socket2::{Domain, Socket, Type};
 use tokio::io::Interest;
@@ -57,7 +58,8 @@ pub struct PoolNet {
     owner: Weak<dyn PoolEvents>,
     /// Who hears of connections: passes it on.
     relay: Rc<Relay>,
-    binds: [Arc<Transport>; 2],
+    /// How servers of each family are asked over TCP, TLS and QUIC.
+    transports: [[Arc<Transport>; 3]; 2],
     sockets: Vec<Option<PoolEntry>>,
     links: Vec<Option<LinkEntry>>,
     /// Sockets with queued datagrams.
@@ -84,11 +86,20 @@ impl Drop for PoolEntry {
 impl PoolNet {
     /// Returns a network without sockets whose events go to `owner`.
     pub fn new(owner: Weak<dyn PoolEvents>, binds: PoolBinds) -> Self {
-        let way = |bind| Way { protocol: Protocol::Tcp, bind, ..Way::default() };
+        // Sessions of TLS are each worker's own.
+        let registry = Registry::default();
+        let transports = [binds.v4, binds.v6].map(|bind| {
+            let tls = Protocol::Tls(ClientTls::of_anybody(b"dot"));
+            let quic = Protocol::Quic(ClientTls::of_anybody(b"doq"));
+            [Protocol::Tcp, tls, quic].map(|protocol| {
+                let way = Way { protocol, bind: bind.clone(), ..Way::default() };
+                Arc::new(Transport::of_anybody(way, &registry))
+            })
+        });
         Self {
             relay: Rc::new(Relay { owner: owner.clone() }),
             owner,
-            binds: [binds.v4, binds.v6].map(|bind| Arc::new(Transport::plain(way(bind)))),
+            transports,
             sockets: Vec::new(),
             links: Vec::new(),
             dirty: Vec::new(),
@@ -102,11 +113,16 @@ impl PoolNet {
         entry.is_some_and(|entry| Rc::ptr_eq(&entry.socket, socket))
     }
 
-    fn transport(&self, family: Family) -> &Arc<Transport> {
-        let [v4, v6] = &self.binds;
-        match family {
+    fn transport(&self, family: Family, carrier: Carrier) -> &Arc<Transport> {
+        let [v4, v6] = &self.transports;
+        let [tcp, tls, quic] = match family {
             Family::V4 => v4,
             Family::V6 => v6,
+        };
+        match carrier {
+            Carrier::Tcp => tcp,
+            Carrier::Tls => tls,
+            Carrier::Quic => quic,
         }
     }
 }
@@ -117,7 +133,7 @@ impl PoolNetwork for PoolNet {
             Family::V4 => (Domain::IPV4, SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))),
             Family::V6 => (Domain::IPV6, SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0))),
         };
-        let bind = &self.transport(family).way().bind;
+        let bind = &self.transport(family, Carrier::Tcp).way().bind;
         let socket = Socket::new(domain, Type::DGRAM.nonblocking(), None)?;
         if family == Family::V6 {
             socket.set_only_v6(true)?;
@@ -168,10 +184,10 @@ impl PoolNetwork for PoolNet {
         unsent.append(&mut self.unsent);
     }
 
-    fn connect(&mut self, key: PoolLinkKey, to: SocketAddr) {
+    fn connect(&mut self, key: PoolLinkKey, to: SocketAddr, carrier: Carrier) {
         let outbox = Rc::new(Outbox::default());
         let relay: Rc<dyn LinkEvents> = Rc::<Relay>::clone(&self.relay);
-        let transport = Arc::clone(self.transport(Family::of(to.ip())));
+        let transport = Arc::clone(self.transport(Family::of(to.ip()), carrier));
         let remote = Remote { address: to, transport };
         let run = link::run(Rc::downgrade(&relay), LinkKey(key.0), remote, Rc::clone(&outbox));
         let task = tokio::task::spawn_local(run).abort_handle();

@@ -85,7 +85,7 @@ pub(super) async fn connect(
     transport.max_idle_timeout(IDLE_MAX.try_into().ok());
     config.transport_config(Arc::new(transport));
     let connecting = endpoint
-        .connect_with(config, remote.address, &plan.name.to_str())
+        .connect_with(config, remote.address, &plan.name_at(remote.address.ip()).to_str())
         .map_err(|error| error.to_string())?;
     let connecting = if plan.early_data {
         // Queries leave with the first packet if there is a session from before.

@@ -1,6 +1,7 @@
 //! TLS to other servers: what a server must prove, and who we are to it.
 
 use std::fmt;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use rustls::RootCertStore;
@@ -25,6 +26,32 @@ pub struct ClientTls {
     /// Whether queries may leave before the server has answered (TLS 1.3 early data), which
     /// somebody on the way could send again.
     pub early_data: bool,
+}
+
+impl ClientTls {
+    /// Returns what is demanded of servers whose identity nobody knows: nothing. Such a server is
+    /// told no name (SNI): who has one is not known, and who listens would learn it (RFC 9539
+    /// §4.6.3.3).
+    pub fn of_anybody(protocol: &[u8]) -> Self {
+        Self {
+            name: ServerName::IpAddress(IpAddr::V4(Ipv4Addr::UNSPECIFIED).into()),
+            proof: Proof::None,
+            certificates: Vec::new(),
+            identity: None,
+            protocols: vec![protocol.to_vec()],
+            early_data: false,
+        }
+    }
+
+    /// Returns whether it is for servers whose identity nobody knows.
+    pub fn is_of_anybody(&self) -> bool {
+        matches!(self.name, ServerName::IpAddress(address) if IpAddr::from(address).is_unspecified())
+    }
+
+    /// Returns the name of the server at an address: sessions are kept by it.
+    pub fn name_at(&self, address: IpAddr) -> ServerName<'static> {
+        if self.is_of_anybody() { ServerName::IpAddress(address.into()) } else { self.name.clone() }
+    }
 }
 
 /// What a server proves its identity with.

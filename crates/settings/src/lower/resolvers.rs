@@ -10,9 +10,10 @@ use dnssec::anchors::{HoldDown, read_anchors};
 use dnssec::{Algorithm, Algorithms};
 use plan::anchors::{NegativeEnd, NegativePlan};
 use resolver::{
-    AddressPolicy, HeapName, Limits, Minimisation, Stub, Subnets, Trust, TrustAnchor, Validation,
+    AddressPolicy, HeapName, Limits, Minimisation, Opportunistic, Stub, Subnets, Trust, TrustAnchor,
+    Validation,
 };
-use schema::{MinimisationWord, ValidationWord};
+use schema::{MinimisationWord, OpportunisticWord, ValidationWord};
 use values::{Misread, Read};
 use wire::{NameBuf, Prefix64};
 
@@ -113,6 +114,7 @@ impl Lowering<'_> {
                 servers_max: self.whole(section, "name-servers") as usize,
                 priming,
                 port: self.whole(section, "port") as u16,
+                opportunistic: self.opportunistic(section),
                 udp_octets: self.whole(section, "udp-size") as u16,
                 requires_authority: self.boolean(section, "require-authority"),
                 service_addresses: self.boolean(section, "service-addresses"),
@@ -314,6 +316,16 @@ impl Lowering<'_> {
             private: self.boolean(section, "ask-private"),
             refused: self.prefixes(section, "never-ask"),
             nat64: nat64.map(|at| at.value),
+        }
+    }
+
+    /// Reads which encryption is used.
+    fn opportunistic(&mut self, section: &Section<'_>) -> Opportunistic {
+        let word = self.word(section, "opportunistic-encryption", OpportunisticWord::parse);
+        Opportunistic {
+            tls: matches!(word, OpportunisticWord::Tls | OpportunisticWord::Both),
+            quic: matches!(word, OpportunisticWord::Quic | OpportunisticWord::Both),
+            port: self.whole(section, "encrypted-port") as u16,
         }
     }
 

@@ -60,7 +60,7 @@ impl PoolNetwork for PoolWire {
 
     fn flush(&mut self, _: &mut Vec<Unsent>) {}
 
-    fn connect(&mut self, _: PoolLinkKey, _: SocketAddr) {}
+    fn connect(&mut self, _: PoolLinkKey, _: SocketAddr, _: authorities::Carrier) {}
 
     fn write(&mut self, _: PoolLinkKey, _: &[u8]) {}
 

@@ -142,12 +142,12 @@ impl PoolEvents for Owner {
     }
 
     fn pool_link_stalled(&self, key: PoolLinkKey) {
-        self.authorities.borrow_mut().link_stalled(key);
+        self.authorities.borrow_mut().link_stalled(key, self.now());
         self.settle();
     }
 
     fn pool_link_lacked(&self, key: PoolLinkKey) {
-        self.authorities.borrow_mut().link_lacked(key);
+        self.authorities.borrow_mut().link_lacked(key, self.now());
         self.settle();
     }
 
