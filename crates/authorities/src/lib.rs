@@ -68,6 +68,8 @@ pub struct AuthorityQuery<'q> {
     pub recursion_desired: bool,
     /// CD.
     pub checking_disabled: bool,
+    /// Whether it has a cookie (RFC 7873), if the server takes EDNS.
+    pub cookies: bool,
     /// Which encryption is used where the server has it.
     pub encrypt: Encrypt,
     /// What the server is told of the client (RFC 7871), if it takes EDNS.
@@ -240,6 +242,7 @@ impl<N: PoolNetwork> Authorities<N> {
             dnssec_ok: query.dnssec_ok,
             recursion_desired: query.recursion_desired,
             checking_disabled: query.checking_disabled,
+            cookies: query.cookies,
             encrypt: query.encrypt,
             subnet: query.subnet.map(Box::new),
             tried: Tried { plain: query.edns == Edns::None, ..Tried::default() },

@@ -88,12 +88,13 @@ pub(super) struct Query {
     pub(super) dnssec_ok: bool,
     pub(super) recursion_desired: bool,
     pub(super) checking_disabled: bool,
+    pub(super) cookies: bool,
     pub(super) encrypt: Encrypt,
     pub(super) subnet: Option<Box<ClientSubnet>>,
     pub(super) tried: Tried,
     /// Wrong replies.
     pub(super) wrong: u8,
-    /// Whether the last attempt had EDNS, and with it our client cookie.
+    /// Whether the last attempt had EDNS, and with it our client cookie if any has.
     pub(super) has_edns: bool,
     /// Whether it had the server's part, too: then the reply has a cookie.
     pub(super) expects_cookie: bool,

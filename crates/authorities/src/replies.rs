@@ -134,7 +134,7 @@ impl<N: PoolNetwork> Authorities<N> {
         if query.is_for_another_subnet(message) {
             return Verdict::Wrong;
         }
-        let echoed = if query.has_edns {
+        let echoed = if query.has_edns && query.cookies {
             cookies::echoed(message, self.cookie_secret.client(address))
         } else {
             Echoed::Absent

@@ -83,7 +83,7 @@ impl<N: PoolNetwork> Authorities<N> {
         query.has_edns = !query.tried.plain;
         let is_random = query.case != LetterCase::Changed && !query.tried.caseless;
         query.case_seed = is_random.then(|| CaseSeed(rng.next_u32()));
-        let known = servers.cookie(query.address).filter(|_| query.has_edns);
+        let known = servers.cookie(query.address).filter(|_| query.has_edns && query.cookies);
         query.expects_cookie = known.is_some();
         let cookie = CookieOption::new(cookie_secret.client(query.address), known.as_ref());
         let format = QueryFormat {
@@ -93,7 +93,8 @@ impl<N: PoolNetwork> Authorities<N> {
             pads: query.tried.encrypted.is_some(),
             case: query.case_seed,
         };
-        packet::write(packet, id, query.asked(cookie.as_bytes()), format)
+        let options = if query.cookies { cookie.as_bytes() } else { &[] };
+        packet::write(packet, id, query.asked(options), format)
     }
 
     /// Sets when a query counts as unanswered; one that is set already stays unless it `moves`.

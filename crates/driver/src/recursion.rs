@@ -472,6 +472,7 @@ fn query(ask: &Ask) -> AuthorityQuery<'_> {
         dnssec_ok: ask.how.dnssec_ok,
         recursion_desired: false,
         checking_disabled: false,
+        cookies: ask.how.cookies,
         encrypt: {
             let Opportunistic { tls, quic, port } = ask.how.encryption;
             Encrypt { tls, quic, port }

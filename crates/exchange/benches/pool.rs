@@ -81,6 +81,7 @@ async fn ask(owner: &Rc<Owner>, servers: &[SocketAddr], count: u64) {
                 dnssec_ok: true,
                 recursion_desired: false,
                 checking_disabled: false,
+                cookies: true,
                 encrypt: authorities::Encrypt::default(),
                 subnet: None,
             };

@@ -99,6 +99,8 @@ pub struct How {
     pub case: LetterCase,
     /// Whether signatures and proofs are asked for (DO).
     pub dnssec_ok: bool,
+    /// Whether it has a cookie (RFC 7873).
+    pub cookies: bool,
     /// Which encryption is used where the server has it (RFC 9539).
     pub encryption: Opportunistic,
 }

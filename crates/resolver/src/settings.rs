@@ -258,6 +258,8 @@ pub struct Settings {
     pub routes: Vec<Route>,
     /// Port of the servers of zones.
     pub port: u16,
+    /// Whether queries have cookies (RFC 7873).
+    pub cookies: bool,
     /// Which encryption is used with servers that have it.
     pub opportunistic: Opportunistic,
     /// UDP payload that is announced in EDNS.
@@ -309,6 +311,7 @@ impl Default for Settings {
             priming: true,
             routes: Vec::new(),
             port: 53,
+            cookies: true,
             opportunistic: Opportunistic::default(),
             // RFC 9715 §3: what passes nearly everywhere without fragments.
             udp_octets: 1232,

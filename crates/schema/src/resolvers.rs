@@ -140,6 +140,14 @@ pub(super) const ROWS: &[Row] = &[
     row("resolvers.*.ipv6", Kind::One(Value::Bool), "true", "where there is no IPv6, that is found out", "Whether servers are asked over IPv6.")
         .unbound(&["do-ip6"]),
     row(
+        "resolvers.*.cookies",
+        Kind::One(Value::Bool),
+        "true",
+        "who cannot see a query cannot forge the reply of a server that has cookies",
+        "Whether queries to servers of zones have cookies (RFC 7873). Without them, more has to be guessed right by chance alone: \
+         leave them out only if something on the way drops queries with options that it does not know.",
+    ),
+    row(
         "resolvers.*.opportunistic-encryption",
         word(OpportunisticWord::WORDS),
         "off",

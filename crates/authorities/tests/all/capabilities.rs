@@ -208,3 +208,14 @@ fn a_cookie_that_stays_away_is_forgotten_where_there_is_no_tcp() {
     let sent = bench.sent();
     assert_eq!(bench.hear(&sent, &reply_to(&sent.bytes, &OK)), Some((2, Rcode::NOERROR, Arrival::Udp)));
 }
+
+#[test]
+fn without_cookies_none_is_sent_and_none_is_looked_at() {
+    let mut bench = Bench::default();
+    bench.ask_with(1, |query| query.cookies = false);
+    let sent = bench.sent();
+    let edns = Query::parse(&sent.bytes).expect("we send queries").edns.expect("with EDNS");
+    assert_eq!(edns.options().count(), 0);
+    let reply = reply_to(&sent.bytes, &Says { cookie: Some(&[1; 16]), ..OK });
+    assert_eq!(bench.hear(&sent, &reply), Some((1, Rcode::NOERROR, Arrival::Udp)));
+}

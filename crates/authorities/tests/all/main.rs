@@ -177,6 +177,7 @@ impl Bench {
             dnssec_ok: true,
             recursion_desired: false,
             checking_disabled: false,
+            cookies: true,
             encrypt: Encrypt::default(),
             subnet: None,
         };

@@ -106,6 +106,7 @@ fn names_too_long_to_be_kept_inline_are_asked_and_recognised() {
         dnssec_ok: false,
         recursion_desired: false,
         checking_disabled: false,
+        cookies: true,
         encrypt: Encrypt::default(),
         subnet: None,
     };

@@ -748,6 +748,7 @@ impl How {
             edns: Edns::Unknown,
             case: LetterCase::Unknown,
             dnssec_ok: !matches!(settings.validation, Validation::Off),
+            cookies: settings.cookies,
             encryption: settings.opportunistic,
         }
     }

@@ -114,6 +114,7 @@ impl Lowering<'_> {
                 servers_max: self.whole(section, "name-servers") as usize,
                 priming,
                 port: self.whole(section, "port") as u16,
+                cookies: self.boolean(section, "cookies"),
                 opportunistic: self.opportunistic(section),
                 udp_octets: self.whole(section, "udp-size") as u16,
                 requires_authority: self.boolean(section, "require-authority"),

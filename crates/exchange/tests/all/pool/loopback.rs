@@ -45,6 +45,7 @@ fn query_to(address: SocketAddr, qname: &NameBuf) -> AuthorityQuery<'_> {
         dnssec_ok: true,
         recursion_desired: false,
         checking_disabled: false,
+        cookies: true,
         encrypt: authorities::Encrypt::default(),
         subnet: None,
     }
