@@ -293,7 +293,16 @@ impl Driver {
     fn begin(&self) -> Moment {
         let (now, since_boot) = self.worker.clock.read();
         self.worker.engine.borrow_mut().begin(now);
+        self.show_zones();
         to_moment(since_boot)
+    }
+
+    /// Shows resolvers the zones that are served now.
+    fn show_zones(&self) {
+        // While a listener asks the engine, the zones are those of the batch before.
+        if let Ok(engine) = self.worker.engine.try_borrow() {
+            self.machine.borrow_mut().serve(engine.authority());
+        }
     }
 
     /// Resumes everybody who waited for a fetch.
@@ -636,6 +645,7 @@ impl Driver {
             None => {
                 let now = self.now();
                 self.batch.set(Some(now));
+                self.show_zones();
                 now
             }
         }

@@ -17,13 +17,13 @@ use authorities::{
     self, Authorities, AuthorityQuery, Encrypt, Event, Heard, PoolLinkKey, PoolNetwork, PoolSocketKey,
 };
 use cache::claims::Worker;
-use engine::{OutQuery, ResolverId};
+use engine::{Authority, OutQuery, ResolverId};
 use plan::resolvers::{Plan, ResolverPlan};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use resolver::{
-    Arrival, Ask, AskKey, Effect, Forward, ForwardKey, Opportunistic, Resolution, Resolver, Unanswered,
-    Waiter, Wish,
+    Arrival, Ask, AskKey, Effect, Forward, ForwardKey, Opportunistic, OwnZones, Resolution, Resolver,
+    Unanswered, Waiter, Wish,
 };
 use slab::Slab;
 use timers::Moment;
@@ -115,6 +115,8 @@ pub(crate) struct Recursion<P> {
     trust_generation: u64,
     forget_generation: u64,
     unix_seconds: u64,
+    /// Zones of this server.
+    own: Option<Arc<Authority>>,
 }
 
 impl<P: PoolNetwork> Recursion<P> {
@@ -142,6 +144,7 @@ impl<P: PoolNetwork> Recursion<P> {
             trust_generation: 0,
             forget_generation: 0,
             unix_seconds: 0,
+            own: None,
         }
     }
 
@@ -164,7 +167,9 @@ impl<P: PoolNetwork> Recursion<P> {
         for plan in &plan.resolvers {
             if self.current(plan.id).is_none() {
                 let rng = StdRng::from_rng(&mut self.rng);
-                let resolver = Resolver::new(plan.settings.clone(), self.tables.of(plan, self.worker), rng);
+                let mut resolver =
+                    Resolver::new(plan.settings.clone(), self.tables.of(plan, self.worker), rng);
+                resolver.serve(own_zones(self.own.as_ref()));
                 self.instances.insert(Instance::new(plan.clone(), resolver));
             }
         }
@@ -187,6 +192,21 @@ impl<P: PoolNetwork> Recursion<P> {
                 (&trusted.anchors, &trusted.negative)
             });
             instance.resolver.trust(anchors, negative);
+        }
+    }
+
+    /// Has resolvers read these zones from now on.
+    pub(crate) fn serve(&mut self, own: Option<&Arc<Authority>>) {
+        let is_same = match (&self.own, own) {
+            (None, None) => true,
+            (Some(known), Some(own)) => Arc::ptr_eq(known, own),
+            _ => false,
+        };
+        if !is_same {
+            self.own = own.cloned();
+            for (_, instance) in &mut self.instances {
+                instance.resolver.serve(own_zones(self.own.as_ref()));
+            }
         }
     }
 
@@ -479,6 +499,14 @@ fn query(ask: &Ask) -> AuthorityQuery<'_> {
         },
         subnet: ask.subnet,
     }
+}
+
+/// Returns the zones that resolvers may read.
+fn own_zones(own: Option<&Arc<Authority>>) -> OwnZones {
+    own.map_or_else(OwnZones::default, |own| OwnZones {
+        for_clients: Some(Arc::clone(&own.zones)),
+        for_resolvers: own.for_resolvers.clone(),
+    })
 }
 
 /// Returns a moment as resolvers count it.

@@ -164,6 +164,11 @@ impl Engine {
         self.snapshot.connection_bits(say)
     }
 
+    /// Returns the zones that are served, as they are now.
+    pub fn authority(&self) -> Option<&Arc<Authority>> {
+        self.state.authority.as_ref()
+    }
+
     /// Returns whether a client is on the access list: for what it asks besides queries.
     pub fn lets_in(&self, client: &Client) -> bool {
         let gate = &self.snapshot.gate;

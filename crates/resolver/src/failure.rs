@@ -41,6 +41,8 @@ pub enum Reason {
     NoAddress,
     /// The addresses of the zone's servers depend on each other, and nobody has glue.
     Circle,
+    /// The zone is one of this server's, and is not loaded or has expired.
+    NotLoaded,
     /// Aliases lead back to where they came from.
     AliasLoop,
     /// The question would have cost more than one may.
@@ -101,6 +103,7 @@ impl Reason {
             Self::Faulty => "faulty",
             Self::NoAddress => "no-address",
             Self::Circle => "circle",
+            Self::NotLoaded => "not-loaded",
             Self::AliasLoop => "alias-loop",
             Self::Limit(_) => "limit",
             Self::Unsupported => "unsupported",
@@ -131,7 +134,7 @@ impl Failure {
                 EdeCode::NO_REACHABLE_AUTHORITY
             }
             Reason::Faulty => EdeCode::NETWORK_ERROR,
-            Reason::AliasLoop => EdeCode::INVALID_DATA,
+            Reason::AliasLoop | Reason::NotLoaded => EdeCode::INVALID_DATA,
             Reason::Limit(_) => EdeCode::OTHER,
             // What the name says of our keys is wrong.
             Reason::Sentinel => EdeCode::DNSSEC_BOGUS,
@@ -162,6 +165,7 @@ impl fmt::Display for Failure {
             Reason::Faulty => f.write_str("all servers answer with errors")?,
             Reason::NoAddress => f.write_str("no server has an address")?,
             Reason::Circle => f.write_str("the servers' addresses depend on each other")?,
+            Reason::NotLoaded => f.write_str("the zone is not loaded or has expired")?,
             Reason::AliasLoop => f.write_str("aliases lead back to where they came from")?,
             Reason::Limit(limit) => write!(f, "limit: {limit}")?,
             Reason::Unsupported => f.write_str("nobody can be asked for data of this type")?,

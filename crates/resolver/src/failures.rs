@@ -216,6 +216,7 @@ const fn may_recover(reason: Reason) -> bool {
         Reason::Circle
         | Reason::AliasLoop
         | Reason::Limit(_)
+        | Reason::NotLoaded
         | Reason::Unsupported
         | Reason::Bogus(_)
         | Reason::Sentinel => false,

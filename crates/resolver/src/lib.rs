@@ -62,7 +62,7 @@ pub use effect::{Arrival, Ask, AskKey, Effect, Forward, ForwardKey, How, Unanswe
 pub use failure::{Defect, Failure, Reason};
 pub use failures::Failures;
 pub use heap_name::HeapName;
-pub use machine::{Counts, Resolver, Wish};
+pub use machine::{Counts, OwnZones, Resolver, Wish};
 pub use moment::Moment;
 pub use resolution::Resolution;
 pub use servers::{KnownServer, ServersKnown};
@@ -71,4 +71,4 @@ pub use settings::{
     TrustAnchor, Validation, Way,
 };
 pub use tables::Tables;
-pub use trace::{TraceEvent, TraceLine};
+pub use trace::{TraceEvent, TraceLine, TraceServer};

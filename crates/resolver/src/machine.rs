@@ -10,6 +10,7 @@ mod claims;
 mod derived;
 mod fetches;
 mod forwards;
+mod own;
 mod proofs;
 mod replies;
 mod reports;
@@ -42,6 +43,7 @@ use crate::servers::ServersKnown;
 use crate::settings::{NegativeAnchor, Settings, TrustAnchor, Validation};
 use crate::tables::{Memory, Tables};
 use fetches::{Aim, Fetch};
+pub use own::OwnZones;
 use reports::Reports;
 use tasks::Task;
 
@@ -165,6 +167,8 @@ pub struct Resolver {
     reports: Reports,
     /// Whether no answer is kept for longer than the delegation that it was found by.
     keeps_servers: bool,
+    /// Zones of this server.
+    own: OwnZones,
 }
 
 impl Resolver {
@@ -202,6 +206,7 @@ impl Resolver {
             counts: Counts::default(),
             reports: Reports::default(),
             keeps_servers: false,
+            own: OwnZones::default(),
         }
     }
 

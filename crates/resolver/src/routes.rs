@@ -19,6 +19,9 @@ impl RouteKey {
     pub(crate) const fn number(self) -> u64 {
         self.0 as u64
     }
+
+    /// The route to zones of this server that no route of the settings names.
+    pub(crate) const OWN: Self = Self(usize::MAX);
 }
 
 /// The routes of a resolver, by zone.
@@ -82,7 +85,7 @@ impl Routes {
     pub(crate) fn stub(&self, delegation: &Delegation) -> Option<&Stub> {
         match &self.get(delegation.route?)?.way {
             Way::Stub(stub) => Some(stub),
-            Way::Forward(_) => None,
+            Way::Forward(_) | Way::Own => None,
         }
     }
 
@@ -91,13 +94,26 @@ impl Routes {
     pub(crate) fn forwarders(&self, delegation: &Delegation) -> Option<Forwarders> {
         match &self.get(delegation.route?)?.way {
             Way::Forward(forwarders) => Some(*forwarders),
-            Way::Stub(_) => None,
+            Way::Stub(_) | Way::Own => None,
         }
     }
 
-    /// Returns whether what is answered for a delegation is kept.
+    /// Returns whether a delegation leads to a zone of this server, which is read.
+    pub(crate) fn is_own(&self, delegation: &Delegation) -> bool {
+        let way = |key| self.get(key).map(|route| &route.way);
+        delegation.route.is_some_and(|key| key == RouteKey::OWN || matches!(way(key), Some(Way::Own)))
+    }
+
+    /// Returns whether there is a route of this zone.
+    pub(crate) fn has(&self, zone: Name<'_>) -> bool {
+        !self.known.is_empty() && self.by_zone.contains_key(zone.to_folded().as_name().as_bytes())
+    }
+
+    /// Returns whether what is answered for a delegation is kept. What is in memory anyway is not,
+    /// unless a route says so.
     pub(crate) fn keeps(&self, delegation: &Delegation) -> bool {
-        delegation.route.and_then(|key| self.get(key)).is_none_or(|route| route.keeps)
+        let route = delegation.route.and_then(|key| self.get(key));
+        delegation.route != Some(RouteKey::OWN) && route.is_none_or(|route| route.keeps)
     }
 
     /// Returns whether the servers of a stub zone are to be asked now which ones the zone has, if

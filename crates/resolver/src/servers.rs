@@ -58,7 +58,7 @@ impl ServersKnown {
         match route.map(|route| (&route.way, route.zone.as_name().label_count())) {
             // Whom forwarders have asked is not known.
             Some((Way::Forward(_), _)) => None,
-            Some((Way::Stub(_), labels)) => Some(ZONE_LABELS_MIN.max(labels + 1)),
+            Some((Way::Stub(_) | Way::Own, labels)) => Some(ZONE_LABELS_MIN.max(labels + 1)),
             None => Some(ZONE_LABELS_MIN),
         }
     }

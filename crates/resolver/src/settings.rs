@@ -166,6 +166,8 @@ pub enum Way {
     Stub(Stub),
     /// To servers that find answers themselves, for names of any zone: a forward zone.
     Forward(Forwarders),
+    /// To nobody: the zone is one of this server's, and is read.
+    Own,
 }
 
 /// Names servers that find answers themselves. Who they are, and which of them is asked, is known
@@ -256,6 +258,9 @@ pub struct Settings {
     pub priming: bool,
     /// Zones that are not found from the root down; each is there once.
     pub routes: Vec<Route>,
+    /// Whether zones that this server answers everybody from are read in memory, although no route
+    /// names them.
+    pub reads_own_zones: bool,
     /// Port of the servers of zones.
     pub port: u16,
     /// Whether queries have cookies (RFC 7873).
@@ -310,6 +315,7 @@ impl Default for Settings {
             hints: hints::root(),
             priming: true,
             routes: Vec::new(),
+            reads_own_zones: true,
             port: 53,
             cookies: true,
             opportunistic: Opportunistic::default(),

@@ -19,8 +19,8 @@ const LINES_MAX: usize = 256;
 pub struct TraceLine {
     /// Microseconds since the question was wanted.
     pub after_us: u64,
-    /// Which server it is about; `None`: forwarders of which the caller chooses one.
-    pub address: Option<SocketAddr>,
+    /// Which server it is about.
+    pub server: TraceServer,
     /// As a server of which zone it was asked.
     pub zone: HeapName,
     /// The name that it was asked for.
@@ -29,6 +29,25 @@ pub struct TraceLine {
     pub qtype: Rtype,
     /// What happened.
     pub event: TraceEvent,
+}
+
+/// Who was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TraceServer {
+    /// The server at this address.
+    At(SocketAddr),
+    /// Forwarders of which the caller chooses one.
+    Forwarders,
+    /// Nobody: the zone is one of our own.
+    Own,
+    /// It is not known which of them it was.
+    Unnamed,
+}
+
+impl From<SocketAddr> for TraceServer {
+    fn from(address: SocketAddr) -> Self {
+        Self::At(address)
+    }
 }
 
 /// What happened with a query.
@@ -108,12 +127,14 @@ impl fmt::Display for TraceEvent {
 impl fmt::Display for TraceLine {
     /// Writes time, server, zone, question and event.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { after_us, address, zone, qname, qtype, event } = self;
+        let Self { after_us, server, zone, qname, qtype, event } = self;
         let (ms, tenths) = (after_us / 1000, after_us / 100 % 10);
         write!(f, "{ms}.{tenths} ms  ")?;
-        match address {
-            Some(address) => write!(f, "{address} for {zone}")?,
-            None => write!(f, "forwarders of {zone}")?,
+        match server {
+            TraceServer::At(address) => write!(f, "{address} for {zone}")?,
+            TraceServer::Forwarders => write!(f, "forwarders of {zone}")?,
+            TraceServer::Own => write!(f, "own zone {zone}")?,
+            TraceServer::Unnamed => write!(f, "zone {zone}")?,
         }
         write!(f, "  {qname} {qtype}: {event}")
     }

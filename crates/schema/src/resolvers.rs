@@ -104,6 +104,15 @@ pub(super) const ROWS: &[Row] = &[
     )
     .unbound(&["forward-zone"]),
     row(
+        "resolvers.*.zones.*.own",
+        Kind::One(Value::Bool),
+        "false",
+        "a zone is another server's unless it is in `zones`",
+        "Whether the zone is one of `zones`, and read in memory: nobody is asked for it. Whoever may use the resolver gets what is in \
+         it, also of a zone with `allow-query`.",
+    )
+    .unbound(&["for-upstream"]),
+    row(
         "resolvers.*.zones.*.prime",
         Kind::One(Value::Bool),
         "false",
@@ -116,18 +125,28 @@ pub(super) const ROWS: &[Row] = &[
         Kind::One(Value::Bool),
         "false",
         "names of a zone of one's own are nobody else's business",
-        "Whether names are found as if this zone were not written here, if its servers or its group fail.",
+        "Whether names are found as if this zone were not written here, if its servers or its group fail, or if the zone with `own` is not \
+         loaded or has expired.",
     )
-    .unbound(&["stub-first", "forward-first"]),
+    .unbound(&["stub-first", "forward-first", "fallback-enabled"]),
     row(
         "resolvers.*.zones.*.keep",
         Kind::One(Value::Bool),
         "true",
         "the same is asked often",
-        "Whether answers of these servers, or of this group, are kept in the resolver's tables. With `false` they are asked again \
-         for each query that `cache` does not answer.",
+        "Whether answers of these servers, of this group, or from the zone with `own`, are kept in the resolver's tables. With `false` they \
+         are asked again for each query that `cache` does not answer.",
     )
     .unbound(&["stub-no-cache", "forward-no-cache"]),
+    row(
+        "resolvers.*.own-zones",
+        Kind::One(Value::Bool),
+        "true",
+        "asking itself over the network would be a detour, or not work at all",
+        "Whether names of the zones that this server answers everybody from (`zones` without `allow-query`) are read in memory, in \
+         place of asking the zones' servers. What is found is validated like any other answer, and not kept. While such a zone is not \
+         loaded, its servers are asked. `zones.*.own` names other zones.",
+    ),
     row(
         "resolvers.*.port",
         whole(1, 65_535),

@@ -9,8 +9,10 @@ use policy::action::{Core, Noun, Reference};
 use policy::condition::{FIELDS, implies};
 use policy::{Action, AddressTerm, Condition, ENTRY, NameTerm, Policy, SPLIT, Test};
 
-use crate::groups::{Listener, RouteWay, Settings};
+use crate::groups::{Listener, RouteWay, Settings, ZoneSettings};
 use plan::listeners::{ClientCertificates, TransportWord};
+use plan::zones::CatalogRole;
+use wire::Name;
 
 /// Names of one kind and where each is defined.
 struct Defined<'s> {
@@ -151,6 +153,7 @@ pub(crate) fn link(settings: &mut Settings, problems: &mut Vec<Problem>) {
         names.policies.check(&view.policy.value, view.policy.span, problems);
     }
     check_forward_zones(settings, &names, &mut used, problems);
+    check_own_zones(settings, problems);
     check_circles(settings, problems);
     check_tasks(settings, &names, &mut used, problems);
     check_sets_besides(settings, &names.sets, &mut used, problems);
@@ -222,6 +225,27 @@ fn check_forward_zones<'s>(
             && names.groups.check(&group.value, group.span, problems)
         {
             used.insert((Noun::Group, group.value.as_str()));
+        }
+    }
+}
+
+/// Checks the zones of this server that resolvers read.
+fn check_own_zones(settings: &Settings, problems: &mut Vec<Problem>) {
+    let consumes = |zone: &ZoneSettings| zone.catalog_role == Some(CatalogRole::Consumer);
+    // Which zones these have is not written here.
+    if !settings.zone_directories.is_empty() || settings.zones.iter().any(consumes) {
+        return;
+    }
+    let has = |apex: Name<'_>| {
+        settings.zones.iter().any(|zone| zone.set.is_none() && zone.name.value.as_name() == apex)
+    };
+    for route in settings.resolvers.iter().flat_map(|resolver| &resolver.zones) {
+        if let RouteWay::Own(at) = route.way
+            && !has(route.zone.as_name())
+        {
+            let message = format!("there is no zone \"{}\" in \"zones\"", route.zone);
+            let problem = Problem::warning(at, message);
+            problems.push(problem.hint("it may be added while the server runs (\"gannet zone add\")"));
         }
     }
 }

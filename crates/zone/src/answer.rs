@@ -123,26 +123,18 @@ impl Zones {
             let is_admitted = self.admits(served.apex(), asked.from);
             return Some(unanswered(if is_admitted { Failure::Unloaded } else { Failure::Prohibited }));
         };
-        let mut run = Run {
-            zones: self,
-            asked,
-            rotation: if self.rotates() { asked.random } else { 0 },
-            depends_on_client: false,
-            writer,
-            is_authoritative: true,
-            has_moved: false,
-            next_target: None,
-            target: None,
-            expansions: [None; EXPANSIONS_MAX],
-            written: Written::default(),
-            failure: None,
-        };
+        let mut run = Run::new(self, asked, None, writer);
         let step = run.step(zone, asked.qname, known.0);
-        Some(match step {
-            Ok(Step::Done(rcode)) => run.answered(rcode),
-            Ok(Step::Follow(target)) => run.follow(asked.qname, target),
-            Err(Full) => run.cut(),
-        })
+        Some(run.ended(&step))
+    }
+
+    /// Answers a question of class IN from this one of the zones, whatever others there are: like a
+    /// server that serves it alone. Where an alias leads out of the zone, the answer ends.
+    pub fn answer_from(&self, zone: &Zone, asked: &Asked<'_>, writer: &mut Writer<'_>) -> Answered {
+        let hash = asked.known.map_or_else(|| self.key().hash_name(asked.qname), |(hash, _)| hash);
+        let mut run = Run::new(self, asked, Some(zone), writer);
+        let step = run.next_step(zone, asked.qname, hash);
+        run.ended(&step)
     }
 }
 
@@ -170,6 +162,8 @@ pub(crate) enum Step {
 pub(crate) struct Run<'r, 'b> {
     zones: &'r Zones,
     pub(crate) asked: &'r Asked<'r>,
+    /// The zone that alone answers, if not all do.
+    only: Option<&'r Zone>,
     /// Where records begin that rotate; 0 where they keep their order.
     rotation: u32,
     depends_on_client: bool,
@@ -199,7 +193,46 @@ pub(crate) struct Missing<'z, 'n> {
     pub(crate) next_closer: Name<'n>,
 }
 
-impl<'r> Run<'r, '_> {
+impl<'r, 'b> Run<'r, 'b> {
+    #[inline(always)]
+    fn new(
+        zones: &'r Zones,
+        asked: &'r Asked<'r>,
+        only: Option<&'r Zone>,
+        writer: &'r mut Writer<'b>,
+    ) -> Self {
+        Self {
+            zones,
+            asked,
+            only,
+            rotation: if zones.rotates() { asked.random } else { 0 },
+            depends_on_client: false,
+            writer,
+            is_authoritative: true,
+            has_moved: false,
+            next_target: None,
+            target: None,
+            expansions: [None; EXPANSIONS_MAX],
+            written: Written::default(),
+            failure: None,
+        }
+    }
+
+    /// Returns what the header says of what the first name came to.
+    #[inline(always)]
+    fn ended(&mut self, step: &Result<Step, Full>) -> Answered {
+        match step {
+            Ok(Step::Done(rcode)) => self.answered(*rcode),
+            Ok(Step::Follow(target)) => self.follow(self.asked.qname, *target),
+            Err(Full) => self.cut(),
+        }
+    }
+
+    /// Returns whether a zone may answer, one that is loaded.
+    pub(crate) fn may_answer(&self, zone: Option<&Zone>) -> bool {
+        self.only.is_none_or(|only| zone.is_some_and(|zone| std::ptr::eq(only, zone)))
+    }
+
     const fn answered(&self, rcode: Rcode) -> Answered {
         let Self { is_authoritative, depends_on_client, .. } = *self;
         Answered { rcode, is_authoritative, is_truncated: false, depends_on_client, failure: None }
@@ -244,7 +277,11 @@ impl<'r> Run<'r, '_> {
             if !self.zones.admits(served.apex(), self.asked.from) {
                 break;
             }
-            let Some(zone) = served.zone() else {
+            let zone = served.zone();
+            if !self.may_answer(zone) {
+                break;
+            }
+            let Some(zone) = zone else {
                 rcode = Rcode::SERVFAIL;
                 break;
             };

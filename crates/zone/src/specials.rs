@@ -180,6 +180,11 @@ impl Specials {
         }
     }
 
+    /// Returns whether there is nobody who may not query the zone.
+    pub(crate) const fn are_for_everybody(&self) -> bool {
+        self.clients.is_none()
+    }
+
     /// Walks what there is to choose from at a name.
     pub(crate) fn choices<'s, 'n>(
         &'s self,

@@ -491,6 +491,11 @@ impl Zones {
         self.special_count == 0 || self.find_specials(apex).is_none_or(|specials| specials.admits(client))
     }
 
+    /// Returns whether everybody may query the zone with this apex.
+    pub fn is_for_everybody(&self, apex: Name<'_>) -> bool {
+        self.special_count == 0 || self.find_specials(apex).is_none_or(Specials::are_for_everybody)
+    }
+
     /// Returns what the targets of ALIAS records have that lie elsewhere.
     pub(crate) fn aliases(&self) -> Option<&Aliases> {
         self.aliases.as_deref()

@@ -115,6 +115,7 @@ impl Shared {
             let common = lock(&self.common);
             Arc::new(Authority {
                 zones: Arc::clone(zones),
+                for_resolvers: None,
                 keys: common.keys.clone(),
                 keeper: Arc::new(Requests(Arc::clone(self))),
                 places: Arc::clone(&common.places),

@@ -8,6 +8,7 @@ mod forwarding;
 mod memory;
 mod opportunistic;
 mod others;
+mod own_zones;
 mod recursion;
 mod rules;
 mod scripted;

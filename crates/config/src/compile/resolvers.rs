@@ -67,6 +67,7 @@ fn route(zone: &RouteSettings, groups: &BTreeMap<String, u16>) -> Option<Route> 
     let way = match way {
         RouteWay::Stub(stub) => Way::Stub(stub),
         RouteWay::Forward(group) => Way::Forward(Forwarders(*groups.get(&group.value)?)),
+        RouteWay::Own(_) => Way::Own,
     };
     Some(Route { zone, way, first, keeps })
 }
@@ -279,6 +280,29 @@ mod tests {
                 .contains("zone \"a.\" is forwarded: \"stub\" is for stub zones")
         );
         assert!(mistake("a: {forward: office, prime: true}").contains("\"prime\" is for stub zones"));
+    }
+
+    #[test]
+    fn zones_of_this_server_are_read() {
+        let load = |zones: &str, routes: &str| {
+            let text =
+                format!("zones: [{zones}]\nresolvers: {{default: {{zones: {{{routes}}}}}}}\n{RECURSE}");
+            let memory = Memory::new(&[("/etc/corp.zone", "")]);
+            let loaded = load_text(Path::new("/x"), &text, &memory).map_err(|found| found[0].line())?;
+            let warnings = loaded.warnings.iter().map(diagnostic::Diagnostic::line).collect::<String>();
+            let plans =
+                super::super::compile(&loaded, &[], None, &memory).map_err(|found| found[0].line())?;
+            let routes = &plans.resolvers.resolvers[0].settings.routes;
+            Ok::<_, String>((format!("{routes:?}"), warnings))
+        };
+        let corp = "{name: corp.example, file: /etc/corp.zone}";
+        let (routes, warnings) = load(corp, "corp.example: {own: true, first: true}").expect("no mistakes");
+        assert_eq!(routes, "[Route { zone: corp.example., way: Own, first: true, keeps: true }]");
+        assert!(!warnings.contains("corp.example"), "{warnings}");
+        let (_, warnings) = load(corp, "lab.example: {own: true}").expect("it may be added");
+        assert!(warnings.contains("there is no zone \"lab.example.\" in \"zones\""), "{warnings}");
+        let mistake = load(corp, "corp.example: {own: true, stub: 192.0.2.1}").expect_err("a mistake");
+        assert!(mistake.contains("is one of this server: \"stub\" has nobody to ask"), "{mistake}");
     }
 
     #[test]

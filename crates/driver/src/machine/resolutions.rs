@@ -1,9 +1,10 @@
 //! Queries that wait for a resolver.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use authorities::{PoolLinkKey, PoolNetwork, PoolSocketKey};
-use engine::{Failure, Want};
+use engine::{Authority, Failure, Want};
 use exchange::network::Network;
 use timers::Moment;
 
@@ -77,6 +78,11 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
             self.recursion.probe(probe, now);
             self.drain(now);
         }
+    }
+
+    /// Has resolvers read these zones in memory, in place of asking for them.
+    pub(crate) fn serve(&mut self, own: Option<&Arc<Authority>>) {
+        self.recursion.serve(own);
     }
 
     /// Says what time it is by the calendar, in seconds since 1970: after each change of the plan,

@@ -53,6 +53,9 @@ impl<P: PoolNetwork> Recursion<P> {
         let Probe { resolver: mut plan, qname, qtype, probing, answer } = probe;
         // One question needs no better servers than those it begins with.
         plan.settings.priming = false;
+        // What a zone's servers say now is wanted, not what of it is here.
+        plan.settings.routes.retain(|route| route.way != Way::Own);
+        plan.settings.reads_own_zones = false;
         for route in &mut plan.settings.routes {
             if let Way::Stub(stub) = &mut route.way {
                 stub.primes = false;

@@ -85,6 +85,8 @@ pub struct Forward {
 pub struct Authority {
     /// The zones, which queries are answered from.
     pub zones: Arc<Zones>,
+    /// Zones that no query is answered from: resolvers read them.
+    pub for_resolvers: Option<Arc<Zones>>,
     /// Keys by name.
     pub keys: Keys,
     /// Looks after the zones.
@@ -99,6 +101,7 @@ impl Authority {
     pub fn unmanaged(zones: Arc<Zones>) -> Self {
         Self {
             zones,
+            for_resolvers: None,
             keys: Keys::default(),
             keeper: Arc::new(Unmanaged),
             places: Arc::new(Places::new(0, 0)),

@@ -291,8 +291,12 @@ impl Resolver {
         if self.fetch(key).is_some_and(|fetch| fetch.held.is_some()) {
             return self.judge_held(key, now);
         }
-        if self.fetch(key).is_some_and(|fetch| fetch.forwarding.is_some()) {
+        let Some(fetch) = self.fetch(key) else { return };
+        if fetch.forwarding.is_some() {
             return self.step_forward(key, now);
+        }
+        if self.routes.is_own(&fetch.delegation) {
+            return self.step_own(key, now);
         }
         self.take_known_addresses(key, now);
         if self.yields(key, now) {

@@ -11,7 +11,7 @@ use crate::effect::{Effect, Forward, ForwardKey, Unanswered};
 use crate::failure::Reason;
 use crate::moment::Moment;
 use crate::scrub::{Fault, Reading};
-use crate::trace::TraceEvent;
+use crate::trace::{TraceEvent, TraceServer};
 
 impl Resolver {
     /// A forwarder answered, or several gave one answer; `server` is `None` where it is not known
@@ -32,7 +32,7 @@ impl Resolver {
     /// No forwarder answered, or none could be asked.
     pub fn forwarders_failed(&mut self, key: ForwardKey, why: Unanswered, now: Moment) {
         if let Some(key) = self.close_forward(key) {
-            self.note(key, None, &TraceEvent::Unanswered(why), now);
+            self.note(key, TraceServer::Forwarders, &TraceEvent::Unanswered(why), now);
             self.fail_forward(key, Reason::Silent);
         }
         self.run(now);
@@ -56,7 +56,8 @@ impl Resolver {
         let Some((reading, _)) = self.read_reply(key, reply) else {
             return self.end_over_limit(key, Limit::Octets);
         };
-        self.note(key, server, &TraceEvent::of(&reading), now);
+        let who = server.map_or(TraceServer::Forwarders, TraceServer::At);
+        self.note(key, who, &TraceEvent::of(&reading), now);
         match reading {
             // They have asked each other already, as far as settings have them do so.
             Reading::Fault(Fault::Lame) => self.fail_forward(key, Reason::Lame),
@@ -118,7 +119,7 @@ impl Resolver {
             refused: forwarding.refused.clone(),
             is_optional: route.is_some_and(|route| route.first),
         }));
-        self.note(key, None, &TraceEvent::Sent, now);
+        self.note(key, TraceServer::Forwarders, &TraceEvent::Sent, now);
         true
     }
 }

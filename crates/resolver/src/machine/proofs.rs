@@ -17,7 +17,7 @@ use crate::resolution::Resolution;
 use crate::scrub::{Answer, Fault, Reading, Set};
 use crate::settings::Validation;
 use crate::tables::{Keep, Known};
-use crate::trace::TraceEvent;
+use crate::trace::{TraceEvent, TraceServer};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -367,7 +367,8 @@ impl Resolver {
 
     /// A reply is bogus: other servers of the zone are asked, but not many.
     fn refuse(&mut self, key: FetchKey, held: Held, defect: Defect, zone: HeapName, now: Moment) {
-        self.note(key, held.server, &TraceEvent::Bogus(defect), now);
+        let who = held.server.map_or(TraceServer::Unnamed, TraceServer::At);
+        self.note(key, who, &TraceEvent::Bogus(defect), now);
         let replies_max = self.settings.trust.bogus_replies_max;
         let server = held.server.map(|server| server.ip());
         let Some(fetch) = self.fetch_mut(key) else { return };

@@ -21,6 +21,7 @@ use crate::minimise::next_labels;
 use crate::moment::Moment;
 use crate::prove::{Below, below};
 use crate::resolution::{Resolution, Rows, lower};
+use crate::routes::RouteKey;
 use crate::scrub::{Answer, Beside, Set, Verdict};
 use crate::settings::{Minimisation, TrustAnchor};
 use crate::tables::{Denied, Known};
@@ -46,6 +47,8 @@ pub(super) struct Task {
     delegation: Option<Arc<Delegation>>,
     /// Labels of the zone whose route has failed last: only routes above it count.
     failed_route: Option<usize>,
+    /// Whether a zone of ours may have the answer: not any more if it could not say.
+    may_be_own: bool,
     /// Labels of the name that servers of the zone have said something about.
     shown: usize,
     /// Questions that hid a part of the name.
@@ -176,6 +179,7 @@ impl Resolver {
             renews: false,
             delegation: None,
             failed_route: None,
+            may_be_own: true,
             shown: 0,
             hiding: 0,
             shows_all: false,
@@ -209,6 +213,13 @@ impl Resolver {
         if let Some(delegation) = task.delegation.clone() {
             self.ask_zone(key, &question, &delegation, now);
             return;
+        }
+        if let Some(own) = self.own_of(key, &question, now) {
+            let own = Arc::new(own);
+            if let Some(task) = self.task_mut(key) {
+                task.delegation = Some(Arc::clone(&own));
+            }
+            return self.join_fetch(key, &own, question);
         }
         let is_trial = self.task(key).is_some_and(|task| task.is_trial);
         match self.memory.tables.failures.look(&question, is_trial, now) {
@@ -247,6 +258,13 @@ impl Resolver {
                 self.ask_zone(key, &question, &delegation, now);
             }
         }
+    }
+
+    /// Returns the zone of ours that a task's question falls into, if that can have the answer.
+    fn own_of(&mut self, key: TaskKey, question: &HeapQuestion, now: Moment) -> Option<Delegation> {
+        let task = self.task(key).filter(|task| task.may_be_own)?;
+        let failed_route = task.failed_route;
+        self.own_zone(question, failed_route, now)
     }
 
     /// Returns whether what the tables know is enough: a client that sets CD validates by itself,
@@ -293,8 +311,8 @@ impl Resolver {
     fn ask_zone(&mut self, key: TaskKey, question: &HeapQuestion, delegation: &Arc<Delegation>, now: Moment) {
         let name = question.name.as_name();
         let labels = name.label_count();
-        // They have to find all of it.
-        if self.routes.forwarders(delegation).is_some() {
+        // Forwarders have to find all of it, and nothing is hidden from ourselves.
+        if self.routes.forwarders(delegation).is_some() || self.routes.is_own(delegation) {
             return self.join_fetch(key, delegation, question.clone());
         }
         // Ends: each round shows more labels, or all.
@@ -373,11 +391,17 @@ impl Resolver {
         let Self { tasks, routes, ready, .. } = self;
         let Some(task) = tasks.get_mut(key.0 as usize) else { return false };
         let route = task.delegation.as_ref().and_then(|delegation| delegation.route);
+        if route == Some(RouteKey::OWN) && !matches!(failure.reason, Reason::Bogus(_) | Reason::Limit(_)) {
+            // Its other servers may have what it has not.
+            (task.may_be_own, task.delegation) = (false, None);
+            ready.push_back(Node::Task(key));
+            return true;
+        }
         let Some(route) = route.and_then(|key| routes.get(key)).filter(|route| route.first) else {
             return false;
         };
         let is_failure = match failure.reason {
-            Reason::Silent | Reason::NoAddress | Reason::Circle => true,
+            Reason::Silent | Reason::NoAddress | Reason::Circle | Reason::NotLoaded => true,
             // Servers that do not like a part of the name may have the whole.
             Reason::Lame | Reason::Faulty => is_whole,
             Reason::AliasLoop
@@ -515,7 +539,8 @@ impl Resolver {
                 Reason::Silent | Reason::Lame | Reason::Faulty | Reason::NoAddress | Reason::Bogus(_) => true,
                 // Another question may have paid for it, or come from another side.
                 Reason::Limit(_) | Reason::Circle | Reason::AliasLoop => task.budget.is_some(),
-                Reason::Unsupported | Reason::Sentinel => false,
+                // The zone may come at any time.
+                Reason::NotLoaded | Reason::Unsupported | Reason::Sentinel => false,
             };
             if is_remembered {
                 let (seconds_max, failures) = (settings.failure_seconds_max, &memory.tables.failures);

@@ -1,11 +1,9 @@
 //! Who waits for whom, who pays, and who wants to know.
 
-use std::net::SocketAddr;
-
 use super::{FetchKey, Node, Resolver, TaskKey};
 use crate::budget::{Budget, Limit};
 use crate::moment::Moment;
-use crate::trace::{TraceEvent, TraceLine};
+use crate::trace::{TraceEvent, TraceLine, TraceServer};
 
 /// Nodes of a walk. Several clients' questions may make a chain longer than one may pay for; it has
 /// an end all the same.
@@ -102,7 +100,7 @@ impl Resolver {
     pub(super) fn note(
         &mut self,
         key: FetchKey,
-        address: impl Into<Option<SocketAddr>>,
+        server: impl Into<TraceServer>,
         event: &TraceEvent,
         now: Moment,
     ) {
@@ -110,7 +108,7 @@ impl Resolver {
             return;
         }
         let Some(fetch) = self.fetch(key) else { return };
-        let address = address.into();
+        let server = server.into();
         let (zone, question) = (fetch.delegation.zone.clone(), fetch.question.clone());
         let mut tracing = Vec::new();
         self.any_from(
@@ -127,7 +125,7 @@ impl Resolver {
             if let Some(trace) = self.task_mut(key).and_then(|task| task.trace.as_mut()) {
                 trace.push(TraceLine {
                     after_us: now.since_us(trace.began_at),
-                    address,
+                    server,
                     zone: zone.clone(),
                     qname: question.name.clone(),
                     qtype: question.rtype,

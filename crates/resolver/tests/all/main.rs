@@ -11,6 +11,7 @@ mod minimisation;
 mod nat64;
 mod odd_servers;
 mod other_validator;
+mod own;
 mod ranges;
 mod referrals;
 mod reports;

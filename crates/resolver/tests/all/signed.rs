@@ -124,6 +124,11 @@ fn compile(apex: &str, text: &str) -> Arc<zone::Zone> {
     Arc::new(loaded.zone.unwrap_or_else(|| panic!("{findings:?} in {text}")))
 }
 
+/// Returns zones as a server has them, from their texts by apex.
+pub(crate) fn zones(texts: &[(&str, &str)]) -> Arc<Zones> {
+    Arc::new(Zones::new(KEY, texts.iter().map(|(apex, text)| compile(apex, text)).collect()))
+}
+
 impl Internet {
     pub(crate) fn zone(mut self, apex: &str, addresses: &[&str], signing: Signing, text: &str) -> Self {
         let addresses = addresses.iter().map(ToString::to_string).collect();

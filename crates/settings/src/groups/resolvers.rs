@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use diagnostic::At;
+use diagnostic::{At, Span};
 use dnssec::anchors::HoldDown;
 use plan::anchors::NegativePlan;
 use resolver::{HeapName, Stub, TrustAnchor};
@@ -54,4 +54,6 @@ pub enum RouteWay {
     Stub(Stub),
     /// An upstream group.
     Forward(At<String>),
+    /// Nobody: it is one of this server's zones.
+    Own(Span),
 }

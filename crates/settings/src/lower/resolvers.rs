@@ -113,6 +113,7 @@ impl Lowering<'_> {
                 subnets: self.told(section),
                 servers_max: self.whole(section, "name-servers") as usize,
                 priming,
+                reads_own_zones: self.boolean(section, "own-zones"),
                 port: self.whole(section, "port") as u16,
                 cookies: self.boolean(section, "cookies"),
                 opportunistic: self.opportunistic(section),
@@ -174,6 +175,18 @@ impl Lowering<'_> {
         let group = self.optional(section, "forward", |lowering, row, node| {
             lowering.read(node, &row.kind.expected(), |text| Ok(text.to_owned()))
         });
+        let is_own = self.boolean(section, "own");
+        if is_own {
+            for key in ["stub", "prime", "forward"] {
+                if let Some(entry) = section.entry(key) {
+                    let message =
+                        format!("zone \"{zone}\" is one of this server: \"{key}\" has nobody to ask");
+                    self.problems.push(Problem::error(entry.key_span, message));
+                }
+            }
+            let at = section.entry("own").map_or(section.span, |entry| entry.key_span);
+            return RouteSettings { zone, way: RouteWay::Own(at), first, keeps };
+        }
         if let Some(group) = group {
             for key in ["stub", "prime"] {
                 if let Some(entry) = section.entry(key) {
@@ -185,7 +198,8 @@ impl Lowering<'_> {
         }
         if servers.is_empty() && self.problems.len() == known {
             let problem = Problem::error(section.span, format!("zone \"{zone}\" has no servers"));
-            let expected = "\"stub\" with addresses or host names, or \"forward\" with an upstream group";
+            let expected =
+                "\"stub\" with addresses or host names, \"forward\" with an upstream group, or \"own\"";
             self.problems.push(problem.expected(expected));
         }
         for At { value, span } in servers {

@@ -118,6 +118,7 @@ impl<'r> Run<'r, '_> {
                 true => Some(zone),
                 false => self.zones.zone_of(target),
             };
+            let zone = zone.filter(|zone| self.may_answer(Some(zone)));
             let zone = zone.filter(|zone| self.zones.admits(zone.apex(), self.asked.from));
             let found = zone.and_then(|zone| self.find_host(zone, target));
             if let Some(host) = found.filter(|host| seen.add(*host)) {
