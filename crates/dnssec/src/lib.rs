@@ -27,6 +27,7 @@ mod sign;
 mod times;
 mod verify;
 mod zonemd;
+mod zonemd_proof;
 
 pub use algorithm::{Algorithm, Algorithms};
 pub use bitmap::{has_type, write_bitmap};
@@ -42,3 +43,4 @@ pub use sign::{Denial, KeyUse, Part, Signed, SignedBy, Signer, SigningKey, Unsig
 pub use times::{parse_compact, parse_rfc3339, write_compact};
 pub use verify::{Bogus, Budget, Failure, SIGNATURES_MAX, Unverified, Verified, Verifier, verify_rrset};
 pub use zonemd::{ZonemdHash, ZonemdScheme, ZonemdVerdict, check_zonemd, zonemd_digest};
+pub use zonemd_proof::{ZonemdUnproved, check_signed_zonemd};

@@ -4,10 +4,12 @@ use crate::support;
 
 use std::sync::Arc;
 
+use dnssec::chain::{Rules, TrustPoint};
 use dnssec::keys::{ZoneKey, bind, erldns, pem};
 use dnssec::{
-    Algorithm, Denial, DigestType, Holder, KeySize, KeyUse, Nsec3Parameters, SecretKey, Signer, SigningKey,
-    Unusable, Validity, ZonemdHash, ZonemdVerdict, check_tree, check_zonemd, flags_of,
+    Algorithm, Algorithms, Denial, DigestType, Dnskey, Ds, Holder, KeySize, KeyUse, Nsec3Parameters,
+    SecretKey, Signer, SigningKey, Unusable, Validity, ZonemdHash, ZonemdVerdict, check_signed_zonemd,
+    check_tree, check_zonemd, flags_of,
 };
 use support::{name, text_of, tree};
 use wire::Rtype;
@@ -149,7 +151,7 @@ fn two_keys_share_the_work() {
         set.signatures().filter_map(dnssec::Rrsig::parse).map(|rrsig| rrsig.tag).collect()
     };
     let tag_of = |key: &SecretKey, is_entry_point| {
-        dnssec::Dnskey::parse(&key.dnskey(flags_of(is_entry_point))).expect("a key").tag()
+        Dnskey::parse(&key.dnskey(flags_of(is_entry_point))).expect("a key").tag()
     };
     for rtype in [Rtype::DNSKEY, Rtype::CDS, Rtype::CDNSKEY] {
         assert_eq!(tags(rtype), [tag_of(&ksk, true)], "{rtype}");
@@ -310,7 +312,7 @@ fn keys_are_written_and_read_in_every_form() {
             let mut signature = Vec::new();
             other.sign(b"message", &mut signature).expect("a signature");
             let rdata = key.dnskey();
-            let dnskey = dnssec::Dnskey::parse(&rdata).expect("a key");
+            let dnskey = Dnskey::parse(&rdata).expect("a key");
             assert_eq!(dnssec::verify_octets(dnskey, b"message", &signature), Ok(()), "{algorithm}");
             assert!(dnssec::verify_octets(dnskey, b"massage", &signature).is_err(), "{algorithm}");
         };
@@ -367,7 +369,7 @@ fn a_key_that_somebody_holds_signs_and_stays_there() {
     let mut signature = Vec::new();
     key.secret.sign(b"message", &mut signature).expect("a signature");
     let rdata = key.dnskey();
-    let dnskey = dnssec::Dnskey::parse(&rdata).expect("a key");
+    let dnskey = Dnskey::parse(&rdata).expect("a key");
     assert_eq!(dnssec::verify_octets(dnskey, b"message", &signature), Ok(()));
     // Its private part is nowhere to be had.
     assert_eq!(key.secret.to_pkcs8().err(), Some(Unusable::Held));
@@ -467,5 +469,58 @@ fn key_sets_of_erldns_are_written_and_read() {
     }
     for bad in ["", "[", "[{}]", "[1]", "{\"ksk\": \"x\"}", "[] x", "[{\"a\": \"\\q\"}]"] {
         assert!(erldns::read(owner.as_name(), bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn the_digest_of_a_zone_counts_if_what_is_trusted_has_signed_it() {
+    let key = generate(13);
+    let apex = name("example.org");
+    let dnskey = key.dnskey(flags_of(true));
+    let dnskey = Dnskey::parse(&dnskey).expect("a key");
+    let ds = Ds::write(apex.as_name(), dnskey, DigestType::SHA256).expect("a digest");
+    let trusted = [TrustPoint::Ds(Ds::parse(&ds).expect("a DS"))];
+    let rules = |now| Rules { accepted: Algorithms::SUPPORTED, now };
+    let check = |text: &str, now| {
+        check_signed_zonemd(&tree("example.org", text), &trusted, rules(now))
+            .map_err(|unproved| unproved.to_string())
+    };
+    for denial in denials() {
+        let mut by_key = signer(&[(&key, everything(), true)], denial);
+        let mut bare = tree("example.org", ZONE);
+        by_key.sign(&mut bare, &[]).expect("a signed zone");
+        let bare = text_of(&bare);
+        assert_eq!(check(&bare, NOW), Ok(ZonemdVerdict::Absent));
+        by_key.zonemd = Some(ZonemdHash::SHA384);
+        let mut signed = tree("example.org", ZONE);
+        by_key.sign(&mut signed, &[]).expect("a signed zone");
+        let whole = text_of(&signed);
+        assert_eq!(check(&whole, NOW), Ok(ZonemdVerdict::Right));
+        // Glue has no signature of its own: the digest shows that it is another.
+        assert_eq!(check(&whole.replace("192.0.2.3", "192.0.2.33"), NOW), Ok(ZonemdVerdict::Wrong));
+        let without = |what: &str| {
+            let lines = whole.lines().filter(|line| !line.contains(what));
+            lines.map(|line| format!("{line}\n")).collect::<String>()
+        };
+        // Whoever changes the zone cannot take the digest away, nor sign another one.
+        assert_eq!(
+            check(&without(" ZONEMD "), NOW),
+            Err("it is not proved that the zone has no ZONEMD".to_owned())
+        );
+        for (what, rtype) in
+            [(" RRSIG ZONEMD ", "ZONEMD"), (" RRSIG SOA ", "SOA"), (" RRSIG DNSKEY ", "DNSKEY")]
+        {
+            let found = check(&without(what), NOW).expect_err("it is not signed");
+            assert!(found.starts_with(&format!("{rtype} of the zone: ")), "{found}");
+        }
+        assert!(check(&whole, NOW + 30 * DAY).is_err(), "the signatures have expired");
+        let other = generate(13);
+        let mut forged = signer(&[(&other, everything(), true)], Denial::Nsec);
+        forged.zonemd = Some(ZonemdHash::SHA384);
+        let mut other_zone = tree("example.org", ZONE);
+        forged.sign(&mut other_zone, &[]).expect("a signed zone");
+        assert!(check(&text_of(&other_zone), NOW).is_err(), "nobody trusts this key");
+        let nobody = check_signed_zonemd(&other_zone, &[], rules(NOW));
+        assert_eq!(nobody, Ok(ZonemdVerdict::Right), "without a trust anchor, the digest alone counts");
     }
 }
