@@ -15,7 +15,7 @@ use zone::Zones;
 use settings::{ZoneDirectory, ZoneSettings};
 
 pub use added::{Planned, Planner};
-pub(crate) use plan::zones;
+pub(crate) use plan::{Trusts, zones};
 
 /// What came of loading the zones of a plan.
 #[derive(Default)]
@@ -35,7 +35,7 @@ impl Outcome {
     /// they are ours.
     pub(crate) fn unloaded(plan: &ZonesPlan, key: HashKey) -> Self {
         let mut sets: BTreeMap<Option<&str>, Vec<NameBuf>> = BTreeMap::new();
-        for zone in &plan.zones {
+        for zone in plan.zones.iter().filter(|zone| !zone.is_for_resolvers) {
             sets.entry(zone.set.as_deref()).or_default().push(zone.apex);
         }
         for directory in &plan.directories {
@@ -87,6 +87,7 @@ fn span_of(zone: &ZoneSettings, part: Part) -> Span {
 mod tests {
     use std::path::Path;
 
+    use ::plan::zones::{Standing, ZonemdRule};
     use environment::Memory;
 
     use settings::load::load_text;
@@ -156,6 +157,67 @@ mod tests {
                 &format!("zones: [{{name: example.org, file: org, {special}}}]\nsigning: {{s: {{}}}}\n"),
                 message,
             );
+        }
+    }
+
+    #[test]
+    fn zones_for_resolvers_alone_have_no_clients() {
+        for special in ["set: inside", "allow-query: 10.0.0.0/8", "transfer: any", "catalog-role: consumer"] {
+            check(
+                &format!("zones: [{{name: example.org, file: org, for-clients: false, {special}}}]\n"),
+                "a zone for resolvers alone has no clients",
+            );
+        }
+        check(
+            "zones: [{name: example.org, file: org, write-to: copy}]\n",
+            "only a zone from other servers is written to a file",
+        );
+    }
+
+    #[test]
+    fn a_local_root_is_a_zone_that_a_resolver_reads() {
+        let load = |text: &str| {
+            let text = format!("{text}\npolicy: {{main: [recurse]}}\n");
+            let loaded = load_text(Path::new("/z/g.yaml"), &text, &Memory::default()).expect("no mistakes");
+            super::zones(
+                &loaded.settings,
+                &lists::Sets::new(wire::HashKey::new([1, 2])),
+                &Memory::default(),
+                &mut Vec::new(),
+            )
+        };
+        let plan = load("resolvers: {default: {local-root: true}}");
+        let [root] = &plan.zones[..] else { panic!("one zone") };
+        assert!(root.apex.as_name().is_root() && root.is_for_resolvers);
+        assert_eq!(root.primaries.len(), 16);
+        assert_eq!(root.primaries[0].address.to_string(), "170.247.170.2:53");
+        let zonemd = root.zonemd.as_ref().expect("its digest is checked");
+        assert_eq!((zonemd.rule, zonemd.resolver.as_deref()), (ZonemdRule::Require, Some("default")));
+        assert!(matches!(
+            Standing::of(root.apex.as_name(), &zonemd.trust.anchors, &zonemd.trust.negative),
+            Standing::Anchor(_)
+        ));
+        // Two resolvers read the same.
+        let plan = load(
+            "resolvers: {default: {local-root: true, local-root-primaries: [192.0.2.1]}, \
+                         other: {local-root: true, local-root-primaries: [192.0.2.1]}}",
+        );
+        assert_eq!(plan.zones.len(), 1);
+        for (text, message) in [
+            (
+                "resolvers: {default: {local-root: true, zones: {\".\": {stub: 192.0.2.1}}}}",
+                "the zone \".\" of this resolver is found in another way",
+            ),
+            (
+                "resolvers: {default: {local-root: true}}\nzones: [{name: ., file: root}]",
+                "the root zone is in \"zones\" already",
+            ),
+            (
+                "resolvers: {default: {local-root: true}, other: {local-root: true, local-root-primaries: [192.0.2.1]}}",
+                "the root zone is one for all resolvers, and comes from the same servers",
+            ),
+        ] {
+            check(&format!("{text}\npolicy: {{main: [recurse]}}\n"), message);
         }
     }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use engine::peers::Rights;
+use resolver::{HeapName, NegativeAnchor, Trust, TrustAnchor};
 use sets::AddressSet;
 use tsig::Keys;
 use values::Misread;
@@ -46,6 +47,20 @@ values::words! {
         Consumer = "consumer",
         /// It is made here from the zones that name it.
         Producer = "producer",
+    }
+}
+
+values::words! {
+    /// What becomes of a version of a zone by its digest, ZONEMD (RFC 8976).
+    ZonemdRule {
+        /// Nobody looks at it.
+        Off = "off",
+        /// What is wrong is logged, and the version is taken.
+        Log = "log",
+        /// A version whose digest is wrong is not taken.
+        Verify = "verify",
+        /// Nor is one without a digest that can be checked.
+        Require = "require",
     }
 }
 
@@ -99,6 +114,12 @@ pub struct ZonePlan {
     pub set: Option<String>,
     /// Clients that may query it; everybody by default.
     pub clients: Option<Arc<AddressSet>>,
+    /// Whether it is for the resolvers of this server alone: no client is answered from it.
+    pub is_for_resolvers: bool,
+    /// How the digest of a version is checked before it is taken; nobody looks at it by default.
+    pub zonemd: Option<Arc<ZonemdPlan>>,
+    /// A file that versions from other servers are written to.
+    pub copy: Option<PathBuf>,
     /// Records that it has besides those in its file; at a catalog, what its members have.
     pub synthesis: Option<Arc<Synthesis>>,
     /// How the server signs it.
@@ -123,6 +144,60 @@ pub struct ZonePlan {
     pub member_of: Option<Membership>,
 }
 
+/// How the digest of a zone's versions is checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ZonemdPlan {
+    /// What becomes of a version.
+    pub rule: ZonemdRule,
+    /// What is trusted to sign it, and how signatures are checked: what the resolver does.
+    pub trust: Trust,
+    /// The resolver that finds out which keys the zone has, where it is not a trust anchor itself;
+    /// without one, the digest alone is checked.
+    pub resolver: Option<String>,
+}
+
+/// What stands for the keys of a zone: data of DS and of DNSKEY records. If it is nothing, the
+/// zone's signatures prove nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ZoneTrust {
+    /// Data of DS records.
+    pub ds: Vec<Box<[u8]>>,
+    /// Data of DNSKEY records.
+    pub keys: Vec<Box<[u8]>>,
+}
+
+/// How a zone stands to what is trusted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It is a trust anchor itself.
+    Anchor(ZoneTrust),
+    /// A trust anchor is above it: its parent says which keys it has.
+    Below,
+    /// Nothing that is trusted leads to it.
+    Untrusted,
+}
+
+impl Standing {
+    /// Returns how a zone stands to these trust anchors, and negative ones.
+    pub fn of(apex: Name<'_>, anchors: &[TrustAnchor], negative: &[NegativeAnchor]) -> Self {
+        let labels = |zone: &HeapName| zone.as_name().label_count();
+        let above = anchors.iter().filter(|anchor| apex.is_at_or_below(anchor.zone.as_name()));
+        let Some(anchor) = above.max_by_key(|anchor| labels(&anchor.zone)) else {
+            return Self::Untrusted;
+        };
+        let is_negative = negative.iter().any(|negative| {
+            apex.is_at_or_below(negative.zone.as_name()) && labels(&negative.zone) >= labels(&anchor.zone)
+        });
+        if is_negative {
+            Self::Untrusted
+        } else if anchor.zone.as_name() == apex {
+            Self::Anchor(ZoneTrust { ds: anchor.ds.clone(), keys: anchor.keys.clone() })
+        } else {
+            Self::Below
+        }
+    }
+}
+
 /// A zone's place in a catalog that is made here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Membership {
@@ -140,6 +215,9 @@ impl ZonePlan {
             file: None,
             set: None,
             clients: None,
+            is_for_resolvers: false,
+            zonemd: None,
+            copy: None,
             synthesis: None,
             sign: None,
             key_sets: None,

@@ -148,6 +148,25 @@ pub(super) const ROWS: &[Row] = &[
          loaded, its servers are asked. `zones.*.own` names other zones.",
     ),
     row(
+        "resolvers.*.local-root",
+        Kind::One(Value::Bool),
+        "false",
+        "it takes a transfer of some 2 MB every day or two",
+        "Whether the resolver reads the root zone in memory (RFC 8806), in place of asking the root's servers. The zone is \
+         transferred, and taken if its digest (ZONEMD) is right and signed by a trust anchor. While there is none, the root's \
+         servers are asked. Clients are not answered from it with authority.",
+    )
+    .unbound(&["auth-zone"]),
+    row(
+        "resolvers.*.local-root-primaries",
+        Kind::List(Value::Text { word: None }),
+        "[170.247.170.2, 192.33.4.12, 199.7.91.13, 192.5.5.241, 192.112.36.4, 193.0.14.129, 192.0.32.132, 192.0.47.132, \
+         \"2801:1b8:10::b\", \"2001:500:2::c\", \"2001:500:2d::d\", \"2001:500:2f::f\", \"2001:500:12::d0d\", \"2001:7fd::1\", \
+         \"2620:0:2d0:202::132\", \"2620:0:2830:202::132\"]",
+        "those that RFC 8806 appendix A names: b, c, d, f, g and k of the root, and ICANN's servers for transfers",
+        "Servers that the root zone is transferred from, in the order of queries, written like `zones[].primaries`.",
+    ),
+    row(
         "resolvers.*.port",
         whole(1, 65_535),
         "53",

@@ -2,7 +2,7 @@
 
 use super::{Apply, Kind, Row, SerialWord, Value, WEEK, duration, row, unset, whole, word};
 use plan::signing::DenialKind;
-use plan::zones::{CatalogRole, FileChange, FileFormat};
+use plan::zones::{CatalogRole, FileChange, FileFormat, ZonemdRule};
 
 pub(super) const ROWS: &[Row] = &[
     Row {
@@ -48,6 +48,33 @@ pub(super) const ROWS: &[Row] = &[
          REFUSED. It also applies to SOA queries of secondaries. At a catalog with `catalog-role: \
          consumer` it applies to the members.",
     ),
+    row(
+        "zones[].for-clients",
+        Kind::One(Value::Bool),
+        "true",
+        "most zones are published",
+        "Whether clients are answered from the zone. With `false` it is for resolvers of this server alone, those that name it in \
+         `resolvers.*.zones.*.own`.",
+    )
+    .unbound(&["for-downstream"]),
+    row(
+        "zones[].zonemd",
+        word(ZonemdRule::WORDS),
+        "\"off\"",
+        "few zones have one",
+        "What becomes of a new version of the zone by its digest (ZONEMD, RFC 8976), from `primaries` or from its file. `log`: a \
+         wrong digest is logged. `verify`: such a version is not taken, and the one before stays. `require`: nor is a version \
+         without a digest that can be checked. Of a signed zone, the signatures of the digest must lead to a trust anchor of the \
+         resolver `default`.",
+    )
+    .unbound(&["zonemd-check", "zonemd-reject-absence", "zonemd-permissive-mode"]),
+    unset(
+        "zones[].write-to",
+        Kind::One(Value::Path),
+        "A master file that each version from `primaries` is written to, for people and other programs. The server does not read it: \
+         it keeps zones in `server.state-directory`. `{name}` in it stands for the zone's name.",
+    )
+    .unbound(&["zonefile"]),
     unset(
         "zones[].make",
         Kind::Items,

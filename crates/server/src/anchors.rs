@@ -31,7 +31,7 @@ pub(crate) struct Prober {
 
 impl Prober {
     /// Asks a question and waits for the answer.
-    fn ask(
+    pub(crate) fn ask(
         &self,
         resolver: &ResolverPlan,
         question: (NameBuf, Rtype),

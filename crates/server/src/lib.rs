@@ -26,6 +26,7 @@ mod systemd;
 mod watch;
 mod watchdog;
 mod worker;
+mod zone_keys;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

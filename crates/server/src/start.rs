@@ -34,6 +34,7 @@ use crate::reload::{Candidate, Cause, Components, Revision, bring_into_use};
 use crate::watch::{HeldMemory, RefusalLog};
 use crate::watchdog::Watchdog;
 use crate::worker::{Upstreams, WorkerHandle};
+use crate::zone_keys::ZoneKeys;
 use crate::{anchors, devices, polling, progress, reclaim, signing, sys, worker};
 
 /// Octets of each worker's ring of events: some two thousand queries, and the thread that reads
@@ -161,10 +162,15 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
 
     let cell = cell(plans)?;
     let checker = Checker::default();
+    let orders = Arc::<Orders>::default();
+    let (probes, inquiries) = mpsc::channel(anchors::PROBES_MAX);
+    let (tables, for_answers) = (Arc::clone(&shared.tables), Arc::clone(&orders));
+    let prober = Arc::new(anchors::Prober { probes, tables, orders: for_answers });
     let manager = ::zones::ZoneManager::start(::zones::Dependencies {
         cell: Arc::clone(&cell),
         signer: Arc::new(signing::Signatory(Arc::clone(&signing))),
         watcher: Arc::new(signing::Watch(checker.clone())),
+        trust: Arc::new(ZoneKeys(Arc::clone(&prober))),
         key: plans.snapshot.key,
         transfers,
         folder: &zones_folder,
@@ -175,11 +181,9 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
     let clock = Clock::start(sys::since_boot, SystemTime::now);
     let doorbell = Arc::<Doorbell>::default();
     let (events, readers) = (0..workers).map(|_| ring(EVENT_OCTETS, Arc::clone(&doorbell))).unzip();
-    let orders = Arc::<Orders>::default();
-    let (probes, inquiries) = mpsc::channel(anchors::PROBES_MAX);
     let components = Components {
         follower: start_follower(&cell, zones, loaded, clock)?,
-        anchors: start_anchors(probes, &shared, &orders)?,
+        anchors: start_anchors(prober)?,
         cell,
         manager,
         tls: Arc::default(),
@@ -346,14 +350,8 @@ fn start_jobs(
 }
 
 /// Starts what follows trust anchors.
-fn start_anchors(
-    probes: mpsc::Sender<driver::Probe>,
-    shared: &driver::Shared,
-    orders: &Arc<Orders>,
-) -> Result<Anchors, StartError> {
-    let (tables, orders) = (Arc::clone(&shared.tables), Arc::clone(orders));
-    let prober = anchors::Prober { probes, tables, orders };
-    Anchors::start(Arc::new(prober), anchors::wall_clock()).map_err(thread("a thread"))
+fn start_anchors(prober: Arc<anchors::Prober>) -> Result<Anchors, StartError> {
+    Anchors::start(prober, anchors::wall_clock()).map_err(thread("a thread"))
 }
 
 /// Starts what follows the targets of ALIAS records.

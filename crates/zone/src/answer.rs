@@ -138,12 +138,13 @@ impl Zones {
     }
 }
 
-/// Returns the answer to a question that no zone answers.
+/// Returns the answer to a question that no zone answers. It is ours to answer unless the client
+/// may not ask.
 #[cold]
 const fn unanswered(failure: Failure) -> Answered {
     Answered {
         rcode: failure.rcode(),
-        is_authoritative: false,
+        is_authoritative: !matches!(failure, Failure::Prohibited),
         is_truncated: false,
         depends_on_client: false,
         failure: Some(failure),

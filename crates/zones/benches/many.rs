@@ -14,7 +14,7 @@ use environment::System;
 use plan::zones::Finding;
 use wire::{Name, NameBuf};
 use zone::Zone;
-use zones::{Dependencies, LoadedZones, Planned, Planner, Register, Signer, Watcher, ZoneManager};
+use zones::{Dependencies, LoadedZones, Planned, Planner, Register, Signer, Trust, Watcher, ZoneManager};
 
 const ZONES: usize = 100_000;
 /// Zones that are added one by one.
@@ -32,6 +32,12 @@ struct Nobody;
 
 impl Watcher for Nobody {
     fn watch(&self, _: Name<'_>, _: &[Arc<plan::checks::Watched>]) {}
+}
+
+impl Trust for Nobody {
+    fn of(&self, _: Name<'_>, _: &plan::zones::ZonemdPlan) -> Result<plan::zones::ZoneTrust, String> {
+        Ok(plan::zones::ZoneTrust::default())
+    }
 }
 
 impl Signer for Nobody {
@@ -81,6 +87,7 @@ fn start(folder: &Path) -> (ZoneManager, Arc<SnapshotCell>) {
         cell: Arc::clone(&cell),
         signer: Arc::new(Nobody),
         watcher: Arc::new(Nobody),
+        trust: Arc::new(Nobody),
         key: plans.snapshot.key,
         transfers: transfer::Client::new(Arc::default()),
         folder: &state,

@@ -6,6 +6,8 @@
 
 mod added;
 mod catalog;
+mod copy;
+mod digest;
 pub mod disk;
 mod error;
 mod forwarded;
@@ -30,6 +32,7 @@ mod signature_expiry;
 mod signed_journal;
 
 pub use added::{Changed, Planned, Planner};
+pub use digest::Trust;
 pub use error::ZoneError;
 pub use load::{Checked, Checks, Failing, Found, LoadedZones, check, name_of};
 pub use manager::{Dependencies, ZoneManager};

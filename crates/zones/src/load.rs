@@ -338,12 +338,15 @@ impl LoadedZones {
         let mut groups: BTreeMap<Option<String>, Group> = BTreeMap::new();
         // Before those of directories: what the plan names counts. They are served when they have
         // come.
-        for apex in without_file(&self.plan) {
+        for apex in without_file(&self.plan).filter(|apex| !self.is_for_resolvers(apex)) {
             seen.insert((None, folded(apex)));
             groups.entry(None).or_default().missing.push(*apex);
         }
         for file in &self.files {
             let Source { set, clients, subject, .. } = &file.source;
+            if file.source.is_for_resolvers {
+                continue;
+            }
             let group = groups.entry(set.clone()).or_default();
             for (apex, zone) in &file.zones {
                 if !seen.insert((set.as_deref(), folded(apex))) {
@@ -360,6 +363,12 @@ impl LoadedZones {
             }
         }
         groups
+    }
+
+    /// Returns whether a zone that the plan names is for resolvers alone.
+    fn is_for_resolvers(&self, apex: &NameBuf) -> bool {
+        let mut named = self.plan.zones.iter().filter(|zone| zone.is_for_resolvers);
+        named.any(|zone| zone.set.is_none() && zone.apex == *apex)
     }
 
     /// Returns the zones that are to be signed: those that the plan names, then those of

@@ -15,6 +15,7 @@ use zone::difference::with_serial;
 use zone::update::{Updated, update};
 use zone::{Change, Difference, Proof, Zone};
 
+use crate::digest::DigestCheck;
 use crate::disk::Disk;
 use crate::error::ZoneError;
 use crate::history::History;
@@ -150,6 +151,21 @@ pub(crate) enum Taken {
     New,
 }
 
+/// Returns whether a version that was kept is as its digest says, as far as that can be known
+/// without asking anybody.
+fn is_taken(zone: &Zone, loaded: &LoadedZone) -> bool {
+    // Of a zone that is changed here, the digest is that of what it was.
+    if loaded.plan.primaries.is_empty() {
+        return true;
+    }
+    let digest = DigestCheck::by_settings(loaded.plan.zonemd.as_ref(), zone.apex());
+    let checked = digest.check(zone);
+    if let Err(why) = &checked {
+        tracing::error!(zone = %zone.apex(), why, "what was kept of the zone is not used: its digest is wrong");
+    }
+    checked.is_ok()
+}
+
 /// Returns whether a version can be served only together with its file, which has the keys that its
 /// proofs are signed with.
 fn is_tied_to_file(zone: &Zone) -> bool {
@@ -178,6 +194,7 @@ impl ManagedZone {
             }
             Found::default()
         });
+        let found = Found { zone: found.zone.filter(|zone| is_taken(zone, loaded)), ..found };
         let has_base = found.zone.is_some();
         let mut history = History::default();
         let mut signed_journal = SignedJournal::new(Arc::clone(disk), apex.as_name());
@@ -451,19 +468,21 @@ impl ManagedZone {
         }
     }
 
-    /// Takes steps that came from a primary; an error says why they do not fit.
+    /// Takes steps that came from a primary; an error says why not.
     pub(crate) fn take_steps(
         &self,
         current: &mut Current,
         steps: Vec<Difference>,
-        key: HashKey,
+        (key, digest): (HashKey, &DigestCheck),
         (now, expire_s): (u64, Option<u32>),
-    ) -> Result<(), zone::Misfit> {
+    ) -> Result<(), String> {
         let loaded = self.loaded();
-        let mut zone = current.zone.clone().ok_or(zone::Misfit::Serial)?;
+        let mut zone = current.zone.clone().ok_or_else(|| zone::Misfit::Serial.to_string())?;
         for step in &steps {
-            zone = step.apply_from(zone::Origin::Received, &zone, &key)?;
+            let next = step.apply_from(zone::Origin::Received, &zone, &key);
+            zone = next.map_err(|misfit| misfit.to_string())?;
         }
+        digest.check(&zone)?;
         current.refreshed_at = origin_refreshed_at(now, expire_s, &zone);
         current.trouble = None;
         self.commit(current, steps, zone, &loaded, now);

@@ -17,6 +17,7 @@ use wire::{HashKey, Name, NameBuf};
 use zone::{Difference, Zone};
 
 use crate::added::{Added, Changed, Planner};
+use crate::digest::{DigestCheck, Trust};
 use crate::disk::Folder;
 use crate::error::ZoneError;
 use crate::load::{LoadedZones, check};
@@ -52,6 +53,8 @@ pub struct Dependencies<'a> {
     pub signer: Arc<dyn Signer>,
     /// Checks what zones that come while the server runs lead to.
     pub watcher: Arc<dyn Watcher>,
+    /// Finds out which keys zones have.
+    pub trust: Arc<dyn Trust>,
     /// What names are hashed with.
     pub key: HashKey,
     /// Asks other servers of zones.
@@ -80,6 +83,7 @@ impl ZoneManager {
             cell: dependencies.cell,
             signer: dependencies.signer,
             watcher: dependencies.watcher,
+            trust: dependencies.trust,
             key: dependencies.key,
             transfers: dependencies.transfers,
             disk: Arc::new(Folder::new(dependencies.folder)),
@@ -219,6 +223,11 @@ impl ZoneManager {
         let Some(zone) = checked.zone else {
             return Err(ZoneError::InvalidFile(file.to_owned(), checked.diagnostics));
         };
+        let apex = managed.apex.as_name();
+        let digest = DigestCheck::new(loaded.plan.zonemd.as_ref(), apex, &*self.shared.trust);
+        digest.and_then(|digest| digest.check(&zone)).map_err(|why| {
+            ZoneError::Refused(format!("zone \"{}\" is not taken by its digest: {why}", managed.apex))
+        })?;
         let is_new = managed.load(zone, self.shared.key, unix_seconds())?;
         if is_new {
             self.shared.changed(&managed);
@@ -291,7 +300,10 @@ impl ZoneManager {
         match self.find(apex) {
             Ok(managed) => lock(&managed.served).clone(),
             Err(_) => {
-                let live = lock(&self.shared.live).clone().or_else(|| lock(&self.shared.common).base.clone());
+                let live = lock(&self.shared.live)
+                    .for_clients
+                    .clone()
+                    .or_else(|| lock(&self.shared.common).base.clone());
                 live.and_then(|zones| zones.get(apex).cloned())
             }
         }

@@ -12,7 +12,7 @@ use crate::catalog;
 use crate::lock::lock;
 use crate::managed::{ManagedZone, Origin};
 use crate::requests::Requests;
-use crate::shared::{Order, Shared, unix_seconds};
+use crate::shared::{Live, Order, Shared, unix_seconds};
 
 impl Shared {
     /// Makes catalogs anew if zones that came or went are listed in them.
@@ -44,12 +44,16 @@ impl Shared {
     /// Makes what is current of a zone what is served, on all workers.
     pub(crate) fn publish(self: &Arc<Self>, managed: &ManagedZone) {
         let mut live = lock(&self.live);
-        if let Some(zones) = &*live
+        let place = match managed.loaded().plan.is_for_resolvers {
+            true => &mut live.for_resolvers,
+            false => &mut live.for_clients,
+        };
+        if let Some(zones) = place
             && !managed.is_gone.load(Ordering::Relaxed)
             && zones.at(managed.apex.as_name()).is_some()
         {
             let with = zones.with_all([managed.change()]);
-            *live = Some(Arc::new(with));
+            *place = Some(Arc::new(with));
         }
         self.publish_live(&live);
     }
@@ -78,8 +82,9 @@ impl Shared {
         }
         let mut live = lock(&self.live);
         let none = || Arc::new(Zones::new(self.key, Vec::new()));
-        let with = live.as_ref().map_or_else(none, Arc::clone).with_all(changes);
-        *live = Some(Arc::new(with));
+        // Those for resolvers alone are in the configuration, where nothing comes or goes.
+        let with = live.for_clients.as_ref().map_or_else(none, Arc::clone).with_all(changes);
+        live.for_clients = Some(Arc::new(with));
         self.publish_live(&live);
     }
 
@@ -87,35 +92,41 @@ impl Shared {
     /// answer beside records.
     pub(crate) fn publish_all(self: &Arc<Self>, managed: &[Arc<ManagedZone>], base: Option<&Arc<Zones>>) {
         let mut live = lock(&self.live);
-        *live = base.map(Arc::clone);
-        if live.is_none() && !managed.is_empty() {
-            *live = Some(Arc::new(Zones::new(self.key, Vec::new())));
+        let (for_resolvers, managed): (Vec<_>, Vec<_>) =
+            managed.iter().partition(|managed| managed.loaded().plan.is_for_resolvers);
+        live.for_resolvers = (!for_resolvers.is_empty()).then(|| {
+            let changes = for_resolvers.iter().map(|managed| managed.change());
+            Arc::new(Zones::new(self.key, Vec::new()).with_all(changes))
+        });
+        live.for_clients = base.map(Arc::clone);
+        if live.for_clients.is_none() && !(managed.is_empty() && for_resolvers.is_empty()) {
+            live.for_clients = Some(Arc::new(Zones::new(self.key, Vec::new())));
         }
-        if let Some(all) = &*live {
-            let differs = |managed: &&Arc<ManagedZone>| {
+        if let Some(all) = &live.for_clients {
+            let differs = |managed: &&&Arc<ManagedZone>| {
                 let is_there = all.at(managed.apex.as_name()).map(|there| there.map(Arc::as_ptr));
                 is_there != Some(lock(&managed.served).as_ref().map(Arc::as_ptr))
             };
             // The configuration knows what its own zones answer beside their records.
-            let is_special = |managed: &&Arc<ManagedZone>| {
+            let is_special = |managed: &&&Arc<ManagedZone>| {
                 managed.origin != Origin::Configured && managed.loaded().synthesized.is_some()
             };
             let changing = managed.iter().filter(|managed| differs(managed) || is_special(managed));
             let changes: Vec<Change> = changing.flat_map(|managed| managed.changes()).collect();
             if !changes.is_empty() {
                 let with = all.with_all(changes);
-                *live = Some(Arc::new(with));
+                live.for_clients = Some(Arc::new(with));
             }
         }
         self.publish_live(&live);
     }
 
-    fn publish_live(self: &Arc<Self>, live: &Option<Arc<Zones>>) {
-        let authority = live.as_ref().map(|zones| {
+    fn publish_live(self: &Arc<Self>, live: &Live) {
+        let authority = live.for_clients.as_ref().map(|zones| {
             let common = lock(&self.common);
             Arc::new(Authority {
                 zones: Arc::clone(zones),
-                for_resolvers: None,
+                for_resolvers: live.for_resolvers.clone(),
                 keys: common.keys.clone(),
                 keeper: Arc::new(Requests(Arc::clone(self))),
                 places: Arc::clone(&common.places),
@@ -127,6 +138,7 @@ impl Shared {
     /// A zone has a new version: it is served, members of a catalog are adopted, secondaries are
     /// notified.
     pub(crate) fn changed(self: &Arc<Self>, managed: &Arc<ManagedZone>) {
+        managed.write_copy();
         if self.have_signed(managed) {
             // It is served when it is signed.
             return;

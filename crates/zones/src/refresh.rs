@@ -11,6 +11,7 @@ use transfer::{Have, Heard, Patience, Wish, Word};
 use zone::incoming::Received;
 use zone::{Finding, Zone};
 
+use crate::digest::DigestCheck;
 use crate::lock::lock;
 use crate::managed::ManagedZone;
 use crate::shared::{Shared, unix_seconds};
@@ -121,11 +122,23 @@ async fn look(shared: &Arc<Shared>, managed: &Arc<ManagedZone>) -> bool {
         let have = have.filter(|_| !wants_whole);
         let (client, apex) = (&shared.transfers, managed.apex.as_name());
         let mut word = transfer::refresh(client, primary, apex, have.as_ref(), &wish).await;
+        let is_new = word.as_ref().is_ok_and(|word| matches!(word.heard, Heard::New(_)));
+        let zonemd = loaded.plan.zonemd.as_ref().filter(|_| is_new);
+        let digest = match DigestCheck::new(zonemd, apex, &*shared.trust) {
+            Ok(digest) => digest,
+            Err(why) => {
+                // No other primary would do.
+                warn!(zone = %managed.apex, why, "no new version is taken: it is not known which keys the zone has");
+                lock(&managed.current).trouble =
+                    Some(format!("it is not known which keys the zone has: {why}"));
+                return has_heard;
+            }
+        };
         if let Ok(Word { heard: Heard::New(Received::Steps(steps)), expire_s }) = word {
             let count = steps.len();
             let taken = {
                 let mut current = lock(&managed.current);
-                managed.take_steps(&mut current, steps, shared.key, (unix_seconds(), expire_s))
+                managed.take_steps(&mut current, steps, (shared.key, &digest), (unix_seconds(), expire_s))
             };
             match taken {
                 Ok(()) => {
@@ -135,14 +148,21 @@ async fn look(shared: &Arc<Shared>, managed: &Arc<ManagedZone>) -> bool {
                     shared.changed(managed);
                     return true;
                 }
-                Err(misfit) => {
-                    warn!(zone = %managed.apex, %primary, %misfit, "the differences do not fit; the whole zone is asked for");
+                Err(why) => {
+                    warn!(zone = %managed.apex, %primary, why, "the differences are not taken; the whole zone is asked for");
                     word = transfer::refresh(client, primary, apex, None, &wish).await;
                 }
             }
         }
         match word {
             Ok(Word { heard: Heard::New(Received::Whole(zone)), expire_s }) => {
+                if let Err(why) = digest.check(&zone) {
+                    let serial = zone.facts().serial;
+                    warn!(zone = %managed.apex, %primary, serial, why, "the version that came is not taken");
+                    let why = format!("{primary}: serial {serial} is not taken: {why}");
+                    lock(&managed.current).trouble = Some(why);
+                    continue;
+                }
                 let records = zone.facts().records;
                 let flaws = zone.flaws().to_vec();
                 {

@@ -13,6 +13,7 @@ use wire::{HashKey, Name};
 use zone::{Zone, Zones};
 
 use crate::added::Added;
+use crate::digest::Trust;
 use crate::disk::Disk;
 use crate::load::{Failing, LoadedZone};
 use crate::lock::lock;
@@ -41,6 +42,7 @@ pub(crate) struct Shared {
     pub(crate) cell: Arc<SnapshotCell>,
     pub(crate) signer: Arc<dyn Signer>,
     pub(crate) watcher: Arc<dyn Watcher>,
+    pub(crate) trust: Arc<dyn Trust>,
     pub(crate) key: HashKey,
     pub(crate) transfers: transfer::Client,
     pub(crate) disk: Arc<dyn Disk>,
@@ -49,7 +51,7 @@ pub(crate) struct Shared {
     pub(crate) common: Mutex<Common>,
     /// The zones that are served. Held while they are put together, so that older ones never come
     /// after newer ones.
-    pub(crate) live: Mutex<Option<Arc<Zones>>>,
+    pub(crate) live: Mutex<Live>,
     /// Held while the set of zones changes.
     pub(crate) adopting: Mutex<Added>,
     pub(crate) orders: mpsc::UnboundedSender<Order>,
@@ -66,6 +68,15 @@ pub(crate) struct Shared {
     pub(crate) not_forwarded: refused::Refused,
     /// Warnings of signatures that end.
     pub(crate) warned_of_signatures: Mutex<signature_expiry::Warned>,
+}
+
+/// The zones as they are now.
+#[derive(Default)]
+pub(crate) struct Live {
+    /// Those that clients are answered from.
+    pub(crate) for_clients: Option<Arc<Zones>>,
+    /// Those for resolvers alone.
+    pub(crate) for_resolvers: Option<Arc<Zones>>,
 }
 
 /// What the configuration says of all zones.

@@ -42,7 +42,7 @@ fn written(unix_seconds: u32) -> String {
 impl Shared {
     /// Tells of zones whose own signatures end soon, or are over.
     pub(crate) fn look_at_signatures(&self) {
-        let live = lock(&self.live).clone();
+        let live = lock(&self.live).for_clients.clone();
         let sets = lock(&self.common).sets.clone();
         let zones = live.iter().chain(sets.values()).flat_map(|zones| zones.all());
         let now = unix_seconds();

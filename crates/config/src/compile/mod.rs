@@ -49,6 +49,7 @@ pub use devices::devices;
 use environment::Environment;
 use plan::jobs::{Jobs, Learned};
 use plan::zones::ZonesPlan;
+pub(crate) use resolvers::trusts;
 use settings::load::Loaded;
 use settings::{Settings, Startup};
 pub use tls::OwnCertificate;
@@ -468,7 +469,7 @@ impl Prepared<'_> {
             cache_plans: self.caches,
             caches,
             places: places.into(),
-            planner: Arc::new(Planner::new(loaded, sets.compiled())),
+            planner: Arc::new(Planner::new(loaded, sets.compiled(), self.environment)),
             zones: self.zones,
             sources: Arc::new(loaded.sources.clone()),
             jobs: Arc::new(jobs),

@@ -11,10 +11,11 @@ use environment::Environment;
 use plan::resolvers::{Plan, ResolverPlan};
 use policy::Action;
 use policy::action::Core;
-use resolver::{Forwarders, HeapName, Hint, Route, TrustAnchor, Way};
+use resolver::{Forwarders, HeapName, Hint, NegativeAnchor, Route, Trust, TrustAnchor, Validation, Way};
 use wire::{Name, NameBuf, Prefix, Rtype};
 
 use super::anchors;
+use crate::zones::Trusts;
 use settings::{ResolverSettings, RouteSettings, RouteWay, Settings};
 
 /// Returns the plan for the resolvers that policies use; both they and groups have numbers by their
@@ -32,22 +33,14 @@ pub(super) fn plan(
         let number = *numbers.get(&resolver.name.value)?;
         let mut rules = resolver.rules.clone();
         rules.partition = Partition(number);
+        rules.trust = trust(resolver, environment, problems);
         // Whoever names one of our addresses for a server has us ask ourselves.
         let ours = own.iter().filter(|own| own.port() == rules.port && !own.ip().is_unspecified());
         rules.addresses.refused.extend(ours.map(|own| host(own.ip())));
         if let Some(file) = &resolver.root_hints {
             rules.hints = hints(file, environment, problems);
         }
-        if let Some(file) = &resolver.trust_anchors {
-            rules.trust.anchors = anchors::read(file, environment, problems);
-        }
         rules.routes = resolver.zones.iter().filter_map(|zone| route(zone, groups)).collect();
-        if !resolver.anchor_records.is_empty() {
-            if resolver.trust_anchors.is_none() {
-                rules.trust.anchors.clear();
-            }
-            TrustAnchor::extend(&mut rules.trust.anchors, &resolver.anchor_records);
-        }
         Some(ResolverPlan {
             id: ResolverId(number),
             name: resolver.name.value.clone(),
@@ -58,6 +51,41 @@ pub(super) fn plan(
     let mut resolvers: Vec<ResolverPlan> = plans.collect();
     resolvers.sort_by_key(|resolver| resolver.id.0);
     Plan { resolvers }
+}
+
+/// Returns what a resolver trusts.
+fn trust(resolver: &ResolverSettings, environment: &dyn Environment, problems: &mut Vec<Problem>) -> Trust {
+    let mut trust = resolver.rules.trust.clone();
+    if let Some(file) = &resolver.trust_anchors {
+        trust.anchors = anchors::read(file, environment, problems);
+    }
+    if !resolver.anchor_records.is_empty() {
+        if resolver.trust_anchors.is_none() {
+            trust.anchors.clear();
+        }
+        TrustAnchor::extend(&mut trust.anchors, &resolver.anchor_records);
+    }
+    trust
+}
+
+/// Returns what resolvers trust, by their names, and whether policies use them, if zones look at
+/// that. A resolver that does not validate trusts nothing that would have to be checked.
+pub(crate) fn trusts(settings: &Settings, environment: &dyn Environment) -> Trusts {
+    let used = used(settings);
+    let of = |resolver: &ResolverSettings| {
+        // What is wrong with the files is said of the resolver.
+        let mut trust = trust(resolver, environment, &mut Vec::new());
+        if resolver.rules.validation == Validation::Off {
+            trust.anchors.clear();
+        }
+        let negative = resolver
+            .negative
+            .iter()
+            .map(|plan| NegativeAnchor { zone: HeapName::new(plan.zone.as_name()), ends_at: None });
+        trust.negative.extend(negative);
+        (resolver.name.value.clone(), (trust, used.contains(resolver.name.value.as_str())))
+    };
+    settings.resolvers.iter().map(of).collect()
 }
 
 /// Returns a route; `None` if it leads to a group that there is not, which is a mistake that was

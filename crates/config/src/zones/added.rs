@@ -15,7 +15,8 @@ use sets::AddressSet;
 use wire::{Name, NameBuf};
 
 use super::placed;
-use super::plan::Compiler;
+use super::plan::{Compiler, Trusts};
+use crate::compile::trusts;
 use settings::load::Loaded;
 use settings::{KeySettings, Known, SigningSettings, ZoneSettings, added_zone, check_chosen, named_file};
 use yaml::{Entry, Value};
@@ -28,6 +29,7 @@ pub struct Planner {
     signing: Vec<SigningSettings>,
     checks: Vec<Arc<Check>>,
     sets: Sets,
+    trusts: Trusts,
     /// Catalogs that are made here.
     catalogs: Vec<NameBuf>,
     sources: Sources,
@@ -57,7 +59,7 @@ struct Meaning {
 
 impl Planner {
     /// Takes what concerns zones from a configuration.
-    pub(crate) fn new(loaded: &Loaded, sets: &Sets) -> Self {
+    pub(crate) fn new(loaded: &Loaded, sets: &Sets, environment: &dyn Environment) -> Self {
         let root = match &loaded.tree().value {
             Value::Map(entries) => {
                 entries.iter().filter(|entry| entry.key == "zone-templates").cloned().collect()
@@ -73,6 +75,7 @@ impl Planner {
             signing: settings.signing.clone(),
             checks: settings.checks.clone(),
             sets: sets.clone(),
+            trusts: trusts(settings, environment),
             catalogs: made.map(|zone| zone.name.value).collect(),
             sources: loaded.sources.clone(),
             folder: main.unwrap_or(Path::new("")).to_owned(),
@@ -129,7 +132,7 @@ impl Planner {
     }
 
     fn compiler<'a>(&'a self, environment: &'a dyn Environment) -> Compiler<'a> {
-        Compiler { keys: &self.keys, sets: &self.sets, environment }
+        Compiler { keys: &self.keys, sets: &self.sets, trusts: &self.trusts, environment }
     }
 
     /// Returns the configuration's texts, and what was said of a zone as one more of them.

@@ -13,26 +13,36 @@ use plan::signing::ParentServers;
 use plan::tls::{Authorities, ClientTls, Identity, Proof, Roots, tls_name as tls_name_of};
 use plan::transfers::Remote;
 use plan::zones::{
-    AlternativePlan, ChoicePlan, DirectoryPlan, MakerPlan, Membership, Synthesis, ZonePlan, ZonesPlan,
+    AlternativePlan, ChoicePlan, DirectoryPlan, MakerPlan, Membership, Synthesis, ZonePlan, ZonemdPlan,
+    ZonemdRule, ZonesPlan,
 };
+use resolver::Trust;
 use sets::AddressSet;
 use tsig::Keys;
 use values::ttl;
 use wire::Prefix;
 use zone::json::Contexts;
 
-use crate::compile::prefix_set;
+use crate::compile::{prefix_set, trusts};
 use settings::named_file;
 use settings::{
     GrantSettings, KeySettings, ReachSettings, RemoteSettings, Settings, ZoneAlternative, ZoneDirectory,
     ZoneSettings,
 };
 
+/// The resolver whose trust anchors count for zones.
+const DEFAULT_RESOLVER: &str = "default";
+
+/// What resolvers trust, by their names, and whether a policy uses them.
+pub(crate) type Trusts = BTreeMap<String, (Trust, bool)>;
+
 /// What the settings of zones are compiled with.
 #[derive(Clone, Copy)]
 pub(super) struct Compiler<'a> {
     pub(super) keys: &'a [KeySettings],
     pub(super) sets: &'a Sets,
+    /// What resolvers trust, by their names.
+    pub(super) trusts: &'a Trusts,
     pub(super) environment: &'a dyn Environment,
 }
 
@@ -43,7 +53,8 @@ pub(crate) fn zones(
     environment: &dyn Environment,
     problems: &mut Vec<Problem>,
 ) -> ZonesPlan {
-    let compiler = Compiler { keys: &settings.keys, sets, environment };
+    let trusts = trusts(settings, environment);
+    let compiler = Compiler { keys: &settings.keys, sets, trusts: &trusts, environment };
     let zones = settings.zones.iter().map(|zone| {
         let (clients, synthesis) = (compiler.clients_of(zone), compiler.synthesis(zone).map(Arc::new));
         Arc::new(ZonePlan { clients, synthesis, ..compiler.zone(zone, problems) })
@@ -89,6 +100,9 @@ impl Compiler<'_> {
             file: zone.file.as_ref().map(|file| file.value.clone()),
             set: zone.set.as_ref().map(|set| set.value.clone()),
             clients: None,
+            is_for_resolvers: zone.is_for_resolvers,
+            zonemd: self.zonemd(zone),
+            copy: zone.copy.as_ref().map(|file| named_file(&file.value, &apex)),
             synthesis: None,
             sign: zone.sign.clone(),
             key_sets: zone.key_sets.as_ref().map(|file| named_file(&file.value, &apex)),
@@ -104,6 +118,20 @@ impl Compiler<'_> {
                 .as_ref()
                 .map(|catalog| Membership { catalog: catalog.value, group: zone.group.clone() }),
         }
+    }
+
+    /// Compiles how the digest of a zone is checked; `None` if nobody looks at it.
+    fn zonemd(&self, zone: &ZoneSettings) -> Option<Arc<ZonemdPlan>> {
+        if zone.zonemd == ZonemdRule::Off {
+            return None;
+        }
+        let resolver = zone.trusted_by.as_deref().unwrap_or(DEFAULT_RESOLVER);
+        let known = self.trusts.get(resolver);
+        Some(Arc::new(ZonemdPlan {
+            rule: zone.zonemd,
+            trust: known.map_or_else(Trust::default, |(trust, _)| trust.clone()),
+            resolver: known.filter(|(_, is_used)| *is_used).map(|_| resolver.to_owned()),
+        }))
     }
 
     /// Compiles what a zone has besides its file; `None` if that is nothing.

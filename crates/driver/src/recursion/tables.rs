@@ -127,6 +127,20 @@ impl ResolverTables {
         all.iter().filter_map(shown).collect()
     }
 
+    /// Returns the plan of the resolver in use that has this name, if there is one by now.
+    pub fn plan_of(&self, name: &str) -> Option<ResolverPlan> {
+        let all = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut in_use = all.iter().filter(|owned| owned.rrsets.strong_count() > 0);
+        // Of several the last one is that of the plan now.
+        in_use.rfind(|owned| owned.plan.name == name).map(|owned| owned.plan.clone())
+    }
+
+    /// Returns what a resolver trusts now, if that is not what its settings say.
+    pub fn trusted(&self, id: ResolverId) -> Option<Trusted> {
+        let all = self.trusted.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().find(|(other, _)| *other == id).map(|(_, trusted)| trusted.clone())
+    }
+
     /// Has workers forget which questions failed, and what they know of zones' keys.
     pub fn forget_notes(&self) {
         self.forget_generation.fetch_add(1, Ordering::Release);

@@ -245,7 +245,7 @@ pub(crate) fn notify(authority: &Authority, sent: &Sent<'_>) -> Outcome {
         return sent.refuse(Rcode::NOTIMP, None);
     }
     let rights = authority.keeper.rights(question.qname).filter(|_| question.qclass == Class::IN);
-    let (Some(rights), true) = (rights, authority.zones.at(question.qname).is_some()) else {
+    let (Some(rights), true) = (rights, authority.has(question.qname)) else {
         return sent.refuse(Rcode::NOTAUTH, None);
     };
     if !sent.holds(&rights.notify) {

@@ -96,6 +96,11 @@ pub struct Authority {
 }
 
 impl Authority {
+    /// Returns whether there is a zone with this apex, for clients or for resolvers alone.
+    fn has(&self, apex: Name<'_>) -> bool {
+        self.zones.has(apex) || self.for_resolvers.as_ref().is_some_and(|zones| zones.has(apex))
+    }
+
     /// Returns zones that nobody manages: they answer queries, and other servers may do nothing
     /// with them.
     pub fn unmanaged(zones: Arc<Zones>) -> Self {

@@ -34,7 +34,7 @@ pub use listeners::{Certificate, Listener, LocalSocket, RelayTarget, Tls};
 pub use local::{Hosts, LocalName};
 use policy::{NamedCondition, Policy, View};
 pub use records::{IncludingText, RecordSet};
-pub use resolvers::{ResolverSettings, RouteSettings, RouteWay};
+pub use resolvers::{LocalRootSettings, ResolverSettings, RouteSettings, RouteWay};
 pub use schema::{
     AlgorithmWord, CdsDigestWord, CdsWord, CheckWord, ClientSubnetUse, LogFormat, LogLevel, SerialWord,
     SigningAlgorithmWord, StayAwake, TlsVersionWord, ZonemdWord,

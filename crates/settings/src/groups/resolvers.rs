@@ -7,6 +7,8 @@ use dnssec::anchors::HoldDown;
 use plan::anchors::NegativePlan;
 use resolver::{HeapName, Stub, TrustAnchor};
 
+use super::RemoteSettings;
+
 /// A resolver.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResolverSettings {
@@ -28,10 +30,21 @@ pub struct ResolverSettings {
     pub hold_down: HoldDown,
     /// Zones that are not found from the root down.
     pub zones: Vec<RouteSettings>,
+    /// Where the root zone comes from that it reads, if it does.
+    pub local_root: Option<LocalRootSettings>,
     /// Trust anchors that the configuration itself has, beside those of the file.
     pub anchor_records: Vec<TrustAnchor>,
     /// Everything else; the servers of the root in it are those that the program comes with.
     pub rules: resolver::Settings,
+}
+
+/// The root zone that a resolver reads.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LocalRootSettings {
+    /// Where that is said.
+    pub at: Span,
+    /// Its primaries.
+    pub primaries: Vec<At<RemoteSettings>>,
 }
 
 /// A zone that is not found from the root down.

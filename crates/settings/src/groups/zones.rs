@@ -11,7 +11,7 @@ use wire::{NameBuf, Prefix, Rtype};
 use super::{GrantSettings, RemoteSettings, UpdateSettings};
 use plan::checks::Check;
 use plan::signing::{DenialKind, SigningPolicy};
-use plan::zones::{CatalogRole, FileChange, FileFormat, ZoneName};
+use plan::zones::{CatalogRole, FileChange, FileFormat, ZoneName, ZonemdRule};
 use schema::SerialWord;
 
 /// A zone that is served.
@@ -26,6 +26,15 @@ pub struct ZoneSettings {
     pub set: Option<At<String>>,
     /// Clients that may query it; everybody by default.
     pub allow_query: Option<Vec<Prefix>>,
+    /// Whether no client is answered from it: it is for resolvers alone.
+    pub is_for_resolvers: bool,
+    /// What becomes of a version by its digest.
+    pub zonemd: ZonemdRule,
+    /// The resolver whose trust anchors count for that; the default one unless something else is
+    /// said.
+    pub trusted_by: Option<String>,
+    /// A file that versions from other servers are written to.
+    pub copy: Option<At<PathBuf>>,
     /// Names that are made from addresses.
     pub make: Vec<ZoneMaker>,
     /// Records of which the client decides.

@@ -123,7 +123,7 @@ impl Lowering<'_> {
         let keys = self.keys(&root);
         let signing = self.signing(&root, &keys);
         let checks = self.checks(&root);
-        let (zones, template_sets) = self.zones(&root, (&signing, &checks), &keys);
+        let (zones, template_sets) = self.zones(&root, (&signing, &checks), &keys, &resolvers);
         let zone_directories = self.zone_directories(&root, &signing, &keys, &zones);
         let rotate = self.boolean(&server, "rotate");
         let minimal_any = self.boolean(&server, "minimal-any");

@@ -15,10 +15,10 @@ use resolver::{
 };
 use schema::{MinimisationWord, OpportunisticWord, ValidationWord};
 use values::{Misread, Read};
-use wire::{NameBuf, Prefix64};
+use wire::{Name, NameBuf, Prefix64};
 
 use super::{Lowering, Section};
-use crate::groups::{ResolverSettings, RouteSettings, RouteWay};
+use crate::groups::{LocalRootSettings, ResolverSettings, RouteSettings, RouteWay};
 
 /// A server of a stub zone.
 enum StubServer {
@@ -90,8 +90,12 @@ impl Lowering<'_> {
             remove: self.duration(section, "remove-hold-down").as_secs(),
             keep_missing: self.duration_or(section, "keep-missing").map(|time| time.as_secs()),
         };
+        let local_root = self.local_root(section);
+        let mut zones = self.routes(section);
+        zones.extend(self.local_route(local_root.as_ref(), &zones));
         ResolverSettings {
-            zones: self.routes(section),
+            zones,
+            local_root,
             anchor_records: self.anchor_records(section),
             cache_size: self.size(section, "cache-size"),
             rules: resolver::Settings {
@@ -165,6 +169,40 @@ impl Lowering<'_> {
             routes.push(self.route(zone, &section));
         }
         routes
+    }
+
+    /// Reads where the root zone comes from that is read, if one is.
+    fn local_root(&mut self, section: &Section<'_>) -> Option<LocalRootSettings> {
+        let primaries = self.remotes(section, "local-root-primaries");
+        if !self.boolean(section, "local-root") {
+            if let Some(entry) = self.said(section, "local-root-primaries") {
+                let problem = Problem::warning(entry.key_span, "nothing comes from these servers");
+                self.problems.push(problem.hint("\"local-root: true\" reads the root zone"));
+            }
+            return None;
+        }
+        let at = section.entry("local-root").map_or(section.span, |entry| entry.key_span);
+        if primaries.is_empty() {
+            self.problems.push(Problem::error(at, "the root zone comes from nowhere"));
+            return None;
+        }
+        Some(LocalRootSettings { at, primaries })
+    }
+
+    /// Returns the route to the root zone that is read.
+    fn local_route(
+        &mut self,
+        local: Option<&LocalRootSettings>,
+        zones: &[RouteSettings],
+    ) -> Option<RouteSettings> {
+        let at = local?.at;
+        if zones.iter().any(|zone| zone.zone.as_name().is_root()) {
+            let problem = Problem::error(at, "the zone \".\" of this resolver is found in another way");
+            self.problems.push(problem.expected("\"local-root\", or \".\" in \"zones\""));
+            return None;
+        }
+        let zone = HeapName::new(Name::ROOT);
+        Some(RouteSettings { zone, way: RouteWay::Own(at), first: true, keeps: true })
     }
 
     fn route(&mut self, zone: HeapName, section: &Section<'_>) -> RouteSettings {

@@ -20,10 +20,13 @@ pub use choices::check_chosen;
 use super::read::unreachable_kind;
 use super::{Lowering, Section, authority};
 
-use crate::groups::{AliasSettings, KeySettings, SerialWord, SigningSettings, ZoneChoice, ZoneSettings};
+use crate::groups::{
+    AliasSettings, KeySettings, LocalRootSettings, RemoteSettings, ResolverSettings, SerialWord,
+    SigningSettings, ZoneChoice, ZoneSettings,
+};
 use plan::checks::Check;
 use plan::signing::{DenialKind, SigningPolicy};
-use plan::zones::{CatalogRole, FileChange, NAME_MARK, ZoneName, is_json};
+use plan::zones::{CatalogRole, FileChange, NAME_MARK, ZoneName, ZonemdRule, is_json};
 use schema::{Row, Value};
 use yaml::{Entry, Node};
 
@@ -40,6 +43,21 @@ const BETWEEN_SERVERS: [&str; 12] = [
     "journal-size",
     "catalog",
     "group",
+    "catalog-role",
+];
+
+/// What a zone that is for resolvers alone does not have.
+const FOR_CLIENTS: [&str; 11] = [
+    "set",
+    "allow-query",
+    "make",
+    "choose",
+    "sign",
+    "transfer",
+    "notify",
+    "update",
+    "forward-updates",
+    "catalog",
     "catalog-role",
 ];
 
@@ -242,7 +260,8 @@ impl Lowering<'_> {
             let problem = Problem::error(place, format!("a zone that is added has no \"{key}\""));
             problem.hint("such zones are written into the configuration")
         };
-        let here = ["name", "set", "catalog-role"].map(|key| Some((key, item.entry(key)?.key_span)));
+        let here =
+            ["name", "set", "catalog-role", "for-clients"].map(|key| Some((key, item.entry(key)?.key_span)));
         self.problems.extend(here.iter().flatten().map(|(key, place)| misfit(key, *place)));
         let mut entries = item.entries.into_owned();
         entries.retain(|entry| entry.key != "name");
@@ -253,7 +272,11 @@ impl Lowering<'_> {
         let zone = self.whole_zone(item, known, &templates, 0..0, Whose::Added);
         // What its template says counts as well.
         if let Some(zone) = zone.as_ref().filter(|_| here.iter().all(Option::is_none)) {
-            let more = [("set", zone.set.is_some()), ("catalog-role", zone.catalog_role.is_some())];
+            let more = [
+                ("set", zone.set.is_some()),
+                ("catalog-role", zone.catalog_role.is_some()),
+                ("for-clients", zone.is_for_resolvers),
+            ];
             let more = more.iter().filter(|(_, is_said)| *is_said);
             self.problems.extend(more.map(|(key, _)| misfit(key, said.span)));
         }
@@ -266,6 +289,7 @@ impl Lowering<'_> {
         root: &Section<'_>,
         (signing, checks): (&[SigningSettings], &[Arc<Check>]),
         keys: &[KeySettings],
+        resolvers: &[ResolverSettings],
     ) -> (Vec<ZoneSettings>, Vec<At<String>>) {
         let known = Known { signing, keys, checks };
         let before = self.problems.len();
@@ -288,6 +312,7 @@ impl Lowering<'_> {
             seen.insert(folded, zone.name.span);
             zones.push(zone);
         }
+        self.local_roots(resolvers, known, &mut zones);
         let made = zones.iter().filter(|zone| zone.catalog_role == Some(CatalogRole::Producer));
         let made: Vec<NameBuf> = made.map(|zone| zone.name.value).collect();
         for zone in &zones {
@@ -295,6 +320,49 @@ impl Lowering<'_> {
             self.check_catalog(catalog, made.contains(&catalog.value));
         }
         (zones, sets)
+    }
+
+    /// Adds the root zone that resolvers read, if one does.
+    fn local_roots(
+        &mut self,
+        resolvers: &[ResolverSettings],
+        known: Known<'_>,
+        zones: &mut Vec<ZoneSettings>,
+    ) {
+        let mut first: Option<&LocalRootSettings> = None;
+        for resolver in resolvers {
+            let Some(local) = &resolver.local_root else { continue };
+            if let Some(first) = first {
+                let values = |of: &LocalRootSettings| -> Vec<RemoteSettings> {
+                    of.primaries.iter().map(|primary| primary.value.clone()).collect()
+                };
+                if values(first) != values(local) {
+                    let message = "the root zone is one for all resolvers, and comes from the same servers";
+                    let problem = Problem::error(local.at, message);
+                    self.problems.push(problem.hint_at("others are written on ", first.at, ""));
+                }
+                continue;
+            }
+            first = Some(local);
+            let is_root = |zone: &&ZoneSettings| zone.name.value.as_name().is_root() && zone.set.is_none();
+            if let Some(written) = zones.iter().find(is_root) {
+                let problem = Problem::error(local.at, "the root zone is in \"zones\" already");
+                let read = "; \"own: true\" at \".\" in \"zones\" of the resolver reads it";
+                self.problems.push(problem.hint_at("it is on ", written.name.span, read));
+                continue;
+            }
+            let nothing = Section { path: "zones[]".to_owned(), entries: Cow::Borrowed(&[]), span: local.at };
+            let name = At { value: Name::ROOT.to_buf(), span: local.at };
+            let zone = ZoneSettings {
+                is_for_resolvers: true,
+                zonemd: ZonemdRule::Require,
+                trusted_by: Some(resolver.name.value.clone()),
+                primaries: local.primaries.clone(),
+                ..self.zone_as_said(&nothing, Some(name), known, Whose::Zone)
+            };
+            self.check_known(known.keys, &zone);
+            zones.push(zone);
+        }
     }
 
     /// Reads an item of `zones`; `None` if it is not enough for a zone.
@@ -309,6 +377,13 @@ impl Lowering<'_> {
         self.check_known(known.keys, &zone);
         if zone.set.is_some() {
             self.check_set(item, zone.sign.is_some());
+        }
+        if zone.is_for_resolvers {
+            self.check_for_resolvers(item);
+        }
+        if let Some(copy) = zone.copy.as_ref().filter(|_| zone.primaries.is_empty() && whose == Whose::Zone) {
+            let problem = Problem::error(copy.span, "only a zone from other servers is written to a file");
+            self.problems.push(problem.expected("\"primaries:\" beside it"));
         }
         if let Some(policy) = &zone.sign {
             self.check_signed(item, policy);
@@ -355,6 +430,10 @@ impl Lowering<'_> {
             own_denial: self.own_denial(item),
             set: self.zone_set(item),
             allow_query: self.allow_query(item),
+            is_for_resolvers: !self.boolean(item, "for-clients"),
+            zonemd: self.word(item, "zonemd", ZonemdRule::parse),
+            trusted_by: None,
+            copy: self.path_of_zone(item, "write-to", named),
             make: self.makers(item),
             choose: self.choices(item, checks),
             primaries: self.remotes(item, "primaries"),
@@ -487,6 +566,15 @@ impl Lowering<'_> {
                 Problem::error(entry.key_span, "other servers do not hear of a zone of a set")
                     .expected(format!("\"{key}\" or \"set\", not both")),
             );
+        }
+    }
+
+    /// Complains of what concerns the clients of a zone that has none.
+    fn check_for_resolvers(&mut self, item: &Section<'_>) {
+        for key in FOR_CLIENTS {
+            let Some(entry) = self.said(item, key) else { continue };
+            let problem = Problem::error(entry.key_span, "a zone for resolvers alone has no clients");
+            self.problems.push(problem.expected(format!("\"{key}\" or \"for-clients: false\", not both")));
         }
     }
 

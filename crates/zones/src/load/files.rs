@@ -7,7 +7,9 @@ use std::sync::Arc;
 use diagnostic::{Diagnostic, Severity, io_text};
 use environment::Environment;
 use plan::signing::SigningPolicy;
-use plan::zones::{DirectoryPlan, FileFormat, Finding, Part, Subject, ZonePlan, ZonesPlan, is_json};
+use plan::zones::{
+    DirectoryPlan, FileFormat, Finding, Part, Subject, ZonePlan, ZonemdPlan, ZonesPlan, is_json,
+};
 use sets::AddressSet;
 use wire::{HashKey, NameBuf};
 use zone::json::Contexts;
@@ -16,6 +18,7 @@ use zone::{Pool, Zone};
 use super::Found;
 use super::check::{Checked, Read, check_with, read_json};
 use super::own_keys::{Needed, OwnKeys};
+use crate::digest::DigestCheck;
 
 /// A file, the files that it includes, and the zones that came from them.
 #[derive(Clone)]
@@ -39,7 +42,7 @@ impl LoadedFile {
         });
         !self.files.is_empty()
             && (&self.source.file, &self.source.contexts) == (&source.file, &source.contexts)
-            && self.source.own_keys == source.own_keys
+            && (&self.source.own_keys, &self.source.zonemd) == (&source.own_keys, &source.zonemd)
             && !has_new_keys
             && self.files.iter().all(is_same)
     }
@@ -86,6 +89,10 @@ pub(super) struct Source {
     pub(super) clients: Option<Arc<AddressSet>>,
     /// How zones are signed that bring keys.
     pub(super) own_keys: OwnKeys,
+    /// Whether the zone is for resolvers alone.
+    pub(super) is_for_resolvers: bool,
+    /// How its digest is checked.
+    pub(super) zonemd: Option<Arc<ZonemdPlan>>,
     /// What of the plan it is.
     pub(super) subject: Subject,
 }
@@ -103,6 +110,8 @@ impl Source {
             common: None,
             clients: None,
             own_keys: OwnKeys::of(zone),
+            is_for_resolvers: zone.is_for_resolvers,
+            zonemd: zone.zonemd.clone(),
             subject,
         })
     }
@@ -180,6 +189,8 @@ fn source_in(directory: &DirectoryPlan, file: PathBuf, subject: Subject) -> Resu
         common: directory.common.clone(),
         clients: directory.clients.clone(),
         own_keys,
+        is_for_resolvers: false,
+        zonemd: None,
         subject,
     })
 }
@@ -278,8 +289,14 @@ pub(super) fn load(
                 std::iter::once(stamp.map(|stamp| (source.file.clone(), stamp))).chain(others).collect();
             files = all.unwrap_or_default();
             for (apex, zone) in read.zones {
-                match zone {
-                    Some(zone) => zones.push((apex, Some(Arc::new(zone)))),
+                let digest = DigestCheck::by_settings(source.zonemd.as_ref(), apex.as_name());
+                match zone.map(|zone| digest.check(&zone).map(|()| zone)) {
+                    Some(Ok(zone)) => zones.push((apex, Some(Arc::new(zone)))),
+                    Some(Err(why)) => {
+                        let why = format!("the digest of the zone in \"{file}\" is wrong: {why}");
+                        reasons.push((Some(apex), why.as_str().into()));
+                        failed.push((apex, why));
+                    }
                     None => {
                         failed.push((apex, format!("\"{file}\" has mistakes")));
                         reasons.push((Some(apex), first.as_str().into()));

@@ -323,6 +323,12 @@ impl crate::Watcher for Nobody {
     fn watch(&self, _: Name<'_>, _: &[Arc<Watched>]) {}
 }
 
+impl crate::Trust for Nobody {
+    fn of(&self, _: Name<'_>, _: &plan::zones::ZonemdPlan) -> Result<plan::zones::ZoneTrust, String> {
+        Ok(plan::zones::ZoneTrust::default())
+    }
+}
+
 impl crate::Signer for Nobody {
     fn sign(&self, _: Name<'_>, _: &Arc<Zone>) {}
 
@@ -357,6 +363,7 @@ fn a_zone_that_is_signed_anew_is_served_without_another_configuration() {
         cell: Arc::clone(&cell),
         signer: Arc::new(Nobody),
         watcher: Arc::new(Nobody),
+        trust: Arc::new(Nobody),
         key: plans.snapshot.key,
         transfers: transfer::Client::new(Arc::default()),
         folder: directory.path(),

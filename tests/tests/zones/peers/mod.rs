@@ -3,6 +3,7 @@
 
 mod added;
 mod catalogs;
+mod digests;
 mod directories;
 mod ds_push;
 mod expire;

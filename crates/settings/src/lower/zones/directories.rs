@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use diagnostic::{At, Problem};
 use plan::signing::SigningPolicy;
-use plan::zones::{CatalogRole, FileChange, FileFormat};
+use plan::zones::{CatalogRole, FileChange, FileFormat, ZonemdRule};
 use wire::Name;
 
 use super::super::{Lowering, Section, authority};
@@ -93,6 +93,10 @@ impl Lowering<'_> {
             set: None,
             // Its findings are reported at the directory.
             allow_query: None,
+            is_for_resolvers: false,
+            zonemd: ZonemdRule::Off,
+            trusted_by: None,
+            copy: None,
             make: Vec::new(),
             choose: Vec::new(),
             sign: sign.map(Arc::clone),
