@@ -397,3 +397,39 @@ fn servers_that_are_named_hear_of_subnets() {
          cache(main), recurse]",
     );
 }
+
+#[test]
+fn zones_with_authority_are_served_and_read() {
+    let text = "server: access-control: 10.0.0.0/8 allow
+                auth-zone: name: a.example. primary: 192.0.2.1 zonefile: /z/a fallback-enabled: yes zonemd-check: yes zonemd-reject-absence: yes
+                auth-zone: name: b.example zonefile: /z/b for-downstream: no zonemd-check: yes
+                auth-zone: name: c.example zonefile: /z/c for-upstream: no zonemd-reject-absence: yes";
+    let (entries, found) = read_files(&[("u.conf", text)]);
+    assert!(found.is_empty(), "{found:?}");
+    let zones = at(&entries, "zones");
+    for expected in [
+        "primaries: [192.0.2.1], write-to: /z/a, zonemd: require}",
+        "{name: b.example, for-clients: false, file: /z/b, zonemd: verify}",
+        ", file: /z/c}",
+    ] {
+        assert!(zones.contains(expected), "{expected} in {zones}");
+    }
+    let routes = at(&entries, "resolvers/default/zones");
+    assert_eq!(routes, "{a.example: {own: true, first: true}, b.example: {own: true}}");
+    assert_eq!(at(&entries, "resolvers/default/own-zones"), "false");
+    check(
+        "server: zonemd-permissive-mode: yes auth-zone: name: a.example zonefile: /a for-downstream: no zonemd-check: yes",
+        "zones",
+        "[{name: a.example, for-clients: false, file: /a, zonemd: log}]",
+    );
+    says(
+        "stub-zone: name: a.example stub-addr: 192.0.2.1 auth-zone: name: a.example. zonefile: /a for-upstream: yes",
+        &[
+            "u.conf:1:104: warning: the zone \"a.example\" is a stub or forward zone, too: that counts for the resolver",
+        ],
+    );
+    says(
+        "auth-zone: name: a.example zonefile: /a for-upstream: no for-downstream: no",
+        &["u.conf:1:74: warning: nobody is answered from this zone, and the resolver does not read it"],
+    );
+}

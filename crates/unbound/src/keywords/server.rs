@@ -241,7 +241,7 @@ pub(super) const ROWS: &[Row] = &[
     row("serve-expired-client-timeout", Number, "1800", Setting),
     row("serve-original-ttl", Flag, "no", Lacking),
     row("val-nsec3-keysize-iterations", Text, "1024 150 2048 150 4096 150", Setting),
-    row("zonemd-permissive-mode", Flag, "no", Lacking),
+    row("zonemd-permissive-mode", Flag, "no", Setting),
     row("add-holddown", Number, "2592000", Setting),
     row("del-holddown", Number, "2592000", Setting),
     row("keep-missing", Number, "31622400", Setting),

@@ -1,11 +1,11 @@
 //! Zones that are here: response policy zones, and zones with authority.
 
-use diagnostic::Problem;
+use diagnostic::{Problem, Span};
 use yaml::Node;
 
-use super::{Lowering, bare, clients};
+use super::{Lowering, RESOLVER, bare, clients};
 use crate::keywords::Section;
-use crate::read::Block;
+use crate::read::{Block, Word};
 use crate::tree;
 
 /// How answers of response policy zones are written there.
@@ -33,7 +33,13 @@ impl Lowering<'_> {
             is_open = is_plain;
             self.response_policy(number, block, &mut passed);
         }
-        for block in self.blocks(Section::AuthZone) {
+        let zones: Vec<&Block> = self.blocks(Section::AuthZone).collect();
+        if let Some(first) = zones.first() {
+            // Which zones the resolver reads is said at each of them.
+            let [a, b] = RESOLVER;
+            self.set(&[a, b, "own-zones"], tree::flag(false, first.at));
+        }
+        for block in zones {
             self.zone(block);
         }
     }
@@ -119,40 +125,73 @@ impl Lowering<'_> {
             self.problems.push(Problem::error(block.at, "this zone has no name").expected("\"name:\""));
             return;
         };
-        let (is_downstream, _) = block.flag("for-downstream");
-        let (is_upstream, at) = block.flag("for-upstream");
-        if is_upstream && block.last("for-upstream").is_some() {
-            self.warn(at, "\"for-upstream\" has no effect yet: what the resolver needs of this zone it asks servers for");
-        }
-        if !is_downstream {
+        let (is_downstream, downstream_at) = block.flag("for-downstream");
+        let (is_upstream, upstream_at) = block.flag("for-upstream");
+        if !is_downstream && !is_upstream {
+            self.warn(downstream_at, "nobody is answered from this zone, and the resolver does not read it");
             return;
         }
+        if is_upstream {
+            self.read_by_resolver(name, block, upstream_at);
+        }
         let mut entries = vec![("name", tree::as_written(name))];
-        let allowed = tree::list(self.allowed());
-        entries.push(("allow-query", allowed));
+        if is_downstream {
+            entries.push(("allow-query", tree::list(self.allowed())));
+        } else {
+            entries.push(("for-clients", tree::flag(false, downstream_at)));
+        }
         let primaries: Vec<Node> = block
             .statements
             .iter()
             .filter(|it| matches!(it.row.name, "primary" | "master"))
             .map(|it| tree::as_written(it.word(0)))
             .collect();
+        let file = block.last("zonefile").filter(|file| !file.text.is_empty());
         if !primaries.is_empty() {
             entries.push(("primaries", tree::list(primaries)));
-        } else if let Some(file) = block.last("zonefile") {
+            entries.extend(file.map(|file| ("write-to", self.file(file))));
+        } else if let Some(file) = file {
             entries.push(("file", self.file(file)));
         }
         let notified: Vec<Node> = block.all("allow-notify").map(|it| tree::as_written(it.word(0))).collect();
         if !notified.is_empty() {
             entries.push(("notify-from", tree::list(notified)));
         }
-        if let (true, at) = block.flag("fallback-enabled") {
-            self.warn(
-                at,
-                "\"fallback-enabled\" has no effect yet: a zone that cannot be served gets SERVFAIL",
-            );
-        }
+        entries.extend(self.digest(block).map(|rule| ("zonemd", rule)));
         let item = tree::map(entries, name.span);
         self.tree.push(&["zones"], item);
+    }
+
+    /// Has the resolver read a zone, unless it is told to ask others for it.
+    fn read_by_resolver(&mut self, name: &Word, block: &Block, at: Span) {
+        let [a, b] = RESOLVER;
+        let zone = bare(&name.text);
+        let path = [a, b, "zones", &*zone];
+        if self.tree.has(&path) {
+            self.warn(
+                at,
+                format!("the zone \"{zone}\" is a stub or forward zone, too: that counts for the resolver"),
+            );
+            return;
+        }
+        let path = |key| [a, b, "zones", &*zone, key];
+        self.set(&path("own"), tree::flag(true, at));
+        if let (true, at) = block.flag("fallback-enabled") {
+            self.set(&path("first"), tree::flag(true, at));
+        }
+    }
+
+    /// Returns what becomes of versions of a zone by their digest, if somebody looks at it.
+    fn digest(&self, block: &Block) -> Option<Node> {
+        let (is_checked, at) = block.flag("zonemd-check");
+        let (is_permissive, permissive_at) = self.flag("zonemd-permissive-mode");
+        let (is_required, required_at) = block.flag("zonemd-reject-absence");
+        match (is_checked, is_permissive, is_required) {
+            (false, ..) => None,
+            (true, true, _) => Some(tree::text("log", permissive_at)),
+            (true, false, true) => Some(tree::text("require", required_at)),
+            (true, false, false) => Some(tree::text("verify", at)),
+        }
     }
 
     /// Returns who may ask: zones have a list of their own.
