@@ -113,6 +113,7 @@ fn main() {
                 event_set: &event_set,
                 monotonic_ms: begin.elapsed().as_millis() as u64,
                 waited_us: random & 0xffff,
+                octets: 100,
                 client: client.into(),
                 port: random as u16,
                 transport: Transport::Udp,

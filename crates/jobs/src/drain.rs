@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use engine::events::{Doorbell, EventReader, EventView};
-use plan::jobs::Learn;
+use plan::jobs::{Learn, QueryLines};
 use tracing::info;
 
 use crate::clock::Clock;
@@ -37,6 +37,7 @@ pub(crate) enum Route {
     Effect(Arc<Runner>),
     Record,
     Log(String),
+    Lines(QueryLines),
     Learn(Learn),
     /// An effect that is gone.
     Nobody,
@@ -244,6 +245,10 @@ impl Reading {
                 Some(Route::Log(text)) => {
                     let made = made.get_or_insert_with(|| Arc::new(occurrence(event, self.clock)));
                     self.log(text, made);
+                }
+                Some(Route::Lines(lines)) => {
+                    crate::lines::log(event, lines);
+                    self.shared.counts.logged.add(1);
                 }
                 Some(Route::Learn(learn)) => {
                     let made = made.get_or_insert_with(|| Arc::new(occurrence(event, self.clock)));

@@ -13,6 +13,7 @@ mod effects;
 pub mod health;
 mod http;
 mod limiter;
+mod lines;
 mod names;
 mod netlink;
 mod queue;
@@ -267,6 +268,7 @@ impl Jobs {
             }
             EventAction::Record => Route::Record,
             EventAction::Log(text) => Route::Log(text.clone()),
+            EventAction::Lines(lines) => Route::Lines(lines.clone()),
             EventAction::Learn(learn) => Route::Learn(learn.clone()),
         };
         self.drain.redirect(Arc::new(Routes {

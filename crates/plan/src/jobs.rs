@@ -36,8 +36,23 @@ pub enum EventAction {
     Record,
     /// It is to be logged, with this text.
     Log(String),
+    /// Lines about it go to the log, in the form of Unbound.
+    Lines(QueryLines),
     /// Its name or addresses go into a set.
     Learn(Learn),
+}
+
+/// Lines of the log about a query, in the form of Unbound.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct QueryLines {
+    /// One with the question.
+    pub question: bool,
+    /// One with the question and what became of it.
+    pub reply: bool,
+    /// One if it was answered SERVFAIL.
+    pub failure: bool,
+    /// One that begins with this text: the zone and what it does.
+    pub zone: Option<String>,
 }
 
 /// What a set learns.

@@ -485,3 +485,27 @@ fn mistakes_in_actions_have_a_place() {
         contains(&said, part);
     }
 }
+
+#[test]
+fn lines_about_queries_are_those_of_unbound() {
+    let stub = Stub::start(Script::answering(|_| Answer::a(300, Ipv4Addr::new(192, 0, 2, 7))));
+    let mut server = Server::start(&forwarding(
+        &[&stub],
+        "policy:\n  main:\n\
+         \x20 - 'query-lines(question, reply, failure, zone \"example.org. inform\")'\n\
+         \x20 - {if: qname in suffix:fails.example.org, do: reject(servfail)}\n\
+         \x20 - forward(default)\n",
+    ));
+    server.ask(&Ask::new("two.example.org", Rtype::A));
+    server.wait_for_log(" 127.0.0.1 two.example.org. A IN");
+    let zone = server.wait_for_log("example.org. inform 127.0.0.1@");
+    assert!(zone.ends_with(" two.example.org. A IN"), "{zone}");
+    let reply = server.wait_for_log("two.example.org. A IN NOERROR ");
+    let fields: Vec<&str> = reply.rsplit(' ').take(3).collect();
+    let [octets, is_cached, seconds] = fields.as_slice() else { panic!("{reply}") };
+    assert!(octets.parse::<u16>().is_ok_and(|octets| octets > 12) && *is_cached == "0", "{reply}");
+    assert!(seconds.parse::<f64>().is_ok_and(|seconds| seconds > 0.0), "{reply}");
+    server.ask(&Ask::new("fails.example.org", Rtype::A));
+    server.wait_for_log("SERVFAIL <fails.example.org. A IN>: ");
+    server.wait_for_log("fails.example.org. A IN SERVFAIL 0.000000 1 ");
+}

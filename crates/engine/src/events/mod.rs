@@ -11,7 +11,7 @@ mod path;
 mod record;
 mod ring;
 
-use wire::{Query, Rcode};
+use wire::{Header, Query, Rcode};
 
 use clients::client::{Client, Now};
 use clients::gate::prefix_set::PrefixSet;
@@ -113,8 +113,10 @@ pub(crate) struct AnswerFacts<'a> {
     pub(crate) rcode: Rcode,
     /// Records in its answer section.
     pub(crate) answers: u16,
-    /// Its octets after the question.
+    /// Its octets after the question, and perhaps more.
     pub(crate) body: &'a [u8],
+    /// How many octets of them there are.
+    pub(crate) octets: usize,
 }
 
 impl EventSink {
@@ -147,6 +149,12 @@ impl EventSink {
             event_set: told.event_set,
             monotonic_ms: told.now.monotonic_ms,
             waited_us: told.now.monotonic_us().saturating_sub(told.began_us),
+            octets: told.answer.as_ref().map_or(0, |answer| {
+                // OPT without options has eleven octets.
+                let before = Header::LEN + told.query.question_bytes().len();
+                let opt = if told.query.edns.is_some() { 11 } else { 0 };
+                u16::try_from(before + answer.octets + opt).unwrap_or(u16::MAX)
+            }),
             client: told.client.address_of(told.query, told.trusted_peers),
             port: told.client.port,
             transport: told.client.transport,

@@ -108,6 +108,8 @@ pub struct Event<'a> {
     pub monotonic_ms: u64,
     /// How long the query waited for others.
     pub waited_us: u64,
+    /// Octets of the reply, without its EDNS options.
+    pub octets: u16,
     /// Who asked, as policies see it: a trusted peer may have asked for somebody.
     pub client: IpAddr,
     /// From which port of the peer.
@@ -131,6 +133,11 @@ pub struct Event<'a> {
     /// The way through the policy.
     pub path: &'a Path,
 }
+
+/// Where the octets of the reply stand in the word that has how long the query waited.
+const OCTETS_SHIFT: u32 = 48;
+/// The longest time that has room beside them.
+const WAITED_US_MAX: u64 = (1 << OCTETS_SHIFT) - 1;
 
 /// Bits of the first word, from the lowest.
 mod bits {
@@ -182,7 +189,8 @@ impl Event<'_> {
         );
         slots.put(u64::from(event.addresses.ttl) | u64::from(event.snapshot) << 32);
         slots.put_address(address_bits(event.client));
-        slots.put(event.waited_us);
+        // As long as nine years fit.
+        slots.put(event.waited_us & WAITED_US_MAX | u64::from(event.octets) << OCTETS_SHIFT);
         slots.put_numbers(event_set);
         let (whole, rest) = name.as_chunks::<8>();
         for octets in whole {
@@ -302,7 +310,12 @@ impl<'a> EventView<'a> {
 
     /// Returns how long the query waited for others, in microseconds.
     pub fn waited_us(self) -> u64 {
-        self.word(6)
+        self.word(6) & WAITED_US_MAX
+    }
+
+    /// Returns the octets of the reply, without its EDNS options.
+    pub fn octets(self) -> u16 {
+        (self.word(6) >> OCTETS_SHIFT) as u16
     }
 
     /// Returns how long the query waited for others, in whole milliseconds.

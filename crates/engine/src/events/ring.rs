@@ -273,6 +273,7 @@ mod tests {
             event_set,
             monotonic_ms: number,
             waited_us: number * 2000 + 7,
+            octets: number as u16,
             client: "192.0.2.1".parse().expect("an address"),
             port: 5353,
             transport: Transport::Tcp,

@@ -36,6 +36,7 @@ fn words(qname: &str, client: &str, monotonic_ms: u64) -> Vec<u64> {
         event_set: &EventSet::default(),
         monotonic_ms,
         waited_us: 3_040,
+        octets: 100,
         client: client.parse().expect("an address"),
         port: 5353,
         transport: Transport::Udp,

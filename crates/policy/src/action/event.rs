@@ -8,7 +8,7 @@ use values::{Misread, Read};
 
 use super::{Action, Meaning, Noun, Reference, Row};
 use crate::arguments::{self, Arguments, Reported};
-use plan::jobs::{EffectKind, Family, Ipset, Learned, Nftset, Timeout};
+use plan::jobs::{EffectKind, Family, Ipset, Learned, Nftset, QueryLines, Timeout};
 
 /// Octets of a text to log.
 const TEXT_OCTETS_MAX: usize = 255;
@@ -24,6 +24,8 @@ pub enum Event {
     Record,
     /// Log the query, with this text.
     Log(String),
+    /// Log lines about the query, in the form of Unbound.
+    Lines(QueryLines),
     /// Count the query under a label.
     Label(String),
     /// Put something of the query into a set.
@@ -63,6 +65,19 @@ pub(super) const ROWS: &[Row] = &[
         text: "Logs the query, its reply and the text, as a message of the level `info`. At most 20 a second; others are \
                counted.",
         read: |arguments| Ok(Action::Event(Event::Log(arguments.positional(text)?.value))),
+    },
+    Row {
+        word: "query-lines",
+        arguments: "[question][, reply][, failure][, zone \"TEXT\"]",
+        text: "Logs lines about the query in the form of Unbound, when its reply is complete: one with the `question`, one \
+               with what became of it (`reply`), one if it was answered SERVFAIL (`failure`), and one that begins with a \
+               text (`zone`). Lines for which the log is too slow are left out, and counted.",
+        read: |arguments| {
+            let (question, reply) = (arguments.flag("question")?, arguments.flag("reply")?);
+            let failure = arguments.flag("failure")?;
+            let zone = arguments.keyed("zone", text)?.map(|at| at.value);
+            Ok(Action::Event(Event::Lines(QueryLines { question, reply, failure, zone })))
+        },
     },
     Row {
         word: "label",
@@ -212,7 +227,7 @@ impl Event {
         match self {
             Self::Effect(name) => vec![Reference { noun: Noun::Effect, name }],
             Self::Learn(name, _) => vec![Reference { noun: Noun::Set, name }],
-            Self::Inline(..) | Self::Record | Self::Log(_) | Self::Label(_) => Vec::new(),
+            Self::Inline(..) | Self::Record | Self::Log(_) | Self::Lines(_) | Self::Label(_) => Vec::new(),
         }
     }
 }

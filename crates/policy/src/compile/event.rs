@@ -80,6 +80,7 @@ fn emitted(event: &Event) -> Option<EventAction> {
         Event::Inline(text, _) => Some(EventAction::Effect(text.clone())),
         Event::Record => Some(EventAction::Record),
         Event::Log(text) => Some(EventAction::Log(text.clone())),
+        Event::Lines(lines) => Some(EventAction::Lines(lines.clone())),
         Event::Learn(set, what) => Some(EventAction::Learn(Learn { set: set.value.clone(), what: *what })),
         Event::Label(_) => None,
     }
@@ -99,7 +100,7 @@ fn step(jobs: &Jobs, event: &EventAction) -> Option<EventStep> {
             jobs.effects.iter().any(|effect| effect.name == *name && effect.kind.is_urgent())
         }
         EventAction::Learn(_) => true,
-        EventAction::Record | EventAction::Log(_) => false,
+        EventAction::Record | EventAction::Log(_) | EventAction::Lines(_) => false,
     };
     Some(EventStep::Emit { id: id(&jobs.event_set, event)?, share, is_urgent })
 }
