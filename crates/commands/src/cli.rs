@@ -111,8 +111,10 @@ pub enum Command {
     /// Run in the place of Unbound: with its configuration, and arguments that it takes.
     ///
     /// The same as calling the program by the name "unbound". "gannet check --unbound FILE" reports
-    /// mistakes in such a file, and "gannet import unbound FILE" turns it into one of ours.
-    #[command(disable_version_flag = true)]
+    /// mistakes in such a file, and "gannet import unbound FILE" turns it into one of ours. The
+    /// programs that come with Unbound are here, too: "gannet unbound checkconf", or the program
+    /// called by the name "unbound-checkconf".
+    #[command(disable_version_flag = true, disable_help_flag = true)]
     Unbound(UnboundArgs),
     /// Examine AF_XDP on this machine.
     #[command(subcommand)]
@@ -196,7 +198,7 @@ pub struct UnboundArgs {
     /// Stay in the foreground, as it always does; twice, log to standard error.
     #[arg(short = 'd', action = clap::ArgAction::Count)]
     pub foreground: u8,
-    /// Write no file with the number of the process, as it never does.
+    /// Write no file with the number of the process, whatever the configuration says.
     #[arg(short = 'p')]
     pub no_pid_file: bool,
     /// Log more; can be repeated.
@@ -205,10 +207,22 @@ pub struct UnboundArgs {
     /// Print the version.
     #[arg(short = 'V')]
     pub version: bool,
+    /// Print these options as that program does, which counts as a failure.
+    #[arg(short = 'h')]
+    pub usage: bool,
+    /// Print help.
+    #[arg(long, action = clap::ArgAction::HelpLong)]
+    pub help: Option<bool>,
+    /// Run a program that comes with it instead, such as "control" or "checkconf", with these
+    /// arguments.
+    #[arg(value_name = "PROGRAM", trailing_var_arg = true)]
+    pub program: Vec<OsString>,
 }
 
 /// The name of the program whose place it takes when it is called by it.
 const OTHER_NAME: &str = "unbound";
+/// What the names of the programs that come with it begin with.
+const OTHER_NAMES: &str = "unbound-";
 
 /// Arguments of `man`.
 #[derive(Args, Debug)]
@@ -247,6 +261,9 @@ fn by_name(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let name = arguments.first().and_then(|program| Path::new(program).file_name());
     if name == Some(OsStr::new(OTHER_NAME)) {
         arguments.insert(1, OTHER_NAME.into());
+    } else if let Some(name) = name.filter(|name| name.to_string_lossy().starts_with(OTHER_NAMES)) {
+        let name = name.to_owned();
+        arguments.splice(1..1, [OTHER_NAME.into(), name]);
     }
     arguments
 }
@@ -351,6 +368,11 @@ mod tests {
         };
         check("/usr/sbin/unbound -dd -p -c /u.conf", "/usr/sbin/unbound unbound -dd -p -c /u.conf");
         check("gannet unbound -d", "gannet unbound -d");
+        check(
+            "/usr/sbin/unbound-control -q status",
+            "/usr/sbin/unbound-control unbound unbound-control -q status",
+        );
+        check("gannet unbound host -v -t A a.example", "gannet unbound host -v -t A a.example");
         check("gannet -c unbound", "gannet -c unbound");
     }
 

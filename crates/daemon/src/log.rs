@@ -1,13 +1,19 @@
 //! Logs: short lines for a terminal, dated lines for a file, JSON on request, priorities for the
-//! journal.
+//! journal, lines as Unbound has them.
+
+mod output;
+mod theirs;
 
 use std::fmt::{self, Write as _};
 use std::io::{self, IsTerminal};
 use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use commands::out;
+pub(crate) use output::Output;
 use server::LogLevelHandle;
+use settings::{Log, LogFormat, LogPlace};
 use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Level, Subscriber};
@@ -22,7 +28,7 @@ use tracing_subscriber::{Layer, reload};
 use crate::sys;
 
 /// What a log line looks like.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     /// `12:34:56 message field=value`, local time.
     Terminal {
@@ -35,16 +41,30 @@ pub(crate) enum Format {
     Json,
     /// `<6>message field=value`: the journal reads the priority and knows the time.
     Journal,
+    /// `[1770000000] unbound[17:0] info: message field=value`.
+    Unbound(theirs::Style),
 }
 
 impl Format {
+    /// Returns the format that the settings want.
+    pub(crate) fn of(log: &Log) -> Self {
+        match log.format {
+            LogFormat::Auto if log.place == LogPlace::Stderr => Self::detect(),
+            LogFormat::Auto | LogFormat::Text if log.place != LogPlace::Stderr => Self::Text,
+            LogFormat::Auto | LogFormat::Text => Self::text(),
+            LogFormat::Json => Self::Json,
+            LogFormat::Journald => Self::Journal,
+            LogFormat::Unbound => Self::Unbound(theirs::Style::of(log)),
+        }
+    }
+
     /// Returns the format for where standard error leads.
-    pub(crate) fn detect() -> Self {
+    fn detect() -> Self {
         if leads_to_journal() { Self::Journal } else { Self::text() }
     }
 
     /// Returns the text format for where standard error leads.
-    pub(crate) fn text() -> Self {
+    fn text() -> Self {
         if io::stderr().is_terminal() {
             Self::Terminal { is_coloured: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) }
         } else {
@@ -61,15 +81,18 @@ fn leads_to_journal() -> bool {
     stream == format!("{}:{}", there.dev(), there.ino())
 }
 
-/// Starts logging to standard error. Called once.
-pub(crate) fn start(format: Format, level: LevelFilter) -> LogLevelHandle {
+/// Starts logging. Called once.
+pub(crate) fn start(format: Format, level: LevelFilter, output: &Arc<Output>) -> LogLevelHandle {
     let (filter, handle) = reload::Layer::new(level);
-    let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(false);
+    let output = Arc::clone(output);
+    let lines = tracing_subscriber::fmt::layer().with_writer(move || output.writer()).with_ansi(false);
     let layer = match format {
         Format::Json => {
             lines.json().flatten_event(true).with_current_span(false).with_span_list(false).boxed()
         }
-        Format::Terminal { .. } | Format::Text | Format::Journal => lines.event_format(Lines(format)).boxed(),
+        Format::Terminal { .. } | Format::Text | Format::Journal | Format::Unbound(_) => {
+            lines.event_format(Lines(format)).boxed()
+        }
     };
     // One above the other, and not `filter.and_then(layer)`: that hides the filter's level from the
     // macros, and each of the many that libraries call for every query would then ask the filter. A
@@ -80,6 +103,16 @@ pub(crate) fn start(format: Format, level: LevelFilter) -> LogLevelHandle {
     });
     let _ = tracing_subscriber::registry().with(filter).with(ours).with(layer).try_init();
     LogLevelHandle::new(handle)
+}
+
+/// Writes a line that is there whatever is logged, as service managers and tests wait for it.
+pub(crate) fn announce(log: &Log, output: &Arc<Output>, text: &str) {
+    use io::Write as _;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let mut line = String::new();
+    let _ = theirs::Style::of(log).begin(&mut line, now, "info");
+    let _ = writeln!(line, "{text}");
+    let _ = output.writer().write_all(line.as_bytes());
 }
 
 /// Returns whether an event is a library's. Those tell of what single strangers send, for which an
@@ -115,13 +148,14 @@ where
         let mut line = Line::default();
         event.record(&mut line);
         let level = *event.metadata().level();
-        match self.0 {
+        match &self.0 {
+            Format::Unbound(style) => style.write(&mut writer, now, event.metadata())?,
             Format::Journal => write!(writer, "<{}>", priority(level))?,
             Format::Terminal { is_coloured } => {
-                let (hour, minute, second) = sys::local_time_of_day(now.as_secs());
+                let sys::LocalTime { hour, minute, second, .. } = sys::local_time(now.as_secs());
                 write!(writer, "{hour:02}:{minute:02}:{second:02} ")?;
                 if let Some((word, colour)) = severity(level) {
-                    if is_coloured {
+                    if *is_coloured {
                         write!(writer, "\x1b[{colour}m{word}\x1b[0m: ")?;
                     } else {
                         write!(writer, "{word}: ")?;
@@ -196,7 +230,7 @@ mod tests {
 
     #[test]
     fn what_the_log_leaves_out_is_decided_before_anything_is_asked() {
-        let log_level = start(Format::Text, LevelFilter::WARN);
+        let log_level = start(Format::Text, LevelFilter::WARN, &Arc::default());
         assert_eq!(LevelFilter::current(), LevelFilter::WARN);
         log_level.set(LevelFilter::INFO);
         assert_eq!(LevelFilter::current(), LevelFilter::INFO);

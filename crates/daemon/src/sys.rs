@@ -192,15 +192,37 @@ pub(crate) fn address_space() -> Option<(u64, u64)> {
     Some((limit.rlim_cur, limit.rlim_cur.saturating_sub(pages.saturating_mul(page))))
 }
 
-/// Returns hour, minute and second of a moment in the local time zone.
-pub(crate) fn local_time_of_day(unix_seconds: u64) -> (i32, i32, i32) {
+/// A moment in the local time zone.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LocalTime {
+    pub(crate) year: i32,
+    /// From zero.
+    pub(crate) month: i32,
+    pub(crate) day: i32,
+    pub(crate) hour: i32,
+    pub(crate) minute: i32,
+    pub(crate) second: i32,
+    /// Seconds east of Greenwich.
+    pub(crate) offset_s: i64,
+}
+
+/// Returns a moment in the local time zone.
+pub(crate) fn local_time(unix_seconds: u64) -> LocalTime {
     let seconds = unix_seconds as libc::time_t;
     let mut split = MaybeUninit::<libc::tm>::zeroed();
     // SAFETY: `seconds` is only read and `split` is ours to write.
     unsafe { libc::localtime_r(&raw const seconds, split.as_mut_ptr()) };
     // SAFETY: all-zero bytes are a valid `tm`, should the call have failed.
     let split = unsafe { split.assume_init() };
-    (split.tm_hour, split.tm_min, split.tm_sec)
+    LocalTime {
+        year: split.tm_year + 1900,
+        month: split.tm_mon,
+        day: split.tm_mday,
+        hour: split.tm_hour,
+        minute: split.tm_min,
+        second: split.tm_sec,
+        offset_s: split.tm_gmtoff,
+    }
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ mod access;
 mod alias;
 mod cache;
 mod checks;
+mod control;
 mod expected;
 mod jobs;
 mod limits;
@@ -34,7 +35,7 @@ use yaml::Node;
 
 pub use checks::CheckWord;
 pub use listeners::TlsVersionWord;
-pub use log::{LogFormat, LogLevel};
+pub use log::{LogFormat, LogLevel, LogTime};
 pub use resolvers::{MinimisationWord, OpportunisticWord, ValidationWord};
 pub use server::StayAwake;
 pub use signing::{CdsDigestWord, CdsWord, SerialWord, SigningAlgorithmWord, ZonemdWord};
@@ -311,6 +312,7 @@ const GROUPS: &[&[Row]] = &[
     records::ROWS,
     limits::ROWS,
     log::ROWS,
+    control::ROWS,
     sets::ROWS,
     policy::CONDITIONS,
     jobs::ROWS,

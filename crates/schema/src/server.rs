@@ -70,6 +70,14 @@ pub(super) const ROWS: &[Row] = &[
     )
     .restart()
     .unbound(&["directory"]),
+    unset(
+        "server.pid-file",
+        Kind::One(Value::Path),
+        "A file that has the number of the process for as long as it runs, for programs that look for it there. Service \
+         managers need none.",
+    )
+    .restart()
+    .unbound(&["pidfile"]),
     row(
         "server.shutdown-timeout",
         duration(0, 5 * MINUTE),

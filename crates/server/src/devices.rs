@@ -61,6 +61,7 @@ pub(crate) struct Banned {
 }
 
 /// The interfaces, and what each worker gets of them.
+#[derive(Default)]
 pub struct Opened {
     /// The interfaces.
     pub devices: Devices,

@@ -32,7 +32,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use compile::{Compiled, Previous, compile};
 pub use log_level::{LogLevelHandle, filter};
-pub use operator::{DESCRIPTIONS, Operator, OperatorError, Rejected, What};
+pub use operator::{CachedAnswer, DESCRIPTIONS, Operator, OperatorError, Rejected, What, WorkerNumbers};
 pub use start::{Opened, Server, StartError, start};
 pub use watch::{End, Order, Serving};
 

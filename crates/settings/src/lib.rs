@@ -19,3 +19,4 @@ pub use load::{Loaded, built_in, load, load_in, load_text, load_unbound, load_un
 pub use lower::{Known, added_zone, check_chosen, named_file, server};
 pub use origin::Origin;
 pub use secrets::keys as secret_keys;
+pub use unbound::Changes;

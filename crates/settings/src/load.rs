@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use diagnostic::{Diagnostic, FileId, Problem, Sources, Span, diagnostics, io_text};
 
@@ -10,6 +11,7 @@ use crate::lower::Lowering;
 use crate::{link, secrets};
 use environment::{Environment, FILE_OCTETS_MAX, System};
 use schema::Kind;
+use unbound::Changes;
 use yaml::{Entry, Node, Value};
 
 /// How deep files may include files.
@@ -29,11 +31,26 @@ pub struct Loaded {
     pub warnings: Vec<Diagnostic>,
     /// The files it was read from.
     pub sources: Sources,
+    /// What is laid over an `unbound.conf`; none of another configuration.
+    pub changes: Option<Arc<Changes>>,
     /// All files' settings as one tree.
     pub(crate) tree: Node,
 }
 
 impl Loaded {
+    /// Lays other changes over what was read: an `unbound.conf` as it was, whatever its files hold
+    /// by now.
+    ///
+    /// # Errors
+    ///
+    /// All mistakes that there are with the changes.
+    pub fn changed(&self, changes: Changes, environment: &dyn Environment) -> Result<Self, Vec<Diagnostic>> {
+        let mut loader = Loader::new(environment);
+        loader.sources = Sources::new(self.sources.secret_keys());
+        let entries = unbound::read_again(&self.sources, &mut loader.sources, &changes, &mut loader.problems);
+        Ok(Self { changes: Some(Arc::new(changes)), ..loader.finish_tree(None, entries)? })
+    }
+
     /// Returns all settings as one tree.
     pub const fn tree(&self) -> &Node {
         &self.tree
@@ -76,8 +93,9 @@ pub fn load_unbound_in(path: &Path, environment: &dyn Environment) -> Result<Loa
     loader.sources =
         Sources::new(&secrets::keys().into_iter().chain(unbound::SECRET_KEYS).collect::<Vec<_>>());
     let mut loader = loader.open(path)?;
-    let entries = unbound::read(MAIN, &mut loader.sources, environment, &mut loader.problems);
-    loader.finish_tree(None, entries)
+    let changes = Changes::default();
+    let entries = unbound::read(MAIN, &mut loader.sources, environment, &changes, &mut loader.problems);
+    Ok(Loaded { changes: Some(Arc::new(changes)), ..loader.finish_tree(None, entries)? })
 }
 
 /// What diagnostics call the configuration of a server that nobody configured.
@@ -228,7 +246,7 @@ impl<'a> Loader<'a> {
         if failed {
             Err(found)
         } else {
-            Ok(Loaded { settings, warnings: found, sources: self.sources, tree })
+            Ok(Loaded { settings, warnings: found, sources: self.sources, changes: None, tree })
         }
     }
 

@@ -85,6 +85,8 @@ pub(crate) enum Becomes {
     Nothing(&'static str),
     /// What "yes" asks for is done always, for this reason; "no" has no effect.
     Always(&'static str),
+    /// Nothing for the server, and nothing is said about it: a program beside it reads it.
+    Silent(&'static str),
     /// Nothing yet: a warning, as the server then behaves otherwise than the file says.
     Lacking,
     /// Nothing yet: an error, as clients would get what the file denies them, or other answers.
@@ -105,6 +107,65 @@ pub(crate) struct Row {
 const fn row(name: &'static str, form: Form, default: &'static str, becomes: Becomes) -> Row {
     Row { name, form, default, becomes }
 }
+
+/// Keywords of `server:` that can have another value while the server runs: one value, and nothing
+/// that only a new start changes.
+pub(crate) const RUN_TIME: &[&str] = &[
+    "add-holddown",
+    "aggressive-nsec",
+    "answer-cookie",
+    "cache-max-negative-ttl",
+    "cache-max-ttl",
+    "cache-min-ttl",
+    "del-holddown",
+    "deny-any",
+    "discard-timeout",
+    "do-not-query-localhost",
+    "edns-buffer-size",
+    "ede",
+    "extended-statistics",
+    "hide-identity",
+    "hide-version",
+    "identity",
+    "infra-host-ttl",
+    "ip-ratelimit",
+    "ip-ratelimit-factor",
+    "keep-missing",
+    "log-local-actions",
+    "log-queries",
+    "log-replies",
+    "log-servfail",
+    "max-global-quota",
+    "max-query-restarts",
+    "max-sent-count",
+    "max-udp-size",
+    "minimal-responses",
+    "nsid",
+    "outbound-msg-retry",
+    "pad-responses",
+    "pad-responses-block-size",
+    "prefetch",
+    "qname-minimisation",
+    "qname-minimisation-strict",
+    "root-key-sentinel",
+    "rrset-roundrobin",
+    "serve-expired",
+    "serve-expired-client-timeout",
+    "serve-expired-reply-ttl",
+    "serve-expired-ttl",
+    "ssl-upstream",
+    "statistics-cumulative",
+    "statistics-inhibit-zero",
+    "statistics-interval",
+    "tls-upstream",
+    "trust-anchor-signaling",
+    "unknown-server-time-limit",
+    "use-caps-for-id",
+    "val-permissive-mode",
+    "verbosity",
+    "version",
+    "wait-limit",
+];
 
 /// Returns the section of that name.
 pub(crate) fn section(name: &str) -> Option<Section> {

@@ -4,9 +4,11 @@ mod access;
 mod authority;
 mod cache;
 mod clients;
+mod control;
 mod limits;
 mod listening;
 mod local;
+mod log;
 mod names;
 mod policy;
 mod process;
@@ -16,6 +18,9 @@ mod trust;
 mod zones;
 
 use std::path::Path;
+
+pub use local::{kind_word, record_parts};
+pub use process::log_level;
 
 use diagnostic::{FileId, Problem, Span};
 use yaml::{Entry, Node};
@@ -29,6 +34,7 @@ pub(crate) fn lower(statements: &Statements, main: FileId, problems: &mut Vec<Pr
     let mut lowering =
         Lowering { statements, tree: Tree::new(main), problems, steps: policy::Steps::default() };
     lowering.process();
+    lowering.log();
     lowering.listening();
     lowering.access();
     lowering.limits();
@@ -40,6 +46,7 @@ pub(crate) fn lower(statements: &Statements, main: FileId, problems: &mut Vec<Pr
     lowering.responses();
     lowering.authority();
     lowering.policy();
+    lowering.control();
     lowering.tree.into_entries()
 }
 
@@ -158,13 +165,13 @@ fn is_setting(section: Section, name: &str) -> bool {
 
 impl Block {
     /// Returns the statements with this keyword.
-    fn all(&self, name: &'static str) -> impl Iterator<Item = &Statement> {
+    pub(crate) fn all(&self, name: &'static str) -> impl Iterator<Item = &Statement> {
         debug_assert!(is_setting(self.section, name), "{name}");
         self.statements.iter().filter(move |statement| statement.row.name == name)
     }
 
     /// Returns the value of a keyword: of several the last counts.
-    fn last(&self, name: &'static str) -> Option<&Word> {
+    pub(crate) fn last(&self, name: &'static str) -> Option<&Word> {
         self.all(name).last().map(|statement| statement.word(0))
     }
 
@@ -181,7 +188,7 @@ impl Block {
 }
 
 /// Returns a name without the dot at its end, in lower case; the root is a dot.
-fn bare(name: &str) -> String {
+pub(crate) fn bare(name: &str) -> String {
     let bare = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
     if bare.is_empty() { ".".to_owned() } else { bare }
 }
@@ -209,9 +216,11 @@ mod tests {
             include_str!("lower/authority.rs"),
             include_str!("lower/cache.rs"),
             include_str!("lower/clients.rs"),
+            include_str!("lower/control.rs"),
             include_str!("lower/limits.rs"),
             include_str!("lower/listening.rs"),
             include_str!("lower/local.rs"),
+            include_str!("lower/log.rs"),
             include_str!("lower/policy.rs"),
             include_str!("lower/process.rs"),
             include_str!("lower/resolver.rs"),

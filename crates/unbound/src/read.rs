@@ -67,11 +67,32 @@ pub(crate) struct Statements {
     pub(crate) directory: PathBuf,
 }
 
-/// Reads the file numbered `main` and those that it includes.
+impl Statements {
+    /// Puts what later sections say of a view to what the first one says.
+    pub(crate) fn merge_views(&mut self) {
+        let mut merged: Vec<Block> = Vec::with_capacity(self.blocks.len());
+        for block in std::mem::take(&mut self.blocks) {
+            let name_of = |block: &Block| match block.section {
+                Section::View => block.last("name").map(|name| name.text.clone()),
+                _ => None,
+            };
+            let name = name_of(&block);
+            let same = merged.iter_mut().find(|other| name.is_some() && name_of(other) == name);
+            match same {
+                Some(other) => other.statements.extend(block.statements),
+                None => merged.push(block),
+            }
+        }
+        self.blocks = merged;
+    }
+}
+
+/// Reads the file numbered `main` and those that it includes, to what others have said before.
 pub(crate) fn read(
     main: FileId,
     sources: &mut Sources,
     environment: &dyn Environment,
+    before: Statements,
     problems: &mut Vec<Problem>,
 ) -> Statements {
     let mut reader = Reader {
@@ -84,7 +105,7 @@ pub(crate) fn read(
         section: None,
         begun: None,
         skips: false,
-        found: Statements::default(),
+        found: before,
     };
     reader.file(main, 0);
     reader.unfinished();
@@ -242,7 +263,7 @@ impl Reader<'_> {
             };
         let name = row.name;
         let problem = match row.becomes {
-            Becomes::Setting => return,
+            Becomes::Setting | Becomes::Silent(_) => return,
             Becomes::Always(_) if statement.word(0).text == "yes" => return,
             Becomes::Nothing(reason) | Becomes::Always(reason) => {
                 Problem::warning(statement.at, format!("\"{name}\" has no effect: {reason}"))

@@ -14,7 +14,7 @@ fn read_files(files: &[(&str, &str)]) -> (Vec<Entry>, Vec<String>) {
     let (path, text) = files[0];
     let main = sources.add(Path::new(path), text.to_owned());
     let mut problems = Vec::new();
-    let entries = read(main, &mut sources, &memory, &mut problems);
+    let entries = read(main, &mut sources, &memory, &Changes::default(), &mut problems);
     (entries, diagnostics(problems, &sources).iter().map(Diagnostic::line).collect())
 }
 
@@ -100,7 +100,7 @@ fn a_keyword_without_effect_is_told_unless_it_asks_for_what_happens_anyway() {
             "u.conf:1:9: warning: \"msg-cache-slabs\" has no effect: readers of the caches take no locks, so nothing is divided",
         ],
     );
-    says("server: log-queries: no prefer-ip4: no\n", &[]);
+    says("server: log-destaddr: no prefer-ip4: no\n", &[]);
     says("server: harden-glue: yes prefetch-key: yes pad-queries: yes\n", &[]);
     says(
         "server: harden-glue: no\n",
@@ -109,8 +109,8 @@ fn a_keyword_without_effect_is_told_unless_it_asks_for_what_happens_anyway() {
         ],
     );
     says(
-        "server: log-queries: yes\n",
-        &["u.conf:1:9: warning: \"log-queries\" has no effect yet: the server behaves as without it"],
+        "server: log-destaddr: yes\n",
+        &["u.conf:1:9: warning: \"log-destaddr\" has no effect yet: the server behaves as without it"],
     );
     says(
         "server: interface-view: 192.0.2.1 x\n",
@@ -431,5 +431,123 @@ fn zones_with_authority_are_served_and_read() {
     says(
         "auth-zone: name: a.example zonefile: /a for-upstream: no for-downstream: no",
         &["u.conf:1:74: warning: nobody is answered from this zone, and the resolver does not read it"],
+    );
+}
+
+#[test]
+fn the_control_channel_is_open_only_if_it_is_enabled() {
+    check("server: port: 53\nremote-control: control-port: 1\n", "control/unbound/listen", "");
+    let on = "remote-control: control-enable: yes\n";
+    check(on, "control/unbound/listen", "[127.0.0.1:8953, [::1]:8953]");
+    check(on, "control/unbound/certificate", "/etc/unbound/unbound_server.pem");
+    let path = format!("{on} control-interface: /run/u.ctl\n");
+    check(&path, "control/unbound/listen", "[/run/u.ctl]");
+    check(&path, "control/unbound/key", "");
+    let plain = format!("{on} control-interface: 127.0.0.1@99 control-use-cert: no\n");
+    check(&plain, "control/unbound", "{listen: [127.0.0.1:99], certificates: false}");
+    let files = format!("server: directory: /d\n{on} server-key-file: k server-cert-file: /c.pem\n");
+    check(&files, "control/unbound/key", "/d/k");
+    check(&files, "control/unbound/certificate", "/c.pem");
+}
+
+#[test]
+fn the_last_of_a_file_and_the_system_s_log_counts() {
+    check("server: logfile: /l use-syslog: yes", "log/to", "syslog");
+    check("server: use-syslog: yes logfile: /l", "log/to", "/l");
+    check("server: use-syslog: yes use-syslog: no", "log/to", "");
+    check(
+        "server: log-time-ascii: yes",
+        "log",
+        "{level: info, format: unbound, identity: unbound, time: ascii}",
+    );
+    let lines = "server: verbosity: 0 log-replies: yes log-servfail: yes";
+    check(lines, "log/level", "info");
+    assert!(
+        at(&read_files(&[("u.conf", lines)]).0, "policy/main").starts_with("[query-lines(reply, failure), ")
+    );
+}
+
+/// Returns the tree of a file with changes laid over it.
+fn changed(text: &str, changes: &Changes) -> Vec<Entry> {
+    let before = {
+        let mut sources = Sources::new(&SECRET_KEYS);
+        sources.add(Path::new("u.conf"), text.to_owned());
+        sources
+    };
+    let (mut sources, mut problems) = (Sources::new(&SECRET_KEYS), Vec::new());
+    let entries = read_again(&before, &mut sources, changes, &mut problems);
+    let found: Vec<String> = diagnostics(problems, &sources).iter().map(Diagnostic::line).collect();
+    assert!(found.is_empty(), "{found:?}");
+    entries
+}
+
+#[test]
+fn changes_lie_over_what_the_files_say() {
+    let text = "server: local-zone: a.example static local-data: \"x.a.example A 192.0.2.1\"\n\
+                local-data: \"b.example A 192.0.2.2\" prefetch: no domain-insecure: i.example\n\
+                forward-zone: name: f.example forward-addr: 192.0.2.3\n\
+                view: name: v local-data: \"v.example A 192.0.2.4\"\n";
+    let mut changes = Changes::default();
+    let same = format!("{:?}", changed(text, &changes));
+    assert_eq!(same, format!("{:?}", read_files(&[("u.conf", text)]).0), "nothing was changed");
+    changes.remove_local_zone(None, "a.example").expect("changed");
+    changes.remove_local_data(None, "b.example.").expect("changed");
+    // An apostrophe in data stands behind a backslash, which takes nothing away from it.
+    changes.local_data(None, "c.example TXT \"it's\"").expect("changed");
+    changes.local_zone(None, "d.example", "always_refuse").expect("changed");
+    changes.local_data(Some("v".to_owned()), "w.example A 192.0.2.5").expect("changed");
+    changes.insecure("i.example", false).expect("changed");
+    changes.option("prefetch", "yes").expect("changed");
+    let servers = |address: &str| {
+        Some(ZoneServers { servers: vec![address.to_owned()], over_tls: false, primes: false })
+    };
+    changes.servers(ZoneKind::Forward, "f.example", servers("192.0.2.6")).expect("changed");
+    changes.servers(ZoneKind::Stub, "s.example", servers("192.0.2.7")).expect("changed");
+    let entries = changed(text, &changes);
+    for (path, expect) in [
+        ("records/local-data/text", "[c.example TXT \"it\\'s\"]"),
+        ("records/local-data-v/text", "[v.example A 192.0.2.4, w.example A 192.0.2.5]"),
+        ("cache/main/prefetch", "10%"),
+        ("resolvers/default/negative-trust-anchors", ""),
+        ("upstreams/forward-f.example/servers", "[192.0.2.6:53]"),
+        ("resolvers/default/zones/s.example/stub", "[192.0.2.7]"),
+    ] {
+        assert_eq!(at(&entries, path), expect, "{path}");
+    }
+    let policy = at(&entries, "policy/local-zones");
+    assert!(policy.contains("qname in suffix:d.example") && !policy.contains("a.example"), "{policy}");
+    changes.servers(ZoneKind::Forward, "f.example", None).expect("changed");
+    assert_eq!(at(&changed(text, &changes), "upstreams"), "");
+}
+
+#[test]
+fn facts_are_those_of_the_files_with_the_changes() {
+    let mut sources = Sources::new(&SECRET_KEYS);
+    let text = "server: local-zone: a.example static local-data: \"x.a.example 60 IN A 192.0.2.1\"\n\
+                local-data-ptr: \"192.0.2.9 p.example\" interface: 127.0.0.1 interface: ::1\n\
+                stub-zone: name: s.example stub-host: ns.example stub-addr: 192.0.2.3@99\n";
+    sources.add(Path::new("u.conf"), text.to_owned());
+    let mut changes = Changes::default();
+    changes.local_zone(None, "b.example", "redirect").expect("changed");
+    let facts = Facts::of(&sources, &changes);
+    let zones: Vec<String> =
+        facts.local_zones(None).into_iter().map(|(name, kind)| format!("{name} {kind}")).collect();
+    assert_eq!(zones, ["9.2.0.192.in-addr.arpa transparent", "a.example static", "b.example redirect"]);
+    assert_eq!(
+        facts.local_data(None),
+        ["9.2.0.192.in-addr.arpa.\t3600\tIN\tPTR\tp.example.", "x.a.example.\t60\tIN\tA\t192.0.2.1"]
+    );
+    let values = |name: &str| match facts.option(name) {
+        OptionValue::Values(values) => values.join(" "),
+        OptionValue::Unknown => "unknown".to_owned(),
+    };
+    assert_eq!(values("interface"), "127.0.0.1 ::1");
+    assert_eq!(values("num-threads"), "1");
+    assert_eq!(values("control-port"), "8953");
+    assert_eq!(values("nonsense"), "unknown");
+    let stubs = facts.stubs();
+    assert_eq!(
+        (&*stubs[0].name, stubs[0].servers.join(" ")),
+        ("s.example", "ns.example 192.0.2.3@99".to_owned())
     );
 }

@@ -6,7 +6,7 @@ use super::{File, Finding};
 
 /// The layer of each crate. A crate uses only crates of lower layers; equals do not know each
 /// other.
-pub(crate) const LAYERS: [(&str, u8); 41] = [
+pub(crate) const LAYERS: [(&str, u8); 42] = [
     ("diagnostic", 0),
     ("wire", 0),
     ("http2", 0),
@@ -47,7 +47,8 @@ pub(crate) const LAYERS: [(&str, u8); 41] = [
     ("zones", 8),
     ("server", 9),
     ("commands", 9),
-    ("daemon", 10),
+    ("unbound-control", 10),
+    ("daemon", 11),
 ];
 
 /// The highest layer that neither waits nor looks at a clock. `xdp` is low but touches sockets: it

@@ -1,8 +1,11 @@
 //! Forgetting on request.
 
 use super::Cache;
+use super::entry::Meta;
+use super::key::Now;
+use super::security::Security;
 use super::walk::{Octets, name_of};
-use wire::{Name, Rtype};
+use wire::{Name, Rcode, Rtype};
 
 /// What to forget: for all types (unless named), classes, views, bits and scopes.
 #[derive(Clone, Copy)]
@@ -13,16 +16,25 @@ pub enum Flush<'a> {
     Suffix(Name<'a>),
     /// The answers for one name and type.
     Type(Name<'a>, Rtype),
+    /// Answers that turned out to be bogus.
+    Bogus,
+    /// Answers that say that there is nothing, and failures.
+    Negative,
+    /// Answers that are fresh no more.
+    Stale(Now),
     /// Everything.
     All,
 }
 
 impl Flush<'_> {
-    fn takes(&self, name: Name<'_>, qtype: Rtype) -> bool {
+    fn takes(&self, meta: &Meta, name: Name<'_>) -> bool {
         match *self {
             Self::Name(wanted) => name == wanted,
             Self::Suffix(zone) => name.is_at_or_below(zone),
-            Self::Type(wanted, wanted_type) => qtype == wanted_type && name == wanted,
+            Self::Type(wanted, wanted_type) => meta.qtype() == wanted_type && name == wanted,
+            Self::Bogus => meta.security == Security::Bogus,
+            Self::Negative => meta.rcode != Rcode::NOERROR || meta.answers == 0,
+            Self::Stale(now) => now.0.saturating_sub(meta.stored_at) >= meta.ttl,
             Self::All => true,
         }
     }
@@ -36,8 +48,7 @@ impl Cache {
             return self.store.flush_all();
         }
         let mut octets = Octets::default();
-        self.store.flush(|meta, words| {
-            name_of(meta, words, &mut octets).is_some_and(|name| what.takes(name, meta.qtype()))
-        })
+        self.store
+            .flush(|meta, words| name_of(meta, words, &mut octets).is_some_and(|name| what.takes(meta, name)))
     }
 }

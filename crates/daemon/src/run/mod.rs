@@ -11,22 +11,26 @@ mod state;
 mod unbound;
 
 use std::io;
-use std::path::Path;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use commands::cli::{RunArgs, SocketArgs, UnboundArgs};
 use commands::{configuration, out, remote};
 use control::Socket;
 use environment::System;
-use server::{End, Server, Serving, StartError};
-use settings::LogFormat;
-use settings::{Loaded, Origin};
+use plan::listeners::{ListenerPlan, Plan};
+use server::{End, Operator, Order, Server, Serving, StartError};
+use settings::{Loaded, Log, Origin};
 use tokio::sync::mpsc;
+use tracing::level_filters::LevelFilter;
 use tracing::{debug, error, info, warn};
+use unbound_control::{Channel, Hooks, programs};
 
+use crate::log::{self, Output};
 use crate::privileges::{self, Become};
-use crate::sys::Kept;
-use crate::{log, sys};
+use crate::sys::{self, Kept};
 use signals::Signals;
 
 /// Signals that wait until the one before was heard.
@@ -39,16 +43,48 @@ const BESIDE_CACHES_OCTETS: u64 = 192 << 20;
 
 /// Runs the server until somebody ends it.
 pub(crate) fn run(args: &RunArgs) -> ExitCode {
-    told(try_run(configuration::find(&args.config), &args.socket))
+    told(try_run(configuration::find(&args.config), &args.socket, None))
 }
 
-/// Runs the server in the place of Unbound.
+/// Runs the server in the place of Unbound, or a program that comes with Unbound.
 pub(crate) fn unbound(args: &UnboundArgs) -> ExitCode {
+    if let Some((program, arguments)) = args.program.split_first() {
+        let name = program.to_string_lossy();
+        return programs::run(&name, arguments.iter().cloned(), start_for_us).unwrap_or_else(|| {
+            let known: Vec<String> = programs::names().collect();
+            out::complain(&format!("there is no program \"{name}\": expected one of {}", known.join(", ")));
+            out::negative()
+        });
+    }
     if args.version {
         out::print(&unbound::version());
         return out::FINE;
     }
-    told(try_run(Origin::Unbound(args.config.clone()), &SocketArgs { socket: None }))
+    if args.usage {
+        out::print(&unbound::usage());
+        return out::negative();
+    }
+    told(try_run(Origin::Unbound(args.config.clone()), &SocketArgs { socket: None }, Some(args)))
+}
+
+/// Starts a server that finds answers for this process, for as long as it lives. What it listens on
+/// is nobody's business.
+fn start_for_us(loaded: Loaded) -> Result<Arc<Operator>, String> {
+    let output = Arc::<Output>::default();
+    let log_level = log::start(log::Format::of(&loaded.settings.startup.log), LevelFilter::ERROR, &output);
+    let nowhere = ListenerPlan::new((Ipv4Addr::LOCALHOST, 0).into());
+    let plan = Plan { listeners: vec![nowhere], ..config::listening(&loaded.settings.startup).plan };
+    let sockets = listen::bind(&plan, 1, Vec::new())
+        .map_err(|error| format!("cannot listen on loopback: {}", error.source))?;
+    let devices = server::devices::Opened::default();
+    let cores = server::sys::allowed_cores();
+    let opened =
+        server::Opened { origin: Origin::BuiltIn, loaded, log_level, cores, workers: 1, sockets, devices };
+    let server = server::start(opened).map_err(|error| error.to_string())?;
+    let operator = server.operator();
+    // It ends with the process, and not before.
+    std::mem::forget(server);
+    Ok(operator)
 }
 
 fn told(result: Result<ExitCode, String>) -> ExitCode {
@@ -61,11 +97,13 @@ fn told(result: Result<ExitCode, String>) -> ExitCode {
     }
 }
 
-fn try_run(origin: Origin, socket: &SocketArgs) -> Result<ExitCode, String> {
+fn try_run(origin: Origin, socket: &SocketArgs, theirs: Option<&UnboundArgs>) -> Result<ExitCode, String> {
     let loaded =
         origin.load().map_err(|found| configuration::human(&origin, &found).trim_end().to_owned())?;
-    let log_level =
-        log::start(log_format(loaded.settings.startup.log_format), server::filter(loaded.settings.log_level));
+    let log_settings = unbound::log(theirs, &loaded.settings.startup.log);
+    let output = Arc::new(Output::open(&log_settings)?);
+    let level = server::filter(unbound::log_level(theirs, loaded.settings.log_level));
+    let log_level = log::start(log::Format::of(&log_settings), level, &output);
     abort_on_panic();
     server::sys::return_large_blocks();
 
@@ -104,8 +142,14 @@ fn try_run(origin: Origin, socket: &SocketArgs) -> Result<ExitCode, String> {
     if let (Become::Nobody { wanted }, true) = (&user, startup.user.is_some()) {
         return Err(format!("the user \"{wanted}\" of the setting server.user does not exist"));
     }
+    output.give_to(user.owner());
+    let pid_file = PidFile::write(
+        startup.pid_file.as_deref().filter(|_| theirs.is_none_or(|theirs| !theirs.no_pid_file)),
+        &user,
+    )?;
     let state = state::prepare(&loaded.settings, &user);
     let socket = control_socket(socket, &startup.state_directory, &user);
+    let channel = Channel::open(&startup.unbound_channel, user.owner()).map_err(|error| error.to_string())?;
     let kept = if settings::jobs::touches_packet_filter(&loaded.settings) {
         Kept::PacketFilter
     } else {
@@ -131,41 +175,110 @@ fn try_run(origin: Origin, socket: &SocketArgs) -> Result<ExitCode, String> {
         StartError::Invalid(found) => configuration::human(&mistakes, &found).trim_end().to_owned(),
         other => other.to_string(),
     })?;
-    if mistakes == Origin::BuiltIn {
-        out::print(&greeting::greeting(&addresses, opened.why_not_53.as_deref(), server.upstreams()));
-    } else {
-        info!("{}", server.summary());
-    }
-    if let Origin::Unbound(_) = mistakes {
-        unbound::tell_start();
-    }
-    let end = runtime.block_on(serve(server, signals, socket, metrics));
+    let started = (&mistakes, &addresses[..], opened.why_not_53.as_deref());
+    tell_start(started, &server, (&log_settings, &output));
+    let end = runtime.block_on(serve(server, signals, Doors { socket, channel, metrics, output }));
     // What still reads a file that never ends keeps nobody.
     runtime.shutdown_background();
     // Their files go when the server does.
-    drop(local);
+    drop((local, pid_file));
     Ok(match end {
         End::Clean => out::FINE,
         End::Failed => out::negative(),
     })
 }
 
-/// Has a server looked after, and passes signals on to it.
-async fn serve(
-    server: Server,
-    mut signals: Signals,
+/// Says that clients are answered from now on: where the configuration comes from, where they are,
+/// and why not at port 53.
+fn tell_start(
+    (origin, addresses, why_not_53): (&Origin, &[SocketAddr], Option<&str>),
+    server: &Server,
+    (log_settings, output): (&Log, &Arc<Output>),
+) {
+    match origin {
+        Origin::BuiltIn => out::print(&greeting::greeting(addresses, why_not_53, server.upstreams())),
+        Origin::File(_) | Origin::Unbound(_) => info!("{}", server.summary()),
+    }
+    if let Origin::Unbound(_) = origin {
+        let line = concat!("start of service (gannet ", env!("CARGO_PKG_VERSION"), ").");
+        log::announce(log_settings, output, line);
+    }
+}
+
+/// Where operators come in.
+struct Doors {
     socket: Option<Socket>,
+    channel: Channel,
     metrics: Vec<std::net::TcpListener>,
-) -> End {
+    /// The log, which can be opened again.
+    output: Arc<Output>,
+}
+
+/// A file with the number of the process, for as long as it runs.
+struct PidFile(PathBuf);
+
+impl PidFile {
+    fn write(path: Option<&Path>, user: &Become) -> Result<Option<Self>, String> {
+        let Some(path) = path else { return Ok(None) };
+        let written =
+            std::fs::write(path, format!("{}\n", std::process::id())).and_then(|()| match user.owner() {
+                Some((user, group)) => std::os::unix::fs::chown(path, Some(user), Some(group)),
+                None => Ok(()),
+            });
+        written
+            .map_err(|error| format!("cannot write {} (setting server.pid-file): {error}", path.display()))?;
+        Ok(Some(Self(path.to_owned())))
+    }
+}
+
+impl Drop for PidFile {
+    fn drop(&mut self) {
+        // In a directory of root's the file stays, empty: nobody takes it for a process.
+        if std::fs::remove_file(&self.0).is_err() {
+            let _ = std::fs::write(&self.0, "");
+        }
+    }
+}
+
+/// Has a server looked after, and passes signals on to it.
+async fn serve(server: Server, mut signals: Signals, doors: Doors) -> End {
+    let Doors { socket, channel, metrics, output } = doors;
     let (sender, orders) = mpsc::channel(SIGNALS_MAX);
+    let stop = sender.clone();
+    let hooks = Hooks {
+        // What does not fit finds others before it that say the same.
+        stop: Box::new(move || {
+            let _ = stop.try_send(Order::End);
+        }),
+        reopen_log: Box::new({
+            let output = Arc::clone(&output);
+            move || output.reopen()
+        }),
+    };
+    let operator = server.operator();
+    let commands = async {
+        if let Err(error) = unbound_control::serve(&channel, operator, hooks).await {
+            warn!(%error, "no control with unbound-control");
+        }
+        std::future::pending::<()>().await;
+    };
     let pass_on = async {
-        while sender.send(signals.next().await).await.is_ok() {}
+        loop {
+            let order = signals.next().await;
+            if order == Order::Reload {
+                output.reopen();
+            }
+            if sender.send(order).await.is_err() {
+                break;
+            }
+        }
         std::future::pending::<()>().await;
     };
     let own_user = sys::effective_user();
     tokio::select! {
         end = server.serve(Serving { orders, socket, own_user, metrics }) => end,
         () = pass_on => End::Failed,
+        () = commands => End::Failed,
     }
 }
 
@@ -200,15 +313,6 @@ fn abort_on_panic() {
         error!("a defect in gannet ended it; please report the message above");
         std::process::abort();
     }));
-}
-
-fn log_format(wanted: LogFormat) -> log::Format {
-    match wanted {
-        LogFormat::Auto => log::Format::detect(),
-        LogFormat::Text => log::Format::text(),
-        LogFormat::Json => log::Format::Json,
-        LogFormat::Journald => log::Format::Journal,
-    }
 }
 
 /// Opens the control socket at the first place that has room for it. Without one the server runs

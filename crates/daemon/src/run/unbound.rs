@@ -1,7 +1,7 @@
 //! What Unbound says, for programs that wait for it.
 
-use std::io::Write as _;
-use std::time::{SystemTime, UNIX_EPOCH};
+use commands::cli::UnboundArgs;
+use settings::{Log, LogLevel, LogPlace};
 
 /// What it does to a query, by the names of its modules.
 const MODULES: &str = "respip dns64 validator iterator";
@@ -12,10 +12,61 @@ pub(super) fn version() -> String {
     format!("Version {version} (gannet, in the place of unbound)\n\nLinked modules: {MODULES}\n")
 }
 
-/// Says that clients are answered from now on: service managers and tests wait for this line.
-pub(super) fn tell_start() {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let (process, version) = (std::process::id(), env!("CARGO_PKG_VERSION"));
-    let line = format!("[{since}] unbound[{process}:0] info: start of service (gannet {version}).");
-    let _ = writeln!(std::io::stderr().lock(), "{line}");
+/// Returns what `-h` prints.
+pub(super) fn usage() -> String {
+    "usage:  unbound [options]\n\
+     Runs a DNS server on an unbound.conf.\n\
+     -c FILE\tthe configuration (default /etc/unbound/unbound.conf)\n\
+     -d\tstay in the foreground, as it always does; twice, log to standard error\n\
+     -p\twrite no file with the number of the process\n\
+     -v\tlog more; more often, still more\n\
+     -V\tprint the version\n\
+     -h\tprint this\n"
+        .to_owned()
+        + &version()
+}
+
+/// Returns where the log goes and how it looks.
+pub(super) fn log(args: Option<&UnboundArgs>, configured: &Log) -> Log {
+    let mut log = configured.clone();
+    if args.is_some_and(|args| args.foreground > 1) {
+        log.place = LogPlace::Stderr;
+    }
+    log
+}
+
+/// Returns the least important messages to log: each `-v` makes the log one step more talkative.
+pub(super) fn log_level(args: Option<&UnboundArgs>, configured: LogLevel) -> LogLevel {
+    let levels = [LogLevel::Error, LogLevel::Warn, LogLevel::Info, LogLevel::Debug, LogLevel::Trace];
+    let steps = args.map_or(0, |args| usize::from(args.verbose));
+    let at = levels.iter().position(|level| *level == configured).unwrap_or(0);
+    levels.get((at + steps).min(levels.len() - 1)).copied().unwrap_or(configured)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_letter_makes_the_log_more_talkative() {
+        let level = |verbose: u8| {
+            let (config, program) = (std::path::PathBuf::new(), Vec::new());
+            let args = UnboundArgs {
+                config,
+                foreground: 0,
+                no_pid_file: false,
+                verbose,
+                version: false,
+                usage: false,
+                help: None,
+                program,
+            };
+            log_level(Some(&args), LogLevel::Info)
+        };
+        assert_eq!(
+            [0, 1, 2, 9].map(level),
+            [LogLevel::Info, LogLevel::Debug, LogLevel::Trace, LogLevel::Trace]
+        );
+        assert_eq!(log_level(None, LogLevel::Warn), LogLevel::Warn);
+    }
 }

@@ -11,3 +11,5 @@ mod readme;
 mod serving;
 mod starters;
 mod unbound;
+mod unbound_control;
+mod unbound_programs;

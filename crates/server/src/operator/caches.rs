@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cache::{EntryView, Flush, Freshness, KeyBits, Now};
+use cache::{Cache, Entry, EntryView, Flush, Freshness, Key, KeyBits, Now, Security, Stored};
 use control::api::{self, CacheFlush, CacheLookup};
 use engine::Caches;
 use wire::{Flags, Header, Message, NameBuf, Rtype, Section};
@@ -63,6 +63,42 @@ impl Operator {
         Ok(api::Flushed { removed })
     }
 
+    /// Forgets answers in all caches; says how many.
+    pub fn flush_answers(&self, what: Flush<'_>) -> u64 {
+        let caches = lock(&self.view).caches.clone();
+        caches.iter().map(|(_, cache)| cache.flush(what) as u64).sum()
+    }
+
+    /// Returns the reading of the clock that the caches' answers age by.
+    pub fn cache_now(&self) -> Now {
+        now()
+    }
+
+    /// Shows every answer of all caches that is not past all use, in no order.
+    pub fn each_answer(&self, mut show: impl FnMut(&CachedAnswer<'_>)) {
+        let (caches, now) = (lock(&self.view).caches.clone(), now());
+        for (_, cache) in caches.iter() {
+            cache.for_each(|entry| {
+                // What is kept for one network is nothing that another server could use.
+                let Some(freshness) = entry.freshness(now).filter(|_| entry.scope.is_none()) else { return };
+                let (ttl, is_stale) = match freshness {
+                    Freshness::Fresh { left } => (left, false),
+                    Freshness::Stale { .. } => (0, true),
+                };
+                let age = now.0.saturating_sub(entry.stored_at.0);
+                show(&CachedAnswer { entry, ttl, message: message(entry, age, is_stale) });
+            });
+        }
+    }
+
+    /// Puts an answer into the first cache, as if a server had given it: unless it is older than
+    /// one that is there. Returns whether it was taken.
+    pub fn keep_answer(&self, message: &Message<'_>, ttl: u32) -> bool {
+        let caches = lock(&self.view).caches.clone();
+        let Some((_, cache)) = caches.iter().next() else { return false };
+        kept(cache, message, ttl).is_some()
+    }
+
     /// Forgets the answers for a name and all below it.
     pub(crate) fn forget_answers(&self, zone: &NameBuf) {
         let caches = lock(&self.view).caches.clone();
@@ -76,6 +112,49 @@ impl Operator {
         let caches = lock(&self.view).caches.clone();
         let Some(wanted) = only else { return Ok(caches) };
         caches.only(wanted).ok_or_else(|| OperatorError::not_found(What::Cache, wanted))
+    }
+}
+
+/// An answer of a cache.
+pub struct CachedAnswer<'a> {
+    /// What is kept of it.
+    pub entry: &'a EntryView<'a>,
+    /// Seconds for which it is fresh; zero if it is not.
+    pub ttl: u32,
+    /// The message that a client would get.
+    pub message: Vec<u8>,
+}
+
+/// Puts an answer into a cache.
+fn kept(cache: &Cache, message: &Message<'_>, ttl: u32) -> Option<()> {
+    let question = message.question?;
+    let mut body = vec![0; wire::MESSAGE_OCTETS_MAX];
+    let mut ttl_offsets = vec![0; usize::from(u16::MAX)];
+    let normal = wire::reply::normalise(message, &mut body, &mut ttl_offsets).ok()?;
+    let is_signed = message.records().any(|record| record.rtype == Rtype::RRSIG);
+    // One with signatures is for who asked for them; one without is for everybody.
+    let (bits, flags) = match is_signed {
+        true => (KeyBits::DO, message.header.flags),
+        false => (KeyBits::NONE, Flags(message.header.flags.0 | Entry::SAME_FOR_DO.0)),
+    };
+    let folded = question.qname.to_folded();
+    let key = Key::new(cache.hash_key(), &folded, question.qtype, question.qclass, bits, 0);
+    let entry = Entry {
+        body: body.get(normal.body_at..normal.len)?,
+        ttl_offsets: ttl_offsets.get(..normal.ttl_count)?,
+        rcode: message.rcode(),
+        flags,
+        security: Security::Unchecked,
+        answers: normal.answers,
+        authorities: normal.authorities,
+        additionals: normal.additionals,
+        ttl,
+        stale: 0,
+        ede: None,
+    };
+    match cache.insert(&key, &entry, now()) {
+        Stored::New | Stored::Replaced => Some(()),
+        Stored::Refused(_) => None,
     }
 }
 

@@ -99,7 +99,7 @@ impl Operator {
 
     /// Brings a candidate into use, or returns everything that is in its way; then nothing has
     /// changed.
-    fn change(&self, current: &mut Revision, candidate: Candidate) -> Result<(), Vec<Diagnostic>> {
+    pub(super) fn change(&self, current: &mut Revision, candidate: Candidate) -> Result<(), Vec<Diagnostic>> {
         *current = bring_into_use(&self.components, candidate, Some(current))?;
         Ok(())
     }
@@ -214,7 +214,7 @@ impl Operator {
 }
 
 /// Does work that may take seconds on a thread that steps back behind those that answer queries.
-fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+pub(super) fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
             sys::step_back();

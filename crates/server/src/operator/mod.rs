@@ -2,6 +2,7 @@
 
 mod bans;
 mod caches;
+mod changes;
 mod configuration;
 mod error;
 mod files;
@@ -26,8 +27,7 @@ use control::api;
 use engine::explain::Recorder;
 use engine::{Caches, Clock};
 use files::Seen;
-use settings::Origin;
-use settings::{Settings, Startup};
+use settings::{Origin, Settings, Startup, UnboundStatistics};
 use tokio::sync::mpsc;
 use tracing::info;
 use wire::Prefix;
@@ -39,6 +39,8 @@ use crate::log_level;
 use crate::reload::{Components, Revision};
 use crate::worker::{Explaining, WorkerHandle};
 
+pub use caches::CachedAnswer;
+pub use changes::WorkerNumbers;
 pub use error::{OperatorError, Rejected, What};
 pub(crate) use files::Watched;
 pub use numbers::DESCRIPTIONS;
@@ -96,6 +98,8 @@ struct View {
     certificates: Vec<config::OwnCertificate>,
     /// The database of recorded queries.
     recorder: Option<PathBuf>,
+    /// What the statistics of `unbound-control` are to show.
+    statistics: UnboundStatistics,
 }
 
 impl View {
@@ -112,6 +116,7 @@ impl View {
             listed: lists::listed(&revision.loaded.settings),
             certificates: revision.plans.certificates().to_vec(),
             recorder: recorder_file(&revision.plans),
+            statistics: revision.loaded.settings.unbound_statistics,
         }
     }
 
@@ -122,6 +127,7 @@ impl View {
         self.bans = LiveBans::of(revision);
         self.certificates = revision.plans.certificates().to_vec();
         self.recorder = recorder_file(&revision.plans);
+        self.statistics = revision.loaded.settings.unbound_statistics;
         self.revision = revision.number;
     }
 

@@ -71,6 +71,23 @@ impl Operator {
         api::ResolverServers { servers: servers.collect(), is_cut_short }
     }
 
+    /// Shows what is known of every server that resolvers have asked, in no order.
+    pub fn each_server(&self, show: impl FnMut(SocketAddr, &Facts)) {
+        let since_boot = self.facts.clock.since_boot();
+        let now = NowMs(u64::try_from(since_boot.as_millis()).unwrap_or(u64::MAX));
+        self.components.resolver_tables.servers().for_each(now, show);
+    }
+
+    /// Forgets what is known of all servers; says of how many.
+    pub fn forget_servers(&self) -> usize {
+        self.components.resolver_tables.servers().forget_all()
+    }
+
+    /// Forgets what is known of one server; says whether anything was.
+    pub fn forget_server(&self, address: SocketAddr) -> bool {
+        self.components.resolver_tables.servers().forget(address)
+    }
+
     /// Says by which servers the closest zone is served that resolvers know to enclose a name.
     ///
     /// # Errors

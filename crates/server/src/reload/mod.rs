@@ -41,6 +41,8 @@ pub(crate) enum Cause {
     Reload,
     /// A file beside the configuration's own has changed.
     Files,
+    /// The operator has laid changes over the configuration.
+    Changes,
     /// Zones were signed or added. It is no revision of its own: zones have serials for that.
     Zones,
 }

@@ -5,9 +5,11 @@
 //! resolves them.
 
 mod cache;
+mod control;
 mod limits;
 mod listeners;
 mod local;
+mod log;
 mod records;
 mod resolvers;
 mod sets;
@@ -28,16 +30,18 @@ use plan::jobs::Recorder;
 use crate::jobs::{EffectSettings, ScheduleSettings};
 
 pub use cache::CacheSettings;
+pub use control::{ControlIdentity, ControlPlace, UnboundChannel, UnboundStatistics};
 use diagnostic::At;
 pub use limits::{Cookies, Handshakes, Limits, Rate, Tcp};
 pub use listeners::{Certificate, Listener, LocalSocket, RelayTarget, Tls};
 pub use local::{Hosts, LocalName};
+pub use log::{Log, LogPlace};
 use policy::{NamedCondition, Policy, View};
 pub use records::{IncludingText, RecordSet};
 pub use resolvers::{LocalRootSettings, ResolverSettings, RouteSettings, RouteWay};
 pub use schema::{
-    AlgorithmWord, CdsDigestWord, CdsWord, CheckWord, ClientSubnetUse, LogFormat, LogLevel, SerialWord,
-    SigningAlgorithmWord, StayAwake, TlsVersionWord, ZonemdWord,
+    AlgorithmWord, CdsDigestWord, CdsWord, CheckWord, ClientSubnetUse, LogFormat, LogLevel, LogTime,
+    SerialWord, SigningAlgorithmWord, StayAwake, TlsVersionWord, ZonemdWord,
 };
 pub use sets::{DynamicKind, DynamicSet, ListPlace, Set, SetList};
 pub use signing::SigningSettings;
@@ -116,6 +120,8 @@ pub struct Settings {
     pub extended_errors: bool,
     /// The least important messages to log.
     pub log_level: LogLevel,
+    /// What the statistics of `unbound-control` show.
+    pub unbound_statistics: UnboundStatistics,
     /// Sets of names and clients.
     pub sets: Vec<Set>,
     /// Conditions with a name, in the order of the file.

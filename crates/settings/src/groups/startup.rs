@@ -9,7 +9,7 @@ use plan::listeners::{LocalKind, LocalPlan};
 use schema::StayAwake;
 use values::{duration_text, size_text};
 
-use super::{Handshakes, Listener, LocalSocket, LogFormat, Tcp, Xdp};
+use super::{Handshakes, Listener, LocalSocket, Log, Tcp, UnboundChannel, Xdp};
 
 /// What only a new start changes.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,8 +34,12 @@ pub struct Startup {
     pub xdp: Xdp,
     /// Where metrics can be fetched.
     pub metrics: Vec<SocketAddr>,
-    /// How log lines look.
-    pub log_format: LogFormat,
+    /// Where `unbound-control` can reach the server.
+    pub unbound_channel: UnboundChannel,
+    /// Where the log goes and how it looks.
+    pub log: Log,
+    /// A file that has the number of the process.
+    pub pid_file: Option<PathBuf>,
     /// Limits of connections.
     pub tcp: Tcp,
     /// Limits of handshakes.
@@ -126,6 +130,7 @@ impl Startup {
         );
         let local_sockets: Vec<String> =
             self.local_sockets.iter().map(|socket| shown(&socket.plan)).collect();
+        let identity = self.unbound_channel.identity.as_ref();
         let auto = || "auto".to_owned();
         let none = || "none".to_owned();
         let metrics: Vec<String> = self.metrics.iter().map(ToString::to_string).collect();
@@ -157,7 +162,26 @@ impl Startup {
             ),
             ("xdp.busy-poll-budget".to_owned(), self.xdp.busy_poll_budget.to_string()),
             ("metrics.listen".to_owned(), format!("[{}]", metrics.join(", "))),
-            ("log.format".to_owned(), self.log_format.word().to_owned()),
+            ("control.unbound.listen".to_owned(), {
+                let places: Vec<String> =
+                    self.unbound_channel.places.iter().map(super::ControlPlace::text).collect();
+                format!("[{}]", places.join(", "))
+            }),
+            ("control.unbound.certificates".to_owned(), identity.is_some().to_string()),
+            (
+                "control.unbound.certificate".to_owned(),
+                identity.map_or_else(none, |it| it.certificate.display().to_string()),
+            ),
+            ("control.unbound.key".to_owned(), identity.map_or_else(none, |it| it.key.display().to_string())),
+            ("log.format".to_owned(), self.log.format.word().to_owned()),
+            ("log.to".to_owned(), self.log.place.text()),
+            ("log.identity".to_owned(), self.log.identity.clone()),
+            ("log.time".to_owned(), self.log.time.word().to_owned()),
+            ("log.tag-queries".to_owned(), self.log.tags_queries.to_string()),
+            (
+                "server.pid-file".to_owned(),
+                self.pid_file.as_ref().map_or_else(none, |file| file.display().to_string()),
+            ),
             ("limits.tcp.connections".to_owned(), self.tcp.connections.to_string()),
             ("limits.tcp.connections-per-client".to_owned(), self.tcp.connections_per_client.to_string()),
             ("limits.tcp.idle-timeout".to_owned(), duration_text(self.tcp.idle_timeout)),

@@ -6,6 +6,7 @@
 mod authority;
 mod cache;
 mod checks;
+mod control;
 mod jobs;
 mod limits;
 mod listeners;
@@ -28,7 +29,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use crate::groups::{
-    CacheSettings, Cookies, Limits, LogFormat, LogLevel, Presentation, Settings, Startup, StayAwake,
+    CacheSettings, Cookies, Limits, LogLevel, Presentation, Settings, Startup, StayAwake, UnboundStatistics,
 };
 use diagnostic::{At, Problem, Sources, Span};
 pub use notation::server;
@@ -103,7 +104,7 @@ impl Lowering<'_> {
 
         let server = self.section(&root, "server");
         let caches = self.caches(&root);
-        let (startup, limits) = self.startup(&root, &server, &caches);
+        let (startup, limits, unbound_statistics) = self.startup(&root, &server, &caches);
         let presentation = self.presentation(&server);
         let relay_to = self.relay_to(&root);
         let tls = self.tls(&root);
@@ -180,6 +181,7 @@ impl Lowering<'_> {
             padding,
             extended_errors,
             log_level,
+            unbound_statistics,
             sets,
             effects,
             recorder,
@@ -239,9 +241,10 @@ impl Lowering<'_> {
         root: &Section<'_>,
         server: &Section<'_>,
         caches: &[CacheSettings],
-    ) -> (Startup, Limits) {
+    ) -> (Startup, Limits, UnboundStatistics) {
         let (limits, tcp, handshakes, signatures_memory) = self.limits(root);
         let xdp = self.xdp(root);
+        let (unbound_channel, unbound_statistics) = self.control(root);
         let startup = Startup {
             workers: self.whole_or(server, "workers").map(|number| number as u16),
             stay_awake: self.word(server, "stay-awake", StayAwake::parse),
@@ -253,16 +256,15 @@ impl Lowering<'_> {
             oblivious_target: self.oblivious(root),
             xdp,
             metrics: self.metrics(root),
-            log_format: {
-                let log = self.section(root, "log");
-                self.word(&log, "format", LogFormat::parse)
-            },
+            log: self.log(root),
+            pid_file: self.path(server, "pid-file").map(|at| self.beside(at.span.file, &at.value)),
+            unbound_channel,
             tcp,
             tls: handshakes,
             signatures_memory,
             cache_sizes: caches.iter().map(|cache| (cache.name.value.clone(), cache.size)).collect(),
         };
-        (startup, limits)
+        (startup, limits, unbound_statistics)
     }
 
     fn cookies(&mut self, root: &Section<'_>) -> Cookies {

@@ -1,21 +1,23 @@
 //! Keywords of the sections other than `server`.
 
-use super::Becomes::{Lacking, Nothing, Setting};
+use super::Becomes::{Lacking, Nothing, Setting, Silent};
 use super::Form::{Flag, Number, Pair, Size, Text};
 use super::{Row, row};
 
 const NO_SLABS: &str = "readers of the caches take no locks, so nothing is divided";
 const NO_SCRIPTS: &str = "programs of others are not loaded";
 
+const OF_CLIENT: &str = "\"unbound-control\" reads it";
+
 pub(super) const REMOTE_CONTROL: &[Row] = &[
-    row("control-enable", Flag, "no", Lacking),
-    row("control-interface", Text, "", Lacking),
-    row("control-port", Number, "8953", Lacking),
-    row("control-use-cert", Flag, "yes", Lacking),
-    row("server-key-file", Text, "unbound_server.key", Lacking),
-    row("server-cert-file", Text, "unbound_server.pem", Lacking),
-    row("control-key-file", Text, "unbound_control.key", Lacking),
-    row("control-cert-file", Text, "unbound_control.pem", Lacking),
+    row("control-enable", Flag, "no", Setting),
+    row("control-interface", Text, "", Setting),
+    row("control-port", Number, "8953", Setting),
+    row("control-use-cert", Flag, "yes", Setting),
+    row("server-key-file", Text, "unbound_server.key", Setting),
+    row("server-cert-file", Text, "unbound_server.pem", Setting),
+    row("control-key-file", Text, "unbound_control.key", Silent(OF_CLIENT)),
+    row("control-cert-file", Text, "unbound_control.pem", Silent(OF_CLIENT)),
 ];
 
 pub(super) const STUB_ZONE: &[Row] = &[

@@ -4,7 +4,6 @@ use super::Becomes::{Always, Lacking, Nothing, Refused, Setting};
 use super::Form::{Flag, Number, Pair, Size, Text, Triple};
 use super::{Row, row};
 
-const COUNTED: &str = "all numbers are counted always; \"gannet stats\" and \"metrics.listen\" show them";
 const AS_NEEDED: &str = "sockets are opened as they are needed, within the limit of the process";
 const ONE_BOUND: &str = "one bound holds for all connections: \"limits.tcp.buffers\"";
 const ONE_BOUND_OF_CACHE: &str = "one bound holds for all answers in the cache: \"msg-cache-size\"";
@@ -19,9 +18,7 @@ const NOT_WINDOWS: &str = "this is not Windows";
 const NO_DELAY: &str = "replies are never held back";
 const FOUND_OUT: &str = "whether a service manager waits for the start is found out";
 const FOREGROUND: &str = "the program stays in the foreground, where service managers want it";
-const LOG_FORM: &str = "log lines have a form of their own: \"log.format\"";
-const LOG_PLACE: &str = "messages go to stderr, or to the journal where there is one";
-const NO_PID_FILE: &str = "service managers know the process; no file has its number";
+const LOG_THREAD: &str = "threads have the numbers of workers in the log";
 const RAISED: &str = "smaller sizes always count as 512";
 const ONE_CACHE: &str = "what is learned of zones is in one cache: \"rrset-cache-size\"";
 const NO_IPSEC: &str = "IPsec is not set up by a resolver";
@@ -51,10 +48,10 @@ const STALE_SAYS_SO: &str = "stale answers say so where \"ede\" is on";
 
 pub(super) const ROWS: &[Row] = &[
     row("verbosity", Number, "1", Setting),
-    row("statistics-interval", Number, "0", Nothing(COUNTED)),
-    row("statistics-cumulative", Flag, "no", Nothing(COUNTED)),
-    row("extended-statistics", Flag, "no", Nothing(COUNTED)),
-    row("statistics-inhibit-zero", Flag, "yes", Nothing(COUNTED)),
+    row("statistics-interval", Number, "0", Setting),
+    row("statistics-cumulative", Flag, "no", Setting),
+    row("extended-statistics", Flag, "no", Setting),
+    row("statistics-inhibit-zero", Flag, "yes", Setting),
     row("num-threads", Number, "1", Setting),
     row("port", Number, "53", Setting),
     row("interface", Text, "", Setting),
@@ -167,19 +164,19 @@ pub(super) const ROWS: &[Row] = &[
     row("chroot", Text, "", Setting),
     row("username", Text, "", Setting),
     row("directory", Text, "", Setting),
-    row("logfile", Text, "", Lacking),
-    row("use-syslog", Flag, "yes", Nothing(LOG_PLACE)),
-    row("log-identity", Text, "", Nothing(LOG_FORM)),
-    row("log-time-ascii", Flag, "no", Nothing(LOG_FORM)),
-    row("log-time-iso", Flag, "no", Nothing(LOG_FORM)),
-    row("log-queries", Flag, "no", Lacking),
-    row("log-replies", Flag, "no", Lacking),
-    row("log-tag-queryreply", Flag, "no", Lacking),
+    row("logfile", Text, "", Setting),
+    row("use-syslog", Flag, "yes", Setting),
+    row("log-identity", Text, "", Setting),
+    row("log-time-ascii", Flag, "no", Setting),
+    row("log-time-iso", Flag, "no", Setting),
+    row("log-queries", Flag, "no", Setting),
+    row("log-replies", Flag, "no", Setting),
+    row("log-tag-queryreply", Flag, "no", Setting),
     row("log-destaddr", Flag, "no", Lacking),
-    row("log-local-actions", Flag, "no", Lacking),
-    row("log-servfail", Flag, "no", Lacking),
-    row("log-thread-id", Flag, "no", Nothing(LOG_FORM)),
-    row("pidfile", Text, "", Nothing(NO_PID_FILE)),
+    row("log-local-actions", Flag, "no", Setting),
+    row("log-servfail", Flag, "no", Setting),
+    row("log-thread-id", Flag, "no", Nothing(LOG_THREAD)),
+    row("pidfile", Text, "", Setting),
     row("root-hints", Text, "", Setting),
     row("hide-identity", Flag, "no", Setting),
     row("identity", Text, "", Setting),

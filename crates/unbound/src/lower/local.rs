@@ -68,7 +68,12 @@ struct Zone<'a> {
     tags: Vec<&'a str>,
     /// Other types for clients with these prefixes.
     overrides: Vec<(&'a Word, Kind)>,
+    /// What the log has of queries for its names: the zone and its type.
+    logged: Option<String>,
 }
+
+/// Zones of which the log can have what they do: each takes a rule of its own.
+const LOGGED_ZONES_MAX: usize = 1000;
 
 /// A record of local data.
 struct Record<'a> {
@@ -107,6 +112,7 @@ impl<'a> Lowering<'a> {
         let clients = self.clients();
         let mut zones = self.declared_zones(self.all("local-zone"));
         self.tag(&mut zones);
+        self.note_actions(&mut zones);
         let records = self.local_data(self.all("local-data"));
         let reverse = self.all("local-data-ptr").collect();
         let source = Source { suffix: String::new(), zones, records, reverse, has_defaults: true };
@@ -173,7 +179,7 @@ impl<'a> Lowering<'a> {
         let mut groups: BTreeMap<(usize, Kind, bool, usize), Vec<&Zone<'_>>> = BTreeMap::new();
         for (number, zone) in zones.values().enumerate() {
             let height = heights.get(zone.name.as_str()).copied().unwrap_or(0);
-            let is_alone = !zone.tags.is_empty() || !zone.overrides.is_empty();
+            let is_alone = !zone.tags.is_empty() || !zone.overrides.is_empty() || zone.logged.is_some();
             let key = (height, zone.kind, is_alone, if is_alone { number } else { 0 });
             groups.entry(key).or_default().push(zone);
         }
@@ -245,6 +251,12 @@ impl<'a> Lowering<'a> {
             None => condition,
         };
         let own_data = who.and_then(|(_, data)| data);
+        if let [zone] = zones
+            && let Some(logged) = &zone.logged
+        {
+            let condition = with_who(format!("qname in suffix:{}", zone.name));
+            making.rules.push(rule(condition, &[&format!("query-lines(zone \"{logged}\")")], zone.at));
+        }
         match kind {
             Kind::Redirect => {
                 for zone in zones {
@@ -289,7 +301,11 @@ impl<'a> Lowering<'a> {
             let name = statement.word(0);
             let Some(kind) = self.kind(statement.word(1)) else { continue };
             let (at, tags, overrides) = (statement.span(), Vec::new(), Vec::new());
-            let zone = Zone { name: bare(&name.text), kind, at, tags, overrides };
+            let word = &statement.word(1).text;
+            let name = bare(&name.text);
+            let logged =
+                word.starts_with("inform").then(|| format!("{}. {word}", name.trim_end_matches('.')));
+            let zone = Zone { name, kind, at, tags, overrides, logged };
             if let Some(other) = zones.insert(zone.name.clone(), zone) {
                 let message =
                     format!("the local zone \"{}\" is there twice: the last one counts", other.name);
@@ -297,6 +313,23 @@ impl<'a> Lowering<'a> {
             }
         }
         zones
+    }
+
+    /// Has the log tell what zones do that do not leave queries to others.
+    fn note_actions(&mut self, zones: &mut BTreeMap<String, Zone<'a>>) {
+        let (true, at) = self.flag("log-local-actions") else { return };
+        if zones.len() > LOGGED_ZONES_MAX {
+            let message =
+                format!("\"log-local-actions\" has no effect with more than {LOGGED_ZONES_MAX} local zones");
+            return self.warn(at, message);
+        }
+        for zone in zones.values_mut() {
+            let passes = [Kind::Transparent, Kind::TypeTransparent, Kind::AlwaysTransparent];
+            if zone.logged.is_none() && !passes.contains(&zone.kind) {
+                let word = KINDS.iter().find(|(_, kind)| *kind == zone.kind).map_or("", |&(word, _)| word);
+                zone.logged = Some(format!("{}. {word}", zone.name.trim_end_matches('.')));
+            }
+        }
     }
 
     fn kind(&mut self, word: &Word) -> Option<Kind> {
@@ -464,6 +497,26 @@ pub(super) fn kind_of(word: &str) -> Option<Kind> {
     KINDS.iter().find(|(known, _)| *known == word).map(|&(_, kind)| kind)
 }
 
+/// Returns the name of a type of local zones as they are listed; none of what is no type.
+pub fn kind_word(word: &str) -> Option<&'static str> {
+    KINDS.iter().find(|(known, _)| *known == word).map(|&(known, _)| known)
+}
+
+/// Returns owner, TTL, type and data of a record; none if it is none.
+pub fn record_parts(text: &str) -> Option<(String, String, String, String)> {
+    let (owner, mut rest) = text.trim().split_once([' ', '\t'])?;
+    let mut ttl = "3600";
+    loop {
+        let (part, behind) = rest.trim_start().split_once([' ', '\t'])?;
+        rest = behind.trim();
+        if part.bytes().all(|byte| byte.is_ascii_digit()) {
+            ttl = part;
+        } else if !part.eq_ignore_ascii_case("IN") {
+            return Some((bare(owner), ttl.to_owned(), part.to_ascii_uppercase(), rest.to_owned()));
+        }
+    }
+}
+
 fn tag_of_any(clients: &Clients<'_>, tags: &[&str]) -> bool {
     clients.tag_among(tags).is_some()
 }
@@ -500,24 +553,8 @@ impl Kind {
 
 impl<'a> Record<'a> {
     fn read(word: &'a Word) -> Option<Self> {
-        let (owner, mut rest) = word.text.trim().split_once([' ', '\t'])?;
-        let mut ttl = "3600";
-        loop {
-            let (part, behind) = rest.trim_start().split_once([' ', '\t'])?;
-            rest = behind.trim();
-            if part.bytes().all(|byte| byte.is_ascii_digit()) {
-                ttl = part;
-            } else if !part.eq_ignore_ascii_case("IN") {
-                let rtype = part.to_ascii_uppercase();
-                return Some(Self {
-                    owner: bare(owner),
-                    ttl: ttl.to_owned(),
-                    rtype,
-                    data: rest.to_owned(),
-                    word,
-                });
-            }
-        }
+        let (owner, ttl, rtype, data) = record_parts(&word.text)?;
+        Some(Self { owner, ttl, rtype, data, word })
     }
 }
 

@@ -28,7 +28,8 @@ impl Lowering<'_> {
     pub(super) fn policy(&mut self) {
         let whole = self.tree.whole();
         let steps = std::mem::take(&mut self.steps);
-        let mut main = steps.local;
+        let mut main: Vec<Node> = self.query_lines().into_iter().collect();
+        main.extend(steps.local);
         main.extend(steps.triggers);
         let refused = tree::text("reject(refused)", whole);
         let cache = match steps.snoop.is_empty() {

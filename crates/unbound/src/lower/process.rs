@@ -3,6 +3,16 @@
 use super::Lowering;
 use crate::tree;
 
+/// Returns the level of our log that a verbosity is.
+pub const fn log_level(verbosity: u64) -> &'static str {
+    match verbosity {
+        0 => "warn",
+        1 => "info",
+        2 | 3 => "debug",
+        _ => "trace",
+    }
+}
+
 impl Lowering<'_> {
     pub(super) fn process(&mut self) {
         let (threads, at) = self.bounded("num-threads", 1, 1024);
@@ -18,13 +28,7 @@ impl Lowering<'_> {
             );
         }
         let (level, at) = self.number("verbosity");
-        let level = match level {
-            0 => "warn",
-            1 => "info",
-            2 | 3 => "debug",
-            _ => "trace",
-        };
-        self.set(&["log", "level"], tree::text(level, at));
+        self.set(&["log", "level"], tree::text(log_level(level), at));
         self.presentation();
         let (rotates, at) = self.flag("rrset-roundrobin");
         self.set(&["server", "rotate"], tree::flag(rotates, at));

@@ -1,0 +1,78 @@
+//! Channels on which operators give orders, beside the control socket.
+
+use super::{DAY, SECOND};
+use super::{Kind, Row, Value, duration_or, row, section, unset};
+
+pub(super) const ROWS: &[Row] = &[
+    section("control", "Channels for orders, beside the control socket of `gannet` itself."),
+    section(
+        "control.unbound",
+        "The channel of `unbound-control`, for programs that know that one (see unbound.md).",
+    ),
+    row(
+        "control.unbound.listen",
+        Kind::List(Value::Text { word: None }),
+        "[]",
+        "who reaches it may do everything",
+        "Where it can be reached: paths of Unix sockets, or addresses, with port 8953 unless they say \
+         otherwise.",
+    )
+    .restart()
+    .unbound(&["control-enable", "control-interface", "control-port"]),
+    row(
+        "control.unbound.certificates",
+        Kind::One(Value::Bool),
+        "true",
+        "an address can be reached by every user of the machine",
+        "Whether who comes to an address has to speak TLS and show a certificate that \
+         `control.unbound.certificate` has signed. Without it only loopback addresses may be listened on. \
+         On a Unix socket the mode of its file decides.",
+    )
+    .restart()
+    .unbound(&["control-use-cert"]),
+    unset(
+        "control.unbound.certificate",
+        Kind::One(Value::Path),
+        "The certificate of the server, in PEM form; `unbound-control-setup` makes it. Needed where \
+         addresses are listened on with certificates.",
+    )
+    .restart()
+    .unbound(&["server-cert-file"]),
+    unset("control.unbound.key", Kind::One(Value::Path), "Its key, in PEM form.")
+        .restart()
+        .unbound(&["server-key-file"]),
+    section("control.unbound.statistics", "What its commands `stats` and `stats_noreset` show."),
+    row(
+        "control.unbound.statistics.extended",
+        Kind::One(Value::Bool),
+        "false",
+        "as that program has it",
+        "Whether queries by type, replies by code, the histogram, and the sizes of tables are shown.",
+    )
+    .unbound(&["extended-statistics"]),
+    row(
+        "control.unbound.statistics.cumulative",
+        Kind::One(Value::Bool),
+        "false",
+        "as that program has it",
+        "Whether `stats` goes on counting, in place of counting from zero. The numbers of \
+         `gannet stats` and of `metrics.listen` always go on.",
+    )
+    .unbound(&["statistics-cumulative"]),
+    row(
+        "control.unbound.statistics.inhibit-zero",
+        Kind::One(Value::Bool),
+        "true",
+        "as that program has it",
+        "Whether response codes that did not occur, and the like, are left out.",
+    )
+    .unbound(&["statistics-inhibit-zero"]),
+    row(
+        "control.unbound.statistics.interval",
+        duration_or(SECOND, 365 * DAY, "off"),
+        "off",
+        "who wants numbers asks for them",
+        "How often the log has a line about each worker, and one about all of them.",
+    )
+    .unbound(&["statistics-interval"]),
+];

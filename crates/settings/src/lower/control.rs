@@ -1,0 +1,73 @@
+//! Channels on which operators give orders: the tree to settings.
+
+use std::path::Path;
+
+use diagnostic::Problem;
+
+use super::{Lowering, Section};
+use crate::groups::{ControlIdentity, ControlPlace, UnboundChannel, UnboundStatistics};
+
+/// The port of `unbound-control`.
+const PORT: u16 = 8953;
+
+impl Lowering<'_> {
+    /// Reads where `unbound-control` can reach the server, and what its statistics show.
+    pub(super) fn control(&mut self, root: &Section<'_>) -> (UnboundChannel, UnboundStatistics) {
+        let control = self.section(root, "control");
+        let section = self.section(&control, "unbound");
+        (self.unbound_channel(&section), self.unbound_statistics(&section))
+    }
+
+    fn unbound_channel(&mut self, section: &Section<'_>) -> UnboundChannel {
+        let listen = self.list(section, "listen", |lowering, _, scalar| {
+            if scalar.text.contains('/') {
+                let path = lowering.beside(scalar.place().file, Path::new(&scalar.text));
+                return Ok(ControlPlace::Path(path));
+            }
+            values::socket_address(&scalar.text, PORT).map(ControlPlace::Address)
+        });
+        let wants_certificates = self.boolean(section, "certificates");
+        let certificate = self.path(section, "certificate");
+        let key = self.path(section, "key");
+        let addresses = || listen.iter().filter(|at| matches!(at.value, ControlPlace::Address(_)));
+        let mut identity = None;
+        match (wants_certificates, certificate, key) {
+            (false, ..) => {
+                for at in addresses() {
+                    if let ControlPlace::Address(address) = &at.value
+                        && !address.ip().to_canonical().is_loopback()
+                    {
+                        let message =
+                            format!("without certificates everybody who reaches {address} could give orders");
+                        let problem = Problem::error(at.span, message);
+                        self.problems.push(problem.expected("a loopback address, a path, or certificates"));
+                    }
+                }
+            }
+            (true, Some(certificate), Some(key)) => {
+                let [certificate, key] = [certificate, key].map(|at| self.beside(at.span.file, &at.value));
+                identity = Some(ControlIdentity { certificate, key });
+            }
+            (true, ..) => {
+                if let Some(at) = addresses().next() {
+                    let message = "who comes to an address has to show a certificate, and none is set";
+                    let problem = Problem::error(at.span, message);
+                    self.problems.push(problem.expected(
+                        "\"certificate\" and \"key\" in control.unbound (\"unbound-control-setup\" makes them)",
+                    ));
+                }
+            }
+        }
+        UnboundChannel { places: listen.into_iter().map(|at| at.value).collect(), identity }
+    }
+
+    fn unbound_statistics(&mut self, section: &Section<'_>) -> UnboundStatistics {
+        let section = self.section(section, "statistics");
+        UnboundStatistics {
+            is_extended: self.boolean(&section, "extended"),
+            is_cumulative: self.boolean(&section, "cumulative"),
+            inhibits_zero: self.boolean(&section, "inhibit-zero"),
+            interval: self.duration_or(&section, "interval"),
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! The commands: which there are, and what each says.
+
+mod answers;
+mod changes;
+mod flush;
+mod lists;
+mod server;
+mod statistics;
+mod zones;
+
+use std::fmt;
+
+use ::server::OperatorError;
+use unbound::Facts;
+use wire::NameBuf;
+
+use crate::channel::Context;
+use crate::lines::{Gone, Input, Output};
+
+pub(crate) use statistics::log_statistics;
+
+/// What ends the lines that follow a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InputEnd {
+    /// A line of its own, or the end of the stream.
+    Mark,
+    /// The word `EOF`.
+    Word,
+}
+
+/// Why a command is not carried out.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// What the client hears, behind the word `error`.
+    Error(String),
+    /// What the client hears, without that word: the other program says it so.
+    Said(String),
+    /// The client is gone.
+    Gone,
+}
+
+impl From<Gone> for Failure {
+    fn from(_: Gone) -> Self {
+        Self::Gone
+    }
+}
+
+impl From<OperatorError> for Failure {
+    fn from(error: OperatorError) -> Self {
+        Self::Error(error.to_string())
+    }
+}
+
+/// What a command works with.
+pub(crate) struct Call<'a> {
+    pub(crate) context: &'a Context,
+    /// What stands behind its name.
+    pub(crate) argument: &'a str,
+    pub(crate) input: &'a mut Input,
+    pub(crate) output: &'a mut Output,
+}
+
+type Outcome = Result<(), Failure>;
+type Command = fn(&mut Call<'_>) -> Outcome;
+
+/// A command with what follows it.
+struct Row {
+    name: &'static str,
+    input: Option<InputEnd>,
+    carry_out: Command,
+}
+
+const fn row(name: &'static str, carry_out: Command) -> Row {
+    Row { name, input: None, carry_out }
+}
+
+const fn bulk(name: &'static str, carry_out: Command) -> Row {
+    Row { name, input: Some(InputEnd::Mark), carry_out }
+}
+
+const COMMANDS: &[Row] = &[
+    row("status", server::status),
+    row("stop", server::stop),
+    row("reload", server::reload),
+    row("reload_keep_cache", server::reload_keep_cache),
+    row("fast_reload", server::fast_reload),
+    row("verbosity", server::verbosity),
+    row("log_reopen", server::log_reopen),
+    row("set_option", server::set_option),
+    row("get_option", server::get_option),
+    row("stats", statistics::stats),
+    row("stats_noreset", statistics::stats_noreset),
+    row("flush_stats", statistics::flush_stats),
+    row("dump_cache", answers::dump_cache),
+    Row { name: "load_cache", input: Some(InputEnd::Word), carry_out: answers::load_cache },
+    row("cache_lookup", answers::cache_lookup),
+    row("lookup", lists::lookup),
+    row("flush", flush::flush),
+    row("flush_type", flush::flush_type),
+    row("flush_zone", flush::flush_zone),
+    row("flush_bogus", flush::flush_bogus),
+    row("flush_negative", flush::flush_negative),
+    row("flush_stale", flush::flush_stale),
+    row("flush_requestlist", flush::flush_requestlist),
+    row("dump_requestlist", lists::dump_requestlist),
+    row("flush_infra", flush::flush_infra),
+    row("dump_infra", lists::dump_infra),
+    row("list_stubs", lists::list_stubs),
+    row("list_forwards", lists::list_forwards),
+    row("list_insecure", lists::list_insecure),
+    row("list_local_zones", lists::list_local_zones),
+    row("list_local_data", lists::list_local_data),
+    row("view_list_local_zones", lists::view_list_local_zones),
+    row("view_list_local_data", lists::view_list_local_data),
+    row("ratelimit_list", lists::ratelimit_list),
+    row("ip_ratelimit_list", lists::ip_ratelimit_list),
+    row("insecure_add", changes::insecure_add),
+    row("insecure_remove", changes::insecure_remove),
+    row("forward_add", changes::forward_add),
+    row("forward_remove", changes::forward_remove),
+    row("forward", changes::forward),
+    row("stub_add", changes::stub_add),
+    row("stub_remove", changes::stub_remove),
+    row("local_zone", changes::local_zone),
+    row("local_zone_remove", changes::local_zone_remove),
+    row("local_data", changes::local_data),
+    row("local_data_remove", changes::local_data_remove),
+    bulk("local_zones", changes::local_zones),
+    bulk("local_zones_remove", changes::local_zones_remove),
+    bulk("local_datas", changes::local_datas),
+    bulk("local_datas_remove", changes::local_datas_remove),
+    row("view_local_zone", changes::view_local_zone),
+    row("view_local_zone_remove", changes::view_local_zone_remove),
+    row("view_local_data", changes::view_local_data),
+    row("view_local_data_remove", changes::view_local_data_remove),
+    bulk("view_local_datas", changes::view_local_datas),
+    bulk("view_local_datas_remove", changes::view_local_datas_remove),
+    row("list_changes", changes::list_changes),
+    row("undo_changes", changes::undo_changes),
+    row("list_auth_zones", zones::list_auth_zones),
+    row("auth_zone_reload", zones::auth_zone_reload),
+    row("auth_zone_transfer", zones::auth_zone_transfer),
+    row("rpz_enable", zones::rpz_enable),
+    row("rpz_disable", zones::rpz_disable),
+    row("add_cookie_secret", server::cookie_secrets),
+    row("drop_cookie_secret", server::cookie_secrets),
+    row("activate_cookie_secret", server::cookie_secrets),
+    row("print_cookie_secrets", server::cookie_secrets),
+];
+
+/// Returns a command and what stands behind its name.
+fn find(line: &str) -> Option<(&'static Row, &str)> {
+    let line = line.trim();
+    let (name, argument) = line.split_once([' ', '\t']).unwrap_or((line, ""));
+    let row = COMMANDS.iter().find(|row| row.name == name)?;
+    Some((row, argument.trim()))
+}
+
+/// Returns the names of all commands.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    COMMANDS.iter().map(|row| row.name)
+}
+
+/// Returns what ends the lines that follow a command; none if none follow.
+pub(crate) fn end_of_input(line: &str) -> Option<InputEnd> {
+    find(line)?.0.input
+}
+
+/// Carries a command out.
+///
+/// # Errors
+///
+/// The client is gone.
+pub(crate) fn carry_out(
+    line: &str,
+    context: &Context,
+    input: &mut Input,
+    output: &mut Output,
+) -> Result<(), Gone> {
+    let outcome = match find(line) {
+        Some((row, argument)) => {
+            let mut call = Call { context, argument, input, output };
+            (row.carry_out)(&mut call)
+        }
+        None => Err(Failure::Error(format!("unknown command '{}'", line.trim()))),
+    };
+    match outcome {
+        Ok(()) => Ok(()),
+        Err(Failure::Error(why)) => output.line(format_args!("error {why}")),
+        Err(Failure::Said(text)) => output.line(text),
+        Err(Failure::Gone) => Err(Gone),
+    }
+}
+
+impl Call<'_> {
+    /// Says that it is done.
+    pub(crate) fn ok(&mut self) -> Outcome {
+        Ok(self.output.line("ok")?)
+    }
+
+    pub(crate) fn line(&mut self, text: impl fmt::Display) -> Outcome {
+        Ok(self.output.line(text)?)
+    }
+
+    /// Returns what the files say, with changes.
+    ///
+    /// # Errors
+    ///
+    /// The configuration is of ours.
+    pub(crate) fn facts(&self) -> Result<Facts, Failure> {
+        let loaded = self.context.operator.loaded();
+        match &loaded.changes {
+            Some(changes) => Ok(Facts::of(&loaded.sources, changes)),
+            None => Err(Failure::Error(
+                "the server's configuration is no unbound.conf: gannet config show prints it".to_owned(),
+            )),
+        }
+    }
+
+    /// Returns the first word of the argument, and what stands behind it.
+    pub(crate) fn two(&self) -> Result<(&str, &str), Failure> {
+        split(self.argument)
+    }
+
+    /// Returns the argument as a name.
+    pub(crate) fn name(&self) -> Result<NameBuf, Failure> {
+        match self.argument {
+            "" => Err(Failure::Said("error: this option requires a domain name".to_owned())),
+            text => name(text),
+        }
+    }
+
+    /// Takes letters behind a plus off the beginning of the argument; returns them.
+    pub(crate) fn letters(&mut self, known: &str) -> Result<String, Failure> {
+        let Some(rest) = self.argument.strip_prefix('+') else { return Ok(String::new()) };
+        let (letters, rest) = rest.split_once([' ', '\t']).unwrap_or((rest, ""));
+        if let Some(unknown) = letters.chars().find(|letter| !known.contains(*letter)) {
+            return Err(Failure::Said(format!("error: unknown option {unknown}")));
+        }
+        let letters = letters.to_owned();
+        self.argument = rest.trim_start();
+        Ok(letters)
+    }
+}
+
+/// Returns the first word of a text, and what stands behind it.
+fn split(text: &str) -> Result<(&str, &str), Failure> {
+    match text.split_once([' ', '\t']) {
+        Some((first, rest)) if !rest.trim().is_empty() => Ok((first, rest.trim())),
+        _ => Err(Failure::Error(format!("could not find next argument after {}", text.trim()))),
+    }
+}
+
+/// Reads a name.
+fn name(text: &str) -> Result<NameBuf, Failure> {
+    text.parse().map_err(|error| Failure::Error(format!("cannot parse name {text}: {error}")))
+}
+
+/// Returns a name with the dot at its end.
+fn dotted(name: &str) -> String {
+    if name.ends_with('.') { name.to_owned() } else { format!("{name}.") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn each_command_is_there_once() {
+        let names: BTreeSet<&str> = COMMANDS.iter().map(|row| row.name).collect();
+        assert_eq!(names.len(), COMMANDS.len());
+    }
+
+    #[test]
+    fn a_command_ends_at_the_first_blank() {
+        let of = |line| find(line).map(|(row, argument)| (row.name, argument));
+        assert_eq!(of(" flush  a.example "), Some(("flush", "a.example")));
+        assert_eq!(of("flush_zone\ta"), Some(("flush_zone", "a")));
+        assert_eq!(of("flush_zones a"), None);
+        assert_eq!(end_of_input("local_datas"), Some(InputEnd::Mark));
+        assert_eq!(end_of_input("load_cache"), Some(InputEnd::Word));
+        assert_eq!(end_of_input("local_data a A 192.0.2.1"), None);
+    }
+}

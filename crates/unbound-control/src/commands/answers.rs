@@ -1,0 +1,319 @@
+//! The cache as text: written, read, looked at.
+//!
+//! ```text
+//! START_RRSET_CACHE
+//! ;rrset TTL RECORDS SIGNATURES TRUST SECURITY
+//! RECORD…
+//! END_RRSET_CACHE
+//! START_MSG_CACHE
+//! msg NAME CLASS TYPE FLAGS QUESTIONS TTL SECURITY ANSWERS AUTHORITIES ADDITIONALS EDE
+//! NAME CLASS TYPE FLAGS, one line for each set of records
+//! END_MSG_CACHE
+//! EOF
+//! ```
+
+use std::collections::{BTreeMap, HashSet};
+use std::hash::{DefaultHasher, Hasher as _};
+
+use cache::KeyBits;
+use control::api::Record;
+use server::CachedAnswer;
+use wire::{Class, Flags, Message, NameBuf, Rtype, Section, Ttl, Writer};
+
+use super::{Call, Failure, Outcome, name};
+use crate::lines::{Gone, Output};
+
+/// How much records of an answer are trusted, in the other program's numbers: those of an answer
+/// that has no authority.
+const TRUST: u32 = 8;
+/// What is known of signatures: nothing. Whoever loads them checks them, as nobody can prove what a
+/// file says of itself.
+const SECURITY: u32 = 0;
+/// What stands for no extended error.
+const NO_ERROR: &str = "-1";
+/// Records that a file may have, all together.
+const RECORDS_MAX: usize = 10_000_000;
+
+/// A set of records in an answer.
+struct RecordSet {
+    owner: String,
+    rtype: String,
+    ttl: u32,
+    records: Vec<Record>,
+    signatures: Vec<Record>,
+}
+
+/// Returns the sets of records in a section.
+fn sets(message: &Message<'_>, section: Section) -> Vec<RecordSet> {
+    let mut sets: Vec<RecordSet> = Vec::new();
+    for record in Record::section(message, section) {
+        let covered = (record.rtype == "RRSIG").then(|| record.data.split_whitespace().next().unwrap_or(""));
+        let rtype = covered.unwrap_or(&record.rtype).to_owned();
+        let owner = record.name.to_ascii_lowercase();
+        let at = sets.iter().position(|set| set.owner == owner && set.rtype == rtype).unwrap_or_else(|| {
+            sets.push(RecordSet {
+                owner,
+                rtype,
+                ttl: record.ttl,
+                records: Vec::new(),
+                signatures: Vec::new(),
+            });
+            sets.len() - 1
+        });
+        let set = &mut sets[at];
+        set.ttl = set.ttl.min(record.ttl);
+        if covered.is_some() { set.signatures.push(record) } else { set.records.push(record) }
+    }
+    // Signatures of what is not there say nothing.
+    sets.retain(|set| !set.records.is_empty());
+    sets
+}
+
+fn number(parts: &impl std::hash::Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    parts.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Returns whether another server could use an answer.
+fn is_for_all(answer: &CachedAnswer<'_>) -> bool {
+    answer.ttl > 0 && !answer.entry.bits.has(KeyBits::CD) && !answer.entry.bits.has(KeyBits::FAILURE)
+}
+
+pub(super) fn dump_cache(call: &mut Call<'_>) -> Outcome {
+    call.line("START_RRSET_CACHE")?;
+    let operator = &call.context.operator;
+    // Answers with signatures first: the others have the same records without.
+    for is_signed in [true, false] {
+        let mut seen = HashSet::new();
+        let output = &mut *call.output;
+        let mut told = Ok(());
+        operator.each_answer(|answer| {
+            if told.is_ok() && is_for_all(answer) {
+                told = write_sets(answer, is_signed, &mut seen, output);
+            }
+        });
+        told?;
+    }
+    call.line("END_RRSET_CACHE\nSTART_MSG_CACHE")?;
+    let mut seen = HashSet::new();
+    let output = &mut *call.output;
+    let mut told = Ok(());
+    operator.each_answer(|answer| {
+        let entry = answer.entry;
+        let question = number(&(entry.name.as_bytes(), entry.qtype.0, entry.qclass.0));
+        if told.is_ok() && is_for_all(answer) && seen.insert(question) {
+            told = write_message(answer, output);
+        }
+    });
+    told?;
+    call.line("END_MSG_CACHE\nEOF")
+}
+
+fn write_sets(
+    answer: &CachedAnswer<'_>,
+    is_signed: bool,
+    seen: &mut HashSet<u64>,
+    output: &mut Output,
+) -> Result<(), Gone> {
+    let Ok(message) = Message::parse(&answer.message) else { return Ok(()) };
+    for section in [Section::Answer, Section::Authority, Section::Additional] {
+        for set in sets(&message, section) {
+            let is_new =
+                (!set.signatures.is_empty()) == is_signed && seen.insert(number(&(&set.owner, &set.rtype)));
+            if !is_new {
+                continue;
+            }
+            output.line(format_args!(
+                ";rrset {} {} {} {TRUST} {SECURITY}",
+                set.ttl,
+                set.records.len(),
+                set.signatures.len()
+            ))?;
+            for record in set.records.iter().chain(&set.signatures) {
+                let Record { name, ttl, class, rtype, data } = record;
+                output.line(format_args!("{name}\t{ttl}\t{class}\t{rtype}\t{data}"))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn write_message(answer: &CachedAnswer<'_>, output: &mut Output) -> Result<(), Gone> {
+    let Ok(message) = Message::parse(&answer.message) else { return Ok(()) };
+    let sections = [Section::Answer, Section::Authority, Section::Additional].map(|it| sets(&message, it));
+    let [answers, authorities, additionals] = sections.each_ref().map(Vec::len);
+    let entry = answer.entry;
+    let flags = Flags::QR.0 | Flags::RA.0 | entry.rcode.0 & 0xf;
+    let error = entry.ede.map_or_else(|| NO_ERROR.to_owned(), |code| code.0.to_string());
+    output.line(format_args!(
+        "msg {} {} {} {flags} 1 {} {SECURITY} {answers} {authorities} {additionals} {error}",
+        super::dotted(&entry.name.to_string()),
+        entry.qclass,
+        entry.qtype,
+        answer.ttl,
+    ))?;
+    for set in sections.iter().flatten() {
+        output.line(format_args!("{} IN {} 0", set.owner, set.rtype))?;
+    }
+    Ok(())
+}
+
+/// Records of a file, by owner and type: each with its TTL, those of RRSIG among what they cover.
+type Known = BTreeMap<(String, String), Vec<policy::records::Record>>;
+
+pub(super) fn load_cache(call: &mut Call<'_>) -> Outcome {
+    let mut known = Known::new();
+    let mut count = 0;
+    expect(call, "START_RRSET_CACHE")?;
+    loop {
+        let line = next(call)?;
+        if line == "END_RRSET_CACHE" {
+            break;
+        }
+        if line.starts_with(';') || line.trim().is_empty() {
+            continue;
+        }
+        count += 1;
+        if count > RECORDS_MAX {
+            return Err(Failure::Error(format!("more than {RECORDS_MAX} records")));
+        }
+        let records = policy::records::parse(&line, wire::Name::ROOT);
+        // A record that nobody can read here takes nothing but itself away.
+        for record in records.into_iter().flatten() {
+            let covered = match record.rtype {
+                Rtype::RRSIG => {
+                    record.rdata.first_chunk::<2>().map(|octets| Rtype(u16::from_be_bytes(*octets)))
+                }
+                _ => None,
+            };
+            let key =
+                (record.owner.to_string().to_ascii_lowercase(), covered.unwrap_or(record.rtype).to_string());
+            known.entry(key).or_default().push(record);
+        }
+    }
+    expect(call, "START_MSG_CACHE")?;
+    let mut line = next(call)?;
+    while line != "END_MSG_CACHE" {
+        let head =
+            Head::read(&line).ok_or_else(|| Failure::Error(format!("cannot read the message '{line}'")))?;
+        let mut sets = Vec::new();
+        loop {
+            line = next(call)?;
+            if line == "END_MSG_CACHE" || line.starts_with("msg ") {
+                break;
+            }
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let &[owner, _, rtype, ..] = words.as_slice() else {
+                return Err(Failure::Error(format!("cannot read the set of records '{line}'")));
+            };
+            sets.push((super::dotted(&owner.to_ascii_lowercase()), rtype.to_owned()));
+        }
+        keep(call, &head, &sets, &known);
+    }
+    // The word that ends the file was the end of the input, too.
+    let _ = next(call)?;
+    call.ok()
+}
+
+fn next(call: &mut Call<'_>) -> Result<String, Failure> {
+    call.input.next().ok_or(Failure::Gone)
+}
+
+fn expect(call: &mut Call<'_>, word: &str) -> Outcome {
+    let line = next(call)?;
+    if line == word { Ok(()) } else { Err(Failure::Error(format!("expected {word}, found '{line}'"))) }
+}
+
+/// What the line of a message says.
+struct Head {
+    qname: NameBuf,
+    qtype: Rtype,
+    flags: u16,
+    ttl: u32,
+    counts: [usize; 3],
+}
+
+impl Head {
+    fn read(line: &str) -> Option<Self> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let &["msg", qname, "IN", qtype, flags, "1", ttl, _, answers, authorities, additionals, ..] =
+            words.as_slice()
+        else {
+            return None;
+        };
+        Some(Self {
+            qname: qname.parse().ok()?,
+            qtype: qtype.parse().ok()?,
+            flags: flags.parse().ok()?,
+            ttl: ttl.parse().ok()?,
+            counts: [answers.parse().ok()?, authorities.parse().ok()?, additionals.parse().ok()?],
+        })
+    }
+}
+
+/// Keeps an answer if everything that it is made of is there.
+fn keep(call: &Call<'_>, head: &Head, sets: &[(String, String)], known: &Known) {
+    let mut buffer = vec![0; wire::MESSAGE_OCTETS_MAX];
+    let len = buffer.len();
+    let flags = Flags(Flags::QR.0 | Flags::RA.0 | head.flags & 0xf);
+    let mut writer = Writer::new(&mut buffer, len, 0, flags);
+    let question = wire::Question { qname: head.qname.as_name(), qtype: head.qtype, qclass: Class::IN };
+    if writer.question(&question).is_err() {
+        return;
+    }
+    let [answers, authorities, _] = head.counts;
+    for (index, (owner, rtype)) in sets.iter().enumerate() {
+        let section = match index {
+            _ if index < answers => Section::Answer,
+            _ if index < answers + authorities => Section::Authority,
+            _ => Section::Additional,
+        };
+        let Some(records) = known.get(&(owner.clone(), rtype.clone())) else { return };
+        for record in records {
+            let ttl = Ttl::new(record.ttl.seconds());
+            let written =
+                writer.record(section, record.owner.as_name(), record.rtype, Class::IN, ttl, |writer| {
+                    writer.bytes(&record.rdata)
+                });
+            if written.is_err() {
+                return;
+            }
+        }
+    }
+    let len = writer.finish();
+    if let Some(message) = buffer.get(..len).and_then(|octets| Message::parse(octets).ok()) {
+        call.context.operator.keep_answer(&message, head.ttl);
+    }
+}
+
+/// Shows answers that are kept for names, and below them.
+pub(super) fn cache_lookup(call: &mut Call<'_>) -> Outcome {
+    call.letters("t")?;
+    if call.argument.is_empty() {
+        return Err(Failure::Said("error: this option requires a domain name".to_owned()));
+    }
+    let argument = call.argument;
+    for text in argument.split_whitespace() {
+        let wanted = name(text)?;
+        let mut seen = HashSet::new();
+        let output = &mut *call.output;
+        let mut told = Ok(());
+        call.context.operator.each_answer(|answer| {
+            let entry = answer.entry;
+            if told.is_err() || !is_for_all(answer) || !entry.name.is_at_or_below(wanted.as_name()) {
+                return;
+            }
+            for is_signed in [true, false] {
+                if told.is_ok() {
+                    told = write_sets(answer, is_signed, &mut seen, output);
+                }
+            }
+            if told.is_ok() {
+                told = write_message(answer, output);
+            }
+        });
+        told?;
+    }
+    Ok(())
+}

@@ -1,0 +1,99 @@
+//! What is forgotten.
+
+use std::net::{IpAddr, SocketAddr};
+
+use cache::Flush as Flushing;
+use control::api::{CacheFlush, Flush, ResolverFlush};
+use wire::Rtype;
+
+use super::{Call, Failure, Outcome, name, split};
+
+/// The port of DNS.
+const PORT: u16 = 53;
+
+/// Forgets answers and what resolvers have learned; returns how many of each.
+fn forget(call: &Call<'_>, answers: Flush, learned: &ResolverFlush) -> Result<(u64, u64), Failure> {
+    let operator = &call.context.operator;
+    // What resolvers know first: an answer that is asked for meanwhile is not made of it again.
+    let rrsets = operator.resolver_flush(None, learned)?.removed;
+    let messages = operator.cache_flush(&CacheFlush { cache: None, what: answers })?.removed;
+    Ok((rrsets, messages))
+}
+
+fn told(call: &mut Call<'_>, (rrsets, messages): (u64, u64)) -> Outcome {
+    call.line(format_args!("ok removed {rrsets} rrsets, {messages} messages and 0 key entries"))
+}
+
+/// The letter says that a cache beside this server is to forget, too; there is none.
+fn options(call: &mut Call<'_>) -> Outcome {
+    call.letters("c").map(drop)
+}
+
+pub(super) fn flush(call: &mut Call<'_>) -> Outcome {
+    options(call)?;
+    let name = call.name()?.to_string();
+    forget(call, Flush::Name(name.clone()), &ResolverFlush::Name(name))?;
+    call.ok()
+}
+
+pub(super) fn flush_type(call: &mut Call<'_>) -> Outcome {
+    options(call)?;
+    let (owner, rtype) = split(call.argument)?;
+    let owner = name(owner)?.to_string();
+    // The other program says nothing of a type that there is not.
+    let Ok(rtype) = rtype.parse::<Rtype>() else { return call.ok() };
+    let rtype = rtype.to_string();
+    let learned = ResolverFlush::Type { name: owner.clone(), rtype: rtype.clone() };
+    forget(call, Flush::Type { name: owner, rtype }, &learned)?;
+    call.ok()
+}
+
+pub(super) fn flush_zone(call: &mut Call<'_>) -> Outcome {
+    options(call)?;
+    let name = call.name()?.to_string();
+    let removed = forget(call, Flush::Suffix(name.clone()), &ResolverFlush::Suffix(name))?;
+    told(call, removed)
+}
+
+pub(super) fn flush_bogus(call: &mut Call<'_>) -> Outcome {
+    options(call)?;
+    let operator = &call.context.operator;
+    let rrsets = operator.resolver_flush(None, &ResolverFlush::Bogus)?.removed;
+    let messages = operator.flush_answers(Flushing::Bogus);
+    told(call, (rrsets, messages))
+}
+
+pub(super) fn flush_negative(call: &mut Call<'_>) -> Outcome {
+    options(call)?;
+    let operator = &call.context.operator;
+    let rrsets = operator.resolver_flush(None, &ResolverFlush::Negative)?.removed;
+    let messages = operator.flush_answers(Flushing::Negative);
+    told(call, (rrsets, messages))
+}
+
+/// Answers that have expired, which are kept for when nobody answers.
+pub(super) fn flush_stale(call: &mut Call<'_>) -> Outcome {
+    let operator = &call.context.operator;
+    let messages = operator.flush_answers(Flushing::Stale(operator.cache_now()));
+    told(call, (0, messages))
+}
+
+pub(super) fn flush_requestlist(_: &mut Call<'_>) -> Outcome {
+    Err(Failure::Error(
+        "queries that wait are answered or fail in their own time: none is dropped".to_owned(),
+    ))
+}
+
+pub(super) fn flush_infra(call: &mut Call<'_>) -> Outcome {
+    let operator = &call.context.operator;
+    if call.argument == "all" {
+        operator.forget_servers();
+        return call.ok();
+    }
+    let (host, port) = call.argument.split_once('@').unwrap_or((call.argument, ""));
+    let wrong = || Failure::Error(format!("parsing ip addr: '{}'", call.argument));
+    let address: IpAddr = host.parse().map_err(|_| wrong())?;
+    let port = if port.is_empty() { PORT } else { port.parse().map_err(|_| wrong())? };
+    operator.forget_server(SocketAddr::new(address, port));
+    call.ok()
+}

@@ -1,0 +1,201 @@
+//! What is in use: zones, data, servers, queries that wait.
+
+use cache::servers::{Edns, Facts as ServerFacts};
+use control::api::ResolverZone;
+use unbound::FoundElsewhere;
+
+use super::changes::known_view;
+use super::{Call, Failure, Outcome, dotted};
+
+pub(super) fn list_local_zones(call: &mut Call<'_>) -> Outcome {
+    zones(call, None)
+}
+
+pub(super) fn view_list_local_zones(call: &mut Call<'_>) -> Outcome {
+    known_view(call, call.argument)?;
+    zones(call, Some(call.argument))
+}
+
+fn zones(call: &mut Call<'_>, view: Option<&str>) -> Outcome {
+    for (name, kind) in call.facts()?.local_zones(view) {
+        call.line(format_args!("{} {kind}", dotted(&name)))?;
+    }
+    Ok(())
+}
+
+pub(super) fn list_local_data(call: &mut Call<'_>) -> Outcome {
+    data(call, None)
+}
+
+pub(super) fn view_list_local_data(call: &mut Call<'_>) -> Outcome {
+    known_view(call, call.argument)?;
+    data(call, Some(call.argument))
+}
+
+fn data(call: &mut Call<'_>, view: Option<&str>) -> Outcome {
+    for record in call.facts()?.local_data(view) {
+        // The other program leaves a line empty behind each.
+        call.line(format_args!("{record}\n"))?;
+    }
+    Ok(())
+}
+
+pub(super) fn list_insecure(call: &mut Call<'_>) -> Outcome {
+    for name in call.facts()?.insecure() {
+        call.line(dotted(&name))?;
+    }
+    Ok(())
+}
+
+/// Returns servers as they are listed: names with their dot, addresses as the file has them.
+fn servers(zone: &FoundElsewhere) -> String {
+    let shown = |server: &String| match unbound::is_address(server) {
+        true => server.clone(),
+        false => {
+            let at = server.find(['@', '#']).unwrap_or(server.len());
+            let (name, rest) = server.split_at(at);
+            format!("{}{rest}", dotted(name))
+        }
+    };
+    zone.servers.iter().map(shown).collect::<Vec<_>>().join(" ")
+}
+
+fn plus(zone: &FoundElsewhere) -> &'static str {
+    if zone.is_insecure { "+i " } else { "" }
+}
+
+pub(super) fn list_forwards(call: &mut Call<'_>) -> Outcome {
+    for zone in call.facts()?.forwards() {
+        call.line(format_args!("{} IN forward {}{}", dotted(&zone.name), plus(&zone), servers(&zone)))?;
+    }
+    Ok(())
+}
+
+pub(super) fn list_stubs(call: &mut Call<'_>) -> Outcome {
+    let stubs = call.facts()?.stubs();
+    if !stubs.iter().any(|zone| zone.name == ".") {
+        let hints = call.context.operator.root_hints();
+        let names = hints.iter().map(|(name, _)| name.clone());
+        let addresses = hints.iter().flat_map(|(_, addresses)| addresses.iter().map(ToString::to_string));
+        let all: Vec<String> = names.chain(addresses).collect();
+        call.line(format_args!(". IN stub prime {}", all.join(" ")))?;
+    }
+    for zone in stubs {
+        let primes = if zone.primes { "prime" } else { "noprime" };
+        call.line(format_args!("{} IN stub {primes} {}{}", dotted(&zone.name), plus(&zone), servers(&zone)))?;
+    }
+    Ok(())
+}
+
+/// Says who would be asked for a name.
+pub(super) fn lookup(call: &mut Call<'_>) -> Outcome {
+    let name = call.name()?;
+    call.line(format_args!(
+        "The following name servers are used for lookup of {}",
+        dotted(&name.to_string())
+    ))?;
+    if let Ok(facts) = call.facts() {
+        let encloses = |zone: &&FoundElsewhere| {
+            zone.name.parse::<wire::NameBuf>().is_ok_and(|zone| name.as_name().is_at_or_below(zone.as_name()))
+        };
+        let (forwards, stubs) = (facts.forwards(), facts.stubs());
+        let closest = |zones: &[FoundElsewhere]| {
+            zones.iter().filter(encloses).max_by_key(|zone| zone.name.trim_matches('.').len()).cloned()
+        };
+        let (forward, stub) = (closest(&forwards), closest(&stubs));
+        let depth =
+            |zone: &Option<FoundElsewhere>| zone.as_ref().map(|zone| zone.name.trim_matches('.').len());
+        if let Some(zone) = forward.as_ref().filter(|_| depth(&forward) >= depth(&stub)) {
+            call.line("forwarding request:")?;
+            return delegation(call, zone);
+        }
+        if let Some(zone) = &stub {
+            call.line(format_args!("stub zone {}:", dotted(&zone.name)))?;
+            return delegation(call, zone);
+        }
+    }
+    let known = call.context.operator.resolver_zone(None, &name.to_string())?;
+    let Some(ResolverZone { zone: Some(zone), servers, .. }) = known.into_iter().next() else {
+        return call.line("no delegation from cache; goes to configured roots");
+    };
+    call.line(format_args!("{} {} names of servers:", dotted(&zone), servers.len()))?;
+    for server in servers {
+        call.line(format_args!("{} {}", dotted(&server.name), server.addresses.join(" ")))?;
+    }
+    Ok(())
+}
+
+fn delegation(call: &mut Call<'_>, zone: &FoundElsewhere) -> Outcome {
+    let (addresses, names): (Vec<&String>, Vec<&String>) =
+        zone.servers.iter().partition(|server| unbound::is_address(server));
+    let count = names.len();
+    call.line(format_args!(
+        "Delegation with {count} names, of which {count} can be examined to query further addresses."
+    ))?;
+    call.line(format_args!("It provides {} IP addresses.", addresses.len()))?;
+    for address in addresses {
+        call.line(format_args!("{address:<16}"))?;
+    }
+    Ok(())
+}
+
+pub(super) fn dump_requestlist(call: &mut Call<'_>) -> Outcome {
+    let waiting = call.context.operator.status().waiting;
+    if waiting > 0 {
+        let why = format!("{waiting} queries wait for other servers, and no list is kept of them");
+        return Err(Failure::Error(why));
+    }
+    call.line("thread #0")?;
+    call.line("#   type cl name    seconds    module status")
+}
+
+/// Says what is known of servers; this is known by address, whatever zone it was asked for.
+pub(super) fn dump_infra(call: &mut Call<'_>) -> Outcome {
+    let mut lines = Vec::new();
+    call.context.operator.each_server(|address, facts| {
+        let shown = match address.port() {
+            53 => address.ip().to_string(),
+            port => format!("{}@{port}", address.ip()),
+        };
+        lines.push(format!("{shown} . {}", infra(facts)));
+    });
+    lines.sort();
+    for line in lines {
+        call.line(line)?;
+    }
+    Ok(())
+}
+
+fn infra(facts: &ServerFacts) -> String {
+    let ms = |us: u32| us / 1000;
+    let (ping, var) = facts.round_trip.map_or((0, 0), |it| (ms(it.smoothed_us), ms(it.variation_us)));
+    // As that program has it for servers that it knows nothing of.
+    let rtt = facts.round_trip.map_or(376, |it| ms(it.smoothed_us.saturating_add(4 * it.variation_us)));
+    let rto = rtt.saturating_mul(1 << u32::from(facts.silences.min(8)));
+    let (is_known, version) = match facts.edns {
+        Edns::Unknown => (0, 0),
+        Edns::Works | Edns::UpTo { .. } => (1, 0),
+        Edns::None => (1, -1),
+    };
+    let silences = facts.silences;
+    format!(
+        "ttl 0 ping {ping} var {var} rtt {rtt} rto {rto} tA 0 tAAAA 0 tother {silences} ednsknown {is_known} \
+         edns {version} delay 0 lame dnssec 0 rec 0 A 0 other 0"
+    )
+}
+
+/// Rates of queries to zones are not limited here, so no zone is over its limit.
+pub(super) fn ratelimit_list(call: &mut Call<'_>) -> Outcome {
+    call.letters("a").map(drop)
+}
+
+pub(super) fn ip_ratelimit_list(call: &mut Call<'_>) -> Outcome {
+    call.letters("a")?;
+    let is_limited =
+        call.facts().is_ok_and(|facts| !matches!(facts.value("ip-ratelimit").as_str(), "" | "0"));
+    if is_limited {
+        let why = "the rate limit keeps no list of clients: \"gannet stats\" counts those over it";
+        return Err(Failure::Error(why.to_owned()));
+    }
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! Authority zones and response policy zones.
+
+use unbound::AuthZone;
+
+use super::server::change;
+use super::{Call, Failure, Outcome, dotted};
+
+/// Returns the zone that the argument names.
+fn zone(call: &Call<'_>) -> Result<AuthZone, Failure> {
+    let name = call.name()?.to_string();
+    let bare = name.trim_end_matches('.').to_ascii_lowercase();
+    let bare = if bare.is_empty() { "." } else { &bare };
+    let zones = call.facts()?.auth_zones();
+    let found = zones.into_iter().find(|zone| zone.name == bare);
+    found.ok_or_else(|| Failure::Error(format!("no auth-zone {}", call.argument)))
+}
+
+pub(super) fn list_auth_zones(call: &mut Call<'_>) -> Outcome {
+    let reports = call.context.operator.zone_status(None)?;
+    for zone in call.facts()?.auth_zones() {
+        let name = dotted(&zone.name);
+        let report = reports.iter().find(|report| dotted(&report.name).eq_ignore_ascii_case(&name));
+        match report.and_then(|report| report.serial) {
+            Some(serial) => call.line(format_args!("{name}\tserial {serial}"))?,
+            None if zone.is_policy => match policy_serial(&zone) {
+                Some(serial) => call.line(format_args!("{name}\tserial {serial}"))?,
+                None => call.line(format_args!("{name}\tno serial"))?,
+            },
+            None if report.is_some() => call.line(format_args!("{name}\texpired"))?,
+            None => call.line(format_args!("{name}\tno serial"))?,
+        }
+    }
+    Ok(())
+}
+
+/// Returns the serial in the file of a response policy zone.
+fn policy_serial(zone: &AuthZone) -> Option<u32> {
+    let text = std::fs::read_to_string(zone.file.as_ref()?).ok()?;
+    let mut words = text.split_whitespace().skip_while(|word| !word.eq_ignore_ascii_case("SOA")).skip(3);
+    words.find(|word| *word != "(")?.parse().ok()
+}
+
+pub(super) fn auth_zone_reload(call: &mut Call<'_>) -> Outcome {
+    zone(call)?;
+    call.context.operator.refresh()?;
+    call.ok()
+}
+
+pub(super) fn auth_zone_transfer(call: &mut Call<'_>) -> Outcome {
+    let zone = zone(call)?;
+    if !zone.has_primaries || zone.is_policy {
+        return Err(Failure::Error(format!("zone xfr task not found {}", call.argument)));
+    }
+    call.context.operator.zone_refresh(Some(&zone.name), None)?;
+    call.ok()
+}
+
+pub(super) fn rpz_enable(call: &mut Call<'_>) -> Outcome {
+    switch(call, true)
+}
+
+pub(super) fn rpz_disable(call: &mut Call<'_>) -> Outcome {
+    // One that is switched off is not among those in use, and stays so.
+    switch(call, false)
+}
+
+fn switch(call: &mut Call<'_>, is_enabled: bool) -> Outcome {
+    let name = call.name()?.to_string();
+    let loaded = call.context.operator.loaded();
+    let is_off = loaded.changes.as_ref().is_some_and(|changes| changes.is_disabled(&name));
+    if !is_off && !zone(call)?.is_policy {
+        return Err(Failure::Error(format!("auth-zone {} is not an RPZ zone", call.argument)));
+    }
+    change(call, |changes| changes.policy_zone(&name, is_enabled), |_| "no such zone".to_owned())?;
+    call.ok()
+}

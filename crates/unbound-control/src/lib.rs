@@ -1,0 +1,16 @@
+//! The control channel of Unbound, for a server of ours, and the programs that come with Unbound.
+//!
+//! Never decides what a command does to the server: that is for its operator interface.
+
+#![forbid(unsafe_code)]
+
+mod channel;
+mod commands;
+mod connections;
+mod lines;
+pub mod programs;
+mod session;
+mod tls;
+
+pub use channel::{Channel, Hooks, OpenError};
+pub use connections::serve;

@@ -1,0 +1,128 @@
+//! `unbound-checkconf`: what is wrong with a configuration, and what its options are.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use diagnostic::{Diagnostic, Severity, io_text};
+use environment::System;
+use unbound::{Facts, OptionValue};
+
+use super::arguments::Arguments;
+use super::{CONFIGURATION, complain, file, log, say, values};
+
+const NAME: &str = "unbound-checkconf";
+/// Options whose values are paths, which a `chroot` stands before.
+const PATHS: [&str; 12] = [
+    "auto-trust-anchor-file",
+    "control-cert-file",
+    "control-key-file",
+    "directory",
+    "logfile",
+    "pidfile",
+    "root-hints",
+    "server-cert-file",
+    "server-key-file",
+    "tls-service-key",
+    "tls-service-pem",
+    "trust-anchor-file",
+];
+
+pub(super) fn run(arguments: Vec<String>) -> ExitCode {
+    let arguments = match Arguments::read(arguments, "o", "fqh") {
+        Ok(arguments) if !arguments.has('h') && arguments.rest.len() <= 1 => arguments,
+        _ => return usage(),
+    };
+    let path = arguments.rest.first().map_or(CONFIGURATION, String::as_str);
+    let facts = match Facts::open(Path::new(path), &System) {
+        Ok(facts) => facts,
+        Err(error) => {
+            log(NAME, "error", format_args!("Could not open {path}: {}", io_text(&error)));
+            return ExitCode::FAILURE;
+        }
+    };
+    let mistakes = mistakes(Path::new(path), &facts);
+    if !mistakes.is_empty() {
+        for mistake in &mistakes {
+            complain(mistake);
+        }
+        let count = mistakes.len();
+        complain(format_args!("read {path} failed: {count} errors in configuration file"));
+        return ExitCode::FAILURE;
+    }
+    match arguments.value('o') {
+        Some(option) => print(&facts, option, arguments.has('f')),
+        None => {
+            if !arguments.has('q') {
+                say(format_args!("unbound-checkconf: no errors in {path}"));
+            }
+            ExitCode::SUCCESS
+        }
+    }
+}
+
+fn usage() -> ExitCode {
+    say("Usage:\tunbound-checkconf [file]");
+    say("Says what is wrong with a configuration (default /etc/unbound/unbound.conf).");
+    say("  -o OPTION\tprint the values of an option, one a line");
+    say("  -f\t\tprint paths with the chroot before them");
+    say("  -q\t\tprint nothing if all is well");
+    say("  -h\t\tprint this");
+    say(super::version());
+    ExitCode::FAILURE
+}
+
+/// Returns everything that keeps a server from starting with the file.
+fn mistakes(path: &Path, facts: &Facts) -> Vec<String> {
+    let line = |found: &Diagnostic| {
+        let Diagnostic { file, line, message, expected, .. } = found;
+        let expected =
+            expected.as_ref().map_or_else(String::new, |expected| format!(": expected {expected}"));
+        format!("{}:{line}: error: {message}{expected}", file.display())
+    };
+    let compiled = settings::load_unbound(path)
+        .and_then(|loaded| server::compile(&loaded, &[], None, &System).map(drop));
+    let found = compiled.err().unwrap_or_default();
+    let errors = found.iter().filter(|found| found.severity == Severity::Error);
+    let mut mistakes: Vec<String> = errors.map(line).collect();
+    mistakes.extend(missing_keys(facts).into_iter().map(|why| format!("{}: error: {why}", path.display())));
+    mistakes
+}
+
+/// Returns the files of the control channel that are needed and not there.
+fn missing_keys(facts: &Facts) -> Vec<String> {
+    if !facts.is("control-enable") || !facts.is("control-use-cert") {
+        return Vec::new();
+    }
+    let only_paths = match facts.option("control-interface") {
+        OptionValue::Values(values) => !values.is_empty() && values.iter().all(|it| it.starts_with('/')),
+        OptionValue::Unknown => false,
+    };
+    if only_paths {
+        return Vec::new();
+    }
+    let options = ["server-key-file", "server-cert-file", "control-key-file", "control-cert-file"];
+    let missing = options.into_iter().filter_map(|option| {
+        let path = file(facts, option);
+        (!path.is_file()).then(|| format!("{option}: \"{}\" does not exist", path.display()))
+    });
+    missing.collect()
+}
+
+fn print(facts: &Facts, option: &str, with_chroot: bool) -> ExitCode {
+    let option = option.strip_suffix(':').unwrap_or(option);
+    let OptionValue::Values(found) = values(facts, option) else {
+        log(NAME, "fatal error", format_args!("cannot print option '{option}'"));
+        return ExitCode::FAILURE;
+    };
+    let chroot = facts.value("chroot");
+    for value in found.iter().filter(|value| !value.is_empty()) {
+        if with_chroot && PATHS.contains(&option) && !chroot.is_empty() {
+            let inside = facts.directory().join(value);
+            let inside = inside.strip_prefix(&chroot).unwrap_or(&inside);
+            say(Path::new(&chroot).join(inside.strip_prefix("/").unwrap_or(inside)).display());
+        } else {
+            say(value);
+        }
+    }
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,141 @@
+//! One connection: a command, perhaps lines behind it, and what comes of it.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader,
+};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use crate::channel::Context;
+use crate::commands;
+use crate::lines::{END, Input, Output};
+
+/// How long a client may be silent in the middle of something, or refuse to take what we say.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+/// What a request begins with: the program and the version of what it speaks.
+const MAGIC: &[u8] = b"UBCT1 ";
+/// Octets of a command, and of a line that follows it.
+const LINE_OCTETS_MAX: usize = 64 * 1024;
+/// Octets of all lines that follow a command.
+const INPUT_OCTETS_MAX: usize = 256 << 20;
+/// How long all lines that follow a command may take.
+const INPUT_TIME_MAX: Duration = Duration::from_secs(600);
+/// Lines, and pieces of output, that wait for the other side.
+const PENDING_MAX: usize = 64;
+
+/// Has the command of a client carried out.
+pub(crate) async fn converse<S>(stream: &mut S, context: Arc<Context>, begins: &AtomicBool) -> io::Result<()>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let (reader, mut writer) = tokio::io::split(stream);
+    let mut reader = BufReader::new(reader);
+    let mut magic = [0; MAGIC.len()];
+    timeout(PATIENCE, reader.read_exact(&mut magic)).await??;
+    if magic != MAGIC {
+        // Whatever that was, it was not meant for us.
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "it speaks another protocol"));
+    }
+    let mut line = Vec::new();
+    let Some(command) = next_line(&mut reader, &mut line).await? else {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    };
+    begins.store(true, Ordering::Relaxed);
+    let (to_output, mut output) = mpsc::channel::<Vec<u8>>(PENDING_MAX);
+    let (to_input, input) = mpsc::channel(PENDING_MAX);
+    let wants_input = commands::end_of_input(&command);
+    let worker = tokio::task::spawn_blocking(move || {
+        let mut output = Output::new(to_output);
+        if commands::carry_out(&command, &context, &mut Input::new(input), &mut output).is_ok() {
+            let _ = output.send();
+        }
+    });
+    let said = {
+        let feeding = async {
+            if let Some(ends) = wants_input {
+                timeout(INPUT_TIME_MAX, feed(&mut reader, ends, to_input)).await?
+            } else {
+                drop(to_input);
+                Ok(())
+            }
+        };
+        let saying = async {
+            while let Some(chunk) = output.recv().await {
+                timeout(PATIENCE, writer.write_all(&chunk)).await??;
+            }
+            timeout(PATIENCE, writer.flush()).await?
+        };
+        tokio::pin!(feeding);
+        tokio::pin!(saying);
+        let mut is_fed = false;
+        loop {
+            tokio::select! {
+                fed = &mut feeding, if !is_fed => {
+                    is_fed = true;
+                    // A list that breaks off is none: the command hears no end of it.
+                    if let Err(error) = fed {
+                        break Err(error);
+                    }
+                }
+                said = &mut saying => break said,
+            }
+        }
+    };
+    // Dropped, so that the command ends at its next word.
+    drop(output);
+    worker.await.map_err(io::Error::other)?;
+    said
+}
+
+/// Reads a line without its end; none at the end of the stream.
+async fn next_line<R: AsyncRead + Unpin>(
+    reader: &mut BufReader<R>,
+    line: &mut Vec<u8>,
+) -> io::Result<Option<String>> {
+    line.clear();
+    let mut bounded = reader.take(LINE_OCTETS_MAX as u64 + 1);
+    if timeout(PATIENCE, bounded.read_until(b'\n', line)).await?? == 0 {
+        return Ok(None);
+    }
+    if line.len() > LINE_OCTETS_MAX {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "a line is too long"));
+    }
+    let text = String::from_utf8_lossy(line);
+    Ok(Some(text.trim_end_matches(['\n', '\r']).to_owned()))
+}
+
+/// Hands lines on until the one that ends them.
+async fn feed<R: AsyncRead + Unpin>(
+    reader: &mut BufReader<R>,
+    ends: commands::InputEnd,
+    to: mpsc::Sender<String>,
+) -> io::Result<()> {
+    let mut line = Vec::new();
+    let mut octets = 0;
+    loop {
+        let Some(text) = next_line(reader, &mut line).await? else {
+            return match ends {
+                // Whoever speaks by hand closes in place of sending the mark.
+                commands::InputEnd::Mark => Ok(drop(to.send(END.to_owned()).await)),
+                commands::InputEnd::Word => Err(io::ErrorKind::UnexpectedEof.into()),
+            };
+        };
+        octets += line.len();
+        if octets > INPUT_OCTETS_MAX {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the list is too long"));
+        }
+        let is_end = match ends {
+            commands::InputEnd::Mark => text == END,
+            commands::InputEnd::Word => text == "EOF",
+        };
+        // The command may have seen enough.
+        if to.send(text).await.is_err() || is_end {
+            return Ok(());
+        }
+    }
+}

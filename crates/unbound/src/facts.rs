@@ -1,0 +1,408 @@
+//! What the files say, for whoever asks by their own words: options, local zones, data, and zones
+//! that are found in ways of their own.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use diagnostic::{FileId, Source, Sources};
+use environment::Environment;
+
+use crate::changes::{Changes, key};
+use crate::keywords::{self, Becomes, Section};
+use crate::lower::{bare, kind_word};
+use crate::read::{Block, Statement, Statements};
+
+/// A zone that is found in a way of its own, as it is listed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundElsewhere {
+    /// Its name, without the dot at its end; the root is a dot.
+    pub name: String,
+    /// Names and addresses of servers, as the file has them.
+    pub servers: Vec<String>,
+    /// Of a stub zone: whether its servers are asked who they are.
+    pub primes: bool,
+    /// Whether signatures do not count there.
+    pub is_insecure: bool,
+}
+
+/// An `auth-zone` or `rpz`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuthZone {
+    /// Its name, without the dot at its end; the root is a dot.
+    pub name: String,
+    /// Whether it is a response policy zone.
+    pub is_policy: bool,
+    /// Its file.
+    pub file: Option<PathBuf>,
+    /// Whether it comes from other servers.
+    pub has_primaries: bool,
+}
+
+/// What is to be said of a keyword.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OptionValue {
+    /// There is no such keyword, or another question answers it.
+    Unknown,
+    /// Its values, in the order of the file.
+    Values(Vec<String>),
+}
+
+/// Configuration files with the changes that are laid over them.
+#[derive(Debug)]
+pub struct Facts {
+    found: Statements,
+}
+
+impl Facts {
+    /// Reads what was read before from `sources`, of which the first file is the main one.
+    pub fn of(sources: &Sources, changes: &Changes) -> Self {
+        let mut again = Sources::new(sources.secret_keys());
+        if let Some(main) = sources.file(FileId(0)) {
+            again.add(&main.path, main.text.clone());
+        }
+        let found = crate::statements(FileId(0), &mut again, &AsLoaded(sources), changes, &mut Vec::new());
+        Self { found }
+    }
+
+    /// Reads `path` from the machine. What is wrong with the file is left out.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read.
+    pub fn open(path: &Path, environment: &dyn Environment) -> io::Result<Self> {
+        let text = environment.read(path)?;
+        let mut sources = Sources::new(&[]);
+        let main = sources.add(path, String::from_utf8_lossy(&text).into_owned());
+        let changes = Changes::default();
+        Ok(Self { found: crate::statements(main, &mut sources, environment, &changes, &mut Vec::new()) })
+    }
+
+    /// Returns the directory that names of files are relative to.
+    pub fn directory(&self) -> &Path {
+        &self.found.directory
+    }
+
+    /// Returns the values of a keyword of `server:` or `remote-control:`; its default if it is not
+    /// written.
+    pub fn option(&self, name: &str) -> OptionValue {
+        for section in [Section::Server, Section::RemoteControl] {
+            let Some(row) = keywords::rows(section).iter().find(|row| row.name == name) else { continue };
+            let blocks = self.blocks(section);
+            let said: Vec<&Statement> = blocks.flat_map(|block| block.with(name)).collect();
+            let text = |statement: &&Statement| {
+                let words: Vec<&str> = statement.words.iter().map(|word| &*word.text).collect();
+                words.join(" ")
+            };
+            if LISTS.contains(&name) || row.form.words() > 1 {
+                return OptionValue::Values(said.iter().map(text).collect());
+            }
+            let value = said.last().map_or_else(|| row.default.to_owned(), text);
+            return OptionValue::Values(vec![value]);
+        }
+        OptionValue::Unknown
+    }
+
+    /// Returns a keyword's one value; empty if it has none.
+    pub fn value(&self, name: &str) -> String {
+        match self.option(name) {
+            OptionValue::Values(values) => values.into_iter().next_back().unwrap_or_default(),
+            OptionValue::Unknown => String::new(),
+        }
+    }
+
+    /// Returns whether a keyword is written.
+    pub fn says(&self, name: &str) -> bool {
+        let blocks = [Section::Server, Section::RemoteControl].into_iter().flat_map(|it| self.blocks(it));
+        blocks.flat_map(|block| block.with(name)).next().is_some()
+    }
+
+    /// Returns whether a keyword's value is yes.
+    pub fn is(&self, name: &str) -> bool {
+        self.value(name) == "yes"
+    }
+
+    /// Returns why a keyword does nothing here, if it does nothing.
+    pub fn without_effect(name: &str) -> Option<&'static str> {
+        let row = keywords::rows(Section::Server).iter().find(|row| row.name == name)?;
+        match row.becomes {
+            Becomes::Nothing(reason) | Becomes::Always(reason) | Becomes::Silent(reason) => Some(reason),
+            Becomes::Lacking | Becomes::Refused => Some("it is not supported yet"),
+            Becomes::Setting => None,
+        }
+    }
+
+    /// Returns whether there is a view of this name.
+    pub fn has_view(&self, view: &str) -> bool {
+        self.view(view).next().is_some()
+    }
+
+    /// Returns local zones with their types: those of `server:`, or of a view. With those of
+    /// `server:` are the zones that data makes, as data outside of all zones is one of its own.
+    pub fn local_zones(&self, view: Option<&str>) -> Vec<(String, String)> {
+        let mut zones: Vec<(String, String)> = Vec::new();
+        for statement in self.statements_of(view).filter(|it| it.row.name == "local-zone") {
+            let (name, kind) = (bare(&statement.word(0).text), &statement.word(1).text);
+            let kind = kind_word(kind).unwrap_or(kind).to_owned();
+            zones.push((name, kind));
+        }
+        zones.sort_by_cached_key(|(name, _)| key(name));
+        // Of several the last one counts.
+        let mut last: Vec<(String, String)> = Vec::with_capacity(zones.len());
+        for zone in zones {
+            match last.last_mut() {
+                Some(known) if known.0 == zone.0 => *known = zone,
+                _ => last.push(zone),
+            }
+        }
+        let names: BTreeSet<String> = last.iter().map(|(name, _)| name.clone()).collect();
+        let mut implied = BTreeSet::new();
+        let mut owners: Vec<String> = self.local_records(view).into_iter().map(|(owner, _)| owner).collect();
+        owners.sort_by_cached_key(|owner| key(owner));
+        for owner in owners {
+            let is_covered = above(&owner).any(|name| names.contains(name) || implied.contains(name));
+            if !is_covered {
+                implied.insert(owner);
+            }
+        }
+        last.extend(implied.into_iter().map(|name| (name, "transparent".to_owned())));
+        last.sort_by_cached_key(|(name, _)| key(name));
+        last
+    }
+
+    /// Returns local data: each with its owner, and with owner, TTL, class, type and data as text.
+    pub fn local_data(&self, view: Option<&str>) -> Vec<String> {
+        let mut lines: Vec<(String, String)> = self.local_records(view);
+        lines.sort_by_cached_key(|(owner, line)| (key(owner), line.clone()));
+        lines.into_iter().map(|(_, line)| line).collect()
+    }
+
+    fn local_records(&self, view: Option<&str>) -> Vec<(String, String)> {
+        let line = |statement: &Statement| {
+            let text = &statement.word(0).text;
+            match statement.row.name {
+                "local-data" => {
+                    let (owner, ttl, rtype, data) = crate::lower::record_parts(text)?;
+                    Some((owner.clone(), format!("{}\t{ttl}\tIN\t{rtype}\t{data}", dotted(&owner))))
+                }
+                "local-data-ptr" => {
+                    let owner = reverse_owner(text)?;
+                    let parts: Vec<&str> = text.split_whitespace().collect();
+                    let (ttl, name) = match *parts.as_slice() {
+                        [_, name] => ("3600", name),
+                        [_, ttl, name] => (ttl, name),
+                        _ => return None,
+                    };
+                    let line = format!("{}\t{ttl}\tIN\tPTR\t{}", dotted(&owner), dotted(&bare(name)));
+                    Some((owner, line))
+                }
+                _ => None,
+            }
+        };
+        self.statements_of(view).filter_map(line).collect()
+    }
+
+    /// Returns the zones at and below which signatures do not count.
+    pub fn insecure(&self) -> Vec<String> {
+        let mut names: Vec<String> = self
+            .server()
+            .filter(|it| it.row.name == "domain-insecure")
+            .map(|it| bare(&it.word(0).text))
+            .collect();
+        names.sort_by_cached_key(|name| key(name));
+        names.dedup();
+        names
+    }
+
+    /// Returns forward zones; of several of one name the last.
+    pub fn forwards(&self) -> Vec<FoundElsewhere> {
+        self.elsewhere(Section::ForwardZone, ["forward-host", "forward-addr"])
+    }
+
+    /// Returns stub zones; of several of one name the last.
+    pub fn stubs(&self) -> Vec<FoundElsewhere> {
+        self.elsewhere(Section::StubZone, ["stub-host", "stub-addr"])
+    }
+
+    fn elsewhere(&self, section: Section, keywords: [&str; 2]) -> Vec<FoundElsewhere> {
+        let insecure = self.insecure();
+        let mut all: Vec<FoundElsewhere> = Vec::new();
+        for block in self.blocks(section) {
+            let Some(name) = block.with("name").last().map(|it| bare(&it.word(0).text)) else { continue };
+            // Names come before addresses.
+            let servers = keywords.iter().flat_map(|word| block.with(word));
+            let servers = servers.map(|it| it.word(0).text.clone()).collect();
+            let primes = block.with("stub-prime").last().is_some_and(|it| it.word(0).text == "yes");
+            all.retain(|known| known.name != name);
+            let is_insecure = insecure.contains(&name);
+            all.push(FoundElsewhere { name, servers, primes, is_insecure });
+        }
+        all.sort_by_cached_key(|zone| key(&zone.name));
+        all
+    }
+
+    /// Returns authority zones and response policy zones, in the order of the file.
+    pub fn auth_zones(&self) -> Vec<AuthZone> {
+        let blocks = self.found.blocks.iter();
+        let of = blocks.filter(|block| matches!(block.section, Section::AuthZone | Section::Rpz));
+        let zone = |block: &Block| {
+            let name = bare(&block.with("name").last()?.word(0).text);
+            let file = block.with("zonefile").last().map(|it| &it.word(0).text);
+            let file = file.filter(|file| !file.is_empty()).map(|file| self.found.directory.join(file));
+            let has_primaries =
+                ["primary", "master", "url"].iter().any(|word| block.with(word).next().is_some());
+            Some(AuthZone { name, is_policy: block.section == Section::Rpz, file, has_primaries })
+        };
+        of.filter_map(zone).collect()
+    }
+
+    fn blocks(&self, section: Section) -> impl Iterator<Item = &Block> {
+        self.found.blocks.iter().filter(move |block| block.section == section)
+    }
+
+    fn server(&self) -> impl Iterator<Item = &Statement> {
+        self.blocks(Section::Server).flat_map(|block| &block.statements)
+    }
+
+    fn view(&self, view: &str) -> impl Iterator<Item = &Block> {
+        let is_it = move |block: &&Block| {
+            block.section == Section::View
+                && block.with("name").last().is_some_and(|name| name.word(0).text == view)
+        };
+        self.found.blocks.iter().filter(is_it)
+    }
+
+    fn statements_of(&self, view: Option<&str>) -> Box<dyn Iterator<Item = &Statement> + '_> {
+        match view {
+            None => Box::new(self.server()),
+            Some(view) => {
+                let view = view.to_owned();
+                let is_it = move |block: &&Block| {
+                    block.section == Section::View
+                        && block.with("name").last().is_some_and(|name| name.word(0).text == view)
+                };
+                Box::new(self.found.blocks.iter().filter(is_it).flat_map(|block| &block.statements))
+            }
+        }
+    }
+}
+
+/// Keywords of which each adds to those before it.
+const LISTS: [&str; 26] = [
+    "access-control-view",
+    "auto-trust-anchor-file",
+    "caps-exempt",
+    "caps-whitelist",
+    "client-subnet-zone",
+    "control-interface",
+    "define-tag",
+    "dns64-ignore-aaaa",
+    "do-not-query-address",
+    "domain-insecure",
+    "interface",
+    "ip-address",
+    "ipsecmod-allow",
+    "ipsecmod-whitelist",
+    "outgoing-interface",
+    "outgoing-port-avoid",
+    "outgoing-port-permit",
+    "private-address",
+    "private-domain",
+    "proxy-protocol-port",
+    "root-hints",
+    "send-client-subnet",
+    "tls-additional-port",
+    "tls-session-ticket-keys",
+    "trust-anchor",
+    "trust-anchor-file",
+];
+
+/// The files as they were read, in the place of what is on disk now.
+pub(crate) struct AsLoaded<'a>(pub(crate) &'a Sources);
+
+impl AsLoaded<'_> {
+    fn find(&self, path: &Path) -> Option<&Source> {
+        self.0.files().find(|source| source.path == path)
+    }
+}
+
+impl Environment for AsLoaded<'_> {
+    fn variable(&self, name: &str) -> Option<String> {
+        environment::System.variable(name)
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let source = self.find(path).ok_or(io::ErrorKind::NotFound)?;
+        Ok(source.text.as_bytes().to_vec())
+    }
+
+    fn list(&self, directory: &Path) -> io::Result<Vec<String>> {
+        let inside = |source: &Source| {
+            let rest = source.path.strip_prefix(directory).ok()?;
+            Some(rest.components().next()?.as_os_str().to_string_lossy().into_owned())
+        };
+        let mut names: Vec<String> = self.0.files().filter_map(inside).collect();
+        names.sort();
+        names.dedup();
+        Ok(names)
+    }
+
+    fn resolv_conf(&self) -> PathBuf {
+        PathBuf::new()
+    }
+
+    fn hosts_file(&self) -> PathBuf {
+        PathBuf::new()
+    }
+
+    fn processors(&self) -> usize {
+        1
+    }
+
+    fn random(&self, octets: &mut [u8]) {
+        octets.fill(0);
+    }
+}
+
+impl Block {
+    /// Returns the statements with a keyword.
+    fn with<'s>(&'s self, name: &'s str) -> impl Iterator<Item = &'s Statement> {
+        self.statements.iter().filter(move |statement| statement.row.name == name)
+    }
+}
+
+/// Returns a name, and those of all zones that enclose it; the root last.
+fn above(name: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(name), |name| parent(name)).chain(["."])
+}
+
+fn parent(name: &str) -> Option<&str> {
+    name.split_once('.').map(|(_, parent)| parent).filter(|parent| !parent.is_empty())
+}
+
+/// Returns a name with the dot at its end.
+fn dotted(name: &str) -> String {
+    if name == "." { ".".to_owned() } else { format!("{name}.") }
+}
+
+/// Returns whether a server is written as an address.
+pub fn is_address(server: &str) -> bool {
+    server.split(['@', '#']).next().is_some_and(|host| host.parse::<IpAddr>().is_ok())
+}
+
+/// Returns the name of the PTR record that `ADDRESS [TTL] NAME` stands for.
+pub fn reverse_owner(text: &str) -> Option<String> {
+    let address: IpAddr = text.split_whitespace().next()?.parse().ok()?;
+    Some(match address {
+        IpAddr::V4(address) => {
+            let [a, b, c, d] = address.octets();
+            format!("{d}.{c}.{b}.{a}.in-addr.arpa")
+        }
+        IpAddr::V6(address) => {
+            let nibbles = address.octets().into_iter().rev().flat_map(|octet| [octet & 15, octet >> 4]);
+            let labels: String = nibbles.map(|nibble| format!("{nibble:x}.")).collect();
+            format!("{labels}ip6.arpa")
+        }
+    })
+}
