@@ -387,7 +387,7 @@ mod tests {
         assert!(zones.into_iter().all(|count| count == ZONES_MAX));
         let is_known = |text: &String| failures.look(&question(text), false, Moment(0)) != Memory::Nothing;
         assert!(!numbers().take(PARTS * QUESTIONS_MAX).any(|text| is_known(&text)));
-        assert!(numbers().last().is_some_and(|text| is_known(&text)));
+        assert!(numbers().next_back().is_some_and(|text| is_known(&text)));
         // A zone that is not remembered hides no recovery either.
         for _ in 0..3 {
             let failure = Failure::of_zone(Reason::Silent, name("zone.org"));

@@ -162,7 +162,7 @@ fn https_records_come_with_what_is_known_of_their_targets() {
     let before = stubs[1].seen().len();
     let service = server.ask(&ask("svc.example", Rtype::HTTPS));
     let of_address = ("svc.example.".to_owned(), Rtype::A);
-    assert_eq!(additional(&service), [of_address.clone()]);
+    assert_eq!(additional(&service), std::slice::from_ref(&of_address));
     assert_eq!(stubs[1].seen().len(), before, "nothing is asked for it");
     let aliased = server.ask(&ask("alias.example", Rtype::HTTPS));
     assert_eq!(aliased.answers().len(), 1, "{aliased:?}");
