@@ -1,7 +1,8 @@
 //! Packages: the program with what a distribution puts beside it.
 //!
-//! `packaging/debian/NAME/` has what one Debian package consists of besides files that are elsewhere:
-//! `control`, in which `@WORD@` stands for what is known only here, and the maintainer scripts.
+//! `packaging/debian/NAME/` has what one Debian package consists of besides files that are
+//! elsewhere: `control`, in which `@WORD@` stands for what is known only here, and the maintainer
+//! scripts.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
