@@ -121,7 +121,10 @@ async fn feed<R: AsyncRead + Unpin>(
         let Some(text) = next_line(reader, &mut line).await? else {
             return match ends {
                 // Whoever speaks by hand closes in place of sending the mark.
-                commands::InputEnd::Mark => Ok(drop(to.send(END.to_owned()).await)),
+                commands::InputEnd::Mark => {
+                    drop(to.send(END.to_owned()).await);
+                    Ok(())
+                }
                 commands::InputEnd::Word => Err(io::ErrorKind::UnexpectedEof.into()),
             };
         };

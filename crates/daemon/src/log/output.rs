@@ -75,7 +75,7 @@ impl Output {
         match open(path) {
             Ok(file) => *self.lock() = Sink::File(file),
             Err(error) => {
-                warn!(file = %path.display(), %error, "the log cannot be opened again, and stays where it was")
+                warn!(file = %path.display(), %error, "the log cannot be opened again, and stays where it was");
             }
         }
     }

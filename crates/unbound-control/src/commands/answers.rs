@@ -120,7 +120,7 @@ fn write_sets(
     for section in [Section::Answer, Section::Authority, Section::Additional] {
         for set in sets(&message, section) {
             let is_new =
-                (!set.signatures.is_empty()) == is_signed && seen.insert(number(&(&set.owner, &set.rtype)));
+                set.signatures.is_empty() != is_signed && seen.insert(number(&(&set.owner, &set.rtype)));
             if !is_new {
                 continue;
             }

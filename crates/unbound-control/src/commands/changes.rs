@@ -142,10 +142,10 @@ pub(super) fn local_zones_remove(call: &mut Call<'_>) -> Outcome {
 }
 
 pub(super) fn local_datas(call: &mut Call<'_>) -> Outcome {
-    add_datas(call, None)
+    add_datas(call, &None)
 }
 
-fn add_datas(call: &mut Call<'_>, scope: Scope) -> Outcome {
+fn add_datas(call: &mut Call<'_>, scope: &Scope) -> Outcome {
     let read = |number: usize, line: &str| match check_record(line) {
         Ok(()) => Ok(line.to_owned()),
         Err((at, why)) => {
@@ -158,10 +158,10 @@ fn add_datas(call: &mut Call<'_>, scope: Scope) -> Outcome {
 }
 
 pub(super) fn local_datas_remove(call: &mut Call<'_>) -> Outcome {
-    remove_datas(call, None)
+    remove_datas(call, &None)
 }
 
-fn remove_datas(call: &mut Call<'_>, scope: Scope) -> Outcome {
+fn remove_datas(call: &mut Call<'_>, scope: &Scope) -> Outcome {
     let remove = |changes: &mut Changes, owner: &String| changes.remove_local_data(scope.clone(), owner);
     let count = bulk(call, |_, line| read_name(line), remove)?;
     call.line(format_args!("removed {count} datas"))
@@ -207,12 +207,12 @@ pub(super) fn view_local_data_remove(call: &mut Call<'_>) -> Outcome {
 
 pub(super) fn view_local_datas(call: &mut Call<'_>) -> Outcome {
     known_view(call, call.argument)?;
-    add_datas(call, Some(call.argument.to_owned()))
+    add_datas(call, &Some(call.argument.to_owned()))
 }
 
 pub(super) fn view_local_datas_remove(call: &mut Call<'_>) -> Outcome {
     known_view(call, call.argument)?;
-    remove_datas(call, Some(call.argument.to_owned()))
+    remove_datas(call, &Some(call.argument.to_owned()))
 }
 
 pub(super) fn insecure_add(call: &mut Call<'_>) -> Outcome {

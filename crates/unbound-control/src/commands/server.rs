@@ -58,12 +58,12 @@ pub(super) fn fast_reload(call: &mut Call<'_>) -> Outcome {
 }
 
 fn read_again(call: &Call<'_>) -> Outcome {
-    call.context.operator.reload().map_err(mistakes)?;
+    call.context.operator.reload().map_err(|error| mistakes(&error))?;
     *call.context.verbosity() = None;
     Ok(())
 }
 
-fn mistakes(error: OperatorError) -> Failure {
+fn mistakes(error: &OperatorError) -> Failure {
     Failure::Error(format!("the configuration stays as it was:\n{error}"))
 }
 
