@@ -9,7 +9,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::run::{cargo, output, root, run, target};
+use crate::run::{cargo, is_installed, output, root, run, target};
 
 /// Programs of Unbound that Gannet stands for, and where they are.
 const UNBOUND_PROGRAMS: [(&str, &str); 6] = [
@@ -42,14 +42,42 @@ pub(crate) fn package(arguments: &[String]) -> Result<(), String> {
         }
         _ => return Err("`package` takes `deb`, perhaps with `--program FILE`".to_owned()),
     };
-    for package in [gannet(&program)?, gannet_unbound()?] {
+    for package in [gannet(&program, &[])?, gannet_unbound(&[])?] {
         println!("{}", package.display());
     }
     Ok(())
 }
 
+/// Makes packages of the program that tests use, and installs, upgrades and purges them in a copy
+/// of this machine.
+pub(crate) fn try_out() -> Result<(), String> {
+    if !is_installed("dpkg-deb") || !may_mount() {
+        println!("skipped: this is not Debian, or nothing may be mounted here");
+        return Ok(());
+    }
+    let program = target().join("debug/gannet");
+    // They are large, and read once.
+    let compression = [("DPKG_DEB_COMPRESSOR_TYPE", "none")];
+    for make in [gannet(&program, &compression)?, gannet_unbound(&compression)?] {
+        println!("{}", make.display());
+    }
+    let room = target().join("package/room");
+    fs::create_dir_all(&room).map_err(|error| format!("{}: {error}", room.display()))?;
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation", "private", "sh"]);
+    command.arg(root().join("packaging/debian/try.sh")).arg(target().join("package")).arg(room);
+    run(&mut command)
+}
+
+fn may_mount() -> bool {
+    let attempt = "mount -t tmpfs tmpfs /mnt";
+    let tried =
+        Command::new("unshare").args(["--mount", "--propagation", "private", "sh", "-c", attempt]).output();
+    tried.is_ok_and(|output| output.status.success())
+}
+
 /// Makes the package of the program.
-fn gannet(program: &Path) -> Result<PathBuf, String> {
+fn gannet(program: &Path, environment: &[(&str, &str)]) -> Result<PathBuf, String> {
     let tree = Tree::begin("gannet")?;
     tree.copy(program, "usr/bin/gannet", 0o755)?;
     let said = |arguments: &[&str]| output(Command::new(program).args(arguments));
@@ -66,11 +94,11 @@ fn gannet(program: &Path) -> Result<PathBuf, String> {
         tree.copy(&packaging.join("systemd").join(unit), &path, 0o644)?;
     }
     tree.copy(&packaging.join("sysusers/gannet.conf"), "usr/lib/sysusers.d/gannet.conf", 0o644)?;
-    tree.finish(architecture()?)
+    tree.finish(architecture()?, environment)
 }
 
 /// Makes the package that puts the program in the place of Unbound.
-fn gannet_unbound() -> Result<PathBuf, String> {
+fn gannet_unbound(environment: &[(&str, &str)]) -> Result<PathBuf, String> {
     let tree = Tree::begin("gannet-unbound")?;
     for (program, folder) in UNBOUND_PROGRAMS {
         let link = tree.path(&format!("{folder}/{program}"));
@@ -78,9 +106,9 @@ fn gannet_unbound() -> Result<PathBuf, String> {
         let to = if folder == "usr/bin" { "gannet" } else { "../bin/gannet" };
         symlink(to, &link).map_err(|error| format!("{}: {error}", link.display()))?;
     }
-    let unit = root().join("packaging/debian/gannet-unbound/unbound.service");
-    tree.copy(&unit, "usr/lib/systemd/system/unbound.service", 0o644)?;
-    tree.finish("all")
+    let unit = root().join("packaging/debian/gannet-unbound/gannet-unbound.service");
+    tree.copy(&unit, "usr/lib/systemd/system/gannet-unbound.service", 0o644)?;
+    tree.finish("all", environment)
 }
 
 /// The files of one package.
@@ -141,8 +169,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Adds what dpkg wants to know, and makes the package.
-    fn finish(self, architecture: &str) -> Result<PathBuf, String> {
+    /// Adds what dpkg wants to know, and makes the package, with dpkg in this environment.
+    fn finish(self, architecture: &str, environment: &[(&str, &str)]) -> Result<PathBuf, String> {
         let folder = root().join("packaging/debian").join(self.name);
         let version = version()?;
         let octets = octets_below(&self.root).map_err(|error| error.to_string())?;
@@ -161,6 +189,7 @@ impl Tree {
         }
         let package = target().join("package").join(format!("{}_{version}_{architecture}.deb", self.name));
         let mut command = Command::new("dpkg-deb");
+        command.envs(environment.iter().copied());
         output(command.args(["--root-owner-group", "--build"]).arg(&self.root).arg(&package))?;
         Ok(package)
     }

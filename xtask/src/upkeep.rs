@@ -2,7 +2,7 @@
 
 use crate::programs::{self, Program};
 use crate::run::{Beside, Steps, cargo, is_installed, output, root, run, run_watched, target, xtask};
-use crate::{bpf, tidy, tools};
+use crate::{bpf, package, tidy, tools};
 use std::collections::BTreeSet;
 use std::process::Command;
 
@@ -83,6 +83,7 @@ fn test_what_is_built(steps: &mut Steps, results: &mut Vec<String>) {
     steps.step("smoke run of the benchmarks", || run(&mut smoke()));
     steps.step("instructions of the hot path", || instructions.finish());
     steps.step("lints", || lints.finish());
+    steps.step("packages", package::try_out);
     steps.step("tests that need all processors", || programs::run(greedy, |line| keep_result(line, results)));
 }
 
