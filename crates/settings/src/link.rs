@@ -240,11 +240,11 @@ fn check_own_zones(settings: &Settings, problems: &mut Vec<Problem>) {
         settings.zones.iter().any(|zone| zone.set.is_none() && zone.name.value.as_name() == apex)
     };
     for route in settings.resolvers.iter().flat_map(|resolver| &resolver.zones) {
-        if let RouteWay::Own(at) = route.way
+        if let RouteWay::Own(at) = &route.way
             && !has(route.zone.as_name())
         {
             let message = format!("there is no zone \"{}\" in \"zones\"", route.zone);
-            let problem = Problem::warning(at, message);
+            let problem = Problem::warning(at.span, message);
             problems.push(problem.hint("it may be added while the server runs (\"gannet zone add\")"));
         }
     }

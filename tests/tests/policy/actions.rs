@@ -492,7 +492,8 @@ fn lines_about_queries_are_those_of_unbound() {
     let mut server = Server::start(&forwarding(
         &[&stub],
         "policy:\n  main:\n\
-         \x20 - 'query-lines(question, reply, failure, zone \"example.org. inform\")'\n\
+         \x20 - if: qname in suffix:example.org\n\
+         \x20   do: 'query-lines(question, reply, failure, zone \"example.org. inform\")'\n\
          \x20 - {if: qname in suffix:fails.example.org, do: reject(servfail)}\n\
          \x20 - forward(default)\n",
     ));

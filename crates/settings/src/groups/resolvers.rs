@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use diagnostic::{At, Span};
+use diagnostic::At;
 use dnssec::anchors::HoldDown;
 use plan::anchors::NegativePlan;
 use resolver::{HeapName, Stub, TrustAnchor};
@@ -42,7 +42,7 @@ pub struct ResolverSettings {
 #[derive(Clone, Debug, PartialEq)]
 pub struct LocalRootSettings {
     /// Where that is said.
-    pub at: Span,
+    pub at: At<()>,
     /// Its primaries.
     pub primaries: Vec<At<RemoteSettings>>,
 }
@@ -68,5 +68,5 @@ pub enum RouteWay {
     /// An upstream group.
     Forward(At<String>),
     /// Nobody: it is one of this server's zones.
-    Own(Span),
+    Own(At<()>),
 }

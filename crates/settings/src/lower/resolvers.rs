@@ -186,7 +186,7 @@ impl Lowering<'_> {
             self.problems.push(Problem::error(at, "the root zone comes from nowhere"));
             return None;
         }
-        Some(LocalRootSettings { at, primaries })
+        Some(LocalRootSettings { at: At { value: (), span: at }, primaries })
     }
 
     /// Returns the route to the root zone that is read.
@@ -195,14 +195,14 @@ impl Lowering<'_> {
         local: Option<&LocalRootSettings>,
         zones: &[RouteSettings],
     ) -> Option<RouteSettings> {
-        let at = local?.at;
+        let at = local?.at.span;
         if zones.iter().any(|zone| zone.zone.as_name().is_root()) {
             let problem = Problem::error(at, "the zone \".\" of this resolver is found in another way");
             self.problems.push(problem.expected("\"local-root\", or \".\" in \"zones\""));
             return None;
         }
         let zone = HeapName::new(Name::ROOT);
-        Some(RouteSettings { zone, way: RouteWay::Own(at), first: true, keeps: true })
+        Some(RouteSettings { zone, way: RouteWay::Own(At { value: (), span: at }), first: true, keeps: true })
     }
 
     fn route(&mut self, zone: HeapName, section: &Section<'_>) -> RouteSettings {
@@ -223,7 +223,7 @@ impl Lowering<'_> {
                 }
             }
             let at = section.entry("own").map_or(section.span, |entry| entry.key_span);
-            return RouteSettings { zone, way: RouteWay::Own(at), first, keeps };
+            return RouteSettings { zone, way: RouteWay::Own(At { value: (), span: at }), first, keeps };
         }
         if let Some(group) = group {
             for key in ["stub", "prime"] {

@@ -338,21 +338,22 @@ impl Lowering<'_> {
                 };
                 if values(first) != values(local) {
                     let message = "the root zone is one for all resolvers, and comes from the same servers";
-                    let problem = Problem::error(local.at, message);
-                    self.problems.push(problem.hint_at("others are written on ", first.at, ""));
+                    let problem = Problem::error(local.at.span, message);
+                    self.problems.push(problem.hint_at("others are written on ", first.at.span, ""));
                 }
                 continue;
             }
             first = Some(local);
             let is_root = |zone: &&ZoneSettings| zone.name.value.as_name().is_root() && zone.set.is_none();
             if let Some(written) = zones.iter().find(is_root) {
-                let problem = Problem::error(local.at, "the root zone is in \"zones\" already");
+                let problem = Problem::error(local.at.span, "the root zone is in \"zones\" already");
                 let read = "; \"own: true\" at \".\" in \"zones\" of the resolver reads it";
                 self.problems.push(problem.hint_at("it is on ", written.name.span, read));
                 continue;
             }
-            let nothing = Section { path: "zones[]".to_owned(), entries: Cow::Borrowed(&[]), span: local.at };
-            let name = At { value: Name::ROOT.to_buf(), span: local.at };
+            let nothing =
+                Section { path: "zones[]".to_owned(), entries: Cow::Borrowed(&[]), span: local.at.span };
+            let name = At { value: Name::ROOT.to_buf(), span: local.at.span };
             let zone = ZoneSettings {
                 is_for_resolvers: true,
                 zonemd: ZonemdRule::Require,
