@@ -173,7 +173,14 @@ impl Outgoing {
 
     /// Returns how many bits of its own subnet the client hears of in the reply, if it sent one:
     /// those that were told, or none, as it wished, if a step has said what becomes of subnets.
+    #[inline(always)]
     pub(crate) fn echoed_bits(&self, query: &Query<'_>, told: Option<ClientSubnet>) -> Option<u8> {
+        // Nobody hears of subnets: nearly always.
+        if told.is_none() && self.subnet != Subnet::None { None } else { self.echoed(query, told) }
+    }
+
+    #[cold]
+    fn echoed(&self, query: &Query<'_>, told: Option<ClientSubnet>) -> Option<u8> {
         let is_obeyed = || self.subnet == Subnet::None && opts_out(query);
         own_subnet_bits(query, told).or_else(|| is_obeyed().then_some(0))
     }

@@ -210,7 +210,9 @@ impl CacheStep {
     #[inline(always)]
     fn read_of_others<'a>(&self, asked: &Asked<'a>, now: Now, out: &mut [u8]) -> Option<OfOthers<'a>> {
         if let Some(subnet) = asked.subnet {
-            return self.read_for_networks(asked, subnet, now, out);
+            // One by one: `asked` itself would have to be written to memory for every query.
+            let &Asked { query, folded, name_hash, bits, .. } = asked;
+            return self.read_for_networks((query, folded, name_hash, bits), subnet, now, out);
         }
         let (key, hit) = self.read_for_do(asked, now, out)?;
         Some(OfOthers { key, hit, scope: None })
@@ -221,11 +223,12 @@ impl CacheStep {
     #[cold]
     fn read_for_networks<'a>(
         &self,
-        asked: &Asked<'a>,
+        (query, folded, name_hash, bits): (&'a Query<'a>, &'a Folded, u64, KeyBits),
         subnet: ClientSubnet,
         now: Now,
         out: &mut [u8],
     ) -> Option<OfOthers<'a>> {
+        let asked = &Asked { query, folded, name_hash, subnet: Some(subnet), bits };
         let key = self.scope_zero_key(asked);
         if let Some(hit) = self.read(&key, now, out) {
             return Some(OfOthers { key, hit, scope: None });
