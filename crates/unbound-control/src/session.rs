@@ -25,6 +25,8 @@ const LINE_OCTETS_MAX: usize = 64 * 1024;
 const INPUT_OCTETS_MAX: usize = 256 << 20;
 /// How long all lines that follow a command may take.
 const INPUT_TIME_MAX: Duration = Duration::from_secs(600);
+/// How long what is left of a list is read that nobody needs any more.
+const LINGER: Duration = Duration::from_secs(2);
 /// Lines, and pieces of output, that wait for the other side.
 const PENDING_MAX: usize = 64;
 
@@ -89,6 +91,12 @@ where
     // Dropped, so that the command ends at its next word.
     drop(output);
     worker.await.map_err(io::Error::other)?;
+    if said.is_ok() && wants_input.is_some() {
+        // A command may know enough before its list ends. A client that still writes would lose what
+        // was said, if nobody read on.
+        timeout(PATIENCE, writer.shutdown()).await??;
+        let _ = timeout(LINGER, tokio::io::copy(&mut reader, &mut tokio::io::sink())).await;
+    }
     said
 }
 
