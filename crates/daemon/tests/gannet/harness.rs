@@ -226,6 +226,30 @@ pub(crate) fn answer(query: &[u8]) -> Vec<u8> {
     reply
 }
 
+/// Returns a UDP port of loopback that nobody has now.
+pub(crate) fn free_udp_port() -> u16 {
+    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// Asks the server on a port of loopback for an address; returns the reply, and the client's port.
+pub(crate) fn ask(port: u16, name: &str) -> (Vec<u8>, u16) {
+    let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+    client.set_read_timeout(Some(PATIENCE)).unwrap();
+    client.connect(("127.0.0.1", port)).unwrap();
+    let mut query = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0".to_vec();
+    for label in name.split('.') {
+        query.push(label.len() as u8);
+        query.extend_from_slice(label.as_bytes());
+    }
+    query.extend_from_slice(b"\0\0\x01\0\x01");
+    client.send(&query).unwrap();
+    let mut reply = vec![0; 512];
+    let len = client.recv(&mut reply).unwrap();
+    assert!(len > 12);
+    reply.truncate(len);
+    (reply, client.local_addr().unwrap().port())
+}
+
 /// Returns whether the tests run as root.
 pub(crate) fn is_root() -> bool {
     // SAFETY: takes nothing and cannot fail.

@@ -1,10 +1,9 @@
 //! The program in the place of Unbound.
 
 use std::io::{BufRead, BufReader};
-use std::net::UdpSocket;
 use std::process::{Command, Stdio};
 
-use crate::harness::{PATIENCE, Place, text};
+use crate::harness::{Place, ask, free_udp_port, text};
 
 /// A configuration as Unbound has it: it listens on a port, and knows one name.
 fn config(port: u16) -> String {
@@ -14,14 +13,10 @@ fn config(port: u16) -> String {
     )
 }
 
-fn free_port() -> u16 {
-    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
 #[test]
 fn called_by_its_name_it_runs_with_its_configuration() {
     let place = Place::new();
-    let port = free_port();
+    let port = free_udp_port();
     let file = place.write("unbound.conf", &config(port));
     let link = place.path("unbound");
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_gannet"), &link).unwrap();
@@ -40,14 +35,8 @@ fn called_by_its_name_it_runs_with_its_configuration() {
     let said = said.expect("it starts").unwrap();
     assert!(said.starts_with('[') && said.contains(&format!("unbound[{}:0] info: ", child.id())), "{said}");
 
-    let client = UdpSocket::bind("127.0.0.1:0").unwrap();
-    client.set_read_timeout(Some(PATIENCE)).unwrap();
-    client.connect(("127.0.0.1", port)).unwrap();
-    let question = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x03www\x07example\x03org\0\0\x01\0\x01";
-    client.send(question).unwrap();
-    let mut reply = [0; 512];
-    let len = client.recv(&mut reply).unwrap();
-    assert!(reply[..len].ends_with(&[192, 0, 2, 7]), "{:?}", &reply[..len]);
+    let (reply, _) = ask(port, "www.example.org");
+    assert!(reply.ends_with(&[192, 0, 2, 7]), "{reply:?}");
 
     let ended = Command::new("kill").arg(child.id().to_string()).status().unwrap();
     assert!(ended.success());

@@ -1,11 +1,11 @@
 //! The control channel, as Debian's `unbound-control` and ours use it, and as nobody should.
 
 use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 
-use crate::harness::{PATIENCE, Place, Server, text};
+use crate::harness::{PATIENCE, Place, Server, ask, free_udp_port, text};
 
 /// Debian's program.
 const THEIRS: &str = "unbound-control";
@@ -15,10 +15,6 @@ struct Running {
     server: Server,
     port: u16,
     control_port: u16,
-}
-
-fn free_udp_port() -> u16 {
-    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 fn free_tcp_port() -> u16 {
@@ -103,19 +99,8 @@ impl Running {
 
     /// Returns the code and the last four octets of the reply to a question for an address.
     fn ask(&self, name: &str) -> (u8, [u8; 4]) {
-        let client = UdpSocket::bind("127.0.0.1:0").unwrap();
-        client.set_read_timeout(Some(PATIENCE)).unwrap();
-        client.connect(("127.0.0.1", self.port)).unwrap();
-        let mut query = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0".to_vec();
-        for label in name.split('.') {
-            query.push(label.len() as u8);
-            query.extend_from_slice(label.as_bytes());
-        }
-        query.extend_from_slice(b"\0\0\x01\0\x01");
-        client.send(&query).unwrap();
-        let mut reply = [0; 512];
-        let len = client.recv(&mut reply).unwrap();
-        (reply[3] & 15, reply[len - 4..len].try_into().unwrap())
+        let (reply, _) = ask(self.port, name);
+        (reply[3] & 15, reply[reply.len() - 4..].try_into().unwrap())
     }
 
     /// Returns whether the channel still serves its users.

@@ -1,36 +1,13 @@
 //! What runs in the place of Unbound's programs: its log, its files, looking names up.
 
-use std::net::UdpSocket;
 use std::process::Command;
 
-use crate::harness::{PATIENCE, Place, Server, text};
-
-fn free_port() -> u16 {
-    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
-/// Asks for an address; returns the rcode, and the client's port.
-fn ask(port: u16, name: &str) -> (u8, u16) {
-    let client = UdpSocket::bind("127.0.0.1:0").unwrap();
-    client.set_read_timeout(Some(PATIENCE)).unwrap();
-    client.connect(("127.0.0.1", port)).unwrap();
-    let mut query = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0".to_vec();
-    for label in name.split('.') {
-        query.push(label.len() as u8);
-        query.extend_from_slice(label.as_bytes());
-    }
-    query.extend_from_slice(b"\0\0\x01\0\x01");
-    client.send(&query).unwrap();
-    let mut reply = [0; 512];
-    let len = client.recv(&mut reply).unwrap();
-    assert!(len > 12);
-    (reply[3] & 15, client.local_addr().unwrap().port())
-}
+use crate::harness::{PATIENCE, Place, Server, ask, free_udp_port, text};
 
 /// Starts a server with more of `server:`; returns it with its port.
 fn start(more: &str) -> (Server, u16) {
     let place = Place::new();
-    let port = free_port();
+    let port = free_udp_port();
     let directory = place.path("");
     let file = place.write(
         "unbound.conf",
