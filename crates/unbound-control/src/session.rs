@@ -92,8 +92,8 @@ where
     drop(output);
     worker.await.map_err(io::Error::other)?;
     if said.is_ok() && wants_input.is_some() {
-        // A command may know enough before its list ends. A client that still writes would lose what
-        // was said, if nobody read on.
+        // A command may know enough before its list ends. A client that still writes would lose
+        // what was said, if nobody read on.
         timeout(PATIENCE, writer.shutdown()).await??;
         let _ = timeout(LINGER, tokio::io::copy(&mut reader, &mut tokio::io::sink())).await;
     }
