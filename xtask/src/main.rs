@@ -29,8 +29,11 @@ cargo xtask <what>
   fuzz [--executions N] [TARGET…]
                           the fuzz targets, each N times (default: 100000)
   bpf                     compiles the kernel program of crates/xdp anew (needs clang 14)
-  package deb [--program FILE]
-                          Debian packages in target/package, of a program that is built for them or of this one
+  package deb|archive [--program FILE]
+                          Debian packages, or a release archive with its bill of materials and
+                          checksums, in target/package, of a program that is built for them or of this one
+  package archive --target TRIPLE
+                          the same for another machine (needs its compiler and linker)
   docs                    writes the generated pages of docs/ anew
 ";
 

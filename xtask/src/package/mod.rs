@@ -4,6 +4,9 @@
 //! elsewhere: `control`, in which `@WORD@` stands for what is known only here, and the maintainer
 //! scripts.
 
+mod archive;
+mod bill;
+
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
@@ -20,53 +23,93 @@ const UNBOUND_PROGRAMS: [(&str, &str); 6] = [
     ("unbound-anchor", "usr/sbin"),
     ("unbound-host", "usr/bin"),
 ];
-/// Shells whose completions are packed, and where.
+/// Shells whose completions are packed, and where below `share`.
 const COMPLETIONS: [(&str, &str); 3] = [
-    ("bash", "usr/share/bash-completion/completions/gannet"),
-    ("zsh", "usr/share/zsh/vendor-completions/_gannet"),
-    ("fish", "usr/share/fish/vendor_completions.d/gannet.fish"),
+    ("bash", "bash-completion/completions/gannet"),
+    ("zsh", "zsh/vendor-completions/_gannet"),
+    ("fish", "fish/vendor_completions.d/gannet.fish"),
 ];
 /// Scripts that dpkg runs.
 const SCRIPTS: [&str; 4] = ["preinst", "postinst", "prerm", "postrm"];
 
 /// Carries out `cargo xtask package …`.
 pub(crate) fn package(arguments: &[String]) -> Result<(), String> {
+    const EXPECTED: &str = "`package` takes `deb` or `archive`, perhaps with `--program FILE`; `archive` \
+                            also `--target TRIPLE`";
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let program = match words.as_slice() {
-        ["deb"] => {
-            run(&mut cargo(["build", "--profile", "dist", "--package", "gannet-daemon"]))?;
-            target().join("dist/gannet")
+    let packages = match words.as_slice() {
+        ["deb", rest @ ..] => {
+            let program = match rest {
+                [] => build(None)?,
+                ["--program", program] => canonical(program)?,
+                _ => return Err(EXPECTED.to_owned()),
+            };
+            vec![gannet(&program, &[])?, gannet_unbound(&[])?]
         }
-        ["deb", "--program", program] => {
-            fs::canonicalize(program).map_err(|error| format!("{program}: {error}"))?
+        ["archive"] => {
+            let program = build(None)?;
+            archive::make(&program, &program, archive::HERE)?
         }
-        _ => return Err("`package` takes `deb`, perhaps with `--program FILE`".to_owned()),
+        ["archive", "--program", program] => {
+            let program = canonical(program)?;
+            archive::make(&program, &program, archive::HERE)?
+        }
+        // A program for another machine prints no manual pages here: one of this machine does.
+        ["archive", "--target", triple] => {
+            archive::machine(triple)?;
+            archive::make(&build(Some(triple))?, &build(None)?, triple)?
+        }
+        _ => return Err(EXPECTED.to_owned()),
     };
-    for package in [gannet(&program, &[])?, gannet_unbound(&[])?] {
+    for package in packages {
         println!("{}", package.display());
     }
     Ok(())
 }
 
-/// Makes packages of the program that tests use, and installs, upgrades and purges them in a copy
-/// of this machine.
+/// Builds the program as packages hold it.
+fn build(triple: Option<&str>) -> Result<PathBuf, String> {
+    let mut command = cargo(["build", "--profile", "dist", "--locked", "--package", "gannet-daemon"]);
+    if let Some(triple) = triple {
+        command.args(["--target", triple]);
+    }
+    run(&mut command)?;
+    Ok(triple.map_or_else(target, |triple| target().join(triple)).join("dist/gannet"))
+}
+
+fn canonical(program: &str) -> Result<PathBuf, String> {
+    fs::canonicalize(program).map_err(|error| format!("{program}: {error}"))
+}
+
+/// Makes packages of the program that tests use, and tries them out in copies of this machine:
+/// Debian's are installed, upgraded and purged, the archive is unpacked and verified, the
+/// container's recipe is carried out and its program run.
 pub(crate) fn try_out() -> Result<(), String> {
-    if !is_installed("dpkg-deb") || !may_mount() {
-        println!("skipped: this is not Debian, or nothing may be mounted here");
+    let program = target().join("debug/gannet");
+    let folder = target().join("package");
+    archive::make(&program, &program, archive::HERE)?;
+    run(Command::new("sh").arg(root().join("packaging/archive/try.sh")).arg(&folder))?;
+    if !may_mount() {
+        println!("the rest is skipped: nothing may be mounted here");
         return Ok(());
     }
-    let program = target().join("debug/gannet");
+    let room = folder.join("room");
+    fs::create_dir_all(&room).map_err(|error| format!("{}: {error}", room.display()))?;
+    let alone = ["--mount", "--propagation", "private", "--net", "--pid", "--fork", "sh"];
+    let recipe = root().join("packaging/container/try.sh");
+    run(Command::new("unshare").args(alone).arg(recipe).arg(root()).arg(&program).arg(&room))?;
+    if !is_installed("dpkg-deb") {
+        println!("Debian's are skipped: this is not Debian");
+        return Ok(());
+    }
     // They are large, and read once.
     let compression = [("DPKG_DEB_COMPRESSOR_TYPE", "none")];
-    for make in [gannet(&program, &compression)?, gannet_unbound(&compression)?] {
-        println!("{}", make.display());
+    for made in [gannet(&program, &compression)?, gannet_unbound(&compression)?] {
+        println!("{}", made.display());
     }
-    let room = target().join("package/room");
-    fs::create_dir_all(&room).map_err(|error| format!("{}: {error}", room.display()))?;
     let mut command = Command::new("unshare");
     command.args(["--mount", "--propagation", "private", "sh"]);
-    command.arg(root().join("packaging/debian/try.sh")).arg(target().join("package")).arg(room);
-    run(&mut command)
+    run(command.arg(root().join("packaging/debian/try.sh")).arg(&folder).arg(&room))
 }
 
 fn may_mount() -> bool {
@@ -78,28 +121,17 @@ fn may_mount() -> bool {
 
 /// Makes the package of the program.
 fn gannet(program: &Path, environment: &[(&str, &str)]) -> Result<PathBuf, String> {
-    let tree = Tree::begin("gannet")?;
+    let tree = Tree::begin("gannet", "usr/share/doc/gannet")?;
     tree.copy(program, "usr/bin/gannet", 0o755)?;
-    let said = |arguments: &[&str]| output(Command::new(program).args(arguments));
-    fs::create_dir_all(tree.path("usr/share/man/man1")).map_err(|error| error.to_string())?;
-    run(Command::new(program).args(["man", "--to"]).arg(tree.path("usr/share/man/man1")))?;
-    tree.write("usr/share/man/man5/gannet.yaml.5", &said(&["man", "gannet.yaml"])?, 0o644)?;
+    tree.add_what_it_prints(program, "usr/share")?;
     tree.compress_pages()?;
-    for (shell, path) in COMPLETIONS {
-        tree.write(path, &said(&["completions", shell])?, 0o644)?;
-    }
-    let packaging = root().join("packaging");
-    for unit in ["gannet.service", "gannet.socket"] {
-        let path = format!("usr/lib/systemd/system/{unit}");
-        tree.copy(&packaging.join("systemd").join(unit), &path, 0o644)?;
-    }
-    tree.copy(&packaging.join("sysusers/gannet.conf"), "usr/lib/sysusers.d/gannet.conf", 0o644)?;
+    tree.add_units("usr/lib")?;
     tree.finish(architecture()?, environment)
 }
 
 /// Makes the package that puts the program in the place of Unbound.
 fn gannet_unbound(environment: &[(&str, &str)]) -> Result<PathBuf, String> {
-    let tree = Tree::begin("gannet-unbound")?;
+    let tree = Tree::begin("gannet-unbound", "usr/share/doc/gannet-unbound")?;
     for (program, folder) in UNBOUND_PROGRAMS {
         let link = tree.path(&format!("{folder}/{program}"));
         make_folder_of(&link)?;
@@ -113,18 +145,17 @@ fn gannet_unbound(environment: &[(&str, &str)]) -> Result<PathBuf, String> {
 
 /// The files of one package.
 struct Tree {
-    name: &'static str,
+    name: String,
     root: PathBuf,
 }
 
 impl Tree {
-    /// Begins with nothing but the licence and the changelog.
-    fn begin(name: &'static str) -> Result<Self, String> {
-        let tree = Self { name, root: target().join("package").join(name) };
+    /// Begins with nothing but the licence and the changelog, in this folder.
+    fn begin(name: &str, documents: &str) -> Result<Self, String> {
+        let tree = Self { name: name.to_owned(), root: target().join("package").join(name) };
         if tree.root.exists() {
             fs::remove_dir_all(&tree.root).map_err(|error| format!("{}: {error}", tree.root.display()))?;
         }
-        let documents = format!("usr/share/doc/{name}");
         let text =
             |file: &str| fs::read_to_string(root().join(file)).map_err(|error| format!("{file}: {error}"));
         let licence = [text("LICENSE")?, text("LICENSE-MIT")?].join("\n");
@@ -133,6 +164,31 @@ impl Tree {
         tree.write(&changes, &text("CHANGELOG.md")?, 0o644)?;
         tree.compress(&changes)?;
         Ok(tree)
+    }
+
+    /// Adds the manual pages and completions that the program prints.
+    fn add_what_it_prints(&self, program: &Path, share: &str) -> Result<(), String> {
+        let said = |arguments: &[&str]| output(Command::new(program).args(arguments));
+        let commands = self.path(&format!("{share}/man/man1"));
+        fs::create_dir_all(&commands).map_err(|error| error.to_string())?;
+        run(Command::new(program).args(["man", "--to"]).arg(&commands))?;
+        let settings = said(&["man", "gannet.yaml"])?;
+        self.write(&format!("{share}/man/man5/gannet.yaml.5"), &settings, 0o644)?;
+        for (shell, path) in COMPLETIONS {
+            self.write(&format!("{share}/{path}"), &said(&["completions", shell])?, 0o644)?;
+        }
+        Ok(())
+    }
+
+    /// Adds what systemd wants to know of the service.
+    fn add_units(&self, library: &str) -> Result<(), String> {
+        let packaging = root().join("packaging");
+        for unit in ["gannet.service", "gannet.socket"] {
+            let path = format!("{library}/systemd/system/{unit}");
+            self.copy(&packaging.join("systemd").join(unit), &path, 0o644)?;
+        }
+        let user = packaging.join("sysusers/gannet.conf");
+        self.copy(&user, &format!("{library}/sysusers.d/gannet.conf"), 0o644)
     }
 
     fn path(&self, path: &str) -> PathBuf {
@@ -171,7 +227,7 @@ impl Tree {
 
     /// Adds what dpkg wants to know, and makes the package, with dpkg in this environment.
     fn finish(self, architecture: &str, environment: &[(&str, &str)]) -> Result<PathBuf, String> {
-        let folder = root().join("packaging/debian").join(self.name);
+        let folder = root().join("packaging/debian").join(&self.name);
         let version = version()?;
         let octets = octets_below(&self.root).map_err(|error| error.to_string())?;
         let control = fs::read_to_string(folder.join("control")).map_err(|error| error.to_string())?;
