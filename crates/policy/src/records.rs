@@ -309,11 +309,16 @@ fn put_relative(octets: &[u8], out: &mut Vec<u8>, longest: &mut u8) {
 
 /// Compiles some records.
 pub fn compile(records: &[Record], key: HashKey) -> Arc<Records> {
+    Arc::new(builder(records).compile(key))
+}
+
+/// Returns what compiles some records.
+pub fn builder(records: &[Record]) -> RecordsBuilder {
     let mut builder = RecordsBuilder::new();
     for Record { owner, rtype, ttl, rdata, .. } in records {
         builder.add(owner.as_name(), *rtype, *ttl, rdata);
     }
-    Arc::new(builder.compile(key))
+    builder
 }
 
 #[cfg(test)]

@@ -43,4 +43,12 @@ pub(super) const ROWS: &[Row] = &[
         "a name needs no dot at its end then",
         "The name that names without a dot at their end are below.",
     ),
+    row(
+        "records.*.synthesized-soa",
+        Kind::One(Value::Bool),
+        "true",
+        "clients know for how long a name has no such record",
+        "Whether an answer without data has an SOA where the set has none for the name: one that the server makes up, at the name. Without \
+         it clients ask again each time. `unbound.conf` leaves it out.",
+    ),
 ];

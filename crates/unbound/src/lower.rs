@@ -17,7 +17,7 @@ mod response;
 mod trust;
 mod zones;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub use local::{kind_word, record_parts};
 pub use process::log_level;
@@ -135,14 +135,31 @@ impl<'a> Lowering<'a> {
         self.tree.set(path, tree::text(format!("{ms}ms"), at));
     }
 
-    /// Returns the path of a file, relative to the directory that the file names.
+    /// Returns the path of a file that the other program opens when it is confined to `chroot`:
+    /// one outside means the file of this name inside.
     fn file(&self, word: &Word) -> Node {
+        let path = self.in_directory(word);
+        let chroot = self.last("chroot").map_or("", |chroot| &chroot.text);
+        if chroot.is_empty() || path.starts_with(chroot) {
+            return self.file_outside(word);
+        }
+        let inside = path.strip_prefix("/").unwrap_or(&path);
+        tree::text(Path::new(chroot).join(inside).to_string_lossy(), word.span)
+    }
+
+    /// Returns the path of a file that it opens before it confines itself.
+    fn file_outside(&self, word: &Word) -> Node {
         if word.text.starts_with('/') {
             return tree::as_written(word);
         }
-        let path = self.statements.directory.join(&word.text);
-        let path = std::path::absolute(&path).unwrap_or(path);
+        let path = self.in_directory(word);
         tree::text(path.to_string_lossy(), word.span)
+    }
+
+    /// Returns a path, relative to the directory that the file names.
+    fn in_directory(&self, word: &Word) -> PathBuf {
+        let path = self.statements.directory.join(&word.text);
+        std::path::absolute(&path).unwrap_or(path)
     }
 
     fn error(&mut self, at: Span, message: impl Into<String>) {

@@ -101,7 +101,6 @@ pub(crate) fn read(
         problems,
         files: 1,
         octets: 0,
-        chroot: String::new(),
         section: None,
         begun: None,
         skips: false,
@@ -118,7 +117,6 @@ struct Reader<'a> {
     problems: &'a mut Vec<Problem>,
     files: usize,
     octets: u64,
-    chroot: String,
     /// The section that is open, and its place among the blocks.
     section: Option<(Section, usize)>,
     /// A keyword that does not have all its words yet.
@@ -240,10 +238,8 @@ impl Reader<'_> {
             }
         }
         let value = &statement.word(0).text;
-        match (statement.row.name, self.section) {
-            ("directory", Some((Section::Server, _))) => self.found.directory = value.into(),
-            ("chroot", Some((Section::Server, _))) => self.chroot.clone_from(value),
-            _ => {}
+        if let ("directory", Some((Section::Server, _))) = (statement.row.name, self.section) {
+            self.found.directory = value.into();
         }
         self.note(&statement);
         if let Some((_, block)) = self.section
@@ -300,9 +296,8 @@ impl Reader<'_> {
             return;
         };
         let asked = Span { file, start: range.start as u32, end: range.end as u32 };
-        let written = words.text[range].to_owned();
-        let inside = written.strip_prefix(&self.chroot).unwrap_or(&written);
-        let wanted = self.found.directory.join(inside);
+        // `chroot` does not matter: the other program reads files before it confines itself.
+        let wanted = self.found.directory.join(&words.text[range]);
         for path in glob::expand(&wanted.to_string_lossy(), self.environment) {
             if is_top {
                 self.section = None;

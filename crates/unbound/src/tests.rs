@@ -143,8 +143,22 @@ fn files_are_included_anywhere() {
     );
     let (_, found) = read_files(&[("/etc/u.conf", "include: \"/none\" include: '/etc/*.none'")]);
     assert_eq!(found, ["/etc/u.conf:1:11: error: \"/none\": cannot read it: no such file or directory"]);
-    let chroot = [("/etc/u.conf", "server: chroot: /jail\ninclude: /jail/a"), ("/a", "num-threads: 2")];
-    assert_eq!(at(&read_files(&chroot).0, "server/workers"), "2");
+}
+
+#[test]
+fn files_are_where_a_confined_program_would_see_them() {
+    let text = "server: chroot: /jail\ndirectory: /jail/etc\ninclude: /jail/a\n\
+                pidfile: /run/u.pid\nlogfile: /log/u.log\nauto-trust-anchor-file: root.key\n\
+                tls-service-key: /tls/key\ntls-service-pem: /jail/tls/pem\ninterface: 127.0.0.1@853\n\
+                auth-zone: name: example.org\nzonefile: /jail/example.org\n";
+    let (entries, found) = read_files(&[("/etc/u.conf", text), ("/jail/a", "num-threads: 2")]);
+    assert!(found.iter().all(|found| !found.contains("error")), "{found:?}");
+    assert_eq!(at(&entries, "server/workers"), "2");
+    assert_eq!(at(&entries, "server/pid-file"), "/run/u.pid");
+    assert_eq!(at(&entries, "log/to"), "/jail/log/u.log");
+    assert!(format!("{entries:?}").contains("\"/jail/etc/root.key\""), "{entries:?}");
+    assert!(format!("{entries:?}").contains("\"/tls/key\""), "{entries:?}");
+    assert!(format!("{entries:?}").contains("\"/jail/example.org\""), "{entries:?}");
 }
 
 #[test]
@@ -170,6 +184,42 @@ fn of_the_prefixes_of_a_client_the_longest_counts() {
         "policy/main",
         "[call(local-zones), {if: not rd and not client in 127.0.0.0/8, do: reject(refused)}, cache(main, without-rd), recurse]",
     );
+}
+
+#[test]
+fn access_control_allow_setrd_counts_as_rd() {
+    check(
+        "server: access-control: 192.0.2.0/24 allow_setrd",
+        "policy/main",
+        "[call(local-zones), {if: not rd and client in 192.0.2.0/24, do: outgoing(recursion on)}, \
+         {if: not rd and not client in 192.0.2.0/24, do: reject(refused)}, cache(main), recurse]",
+    );
+}
+
+#[test]
+fn access_control_non_local_leaves_what_is_answered_here() {
+    let text = "server: access-control: 192.0.2.0/24 refuse_non_local \
+                access-control: 198.51.100.0/24 deny_non_local";
+    check(text, "allow", "[127.0.0.0/8, ::1/128, 192.0.2.0/24, 198.51.100.0/24]");
+    check(
+        text,
+        "policy/main",
+        "[call(local-zones), {if: client in 192.0.2.0/24, do: reject(refused)}, \
+         {if: client in 198.51.100.0/24, do: drop}, {if: not rd, do: reject(refused)}, cache(main), recurse]",
+    );
+}
+
+#[test]
+fn nodefault_is_for_zones_that_are_built_in() {
+    let (entries, found) = read_files(&[("u.conf", "server: local-zone: 168.192.in-addr.arpa nodefault")]);
+    assert_eq!(found, [""; 0]);
+    assert!(at(&entries, "policy/local-zones").contains("168.192.in-addr.arpa"));
+    let (entries, found) = read_files(&[("u.conf", "server: local-zone: 7.168.192.in-addr.arpa nodefault")]);
+    assert_eq!(
+        found,
+        ["u.conf:1:21: warning: \"7.168.192.in-addr.arpa\" is no zone that is built in: nothing changes"]
+    );
+    assert_eq!(at(&entries, "policy/local-zones"), "[local]");
 }
 
 #[test]

@@ -41,7 +41,11 @@ pub(super) fn compile(
                     .expected("either one CNAME or other records (RFC 2181 §10.1)"),
             );
         }
-        (set.name.value.clone(), policy::records::compile(&records, key))
+        let mut builder = policy::records::builder(&records);
+        if !set.synthesized_soa {
+            builder.leave_out_soa();
+        }
+        (set.name.value.clone(), Arc::new(builder.compile(key)))
     });
     compiled.collect()
 }

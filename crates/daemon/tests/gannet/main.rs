@@ -12,4 +12,5 @@ mod serving;
 mod starters;
 mod unbound;
 mod unbound_control;
+mod unbound_machines;
 mod unbound_programs;

@@ -96,6 +96,8 @@ pub struct Records {
     bodies: Box<[u8]>,
     /// Where pointers are in them that depend on where they are put.
     pointers: Box<[Pointer]>,
+    /// Whether names outside its zones get no SOA with answers without data.
+    without_soa: bool,
 }
 
 /// Where a name stands in a message: its begin, and elsewhere its end.
@@ -276,8 +278,12 @@ impl Records {
         if pen.body_at + pen.answer.octets > CHAIN_AT_MAX {
             return Some(());
         }
+        let soa = soa.and_then(|index| self.soas.get(index as usize));
+        if self.without_soa && soa.is_none() {
+            return Some(());
+        }
         pen.count(1, 1);
-        if let Some(soa) = soa.and_then(|index| self.soas.get(index as usize)) {
+        if let Some(soa) = soa {
             let octets = usize::from(soa.apex_octets);
             return pen.copy(self, &soa.body, octets, octets);
         }

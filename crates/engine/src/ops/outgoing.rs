@@ -200,6 +200,11 @@ impl Outgoing {
         matches!(self.flag(OutFlag::Recursion), Some(false))
     }
 
+    /// Returns whether a query without RD is treated as if it had it.
+    pub(crate) const fn counts_as_rd(&self) -> bool {
+        matches!(self.flag(OutFlag::Recursion), Some(true))
+    }
+
     /// Returns whether the name goes out in lower case.
     pub(crate) const fn folds_case(&self) -> bool {
         matches!(self.flag(OutFlag::LowerCase), Some(true))

@@ -373,7 +373,8 @@ impl Run<'_> {
     /// cache snooping), and nobody is asked on its behalf.
     #[inline(always)]
     fn recursion_refused(&self) -> Option<Answer> {
-        if self.request.query.header.flags.has(Flags::RD) { None } else { Some(no_recursion()) }
+        let has_rd = self.request.query.header.flags.has(Flags::RD);
+        if has_rd || self.outgoing.counts_as_rd() { None } else { Some(no_recursion()) }
     }
 
     #[inline(always)]

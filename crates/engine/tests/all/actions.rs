@@ -252,6 +252,16 @@ fn records_answer_as_a_zone_would() {
 }
 
 #[test]
+fn without_data_there_is_no_soa_if_none_is_to_be_made_up() {
+    let mut builder = RecordsBuilder::new();
+    builder.add(name("printer.example").as_name(), Rtype::A, TTL, &[192, 0, 2, 1]);
+    builder.leave_out_soa();
+    let mut server = answers(Build::Records { set: Arc::new(builder.compile(KEY)), continues: false });
+    let got = seen(&server.ask(&Ask::new("printer.example", Rtype::TXT)).answered());
+    assert_eq!((got.rcode, got.authorities), (Rcode::NOERROR, vec![]));
+}
+
+#[test]
 fn a_circle_of_aliases_ends() {
     let mut server = answers(Build::Records { set: records(), continues: false });
     let reply = server.ask(&Ask::new("loop.example.org", Rtype::A).edns(4096)).answered();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use engine::explain::{Did, Event, Recorder};
 use engine::ops::answer::{Block, BlockWith, Build};
 use engine::ops::cache::{CacheRules, CacheStep};
-use engine::ops::outgoing::{Change, SubnetChange};
+use engine::ops::outgoing::{Change, OutFlag, SubnetChange};
 use engine::ops::recurse::RecurseStep;
 use engine::ops::split::{BranchReport, Fallback, Next, Progress, Rule, SplitStep, Standby, Unusable};
 use engine::program::{Matcher, Op};
@@ -224,6 +224,18 @@ fn a_query_without_rd_makes_nobody_look() {
     assert_eq!(seen(&server.ask(&ask).answered()).rcode, Rcode::REFUSED);
     let mut server = Server::with(gate(), |_| vec![recurse()]);
     assert_eq!(seen(&server.ask(&ask).answered()).rcode, Rcode::REFUSED);
+}
+
+#[test]
+fn a_query_without_rd_may_be_taken_for_one_that_has_it() {
+    let change = || Op::Outgoing(Change::Flag(OutFlag::Recursion, true));
+    let mut server = Server::with(gate(), |cache| {
+        std::iter::once(change()).chain(cached(cache, CacheRules::default())).collect()
+    });
+    let ask = || Ask { flags: Flags::default(), ..www() };
+    let suspended = server.ask(&ask()).deferred();
+    found(&mut server, suspended, Security::Secure);
+    assert_eq!(seen(&server.ask(&ask()).answered()).rcode, Rcode::NOERROR);
 }
 
 #[test]

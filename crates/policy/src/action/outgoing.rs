@@ -96,7 +96,8 @@ pub(super) const ROWS: &[Row] = &[
         word: "outgoing",
         arguments: "dnssec on|off, checking-disabled on|off, recursion on|off, case lower|keep",
         text: "Changes the query that the next `forward` sends: the flags DO and CD, which otherwise are the client's, RD, \
-               which otherwise is set, and the letter case of the name.",
+               which otherwise is set, and the letter case of the name. With `recursion on`, caches, `forward` and `recurse` take a \
+               query without RD for one that has it.",
         read: |arguments| flags(arguments).map(|flags| Action::Outgoing(Outgoing::Flags(flags))),
     },
 ];

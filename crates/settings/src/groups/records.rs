@@ -21,6 +21,8 @@ pub struct RecordSet {
     pub hosts: Vec<At<PathBuf>>,
     /// What names without a dot at their end are below.
     pub origin: NameBuf,
+    /// Whether answers without data have an SOA where the set has none.
+    pub synthesized_soa: bool,
 }
 
 /// A text with records that includes files.

@@ -53,13 +53,14 @@ impl Lowering<'_> {
                     .collect()
             };
             let (files, hosts) = (paths("files"), paths("hosts"));
+            let synthesized_soa = self.boolean(&section, "synthesized-soa");
             if section.entries.is_empty() {
                 self.problems.push(
                     Problem::error(name.span, format!("set of records \"{}\" is empty", name.value))
                         .expected("\"text:\", \"files:\" or \"hosts:\""),
                 );
             }
-            sets.push(RecordSet { name, records, including, files, hosts, origin });
+            sets.push(RecordSet { name, records, including, files, hosts, origin, synthesized_soa });
         }
         sets
     }

@@ -47,10 +47,11 @@ pub(super) fn list_insecure(call: &mut Call<'_>) -> Outcome {
     Ok(())
 }
 
-/// Returns servers as they are listed: names with their dot, addresses as the file has them.
+/// Returns servers as they are listed: names with their dot, addresses as the file has them but for
+/// the usual port.
 fn servers(zone: &FoundElsewhere) -> String {
     let shown = |server: &String| match unbound::is_address(server) {
-        true => server.clone(),
+        true => server.strip_suffix("@53").unwrap_or(server).to_owned(),
         false => {
             let at = server.find(['@', '#']).unwrap_or(server.len());
             let (name, rest) = server.split_at(at);

@@ -12,8 +12,14 @@ use crate::tree;
 enum Right {
     /// Ask, with RD only.
     Allow,
+    /// Ask, as if RD was set.
+    SetRd,
     /// Ask, and look into the cache without RD.
     Snoop,
+    /// Ask for what is answered here, and hear REFUSED of everything else.
+    RefuseNonLocal,
+    /// Ask for what is answered here, and hear nothing of everything else.
+    DenyNonLocal,
     /// Hear REFUSED.
     Refuse,
     /// Hear nothing.
@@ -55,6 +61,18 @@ impl Lowering<'_> {
                         self.tree.push(&["allow"], item);
                         self.steps.snoop.push(part);
                     }
+                    Right::SetRd => {
+                        self.tree.push(&["allow"], item);
+                        self.steps.set_rd.push(part);
+                    }
+                    Right::RefuseNonLocal => {
+                        self.tree.push(&["allow"], item);
+                        self.steps.refuse_non_local.push(part);
+                    }
+                    Right::DenyNonLocal => {
+                        self.tree.push(&["allow"], item);
+                        self.steps.deny_non_local.push(part);
+                    }
                     Right::Deny => self.tree.push(&["deny"], item),
                     Right::Refuse => {}
                 }
@@ -77,15 +95,20 @@ impl Lowering<'_> {
         let right = match action.text.as_str() {
             "allow" => Right::Allow,
             "allow_snoop" => Right::Snoop,
+            "allow_setrd" => Right::SetRd,
+            "refuse_non_local" => Right::RefuseNonLocal,
+            "deny_non_local" => Right::DenyNonLocal,
             "refuse" => Right::Refuse,
             "deny" => Right::Deny,
-            "allow_setrd" | "allow_cookie" | "deny_non_local" | "refuse_non_local" => {
+            "allow_cookie" => {
                 self.error(action.span, format!("\"{}\" is not supported yet", action.text));
                 return None;
             }
             other => {
                 let problem = Problem::error(action.span, format!("\"{other}\" is no action"));
-                self.problems.push(problem.expected("allow, allow_snoop, refuse or deny"));
+                self.problems.push(problem.expected(
+                    "allow, allow_setrd, allow_snoop, refuse, refuse_non_local, deny or deny_non_local",
+                ));
                 return None;
             }
         };

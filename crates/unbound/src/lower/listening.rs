@@ -102,7 +102,8 @@ impl Lowering<'_> {
 
     fn tls(&mut self) {
         if let Some((certificate, key)) = self.certificate() {
-            let entries = vec![("certificate", self.file(certificate)), ("key", self.file(key))];
+            let entries =
+                vec![("certificate", self.file_outside(certificate)), ("key", self.file_outside(key))];
             let item = tree::map(entries, certificate.span);
             self.tree.push(&["tls", "certificates"], item);
         }

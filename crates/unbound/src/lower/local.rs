@@ -173,6 +173,7 @@ impl<'a> Lowering<'a> {
             }
         }
         let has_data = self.tree.has(&["records", &set, "text"]);
+        self.leave_out_soa(&set);
         let mut making = Making { source, records: set, has_data, rules: Vec::new(), own_sets: 0 };
         let heights = heights(zones.keys().map(String::as_str));
         // Zones alike stand together, so that a hundred thousand of them are one look-up.
@@ -200,6 +201,14 @@ impl<'a> Lowering<'a> {
             rules.push(tree::text("local", whole));
         }
         self.set(&["policy", &format!("{POLICY}{suffix}")], tree::list(rules));
+    }
+
+    /// Has a set of records answer without an SOA where it has none, if it has records.
+    fn leave_out_soa(&mut self, set: &str) {
+        if self.tree.has(&["records", set, "text"]) {
+            let whole = self.tree.whole();
+            self.set(&["records", set, "synthesized-soa"], tree::flag(false, whole));
+        }
     }
 
     /// Makes rules of a zone that is another one for some clients.
@@ -300,6 +309,11 @@ impl<'a> Lowering<'a> {
         for statement in statements {
             let name = statement.word(0);
             let Some(kind) = self.kind(statement.word(1)) else { continue };
+            if statement.word(1).text == "nodefault" && !super::names::is_built_in(&bare(&name.text)) {
+                let message = format!("\"{}\" is no zone that is built in: nothing changes", name.text);
+                self.warn(name.span, message);
+                continue;
+            }
             let (at, tags, overrides) = (statement.span(), Vec::new(), Vec::new());
             let word = &statement.word(1).text;
             let name = bare(&name.text);
@@ -429,6 +443,7 @@ impl<'a> Lowering<'a> {
                     self.tree.push(&["records", &set, "text"], record);
                 }
             }
+            self.leave_out_soa(&set);
             making.rules.push(rule(is_in.clone(), &[&format!("records({set})")], zone.at));
         }
         making.rules.push(rule(is_in, &["respond(noerror, authoritative)"], zone.at));
@@ -540,7 +555,7 @@ impl Kind {
             | Self::BlockAaaa
             | Self::AlwaysTransparent => "return",
             Self::AlwaysNodata => "respond(noerror, authoritative)",
-            Self::AlwaysNull => "block(null, ttl 1h, ede none)",
+            Self::AlwaysNull => "block(null, ttl 1h, ede none, authoritative, without-soa)",
         }
     }
 

@@ -40,7 +40,7 @@ impl Lowering<'_> {
             self.set(&["log", "level"], tree::text("info", whole));
         }
         if let Some(word) = self.last("pidfile").filter(|word| !word.text.is_empty()) {
-            let file = self.file(word);
+            let file = self.file_outside(word);
             self.set(&["server", "pid-file"], file);
         }
     }

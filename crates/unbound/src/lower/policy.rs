@@ -14,6 +14,12 @@ pub(super) const FIND: &str = "find";
 pub(super) struct Steps {
     /// Clients that may look into the cache without RD.
     pub(super) snoop: Vec<Prefix>,
+    /// Clients whose queries count as if RD was set.
+    pub(super) set_rd: Vec<Prefix>,
+    /// Clients that hear REFUSED of what is not answered here.
+    pub(super) refuse_non_local: Vec<Prefix>,
+    /// Clients that hear nothing of what is not answered here.
+    pub(super) deny_non_local: Vec<Prefix>,
     /// Before everything: local zones.
     pub(super) local: Vec<Node>,
     /// Response policy zones, for the question.
@@ -24,6 +30,12 @@ pub(super) struct Steps {
     pub(super) rewrites: Vec<Node>,
 }
 
+/// Returns prefixes as a condition has them.
+fn joined(prefixes: &[Prefix]) -> String {
+    let prefixes: Vec<String> = prefixes.iter().map(ToString::to_string).collect();
+    prefixes.join("|")
+}
+
 impl Lowering<'_> {
     pub(super) fn policy(&mut self) {
         let whole = self.tree.whole();
@@ -32,15 +44,27 @@ impl Lowering<'_> {
         main.extend(steps.local);
         main.extend(steps.triggers);
         let refused = tree::text("reject(refused)", whole);
+        for (clients, action) in
+            [(&steps.refuse_non_local, "reject(refused)"), (&steps.deny_non_local, "drop")]
+        {
+            if !clients.is_empty() {
+                let condition = tree::text(format!("client in {}", joined(clients)), whole);
+                main.push(tree::map(vec![("if", condition), ("do", tree::text(action, whole))], whole));
+            }
+        }
+        if !steps.set_rd.is_empty() {
+            let condition = format!("not rd and client in {}", joined(&steps.set_rd));
+            let action = tree::text("outgoing(recursion on)", whole);
+            main.push(tree::map(vec![("if", tree::text(condition, whole)), ("do", action)], whole));
+        }
         let cache = match steps.snoop.is_empty() {
             true => format!("cache({})", CACHE[1]),
             false => format!("cache({}, without-rd)", CACHE[1]),
         };
-        let without_rd = if steps.snoop.is_empty() {
-            "not rd".to_owned()
-        } else {
-            let prefixes: Vec<String> = steps.snoop.iter().map(ToString::to_string).collect();
-            format!("not rd and not client in {}", prefixes.join("|"))
+        let without_rd: Vec<Prefix> = steps.snoop.iter().chain(&steps.set_rd).copied().collect();
+        let without_rd = match without_rd.as_slice() {
+            [] => "not rd".to_owned(),
+            clients => format!("not rd and not client in {}", joined(clients)),
         };
         main.push(tree::map(vec![("if", tree::text(without_rd, whole)), ("do", refused)], whole));
         let dns64 = self.dns64();

@@ -15,6 +15,7 @@ pub(super) const SHORTENED_OCTETS_MAX: usize = 8192;
 #[derive(Default)]
 pub struct RecordsBuilder {
     nodes: BTreeMap<Vec<u8>, Written>,
+    without_soa: bool,
 }
 
 struct Written {
@@ -35,6 +36,11 @@ impl RecordsBuilder {
         if !node.records.iter().any(|(t, _, data)| *t == rtype && data == rdata) {
             node.records.push((rtype, ttl, rdata.into()));
         }
+    }
+
+    /// Leaves the SOA out of answers without data for names that lie in no zone of the set.
+    pub fn leave_out_soa(&mut self) {
+        self.without_soa = true;
     }
 
     /// Returns whether there are no records.
@@ -63,7 +69,7 @@ impl RecordsBuilder {
         let written: Vec<Written> = self.nodes.into_values().collect();
         let list: Vec<(NameBuf, bool)> = written.iter().map(|node| (node.name, true)).collect();
         let names = NameTable::compile(key, &list);
-        let mut compiler = Compiler::default();
+        let mut compiler = Compiler { without_soa: self.without_soa, ..Compiler::default() };
         for node in &written {
             let wildcard = wildcard_below(node.name.as_name());
             let wildcard =
@@ -78,6 +84,7 @@ impl RecordsBuilder {
 /// What the names so far were compiled to.
 #[derive(Default)]
 struct Compiler {
+    without_soa: bool,
     nodes: Vec<Node>,
     sets: Vec<Set>,
     soas: Vec<Soa>,
@@ -169,6 +176,7 @@ impl Compiler {
             soas: self.soas.into_boxed_slice(),
             bodies: self.bodies.into_boxed_slice(),
             pointers: self.pointers.into_boxed_slice(),
+            without_soa: self.without_soa,
         };
         for (index, target) in self.aliases {
             let next = sought(key, target.as_name(), |sought| compiled.locate(sought));
