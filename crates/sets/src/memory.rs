@@ -65,7 +65,7 @@ impl Lines {
 
 /// Asks for the line of memory that holds (the first octet of) `word`, without waiting for it.
 #[inline]
-#[expect(unsafe_code, reason = "a hint takes a pointer")]
+#[cfg_attr(all(target_arch = "x86_64", not(miri)), expect(unsafe_code, reason = "a hint takes a pointer"))]
 pub fn ask_for<T: Copy>(word: &T) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
