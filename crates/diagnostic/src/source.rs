@@ -76,9 +76,8 @@ pub struct Place {
 
 impl Source {
     fn new(path: PathBuf, text: String) -> Self {
-        let line_starts = std::iter::once(0)
-            .chain(text.bytes().enumerate().filter(|&(_, byte)| byte == b'\n').map(|(at, _)| at as u32 + 1))
-            .collect();
+        let line_starts =
+            std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at as u32 + 1)).collect();
         Self { path, text, line_starts }
     }
 
@@ -154,6 +153,16 @@ impl Sources {
             Cow::Borrowed(_) => text,
             Cow::Owned(shown) => shown,
         }
+    }
+
+    /// Returns the file, to be kept; `None` for what no file says.
+    pub fn shared_file(&self, file: FileId) -> Option<Arc<Source>> {
+        self.files.get(usize::from(file.0)).cloned()
+    }
+
+    /// Returns all files, to be kept.
+    pub fn shared(&self) -> Vec<Arc<Source>> {
+        self.files.clone()
     }
 
     /// Returns all files.

@@ -1,5 +1,6 @@
 //! Building a set from lists and inline rules, and the compiled set.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -38,7 +39,7 @@ impl List<'_> {
     /// A download that is refused here never takes the place of a good copy.
     pub fn check(&self, octets: Vec<u8>) -> Result<usize, String> {
         let mut builder = SetBuilder::new(HashKey::new([1, 1]));
-        let mistakes = builder.read(self, "download", octets, &HashSet::new(), Progress::default());
+        let mistakes = builder.read(self, "download", octets.into(), &HashSet::new(), Progress::default());
         let rules = builder.rules();
         let wrong = mistakes.describe().map_or(String::new(), |text| format!(": {text}"));
         if rules == 0 {
@@ -113,7 +114,7 @@ impl<'a> SetBuilder<'a> {
         &mut self,
         list: &List<'_>,
         label: &str,
-        octets: Vec<u8>,
+        octets: Cow<'_, [u8]>,
         revoked: &HashSet<String>,
         progress: Progress<'_>,
     ) -> Mistakes {
@@ -190,7 +191,7 @@ impl<'a> SetBuilder<'a> {
 }
 
 /// Reads a list in its format.
-fn read(to: &mut Reading<'_>, format: ListFormat, octets: Vec<u8>) {
+fn read(to: &mut Reading<'_>, format: ListFormat, octets: Cow<'_, [u8]>) {
     match format {
         ListFormat::Names => text::names(to, &octets),
         ListFormat::Addresses => text::addresses(to, &octets),
@@ -200,7 +201,7 @@ fn read(to: &mut Reading<'_>, format: ListFormat, octets: Vec<u8>) {
         ListFormat::Geoip => v2ray::geoip(to, &octets),
         ListFormat::Adguard => adguard::read(to, &octets),
         ListFormat::Rpz => rpz::read(to, &octets),
-        ListFormat::Mmdb => mmdb::read(to, octets),
+        ListFormat::Mmdb => mmdb::read(to, octets.into_owned()),
     }
 }
 

@@ -39,8 +39,7 @@ pub(crate) fn check_selected(
     mistakes: &[&str],
 ) {
     let mut builder = SetBuilder::new(KEY);
-    let found =
-        builder.read(&list(format, select), "x", octets.to_vec(), &HashSet::new(), Progress::default());
+    let found = builder.read(&list(format, select), "x", octets.into(), &HashSet::new(), Progress::default());
     assert_eq!(told(&found), mistakes);
     let names = builder.names.compile();
     for text in inside {
@@ -65,8 +64,7 @@ pub(crate) fn check_addresses(
     mistakes: usize,
 ) {
     let mut builder = SetBuilder::new(KEY);
-    let found =
-        builder.read(&list(format, select), "x", octets.to_vec(), &HashSet::new(), Progress::default());
+    let found = builder.read(&list(format, select), "x", octets.into(), &HashSet::new(), Progress::default());
     assert_eq!(found.count, mistakes, "{:?}", found.told);
     builder.addresses.except(&builder.without.compile());
     let addresses = builder.addresses.compile();
@@ -81,7 +79,7 @@ pub(crate) fn check_addresses(
 
 pub(crate) fn count_mistakes(format: ListFormat, octets: &[u8]) -> usize {
     let mut builder = SetBuilder::new(KEY);
-    builder.read(&list(format, &["none"]), "x", octets.to_vec(), &HashSet::new(), Progress::default()).count
+    builder.read(&list(format, &["none"]), "x", octets.into(), &HashSet::new(), Progress::default()).count
 }
 
 /// A query.
@@ -124,7 +122,7 @@ impl NameServers for OneServer {
 pub(crate) fn check_servers(octets: &[u8], asked: &[(&str, &str, &str)], mistakes: &[&str]) {
     let mut builder = SetBuilder::new(KEY);
     let rpz = list(ListFormat::Rpz, &[]);
-    let found = builder.read(&rpz, "x", octets.to_vec(), &HashSet::new(), Progress::default());
+    let found = builder.read(&rpz, "x", octets.into(), &HashSet::new(), Progress::default());
     assert_eq!(told(&found), mistakes);
     let list = builder.list.compile(Arc::new(builder.names.compile()), Vec::new(), Vec::new());
     for (server, address, expected) in asked {
@@ -159,7 +157,7 @@ pub(crate) fn check_list(format: ListFormat, octets: &[u8], asked: &[(Asked<'_>,
     }
     let mut builder = SetBuilder::new(KEY);
     builder.tags([("device_tv", tv.as_slice()), ("Frank's tv", franks.as_slice())]);
-    let found = builder.read(&list(format, &[]), "x", octets.to_vec(), &revoked, Progress::default());
+    let found = builder.read(&list(format, &[]), "x", octets.into(), &revoked, Progress::default());
     assert_eq!(told(&found), mistakes);
     let list = builder.list.compile(Arc::new(builder.names.compile()), Vec::new(), Vec::new());
     for (asked, expected) in asked {

@@ -24,6 +24,11 @@ pub(super) const ROWS: &[Row] = &[
         "Names: `suffix:example.org` (or `example.org`) with everything below it, `exact:example.org` alone, \
          `keyword:ads` for names that contain it, `regex:^ads[0-9]+[.]` for names that a part of fits it.",
     ),
+    unset(
+        "sets.*.text",
+        Kind::One(Value::Text { word: None }),
+        "Names, one a line, as in a list of the format `names`: a long list without a file of its own.",
+    ),
     row(
         "sets.*.addresses",
         Kind::List(Value::AddressRange),

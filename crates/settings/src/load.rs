@@ -79,7 +79,7 @@ pub fn load(path: &Path) -> Result<Loaded, Vec<Diagnostic>> {
 
 /// Like [`load`], in another environment.
 pub fn load_in(path: &Path, environment: &dyn Environment) -> Result<Loaded, Vec<Diagnostic>> {
-    Loader::new(environment).open(path)?.finish()
+    Loader::new(environment).open(path, FILE_OCTETS_MAX)?.finish()
 }
 
 /// Reads the configuration that begins in `path`, an `unbound.conf`.
@@ -92,7 +92,7 @@ pub fn load_unbound_in(path: &Path, environment: &dyn Environment) -> Result<Loa
     let mut loader = Loader::new(environment);
     loader.sources =
         Sources::new(&secrets::keys().into_iter().chain(unbound::SECRET_KEYS).collect::<Vec<_>>());
-    let mut loader = loader.open(path)?;
+    let mut loader = loader.open(path, unbound::OCTETS_MAX)?;
     let changes = Changes::default();
     let entries = unbound::read(MAIN, &mut loader.sources, environment, &changes, &mut loader.problems);
     Ok(Loaded { changes: Some(Arc::new(changes)), ..loader.finish_tree(None, entries)? })
@@ -158,11 +158,11 @@ impl<'a> Loader<'a> {
         }
     }
 
-    fn read_text(&self, path: &Path) -> Result<String, String> {
-        let octets =
-            self.environment.read(path).map_err(|error| format!("cannot read it: {}", io_text(&error)))?;
-        if octets.len() > FILE_OCTETS_MAX {
-            return Err(format!("larger than {} MiB", FILE_OCTETS_MAX >> 20));
+    fn read_text(&self, path: &Path, octets_max: usize) -> Result<String, String> {
+        let octets = self.environment.read_list(path, octets_max as u64);
+        let octets = octets.map_err(|error| format!("cannot read it: {}", io_text(&error)))?;
+        if octets.len() > octets_max {
+            return Err(format!("larger than {} MiB", octets_max >> 20));
         }
         String::from_utf8(octets).map_err(|error| {
             let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
@@ -172,8 +172,8 @@ impl<'a> Loader<'a> {
     }
 
     /// Reads the file that everything begins with.
-    fn open(mut self, path: &Path) -> Result<Self, Vec<Diagnostic>> {
-        match self.read_text(path) {
+    fn open(mut self, path: &Path, octets_max: usize) -> Result<Self, Vec<Diagnostic>> {
+        match self.read_text(path, octets_max) {
             Ok(text) => {
                 self.sources.add(path, text);
                 Ok(self)
@@ -308,7 +308,7 @@ impl<'a> Loader<'a> {
             return;
         }
         self.seen.insert(path.to_owned(), Some(asked));
-        let text = match self.read_text(path) {
+        let text = match self.read_text(path, FILE_OCTETS_MAX) {
             Ok(text) => text,
             Err(message) => {
                 self.problems.push(Problem::error(asked, format!("\"{name}\": {message}")));

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use crate::keywords::{self, Becomes, Section};
 use crate::lower::bare;
-use crate::read::{Block, Statement, Statements};
+use crate::read::{Block, Statement, Statements, zone_statement};
 
 /// Octets of text that all changes together may have.
 const OCTETS_MAX: usize = 256 << 20;
@@ -348,7 +348,8 @@ impl Changes {
             Section::Rpz => !block.last("name").is_some_and(|name| self.disabled.contains(&bare(&name.text))),
             _ => true,
         });
-        for block in &mut found.blocks {
+        let Statements { blocks, sources, .. } = found;
+        for block in blocks {
             let scope = match block.section {
                 Section::Server => None,
                 Section::View => match block.last("name") {
@@ -357,8 +358,10 @@ impl Changes {
                 },
                 _ => continue,
             };
-            let zones: BTreeSet<Key> = block.all("local-zone").map(|it| key(&it.word(0).text)).collect();
+            let key_of = |line| key(zone_statement(sources, line).name);
+            let zones: BTreeSet<Key> = block.zones.iter().map(|&line| key_of(line)).collect();
             block.statements.retain(|statement| self.keeps(&scope, &zones, statement));
+            block.zones.retain(|&line| !self.zones.contains_key(&(scope.clone(), key_of(line))));
         }
     }
 
@@ -370,7 +373,6 @@ impl Changes {
     fn keeps(&self, scope: &Scope, zones: &BTreeSet<Key>, statement: &Statement) -> bool {
         let text = &statement.word(0).text;
         match statement.row.name {
-            "local-zone" => !self.zones.contains_key(&(scope.clone(), key(text))),
             "local-zone-tag" | "local-zone-override" => {
                 !matches!(self.zones.get(&(scope.clone(), key(text))), Some(None))
             }

@@ -72,7 +72,7 @@ impl Facts {
     ///
     /// The file cannot be read.
     pub fn open(path: &Path, environment: &dyn Environment) -> io::Result<Self> {
-        let text = environment.read(path)?;
+        let text = environment.read_list(path, crate::OCTETS_MAX as u64)?;
         let mut sources = Sources::new(&[]);
         let main = sources.add(path, String::from_utf8_lossy(&text).into_owned());
         let changes = Changes::default();
@@ -89,6 +89,10 @@ impl Facts {
     pub fn option(&self, name: &str) -> OptionValue {
         for section in [Section::Server, Section::RemoteControl] {
             let Some(row) = keywords::rows(section).iter().find(|row| row.name == name) else { continue };
+            if name == "local-zone" {
+                let zones = self.blocks(section).flat_map(|block| self.found.zones(block));
+                return OptionValue::Values(zones.map(|it| format!("{} {}", it.name, it.kind)).collect());
+            }
             let blocks = self.blocks(section);
             let said: Vec<&Statement> = blocks.flat_map(|block| block.with(name)).collect();
             let text = |statement: &&Statement| {
@@ -115,7 +119,11 @@ impl Facts {
     /// Returns whether a keyword is written.
     pub fn says(&self, name: &str) -> bool {
         let blocks = [Section::Server, Section::RemoteControl].into_iter().flat_map(|it| self.blocks(it));
-        blocks.flat_map(|block| block.with(name)).next().is_some()
+        let mut blocks = blocks.filter(|block| name != "local-zone" || !block.zones.is_empty());
+        match name {
+            "local-zone" => blocks.next().is_some(),
+            _ => blocks.flat_map(|block| block.with(name)).next().is_some(),
+        }
     }
 
     /// Returns whether a keyword's value is yes.
@@ -142,10 +150,9 @@ impl Facts {
     /// `server:` are the zones that data makes, as data outside of all zones is one of its own.
     pub fn local_zones(&self, view: Option<&str>) -> Vec<(String, String)> {
         let mut zones: Vec<(String, String)> = Vec::new();
-        for statement in self.statements_of(view).filter(|it| it.row.name == "local-zone") {
-            let (name, kind) = (bare(&statement.word(0).text), &statement.word(1).text);
-            let kind = kind_word(kind).unwrap_or(kind).to_owned();
-            zones.push((name, kind));
+        for zone in self.blocks_of(view).into_iter().flat_map(|block| self.found.zones(block)) {
+            let kind = kind_word(zone.kind).unwrap_or(zone.kind).to_owned();
+            zones.push((bare(zone.name), kind));
         }
         zones.sort_by_cached_key(|(name, _)| key(name));
         // Of several the last one counts.
@@ -273,17 +280,15 @@ impl Facts {
         self.found.blocks.iter().filter(is_it)
     }
 
-    fn statements_of(&self, view: Option<&str>) -> Box<dyn Iterator<Item = &Statement> + '_> {
+    fn statements_of(&self, view: Option<&str>) -> impl Iterator<Item = &Statement> {
+        self.blocks_of(view).into_iter().flat_map(|block| &block.statements)
+    }
+
+    /// Returns the sections of `server:`, or of a view.
+    fn blocks_of(&self, view: Option<&str>) -> Vec<&Block> {
         match view {
-            None => Box::new(self.server()),
-            Some(view) => {
-                let view = view.to_owned();
-                let is_it = move |block: &&Block| {
-                    block.section == Section::View
-                        && block.with("name").last().is_some_and(|name| name.word(0).text == view)
-                };
-                Box::new(self.found.blocks.iter().filter(is_it).flat_map(|block| &block.statements))
-            }
+            None => self.blocks(Section::Server).collect(),
+            Some(view) => self.view(view).collect(),
         }
     }
 }

@@ -31,6 +31,9 @@ pub use lower::{kind_word as local_zone_type, log_level, record_parts};
 pub const SECRET_KEYS: [&str; 4] =
     ["cookie-secret", "redis-server-password", "redis-replica-server-password", "secret-seed"];
 
+/// Octets of all files, each as often as it is included: a million local zones take 60 MiB.
+pub const OCTETS_MAX: usize = 1 << 30;
+
 /// What becomes of a keyword.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {

@@ -15,6 +15,7 @@ mod process;
 mod resolver;
 mod response;
 mod trust;
+mod zone_table;
 mod zones;
 
 use std::path::{Path, PathBuf};

@@ -1,11 +1,14 @@
 //! The grammar: words to statements, through all included files.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use diagnostic::suggest::nearest;
-use diagnostic::{FileId, Problem, Sources, Span, io_text};
+use diagnostic::{FileId, Problem, Source, Sources, Span, io_text};
 use environment::Environment;
 
+use crate::OCTETS_MAX;
 use crate::glob;
 use crate::keywords::{self, Becomes, Form, Row, Section};
 
@@ -14,8 +17,6 @@ const DEPTH_MAX: usize = 32;
 /// Files of one configuration, each as often as it is included, so that a few of them that include
 /// each other twice do not keep the server from starting.
 const FILES_MAX: usize = 10_000;
-/// Octets of all files, each as often as it is included.
-const OCTETS_MAX: u64 = 1 << 30;
 
 /// A word behind a keyword.
 #[derive(Clone, Debug)]
@@ -50,12 +51,51 @@ impl Statement {
     }
 }
 
+/// A `local-zone`. Blocklists have a million of them: kept is only where each stands.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ZoneLine {
+    /// From the keyword to the type.
+    at: Span,
+    /// Begin and end of the name.
+    name: (u32, u32),
+    /// Where the type begins.
+    kind: u32,
+}
+
+/// A `local-zone` with its words.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ZoneStatement<'s> {
+    pub(crate) name: &'s str,
+    pub(crate) kind: &'s str,
+    line: ZoneLine,
+}
+
+impl ZoneStatement<'_> {
+    /// Returns the place of all of it.
+    pub(crate) const fn span(&self) -> Span {
+        self.line.at
+    }
+
+    /// Returns the place of the name.
+    pub(crate) const fn name_span(&self) -> Span {
+        Span { start: self.line.name.0, end: self.line.name.1, ..self.line.at }
+    }
+
+    /// Returns the place of the type.
+    pub(crate) const fn kind_span(&self) -> Span {
+        Span { start: self.line.kind, ..self.line.at }
+    }
+}
+
 /// A section with what it says; those of `server:` are one.
 #[derive(Clone, Debug)]
 pub(crate) struct Block {
     pub(crate) section: Section,
     pub(crate) at: Span,
+    /// All but local zones.
     pub(crate) statements: Vec<Statement>,
+    /// Its local zones.
+    pub(crate) zones: Vec<ZoneLine>,
 }
 
 /// Everything that the files say.
@@ -65,9 +105,28 @@ pub(crate) struct Statements {
     pub(crate) blocks: Vec<Block>,
     /// The directory that names of files are relative to.
     pub(crate) directory: PathBuf,
+    /// The files.
+    pub(crate) sources: Vec<Arc<Source>>,
+}
+
+/// Returns a local zone with its words, which stand in one of the files.
+pub(crate) fn zone_statement(sources: &[Arc<Source>], line: ZoneLine) -> ZoneStatement<'_> {
+    let text = |start: u32, end: u32| {
+        let source = sources.get(usize::from(line.at.file.0));
+        source.and_then(|source| source.text.get(start as usize..end as usize)).unwrap_or("")
+    };
+    ZoneStatement { name: text(line.name.0, line.name.1), kind: text(line.kind, line.at.end), line }
 }
 
 impl Statements {
+    /// Returns the local zones of a section.
+    pub(crate) fn zones<'s>(
+        &'s self,
+        block: &'s Block,
+    ) -> impl ExactSizeIterator<Item = ZoneStatement<'s>> + use<'s> {
+        block.zones.iter().map(|&line| zone_statement(&self.sources, line))
+    }
+
     /// Puts what later sections say of a view to what the first one says.
     pub(crate) fn merge_views(&mut self) {
         let mut merged: Vec<Block> = Vec::with_capacity(self.blocks.len());
@@ -79,7 +138,10 @@ impl Statements {
             let name = name_of(&block);
             let same = merged.iter_mut().find(|other| name.is_some() && name_of(other) == name);
             match same {
-                Some(other) => other.statements.extend(block.statements),
+                Some(other) => {
+                    other.statements.extend(block.statements);
+                    other.zones.extend(block.zones);
+                }
                 None => merged.push(block),
             }
         }
@@ -108,7 +170,9 @@ pub(crate) fn read(
     };
     reader.file(main, 0);
     reader.unfinished();
-    reader.found
+    let mut found = reader.found;
+    found.sources = sources.shared();
+    found
 }
 
 struct Reader<'a> {
@@ -128,15 +192,12 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn file(&mut self, file: FileId, depth: usize) {
-        let text = self.sources.file(file).map(|source| source.text.clone()).unwrap_or_default();
+        let Some(source) = self.sources.shared_file(file) else { return };
+        let text = &*source.text;
         self.octets += text.len() as u64;
-        let mut words = Words { text: &text, at: 0 };
+        let mut words = Words { text, at: 0 };
         while let Some(next) = words.next(self.begun.is_none()) {
-            let span = |range: &std::ops::Range<usize>| Span {
-                file,
-                start: range.start as u32,
-                end: range.end as u32,
-            };
+            let span = |range: &Range<usize>| Span { file, start: range.start as u32, end: range.end as u32 };
             match next {
                 Next::Unclosed(range) => {
                     self.problems.push(
@@ -150,12 +211,37 @@ impl Reader<'_> {
                 Next::Word(range, false) if text[range.clone()] == *"include-toplevel:" => {
                     self.include(&mut words, span(&range), (file, depth), true);
                 }
+                Next::Word(range, false) if self.local_zone(&mut words, file, &range) => {}
                 Next::Word(range, is_quoted) => {
                     let word = Word { text: text[range.clone()].to_owned(), span: span(&range) };
                     self.word(word, is_quoted);
                 }
             }
         }
+    }
+
+    /// Takes a local zone if that is what begins here, and is there whole; returns whether it was.
+    fn local_zone(&mut self, words: &mut Words<'_>, file: FileId, keyword: &Range<usize>) -> bool {
+        let begins = self.begun.is_none() && words.text[keyword.clone()] == *"local-zone:";
+        let block = match self.section {
+            Some((Section::Server | Section::View, block)) if begins => block,
+            _ => return false,
+        };
+        let begin = words.at;
+        let (Some(Next::Word(name, _)), Some(Next::Word(kind, _)), Some(block)) =
+            (words.next(false), words.next(false), self.found.blocks.get_mut(block))
+        else {
+            words.at = begin;
+            return false;
+        };
+        self.skips = false;
+        let at = Span { file, start: keyword.start as u32, end: kind.end as u32 };
+        block.zones.push(ZoneLine {
+            at,
+            name: (name.start as u32, name.end as u32),
+            kind: kind.start as u32,
+        });
+        true
     }
 
     /// Takes the next word.
@@ -222,7 +308,7 @@ impl Reader<'_> {
             block.section == section && matches!(section, Section::Server | Section::RemoteControl)
         });
         let block = known.unwrap_or_else(|| {
-            self.found.blocks.push(Block { section, at, statements: Vec::new() });
+            self.found.blocks.push(Block { section, at, statements: Vec::new(), zones: Vec::new() });
             self.found.blocks.len() - 1
         });
         self.section = Some((section, block));
@@ -245,6 +331,12 @@ impl Reader<'_> {
         if let Some((_, block)) = self.section
             && let Some(block) = self.found.blocks.get_mut(block)
         {
+            if let ("local-zone", [name, kind]) = (statement.row.name, statement.words.as_slice()) {
+                // Its words stand in one file: an include between them would have its own.
+                let name = (name.span.start, name.span.end);
+                block.zones.push(ZoneLine { at: statement.span(), name, kind: kind.span.start });
+                return;
+            }
             block.statements.push(statement);
         }
     }
@@ -319,7 +411,7 @@ impl Reader<'_> {
             self.problems.push(Problem::error(asked, message));
             return false;
         }
-        if self.files >= FILES_MAX || self.octets >= OCTETS_MAX {
+        if self.files >= FILES_MAX || self.octets >= OCTETS_MAX as u64 {
             // Once is enough: each file on the way here would say it again.
             if self.files != usize::MAX {
                 let message =
@@ -330,7 +422,7 @@ impl Reader<'_> {
             return false;
         }
         self.files += 1;
-        let text = self.environment.read_list(path, OCTETS_MAX - self.octets);
+        let text = self.environment.read_list(path, (OCTETS_MAX as u64).saturating_sub(self.octets));
         match text.map(String::from_utf8) {
             Ok(Ok(text)) => {
                 let file = self.sources.add(path, text);
@@ -351,9 +443,9 @@ impl Reader<'_> {
 /// What comes next in a file.
 enum Next {
     /// A word, without its quotation marks; whether it had some.
-    Word(std::ops::Range<usize>, bool),
+    Word(Range<usize>, bool),
     /// A quotation mark that has no second one on its line.
-    Unclosed(std::ops::Range<usize>),
+    Unclosed(Range<usize>),
 }
 
 /// A file, word by word.

@@ -223,6 +223,24 @@ fn nodefault_is_for_zones_that_are_built_in() {
 }
 
 #[test]
+fn a_thousand_local_zones_alike_are_one_text() {
+    let mut text = "server:\n".to_owned();
+    for number in 0..999 {
+        text.push_str(&format!("local-zone: \"Ads{number}.example.\" always_nxdomain\n"));
+    }
+    let set = "sets/local-always-nxdomain-0";
+    let (entries, _) = read_files(&[("u.conf", &text)]);
+    assert!(at(&entries, &format!("{set}/names")).starts_with("[suffix:ads0.example, "));
+    text.push_str("local-zone: \"a b.example\" always_nxdomain\nlocal-zone: x.example always_nxdomain\n");
+    let (entries, _) = read_files(&[("u.conf", &text)]);
+    let lines = at(&entries, &format!("{set}/text"));
+    assert!(lines.starts_with("ads0.example\nads1.example\n"), "{}", &lines[..100]);
+    assert!(lines.ends_with("\nads998.example\nx.example\n"));
+    // What may be wrong keeps its place in the file.
+    assert_eq!(at(&entries, &format!("{set}/names")), "[suffix:a b.example]");
+}
+
+#[test]
 fn listeners_have_the_port_that_they_name() {
     check("server: port: 5353", "listen", "[127.0.0.1:5353, [::1]:5353]");
     check(

@@ -105,6 +105,11 @@ pub(crate) fn text(text: impl Into<String>, at: Span) -> Node {
     Node { span: at, value: Value::Scalar(Scalar::traced(text, at, table)) }
 }
 
+/// Returns a text too long to remember where each octet of it is from.
+pub(crate) fn long_text(text: String, at: Span) -> Node {
+    Node { span: at, value: Value::Scalar(Scalar::straight(text, at)) }
+}
+
 /// Returns yes or no.
 pub(crate) fn flag(is: bool, at: Span) -> Node {
     text(if is { "true" } else { "false" }, at)

@@ -7,6 +7,7 @@ mod dynamic;
 mod place;
 mod store;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::Path;
@@ -146,7 +147,8 @@ impl Sets {
         for list in &set.lists {
             let select: Vec<&str> = list.select.iter().map(|part| part.value.as_str()).collect();
             let said = (list.octets_max, list.is_strict);
-            format!("{:?} {:?} {select:?} {said:?}", list.format, list.place.value).hash(&mut hasher);
+            format!("{:?} {select:?} {said:?}", list.format).hash(&mut hasher);
+            list.place.value.hash(&mut hasher);
         }
         stamps.hash(&mut hasher);
         for (number, parts) in [(1, &set.include), (2, &set.except)] {
@@ -226,7 +228,7 @@ impl Workshop<'_> {
 /// Reads the lists of a set; returns what is wrong with each.
 fn read_lists(set: &Set, builder: &mut SetBuilder<'_>, workshop: &Workshop<'_>) -> Vec<Vec<Mistake>> {
     let lists: Vec<List<'_>> = set.lists.iter().map(SetList::reading).collect();
-    let read: Vec<Result<Vec<u8>, Mistake>> =
+    let read: Vec<Result<Cow<'_, [u8]>, Mistake>> =
         set.lists.iter().map(|list| read_list(set, list, workshop)).collect();
     let mut revoked = HashSet::new();
     for (list, octets) in lists.iter().zip(&read) {

@@ -1,5 +1,6 @@
 //! Where lists are: in files, on web servers with a copy here, in the configuration itself.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use super::{Mistake, Workshop};
@@ -64,12 +65,16 @@ pub(super) fn label_of(set: &Set, list: &SetList) -> String {
 }
 
 /// Reads a list.
-pub(super) fn read_list(set: &Set, list: &SetList, workshop: &Workshop<'_>) -> Result<Vec<u8>, Mistake> {
+pub(super) fn read_list<'l>(
+    set: &Set,
+    list: &'l SetList,
+    workshop: &Workshop<'_>,
+) -> Result<Cow<'l, [u8]>, Mistake> {
     let label = label_of(set, list);
     let (file, is_url) = match &list.place.value {
         ListPlace::File(file) => (file.clone(), false),
         ListPlace::Url(url) => (copy_file(workshop.state_directory, &set.name.value, url), true),
-        ListPlace::Here(text) => return Ok(text.clone().into_bytes()),
+        ListPlace::Here(text) => return Ok(Cow::Borrowed(text.as_bytes())),
     };
     let wrong = |text: String| Mistake { text, is_error: !is_url };
     match workshop.environment.read_list(&file, list.octets_max) {
@@ -79,7 +84,7 @@ pub(super) fn read_list(set: &Set, list: &SetList, workshop: &Workshop<'_>) -> R
                 "\"{label}\" is larger than {size}; if it may be, say so with \"size\" beside \"list\""
             )))
         }
-        Ok(octets) => Ok(octets),
+        Ok(octets) => Ok(Cow::Owned(octets)),
         Err(error) if is_url && error.kind() == std::io::ErrorKind::NotFound => {
             Err(wrong(format!("\"{label}\" was not fetched yet; the set is without it until then")))
         }

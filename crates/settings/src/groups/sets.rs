@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use diagnostic::At;
@@ -110,14 +111,14 @@ impl SetList {
 }
 
 /// Where a list is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ListPlace {
     /// In a file.
     File(PathBuf),
     /// On a web server.
     Url(String),
     /// In the configuration: its lines.
-    Here(String),
+    Here(Arc<str>),
 }
 
 /// What a set holds that is changed while the server runs.

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use diagnostic::{At, Problem};
@@ -33,6 +34,7 @@ impl Lowering<'_> {
             let mut lists: Vec<SetList> =
                 self.items(&section, "lists").iter().filter_map(|item| self.set_list(item)).collect();
             lists.extend(self.rules(&section));
+            lists.extend(self.text(&section));
             let label = |text: &str| values::identifier(text).map(str::to_owned);
             let include = self.list(&section, "include", |_, _, scalar| label(&scalar.text));
             let except = self.list(&section, "except", |_, _, scalar| label(&scalar.text));
@@ -41,7 +43,7 @@ impl Lowering<'_> {
             if section.entries.is_empty() {
                 self.problems.push(
                     Problem::error(name.span, format!("set \"{}\" is empty", name.value)).expected(
-                        "\"names:\", \"addresses:\", \"rules:\", \"lists:\", \"include:\" or \"dynamic:\"",
+                        "\"names:\", \"text:\", \"addresses:\", \"rules:\", \"lists:\", \"include:\" or \"dynamic:\"",
                     ),
                 );
             }
@@ -60,7 +62,26 @@ impl Lowering<'_> {
         Some(SetList {
             format: ListFormat::Adguard,
             octets_max: text.len() as u64,
-            place: At { value: ListPlace::Here(text), span: first },
+            place: At { value: ListPlace::Here(text.into()), span: first },
+            select: Vec::new(),
+            refresh: None,
+            timeout: Duration::ZERO,
+            is_strict: true,
+        })
+    }
+
+    /// A text of names is a list like any other.
+    fn text(&mut self, set: &Section<'_>) -> Option<SetList> {
+        let text = self.optional(set, "text", |_, _, node| match &node.value {
+            yaml::Value::Scalar(scalar) => {
+                Some(At { value: Arc::<str>::from(&*scalar.text), span: node.span })
+            }
+            _ => None,
+        })?;
+        Some(SetList {
+            format: ListFormat::Names,
+            octets_max: text.value.len() as u64,
+            place: At { value: ListPlace::Here(text.value), span: text.span },
             select: Vec::new(),
             refresh: None,
             timeout: Duration::ZERO,

@@ -9,10 +9,11 @@ use yaml::Node;
 
 use super::access::prefix;
 use super::clients::{self, Clients};
-use super::names::heights;
+use super::names::{is_plain, lower_case};
+use super::zone_table::{Special, Zone, Zones};
 use super::{Lowering, bare};
 use crate::keywords::Section;
-use crate::read::{Statement, Word};
+use crate::read::{Block, Statement, Word};
 use crate::tree;
 
 /// The policy that local zones are in; those of views have their name behind it.
@@ -60,18 +61,8 @@ const KINDS: [(&str, Kind); 18] = [
     ("always_null", Kind::AlwaysNull),
 ];
 
-/// A local zone.
-struct Zone<'a> {
-    name: String,
-    kind: Kind,
-    at: Span,
-    tags: Vec<&'a str>,
-    /// Other types for clients with these prefixes.
-    overrides: Vec<(&'a Word, Kind)>,
-    /// What the log has of queries for its names: the zone and its type.
-    logged: Option<String>,
-}
-
+/// Zones that are one text in place of a list of names.
+const TEXT_ZONES_MIN: usize = 1000;
 /// Zones of which the log can have what they do: each takes a rule of its own.
 const LOGGED_ZONES_MAX: usize = 1000;
 
@@ -88,7 +79,7 @@ struct Record<'a> {
 struct Source<'a> {
     /// What stands behind the names of what is made; empty for those of `server:`.
     suffix: String,
-    zones: BTreeMap<String, Zone<'a>>,
+    zones: Zones<'a>,
     records: Vec<Record<'a>>,
     reverse: Vec<&'a Statement>,
     /// Whether names that never leave a server are answered, too.
@@ -110,7 +101,8 @@ impl<'a> Lowering<'a> {
     pub(super) fn local_zones(&mut self) {
         self.check_clients();
         let clients = self.clients();
-        let mut zones = self.declared_zones(self.all("local-zone"));
+        let server = self.blocks(Section::Server).next();
+        let mut zones = server.map_or_else(Zones::default, |block| self.declared_zones(block));
         self.tag(&mut zones);
         self.note_actions(&mut zones);
         let records = self.local_data(self.all("local-data"));
@@ -123,7 +115,7 @@ impl<'a> Lowering<'a> {
                 self.problems.push(Problem::error(block.at, "this view has no name").expected("\"name:\""));
                 continue;
             };
-            let zones = self.declared_zones(block.all("local-zone"));
+            let zones = self.declared_zones(block);
             let records = self.local_data(block.all("local-data"));
             let reverse: Vec<&Statement> = block.all("local-data-ptr").collect();
             if zones.is_empty() && records.is_empty() && reverse.is_empty() {
@@ -160,10 +152,7 @@ impl<'a> Lowering<'a> {
         let Source { zones, records, suffix, .. } = source;
         let set = format!("{RECORDS}{suffix}");
         // Data belongs to the closest zone.
-        let is_redirected = |owner: &str| {
-            let above = zones.values().filter(|zone| is_below(owner, &zone.name));
-            above.max_by_key(|zone| zone.name.len()).is_some_and(|zone| zone.kind == Kind::Redirect)
-        };
+        let is_redirected = |owner: &str| zones.is_in(owner, Kind::Redirect);
         for record in records.iter().filter(|record| !is_redirected(&record.owner)) {
             self.tree.push(&["records", &set, "text"], tree::as_written(record.word));
         }
@@ -175,12 +164,12 @@ impl<'a> Lowering<'a> {
         let has_data = self.tree.has(&["records", &set, "text"]);
         self.leave_out_soa(&set);
         let mut making = Making { source, records: set, has_data, rules: Vec::new(), own_sets: 0 };
-        let heights = heights(zones.keys().map(String::as_str));
+        let heights = zones.heights();
         // Zones alike stand together, so that a hundred thousand of them are one look-up.
-        let mut groups: BTreeMap<(usize, Kind, bool, usize), Vec<&Zone<'_>>> = BTreeMap::new();
-        for (number, zone) in zones.values().enumerate() {
-            let height = heights.get(zone.name.as_str()).copied().unwrap_or(0);
-            let is_alone = !zone.tags.is_empty() || !zone.overrides.is_empty() || zone.logged.is_some();
+        let mut groups: BTreeMap<(u8, Kind, bool, usize), Vec<&Zone<'_>>> = BTreeMap::new();
+        for (number, zone) in zones.iter().enumerate() {
+            let height = heights.get(number).copied().unwrap_or(0);
+            let is_alone = zone.special.is_some();
             let key = (height, zone.kind, is_alone, if is_alone { number } else { 0 });
             groups.entry(key).or_default().push(zone);
         }
@@ -214,14 +203,15 @@ impl<'a> Lowering<'a> {
     /// Makes rules of a zone that is another one for some clients.
     fn special_zone(&mut self, making: &mut Making<'_, 'a>, zone: &Zone<'a>, clients: &[Clients<'a>]) {
         let zones = [zone];
-        for &(netblock, kind) in &zone.overrides {
+        let Some(special) = &zone.special else { return };
+        for &(netblock, kind) in &special.overrides {
             let who = format!("client in {}", netblock.text);
             self.zones_of_kind(making, &zones, (0, kind), Some((&who, None)));
         }
-        if zone.tags.is_empty() {
+        if special.tags.is_empty() {
             return self.zones_of_kind(making, &zones, (0, zone.kind), None);
         }
-        let tag_of = |it: &Clients<'a>| it.tag_among(&zone.tags);
+        let tag_of = |it: &Clients<'a>| it.tag_among(&special.tags);
         let of_tag = |list: &[(&'a str, &'a Word)], tag: &str| {
             list.iter().find(|(known, _)| *known == tag).map(|&(_, word)| word)
         };
@@ -242,7 +232,7 @@ impl<'a> Lowering<'a> {
                 self.zones_of_kind(making, &zones, (0, kind), Some((&who, data)));
             }
         }
-        if let Some(who) = clients::condition(clients, |it| tag_of_any(it, &zone.tags)) {
+        if let Some(who) = clients::condition(clients, |it| tag_of_any(it, &special.tags)) {
             self.zones_of_kind(making, &zones, (0, zone.kind), Some((&who, None)));
         }
     }
@@ -252,7 +242,7 @@ impl<'a> Lowering<'a> {
         &mut self,
         making: &mut Making<'_, 'a>,
         zones: &[&Zone<'_>],
-        (height, kind): (usize, Kind),
+        (height, kind): (u8, Kind),
         who: Option<(&str, Option<&Word>)>,
     ) {
         let with_who = |condition: String| match who {
@@ -261,7 +251,7 @@ impl<'a> Lowering<'a> {
         };
         let own_data = who.and_then(|(_, data)| data);
         if let [zone] = zones
-            && let Some(logged) = &zone.logged
+            && let Some(logged) = zone.special.as_ref().and_then(|special| special.logged.as_ref())
         {
             let condition = with_who(format!("qname in suffix:{}", zone.name));
             making.rules.push(rule(condition, &[&format!("query-lines(zone \"{logged}\")")], zone.at));
@@ -300,91 +290,102 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Returns the zones by their names: of several with one name the last counts.
-    fn declared_zones(
-        &mut self,
-        statements: impl Iterator<Item = &'a Statement>,
-    ) -> BTreeMap<String, Zone<'a>> {
-        let mut zones: BTreeMap<String, Zone<'a>> = BTreeMap::new();
+    /// Returns the zones that a section declares: of several with one name the last counts.
+    fn declared_zones(&mut self, block: &'a Block) -> Zones<'a> {
+        let statements = self.statements.zones(block);
+        let mut zones = Vec::with_capacity(statements.len());
+        // Most are of the type of the one before.
+        let mut last = ("", None);
         for statement in statements {
-            let name = statement.word(0);
-            let Some(kind) = self.kind(statement.word(1)) else { continue };
-            if statement.word(1).text == "nodefault" && !super::names::is_built_in(&bare(&name.text)) {
-                let message = format!("\"{}\" is no zone that is built in: nothing changes", name.text);
-                self.warn(name.span, message);
+            if last.1.is_none() || last.0 != statement.kind {
+                last = (statement.kind, self.kind(statement.kind, statement.kind_span()));
+            }
+            let Some(kind) = last.1 else { continue };
+            let (name, at) = (lower_case(statement.name), statement.span());
+            if statement.kind == "nodefault" && !super::names::is_built_in(&name) {
+                let message = format!("\"{name}\" is no zone that is built in: nothing changes");
+                self.warn(statement.name_span(), message);
                 continue;
             }
-            let (at, tags, overrides) = (statement.span(), Vec::new(), Vec::new());
-            let word = &statement.word(1).text;
-            let name = bare(&name.text);
-            let logged =
-                word.starts_with("inform").then(|| format!("{}. {word}", name.trim_end_matches('.')));
-            let zone = Zone { name, kind, at, tags, overrides, logged };
-            if let Some(other) = zones.insert(zone.name.clone(), zone) {
-                let message =
-                    format!("the local zone \"{}\" is there twice: the last one counts", other.name);
-                self.warn(other.at, message);
-            }
+            let special = statement.kind.starts_with("inform").then(|| {
+                let logged = Some(format!("{}. {}", name.trim_end_matches('.'), statement.kind));
+                Box::new(Special { logged, ..Special::default() })
+            });
+            zones.push(Zone { name, kind, at, special });
+        }
+        let is_asked = ["local-zone-tag", "local-zone-override"]
+            .into_iter()
+            .any(|keyword| block.section == Section::Server && self.all(keyword).next().is_some());
+        let is_logged = self.flag("log-local-actions").0;
+        let (zones, replaced) = Zones::new(zones, is_asked || is_logged);
+        for other in replaced {
+            let message = format!("the local zone \"{}\" is there twice: the last one counts", other.name);
+            self.warn(other.at, message);
         }
         zones
     }
 
     /// Has the log tell what zones do that do not leave queries to others.
-    fn note_actions(&mut self, zones: &mut BTreeMap<String, Zone<'a>>) {
+    fn note_actions(&mut self, zones: &mut Zones<'a>) {
         let (true, at) = self.flag("log-local-actions") else { return };
         if zones.len() > LOGGED_ZONES_MAX {
             let message =
                 format!("\"log-local-actions\" has no effect with more than {LOGGED_ZONES_MAX} local zones");
             return self.warn(at, message);
         }
-        for zone in zones.values_mut() {
+        for zone in zones.iter_mut() {
             let passes = [Kind::Transparent, Kind::TypeTransparent, Kind::AlwaysTransparent];
-            if zone.logged.is_none() && !passes.contains(&zone.kind) {
+            if !passes.contains(&zone.kind) {
                 let word = KINDS.iter().find(|(_, kind)| *kind == zone.kind).map_or("", |&(word, _)| word);
-                zone.logged = Some(format!("{}. {word}", zone.name.trim_end_matches('.')));
+                let logged = format!("{}. {word}", zone.name.trim_end_matches('.'));
+                zone.special.get_or_insert_default().logged.get_or_insert(logged);
             }
         }
     }
 
-    fn kind(&mut self, word: &Word) -> Option<Kind> {
-        let kind = kind_of(&word.text);
+    fn kind(&mut self, word: &str, at: Span) -> Option<Kind> {
+        let kind = kind_of(word);
         if kind.is_none() {
-            let is_theirs = ["noview", "ipset", "truncate"].contains(&word.text.as_str());
-            let message = if is_theirs {
-                format!("local zones of the type \"{}\" are not supported yet", word.text)
+            let message = if ["noview", "ipset", "truncate"].contains(&word) {
+                format!("local zones of the type \"{word}\" are not supported yet")
             } else {
-                format!("\"{}\" is no type of local zones", word.text)
+                format!("\"{word}\" is no type of local zones")
             };
-            self.error(word.span, message);
+            self.error(at, message);
         }
         kind
     }
 
     /// Notes which zones are only for clients with a tag, and which are others for some clients.
-    fn tag(&mut self, zones: &mut BTreeMap<String, Zone<'a>>) {
+    fn tag(&mut self, zones: &mut Zones<'a>) {
         for statement in self.all("local-zone-tag") {
             match zones.get_mut(&bare(&statement.word(0).text)) {
-                Some(zone) => zone.tags.extend(clients::tags(statement.word(1))),
+                Some(zone) => {
+                    let special = zone.special.get_or_insert_default();
+                    special.tags.extend(clients::tags(statement.word(1)));
+                }
                 None => self.no_zone(statement.word(0)),
             }
         }
         for statement in self.all("local-zone-override") {
             let [name, netblock, kind] = [statement.word(0), statement.word(1), statement.word(2)];
-            let kind = self.kind(kind);
+            let kind = self.kind(&kind.text, kind.span);
             if prefix(&netblock.text).is_none() {
                 self.error(netblock.span, format!("\"{}\" is not a prefix", netblock.text));
                 continue;
             }
             match (zones.get_mut(&bare(&name.text)), kind) {
-                (Some(zone), Some(kind)) => zone.overrides.push((netblock, kind)),
+                (Some(zone), Some(kind)) => {
+                    zone.special.get_or_insert_default().overrides.push((netblock, kind));
+                }
                 (Some(_), None) => {}
                 (None, _) => self.no_zone(name),
             }
         }
         // Of several prefixes the longest one counts.
-        for zone in zones.values_mut() {
+        for special in zones.iter_mut().filter_map(|zone| zone.special.as_mut()) {
             let bits = |word: &Word| prefix(&word.text).map_or(0, Prefix::bits);
-            zone.overrides.sort_by_key(|(netblock, _)| std::cmp::Reverse(bits(netblock)));
+            special.overrides.sort_by_key(|(netblock, _)| std::cmp::Reverse(bits(netblock)));
         }
     }
 
@@ -450,14 +451,26 @@ impl<'a> Lowering<'a> {
     }
 
     /// Returns the condition for names in some zones: a set if there are many.
-    fn is_in(&mut self, source: &Source<'_>, zones: &[&Zone<'_>], height: usize, kind: Kind) -> String {
+    fn is_in(&mut self, source: &Source<'_>, zones: &[&Zone<'_>], height: u8, kind: Kind) -> String {
         if let [one] = zones {
             return format!("qname in suffix:{}", one.name);
         }
         let set = format!("local{}-{}-{height}", source.suffix, kind.word());
+        let has_text = zones.len() >= TEXT_ZONES_MIN;
+        let line = |zone: &&Zone<'_>| zone.name.len() + "\n".len();
+        let mut text = String::with_capacity(if has_text { zones.iter().map(line).sum() } else { 0 });
         for zone in zones {
-            let item = tree::text(format!("suffix:{}", zone.name), zone.at);
-            self.tree.push(&["sets", &set, "names"], item);
+            // Of a text, a mistake has no place in the file.
+            if has_text && is_plain(&zone.name) {
+                text.extend([&zone.name, "\n"]);
+            } else {
+                let item = tree::text(format!("suffix:{}", zone.name), zone.at);
+                self.tree.push(&["sets", &set, "names"], item);
+            }
+        }
+        if !text.is_empty() {
+            let at = zones.first().map_or(self.tree.whole(), |zone| zone.at);
+            self.set(&["sets", &set, "text"], tree::long_text(text, at));
         }
         format!("qname in {set}")
     }

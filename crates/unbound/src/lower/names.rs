@@ -1,37 +1,41 @@
 //! Names, and which local zone is closest to them.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
 
-/// Returns for each zone how many zones lie below it on the longest way down: who goes through them
-/// in this order meets the closest zone of a name first.
-pub(super) fn heights<'z>(zones: impl Iterator<Item = &'z str> + Clone) -> BTreeMap<&'z str, usize> {
-    let mut heights: BTreeMap<&str, usize> = zones.clone().map(|zone| (zone, 0)).collect();
-    let mut deepest_first: Vec<&str> = zones.collect();
-    deepest_first.sort_by_key(|zone| std::cmp::Reverse(labels(zone)));
-    for zone in deepest_first {
-        let own = heights.get(zone).copied().unwrap_or(0);
-        let mut above = zone;
-        let mut height = own;
-        while let Some(parent) = parent(above) {
-            above = parent;
-            if let Some(known) = heights.get_mut(above) {
-                height += 1;
-                *known = (*known).max(height);
-            }
-        }
-    }
-    heights
+use super::bare;
+
+/// Octets of a name in text, without the dot at its end (RFC 1035 §2.3.4).
+const NAME_OCTETS_MAX: usize = 253;
+/// Octets of a label.
+const LABEL_OCTETS_MAX: usize = 63;
+
+/// Returns a name without the dot at its end, in lower case, as [`bare`] does; without a copy where
+/// it is written so.
+pub(super) fn lower_case(name: &str) -> Cow<'_, str> {
+    let is_so =
+        !name.is_empty() && !name.ends_with('.') && !name.bytes().any(|byte| byte.is_ascii_uppercase());
+    if is_so { Cow::Borrowed(name) } else { Cow::Owned(bare(name)) }
+}
+
+/// Returns whether a name has nothing that could be wrong with it, or mean something else in a
+/// list: labels of letters, digits, hyphens and underscores.
+pub(super) fn is_plain(name: &str) -> bool {
+    let is_label = |label: &str| {
+        (1..=LABEL_OCTETS_MAX).contains(&label.len())
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+    };
+    name.len() <= NAME_OCTETS_MAX && name.split('.').all(is_label)
 }
 
 /// Returns the name of a zone without its first label; none of the root.
-fn parent(name: &str) -> Option<&str> {
+pub(super) fn parent(name: &str) -> Option<&str> {
     match name {
         "." => None,
         _ => Some(name.split_once('.').map_or(".", |(_, parent)| parent)),
     }
 }
 
-fn labels(name: &str) -> usize {
+pub(super) fn labels(name: &str) -> usize {
     if name == "." { 0 } else { name.split('.').count() }
 }
 
@@ -77,10 +81,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_closest_zone_comes_first() {
-        let zones = [".", "example", "a.b.example", "b.example", "net"];
-        let heights = heights(zones.into_iter());
-        let of = |zone: &str| heights.get(zone).copied();
-        assert_eq!(zones.map(of), [Some(3), Some(2), Some(0), Some(1), Some(0)]);
+    fn plain_names_have_nothing_that_a_list_could_misread() {
+        for name in ["a", "a.b-c._d.example", "1.2.3"] {
+            assert!(is_plain(name), "{name}");
+        }
+        let long = ["a".repeat(64), vec!["abcdefg"; 32].join(".")];
+        for name in ["", ".", "a..b", "a.", "a b", "a\\.b", "*.a", "é.example", &long[0], &long[1]] {
+            assert!(!is_plain(name), "{name}");
+        }
     }
 }
