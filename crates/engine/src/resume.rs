@@ -12,7 +12,7 @@ use crate::answer::reply::Reply;
 use crate::answer::report::{BranchReport, Worth};
 use crate::answer::texts::Text;
 use crate::answer::written::{changed, put_header};
-use crate::answer::{Answer, Ending, Interim, Security};
+use crate::answer::{Answer, Ending, Interim, Security, SubnetScope};
 use crate::events::{AnswerFacts, EventContext, EventSet, Path};
 use crate::observe::explain::Recorder;
 use crate::observe::trace::{NoTrace, Tracer};
@@ -182,7 +182,7 @@ impl Engine {
             (Outcome::Resolved(Resolved { message, security, is_unsigned, scope }), None) => {
                 let mut brought = self.buffers.bring_reply(message, security, body_at);
                 if let (Want::Resolve(want), Some(answer)) = (&suspended.want, &mut brought.answer) {
-                    (answer.is_for_every_subnet, answer.scope) = (scope.unwrap_or(0) == 0, scope);
+                    answer.scope = scope.map_or(SubnetScope::EVERY, SubnetScope::of);
                     answer.subnet_bits = suspended.outgoing.echoed_bits(query, want.query.client_subnet);
                 }
                 if let Some(answer) =
@@ -467,8 +467,7 @@ impl Buffers {
             counts: [normal.answers, normal.authorities, normal.additionals],
             is_too_large: is_truncated,
             end: if is_truncated { Ending::Truncated } else { Ending::Complete },
-            is_for_every_subnet: matches!(scope, Some([_, _, _, 0, ..])),
-            scope: scope.and_then(|data| data.get(3).copied()),
+            scope: scope.and_then(|data| data.get(3)).map_or(SubnetScope::OWN, |&bits| SubnetScope::of(bits)),
             ..Answer::empty(rcode, None)
         };
         Brought { answer: Some(answer), ttl_count: Some(normal.ttl_count), is_end: false }
@@ -493,7 +492,7 @@ impl Buffers {
             counts: [header.answers, header.authorities, header.additionals],
             is_too_large: flags.has(Flags::TC),
             end,
-            is_for_every_subnet: report.is_for_every_subnet,
+            scope: report.scope,
             errors: report.errors,
             ..Answer::empty(flags.rcode(), None)
         };

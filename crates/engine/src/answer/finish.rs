@@ -111,11 +111,7 @@ fn finish<S: Server>(server: &S, to: &To<'_>, answer: &Answer, reply: &mut Reply
                 rcode: answer.rcode,
                 errors: answer.errors,
                 // RFC 7871 §7.2.2: what we keep answers apart by.
-                scope: answer.subnet_bits.map(|bits| match answer.scope {
-                    _ if answer.is_for_every_subnet => 0,
-                    Some(scope) => scope,
-                    None => bits,
-                }),
+                scope: answer.subnet_bits.map(|bits| answer.scope.bits().unwrap_or(bits)),
                 flags: answer.edns_flags,
                 expire_s: if to.query.question.qtype == Rtype::SOA && answer.authoritative {
                     server.expire_s(to.query)

@@ -44,14 +44,36 @@ pub(crate) struct Answer {
     pub(crate) is_too_large: bool,
     /// What became of it.
     pub(crate) end: Ending,
-    /// Whether an upstream said that it is for every subnet (RFC 7871 §7.2.1, scope zero).
-    pub(crate) is_for_every_subnet: bool,
-    /// For how many bits of the subnet it is, if an upstream said so.
-    pub(crate) scope: Option<u8>,
+    /// For which subnets it is.
+    pub(crate) scope: SubnetScope,
     /// The length of the client's own subnet, if the answer was chosen by it.
     pub(crate) subnet_bits: Option<u8>,
     /// Which of the client's EDNS flags are repeated, of the upper eight.
     pub(crate) edns_flags: u8,
+}
+
+/// For which subnets an answer is (RFC 7871 §7.2.1). One octet: a hit carries it along.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SubnetScope(u8);
+
+impl SubnetScope {
+    /// For the subnet that was told; nobody said more.
+    pub(crate) const OWN: Self = Self(u8::MAX);
+    /// For every subnet: scope zero.
+    pub(crate) const EVERY: Self = Self(0);
+
+    /// Returns that it is for so many bits of the subnet. No address has 255.
+    pub(crate) const fn of(bits: u8) -> Self {
+        Self(bits)
+    }
+
+    /// Returns for how many bits of the subnet it is, if somebody said so.
+    pub(crate) const fn bits(self) -> Option<u8> {
+        match self {
+            Self::OWN => None,
+            Self(bits) => Some(bits),
+        }
+    }
 }
 
 /// What became of an answer.
@@ -101,8 +123,7 @@ impl Answer {
             errors: Errors::of(ede),
             is_too_large: false,
             end: Ending::Complete,
-            is_for_every_subnet: false,
-            scope: None,
+            scope: SubnetScope::OWN,
             subnet_bits: None,
             edns_flags: DO,
         }

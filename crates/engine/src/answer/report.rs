@@ -3,7 +3,7 @@
 //! What is known about the answer of a branch.
 
 use super::errors::Errors;
-use super::{Ending, Security};
+use super::{Ending, Security, SubnetScope};
 use crate::events::EventSet;
 
 /// What a branch's answer is worth.
@@ -27,7 +27,7 @@ pub struct BranchReport {
     pub(crate) errors: Errors,
     pub(crate) security: Security,
     pub(crate) end: Ending,
-    pub(crate) is_for_every_subnet: bool,
+    pub(crate) scope: SubnetScope,
     /// Something the rule wants to know when it joins: for DNS64 the seconds that "no IPv6" is
     /// true.
     pub(crate) note: u32,
@@ -43,7 +43,7 @@ impl BranchReport {
             errors: Errors::None,
             security: Security::Unchecked,
             end: Ending::Complete,
-            is_for_every_subnet: false,
+            scope: SubnetScope::OWN,
             note: 0,
             event_set: EventSet::NONE,
         }

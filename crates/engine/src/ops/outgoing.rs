@@ -175,14 +175,26 @@ impl Outgoing {
     /// those that were told, or none, as it wished, if a step has said what becomes of subnets.
     #[inline(always)]
     pub(crate) fn echoed_bits(&self, query: &Query<'_>, told: Option<ClientSubnet>) -> Option<u8> {
-        // Nobody hears of subnets: nearly always.
-        if told.is_none() && self.subnet != Subnet::None { None } else { self.echoed(query, told) }
+        match told {
+            // One by one: else the subnet would be written to memory for every query.
+            Some(ClientSubnet { family, prefix, address }) => self.echoed(query, (family, prefix), address),
+            None if self.subnet == Subnet::None => self.obeyed(query),
+            // Nobody hears of subnets: nearly always.
+            None => None,
+        }
     }
 
     #[cold]
-    fn echoed(&self, query: &Query<'_>, told: Option<ClientSubnet>) -> Option<u8> {
-        let is_obeyed = || self.subnet == Subnet::None && opts_out(query);
-        own_subnet_bits(query, told).or_else(|| is_obeyed().then_some(0))
+    #[inline(never)]
+    fn echoed(&self, query: &Query<'_>, (family, prefix): (u8, u8), address: [u8; 16]) -> Option<u8> {
+        let told = ClientSubnet { family, prefix, address };
+        own_subnet_bits(query, Some(told)).or_else(|| self.obeyed(query))
+    }
+
+    /// Returns that no bits were told, if the client wished so.
+    #[cold]
+    fn obeyed(&self, query: &Query<'_>) -> Option<u8> {
+        (self.subnet == Subnet::None && opts_out(query)).then_some(0)
     }
 
     /// Returns whether DO is set.

@@ -17,7 +17,7 @@ use super::rewrite::{Rewrite, Style, restore};
 use super::wait::{OutQuery, PoolId};
 pub use crate::answer::report::{BranchReport, Worth};
 use crate::answer::written::Written;
-use crate::answer::{Answer, Ending, answer_records};
+use crate::answer::{Answer, Ending, SubnetScope, answer_records};
 use crate::events::EventSet;
 use crate::matchers::Facts;
 use crate::query::request::Request;
@@ -383,7 +383,8 @@ impl SplitStep {
             errors: answer.errors,
             security: answer.security,
             end: answer.end,
-            is_for_every_subnet: answer.is_for_every_subnet,
+            // Bits are those of one branch's answer, and others may have been asked.
+            scope: if answer.scope == SubnetScope::EVERY { answer.scope } else { SubnetScope::OWN },
             note,
             event_set: EventSet::NONE,
         }

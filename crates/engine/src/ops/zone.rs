@@ -8,7 +8,7 @@ use wire::{EdeCode, Flags, OptionCode, Query, Writer};
 use zone::{Answered, Asked, Failure, Zones};
 
 use crate::answer::finish::{Server, To, opt_octets_max, reply_limit};
-use crate::answer::{Answer, CO, DO};
+use crate::answer::{Answer, CO, DO, SubnetScope};
 use crate::query::request::{Environment, Request};
 use clients::client::{Client, Transport};
 
@@ -33,7 +33,7 @@ impl Given {
             counts,
             is_too_large: answered.is_truncated,
             subnet_bits,
-            is_for_every_subnet: !answered.depends_on_client,
+            scope: if answered.depends_on_client { SubnetScope::OWN } else { SubnetScope::EVERY },
             edns_flags: if takes_compact { DO | CO } else { DO },
             ..Answer::empty(answered.rcode, answered.failure.map(why))
         }

@@ -12,8 +12,8 @@ use cache::{Ageing, Cache, Entry, Freshness, Hit, Key, KeyBits, Now, Scope};
 use wire::{EdeCode, Flags, Folded, Query, Rcode, Rtype, Ttl};
 
 use super::ttl::TtlRule;
-use crate::answer::Answer;
 use crate::answer::texts::Texts;
+use crate::answer::{Answer, SubnetScope};
 use clients::subnet::ClientSubnet;
 
 /// A failure is remembered for at most this long by default (RFC 9520 §3.2: 1 s to 5 min).
@@ -153,8 +153,7 @@ pub(crate) struct Fill {
 pub(super) struct OfOthers<'a> {
     key: Key<'a>,
     hit: Hit,
-    /// For how many bits of the client's subnet it is; `None`: for everybody.
-    scope: Option<u8>,
+    scope: SubnetScope,
 }
 
 impl CacheStep {
@@ -162,48 +161,48 @@ impl CacheStep {
     #[inline(always)]
     pub(crate) fn look_up(&self, asked: &Asked<'_>, now: Now, texts: &Texts, out: &mut [u8]) -> Found {
         let own_key = self.key(asked);
-        let own = self.read(&own_key, now, out);
-        let others;
-        let mut scope = None;
-        // By reference: neither is copied where the query's own is found.
-        let (key, entry, hit, is_for_every_subnet) = match &own {
-            Some(hit) => (&own_key, &own_key, hit, false),
-            None => {
-                others = self.read_of_others(asked, now, out);
-                match &others {
-                    // Failures are those of the client's own subnet.
-                    Some(found) if asked.subnet.is_some() => {
-                        scope = found.scope;
-                        (&own_key, &found.key, &found.hit, scope.is_none())
-                    }
-                    Some(found) => (&found.key, &found.key, &found.hit, false),
-                    None => {
-                        return match self.look_up_failure(&own_key, now, texts) {
-                            Some(answer) => Found::Answer(answer, Outlook::Failure),
-                            None => Found::Nothing { has_stale: false },
-                        };
-                    }
+        let others_key;
+        let (mut key, mut scope) = (&own_key, SubnetScope::OWN);
+        // What others got takes the place of the query's own: where that is found, nothing is
+        // copied, and its fields stay at places that are known.
+        let mut found = self.read(&own_key, now, out);
+        if found.is_none() {
+            match self.read_of_others(asked, now, out) {
+                Some(others) => {
+                    others_key = others.key;
+                    (key, scope, found) = (&others_key, others.scope, Some(others.hit));
+                }
+                None => {
+                    return match self.look_up_failure(&own_key, now, texts) {
+                        Some(answer) => Found::Answer(answer, Outlook::Failure),
+                        None => Found::Nothing { has_stale: false },
+                    };
                 }
             }
-        };
+        }
+        let Some(hit) = &found else { return Found::Nothing { has_stale: false } };
         // Nothing out of line writes the answer, so that it is made where it ends up.
-        let (outlook, ede, is_for_every_subnet) = match hit.freshness {
+        let (outlook, ede) = match hit.freshness {
             Freshness::Fresh { left } => {
                 let is_ending = u64::from(left) * 100
                     <= u64::from(hit.original_ttl) * u64::from(self.rules.prefetch_percent);
-                let outlook = if is_ending && hit.popular && self.cache.try_claim_refresh(entry) {
+                let outlook = if is_ending && hit.popular && self.cache.try_claim_refresh(key) {
                     Outlook::Prefetch
                 } else {
                     Outlook::Fresh
                 };
-                (outlook, None, is_for_every_subnet)
+                (outlook, None)
             }
-            Freshness::Stale { .. } => match self.when_stale(key, now) {
-                Ok(outlook) => (outlook, Some(stale::ede(hit.rcode)), false),
-                Err(has_stale) => return Found::Nothing { has_stale },
-            },
+            Freshness::Stale { .. } => {
+                // Failures are those of the client's own subnet.
+                let failing = if asked.subnet.is_some() { &own_key } else { key };
+                match self.when_stale(failing, now) {
+                    Ok(outlook) => (outlook, Some(stale::ede(hit.rcode))),
+                    Err(has_stale) => return Found::Nothing { has_stale },
+                }
+            }
         };
-        Found::Answer(Answer { is_for_every_subnet, scope, ..answer_of(hit, ede) }, outlook)
+        Found::Answer(Answer { scope, ..answer_of(hit, ede) }, outlook)
     }
 
     /// Looks for an answer that others got and that holds for this query as well.
@@ -215,7 +214,7 @@ impl CacheStep {
             return self.read_for_networks((query, folded, name_hash, bits), subnet, now, out);
         }
         let (key, hit) = self.read_for_do(asked, now, out)?;
-        Some(OfOthers { key, hit, scope: None })
+        Some(OfOthers { key, hit, scope: SubnetScope::OWN })
     }
 
     /// Looks for an answer that is for the subnet, but not for it alone: one for everybody, else
@@ -231,13 +230,13 @@ impl CacheStep {
         let asked = &Asked { query, folded, name_hash, subnet: Some(subnet), bits };
         let key = self.scope_zero_key(asked);
         if let Some(hit) = self.read(&key, now, out) {
-            return Some(OfOthers { key, hit, scope: None });
+            return Some(OfOthers { key, hit, scope: SubnetScope::EVERY });
         }
         // Ends: there are 64 lengths.
         for bits in self.cache.scopes(subnet.family, subnet.prefix) {
             let key = self.within_key(asked, subnet, bits);
             if let Some(hit) = self.read(&key, now, out) {
-                return Some(OfOthers { key, hit, scope: Some(bits) });
+                return Some(OfOthers { key, hit, scope: SubnetScope::of(bits) });
             }
         }
         None

@@ -6,7 +6,7 @@ use cache::{Entry, Hit, Key, KeyBits, Now};
 use wire::{Flags, Folded, Query, Rtype};
 
 use super::{Asked, CacheStep, rtype_before};
-use crate::answer::{Answer, Ending};
+use crate::answer::{Answer, Ending, SubnetScope};
 
 impl CacheStep {
     /// Looks for such an answer, if the query sets DO.
@@ -55,9 +55,9 @@ impl CacheStep {
         (body, ttl_offsets): (&[u8], &[u16]),
     ) -> (Key<'a>, Flags) {
         let own = match asked.subnet {
-            Some(_) if answer.is_for_every_subnet => self.scope_zero_key(asked),
+            Some(_) if answer.scope == SubnetScope::EVERY => self.scope_zero_key(asked),
             // One for more bits than were told is for who told as many, and for nobody else.
-            Some(subnet) => match answer.scope.filter(|&bits| bits <= subnet.prefix) {
+            Some(subnet) => match answer.scope.bits().filter(|&bits| bits <= subnet.prefix) {
                 Some(bits) if self.cache.note_scope(subnet.family, bits) => {
                     self.within_key(asked, subnet, bits)
                 }
