@@ -5,7 +5,10 @@
 use std::io;
 use std::mem;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 
 /// Datagrams per system call.
 pub(crate) const BATCH: usize = 64;
@@ -185,11 +188,32 @@ pub(crate) fn send(
     ends: &[u32],
     to: &[SocketAddr],
 ) -> io::Result<usize> {
-    if ends.len() <= BATCH_MIN {
-        send_up_to::<BATCH_MIN>(socket, bytes, ends, to)
-    } else {
-        send_up_to::<BATCH>(socket, bytes, ends, to)
+    match *ends {
+        [end] => send_one(socket, bytes.get(..end as usize).unwrap_or(&[]), to.first()).map(|()| 1),
+        _ if ends.len() <= BATCH_MIN => send_up_to::<BATCH_MIN>(socket, bytes, ends, to),
+        _ => send_up_to::<BATCH>(socket, bytes, ends, to),
     }
+}
+
+/// Sends one datagram: what goes to an authoritative server nearly always leaves its socket alone,
+/// and the kernel then has no headers to read.
+fn send_one(socket: BorrowedFd<'_>, packet: &[u8], to: Option<&SocketAddr>) -> io::Result<()> {
+    let name = to.map(|&to| KernelAddress::new(to));
+    let (name, octets) =
+        name.as_ref().map_or((std::ptr::null(), 0), |(name, octets)| (name.0.as_ptr(), *octets));
+    // SAFETY: the packet is a slice, and the name is none or as long as is said; the kernel only
+    // reads both.
+    let sent = unsafe {
+        libc::sendto(
+            socket.as_raw_fd(),
+            packet.as_ptr().cast(),
+            packet.len(),
+            (libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) as _,
+            name.cast(),
+            octets as _,
+        )
+    };
+    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 fn send_up_to<const N: usize>(
@@ -230,6 +254,35 @@ fn send_up_to<const N: usize>(
         )
     };
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+}
+
+/// Lets the runtime watch a socket. Must be called inside it.
+pub(crate) fn watch(socket: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: the descriptor stays open and the same for as long as its owner lives, and nobody
+    // here asks for `&mut` access by which it could be exchanged.
+    unsafe { AsyncFd::register_with_interest(socket, interest) }.map_err(io::Error::from)
+}
+
+/// Has datagrams over IPv4 leave with DF, whatever ICMP says about the path: each of our queries is
+/// short enough for every path. For a datagram that may be cut on its way the kernel draws an ID.
+///
+/// Best effort: queries arrive without it.
+pub(crate) fn forbid_fragments(socket: BorrowedFd<'_>) {
+    #[cfg(target_os = "linux")]
+    {
+        let probe = libc::IP_PMTUDISC_PROBE;
+        // SAFETY: the value is an integer that outlives the call, and its size is given.
+        let _ = unsafe {
+            libc::setsockopt(
+                socket.as_raw_fd(),
+                libc::SOL_IP,
+                libc::IP_MTU_DISCOVER,
+                (&raw const probe).cast(),
+                size_of_val(&probe) as libc::socklen_t,
+            )
+        };
+    }
+    let _ = socket;
 }
 
 #[cfg(test)]

@@ -5,11 +5,10 @@ use std::os::fd::AsFd;
 use std::rc::Rc;
 
 use authorities::{PoolLinkKey, PoolSocketKey};
-use exchange::net::{LinkEvents, PoolEvents, Received, SocketEvents};
+use exchange::net::{LinkEvents, PoolEvents, QuerySocket, Received, SocketEvents};
 use exchange::network::{LinkKey, SocketKey};
 use timers::Moment;
 use tokio::io::Interest;
-use tokio::net::UdpSocket;
 
 use super::Driver;
 use crate::recursion::LinkEvent;
@@ -23,7 +22,7 @@ const BITE: usize = 32;
 const GATHERED_MAX: usize = 64;
 
 impl SocketEvents for Driver {
-    fn receive(&self, key: SocketKey, socket: &Rc<UdpSocket>, interest: Interest) -> Received {
+    fn receive(&self, key: SocketKey, socket: &Rc<QuerySocket>, interest: Interest) -> Received {
         if !self.machine.borrow().network().is_current(key, socket) {
             return Received::Closed;
         }
@@ -33,7 +32,7 @@ impl SocketEvents for Driver {
         let mut datagrams = 0;
         for _ in 0..ROUNDS_MAX {
             inbox.clear();
-            let read = socket.try_io(interest, || {
+            let read = socket.try_io(interest, |socket| {
                 let has_more = inbox.receive(socket.as_fd())?;
                 // A short batch means that the queue is empty; saying so saves the call that would
                 // find that out.
@@ -72,7 +71,7 @@ impl SocketEvents for Driver {
 }
 
 impl PoolEvents for Driver {
-    fn pool_receive(&self, key: PoolSocketKey, socket: &Rc<UdpSocket>, interest: Interest) -> Received {
+    fn pool_receive(&self, key: PoolSocketKey, socket: &Rc<QuerySocket>, interest: Interest) -> Received {
         if !self.machine.borrow().pool_network().is_current(key, socket) {
             return Received::Closed;
         }
@@ -82,7 +81,7 @@ impl PoolEvents for Driver {
         let mut datagrams = 0;
         for _ in 0..ROUNDS_MAX {
             inbox.clear();
-            let read = socket.try_io(interest, || {
+            let read = socket.try_io(interest, |socket| {
                 let has_more = inbox.receive(socket.as_fd())?;
                 if has_more { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
             });

@@ -22,12 +22,12 @@ mod tunnel;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::ControlFlow;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::rc::{Rc, Weak};
 
 use socket2::{Domain, Socket, Type};
 use tokio::io::Interest;
-use tokio::net::UdpSocket;
+use tokio::io::unix::AsyncFd;
 use tokio::task::AbortHandle;
 
 use crate::network::{LinkKey, Network, Remote, SocketKey};
@@ -55,7 +55,7 @@ pub struct Net {
 }
 
 struct UdpEntry {
-    socket: Rc<UdpSocket>,
+    socket: Rc<QuerySocket>,
     reader: AbortHandle,
     /// Queued datagrams one after the other, and where each ends.
     bytes: Vec<u8>,
@@ -87,8 +87,19 @@ impl Net {
     }
 }
 
+/// A UDP socket by which queries are sent.
+///
+/// The runtime watches what comes, not whether there is room to send: nobody waits for that, and
+/// the kernel would report it for each socket after each batch of queries.
+pub type QuerySocket = AsyncFd<OwnedFd>;
+
 /// What wakes a socket's reader. Errors do, too: an ICMP message makes a socket fail, not readable.
 const READING: Interest = Interest::READABLE.add(Interest::ERROR);
+
+/// Lets the runtime watch a socket that does not block. Must be called inside it.
+fn watch(socket: Socket) -> io::Result<Rc<QuerySocket>> {
+    sys::watch(socket.into(), READING).map(Rc::new)
+}
 
 /// What one round of reading came to.
 pub enum Received {
@@ -103,12 +114,12 @@ pub enum Received {
 /// Whoever drives the exchange that the sockets belong to.
 pub trait SocketEvents: LinkEvents {
     /// Reads and handles what has come on one socket.
-    fn receive(&self, key: SocketKey, socket: &Rc<UdpSocket>, interest: Interest) -> Received;
+    fn receive(&self, key: SocketKey, socket: &Rc<QuerySocket>, interest: Interest) -> Received;
 }
 
 impl Net {
     /// Returns whether `socket` is the one that `key` names now.
-    pub fn is_current(&self, key: SocketKey, socket: &Rc<UdpSocket>) -> bool {
+    pub fn is_current(&self, key: SocketKey, socket: &Rc<QuerySocket>) -> bool {
         let entry = self.sockets.get(key.0 as usize).and_then(Option::as_ref);
         entry.is_some_and(|entry| Rc::ptr_eq(&entry.socket, socket))
     }
@@ -124,10 +135,10 @@ impl Network for Net {
         // kernel, which draws it at random.
         socket.bind(&source(&remote.way().bind, remote.address).into())?;
         socket.connect(&remote.address.into())?;
-        let socket = Rc::new(UdpSocket::from_std(socket.into())?);
+        let socket = watch(socket)?;
         let owner = self.owner.clone();
         let receive =
-            move |socket: &Rc<UdpSocket>, interest| Some(owner.upgrade()?.receive(key, socket, interest));
+            move |socket: &Rc<QuerySocket>, interest| Some(owner.upgrade()?.receive(key, socket, interest));
         let reader = tokio::task::spawn_local(read_socket(Rc::clone(&socket), receive));
         let entry = UdpEntry { socket, reader: reader.abort_handle(), bytes: Vec::new(), ends: Vec::new() };
         put(&mut self.sockets, key.0, entry);
@@ -219,7 +230,7 @@ impl UdpEntry {
 /// `to`, or to where the socket is connected if there are none. `refused` hears which of them the
 /// network did not take, and says whether to go on with the next one.
 fn send_queued(
-    socket: &UdpSocket,
+    socket: &QuerySocket,
     mut bytes: &[u8],
     ends: &mut [u32],
     to: &[SocketAddr],
@@ -255,8 +266,11 @@ fn put<T>(list: &mut Vec<Option<T>>, key: u32, entry: T) {
 }
 
 /// Has the owner `receive` whenever datagrams have come on one socket, until there is none.
-async fn read_socket(socket: Rc<UdpSocket>, receive: impl Fn(&Rc<UdpSocket>, Interest) -> Option<Received>) {
-    while let Ok(ready) = socket.ready(READING).await {
+async fn read_socket(
+    socket: Rc<QuerySocket>,
+    receive: impl Fn(&Rc<QuerySocket>, Interest) -> Option<Received>,
+) {
+    while let Ok(ready) = socket.ready(READING).await.map(|guard| guard.ready()) {
         // Tokio tests and clears one kind of readiness at a time.
         let interest = if ready.is_readable() { Interest::READABLE } else { Interest::ERROR };
         match receive(&socket, interest) {

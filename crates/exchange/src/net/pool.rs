@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::ControlFlow;
+use std::os::fd::AsFd;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
@@ -12,19 +13,21 @@ use plan::tls::ClientTls;
 use plan::upstreams::{Bind, Protocol, Way};
 use socket2::{Domain, Socket, Type};
 use tokio::io::Interest;
-use tokio::net::UdpSocket;
 use tokio::task::AbortHandle;
 
 use super::carrier::{LinkEvents, Outbox};
 use super::connect::{apply, source};
-use super::{LinkEntry, QUEUE_MAX, RECEIVE_BUFFER, Received, link, put, read_socket, send_queued};
+use super::{
+    LinkEntry, QUEUE_MAX, QuerySocket, RECEIVE_BUFFER, Received, link, put, read_socket, send_queued, watch,
+};
 use crate::network::{LinkKey, Remote, is_shortage};
+use crate::sys;
 
 /// Whoever drives the queries that the sockets belong to. The keys are those of [`PoolNet`], not of
 /// [`Net`](super::Net).
 pub trait PoolEvents {
     /// Reads and handles what has come on one socket.
-    fn pool_receive(&self, key: PoolSocketKey, socket: &Rc<UdpSocket>, interest: Interest) -> Received;
+    fn pool_receive(&self, key: PoolSocketKey, socket: &Rc<QuerySocket>, interest: Interest) -> Received;
 
     /// Hears that queries can be written to a connection.
     fn pool_link_opened(&self, key: PoolLinkKey);
@@ -68,7 +71,7 @@ pub struct PoolNet {
 }
 
 struct PoolEntry {
-    socket: Rc<UdpSocket>,
+    socket: Rc<QuerySocket>,
     reader: AbortHandle,
     /// Queued datagrams one after the other, where each ends, where it goes, and its ID.
     bytes: Vec<u8>,
@@ -108,7 +111,7 @@ impl PoolNet {
     }
 
     /// Returns whether `socket` is the one that `key` names now.
-    pub fn is_current(&self, key: PoolSocketKey, socket: &Rc<UdpSocket>) -> bool {
+    pub fn is_current(&self, key: PoolSocketKey, socket: &Rc<QuerySocket>) -> bool {
         let entry = self.sockets.get(key.0 as usize).and_then(Option::as_ref);
         entry.is_some_and(|entry| Rc::ptr_eq(&entry.socket, socket))
     }
@@ -137,15 +140,17 @@ impl PoolNetwork for PoolNet {
         let socket = Socket::new(domain, Type::DGRAM.nonblocking(), None)?;
         if family == Family::V6 {
             socket.set_only_v6(true)?;
+        } else {
+            sys::forbid_fragments(socket.as_fd());
         }
         apply(&socket, bind)?;
         // A larger buffer only helps against bursts; the default does, too.
         let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER);
         // RFC 6056: the kernel draws the port at random, from those that are set aside for this.
         socket.bind(&source(bind, any).into())?;
-        let socket = Rc::new(UdpSocket::from_std(socket.into())?);
+        let socket = watch(socket)?;
         let owner = self.owner.clone();
-        let receive = move |socket: &Rc<UdpSocket>, interest| {
+        let receive = move |socket: &Rc<QuerySocket>, interest| {
             Some(owner.upgrade()?.pool_receive(key, socket, interest))
         };
         let reader = tokio::task::spawn_local(read_socket(Rc::clone(&socket), receive)).abort_handle();

@@ -12,13 +12,12 @@ use authorities::{
     PoolSocketKey, Unanswered,
 };
 use cache::servers::{ServerLimits, Servers};
-use exchange::net::{PoolBinds, PoolEvents, PoolNet, Received};
+use exchange::net::{PoolBinds, PoolEvents, PoolNet, QuerySocket, Received};
 use exchange::sys::Inbox;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use timers::Moment;
 use tokio::io::Interest;
-use tokio::net::UdpSocket;
 use tokio::sync::Notify;
 use wire::{HashKey, Rcode};
 
@@ -106,14 +105,14 @@ impl Owner {
 }
 
 impl PoolEvents for Owner {
-    fn pool_receive(&self, key: PoolSocketKey, socket: &Rc<UdpSocket>, interest: Interest) -> Received {
+    fn pool_receive(&self, key: PoolSocketKey, socket: &Rc<QuerySocket>, interest: Interest) -> Received {
         if !self.authorities.borrow().network().is_current(key, socket) {
             return Received::Closed;
         }
         let now = self.now();
         let mut inbox = self.inbox.borrow_mut();
         inbox.clear();
-        let read = socket.try_io(interest, || {
+        let read = socket.try_io(interest, |socket| {
             let has_more = inbox.receive(socket.as_fd())?;
             if has_more { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
         });
