@@ -110,10 +110,11 @@ impl Engine {
         if let Some(recorder) = &suspended.recorder {
             recorder.resumed(&outcome);
         }
+        query.question.qname.fold_into(&mut self.folded);
+        self.prefetch_place(&suspended, &query);
         let Some(brought) = self.bring(&suspended, &query, outcome) else {
             return self.end_silently(&suspended, reply);
         };
-        query.question.qname.fold_into(&mut self.folded);
         let mut run = suspended.run(&query, &self.folded);
         run.interim.answer = brought.answer;
         let context = self.state.context(&suspended.snapshot);
@@ -368,6 +369,18 @@ impl Engine {
             client: &suspended.client,
             answer: answer.map(|answer| told(answer, body)),
         });
+    }
+
+    /// Asks memory for the place in a cache where the answer will be kept, so that it comes while
+    /// the answer is made. The name of the query is the one that was folded last.
+    fn prefetch_place(&self, suspended: &Suspended, query: &Query<'_>) {
+        if let Some(Fill { step, subnet, bits, .. }) = suspended.fill
+            && let Some(step) = suspended.snapshot.program.cache(step)
+        {
+            let name_hash = suspended.name_hash;
+            let asked = Asked { query, folded: &self.folded, name_hash, subnet, bits };
+            step.cache.prefetch_bucket(step.hash(&asked));
+        }
     }
 
     /// Copies the stale answer that `suspended` has at hand into the scratch message.

@@ -164,10 +164,10 @@ impl EntryHead {
     /// Copies name and data over `out`; `None` if the words end before them.
     pub(crate) fn copy_to<W: Word>(&self, words: &[W], out: &mut Vec<u8>) -> Option<()> {
         let words = words.get(HEAD_WORDS..self.words)?;
-        out.clear();
-        out.reserve(words.len() * 8);
-        for word in words {
-            out.extend_from_slice(&word.read().to_le_bytes());
+        // What is there already is overwritten, so that only growth is cleared.
+        out.resize(words.len() * 8, 0);
+        for (room, word) in out.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+            *room = word.read().to_le_bytes();
         }
         out.truncate(self.octets);
         Some(())
