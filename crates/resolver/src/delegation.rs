@@ -24,7 +24,11 @@ pub(crate) struct NameServer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Delegation {
     pub(crate) zone: HeapName,
-    pub(crate) servers: Vec<NameServer>,
+    /// The addresses that its parent gives for its servers, whichever has which: good for this
+    /// delegation alone. Nearly always two servers of two addresses each.
+    pub(crate) addresses: SmallVec<[IpAddr; 4]>,
+    /// Servers for which it gives none.
+    pub(crate) nameless: Vec<HeapName>,
     /// The route that says whom to ask instead, if settings do.
     pub(crate) route: Option<RouteKey>,
     /// Nothing below this zone is found by these servers for longer.
@@ -46,41 +50,64 @@ pub(crate) enum DsState {
 }
 
 impl Delegation {
+    /// Returns one without servers.
+    pub(crate) fn of_nobody(zone: HeapName, route: Option<RouteKey>) -> Self {
+        let (addresses, nameless) = (SmallVec::new(), Vec::new());
+        Self { zone, addresses, nameless, route, ends_at: Now(u32::MAX), ds: DsState::Unknown }
+    }
+
+    /// Returns the delegation to these servers.
+    pub(crate) fn new(zone: HeapName, servers: Vec<NameServer>, ends_at: Now, ds: DsState) -> Self {
+        let mut delegation = Self { ends_at, ds, ..Self::of_nobody(zone, None) };
+        for NameServer { name, glue } in servers {
+            delegation.add(glue, || name);
+        }
+        delegation
+    }
+
     /// Copies what the table has.
     pub(crate) fn of(cut: &Cut<'_>) -> Self {
-        let servers = cut
-            .servers()
-            .map(|(name, glue)| NameServer { name: HeapName::new(name.as_name()), glue: glue.collect() });
         let ds = match cut.ds() {
             Ds::Unknown => DsState::Unknown,
             Ds::Unsigned => DsState::Unsigned,
             Ds::Signed(records) => DsState::Signed(records.map(Into::into).collect()),
         };
-        Self {
-            zone: HeapName::new(cut.zone),
-            servers: servers.collect(),
-            route: None,
-            ends_at: cut.ends_at,
-            ds,
+        let zone = HeapName::new(cut.zone);
+        let mut delegation = Self { ends_at: cut.ends_at, ds, ..Self::of_nobody(zone, None) };
+        for (name, glue) in cut.servers() {
+            delegation.add(glue, || HeapName::new(name.as_name()));
         }
+        delegation
     }
 
-    /// Calls `put` with what the table keeps of it.
-    pub(crate) fn with_cut<R>(&self, ttl: u32, parent_ends_at: Now, put: impl FnOnce(&NewCut<'_>) -> R) -> R {
-        let servers: Vec<NewCutServer<'_>> = self
-            .servers
-            .iter()
-            .map(|server| NewCutServer { name: server.name.as_name(), addresses: &server.glue })
-            .collect();
-        let records: Vec<&[u8]> = match &self.ds {
-            DsState::Signed(records) => records.iter().map(|record| &**record).collect(),
-            DsState::Unknown | DsState::Unsigned => Vec::new(),
-        };
-        let ds = match &self.ds {
-            DsState::Unknown => NewDs::Unknown,
-            DsState::Unsigned => NewDs::Unsigned,
-            DsState::Signed(_) => NewDs::Signed(&records),
-        };
-        put(&NewCut { servers: &servers, child: &[], ds, ttl, parent_ends_at })
+    fn add(&mut self, glue: impl IntoIterator<Item = IpAddr>, name: impl FnOnce() -> HeapName) {
+        let known = self.addresses.len();
+        self.addresses.extend(glue);
+        if self.addresses.len() == known {
+            self.nameless.push(name());
+        }
     }
+}
+
+/// Calls `put` with what the table keeps of a delegation to these servers.
+pub(crate) fn with_cut<R>(
+    servers: &[NameServer],
+    ds: &DsState,
+    (ttl, parent_ends_at): (u32, Now),
+    put: impl FnOnce(&NewCut<'_>) -> R,
+) -> R {
+    let servers = servers
+        .iter()
+        .map(|server| NewCutServer { name: server.name.as_name(), addresses: &server.glue })
+        .collect::<SmallVec<[_; 4]>>();
+    let records: Vec<&[u8]> = match ds {
+        DsState::Signed(records) => records.iter().map(|record| &**record).collect(),
+        DsState::Unknown | DsState::Unsigned => Vec::new(),
+    };
+    let ds = match ds {
+        DsState::Unknown => NewDs::Unknown,
+        DsState::Unsigned => NewDs::Unsigned,
+        DsState::Signed(_) => NewDs::Signed(&records),
+    };
+    put(&NewCut { servers: &servers, child: &[], ds, ttl, parent_ends_at })
 }

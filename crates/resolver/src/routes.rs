@@ -3,10 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use cache::Now;
 use wire::Name;
 
-use crate::delegation::{Delegation, DsState};
+use crate::delegation::Delegation;
 use crate::moment::Moment;
 use crate::settings::{Forwarders, Route, Stub, Way};
 
@@ -44,13 +43,7 @@ impl Routes {
     pub(crate) fn new(routes: &[Route]) -> Self {
         let known = routes.iter().enumerate().map(|(at, route)| Known {
             route: route.clone(),
-            delegation: Arc::new(Delegation {
-                zone: route.zone.clone(),
-                servers: Vec::new(),
-                route: Some(RouteKey(at)),
-                ends_at: Now(u32::MAX),
-                ds: DsState::Unknown,
-            }),
+            delegation: Arc::new(Delegation::of_nobody(route.zone.clone(), Some(RouteKey(at)))),
             primed_at: None,
         });
         let by_zone = routes.iter().enumerate().map(|(at, route)| {

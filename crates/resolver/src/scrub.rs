@@ -77,6 +77,8 @@ impl Asked<'_> {
 /// How replies are read.
 #[derive(Clone, Copy)]
 pub(crate) struct Terms<'a> {
+    /// The name that was asked: what is of the same name shares its memory.
+    pub(crate) name: &'a HeapName,
     pub(crate) addresses: &'a AddressPolicy,
     /// Name servers of a referral that are taken.
     pub(crate) servers_max: usize,
@@ -96,6 +98,15 @@ pub(crate) struct Terms<'a> {
 }
 
 impl Terms<'_> {
+    /// Copies a name, or shares the one that was asked.
+    fn own(&self, name: Name<'_>) -> HeapName {
+        if name.as_bytes() == self.name.as_name().as_bytes() {
+            self.name.clone()
+        } else {
+            HeapName::new(name)
+        }
+    }
+
     /// Returns whether a reply with these flags is taken for that of a server of the zone.
     fn is_authoritative(&self, flags: Flags) -> bool {
         flags.has(Flags::AA) || (!self.requires_authority && !flags.has(Flags::RA))

@@ -14,7 +14,7 @@ use cache::{Now, Security};
 use wire::{Class, HashKey, Name, NameBuf, Rtype};
 
 use crate::addresses::address;
-use crate::delegation::{Delegation, DsState};
+use crate::delegation::{Delegation, DsState, with_cut};
 use crate::failures::Failures;
 use crate::heap_name::{HeapName, HeapQuestion};
 use crate::scrub::{Answer, Denial, Referral, Set};
@@ -337,21 +337,20 @@ impl Memory {
     ) -> Delegation {
         let Referral { zone, servers, ttl, .. } = referral;
         let ends_at = Now(now.0.saturating_add(ttl)).min(parent_ends_at);
-        let delegation = Delegation { zone, servers, route: None, ends_at, ds };
         // Who did not look at the DS records must not make others forget them.
         let is_known = self.validates
-            && delegation.ds == DsState::Unknown
+            && ds == DsState::Unknown
             && self
                 .tables
                 .rrsets
-                .cut(delegation.zone.as_name(), self.partition, now, &mut self.room)
+                .cut(zone.as_name(), self.partition, now, &mut self.room)
                 .is_some_and(|cut| !matches!(cut.ds(), Ds::Unknown));
         if !is_known {
-            delegation.with_cut(ttl, parent_ends_at, |cut| {
-                let _ = self.tables.rrsets.put_cut(delegation.zone.as_name(), self.partition, cut, now);
+            with_cut(&servers, &ds, (ttl, parent_ends_at), |cut| {
+                let _ = self.tables.rrsets.put_cut(zone.as_name(), self.partition, cut, now);
             });
         }
-        delegation
+        Delegation::new(zone, servers, ends_at, ds)
     }
 }
 

@@ -265,14 +265,10 @@ impl Resolver {
             delegation: Arc::clone(delegation),
         };
         let policy = &self.settings.addresses;
-        for server in &delegation.servers {
-            for &address in &server.glue {
-                fetch.add(SocketAddr::new(policy.reached(address), self.settings.port));
-            }
-            if server.glue.is_empty() {
-                fetch.nameless.push(server.name.clone());
-            }
+        for &address in &delegation.addresses {
+            fetch.add(SocketAddr::new(policy.reached(address), self.settings.port));
         }
+        fetch.nameless.extend_from_slice(&delegation.nameless);
         if let Some(stub) = self.routes.stub(delegation) {
             let usable = stub.addresses.iter().filter(|address| policy.has(Family::of(address.ip())));
             usable.for_each(|it| fetch.add(SocketAddr::new(policy.reached(it.ip()), it.port())));

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use cache::Now;
 use rand::Rng;
 use wire::{Class, Flags, Message, Name, Question, Writer};
 use zone::{Answered, Asked, Zone, Zones};
@@ -10,7 +9,7 @@ use zone::{Answered, Asked, Zone, Zones};
 use super::fetches::{FetchEnd, Held};
 use super::{FetchKey, Resolver};
 use crate::budget::Limit;
-use crate::delegation::{Delegation, DsState};
+use crate::delegation::Delegation;
 use crate::failure::{Failure, Reason};
 use crate::heap_name::{HeapName, HeapQuestion};
 use crate::moment::Moment;
@@ -74,13 +73,7 @@ impl Resolver {
         if cut.is_some_and(|cut| cut.zone.as_name().label_count() > labels) {
             return None;
         }
-        Some(Delegation {
-            zone: HeapName::new(apex),
-            servers: Vec::new(),
-            route: Some(RouteKey::OWN),
-            ends_at: Now(u32::MAX),
-            ds: DsState::Unknown,
-        })
+        Some(Delegation::of_nobody(HeapName::new(apex), Some(RouteKey::OWN)))
     }
 
     /// Lets a fetch from a zone of ours go on that has nothing to be judged yet.

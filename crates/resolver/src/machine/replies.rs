@@ -179,6 +179,7 @@ impl Resolver {
         };
         let work = Work::of_one_reply(std::mem::take(&mut self.room));
         let terms = Terms {
+            name: &question.name,
             addresses: &self.settings.addresses,
             servers_max: self.settings.servers_max,
             ttl_max: self.settings.ttl_max,

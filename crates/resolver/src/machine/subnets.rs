@@ -143,14 +143,12 @@ impl Resolver {
         }
         let stub = self.routes.stub(delegation);
         let named = stub.iter().flat_map(|stub| &stub.addresses).map(SocketAddr::ip);
-        let glue = delegation.servers.iter().flat_map(|server| server.glue.iter().copied());
+        let glue = delegation.addresses.iter().copied();
         if named.chain(glue).any(|address| subnets.has_server(address)) {
             return true;
         }
-        let nameless = delegation.servers.iter().filter(|server| server.glue.is_empty());
-        let names: Vec<_> = nameless.map(|server| server.name.clone()).collect();
         let now = self.ran_at.seconds();
-        names.iter().any(|name| {
+        delegation.nameless.iter().any(|name| {
             let known = self.memory.addresses_of(name, now);
             known.into_iter().any(|address| self.settings.subnets.has_server(address))
         })

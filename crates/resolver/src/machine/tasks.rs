@@ -639,13 +639,7 @@ impl Resolver {
             name: hint.name.clone(),
             glue: hint.addresses.iter().copied().filter(|&address| policy.admits(address)).collect(),
         });
-        Delegation {
-            zone: HeapName::new(Name::ROOT),
-            servers: servers.collect(),
-            route: None,
-            ends_at: Now(u32::MAX),
-            ds: DsState::Unknown,
-        }
+        Delegation::new(HeapName::new(Name::ROOT), servers.collect(), Now(u32::MAX), DsState::Unknown)
     }
 
     /// Asks the servers of a zone that settings name which ones the zone has.

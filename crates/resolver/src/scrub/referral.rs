@@ -48,7 +48,7 @@ pub(super) fn read(
         // RFC 4035 §3.1.4.1: the parent has the DS records, and no child knows better.
         let is_owners = asked.qtype == Rtype::DS && asked.qname == owner;
         if is_below && !is_owners && asked.qname.is_at_or_below(owner) {
-            zone = Some(HeapName::new(owner));
+            zone = Some(terms.own(owner));
             break;
         }
     }

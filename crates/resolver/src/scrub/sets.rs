@@ -95,7 +95,7 @@ pub(super) fn take(
         }
         let data = plain(message, rtype, range, terms)?;
         let ttl = record.ttl().seconds().min(terms.ttl_max);
-        let set = set.get_or_insert_with(|| Set::new(HeapName::new(owner), rtype, ttl, Vec::new()));
+        let set = set.get_or_insert_with(|| Set::new(terms.own(owner), rtype, ttl, Vec::new()));
         set.ttl = set.ttl.min(ttl);
         set.records.push(data);
     }

@@ -64,6 +64,7 @@ fn read_with(
     };
     let addresses = AddressPolicy::default();
     let terms = Terms {
+        name: &HeapName::new(qname.as_name()),
         addresses: &addresses,
         servers_max: 13,
         ttl_max: 86_400,
@@ -283,6 +284,7 @@ fn the_roots_servers_are_taken_with_their_addresses() {
     let message = Message::parse(&octets).expect("well formed");
     let addresses = AddressPolicy::default();
     let terms = Terms {
+        name: &HeapName::new(Name::ROOT),
         addresses: &addresses,
         servers_max: 13,
         ttl_max: 86_400,

@@ -56,6 +56,47 @@ fn two_workers_ask_for_the_same_things_once() {
     }
 }
 
+/// Has four names of each of a hundred zones wanted, of which nothing is known, by four clients at
+/// once, whom the kernel gives to so many workers in turn; returns the queries.
+fn queries_of_four_clients(workers: usize) -> usize {
+    let minimisation = resolver::Settings::default().minimisation;
+    let mut world = World::with(resolver::Settings { minimisation, ..plain_settings() });
+    world.zone(".", &["192.0.2.1"], "org NS ns.org\n ns.org A 192.0.2.2");
+    let host = |zone: usize| format!("203.0.113.{}", zone + 1);
+    let cuts =
+        (0..100).map(|zone| format!("z{zone}.org NS ns.z{zone}.org\n ns.z{zone}.org A {}", host(zone)));
+    world.zone("org", &["192.0.2.2"], &cuts.collect::<Vec<_>>().join("\n"));
+    for zone in 0..100 {
+        let names = (0..4).map(|client| format!("h{client}.z{zone}.org A 198.51.100.{client}"));
+        world.zone(&format!("z{zone}.org"), &[&host(zone)], &names.collect::<Vec<_>>().join("\n"));
+    }
+    (1..workers).for_each(|_| world.add_worker());
+    for zone in 0..100 {
+        let waiter = |client: usize| (zone * 4 + client) as u32;
+        for client in 0..4 {
+            let name = format!("h{client}.z{zone}.org");
+            world.want_of(client % workers, &name, Rtype::A, waiter(client));
+        }
+        world.settle();
+        for client in 0..4 {
+            let resolution = world.done.remove(&resolver::Waiter(waiter(client))).expect("it is done");
+            assert_eq!((resolution.rcode, &resolution.failure), (Rcode::NOERROR, &None));
+        }
+    }
+    world.sent.len()
+}
+
+#[test]
+fn four_clients_of_several_workers_cost_no_more_queries_than_those_of_one() {
+    let one = queries_of_four_clients(1);
+    // A referral and four answers for each zone; besides, the root's referral.
+    assert_eq!(one, 501);
+    for workers in [2, 4] {
+        let all = queries_of_four_clients(workers);
+        assert!(all * 100 <= one * 102, "{all} queries of {workers} workers, {one} of one");
+    }
+}
+
 #[test]
 fn who_waits_for_another_worker_loses_no_more_than_half_a_round_trip() {
     let mut world = plain();
