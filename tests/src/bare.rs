@@ -137,6 +137,7 @@ fn engine_with(rate: Option<RateRule>, ops: Vec<Op>, zones: Option<Arc<Zones>>) 
         udp_octets_max: 1232,
         padding_octets: 468,
         extended_errors: true,
+        takes_dnssec_ok: true,
         minimal_any: true,
         recursion_available: true,
         number: 1,
@@ -248,10 +249,10 @@ pub fn splitting() -> Engine {
         rest(Rule::Prefer(Prefer { wanted: Rtype::A, wait_ms: 500 })),
         only("made.example.org"),
         rest(Rule::Dns64(Box::new(Dns64 { prefixes, excluded: [Excluded::MAPPED].into() }))),
-        rename("alias.example.org", Style::Cname),
+        rename("alias.example.org", Style::Cname { ttl: None }),
         rename("hidden.example.org", Style::Restored),
         rename("v4.example.org", Style::Restored),
-        rename("made.example.org", Style::Cname),
+        rename("made.example.org", Style::Cname { ttl: None }),
     ];
     let first = ops.len() as u16 + 6;
     ops.extend([

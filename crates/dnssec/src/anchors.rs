@@ -260,7 +260,7 @@ impl TrustAnchors {
         now: u64,
         budget: &mut Budget,
     ) -> Result<(), Failure> {
-        let rules = Rules { accepted, now: now as u32 };
+        let rules = Rules { accepted, now: Some(now as u32) };
         self.revoke(dnskeys, rrsigs, rules, now, budget);
         let judged = {
             let trusted = self.trusted();

@@ -3,7 +3,6 @@
 
 use std::fmt;
 
-use wire::serial::is_newer;
 use wire::{EdeCode, Name, NameBuf, Rtype};
 
 use crate::algorithm::{Algorithm, Algorithms};
@@ -157,8 +156,8 @@ impl SecureKeys {
 pub struct Rules {
     /// The algorithms that count.
     pub accepted: Algorithms,
-    /// The time, modulo 2^32.
-    pub now: u32,
+    /// The time, modulo 2^32; `None`: signatures of any time count.
+    pub now: Option<u32>,
 }
 
 /// Returns the trust points that are looked at. RFC 4509 §3: a SHA-1 digest is ignored where there
@@ -295,7 +294,7 @@ pub fn known_zone_keys(
         return None;
     }
     let rrsig = Rrsig::parse(rrsig)?;
-    let is_in_time = !is_newer(rrsig.inception, now) && !is_newer(now, rrsig.expiration);
+    let is_in_time = rrsig.is_good_at(now);
     let is_its = rrsig.covered == Rtype::DNSKEY && rrsig.signer == zone;
     let keys: Vec<Tagged<'_>> = dnskeys.data().filter_map(Tagged::parse).collect();
     let matched = matched(zone, &usable(trusted, accepted), &keys)?.keys;

@@ -66,6 +66,14 @@ impl<'a> Rrsig<'a> {
         out
     }
 
+    /// Returns whether it has begun and not ended; at no time at all it has.
+    pub const fn is_good_at(&self, now: Option<u32>) -> bool {
+        match now {
+            Some(now) => !is_newer(self.inception, now) && !is_newer(now, self.expiration),
+            None => true,
+        }
+    }
+
     /// Returns the seconds that remain at `now`; 0 if it has expired.
     pub const fn remaining(&self, now: u32) -> u32 {
         if is_newer(self.expiration, now) { self.expiration.wrapping_sub(now) } else { 0 }

@@ -92,6 +92,7 @@ impl House {
             udp_octets_max: 1232,
             padding_octets: 468,
             extended_errors: true,
+            takes_dnssec_ok: true,
             minimal_any: true,
             recursion_available: true,
             number: 1,

@@ -33,6 +33,8 @@ impl Engine {
         let question = &query.question;
         let (admission, proof) = if self.snapshot.program.has_zones() {
             self.snapshot.gate.admit_anyone(query, client, self.state.now)
+        } else if self.snapshot.gate.bans(client) {
+            (Admission::Banned, Proof::None)
         } else {
             (Admission::Denied, Proof::None)
         };

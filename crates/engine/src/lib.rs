@@ -372,6 +372,11 @@ impl Engine {
     fn other_class(&self, query: &Query<'_>, reply: &mut Reply<'_>) -> Answer {
         let question = &query.question;
         if question.qclass == Class::CH
+            && let Some(texts) = self.snapshot.chaos.trust_anchors(question.qname, question.qtype)
+        {
+            return trust_anchors(query, texts, reply);
+        }
+        if question.qclass == Class::CH
             && let Some(text) = self.snapshot.chaos.text(question.qname, question.qtype)
         {
             let body_at = Header::LEN + query.question_bytes().len();
@@ -455,6 +460,18 @@ fn tell(
 
 /// RFC 8482 §4.2: ANY gets one synthesised HINFO, whatever there is.
 #[cold]
+/// Answers which zones are trusted, as many of them as there is room for.
+fn trust_anchors(query: &Query<'_>, texts: &[Box<[u8]>], reply: &mut Reply<'_>) -> Answer {
+    let body_at = Header::LEN + query.question_bytes().len();
+    let (mut octets, mut count) = (0, 0);
+    for text in texts {
+        let Some(written) = Chaos::put(text, reply.buffer(), body_at + octets) else { break };
+        octets += written;
+        count += 1;
+    }
+    Answer { octets, counts: [count, 0, 0], ..Answer::empty(Rcode::NOERROR, None) }
+}
+
 fn minimal_any(query: &Query<'_>, reply: &mut Reply<'_>) -> Answer {
     /// RFC 8482 §4.2 leaves the TTL to the operator; an hour keeps the question away for a while.
     const TTL: wire::Ttl = wire::Ttl::new(3600);

@@ -76,9 +76,11 @@ pub struct Forward {
     pub qname: HeapName,
     /// The type.
     pub qtype: Rtype,
-    /// Whether the reply is validated here: signatures and proofs are asked for (DO), and whatever
-    /// the forwarders think of them is to be passed on all the same (CD).
+    /// Whether the reply is validated here: whatever the forwarders think of it is to be passed on
+    /// all the same (CD).
     pub validates: bool,
+    /// Whether signatures and proofs are asked for (DO).
+    pub wants_signatures: bool,
     /// Forwarders whose replies to this question were bogus: others are asked, if there are any.
     pub refused: Vec<SocketAddr>,
     /// Whether the answer is found otherwise if they fail: forwarders that are known to be down

@@ -67,8 +67,8 @@ pub use moment::Moment;
 pub use resolution::Resolution;
 pub use servers::{KnownServer, ServersKnown};
 pub use settings::{
-    Forwarders, Hint, Minimisation, NegativeAnchor, Opportunistic, Route, Settings, Stub, Subnets, Trust,
-    TrustAnchor, Validation, Way,
+    Forwarders, Hint, Minimisation, NegativeAnchor, Opportunistic, Route, Settings, SignatureTime, Stub,
+    Subnets, Trust, TrustAnchor, Validation, Way,
 };
 pub use tables::Tables;
 pub use trace::{TraceEvent, TraceLine, TraceServer};

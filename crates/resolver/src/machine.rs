@@ -175,7 +175,7 @@ impl Resolver {
     /// Returns a resolver that works with these tables. Whoever wants the same again gives the same
     /// seed.
     pub fn new(settings: Settings, tables: Tables, rng: StdRng) -> Self {
-        let memory = Memory::new(tables, settings.partition, settings.validation != Validation::Off);
+        let memory = Memory::new(tables, settings.partition, settings.validation.judges());
         let routes = Routes::new(&settings.routes);
         Self {
             settings,
@@ -302,8 +302,13 @@ impl Resolver {
             self.effects.push_back(Effect::Done { waiter, resolution });
             return;
         }
-        // Where nothing is validated, all are told the same.
-        let unchecked = unchecked && self.validates();
+        // Where nothing is validated, all are told the same: with all signatures and proofs, if
+        // these are passed on.
+        let unchecked = match self.settings.validation {
+            Validation::Off => false,
+            Validation::Relay => true,
+            Validation::Permissive | Validation::On => unchecked,
+        };
         let name = HeapName::new(question.qname);
         // Nobody has other keys and delegations for one subnet than for another.
         let subnet = subnet.filter(|_| !matches!(question.qtype, Rtype::NS | Rtype::DS | Rtype::DNSKEY));
@@ -411,6 +416,11 @@ impl Resolver {
     }
 
     fn validates(&self) -> bool {
+        self.settings.validation.judges()
+    }
+
+    /// Returns whether servers are asked for signatures and proofs.
+    fn wants_signatures(&self) -> bool {
         self.settings.validation != Validation::Off
     }
 

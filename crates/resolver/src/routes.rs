@@ -6,6 +6,7 @@ use std::sync::Arc;
 use wire::Name;
 
 use crate::delegation::Delegation;
+use crate::heap_name::HeapName;
 use crate::moment::Moment;
 use crate::settings::{Forwarders, Route, Stub, Way};
 
@@ -37,28 +38,41 @@ struct Known {
     delegation: Arc<Delegation>,
     /// When its servers were last asked which ones the zone has.
     primed_at: Option<Moment>,
+    /// The next route of the same zone, if it has several.
+    next: Option<RouteKey>,
 }
 
 impl Routes {
     pub(crate) fn new(routes: &[Route]) -> Self {
+        let same = |at: usize, zone: &HeapName| {
+            let behind = routes.iter().enumerate().skip(at + 1);
+            behind.filter(|(_, other)| other.zone == *zone).map(|(next, _)| RouteKey(next)).next()
+        };
         let known = routes.iter().enumerate().map(|(at, route)| Known {
+            next: same(at, &route.zone),
             route: route.clone(),
             delegation: Arc::new(Delegation::of_nobody(route.zone.clone(), Some(RouteKey(at)))),
             primed_at: None,
         });
-        let by_zone = routes.iter().enumerate().map(|(at, route)| {
+        // Of several routes of a zone the first counts until it has failed.
+        let by_zone = routes.iter().enumerate().rev().map(|(at, route)| {
             let zone = route.zone.as_name().as_bytes();
             (zone.into(), RouteKey(at))
         });
         Self { by_zone: by_zone.collect(), known: known.collect() }
     }
 
-    /// Returns the route of a name; if one of a zone with so many labels has failed, the next above
+    /// Returns the route of a name; if one has failed, the next of the same zone, or the next above
     /// it.
-    pub(crate) fn closest(&self, name: Name<'_>, failed: Option<usize>) -> Option<RouteKey> {
+    pub(crate) fn closest(&self, name: Name<'_>, failed: Option<RouteKey>) -> Option<RouteKey> {
         if self.known.is_empty() {
             return None;
         }
+        let failed = failed.and_then(|RouteKey(at)| self.known.get(at));
+        if let Some(next) = failed.and_then(|known| known.next) {
+            return Some(next);
+        }
+        let failed = failed.map(|known| known.route.zone.as_name().label_count());
         let folded = name.to_folded();
         let name = folded.as_name();
         let end = failed.unwrap_or(usize::MAX).min(name.label_count() + 1);
@@ -133,7 +147,6 @@ impl Routes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::heap_name::HeapName;
     use wire::NameBuf;
 
     fn name(text: &str) -> NameBuf {
@@ -154,6 +167,7 @@ mod tests {
     fn a_name_goes_by_the_closest_zone() {
         let routes = routes(&["example.org", "lab.example.org", "."]);
         let check = |text: &str, failed: Option<usize>, expected: &str| {
+            let failed = failed.map(RouteKey);
             let route = routes.closest(name(text).as_name(), failed).and_then(|key| routes.get(key));
             assert_eq!(route.map_or("none".to_owned(), |route| route.zone.to_string()), expected, "{text}");
         };
@@ -162,9 +176,20 @@ mod tests {
         check("xlab.example.org", None, "example.org.");
         check("org", None, ".");
         check(".", None, ".");
-        check("a.lab.example.org", Some(3), "example.org.");
-        check("a.lab.example.org", Some(2), ".");
-        check("a.lab.example.org", Some(0), "none");
+        check("a.lab.example.org", Some(1), "example.org.");
+        check("a.lab.example.org", Some(0), ".");
+        check("a.lab.example.org", Some(2), "none");
+    }
+
+    #[test]
+    fn a_zone_goes_by_its_next_route_before_those_above_it() {
+        let routes = routes(&["example.org", "org", "example.org"]);
+        let closest =
+            |failed: Option<usize>| routes.closest(name("a.example.org").as_name(), failed.map(RouteKey));
+        assert_eq!(closest(None), Some(RouteKey(0)));
+        assert_eq!(closest(Some(0)), Some(RouteKey(2)));
+        assert_eq!(closest(Some(2)), Some(RouteKey(1)));
+        assert_eq!(closest(Some(1)), None);
     }
 
     #[test]

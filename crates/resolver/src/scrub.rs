@@ -88,6 +88,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) negative_ttl_max: u32,
     /// Whether signatures and proofs were asked for; without that none are looked at.
     pub(crate) dnssec_ok: bool,
+    /// Signatures of one RRset that are taken; zones have two while they change their keys.
+    pub(crate) signatures_max: usize,
     /// What reading it may still cost.
     pub(crate) work: &'a Work,
     /// Whether answers without AA are of no use. If not, those of servers that offer recursion are

@@ -40,10 +40,50 @@ pub enum Validation {
     /// Nothing: none are asked for.
     #[default]
     Off,
+    /// Nothing, but they are asked for all the same, and passed on to who validates by himself.
+    Relay,
     /// What is bogus is given to clients all the same, as such.
     Permissive,
     /// What is bogus is given to nobody who does not ask for it with CD.
     On,
+}
+
+impl Validation {
+    /// Returns whether signatures are checked.
+    pub const fn judges(self) -> bool {
+        matches!(self, Self::Permissive | Self::On)
+    }
+}
+
+/// When signatures have to be valid.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SignatureTime {
+    /// At present.
+    #[default]
+    Present,
+    /// At this time, in seconds since 1970 modulo 2^32.
+    At(u32),
+    /// At no time: when they begin and end does not count.
+    Any,
+}
+
+impl SignatureTime {
+    /// Returns the time that signatures are held against, if any; the present one is given.
+    pub const fn at(self, present: u32) -> Option<u32> {
+        match self {
+            Self::Present => Some(present),
+            Self::At(time) => Some(time),
+            Self::Any => None,
+        }
+    }
+
+    /// Returns the same for what goes on in time whatever signatures do.
+    pub(crate) const fn or(self, present: u32) -> u32 {
+        match self {
+            Self::At(time) => time,
+            Self::Present | Self::Any => present,
+        }
+    }
 }
 
 /// What is trusted without a parent that says so.
@@ -104,8 +144,8 @@ pub struct Trust {
     /// Iterations of NSEC3 above which proofs are not looked at, and the answer is insecure (RFC
     /// 9276 §3.2).
     pub iterations_max: u16,
-    /// The time at which signatures have to be valid, in seconds since 1970; `None`: the present.
-    pub time: Option<u32>,
+    /// When signatures have to be valid.
+    pub time: SignatureTime,
     /// Signatures that are checked in one call before the caller can go on with other work; three
     /// of P-256 take some 250 us. The RRset that is looked at is finished: eight more at most.
     pub checks_per_run: u32,
@@ -128,7 +168,7 @@ impl Default for Trust {
             negative: Vec::new(),
             algorithms: Algorithms::SUPPORTED,
             iterations_max: ITERATIONS_MAX,
-            time: None,
+            time: SignatureTime::Present,
             checks_per_run: 3,
             root_key_sentinel: true,
             bogus_replies_max: 3,
@@ -256,7 +296,8 @@ pub struct Settings {
     pub hints: Vec<Hint>,
     /// Whether the root's servers are asked which they are (RFC 9609).
     pub priming: bool,
-    /// Zones that are not found from the root down; each is there once.
+    /// Zones that are not found from the root down. Of several ways to one zone, each is tried when
+    /// the one before it has failed.
     pub routes: Vec<Route>,
     /// Whether zones that this server answers everybody from are read in memory, although no route
     /// names them.

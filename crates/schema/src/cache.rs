@@ -80,6 +80,16 @@ pub(super) const ROWS: &[Row] = &[
     )
     .unbound(&["serve-expired-reply-ttl"]),
     row(
+        "cache.*.original-ttl",
+        Kind::One(Value::Bool),
+        "false",
+        "clients would keep an answer for its whole time, however long it was kept here already",
+        "Whether the records of an answer from the cache have the TTLs that they came with, those of stale answers as well, for \
+         a server that stands in front of one that nobody else can ask. How long answers are kept here stays the same. What is \
+         put together from answers to other questions has the time that was left then.",
+    )
+    .unbound(&["serve-original-ttl"]),
+    row(
         "cache.*.prefetch",
         Kind::One(Value::Percent { min: 1, max: 50, word: Some("off") }),
         "10%",

@@ -268,6 +268,15 @@ pub(super) const ROWS: &[Row] = &[
     )
     .unbound(&["ede"]),
     row(
+        "edns.dnssec",
+        Kind::One(Value::Bool),
+        "true",
+        "clients that validate by themselves ask for signatures",
+        "Whether clients may ask for signatures (DO). With `false` their replies have no EDNS, which tells them that there are \
+         none to be had here: where no server that is asked has any.",
+    )
+    .unbound(&["disable-edns-do"]),
+    row(
         "edns.udp-size",
         whole(512, 4096),
         "1232",

@@ -33,6 +33,8 @@ values::words! {
     ValidationWord {
         /// Nothing.
         Off = "off",
+        /// Nothing; clients get them.
+        Relay = "relay",
         /// What is bogus is given to clients all the same.
         Permissive = "permissive",
         /// What is bogus is given to nobody who does not ask for it with CD.
@@ -126,7 +128,7 @@ pub(super) const ROWS: &[Row] = &[
         "false",
         "names of a zone of one's own are nobody else's business",
         "Whether names are found as if this zone were not written here, if its servers or its group fail, or if the zone with `own` is not \
-         loaded or has expired.",
+         loaded or has expired. A zone with `forward` may have `stub`, too, then: its servers are asked if the group fails.",
     )
     .unbound(&["stub-first", "forward-first", "fallback-enabled"]),
     row(
@@ -275,7 +277,7 @@ pub(super) const ROWS: &[Row] = &[
         "nobody can forge answers of signed zones then",
         "Whether signatures are checked (DNSSEC, RFC 4035). With `on`, a client gets SERVFAIL in place of an answer that is \
          bogus, with an Extended DNS Error that says why, unless it sets CD. With `permissive` it gets the answer, without AD. \
-         With `off` no signatures are asked for.",
+         With `relay` nothing is checked, and clients that validate by themselves get the signatures. With `off` no signatures are asked for.",
     ),
     unset(
         "resolvers.*.trust-anchors",
@@ -330,7 +332,7 @@ pub(super) const ROWS: &[Row] = &[
         "resolvers.*.signature-time",
         Kind::One(Value::Text { word: None }),
         "The time at which signatures have to be valid in place of the present one, for tests: `20260131120000` (UTC), or \
-         seconds since 1970. The checker warns, because expired signatures count then.",
+         seconds since 1970; with `any`, no signature is too old or too new. The checker warns, because expired signatures count then.",
     )
     .unbound(&["val-override-date"]),
     row(

@@ -138,6 +138,15 @@ pub(super) const ROWS: &[Row] = &[
     )
     .unbound(&["identity", "hide-identity"]),
     row(
+        "server.trust-anchors",
+        Kind::One(Value::Bool),
+        "false",
+        "reveals nothing to strangers",
+        "Whether `trustanchor.unbound` in class CHAOS is answered: each zone that resolvers trust, with the tags of its keys as \
+         they were when the configuration was read.",
+    )
+    .unbound(&["hide-trustanchor"]),
+    row(
         "server.nsid",
         text_or("identity"),
         "identity",

@@ -72,6 +72,10 @@ impl Treatment {
             _ => return None,
         };
         let (end, _) = Name::parse(name.as_bytes()).ok()?;
+        // A rule for all names would go on for ever.
+        if own > 0 && qname.is_at_or_below(end) {
+            return None;
+        }
         let mut target = NameBuf::root();
         for label in qname.labels().take(own).chain(end.labels()) {
             target.push_label(label).ok()?;

@@ -606,5 +606,8 @@ mod tests {
         assert_eq!(to(&Treatment::Alias(garden())).as_deref(), Some("garden.example."));
         assert_eq!(to(&Treatment::AliasBelow(garden())).as_deref(), Some("www.example.garden.example."));
         assert_eq!(to(&Treatment::Drop), None);
+        // A rule for all names does not go on for ever.
+        let inside = name("www.example.garden.example");
+        assert_eq!(Treatment::AliasBelow(garden()).target(inside.as_name()), None);
     }
 }

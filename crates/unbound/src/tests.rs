@@ -182,7 +182,7 @@ fn of_the_prefixes_of_a_client_the_longest_counts() {
     check(
         "server: access-control: 127.0.0.0/8 allow_snoop",
         "policy/main",
-        "[call(local-zones), {if: not rd and not client in 127.0.0.0/8, do: reject(refused)}, cache(main, without-rd), recurse]",
+        "[call(local-zones), {if: not rd and not client in 127.0.0.0/8, do: respond(refused, ede 20)}, cache(main, without-rd), recurse]",
     );
 }
 
@@ -192,7 +192,7 @@ fn access_control_allow_setrd_counts_as_rd() {
         "server: access-control: 192.0.2.0/24 allow_setrd",
         "policy/main",
         "[call(local-zones), {if: not rd and client in 192.0.2.0/24, do: outgoing(recursion on)}, \
-         {if: not rd and not client in 192.0.2.0/24, do: reject(refused)}, cache(main), recurse]",
+         {if: not rd and not client in 192.0.2.0/24, do: respond(refused, ede 20)}, cache(main), recurse]",
     );
 }
 
@@ -205,7 +205,7 @@ fn access_control_non_local_leaves_what_is_answered_here() {
         text,
         "policy/main",
         "[call(local-zones), {if: client in 192.0.2.0/24, do: reject(refused)}, \
-         {if: client in 198.51.100.0/24, do: drop}, {if: not rd, do: reject(refused)}, cache(main), recurse]",
+         {if: client in 198.51.100.0/24, do: drop}, {if: not rd, do: respond(refused, ede 20)}, cache(main), recurse]",
     );
 }
 
@@ -287,7 +287,7 @@ fn tags_decide_which_zones_there_are_for_whom() {
     check(
         text,
         "policy/local-zones",
-        "[{if: client in 192.0.2.32/27 and qname in suffix:x.example, do: [reject(refused)]}, \
+        "[{if: client in 192.0.2.32/27 and qname in suffix:x.example, do: [respond(refused, authoritative)]}, \
          {if: client in 192.0.2.64/26|192.0.2.32/27 and qname in suffix:x.example, do: [respond(nxdomain, authoritative)]}, \
          local]",
     );
@@ -307,6 +307,46 @@ fn tags_decide_which_zones_there_are_for_whom() {
 }
 
 #[test]
+fn data_of_a_zone_for_some_clients_is_for_nobody_else() {
+    let text = "server: define-tag: a local-zone: x.example static local-zone-tag: x.example a \
+                access-control-tag: 192.0.2.0/24 a local-data: 'www.x.example A 192.0.2.1' \
+                local-data: 'www.y.example A 192.0.2.2'";
+    check(
+        text,
+        "policy/local-zones",
+        "[{if: client in 192.0.2.0/24 and qname in suffix:x.example, do: [records(local-data)]}, \
+         {if: client in 192.0.2.0/24 and qname in exact:x.example, do: [respond(noerror, authoritative)]}, \
+         {if: client in 192.0.2.0/24 and qname in suffix:x.example, do: [respond(nxdomain, authoritative)]}, \
+         {if: qname in exact:www.y.example, do: [records(local-data)]}, local]",
+    );
+}
+
+#[test]
+fn a_zone_that_refuses_gives_the_types_that_names_have_and_no_others() {
+    check(
+        "server: local-zone: x.example refuse local-data: 'www.x.example A 192.0.2.1'",
+        "policy/local-zones",
+        "[{if: qtype == A and qname in exact:www.x.example, do: [records(local-data)]}, \
+         {if: qname in suffix:x.example, do: [respond(refused, authoritative)]}, records(local-data), local]",
+    );
+}
+
+#[test]
+fn names_below_an_soa_are_denied_by_its_own_zone_alone() {
+    check(
+        "server: local-zone: x.example transparent local-data: 'x.example SOA a. b. 1 2 3 4 5'",
+        "policy/local-zones",
+        "[{if: qname in exact:x.example, do: [records(local-data)]}, \
+         {if: qname in suffix:x.example, do: [return]}, local]",
+    );
+    let (_, found) = read_files(&[("u.conf", "server: local-data: '*.x.example A 192.0.2.1'")]);
+    assert!(
+        found[0].ends_with("\"*.x.example\" is left out: it stands for no other names there"),
+        "{found:?}"
+    );
+}
+
+#[test]
 fn views_have_local_zones_and_addresses_of_their_own() {
     let text = "server: access-control-view: 192.0.2.0/24 in access-control-view: 198.51.100.0/24 out
         view: name: in local-zone: x.example always_nxdomain
@@ -314,7 +354,7 @@ fn views_have_local_zones_and_addresses_of_their_own() {
     check(
         text,
         "policy/local-zones-in",
-        "[{if: qname in suffix:x.example, do: [respond(nxdomain, authoritative)]}]",
+        "[{if: qname in suffix:x.example, do: [respond(nxdomain, authoritative)]}, local]",
     );
     check(text, "policy/local-zones-out", "[records(local-data-out)]");
     check(
@@ -322,7 +362,7 @@ fn views_have_local_zones_and_addresses_of_their_own() {
         "policy/main",
         "[{if: client in 192.0.2.0/24, do: [call(local-zones-in)]}, \
          {if: client in 198.51.100.0/24, do: [call(local-zones-out)]}, \
-         {if: not client in 192.0.2.0/24, do: [call(local-zones)]}, {if: not rd, do: reject(refused)}, ask(find), \
+         {if: not client in 192.0.2.0/24, do: [call(local-zones)]}, {if: not rd, do: respond(refused, ede 20)}, ask(find), \
          {if: client in 198.51.100.0/24 and answer-address in 203.0.113.0/24, do: [drop]}]",
     );
     says("server: access-control-view: 192.0.2.0/24 x", &["u.conf:1:43: error: there is no view \"x\""]);
@@ -336,10 +376,19 @@ fn answers_are_changed_by_the_addresses_in_them() {
     check(
         text,
         "policy/main",
-        "[call(local-zones), {if: not rd, do: reject(refused)}, ask(find), \
+        "[call(local-zones), {if: not rd, do: respond(refused, ede 20)}, ask(find), \
          {if: answer-address in 192.0.2.7/32, do: [respond(nxdomain)]}, \
          {if: answer-address in 192.0.2.0/24 and qtype == A, do: [respond(answer \"@ 3600 A 198.51.100.1\")]}, \
          {if: answer-address in 192.0.2.0/24, do: [respond(noerror)]}]",
+    );
+    // A tag changes what is done for who has it, and nothing for others.
+    check(
+        "server: define-tag: a access-control-tag: 192.0.2.0/24 a access-control-tag-action: 192.0.2.0/24 a refuse \
+         response-ip: 203.0.113.0/24 always_nxdomain response-ip-tag: 203.0.113.0/24 a",
+        "policy/main",
+        "[call(local-zones), {if: not rd, do: respond(refused, ede 20)}, ask(find), \
+         {if: client in 192.0.2.0/24 and answer-address in 203.0.113.0/24, do: [reject(refused)]}, \
+         {if: answer-address in 203.0.113.0/24, do: [respond(nxdomain)]}]",
     );
 }
 
@@ -353,7 +402,7 @@ fn response_policy_zones_for_everybody_are_one_list() {
         "policy/main",
         "[call(local-zones), blocklist(rpz-1, authoritative, without-soa), \
          {if: client in 192.0.2.0/24, do: [blocklist(rpz-2, authoritative, without-soa)]}, \
-         {if: qname in rpz-3, do: [block(nxdomain, authoritative, without-soa)]}, {if: not rd, do: reject(refused)}, \
+         {if: qname in rpz-3, do: [block(nxdomain, authoritative, without-soa)]}, {if: not rd, do: respond(refused, ede 20)}, \
          ask(find), blocklist(rpz-1, authoritative, without-soa), \
          {if: client in 192.0.2.0/24, do: [blocklist(rpz-2, authoritative, without-soa)]}, \
          {if: (answer-address in rpz-3 or ns-name in rpz-3 or ns-address in rpz-3), do: [block(nxdomain, authoritative, without-soa)]}]",
@@ -370,7 +419,7 @@ fn what_a_response_policy_zone_passes_is_left_alone_by_those_after_it() {
         "policy/main",
         &format!(
             "[call(local-zones), {{if: not ({before}), do: [blocklist(rpz-2, authoritative, without-soa)]}}, \
-             {{if: not rd, do: reject(refused)}}, ask(find), \
+             {{if: not rd, do: respond(refused, ede 20)}}, ask(find), \
              {{if: not ({after}), do: [blocklist(rpz-2, authoritative, without-soa)]}}]"
         ),
     );
@@ -379,11 +428,60 @@ fn what_a_response_policy_zone_passes_is_left_alone_by_those_after_it() {
 #[test]
 fn the_servers_of_a_stub_zone_for_the_root_are_hints() {
     check(
+        "stub-zone: name: . stub-addr: 127.0.0.1@5353",
+        "resolvers/default/zones",
+        "{.: {stub: [127.0.0.1@5353]}}",
+    );
+    check(
         "stub-zone: name: . stub-addr: 192.0.2.1",
         "resolvers/default/zones",
         "{.: {stub: [192.0.2.1], prime: true}}",
     );
     check("stub-zone: name: a stub-addr: 192.0.2.1", "resolvers/default/zones", "{a: {stub: [192.0.2.1]}}");
+}
+
+#[test]
+fn a_forward_zone_with_servers_of_its_own_asks_these_if_the_others_fail() {
+    let stub = "stub-zone: name: a.example stub-addr: 192.0.2.1\n";
+    let forward = "forward-zone: name: a.example forward-addr: 192.0.2.2 forward-first:";
+    let path = "resolvers/default/zones";
+    check(
+        &format!("{stub}{forward} yes"),
+        path,
+        "{a.example: {forward: forward-a.example, first: true, stub: [192.0.2.1]}}",
+    );
+    let (entries, found) = read_files(&[("u.conf", &format!("{stub}{forward} no"))]);
+    assert_eq!(at(&entries, path), "{a.example: {forward: forward-a.example}}");
+    assert!(found[0].ends_with("the zone \"a.example\" is there twice: the last one counts"), "{found:?}");
+}
+
+#[test]
+fn who_trusts_nothing_relays_signatures_unless_none_are_wanted() {
+    let path = "resolvers/default/validation";
+    check("server:", path, "relay");
+    check("server: module-config: iterator", path, "relay");
+    check("server: disable-edns-do: yes", path, "off");
+    check("server: disable-edns-do: yes", "edns/dnssec", "false");
+    let text = "server: disable-edns-do: yes trust-anchor: \". DS 20326 8 2 E06D\"";
+    let (entries, found) = read_files(&[("u.conf", text)]);
+    assert_eq!((at(&entries, path), at(&entries, "edns/dnssec")), ("on".to_owned(), String::new()));
+    assert!(found[0].ends_with("\"disable-edns-do\" has no effect: answers are validated"), "{found:?}");
+}
+
+#[test]
+fn original_ttls_have_no_bounds() {
+    let text = "server: serve-original-ttl: yes cache-min-ttl: 20 cache-max-ttl: 1000";
+    check(text, "cache/main/original-ttl", "true");
+    check(text, "cache/main/min-ttl", "0s");
+    check(text, "cache/main/max-ttl", "2592000s");
+    check(text, "resolvers/default/max-ttl", "2592000s");
+}
+
+#[test]
+fn trust_anchors_are_shown_unless_they_are_hidden() {
+    check("server:", "server/trust-anchors", "true");
+    check("server: hide-trustanchor: yes", "server/trust-anchors", "false");
+    check("server: val-override-date: -1", "resolvers/default/signature-time", "any");
 }
 
 #[test]
@@ -399,7 +497,7 @@ fn forward_zones_are_those_of_the_resolver() {
     );
     check(text, "upstreams/forward-corp.example/servers", "[192.0.2.1:5353, dns.example:53]");
     check(text, "upstreams/root-forward/servers", "[{address: tls://192.0.2.2:853#dns.example}]");
-    let main = "[call(local-zones), {if: not rd, do: reject(refused)}, cache(main), recurse]";
+    let main = "[call(local-zones), {if: not rd, do: respond(refused, ede 20)}, cache(main), recurse]";
     check(text, "policy/main", main);
     check(text, "resolvers/default/priming", "");
     let text = "forward-zone: name: a.example forward-addr: 192.0.2.1 forward-no-cache: yes\n\
@@ -461,7 +559,7 @@ fn servers_that_are_named_hear_of_subnets() {
     check(
         text,
         "policy/main",
-        "[call(local-zones), {if: not rd, do: reject(refused)}, ecs(client, ipv4 20, ipv6 56, keep, private), \
+        "[call(local-zones), {if: not rd, do: respond(refused, ede 20)}, ecs(client, ipv4 20, ipv6 56, keep, private), \
          cache(main), recurse]",
     );
 }

@@ -16,6 +16,11 @@ pub struct Ageing {
     pub stale_ttl: u32,
 }
 
+impl Ageing {
+    /// TTLs stay as they were stored, those of stale answers as well.
+    pub const NONE: Self = Self { stale_ttl: u32::MAX };
+}
+
 /// Whether an answer is within its lifetime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Freshness {
@@ -158,6 +163,9 @@ impl Meta {
     ) -> bool {
         if self.copy_body(words, out).is_none() {
             return false;
+        }
+        if ageing == Ageing::NONE {
+            return true;
         }
         for at in self.ttl_offsets(words) {
             let Some(field) = out.get_mut(usize::from(at)..).and_then(<[u8]>::first_chunk_mut::<4>) else {

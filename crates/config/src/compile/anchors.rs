@@ -1,14 +1,16 @@
 //! Trust anchors: the settings to plans.
 
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use diagnostic::{At, Problem, io_text};
 use dnssec::anchors::{KeyState, TrustAnchors, read_anchors};
+use dnssec::{Dnskey, Ds};
 use environment::Environment;
 use plan::anchors::{AnchorPlan, AnchorSource};
 use plan::resolvers::Plan;
-use resolver::{TrustAnchor, Validation};
+use resolver::TrustAnchor;
 
 use settings::{ResolverSettings, Settings};
 
@@ -23,7 +25,7 @@ pub(super) fn plan(
     environment: &dyn Environment,
     problems: &mut Vec<Problem>,
 ) -> Vec<AnchorPlan> {
-    let validating = resolvers.resolvers.iter().filter(|plan| plan.settings.validation != Validation::Off);
+    let validating = resolvers.resolvers.iter().filter(|plan| plan.settings.validation.judges());
     let plans = validating.filter_map(|plan| {
         let written = settings.resolvers.iter().find(|written| written.name.value == plan.name)?;
         let source = source(written, state_directory, environment, problems);
@@ -65,6 +67,36 @@ fn source(
     };
     let completes = written.trust_anchors.is_some() || !written.anchor_records.is_empty();
     AnchorSource::Followed { file, text, completes, hold_down }
+}
+
+/// Octets of a character-string (RFC 1035 §3.3).
+const TEXT_OCTETS_MAX: usize = 255;
+
+/// Returns which zones are trusted, with the tags of their keys, as clients are told: those of the
+/// configuration, and of state files as they were when it was read.
+pub(super) fn shown(plans: &[AnchorPlan]) -> Box<[Box<[u8]>]> {
+    let mut tags: BTreeMap<String, Vec<u16>> = BTreeMap::new();
+    for plan in plans {
+        for anchor in &plan.resolver.settings.trust.anchors {
+            let ds = anchor.ds.iter().filter_map(|ds| Ds::parse(ds)).map(|ds| ds.tag);
+            let keys = anchor.keys.iter().filter_map(|key| Dnskey::parse(key)).map(Dnskey::tag);
+            tags.entry(anchor.zone.to_string()).or_default().extend(ds.chain(keys));
+        }
+        let AnchorSource::Followed { text: Some(text), .. } = &plan.source else { continue };
+        // What is wrong with it was said when it was read.
+        for followed in TrustAnchors::read_all(text).unwrap_or_default() {
+            tags.insert(followed.zone().to_string(), followed.tags());
+        }
+    }
+    let texts = tags.into_iter().map(|(zone, mut tags)| {
+        tags.sort_unstable();
+        tags.dedup();
+        let mut text = zone;
+        tags.iter().for_each(|tag| text.push_str(&format!(" {tag}")));
+        text.truncate(TEXT_OCTETS_MAX);
+        text.into_bytes().into()
+    });
+    texts.collect()
 }
 
 /// Reads a state file, which need not be there.

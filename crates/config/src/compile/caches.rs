@@ -35,6 +35,7 @@ fn rules(settings: &CacheSettings) -> CacheRules {
         prefetch_percent: settings.prefetch.unwrap_or(0),
         keeps_subnets_apart: false,
         keeps_do_apart: false,
+        keeps_ttls: settings.original_ttl,
         answers_without_rd: false,
     }
 }

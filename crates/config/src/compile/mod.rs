@@ -451,10 +451,11 @@ impl Prepared<'_> {
             program,
             trusted_peers: prefix_set(&settings.trusted_peers),
             connection_tests,
-            chaos: chaos(settings),
+            chaos: chaos(settings, &self.anchors),
             udp_octets_max: settings.udp_size,
             padding_octets: settings.padding,
             extended_errors: settings.extended_errors,
+            takes_dnssec_ok: settings.takes_dnssec_ok,
             minimal_any: settings.minimal_any,
             number: keep.snapshots,
             keeps_path: jobs.recorder.as_ref().is_some_and(|recorder| recorder.keeps_path),
@@ -483,13 +484,14 @@ impl Prepared<'_> {
 }
 
 /// Returns what the server says of itself.
-fn chaos(settings: &Settings) -> Chaos {
+fn chaos(settings: &Settings, anchors: &[AnchorPlan]) -> Chaos {
     let said = &settings.presentation;
     let text = |text: &Option<String>| text.as_deref().unwrap_or("").as_bytes().into();
     Chaos {
         version: text(&said.version),
         hostname: text(&said.hostname),
         identity: text(&said.identity),
+        trust_anchors: if said.trust_anchors { anchors::shown(anchors) } else { Box::default() },
         nsid: said.nsid.as_deref().map_or_else(|| text(&said.identity), Into::into),
     }
 }

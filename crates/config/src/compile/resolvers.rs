@@ -11,7 +11,7 @@ use environment::Environment;
 use plan::resolvers::{Plan, ResolverPlan};
 use policy::Action;
 use policy::action::Core;
-use resolver::{Forwarders, HeapName, Hint, NegativeAnchor, Route, Trust, TrustAnchor, Validation, Way};
+use resolver::{Forwarders, HeapName, Hint, NegativeAnchor, Route, Trust, TrustAnchor, Way};
 use wire::{Name, NameBuf, Prefix, Rtype};
 
 use super::anchors;
@@ -75,7 +75,7 @@ pub(crate) fn trusts(settings: &Settings, environment: &dyn Environment) -> Trus
     let of = |resolver: &ResolverSettings| {
         // What is wrong with the files is said of the resolver.
         let mut trust = trust(resolver, environment, &mut Vec::new());
-        if resolver.rules.validation == Validation::Off {
+        if !resolver.rules.validation.judges() {
             trust.anchors.clear();
         }
         let negative = resolver

@@ -46,7 +46,7 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
             qtype: wanted.qtype,
             qclass: Class::IN,
             checking_disabled: wanted.validates,
-            wants_dnssec: wanted.validates,
+            wants_dnssec: wanted.wants_signatures,
             no_recursion: false,
             client_subnet: None,
             options: Box::default(),

@@ -13,6 +13,8 @@ pub struct Chaos {
     pub hostname: Box<[u8]>,
     /// `id.server`.
     pub identity: Box<[u8]>,
+    /// `trustanchor.unbound`: a text for each zone that is trusted, with the tags of its keys.
+    pub trust_anchors: Box<[Box<[u8]>]>,
     /// The NSID option (RFC 5001).
     pub nsid: Box<[u8]>,
 }
@@ -43,7 +45,15 @@ impl Chaos {
         if text.is_empty() { None } else { Some(text.get(..TEXT_OCTETS_MAX).unwrap_or(text)) }
     }
 
-    /// Writes the TXT record after the question; returns its octets.
+    /// Returns which zones are trusted, if that is what is asked for, and shown.
+    pub(crate) fn trust_anchors(&self, qname: wire::Name<'_>, qtype: Rtype) -> Option<&[Box<[u8]>]> {
+        let is_it = qname.label_count() == 2
+            && qname.labels().zip([&b"trustanchor"[..], b"unbound"]).all(|(a, b)| a.eq_ignore_ascii_case(b));
+        let is_text = qtype == Rtype::TXT || qtype == Rtype::ANY;
+        (is_it && is_text && !self.trust_anchors.is_empty()).then_some(&*self.trust_anchors)
+    }
+
+    /// Writes a TXT record of the question's name; returns its octets.
     pub(crate) fn put(text: &[u8], buffer: &mut [u8], at: usize) -> Option<usize> {
         let [t0, t1] = Rtype::TXT.0.to_be_bytes();
         let [c0, c1] = Class::CH.0.to_be_bytes();

@@ -37,6 +37,9 @@ pub(crate) trait Server {
     /// Returns whether replies have Extended DNS Errors.
     fn extended_errors(&self) -> bool;
 
+    /// Returns whether clients that set DO get replies with EDNS.
+    fn takes_dnssec_ok(&self) -> bool;
+
     /// Returns whether replies say RA.
     fn recursion_available(&self) -> bool;
 
@@ -102,6 +105,8 @@ fn finish<S: Server>(server: &S, to: &To<'_>, answer: &Answer, reply: &mut Reply
     let mut room;
     let (opt, carried): (&[u8], &[u8]) = match to.query.edns {
         None => (&[], &[]),
+        // RFC 6891 §7: who answers without EDNS has nothing that takes it.
+        Some(edns) if !server.takes_dnssec_ok() && edns.wants_dnssec() => (&[], &[]),
         Some(edns) => {
             room = [0; OPT_OCTETS_MAX];
             let parts = OptParts {

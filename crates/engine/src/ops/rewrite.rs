@@ -27,7 +27,10 @@ pub struct Rewrite {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     /// A CNAME to it, and its records.
-    Cname,
+    Cname {
+        /// Its TTL; `None`: the least of the records.
+        ttl: Option<Ttl>,
+    },
     /// Its records, under the name asked for.
     Restored,
 }
@@ -131,9 +134,9 @@ pub(crate) fn restore(
     writer.question(&query.question).ok()?;
     let body_at = writer.len();
     let qname = query.question.qname;
-    if style == Style::Cname {
+    if let Style::Cname { ttl: own } = style {
         let answers = message.records().take_while(|record| record.section == Section::Answer);
-        let ttl = answers.map(|record| record.ttl()).min().unwrap_or(ALIAS_TTL_MAX);
+        let ttl = own.unwrap_or_else(|| answers.map(|record| record.ttl()).min().unwrap_or(ALIAS_TTL_MAX));
         writer.record(Section::Answer, qname, Rtype::CNAME, Class::IN, ttl, |w| w.name(asked)).ok()?;
     }
     for record in message.records() {

@@ -414,7 +414,7 @@ impl SplitStep {
             Rule::Prefer(_) => Prefer::refuse(query, out),
             Rule::Dns64(dns64) if branch == 1 => dns64.synthesise(note, message, query, out),
             Rule::Dns64(dns64) => dns64.without_excluded(message, query, out),
-            Rule::Reverse(_) => restore(Style::Cname, message, query, out),
+            Rule::Reverse(_) => restore(Style::Cname { ttl: None }, message, query, out),
             Rule::Rewrite(rewrite) => {
                 let written = restore(rewrite.style, message, query, out)?;
                 Some(Written { is_own: rewrite.is_own(), ..written })

@@ -96,6 +96,8 @@ pub struct Snapshot {
     pub padding_octets: u16,
     /// Whether replies say what went wrong (Extended DNS Errors, RFC 8914).
     pub extended_errors: bool,
+    /// Whether clients that set DO get replies with EDNS.
+    pub takes_dnssec_ok: bool,
     /// Whether ANY gets one HINFO record for names in no zone of ours (RFC 8482 §4.2).
     pub minimal_any: bool,
     /// Whether replies say RA: some way through the program resolves names that are not ours.

@@ -92,6 +92,10 @@ impl Server for Context<'_> {
         self.snapshot.extended_errors
     }
 
+    fn takes_dnssec_ok(&self) -> bool {
+        self.snapshot.takes_dnssec_ok
+    }
+
     fn padding_octets(&self) -> u16 {
         self.snapshot.padding_octets
     }

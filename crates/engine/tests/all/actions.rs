@@ -135,6 +135,8 @@ fn records() -> Arc<Records> {
     add("wild.example.org", Rtype::CNAME, "any.w.example.org.");
     add("loop.example.org", Rtype::CNAME, "loop.example.org.");
     add("*.w.example.org", Rtype::A, "192.0.2.3");
+    // What stands for other names is no zone.
+    add("*.w.example.org", Rtype::SOA, "ns.example.org. admin.example.org. 1 2 3 4 5");
     add("a.b.w.example.org", Rtype::A, "192.0.2.4");
     add("example.org", Rtype::NS, "ns.example.org.");
     add("example.org", Rtype::NS, "ns.dns.example.net.");

@@ -129,6 +129,16 @@ fn chaos_is_hidden_unless_told() {
 }
 
 #[test]
+fn records_keep_their_ttls_where_they_are_to_be_the_original_ones() {
+    let mut server = Server::new(CacheRules { keeps_ttls: true, ..CacheRules::default() });
+    server.fetch(&www(), &with_address(&www(), 300, [192, 0, 2, 7]));
+    server.wait(50);
+    assert_eq!(seen(&server.ask(&www()).answered()).answers[0].1, 300);
+    server.wait(250);
+    assert!(matches!(server.ask(&www()), Asked::Deferred(_)), "it is kept no longer for that");
+}
+
+#[test]
 fn records_age_one_by_one() {
     let mut server = server();
     let ask = www();
@@ -399,6 +409,18 @@ fn a_servfail_from_upstream_does_not_beat_a_stale_answer() {
 }
 
 #[test]
+fn an_answer_that_cannot_be_kept_takes_the_place_of_a_stale_one() {
+    let mut server = Server::new(CacheRules { stale_client_timeout_ms: 0, ..CacheRules::default() });
+    let ask = Ask::new("no.example.org", Rtype::A);
+    server.fetch(&ask, &negative(&ask, Rcode::NXDOMAIN, 60, 60));
+    server.wait(61);
+    assert_eq!(seen(&server.ask(&ask).answered()).rcode, Rcode::NXDOMAIN, "stale, at once");
+    let refresh = server.engine.next_prefetch().expect("a refresh");
+    server.resume(refresh, Ok(&with_address(&ask, 0, [192, 0, 2, 8])));
+    assert!(matches!(server.ask(&ask), Asked::Deferred(_)), "the name is there by now");
+}
+
+#[test]
 fn data_older_than_the_stale_window_is_gone() {
     let mut server = Server::new(CacheRules { stale_seconds: 100, ..CacheRules::default() });
     server.fetch(&www(), &with_address(&www(), 60, [192, 0, 2, 7]));
@@ -560,6 +582,17 @@ fn banned_clients_hear_nothing() {
         }
     }
     assert_eq!(server.counters.banned.read(), 2);
+    // Nor do they if they are on no other list either.
+    let gate = gate_with(|gate| {
+        gate.banned = PrefixSet::compile([some("198.51.100.0", 24)]);
+        gate.allowed = PrefixSet::compile([some("192.0.2.0", 24)]);
+    });
+    let mut server = Server::with(gate, |cache| usual(cache, CacheRules::default()));
+    server.client = client("198.51.100.1");
+    let mut buf = [0; 512];
+    let query = Ask::new("localhost", Rtype::A).bytes();
+    let verdict = server.engine.answer(&query, &server.client, &mut Reply::new(&mut buf));
+    assert!(matches!(verdict, Verdict::Drop));
 }
 
 #[test]

@@ -334,7 +334,10 @@ fn owners(reply: &[u8]) -> Vec<(NameBuf, u16)> {
 
 #[test]
 fn a_redirected_name_has_an_alias_and_its_records() {
-    let mut server = server(vec![rewrite(Target::Name(name("other.example.net")), Style::Cname), forward(0)]);
+    let mut server = server(vec![
+        rewrite(Target::Name(name("other.example.net")), Style::Cname { ttl: None }),
+        forward(0),
+    ]);
     let mut names = vec![];
     let got = ask(&mut server, &Ask::new("WWW.example.org", Rtype::A), &mut |want| {
         names.push(want.query.qname);
@@ -394,8 +397,10 @@ fn a_rewritten_name_that_would_be_too_long_stays() {
 #[test]
 fn caches_before_and_after_a_redirection_keep_what_they_see() {
     let mut server = Server::with(gate(), |kept| {
-        let rule =
-            Rewrite { targets: Targets::One(Target::Name(name("t.example.net"))), style: Style::Cname };
+        let rule = Rewrite {
+            targets: Targets::One(Target::Name(name("t.example.net"))),
+            style: Style::Cname { ttl: None },
+        };
         let split = SplitStep::of_rest(Rule::Rewrite(Box::new(rule)));
         vec![Op::Split(Box::new(split)), cache(kept), forward(0)]
     });
@@ -412,8 +417,10 @@ fn caches_before_and_after_a_redirection_keep_what_they_see() {
     );
 
     let mut server = Server::with(gate(), |kept| {
-        let rule =
-            Rewrite { targets: Targets::One(Target::Name(name("t.example.net"))), style: Style::Cname };
+        let rule = Rewrite {
+            targets: Targets::One(Target::Name(name("t.example.net"))),
+            style: Style::Cname { ttl: None },
+        };
         let split = SplitStep::of_rest(Rule::Rewrite(Box::new(rule)));
         vec![cache(kept), Op::Split(Box::new(split)), forward(0)]
     });
@@ -651,7 +658,7 @@ fn an_answer_outlasts_a_sleep() {
 
 #[test]
 fn an_answer_outlasts_what_asks_in_what_follows() {
-    let redirect = || rewrite(Target::Name(name("other.example.net")), Style::Cname);
+    let redirect = || rewrite(Target::Name(name("other.example.net")), Style::Cname { ttl: None });
     let restore = || rewrite(Target::Name(name("other.example.net")), Style::Restored);
     for (late, qtype) in [
         (vec![prefer(Rtype::A)], Rtype::AAAA),
@@ -718,7 +725,8 @@ fn a_failure_goes_on_through_the_program() {
 
 #[test]
 fn drops_in_what_follows_drop_the_query() {
-    for first in [prefer(Rtype::A), rewrite(Target::Name(name("t.example.net")), Style::Cname)] {
+    for first in [prefer(Rtype::A), rewrite(Target::Name(name("t.example.net")), Style::Cname { ttl: None })]
+    {
         let mut server = server(vec![first, Op::Drop]);
         assert!(server.ask(&www(Rtype::AAAA)).is_dropped());
     }

@@ -9,6 +9,7 @@ use engine::ops::split::BRANCHES_MAX;
 use values::{Misread, Read};
 use wire::{NameBuf, Prefix, Prefix64, Rcode};
 
+use super::edit::ttl_time;
 use super::{Action, Meaning, Noun, Reference, Row};
 use crate::arguments::{Arguments, Reported, label, word};
 use crate::condition;
@@ -53,6 +54,8 @@ pub enum Core {
     Rename {
         /// Whether the client sees a CNAME.
         with_alias: bool,
+        /// How long clients keep that; `None`: as long as what it leads to.
+        ttl: Option<Duration>,
         /// Which name.
         to: Renaming,
     },
@@ -280,6 +283,7 @@ pub fn pattern(text: &str) -> Read<Pattern> {
 fn rename(arguments: &mut Arguments<'_>, with_alias: bool) -> Result<Action, Reported> {
     let map = arguments.keyed("map", |text| Ok(PathBuf::from(text)))?;
     let from = arguments.keyed("from", pattern)?;
+    let ttl = if with_alias { arguments.keyed("ttl", ttl_time)?.map(|at| at.value) } else { None };
     let to = match (map, from) {
         (Some(map), None) => Renaming::Map(map),
         (None, Some(from)) => {
@@ -318,7 +322,7 @@ fn rename(arguments: &mut Arguments<'_>, with_alias: bool) -> Result<Action, Rep
             return Err(arguments.wrong(map.span, "either a map or a pattern", "one of them"));
         }
     };
-    Ok(Action::Core(Core::Rename { with_alias, to }))
+    Ok(Action::Core(Core::Rename { with_alias, ttl, to }))
 }
 
 fn prefer(arguments: &mut Arguments<'_>, family: Family) -> Result<Action, Reported> {
@@ -440,8 +444,9 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         word: "redirect",
-        arguments: "NAME | PATTERN, NAME | map PATH",
-        text: "What follows asks for this name instead; the client gets a CNAME to it and its records. With two, only \
+        arguments: "NAME | PATTERN, NAME | map PATH, [ttl TIME]",
+        text: "What follows asks for this name instead; the client gets a CNAME to it and its records. It has their TTL, or \
+               `ttl`. With two, only \
                names that fit the first: `redirect(*.old.example, *.new.example)`. A map is a file with a pattern and a \
                name on each line. The query ends with the answer.",
         read: |arguments| rename(arguments, true),

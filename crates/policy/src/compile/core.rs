@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use diagnostic::{At, Problem, Span, io_text};
 use engine::ops::cache::{CacheRules, CacheStep};
@@ -71,8 +72,8 @@ pub(super) fn emit<'a>(emitter: &mut Emitter<'a>, action: &'a Core, place: Span)
             let any = split::Unusable { rcodes: 0, failures: false };
             emitter.ways(Rule::Race(any), std::slice::from_ref(name), place);
         }
-        Core::Rename { with_alias, to } => {
-            let style = if *with_alias { Style::Cname } else { Style::Restored };
+        Core::Rename { with_alias, ttl, to } => {
+            let style = style(*with_alias, *ttl);
             if let Some(targets) = emitter.targets_of(to) {
                 emitter.rest(Rule::Rewrite(Box::new(Rewrite { targets, style })), place);
             }
@@ -124,6 +125,13 @@ pub(super) fn emit<'a>(emitter: &mut Emitter<'a>, action: &'a Core, place: Span)
         Core::Call(name) => emitter.call(&name.value, Op::Call, place),
         Core::Goto(name) => emitter.call(&name.value, Op::Goto, place),
         Core::Return => emitter.push(Op::Return, place),
+    }
+}
+
+fn style(with_alias: bool, ttl: Option<Duration>) -> Style {
+    match with_alias {
+        true => Style::Cname { ttl: ttl.map(values::ttl) },
+        false => Style::Restored,
     }
 }
 

@@ -26,7 +26,8 @@ pub(super) fn emit(emitter: &mut Emitter<'_>, action: &Listed, place: Span) {
     let authoritative = block.authoritative;
     emitter.push(Op::Answer(Build::Listed(list, block)), place);
     if let Some(list) = aliases {
-        let rewrite = Rewrite { targets: Targets::Listed { list, authoritative }, style: Style::Cname };
+        let rewrite =
+            Rewrite { targets: Targets::Listed { list, authoritative }, style: Style::Cname { ttl: None } };
         emitter.rest(Rule::Rewrite(Box::new(rewrite)), place);
     }
 }

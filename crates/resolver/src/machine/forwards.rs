@@ -99,7 +99,7 @@ impl Resolver {
     /// Has the forwarders asked, if that can be paid for; returns whether they are.
     fn forward(&mut self, key: FetchKey, now: Moment) -> bool {
         let paid = self.pay_for_fetch(key, |budget| budget.send(now));
-        let validates = self.validates();
+        let (validates, wants_signatures) = (self.validates(), self.wants_signatures());
         let Self { fetches, forwards, effects, routes, .. } = self;
         let Some(fetch) = fetches.get_mut(key.0 as usize) else { return false };
         if let Err(limit) = paid {
@@ -116,6 +116,7 @@ impl Resolver {
             qname: question.name.clone(),
             qtype: question.rtype,
             validates,
+            wants_signatures,
             refused: forwarding.refused.clone(),
             is_optional: route.is_some_and(|route| route.first),
         }));

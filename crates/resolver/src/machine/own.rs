@@ -55,7 +55,7 @@ impl Resolver {
     pub(super) fn own_zone(
         &mut self,
         question: &HeapQuestion,
-        failed_route: Option<usize>,
+        failed_route: Option<RouteKey>,
         now: Moment,
     ) -> Option<Delegation> {
         let all = self.own.for_clients.as_ref().filter(|_| self.settings.reads_own_zones)?;
@@ -93,9 +93,9 @@ impl Resolver {
         let asked = Asked {
             random: self.rng.next_u32(),
             // Modulo 2^32, as signatures count (RFC 4034 §3.1.5).
-            now: self.settings.trust.time.unwrap_or(self.chains.unix_seconds(now) as u32),
+            now: self.settings.trust.time.or(self.chains.unix_seconds(now) as u32),
             age_at: now.seconds(),
-            ..Asked::new(question.name.as_name(), question.rtype, self.validates())
+            ..Asked::new(question.name.as_name(), question.rtype, self.wants_signatures())
         };
         let mut octets = vec![0; wire::MESSAGE_OCTETS_MAX];
         let Some(len) = write_answer(&question, &mut octets, |writer| zones.answer_from(own, &asked, writer))

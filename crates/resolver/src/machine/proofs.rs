@@ -477,7 +477,7 @@ impl Resolver {
     fn keep_ranges(&self, proofs: &[Set], soa: Option<&Set>, now: Moment) {
         if self.settings.aggressive_nsec && self.validates() {
             let present = self.chains.unix_seconds(now) as u32;
-            let unix_now = self.settings.trust.time.unwrap_or(present);
+            let unix_now = self.settings.trust.time.or(present);
             self.memory.keep_ranges(proofs, soa, now.seconds(), unix_now);
         }
     }

@@ -16,6 +16,11 @@ use crate::moment::Moment;
 use crate::scrub::{self, Asked, Doubt, Fault, Reading, Referral, Speaker, Terms, Work};
 use crate::trace::TraceEvent;
 
+/// Signatures of one RRset that are taken.
+const SIGNATURES_MAX: usize = 16;
+/// Those that are passed on without being checked.
+const RELAYED_SIGNATURES_MAX: usize = 8;
+
 impl Resolver {
     /// A server answered; the reply is the one to this query as far as the transport can tell.
     pub fn heard(&mut self, key: AskKey, reply: &Message<'_>, arrival: Arrival, now: Moment) {
@@ -184,7 +189,8 @@ impl Resolver {
             servers_max: self.settings.servers_max,
             ttl_max: self.settings.ttl_max,
             negative_ttl_max: self.settings.negative_ttl_max,
-            dnssec_ok: self.validates(),
+            dnssec_ok: self.wants_signatures(),
+            signatures_max: if self.validates() { SIGNATURES_MAX } else { RELAYED_SIGNATURES_MAX },
             work: &work,
             requires_authority: self.settings.requires_authority,
             takes_servers: !self.settings.minimal_responses,

@@ -45,8 +45,8 @@ pub(super) struct Task {
     renews: bool,
     /// Whose servers are asked; `None` before the tables were looked at.
     delegation: Option<Arc<Delegation>>,
-    /// Labels of the zone whose route has failed last: only routes above it count.
-    failed_route: Option<usize>,
+    /// The route that has failed last: only those behind it count.
+    failed_route: Option<RouteKey>,
     /// Whether a zone of ours may have the answer: not any more if it could not say.
     may_be_own: bool,
     /// Labels of the name that servers of the zone have said something about.
@@ -282,7 +282,7 @@ impl Resolver {
     fn closest(
         &mut self,
         question: &HeapQuestion,
-        failed_route: Option<usize>,
+        failed_route: Option<RouteKey>,
         now: Moment,
     ) -> Arc<Delegation> {
         let place = question.place();
@@ -397,7 +397,7 @@ impl Resolver {
             ready.push_back(Node::Task(key));
             return true;
         }
-        let Some(route) = route.and_then(|key| routes.get(key)).filter(|route| route.first) else {
+        let Some(route) = route.filter(|&key| routes.get(key).is_some_and(|route| route.first)) else {
             return false;
         };
         let is_failure = match failure.reason {
@@ -411,7 +411,7 @@ impl Resolver {
             | Reason::Sentinel => false,
         };
         if is_failure {
-            task.failed_route = Some(route.zone.as_name().label_count());
+            task.failed_route = Some(route);
             (task.delegation, task.shown, task.shows_all) = (None, 0, false);
             ready.push_back(Node::Task(key));
         }

@@ -186,7 +186,7 @@ impl Judge<'_> {
     /// Returns what counts, and when.
     pub(super) fn rules(&self) -> Rules {
         let present = self.chains.unix_seconds(self.now) as u32;
-        Rules { accepted: self.settings.algorithms, now: self.settings.time.unwrap_or(present) }
+        Rules { accepted: self.settings.algorithms, now: self.settings.time.at(present) }
     }
 
     /// Returns that a signature is wrong, or which limit kept it from being checked.
@@ -312,22 +312,23 @@ pub(super) struct Proof {
 }
 
 impl Proof {
-    fn of(verified: &Verified<'_>, zone: &HeapName, now: u32) -> Self {
+    fn of(verified: &Verified<'_>, zone: &HeapName, now: Option<u32>) -> Self {
         Self {
             labels_signed: verified.labels(),
             signer_labels: zone.as_name().label_count() as u8,
             tag: verified.tag(),
             expiration: verified.expiration(),
             original_ttl: verified.original_ttl(),
-            ttl_max: verified.ttl_max(now),
+            ttl_max: now.map_or(verified.original_ttl(), |now| verified.ttl_max(now)),
         }
     }
 
     /// Returns what the first signature of a set says that was found good before.
-    fn of_same(set: &Set, now: u32) -> Self {
+    fn of_same(set: &Set, now: Option<u32>) -> Self {
         let rrsig = set.signatures.first().and_then(|data| Rrsig::parse(data));
         let (tag, expiration, original_ttl, left) = rrsig.map_or((0, 0, 0, 0), |rrsig| {
-            (rrsig.tag, rrsig.expiration, rrsig.original_ttl, rrsig.remaining(now))
+            let left = now.map_or(u32::MAX, |now| rrsig.remaining(now));
+            (rrsig.tag, rrsig.expiration, rrsig.original_ttl, left)
         });
         Self {
             labels_signed: set.labels_signed,
@@ -340,7 +341,7 @@ impl Proof {
     }
 
     /// Returns what the signature of a zone's keys says.
-    pub(super) fn of_keys(keys: &SecureKeys, now: u32) -> Self {
+    pub(super) fn of_keys(keys: &SecureKeys, now: Option<u32>) -> Self {
         let labels = keys.zone().label_count() as u8;
         Self {
             labels_signed: labels,
@@ -348,7 +349,7 @@ impl Proof {
             tag: keys.tag(),
             expiration: keys.expiration(),
             original_ttl: keys.original_ttl(),
-            ttl_max: keys.ttl_max(now),
+            ttl_max: now.map_or(keys.original_ttl(), |now| keys.ttl_max(now)),
         }
     }
 

@@ -8,7 +8,6 @@ use std::collections::{HashMap, VecDeque};
 use dnssec::chain::SecureKeys;
 use dnssec::{PublicKey as _, Rrsig};
 use wire::Rtype;
-use wire::serial::is_newer;
 
 use crate::heap_name::HeapName;
 use crate::scrub::Set;
@@ -56,14 +55,14 @@ impl Seen {
 
     /// Returns the same RRset as it was found good, if it has the same data and a signature of then
     /// that is good now, and the zone still has the key.
-    pub(super) fn same(&self, set: &Set, keys: &SecureKeys, now: u32) -> Option<&Set> {
+    pub(super) fn same(&self, set: &Set, keys: &SecureKeys, now: Option<u32>) -> Option<&Set> {
         if !Self::comes_again(set.rtype) {
             return None;
         }
         let known = self.sets.get(&(set.owner.clone(), set.rtype))?;
         let signature = known.signatures.first().filter(|good| set.signatures.contains(good))?;
         let rrsig = Rrsig::parse(signature)?;
-        let is_in_time = !is_newer(rrsig.inception, now) && !is_newer(now, rrsig.expiration);
+        let is_in_time = rrsig.is_good_at(now);
         let has_key =
             keys.keys().iter().any(|key| key.tag() == rrsig.tag && key.algorithm() == rrsig.algorithm);
         let is_same = known.records == set.records && rrsig.signer == keys.zone();

@@ -66,8 +66,6 @@ impl Set {
     }
 }
 
-/// Signatures of one RRset that are taken; zones have two while they change their keys.
-const SIGNATURES_MAX: usize = 16;
 /// RRsets of NSEC and NSEC3 records that are taken from a reply; a name error takes three.
 const PROOFS_MAX: usize = 12;
 
@@ -132,7 +130,7 @@ pub(super) fn take_signed(
             if record.rtype != Rtype::RRSIG
                 || record.class != Class::IN
                 || covered != Some(rtype)
-                || set.signatures.len() == SIGNATURES_MAX
+                || set.signatures.len() == terms.signatures_max
                 || !terms.work.is_owner(&record, owner)?
             {
                 continue;

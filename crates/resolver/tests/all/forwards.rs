@@ -21,6 +21,24 @@ pub(crate) fn forward(zone: &str, group: u16) -> Route {
     Route { zone, way: Way::Forward(Forwarders(group)), first: false, keeps: true }
 }
 
+/// A zone is forwarded first, and has servers of its own for when that fails.
+#[test]
+fn servers_of_a_zone_are_asked_if_its_forwarders_fail() {
+    let zone = HeapName::new(name("corp.example.org").as_name());
+    let stub = Stub { addresses: vec!["192.0.2.8:53".parse().expect("an address")], ..Stub::default() };
+    let routes = vec![
+        Route { first: true, ..forward("corp.example.org", 1) },
+        Route { zone, way: Way::Stub(stub), first: false, keeps: true },
+    ];
+    let mut world = plain(routes);
+    world.server(ONE).behaviour = Behaviour::Dead;
+    // What the parent says of the zone does not count.
+    world.server("192.0.2.3").behaviour = Behaviour::Dead;
+    let seen = world.resolve("www.corp.example.org", Rtype::A);
+    assert_eq!((seen.rcode, seen.answer.len()), (Rcode::NOERROR, 1), "{seen:?}");
+    assert!(world.sent.iter().all(|sent| [ip(ONE), ip("192.0.2.8")].contains(&sent.to)));
+}
+
 fn as_is(line: &str) -> Option<String> {
     Some(line.to_owned())
 }

@@ -2,7 +2,7 @@
 
 use cache::Security;
 use proptest::prelude::*;
-use resolver::{HeapName, Limits, NegativeAnchor, Settings, Validation, Waiter};
+use resolver::{HeapName, Limits, NegativeAnchor, Settings, SignatureTime, Validation, Waiter};
 use wire::{Class, EdeCode, Question, Rcode, Rtype, Section};
 
 use crate::signed::{Internet, Signed, Signing};
@@ -65,9 +65,11 @@ fn signatures_may_have_to_be_valid_at_another_time() {
     check_bogus(&world.resolve("www.example.org", Rtype::A), EdeCode::SIGNATURE_EXPIRED);
     let then = UNIX_SECONDS as u32 - 129_600;
     let at_another = |time| internet(Signing::Nsec, Signing::Expired).trusting(|trust| trust.time = time);
-    let Signed { mut world, .. } = at_another(Some(then)).build();
-    let seen = world.resolve("www.example.org", Rtype::A);
-    check(&seen, Rcode::NOERROR, Security::Secure);
+    for time in [SignatureTime::At(then), SignatureTime::Any] {
+        let Signed { mut world, .. } = at_another(time).build();
+        let seen = world.resolve("www.example.org", Rtype::A);
+        check(&seen, Rcode::NOERROR, Security::Secure);
+    }
 }
 
 #[test]
@@ -532,6 +534,23 @@ fn who_is_permissive_gives_what_is_bogus_as_such() {
     check(&seen, Rcode::NOERROR, Security::Bogus);
     assert_eq!(seen.answer.len(), 1);
     check(&signed.world.resolve("www.unsigned.org", Rtype::A), Rcode::NOERROR, Security::Insecure);
+}
+
+#[test]
+fn who_relays_judges_nothing_and_passes_signatures_on() {
+    let settings = Settings { validation: Validation::Relay, ..plain_settings() };
+    let mut signed = internet(Signing::Nsec, Signing::Expired).with(settings).build();
+    let has = |seen: &Seen, rtype: &str| seen.with_dnssec.iter().any(|line| line.contains(rtype));
+    // Once from the servers, once from the tables.
+    for _ in 0..2 {
+        let seen = signed.world.resolve("www.example.org", Rtype::A);
+        check(&seen, Rcode::NOERROR, Security::Unchecked);
+        assert!(seen.answer.len() == 1 && has(&seen, " RRSIG "), "{seen:?}");
+        let seen = signed.world.resolve("no.example.org", Rtype::A);
+        check(&seen, Rcode::NXDOMAIN, Security::Unchecked);
+        assert!(has(&seen, " NSEC ") && has(&seen, " RRSIG "), "{seen:?}");
+    }
+    assert_eq!(signed.world.resolver.signatures_checked(), 0);
 }
 
 #[test]

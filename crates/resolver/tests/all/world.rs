@@ -530,7 +530,7 @@ impl World {
                 over_tcp: false,
                 subnet: None,
             });
-            match self.reply(server, &question, forward.validates) {
+            match self.reply(server, &question, forward.wants_signatures) {
                 Some((latency_us, mut reply)) => {
                     // It has the answer from elsewhere: RA, and no AA.
                     (reply[2], reply[3]) = (reply[2] & !0x04, reply[3] | 0x80);

@@ -26,6 +26,8 @@ pub struct CacheSettings {
     pub stale_client_timeout: Duration,
     /// The TTL in stale answers.
     pub stale_ttl: Duration,
+    /// Whether records keep the TTLs that they came with.
+    pub original_ttl: bool,
     /// The part of an answer's time, in percent, in which asking for it renews it.
     pub prefetch: Option<u8>,
     /// Where its content is kept over restarts.

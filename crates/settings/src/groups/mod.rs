@@ -118,6 +118,8 @@ pub struct Settings {
     pub padding: u16,
     /// Whether replies have Extended DNS Errors.
     pub extended_errors: bool,
+    /// Whether clients that set DO get replies with EDNS.
+    pub takes_dnssec_ok: bool,
     /// The least important messages to log.
     pub log_level: LogLevel,
     /// What the statistics of `unbound-control` show.
@@ -154,6 +156,8 @@ pub struct Presentation {
     pub hostname: Option<String>,
     /// `id.server`.
     pub identity: Option<String>,
+    /// Whether `trustanchor.unbound` is answered.
+    pub trust_anchors: bool,
     /// The NSID; `None`: the same as `id.server`.
     pub nsid: Option<Vec<u8>>,
 }

@@ -47,6 +47,7 @@ impl Lowering<'_> {
                 stale,
                 stale_client_timeout: self.duration(&section, "stale-client-timeout"),
                 stale_ttl: self.duration(&section, "stale-ttl"),
+                original_ttl: self.boolean(&section, "original-ttl"),
                 prefetch: self.percent_or(&section, "prefetch"),
                 dump_file,
                 dump_every,

@@ -137,9 +137,8 @@ impl Lowering<'_> {
         };
         let records = self.records(&root);
         let cookies = self.cookies(&root);
-        let (udp_size, padding, extended_errors) = self.edns(&root);
-        let log = self.section(&root, "log");
-        let log_level = self.word(&log, "level", LogLevel::parse);
+        let (udp_size, padding, [extended_errors, takes_dnssec_ok]) = self.edns(&root);
+        let log_level = self.log_level(&root);
         let sets = self.sets(&root);
         let conditions = self.conditions(&root);
         let effects = self.effects(&root);
@@ -180,6 +179,7 @@ impl Lowering<'_> {
             udp_size,
             padding,
             extended_errors,
+            takes_dnssec_ok,
             log_level,
             unbound_statistics,
             sets,
@@ -218,6 +218,7 @@ impl Lowering<'_> {
             version: self.text_or(server, "version"),
             hostname: self.text_or(server, "hostname"),
             identity: self.text_or(server, "identity"),
+            trust_anchors: self.boolean(server, "trust-anchors"),
             nsid: self.nsid(server),
         }
     }
@@ -276,12 +277,19 @@ impl Lowering<'_> {
         }
     }
 
-    /// Reads the sizes of messages: of UDP, and what the length of padded replies is a multiple of.
-    fn edns(&mut self, root: &Section<'_>) -> (u16, u16, bool) {
+    /// Reads the least important messages to log.
+    fn log_level(&mut self, root: &Section<'_>) -> LogLevel {
+        let log = self.section(root, "log");
+        self.word(&log, "level", LogLevel::parse)
+    }
+
+    /// Reads the sizes of messages: of UDP, and what the length of padded replies is a multiple of;
+    /// and whether replies have Extended DNS Errors, and EDNS for clients that set DO.
+    fn edns(&mut self, root: &Section<'_>) -> (u16, u16, [bool; 2]) {
         let section = self.section(root, "edns");
         let padding = self.whole_or(&section, "padding").unwrap_or(0);
-        let extended_errors = self.boolean(&section, "extended-errors");
-        (self.whole(&section, "udp-size") as u16, padding as u16, extended_errors)
+        let flags = ["extended-errors", "dnssec"].map(|key| self.boolean(&section, key));
+        (self.whole(&section, "udp-size") as u16, padding as u16, flags)
     }
 
     /// Reads who resolves names for the server itself; nobody is the machine.

@@ -10,8 +10,8 @@ use dnssec::anchors::{HoldDown, read_anchors};
 use dnssec::{Algorithm, Algorithms};
 use plan::anchors::{NegativeEnd, NegativePlan};
 use resolver::{
-    AddressPolicy, HeapName, Limits, Minimisation, Opportunistic, Stub, Subnets, Trust, TrustAnchor,
-    Validation,
+    AddressPolicy, HeapName, Limits, Minimisation, Opportunistic, SignatureTime, Stub, Subnets, Trust,
+    TrustAnchor, Validation,
 };
 use schema::{MinimisationWord, OpportunisticWord, ValidationWord};
 use values::{Misread, Read};
@@ -101,6 +101,7 @@ impl Lowering<'_> {
             rules: resolver::Settings {
                 validation: match self.word(section, "validation", ValidationWord::parse) {
                     ValidationWord::Off => Validation::Off,
+                    ValidationWord::Relay => Validation::Relay,
                     ValidationWord::Permissive => Validation::Permissive,
                     ValidationWord::On => Validation::On,
                 },
@@ -166,7 +167,7 @@ impl Lowering<'_> {
             }
             let section = self.section_of(zones.child("*"), &entry.node, entry.key_span);
             self.check_keys(&section, "setting");
-            routes.push(self.route(zone, &section));
+            self.route(zone, &section, &mut routes);
         }
         routes
     }
@@ -205,8 +206,7 @@ impl Lowering<'_> {
         Some(RouteSettings { zone, way: RouteWay::Own(At { value: (), span: at }), first: true, keeps: true })
     }
 
-    fn route(&mut self, zone: HeapName, section: &Section<'_>) -> RouteSettings {
-        let mut stub = Stub { primes: self.boolean(section, "prime"), ..Stub::default() };
+    fn route(&mut self, zone: HeapName, section: &Section<'_>, routes: &mut Vec<RouteSettings>) {
         let (first, keeps) = (self.boolean(section, "first"), self.boolean(section, "keep"));
         let known = self.problems.len();
         let servers = self.list(section, "stub", |_, _, scalar| server(&scalar.text));
@@ -223,23 +223,39 @@ impl Lowering<'_> {
                 }
             }
             let at = section.entry("own").map_or(section.span, |entry| entry.key_span);
-            return RouteSettings { zone, way: RouteWay::Own(At { value: (), span: at }), first, keeps };
+            let way = RouteWay::Own(At { value: (), span: at });
+            return routes.push(RouteSettings { zone, way, first, keeps });
         }
         if let Some(group) = group {
             for key in ["stub", "prime"] {
-                if let Some(entry) = section.entry(key) {
+                if let (false, Some(entry)) = (first, section.entry(key)) {
                     let message = format!("zone \"{zone}\" is forwarded: \"{key}\" is for stub zones");
-                    self.problems.push(Problem::error(entry.key_span, message));
+                    let problem = Problem::error(entry.key_span, message);
+                    self.problems
+                        .push(problem.hint("with \"first: true\", its servers are asked if the group fails"));
                 }
             }
-            return RouteSettings { zone, way: RouteWay::Forward(group), first, keeps };
+            routes.push(RouteSettings { zone: zone.clone(), way: RouteWay::Forward(group), first, keeps });
+            if servers.is_empty() {
+                return;
+            }
         }
-        if servers.is_empty() && self.problems.len() == known {
+        let primes = self.boolean(section, "prime");
+        // Its servers are the last that are asked if a group is asked before.
+        let first = first && routes.last().is_none_or(|route| route.zone != zone);
+        let stub = self.stub(&zone, servers);
+        if stub == Stub::default() && self.problems.len() == known {
             let problem = Problem::error(section.span, format!("zone \"{zone}\" has no servers"));
             let expected =
                 "\"stub\" with addresses or host names, \"forward\" with an upstream group, or \"own\"";
             self.problems.push(problem.expected(expected));
         }
+        routes.push(RouteSettings { zone, way: RouteWay::Stub(Stub { primes, ..stub }), first, keeps });
+    }
+
+    /// Returns the servers of a stub zone.
+    fn stub(&mut self, zone: &HeapName, servers: Vec<At<StubServer>>) -> Stub {
+        let mut stub = Stub::default();
         for At { value, span } in servers {
             match value {
                 StubServer::Address(address) => stub.addresses.push(address),
@@ -251,7 +267,7 @@ impl Lowering<'_> {
                 StubServer::Host(host, port) => stub.hosts.push((host, port)),
             }
         }
-        RouteSettings { zone, way: RouteWay::Stub(stub), first, keeps }
+        stub
     }
 
     /// Reads what is trusted; the anchors are those that the program comes with.
@@ -299,23 +315,30 @@ impl Lowering<'_> {
     }
 
     /// Reads the time at which signatures have to be valid.
-    fn signature_time(&mut self, section: &Section<'_>) -> Option<u32> {
+    fn signature_time(&mut self, section: &Section<'_>) -> SignatureTime {
         let time = self.optional(section, "signature-time", |lowering, row, node| {
             lowering.read(node, &row.kind.expected(), |text| {
+                if text == "any" {
+                    return Ok(SignatureTime::Any);
+                }
                 let seconds = match text.len() {
                     14 => dnssec::parse_compact(text),
                     _ => text.parse().ok(),
                 };
-                seconds.and_then(|seconds| u32::try_from(seconds).ok()).ok_or_else(|| {
+                let seconds = seconds.and_then(|seconds| u32::try_from(seconds).ok());
+                seconds.map(SignatureTime::At).ok_or_else(|| {
                     Misread::whole(text, format!("\"{text}\" is no time"))
-                        .expected("14 digits such as 20260131120000, or seconds since 1970")
+                        .expected("14 digits such as 20260131120000, seconds since 1970, or any")
                 })
             })
-        })?;
-        let message =
-            "signatures have to be valid at this time and not at the present one, which is for tests";
+        });
+        let Some(time) = time else { return SignatureTime::Present };
+        let message = match time.value {
+            SignatureTime::Any => "signatures count whenever they begin and end, which is for tests",
+            _ => "signatures have to be valid at this time and not at the present one, which is for tests",
+        };
         self.problems.push(Problem::warning(time.span, message));
-        Some(time.value)
+        time.value
     }
 
     /// Reads which zones count as unsigned: those of the settings have no end.

@@ -23,9 +23,15 @@ impl Lowering<'_> {
         let [cache, main] = CACHE;
         let (octets, at) = self.number("msg-cache-size");
         self.set(&[cache, main, "size"], size(octets, at));
-        let min = self.bounded("cache-min-ttl", 0, 86_400);
+        let mut min = self.bounded("cache-min-ttl", 0, 86_400);
+        let mut max = self.bounded("cache-max-ttl", 1, STALE_SECONDS_MAX);
+        if let (true, at) = self.flag("serve-original-ttl") {
+            self.set(&[cache, main, "original-ttl"], tree::flag(true, at));
+            (min, max) = ((0, at), (STALE_SECONDS_MAX, at));
+        }
+        // Of the two, the larger bound counts there.
+        let min = (min.0.min(max.0), min.1);
         self.set_seconds(&[cache, main, "min-ttl"], min);
-        let max = self.bounded("cache-max-ttl", 1, STALE_SECONDS_MAX);
         self.set_seconds(&[cache, main, "max-ttl"], max);
         let negative = self.bounded("cache-max-negative-ttl", 0, 7 * 86_400);
         self.set_seconds(&[cache, main, "max-negative-ttl"], negative);

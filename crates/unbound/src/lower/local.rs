@@ -1,6 +1,6 @@
 //! Local zones: names that are answered here, or not at all; and views, which have their own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use diagnostic::{Problem, Span};
@@ -82,8 +82,90 @@ struct Source<'a> {
     zones: Zones<'a>,
     records: Vec<Record<'a>>,
     reverse: Vec<&'a Statement>,
+    /// The names of the records that these stand for.
+    reverse_owners: Vec<String>,
     /// Whether names that never leave a server are answered, too.
     has_defaults: bool,
+}
+
+impl Source<'_> {
+    /// Returns whether an SOA is among the data: a set of records denies names below it.
+    fn has_soa(&self) -> bool {
+        self.records.iter().any(|record| record.rtype == "SOA")
+    }
+
+    /// Returns the names with data of these zones, each of which belongs to the closest zone.
+    fn owned(&self, zones: &[&Zone<'_>]) -> BTreeSet<&str> {
+        let names: BTreeSet<&str> = zones.iter().map(|zone| zone.name.as_str()).collect();
+        let owners = self.data().map(|(owner, _)| owner);
+        owners.filter(|owner| self.closest(owner).is_some_and(|zone| names.contains(zone))).collect()
+    }
+
+    /// Walks names with data, and the types of that.
+    fn data(&self) -> impl Iterator<Item = (&str, &str)> {
+        let records = self.records.iter().map(|record| (record.owner.as_str(), record.rtype.as_str()));
+        records.chain(self.reverse_owners.iter().map(|owner| (owner.as_str(), "PTR")))
+    }
+
+    /// Returns the closest zone at or above a name.
+    fn closest(&self, name: &str) -> Option<&str> {
+        above(name).find_map(|name| self.zones.get(name)).map(|zone| zone.name.as_str())
+    }
+
+    /// Returns the names with data that are in no zone.
+    fn outside(&self) -> BTreeSet<&str> {
+        self.data().map(|(owner, _)| owner).filter(|owner| self.closest(owner).is_none()).collect()
+    }
+
+    /// Returns whether only names with data are looked for in the set of records, which else would
+    /// deny others: that is right for static zones with their own SOA alone.
+    fn confines_data(&self, kind: Kind, zones: &[&Zone<'_>]) -> bool {
+        let mut soas = self.records.iter().filter(|record| record.rtype == "SOA");
+        match kind {
+            Kind::Static => soas.any(|soa| {
+                !zones.iter().any(|zone| zone.name == soa.owner)
+                    && zones
+                        .iter()
+                        .any(|zone| is_below(&soa.owner, &zone.name) || is_below(&zone.name, &soa.owner))
+            }),
+            _ => soas.next().is_some(),
+        }
+    }
+}
+
+/// Returns the names of the records that addresses with names stand for.
+fn owners_of_pointers(statements: &[&Statement]) -> Vec<String> {
+    statements.iter().filter_map(|it| crate::facts::reverse_owner(&it.word(0).text)).collect()
+}
+
+/// Returns the condition that the name asked for is one of these; `None` if there are none.
+fn one_of<'n>(names: impl Iterator<Item = &'n str>) -> Option<String> {
+    let names: Vec<String> = names.map(|name| format!("exact:{name}")).collect();
+    (!names.is_empty()).then(|| format!("qname in {}", names.join("|")))
+}
+
+/// Returns the names between zones and names with data of theirs.
+fn between(owned: &BTreeSet<&str>, source: &Source<'_>) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for owner in owned {
+        let Some(zone) = source.closest(owner) else { continue };
+        let between = above(owner).skip(1).take_while(|name| is_below(name, zone));
+        found.extend(between.filter(|name| !owned.contains(name)).map(str::to_owned));
+    }
+    found
+}
+
+/// Returns a name, and those of all zones that enclose it; the root last.
+fn above(name: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(name), |name| parent(name))
+}
+
+/// Returns the name of what encloses a name; none of the root.
+fn parent(name: &str) -> Option<&str> {
+    match name {
+        "." => None,
+        _ => Some(name.split_once('.').map_or(".", |(_, rest)| rest)),
+    }
 }
 
 /// Local zones on their way to a policy.
@@ -106,8 +188,10 @@ impl<'a> Lowering<'a> {
         self.tag(&mut zones);
         self.note_actions(&mut zones);
         let records = self.local_data(self.all("local-data"));
-        let reverse = self.all("local-data-ptr").collect();
-        let source = Source { suffix: String::new(), zones, records, reverse, has_defaults: true };
+        let reverse: Vec<&Statement> = self.all("local-data-ptr").collect();
+        let reverse_owners = owners_of_pointers(&reverse);
+        let source =
+            Source { suffix: String::new(), zones, records, reverse, reverse_owners, has_defaults: true };
         self.local_policy(&source, &clients);
         let mut own_alone: Vec<&str> = Vec::new();
         for block in self.blocks(Section::View) {
@@ -123,7 +207,10 @@ impl<'a> Lowering<'a> {
             }
             let suffix = format!("-{}", super::label(&name.text));
             let policy = format!("{POLICY}{suffix}");
-            let source = Source { suffix, zones, records, reverse, has_defaults: false };
+            // Who gets nothing but the view's own still must not ask others for localhost.
+            let has_defaults = !block.flag("view-first").0;
+            let reverse_owners = owners_of_pointers(&reverse);
+            let source = Source { suffix, zones, records, reverse, reverse_owners, has_defaults };
             self.local_policy(&source, &clients);
             let is_of = |it: &Clients<'_>| it.view.is_some_and(|view| view.text == name.text);
             if let Some(condition) = clients::condition(&clients, is_of) {
@@ -183,7 +270,13 @@ impl<'a> Lowering<'a> {
         let whole = self.tree.whole();
         let Making { mut rules, records, has_data, .. } = making;
         if has_data {
-            rules.push(tree::text(format!("records({records})"), whole));
+            let action = format!("records({records})");
+            let is_for_all = zones.values().all(|zone| zone.tags.is_empty()) && !source.has_soa();
+            if is_for_all {
+                rules.push(tree::text(action, whole));
+            } else if let Some(owners) = one_of(source.outside().into_iter()) {
+                rules.push(rule(owners, &[&action], whole));
+            }
         }
         if source.has_defaults {
             // Names that never leave a server: localhost and the like.
@@ -271,10 +364,26 @@ impl<'a> Lowering<'a> {
             _ => {
                 let at = zones.first().map_or(self.tree.whole(), |zone| zone.at);
                 let condition = with_who(self.is_in(making.source, zones, height, kind));
+                let owned = making.source.owned(zones);
                 let data = format!("records({})", making.records);
-                let data = kind.has_data().then_some(data.as_str()).filter(|_| making.has_data);
-                if let Some(data) = data {
-                    making.rules.push(rule(condition.clone(), &[data], at));
+                if matches!(kind, Kind::Deny | Kind::Refuse) {
+                    // Other types of the same names are denied.
+                    let theirs: BTreeSet<&str> =
+                        owned.iter().filter_map(|owner| making.source.closest(owner)).collect();
+                    let have_data = zones.iter().filter(|zone| theirs.contains(zone.name.as_str()));
+                    have_data.for_each(|zone| by_type(making, zone, &with_who));
+                } else if kind.has_data() && making.has_data {
+                    let has_data = match making.source.confines_data(kind, zones) {
+                        false => Some(condition.clone()),
+                        true => one_of(owned.iter().copied()).map(&with_who),
+                    };
+                    making.rules.extend(has_data.map(|condition| rule(condition, &[&data], at)));
+                }
+                if kind == Kind::Static
+                    && let Some(exist) = one_of(between(&owned, making.source).iter().map(String::as_str))
+                {
+                    // Names with others below them exist, without data.
+                    making.rules.push(rule(with_who(exist), &["respond(noerror, authoritative)"], at));
                 }
                 let blocked = match kind {
                     Kind::BlockA => Some("A"),
@@ -399,6 +508,11 @@ impl<'a> Lowering<'a> {
         for statement in statements {
             let word = statement.word(0);
             match Record::read(word) {
+                Some(record) if record.owner.starts_with("*.") => {
+                    let message =
+                        format!("\"{}\" is left out: it stands for no other names there", record.owner);
+                    self.warn(word.span, message);
+                }
                 Some(record) => records.push(record),
                 None => {
                     let problem = Problem::error(word.span, format!("\"{}\" is no record", word.text));
@@ -429,9 +543,10 @@ impl<'a> Lowering<'a> {
                 of_zone.map(|it| (it.ttl.clone(), it.rtype.clone(), it.data.clone(), it.word.span)).collect()
             }
         };
-        if let Some((.., target, at)) = data.iter().find(|(_, rtype, ..)| rtype == "CNAME") {
+        if let Some((ttl, _, target, at)) = data.iter().find(|(_, rtype, ..)| rtype == "CNAME") {
             // The alias is followed.
-            making.rules.push(rule(is_in, &[&format!("redirect({})", bare(target)), "return"], *at));
+            let action = format!("redirect({}, ttl {ttl}s)", bare(target));
+            making.rules.push(rule(is_in, &[&action, "return"], *at));
             return;
         }
         if !data.is_empty() {
@@ -506,18 +621,28 @@ impl<'a> Lowering<'a> {
 
 /// Answers the types that names have; all others are found as usual.
 fn type_transparent(making: &mut Making<'_, '_>, zone: &Zone<'_>, with_who: &impl Fn(String) -> String) {
-    let own = making.source.records.iter().filter(|record| is_below(&record.owner, &zone.name));
+    by_type(making, zone, with_who);
+    making.rules.push(rule(with_who(format!("qname in suffix:{}", zone.name)), &["return"], zone.at));
+}
+
+/// Answers the types that names of a zone have.
+fn by_type(making: &mut Making<'_, '_>, zone: &Zone<'_>, with_who: &impl Fn(String) -> String) {
+    let source = making.source;
     let mut by_type: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for record in own {
-        by_type.entry(&record.rtype).or_default().push(&record.owner);
+    for (owner, rtype) in source.data().filter(|(owner, _)| is_below(owner, &zone.name)) {
+        by_type.entry(rtype).or_default().push(owner);
     }
     for (rtype, mut owners) in by_type {
         owners.dedup();
         let owners: Vec<String> = owners.iter().map(|owner| format!("exact:{owner}")).collect();
-        let condition = with_who(format!("qtype == {rtype} and qname in {}", owners.join("|")));
+        let is_its = format!("qname in {}", owners.join("|"));
+        // An alias is one for all types.
+        let condition = match rtype {
+            "CNAME" => with_who(is_its),
+            _ => with_who(format!("qtype == {rtype} and {is_its}")),
+        };
         making.rules.push(rule(condition, &[&format!("records({})", making.records)], zone.at));
     }
-    making.rules.push(rule(with_who(format!("qname in suffix:{}", zone.name)), &["return"], zone.at));
 }
 
 /// Returns the type of zones that a word stands for.
@@ -559,7 +684,7 @@ impl Kind {
     const fn action(self) -> &'static str {
         match self {
             Self::Deny | Self::AlwaysDeny => "drop",
-            Self::Refuse | Self::AlwaysRefuse => "reject(refused)",
+            Self::Refuse | Self::AlwaysRefuse => "respond(refused, authoritative)",
             Self::Static | Self::AlwaysNxdomain => "respond(nxdomain, authoritative)",
             Self::Transparent
             | Self::TypeTransparent

@@ -43,7 +43,7 @@ impl Lowering<'_> {
         let mut main: Vec<Node> = self.query_lines().into_iter().collect();
         main.extend(steps.local);
         main.extend(steps.triggers);
-        let refused = tree::text("reject(refused)", whole);
+        let refused = tree::text("respond(refused, ede 20)", whole);
         for (clients, action) in
             [(&steps.refuse_non_local, "reject(refused)"), (&steps.deny_non_local, "drop")]
         {

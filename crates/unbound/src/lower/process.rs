@@ -52,6 +52,8 @@ impl Lowering<'_> {
             };
             self.set(&["server", "nsid"], tree::text(text, word.span));
         }
+        let (hides, at) = self.flag("hide-trustanchor");
+        self.set(&["server", "trust-anchors"], tree::flag(!hides, at));
         let identity = self.last("identity").filter(|word| !word.text.is_empty());
         if let (false, Some(word)) = (self.flag("hide-identity").0, identity) {
             self.set(&["server", "hostname"], tree::as_written(word));

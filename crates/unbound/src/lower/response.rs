@@ -58,13 +58,29 @@ impl<'a> Lowering<'a> {
             }
         }
         for addresses in of_all.values() {
-            let tagged = (!addresses.tags.is_empty())
-                .then(|| clients::condition(&clients, |it| it.tag_among(&addresses.tags).is_some()));
-            match tagged {
-                // Nobody has such a tag.
-                Some(None) => {}
-                Some(who) => self.response(addresses, &[others.clone(), who]),
-                None => self.response(addresses, std::slice::from_ref(&others)),
+            self.for_tagged(addresses, &clients, others.as_ref());
+            self.response(addresses, std::slice::from_ref(&others));
+        }
+    }
+
+    /// Makes rules of a prefix for clients whose tag has something else done about it: it is there
+    /// for all others as well.
+    fn for_tagged(&mut self, addresses: &Addresses<'a>, clients: &[Clients<'a>], others: Option<&String>) {
+        for it in clients {
+            let Some(tag) = it.tag_among(&addresses.tags) else { continue };
+            let of_tag = |list: &[(&'a str, &'a Word)]| {
+                list.iter().find(|(known, _)| *known == tag).map(|&(_, word)| word)
+            };
+            let (action, data) = (of_tag(&it.actions), of_tag(&it.data));
+            if action.is_none() && data.is_none() {
+                continue;
+            }
+            let kind = action.and_then(|word| Some((kind_of(&word.text)?, word.span))).or(addresses.kind);
+            let data = data.map_or_else(|| addresses.data.clone(), |word| vec![word]);
+            let own = Addresses { word: addresses.word, kind, data, tags: Vec::new() };
+            let who = clients::condition(clients, |other| std::ptr::eq(it, other));
+            if who.is_some() {
+                self.response(&own, &[others.cloned(), who]);
             }
         }
     }

@@ -71,9 +71,17 @@ impl Lowering<'_> {
         let modules = self.last("module-config");
         let validates = modules.is_none_or(|word| word.text.split_whitespace().any(|it| it == "validator"));
         let (is_permissive, permissive_at) = self.flag("val-permissive-mode");
+        let (denies, denies_at) = self.flag("disable-edns-do");
+        if denies && validates && has_anchor {
+            self.warn(denies_at, "\"disable-edns-do\" has no effect: answers are validated");
+        } else if denies {
+            self.set(&["edns", "dnssec"], tree::flag(false, denies_at));
+        }
         let (word, at) = match (validates && has_anchor, is_permissive) {
-            // Without an anchor nothing can be secure or bogus there.
-            (false, _) => ("off", modules.map_or(whole, |word| word.span)),
+            // Without an anchor nothing can be secure or bogus; clients that validate get what they
+            // need for it.
+            (false, _) if denies => ("off", denies_at),
+            (false, _) => ("relay", modules.map_or(whole, |word| word.span)),
             (true, true) => ("permissive", permissive_at),
             (true, false) => ("on", whole),
         };
@@ -125,8 +133,7 @@ impl Lowering<'_> {
             return;
         };
         if word.text == "-1" {
-            self.error(word.span, "signatures of any time are not supported yet");
-            return;
+            return self.set(&[a, b, "signature-time"], tree::text("any", word.span));
         }
         self.set(&[a, b, "signature-time"], tree::as_written(word));
     }

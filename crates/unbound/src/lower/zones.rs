@@ -17,6 +17,7 @@ const TLS_PORT: u16 = 853;
 impl Lowering<'_> {
     pub(super) fn zones(&mut self) {
         let mut last: BTreeMap<String, &Block> = BTreeMap::new();
+        let mut fallbacks: BTreeMap<String, &Block> = BTreeMap::new();
         for section in [Section::StubZone, Section::ForwardZone] {
             for block in self.blocks(section) {
                 let Some(name) = block.last("name") else {
@@ -26,6 +27,10 @@ impl Lowering<'_> {
                 };
                 // Of several zones with one name, the last one counts.
                 if let Some(other) = last.insert(bare(&name.text), block) {
+                    if other.section != section && block.flag("forward-first").0 {
+                        fallbacks.insert(bare(&name.text), other);
+                        continue;
+                    }
                     let message = format!("the zone \"{}\" is there twice: the last one counts", name.text);
                     self.problems.push(Problem::warning(other.at, message));
                 }
@@ -37,6 +42,9 @@ impl Lowering<'_> {
                 _ => self.forward(zone, block),
             }
         }
+        for (zone, block) in &fallbacks {
+            self.stub_servers(zone, block);
+        }
         self.uncached(&last);
         // Who is told where the root is does not ask for it there.
         let [a, b] = RESOLVER;
@@ -46,6 +54,25 @@ impl Lowering<'_> {
     }
 
     fn stub(&mut self, zone: &str, block: &Block) {
+        let [a, b] = RESOLVER;
+        self.stub_servers(zone, block);
+        if !self.tree.has(&[a, b, "zones", zone, "stub"]) {
+            let problem = Problem::error(block.at, format!("the zone \"{zone}\" has no server"));
+            self.problems.push(problem.expected("\"stub-addr:\" or \"stub-host:\""));
+            return;
+        }
+        let (primes, at) = block.flag("stub-prime");
+        // The servers of a stub zone for the root are its hints there, unless they are at other
+        // ports than those that the root's own are at.
+        let has_ports = block.all("stub-addr").any(|it| it.word(0).text.contains('@'));
+        if primes || zone == "." && !has_ports {
+            self.set(&[a, b, "zones", zone, "prime"], tree::flag(true, at));
+        }
+        self.terms(zone, block, ("stub-first", "stub-no-cache"));
+    }
+
+    /// Has the servers of a stub zone asked for it.
+    fn stub_servers(&mut self, zone: &str, block: &Block) {
         let [a, b] = RESOLVER;
         for keyword in ["stub-tls-upstream", "stub-ssl-upstream", "stub-tcp-upstream"] {
             if let (true, at) = block.flag(keyword) {
@@ -58,17 +85,6 @@ impl Lowering<'_> {
             let server = self.server_of_zone(word);
             self.tree.push(&[a, b, "zones", zone, "stub"], server);
         }
-        if !self.tree.has(&[a, b, "zones", zone, "stub"]) {
-            let problem = Problem::error(block.at, format!("the zone \"{zone}\" has no server"));
-            self.problems.push(problem.expected("\"stub-addr:\" or \"stub-host:\""));
-            return;
-        }
-        let (primes, at) = block.flag("stub-prime");
-        // The servers of a stub zone for the root are its hints there.
-        if primes || zone == "." {
-            self.set(&[a, b, "zones", zone, "prime"], tree::flag(true, at));
-        }
-        self.terms(zone, block, ("stub-first", "stub-no-cache"));
     }
 
     /// Says what happens if the servers of a zone fail, and whether their answers are kept.

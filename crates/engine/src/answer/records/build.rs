@@ -129,7 +129,8 @@ impl Compiler {
             self.aliases.push((self.sets.len(), target.to_buf()));
         }
         self.sets.push(Set { rtype, count: records.len() as u16, body, next: Next::Outside, target });
-        if rtype == Rtype::SOA {
+        // What stands for names that are not there is no zone.
+        if rtype == Rtype::SOA && in_question(owner).len() == owner.len() {
             let minimum = first.last_chunk::<4>().map_or(0, |field| u32::from_be_bytes(*field));
             // RFC 2308 §5.
             let ttl = ttl.min(Ttl::new(minimum));

@@ -49,6 +49,8 @@ pub struct CacheRules {
     pub keeps_subnets_apart: bool,
     /// Whether answers without signatures, too, are kept apart for who sets DO.
     pub keeps_do_apart: bool,
+    /// Whether records keep the TTLs that they came with, however old they are.
+    pub keeps_ttls: bool,
     /// Whether queries without RD are answered too: it shows their clients what others asked for.
     pub answers_without_rd: bool,
 }
@@ -66,6 +68,7 @@ impl Default for CacheRules {
             prefetch_percent: 10,
             keeps_subnets_apart: false,
             keeps_do_apart: false,
+            keeps_ttls: false,
             answers_without_rd: false,
         }
     }
@@ -250,7 +253,11 @@ impl CacheStep {
     }
 
     fn read(&self, key: &Key<'_>, now: Now, out: &mut [u8]) -> Option<Hit> {
-        self.cache.lookup(key, now, out, Ageing { stale_ttl: self.rules.stale_ttl.seconds() })
+        let ageing = match self.rules.keeps_ttls {
+            false => Ageing { stale_ttl: self.rules.stale_ttl.seconds() },
+            true => Ageing::NONE,
+        };
+        self.cache.lookup(key, now, out, ageing)
     }
 
     /// Returns the hash that a look-up will use.
@@ -290,7 +297,7 @@ impl CacheStep {
         ttl_offsets: &[u16],
     ) {
         let Some((ttl, stale)) = self.lifetime(asked.query.question.qtype, answer, body, ttl_offsets) else {
-            return;
+            return self.displace(asked, now, answer, (&*body, ttl_offsets));
         };
         let (key, flags) = self.place(asked, now, answer, (body, ttl_offsets));
         let [answers, authorities, additionals] = answer.counts;
@@ -309,6 +316,34 @@ impl CacheStep {
         };
         // A refusal (too large, lifetime zero) leaves the cache as it was.
         let _ = self.cache.insert(&key, &entry, now);
+    }
+
+    /// Forgets an expired answer where the one that came cannot be kept: what is known to be
+    /// otherwise by now must not be given for another day.
+    #[cold]
+    fn displace(&self, asked: &Asked<'_>, now: Now, answer: &Answer, (body, ttl_offsets): (&[u8], &[u16])) {
+        if !matches!(answer.rcode, Rcode::NOERROR | Rcode::NXDOMAIN) {
+            return;
+        }
+        let (key, flags) = self.place(asked, now, answer, (body, ttl_offsets));
+        if self.read(&key, now, &mut []).is_none_or(|hit| !hit.is_stale()) {
+            return;
+        }
+        // An entry that has ended takes its place.
+        let ended = Entry {
+            body: &[],
+            ttl_offsets: &[],
+            rcode: answer.rcode,
+            flags,
+            security: answer.security,
+            answers: 0,
+            authorities: 0,
+            additionals: 0,
+            ttl: 1,
+            stale: 0,
+            ede: None,
+        };
+        let _ = self.cache.insert(&key, &ended, Now(now.0.saturating_sub(1)));
     }
 
     /// Brings the TTLs within bounds and returns how long the answer is fresh, and how long it is
@@ -337,8 +372,13 @@ impl CacheStep {
                 .find(|&at| rtype_before(body, at) == Some(Rtype::SOA))?;
             most = most.min(rules.max_negative_ttl).min(soa_minimum(body, soa_at)?);
         }
-        let bounds = TtlRule::Clamped { min: rules.min_ttl.min(most), max: most };
-        let ttl = bounds.rewrite(body, ttl_offsets)?;
+        let bounds = |max| TtlRule::Clamped { min: rules.min_ttl.min(max), max };
+        let (aliases, rest) = ttl_offsets.split_at_checked(answer_count)?;
+        // What leads to the name that has none keeps its own time.
+        let ttl = match (bounds(rules.max_ttl).rewrite(body, aliases), bounds(most).rewrite(body, rest)) {
+            (Some(one), Some(other)) => one.min(other),
+            (one, other) => one.or(other)?,
+        };
         if ttl == Ttl::ZERO { None } else { Some((ttl, rules.stale_seconds)) }
     }
 }
