@@ -627,6 +627,10 @@ fn type_transparent(making: &mut Making<'_, '_>, zone: &Zone<'_>, with_who: &imp
 
 /// Answers the types that names of a zone have.
 fn by_type(making: &mut Making<'_, '_>, zone: &Zone<'_>, with_who: &impl Fn(String) -> String) {
+    // What is redirected is in sets of its own.
+    if !making.has_data {
+        return;
+    }
     let source = making.source;
     let mut by_type: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (owner, rtype) in source.data().filter(|(owner, _)| is_below(owner, &zone.name)) {

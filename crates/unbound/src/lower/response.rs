@@ -31,6 +31,9 @@ impl<'a> Lowering<'a> {
             let Some(name) = block.last("name") else { continue };
             let of_view =
                 self.addresses([block.all("response-ip").collect(), block.all("response-ip-data").collect()]);
+            if !block.flag("view-first").0 {
+                have_own.push(&name.text);
+            }
             if of_view.is_empty() {
                 continue;
             }
@@ -38,9 +41,6 @@ impl<'a> Lowering<'a> {
             let Some(who) = clients::condition(&clients, is_of) else { continue };
             for addresses in of_view.values() {
                 self.response(addresses, &[Some(who.clone())]);
-            }
-            if !block.flag("view-first").0 {
-                have_own.push(&name.text);
             }
         }
         let is_apart = |it: &Clients<'_>| it.view.is_some_and(|view| have_own.contains(&&*view.text));
