@@ -340,6 +340,16 @@ impl World {
         labels.collect::<Vec<_>>().join(".")
     }
 
+    /// Returns the name of a zone as text.
+    pub fn zone_name(&self, zone: Zone) -> String {
+        self.apex(zone).to_string()
+    }
+
+    /// Returns where the servers of a zone are that have their names in it.
+    pub fn servers(&self, zone: Zone) -> Vec<Ipv4Addr> {
+        (0..self.server_count(zone)).map(|server| self.server_address(zone, server)).collect()
+    }
+
     /// Returns the servers of the root, in the form of a hints file.
     pub fn hints(&self) -> String {
         let mut text = String::new();

@@ -2,6 +2,7 @@
 
 mod attacks;
 mod authorities;
+mod beside_unbound;
 mod derived;
 mod faults;
 mod forwarding;
