@@ -4,13 +4,17 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use wire::NameBuf;
+
 use crate::tls::ClientTls;
 
 /// Another server of a zone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Remote {
-    /// Where it is.
+    /// Where it is. Of a host, only the port is known.
     pub address: SocketAddr,
+    /// The host whose addresses are looked for before it is asked, if it is not known by its own.
+    pub host: Option<NameBuf>,
     /// What it must prove, if it is spoken to over TLS.
     pub tls: Option<ClientTls>,
     /// What messages are signed with.
@@ -19,6 +23,10 @@ pub struct Remote {
 
 impl fmt::Display for Remote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", if self.tls.is_some() { "tls://" } else { "" }, self.address)
+        f.write_str(if self.tls.is_some() { "tls://" } else { "" })?;
+        match &self.host {
+            Some(host) => write!(f, "{host}:{}", self.address.port()),
+            None => write!(f, "{}", self.address),
+        }
     }
 }

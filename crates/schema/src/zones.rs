@@ -193,7 +193,7 @@ pub(super) const ROWS: &[Row] = &[
         Kind::List(Value::Text { word: None }),
         "[]",
         "most zones are files here",
-        "Primaries of the zone, in the order of queries: an address and optionally a port, with \
+        "Primaries of the zone, in the order of queries: an address or the name of a host, and optionally a port, with \
          `tls://` in front for transfers over TLS (RFC 9103) and `#NAME` for the name in the \
          certificate, then `key NAME`, and over TLS `pin HASH` or `roots FILE` (to authenticate \
          the server), `certificate FILE` and `private-key FILE` (to authenticate to it).",
@@ -219,7 +219,7 @@ pub(super) const ROWS: &[Row] = &[
         "zones[].notify-from",
         Kind::List(Value::Text { word: None }),
         "[]",
-        "the primaries are believed anyway",
+        "the primaries are believed anyway, those with names of hosts by their keys",
         "Further senders of NOTIFY that the server accepts, written like `transfer`.",
     ),
     row(

@@ -1,6 +1,6 @@
 //! What jobs want of the running server.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -20,6 +20,8 @@ use crate::lock;
 
 /// How long one resolver is waited for that a job asks; it is asked twice.
 const RESOLVE_PATIENCE: Duration = Duration::from_secs(2);
+/// How long the addresses of a host are waited for that zones come from.
+const HOST_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Writes caches to their files; `None` when the server has ended.
 pub(crate) type Dump = Box<dyn Fn(Which<'_>) -> Option<Vec<api::Dumped>> + Send + Sync>;
@@ -48,6 +50,8 @@ pub(crate) struct Orders {
 struct Known {
     lists: Vec<UrlList>,
     sets: Option<Sets>,
+    /// Servers that resolve the names of hosts for this server; none: the machine does.
+    resolvers: Vec<SocketAddr>,
 }
 
 impl Orders {
@@ -64,9 +68,38 @@ impl Orders {
         }
     }
 
+    /// Looks up the addresses of a host as those of web servers are looked up: with the servers
+    /// that the operator names, or by the machine. Blocks.
+    pub(crate) fn addresses(&self, host: &NameBuf) -> Result<Vec<IpAddr>, String> {
+        let servers = lock(&self.known).resolvers.clone();
+        if servers.is_empty() {
+            let host = host.to_string();
+            let found = (host.trim_end_matches('.'), 0).to_socket_addrs();
+            let found = found.map_err(|error| error.to_string())?;
+            return Ok(found.map(|address| address.ip()).collect());
+        }
+        let deadline = Instant::now() + HOST_PATIENCE;
+        let mut found = Vec::new();
+        let mut trouble = None;
+        for rtype in [Rtype::A, Rtype::AAAA] {
+            match StubResolver.addresses(&servers, host, rtype, deadline) {
+                Ok(addresses) => found.extend(addresses.list),
+                Err(why) => trouble = Some(why),
+            }
+        }
+        match trouble {
+            Some(why) if found.is_empty() => Err(why),
+            _ => Ok(found),
+        }
+    }
+
     /// Makes the jobs run on a configuration that they have prepared for.
     pub(crate) fn adopt(&self, jobs: &Jobs, prepared: jobs::Prepared, plans: &Plans) {
-        *lock(&self.known) = Known { lists: plans.lists.clone(), sets: Some(plans.sets.clone()) };
+        *lock(&self.known) = Known {
+            lists: plans.lists.clone(),
+            sets: Some(plans.sets.clone()),
+            resolvers: plans.jobs.resolvers.clone(),
+        };
         let steps = StepNames { snapshot: plans.snapshot.number, names: Arc::clone(&plans.steps) };
         let downloads: Vec<Download> = plans
             .lists

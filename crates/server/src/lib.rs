@@ -27,6 +27,7 @@ mod watch;
 mod watchdog;
 mod worker;
 mod zone_keys;
+mod zone_sources;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

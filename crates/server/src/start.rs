@@ -35,6 +35,7 @@ use crate::watch::{HeldMemory, RefusalLog};
 use crate::watchdog::Watchdog;
 use crate::worker::{Upstreams, WorkerHandle};
 use crate::zone_keys::ZoneKeys;
+use crate::zone_sources::ZoneSources;
 use crate::{anchors, devices, polling, progress, reclaim, signing, sys, worker};
 
 /// Octets of each worker's ring of events: some two thousand queries, and the thread that reads
@@ -171,6 +172,7 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
         signer: Arc::new(signing::Signatory(Arc::clone(&signing))),
         watcher: Arc::new(signing::Watch(checker.clone())),
         trust: Arc::new(ZoneKeys(Arc::clone(&prober))),
+        elsewhere: Arc::new(ZoneSources::new(Arc::clone(&prober))),
         key: plans.snapshot.key,
         transfers,
         folder: &zones_folder,

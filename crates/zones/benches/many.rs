@@ -14,7 +14,9 @@ use environment::System;
 use plan::zones::Finding;
 use wire::{Name, NameBuf};
 use zone::Zone;
-use zones::{Dependencies, LoadedZones, Planned, Planner, Register, Signer, Trust, Watcher, ZoneManager};
+use zones::{
+    Dependencies, Elsewhere, LoadedZones, Planned, Planner, Register, Signer, Trust, Watcher, ZoneManager,
+};
 
 const ZONES: usize = 100_000;
 /// Zones that are added one by one.
@@ -37,6 +39,12 @@ impl Watcher for Nobody {
 impl Trust for Nobody {
     fn of(&self, _: Name<'_>, _: &plan::zones::ZonemdPlan) -> Result<plan::zones::ZoneTrust, String> {
         Ok(plan::zones::ZoneTrust::default())
+    }
+}
+
+impl Elsewhere for Nobody {
+    fn addresses(&self, _: Name<'_>) -> Result<Vec<std::net::IpAddr>, String> {
+        Ok(Vec::new())
     }
 }
 
@@ -88,6 +96,7 @@ fn start(folder: &Path) -> (ZoneManager, Arc<SnapshotCell>) {
         signer: Arc::new(Nobody),
         watcher: Arc::new(Nobody),
         trust: Arc::new(Nobody),
+        elsewhere: Arc::new(Nobody),
         key: plans.snapshot.key,
         transfers: transfer::Client::new(Arc::default()),
         folder: &state,

@@ -9,6 +9,7 @@ mod catalog;
 mod copy;
 mod digest;
 pub mod disk;
+mod elsewhere;
 mod error;
 mod forwarded;
 mod history;
@@ -33,6 +34,7 @@ mod signed_journal;
 
 pub use added::{Changed, Planned, Planner};
 pub use digest::Trust;
+pub use elsewhere::Elsewhere;
 pub use error::ZoneError;
 pub use load::{Checked, Checks, Failing, Found, LoadedZones, check, name_of};
 pub use manager::{Dependencies, ZoneManager};

@@ -19,6 +19,7 @@ use zone::{Difference, Zone};
 use crate::added::{Added, Changed, Planner};
 use crate::digest::{DigestCheck, Trust};
 use crate::disk::Folder;
+use crate::elsewhere::Elsewhere;
 use crate::error::ZoneError;
 use crate::load::{LoadedZones, check};
 use crate::lock::lock;
@@ -55,6 +56,8 @@ pub struct Dependencies<'a> {
     pub watcher: Arc<dyn Watcher>,
     /// Finds out which keys zones have.
     pub trust: Arc<dyn Trust>,
+    /// Looks up where zones come from.
+    pub elsewhere: Arc<dyn Elsewhere>,
     /// What names are hashed with.
     pub key: HashKey,
     /// Asks other servers of zones.
@@ -84,6 +87,7 @@ impl ZoneManager {
             signer: dependencies.signer,
             watcher: dependencies.watcher,
             trust: dependencies.trust,
+            elsewhere: dependencies.elsewhere,
             key: dependencies.key,
             transfers: dependencies.transfers,
             disk: Arc::new(Folder::new(dependencies.folder)),

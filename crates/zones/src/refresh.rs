@@ -1,5 +1,6 @@
 //! Zones that come from other servers: when they are asked, what becomes of the answer.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -58,7 +59,11 @@ pub(crate) async fn follow(shared: Arc<Shared>, managed: Arc<ManagedZone>) {
         let (worker, handle) = (Arc::clone(&shared), Handle::current());
         // What comes is made a zone on a thread of its own: that of a million records takes a
         // second.
-        let looked = tokio::task::spawn_blocking(move || handle.block_on(look(&worker, &asked))).await;
+        let looked = tokio::task::spawn_blocking(move || {
+            let primaries = known_primaries(&worker, &asked);
+            handle.block_on(look(&worker, &asked, primaries))
+        })
+        .await;
         let is_fine = looked.unwrap_or(false);
         failures = if is_fine { 0 } else { failures + 1 };
         wait = next_look(&managed, failures);
@@ -104,17 +109,41 @@ fn rand_below(bound: u32) -> u32 {
     if getrandom::fill(&mut octets).is_err() { 0 } else { u32::from_be_bytes(octets) % bound.max(1) }
 }
 
+/// Returns the primaries of a zone with their addresses: those that are hosts have several, or none
+/// now. Waits for answers of other servers.
+pub(crate) fn known_primaries(shared: &Shared, managed: &ManagedZone) -> Vec<Remote> {
+    let mut known = Vec::new();
+    for primary in &managed.loaded().plan.primaries {
+        let Some(host) = &primary.host else {
+            known.push(primary.clone());
+            continue;
+        };
+        match shared.elsewhere.addresses(host.as_name()) {
+            Ok(addresses) => known.extend(addresses.into_iter().map(|address| Remote {
+                address: SocketAddr::new(address, primary.address.port()),
+                host: None,
+                ..primary.clone()
+            })),
+            Err(why) => {
+                warn!(zone = %managed.apex, %primary, why, "the addresses of a primary are not known");
+                let trouble = format!("{primary}: its addresses are not known: {why}");
+                lock(&managed.current).trouble = Some(trouble);
+            }
+        }
+    }
+    known
+}
+
 /// Asks the primaries in order, the one that has said something first, until one can be used.
-async fn look(shared: &Arc<Shared>, managed: &Arc<ManagedZone>) -> bool {
+async fn look(shared: &Arc<Shared>, managed: &Arc<ManagedZone>, mut primaries: Vec<Remote>) -> bool {
     let loaded = managed.loaded();
-    let mut primaries: Vec<&Remote> = loaded.plan.primaries.iter().collect();
     if let Some(first) = lock(&managed.notified_by).take() {
         primaries.sort_by_key(|primary| primary.address.ip() != first);
     }
     let wants_whole = managed.wants_whole.swap(false, Ordering::Relaxed);
     let wish = Wish { key: shared.key, octets_max: shared.octets_max(), patience: Patience::default() };
     let mut has_heard = false;
-    for primary in primaries {
+    for primary in &primaries {
         let have = lock(&managed.current).zone.as_ref().map(|zone| {
             let (ttl, soa) = zone.soa();
             Have { serial: zone.facts().serial, soa: (ttl, soa.into()) }

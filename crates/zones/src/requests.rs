@@ -157,8 +157,11 @@ async fn ask_primaries(shared: &Arc<Shared>, apex: &NameBuf, message: &[u8]) -> 
         return Done::Rcode(Rcode::NOTAUTH);
     };
     let (mut trouble, mut undecided) = (None, None);
-    for primary in &managed.loaded().plan.primaries {
-        match transfer::pass_on(&shared.transfers, primary, message, FORWARD_PATIENCE).await {
+    // Where hosts are is found out by waiting.
+    let (finder, of) = (Arc::clone(shared), Arc::clone(&managed));
+    let primaries = tokio::task::spawn_blocking(move || refresh::known_primaries(&finder, &of)).await;
+    for primary in primaries.unwrap_or_default() {
+        match transfer::pass_on(&shared.transfers, &primary, message, FORWARD_PATIENCE).await {
             Ok(reply) if is_decision(&reply) => {
                 debug!(zone = %apex, %primary, "an update was passed on");
                 // Whoever sent it wants to see it here.

@@ -15,6 +15,7 @@ use zone::{Zone, Zones};
 use crate::added::Added;
 use crate::digest::Trust;
 use crate::disk::Disk;
+use crate::elsewhere::Elsewhere;
 use crate::load::{Failing, LoadedZone};
 use crate::lock::lock;
 use crate::managed::ManagedZone;
@@ -43,6 +44,7 @@ pub(crate) struct Shared {
     pub(crate) signer: Arc<dyn Signer>,
     pub(crate) watcher: Arc<dyn Watcher>,
     pub(crate) trust: Arc<dyn Trust>,
+    pub(crate) elsewhere: Arc<dyn Elsewhere>,
     pub(crate) key: HashKey,
     pub(crate) transfers: transfer::Client,
     pub(crate) disk: Arc<dyn Disk>,

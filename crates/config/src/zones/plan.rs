@@ -180,9 +180,13 @@ impl Compiler<'_> {
 
 /// Compiles who may do what with a zone.
 fn rights(zone: &ZoneSettings) -> Rights {
-    // Whoever the zone comes from may say that there is more.
-    let believed = zone.primaries.iter().map(|primary| Grant {
-        from: Some(PrefixSet::compile([Prefix::new(primary.value.ip(), u8::MAX)])),
+    // Whoever the zone comes from may say that there is more: by its address, or, if that is not
+    // known yet, by its key.
+    let is_known =
+        |primary: &&At<RemoteSettings>| primary.value.host.is_none() || primary.value.key.is_some();
+    let believed = zone.primaries.iter().filter(is_known).map(|primary| Grant {
+        from: (primary.value.host.is_none())
+            .then(|| PrefixSet::compile([Prefix::new(primary.value.ip(), u8::MAX)])),
         key: primary.value.key,
         ..Grant::default()
     });
@@ -241,10 +245,14 @@ fn remote(
     environment: &dyn Environment,
     problems: &mut Vec<Problem>,
 ) -> Option<Remote> {
-    let RemoteSettings { address, over_tls, tls_name, key, pins, roots, certificate, private_key } =
+    let RemoteSettings { address, host, over_tls, tls_name, key, pins, roots, certificate, private_key } =
         &at.value;
     let tls = if *over_tls {
-        let name = tls_name.clone().unwrap_or_else(|| address.ip().to_string());
+        let own_name = || match host {
+            Some(host) => host.to_string().trim_end_matches('.').to_owned(),
+            None => address.ip().to_string(),
+        };
+        let name = tls_name.clone().unwrap_or_else(own_name);
         let mut read = |path: &PathBuf, what: &str| {
             let read = environment.read(path);
             read.map_err(|error| {
@@ -301,7 +309,7 @@ fn remote(
         None
     };
     let key = key.and_then(|name| keys.iter().find(|key| key.name.value == name));
-    Some(Remote { address: *address, tls, key: key.map(|key| Arc::clone(&key.key)) })
+    Some(Remote { address: *address, host: *host, tls, key: key.map(|key| Arc::clone(&key.key)) })
 }
 
 /// Reads who we are to another server; an error says what is not there, or does not fit.

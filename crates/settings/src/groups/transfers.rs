@@ -19,8 +19,10 @@ pub struct KeySettings {
 /// Another server of a zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteSettings {
-    /// Where it is.
+    /// Where it is. Of a host whose addresses are looked for, only the port is known.
     pub address: SocketAddr,
+    /// The host, if its addresses are looked for.
+    pub host: Option<NameBuf>,
     /// Whether it is spoken to over TLS.
     pub over_tls: bool,
     /// What its certificate is for; its address by default.

@@ -1,7 +1,7 @@
 //! What servers say to each other about zones: keys, who may do what, where other servers are.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use diagnostic::suggest::nearest;
@@ -47,7 +47,7 @@ const GRANT_WORDS: &str =
 /// What words an update's grant is made of, besides.
 const UPDATE_WORDS: &str = "an address, a prefix, \"any\", \"key NAME\", \"tls\", \"tls-name NAME\", \"tls-pin HASH\", \"name NAME\", \"below NAME\" or \"types TYPE,TYPE\"";
 /// What words a server is made of.
-const REMOTE_WORDS: &str = "an address such as 192.0.2.1 or tls://192.0.2.1#ns.example.org, then \"key NAME\", and over TLS \"pin HASH\", \"roots FILE\", \"certificate FILE\" or \"private-key FILE\"";
+const REMOTE_WORDS: &str = "an address such as 192.0.2.1 or tls://192.0.2.1#ns.example.org, at \"primaries\" the name of a host as well, then \"key NAME\", and over TLS \"pin HASH\", \"roots FILE\", \"certificate FILE\" or \"private-key FILE\"";
 
 /// Reads what follows a word such as `key`.
 fn after<'t, T>(
@@ -165,12 +165,19 @@ fn remote(text: &str) -> Read<RemoteSettings> {
     let mut remote = match server {
         Server::One {
             scheme: scheme @ (Scheme::Udp | Scheme::Tcp | Scheme::Tls),
-            host: Host::Address(address),
+            host,
             tls_name,
             stamp: None,
             ..
         } => RemoteSettings {
-            address,
+            address: match &host {
+                Host::Address(address) => *address,
+                Host::Name { port, .. } => SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), *port),
+            },
+            host: match host {
+                Host::Address(_) => None,
+                Host::Name { name, .. } => Some(name),
+            },
             over_tls: scheme == Scheme::Tls,
             tls_name,
             key: None,
@@ -282,6 +289,15 @@ impl Lowering<'_> {
     /// Reads other servers of a zone. Files that they name are relative to the file that says so.
     pub(super) fn remotes(&mut self, section: &Section<'_>, key: &str) -> Vec<At<RemoteSettings>> {
         let mut remotes = self.texts(section, key, remote);
+        // Who is told something is known by its address.
+        if !key.ends_with("primaries") {
+            for At { value, span } in &remotes {
+                if let Some(host) = &value.host {
+                    let problem = Problem::error(*span, format!("\"{host}\" is not the address of a server"));
+                    self.problems.push(problem.expected(REMOTE_WORDS));
+                }
+            }
+        }
         for At { value, span } in &mut remotes {
             for path in [&mut value.roots, &mut value.certificate, &mut value.private_key] {
                 *path = path.take().map(|path| self.beside(span.file, &path));

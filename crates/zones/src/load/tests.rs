@@ -329,6 +329,12 @@ impl crate::Trust for Nobody {
     }
 }
 
+impl crate::Elsewhere for Nobody {
+    fn addresses(&self, _: Name<'_>) -> Result<Vec<std::net::IpAddr>, String> {
+        Ok(Vec::new())
+    }
+}
+
 impl crate::Signer for Nobody {
     fn sign(&self, _: Name<'_>, _: &Arc<Zone>) {}
 
@@ -364,6 +370,7 @@ fn a_zone_that_is_signed_anew_is_served_without_another_configuration() {
         signer: Arc::new(Nobody),
         watcher: Arc::new(Nobody),
         trust: Arc::new(Nobody),
+        elsewhere: Arc::new(Nobody),
         key: plans.snapshot.key,
         transfers: transfer::Client::new(Arc::default()),
         folder: directory.path(),

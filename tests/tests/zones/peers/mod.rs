@@ -13,6 +13,7 @@ mod libraries;
 mod operators;
 mod over_tls;
 mod signed;
+mod sources;
 mod told;
 mod transfers;
 mod updates;
