@@ -16,7 +16,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs::{self, File};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -24,16 +24,14 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use flate2::read::MultiGzDecoder;
 use tracing::{info, warn};
-use ureq::http::{Request, header};
 
 use crate::clock::unix_ms_now;
 use crate::effects::Count;
-use crate::http::{Trust, agent};
 use crate::lock;
 use crate::resolver::Resolvers;
 use crate::server::Server;
+use crate::web::{Validators, WebFile, WebReply, fetch_by};
 
 /// The pause after the first failure where there is a copy, where there is none, and the longest.
 const RETRY_FIRST: Duration = Duration::from_secs(60);
@@ -43,10 +41,6 @@ const RETRY_LAST: Duration = Duration::from_secs(3600);
 const SLEEP_MAX: Duration = Duration::from_secs(60);
 /// A download that takes longer than this is logged, and again each time as much has gone by.
 const TELL_EVERY: Duration = Duration::from_secs(10);
-/// Octets that are read at a time.
-const CHUNK_OCTETS: usize = 64 * 1024;
-/// How a file of gzip begins (RFC 1952 §2.3.1).
-const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// A list to be kept up to date.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -461,77 +455,36 @@ impl Shared {
     }
 
     fn fetch(&self, download: &Download, meta: Option<&Meta>) -> Result<Fetched, String> {
-        let said = |error: ureq::Error| error.to_string();
-        let agent =
-            agent(download.timeout, &Trust::Usual, &self.resolvers).map_err(|error| error.to_string())?;
-        let mut request = Request::get(&download.url);
-        if let Some(meta) = meta {
-            if !meta.etag.is_empty() {
-                request = request.header(header::IF_NONE_MATCH, &meta.etag);
-            }
-            if !meta.last_modified.is_empty() {
-                request = request.header(header::IF_MODIFIED_SINCE, &meta.last_modified);
-            }
-        }
-        let request = request.body(()).map_err(|error| error.to_string())?;
-        let mut response = agent.run(request).map_err(said)?;
-        let status = response.status();
-        if status.as_u16() == 304 && meta.is_some() {
-            return Ok(Fetched::Unchanged);
-        }
-        if !status.is_success() {
-            return Err(format!("the server answers {status}"));
-        }
-        let of = |name: header::HeaderName| {
-            let value = response.headers().get(name).and_then(|value| value.to_str().ok());
-            value.unwrap_or("").to_owned()
+        let known = meta
+            .map(|meta| Validators { etag: meta.etag.clone(), last_modified: meta.last_modified.clone() });
+        let file = WebFile {
+            url: &download.url,
+            known: known.as_ref(),
+            timeout: download.timeout,
+            octets_max: download.octets_max,
         };
-        let (etag, last_modified) = (of(header::ETAG), of(header::LAST_MODIFIED));
-        let octets = self.read(download, response.body_mut().as_reader())?;
-        let octets = if octets.starts_with(&GZIP) { unpacked(&octets, download.octets_max)? } else { octets };
-        let meta = Meta {
-            url: download.url.clone(),
-            etag,
-            last_modified,
-            fetched_at: unix_ms_now(),
-            octets: octets.len() as u64,
-        };
-        Ok(Fetched::New(octets, meta))
-    }
-
-    fn read(&self, download: &Download, mut body: impl io::Read) -> Result<Vec<u8>, String> {
-        let mut octets = Vec::new();
-        let mut chunk = vec![0; CHUNK_OCTETS];
         let mut told = Instant::now();
-        loop {
-            let len = body.read(&mut chunk).map_err(|error| error.to_string())?;
-            if len == 0 {
-                return Ok(octets);
-            }
-            octets.extend_from_slice(&chunk[..len]);
-            if octets.len() as u64 > download.octets_max {
-                return Err(format!("it has more than {} octets", download.octets_max));
-            }
+        let mut hear = |octets: usize| {
             if told.elapsed() >= TELL_EVERY {
                 told = Instant::now();
-                info!(set = %download.set, url = %diagnostic::without_secrets(&download.url), octets = octets.len(), "fetching the list");
+                info!(set = %download.set, url = %diagnostic::without_secrets(&download.url), octets, "fetching the list");
             }
-            if self.stops.load(Ordering::Acquire) {
-                return Err("the server is stopping".to_owned());
+            if self.stops.load(Ordering::Acquire) { Err("the server is stopping".to_owned()) } else { Ok(()) }
+        };
+        match fetch_by(&file, self.resolvers.clone(), &mut hear)? {
+            WebReply::Unchanged => Ok(Fetched::Unchanged),
+            WebReply::Whole(octets, Validators { etag, last_modified }) => {
+                let meta = Meta {
+                    url: download.url.clone(),
+                    etag,
+                    last_modified,
+                    fetched_at: unix_ms_now(),
+                    octets: octets.len() as u64,
+                };
+                Ok(Fetched::New(octets, meta))
             }
         }
     }
-}
-
-/// Unpacks gzip, up to a limit.
-fn unpacked(octets: &[u8], octets_max: u64) -> Result<Vec<u8>, String> {
-    let mut out = Vec::new();
-    let mut reader = MultiGzDecoder::new(octets).take(octets_max.saturating_add(1));
-    reader.read_to_end(&mut out).map_err(|error| format!("it cannot be unpacked: {error}"))?;
-    if out.len() as u64 > octets_max {
-        return Err(format!("unpacked it has more than {octets_max} octets"));
-    }
-    Ok(out)
 }
 
 /// Puts a new copy in place of the old one: a reader sees one or the other.

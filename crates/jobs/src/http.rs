@@ -7,9 +7,8 @@ use std::time::Duration;
 
 use ureq::Agent;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, TlsProvider, parse_pem};
+use ureq::unversioned::resolver::Resolver;
 use ureq::unversioned::transport::DefaultConnector;
-
-use crate::resolver::Resolvers;
 
 /// What a request of ours says about itself.
 const USER_AGENT: &str = concat!("gannet/", env!("CARGO_PKG_VERSION"));
@@ -27,8 +26,8 @@ pub(crate) enum Trust {
     Everybody,
 }
 
-/// Makes a client that has names resolved by these.
-pub(crate) fn agent(patience: Duration, trust: &Trust, resolvers: &Resolvers) -> io::Result<Agent> {
+/// Makes a client that has names resolved by this.
+pub(crate) fn agent(patience: Duration, trust: &Trust, resolver: impl Resolver) -> io::Result<Agent> {
     let tls = TlsConfig::builder()
         .provider(TlsProvider::Rustls)
         .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()));
@@ -46,7 +45,7 @@ pub(crate) fn agent(patience: Duration, trust: &Trust, resolvers: &Resolvers) ->
         // What the environment says about proxies is meant for people's programs.
         .proxy(None)
         .build();
-    Ok(Agent::with_parts(config, DefaultConnector::default(), resolvers.clone()))
+    Ok(Agent::with_parts(config, DefaultConnector::default(), resolver))
 }
 
 fn certificates(file: &Path) -> io::Result<Vec<Certificate<'static>>> {

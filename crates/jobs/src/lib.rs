@@ -23,6 +23,7 @@ mod schedule;
 mod server;
 pub mod signing;
 mod tls;
+pub mod web;
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -74,8 +74,7 @@ impl Resolver for Resolvers {
         if servers.is_empty() || is_address {
             return DefaultResolver::default().resolve(uri, config, timeout);
         }
-        let usual = if uri.scheme_str() == Some("https") { 443 } else { 80 };
-        let port = uri.port_u16().unwrap_or(usual);
+        let port = crate::web::port_of(uri);
         let patience = if timeout.after.is_not_happening() { PATIENCE_ALL } else { *timeout.after };
         let found =
             look_up(&*self.lookup, &servers, host, Instant::now() + patience).map_err(io::Error::other)?;

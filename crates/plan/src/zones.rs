@@ -130,6 +130,8 @@ pub struct ZonePlan {
     pub own_denial: Option<DenialKind>,
     /// Where it comes from.
     pub primaries: Vec<Remote>,
+    /// Where it is as a master file on web servers, which are asked when no primary has answered.
+    pub urls: Vec<String>,
     /// Who is notified of new versions.
     pub notify: Vec<Remote>,
     /// Who may do what with it.
@@ -223,6 +225,7 @@ impl ZonePlan {
             key_sets: None,
             own_denial: None,
             primaries: Vec::new(),
+            urls: Vec::new(),
             notify: Vec::new(),
             rights: Arc::default(),
             on_file_change: FileChange::Refuse,
@@ -234,7 +237,12 @@ impl ZonePlan {
 
     /// Returns whether the zone changes while the server runs, by transfers or updates.
     pub fn changes(&self) -> bool {
-        !self.primaries.is_empty() || !self.rights.update.is_empty()
+        self.is_secondary() || !self.rights.update.is_empty()
+    }
+
+    /// Returns whether the zone comes from other servers.
+    pub fn is_secondary(&self) -> bool {
+        !(self.primaries.is_empty() && self.urls.is_empty())
     }
 
     /// Returns whether other servers get the zone.

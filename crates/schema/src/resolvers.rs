@@ -169,6 +169,14 @@ pub(super) const ROWS: &[Row] = &[
         "Servers that the root zone is transferred from, in the order of queries, written like `zones[].primaries`.",
     ),
     row(
+        "resolvers.*.local-root-urls",
+        Kind::List(Value::Text { word: None }),
+        "[]",
+        "transfers have what changed, and nothing else",
+        "Where the root zone is as a master file on web servers, written like `zones[].urls`; they are asked when none of \
+         `local-root-primaries` has answered.",
+    ),
+    row(
         "resolvers.*.port",
         whole(1, 65_535),
         "53",

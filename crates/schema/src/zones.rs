@@ -29,7 +29,7 @@ pub(super) const ROWS: &[Row] = &[
         "zones[].file",
         Kind::One(Value::Path),
         "Its master file, as in RFC 1035; if its name ends in `.json`, zones in JSON as erldns has them, of which this is one. \
-         A zone that comes from other servers has `primaries` instead. `{name}` in it stands for the zone's name, in lower case \
+         A zone that comes from other servers has `primaries` or `urls` instead. `{name}` in it stands for the zone's name, in lower case \
          and without a dot at the end.",
     ),
     unset(
@@ -71,7 +71,7 @@ pub(super) const ROWS: &[Row] = &[
     unset(
         "zones[].write-to",
         Kind::One(Value::Path),
-        "A master file that each version from `primaries` is written to, for people and other programs. The server does not read it: \
+        "A master file that each version from `primaries` or `urls` is written to, for people and other programs. The server does not read it: \
          it keeps zones in `server.state-directory`. `{name}` in it stands for the zone's name.",
     )
     .unbound(&["zonefile"]),
@@ -198,6 +198,16 @@ pub(super) const ROWS: &[Row] = &[
          certificate, then `key NAME`, and over TLS `pin HASH` or `roots FILE` (to authenticate \
          the server), `certificate FILE` and `private-key FILE` (to authenticate to it).",
     ),
+    row(
+        "zones[].urls",
+        Kind::List(Value::Text { word: None }),
+        "[]",
+        "zones are transferred, as a rule",
+        "Where the zone is as a master file on web servers: `https://` or `http://`, with or without gzip. They are asked in their \
+         order, at the times that the SOA says, when no primary has answered; for a file that has not changed, with a request \
+         that costs nothing (ETag, If-Modified-Since). It has no more octets than `transfers.size`.",
+    )
+    .unbound(&["url"]),
     row(
         "zones[].transfer",
         Kind::List(Value::Text { word: None }),

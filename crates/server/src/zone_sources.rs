@@ -1,13 +1,16 @@
-//! Where zones come from that are not here: the addresses of hosts, found by the server itself.
+//! Where zones come from that are not here: the addresses of hosts, found by the server itself, and
+//! files on web servers.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use ::zones::Elsewhere;
+use ::zones::{Elsewhere, Validators, WebFile, WebReply};
 use cache::Security;
 use driver::Probing;
+use jobs::web;
 use tracing::debug;
 use wire::{Name, NameBuf, Rtype, Section};
 
@@ -27,8 +30,11 @@ const HOSTS_MAX: usize = 256;
 /// What was found of a host: its addresses, or why they are not known.
 type Found = Result<Vec<IpAddr>, String>;
 
+/// Fetches files from web servers, and looks up hosts.
+pub(crate) struct ZoneSources(Arc<HostTable>);
+
 /// Looks up hosts with the resolver, if there is one, else as those of web servers with lists are.
-pub(crate) struct ZoneSources {
+struct HostTable {
     prober: Arc<Prober>,
     /// What was found of late. Held while a host is looked up: one at a time.
     found: Mutex<HashMap<Vec<u8>, (Instant, Found)>>,
@@ -36,9 +42,11 @@ pub(crate) struct ZoneSources {
 
 impl ZoneSources {
     pub(crate) fn new(prober: Arc<Prober>) -> Self {
-        Self { prober, found: Mutex::default() }
+        Self(Arc::new(HostTable { prober, found: Mutex::default() }))
     }
+}
 
+impl HostTable {
     fn look_up(&self, host: NameBuf) -> Found {
         let Some(resolver) = self.prober.tables.plan_of(RESOLVER) else {
             return self.prober.orders.addresses(&host);
@@ -65,7 +73,7 @@ impl ZoneSources {
     }
 }
 
-impl Elsewhere for ZoneSources {
+impl HostTable {
     fn addresses(&self, host: Name<'_>) -> Found {
         let folded = host.to_folded().as_bytes().to_vec();
         let mut known = lock(&self.found);
@@ -79,6 +87,41 @@ impl Elsewhere for ZoneSources {
             known.insert(folded, (Instant::now(), found.clone()));
         }
         found
+    }
+}
+
+impl Elsewhere for ZoneSources {
+    fn addresses(&self, host: Name<'_>) -> Found {
+        self.0.addresses(host)
+    }
+
+    fn fetch(&self, file: &WebFile<'_>) -> Result<WebReply, String> {
+        let known = file.known.map(|known| web::Validators {
+            etag: known.etag.clone(),
+            last_modified: known.last_modified.clone(),
+        });
+        let (url, timeout, octets_max) = (file.url, file.patience, file.octets_max);
+        let file = web::WebFile { url, known: known.as_ref(), timeout, octets_max };
+        let hosts: Arc<dyn web::Hosts> = Arc::clone(&self.0) as _;
+        Ok(match web::fetch(&file, &hosts)? {
+            web::WebReply::Unchanged => WebReply::Unchanged,
+            web::WebReply::Whole(octets, web::Validators { etag, last_modified }) => {
+                WebReply::Whole(octets, Validators { etag, last_modified })
+            }
+        })
+    }
+}
+
+impl web::Hosts for HostTable {
+    fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, String> {
+        let name: NameBuf = host.parse().map_err(|_| "this is not a name".to_owned())?;
+        self.addresses(name.as_name())
+    }
+}
+
+impl fmt::Debug for HostTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostTable").finish_non_exhaustive()
     }
 }
 

@@ -46,6 +46,10 @@ impl Elsewhere for Nobody {
     fn addresses(&self, _: Name<'_>) -> Result<Vec<std::net::IpAddr>, String> {
         Ok(Vec::new())
     }
+
+    fn fetch(&self, _: &zones::WebFile<'_>) -> Result<zones::WebReply, String> {
+        Err("nobody is there".to_owned())
+    }
 }
 
 impl Signer for Nobody {

@@ -34,7 +34,7 @@ mod signed_journal;
 
 pub use added::{Changed, Planned, Planner};
 pub use digest::Trust;
-pub use elsewhere::Elsewhere;
+pub use elsewhere::{Elsewhere, Validators, WebFile, WebReply};
 pub use error::ZoneError;
 pub use load::{Checked, Checks, Failing, Found, LoadedZones, check, name_of};
 pub use manager::{Dependencies, ZoneManager};

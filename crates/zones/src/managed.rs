@@ -17,6 +17,7 @@ use zone::{Change, Difference, Proof, Zone};
 
 use crate::digest::DigestCheck;
 use crate::disk::Disk;
+use crate::elsewhere::Validators;
 use crate::error::ZoneError;
 use crate::history::History;
 use crate::journal::{FileMark, Found, Journal};
@@ -83,6 +84,8 @@ pub(crate) struct ManagedZone {
     expires: AtomicU64,
     /// Wakes who looks for newer versions.
     pub(crate) refresh_now: Notify,
+    /// What web servers said of the version that is here. Held for a moment.
+    pub(crate) seen_on_web: Mutex<Option<SeenOnWeb>>,
     /// Who said that there is one.
     pub(crate) notified_by: Mutex<Option<IpAddr>>,
     /// Whether the whole zone is to be taken over, whatever its serial.
@@ -117,6 +120,15 @@ pub(crate) struct Current {
     pub(crate) trouble: Option<String>,
     /// When the next attempt is made.
     pub(crate) next_look: u64,
+}
+
+/// What a web server said of the file that a version is from.
+#[derive(Clone)]
+pub(crate) struct SeenOnWeb {
+    pub(crate) url: String,
+    /// The serial of that version.
+    pub(crate) serial: u32,
+    pub(crate) validators: Validators,
 }
 
 /// A change of a zone's file that is not taken before somebody decides.
@@ -155,7 +167,7 @@ pub(crate) enum Taken {
 /// without asking anybody.
 fn is_taken(zone: &Zone, loaded: &LoadedZone) -> bool {
     // Of a zone that is changed here, the digest is that of what it was.
-    if loaded.plan.primaries.is_empty() {
+    if !loaded.plan.is_secondary() {
         return true;
     }
     let digest = DigestCheck::by_settings(loaded.plan.zonemd.as_ref(), zone.apex());
@@ -189,7 +201,7 @@ impl ManagedZone {
         let found = found.unwrap_or_else(|error| {
             tracing::error!(zone = %apex, %error, "what was kept of the zone cannot be read");
             // A primary has it still.
-            if loaded.plan.primaries.is_empty() {
+            if !loaded.plan.is_secondary() {
                 unreadable = Some(format!("what was kept of the zone cannot be read: {error}"));
             }
             Found::default()
@@ -243,6 +255,7 @@ impl ManagedZone {
             serial: AtomicU32::new(0),
             expires: AtomicU64::new(NEVER),
             refresh_now: Notify::new(),
+            seen_on_web: Mutex::new(None),
             notified_by: Mutex::new(None),
             wants_whole: AtomicBool::new(false),
             is_gone: AtomicBool::new(false),
@@ -293,7 +306,7 @@ impl ManagedZone {
     }
 
     pub(crate) fn is_secondary(&self) -> bool {
-        !lock(&self.loaded).plan.primaries.is_empty()
+        lock(&self.loaded).plan.is_secondary()
     }
 
     pub(crate) fn serial(&self) -> u32 {

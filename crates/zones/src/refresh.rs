@@ -1,5 +1,7 @@
 //! Zones that come from other servers: when they are asked, what becomes of the answer.
 
+mod web;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -223,7 +225,10 @@ async fn look(shared: &Arc<Shared>, managed: &Arc<ManagedZone>, mut primaries: V
             }
         }
     }
-    has_heard
+    if has_heard || loaded.plan.urls.is_empty() {
+        return has_heard;
+    }
+    web::look(shared, managed, wants_whole)
 }
 
 /// Says what is wrong with a zone that only the operator of its primary can put right.

@@ -108,6 +108,7 @@ impl Compiler<'_> {
             key_sets: zone.key_sets.as_ref().map(|file| named_file(&file.value, &apex)),
             own_denial: zone.own_denial,
             primaries,
+            urls: zone.urls.iter().map(|url| url.value.clone()).collect(),
             notify,
             rights: Arc::new(rights(zone)),
             on_file_change: zone.on_file_change,

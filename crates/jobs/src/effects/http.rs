@@ -45,7 +45,7 @@ impl Http {
             (Some(file), true) => Trust::File(file.clone()),
             (None, true) => Trust::Usual,
         };
-        let agent = agent(self.settings.patience, &trust, &self.resolvers)?;
+        let agent = agent(self.settings.patience, &trust, self.resolvers.clone())?;
         self.agent = Some(agent.clone());
         Ok(agent)
     }

@@ -45,6 +45,8 @@ pub struct LocalRootSettings {
     pub at: At<()>,
     /// Its primaries.
     pub primaries: Vec<At<RemoteSettings>>,
+    /// Where it is as a master file on web servers.
+    pub urls: Vec<At<String>>,
 }
 
 /// A zone that is not found from the root down.

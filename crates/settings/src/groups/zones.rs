@@ -47,6 +47,8 @@ pub struct ZoneSettings {
     pub own_denial: Option<DenialKind>,
     /// Where it comes from.
     pub primaries: Vec<At<RemoteSettings>>,
+    /// Where it is as a master file on web servers.
+    pub urls: Vec<At<String>>,
     /// Who is told of new versions.
     pub notify: Vec<At<RemoteSettings>>,
     /// Who may take it over.

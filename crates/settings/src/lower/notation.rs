@@ -23,6 +23,25 @@ pub(super) fn path(text: &str) -> Read<PathBuf> {
 /// Octets of the path of a Unix socket (`sun_path` of Linux, without the octet at its end).
 pub(super) const SOCKET_PATH_OCTETS_MAX: usize = 107;
 
+/// Returns whether a text is written as the address of a file on a web server is.
+pub(super) fn is_url(text: &str) -> bool {
+    text.starts_with("https://") || text.starts_with("http://")
+}
+
+/// Reads the address of a file on a web server.
+pub(super) fn url(text: &str) -> Read<String> {
+    let is_plain = !text.contains(|c: char| c.is_whitespace() || c.is_control());
+    if is_url(text) && is_plain {
+        return Ok(text.to_owned());
+    }
+    Err(Misread {
+        at: 0..text.len(),
+        message: format!("\"{text}\" is not a URL"),
+        expected: Some("a URL such as https://www.example.org/zone".to_owned()),
+        hint: None,
+    })
+}
+
 /// Reads the rights of a file.
 pub(super) fn mode(text: &str) -> Read<u32> {
     let is_octal = (3..=4).contains(&text.len()) && text.bytes().all(|digit| (b'0'..=b'7').contains(&digit));

@@ -17,6 +17,7 @@ use schema::{MinimisationWord, OpportunisticWord, ValidationWord};
 use values::{Misread, Read};
 use wire::{Name, NameBuf, Prefix64};
 
+use super::notation::url;
 use super::{Lowering, Section};
 use crate::groups::{LocalRootSettings, ResolverSettings, RouteSettings, RouteWay};
 
@@ -175,19 +176,21 @@ impl Lowering<'_> {
     /// Reads where the root zone comes from that is read, if one is.
     fn local_root(&mut self, section: &Section<'_>) -> Option<LocalRootSettings> {
         let primaries = self.remotes(section, "local-root-primaries");
+        let urls = self.texts(section, "local-root-urls", url);
         if !self.boolean(section, "local-root") {
-            if let Some(entry) = self.said(section, "local-root-primaries") {
+            for key in ["local-root-primaries", "local-root-urls"] {
+                let Some(entry) = self.said(section, key) else { continue };
                 let problem = Problem::warning(entry.key_span, "nothing comes from these servers");
                 self.problems.push(problem.hint("\"local-root: true\" reads the root zone"));
             }
             return None;
         }
         let at = section.entry("local-root").map_or(section.span, |entry| entry.key_span);
-        if primaries.is_empty() {
+        if primaries.is_empty() && urls.is_empty() {
             self.problems.push(Problem::error(at, "the root zone comes from nowhere"));
             return None;
         }
-        Some(LocalRootSettings { at: At { value: (), span: at }, primaries })
+        Some(LocalRootSettings { at: At { value: (), span: at }, primaries, urls })
     }
 
     /// Returns the route to the root zone that is read.

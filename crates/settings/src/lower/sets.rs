@@ -13,7 +13,7 @@ use wire::Prefix;
 use crate::groups::{DynamicKind, DynamicSet, ListPlace, Set, SetList};
 use schema::Value;
 
-use super::notation::{path, prefixes};
+use super::notation::{is_url, path, prefixes, url};
 use super::read::Values as _;
 use super::{Lowering, Section};
 
@@ -203,12 +203,10 @@ fn notation(text: &str) -> Read<Notation> {
     if parts.iter().any(String::is_empty) {
         return Err(wrong(start + place.len()..text.len(), "a part has no name".to_owned()));
     }
-    let is_url = place.starts_with("https://") || place.starts_with("http://");
-    let place = if is_url {
-        if place.contains(|c: char| c.is_whitespace() || c.is_control()) {
-            return Err(wrong(start..start + place.len(), format!("\"{place}\" is not a URL")));
-        }
-        ListPlace::Url(place.to_owned())
+    let place = if is_url(place) {
+        let url = url(place)
+            .map_err(|misread| Misread { at: start + misread.at.start..start + misread.at.end, ..misread })?;
+        ListPlace::Url(url)
     } else {
         if let Some((scheme, _)) = place.split_once("://") {
             let at = start..start + scheme.len();

@@ -17,6 +17,7 @@ use wire::{Name, NameBuf, Prefix};
 
 pub use choices::check_chosen;
 
+use super::notation::url;
 use super::read::unreachable_kind;
 use super::{Lowering, Section, authority};
 
@@ -31,8 +32,9 @@ use schema::{Row, Value};
 use yaml::{Entry, Node};
 
 /// What a zone and other servers have to do with each other.
-const BETWEEN_SERVERS: [&str; 12] = [
+const BETWEEN_SERVERS: [&str; 13] = [
     "primaries",
+    "urls",
     "transfer",
     "notify",
     "notify-from",
@@ -138,12 +140,17 @@ fn file_label(name: &NameBuf) -> String {
 /// Returns whether it is known where the records of a zone come from.
 fn has_source(zone: &ZoneSettings) -> bool {
     let is_produced = zone.catalog_role == Some(CatalogRole::Producer);
-    zone.file.is_some() || !zone.primaries.is_empty() || is_produced
+    zone.file.is_some() || is_secondary(zone) || is_produced
+}
+
+/// Returns whether a zone comes from other servers.
+fn is_secondary(zone: &ZoneSettings) -> bool {
+    !(zone.primaries.is_empty() && zone.urls.is_empty())
 }
 
 /// Returns whether a zone has a setting for the source of its records, valid or not.
 fn says_source(item: &Section<'_>) -> bool {
-    item.entry("file").is_some() || item.entry("primaries").is_some()
+    ["file", "primaries", "urls"].iter().any(|key| item.entry(key).is_some())
 }
 
 impl Lowering<'_> {
@@ -333,8 +340,9 @@ impl Lowering<'_> {
         for resolver in resolvers {
             let Some(local) = &resolver.local_root else { continue };
             if let Some(first) = first {
-                let values = |of: &LocalRootSettings| -> Vec<RemoteSettings> {
-                    of.primaries.iter().map(|primary| primary.value.clone()).collect()
+                let values = |of: &LocalRootSettings| -> (Vec<RemoteSettings>, Vec<String>) {
+                    let primaries = of.primaries.iter().map(|primary| primary.value.clone());
+                    (primaries.collect(), of.urls.iter().map(|url| url.value.clone()).collect())
                 };
                 if values(first) != values(local) {
                     let message = "the root zone is one for all resolvers, and comes from the same servers";
@@ -359,6 +367,7 @@ impl Lowering<'_> {
                 zonemd: ZonemdRule::Require,
                 trusted_by: Some(resolver.name.value.clone()),
                 primaries: local.primaries.clone(),
+                urls: local.urls.clone(),
                 ..self.zone_as_said(&nothing, Some(name), known, Whose::Zone)
             };
             self.check_known(known.keys, &zone);
@@ -382,9 +391,9 @@ impl Lowering<'_> {
         if zone.is_for_resolvers {
             self.check_for_resolvers(item);
         }
-        if let Some(copy) = zone.copy.as_ref().filter(|_| zone.primaries.is_empty() && whose == Whose::Zone) {
+        if let Some(copy) = zone.copy.as_ref().filter(|_| !is_secondary(&zone) && whose == Whose::Zone) {
             let problem = Problem::error(copy.span, "only a zone from other servers is written to a file");
-            self.problems.push(problem.expected("\"primaries:\" beside it"));
+            self.problems.push(problem.expected("\"primaries:\" or \"urls:\" beside it"));
         }
         if let Some(policy) = &zone.sign {
             self.check_signed(item, policy);
@@ -438,6 +447,7 @@ impl Lowering<'_> {
             make: self.makers(item),
             choose: self.choices(item, checks),
             primaries: self.remotes(item, "primaries"),
+            urls: self.texts(item, "urls", url),
             notify: self.remotes(item, "notify"),
             transfer: self.texts(item, "transfer", authority::grant),
             notify_from: self.texts(item, "notify-from", authority::grant),
@@ -499,18 +509,19 @@ impl Lowering<'_> {
             self.problems.push(problem.expected("\"file:\", or \"primaries:\" that the zone comes from"));
         }
         if let Some(file) = &zone.file
-            && !zone.primaries.is_empty()
+            && is_secondary(zone)
         {
             let problem =
-                Problem::error(file.span, "a zone that comes from primaries has no file of its own");
+                Problem::error(file.span, "a zone that comes from other servers has no file of its own");
             self.problems.push(problem.hint("what comes is kept in \"server.state-directory\""));
         }
     }
 
     /// Complains of updates that would be made in the wrong place.
     fn check_updates(&mut self, item: &Section<'_>, zone: &ZoneSettings, whose: Whose) {
-        if let Some(update) = zone.update.first().filter(|_| !zone.primaries.is_empty()) {
-            let problem = Problem::error(update.span, "a zone that comes from primaries is changed there");
+        if let Some(update) = zone.update.first().filter(|_| is_secondary(zone)) {
+            let problem =
+                Problem::error(update.span, "a zone that comes from other servers is changed there");
             self.problems.push(problem.hint("\"forward-updates\" passes updates on to them"));
         }
         if let Some(forwarded) = zone.forward_updates.first()

@@ -47,7 +47,7 @@ pub(super) const AUTH_ZONE: &[Row] = &[
     row("name", Text, "", Setting),
     row("primary", Text, "", Setting),
     row("master", Text, "", Setting),
-    row("url", Text, "", Lacking),
+    row("url", Text, "", Setting),
     row("allow-notify", Text, "", Setting),
     row("fallback-enabled", Flag, "no", Setting),
     row("for-downstream", Flag, "yes", Setting),

@@ -147,8 +147,10 @@ impl Lowering<'_> {
             .map(|it| tree::as_written(it.word(0)))
             .collect();
         let file = block.last("zonefile").filter(|file| !file.text.is_empty());
-        if !primaries.is_empty() {
-            entries.push(("primaries", tree::list(primaries)));
+        let urls: Vec<Node> = block.all("url").map(|it| tree::as_written(it.word(0))).collect();
+        if !(primaries.is_empty() && urls.is_empty()) {
+            entries.extend((!primaries.is_empty()).then(|| ("primaries", tree::list(primaries))));
+            entries.extend((!urls.is_empty()).then(|| ("urls", tree::list(urls))));
             entries.extend(file.map(|file| ("write-to", self.file(file))));
         } else if let Some(file) = file {
             entries.push(("file", self.file(file)));

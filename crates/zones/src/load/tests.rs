@@ -333,6 +333,10 @@ impl crate::Elsewhere for Nobody {
     fn addresses(&self, _: Name<'_>) -> Result<Vec<std::net::IpAddr>, String> {
         Ok(Vec::new())
     }
+
+    fn fetch(&self, _: &crate::WebFile<'_>) -> Result<crate::WebReply, String> {
+        Err("nobody is there".to_owned())
+    }
 }
 
 impl crate::Signer for Nobody {

@@ -6,7 +6,8 @@ use std::net::TcpListener;
 use std::path::Path;
 
 use tempfile::TempDir;
-use testkit::{Server, eventually};
+
+use testkit::{Page, Server, Web, eventually};
 
 const ROOT: &str = "$TTL 3600\n\
     . SOA ns.root.test. admin.root.test. @SERIAL@ 7200 600 86400 300\n\
@@ -217,4 +218,27 @@ fn what_comes_is_written_to_a_file() {
         "{text}"
     );
     assert!(text.contains("ns.example.\t3600\tIN\tA\t192.0.2.3\n"), "{text}");
+}
+
+#[test]
+fn a_root_zone_from_a_web_server_is_taken_by_its_digest() {
+    let root = Root::new();
+    let good = root.signed(7);
+    let bad = root.signed(8).replace("192.0.2.3", "192.0.2.66");
+    let web = Web::start(move |request| match request.line.contains("/bad") {
+        true => Page::found(bad.clone()),
+        false => Page::found(good.clone()),
+    });
+    let directory = TempDir::new().expect("a temporary directory");
+    std::fs::write(directory.path().join("anchor"), root.anchor()).expect("a writable directory");
+    std::fs::write(directory.path().join("hints"), ". NS ns.root.test.\nns.root.test. A 192.0.2.99\n")
+        .expect("a writable directory");
+    let settings = settings("").replace(
+        "local-root: true,",
+        &format!("local-root: true, local-root-urls: [\"{}\", \"{}\"],", web.url("/bad"), web.url("/good")),
+    );
+    let mut server = Server::start_in(directory, &settings);
+    let line = server.wait_for_log("the zone was not taken from a web server");
+    assert!(line.contains("its ZONEMD is not that of its records"), "{line}");
+    eventually("the root zone is read", || is_denied(&server, "nowhere.invalid-tld"));
 }

@@ -1,11 +1,12 @@
-//! Where zones come from that are known by names: primaries by the names of their hosts.
+//! Where zones come from that are known by names: primaries by the names of their hosts, files on
+//! web servers by their URLs.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use testkit::{Answer, Asked, Script, Server, Stub, eventually};
+use testkit::{Answer, Asked, Page, Script, Server, Stub, Web, eventually};
 use wire::{Rcode, Rtype};
 
 use super::{directory_with_org, primary};
@@ -123,4 +124,128 @@ fn who_is_notified_is_not_known_by_a_name() {
     let output = output.expect("gannet runs");
     let said = testkit::said(&output);
     assert!(!output.status.success() && said.contains("\"ns.example.net.\" is not the address"), "{said}");
+}
+
+/// Returns the zone with this serial and this address of `www`.
+fn text(serial: u32, address: &str) -> String {
+    format!(
+        "example.org. 300 IN SOA ns.example.net. admin.example.net. {serial} 7200 600 86400 300\n\
+         example.org. 300 IN NS ns.example.net.\nwww.example.org. 300 IN A {address}\n"
+    )
+}
+
+/// Starts a secondary of files.
+fn from_web(urls: &[String], more: &str) -> Server {
+    Server::start(&web_config(urls, more))
+}
+
+fn web_config(urls: &[String], more: &str) -> String {
+    let urls: Vec<String> = urls.iter().map(|url| format!("\"{url}\"")).collect();
+    format!(
+        "server: {{workers: 1, state-directory: \"@DIRECTORY@\"}}\nlisten: [\"@ADDRESS@\"]\n\
+         transfers: {{size: 1MiB}}\n\
+         zones: [{{name: example.org, urls: [{}], notify-from: [loopback]{more}}}]\n\
+         policy: {{main: [{{do: reject(refused)}}]}}\n",
+        urls.join(", ")
+    )
+}
+
+fn address(server: &Server) -> String {
+    server.dig_short(&["www.example.org", "A"]).concat()
+}
+
+#[test]
+fn a_zone_is_fetched_from_a_web_server_and_again_only_when_it_has_changed() {
+    let web = Web::start(|request| match request.headers.get("if-none-match") {
+        Some(known) if known == "\"one\"" => Page::status("304 Not Modified", ""),
+        _ => Page::found(text(7, "192.0.2.7")).header("ETag", "\"one\""),
+    });
+    let urls = [web.url("/zone")];
+    let server = from_web(&urls, ", write-to: copy");
+    eventually("the zone", || address(&server) == "192.0.2.7");
+    let requests = web.heard().len();
+    eventually("a request that costs nothing", || {
+        notify(&server);
+        web.heard().len() > requests
+    });
+    assert!(web.heard().iter().skip(1).all(|request| request.headers.contains_key("if-none-match")));
+    assert_eq!(address(&server), "192.0.2.7");
+    web.behave(|_| Page::found(text(8, "192.0.2.8")));
+    eventually("the new version", || {
+        notify(&server);
+        address(&server) == "192.0.2.8"
+    });
+    let copy = std::fs::read_to_string(server.directory().join("copy")).expect("it was written");
+    assert!(copy.contains("192.0.2.8"), "{copy}");
+    // It is kept over a restart, whatever has become of the web server.
+    let (_, _, directory) = server.stop();
+    web.behave(|_| Page::status("404 Not Found", "nothing"));
+    let server = Server::start_in(directory, &web_config(&urls, ""));
+    assert_eq!(address(&server), "192.0.2.8");
+}
+
+/// Returns the lines of the log about files that were not taken.
+fn refusals(server: &mut Server) -> Vec<String> {
+    let lines = server.log().iter();
+    lines.filter(|line| line.contains("was not taken from a web server")).cloned().collect()
+}
+
+#[test]
+fn a_file_that_is_not_the_zone_leaves_the_version_that_was_good() {
+    let web = Web::start(|_| Page::found(text(7, "192.0.2.7")));
+    let mut server = from_web(&[web.url("/zone")], "");
+    eventually("the zone", || address(&server) == "192.0.2.7");
+    let large = format!("{}; {}\n", text(9, "192.0.2.9"), "x".repeat(2 << 20));
+    for (page, why) in [
+        (Page::found("<html>not found</html>\n"), "expected"),
+        (Page::status("500 Internal Server Error", text(9, "192.0.2.9")), "500"),
+        (Page::found(text(6, "192.0.2.6")), "its serial 6 is older than ours, 7"),
+        (Page::found(large), "more than 1048576 octets"),
+        (Page::found(text(9, "192.0.2.9")).cut_off(), "was not taken"),
+        (Page::found(format!("{}$INCLUDE /etc/passwd\n", text(9, "192.0.2.9"))), "line 4"),
+        (Page::found(text(9, "192.0.2.9").replace("example.org.", "example.com.")), "was not taken"),
+    ] {
+        let before = refusals(&mut server).len();
+        web.behave(move |_| page.clone());
+        notify(&server);
+        eventually("the file is refused", || refusals(&mut server).len() > before);
+        let line = refusals(&mut server).last().cloned().unwrap_or_default();
+        assert!(line.contains(why), "{why}: {line}");
+        assert_eq!(address(&server), "192.0.2.7");
+        let status = testkit::said(&server.command(&["zone", "status", "example.org"]));
+        assert!(status.contains("/zone: "), "{status}");
+    }
+    web.behave(|_| Page::found(text(8, "192.0.2.8")));
+    eventually("the next good one", || {
+        notify(&server);
+        address(&server) == "192.0.2.8"
+    });
+}
+
+#[test]
+fn files_are_fetched_in_order_when_no_primary_answers() {
+    let gone = Web::start(|_| Page::status("404 Not Found", "nothing"));
+    let good = Web::start(|_| Page::found(text(7, "192.0.2.7")));
+    let never = Web::start(|_| Page::found(text(9, "192.0.2.9")));
+    let urls = [gone.url("/zone"), good.url("/zone"), never.url("/zone")];
+    let server = from_web(&urls, ", primaries: [\"127.0.0.9:9\"]");
+    eventually("the zone", || address(&server) == "192.0.2.7");
+    assert!(!gone.heard().is_empty());
+    assert!(never.heard().is_empty(), "the one before had it");
+    // A primary that answers is enough.
+    let primary = primary("transfer: any", "");
+    let server = from_web(&urls[2..], &format!(", primaries: [\"{}\"]", primary.address()));
+    eventually("the zone of the primary", || has_zone(&server));
+    assert!(never.heard().is_empty());
+}
+
+#[test]
+fn the_server_of_a_url_is_found_by_the_resolver() {
+    let web = Web::start(|_| Page::found(text(7, "192.0.2.7")));
+    let has_moved = Arc::new(AtomicBool::new(true));
+    let names = names(&has_moved);
+    let url = format!("http://ns.example.net:{}/zone", web.address().port());
+    let server = with_resolver(&names, &format!("{{name: example.org, urls: [\"{url}\"]}}"));
+    eventually("the zone", || address(&server) == "192.0.2.7");
+    assert!(names.count("ns.example.net.") > 0);
 }

@@ -103,6 +103,7 @@ impl Lowering<'_> {
             key_sets: None,
             own_denial: None,
             primaries: Vec::new(),
+            urls: Vec::new(),
             notify: self.remotes(item, "notify"),
             transfer: self.texts(item, "transfer", authority::grant),
             notify_from: Vec::new(),

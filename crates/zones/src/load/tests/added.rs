@@ -100,7 +100,7 @@ fn mistakes_are_those_of_the_configuration() {
     check("like: customrs", "unknown template \"customrs\" (did you mean \"customers\"?)");
     check(
         "{like: customers, primaries: 192.0.2.1}",
-        "a zone that comes from primaries has no file of its own",
+        "a zone that comes from other servers has no file of its own",
     );
     check("fil: other", "unknown setting \"fil\" (did you mean \"file\"?)");
     check("transfer: [key q]", "unknown key \"q.\"");

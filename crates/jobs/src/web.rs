@@ -1,0 +1,158 @@
+//! Files on web servers: asked for if they have changed, and read up to a limit.
+
+use std::fmt;
+use std::io::{self, Read as _};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use flate2::read::MultiGzDecoder;
+use ureq::http::{Request, Uri, header};
+use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
+use ureq::unversioned::transport::NextTimeout;
+
+use crate::http::{Trust, agent};
+
+/// Octets that are read at a time.
+const CHUNK_OCTETS: usize = 64 * 1024;
+/// How a file of gzip begins (RFC 1952 §2.3.1).
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+/// Addresses of one host that are tried.
+const ADDRESSES_MAX: usize = 16;
+
+/// A file on a web server.
+#[derive(Clone, Copy, Debug)]
+pub struct WebFile<'a> {
+    /// Where it is.
+    pub url: &'a str,
+    /// What the server said of it when it was last read.
+    pub known: Option<&'a Validators>,
+    /// How long fetching it may take.
+    pub timeout: Duration,
+    /// Octets it may have, unpacked.
+    pub octets_max: u64,
+}
+
+/// What a server says of a file, to ask later whether it has changed (RFC 9110 §8.8).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Validators {
+    /// `ETag`; empty if there is none.
+    pub etag: String,
+    /// `Last-Modified`; empty if there is none.
+    pub last_modified: String,
+}
+
+/// What a server says to a request.
+pub enum WebReply {
+    /// The file is as it was.
+    Unchanged,
+    /// The file, unpacked if it was packed with gzip.
+    Whole(Vec<u8>, Validators),
+}
+
+/// Finds the addresses of web servers.
+pub trait Hosts: Send + Sync + fmt::Debug {
+    /// Returns the addresses of a host; an error says why they are not known. Blocks.
+    fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, String>;
+}
+
+/// Fetches a file; `hosts` finds its server. Blocks.
+pub fn fetch(file: &WebFile<'_>, hosts: &Arc<dyn Hosts>) -> Result<WebReply, String> {
+    fetch_by(file, ByHosts(Arc::clone(hosts)), &mut |_| Ok(()))
+}
+
+/// Fetches a file; `hear` is told how many octets have come, and may give up.
+pub(crate) fn fetch_by(
+    file: &WebFile<'_>,
+    resolver: impl Resolver,
+    hear: &mut dyn FnMut(usize) -> Result<(), String>,
+) -> Result<WebReply, String> {
+    let said = |error: ureq::Error| error.to_string();
+    let agent = agent(file.timeout, &Trust::Usual, resolver).map_err(|error| error.to_string())?;
+    let mut request = Request::get(file.url);
+    if let Some(known) = file.known {
+        if !known.etag.is_empty() {
+            request = request.header(header::IF_NONE_MATCH, &known.etag);
+        }
+        if !known.last_modified.is_empty() {
+            request = request.header(header::IF_MODIFIED_SINCE, &known.last_modified);
+        }
+    }
+    let request = request.body(()).map_err(|error| error.to_string())?;
+    let mut response = agent.run(request).map_err(said)?;
+    let status = response.status();
+    if status.as_u16() == 304 && file.known.is_some() {
+        return Ok(WebReply::Unchanged);
+    }
+    if !status.is_success() {
+        return Err(format!("the server answers {status}"));
+    }
+    let of = |name: header::HeaderName| {
+        let value = response.headers().get(name).and_then(|value| value.to_str().ok());
+        value.unwrap_or("").to_owned()
+    };
+    let validators = Validators { etag: of(header::ETAG), last_modified: of(header::LAST_MODIFIED) };
+    let octets = read(file, response.body_mut().as_reader(), hear)?;
+    let octets = if octets.starts_with(&GZIP) { unpacked(&octets, file.octets_max)? } else { octets };
+    Ok(WebReply::Whole(octets, validators))
+}
+
+fn read(
+    file: &WebFile<'_>,
+    mut body: impl io::Read,
+    hear: &mut dyn FnMut(usize) -> Result<(), String>,
+) -> Result<Vec<u8>, String> {
+    let mut octets = Vec::new();
+    let mut chunk = vec![0; CHUNK_OCTETS];
+    loop {
+        let len = body.read(&mut chunk).map_err(|error| error.to_string())?;
+        if len == 0 {
+            return Ok(octets);
+        }
+        octets.extend_from_slice(&chunk[..len]);
+        if octets.len() as u64 > file.octets_max {
+            return Err(format!("it has more than {} octets", file.octets_max));
+        }
+        hear(octets.len())?;
+    }
+}
+
+/// Unpacks gzip, up to a limit.
+pub(crate) fn unpacked(octets: &[u8], octets_max: u64) -> Result<Vec<u8>, String> {
+    let mut out = Vec::new();
+    let mut reader = MultiGzDecoder::new(octets).take(octets_max.saturating_add(1));
+    reader.read_to_end(&mut out).map_err(|error| format!("it cannot be unpacked: {error}"))?;
+    if out.len() as u64 > octets_max {
+        return Err(format!("unpacked it has more than {octets_max} octets"));
+    }
+    Ok(out)
+}
+
+/// Has somebody else find addresses.
+#[derive(Debug)]
+struct ByHosts(Arc<dyn Hosts>);
+
+impl Resolver for ByHosts {
+    fn resolve(
+        &self,
+        uri: &Uri,
+        config: &ureq::config::Config,
+        timeout: NextTimeout,
+    ) -> Result<ResolvedSocketAddrs, ureq::Error> {
+        let host = uri.host().unwrap_or("");
+        if host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok() {
+            return DefaultResolver::default().resolve(uri, config, timeout);
+        }
+        let found = self.0.addresses(host).map_err(|why| io::Error::other(format!("\"{host}\": {why}")))?;
+        let mut all = self.empty();
+        let port = port_of(uri);
+        found.iter().take(ADDRESSES_MAX).for_each(|address| all.push(SocketAddr::new(*address, port)));
+        Ok(all)
+    }
+}
+
+/// Returns the port that a URL stands for.
+pub(crate) fn port_of(uri: &Uri) -> u16 {
+    let usual = if uri.scheme_str() == Some("https") { 443 } else { 80 };
+    uri.port_u16().unwrap_or(usual)
+}
