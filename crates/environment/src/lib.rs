@@ -11,7 +11,11 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
+
+use wire::Name;
+use zone::Zone;
 
 pub use pace::Pace;
 
@@ -61,6 +65,13 @@ pub trait Environment {
         let mut hasher = DefaultHasher::new();
         self.read(path)?.hash(&mut hasher);
         Ok(hasher.finish())
+    }
+
+    /// Returns the version in use of a zone that comes from other servers; `None` if none has come
+    /// yet.
+    fn zone(&self, apex: Name<'_>) -> Option<Arc<Zone>> {
+        let _ = apex;
+        None
     }
 
     /// Hears how far a large set or zone is: again and again while it is made.
@@ -182,6 +193,68 @@ fn open(path: &Path) -> io::Result<std::fs::File> {
 /// The machine we run on, for somebody who wants to hear how far large sets are.
 pub struct Telling<F>(pub F);
 
+/// Like [`Telling`], on a server whose zones from other servers are at hand.
+pub struct Serving<F, Z> {
+    /// Hears how far large sets are.
+    pub hear: F,
+    /// Finds a zone.
+    pub zone: Z,
+}
+
+impl<F, Z> Environment for Serving<F, Z>
+where
+    F: Fn(&SetProgress<'_>),
+    Z: Fn(Name<'_>) -> Option<Arc<Zone>>,
+{
+    fn zone(&self, apex: Name<'_>) -> Option<Arc<Zone>> {
+        (self.zone)(apex)
+    }
+
+    fn hear(&self, progress: &SetProgress<'_>) {
+        (self.hear)(progress);
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        System.variable(name)
+    }
+
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        System.read(path)
+    }
+
+    fn read_list(&self, path: &Path, octets_max: u64) -> io::Result<Vec<u8>> {
+        System.read_list(path, octets_max)
+    }
+
+    fn stamp(&self, path: &Path) -> io::Result<u64> {
+        System.stamp(path)
+    }
+
+    fn list(&self, directory: &Path) -> io::Result<Vec<String>> {
+        System.list(directory)
+    }
+
+    fn resolv_conf(&self) -> PathBuf {
+        System.resolv_conf()
+    }
+
+    fn hosts_file(&self) -> PathBuf {
+        System.hosts_file()
+    }
+
+    fn is_open_to_all(&self, path: &Path) -> bool {
+        System.is_open_to_all(path)
+    }
+
+    fn processors(&self) -> usize {
+        System.processors()
+    }
+
+    fn random(&self, octets: &mut [u8]) {
+        System.random(octets);
+    }
+}
+
 impl<F: Fn(&SetProgress<'_>)> Environment for Telling<F> {
     fn hear(&self, progress: &SetProgress<'_>) {
         self.0(progress);
@@ -229,7 +302,7 @@ impl<F: Fn(&SetProgress<'_>)> Environment for Telling<F> {
 }
 
 /// A machine of files and variables that are all in memory: the one that tests run on.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Memory {
     /// The files by their paths.
     pub files: HashMap<PathBuf, Vec<u8>>,
@@ -237,6 +310,8 @@ pub struct Memory {
     pub variables: HashMap<String, String>,
     /// What was heard about large sets, if anybody listens.
     pub heard: Option<RefCell<Vec<String>>>,
+    /// The zones from other servers.
+    pub zones: Vec<Arc<Zone>>,
 }
 
 impl Memory {
@@ -249,6 +324,10 @@ impl Memory {
 }
 
 impl Environment for Memory {
+    fn zone(&self, apex: Name<'_>) -> Option<Arc<Zone>> {
+        self.zones.iter().find(|zone| zone.apex() == apex).map(Arc::clone)
+    }
+
     fn hear(&self, progress: &SetProgress<'_>) {
         let SetProgress { set, list, count, .. } = progress;
         if let Some(heard) = &self.heard {

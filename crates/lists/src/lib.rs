@@ -10,6 +10,7 @@ mod collection;
 mod format;
 mod mmdb;
 mod pattern;
+pub mod policy_zone;
 mod reading;
 mod rpz;
 mod set;

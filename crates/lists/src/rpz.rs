@@ -11,11 +11,11 @@ use std::str::FromStr as _;
 use sets::{AddressSetBuilder, ListedRecord, NameText, Treatment, Trigger, ZoneBuilder};
 use wire::{Name, NameBuf, Rcode, Rtype, TextError, Tokens, Ttl};
 
-use crate::reading::Reading;
+use crate::reading::{Mistakes, Reading};
 
 /// What a rule looks at.
 #[derive(Clone, PartialEq, Eq, Hash)]
-enum Looks {
+pub(crate) enum Looks {
     /// The name asked for, or those below it.
     Name(Names),
     /// The client.
@@ -30,7 +30,7 @@ enum Looks {
 
 /// A name in lower case, or those below it.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Names {
+pub(crate) struct Names {
     folded: Vec<u8>,
     is_below: bool,
 }
@@ -67,6 +67,89 @@ impl Looks {
     }
 }
 
+/// The rules of a zone in the making.
+pub(crate) struct Rules {
+    rules: ZoneBuilder,
+    /// Records to answer with, by trigger, and the line of the first.
+    data: HashMap<Looks, (u32, Vec<ListedRecord>)>,
+}
+
+impl Rules {
+    /// Begins with a zone that has no rules.
+    pub(crate) fn new(rules: ZoneBuilder) -> Self {
+        Self { rules, data: HashMap::new() }
+    }
+
+    /// Adds a record. Returns what its rule looks at, and whether that is an exception; `None` if
+    /// the record makes no rule.
+    pub(crate) fn record(
+        &mut self,
+        apex: Name<'_>,
+        owner: Name<'_>,
+        record: impl FnOnce() -> ListedRecord,
+        line: u32,
+    ) -> Result<Option<(Looks, bool)>, String> {
+        let Some(trigger) = below(owner, apex) else {
+            return Err(format!("{owner} is not in the zone {apex}"));
+        };
+        let record = record();
+        if trigger.as_name().is_root() || is_no_rule(record.rtype) {
+            // Name servers and the like of the zone itself, and signatures.
+            return Ok(None);
+        }
+        let rule = rule_of(record.rtype, &record.data, trigger.as_name())?;
+        let looks = looks(trigger.as_name())?;
+        let is_exception = matches!(rule, Some(None));
+        match rule {
+            Some(treatment) => looks.rule(&mut self.rules, treatment, line)?,
+            None => {
+                self.data.entry(looks.clone()).or_insert_with(|| (line, Vec::new())).1.push(record);
+            }
+        }
+        Ok(Some((looks, is_exception)))
+    }
+
+    /// Returns the zone; records that it answers with become rules.
+    pub(crate) fn finish(mut self, mistakes: &mut Mistakes) -> ZoneBuilder {
+        let mut data: Vec<_> = self.data.drain().collect();
+        data.sort_unstable_by_key(|(_, (line, _))| *line);
+        for (looks, (line, records)) in data {
+            let treatment = Some(Treatment::Records(records.into()));
+            if let Err(why) = looks.rule(&mut self.rules, treatment, line) {
+                mistakes.add(line, || why);
+            }
+        }
+        self.rules
+    }
+}
+
+/// Returns whether records of a type make no rule: they are about the zone, or about how it is
+/// signed.
+pub(crate) const fn is_no_rule(rtype: Rtype) -> bool {
+    matches!(
+        rtype,
+        Rtype::SOA
+            | Rtype::NS
+            | Rtype::DNAME
+            | Rtype::DNSKEY
+            | Rtype::DS
+            | Rtype::RRSIG
+            | Rtype::NSEC
+            | Rtype::NSEC3
+            | Rtype::NSEC3PARAM
+    )
+}
+
+/// Returns the rule that a record makes by itself, without a treatment if it is an exception;
+/// `None` if it is one of those that are answered with.
+pub(crate) fn rule_of(
+    rtype: Rtype,
+    data: &[u8],
+    trigger: Name<'_>,
+) -> Result<Option<Option<Treatment>>, String> {
+    if rtype == Rtype::CNAME { alias(data, trigger).map(Some) } else { Ok(None) }
+}
+
 /// A zone that is being read.
 struct Zone {
     /// What names without a dot at their end are below.
@@ -75,9 +158,7 @@ struct Zone {
     apex: Option<NameBuf>,
     /// The owner of the entry before, which one without an owner has too.
     owner: Option<NameBuf>,
-    rules: ZoneBuilder,
-    /// Records to answer with, by trigger, and the line of the first.
-    data: HashMap<Looks, (u32, Vec<ListedRecord>)>,
+    rules: Rules,
     /// The TTL of entries without one: that of `$TTL`, or of the entry before.
     ttl: Option<Ttl>,
 }
@@ -91,8 +172,7 @@ pub(super) fn read(to: &mut Reading<'_>, octets: &[u8]) {
         origin: NameBuf::root(),
         apex: None,
         owner: None,
-        rules: to.list.zone(),
-        data: HashMap::new(),
+        rules: Rules::new(to.list.zone()),
         ttl: None,
     };
     let (mut at, mut line) = (0, 1);
@@ -113,18 +193,11 @@ pub(super) fn read(to: &mut Reading<'_>, octets: &[u8]) {
         line += passed.bytes().filter(|&octet| octet == b'\n').count() as u32;
         at += passed.len().max(1);
     }
-    let mut data: Vec<_> = zone.data.drain().collect();
-    data.sort_unstable_by_key(|(_, (line, _))| *line);
-    for (looks, (line, records)) in data {
-        let treatment = Some(Treatment::Records(records.into()));
-        if let Err(why) = looks.rule(&mut zone.rules, treatment, line) {
-            to.mistakes.add(line, || why);
-        }
-    }
-    to.list.add_zone(zone.rules);
+    let rules = zone.rules.finish(&mut to.mistakes);
+    to.list.add_zone(rules.compile());
 }
 
-fn too_many() -> String {
+pub(crate) fn too_many() -> String {
     "more than 65536 different answers in one zone".to_owned()
 }
 
@@ -195,76 +268,47 @@ fn entry(
         return Ok(());
     }
     let apex = zone.apex.unwrap_or(zone.origin);
-    let Some(trigger) = below(owner.as_name(), apex.as_name()) else {
-        return Err(format!("{owner} is not in the zone {apex}"));
-    };
-    if trigger.as_name().is_root() {
+    if below(owner.as_name(), apex.as_name()).is_some_and(|trigger| trigger.as_name().is_root()) {
         // Name servers and the like of the zone itself.
         return Ok(());
     }
     let mut data = Vec::new();
     wire::rdata::parse_tokens(rtype, tokens, Some(zone.origin.as_name()), &mut data)
         .map_err(|error| said(&error))?;
-    let treatment = if rtype == Rtype::CNAME { alias(&data, &trigger)? } else { None };
-    let looks = looks(trigger.as_name())?;
-    if let Looks::Answer(address, bits) = looks {
+    let record = || ListedRecord { rtype, ttl: zone.ttl, data: data.into() };
+    let made = zone.rules.record(apex.as_name(), owner.as_name(), record, line)?;
+    if let Some((Looks::Answer(address, bits), is_exception)) = made {
         // Conditions on the answer's addresses know nothing of treatments.
-        let list = if matches!(treatment, Some(Said::Pass)) { &mut *to.without } else { &mut *to.addresses };
+        let list = if is_exception { &mut *to.without } else { &mut *to.addresses };
         let is_right = list.prefix(address, bits);
         debug_assert!(is_right, "checked when it was read");
-    }
-    match treatment {
-        Some(treatment) => looks.rule(&mut zone.rules, treatment.into_option(), line)?,
-        None => {
-            let record = ListedRecord { rtype, ttl: zone.ttl, data: data.into() };
-            zone.data.entry(looks).or_insert_with(|| (line, Vec::new())).1.push(record);
-        }
     }
     Ok(())
 }
 
-/// What an alias in a policy zone says.
-enum Said {
-    /// The query goes on.
-    Pass,
-    Treat(Treatment),
-}
-
-impl Said {
-    fn into_option(self) -> Option<Treatment> {
-        match self {
-            Self::Pass => None,
-            Self::Treat(treatment) => Some(treatment),
-        }
-    }
-}
-
-/// Returns what the target of an alias stands for.
-fn alias(data: &[u8], trigger: &NameBuf) -> Result<Option<Said>, String> {
+/// Returns what the target of an alias stands for; nothing if it is an exception.
+fn alias(data: &[u8], trigger: Name<'_>) -> Result<Option<Treatment>, String> {
     let Ok((target, _)) = Name::parse(data) else { return Err("not an alias".to_owned()) };
     let mut labels = target.labels();
-    let said = match (labels.next(), labels.next()) {
-        (None, _) => Said::Treat(Treatment::Rcode(Rcode::NXDOMAIN)),
-        (Some(b"*"), None) => Said::Treat(Treatment::Rcode(Rcode::NOERROR)),
+    Ok(Some(match (labels.next(), labels.next()) {
+        (None, _) => Treatment::Rcode(Rcode::NXDOMAIN),
+        (Some(b"*"), None) => Treatment::Rcode(Rcode::NOERROR),
         // The wildcard stands for the name asked for.
         (Some(b"*"), Some(_)) => {
             let below = target.parent().unwrap_or(Name::ROOT);
-            Said::Treat(Treatment::AliasBelow(NameText::from(&below.to_buf())))
+            Treatment::AliasBelow(NameText::from(&below.to_buf()))
         }
-        (Some(label), None) if label.eq_ignore_ascii_case(b"rpz-passthru") => Said::Pass,
-        (Some(label), None) if label.eq_ignore_ascii_case(b"rpz-drop") => Said::Treat(Treatment::Drop),
-        (Some(label), None) if label.eq_ignore_ascii_case(b"rpz-tcp-only") => {
-            Said::Treat(Treatment::Truncate)
-        }
+        (Some(label), None) if label.eq_ignore_ascii_case(b"rpz-passthru") => return Ok(None),
+        (Some(label), None) if label.eq_ignore_ascii_case(b"rpz-drop") => Treatment::Drop,
+        (Some(label), None) if label.eq_ignore_ascii_case(b"rpz-tcp-only") => Treatment::Truncate,
         // The old way to let a name pass.
-        _ if target == trigger.as_name() => Said::Pass,
-        _ => Said::Treat(Treatment::Alias(NameText::from(&target.to_buf()))),
-    };
-    Ok(Some(said))
+        _ if target == trigger => return Ok(None),
+        _ => Treatment::Alias(NameText::from(&target.to_buf())),
+    }))
 }
 
 /// Returns the labels of a name that stand before those of the zone.
-fn below(name: Name<'_>, apex: Name<'_>) -> Option<NameBuf> {
+pub(crate) fn below(name: Name<'_>, apex: Name<'_>) -> Option<NameBuf> {
     if !name.is_at_or_below(apex) {
         return None;
     }
@@ -276,7 +320,7 @@ fn below(name: Name<'_>, apex: Name<'_>) -> Option<NameBuf> {
 }
 
 /// Returns what a rule looks at, by its owner below the zone.
-fn looks(trigger: Name<'_>) -> Result<Looks, String> {
+pub(crate) fn looks(trigger: Name<'_>) -> Result<Looks, String> {
     let last = trigger.labels().last().unwrap_or(&[]).to_ascii_lowercase();
     match last.as_slice() {
         b"rpz-ip" => prefix(trigger).map(|(address, bits)| Looks::Answer(address, bits)),

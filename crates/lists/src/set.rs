@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use sets::{
     AddressSet, AddressSetBuilder, Blocklist, BlocklistBuilder, DynamicAddresses, DynamicNames, NameSet,
-    NameSetBuilder,
+    NameSetBuilder, PolicyZone,
 };
 use wire::{HashKey, Prefix};
 
@@ -139,6 +139,17 @@ impl<'a> SetBuilder<'a> {
         };
         read(&mut reading, list.format, octets);
         reading.mistakes
+    }
+
+    /// Adds a response policy zone.
+    pub fn policy_zone(&mut self, zone: PolicyZone) {
+        let (addresses, without) = (&mut self.addresses, &mut self.without);
+        zone.each_answer(|address, bits, is_exception| {
+            let list = if is_exception { &mut *without } else { &mut *addresses };
+            let is_right = list.prefix(address, bits);
+            debug_assert!(is_right, "it was a prefix before");
+        });
+        self.list.add_zone(zone);
     }
 
     /// Returns the approximate number of rules.

@@ -61,6 +61,12 @@ pub(super) const ROWS: &[Row] = &[
          `hosts`, `dnsmasq`, `rpz`, `mmdb`. Parts of `geosite`, `geoip` and `mmdb` are selected behind a last colon: \
          `geosite:geosite.dat:cn|google@ads`, `mmdb:country.mmdb:country=DE`.",
     ),
+    unset(
+        "sets.*.lists[].zone",
+        Kind::One(Value::Text { word: None }),
+        "In place of `list`: a zone in `zones` that comes from other servers, as a response policy zone. Its next versions come \
+         into use as they are transferred, and cost in proportion to what has changed.",
+    ),
     row(
         "sets.*.lists[].refresh",
         duration_or(MINUTE, 365 * DAY, "off"),

@@ -71,8 +71,8 @@ pub(super) const ROWS: &[Row] = &[
     unset(
         "zones[].write-to",
         Kind::One(Value::Path),
-        "A master file that each version from `primaries` or `urls` is written to, for people and other programs. The server does not read it: \
-         it keeps zones in `server.state-directory`. `{name}` in it stands for the zone's name.",
+        "A master file that each version from `primaries` or `urls` is written to, for people and other programs. The server keeps \
+         zones in `server.state-directory`, and reads this file only where it has kept nothing of the zone yet. `{name}` in it stands for the zone's name.",
     )
     .unbound(&["zonefile"]),
     unset(

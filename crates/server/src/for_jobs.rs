@@ -32,6 +32,8 @@ pub(crate) struct Callbacks {
     pub(crate) dump: Dump,
     /// Reads the lists of a set again.
     pub(crate) reload_set: Box<dyn Fn(&str) + Send + Sync>,
+    /// Makes sets anew that are made of a zone, if they have not its version in use.
+    pub(crate) follow_zone: Box<dyn Fn(&NameBuf) + Send + Sync>,
     /// Forgets answers for a name and all below it.
     pub(crate) forget: Box<dyn Fn(&NameBuf) + Send + Sync>,
     /// Serves versions of zones that were just signed.
@@ -65,6 +67,14 @@ impl Orders {
     pub(crate) fn forget(&self, zone: &NameBuf) {
         if let Some(callbacks) = self.callbacks.get() {
             (callbacks.forget)(zone);
+        }
+    }
+
+    /// Makes sets anew that are made of a zone; before the server runs, that is done when it
+    /// starts.
+    pub(crate) fn follow_zone(&self, apex: &NameBuf) {
+        if let Some(callbacks) = self.callbacks.get() {
+            (callbacks.follow_zone)(apex);
         }
     }
 

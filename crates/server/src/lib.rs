@@ -13,6 +13,7 @@ pub mod explain;
 mod for_jobs;
 mod log_level;
 mod operator;
+mod policy_zones;
 mod polling;
 mod progress;
 mod protocol;

@@ -1,16 +1,30 @@
 //! What the log says while large sets and zones are made: about once a second, and at every
 //! millionth entry of a list.
 
-use environment::{Loading, Pace, SetProgress, Telling};
+use std::sync::Arc;
+
+use environment::{Environment, Loading, Pace, Serving, SetProgress};
 use tracing::info;
+use wire::Name;
+use zone::Zone;
+use zones::ZoneManager;
 
 /// After so many entries of a list the log has a line, however quickly they were read.
 const TELL_ENTRIES: usize = 1 << 20;
 
 /// Returns the machine, for a server: the log says how far sets are.
-pub(crate) fn logged() -> Telling<impl Fn(&SetProgress<'_>)> {
+pub(crate) fn logged() -> impl Environment {
+    serving(|_| None)
+}
+
+/// Returns the machine, for a server that has these zones.
+pub(crate) fn with_zones(manager: &ZoneManager) -> impl Environment {
+    serving(|apex| manager.received(apex))
+}
+
+fn serving(zone: impl Fn(Name<'_>) -> Option<Arc<Zone>>) -> impl Environment {
     let pace = Pace::begin();
-    Telling(move |progress: &SetProgress<'_>| {
+    let hear = move |progress: &SetProgress<'_>| {
         let is_milestone = progress.list.is_some() && progress.count.is_multiple_of(TELL_ENTRIES);
         if pace.is_time() || is_milestone {
             match progress.list {
@@ -22,5 +36,6 @@ pub(crate) fn logged() -> Telling<impl Fn(&SetProgress<'_>)> {
                 None => info!(set = progress.set, rules = progress.count, "putting a set together"),
             }
         }
-    })
+    };
+    Serving { hear, zone }
 }

@@ -1,8 +1,10 @@
 //! Starts a server: the first configuration, the threads, and what looks after them.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
@@ -26,10 +28,11 @@ use tokio::sync::{mpsc, watch};
 use tracing::warn;
 
 use crate::caches::Dumps;
-use crate::compile::{Compiled, compile};
+use crate::compile::{Compiled, compile, compile_for_set};
 use crate::for_jobs::{Orders, StubResolver};
 use crate::log_level::LogLevelHandle;
 use crate::operator::{Facts, Operator, Watched};
+use crate::policy_zones::PolicyZones;
 use crate::reload::{Candidate, Cause, Components, Revision, bring_into_use};
 use crate::watch::{HeldMemory, RefusalLog};
 use crate::watchdog::Watchdog;
@@ -167,18 +170,9 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
     let (probes, inquiries) = mpsc::channel(anchors::PROBES_MAX);
     let (tables, for_answers) = (Arc::clone(&shared.tables), Arc::clone(&orders));
     let prober = Arc::new(anchors::Prober { probes, tables, orders: for_answers });
-    let manager = ::zones::ZoneManager::start(::zones::Dependencies {
-        cell: Arc::clone(&cell),
-        signer: Arc::new(signing::Signatory(Arc::clone(&signing))),
-        watcher: Arc::new(signing::Watch(checker.clone())),
-        trust: Arc::new(ZoneKeys(Arc::clone(&prober))),
-        elsewhere: Arc::new(ZoneSources::new(Arc::clone(&prober))),
-        key: plans.snapshot.key,
-        transfers,
-        folder: &zones_folder,
-        register,
-    });
-    let manager = manager.map_err(thread("a thread"))?;
+    let signer = (Arc::clone(&signing), checker.clone());
+    let folder = (zones_folder.as_path(), register);
+    let manager = start_zones(&cell, signer, (&prober, &orders), transfers, folder)?;
     let (stopper, stop) = listen::stop();
     let clock = Clock::start(sys::since_boot, SystemTime::now);
     let doorbell = Arc::<Doorbell>::default();
@@ -200,6 +194,7 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
         devices,
     };
     let first = bring_into_use(&components, candidate, None)?;
+    let first = with_policy_zones(&components, first, &addresses)?;
     let startup = first.loaded.settings.startup.clone();
     let started = Workers {
         clock,
@@ -259,6 +254,56 @@ fn first_candidate(
     let revision = Revision { number: 1, loaded: Arc::new(loaded), plans, zones };
     let candidate = Candidate::with_last_signed(&signing, revision, Cause::Start);
     Ok((candidate, Arc::new(signing)))
+}
+
+/// Starts what looks after zones.
+fn start_zones(
+    cell: &Arc<SnapshotCell>,
+    (signing, checker): (Arc<Signing>, Checker),
+    (prober, orders): (&Arc<anchors::Prober>, &Arc<Orders>),
+    transfers: transfer::Client,
+    (folder, register): (&Path, ::zones::Register),
+) -> Result<::zones::ZoneManager, StartError> {
+    let news = PolicyZones::start(Arc::clone(orders)).map_err(thread("a thread"))?;
+    let manager = ::zones::ZoneManager::start(::zones::Dependencies {
+        cell: Arc::clone(cell),
+        signer: Arc::new(signing::Signatory(signing)),
+        watcher: Arc::new(signing::Watch(checker)),
+        trust: Arc::new(ZoneKeys(Arc::clone(prober))),
+        elsewhere: Arc::new(ZoneSources::new(Arc::clone(prober))),
+        news: Arc::new(news),
+        key: cell.load().0.key,
+        transfers,
+        folder,
+        register,
+    });
+    manager.map_err(thread("a thread"))
+}
+
+/// Makes sets of the zones from other servers that were kept: before the first query, so that none
+/// is answered without them.
+fn with_policy_zones(
+    components: &Components,
+    first: Revision,
+    addresses: &[SocketAddr],
+) -> Result<Revision, StartError> {
+    let mut revision = first;
+    let sets: BTreeSet<String> = {
+        let zones = revision.plans.policy_zones.iter();
+        let kept = zones.filter(|(apex, _)| components.manager.received(apex.as_name()).is_some());
+        kept.map(|(_, set)| set.clone()).collect()
+    };
+    for set in sets {
+        let environment = progress::with_zones(&components.manager);
+        let compiled =
+            compile_for_set(&revision.loaded, addresses, revision.as_previous(), &environment, &set)?;
+        let Compiled { plans, zones } = compiled;
+        let (number, loaded) = (revision.number, Arc::clone(&revision.loaded));
+        let next = Revision { number, loaded, plans, zones };
+        let candidate = Candidate { revision: next, cause: Cause::Zones, signing: None };
+        revision = bring_into_use(components, candidate, Some(&revision))?;
+    }
+    Ok(revision)
 }
 
 /// Returns what the workers read the first snapshot from, and later ones.

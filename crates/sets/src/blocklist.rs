@@ -11,7 +11,7 @@ use wire::{HashKey, Name, NameBuf, Rcode, Rtype, Ttl};
 use crate::addresses::AddressSet;
 use crate::builder::NameSetBuilder;
 use crate::names::{NameSet, RuleRef};
-use crate::prefixes::{PrefixRule, PrefixRules};
+use crate::policy_zone::{PolicyZone, ServerRule};
 use crate::servers::KnownServers;
 use crate::sought::Sought;
 
@@ -83,7 +83,7 @@ impl Treatment {
         Some(target)
     }
 
-    const fn is_alias(&self) -> bool {
+    pub(crate) const fn is_alias(&self) -> bool {
         matches!(self, Self::Alias(_) | Self::AliasBelow(_))
     }
 }
@@ -185,154 +185,9 @@ pub(crate) struct Specials {
     pub(crate) rules: Box<[Special]>,
 }
 
-/// In place of a treatment: a name of the zone that is closer than a wildcard, which is not for the
-/// names below it.
-pub(crate) const NO_RULE: u16 = u16::MAX;
-
-/// Rules on names in a response policy zone. Of those that fit the one closest to the name counts,
-/// and one on the name itself comes first.
-pub(crate) struct NameRules {
-    pub(crate) itself: Arc<NameSet>,
-    pub(crate) below: Arc<NameSet>,
-    /// Of `below`, those that are no rules.
-    pub(crate) hidden: usize,
-    /// The treatment of each rule by its number. None is an exception.
-    pub(crate) of_itself: Box<[u16]>,
-    pub(crate) of_below: Box<[u16]>,
-}
-
-impl NameRules {
-    pub(crate) fn len(&self) -> usize {
-        self.itself.len() + self.below.len() - self.hidden
-    }
-
-    fn octets(&self) -> usize {
-        self.itself.octets()
-            + self.below.octets()
-            + size_of_val(&*self.of_itself)
-            + size_of_val(&*self.of_below)
-    }
-
-    /// Returns the treatment of the rule that counts, and where the rule stands.
-    fn find(&self, sought: &Sought<'_>) -> Option<(u16, &str, u32)> {
-        let (found, of) = match self.itself.find(sought) {
-            Some(found) => (found, &self.of_itself),
-            None => (self.below.find(sought)?, &self.of_below),
-        };
-        let index = *of.get(found.rule.number() as usize)?;
-        let (source, line) = found.place();
-        (index != NO_RULE).then_some((index, source, line))
-    }
-}
-
-/// A response policy zone. Rules on the client come before those on the name, those before the ones
-/// on addresses of the answer, and those before the ones on name servers: first on their names,
-/// then on their addresses.
-pub(crate) struct Zone {
-    pub(crate) source: Arc<str>,
-    pub(crate) clients: PrefixRules,
-    pub(crate) names: NameRules,
-    pub(crate) answers: PrefixRules,
-    /// Those on name servers; few zones have any.
-    pub(crate) servers: Option<Box<ServerRules>>,
-    pub(crate) treatments: Box<[Option<Treatment>]>,
-}
-
-/// The rules of a response policy zone on name servers.
-pub(crate) struct ServerRules {
-    pub(crate) names: NameRules,
-    pub(crate) addresses: PrefixRules,
-}
-
-/// Which rules on name servers are meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ServerRule {
-    /// Those on their names (`rpz-nsdname`).
-    Name,
-    /// Those on their addresses (`rpz-nsip`).
-    Address,
-}
-
-impl Zone {
-    /// Returns how many rules there are.
-    pub(crate) fn len(&self) -> usize {
-        let on_servers = self.servers.as_ref().map_or(0, |rules| rules.names.len() + rules.addresses.len());
-        self.names.len() + self.clients.len() + self.answers.len() + on_servers
-    }
-
-    fn octets(&self) -> usize {
-        let of_servers =
-            self.servers.as_ref().map_or(0, |rules| rules.names.octets() + rules.addresses.octets());
-        self.names.octets()
-            + self.clients.octets()
-            + self.answers.octets()
-            + of_servers
-            + size_of_val(&*self.treatments)
-    }
-
-    fn rule(&self, asking: &Asking<'_>) -> Option<Ruling<'_>> {
-        if let Some(rule) = self.clients.find(asking.client) {
-            return self.by_prefix(rule);
-        }
-        if let Some((index, source, line)) = self.names.find(asking.sought) {
-            return self.ruling(index, source, line);
-        }
-        let found = asking.addresses.iter().filter_map(|&address| self.answers.find(address));
-        if let Some(ruling) = found.max_by_key(|rule| rule.bits).and_then(|rule| self.by_prefix(rule)) {
-            return Some(Ruling { is_by_address: true, ..ruling });
-        }
-        self.by_server(asking, ServerRule::Name).or_else(|| self.by_server(asking, ServerRule::Address))
-    }
-
-    /// Returns what the zone says of the name servers that led to the answer.
-    fn by_server(&self, asking: &Asking<'_>, which: ServerRule) -> Option<Ruling<'_>> {
-        let rules = self.servers.as_ref()?;
-        let known = asking.servers?;
-        let name = asking.sought.name();
-        match which {
-            ServerRule::Name => {
-                if rules.names.len() == 0 {
-                    return None;
-                }
-                let (index, source, line) = known.find_name(name, |sought| rules.names.find(sought))?;
-                self.ruling(index, source, line)
-            }
-            ServerRule::Address => {
-                let mut best: Option<&PrefixRule> = None;
-                if rules.addresses.len() > 0 {
-                    known.any_address(name, |address| {
-                        let found = rules.addresses.find(address);
-                        if let Some(rule) = found.filter(|rule| best.is_none_or(|best| rule.bits > best.bits))
-                        {
-                            best = Some(rule);
-                        }
-                        false
-                    });
-                }
-                self.by_prefix(best?)
-            }
-        }
-    }
-
-    fn by_prefix(&self, rule: &PrefixRule) -> Option<Ruling<'_>> {
-        self.ruling(rule.treatment, &self.source, rule.line)
-    }
-
-    fn ruling<'s>(&'s self, index: u16, source: &'s str, line: u32) -> Option<Ruling<'s>> {
-        let treatment = self.treatments.get(usize::from(index))?.as_ref();
-        Some(Ruling {
-            is_allowed: treatment.is_none(),
-            treatment: treatment.unwrap_or(&Treatment::Block),
-            is_by_address: false,
-            source,
-            line,
-        })
-    }
-}
-
 /// A list of rules with exceptions.
 pub struct Blocklist {
-    pub(crate) zones: Box<[Zone]>,
+    pub(crate) zones: Box<[PolicyZone]>,
     /// Rules on the name alone, by [`Class`].
     pub(crate) plain: [Arc<NameSet>; 4],
     pub(crate) specials: Option<Box<Specials>>,
@@ -377,7 +232,7 @@ impl Blocklist {
     /// Returns whether there are rules on name servers.
     // Once per configuration.
     pub fn looks_at_servers(&self) -> bool {
-        self.zones.iter().any(|zone| zone.servers.is_some())
+        self.zones.iter().any(PolicyZone::looks_at_servers)
             || self.include.iter().any(|list| list.looks_at_servers())
     }
 
@@ -440,7 +295,7 @@ impl Blocklist {
     /// Returns whether any rule answers with an alias.
     // Once per configuration.
     pub fn has_aliases(&self) -> bool {
-        self.zones.iter().any(|zone| zone.treatments.iter().flatten().any(Treatment::is_alias))
+        self.zones.iter().any(PolicyZone::has_aliases)
             || self
                 .specials
                 .as_ref()
@@ -452,8 +307,7 @@ impl Blocklist {
     // Once per configuration.
     pub fn each_large(&self, f: &mut impl FnMut(&Arc<NameSet>)) {
         for zone in &self.zones {
-            zone.names.itself.each_large(f);
-            zone.names.below.each_large(f);
+            zone.each_large(f);
         }
         for names in self.plain.iter().chain(&self.except) {
             names.each_large(f);
@@ -465,7 +319,7 @@ impl Blocklist {
 
     /// Returns how many rules there are.
     pub fn len(&self) -> usize {
-        self.zones.iter().map(Zone::len).sum::<usize>()
+        self.zones.iter().map(PolicyZone::len).sum::<usize>()
             + self.plain.iter().map(|names| names.len()).sum::<usize>()
             + self.specials.as_ref().map_or(0, |specials| specials.rules.len())
     }
@@ -477,7 +331,7 @@ impl Blocklist {
 
     /// Returns how many octets of memory the list takes, roughly.
     pub fn octets(&self) -> usize {
-        let zones = self.zones.iter().map(Zone::octets);
+        let zones = self.zones.iter().map(PolicyZone::octets);
         zones.sum::<usize>()
             + self.plain.iter().map(|names| names.octets()).sum::<usize>()
             + self.specials.as_ref().map_or(0, |specials| {

@@ -6,12 +6,11 @@ use std::sync::Arc;
 
 use wire::{HashKey, Name};
 
-use crate::blocklist::{
-    Blocklist, Class, Condition, NO_RULE, NameRules, ServerRules, Special, Specials, Treatment, Zone,
-};
+use crate::blocklist::{Blocklist, Class, Condition, Special, Specials, Treatment};
 use crate::builder::NameSetBuilder;
 use crate::names::NameSet;
 use crate::patterns::PatternError;
+use crate::policy_zone::{NO_RULE, NameRules, PolicyZone, Prefixes, ZoneRules};
 use crate::prefixes::PrefixRules;
 use crate::table::Reach;
 
@@ -61,7 +60,7 @@ pub struct BlocklistBuilder {
     specials: HashMap<Vec<u8>, u32>,
     special_names: NameSetBuilder,
     groups: Vec<Vec<Special>>,
-    zones: Vec<Zone>,
+    zones: Vec<PolicyZone>,
 }
 
 impl BlocklistBuilder {
@@ -125,28 +124,19 @@ impl BlocklistBuilder {
     /// Begins a response policy zone, which is asked before everything else, after those that came
     /// before.
     pub fn zone(&self) -> ZoneBuilder {
-        ZoneBuilder {
-            source: Arc::clone(&self.source),
-            clients: Vec::new(),
-            names: NameRulesBuilder::new(&self.key, &self.source),
-            answers: Vec::new(),
-            server_names: NameRulesBuilder::new(&self.key, &self.source),
-            server_addresses: Vec::new(),
-            treatments: Vec::new(),
-            known: HashMap::new(),
-        }
+        ZoneBuilder::new(&self.key, &self.source)
     }
 
     /// Adds a zone that is complete.
-    pub fn add_zone(&mut self, zone: ZoneBuilder) {
-        self.zones.push(zone.compile());
+    pub fn add_zone(&mut self, zone: PolicyZone) {
+        self.zones.push(zone);
     }
 
     /// Returns how many rules were added.
     pub fn len(&self) -> usize {
         self.groups.iter().map(Vec::len).sum::<usize>()
             + self.plain.iter().map(NameSetBuilder::len).sum::<usize>()
-            + self.zones.iter().map(Zone::len).sum::<usize>()
+            + self.zones.iter().map(PolicyZone::len).sum::<usize>()
     }
 
     /// Returns whether there is nothing that a set of names cannot say.
@@ -236,6 +226,20 @@ pub enum Trigger<'a> {
 }
 
 impl ZoneBuilder {
+    /// Returns an empty zone; `source` is what it is called where a rule is shown.
+    pub fn new(key: &HashKey, source: &Arc<str>) -> Self {
+        Self {
+            source: Arc::clone(source),
+            clients: Vec::new(),
+            names: NameRulesBuilder::new(key, source),
+            answers: Vec::new(),
+            server_names: NameRulesBuilder::new(key, source),
+            server_addresses: Vec::new(),
+            treatments: Vec::new(),
+            known: HashMap::new(),
+        }
+    }
+
     /// Adds a rule; without a treatment it is an exception. Returns false if there are too many
     /// different treatments.
     #[must_use]
@@ -263,20 +267,20 @@ impl ZoneBuilder {
         true
     }
 
-    fn compile(self) -> Zone {
-        let servers = ServerRules {
-            names: self.server_names.compile(),
-            addresses: PrefixRules::new(self.server_addresses),
-        };
-        let has_any = servers.addresses.len() > 0 || servers.names.len() > 0;
-        Zone {
+    /// Builds the zone.
+    pub fn compile(self) -> PolicyZone {
+        let rules = ZoneRules {
             source: self.source,
-            clients: PrefixRules::new(self.clients),
             names: self.names.compile(),
-            answers: PrefixRules::new(self.answers),
-            servers: has_any.then(|| Box::new(servers)),
+            server_names: self.server_names.compile(),
+            prefixes: Some(Prefixes {
+                clients: PrefixRules::new(self.clients),
+                answers: PrefixRules::new(self.answers),
+                servers: PrefixRules::new(self.server_addresses),
+            }),
             treatments: self.treatments.into(),
-        }
+        };
+        PolicyZone { len: rules.len(), rules: Arc::new(rules), changes: None }
     }
 }
 
@@ -318,18 +322,35 @@ impl NameRulesBuilder {
     fn hide_wildcards(&mut self) -> usize {
         let Self { owners, wildcards, below, of_below, .. } = self;
         let mut hidden: HashSet<Box<[u8]>> = HashSet::new();
+        let mut hide = |name: Name<'_>, reach: Reach, line: u32| {
+            if hidden.insert(name.as_bytes().into()) {
+                below.name(name, reach, line);
+                put(of_below, line, NO_RULE);
+            }
+        };
         for (folded, line) in owners.iter() {
             let Ok((owner, _)) = Name::parse(folded) else { continue };
             let is_wildcard = |labels: &usize| wildcards.contains(owner.suffix(*labels).as_bytes());
             let Some(above) = (0..=owner.label_count()).rev().find(is_wildcard) else { continue };
             for labels in above + 1..=owner.label_count() {
-                let name = owner.suffix(labels);
-                if hidden.insert(name.as_bytes().into()) {
-                    // Names that only have others below them exist as well.
-                    let is_owner = labels == owner.label_count();
-                    below.name(name, if is_owner { Reach::Below } else { Reach::ItselfAndBelow }, *line);
-                    put(of_below, *line, NO_RULE);
-                }
+                // Names that only have others below them exist as well.
+                let is_owner = labels == owner.label_count();
+                hide(
+                    owner.suffix(labels),
+                    if is_owner { Reach::Below } else { Reach::ItselfAndBelow },
+                    *line,
+                );
+            }
+        }
+        for folded in wildcards.iter() {
+            let Ok((name, _)) = Name::parse(folded) else { continue };
+            let is_wildcard = |labels: &usize| wildcards.contains(name.suffix(*labels).as_bytes());
+            let Some(above) = (0..name.label_count()).rev().find(is_wildcard) else { continue };
+            for labels in above + 1..=name.label_count() {
+                // What is below the name itself has the rule of its wildcard.
+                let is_own = labels == name.label_count();
+                // No record has this line: the one of the wildcard is that of its own rule.
+                hide(name.suffix(labels), if is_own { Reach::Itself } else { Reach::ItselfAndBelow }, 0);
             }
         }
         hidden.len()
@@ -361,7 +382,8 @@ fn put(of: &mut Vec<u16>, line: u32, index: u16) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::blocklist::{Asking, NameText, ServerRule};
+    use crate::blocklist::{Asking, NameText};
+    use crate::policy_zone::ServerRule;
     use crate::servers::{KnownServers, NameServer, NameServers};
     use crate::sought::Sought;
     use std::net::IpAddr;
@@ -475,7 +497,7 @@ mod tests {
                 if is_below { Trigger::Below(name.as_name()) } else { Trigger::Name(name.as_name()) };
             assert!(zone.rule(trigger, treatment, line));
         }
-        list.add_zone(zone);
+        list.add_zone(zone.compile());
         let list = list.compile(Arc::new(NameSetBuilder::new(&KEY).compile()), Vec::new(), Vec::new());
         let ask = |text: &str| ask(&list, text, Rtype::A, "192.0.2.1");
         assert_eq!(ask("example"), None);
@@ -496,7 +518,7 @@ mod tests {
         let (all, own) = (name("example"), name("a.b.example"));
         assert!(zone.rule(Trigger::Below(all.as_name()), Some(Treatment::Drop), 1));
         assert!(zone.rule(Trigger::Name(own.as_name()), None, 2));
-        list.add_zone(zone);
+        list.add_zone(zone.compile());
         let list = list.compile(Arc::new(NameSetBuilder::new(&KEY).compile()), Vec::new(), Vec::new());
         let ask = |text: &str| ask(&list, text, Rtype::A, "192.0.2.1");
         assert_eq!(ask("x.example"), Some(1));
@@ -521,7 +543,7 @@ mod tests {
         ] {
             assert!(zone.rule(trigger, treatment, line));
         }
-        list.add_zone(zone);
+        list.add_zone(zone.compile());
         assert_eq!(list.len(), 6);
         let list = list.compile(Arc::new(NameSetBuilder::new(&KEY).compile()), Vec::new(), Vec::new());
         let check = |qname: &str, client: &str, addresses: &[&str], expect: Option<(bool, u32)>| {
@@ -563,7 +585,7 @@ mod tests {
         ] {
             assert!(zone.rule(trigger, treatment, line));
         }
-        list.add_zone(zone);
+        list.add_zone(zone.compile());
         assert_eq!(list.len(), 7);
         let list = list.compile(Arc::new(NameSetBuilder::new(&KEY).compile()), Vec::new(), Vec::new());
         assert!(list.looks_at_servers());

@@ -16,21 +16,23 @@ mod live;
 mod memory;
 mod names;
 mod patterns;
+mod policy_zone;
 mod prefixes;
 mod servers;
 mod sought;
 mod table;
+mod zone_changes;
 
 pub use addresses::{AddressSet, AddressSetBuilder};
-pub use blocklist::{
-    Asking, Blocklist, Class, Condition, ListedRecord, NameText, Ruling, ServerRule, Treatment,
-};
+pub use blocklist::{Asking, Blocklist, Class, Condition, ListedRecord, NameText, Ruling, Treatment};
 pub use blocklist_builder::{BlocklistBuilder, Pattern, Trigger, ZoneBuilder};
 pub use builder::{NameSetBuilder, check_regex};
 pub use dynamic::{Added, DynamicAddresses, DynamicNames};
 pub use memory::{ask_for, ask_for_huge_pages};
 pub use names::{Found, NameSet, RuleRef};
 pub use patterns::{PatternError, REGEX_OCTETS_MAX};
+pub use policy_zone::{PolicyZone, ServerRule};
 pub use servers::{KnownServers, NameServer, NameServers};
 pub use sought::{Sought, top_bit};
 pub use table::{Lookahead, Reach};
+pub use zone_changes::{NameKind, PrefixKind, ZoneChanges};

@@ -100,6 +100,12 @@ impl NameSet {
         }
     }
 
+    /// Finds the closest of the set's own rules on labels, and how many labels it is about.
+    pub(crate) fn closest(&self, sought: &Sought<'_>) -> Option<(Found<'_>, u32)> {
+        let (place, labels) = self.table.closest(&self.key, sought)?;
+        Some((Found { set: self, rule: RuleRef(self.table.origin(place)) }, labels))
+    }
+
     /// Calls `f` with every rule of the set itself that the name fits; with a pattern perhaps more
     /// than once.
     pub fn each(&self, sought: &Sought<'_>, mut f: impl FnMut(RuleRef)) {

@@ -3,7 +3,7 @@
 //! Rules by a prefix of an address, of which the longest that fits counts. There are few lengths
 //! and perhaps many prefixes: each length is one binary search.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Rules by prefix.
 #[derive(Default)]
@@ -82,6 +82,21 @@ impl PrefixRules {
             let network = masked(number, group.bits);
             let at = rules.binary_search_by_key(&network, |rule| rule.network).ok()?;
             rules.get(at)
+        })
+    }
+
+    /// Walks the rules with their prefixes.
+    // Once per configuration.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (IpAddr, u8, &PrefixRule)> {
+        self.groups.iter().flat_map(|group| {
+            let rules = self.rules.get(group.first as usize..group.end as usize).unwrap_or(&[]);
+            rules.iter().map(|rule| {
+                let address: IpAddr = match group.is_v4 {
+                    true => Ipv4Addr::from_bits((rule.network >> 96) as u32).into(),
+                    false => Ipv6Addr::from_bits(rule.network).into(),
+                };
+                (address, group.bits, rule)
+            })
         })
     }
 

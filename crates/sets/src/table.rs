@@ -239,14 +239,20 @@ impl Table {
     /// Finds the rule that is closest to the name and returns its place.
     #[inline]
     pub(crate) fn find(&self, key: &FingerprintKey, sought: &Sought<'_>) -> Option<usize> {
+        self.closest(key, sought).map(|(place, _)| place)
+    }
+
+    /// Like [`Table::find`]; returns how many labels the rule is about, too.
+    #[inline]
+    pub(crate) fn closest(&self, key: &FingerprintKey, sought: &Sought<'_>) -> Option<(usize, u32)> {
         if self.outline.tops & sought.top() == 0 {
             return None;
         }
         if sought.is_long()
             && self.outline.wants_long(sought.depth())
-            && let Some(place) = self.find_long(key, sought)
+            && let Some(found) = self.find_long(key, sought)
         {
-            return Some(place);
+            return Some(found);
         }
         // From the longest suffix: the first that is found is the closest. No line of memory is
         // waited for to know which the next one is, as long as the processor predicts what the
@@ -258,7 +264,7 @@ impl Table {
             if self.may_hold(fingerprint)
                 && let Some(place) = self.probe(fingerprint, reach_at(depth, sought.depth()))
             {
-                return Some(place);
+                return Some((place, depth));
             }
         }
         None
@@ -267,11 +273,12 @@ impl Table {
     /// Finds the rule that is closest to the name among those on suffixes that are longer than
     /// those that are kept.
     #[cold]
-    fn find_long(&self, key: &FingerprintKey, sought: &Sought<'_>) -> Option<usize> {
+    fn find_long(&self, key: &FingerprintKey, sought: &Sought<'_>) -> Option<(usize, u32)> {
         let mut found = None;
         sought.long_suffixes(key, |depth, fingerprint| {
             if self.is_wanted(depth, sought.depth()) && self.may_hold(fingerprint) {
-                found = self.probe(fingerprint, reach_at(depth, sought.depth())).or(found);
+                let place = self.probe(fingerprint, reach_at(depth, sought.depth()));
+                found = place.map(|place| (place, depth)).or(found);
             }
         });
         found

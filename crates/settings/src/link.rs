@@ -9,7 +9,7 @@ use policy::action::{Core, Noun, Reference};
 use policy::condition::{FIELDS, implies};
 use policy::{Action, AddressTerm, Condition, ENTRY, NameTerm, Policy, SPLIT, Test};
 
-use crate::groups::{Listener, RouteWay, Settings, ZoneSettings};
+use crate::groups::{ListPlace, Listener, RouteWay, Settings, ZoneSettings};
 use plan::listeners::{ClientCertificates, TransportWord};
 use plan::zones::CatalogRole;
 use wire::Name;
@@ -154,6 +154,7 @@ pub(crate) fn link(settings: &mut Settings, problems: &mut Vec<Problem>) {
     }
     check_forward_zones(settings, &names, &mut used, problems);
     check_own_zones(settings, problems);
+    check_policy_zones(settings, problems);
     check_circles(settings, problems);
     check_tasks(settings, &names, &mut used, problems);
     check_sets_besides(settings, &names.sets, &mut used, problems);
@@ -246,6 +247,26 @@ fn check_own_zones(settings: &Settings, problems: &mut Vec<Problem>) {
             let message = format!("there is no zone \"{}\" in \"zones\"", route.zone);
             let problem = Problem::warning(at.span, message);
             problems.push(problem.hint("it may be added while the server runs (\"gannet zone add\")"));
+        }
+    }
+}
+
+/// Checks the zones of this server that sets are made of.
+fn check_policy_zones(settings: &Settings, problems: &mut Vec<Problem>) {
+    for list in settings.sets.iter().flat_map(|set| &set.lists) {
+        let ListPlace::Zone(apex) = &list.place.value else { continue };
+        let zone = settings.zones.iter().find(|zone| zone.set.is_none() && zone.name.value == *apex);
+        match zone {
+            None => {
+                let message = format!("there is no zone \"{apex}\" in \"zones\"");
+                problems.push(Problem::error(list.place.span, message));
+            }
+            Some(zone) if zone.primaries.is_empty() && zone.urls.is_empty() => {
+                let message = format!("the zone \"{apex}\" does not come from other servers");
+                let problem = Problem::error(list.place.span, message);
+                problems.push(problem.hint("\"list: rpz:FILE\" reads its file"));
+            }
+            Some(_) => {}
         }
     }
 }

@@ -30,6 +30,7 @@ mod received;
 mod records;
 mod specials;
 mod target;
+mod versions;
 mod zone;
 mod zones;
 

@@ -42,6 +42,10 @@ impl Trust for Nobody {
     }
 }
 
+impl zones::News for Nobody {
+    fn changed(&self, _: Name<'_>) {}
+}
+
 impl Elsewhere for Nobody {
     fn addresses(&self, _: Name<'_>) -> Result<Vec<std::net::IpAddr>, String> {
         Ok(Vec::new())
@@ -101,6 +105,7 @@ fn start(folder: &Path) -> (ZoneManager, Arc<SnapshotCell>) {
         watcher: Arc::new(Nobody),
         trust: Arc::new(Nobody),
         elsewhere: Arc::new(Nobody),
+        news: Arc::new(Nobody),
         key: plans.snapshot.key,
         transfers: transfer::Client::new(Arc::default()),
         folder: &state,

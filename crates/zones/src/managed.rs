@@ -15,6 +15,7 @@ use zone::difference::with_serial;
 use zone::update::{Updated, update};
 use zone::{Change, Difference, Proof, Zone};
 
+use crate::copy::Copying;
 use crate::digest::DigestCheck;
 use crate::disk::Disk;
 use crate::elsewhere::Validators;
@@ -84,6 +85,8 @@ pub(crate) struct ManagedZone {
     expires: AtomicU64,
     /// Wakes who looks for newer versions.
     pub(crate) refresh_now: Notify,
+    /// Held for a moment.
+    pub(crate) copying: Mutex<Copying>,
     /// What web servers said of the version that is here. Held for a moment.
     pub(crate) seen_on_web: Mutex<Option<SeenOnWeb>>,
     /// Who said that there is one.
@@ -165,7 +168,7 @@ pub(crate) enum Taken {
 
 /// Returns whether a version that was kept is as its digest says, as far as that can be known
 /// without asking anybody.
-fn is_taken(zone: &Zone, loaded: &LoadedZone) -> bool {
+pub(crate) fn is_taken(zone: &Zone, loaded: &LoadedZone) -> bool {
     // Of a zone that is changed here, the digest is that of what it was.
     if !loaded.plan.is_secondary() {
         return true;
@@ -208,6 +211,10 @@ impl ManagedZone {
         });
         let found = Found { zone: found.zone.filter(|zone| is_taken(zone, loaded)), ..found };
         let has_base = found.zone.is_some();
+        let found = if has_base { found } else { Self::first_version(found, loaded, key, now) };
+        let from_file = found.zone.as_ref().filter(|_| !has_base);
+        let first_look = from_file
+            .map_or(0, |zone| found.refreshed_at.saturating_add(u64::from(zone.soa_times().refresh)));
         let mut history = History::default();
         let mut signed_journal = SignedJournal::new(Arc::clone(disk), apex.as_name());
         let mut followed = |last: Option<&Arc<Zone>>| {
@@ -246,7 +253,7 @@ impl ManagedZone {
                 unreadable,
                 is_frozen: false,
                 trouble: None,
-                next_look: 0,
+                next_look: first_look,
             }),
             loaded: Mutex::new(Arc::clone(loaded)),
             served: Mutex::new(None),
@@ -255,6 +262,7 @@ impl ManagedZone {
             serial: AtomicU32::new(0),
             expires: AtomicU64::new(NEVER),
             refresh_now: Notify::new(),
+            copying: Mutex::default(),
             seen_on_web: Mutex::new(None),
             notified_by: Mutex::new(None),
             wants_whole: AtomicBool::new(false),

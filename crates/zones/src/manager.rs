@@ -27,7 +27,7 @@ use crate::managed::{ManagedZone, Taken};
 use crate::register::Register;
 use crate::report::{Role, Summary, ZoneReport};
 use crate::requests::work;
-use crate::shared::{Common, Shared, Signer, Watcher, unix_seconds};
+use crate::shared::{Common, News, Shared, Signer, Watcher, unix_seconds};
 use crate::{forwarded, notify, refused};
 
 /// Updates that wait for their turn; more than that get SERVFAIL, and their clients try again.
@@ -58,6 +58,8 @@ pub struct Dependencies<'a> {
     pub trust: Arc<dyn Trust>,
     /// Looks up where zones come from.
     pub elsewhere: Arc<dyn Elsewhere>,
+    /// Hears of new versions of zones from other servers.
+    pub news: Arc<dyn News>,
     /// What names are hashed with.
     pub key: HashKey,
     /// Asks other servers of zones.
@@ -88,6 +90,7 @@ impl ZoneManager {
             watcher: dependencies.watcher,
             trust: dependencies.trust,
             elsewhere: dependencies.elsewhere,
+            news: dependencies.news,
             key: dependencies.key,
             transfers: dependencies.transfers,
             disk: Arc::new(Folder::new(dependencies.folder)),
@@ -135,6 +138,13 @@ impl ZoneManager {
     /// kept, before anybody is asked. `planner` plans zones that are added.
     pub fn adopt(&self, zones: &LoadedZones, planner: &Arc<dyn Planner>) {
         self.shared.adopt(zones, planner);
+    }
+
+    /// Returns the last version of a zone that came from other servers, if there is one: also when
+    /// it is served no more because none of them was heard of for too long.
+    pub fn received(&self, apex: Name<'_>) -> Option<Arc<Zone>> {
+        let managed = self.shared.managed(apex).filter(|managed| managed.is_secondary())?;
+        lock(&managed.current).zone.clone()
     }
 
     /// Serves what was signed of a zone. An error gives it back: it is not looked after here.

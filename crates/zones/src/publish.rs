@@ -38,6 +38,9 @@ impl Shared {
             if lock(&managed.served).is_some() {
                 self.notify(managed);
             }
+            if managed.is_secondary() && lock(&managed.current).zone.is_some() {
+                self.news.changed(managed.apex.as_name());
+            }
         }
     }
 
@@ -139,6 +142,9 @@ impl Shared {
     /// notified.
     pub(crate) fn changed(self: &Arc<Self>, managed: &Arc<ManagedZone>) {
         managed.write_copy();
+        if managed.is_secondary() {
+            self.news.changed(managed.apex.as_name());
+        }
         if self.have_signed(managed) {
             // It is served when it is signed.
             return;

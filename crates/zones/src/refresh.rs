@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use plan::transfers::Remote;
 use tokio::runtime::Handle;
+use tokio::time::Instant;
 use tracing::{debug, info, warn};
 use transfer::{Have, Heard, Patience, Wish, Word};
 use zone::incoming::Received;
@@ -31,18 +32,31 @@ const FIRST_RETRY_S_MAX: u64 = 7200;
 /// Looks after a zone until it is gone.
 pub(crate) async fn follow(shared: Arc<Shared>, managed: Arc<ManagedZone>) {
     let mut failures: u64 = 0;
-    let mut wait = {
+    let wait = {
         let current = lock(&managed.current);
         match &current.zone {
+            // What a file has is as old as the file.
+            Some(_) if current.next_look > unix_seconds() => {
+                Duration::from_secs(current.next_look.saturating_sub(unix_seconds()))
+            }
             // What was kept may be old: whoever restarts asks.
             Some(_) => Duration::from_millis(u64::from(rand_below(500))),
             None => Duration::ZERO,
         }
     };
+    let mut look_at = Instant::now() + wait;
     loop {
-        let poked = tokio::time::timeout(wait, managed.refresh_now.notified()).await.is_ok();
+        let until = managed.copy_due().map_or(look_at, |due| look_at.min(due.into()));
+        let poked = tokio::time::timeout_at(until, managed.refresh_now.notified()).await.is_ok();
         if managed.is_gone.load(Ordering::Relaxed) || !managed.is_secondary() {
             return;
+        }
+        if managed.copy_due().is_some_and(|due| Instant::from(due) <= Instant::now()) {
+            let copied = Arc::clone(&managed);
+            drop(tokio::task::spawn_blocking(move || copied.write_copy()).await);
+        }
+        if !poked && Instant::now() < look_at {
+            continue;
         }
         let (is_frozen, is_expired_soon) = {
             let current = lock(&managed.current);
@@ -50,7 +64,7 @@ pub(crate) async fn follow(shared: Arc<Shared>, managed: Arc<ManagedZone>) {
             (current.is_frozen, expires.is_some_and(|expires| unix_seconds() >= expires))
         };
         if is_frozen {
-            wait = Duration::from_secs(*LOOK_S.end());
+            look_at = Instant::now() + Duration::from_secs(*LOOK_S.end());
             continue;
         }
         if is_expired_soon {
@@ -68,7 +82,8 @@ pub(crate) async fn follow(shared: Arc<Shared>, managed: Arc<ManagedZone>) {
         .await;
         let is_fine = looked.unwrap_or(false);
         failures = if is_fine { 0 } else { failures + 1 };
-        wait = next_look(&managed, failures);
+        let wait = next_look(&managed, failures);
+        look_at = Instant::now() + wait;
         debug!(zone = %managed.apex, poked, is_fine, wait_s = wait.as_secs(), "looked for a newer version");
     }
 }

@@ -45,6 +45,7 @@ pub(crate) struct Shared {
     pub(crate) watcher: Arc<dyn Watcher>,
     pub(crate) trust: Arc<dyn Trust>,
     pub(crate) elsewhere: Arc<dyn Elsewhere>,
+    pub(crate) news: Arc<dyn News>,
     pub(crate) key: HashKey,
     pub(crate) transfers: transfer::Client,
     pub(crate) disk: Arc<dyn Disk>,
@@ -107,6 +108,12 @@ pub trait Signer: Send + Sync {
 
     /// Does not sign such a zone any more.
     fn end(&self, apex: Name<'_>);
+}
+
+/// Hears of zones from other servers.
+pub trait News: Send + Sync {
+    /// There is another version of a zone, or the first one. Must not wait.
+    fn changed(&self, apex: Name<'_>);
 }
 
 /// Checks whether what records lead to works.

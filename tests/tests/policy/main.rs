@@ -7,6 +7,7 @@ mod inventory;
 mod jobs;
 mod language;
 mod lists;
+mod policy_zones;
 mod sets;
 mod splits;
 mod zones;

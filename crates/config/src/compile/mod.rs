@@ -43,7 +43,7 @@ use policy::action::{Answer, Edit, Event};
 use values::ttl;
 use wire::{HashKey, NameBuf, Prefix};
 
-use crate::sets::{DynamicHandle, Sets, UrlList, Workshop, url_lists};
+use crate::sets::{DynamicHandle, Sets, UrlList, Workshop, policy_zones, url_lists};
 use crate::zones::{self, Outcome, Planner};
 pub use devices::devices;
 use environment::Environment;
@@ -97,6 +97,8 @@ pub struct Plans {
     pub sets: Sets,
     /// The lists of sets that come from web servers.
     pub lists: Vec<UrlList>,
+    /// Zones from other servers that sets are made of, and these sets.
+    pub policy_zones: Vec<(NameBuf, String)>,
     /// What is probably not as it was meant.
     pub warnings: Vec<Diagnostic>,
     /// What the next configuration takes over.
@@ -476,6 +478,7 @@ impl Prepared<'_> {
             jobs: Arc::new(jobs),
             steps,
             lists: url_lists(settings, &keep.state_directory),
+            policy_zones: policy_zones(settings),
             sets,
             warnings: found,
             keep,

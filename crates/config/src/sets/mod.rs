@@ -6,6 +6,7 @@
 mod dynamic;
 mod place;
 mod store;
+mod zone;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
@@ -14,17 +15,19 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ::zone::Zone;
 use diagnostic::Problem;
 use lists::{CompiledSet, List, Progress, SetBuilder};
 use wire::HashKey;
 
 pub use dynamic::{Dynamic, DynamicError, DynamicHandle};
 pub use place::{UrlList, copy_file};
-pub(crate) use place::{file_of, url_lists};
+pub(crate) use place::{file_of, policy_zones, url_lists};
 use place::{label_of, read_list};
+use zone::MadeZone;
 
 use environment::{Environment, Loading, SetProgress};
-use settings::{Set, SetList, Settings};
+use settings::{ListPlace, Set, SetList, Settings};
 
 /// A set of the configuration, compiled.
 pub struct MadeSet {
@@ -35,6 +38,8 @@ pub struct MadeSet {
     /// What queries are compared with.
     pub set: Arc<CompiledSet>,
     dynamic: Option<Dynamic>,
+    /// What was made of zones from other servers.
+    zones: Vec<MadeZone>,
     /// What was wrong with each list.
     mistakes: Vec<Vec<Mistake>>,
     /// How long compiling it took.
@@ -109,10 +114,7 @@ impl Sets {
         let is_looked_at = workshop.only.is_none_or(|only| only == name);
         let stamps = match known.filter(|known| !is_looked_at && known.stamps.len() == set.lists.len()) {
             Some(known) => known.stamps.clone(),
-            None => {
-                let files = set.lists.iter().map(|list| file_of(set, list, workshop.state_directory));
-                files.map(|file| workshop.environment.stamp(&file?).ok()).collect()
-            }
+            None => set.lists.iter().map(|list| workshop.stamp(set, list)).collect(),
         };
         let print = self.print(set, &stamps);
         let made = match known.filter(|known| known.print == print) {
@@ -172,8 +174,10 @@ impl Sets {
         for &range in &set.addresses {
             builder.range(range);
         }
-        let mistakes = read_lists(set, &mut builder, workshop);
         let known = workshop.previous.and_then(|previous| previous.made.get(&set.name.value));
+        let mut zones = Vec::new();
+        let before = known.map_or(&[][..], |known| &known.zones);
+        let mistakes = read_lists(set, &mut builder, (before, &mut zones), workshop);
         let dynamic = set.dynamic.as_ref().map(|wanted| {
             let known = known.and_then(|known| known.dynamic.as_ref());
             Dynamic::new(&set.name.value, wanted, known, workshop)
@@ -188,7 +192,7 @@ impl Sets {
             names.iter().filter_map(|part| Some(Arc::clone(&self.made.get(&part.value)?.set))).collect()
         };
         let compiled = Arc::new(builder.compile(&parts(&set.include), &parts(&set.except)));
-        MadeSet { print, stamps, set: compiled, dynamic, mistakes, took: begin.elapsed() }
+        MadeSet { print, stamps, set: compiled, dynamic, zones, mistakes, took: begin.elapsed() }
     }
 
     /// Returns the sets as conditions are compiled with them.
@@ -211,6 +215,12 @@ impl Sets {
         self.made.iter().filter_map(|(name, set)| Some((name.as_str(), set.dynamic.as_ref()?)))
     }
 
+    /// Returns whether a set has this version of a zone.
+    pub fn is_made_of(&self, set: &str, version: &Arc<Zone>) -> bool {
+        let made = self.made.get(set);
+        made.is_some_and(|made| made.zones.iter().any(|zone| Arc::ptr_eq(&zone.version, version)))
+    }
+
     /// Walks all sets.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &CompiledSet)> {
         self.compiled.iter()
@@ -218,6 +228,16 @@ impl Sets {
 }
 
 impl Workshop<'_> {
+    /// Returns a number that changes when what a list is read from does; `None` if that is not
+    /// there.
+    fn stamp(&self, set: &Set, list: &SetList) -> Option<u64> {
+        if let ListPlace::Zone(apex) = &list.place.value {
+            // A set keeps the version that it was made of, so that no other is at its address.
+            return self.environment.zone(apex.as_name()).map(|zone| Arc::as_ptr(&zone).addr() as u64);
+        }
+        self.environment.stamp(&file_of(set, list, self.state_directory)?).ok()
+    }
+
     /// Tells how far a set is.
     fn report(&self, set: &Set, list: Option<&str>, count: usize) {
         let set = set.name.value.as_str();
@@ -226,7 +246,12 @@ impl Workshop<'_> {
 }
 
 /// Reads the lists of a set; returns what is wrong with each.
-fn read_lists(set: &Set, builder: &mut SetBuilder<'_>, workshop: &Workshop<'_>) -> Vec<Vec<Mistake>> {
+fn read_lists(
+    set: &Set,
+    builder: &mut SetBuilder<'_>,
+    (before, made): (&[MadeZone], &mut Vec<MadeZone>),
+    workshop: &Workshop<'_>,
+) -> Vec<Vec<Mistake>> {
     let lists: Vec<List<'_>> = set.lists.iter().map(SetList::reading).collect();
     let read: Vec<Result<Cow<'_, [u8]>, Mistake>> =
         set.lists.iter().map(|list| read_list(set, list, workshop)).collect();
@@ -237,6 +262,17 @@ fn read_lists(set: &Set, builder: &mut SetBuilder<'_>, workshop: &Workshop<'_>) 
         }
     }
     let each = set.lists.iter().zip(&lists).zip(read).map(|((place, list), octets)| match octets {
+        Ok(_) if let ListPlace::Zone(apex) = &place.place.value => {
+            let label = label_of(set, place);
+            let report = |count| workshop.report(set, Some(&label), count);
+            let known = before.iter().find(|known| known.version.apex() == apex.as_name());
+            let (zone, mistakes) = zone::make(apex, known, workshop, &report);
+            if let Some(zone) = zone {
+                builder.policy_zone(zone.rules.clone());
+                made.push(zone);
+            }
+            mistakes
+        }
         Ok(octets) => {
             let label = label_of(set, place);
             let report = |count| workshop.report(set, Some(&label), count);

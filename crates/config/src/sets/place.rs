@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::{Mistake, Workshop};
 use diagnostic::{io_text, without_secrets};
 use settings::{ListPlace, Set, SetList, Settings};
+use wire::NameBuf;
 
 /// A list that comes from a web server.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,9 +31,19 @@ pub(crate) fn url_lists(settings: &Settings, state_directory: &Path) -> Vec<UrlL
             file: copy_file(state_directory, &set.name.value, url),
             list: list.clone(),
         }),
-        ListPlace::File(_) | ListPlace::Here(_) => None,
+        ListPlace::File(_) | ListPlace::Here(_) | ListPlace::Zone(_) => None,
     });
     urls.collect()
+}
+
+/// Returns the zones from other servers that sets are made of, with the names of these sets.
+pub(crate) fn policy_zones(settings: &Settings) -> Vec<(NameBuf, String)> {
+    let all = settings.sets.iter().flat_map(|set| set.lists.iter().map(move |list| (set, list)));
+    let zones = all.filter_map(|(set, list)| match &list.place.value {
+        ListPlace::Zone(apex) => Some((*apex, set.name.value.clone())),
+        ListPlace::File(_) | ListPlace::Url(_) | ListPlace::Here(_) => None,
+    });
+    zones.collect()
 }
 
 /// Returns where the last good copy of a URL is kept. What the server said about it stands beside
@@ -51,7 +62,7 @@ pub(crate) fn file_of(set: &Set, list: &SetList, state_directory: &Path) -> Opti
     match &list.place.value {
         ListPlace::File(file) => Some(file.clone()),
         ListPlace::Url(url) => Some(copy_file(state_directory, &set.name.value, url)),
-        ListPlace::Here(_) => None,
+        ListPlace::Here(_) | ListPlace::Zone(_) => None,
     }
 }
 
@@ -61,6 +72,7 @@ pub(super) fn label_of(set: &Set, list: &SetList) -> String {
         ListPlace::File(file) => file.display().to_string(),
         ListPlace::Url(url) => without_secrets(url).into_owned(),
         ListPlace::Here(_) => format!("rules of {}", set.name.value),
+        ListPlace::Zone(apex) => format!("zone {apex}"),
     }
 }
 
@@ -75,6 +87,8 @@ pub(super) fn read_list<'l>(
         ListPlace::File(file) => (file.clone(), false),
         ListPlace::Url(url) => (copy_file(workshop.state_directory, &set.name.value, url), true),
         ListPlace::Here(text) => return Ok(Cow::Borrowed(text.as_bytes())),
+        // Its records are in memory.
+        ListPlace::Zone(_) => return Ok(Cow::Borrowed(&[])),
     };
     let wrong = |text: String| Mistake { text, is_error: !is_url };
     match workshop.environment.read_list(&file, list.octets_max) {

@@ -75,7 +75,12 @@ impl Operator {
         let (loaded, compiled) = apart(|| {
             let mut loaded = current.loaded.changed(changes, &System)?;
             loaded.settings.has_added_zones = self.components.manager.has_added();
-            let compiled = compile(&loaded, &self.facts.addresses, Some(previous), &progress::logged())?;
+            let compiled = compile(
+                &loaded,
+                &self.facts.addresses,
+                Some(previous),
+                &progress::with_zones(&self.components.manager),
+            )?;
             Ok::<_, Vec<Diagnostic>>((Arc::new(loaded), compiled))
         })?;
         let Compiled { plans, zones } = compiled;

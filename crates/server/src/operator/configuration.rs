@@ -87,7 +87,12 @@ impl Operator {
             }
             loaded.settings.has_added_zones = self.components.manager.has_added();
             let watched = Watched::of(&loaded.settings);
-            let compiled = compile(&loaded, &self.facts.addresses, Some(previous), &progress::logged())?;
+            let compiled = compile(
+                &loaded,
+                &self.facts.addresses,
+                Some(previous),
+                &progress::with_zones(&self.components.manager),
+            )?;
             Ok((Arc::new(loaded), watched, compiled))
         })?;
         let Compiled { plans, zones } = compiled;
@@ -136,7 +141,7 @@ impl Operator {
         }
         let mut loaded = (*current.loaded).clone();
         loaded.settings.has_added_zones = true;
-        let (addresses, progress) = (&self.facts.addresses, progress::logged());
+        let (addresses, progress) = (&self.facts.addresses, progress::with_zones(&self.components.manager));
         // There is no set without a name, so all sets stay as they are.
         let compiled = compile_for_set(&loaded, addresses, current.as_previous(), &progress, "")?;
         let Compiled { plans, zones } = compiled;
@@ -174,7 +179,7 @@ impl Operator {
         let previous = current.as_previous();
         let (watched, compiled) = apart(|| {
             let watched = Watched::of(&loaded.settings);
-            let progress = progress::logged();
+            let progress = progress::with_zones(&self.components.manager);
             let addresses = &self.facts.addresses;
             let compiled = match only {
                 Some(set) => compile_for_set(&loaded, addresses, previous, &progress, set),

@@ -10,6 +10,8 @@ use jobs::ListState;
 use settings::{ListPlace, Settings};
 
 use super::{Operator, OperatorError, What};
+use wire::NameBuf;
+
 use crate::lock;
 
 /// How long a command waits for lists that are fetched: less than its client waits for it.
@@ -26,6 +28,7 @@ enum Source {
     Url(String),
     File(PathBuf),
     Here,
+    Zone(NameBuf),
 }
 
 /// Returns the sets of a configuration.
@@ -40,6 +43,7 @@ pub(super) fn listed(settings: &Settings) -> Arc<[Listed]> {
                     ListPlace::Url(url) => Source::Url(url.clone()),
                     ListPlace::File(file) => Source::File(file.clone()),
                     ListPlace::Here(_) => Source::Here,
+                    ListPlace::Zone(apex) => Source::Zone(*apex),
                 };
                 (list.format.word().to_owned(), source)
             })
@@ -131,6 +135,7 @@ fn list(set: &str, format: &str, source: &Source, states: &[ListState]) -> api::
     let bare = api::List { format: format.to_owned(), ..api::List::default() };
     match source {
         Source::Here => bare,
+        Source::Zone(apex) => api::List { source: Some(format!("zone {apex}")), ..bare },
         Source::File(file) => {
             let known = std::fs::metadata(file);
             let trouble = known.as_ref().err().map(|error| format!("cannot be read: {error}"));

@@ -9,6 +9,7 @@ mod files;
 mod keys;
 mod lists;
 mod numbers;
+mod policy_zones;
 mod resolvers;
 mod sets;
 mod zones;
@@ -30,7 +31,7 @@ use files::Seen;
 use settings::{Origin, Settings, Startup, UnboundStatistics};
 use tokio::sync::mpsc;
 use tracing::info;
-use wire::Prefix;
+use wire::{NameBuf, Prefix};
 
 use crate::explain::Prepared;
 use crate::for_jobs::Callbacks;
@@ -95,6 +96,8 @@ struct View {
     is_last_reload_refused: bool,
     /// The sets of the configuration with their lists.
     listed: Arc<[lists::Listed]>,
+    /// Zones from other servers that sets are made of, and these sets.
+    policy_zones: Arc<[(NameBuf, String)]>,
     certificates: Vec<config::OwnCertificate>,
     /// The database of recorded queries.
     recorder: Option<PathBuf>,
@@ -114,6 +117,7 @@ impl View {
             adopted: Instant::now(),
             is_last_reload_refused: false,
             listed: lists::listed(&revision.loaded.settings),
+            policy_zones: revision.plans.policy_zones.as_slice().into(),
             certificates: revision.plans.certificates().to_vec(),
             recorder: recorder_file(&revision.plans),
             statistics: revision.loaded.settings.unbound_statistics,
@@ -124,6 +128,7 @@ impl View {
     fn show(&mut self, revision: &Revision) {
         self.caches = revision.plans.caches.clone();
         self.sets = revision.plans.sets.clone();
+        self.policy_zones = revision.plans.policy_zones.as_slice().into();
         self.bans = LiveBans::of(revision);
         self.certificates = revision.plans.certificates().to_vec();
         self.recorder = recorder_file(&revision.plans);
@@ -161,12 +166,18 @@ impl Operator {
 
     /// Does what jobs want of the server from now on, until it is gone.
     pub(crate) fn serve_jobs(self: &Arc<Self>) {
-        let [for_dumps, for_sets, for_answers, for_zones] = [(); 4].map(|()| Arc::downgrade(self));
+        let [for_dumps, for_sets, for_following, for_answers, for_zones] =
+            [(); 5].map(|()| Arc::downgrade(self));
         self.components.orders.connect(Callbacks {
             dump: Box::new(move |which| Some(for_dumps.upgrade()?.dump(which))),
             reload_set: Box::new(move |set| {
                 // What becomes of it is in the log.
                 drop(for_sets.upgrade().map(|operator| operator.set_reload(set)));
+            }),
+            follow_zone: Box::new(move |apex| {
+                if let Some(operator) = for_following.upgrade() {
+                    operator.follow_zone(apex.as_name());
+                }
             }),
             forget: Box::new(move |zone| {
                 if let Some(operator) = for_answers.upgrade() {
@@ -179,6 +190,8 @@ impl Operator {
                 }
             }),
         });
+        // Whatever has come meanwhile.
+        self.follow_zones();
     }
 
     /// Returns one line about the server, for systemd.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use diagnostic::At;
 use lists::{ListFormat, NamePattern};
-use wire::Prefix;
+use wire::{NameBuf, Prefix};
 
 /// A set of names and addresses.
 #[derive(Clone, Debug, PartialEq)]
@@ -99,7 +99,7 @@ impl SetList {
                 self.is_strict && matches!(self.format, ListFormat::Names | ListFormat::Addresses)
             }
             ListPlace::Here(_) => true,
-            ListPlace::Url(_) => false,
+            ListPlace::Url(_) | ListPlace::Zone(_) => false,
         }
     }
 
@@ -119,6 +119,8 @@ pub enum ListPlace {
     Url(String),
     /// In the configuration: its lines.
     Here(Arc<str>),
+    /// In a zone of this server that comes from other servers.
+    Zone(NameBuf),
 }
 
 /// What a set holds that is changed while the server runs.

@@ -95,9 +95,20 @@ impl Lowering<'_> {
             let found = lowering.read(node, &expected, notation)?;
             let place = match found.value.place {
                 ListPlace::File(file) => ListPlace::File(lowering.beside(node.span.file, &file)),
-                other @ (ListPlace::Url(_) | ListPlace::Here(_)) => other,
+                other @ (ListPlace::Url(_) | ListPlace::Here(_) | ListPlace::Zone(_)) => other,
             };
             Some(At { value: Notation { place, ..found.value }, span: found.span })
+        });
+        let zone =
+            self.optional(item, "zone", |lowering, _, node| lowering.read(node, "a name", values::name));
+        if let (Some(_), Some(zone)) = (&list, &zone) {
+            let problem = Problem::error(zone.span, "a list is in one place");
+            self.problems.push(problem.expected("\"list\" or \"zone\", not both"));
+        }
+        let list = list.or_else(|| {
+            let At { value, span } = zone?;
+            let place = ListPlace::Zone(value);
+            Some(At { value: Notation { format: ListFormat::Rpz, place, select: Vec::new() }, span })
         });
         let more = self.list(item, "select", |_, _, scalar| Ok(scalar.text.clone()));
         let refresh = self.duration_or(item, "refresh");
@@ -105,7 +116,7 @@ impl Lowering<'_> {
         let octets_max = self.size(item, "size");
         let is_strict = self.boolean(item, "strict");
         let Some(At { value: list, span }) = list else {
-            if item.entry("list").is_none() {
+            if item.entry("list").is_none() && item.entry("zone").is_none() {
                 self.problems.push(
                     Problem::error(item.span, "nothing says which list this is")
                         .expected(format!("\"list:\" and {}", Value::SetList.expected())),
@@ -119,19 +130,7 @@ impl Lowering<'_> {
             let message = format!("a list of format \"{}\" has no parts to select", list.format.word());
             self.problems.push(Problem::error(first.span, message));
         }
-        if let ListPlace::File(_) = &list.place {
-            for key in ["refresh", "timeout"] {
-                if let Some(entry) = item.entry(key) {
-                    self.problems.push(
-                        Problem::warning(
-                            entry.key_span,
-                            format!("\"{key}\" is ignored: this list is a file"),
-                        )
-                        .hint("files are read again when they change"),
-                    );
-                }
-            }
-        }
+        self.check_ignored(item, &list.place);
         let is_own = matches!(list.place, ListPlace::File(_))
             && matches!(list.format, ListFormat::Names | ListFormat::Addresses);
         if let (Some(entry), false) = (item.entry("strict"), is_own) {
@@ -142,6 +141,24 @@ impl Lowering<'_> {
         }
         let (format, place) = (list.format, At { value: list.place, span });
         Some(SetList { format, place, select, refresh, timeout, octets_max, is_strict })
+    }
+
+    /// Warns of what has no meaning for a list in such a place.
+    fn check_ignored(&mut self, item: &Section<'_>, place: &ListPlace) {
+        let (keys, what, hint) = match place {
+            ListPlace::File(_) => {
+                (&["refresh", "timeout"][..], "a file", "files are read again when they change")
+            }
+            ListPlace::Zone(_) => {
+                (&["refresh", "timeout", "size"][..], "a zone", "what it comes from is said in \"zones\"")
+            }
+            ListPlace::Url(_) | ListPlace::Here(_) => return,
+        };
+        for key in keys {
+            let Some(entry) = item.entry(key) else { continue };
+            let message = format!("\"{key}\" is ignored: this list is {what}");
+            self.problems.push(Problem::warning(entry.key_span, message).hint(hint));
+        }
     }
 
     fn tags(&mut self, set: &Section<'_>) -> Vec<(At<String>, Vec<Prefix>)> {

@@ -137,10 +137,10 @@ pub(super) const IPSET: &[Row] = &[row("name-v4", Text, "", Lacking), row("name-
 
 pub(super) const RPZ: &[Row] = &[
     row("name", Text, "", Setting),
-    row("primary", Text, "", Lacking),
-    row("master", Text, "", Lacking),
-    row("url", Text, "", Lacking),
-    row("allow-notify", Text, "", Lacking),
+    row("primary", Text, "", Setting),
+    row("master", Text, "", Setting),
+    row("url", Text, "", Setting),
+    row("allow-notify", Text, "", Setting),
     row("zonefile", Text, "", Setting),
     row("rpz-action-override", Text, "", Setting),
     row("rpz-cname-override", Text, "", Setting),

@@ -47,20 +47,28 @@ impl Lowering<'_> {
     /// Adds a response policy zone to a set, and steps for the set if it has none yet. `passed` is
     /// what the zones before leave alone, before there is an answer and once there is one.
     fn response_policy(&mut self, number: usize, block: &Block, passed: &mut [Vec<String>; 2]) {
-        let Some(file) = block.last("zonefile") else {
-            let problem = Problem::error(block.at, "this response policy zone has no file");
-            self.problems.push(problem.expected("\"zonefile:\"; transfers are not supported yet"));
-            return;
-        };
-        if block.last("name").is_none() {
+        let Some(name) = block.last("name") else {
             self.problems.push(Problem::error(block.at, "this zone has no name").expected("\"name:\""));
             return;
-        }
+        };
         let Some(action) = self.override_of(block) else { return };
         let set = format!("rpz-{number}");
-        let Node { value: yaml::Value::Scalar(path), .. } = self.file(file) else { return };
-        let list = tree::text(format!("rpz:{}", path.text), file.span);
-        let item = tree::map(vec![("list", list)], file.span);
+        let item = if is_transferred(block) {
+            // The zone is for this set alone.
+            let mut entries = vec![("name", tree::as_written(name))];
+            entries.push(("for-clients", tree::flag(false, block.at)));
+            entries.extend(self.source(block));
+            self.tree.push(&["zones"], tree::map(entries, name.span));
+            tree::map(vec![("zone", tree::as_written(name))], name.span)
+        } else {
+            let Some(file) = block.last("zonefile") else {
+                let problem = Problem::error(block.at, "this response policy zone comes from nowhere");
+                self.problems.push(problem.expected("\"zonefile:\", \"primary:\" or \"url:\""));
+                return;
+            };
+            let Node { value: yaml::Value::Scalar(path), .. } = self.file(file) else { return };
+            tree::map(vec![("list", tree::text(format!("rpz:{}", path.text), file.span))], file.span)
+        };
         let is_known = self.tree.has(&["sets", &set, "lists"]);
         self.tree.push(&["sets", &set, "lists"], item);
         if is_known {
@@ -140,17 +148,22 @@ impl Lowering<'_> {
         } else {
             entries.push(("for-clients", tree::flag(false, downstream_at)));
         }
-        let primaries: Vec<Node> = block
-            .statements
-            .iter()
-            .filter(|it| matches!(it.row.name, "primary" | "master"))
-            .map(|it| tree::as_written(it.word(0)))
-            .collect();
+        entries.extend(self.source(block));
+        entries.extend(self.digest(block).map(|rule| ("zonemd", rule)));
+        let item = tree::map(entries, name.span);
+        self.tree.push(&["zones"], item);
+    }
+
+    /// Returns where a zone comes from, and who may say that there is more.
+    fn source(&self, block: &Block) -> Vec<(&'static str, Node)> {
+        let mut entries = Vec::new();
         let file = block.last("zonefile").filter(|file| !file.text.is_empty());
-        let urls: Vec<Node> = block.all("url").map(|it| tree::as_written(it.word(0))).collect();
-        if !(primaries.is_empty() && urls.is_empty()) {
-            entries.extend((!primaries.is_empty()).then(|| ("primaries", tree::list(primaries))));
-            entries.extend((!urls.is_empty()).then(|| ("urls", tree::list(urls))));
+        if is_transferred(block) {
+            for (key, names) in [("primaries", &["primary", "master"][..]), ("urls", &["url"])] {
+                let all = block.statements.iter().filter(|it| names.contains(&it.row.name));
+                let all: Vec<Node> = all.map(|it| tree::as_written(it.word(0))).collect();
+                entries.extend((!all.is_empty()).then(|| (key, tree::list(all))));
+            }
             entries.extend(file.map(|file| ("write-to", self.file(file))));
         } else if let Some(file) = file {
             entries.push(("file", self.file(file)));
@@ -159,9 +172,7 @@ impl Lowering<'_> {
         if !notified.is_empty() {
             entries.push(("notify-from", tree::list(notified)));
         }
-        entries.extend(self.digest(block).map(|rule| ("zonemd", rule)));
-        let item = tree::map(entries, name.span);
-        self.tree.push(&["zones"], item);
+        entries
     }
 
     /// Has the resolver read a zone, unless it is told to ask others for it.
@@ -200,6 +211,11 @@ impl Lowering<'_> {
     fn allowed(&self) -> Vec<Node> {
         self.tree.items(&["allow"])
     }
+}
+
+/// Returns whether a zone comes from other servers.
+fn is_transferred(block: &Block) -> bool {
+    ["primary", "master", "url"].iter().any(|key| block.last(key).is_some())
 }
 
 /// Returns the condition that a set has something of these.

@@ -329,6 +329,10 @@ impl crate::Trust for Nobody {
     }
 }
 
+impl crate::News for Nobody {
+    fn changed(&self, _: Name<'_>) {}
+}
+
 impl crate::Elsewhere for Nobody {
     fn addresses(&self, _: Name<'_>) -> Result<Vec<std::net::IpAddr>, String> {
         Ok(Vec::new())
@@ -375,6 +379,7 @@ fn a_zone_that_is_signed_anew_is_served_without_another_configuration() {
         watcher: Arc::new(Nobody),
         trust: Arc::new(Nobody),
         elsewhere: Arc::new(Nobody),
+        news: Arc::new(Nobody),
         key: plans.snapshot.key,
         transfers: transfer::Client::new(Arc::default()),
         folder: directory.path(),
