@@ -83,6 +83,8 @@ pub struct Forward {
     pub wants_signatures: bool,
     /// Forwarders whose replies to this question were bogus: others are asked, if there are any.
     pub refused: Vec<SocketAddr>,
+    /// The client's subnet that they are told, if any.
+    pub subnet: Option<ClientSubnet>,
     /// Whether the answer is found otherwise if they fail: forwarders that are known to be down
     /// need not be tried.
     pub is_optional: bool,

@@ -110,6 +110,8 @@ pub struct Counts {
 struct OpenForward {
     /// Who asked; `None` if that has ended.
     fetch: Option<FetchKey>,
+    /// What they were told of the client.
+    subnet: Option<ClientSubnet>,
 }
 
 /// What kind of answer is wanted.
@@ -169,6 +171,8 @@ pub struct Resolver {
     keeps_servers: bool,
     /// Zones of this server.
     own: OwnZones,
+    /// Where answers of these zones are written.
+    own_reply: Vec<u8>,
 }
 
 impl Resolver {
@@ -207,6 +211,7 @@ impl Resolver {
             reports: Reports::default(),
             keeps_servers: false,
             own: OwnZones::default(),
+            own_reply: Vec::new(),
         }
     }
 

@@ -251,17 +251,25 @@ pub struct Subnets {
     pub zones: Vec<HeapName>,
     /// Servers with these addresses.
     pub servers: Vec<Prefix>,
+    /// These forwarders.
+    pub forwarders: Vec<Forwarders>,
 }
 
 impl Subnets {
     /// Returns whether nobody hears of any.
     pub const fn is_empty(&self) -> bool {
-        self.zones.is_empty() && self.servers.is_empty()
+        self.zones.is_empty() && self.servers.is_empty() && self.forwarders.is_empty()
     }
 
     /// Returns whether servers hear of the subnet because of the name that is asked for.
     pub(crate) fn has_zone_of(&self, name: Name<'_>) -> bool {
         self.zones.iter().any(|zone| name.is_at_or_below(zone.as_name()))
+    }
+
+    /// Returns whether forwarders hear of it, because of the name that they are asked for or
+    /// because of who they are.
+    pub(crate) fn has_forwarders(&self, forwarders: Forwarders, name: Name<'_>) -> bool {
+        self.forwarders.contains(&forwarders) || self.has_zone_of(name)
     }
 
     /// Returns whether a server hears of it because of its address.

@@ -226,7 +226,8 @@ pub(super) const ROWS: &[Row] = &[
         Kind::List(Value::Prefix),
         "[]",
         "RFC 7871 §11.1: where the client lives is its own affair",
-        "Networks whose servers are told, of whatever zone.",
+        "Networks whose servers are told, of whatever zone. Of a forward zone's group, all servers must be in them; a group with \
+         `client-subnet: forward` is told in any case.",
     )
     .unbound(&["send-client-subnet"]),
     unset(

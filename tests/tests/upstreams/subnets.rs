@@ -79,3 +79,32 @@ fn nobody_hears_of_a_client_unless_it_is_named() {
         }
     }
 }
+
+#[test]
+fn forward_zones_hear_of_subnets_like_servers_of_zones() {
+    let authority = authority();
+    for (group, settings, is_told) in [
+        ("", "", false),
+        ("", ", client-subnet: {servers: [127.0.0.0/8]}", true),
+        ("", ", client-subnet: {zones: [example.org]}", true),
+        (", client-subnet: forward", "", true),
+        ("", ", client-subnet: {servers: [192.0.2.1], zones: [other.example]}", false),
+    ] {
+        let server = Server::start(&format!(
+            "server: {{workers: 1, state-directory: \"@DIRECTORY@\"}}\nlisten: [\"@ADDRESS@\"]\n\
+             upstreams: {{there: {{servers: [\"{}\"]{group}}}}}\n\
+             resolvers: {{default: {{zones: {{\".\": {{forward: there}}}}, validation: \"off\"{settings}}}}}\n\
+             cache: {{main: {{}}}}\npolicy: {{main: [\"ecs(client, ipv4 24, keep)\", cache(main), recurse]}}\n",
+            authority.address()
+        ));
+        let client = UdpClient::connect(server.address());
+        // The second time from the cache.
+        for _ in 0..2 {
+            for (network, told) in [(THERE, "192.0.2.6"), (ELSEWHERE, "192.0.2.7")] {
+                let heard = ask(&client, "www", network);
+                let right = if is_told { told } else { "192.0.2.7" };
+                assert!(heard.answers()[0].ends_with(right), "{group}{settings}: {heard:?}");
+            }
+        }
+    }
+}

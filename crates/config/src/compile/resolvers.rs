@@ -16,7 +16,9 @@ use wire::{Name, NameBuf, Prefix, Rtype};
 
 use super::anchors;
 use crate::zones::Trusts;
-use settings::{ResolverSettings, RouteSettings, RouteWay, Settings};
+use settings::{
+    ClientSubnetUse, GroupServer, Host, ResolverSettings, RouteSettings, RouteWay, Server, Settings,
+};
 
 /// Returns the plan for the resolvers that policies use; both they and groups have numbers by their
 /// names.
@@ -41,6 +43,8 @@ pub(super) fn plan(
             rules.hints = hints(file, environment, problems);
         }
         rules.routes = resolver.zones.iter().filter_map(|zone| route(zone, groups)).collect();
+        let told = told_groups(settings, resolver).filter_map(|group| groups.get(group));
+        rules.subnets.forwarders = told.copied().map(Forwarders).collect();
         Some(ResolverPlan {
             id: ResolverId(number),
             name: resolver.name.value.clone(),
@@ -88,6 +92,26 @@ pub(crate) fn trusts(settings: &Settings, environment: &dyn Environment) -> Trus
     settings.resolvers.iter().map(of).collect()
 }
 
+/// Walks the groups that a resolver tells of clients' subnets: those whose settings say so, and
+/// those all of whose servers are in networks that are told.
+fn told_groups<'s>(settings: &'s Settings, resolver: &'s ResolverSettings) -> impl Iterator<Item = &'s str> {
+    let networks = &resolver.rules.subnets.servers;
+    let is_in = |server: &GroupServer| match &server.server.value {
+        Server::One { host: Host::Address(address), .. } => {
+            networks.iter().any(|network| network.contains(address.ip()))
+        }
+        Server::One { host: Host::Name { .. }, .. } | Server::System => false,
+    };
+    let groups = resolver.zones.iter().filter_map(|zone| match &zone.way {
+        RouteWay::Forward(name) => settings.upstreams.iter().find(|group| group.name.value == name.value),
+        RouteWay::Stub(_) | RouteWay::Own(_) => None,
+    });
+    let told = groups.filter(move |group| {
+        group.client_subnet == ClientSubnetUse::Forward || group.servers.iter().all(is_in)
+    });
+    told.map(|group| group.name.value.as_str())
+}
+
 /// Returns a route; `None` if it leads to a group that there is not, which is a mistake that was
 /// reported.
 fn route(zone: &RouteSettings, groups: &BTreeMap<String, u16>) -> Option<Route> {
@@ -107,7 +131,8 @@ pub(super) fn ids<'a>(
 ) -> BTreeMap<&'a str, policy::compile::Resolver> {
     let id = |resolver: &'a ResolverSettings| {
         let name = resolver.name.value.as_str();
-        let sends_subnets = !resolver.rules.subnets.is_empty();
+        let sends_subnets =
+            !resolver.rules.subnets.is_empty() || told_groups(settings, resolver).next().is_some();
         Some((name, policy::compile::Resolver { id: ResolverId(*numbers.get(name)?), sends_subnets }))
     };
     settings.resolvers.iter().filter_map(id).collect()

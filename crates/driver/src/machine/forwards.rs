@@ -48,7 +48,7 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
             checking_disabled: wanted.validates,
             wants_dnssec: wanted.wants_signatures,
             no_recursion: false,
-            client_subnet: None,
+            client_subnet: wanted.subnet,
             options: Box::default(),
             members: self.forward.members_without(pool, &wanted.refused),
             // Nobody joins it.

@@ -2,9 +2,10 @@
 
 use std::net::SocketAddr;
 
-use wire::Message;
+use wire::{ClientSubnet, Message};
 
 use super::fetches::{Fetch, Forwarding, Held};
+use super::subnets::scope_of;
 use super::{FetchKey, Node, OpenForward, Resolver};
 use crate::budget::Limit;
 use crate::effect::{Effect, Forward, ForwardKey, Unanswered};
@@ -23,34 +24,36 @@ impl Resolver {
         server: Option<SocketAddr>,
         now: Moment,
     ) {
-        if let Some(key) = self.close_forward(key) {
-            self.take_forwarded(key, reply, server, now);
+        if let Some((key, subnet)) = self.close_forward(key) {
+            self.take_forwarded(key, reply, (server, subnet), now);
         }
         self.run(now);
     }
 
     /// No forwarder answered, or none could be asked.
     pub fn forwarders_failed(&mut self, key: ForwardKey, why: Unanswered, now: Moment) {
-        if let Some(key) = self.close_forward(key) {
+        if let Some((key, _)) = self.close_forward(key) {
             self.note(key, TraceServer::Forwarders, &TraceEvent::Unanswered(why), now);
             self.fail_forward(key, Reason::Silent);
         }
         self.run(now);
     }
 
-    fn close_forward(&mut self, key: ForwardKey) -> Option<FetchKey> {
-        let fetch = self.forwards.try_remove(key.0 as usize)?.fetch?;
+    /// Returns which fetch asked forwarders, and what they were told of the client.
+    fn close_forward(&mut self, key: ForwardKey) -> Option<(FetchKey, Option<ClientSubnet>)> {
+        let OpenForward { fetch, subnet } = self.forwards.try_remove(key.0 as usize)?;
+        let fetch = fetch?;
         if let Some(forwarding) = self.fetch_mut(fetch).and_then(|fetch| fetch.forwarding.as_mut()) {
             forwarding.open = None;
         }
-        Some(fetch)
+        Some((fetch, subnet))
     }
 
     fn take_forwarded(
         &mut self,
         key: FetchKey,
         reply: &Message<'_>,
-        server: Option<SocketAddr>,
+        (server, subnet): (Option<SocketAddr>, Option<ClientSubnet>),
         now: Moment,
     ) {
         let Some((reading, _)) = self.read_reply(key, reply) else {
@@ -63,7 +66,8 @@ impl Resolver {
             Reading::Fault(Fault::Lame) => self.fail_forward(key, Reason::Lame),
             Reading::Fault(_) => self.fail_forward(key, Reason::Faulty),
             reading => {
-                let held = Held { reading, root: None, server, is_forgeable: false, scope: None };
+                let scope = scope_of(reply, subnet);
+                let held = Held { reading, root: None, server, is_forgeable: false, scope };
                 self.hold(key, held, now);
             }
         }
@@ -100,6 +104,10 @@ impl Resolver {
     fn forward(&mut self, key: FetchKey, now: Moment) -> bool {
         let paid = self.pay_for_fetch(key, |budget| budget.send(now));
         let (validates, wants_signatures) = (self.validates(), self.wants_signatures());
+        let subnet = self.fetch(key).and_then(|fetch| {
+            let forwarding = fetch.forwarding.as_ref()?;
+            self.told_forwarders(fetch, forwarding.forwarders)
+        });
         let Self { fetches, forwards, effects, routes, .. } = self;
         let Some(fetch) = fetches.get_mut(key.0 as usize) else { return false };
         if let Err(limit) = paid {
@@ -107,7 +115,7 @@ impl Resolver {
             return false;
         }
         let Fetch { forwarding: Some(forwarding), question, delegation, .. } = fetch else { return false };
-        let open = ForwardKey(forwards.insert(OpenForward { fetch: Some(key) }) as u32);
+        let open = ForwardKey(forwards.insert(OpenForward { fetch: Some(key), subnet }) as u32);
         forwarding.open = Some(open);
         let route = delegation.route.and_then(|route| routes.get(route));
         effects.push_back(Effect::Forward(Forward {
@@ -118,6 +126,7 @@ impl Resolver {
             validates,
             wants_signatures,
             refused: forwarding.refused.clone(),
+            subnet,
             is_optional: route.is_some_and(|route| route.first),
         }));
         self.note(key, TraceServer::Forwarders, &TraceEvent::Sent, now);

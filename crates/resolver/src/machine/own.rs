@@ -84,6 +84,16 @@ impl Resolver {
             let (failure, held) = *bogus;
             return self.end_unproved(key, held, failure, now);
         }
+        // The buffer stays: it is as large as a message can be.
+        let mut octets = std::mem::take(&mut self.own_reply);
+        octets.resize(wire::MESSAGE_OCTETS_MAX, 0);
+        self.read_own(key, &mut octets, now);
+        self.own_reply = octets;
+    }
+
+    /// Reads the answer of a zone of ours, which is written into `octets`.
+    fn read_own(&mut self, key: FetchKey, octets: &mut [u8], now: Moment) {
+        let Some(fetch) = self.fetch(key) else { return };
         let question = fetch.question.clone();
         let (zone, route) = (fetch.delegation.zone.clone(), fetch.delegation.route);
         let own = route.and_then(|route| self.own.get(route, zone.as_name()));
@@ -97,8 +107,7 @@ impl Resolver {
             age_at: now.seconds(),
             ..Asked::new(question.name.as_name(), question.rtype, self.wants_signatures())
         };
-        let mut octets = vec![0; wire::MESSAGE_OCTETS_MAX];
-        let Some(len) = write_answer(&question, &mut octets, |writer| zones.answer_from(own, &asked, writer))
+        let Some(len) = write_answer(&question, octets, |writer| zones.answer_from(own, &asked, writer))
         else {
             return self.end_own(key, Reason::Faulty, zone);
         };

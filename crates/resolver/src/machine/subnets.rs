@@ -14,6 +14,7 @@ use super::fetches::{Fetch, FetchEnd, fetch_hash};
 use super::{FetchKey, Node, Resolver, TaskKey};
 use crate::delegation::Delegation;
 use crate::heap_name::HeapQuestion;
+use crate::settings::Forwarders;
 
 /// Questions for one name and type to the servers of one zone that differ in their subnets and are
 /// outstanding at once.
@@ -25,7 +26,7 @@ impl Resolver {
     /// Returns whether anybody who is asked for a name may hear of a client's subnet.
     pub(super) fn may_tell(&self, name: Name<'_>) -> bool {
         let subnets = &self.settings.subnets;
-        !subnets.servers.is_empty() || subnets.has_zone_of(name)
+        !(subnets.servers.is_empty() && subnets.forwarders.is_empty()) || subnets.has_zone_of(name)
     }
 
     /// Returns whether what the tables know may be for other clients than this one.
@@ -38,7 +39,11 @@ impl Resolver {
     pub(super) fn is_for_the_untold(&self, fetch: &Fetch, server: Option<SocketAddr>) -> bool {
         let is_asked = |key: &TaskKey| self.task(*key).is_some_and(|task| !task.waiters.is_empty());
         fetch.question.subnet.is_none()
-            && server.is_some_and(|server| self.settings.subnets.has_server(server.ip()))
+            && (server.is_some_and(|server| self.settings.subnets.has_server(server.ip()))
+                || fetch
+                    .forwarding
+                    .as_ref()
+                    .is_some_and(|them| self.settings.subnets.forwarders.contains(&them.forwarders)))
             && fetch.tasks.iter().any(is_asked)
     }
 
@@ -50,6 +55,12 @@ impl Resolver {
         fetch.question.subnet.filter(|_| is_told())
     }
 
+    /// Returns what forwarders are told that a fetch asks.
+    pub(super) fn told_forwarders(&self, fetch: &Fetch, forwarders: Forwarders) -> Option<ClientSubnet> {
+        let name = fetch.question.name.as_name();
+        fetch.question.subnet.filter(|_| self.settings.subnets.has_forwarders(forwarders, name))
+    }
+
     /// Returns what a task asks the servers of a zone: its question with its subnet, or as for
     /// everybody; `None`: it waits for one that is outstanding for another subnet.
     pub(super) fn admit_subnet(
@@ -59,7 +70,7 @@ impl Resolver {
         question: HeapQuestion,
     ) -> Option<HeapQuestion> {
         let Some(subnet) = question.subnet else { return Some(question) };
-        if !self.sends_to_any(delegation) {
+        if !self.sends_to_any(delegation, &question) {
             return Some(question.for_everybody());
         }
         let hash_key = self.hash_key();
@@ -133,10 +144,10 @@ impl Resolver {
 
     /// Returns whether any server of a zone hears of the subnet, as far as their addresses are
     /// known.
-    fn sends_to_any(&mut self, delegation: &Arc<Delegation>) -> bool {
+    fn sends_to_any(&mut self, delegation: &Arc<Delegation>, question: &HeapQuestion) -> bool {
         let subnets = &self.settings.subnets;
-        if self.routes.forwarders(delegation).is_some() {
-            return false;
+        if let Some(forwarders) = self.routes.forwarders(delegation) {
+            return subnets.has_forwarders(forwarders, question.name.as_name());
         }
         if subnets.has_zone_of(delegation.zone.as_name()) {
             return true;

@@ -416,6 +416,8 @@ impl Lowering<'_> {
         Subnets {
             zones: zones.into_iter().map(|at| at.value).collect(),
             servers: self.prefixes(&section, "servers"),
+            // Which groups are told is said by their servers' addresses.
+            forwarders: Vec::new(),
         }
     }
 
