@@ -1,11 +1,10 @@
 //! Answering from memory does not allocate: a counting allocator watches while the corpus goes
 //! through the engine.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
+use counting::Counting;
 use engine::edit::SvcKeys;
 use engine::gate::prefix_set::PrefixSet;
 use engine::gate::rate::RateRule;
@@ -29,42 +28,14 @@ use testkit::{Answer, Ask, Heard};
 use wire::rdata::SvcKey;
 use wire::{Class, EdeCode, Flags, OptionCode, Rcode, Rtype, Ttl};
 
-/// Counts what the current thread allocates, and otherwise is the system's allocator.
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: every call goes to the system's allocator with the arguments it came with; counting
-// touches a thread-local of constant initial value, which neither allocates nor unwinds.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller keeps the contract of `GlobalAlloc::alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: `pointer` came from `alloc` above with this layout, so from the system.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller keeps the contract of `GlobalAlloc::realloc`.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
 /// Returns what `f` returns and how often it allocated.
 fn counted<T>(f: impl FnOnce() -> T) -> (T, u64) {
-    let before = ALLOCATIONS.with(Cell::get);
+    let before = counting::calls();
     let outcome = f();
-    (outcome, ALLOCATIONS.with(Cell::get) - before)
+    (outcome, counting::calls() - before)
 }
 
 /// Answers one query and asserts that this allocates nothing; returns the reply, if there is one.

@@ -4,45 +4,8 @@ use cache::proofs::{NewProof, Proofs, Taken};
 use cache::rrsets::{NewRrset, Partition, Put, Rank, Renewal, RrsetKey, RrsetLimits, Rrsets};
 use cache::servers::{ServerLimits, Servers};
 use cache::{Ageing, Cache, Entry, Key, KeyBits, Limits, Now, Security, Stored};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+use counting::{Counting, octets as allocated};
 use wire::{Class, Flags, HashKey, NameBuf, Rcode, Rtype};
-
-/// Counts the octets that are allocated.
-struct Counting;
-
-thread_local! {
-    /// Each test has its own thread and counts for itself.
-    static ALLOCATED: Cell<isize> = const { Cell::new(0) };
-}
-
-fn allocated() -> isize {
-    ALLOCATED.get()
-}
-
-fn count(octets: isize) {
-    // A thread that is being torn down counts for nobody.
-    let _ = ALLOCATED.try_with(|allocated| allocated.set(allocated.get() + octets));
-}
-
-// SAFETY: every call goes to the system's allocator as it came.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as isize);
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as isize);
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        count(-(layout.size() as isize));
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;

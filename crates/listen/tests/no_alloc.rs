@@ -2,45 +2,18 @@
 
 mod common;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::{Cell, RefCell, RefMut};
+use std::cell::{RefCell, RefMut};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use common::{query, run, settle};
+use counting::Counting;
 use engine::{Client, Now, ReplyTo};
 use listen::{Answer, Answered, Counters, Service};
 use plan::listeners::{ListenerPlan, Plan};
 use tokio::task::{spawn_local, yield_now};
-
-thread_local! {
-    static COUNT: Cell<u64> = const { Cell::new(0) };
-}
-
-/// Counts allocations of the thread.
-struct Counting;
-
-// SAFETY: everything is handed on to the system's allocator; counting does not allocate.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        COUNT.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller keeps the contract of `GlobalAlloc::alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the contract of `GlobalAlloc::dealloc`.
-        unsafe { System.dealloc(memory, layout) }
-    }
-
-    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        COUNT.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller keeps the contract of `GlobalAlloc::realloc`.
-        unsafe { System.realloc(memory, layout, size) }
-    }
-}
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -106,12 +79,12 @@ fn start() -> (Rc<Echoes>, SocketAddr) {
 /// Lets `send` send, and the worker answer `count` queries; returns how often that allocated.
 async fn allocations(service: &Echoes, count: u64, send: impl FnOnce()) -> u64 {
     send();
-    let (echoed, before) = (service.0.borrow().echoed, COUNT.get());
+    let (echoed, before) = (service.0.borrow().echoed, counting::calls());
     while service.0.borrow().echoed < echoed + count {
         yield_now().await;
     }
     settle().await;
-    COUNT.get() - before
+    counting::calls() - before
 }
 
 #[test]

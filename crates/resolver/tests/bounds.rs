@@ -8,14 +8,13 @@ mod signed;
 #[path = "all/world.rs"]
 mod world;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cache::proofs::Proofs;
 use cache::rrsets::{RrsetLimits, Rrsets};
 use cache::servers::{ServerLimits, Servers};
+use counting::Counting;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use wire::{Class, HashKey, Message, Question, Rcode, Rtype, Section};
@@ -23,37 +22,6 @@ use zone::Zones;
 
 use signed::{Internet, Signed, Signing};
 use world::{Behaviour, name, plain_settings, show, signed_reply};
-
-/// Counts the octets that are allocated.
-struct Counting;
-
-thread_local! {
-    static ALLOCATED: Cell<isize> = const { Cell::new(0) };
-}
-
-fn count(octets: isize) {
-    // A thread that is being torn down counts for nobody.
-    let _ = ALLOCATED.try_with(|allocated| allocated.set(allocated.get() + octets));
-}
-
-// SAFETY: every call goes to the system's allocator as it came.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as isize);
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as isize);
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        count(-(layout.size() as isize));
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -209,7 +177,7 @@ fn days_of_mixed_load_do_not_make_a_resolver_grow() {
     let mut allocated = Vec::new();
     for _ in 0..PARTS_BEFORE + 2 {
         load.run();
-        allocated.push(ALLOCATED.get());
+        allocated.push(counting::octets());
     }
     let hours = load.signed.world.now.since_us(began) / 3_600_000_000;
     assert!(hours >= 24, "{hours} hours");
