@@ -422,7 +422,7 @@ fn policy_zone(trigger: Trigger<'_>) -> Arc<Blocklist> {
     let mut list = BlocklistBuilder::new(&common::KEY);
     let mut zone = list.zone();
     assert!(zone.rule(trigger, Some(Treatment::Rcode(Rcode::NXDOMAIN)), 1));
-    list.add_zone(zone);
+    list.add_zone(zone.compile());
     let names = NameSetBuilder::new(&common::KEY).compile();
     Arc::new(list.compile(Arc::new(names), Vec::new(), Vec::new()))
 }
