@@ -187,6 +187,13 @@ impl<N: PoolNetwork> Authorities<N> {
         self.limits = limits;
     }
 
+    /// Has queries leave through new sockets and connections from now on; what is outstanding on the
+    /// old ones ends there.
+    pub fn renew_sockets(&mut self) {
+        self.pool.give_up_all();
+        self.links.iter_mut().for_each(|(_, link)| link.retire());
+    }
+
     /// Returns the network.
     pub fn network(&self) -> &N {
         &self.network

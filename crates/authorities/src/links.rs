@@ -27,6 +27,8 @@ pub(super) struct Link {
     pub(super) address: SocketAddr,
     pub(super) carrier: Carrier,
     pub(super) is_open: bool,
+    /// Whether it takes no more queries.
+    is_retiring: bool,
     transactions: Transactions,
     /// Whether it ever brought a reply.
     is_heard: bool,
@@ -56,6 +58,11 @@ impl Link {
         self.transactions.end(id);
     }
 
+    /// Has it take no more queries: it is closed once it has been idle.
+    pub(super) fn retire(&mut self) {
+        self.is_retiring = true;
+    }
+
     fn any_query(&self) -> Option<u32> {
         self.transactions.iter().next().map(|transaction| transaction.request)
     }
@@ -72,7 +79,7 @@ impl<N: PoolNetwork> Authorities<N> {
         now: Moment,
     ) -> Option<(PoolLinkKey, u16)> {
         let has_room = |link: &Link| link.transactions.len() < LINK_QUERIES_MAX && !link.is_silent(now);
-        let is_it = |link: &Link| link.address == address && link.carrier == carrier.0;
+        let is_it = |link: &Link| link.address == address && link.carrier == carrier.0 && !link.is_retiring;
         let open = self.links.iter().find(|(_, link)| is_it(link) && has_room(link));
         let key = match open {
             Some((key, _)) => PoolLinkKey(key as u32),
@@ -99,6 +106,7 @@ impl<N: PoolNetwork> Authorities<N> {
             address,
             carrier,
             is_open: false,
+            is_retiring: false,
             transactions: Transactions::default(),
             is_heard: false,
             used: now,

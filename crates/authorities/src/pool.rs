@@ -177,6 +177,13 @@ impl Pool {
         in_use.drawn = in_use.drawn.filter(|(drawn, _)| *drawn != key);
     }
 
+    /// Takes all sockets out of use, however many drain.
+    pub(super) fn give_up_all(&mut self) {
+        for at in 0..self.sockets.capacity() as u32 {
+            self.give_up(PoolSocketKey(at));
+        }
+    }
+
     fn has_room_to_drain(&self, limits: &PoolLimits) -> bool {
         self.draining < usize::from(limits.sockets.max(1)) * DRAINING_PER_SOCKET
     }

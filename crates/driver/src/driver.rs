@@ -15,7 +15,7 @@ use engine::{
     Continuation, EndedBranch, Failure, OutQuery, Outcome, Outlet, Reply, ReplyTo, Resolved, Share,
     Suspended, Transport, Unresolved, Verdict, Want, Won, Worker,
 };
-use exchange::net::{Net, PoolBinds, PoolEvents, PoolNet, SocketEvents};
+use exchange::net::{Net, PoolEvents, PoolNet, SocketEvents};
 use exchange::server::Meters;
 use exchange::sys::Inbox;
 use forward::status::Status;
@@ -214,7 +214,7 @@ impl Driver {
             let rng: StdRng = rand::make_rng();
             let owner: Weak<dyn SocketEvents> = Weak::<Self>::clone(driver);
             let pool_owner: Weak<dyn PoolEvents> = Weak::<Self>::clone(driver);
-            let networks = (Net::new(owner), PoolNet::new(pool_owner, PoolBinds::default()));
+            let networks = (Net::new(owner), PoolNet::new(pool_owner));
             let machine = Machine::new(networks, tables, rng, &board.counts, now);
             Self {
                 worker,
@@ -254,6 +254,7 @@ impl Driver {
         let limits = &plans.upstreams.limits;
         self.discard_after.set(Span::from_ms(u64::from(limits.discard_after_ms)));
         self.shed.set(limits.shed);
+        self.machine.borrow_mut().bind_pool(|pool| pool.bind(&plans.resolvers.outgoing));
         self.machine.borrow_mut().adopt((plans.upstreams, plans.resolvers), &self.registry, now);
         let servers = self.machine.borrow().servers_known();
         self.worker.engine.borrow_mut().know_servers(Box::new(servers));

@@ -267,6 +267,14 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
         self.drain(now);
     }
 
+    /// Lets `bind` say how sockets to authoritative servers are bound; if it says that those that
+    /// are open are bound otherwise, they are replaced.
+    pub(crate) fn bind_pool(&mut self, bind: impl FnOnce(&mut P) -> bool) {
+        if bind(self.recursion.network_mut()) {
+            self.recursion.renew_sockets();
+        }
+    }
+
     #[cfg(test)]
     fn forward(&self) -> &Forward<N> {
         &self.forward

@@ -14,7 +14,8 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use authorities::{
-    self, Authorities, AuthorityQuery, Encrypt, Event, Heard, PoolLinkKey, PoolNetwork, PoolSocketKey,
+    self, Authorities, AuthorityQuery, Encrypt, Event, Heard, PoolLimits, PoolLinkKey, PoolNetwork,
+    PoolSocketKey,
 };
 use cache::claims::Worker;
 use engine::{Authority, OutQuery, ResolverId};
@@ -153,14 +154,20 @@ impl<P: PoolNetwork> Recursion<P> {
         self.authorities.network()
     }
 
-    #[cfg(test)]
+    /// Returns the network.
     pub(crate) fn network_mut(&mut self) -> &mut P {
         self.authorities.network_mut()
+    }
+
+    /// Has queries leave through new sockets and connections from now on.
+    pub(crate) fn renew_sockets(&mut self) {
+        self.authorities.renew_sockets();
     }
 
     /// Resolves as `plans` say from now on. A resolver whose plan is the same goes on; what others
     /// have begun they end.
     pub(crate) fn adopt(&mut self, plan: &Plan) {
+        self.authorities.adopt(PoolLimits { links: plan.connections_max, ..PoolLimits::default() });
         for (_, instance) in &mut self.instances {
             instance.is_retired = instance.probing.is_some() || !plan.resolvers.contains(&instance.plan);
         }

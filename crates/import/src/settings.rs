@@ -53,6 +53,9 @@ mod tests {
             "",
             "server:\n interface: 192.0.2.1@5353\n access-control: 192.0.2.0/24 allow_snoop\n",
             "server: local-zone: a.example refuse local-data: 'b.example. TXT \"${x} it\\'s\"' prefetch: yes\n",
+            "server: outgoing-interface: 192.0.2.1 outgoing-interface: 2001:db8::/64 outgoing-port-avoid: 3000-4000\n\
+             outgoing-port-permit: 3500 prefer-ip6: yes tcp-upstream: yes ip-dscp: 10 tcp-mss: 1220 so-rcvbuf: 1m\n\
+             outgoing-tcp-mss: 1200 ip-freebind: yes outgoing-num-tcp: 9 so-sndbuf: 1000000\n",
             "server: val-override-date: \"20260131120000\" private-address: 10.0.0.0/8 serve-expired: yes\n",
         ] {
             let environment = Memory::new(&[("/u.conf", text)]);

@@ -22,7 +22,7 @@ use crate::tcp::Places;
 use crate::tls::{Handshakes, TlsCell};
 use plan::listeners::{
     ClientCertificates, Connections, Datagrams, LOCAL_LISTENERS_FROM, ListenerPlan, LocalPlan, Plan, Prefix,
-    TcpPlan, Transports, UdpPlan,
+    SocketOptions, TcpPlan, Transports, UdpPlan,
 };
 
 /// Ports tried when the system chooses one (port 0) and another transport has it already.
@@ -264,7 +264,7 @@ pub fn bind(plan: &Plan, workers: usize, mut activated: Vec<Activated>) -> Resul
             buffered_octets_max: plan.tcp.buffered_octets_max / workers,
         })
         .collect();
-    let opened = open_listeners(&listeners, &mut activated, plan.tcp.backlog, workers)?;
+    let opened = open_listeners(&listeners, &mut activated, plan, workers)?;
     let mut bound = Vec::with_capacity(listeners.len());
     for (number, (listener, opened)) in listeners.iter().zip(opened).enumerate() {
         bound.push(Bound { address: opened.address, transports: listener.transports });
@@ -319,9 +319,10 @@ fn alt_svc(all: &[ListenerPlan], listener: &ListenerPlan, port: u16) -> Option<H
 fn open_listeners(
     listeners: &[ListenerPlan],
     activated: &mut Vec<Activated>,
-    backlog: i32,
+    plan: &Plan,
     workers: usize,
 ) -> Result<Vec<AllOpened>, BindError> {
+    let (backlog, options) = (plan.tcp.backlog, plan.options);
     let mut opened: Vec<Option<AllOpened>> = listeners.iter().map(|_| None).collect();
     // Ports that the system chooses come last, when all others are taken: it knows of no port that
     // is only meant to be.
@@ -333,7 +334,7 @@ fn open_listeners(
         let is_alone = !listeners.iter().enumerate().any(|(other, listener_there)| {
             other != at && listener_there.address.port() == listener.address.port()
         });
-        openings.push((at, listener, Opening::begin(listener, activated, is_alone)?));
+        openings.push((at, listener, Opening::begin(listener, activated, is_alone, options)?));
     }
     for (at, listener, opening) in openings {
         let all = opening.finish(listener, backlog, workers)?;
@@ -343,7 +344,8 @@ fn open_listeners(
     }
     for at in chosen {
         let (Some(listener), Some(place)) = (listeners.get(at), opened.get_mut(at)) else { continue };
-        *place = Some(Opening::begin(listener, activated, true)?.finish(listener, backlog, workers)?);
+        let opening = Opening::begin(listener, activated, true, options)?;
+        *place = Some(opening.finish(listener, backlog, workers)?);
     }
     Ok(opened.into_iter().flatten().collect())
 }
@@ -362,6 +364,7 @@ enum Hold {
 /// One listener, with its port known to be free.
 struct Opening {
     address: SocketAddr,
+    options: SocketOptions,
     udp: Option<Hold>,
     tcp: Option<Hold>,
 }
@@ -373,6 +376,7 @@ impl Opening {
         listener: &ListenerPlan,
         activated: &mut Vec<Activated>,
         holds: bool,
+        options: SocketOptions,
     ) -> Result<Self, BindError> {
         let mut take = |kind| {
             let fits = |socket: &Activated| socket.kind == kind && socket.address == listener.address;
@@ -387,7 +391,7 @@ impl Opening {
         if listener.transports.connections.is_some() && tcp.is_none() {
             kinds.push(Kind::Connections);
         }
-        let (address, tried) = probe(listener.address, &kinds)?;
+        let (address, tried) = probe(listener.address, &kinds, options)?;
         for (kind, socket) in kinds.into_iter().zip(tried) {
             let hold = if holds { Hold::First(socket) } else { Hold::Nothing };
             match kind {
@@ -395,16 +399,16 @@ impl Opening {
                 Kind::Connections => tcp = Some(hold),
             }
         }
-        Ok(Self { address, udp, tcp })
+        Ok(Self { address, options, udp, tcp })
     }
 
     /// Opens each worker's sockets.
     fn finish(self, listener: &ListenerPlan, backlog: i32, workers: usize) -> Result<AllOpened, BindError> {
-        let Self { address, udp, tcp } = self;
+        let Self { address, options, udp, tcp } = self;
         let is_activated = matches!(udp, Some(Hold::Activated(_)));
         let open = |kind, hold: Option<Hold>| {
             let Some(hold) = hold else { return Ok(Vec::new()) };
-            open_all((address, kind), hold, workers, backlog)
+            open_all((address, kind), hold, workers, (backlog, options))
                 .map_err(|error| BindError::new(listener.address, kind, error))
         };
         let (udp, tcp) = (open(Kind::Datagrams, udp)?, open(Kind::Connections, tcp)?);
@@ -452,14 +456,18 @@ impl AllOpened {
 ///
 /// Nobody shares with them: a socket that may share its port (`SO_REUSEPORT`) would also do so with
 /// another server of the same user, and each would get half of the queries.
-fn probe(address: SocketAddr, kinds: &[Kind]) -> Result<(SocketAddr, Vec<Socket>), BindError> {
+fn probe(
+    address: SocketAddr,
+    kinds: &[Kind],
+    options: SocketOptions,
+) -> Result<(SocketAddr, Vec<Socket>), BindError> {
     let mut attempts = 0;
     'attempt: loop {
         attempts += 1;
         let mut chosen = address;
         let mut sockets = Vec::with_capacity(kinds.len());
         for &kind in kinds {
-            let tried = open(chosen, kind, Sharing::Alone)
+            let tried = open(chosen, kind, Sharing::Alone, options)
                 .and_then(|socket| socket.local_addr().map(|local| (socket, local)));
             match tried {
                 Ok((socket, local)) => {
@@ -494,7 +502,7 @@ fn open_all(
     (address, kind): (SocketAddr, Kind),
     hold: Hold,
     count: usize,
-    backlog: i32,
+    (backlog, options): (i32, SocketOptions),
 ) -> io::Result<Vec<Socket>> {
     let listen = |socket: &Socket| match kind {
         Kind::Datagrams => Ok(()),
@@ -507,9 +515,13 @@ fn open_all(
     let sharing = if count > 1 { Sharing::WithOthers } else { Sharing::Alone };
     let is_activated = matches!(hold, Hold::Activated(_));
     let first = match hold {
-        Hold::Activated(activated) => Socket::from(activated.socket),
+        Hold::Activated(activated) => {
+            let socket = Socket::from(activated.socket);
+            mark(&socket, address, kind, options)?;
+            socket
+        }
         Hold::First(first) => first,
-        Hold::Nothing => open(address, kind, if BALANCES { sharing } else { Sharing::Alone })?,
+        Hold::Nothing => open(address, kind, if BALANCES { sharing } else { Sharing::Alone }, options)?,
     };
     first.set_nonblocking(true)?;
     // Before it may share: two sockets that do not listen yet may have the same port.
@@ -521,7 +533,7 @@ fn open_all(
         }
         all.push(first);
         for _ in 1..count {
-            let socket = open(address, kind, sharing)?;
+            let socket = open(address, kind, sharing, options)?;
             listen(&socket)?;
             all.push(socket);
         }
@@ -535,25 +547,49 @@ fn open_all(
 }
 
 /// Opens and binds one socket.
-fn open(address: SocketAddr, kind: Kind, sharing: Sharing) -> io::Result<Socket> {
-    let (kind, protocol) = match kind {
+fn open(address: SocketAddr, kind: Kind, sharing: Sharing, options: SocketOptions) -> io::Result<Socket> {
+    let (socket_type, protocol) = match kind {
         Kind::Datagrams => (Type::DGRAM, Protocol::UDP),
         Kind::Connections => (Type::STREAM, Protocol::TCP),
     };
-    let socket = Socket::new(Domain::for_address(address), kind, Some(protocol))?;
+    let socket = Socket::new(Domain::for_address(address), socket_type, Some(protocol))?;
     socket.set_nonblocking(true)?;
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
     }
-    if kind == Type::STREAM {
+    if socket_type == Type::STREAM {
         // Connections of a former run that still linger are no reason not to listen.
         socket.set_reuse_address(true)?;
     }
     if sharing == Sharing::WithOthers {
         socket.set_reuse_port(true)?;
     }
+    // The options of IPv4 are for both families.
+    if options.free_bind {
+        socket.set_freebind_v4(true)?;
+    }
+    if options.transparent {
+        socket.set_ip_transparent_v4(true).map_err(|error| {
+            let text = "\"sockets.transparent\" needs CAP_NET_ADMIN or CAP_NET_RAW";
+            io::Error::other(format!("{text}: {error}"))
+        })?;
+    }
+    mark(&socket, address, kind, options)?;
     socket.bind(&address.into())?;
     Ok(socket)
+}
+
+/// Tells the kernel how packets of a socket look.
+fn mark(socket: &Socket, address: SocketAddr, kind: Kind, options: SocketOptions) -> io::Result<()> {
+    if options.dscp != 0 {
+        // The last two bits are for congestion (ECN).
+        let octet = u32::from(options.dscp) << 2;
+        if address.is_ipv4() { socket.set_tos_v4(octet)? } else { socket.set_tclass_v6(octet)? }
+    }
+    match (kind, options.tcp_mss) {
+        (Kind::Connections, Some(octets)) => socket.set_tcp_mss(octets.into()),
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -621,6 +657,52 @@ mod tests {
                 Some(std::process::id())
             );
             assert!(error.to_string().ends_with(&format!("(process {})", std::process::id())), "{error}");
+        }
+    }
+
+    #[test]
+    fn ip_freebind_listens_on_addresses_that_no_interface_has() {
+        let free = SocketOptions { free_bind: true, ..SocketOptions::default() };
+        let plan = Plan { options: free, ..plan(&["192.0.2.1:0", "[2001:db8::1]:0"]) };
+        let sockets = bind(&plan, 2, Vec::new()).expect("the kernel takes any address");
+        assert_eq!(sockets.addresses().len(), 2);
+    }
+
+    #[test]
+    fn ip_transparent_listens_on_addresses_of_others_or_says_what_it_lacks() {
+        let transparent = SocketOptions { transparent: true, ..SocketOptions::default() };
+        match bind(&Plan { options: transparent, ..plan(&["192.0.2.1:0"]) }, 1, Vec::new()) {
+            Ok(sockets) => assert_eq!(sockets.addresses().len(), 1),
+            Err(error) => {
+                assert!(error.to_string().contains("needs CAP_NET_ADMIN or CAP_NET_RAW"), "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn ip_dscp_tcp_mss_and_so_rcvbuf_are_what_the_kernel_has_of_the_sockets() {
+        let options = SocketOptions { dscp: 46, tcp_mss: Some(1000), ..SocketOptions::default() };
+        let udp = UdpPlan { receive_buffer_octets: 40_000, send_buffer_octets: 30_000, ..UdpPlan::default() };
+        let plan = Plan { options, udp, ..plan(&["127.0.0.1:0", "[::1]:0"]) };
+        let workers = bind(&plan, 2, Vec::new()).expect("loopback has free ports").into_workers();
+        assert_eq!(workers.len(), 2);
+        for worker in workers {
+            for opened in &worker.udp {
+                let socket = socket2::SockRef::from(&opened.socket);
+                let is_v4 = opened.address.is_ipv4();
+                let octet = if is_v4 { socket.tos_v4() } else { socket.tclass_v6() };
+                assert_eq!(octet.expect("it is known"), 46 << 2);
+                // The kernel counts its own records of packets, too: twice as much.
+                assert_eq!(socket.recv_buffer_size().expect("it is known"), 80_000);
+                assert_eq!(socket.send_buffer_size().expect("it is known"), 60_000);
+            }
+            for opened in &worker.tcp {
+                let socket = socket2::SockRef::from(&opened.socket);
+                assert_eq!(socket.tcp_mss().expect("it is known"), 1000);
+                if opened.address.is_ipv4() {
+                    assert_eq!(socket.tos_v4().expect("it is known"), 46 << 2);
+                }
+            }
         }
     }
 

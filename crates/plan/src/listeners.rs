@@ -12,6 +12,8 @@ pub use wire::Prefix;
 pub struct Plan {
     /// Where to listen. If empty, the sockets handed over by the service manager are the listeners.
     pub listeners: Vec<ListenerPlan>,
+    /// What the kernel is told of all sockets.
+    pub options: SocketOptions,
     /// What holds for all datagram sockets.
     pub udp: UdpPlan,
     /// What holds for all connections.
@@ -284,6 +286,19 @@ impl ListenerPlan {
             client_certificates: ClientCertificates::ByRoots,
         }
     }
+}
+
+/// What the kernel is told of sockets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SocketOptions {
+    /// The DSCP of packets (RFC 2474).
+    pub dscp: u8,
+    /// The largest segment over TCP, in octets (`TCP_MAXSEG`).
+    pub tcp_mss: Option<u16>,
+    /// Whether they may have addresses that no interface has (`IP_FREEBIND`).
+    pub free_bind: bool,
+    /// Whether they may have addresses of other machines (`IP_TRANSPARENT`).
+    pub transparent: bool,
 }
 
 /// What is done with several datagrams of one client that have the same size.

@@ -58,12 +58,22 @@ pub struct AddressPolicy {
     /// The prefix of a translator (NAT64, RFC 6052) through which servers with addresses of IPv4
     /// are asked, in place of asking them over IPv4.
     pub nat64: Option<Prefix64>,
+    /// The family that is asked as long as one of its addresses was not asked yet.
+    pub preferred: Option<Family>,
 }
 
 impl Default for AddressPolicy {
     /// Returns a policy that takes all public addresses of both families.
     fn default() -> Self {
-        Self { v4: true, v6: true, loopback: false, private: false, refused: Vec::new(), nat64: None }
+        Self {
+            v4: true,
+            v6: true,
+            loopback: false,
+            private: false,
+            refused: Vec::new(),
+            nat64: None,
+            preferred: None,
+        }
     }
 }
 

@@ -67,15 +67,21 @@ pub(crate) struct Choice {
 /// reply has to guess the address, too.
 ///
 /// `late` is the family of an address that was asked and is late: the other one is preferred then,
-/// since a network may have lost one family and not the other.
-pub(crate) fn choose(candidates: &[Candidate], late: Option<Family>, rng: &mut impl Rng) -> Option<Choice> {
+/// since a network may have lost one family and not the other. Otherwise `usual` is.
+pub(crate) fn choose(
+    candidates: &[Candidate],
+    late: Option<Family>,
+    usual: Option<Family>,
+    rng: &mut impl Rng,
+) -> Option<Choice> {
     let rank = candidates.iter().map(Candidate::rank).min()?;
     let ranked = |family: Option<Family>| {
         candidates.iter().filter(move |candidate| {
             candidate.rank() == rank && family.is_none_or(|family| candidate.family == family)
         })
     };
-    let preferred = late.map(Family::other).filter(|&family| ranked(Some(family)).next().is_some());
+    let preferred = late.map(Family::other).or(usual);
+    let preferred = preferred.filter(|&family| ranked(Some(family)).next().is_some());
     let best_us = ranked(preferred).map(|candidate| candidate.score_us).min()?;
     let enough_us = best_us.saturating_add(best_us / 10 * 3).saturating_add(SLACK_US);
     let good = ranked(preferred).filter(|candidate| candidate.score_us <= enough_us);
@@ -89,7 +95,8 @@ pub(crate) fn choose(candidates: &[Candidate], late: Option<Family>, rng: &mut i
         // Who was silent is asked again when that weighs less, not in the place of others.
         let was_silent = other.facts.is_some_and(|facts| facts.silences > 0);
         let is_good = other.asked == 0 && !other.is_lame && !other.is_barred && !was_silent;
-        other.at != chosen.at && is_good && (measures_again || !other.is_measured())
+        let is_preferred = preferred.is_none_or(|family| other.family == family);
+        other.at != chosen.at && is_good && is_preferred && (measures_again || !other.is_measured())
     });
     let explored = if is_exploring { pick(others, rng) } else { None };
     Some(Choice {
@@ -204,7 +211,7 @@ mod tests {
         let mut rng = StdRng::seed_from_u64(7);
         let (mut chosen, mut explored) = (vec![0; candidates.len()], vec![0; candidates.len()]);
         for _ in 0..3200 {
-            let choice = choose(candidates, late, &mut rng).expect("there are candidates");
+            let choice = choose(candidates, late, None, &mut rng).expect("there are candidates");
             chosen[choice.at] += 1;
             if let Some((at, _)) = choice.explored {
                 assert_ne!(at, choice.at);
@@ -236,7 +243,7 @@ mod tests {
     #[test]
     fn who_was_not_asked_yet_goes_first_and_who_is_lame_last() {
         let first = |candidates: &[Candidate]| {
-            choose(candidates, None, &mut StdRng::seed_from_u64(1)).map(|choice| choice.at)
+            choose(candidates, None, None, &mut StdRng::seed_from_u64(1)).map(|choice| choice.at)
         };
         let [a, b] = [candidate(0, 10), candidate(1, 500)];
         assert_eq!(first(&[a, b]), Some(0));
@@ -261,6 +268,19 @@ mod tests {
         assert_eq!(counts(&both, Some(Family::V4)).0, [0, 3200]);
         assert_eq!(counts(&both, Some(Family::V6)).0, [3200, 0]);
         assert_eq!(counts(&both[..1], Some(Family::V4)).0, [3200], "if it can be");
+    }
+
+    #[test]
+    fn a_preferred_family_is_asked_before_a_quicker_one_until_it_is_late() {
+        let first = |candidates: &[Candidate], late| {
+            let mut rng = StdRng::seed_from_u64(1);
+            choose(candidates, late, Some(Family::V4), &mut rng).map(|choice| choice.at)
+        };
+        let [v4, v6] = [candidate(0, 300), candidate(1, 10)];
+        assert_eq!(first(&[v4, v6], None), Some(0));
+        assert_eq!(first(&[v4, v6], Some(Family::V4)), Some(1), "it is late");
+        assert_eq!(first(&[Candidate { asked: 1, ..v4 }, v6], None), Some(1), "it was asked");
+        assert_eq!(first(&[v6], None), Some(1), "there is no other");
     }
 
     #[test]

@@ -318,6 +318,8 @@ pub struct Settings {
     pub opportunistic: Opportunistic,
     /// UDP payload that is announced in EDNS.
     pub udp_octets: u16,
+    /// Whether servers are asked over TCP alone.
+    pub tcp_only: bool,
     /// Whether a server that answers without AA is taken for one that does not serve the zone; if
     /// not, only one that offers recursion besides is.
     pub requires_authority: bool,
@@ -370,6 +372,7 @@ impl Default for Settings {
             opportunistic: Opportunistic::default(),
             // RFC 9715 §3: what passes nearly everywhere without fragments.
             udp_octets: 1232,
+            tcp_only: false,
             requires_authority: true,
             minimal_responses: true,
             service_addresses: true,

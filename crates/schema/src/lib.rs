@@ -25,6 +25,7 @@ mod resolvers;
 mod server;
 mod sets;
 mod signing;
+mod sockets;
 mod transfers;
 mod upstreams;
 mod xdp;
@@ -36,7 +37,7 @@ use yaml::Node;
 pub use checks::CheckWord;
 pub use listeners::TlsVersionWord;
 pub use log::{LogFormat, LogLevel, LogTime};
-pub use resolvers::{MinimisationWord, OpportunisticWord, ValidationWord};
+pub use resolvers::{FamilyWord, MinimisationWord, OpportunisticWord, ValidationWord};
 pub use server::StayAwake;
 pub use signing::{CdsDigestWord, CdsWord, SerialWord, SigningAlgorithmWord, ZonemdWord};
 pub use transfers::AlgorithmWord;
@@ -298,6 +299,7 @@ impl Row {
 const GROUPS: &[&[Row]] = &[
     server::ROWS,
     listeners::ROWS,
+    sockets::ROWS,
     xdp::ROWS,
     access::ROWS,
     upstreams::ROWS,

@@ -29,6 +29,18 @@ values::words! {
 }
 
 values::words! {
+    /// Over which family servers are asked rather than over the other one.
+    FamilyWord {
+        /// Over the one that is quicker.
+        Any = "any",
+        /// IPv4.
+        V4 = "ipv4",
+        /// IPv6.
+        V6 = "ipv6",
+    }
+}
+
+values::words! {
     /// What is made of signatures.
     ValidationWord {
         /// Nothing.
@@ -187,6 +199,22 @@ pub(super) const ROWS: &[Row] = &[
         .unbound(&["do-ip4"]),
     row("resolvers.*.ipv6", Kind::One(Value::Bool), "true", "where there is no IPv6, that is found out", "Whether servers are asked over IPv6.")
         .unbound(&["do-ip6"]),
+    row(
+        "resolvers.*.prefer",
+        word(FamilyWord::WORDS),
+        "any",
+        "the server that answers soonest is asked, over whichever family",
+        "The family over which a server is asked rather than over the other one, however slow it is: `ipv4` or `ipv6`. The other one          is asked where there is no such address, and when those have been asked in vain.",
+    )
+    .unbound(&["prefer-ip4", "prefer-ip6"]),
+    row(
+        "resolvers.*.tcp-only",
+        Kind::One(Value::Bool),
+        "false",
+        "connections cost both sides more",
+        "Whether servers of zones are asked over TCP alone, where nothing else passes. Groups that names are forwarded to have          transports of their own.",
+    )
+    .unbound(&["tcp-upstream"]),
     row(
         "resolvers.*.cookies",
         Kind::One(Value::Bool),

@@ -14,6 +14,7 @@ mod policy;
 mod process;
 mod resolver;
 mod response;
+mod sockets;
 mod trust;
 mod zone_table;
 mod zones;
@@ -37,6 +38,7 @@ pub(crate) fn lower(statements: &Statements, main: FileId, problems: &mut Vec<Pr
     lowering.process();
     lowering.log();
     lowering.listening();
+    lowering.sockets();
     lowering.access();
     lowering.limits();
     lowering.caches();
@@ -243,6 +245,7 @@ mod tests {
             include_str!("lower/process.rs"),
             include_str!("lower/resolver.rs"),
             include_str!("lower/response.rs"),
+            include_str!("lower/sockets.rs"),
             include_str!("lower/trust.rs"),
             include_str!("lower/zones.rs"),
             include_str!("read.rs"),

@@ -216,7 +216,13 @@ pub struct Listening {
 pub fn listening(startup: &Startup) -> Listening {
     let plan = |listeners: Vec<ListenerPlan>| plan::listeners::Plan {
         listeners,
-        udp: UdpPlan { reply_octets_max: UDP_OCTETS_MAX, ..UdpPlan::default() },
+        options: startup.sockets.options,
+        udp: UdpPlan {
+            reply_octets_max: UDP_OCTETS_MAX,
+            receive_buffer_octets: usize::try_from(startup.sockets.receive_buffer).unwrap_or(usize::MAX),
+            send_buffer_octets: usize::try_from(startup.sockets.send_buffer).unwrap_or(usize::MAX),
+            ..UdpPlan::default()
+        },
         tcp: TcpPlan {
             connections_max: startup.tcp.connections as usize,
             connections_per_client_max: startup.tcp.connections_per_client as usize,

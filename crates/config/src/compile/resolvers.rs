@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use cache::rrsets::Partition;
 use diagnostic::{At, Problem, io_text};
@@ -11,7 +12,7 @@ use environment::Environment;
 use plan::resolvers::{Plan, ResolverPlan};
 use policy::Action;
 use policy::action::Core;
-use resolver::{Forwarders, HeapName, Hint, NegativeAnchor, Route, Trust, TrustAnchor, Way};
+use resolver::{Family, Forwarders, HeapName, Hint, NegativeAnchor, Route, Trust, TrustAnchor, Way};
 use wire::{Name, NameBuf, Prefix, Rtype};
 
 use super::anchors;
@@ -31,6 +32,7 @@ pub(super) fn plan(
 ) -> Plan {
     let used = used(settings);
     let used = settings.resolvers.iter().filter(|resolver| used.contains(resolver.name.value.as_str()));
+    let outgoing = &settings.outgoing.bound;
     let plans = used.filter_map(|resolver| {
         let number = *numbers.get(&resolver.name.value)?;
         let mut rules = resolver.rules.clone();
@@ -39,6 +41,15 @@ pub(super) fn plan(
         // Whoever names one of our addresses for a server has us ask ourselves.
         let ours = own.iter().filter(|own| own.port() == rules.port && !own.ip().is_unspecified());
         rules.addresses.refused.extend(ours.map(|own| host(own.ip())));
+        let reaches = |family| rules.addresses.has(family) && outgoing.has_family(family == Family::V4);
+        if !reaches(Family::V4) && !reaches(Family::V6) {
+            let name = &resolver.name.value;
+            let message = format!("resolver \"{name}\" can ask nobody: no family that it uses has a source");
+            let problem = Problem::error(resolver.name.span, message);
+            problems.push(problem.hint("\"outgoing.sources\" has addresses of the other family alone"));
+        }
+        rules.addresses.v4 &= outgoing.has_family(true);
+        rules.addresses.v6 &= outgoing.has_family(false);
         if let Some(file) = &resolver.root_hints {
             rules.hints = hints(file, environment, problems);
         }
@@ -54,7 +65,11 @@ pub(super) fn plan(
     });
     let mut resolvers: Vec<ResolverPlan> = plans.collect();
     resolvers.sort_by_key(|resolver| resolver.id.0);
-    Plan { resolvers }
+    Plan {
+        outgoing: Arc::clone(&settings.outgoing.bound),
+        connections_max: settings.outgoing.connections,
+        resolvers,
+    }
 }
 
 /// Returns what a resolver trusts.
@@ -371,6 +386,23 @@ mod tests {
         let settings = &compile(&text, "", &[]).expect("no mistakes")[0].settings;
         assert_eq!((settings.aggressive_nsec, settings.failure_seconds_max), (false, 5));
         assert!(settings.error_reports);
+    }
+
+    #[test]
+    fn families_without_a_source_are_not_used() {
+        let text = format!("outgoing: {{sources: [192.0.2.1], connections: 5}}\n{RECURSE}");
+        let addresses = &compile(&text, "", &[]).expect("no mistakes")[0].settings.addresses;
+        assert_eq!((addresses.v4, addresses.v6), (true, false));
+        let text = format!(
+            "outgoing: {{sources: \"2001:db8::/64\"}}\nresolvers: {{default: {{ipv6: false}}}}\n{RECURSE}"
+        );
+        let found = compile(&text, "", &[]).expect_err("a mistake");
+        assert!(found.contains("can ask nobody: no family that it uses has a source"), "{found}");
+        let text = "outgoing: {sources: [\"2001:db8::1\"]}\nupstreams: {default: 192.0.2.9}\n";
+        let loaded = load_text(Path::new("/x"), text, &Memory::new(&[])).expect("no mistakes");
+        let plans = super::super::compile(&loaded, &[], None, &Memory::new(&[])).expect("no mistakes");
+        assert_eq!(plans.warnings.len(), 1);
+        assert!(plans.warnings[0].message.contains("\"192.0.2.9:53\" cannot be asked"));
     }
 
     #[test]

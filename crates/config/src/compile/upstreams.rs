@@ -4,12 +4,13 @@ mod servers;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use diagnostic::{Problem, Span, io_text};
 use engine::PoolId;
 use plan::relay::{RelayPlan, RelayTarget};
 use plan::tls::{ClientTls, Proof};
-use plan::upstreams::{Limits, Plan, PoolPlan, RcodeSet, ServerPlan, Target};
+use plan::upstreams::{Limits, Outgoing, Plan, PoolPlan, RcodeSet, ServerPlan, Target};
 use wire::Rcode;
 
 use super::resolv;
@@ -27,7 +28,8 @@ pub(super) fn plan(
     problems: &mut Vec<Problem>,
 ) -> Plan {
     let limits = limits(&settings.limits, workers);
-    let mut machine = Machine { own, environment, resolv_conf: None };
+    let outgoing = Arc::clone(&settings.outgoing.bound);
+    let mut machine = Machine { own, outgoing, environment, resolv_conf: None };
     let pools = settings.upstreams.iter().filter_map(|group| {
         let id = PoolId(*pools.get(&group.name.value)?);
         Some(PoolPlan {
@@ -41,7 +43,7 @@ pub(super) fn plan(
 
 /// Returns whether the machine has a resolver besides this server.
 pub(super) fn has_system(own: &[SocketAddr], environment: &dyn Environment) -> bool {
-    let mut machine = Machine { own, environment, resolv_conf: None };
+    let mut machine = Machine { own, outgoing: Arc::default(), environment, resolv_conf: None };
     !machine.system("", Span::BUILT_IN, &mut Vec::new()).is_empty()
 }
 
@@ -164,6 +166,8 @@ pub(super) fn relay(
 /// What groups need to know about this machine.
 struct Machine<'a> {
     own: &'a [SocketAddr],
+    /// What sockets are bound to.
+    outgoing: Arc<Outgoing>,
     environment: &'a dyn Environment,
     /// The servers of `resolv.conf`, once somebody asked; an error is its text.
     resolv_conf: Option<Result<Vec<SocketAddr>, String>>,

@@ -6,7 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use identity::tls;
-use plan::upstreams::Bind;
+use plan::upstreams::{Bind, address_in};
+use rand::RngExt as _;
 use socket2::{Domain, Socket, TcpKeepalive, Type};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufWriter};
 use tokio::net::{TcpSocket, TcpStream, UdpSocket};
@@ -48,30 +49,109 @@ impl From<ConnectError> for String {
     }
 }
 
-/// Returns the address to bind to: the configured one or any, the port for the kernel to choose.
-pub(super) fn source(bind: &Bind, remote: SocketAddr) -> SocketAddr {
+/// Ports tried, of those that are set, before a socket counts as one that cannot be had: others of
+/// this process have some of them.
+const PORTS_TRIED_MAX: u32 = 64;
+
+/// Where a socket comes from.
+enum Source {
+    /// Any address.
+    Any,
+    /// This one.
+    One(IpAddr),
+    /// This one, which no interface needs to have.
+    OfPrefix(IpAddr),
+}
+
+/// Draws the address that a socket to `remote` comes from.
+fn source(bind: &Bind, remote: SocketAddr) -> io::Result<Source> {
+    if let Some(source) = bind.source {
+        return Ok(Source::One(source));
+    }
+    let sources = &bind.outgoing.sources;
+    if sources.is_empty() {
+        return Ok(Source::Any);
+    }
+    let of_family = || sources.iter().filter(|source| source.address().is_ipv4() == remote.is_ipv4());
+    let mut rng = rand::rng();
+    let drawn = of_family().nth(rng.random_range(0..of_family().count().max(1)));
+    let Some(&drawn) = drawn else {
+        return Err(io::Error::new(io::ErrorKind::AddrNotAvailable, "this family has no source address"));
+    };
+    if drawn.address() == drawn.last() {
+        return Ok(Source::One(drawn.address()));
+    }
+    Ok(Source::OfPrefix(address_in(drawn, rng.random())))
+}
+
+/// Draws the address that a socket to `remote` comes from, and has the kernel take it.
+fn source_address(socket: &Socket, bind: &Bind, remote: SocketAddr) -> io::Result<Option<IpAddr>> {
+    match source(bind, remote)? {
+        Source::Any => Ok(None),
+        Source::One(address) => Ok(Some(address)),
+        Source::OfPrefix(address) => {
+            // The option of IPv4 is for both families.
+            socket.set_freebind_v4(true)?;
+            Ok(Some(address))
+        }
+    }
+}
+
+/// Tells the kernel what is configured of a socket to `remote`, and binds it to its source, if it
+/// has one: the kernel draws the port.
+pub(super) fn apply(socket: &Socket, bind: &Bind, remote: SocketAddr) -> io::Result<()> {
+    set_options(socket, bind, remote)?;
+    match source_address(socket, bind, remote)? {
+        Some(address) => socket.bind(&SocketAddr::new(address, 0).into()),
+        None => Ok(()),
+    }
+}
+
+/// The same for a socket of datagrams, which is bound in any case, and to a port of those that are
+/// set.
+pub(super) fn apply_udp(socket: &Socket, bind: &Bind, remote: SocketAddr) -> io::Result<()> {
+    set_options(socket, bind, remote)?;
     let any: IpAddr = match remote {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
-    SocketAddr::new(bind.source.unwrap_or(any), 0)
+    let address = source_address(socket, bind, remote)?.unwrap_or(any);
+    let ports = &bind.outgoing.ports;
+    if ports.is_empty() {
+        // RFC 6056: the kernel draws the port at random, from those that are set aside for this.
+        return socket.bind(&SocketAddr::new(address, 0).into());
+    }
+    let mut rng = rand::rng();
+    let mut tried = 0;
+    loop {
+        tried += 1;
+        let port = ports.at(rng.random_range(0..ports.len().max(1))).unwrap_or(0);
+        match socket.bind(&SocketAddr::new(address, port).into()) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && tried < PORTS_TRIED_MAX => {}
+            bound => return bound,
+        }
+    }
 }
 
-pub(super) fn apply(socket: &Socket, bind: &Bind) -> io::Result<()> {
+fn set_options(socket: &Socket, bind: &Bind, remote: SocketAddr) -> io::Result<()> {
     if let Some(mark) = bind.mark {
         socket.set_mark(mark)?;
     }
     if let Some(device) = &bind.device {
         socket.bind_device(Some(device.as_bytes()))?;
     }
-    Ok(())
+    // The last two bits are for congestion (ECN).
+    match (bind.outgoing.dscp, remote) {
+        (0, _) => Ok(()),
+        (dscp, SocketAddr::V4(_)) => socket.set_tos_v4(u32::from(dscp) << 2),
+        (dscp, SocketAddr::V6(_)) => socket.set_tclass_v6(u32::from(dscp) << 2),
+    }
 }
 
 /// Makes a socket that is bound as configured and connected to `to`.
 pub(crate) fn udp(bind: &Bind, to: SocketAddr) -> io::Result<UdpSocket> {
     let socket = Socket::new(Domain::for_address(to), Type::DGRAM.nonblocking(), None)?;
-    apply(&socket, bind)?;
-    socket.bind(&source(bind, to).into())?;
+    apply_udp(&socket, bind, to)?;
     socket.connect(&to.into())?;
     UdpSocket::from_std(socket.into())
 }
@@ -112,9 +192,9 @@ pub(crate) async fn ask_over(mut stream: TcpStream, query: &[u8]) -> io::Result<
 /// Connects to an address as configured.
 pub(crate) async fn tcp(bind: &Bind, to: SocketAddr) -> io::Result<TcpStream> {
     let socket = Socket::new(Domain::for_address(to), Type::STREAM.nonblocking(), None)?;
-    apply(&socket, bind)?;
-    if bind.source.is_some() {
-        socket.bind(&source(bind, to).into())?;
+    apply(&socket, bind, to)?;
+    if let Some(octets) = bind.outgoing.tcp_mss {
+        socket.set_tcp_mss(octets.into())?;
     }
     socket.set_tcp_nodelay(true)?;
     socket.set_tcp_user_timeout(Some(UNACKNOWLEDGED_MAX))?;
@@ -139,5 +219,49 @@ pub(super) async fn secured(
         Ok(Ok(stream)) => Ok(stream),
         Ok(Err(error)) => Err(tls::explain(&error)),
         Err(_) => Err(format!("no TLS handshake within {} s", HANDSHAKE_TIMEOUT.as_secs())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use plan::upstreams::Outgoing;
+    use socket2::SockRef;
+
+    use super::*;
+
+    #[test]
+    fn ip_dscp_and_outgoing_tcp_mss_are_what_the_kernel_has_of_the_sockets() {
+        let outgoing = Arc::new(Outgoing { tcp_mss: Some(900), dscp: 10, ..Outgoing::default() });
+        let bind = Bind { outgoing, ..Bind::default() };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+            let server = listener.local_addr().expect("it is bound");
+            let stream = tcp(&bind, server).await.expect("it listens");
+            let socket = SockRef::from(&stream);
+            assert!(socket.tcp_mss().expect("it is known") <= 900);
+            assert_eq!(socket.tos_v4().expect("it is known"), 10 << 2);
+            let socket = udp(&bind, server).expect("a socket");
+            assert_eq!(SockRef::from(&socket).tos_v4().expect("it is known"), 10 << 2);
+        });
+    }
+
+    #[test]
+    fn an_address_of_an_ipv6_prefix_need_be_no_interface_s() {
+        let prefix = wire::Prefix::new("2001:db8:0:1::".parse().expect("an address"), 64);
+        let outgoing = Arc::new(Outgoing { sources: vec![prefix], ..Outgoing::default() });
+        let bind = Bind { outgoing, ..Bind::default() };
+        let remote = "[::1]:53".parse().expect("an address");
+        let mut seen = std::collections::BTreeSet::new();
+        for _ in 0..8 {
+            let socket = Socket::new(Domain::IPV6, Type::DGRAM, None).expect("a socket");
+            apply_udp(&socket, &bind, remote).expect("the kernel takes any address");
+            let address = socket.local_addr().expect("it is bound").as_socket().expect("an address").ip();
+            assert!(prefix.contains(address), "{address}");
+            seen.insert(address);
+        }
+        assert!(seen.len() > 1, "{seen:?}");
     }
 }

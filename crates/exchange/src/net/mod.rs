@@ -33,10 +33,10 @@ use tokio::task::AbortHandle;
 use crate::network::{LinkKey, Network, Remote, SocketKey};
 use crate::sys;
 use carrier::Outbox;
-use connect::{apply, source};
+use connect::apply_udp;
 
 pub use carrier::LinkEvents;
-pub use pool::{PoolBinds, PoolEvents, PoolNet};
+pub use pool::{PoolEvents, PoolNet};
 
 /// Datagrams queued on one socket before they are sent without waiting for the flush: the upstream
 /// works on these while we write more.
@@ -128,12 +128,9 @@ impl Net {
 impl Network for Net {
     fn open(&mut self, key: SocketKey, remote: &Remote) -> io::Result<()> {
         let socket = Socket::new(Domain::for_address(remote.address), Type::DGRAM.nonblocking(), None)?;
-        apply(&socket, &remote.way().bind)?;
         // A larger buffer only helps against bursts; the default does, too.
         let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER);
-        // RFC 6056: binding to port 0 with a wildcard or given address leaves the port to the
-        // kernel, which draws it at random.
-        socket.bind(&source(&remote.way().bind, remote.address).into())?;
+        apply_udp(&socket, &remote.way().bind, remote.address)?;
         socket.connect(&remote.address.into())?;
         let socket = watch(socket)?;
         let owner = self.owner.clone();

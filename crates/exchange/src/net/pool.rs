@@ -10,13 +10,13 @@ use std::sync::Arc;
 use authorities::{Carrier, Family, PoolLinkKey, PoolNetwork, PoolSocketKey, Unsent};
 use identity::{Registry, Transport};
 use plan::tls::ClientTls;
-use plan::upstreams::{Bind, Protocol, Way};
+use plan::upstreams::{Bind, Outgoing, Protocol, Way};
 use socket2::{Domain, Socket, Type};
 use tokio::io::Interest;
 use tokio::task::AbortHandle;
 
 use super::carrier::{LinkEvents, Outbox};
-use super::connect::{apply, source};
+use super::connect::apply_udp;
 use super::{
     LinkEntry, QUEUE_MAX, QuerySocket, RECEIVE_BUFFER, Received, link, put, read_socket, send_queued, watch,
 };
@@ -47,22 +47,13 @@ pub trait PoolEvents {
     fn pool_link_closed(&self, key: PoolLinkKey);
 }
 
-/// What a worker's sockets of both families are bound to.
-#[derive(Clone, Debug, Default)]
-pub struct PoolBinds {
-    /// IPv4.
-    pub v4: Bind,
-    /// IPv6.
-    pub v6: Bind,
-}
-
 /// A worker's sockets to authoritative servers.
 pub struct PoolNet {
     owner: Weak<dyn PoolEvents>,
     /// Who hears of connections: passes it on.
     relay: Rc<Relay>,
-    /// How servers of each family are asked over TCP, TLS and QUIC.
-    transports: [[Arc<Transport>; 3]; 2],
+    /// How servers are asked over TCP, TLS and QUIC.
+    transports: [Arc<Transport>; 3],
     sockets: Vec<Option<PoolEntry>>,
     links: Vec<Option<LinkEntry>>,
     /// Sockets with queued datagrams.
@@ -88,26 +79,31 @@ impl Drop for PoolEntry {
 
 impl PoolNet {
     /// Returns a network without sockets whose events go to `owner`.
-    pub fn new(owner: Weak<dyn PoolEvents>, binds: PoolBinds) -> Self {
-        // Sessions of TLS are each worker's own.
-        let registry = Registry::default();
-        let transports = [binds.v4, binds.v6].map(|bind| {
-            let tls = Protocol::Tls(ClientTls::of_anybody(b"dot"));
-            let quic = Protocol::Quic(ClientTls::of_anybody(b"doq"));
-            [Protocol::Tcp, tls, quic].map(|protocol| {
-                let way = Way { protocol, bind: bind.clone(), ..Way::default() };
-                Arc::new(Transport::of_anybody(way, &registry))
-            })
-        });
+    pub fn new(owner: Weak<dyn PoolEvents>) -> Self {
         Self {
             relay: Rc::new(Relay { owner: owner.clone() }),
             owner,
-            transports,
+            transports: transports(&Arc::default()),
             sockets: Vec::new(),
             links: Vec::new(),
             dirty: Vec::new(),
             unsent: Vec::new(),
         }
+    }
+
+    /// Binds sockets and connections that are opened from now on as `outgoing` says; returns whether
+    /// those that are open are bound otherwise.
+    pub fn bind(&mut self, outgoing: &Arc<Outgoing>) -> bool {
+        let is_other = *self.bound().outgoing != **outgoing;
+        if is_other {
+            self.transports = transports(outgoing);
+        }
+        is_other
+    }
+
+    fn bound(&self) -> &Bind {
+        let [tcp, ..] = &self.transports;
+        &tcp.way().bind
     }
 
     /// Returns whether `socket` is the one that `key` names now.
@@ -116,12 +112,8 @@ impl PoolNet {
         entry.is_some_and(|entry| Rc::ptr_eq(&entry.socket, socket))
     }
 
-    fn transport(&self, family: Family, carrier: Carrier) -> &Arc<Transport> {
-        let [v4, v6] = &self.transports;
-        let [tcp, tls, quic] = match family {
-            Family::V4 => v4,
-            Family::V6 => v6,
-        };
+    fn transport(&self, carrier: Carrier) -> &Arc<Transport> {
+        let [tcp, tls, quic] = &self.transports;
         match carrier {
             Carrier::Tcp => tcp,
             Carrier::Tls => tls,
@@ -130,24 +122,34 @@ impl PoolNet {
     }
 }
 
+/// Returns how servers are asked over TCP, TLS and QUIC.
+fn transports(outgoing: &Arc<Outgoing>) -> [Arc<Transport>; 3] {
+    // Sessions of TLS are each worker's own.
+    let registry = Registry::default();
+    let tls = Protocol::Tls(ClientTls::of_anybody(b"dot"));
+    let quic = Protocol::Quic(ClientTls::of_anybody(b"doq"));
+    [Protocol::Tcp, tls, quic].map(|protocol| {
+        let bind = Bind { outgoing: Arc::clone(outgoing), ..Bind::default() };
+        let way = Way { protocol, bind, ..Way::default() };
+        Arc::new(Transport::of_anybody(way, &registry))
+    })
+}
+
 impl PoolNetwork for PoolNet {
     fn open(&mut self, key: PoolSocketKey, family: Family) -> io::Result<()> {
         let (domain, any) = match family {
             Family::V4 => (Domain::IPV4, SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))),
             Family::V6 => (Domain::IPV6, SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0))),
         };
-        let bind = &self.transport(family, Carrier::Tcp).way().bind;
         let socket = Socket::new(domain, Type::DGRAM.nonblocking(), None)?;
         if family == Family::V6 {
             socket.set_only_v6(true)?;
         } else {
             sys::forbid_fragments(socket.as_fd());
         }
-        apply(&socket, bind)?;
         // A larger buffer only helps against bursts; the default does, too.
         let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER);
-        // RFC 6056: the kernel draws the port at random, from those that are set aside for this.
-        socket.bind(&source(bind, any).into())?;
+        apply_udp(&socket, self.bound(), any)?;
         let socket = watch(socket)?;
         let owner = self.owner.clone();
         let receive = move |socket: &Rc<QuerySocket>, interest| {
@@ -192,7 +194,7 @@ impl PoolNetwork for PoolNet {
     fn connect(&mut self, key: PoolLinkKey, to: SocketAddr, carrier: Carrier) {
         let outbox = Rc::new(Outbox::default());
         let relay: Rc<dyn LinkEvents> = Rc::<Relay>::clone(&self.relay);
-        let transport = Arc::clone(self.transport(Family::of(to.ip()), carrier));
+        let transport = Arc::clone(self.transport(carrier));
         let remote = Remote { address: to, transport };
         let run = link::run(Rc::downgrade(&relay), LinkKey(key.0), remote, Rc::clone(&outbox));
         let task = tokio::task::spawn_local(run).abort_handle();

@@ -13,7 +13,7 @@ use socket2::{Domain, Socket, Type};
 use wire::MESSAGE_OCTETS_MAX;
 
 use super::carrier::Carrier;
-use super::connect::{CONNECT_TIMEOUT, HANDSHAKE_TIMEOUT, apply, source};
+use super::connect::{CONNECT_TIMEOUT, HANDSHAKE_TIMEOUT, apply_udp};
 use super::exchange::{self, Outcome};
 use super::tunnel::Tunnel;
 use crate::network::Remote;
@@ -63,9 +63,7 @@ pub(super) async fn endpoint(remote: &Remote) -> Result<Endpoint, String> {
 
 fn socket(remote: &Remote) -> io::Result<UdpSocket> {
     let socket = Socket::new(Domain::for_address(remote.address), Type::DGRAM.nonblocking(), None)?;
-    let bind = &remote.way().bind;
-    apply(&socket, bind)?;
-    socket.bind(&source(bind, remote.address).into())?;
+    apply_udp(&socket, &remote.way().bind, remote.address)?;
     Ok(UdpSocket::from(socket))
 }
 

@@ -1,12 +1,14 @@
 //! Whom queries are forwarded to, and how: what every worker adopts.
 
 mod limits;
+mod outgoing;
 mod pools;
 mod providers;
 mod servers;
 mod target;
 
 pub use limits::{DISTANCES_MAX, Limits, SOCKETS_MAX, Shed};
+pub use outgoing::{Outgoing, Ports, address_in};
 pub use pools::{Hedge, Pick, PoolPlan, RcodeSet};
 pub use providers::{DnscryptPlan, OdohPlan};
 pub use servers::{

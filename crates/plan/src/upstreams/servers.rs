@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use super::outgoing::Outgoing;
 use super::providers::{DnscryptPlan, OdohPlan};
 use super::target::Target;
 use crate::Secret;
@@ -270,7 +271,9 @@ impl Default for Connections {
 /// What sockets are bound to before they connect.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Bind {
-    /// The source address.
+    /// What holds for all servers.
+    pub outgoing: Arc<Outgoing>,
+    /// The source address, in place of those that hold for all.
     pub source: Option<IpAddr>,
     /// The routing mark (`SO_MARK`; needs `CAP_NET_ADMIN`).
     pub mark: Option<u32>,

@@ -482,7 +482,8 @@ impl Resolver {
             let ask = self.ask(*fetch.asks.last()?).filter(|ask| ask.is_late)?;
             Some(Family::of(ask.address.ip()))
         });
-        let Some(choice) = choose(candidates, late, &mut self.rng) else { return false };
+        let usual = self.settings.addresses.preferred;
+        let Some(choice) = choose(candidates, late, usual, &mut self.rng) else { return false };
         let how = How::unknown(&self.settings);
         if let Some(explored) = choice.explored {
             // Whoever is as quick as the one in whose place it is asked costs nobody anything.
@@ -743,7 +744,7 @@ impl How {
     /// Returns how a server is asked of which nothing is known.
     pub(super) const fn unknown(settings: &Settings) -> Self {
         Self {
-            over_tcp: false,
+            over_tcp: settings.tcp_only,
             udp_octets: settings.udp_octets,
             edns: Edns::Unknown,
             case: LetterCase::Unknown,

@@ -12,6 +12,7 @@ mod nat64;
 mod odd_servers;
 mod other_validator;
 mod own;
+mod preferences;
 mod ranges;
 mod referrals;
 mod reports;

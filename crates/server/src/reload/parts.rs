@@ -248,7 +248,7 @@ fn adopt_upstreams(input: &Input<'_>, plan: Arc<Plan>, resolvers: Arc<resolvers:
 /// Returns a plan with the resolvers of `new` and those of `old` that are gone.
 fn both_resolvers(new: &resolvers::Plan, old: &resolvers::Plan) -> resolvers::Plan {
     let gone = old.resolvers.iter().filter(|old| new.find(old.id).is_none()).cloned();
-    resolvers::Plan { resolvers: new.resolvers.iter().cloned().chain(gone).collect() }
+    resolvers::Plan { resolvers: new.resolvers.iter().cloned().chain(gone).collect(), ..new.clone() }
 }
 
 /// Returns a plan with the groups of `new` and those of `old` that are gone.

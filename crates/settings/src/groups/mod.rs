@@ -14,6 +14,7 @@ mod records;
 mod resolvers;
 mod sets;
 mod signing;
+mod sockets;
 mod split;
 mod startup;
 mod transfers;
@@ -45,6 +46,7 @@ pub use schema::{
 };
 pub use sets::{DynamicKind, DynamicSet, ListPlace, Set, SetList};
 pub use signing::SigningSettings;
+pub use sockets::{OutgoingSettings, Sockets};
 pub use split::Split;
 pub use startup::{NeedsRestart, Startup, diff};
 pub use transfers::{GrantSettings, KeySettings, ReachSettings, RemoteSettings, UpdateSettings};
@@ -70,6 +72,8 @@ pub struct Settings {
     pub trusted_peers: Vec<Prefix>,
     /// DNS servers that know the addresses of web servers; empty: the machine is asked.
     pub server_resolvers: Vec<SocketAddr>,
+    /// Sockets to other servers.
+    pub outgoing: OutgoingSettings,
     /// Upstream groups, in the order of the file.
     pub upstreams: Vec<Group>,
     /// Resolvers, in the order of the file; the default one is always there.

@@ -9,7 +9,7 @@ use plan::listeners::{LocalKind, LocalPlan};
 use schema::StayAwake;
 use values::{duration_text, size_text};
 
-use super::{Handshakes, Listener, LocalSocket, Log, Tcp, UnboundChannel, Xdp};
+use super::{Handshakes, Listener, LocalSocket, Log, Sockets, Tcp, UnboundChannel, Xdp};
 
 /// What only a new start changes.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,6 +26,8 @@ pub struct Startup {
     pub shutdown_timeout: Duration,
     /// Where clients' queries are taken; `None`: 127.0.0.1 and ::1 on port 53, or else on 5300.
     pub listen: Option<Vec<Listener>>,
+    /// What holds for sockets of clients.
+    pub sockets: Sockets,
     /// For how long each key of the oblivious target is the newest; `None`: there is no target.
     pub oblivious_target: Option<Duration>,
     /// Unix sockets where queries are taken.
@@ -143,6 +145,15 @@ impl Startup {
             ("server.shutdown-timeout".to_owned(), duration_text(self.shutdown_timeout)),
             ("limits.signatures.memory".to_owned(), self.signatures_memory.to_string()),
             ("listen".to_owned(), listen),
+            ("sockets.receive-buffer".to_owned(), size_text(self.sockets.receive_buffer)),
+            ("sockets.send-buffer".to_owned(), size_text(self.sockets.send_buffer)),
+            ("sockets.dscp".to_owned(), self.sockets.options.dscp.to_string()),
+            (
+                "sockets.tcp-mss".to_owned(),
+                self.sockets.options.tcp_mss.map_or_else(auto, |octets| octets.to_string()),
+            ),
+            ("sockets.free-bind".to_owned(), self.sockets.options.free_bind.to_string()),
+            ("sockets.transparent".to_owned(), self.sockets.options.transparent.to_string()),
             ("oblivious.target".to_owned(), self.oblivious_target.is_some().to_string()),
             ("oblivious.key-lifetime".to_owned(), self.oblivious_target.map_or_else(none, duration_text)),
             ("local-sockets".to_owned(), format!("[{}]", local_sockets.join(", "))),

@@ -19,6 +19,7 @@ mod records;
 mod resolvers;
 mod sets;
 mod signing;
+mod sockets;
 mod stamp;
 mod upstreams;
 mod xdp;
@@ -117,6 +118,7 @@ impl Lowering<'_> {
         });
         let trusted_peers = self.prefixes(&root, "trusted-peers");
         let server_resolvers = self.server_resolvers(&server);
+        let outgoing = self.outgoing(&root);
         let upstreams = self.groups(&root);
         let resolvers = self.resolvers(&root);
         let hosts = self.hosts(&root);
@@ -155,6 +157,7 @@ impl Lowering<'_> {
             deny_set,
             trusted_peers,
             server_resolvers,
+            outgoing,
             upstreams,
             resolvers,
             caches,
@@ -255,6 +258,7 @@ impl Lowering<'_> {
             listen: self.listeners(root),
             local_sockets: self.local_sockets(root),
             oblivious_target: self.oblivious(root),
+            sockets: self.sockets(root),
             xdp,
             metrics: self.metrics(root),
             log: self.log(root),

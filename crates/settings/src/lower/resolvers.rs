@@ -10,10 +10,10 @@ use dnssec::anchors::{HoldDown, read_anchors};
 use dnssec::{Algorithm, Algorithms};
 use plan::anchors::{NegativeEnd, NegativePlan};
 use resolver::{
-    AddressPolicy, HeapName, Limits, Minimisation, Opportunistic, SignatureTime, Stub, Subnets, Trust,
+    AddressPolicy, Family, HeapName, Limits, Minimisation, Opportunistic, SignatureTime, Stub, Subnets, Trust,
     TrustAnchor, Validation,
 };
-use schema::{MinimisationWord, OpportunisticWord, ValidationWord};
+use schema::{FamilyWord, MinimisationWord, OpportunisticWord, ValidationWord};
 use values::{Misread, Read};
 use wire::{Name, NameBuf, Prefix64};
 
@@ -124,6 +124,7 @@ impl Lowering<'_> {
                 cookies: self.boolean(section, "cookies"),
                 opportunistic: self.opportunistic(section),
                 udp_octets: self.whole(section, "udp-size") as u16,
+                tcp_only: self.boolean(section, "tcp-only"),
                 requires_authority: self.boolean(section, "require-authority"),
                 service_addresses: self.boolean(section, "service-addresses"),
                 minimal_responses: self.boolean(section, "minimal-responses"),
@@ -395,6 +396,11 @@ impl Lowering<'_> {
             private: self.boolean(section, "ask-private"),
             refused: self.prefixes(section, "never-ask"),
             nat64: nat64.map(|at| at.value),
+            preferred: match self.word(section, "prefer", FamilyWord::parse) {
+                FamilyWord::Any => None,
+                FamilyWord::V4 => Some(Family::V4),
+                FamilyWord::V6 => Some(Family::V6),
+            },
         }
     }
 

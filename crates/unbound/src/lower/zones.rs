@@ -114,7 +114,7 @@ impl Lowering<'_> {
             || self.last("ssl-upstream").is_some_and(|word| word.text == "yes");
         let scheme = if is_tls {
             "tls://"
-        } else if is("forward-tcp-upstream") {
+        } else if is("forward-tcp-upstream") || self.flag("tcp-upstream").0 {
             "tcp://"
         } else {
             ""

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use diagnostic::{At, Problem, io_text};
 use plan::tls::{Authorities, ClientTls, Proof, Roots};
 use plan::upstreams::{
-    Bind, Connections, DnscryptPlan, HttpPlan, Login, OdohPlan, Protocol, Proxy, Scheme, ServerPlan, Target,
-    Way,
+    Bind, Connections, DnscryptPlan, HttpPlan, Login, OdohPlan, Outgoing, Protocol, Proxy, Scheme,
+    ServerPlan, Target, Way,
 };
 
 use super::{Machine, bootstrap};
@@ -27,7 +27,8 @@ pub(super) fn servers(
             // resolv.conf may be written later than we are started: the group has no servers until
             // a reload.
             let found = machine.system(&group.name.value, entry.server.span, problems);
-            let plan = |address| server(entry, number, Target::Address(address), Protocol::Udp);
+            let outgoing = &machine.outgoing;
+            let plan = |address| server(entry, number, (Target::Address(address), Protocol::Udp), outgoing);
             found.into_iter().map(plan).collect()
         }
         Server::One { scheme, host, tls_name, path, stamp } => {
@@ -49,17 +50,35 @@ pub(super) fn servers(
                 let problem = Problem::error(entry.server.span, message);
                 problems.push(problem.hint("queries would come back to it"));
             }
-            vec![server(entry, number, target, protocol)]
+            if let Target::Address(address) = &target
+                && entry.source.is_none()
+                && !machine.outgoing.has_family(address.is_ipv4())
+            {
+                let message = format!("\"{address}\" cannot be asked: no source address has its family");
+                let problem = Problem::warning(entry.server.span, message);
+                problems.push(problem.hint("add one to \"outgoing.sources\""));
+            }
+            vec![server(entry, number, (target, protocol), &machine.outgoing)]
         }
     }
 }
 
 /// Returns one server with what its item says however it is asked.
-fn server(entry: &GroupServer, number: usize, target: Target, protocol: Protocol) -> ServerPlan {
+fn server(
+    entry: &GroupServer,
+    number: usize,
+    (target, protocol): (Target, Protocol),
+    outgoing: &Arc<Outgoing>,
+) -> ServerPlan {
     let login = entry.proxy_login.as_ref();
     let way = Way {
         protocol,
-        bind: Bind { source: entry.source, mark: entry.mark, device: entry.interface.clone() },
+        bind: Bind {
+            outgoing: Arc::clone(outgoing),
+            source: entry.source,
+            mark: entry.mark,
+            device: entry.interface.clone(),
+        },
         proxy: entry.proxy.as_ref().map(|proxy| Proxy {
             address: proxy.value,
             login: login.map(|(user, password)| Login { user: user.clone(), password: password.clone() }),

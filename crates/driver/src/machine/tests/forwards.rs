@@ -20,7 +20,7 @@ fn forwarding(first: bool, validation: Validation) -> ResolverPlan {
 }
 
 fn start(pools: Vec<PoolPlan>, plan: ResolverPlan) -> Sim {
-    Sim::with_plans(pools, Limits::default(), &Plan { resolvers: vec![plan] })
+    Sim::with_plans(pools, Limits::default(), &Plan { resolvers: vec![plan], ..Plan::default() })
 }
 
 fn resolve(sim: &mut Sim, text: &str, client: Option<IpAddr>) -> u32 {

@@ -34,7 +34,7 @@ fn resolver(root: u8) -> ResolverPlan {
 }
 
 fn resolving(resolvers: Vec<ResolverPlan>) -> Sim {
-    Sim::with_plans(Vec::new(), Limits::default(), &Plan { resolvers })
+    Sim::with_plans(Vec::new(), Limits::default(), &Plan { resolvers, ..Plan::default() })
 }
 
 impl Sim {
@@ -180,7 +180,8 @@ fn a_reload_changes_whom_the_next_question_goes_to_and_loses_none() {
 #[test]
 fn a_client_with_more_than_its_share_takes_no_place_of_others() {
     let limits = Limits { waiting_per_client_max: 8, fetching_max: 64, ..Limits::default() };
-    let mut sim = Sim::with_plans(Vec::new(), limits, &Plan { resolvers: vec![resolver(1)] });
+    let mut sim =
+        Sim::with_plans(Vec::new(), limits, &Plan { resolvers: vec![resolver(1)], ..Plan::default() });
     let greedy = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 9));
     for round in 0..200 {
         sim.resolve(&format!("n{round}.example.org"), Some(greedy));

@@ -303,7 +303,10 @@ impl Sim {
     }
 
     pub(super) fn adopt_resolvers(&mut self, resolvers: Vec<resolvers::ResolverPlan>) {
-        let plans = (&Plan { pools: Vec::new(), limits: Limits::default() }, &resolvers::Plan { resolvers });
+        let plans = (
+            &Plan { pools: Vec::new(), limits: Limits::default() },
+            &resolvers::Plan { resolvers, ..Default::default() },
+        );
         self.machine.adopt(plans, &Registry::default(), self.now);
         self.settle();
     }

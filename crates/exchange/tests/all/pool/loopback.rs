@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use authorities::{Arrival, AuthorityQuery, PoolLimits, Unanswered};
 use cache::servers::{Edns, LetterCase};
+use plan::upstreams::{Outgoing, Ports};
 use timers::Span;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, UdpSocket};
@@ -182,5 +183,150 @@ fn nobody_behind_a_tcp_port_is_unreachable() {
         let qname = www();
         owner.ask(&AuthorityQuery { over_tcp: true, ..query_to(nobody, &qname) }, 1);
         assert_eq!(ends(&owner, 1).await, [(1, Err(Unanswered::Unreachable))]);
+    });
+}
+
+/// Starts a server of datagrams that says where each query came from.
+async fn watched(address: &str) -> (SocketAddr, tokio::sync::mpsc::UnboundedReceiver<SocketAddr>) {
+    let socket = UdpSocket::bind(address).await.expect("all of 127/8 is ours");
+    let server = socket.local_addr().expect("it is bound");
+    let (seen, came) = tokio::sync::mpsc::unbounded_channel();
+    tokio::task::spawn_local(async move {
+        let mut buffer = [0; 2048];
+        while let Ok((len, from)) = socket.recv_from(&mut buffer).await {
+            let _ = seen.send(from);
+            socket.send_to(&reply_to(&buffer[..len], Flags::AA), from).await.expect("loopback takes it");
+        }
+    });
+    (server, came)
+}
+
+fn prefix(text: &str, bits: u8) -> wire::Prefix {
+    wire::Prefix::new(text.parse().expect("an address"), bits)
+}
+
+/// Asks so many times, and returns how many queries were answered.
+async fn answered(owner: &Rc<Owner>, server: SocketAddr, count: u32) -> usize {
+    let qname = www();
+    for tag in 0..count {
+        owner.ask(&query_to(server, &qname), tag);
+    }
+    let ends = ends(owner, count as usize).await;
+    ends.iter().filter(|(_, end)| end.is_ok()).count()
+}
+
+#[test]
+fn outgoing_interface_is_where_queries_come_from() {
+    on_a_worker(async {
+        let owner = Owner::new(PoolLimits::default());
+        let sources = vec![prefix("127.0.12.2", 32), prefix("127.0.12.3", 32), prefix("2001:db8::1", 128)];
+        owner.bind(Outgoing { sources, ..Outgoing::default() });
+        let (server, mut came) = watched("127.0.12.1:0").await;
+        assert_eq!(answered(&owner, server, 100).await, 100);
+        let mut seen: Vec<String> = Vec::new();
+        while let Ok(from) = came.try_recv() {
+            seen.push(from.ip().to_string());
+        }
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen, ["127.0.12.2", "127.0.12.3"]);
+        // Connections, too.
+        let listener = TcpListener::bind("127.0.12.1:0").await.expect("a port");
+        let server = listener.local_addr().expect("it is bound");
+        let accepted = tokio::task::spawn_local(async move { listener.accept().await.expect("one comes").1 });
+        owner.ask(&AuthorityQuery { over_tcp: true, ..query_to(server, &www()) }, 1);
+        let from = accepted.await.expect("it ends").ip().to_string();
+        assert!(["127.0.12.2", "127.0.12.3"].contains(&from.as_str()), "{from}");
+    });
+}
+
+#[test]
+fn outgoing_interface_of_a_prefix_gives_each_socket_an_address_of_its_own() {
+    on_a_worker(async {
+        let owner = Owner::new(PoolLimits::default());
+        owner.bind(Outgoing { sources: vec![prefix("127.9.0.0", 16)], ..Outgoing::default() });
+        let (server, mut came) = watched("127.0.13.1:0").await;
+        assert_eq!(answered(&owner, server, 200).await, 200);
+        let mut seen = std::collections::BTreeSet::new();
+        while let Ok(from) = came.try_recv() {
+            assert!(from.ip().to_string().starts_with("127.9."), "{from}");
+            seen.insert(from.ip());
+        }
+        assert!(seen.len() > 20, "64 sockets have as many addresses: {}", seen.len());
+    });
+}
+
+#[test]
+fn a_family_without_an_outgoing_interface_is_not_used() {
+    on_a_worker(async {
+        let owner = Owner::new(PoolLimits::default());
+        owner.bind(Outgoing { sources: vec![prefix("2001:db8::1", 128)], ..Outgoing::default() });
+        let (server, mut came) = watched("127.0.14.1:0").await;
+        let qname = www();
+        owner.ask(&query_to(server, &qname), 1);
+        assert_eq!(ends(&owner, 1).await, [(1, Err(Unanswered::NotSent))]);
+        owner.ask(&AuthorityQuery { over_tcp: true, ..query_to(server, &qname) }, 2);
+        assert!(matches!(ends(&owner, 1).await[..], [(2, Err(_))]));
+        assert!(came.try_recv().is_err());
+    });
+}
+
+#[test]
+fn outgoing_port_permit_and_avoid_are_the_ports_that_queries_leave_through() {
+    on_a_worker(async {
+        let owner = Owner::new(PoolLimits::default());
+        let ports = Ports::of(vec![(20_011, 20_014), (20_016, 20_016)]);
+        let sources = vec![prefix("127.0.15.2", 32)];
+        owner.bind(Outgoing { ports, sources, ..Outgoing::default() });
+        let (server, mut came) = watched("127.0.15.1:0").await;
+        // Others that find no free port left use those that are open.
+        assert_eq!(answered(&owner, server, 50).await, 50);
+        let mut seen = std::collections::BTreeSet::new();
+        while let Ok(from) = came.try_recv() {
+            seen.insert(from.port());
+        }
+        assert!(seen.iter().all(|port| (20_011..=20_016).contains(port) && *port != 20_015), "{seen:?}");
+        assert!(seen.len() > 1, "{seen:?}");
+    });
+}
+
+#[test]
+fn sources_that_change_are_used_by_the_next_query() {
+    on_a_worker(async {
+        let owner = Owner::new(PoolLimits::default());
+        let from_to = |last: u8| {
+            let sources = vec![prefix(&format!("127.0.16.{last}"), 32)];
+            Outgoing { sources, ..Outgoing::default() }
+        };
+        let (server, mut came) = watched("127.0.16.1:0").await;
+        for last in [2, 3, 3] {
+            owner.bind(from_to(last));
+            assert_eq!(answered(&owner, server, 30).await, 30);
+            while let Ok(from) = came.try_recv() {
+                assert_eq!(from.ip().to_string(), format!("127.0.16.{last}"));
+            }
+        }
+        assert!(owner.socket_count() <= 64, "{} sockets", owner.socket_count());
+    });
+}
+
+#[test]
+fn connections_that_are_bound_otherwise_take_no_more_queries() {
+    on_a_worker(async {
+        let owner = Owner::new(PoolLimits::default());
+        let listener = TcpListener::bind("127.0.17.1:0").await.expect("a port");
+        let server = listener.local_addr().expect("it is bound");
+        tokio::task::spawn_local(answer_streams(listener));
+        let qname = www();
+        let ask = |tag| owner.ask(&AuthorityQuery { over_tcp: true, ..query_to(server, &qname) }, tag);
+        ask(1);
+        ends(&owner, 1).await;
+        ask(2);
+        ends(&owner, 1).await;
+        assert_eq!(owner.link_count(), 1, "one is used again");
+        owner.bind(Outgoing { sources: vec![prefix("127.0.17.2", 32)], ..Outgoing::default() });
+        ask(3);
+        assert!(ends(&owner, 1).await[0].1.is_ok());
+        assert_eq!(owner.link_count(), 2, "the old one idles to its end");
     });
 }

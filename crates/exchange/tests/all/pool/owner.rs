@@ -12,8 +12,9 @@ use authorities::{
     PoolSocketKey, Unanswered,
 };
 use cache::servers::{ServerLimits, Servers};
-use exchange::net::{PoolBinds, PoolEvents, PoolNet, QuerySocket, Received};
+use exchange::net::{PoolEvents, PoolNet, QuerySocket, Received};
 use exchange::sys::Inbox;
+use plan::upstreams::Outgoing;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use timers::Moment;
@@ -42,7 +43,7 @@ impl Owner {
         let secret = CookieSecret::draw(&mut rng);
         Rc::new_cyclic(|owner| {
             let owner: Weak<dyn PoolEvents> = Weak::<Self>::clone(owner);
-            let net = PoolNet::new(owner, PoolBinds::default());
+            let net = PoolNet::new(owner);
             let counters = Arc::new(Counters::default());
             let mut authorities =
                 Authorities::new(net, Arc::new(servers), secret, rng, counters, Moment::default());
@@ -56,6 +57,22 @@ impl Owner {
                 is_batching: Cell::new(false),
             }
         })
+    }
+
+    /// Binds sockets as `outgoing` says from now on.
+    pub(crate) fn bind(&self, outgoing: Outgoing) {
+        let mut authorities = self.authorities.borrow_mut();
+        if authorities.network_mut().bind(&Arc::new(outgoing)) {
+            authorities.renew_sockets();
+        }
+    }
+
+    pub(crate) fn socket_count(&self) -> usize {
+        self.authorities.borrow().socket_count()
+    }
+
+    pub(crate) fn link_count(&self) -> usize {
+        self.authorities.borrow().link_count()
     }
 
     fn now(&self) -> Moment {
