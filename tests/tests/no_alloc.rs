@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use counting::Counting;
 use engine::edit::SvcKeys;
-use engine::gate::prefix_set::PrefixSet;
 use engine::gate::rate::RateRule;
 use engine::matchers::TypeSet;
 use engine::ops::answer::{Block, BlockWith, Build, Respond};
@@ -145,8 +144,7 @@ fn turning_strangers_and_floods_away_is_free() {
         slip: 2,
         ipv4_prefix: 24,
         ipv6_prefix: 56,
-        exempt: PrefixSet::default(),
-        ban: None,
+        ..RateRule::default()
     };
     let mut engine = engine(Some(rule), CacheRules::default());
     let query = Ask::new(LOCAL, Rtype::A).edns(1232).bytes();

@@ -27,6 +27,7 @@ use std::sync::Arc;
 
 use cache::NowMs;
 use cache::servers::{Edns, LetterCase, Servers};
+use engine::ops::outgoing::ServerOptions;
 use queries::questions::Questions;
 use rand::Rng;
 use rand::rngs::StdRng;
@@ -139,6 +140,8 @@ pub struct Authorities<N> {
     rng: StdRng,
     question_key: HashKey,
     limits: PoolLimits,
+    /// What certain servers are sent besides.
+    options: ServerOptions,
     counters: Arc<Counters>,
     queries: Slab<Query>,
     /// How many ask each address.
@@ -170,6 +173,7 @@ impl<N: PoolNetwork> Authorities<N> {
             rng,
             question_key,
             limits: PoolLimits::default(),
+            options: ServerOptions::default(),
             counters,
             queries: Slab::new(),
             asked: Questions::new(),
@@ -187,8 +191,13 @@ impl<N: PoolNetwork> Authorities<N> {
         self.limits = limits;
     }
 
-    /// Has queries leave through new sockets and connections from now on; what is outstanding on the
-    /// old ones ends there.
+    /// Sends servers these options from now on.
+    pub fn send_options(&mut self, options: ServerOptions) {
+        self.options = options;
+    }
+
+    /// Has queries leave through new sockets and connections from now on; what is outstanding on
+    /// the old ones ends there.
     pub fn renew_sockets(&mut self) {
         self.pool.give_up_all();
         self.links.iter_mut().for_each(|(_, link)| link.retire());

@@ -109,8 +109,8 @@ pub(super) struct Query {
 const _: () = assert!(size_of::<Query>() <= 192);
 
 impl Query {
-    /// Returns what is asked, with these EDNS options.
-    pub(super) fn asked<'q>(&'q self, options: &'q [u8]) -> Asked<'q> {
+    /// Returns what is asked, with these EDNS options and the one of the server.
+    pub(super) fn asked<'q>(&'q self, options: &'q [u8], of_server: &'q [u8]) -> Asked<'q> {
         Asked {
             qname: self.name.as_name(),
             qtype: self.qtype,
@@ -119,6 +119,7 @@ impl Query {
             wants_dnssec: self.dnssec_ok,
             client_subnet: self.subnet.as_deref(),
             options,
+            of_server,
         }
     }
 

@@ -109,7 +109,7 @@ impl<N: PoolNetwork> Authorities<N> {
         let (address, is_stream) = (query.address, matches!(query.via, Via::Link(_)));
         let is_reply = header.flags.has(Flags::QR) && header.flags.opcode() == Opcode::QUERY;
         let is_error = !matches!(header.flags.rcode(), Rcode::NOERROR | Rcode::NXDOMAIN);
-        let echo = packet::echo(bytes, header, query.asked(&[]), query.case_seed);
+        let echo = packet::echo(bytes, header, query.asked(&[], &[]), query.case_seed);
         match echo {
             Echo::Same | Echo::OtherCase if is_reply => (),
             // A server that could not read our query cannot repeat it.

@@ -77,7 +77,7 @@ impl<N: PoolNetwork> Authorities<N> {
 
     /// Writes a query, and remembers how it looks; returns its octets.
     fn write_query(&mut self, slot: u32, id: u16, via: Via, packet: &mut [u8; QUERY_OCTETS_MAX]) -> usize {
-        let Self { queries, servers, cookie_secret, rng, .. } = self;
+        let Self { queries, servers, cookie_secret, rng, options: of_servers, .. } = self;
         let Some(query) = queries.get_mut(slot as usize) else { return 0 };
         (query.id, query.via) = (id, via);
         query.has_edns = !query.tried.plain;
@@ -94,7 +94,7 @@ impl<N: PoolNetwork> Authorities<N> {
             case: query.case_seed,
         };
         let options = if query.cookies { cookie.as_bytes() } else { &[] };
-        packet::write(packet, id, query.asked(options), format)
+        packet::write(packet, id, query.asked(options, of_servers.of_server(query.address.ip())), format)
     }
 
     /// Sets when a query counts as unanswered; one that is set already stays unless it `moves`.

@@ -260,7 +260,7 @@ impl TrustAnchors {
         now: u64,
         budget: &mut Budget,
     ) -> Result<(), Failure> {
-        let rules = Rules { accepted, now: Some(now as u32) };
+        let rules = Rules::exact(accepted, now as u32);
         self.revoke(dnskeys, rrsigs, rules, now, budget);
         let judged = {
             let trusted = self.trusted();
@@ -305,8 +305,8 @@ impl TrustAnchors {
                 continue;
             }
             let keys = [Revoked { key: ParsedKey::new(before), tag: key.tag() }];
-            let Rules { accepted, now: short } = rules;
-            let verifier = Verifier { zone: self.zone.as_name(), keys: &keys, accepted, now: short };
+            let Rules { accepted, now: short, skew } = rules;
+            let verifier = Verifier { zone: self.zone.as_name(), keys: &keys, accepted, now: short, skew };
             if verifier.verify(dnskeys, rrsigs.iter().copied(), budget).is_err() {
                 continue;
             }

@@ -11,7 +11,9 @@ use crate::ds::{DigestType, Ds};
 use crate::parsed::{ParsedKey, PublicKey as _};
 use crate::rrset::Rrset;
 use crate::rrsig::Rrsig;
-use crate::verify::{Bogus, Budget, Failure, KEYS_PER_TAG_MAX, Unverified, Verified, Verifier, ttl_max};
+use crate::verify::{
+    Bogus, Budget, Failure, KEYS_PER_TAG_MAX, Skew, Unverified, Verified, Verifier, ttl_max,
+};
 
 /// Records of a DNSKEY set, and trusted keys of one zone: more are an attack, because each of the
 /// ones is compared with each of the others.
@@ -146,8 +148,8 @@ impl SecureKeys {
         rules: Rules,
         budget: &mut Budget,
     ) -> Result<Verified<'r>, Failure> {
-        let Rules { accepted, now } = rules;
-        Verifier { zone: self.zone(), keys: &self.keys, accepted, now }.verify(rrset, rrsigs, budget)
+        let Rules { accepted, now, skew } = rules;
+        Verifier { zone: self.zone(), keys: &self.keys, accepted, now, skew }.verify(rrset, rrsigs, budget)
     }
 }
 
@@ -158,6 +160,15 @@ pub struct Rules {
     pub accepted: Algorithms,
     /// The time, modulo 2^32; `None`: signatures of any time count.
     pub now: Option<u32>,
+    /// How far clocks of signers may be wrong.
+    pub skew: Skew,
+}
+
+impl Rules {
+    /// Returns rules for a world in which all clocks are right.
+    pub const fn exact(accepted: Algorithms, now: u32) -> Self {
+        Self { accepted, now: Some(now), skew: Skew::NONE }
+    }
 }
 
 /// Returns the trust points that are looked at. RFC 4509 §3: a SHA-1 digest is ignored where there
@@ -238,7 +249,7 @@ pub fn zone_keys<'d>(
     rules: Rules,
     budget: &mut Budget,
 ) -> ZoneKeys {
-    let Rules { accepted, now } = rules;
+    let Rules { accepted, now, skew } = rules;
     if dnskeys.owner() != zone || dnskeys.rtype() != Rtype::DNSKEY || trusted.is_empty() {
         return ZoneKeys::Bogus(Failure::bogus(Bogus::Malformed));
     }
@@ -262,7 +273,7 @@ pub fn zone_keys<'d>(
     if trusted.is_empty() {
         return ZoneKeys::Bogus(Failure { why: Unverified::Bogus(Bogus::NoKey), key: missing });
     }
-    match (Verifier { zone, keys: &trusted, accepted, now }).verify(dnskeys, rrsigs, budget) {
+    match (Verifier { zone, keys: &trusted, accepted, now, skew }).verify(dnskeys, rrsigs, budget) {
         // What stands at the apex was not made from a wildcard.
         Ok(verified) if verified.wildcard_labels().is_some() => {
             ZoneKeys::Bogus(Failure::bogus(Bogus::Malformed))
@@ -287,14 +298,17 @@ pub fn known_zone_keys(
     trusted: &[TrustPoint<'_>],
     dnskeys: &Rrset,
     rrsig: &[u8],
-    Rules { accepted, now }: Rules,
+    Rules { accepted, now, skew }: Rules,
 ) -> Option<SecureKeys> {
     let is_usual = dnskeys.owner() == zone && dnskeys.rtype() == Rtype::DNSKEY;
     if !is_usual || trusted.len() > KEYS_MAX || dnskeys.data().count() > KEYS_MAX {
         return None;
     }
     let rrsig = Rrsig::parse(rrsig)?;
-    let is_in_time = rrsig.is_good_at(now);
+    let is_in_time = now.is_none_or(|now| {
+        let (begins, ends) = skew.span_of(rrsig.inception, rrsig.expiration);
+        !is_newer(begins, now) && !is_newer(now, ends)
+    });
     let is_its = rrsig.covered == Rtype::DNSKEY && rrsig.signer == zone;
     let keys: Vec<Tagged<'_>> = dnskeys.data().filter_map(Tagged::parse).collect();
     let matched = matched(zone, &usable(trusted, accepted), &keys)?.keys;

@@ -41,6 +41,8 @@ pub use rrsig::Rrsig;
 pub use secret::{Holder, KeySize, SecretKey, Unusable};
 pub use sign::{Denial, KeyUse, Part, Signed, SignedBy, Signer, SigningKey, Unsignable, Validity, flags_of};
 pub use times::{parse_compact, parse_rfc3339, write_compact};
-pub use verify::{Bogus, Budget, Failure, SIGNATURES_MAX, Unverified, Verified, Verifier, verify_rrset};
+pub use verify::{
+    Bogus, Budget, Failure, SIGNATURES_MAX, Skew, Unverified, Verified, Verifier, verify_rrset,
+};
 pub use zonemd::{ZonemdHash, ZonemdScheme, ZonemdVerdict, check_zonemd, zonemd_digest};
 pub use zonemd_proof::{ZonemdUnproved, check_signed_zonemd};

@@ -236,6 +236,36 @@ pub struct Verifier<'k, K> {
     pub accepted: Algorithms,
     /// The time, modulo 2^32; `None`: signatures of any time count.
     pub now: Option<u32>,
+    /// How far clocks of signers may be wrong.
+    pub skew: Skew,
+}
+
+/// How far clocks of signers may be wrong: a tenth of the time that a signature is good for, within
+/// these bounds, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Skew {
+    /// At least.
+    pub min: u32,
+    /// At most.
+    pub max: u32,
+}
+
+impl Skew {
+    /// All clocks are right.
+    pub const NONE: Self = Self { min: 0, max: 0 };
+
+    /// Returns from when to when a signature counts that is good from `inception` to `expiration`,
+    /// all modulo 2^32.
+    pub const fn span_of(self, inception: u32, expiration: u32) -> (u32, u32) {
+        let mut seconds = expiration.wrapping_sub(inception) / 10;
+        if seconds < self.min {
+            seconds = self.min;
+        }
+        if seconds > self.max {
+            seconds = self.max;
+        }
+        (inception.wrapping_sub(seconds), expiration.wrapping_add(seconds))
+    }
 }
 
 impl<K: PublicKey> Verifier<'_, K> {
@@ -302,10 +332,11 @@ impl<K: PublicKey> Verifier<'_, K> {
         }
         // RFC 4034 §3.1.5: both ends belong to the time it is good for.
         if let Some(now) = self.now {
-            if is_newer(rrsig.inception, now) {
+            let (begins, ends) = self.skew.span_of(rrsig.inception, rrsig.expiration);
+            if is_newer(begins, now) {
                 return bogus(Bogus::NotYetValid);
             }
-            if is_newer(now, rrsig.expiration) {
+            if is_newer(now, ends) {
                 return bogus(Bogus::Expired);
             }
         }
@@ -369,6 +400,7 @@ pub fn verify_rrset<'r, 'd, K: PublicKey>(
     now: u32,
     budget: &mut Budget,
 ) -> Result<Verified<'r>, Unverified> {
-    let verifier = Verifier { zone: signer, keys, accepted: Algorithms::SUPPORTED, now: Some(now) };
+    let (accepted, skew) = (Algorithms::SUPPORTED, Skew::NONE);
+    let verifier = Verifier { zone: signer, keys, accepted, now: Some(now), skew };
     verifier.verify(rrset, rrsigs, budget).map_err(|failure| failure.why)
 }

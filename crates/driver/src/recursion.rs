@@ -167,6 +167,7 @@ impl<P: PoolNetwork> Recursion<P> {
     /// Resolves as `plans` say from now on. A resolver whose plan is the same goes on; what others
     /// have begun they end.
     pub(crate) fn adopt(&mut self, plan: &Plan) {
+        self.authorities.send_options(plan.outgoing.options.clone());
         self.authorities.adopt(PoolLimits { links: plan.connections_max, ..PoolLimits::default() });
         for (_, instance) in &mut self.instances {
             instance.is_retired = instance.probing.is_some() || !plan.resolvers.contains(&instance.plan);
@@ -256,7 +257,7 @@ impl<P: PoolNetwork> Recursion<P> {
         let question = Question { qname: qname.as_name(), qtype: *qtype, qclass: *qclass };
         instance.wanted += 1;
         let (waiter, now_there) = (Waiter(tag), instant(now));
-        let unchecked = query.checking_disabled;
+        let unchecked = query.checking_disabled && !instance.plan.settings.ignores_cd;
         let wish = Wish {
             unchecked,
             anew: purpose == Purpose::Prefetch && !unchecked,

@@ -55,7 +55,13 @@ mod tests {
             "server: local-zone: a.example refuse local-data: 'b.example. TXT \"${x} it\\'s\"' prefetch: yes\n",
             "server: outgoing-interface: 192.0.2.1 outgoing-interface: 2001:db8::/64 outgoing-port-avoid: 3000-4000\n\
              outgoing-port-permit: 3500 prefer-ip6: yes tcp-upstream: yes ip-dscp: 10 tcp-mss: 1220 so-rcvbuf: 1m\n\
-             outgoing-tcp-mss: 1200 ip-freebind: yes outgoing-num-tcp: 9 so-sndbuf: 1000000\n",
+             edns-client-string: 192.0.2.0/24 branch-7 outgoing-tcp-mss: 1200 ip-freebind: yes outgoing-num-tcp: 9 so-sndbuf: 1000000\n",
+            "server: ratelimit: 5 ratelimit-for-domain: a.example 7 ratelimit-below-domain: b.example 0 ip-ratelimit: 9\n\
+             ip-ratelimit-cookie: 20 ip-ratelimit-backoff: yes caps-exempt: c.example ignore-cd-flag: yes\n\
+             val-bogus-ttl: 9 proxy-protocol-port: 53\n",
+            "server: interface: 192.0.2.1 interface: 192.0.2.2 interface-action: 192.0.2.1 allow interface-view: 192.0.2.2 v\n\
+             define-tag: t interface-tag: 192.0.2.1 t interface-tag-action: 192.0.2.1 t static interface-tag-data: 192.0.2.1 t\n\
+             \"A 192.0.2.9\" local-zone: x.example redirect local-zone-tag: x.example t view: name: v local-zone: y.example refuse\n",
             "server: val-override-date: \"20260131120000\" private-address: 10.0.0.0/8 serve-expired: yes\n",
         ] {
             let environment = Memory::new(&[("/u.conf", text)]);

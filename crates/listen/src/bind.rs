@@ -236,7 +236,7 @@ pub fn bind(plan: &Plan, workers: usize, mut activated: Vec<Activated>) -> Resul
     let workers = workers.max(1);
     let listeners = if plan.listeners.is_empty() { listeners_of(&activated) } else { plan.listeners.clone() };
     let refusals = Arc::default();
-    let places = Places::new(&plan.tcp, &refusals);
+    let places = Places::new(&plan.tcp, &plan.networks, &refusals);
     let handshakes = Arc::new(Handshakes::new(&plan.tcp, &refusals));
     let budget = Budget::new(&plan.tcp);
     let tls = Arc::new(TlsCell::default());

@@ -24,6 +24,8 @@ use quinn::{
     Connecting, Connection, Endpoint, EndpointConfig, IdleTimeout, Incoming, RecvStream, Runtime as _,
     SendStream, ServerConfig, TokioRuntime, TransportConfig, VarInt,
 };
+use rustls::Tls13CipherSuite;
+use rustls::crypto::aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256;
 use rustls::pki_types::CertificateDer;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::JoinSet;
@@ -78,7 +80,9 @@ const DOQ_EXCESSIVE_LOAD: VarInt = VarInt::from_u32(4);
 
 /// Returns how QUIC is spoken within the limits of `plan`, with a session of TLS.
 pub(crate) fn server_config(tls: Arc<rustls::ServerConfig>, plan: &TcpPlan) -> Option<ServerConfig> {
-    let crypto = QuicServerConfig::try_from(tls).ok()?;
+    // RFC 9001 §5.2: first packets are protected with this suite, whatever is offered.
+    let initial = TLS13_AES_128_GCM_SHA256.tls13().and_then(Tls13CipherSuite::quic_suite)?;
+    let crypto = QuicServerConfig::with_initial(tls, initial).ok()?;
     let mut transport = TransportConfig::default();
     transport
         .max_concurrent_bidi_streams(STREAMS_MAX.min(plan.waiting_max).into())

@@ -18,6 +18,8 @@ pub struct Plan {
     pub udp: UdpPlan,
     /// What holds for all connections.
     pub tcp: TcpPlan,
+    /// Connections that clients of networks may have together, over any transport.
+    pub networks: Vec<(Prefix, usize)>,
     /// For how long each key of the oblivious target (RFC 9230) is the newest; `None`: there is no
     /// target.
     pub oblivious: Option<Duration>,

@@ -2,7 +2,7 @@
 //!
 //! The queries we send, and whether a reply is to one of them.
 
-use engine::ops::outgoing::OPTIONS_OCTETS_MAX;
+use engine::ops::outgoing::{OPTIONS_OCTETS_MAX, SERVER_OPTION_OCTETS_MAX};
 use engine::{ClientSubnet, OutQuery};
 use wire::name::NAME_OCTETS_MAX;
 use wire::{Class, Flags, Header, Message, Name, OptionCode, Rcode, Rtype};
@@ -12,8 +12,15 @@ use wire::{Class, Flags, Header, Message, Name, OptionCode, Rcode, Rtype};
 const BLOCK_OCTETS: usize = 128;
 /// Octets of the largest query: header, name, type, class, OPT, client subnet, other options,
 /// padding.
-pub const QUERY_OCTETS_MAX: usize =
-    Header::LEN + NAME_OCTETS_MAX + 4 + 11 + 24 + OPTIONS_OCTETS_MAX + 4 + BLOCK_OCTETS;
+pub const QUERY_OCTETS_MAX: usize = Header::LEN
+    + NAME_OCTETS_MAX
+    + 4
+    + 11
+    + 24
+    + OPTIONS_OCTETS_MAX
+    + SERVER_OPTION_OCTETS_MAX
+    + 4
+    + BLOCK_OCTETS;
 
 /// What is asked, whoever keeps it.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +39,8 @@ pub struct Asked<'q> {
     pub client_subnet: Option<&'q ClientSubnet>,
     /// Other EDNS options in wire form, at most [`OPTIONS_OCTETS_MAX`] octets.
     pub options: &'q [u8],
+    /// One that this server is sent, likewise, at most [`SERVER_OPTION_OCTETS_MAX`] octets.
+    pub of_server: &'q [u8],
 }
 
 impl<'q> From<&'q OutQuery> for Asked<'q> {
@@ -44,6 +53,7 @@ impl<'q> From<&'q OutQuery> for Asked<'q> {
             wants_dnssec: query.wants_dnssec,
             client_subnet: query.client_subnet.as_ref(),
             options: &query.options,
+            of_server: &[],
         }
     }
 }
@@ -115,7 +125,8 @@ pub fn write<'q>(
             let octets = usize::from(subnet.prefix).div_ceil(8);
             subnet.address.get(..octets).unwrap_or(&subnet.address)
         });
-        let length = options.len() + address.map_or(0, |address| 8 + address.len());
+        let of_server = query.of_server.get(..SERVER_OPTION_OCTETS_MAX).unwrap_or(query.of_server);
+        let length = options.len() + of_server.len() + address.map_or(0, |address| 8 + address.len());
         let padding = format.pads.then(|| {
             let octets = pen.at + 2 + length + 4;
             octets.next_multiple_of(BLOCK_OCTETS) - octets
@@ -128,6 +139,7 @@ pub fn write<'q>(
             pen.put(address);
         }
         pen.put(options);
+        pen.put(of_server);
         if let Some(padding) = padding {
             pen.put(&OptionCode::PADDING.0.to_be_bytes());
             pen.put(&(padding as u16).to_be_bytes());

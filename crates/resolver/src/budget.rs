@@ -79,6 +79,8 @@ pub enum Limit {
     Checks,
     /// [`Limits::hashes`].
     Hashes,
+    /// Queries to the servers of one zone in a second, of all questions together.
+    ZoneRate,
 }
 
 impl Limit {
@@ -93,6 +95,7 @@ impl Limit {
             Self::Octets => "octets",
             Self::Checks => "checks",
             Self::Hashes => "hashes",
+            Self::ZoneRate => "zone-rate",
         }
     }
 }
@@ -109,6 +112,7 @@ impl fmt::Display for Limit {
             Self::Octets => "too large replies",
             Self::Checks => "too many signatures",
             Self::Hashes => "too many hashes",
+            Self::ZoneRate => "too many queries to this zone in a second",
         })
     }
 }

@@ -28,8 +28,6 @@ const ZONES_MAX: usize = 64;
 const FIRST_SECONDS: u32 = 1;
 /// The same if the answer was bogus: that is rarely mended at once, and costs more to find out.
 const FIRST_SECONDS_BOGUS: u32 = 5;
-/// The most for these.
-const MOST_SECONDS_BOGUS: u32 = 60;
 /// Microseconds between two questions that find out whether the servers of a zone are back.
 const TRIAL_US: u64 = 2_000_000;
 
@@ -129,7 +127,7 @@ impl Failures {
         now: Moment,
     ) {
         let (first, most) = match failure.reason {
-            Reason::Bogus(_) => (FIRST_SECONDS_BOGUS, MOST_SECONDS_BOGUS),
+            Reason::Bogus(_) => (FIRST_SECONDS_BOGUS.min(seconds_max), seconds_max),
             _ => (FIRST_SECONDS.min(seconds_max), seconds_max),
         };
         self.has_any.store(true, Ordering::Relaxed);
@@ -294,7 +292,7 @@ mod tests {
         let failure = Failure::without_zone(Reason::Bogus(Defect::NoKeys));
         let (failures, mut now) = (Failures::default(), Moment(0));
         for seconds in [5, 10, 20, 40, 60, 60] {
-            failures.note(&question("example.org"), &failure, 30, false, now);
+            failures.note(&question("example.org"), &failure, 60, false, now);
             let known = failures.look(&question("example.org"), false, now);
             assert_eq!(known, Memory::Failed(failure.clone()));
             now = now.after_ms(seconds * 1000);

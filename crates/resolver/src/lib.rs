@@ -55,6 +55,7 @@ mod servers;
 mod settings;
 mod tables;
 mod trace;
+mod zone_rates;
 
 pub use addresses::{AddressPolicy, Family};
 pub use budget::{Limit, Limits};
@@ -72,3 +73,4 @@ pub use settings::{
 };
 pub use tables::Tables;
 pub use trace::{TraceEvent, TraceLine, TraceServer};
+pub use zone_rates::{ZoneRate, ZoneRateRules, ZoneRates};

@@ -18,6 +18,7 @@ mod services;
 mod subnets;
 mod tasks;
 mod waits;
+mod zone_rates;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -104,6 +105,8 @@ pub struct Counts {
     pub remembered: u64,
     /// Failures that the agents of zones were told of.
     pub reports: u64,
+    /// Queries that were not sent because their zone is asked too often.
+    pub limited: u64,
 }
 
 /// A question to forwarders that the caller has not reported yet.

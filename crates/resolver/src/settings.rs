@@ -3,15 +3,16 @@
 use std::net::{IpAddr, SocketAddr};
 
 use cache::rrsets::Partition;
-use dnssec::Algorithms;
 use dnssec::anchors::ROOT_DS;
 use dnssec::proof::ITERATIONS_MAX;
+use dnssec::{Algorithms, Skew};
 use wire::{Name, Prefix, Rtype};
 
 use crate::addresses::AddressPolicy;
 use crate::budget::Limits;
 use crate::heap_name::HeapName;
 use crate::hints;
+use crate::zone_rates::ZoneRateRules;
 
 /// How much of a name the servers above its zone see (RFC 9156).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -146,6 +147,8 @@ pub struct Trust {
     pub iterations_max: u16,
     /// When signatures have to be valid.
     pub time: SignatureTime,
+    /// How far clocks of signers may be wrong.
+    pub skew: Skew,
     /// Signatures that are checked in one call before the caller can go on with other work; three
     /// of P-256 take some 250 us. The RRset that is looked at is finished: eight more at most.
     pub checks_per_run: u32,
@@ -169,6 +172,7 @@ impl Default for Trust {
             algorithms: Algorithms::SUPPORTED,
             iterations_max: ITERATIONS_MAX,
             time: SignatureTime::Present,
+            skew: Skew::default(),
             checks_per_run: 3,
             root_key_sentinel: true,
             bogus_replies_max: 3,
@@ -347,6 +351,14 @@ pub struct Settings {
     pub patience_ms_max: u32,
     /// Times that one address is asked one question.
     pub attempts: u8,
+    /// How often the servers of one zone are asked.
+    pub zone_rates: ZoneRateRules,
+    /// Zones whose servers see letter case as it is kept here, with those below them.
+    pub exact_case: Vec<HeapName>,
+    /// Whether clients get validated answers although they set CD.
+    pub ignores_cd: bool,
+    /// Seconds for which an answer that is bogus is not asked for again, at most; five at first.
+    pub bogus_seconds_max: u32,
     /// What of the tables is this resolver's.
     pub partition: Partition,
 }
@@ -385,6 +397,10 @@ impl Default for Settings {
             patience_ms_min: 30,
             patience_ms_max: 2000,
             attempts: 4,
+            zone_rates: ZoneRateRules { factor: 10, ..ZoneRateRules::default() },
+            exact_case: Vec::new(),
+            ignores_cd: false,
+            bogus_seconds_max: 60,
             partition: Partition::default(),
         }
     }

@@ -18,6 +18,7 @@ use crate::delegation::{Delegation, DsState, with_cut};
 use crate::failures::Failures;
 use crate::heap_name::{HeapName, HeapQuestion};
 use crate::scrub::{Answer, Denial, Referral, Set};
+use crate::zone_rates::ZoneRates;
 
 /// The tables that all workers share.
 #[derive(Clone)]
@@ -30,6 +31,8 @@ pub struct Tables {
     pub proofs: Arc<Proofs>,
     /// Questions that failed a short time ago.
     pub failures: Arc<Failures>,
+    /// How often the servers of each zone are asked.
+    pub rates: Arc<ZoneRates>,
     /// What is being fetched, and by whom.
     pub claims: Arc<Claims>,
     /// Whoever works with them: each worker has another number.

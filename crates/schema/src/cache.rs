@@ -46,6 +46,14 @@ pub(super) const ROWS: &[Row] = &[
     )
     .unbound(&["cache-max-negative-ttl"]),
     row(
+        "cache.*.min-negative-ttl",
+        duration(0, DAY),
+        "0s",
+        "a name that is new is found as soon as its zone says",
+        "The shortest TTL of negative answers, whatever the zone says (RFC 2308 §5) and `max-negative-ttl`.",
+    )
+    .unbound(&["cache-min-negative-ttl"]),
+    row(
         "cache.*.failure-ttl",
         duration(SECOND, 5 * MINUTE),
         "5s",

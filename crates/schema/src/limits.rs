@@ -1,8 +1,8 @@
 //! What protects the server: limits, cookies, sizes.
 
 use super::{
-    DAY, HOUR, Kind, MINUTE, Row, SECOND, Value, duration, duration_or, row, section, unset, whole, whole_or,
-    word,
+    Apply, DAY, HOUR, Kind, MINUTE, Row, SECOND, Value, duration, duration_or, row, section, unset, whole,
+    whole_or, word,
 };
 use plan::upstreams::Shed;
 
@@ -55,6 +55,24 @@ pub(super) const ROWS: &[Row] = &[
         "Clients without a limit.",
     ),
     row(
+        "limits.rate.with-cookie",
+        whole_or(1, 1_000_000, "off"),
+        "off",
+        "who has a cookie of this server has its own address",
+        "Queries a second, and at once, of a client whose cookie proves its address (RFC 7873). It has this allowance for itself: \
+         who forges the address uses up the other one. `off`: any number.",
+    )
+    .unbound(&["ip-ratelimit-cookie"]),
+    row(
+        "limits.rate.backoff",
+        Kind::One(Value::Bool),
+        "false",
+        "a client gets what it may have, however much it asks",
+        "Whether queries over the limit count, too: a client that asks too much gets nothing until it asks less, two seconds later \
+         at most.",
+    )
+    .unbound(&["ip-ratelimit-backoff"]),
+    row(
         "limits.rate.ban-for",
         duration_or(1_000, 86_400_000, "off"),
         "off",
@@ -86,6 +104,25 @@ pub(super) const ROWS: &[Row] = &[
         "1000",
         "enough for an office behind one address, and a tenth of all",
         "Connections of one client (an IPv4 address, or an IPv6 prefix of 56 bits).",
+    )
+    .restart(),
+    Row {
+        path: "limits.tcp.networks",
+        kind: Kind::Items,
+        default: Some("[]"),
+        reason: "each client has a limit of its own",
+        apply: Apply::Restart,
+        text: "Networks whose clients have so many connections together: `[{prefix: 192.0.2.0/24, connections: 20}]`. Of several, the \
+               longest prefix counts.",
+        unbound: &["tcp-connection-limit"],
+    },
+    unset("limits.tcp.networks[].prefix", Kind::One(Value::Prefix), "The network.").restart(),
+    row(
+        "limits.tcp.networks[].connections",
+        whole(0, 1_000_000),
+        "0",
+        "a network without a number is one that is to have none",
+        "Connections of all its clients together. A further one is closed at once.",
     )
     .restart(),
     row(
@@ -243,12 +280,20 @@ pub(super) const ROWS: &[Row] = &[
         "The key they are made with: `random`, 32 hexadecimal digits, or `file:` and a path. Servers that share an address \
          share the key.",
     )
-    .unbound(&["cookie-secret", "cookie-secret-file"]),
+    .unbound(&["cookie-secret"]),
     unset(
         "cookies.other-secret",
         Kind::One(Value::Secret { word: None }),
         "A second key whose cookies are accepted too, while a set of servers goes from one key to the next (RFC 9018 §5).",
     ),
+    unset(
+        "cookies.secrets-file",
+        Kind::One(Value::Path),
+        "A file with one or two keys, each on a line of its own: the one that cookies are made with, and one that is accepted \
+         besides. If it is there and not empty, `secret` and `other-secret` do not count. `add_cookie_secret` of `unbound-control` \
+         and its relatives change it.",
+    )
+    .unbound(&["cookie-secret-file"]),
     section("edns", "Sizes of messages."),
     row(
         "edns.padding",

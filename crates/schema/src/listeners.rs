@@ -1,6 +1,7 @@
 //! Where clients' queries are taken, and who the server is to them.
 
 use plan::listeners::{ClientCertificates, LocalKind, TransportWord};
+use plan::tls::SuiteWord;
 
 use super::{Apply, DAY, Kind, MINUTE, Row, Value, duration, row, section, unset, word};
 
@@ -175,6 +176,16 @@ pub(super) const ROWS: &[Row] = &[
         "some devices in use speak nothing newer",
         "The oldest version of TLS that is spoken.",
     ),
+    row(
+        "tls.ciphers",
+        Kind::List(Value::Word(SuiteWord::WORDS)),
+        "[]",
+        "all that are there are good, and clients choose what they are quick at",
+        "Cipher suites that are offered to clients, by their names at IANA. Without any, all: `TLS_AES_256_GCM_SHA384`, \
+         `TLS_AES_128_GCM_SHA256` and `TLS_CHACHA20_POLY1305_SHA256` of TLS 1.3, and six of TLS 1.2. At least one of TLS 1.3 must \
+         be there.",
+    )
+    .unbound(&["tls-ciphers", "tls-ciphersuites"]),
     row(
         "tls.discovery",
         Kind::One(Value::Bool),

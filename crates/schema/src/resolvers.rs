@@ -1,6 +1,8 @@
 //! Resolvers: how answers are found by asking the servers of zones.
 
-use super::{Apply, DAY, HOUR, Kind, MINUTE, Row, SECOND, Value, duration, row, section, unset, whole, word};
+use super::{
+    Apply, DAY, HOUR, Kind, MINUTE, Row, SECOND, Value, duration, row, section, unset, whole, whole_or, word,
+};
 
 values::words! {
     /// How much of a name the servers above its zone see.
@@ -307,6 +309,103 @@ pub(super) const ROWS: &[Row] = &[
         "RFC 9156 §2.3",
         "Queries for parts of one name, at most; a name with more labels is shown in larger parts.",
     ),
+    row(
+        "resolvers.*.exact-case",
+        Kind::List(Value::Text { word: None }),
+        "[]",
+        "a server that changes letter case is found out, and asked in another way",
+        "Zones whose servers are asked without random letter case, with those below them: some do not answer such a question at \
+         all.",
+    )
+    .unbound(&["caps-exempt", "caps-whitelist"]),
+    section(
+        "resolvers.*.zone-rate",
+        "Queries that are sent to the servers of one zone in a second, of all clients and workers together. A zone that is asked for \
+         ever other names (a water torture attack) is asked no more than this: its names that are not known fail then, those of other \
+         zones do not. Forward zones have no limit.",
+    ),
+    row(
+        "resolvers.*.zone-rate.per-second",
+        whole_or(1, 1_000_000, "off"),
+        "off",
+        "top-level domains are asked often, and by right",
+        "Queries a second to the servers of each zone. `gannet stats` counts those that were not sent.",
+    )
+    .unbound(&["ratelimit"]),
+    Row {
+        path: "resolvers.*.zone-rate.zones",
+        kind: Kind::Named("zone"),
+        default: Some("{}"),
+        reason: "one limit is enough for nearly everybody",
+        apply: Apply::Reload,
+        text: "Zones with limits of their own, by name: `com: {per-second: 5000}`, `example.org: {below: 50}`.",
+        unbound: &[],
+    },
+    unset(
+        "resolvers.*.zone-rate.zones.*.per-second",
+        whole_or(1, 1_000_000, "off"),
+        "Queries a second to the servers of this zone; `off`: any number. Without it, the zone has the limit of the others.",
+    )
+    .unbound(&["ratelimit-for-domain"]),
+    unset(
+        "resolvers.*.zone-rate.zones.*.below",
+        whole_or(1, 1_000_000, "off"),
+        "Queries a second to the servers of each zone below this one; `off`: any number. Of several, the closest counts.",
+    )
+    .unbound(&["ratelimit-below-domain"]),
+    row(
+        "resolvers.*.zone-rate.pass",
+        whole(0, 1000),
+        "10",
+        "honest names among many others are found sooner or later",
+        "Of how many queries over the limit one is sent all the same. 0: none.",
+    )
+    .unbound(&["ratelimit-factor"]),
+    row(
+        "resolvers.*.zone-rate.backoff",
+        Kind::One(Value::Bool),
+        "false",
+        "a zone is asked as often as it may be, however often it is wanted",
+        "Whether queries that are not sent count, too: a zone is not asked again until it is wanted less, for two seconds.",
+    )
+    .unbound(&["ratelimit-backoff"]),
+    row(
+        "resolvers.*.ignore-cd",
+        Kind::One(Value::Bool),
+        "false",
+        "RFC 4035 §3.2.2: who sets CD validates itself",
+        "Whether clients that set CD get validated answers all the same, and SERVFAIL in place of one that is bogus.",
+    )
+    .unbound(&["ignore-cd-flag"]),
+    row(
+        "resolvers.*.bogus-ttl",
+        duration(SECOND, DAY),
+        "60s",
+        "zones mend such mistakes soon, and attackers go on",
+        "For how long an answer that is bogus is not asked for again, at most: five seconds at first, and twice as long each time.",
+    )
+    .unbound(&["val-bogus-ttl"]),
+    section(
+        "resolvers.*.signature-skew",
+        "How far clocks of signers may be wrong: signatures count a tenth of their time before it begins and after it ends, within \
+         these bounds.",
+    ),
+    row(
+        "resolvers.*.signature-skew.min",
+        duration(0, 365 * DAY),
+        "0s",
+        "RFC 4034 §3.1.5: the time is that of the signature",
+        "At least so long.",
+    )
+    .unbound(&["val-sig-skew-min"]),
+    row(
+        "resolvers.*.signature-skew.max",
+        duration(0, 365 * DAY),
+        "0s",
+        "RFC 4034 §3.1.5: the time is that of the signature",
+        "At most so long.",
+    )
+    .unbound(&["val-sig-skew-max"]),
     row(
         "resolvers.*.validation",
         word(ValidationWord::WORDS),

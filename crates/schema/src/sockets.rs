@@ -1,7 +1,7 @@
 //! Sockets: what clients' are told besides their addresses, and what those to other servers are
 //! bound to.
 
-use super::{Kind, Row, Value, row, section, whole, whole_or};
+use super::{Apply, Kind, Row, Value, row, section, text, unset, whole, whole_or};
 
 /// What Linux takes for a size of segments.
 const SEGMENTS: Kind = whole_or(88, 32_767, "auto");
@@ -102,6 +102,26 @@ pub(super) const ROWS: &[Row] = &[
         "The DSCP of queries (RFC 2474).",
     )
     .unbound(&["ip-dscp"]),
+    Row {
+        path: "outgoing.options",
+        kind: Kind::Items,
+        default: Some("[]"),
+        reason: "servers need to know nothing more",
+        apply: Apply::Reload,
+        text: "EDNS options that certain servers are sent with each query, such as `{servers: 192.0.2.0/24, text: branch-7}`. Of \
+               several, the longest prefix counts. Servers that take no EDNS get none.",
+        unbound: &["edns-client-string"],
+    },
+    unset("outgoing.options[].servers", Kind::One(Value::Prefix), "The addresses of the servers."),
+    row(
+        "outgoing.options[].code",
+        whole(1, 65_535),
+        "65001",
+        "RFC 6891 §9: for whoever agrees on it",
+        "The number of the option.",
+    )
+    .unbound(&["edns-client-string-opcode"]),
+    unset("outgoing.options[].text", text(), "What is in the option, at most 128 octets."),
     row(
         "outgoing.tcp-mss",
         SEGMENTS,

@@ -164,8 +164,9 @@ pub(crate) struct Context {
     pub(crate) word: &'static str,
     /// What was counted when somebody last began from zero.
     pub(crate) zero: Mutex<Zero>,
-    /// The number that `verbosity` was given, until a reload.
-    pub(crate) verbosity: Mutex<Option<u32>>,
+    /// The number that `verbosity` was given, and the revision of the configuration then: the next
+    /// one has its own.
+    pub(crate) verbosity: Mutex<Option<(u32, u64)>>,
 }
 
 /// Numbers at the moment from which on somebody counts.
@@ -181,7 +182,14 @@ impl Context {
         self.zero.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn verbosity(&self) -> MutexGuard<'_, Option<u32>> {
-        self.verbosity.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn verbosity(&self) -> Option<u32> {
+        let (number, revision) = (*self.verbosity.lock().unwrap_or_else(PoisonError::into_inner))?;
+        (revision == self.operator.revision()).then_some(number)
+    }
+
+    /// Notes the number that was given.
+    pub(crate) fn set_verbosity(&self, number: u32) {
+        let noted = Some((number, self.operator.revision()));
+        *self.verbosity.lock().unwrap_or_else(PoisonError::into_inner) = noted;
     }
 }

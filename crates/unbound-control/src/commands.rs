@@ -2,6 +2,7 @@
 
 mod answers;
 mod changes;
+mod cookies;
 mod flush;
 mod lists;
 mod server;
@@ -142,10 +143,10 @@ const COMMANDS: &[Row] = &[
     row("auth_zone_transfer", zones::auth_zone_transfer),
     row("rpz_enable", zones::rpz_enable),
     row("rpz_disable", zones::rpz_disable),
-    row("add_cookie_secret", server::cookie_secrets),
-    row("drop_cookie_secret", server::cookie_secrets),
-    row("activate_cookie_secret", server::cookie_secrets),
-    row("print_cookie_secrets", server::cookie_secrets),
+    row("add_cookie_secret", cookies::add),
+    row("drop_cookie_secret", cookies::drop_staging),
+    row("activate_cookie_secret", cookies::activate),
+    row("print_cookie_secrets", cookies::print),
 ];
 
 /// Returns a command and what stands behind its name.

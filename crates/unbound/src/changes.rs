@@ -206,11 +206,7 @@ impl Changes {
         match row.becomes {
             Becomes::Setting if keywords::RUN_TIME.contains(&name) => {}
             Becomes::Setting => return Err(ChangeError::Restart),
-            Becomes::Nothing(_)
-            | Becomes::Always(_)
-            | Becomes::Silent(_)
-            | Becomes::Lacking
-            | Becomes::Refused => {
+            Becomes::Nothing(_) | Becomes::Always(_) | Becomes::Silent(_) | Becomes::Lacking => {
                 return Err(ChangeError::NoEffect);
             }
         }

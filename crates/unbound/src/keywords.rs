@@ -89,8 +89,6 @@ pub(crate) enum Becomes {
     Silent(&'static str),
     /// Nothing yet: a warning, as the server then behaves otherwise than the file says.
     Lacking,
-    /// Nothing yet: an error, as clients would get what the file denies them, or other answers.
-    Refused,
 }
 
 /// One keyword.
@@ -116,6 +114,7 @@ pub(crate) const RUN_TIME: &[&str] = &[
     "answer-cookie",
     "cache-max-negative-ttl",
     "cache-max-ttl",
+    "cache-min-negative-ttl",
     "cache-min-ttl",
     "del-holddown",
     "deny-any",
@@ -127,8 +126,11 @@ pub(crate) const RUN_TIME: &[&str] = &[
     "hide-identity",
     "hide-version",
     "identity",
+    "ignore-cd-flag",
     "infra-host-ttl",
     "ip-ratelimit",
+    "ip-ratelimit-backoff",
+    "ip-ratelimit-cookie",
     "ip-ratelimit-factor",
     "keep-missing",
     "log-local-actions",
@@ -147,6 +149,9 @@ pub(crate) const RUN_TIME: &[&str] = &[
     "prefetch",
     "qname-minimisation",
     "qname-minimisation-strict",
+    "ratelimit",
+    "ratelimit-backoff",
+    "ratelimit-factor",
     "root-key-sentinel",
     "rrset-roundrobin",
     "serve-expired",
@@ -161,7 +166,10 @@ pub(crate) const RUN_TIME: &[&str] = &[
     "trust-anchor-signaling",
     "unknown-server-time-limit",
     "use-caps-for-id",
+    "val-bogus-ttl",
     "val-permissive-mode",
+    "val-sig-skew-max",
+    "val-sig-skew-min",
     "verbosity",
     "version",
     "wait-limit",

@@ -45,8 +45,6 @@ pub enum Effect {
     Always(&'static str),
     /// None yet: the file is read all the same.
     NotYet,
-    /// None yet: the file is refused unless it says the default.
-    Refused,
 }
 
 /// Returns all keywords: their sections, their names, their defaults (empty if there is none), and
@@ -58,7 +56,6 @@ pub fn keywords() -> impl Iterator<Item = (&'static str, &'static str, &'static 
             keywords::Becomes::Nothing(reason) | keywords::Becomes::Silent(reason) => Effect::None(reason),
             keywords::Becomes::Always(reason) => Effect::Always(reason),
             keywords::Becomes::Lacking => Effect::NotYet,
-            keywords::Becomes::Refused => Effect::Refused,
         };
         (section, row.name, row.default, effect)
     })

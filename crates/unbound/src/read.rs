@@ -357,14 +357,10 @@ impl Reader<'_> {
                 Problem::warning(statement.at, format!("\"{name}\" has no effect: {reason}"))
             }
             // What is asked for is what happens.
-            Becomes::Lacking | Becomes::Refused if says_default => return,
+            Becomes::Lacking if says_default => return,
             Becomes::Lacking => Problem::warning(
                 statement.span(),
                 format!("\"{name}\" has no effect yet: the server behaves as without it"),
-            ),
-            Becomes::Refused => Problem::error(
-                statement.span(),
-                format!("\"{name}\" is not supported yet, and without it clients would get other answers"),
             ),
         };
         self.problems.push(problem);

@@ -1,5 +1,7 @@
 //! What texts become, and which mistakes are found in them.
 
+mod clients;
+
 use std::path::Path;
 
 use super::*;
@@ -111,12 +113,6 @@ fn a_keyword_without_effect_is_told_unless_it_asks_for_what_happens_anyway() {
     says(
         "server: log-destaddr: yes\n",
         &["u.conf:1:9: warning: \"log-destaddr\" has no effect yet: the server behaves as without it"],
-    );
-    says(
-        "server: interface-view: 192.0.2.1 x\n",
-        &[
-            "u.conf:1:9: error: \"interface-view\" is not supported yet, and without it clients would get other answers",
-        ],
     );
 }
 
@@ -534,49 +530,6 @@ fn a_translator_has_a_prefix() {
     check("server: do-nat64: yes", "resolvers/default/nat64", "64:ff9b::/96");
     check("server: do-nat64: yes nat64-prefix: 2001:db8::/64", "resolvers/default/nat64", "2001:db8::/64");
     check("server: nat64-prefix: 2001:db8::/64", "resolvers/default/nat64", "");
-}
-
-#[test]
-fn sockets_are_bound_and_marked_as_the_file_says() {
-    check("server: so-rcvbuf: 4m so-sndbuf: 0", "sockets", "{receive-buffer: 4194304B}");
-    check(
-        "server: ip-freebind: yes ip-transparent: yes tcp-mss: 1200 outgoing-tcp-mss: 1100",
-        "sockets",
-        "{free-bind: true, transparent: true, tcp-mss: 1200}",
-    );
-    check("server: ip-dscp: 46 outgoing-tcp-mss: 1100", "outgoing", "{dscp: 46, tcp-mss: 1100}");
-    check(
-        "server: outgoing-interface: 192.0.2.1 outgoing-interface: 2001:db8::/64 outgoing-num-tcp: 20",
-        "outgoing",
-        "{sources: [192.0.2.1, 2001:db8::/64], connections: 20}",
-    );
-    check("server: prefer-ip4: yes", "resolvers/default/prefer", "ipv4");
-    check("server: prefer-ip6: yes", "resolvers/default/prefer", "ipv6");
-    let text = "server: tcp-upstream: yes forward-zone: name: a forward-addr: 192.0.2.1";
-    check(text, "resolvers/default/tcp-only", "true");
-    check(text, "upstreams/forward-a/servers", "[tcp://192.0.2.1:53]");
-    says(
-        "server: outgoing-interface: eth0",
-        &[
-            "u.conf:1:29: error: \"eth0\" is not an address: expected one such as 192.0.2.1, or a prefix of IPv6",
-        ],
-    );
-}
-
-#[test]
-fn ports_are_permitted_and_avoided_in_the_order_of_the_file() {
-    let ports = |text: &str| {
-        let (entries, found) = read_files(&[("u.conf", &format!("server: {text}"))]);
-        (at(&entries, "outgoing/ports"), found.len())
-    };
-    let check = |text: &str, expect: &str| assert_eq!(ports(text), (expect.to_owned(), 0), "{text}");
-    check("port: 53", "");
-    check("outgoing-port-avoid: 3200-3208", "[1024-3199, 3209-65535]");
-    check("outgoing-port-avoid: 0-65000 outgoing-port-avoid: 65535", "[65001-65534]");
-    check("outgoing-port-avoid: 0-65535 outgoing-port-permit: 4000", "[4000-4000]");
-    check("outgoing-port-permit: 4000 outgoing-port-avoid: 0-65533", "[65534-65535]");
-    assert_eq!(ports("outgoing-port-avoid: 0-65535"), (String::new(), 1), "none is left");
-    assert_eq!(ports("outgoing-port-permit: 9-8").1, 1);
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn judge(zone: &Zone, plan: &ZonemdPlan, trusted: &ZoneTrust) -> Result<(), Stri
     let points: Vec<TrustPoint<'_>> = ds.chain(keys).collect();
     // Modulo 2^32, as signatures count (RFC 4034 §3.1.5).
     let now = plan.trust.time.at(present());
-    let rules = Rules { accepted: plan.trust.algorithms, now };
+    let rules = Rules { accepted: plan.trust.algorithms, now, skew: plan.trust.skew };
     let verdict = check_signed_zonemd(&tree, &points, rules).map_err(|unproved| unproved.to_string())?;
     let why = match verdict {
         ZonemdVerdict::Right => return Ok(()),

@@ -194,6 +194,7 @@ impl Course {
             servers: Arc::new(Servers::new(ServerLimits { lines: 256, cookies: 8 }, hash_key)),
             proofs: Arc::new(Proofs::new(OCTETS_MAX, hash_key)),
             failures: Arc::default(),
+            rates: Arc::default(),
             claims: Arc::default(),
             worker: Worker(0),
         };

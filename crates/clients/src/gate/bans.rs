@@ -210,20 +210,11 @@ impl RateBans {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gate::prefix_set::PrefixSet;
 
     const BAN: BanRule = BanRule { after: 3, for_ms: 60_000 };
 
     fn rule() -> RateRule {
-        RateRule {
-            per_second: 1,
-            burst: 1,
-            slip: 0,
-            ipv4_prefix: 24,
-            ipv6_prefix: 56,
-            exempt: PrefixSet::default(),
-            ban: None,
-        }
+        RateRule { per_second: 1, burst: 1, slip: 0, ipv4_prefix: 24, ipv6_prefix: 56, ..RateRule::default() }
     }
 
     fn address(text: &str) -> IpAddr {

@@ -7,6 +7,7 @@
 
 pub mod bans;
 pub mod cookie;
+pub mod offenders;
 pub mod prefix_set;
 pub mod rate;
 
@@ -75,13 +76,17 @@ impl Gate {
         if proof == Proof::Malformed {
             return (Admission::BadCookieOption, proof);
         }
+        let is_proven = matches!(proof, Proof::Proven(_));
         if let Some(rule) = &self.rate
             && !client.verified
-            && !matches!(proof, Proof::Proven(_))
+            && (!is_proven || rule.proven_per_second > 0)
             && !rule.exempt.contains(client.address)
-            && !self.table.admit(rule, client.address, now.monotonic_ms)
+            && !self.table.admit(rule, client.address, is_proven, now.monotonic_ms)
         {
-            rule.offended(client.address, now.monotonic_ms);
+            self.table.note(rule, client.address, now.monotonic_ms);
+            if !is_proven {
+                rule.offended(client.address, now.monotonic_ms);
+            }
             return (Admission::Limited, proof);
         }
         (Admission::Admitted, proof)
@@ -128,8 +133,9 @@ impl Gate {
         let is_limited = self.rate.as_ref().is_some_and(|rule| {
             let is_over = !client.verified
                 && !rule.exempt.contains(client.address)
-                && !self.table.admit(rule, client.address, now.monotonic_ms);
+                && !self.table.admit(rule, client.address, false, now.monotonic_ms);
             if is_over {
+                self.table.note(rule, client.address, now.monotonic_ms);
                 rule.offended(client.address, now.monotonic_ms);
             }
             is_over

@@ -28,6 +28,7 @@ fn rules(settings: &CacheSettings) -> CacheRules {
         min_ttl: ttl(settings.min_ttl),
         max_ttl: ttl(settings.max_ttl),
         max_negative_ttl: ttl(settings.max_negative_ttl),
+        min_negative_ttl: ttl(settings.min_negative_ttl),
         failure_ttl: ttl(settings.failure_ttl),
         stale_seconds: settings.stale.map_or(0, |stale| stale.as_secs() as u32),
         stale_ttl: ttl(settings.stale_ttl),

@@ -237,6 +237,7 @@ pub fn listening(startup: &Startup) -> Listening {
             handshake_timeout: startup.tls.handshake_timeout,
             ..TcpPlan::default()
         },
+        networks: startup.tcp.networks.iter().map(|&(prefix, most)| (prefix, most as usize)).collect(),
         oblivious: startup.oblivious_target,
     };
     let own = |port: u16| {
@@ -666,11 +667,13 @@ fn gate(settings: &Settings, keep: &mut Keep, environment: &dyn Environment) -> 
         ipv4_prefix: rate.ipv4_prefix,
         ipv6_prefix: rate.ipv6_prefix,
         exempt: prefix_set(&rate.exempt),
+        proven_per_second: rate.with_cookie.unwrap_or(0),
+        backoff: rate.backoff,
         ban,
     });
-    let new_table = |cells: usize| Arc::new(RateTable::new(cells, random()));
+    let new_table = |cells: usize| RateTable::new(cells, random());
     if rule.is_some() && keep.rate_table.is_none() {
-        keep.rate_table = Some(new_table(RATE_CELLS));
+        keep.rate_table = Some(Arc::new(new_table(RATE_CELLS).with_offenders()));
     }
     let octets = |secret: &Secret| <[u8; 16]>::try_from(secret.reveal()).ok();
     let cookies = &settings.cookies;
@@ -683,7 +686,7 @@ fn gate(settings: &Settings, keep: &mut Keep, environment: &dyn Environment) -> 
             staging: cookies.other_secret.as_ref().and_then(octets),
         }),
         rate: rule,
-        table: keep.rate_table.clone().unwrap_or_else(|| new_table(0)),
+        table: keep.rate_table.clone().unwrap_or_else(|| Arc::new(new_table(0))),
     }
 }
 

@@ -69,7 +69,7 @@ pub(super) fn compile(
         return None;
     }
     let speaks_tls12 = tls.min_version == TlsVersionWord::V12;
-    Some(Arc::new(TlsPlan { identities, speaks_tls12, client_roots }))
+    Some(Arc::new(TlsPlan { identities, speaks_tls12, client_roots, suites: tls.ciphers.clone() }))
 }
 
 /// Returns the files that it is made of.

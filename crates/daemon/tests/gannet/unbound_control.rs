@@ -1,9 +1,10 @@
 //! The control channel, as Debian's `unbound-control` and ours use it, and as nobody should.
 
 use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 use crate::harness::{PATIENCE, Place, Server, ask, free_udp_port, text};
 
@@ -286,6 +287,108 @@ fn each_command_says_what_its_users_expect() {
         assert_eq!(running.ours(command, "").0, 1, "{command}");
     }
     assert!(running.is_well());
+}
+
+#[test]
+fn status_has_the_verbosity_of_the_file_once_it_was_read_again() {
+    let running = Running::start(&Control::Unix, "", "");
+    let shows = |number: u8| {
+        let line = format!("verbosity: {number}\n");
+        running.theirs("status", "").1.contains(&line)
+    };
+    running.says("verbosity 3", 0, "ok\n");
+    assert!(shows(3));
+    running.says("local_zone a.example static", 0, "ok\n");
+    assert!(shows(3), "what is laid over the files says nothing of it");
+    running.server.signal(libc::SIGHUP);
+    let begun = Instant::now();
+    while !shows(1) {
+        assert!(begun.elapsed() < PATIENCE, "the file says 1");
+    }
+}
+
+/// Asks with a cookie, and returns the one that comes back; 16 octets of it are the server's.
+fn cookie_of(port: u16, cookie: &[u8]) -> Vec<u8> {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut query = b"\0\x01\x01\0\0\x01\0\0\0\0\0\x01\x03www\x06static\x07example\0\0\x01\0\x01".to_vec();
+    query.extend_from_slice(&[
+        0,
+        0,
+        41,
+        4,
+        208,
+        0,
+        0,
+        0,
+        0,
+        0,
+        4 + cookie.len() as u8,
+        0,
+        10,
+        0,
+        cookie.len() as u8,
+    ]);
+    query.extend_from_slice(cookie);
+    socket.send_to(&query, ("127.0.0.1", port)).unwrap();
+    let mut reply = [0; 512];
+    let octets = socket.recv(&mut reply).unwrap();
+    let begins = reply[..octets].windows(8).position(|eight| eight == &cookie[..8]).unwrap();
+    reply[begins..begins + 24].to_vec()
+}
+
+#[test]
+fn cookie_secrets_of_a_file_are_added_activated_and_dropped() {
+    let (old, new) = ("000102030405060708090a0b0c0d0e0f", "f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff");
+    let running = Running::start(&Control::Unix, " answer-cookie: yes\n cookie-secret-file: cookies\n", "");
+    let ok = "ok\n";
+    // Debian's program does not know the keyword yet.
+    let says = |command: &str, code: i32, expect: &str| {
+        assert_eq!(running.ours(command, ""), (code, expect.to_owned()), "{command}");
+    };
+    assert_eq!(running.ours("print_cookie_secrets", "").0, 1, "there are none yet");
+    assert_eq!(running.ours("activate_cookie_secret", "").0, 1);
+    assert_eq!(running.ours("add_cookie_secret 00", "").0, 1);
+    says(&format!("add_cookie_secret {old}"), 0, ok);
+    let made = cookie_of(running.port, b"clientck");
+    says(&format!("add_cookie_secret {new}"), 0, ok);
+    says("print_cookie_secrets", 0, &format!("active : {old}\nstaging: {new}\n"));
+    says("activate_cookie_secret", 0, ok);
+    says("print_cookie_secrets", 0, &format!("active : {new}\nstaging: {old}\n"));
+    let valid = || {
+        let stats = running.ours("stats_noreset", "").1;
+        let line = stats.lines().find_map(|line| line.strip_prefix("total.num.queries_cookie_valid="));
+        line.expect("it is counted").parse::<u64>().unwrap()
+    };
+    let before = valid();
+    assert_ne!(cookie_of(running.port, &made)[8..], made[8..], "it is made with the new one");
+    assert_eq!(valid(), before + 1, "the old one is accepted");
+    says("drop_cookie_secret", 0, ok);
+    cookie_of(running.port, &made);
+    assert_eq!(valid(), before + 1, "no more");
+    let file = running.server.place.path("cookies");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), format!("{new}\n"));
+}
+
+#[test]
+fn ip_ratelimit_list_has_who_is_over_the_limit_and_others_are_served() {
+    let running = Running::start(&Control::Unix, " ip-ratelimit: 5\n ip-ratelimit-factor: 0\n", "");
+    let socket = UdpSocket::bind("127.0.0.5:0").unwrap();
+    let query =
+        [&[0, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0][..], b"\x03www\x06static\x07example\0\0\x01\0\x01"].concat();
+    let begun = Instant::now();
+    loop {
+        for _ in 0..50 {
+            socket.send_to(&query, ("127.0.0.1", running.port)).unwrap();
+        }
+        let (code, listed) = running.theirs("ip_ratelimit_list", "");
+        assert_eq!(code, 0);
+        if listed.starts_with("127.0.0.5 ") && listed.ends_with(" limit 5\n") {
+            break;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{listed}");
+    }
+    assert_eq!(running.ask("www.static.example"), (0, [192, 0, 2, 1]), "another address");
 }
 
 #[test]

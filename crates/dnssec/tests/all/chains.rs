@@ -68,7 +68,7 @@ impl Zone {
         accepted: Algorithms,
     ) -> ZoneKeys {
         let dnskeys = rrset(&self.apex, Rtype::DNSKEY, keys);
-        let rules = Rules { accepted, now: Some(NOW) };
+        let rules = Rules::exact(accepted, NOW);
         let mut budget = Budget::with_failures(48, 16);
         zone_keys(self.apex.as_name(), points, &dnskeys, rrsigs.iter().copied(), rules, &mut budget)
     }
@@ -110,7 +110,7 @@ fn keys_that_were_good_are_known_for_as_long_as_what_stands_for_them() {
     let by_ksk = zone.sign(&zone.ksk, flags_of(true), &dnskeys);
     let known = |ds: &[u8], rrsig: &[u8], now: u32| {
         let points = [TrustPoint::Ds(Ds::parse(ds).expect("a DS"))];
-        let rules = Rules { accepted: Algorithms::SUPPORTED, now: Some(now) };
+        let rules = Rules::exact(Algorithms::SUPPORTED, now);
         known_zone_keys(zone.apex.as_name(), &points, &dnskeys, rrsig, rules)
     };
     let keys = known(&zone.ds(2), &by_ksk, NOW).expect("they are known");
@@ -147,7 +147,7 @@ fn a_ds_leads_to_the_keys_and_these_to_the_rest() {
             let address = rrset(&owner, Rtype::A, &[&[192, 0, 2, 1]]);
             let by_zsk = zone.sign(&zone.zsk, flags_of(false), &address);
             let verify = |rrsigs: &[&[u8]], now: u32| {
-                let rules = Rules { accepted: Algorithms::SUPPORTED, now: Some(now) };
+                let rules = Rules::exact(Algorithms::SUPPORTED, now);
                 let done = keys.verify(&address, rrsigs.iter().copied(), rules, &mut Budget::new(8));
                 done.map(|verified| (verified.ttl_max(now), verified.wildcard_labels()))
             };
@@ -378,7 +378,8 @@ fn rsa_with_sha_1_is_checked_for_those_who_accept_it() {
     let keys = [ParsedKey::new(Dnskey::parse(&key).expect("a key"))];
     let verify = |accepted| {
         let now = 1_083_000_000;
-        let verifier = dnssec::Verifier { zone: zone.as_name(), keys: &keys, accepted, now: Some(now) };
+        let (now, skew) = (Some(now), dnssec::Skew::NONE);
+        let verifier = dnssec::Verifier { zone: zone.as_name(), keys: &keys, accepted, now, skew };
         verifier.verify(&mx, [&rrsig[..]], &mut Budget::new(8)).map(|verified| verified.wildcard_labels())
     };
     assert_eq!(verify(Algorithms::SUPPORTED.with(Algorithm::RSASHA1)), Ok(Some(2)));

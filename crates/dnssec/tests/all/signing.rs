@@ -480,7 +480,7 @@ fn the_digest_of_a_zone_counts_if_what_is_trusted_has_signed_it() {
     let dnskey = Dnskey::parse(&dnskey).expect("a key");
     let ds = Ds::write(apex.as_name(), dnskey, DigestType::SHA256).expect("a digest");
     let trusted = [TrustPoint::Ds(Ds::parse(&ds).expect("a DS"))];
-    let rules = |now: u32| Rules { accepted: Algorithms::SUPPORTED, now: Some(now) };
+    let rules = |now| Rules::exact(Algorithms::SUPPORTED, now);
     let check = |text: &str, now| {
         check_signed_zonemd(&tree("example.org", text), &trusted, rules(now))
             .map_err(|unproved| unproved.to_string())

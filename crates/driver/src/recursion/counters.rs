@@ -8,6 +8,7 @@ engine::counters! {
     yielded: "Questions to servers that waited for another worker to ask the same.",
     remembered: "Questions that failed because they had failed a short time ago (RFC 9520).",
     reports: "Failures that the agents of zones were told of (RFC 9567).",
+    limited: "Queries that were not sent because the servers of their zone were asked too often.",
 }
 
 impl Counters {
@@ -18,6 +19,7 @@ impl Counters {
         self.yielded.add(now.yielded - before.yielded);
         self.remembered.add(now.remembered - before.remembered);
         self.reports.add(now.reports - before.reports);
+        self.limited.add(now.limited - before.limited);
         *before = now;
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 use authorities::CookieSecret;
 use cache::claims::{Claims, Worker};
@@ -12,7 +13,7 @@ use engine::ResolverId;
 use plan::resolvers::ResolverPlan;
 use rand::Rng as _;
 use rand::rngs::StdRng;
-use resolver::{Failures, NegativeAnchor, Tables, TrustAnchor};
+use resolver::{Failures, Moment, NegativeAnchor, Tables, TrustAnchor, ZoneRate, ZoneRates};
 use wire::HashKey;
 
 /// The part of a resolver's memory that is for ranges of names that do not exist.
@@ -26,6 +27,7 @@ pub struct ResolverTables {
     servers: Arc<Servers>,
     cookie_secret: CookieSecret,
     claims: Arc<Claims>,
+    rates: Arc<ZoneRates>,
     learned: Mutex<Vec<Owned>>,
     trusted: Mutex<Vec<(ResolverId, Trusted)>>,
     /// Moves when what is trusted does.
@@ -71,6 +73,7 @@ impl Default for ResolverTables {
             servers: Arc::new(Servers::new(ServerLimits::default(), hash_key(&mut rng))),
             cookie_secret: CookieSecret::draw(&mut rng),
             claims: Arc::default(),
+            rates: Arc::default(),
             learned: Mutex::default(),
             trusted: Mutex::default(),
             trust_generation: AtomicU64::new(0),
@@ -107,6 +110,7 @@ impl ResolverTables {
             rrsets,
             proofs,
             failures,
+            rates: Arc::clone(&self.rates),
             servers: Arc::clone(&self.servers),
             claims: Arc::clone(&self.claims),
             worker,
@@ -178,6 +182,7 @@ impl ResolverTables {
             rrsets,
             proofs,
             failures: Arc::default(),
+            rates: Arc::clone(&self.rates),
             servers: Arc::clone(&self.servers),
             claims: Arc::default(),
             worker,
@@ -187,6 +192,11 @@ impl ResolverTables {
     /// Returns what is known of servers.
     pub const fn servers(&self) -> &Arc<Servers> {
         &self.servers
+    }
+
+    /// Returns the zones with a limit that were asked in the last two seconds, and how often.
+    pub fn zone_rates(&self, since_boot: Duration) -> Vec<ZoneRate> {
+        self.rates.list(Moment(u64::try_from(since_boot.as_micros()).unwrap_or(u64::MAX)))
     }
 
     pub(super) const fn cookie_secret(&self) -> CookieSecret {

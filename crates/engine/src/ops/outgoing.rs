@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use sets::AddressSet;
-use wire::{Flags, Message, OptionCode, Query};
+use wire::{Flags, Message, OptionCode, Prefix, Query};
 
 use clients::client::Client;
 use clients::gate::prefix_set::PrefixSet;
@@ -15,6 +15,35 @@ use clients::subnet::{ClientSubnet, client_subnet, opts_out, own_subnet_bits};
 /// Octets that the options of one query may have besides the client subnet, so that queries stay
 /// small.
 pub const OPTIONS_OCTETS_MAX: usize = 256;
+
+/// Octets of an option that goes to certain servers, its head included.
+pub const SERVER_OPTION_OCTETS_MAX: usize = 4 + 128;
+
+/// EDNS options that certain servers are sent, whoever asks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ServerOptions(Vec<(Prefix, Box<[u8]>)>);
+
+impl ServerOptions {
+    /// Returns the options that servers with these addresses are sent: their codes and data. Of
+    /// several prefixes the longest one counts; data that is longer than there is room for is cut.
+    // Once per configuration.
+    pub fn of(options: Vec<(Prefix, OptionCode, Vec<u8>)>) -> Self {
+        let wire = |(prefix, code, mut data): (Prefix, OptionCode, Vec<u8>)| {
+            data.truncate(SERVER_OPTION_OCTETS_MAX - 4);
+            let head = [code.0.to_be_bytes(), (data.len() as u16).to_be_bytes()].concat();
+            (prefix, [head, data].concat().into_boxed_slice())
+        };
+        let mut all: Vec<_> = options.into_iter().map(wire).collect();
+        all.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.bits()));
+        Self(all)
+    }
+
+    /// Returns the option of a server, in wire form; empty: it is sent none.
+    pub fn of_server(&self, address: IpAddr) -> &[u8] {
+        let mut all = self.0.iter();
+        all.find(|(prefix, _)| prefix.contains(address)).map_or(&[], |(_, option)| option)
+    }
+}
 
 /// One change.
 pub enum Change {

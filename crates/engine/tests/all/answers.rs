@@ -188,6 +188,19 @@ fn ttls_are_brought_within_bounds_and_the_client_sees_it() {
 }
 
 #[test]
+fn cache_min_negative_ttl_keeps_negative_answers_at_least_so_long() {
+    let rules = CacheRules { min_negative_ttl: Ttl::new(50), ..CacheRules::default() };
+    let mut server = Server::with(gate(), |cache| usual(cache, rules));
+    for (number, (soa_ttl, minimum, expect)) in
+        [(600, 5, 50), (5, 600, 50), (600, 90, 90)].into_iter().enumerate()
+    {
+        let ask = Ask::new(&format!("n{number}.example.org"), Rtype::A);
+        let reply = server.fetch(&ask, &negative(&ask, Rcode::NXDOMAIN, soa_ttl, minimum));
+        assert_eq!(seen(&reply).authorities, [(6, expect)], "{soa_ttl} {minimum}");
+    }
+}
+
+#[test]
 fn negative_answers_are_kept_as_rfc_2308_says() {
     let mut server = server();
     for (text, rcode, soa_ttl, minimum, kept) in [
@@ -605,8 +618,7 @@ fn a_cookie_lifts_the_rate_limit() {
             slip: 2,
             ipv4_prefix: 24,
             ipv6_prefix: 56,
-            exempt: PrefixSet::default(),
-            ban: None,
+            ..RateRule::default()
         });
     });
     let mut server = Server::with(gate, |cache| usual(cache, CacheRules::default()));
@@ -831,8 +843,7 @@ fn strangers_count_against_the_rate_limit() {
             slip: 0,
             ipv4_prefix: 24,
             ipv6_prefix: 56,
-            exempt: PrefixSet::default(),
-            ban: None,
+            ..RateRule::default()
         });
     });
     let mut server = Server::with(gate, |_| vec![Op::Zone]).serving(zones());

@@ -1,7 +1,7 @@
 //! One question and the times that it was sent.
 
 use engine::{Failure, OutQuery};
-use queries::packet::{self, CaseSeed, QUERY_OCTETS_MAX, QueryFormat};
+use queries::packet::{self, Asked, CaseSeed, QUERY_OCTETS_MAX, QueryFormat};
 use queries::questions::QUESTION_QUERIES_MAX;
 use queries::transactions::Transaction;
 use rand::Rng as _;
@@ -332,7 +332,13 @@ impl<N: Network> Exchange<N> {
         }
         request.attempt_count += 1;
         let mut packet = [0; QUERY_OCTETS_MAX];
-        let len = packet::write(&mut packet, id, &request.query, format);
+        let server = self.servers.get(to as usize);
+        let of_server = server.map_or(&[][..], |server| {
+            let options = &server.remote.way().bind.outgoing.options;
+            options.of_server(server.remote.address.ip())
+        });
+        let asked = Asked { of_server, ..Asked::from(&request.query) };
+        let len = packet::write(&mut packet, id, asked, format);
         self.transmit(via, question, packet.get(..len).unwrap_or(&[]));
         if let Some(server) = self.servers.get_mut(to as usize) {
             server.meters.outstanding.bump();

@@ -91,8 +91,8 @@ impl PoolNet {
         }
     }
 
-    /// Binds sockets and connections that are opened from now on as `outgoing` says; returns whether
-    /// those that are open are bound otherwise.
+    /// Binds sockets and connections that are opened from now on as `outgoing` says; returns
+    /// whether those that are open are bound otherwise.
     pub fn bind(&mut self, outgoing: &Arc<Outgoing>) -> bool {
         let is_other = *self.bound().outgoing != **outgoing;
         if is_other {

@@ -4,7 +4,6 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use engine::gate::prefix_set::PrefixSet;
 use engine::gate::rate::{RateRule, RateTable};
 
 use crate::refusals::{Refusal, Refusals};
@@ -32,8 +31,7 @@ impl Handshakes {
             slip: 0,
             ipv4_prefix: plan.client_bits_v4,
             ipv6_prefix: plan.client_bits_v6,
-            exempt: PrefixSet::default(),
-            ban: None,
+            ..RateRule::default()
         };
         Self {
             all: (RateTable::new(1, seed()), rule(plan.handshakes_per_second, 0)),
@@ -52,11 +50,11 @@ impl Handshakes {
         const EVERYBODY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
         let (clients, rule) = &self.clients;
         let (all, of_all) = &self.all;
-        if !clients.admit(rule, client, now_ms) {
+        if !clients.admit(rule, client, false, now_ms) {
             self.refusals.note(self.plan.client(client), Refusal::Handshake);
             return false;
         }
-        all.admit(of_all, EVERYBODY, now_ms)
+        all.admit(of_all, EVERYBODY, false, now_ms)
     }
 }
 

@@ -15,6 +15,7 @@ mod tickets;
 use std::fmt;
 use std::sync::Arc;
 
+use rustls::CipherSuite;
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
 use rustls::server::{NoServerSessionStorage, ResolvesServerCert};
@@ -52,7 +53,12 @@ impl Tls {
     /// Prepares a plan. Clients that hold tickets of `previous` can resume, unless other
     /// authorities sign the certificates of clients now: who resumes is not asked for one again.
     pub fn new(plan: &Arc<TlsPlan>, previous: Option<&Self>) -> Result<Self, rustls::Error> {
-        let provider = Arc::new(aws_lc_rs::default_provider());
+        let mut provider = aws_lc_rs::default_provider();
+        if !plan.suites.is_empty() {
+            let is_offered = |suite: CipherSuite| plan.suites.iter().any(|offered| offered.suite() == suite);
+            provider.cipher_suites.retain(|suite| is_offered(suite.suite()));
+        }
+        let provider = Arc::new(provider);
         let identities = Arc::new(Identities::new(plan)?);
         let previous = previous.filter(|previous| previous.plan.client_roots == plan.client_roots);
         let tickets = previous.map_or_else(TicketKeys::new, |previous| Ok(previous.tickets.clone()))?;

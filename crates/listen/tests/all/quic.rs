@@ -35,7 +35,13 @@ fn tls_for(names: Vec<String>) -> (Arc<Tls>, CertificateDer<'static>) {
     let certificate = params.self_signed(&key).expect("a certificate").der().clone();
     let key = PrivateKeyDer::try_from(key.serialize_der()).expect("a key");
     let identity = Identity::new(vec![certificate.clone()], &key, vec![NAME.to_owned()]).expect("they fit");
-    let plan = TlsPlan { identities: vec![identity], speaks_tls12: true, client_roots: Vec::new() };
+    let plan = TlsPlan {
+        identities: vec![identity],
+        speaks_tls12: true,
+        client_roots: Vec::new(),
+        // QUIC begins with another one, which is not offered to clients.
+        suites: vec![plan::tls::SuiteWord::Chacha],
+    };
     (Arc::new(Tls::new(&Arc::new(plan), None).expect("a certificate")), certificate)
 }
 

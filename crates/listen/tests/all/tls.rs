@@ -11,9 +11,10 @@ use common::{BIG, Running, proxy_header, query, run, run_paused, settle, start_w
 use engine::Transport;
 use listen::{Tls, TlsCell};
 use plan::listeners::{Prefix, Transports};
-use plan::tls::{Identity, IdentityError, TlsPlan};
+use plan::tls::{Identity, IdentityError, SuiteWord, TlsPlan};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::version::{TLS12, TLS13};
 use rustls::{
     ClientConfig, ConnectionTrafficSecrets, HandshakeKind, RootCertStore, SupportedProtocolVersion,
 };
@@ -56,6 +57,7 @@ fn plan(certificates: &[&Certificate], change: impl FnOnce(&mut TlsPlan)) -> Arc
         identities: certificates.iter().map(|certificate| certificate.identity()).collect(),
         speaks_tls12: true,
         client_roots: Vec::new(),
+        suites: Vec::new(),
     };
     change(&mut plan);
     Arc::new(plan)
@@ -255,7 +257,7 @@ fn a_handshake_message_in_pieces_does_not_disturb_replies_between_them() {
     run(async {
         let a = Certificate::new("a.example.org");
         let server = start(&cell(&[&a]), |_| {});
-        let mut config = client(&[&a], &[&rustls::version::TLS13]);
+        let mut config = client(&[&a], &[&TLS13]);
         config.enable_secret_extraction = true;
         let connector = TlsConnector::from(Arc::new(config));
         let mut stream = connect(&server, &connector, "a.example.org").await.expect("connected");
@@ -334,12 +336,28 @@ fn sessions_are_resumed_on_any_worker_and_with_any_configuration() {
 }
 
 #[test]
+fn tls_ciphers_are_all_that_is_offered() {
+    run(async {
+        let a = Certificate::new("a.example.org");
+        let suites = vec![SuiteWord::Chacha, SuiteWord::EcdsaAes128];
+        let cell = Arc::new(TlsCell::new(Some(tls(&[&a], |plan| plan.suites = suites))));
+        let server = start(&cell, |_| {});
+        for (version, expect) in [(&TLS13, SuiteWord::Chacha), (&TLS12, SuiteWord::EcdsaAes128)] {
+            let connector = TlsConnector::from(Arc::new(client(&[&a], &[version])));
+            let stream = connect(&server, &connector, "a.example.org").await.expect("both have one");
+            let suite = stream.get_ref().1.negotiated_cipher_suite().expect("a suite");
+            assert_eq!(suite.suite(), expect.suite());
+        }
+    });
+}
+
+#[test]
 fn old_versions_and_other_protocols_are_refused_when_told_so() {
     run(async {
         let a = Certificate::new("a.example.org");
         let cell = Arc::new(TlsCell::new(Some(tls(&[&a], |plan| plan.speaks_tls12 = false))));
         let server = start(&cell, |_| {});
-        let old = TlsConnector::from(Arc::new(client(&[&a], &[&rustls::version::TLS12])));
+        let old = TlsConnector::from(Arc::new(client(&[&a], &[&TLS12])));
         connect(&server, &old, "a.example.org").await.expect_err("too old");
         let mut config = client(&[&a], rustls::ALL_VERSIONS);
         config.alpn_protocols = vec![b"h2".to_vec()];

@@ -7,7 +7,7 @@ mod identity;
 mod pem;
 mod pin;
 
-use rustls::RootCertStore;
+use rustls::{CipherSuite, RootCertStore};
 
 pub use certificate::CertificateFacts;
 pub use client::{Authorities, ClientTls, NoAuthority, Proof, Roots, tls_name};
@@ -35,4 +35,52 @@ pub struct TlsPlan {
     pub speaks_tls12: bool,
     /// The authorities that sign the certificates of clients.
     pub client_roots: Vec<CertificateDer<'static>>,
+    /// Cipher suites that are offered; empty: all.
+    pub suites: Vec<SuiteWord>,
+}
+
+values::words! {
+    /// A cipher suite, by its name at IANA.
+    SuiteWord {
+        /// Of TLS 1.3.
+        Aes256 = "TLS_AES_256_GCM_SHA384",
+        /// Of TLS 1.3.
+        Aes128 = "TLS_AES_128_GCM_SHA256",
+        /// Of TLS 1.3.
+        Chacha = "TLS_CHACHA20_POLY1305_SHA256",
+        /// Of TLS 1.2.
+        EcdsaAes256 = "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
+        /// Of TLS 1.2.
+        EcdsaAes128 = "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
+        /// Of TLS 1.2.
+        EcdsaChacha = "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
+        /// Of TLS 1.2.
+        RsaAes256 = "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+        /// Of TLS 1.2.
+        RsaAes128 = "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+        /// Of TLS 1.2.
+        RsaChacha = "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
+    }
+}
+
+impl SuiteWord {
+    /// Returns the suite.
+    pub const fn suite(self) -> CipherSuite {
+        match self {
+            Self::Aes256 => CipherSuite::TLS13_AES_256_GCM_SHA384,
+            Self::Aes128 => CipherSuite::TLS13_AES_128_GCM_SHA256,
+            Self::Chacha => CipherSuite::TLS13_CHACHA20_POLY1305_SHA256,
+            Self::EcdsaAes256 => CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
+            Self::EcdsaAes128 => CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
+            Self::EcdsaChacha => CipherSuite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+            Self::RsaAes256 => CipherSuite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+            Self::RsaAes128 => CipherSuite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+            Self::RsaChacha => CipherSuite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+        }
+    }
+
+    /// Returns whether it is one of TLS 1.3.
+    pub const fn is_tls13(self) -> bool {
+        matches!(self, Self::Aes256 | Self::Aes128 | Self::Chacha)
+    }
 }

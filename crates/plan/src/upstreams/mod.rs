@@ -8,7 +8,7 @@ mod servers;
 mod target;
 
 pub use limits::{DISTANCES_MAX, Limits, SOCKETS_MAX, Shed};
-pub use outgoing::{Outgoing, Ports, address_in};
+pub use outgoing::{Outgoing, Ports, SERVER_OPTION_OCTETS_MAX, ServerOptions, address_in};
 pub use pools::{Hedge, Pick, PoolPlan, RcodeSet};
 pub use providers::{DnscryptPlan, OdohPlan};
 pub use servers::{

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+pub use engine::ops::outgoing::{SERVER_OPTION_OCTETS_MAX, ServerOptions};
 use wire::Prefix;
 
 /// What all sockets to other servers are bound to, and what the kernel is told of them.
@@ -17,6 +18,8 @@ pub struct Outgoing {
     pub tcp_mss: Option<u16>,
     /// The DSCP of packets (RFC 2474).
     pub dscp: u8,
+    /// EDNS options that certain servers are sent.
+    pub options: ServerOptions,
 }
 
 /// Ports, as ranges in order that neither overlap nor touch.

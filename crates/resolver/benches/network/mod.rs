@@ -64,6 +64,7 @@ pub(crate) fn resolver() -> Resolver {
         servers: Arc::new(Servers::new(ServerLimits { lines: 65_536, cookies: 1024 }, hash_key)),
         proofs: Arc::new(Proofs::new(4 << 20, hash_key)),
         failures: Arc::default(),
+        rates: Arc::default(),
         claims: Arc::default(),
         worker: Worker(0),
     };

@@ -517,6 +517,10 @@ impl Resolver {
         if !has_sends {
             return false;
         }
+        if !self.may_ask_zone(key, now) {
+            return false;
+        }
+        let is_exact = self.has_exact_case(key);
         let paid = self.pay_for_fetch(key, |budget| budget.send(now));
         let Self { fetches, settings, families, first_replies, .. } = self;
         let Some(fetch) = fetches.get_mut(key.0 as usize) else { return false };
@@ -562,7 +566,7 @@ impl Resolver {
             address,
             qname: fetch.question.name.clone(),
             qtype: fetch.question.rtype,
-            how: how.with(facts.as_ref()),
+            how: how.with(facts.as_ref()).in_case(is_exact),
             subnet,
         }));
         let event = if how.over_tcp { TraceEvent::SentOverTcp } else { TraceEvent::Sent };

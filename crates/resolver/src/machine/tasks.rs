@@ -537,13 +537,19 @@ impl Resolver {
         if let Some(task) = tasks.get(key.0 as usize) {
             let is_remembered = match failure.reason {
                 Reason::Silent | Reason::Lame | Reason::Faulty | Reason::NoAddress | Reason::Bogus(_) => true,
+                // What others want of the zone says nothing about the question.
+                Reason::Limit(Limit::ZoneRate) => false,
                 // Another question may have paid for it, or come from another side.
                 Reason::Limit(_) | Reason::Circle | Reason::AliasLoop => task.budget.is_some(),
                 // The zone may come at any time.
                 Reason::NotLoaded | Reason::Unsupported | Reason::Sentinel => false,
             };
             if is_remembered {
-                let (seconds_max, failures) = (settings.failure_seconds_max, &memory.tables.failures);
+                let seconds_max = match failure.reason {
+                    Reason::Bogus(_) => settings.bogus_seconds_max,
+                    _ => settings.failure_seconds_max,
+                };
+                let failures = &memory.tables.failures;
                 failures.note(&task.question, &failure, seconds_max, task.is_trial, *ran_at);
             }
         }

@@ -186,7 +186,8 @@ impl Judge<'_> {
     /// Returns what counts, and when.
     pub(super) fn rules(&self) -> Rules {
         let present = self.chains.unix_seconds(self.now) as u32;
-        Rules { accepted: self.settings.algorithms, now: self.settings.time.at(present) }
+        let now = self.settings.time.at(present);
+        Rules { accepted: self.settings.algorithms, now, skew: self.settings.skew }
     }
 
     /// Returns that a signature is wrong, or which limit kept it from being checked.

@@ -14,6 +14,7 @@ mod other_validator;
 mod own;
 mod preferences;
 mod ranges;
+mod rates;
 mod referrals;
 mod reports;
 mod routes;

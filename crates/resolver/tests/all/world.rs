@@ -187,6 +187,7 @@ fn tables() -> Tables {
         servers: Arc::new(Servers::new(ServerLimits { lines: 4096, cookies: 8 }, hash_key)),
         proofs: Arc::new(Proofs::new(1 << 20, hash_key)),
         failures: Arc::default(),
+        rates: Arc::default(),
         worker: claims.enter(),
         claims,
     }

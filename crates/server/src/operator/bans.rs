@@ -1,10 +1,12 @@
 //! Who is banned, as the configuration in use and the rate limit have it.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use control::api;
 use engine::gate::bans::RateBans;
+use engine::gate::rate::RateTable;
 use tracing::info;
 use wire::Prefix;
 
@@ -24,6 +26,8 @@ pub(super) struct LiveBans {
     pub(super) rate: Option<Arc<RateBans>>,
     /// Who has no rate limit.
     pub(super) exempt: Arc<[Prefix]>,
+    /// What the rate limit counts in, if there is one, and how many queries a client may send.
+    limited: Option<(Arc<RateTable>, u32)>,
 }
 
 impl LiveBans {
@@ -36,12 +40,24 @@ impl LiveBans {
             set: gate.banned_live.clone(),
             rate,
             exempt: loaded.settings.limits.rate.exempt.clone().into(),
+            limited: gate.rate.as_ref().map(|rule| (Arc::clone(&gate.table), rule.per_second)),
         }
     }
 
     /// Returns whether somebody may come to be banned while the server runs.
     pub(super) const fn are_some(&self) -> bool {
         self.set.is_some() || self.rate.is_some()
+    }
+
+    /// Returns who was over the rate limit in the last two seconds, with how many queries in a
+    /// second, and how many they may have.
+    pub(super) fn limited(&self, now_ms: u64) -> Vec<(IpAddr, u32, u32)> {
+        let Some((table, limit)) = &self.limited else { return Vec::new() };
+        let over = table.offenders().into_iter().flat_map(|offenders| offenders.list(now_ms));
+        let mut all: Vec<_> =
+            over.map(|(address, over)| (address, limit.saturating_add(over), *limit)).collect();
+        all.sort_unstable();
+        all
     }
 
     /// Returns who is banned for the rate, and until when.

@@ -53,21 +53,41 @@ impl Operator {
         };
         let mut changes = (**known).clone();
         let changed = change(&mut changes)?;
-        if changes == **known {
-            return Ok(changed);
+        if changes != **known {
+            self.lay(&mut current, changes)?;
         }
-        let outcome = self.compiled_with(&current, changes);
+        Ok(changed)
+    }
+
+    /// Reads the files with secrets again; what else is on disk is not looked at, unless the
+    /// configuration is one of ours.
+    ///
+    /// # Errors
+    ///
+    /// They make no sense; then nothing has changed.
+    pub fn read_secrets_again(&self) -> Result<(), OperatorError> {
+        let mut current = lock(&self.current);
+        let Some(changes) = current.loaded.changes.as_ref().map(|known| (**known).clone()) else {
+            drop(current);
+            return self.reload().map(drop);
+        };
+        self.lay(&mut current, changes)
+    }
+
+    /// Lays changes over what the files said when they were read.
+    fn lay(&self, current: &mut Revision, changes: Changes) -> Result<(), OperatorError> {
+        let outcome = self.compiled_with(current, changes);
         let revision = outcome.and_then(|revision| {
             let candidate = Candidate::with_last_signed(&self.components.signing, revision, Cause::Changes);
-            self.change(&mut current, candidate)
+            self.change(current, candidate)
         });
         if let Err(diagnostics) = revision {
             let stays = control::api::Reload { revision: current.number, ..Default::default() };
             return Err(OperatorError::Invalid(Box::new(Rejected { diagnostics, stays })));
         }
-        lock(&self.view).show(&current);
+        lock(&self.view).show(current);
         info!(revision = current.number, "changes laid over the configuration");
-        Ok(changed)
+        Ok(())
     }
 
     fn compiled_with(&self, current: &Revision, changes: Changes) -> Result<Revision, Vec<Diagnostic>> {

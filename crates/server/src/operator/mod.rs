@@ -221,6 +221,11 @@ impl Operator {
         self.components.jobs.stop();
     }
 
+    /// Returns the number of the configuration in use.
+    pub fn revision(&self) -> u64 {
+        lock(&self.view).revision
+    }
+
     /// Changes what is logged until the next reload, if that is wanted; returns what is.
     ///
     /// # Errors

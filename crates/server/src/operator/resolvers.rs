@@ -1,7 +1,7 @@
 //! Resolvers, as their operator sees them.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use cache::cuts::Ds;
 use cache::proofs::Proofs;
@@ -14,6 +14,7 @@ use wire::Name;
 
 use super::caches::{name_of, rtype_of};
 use super::{Operator, OperatorError, What};
+use crate::lock;
 
 /// Servers that one look shows.
 const SERVERS_SHOWN_MAX: usize = 1000;
@@ -69,6 +70,25 @@ impl Operator {
             .into_iter()
             .map(|(_, address, facts)| described(address, &facts, table.cookie(address).is_some()));
         api::ResolverServers { servers: servers.collect(), is_cut_short }
+    }
+
+    /// Says how often the servers of each zone are asked, and how often they may be: of zones with
+    /// a limit that were asked in the last two seconds. Zero: as often as one likes.
+    pub fn zone_rates(&self) -> Vec<(String, u32, u32)> {
+        let loaded = self.loaded();
+        let rules = || loaded.settings.resolvers.iter().map(|resolver| &resolver.rules.zone_rates);
+        let limit = |zone: Name<'_>| {
+            rules().map(|rules| rules.limit_of(zone)).filter(|&limit| limit > 0).min().unwrap_or(0)
+        };
+        let all = self.components.resolver_tables.zone_rates(self.facts.clock.since_boot());
+        all.into_iter().map(|it| (it.zone.to_string(), it.per_second, limit(it.zone.as_name()))).collect()
+    }
+
+    /// Says which clients were over the rate limit in the last two seconds, with how many queries
+    /// in a second, and how many they may have.
+    pub fn limited_clients(&self) -> Vec<(IpAddr, u32, u32)> {
+        let now_ms = self.facts.clock.since_start().as_millis() as u64;
+        lock(&self.view).bans.limited(now_ms)
     }
 
     /// Shows what is known of every server that resolvers have asked, in no order.

@@ -18,6 +18,8 @@ pub struct CacheSettings {
     pub max_ttl: Duration,
     /// Negative answers are kept at most this long.
     pub max_negative_ttl: Duration,
+    /// Negative answers are kept at least this long.
+    pub min_negative_ttl: Duration,
     /// How long a failure is remembered.
     pub failure_ttl: Duration,
     /// How long an answer may be used after its end.

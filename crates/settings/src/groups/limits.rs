@@ -1,5 +1,6 @@
 //! What protects the server.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use plan::Secret;
@@ -38,6 +39,10 @@ pub struct Rate {
     pub ipv6_prefix: u8,
     /// Clients without a limit.
     pub exempt: Vec<Prefix>,
+    /// In the long run and at once, with a cookie; `None`: any number.
+    pub with_cookie: Option<u32>,
+    /// Whether those over the limit count.
+    pub backoff: bool,
     /// How long those are banned who keep on; `None`: not at all.
     pub ban_for: Option<Duration>,
     /// After how many queries over the limit.
@@ -51,6 +56,8 @@ pub struct Tcp {
     pub connections: u32,
     /// Of one address.
     pub connections_per_client: u32,
+    /// Of networks.
+    pub networks: Vec<(Prefix, u32)>,
     /// How long one may be quiet.
     pub idle_timeout: Duration,
     /// How long after connecting the first query must be there.
@@ -85,4 +92,6 @@ pub struct Cookies {
     pub secret: Option<Secret>,
     /// Another key whose cookies are accepted.
     pub other_secret: Option<Secret>,
+    /// The file that both come from, if it is there.
+    pub file: Option<PathBuf>,
 }

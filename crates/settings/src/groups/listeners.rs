@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use diagnostic::At;
 use plan::listeners::{ClientCertificates, LocalPlan, TransportWord};
+use plan::tls::SuiteWord;
 use schema::TlsVersionWord;
 use wire::Prefix;
 
@@ -58,6 +59,8 @@ pub struct Tls {
     pub certificates: Vec<Certificate>,
     /// The oldest version that is spoken.
     pub min_version: TlsVersionWord,
+    /// Cipher suites that are offered; none: all.
+    pub ciphers: Vec<SuiteWord>,
     /// Whether clients of plain DNS are told of encrypted listeners.
     pub discovery: bool,
     /// Files with the certificates of those who sign for clients; if there are any, clients must

@@ -101,6 +101,7 @@ fn shown(socket: &LocalPlan) -> String {
 
 impl Startup {
     /// Returns each setting and its value as text.
+    // A table: a row for each setting.
     fn values(&self) -> Vec<(String, String)> {
         let listener = |listener: &Listener| {
             let words: Vec<&str> = listener.speaks.iter().map(|word| word.word()).collect();
@@ -195,6 +196,11 @@ impl Startup {
             ),
             ("limits.tcp.connections".to_owned(), self.tcp.connections.to_string()),
             ("limits.tcp.connections-per-client".to_owned(), self.tcp.connections_per_client.to_string()),
+            ("limits.tcp.networks".to_owned(), {
+                let networks = self.tcp.networks.iter();
+                let texts = networks.map(|(prefix, connections)| format!("{prefix} {connections}"));
+                format!("[{}]", texts.collect::<Vec<_>>().join(", "))
+            }),
             ("limits.tcp.idle-timeout".to_owned(), duration_text(self.tcp.idle_timeout)),
             ("limits.tcp.first-query-timeout".to_owned(), duration_text(self.tcp.first_query_timeout)),
             ("limits.tcp.age".to_owned(), self.tcp.age.map_or_else(|| "off".to_owned(), duration_text)),

@@ -43,6 +43,7 @@ impl Lowering<'_> {
                 min_ttl,
                 max_ttl,
                 max_negative_ttl: self.duration(&section, "max-negative-ttl"),
+                min_negative_ttl: self.duration(&section, "min-negative-ttl"),
                 failure_ttl: self.duration(&section, "failure-ttl"),
                 stale,
                 stale_client_timeout: self.duration(&section, "stale-client-timeout"),

@@ -1,12 +1,35 @@
 //! What protects the server: the tree to settings.
 
-use diagnostic::Problem;
+use diagnostic::{At, Problem};
 use plan::upstreams::Shed;
+use wire::Prefix;
 
 use super::{Lowering, Section};
 use crate::groups::{Handshakes, Limits, Rate, Tcp};
 
 impl Lowering<'_> {
+    /// Reads how many connections networks may have.
+    fn networks(&mut self, tcp: &Section<'_>) -> Vec<(Prefix, u32)> {
+        let mut networks: Vec<(Prefix, u32)> = Vec::new();
+        for item in self.items(tcp, "networks") {
+            let prefix = self.optional(&item, "prefix", |lowering, row, node| {
+                lowering.read(node, &row.kind.expected(), values::prefix)
+            });
+            let connections = self.whole(&item, "connections") as u32;
+            let Some(At { value: prefix, span }) = prefix else {
+                if item.entry("prefix").is_none() {
+                    self.problems.push(Problem::error(item.span, "this item has no \"prefix\""));
+                }
+                continue;
+            };
+            if networks.iter().any(|(known, _)| *known == prefix) {
+                self.problems.push(Problem::error(span, format!("\"{prefix}\" is listed twice")));
+            }
+            networks.push((prefix, connections));
+        }
+        networks
+    }
+
     pub(super) fn limits(&mut self, root: &Section<'_>) -> (Limits, Tcp, Handshakes, u64) {
         let limits = self.section(root, "limits");
         let rate = self.section(&limits, "rate");
@@ -32,6 +55,7 @@ impl Lowering<'_> {
         }
         let tcp = self.section(&limits, "tcp");
         let tcp = Tcp {
+            networks: self.networks(&tcp),
             connections: self.whole(&tcp, "connections") as u32,
             connections_per_client: self.whole(&tcp, "connections-per-client") as u32,
             idle_timeout: self.duration(&tcp, "idle-timeout"),
@@ -47,6 +71,8 @@ impl Lowering<'_> {
             ipv4_prefix: self.whole(&rate, "ipv4-prefix") as u8,
             ipv6_prefix: self.whole(&rate, "ipv6-prefix") as u8,
             exempt: self.prefixes(&rate, "exempt"),
+            with_cookie: self.whole_or(&rate, "with-cookie").map(|number| number as u32),
+            backoff: self.boolean(&rate, "backoff"),
             ban_for,
             ban_after: self.whole(&rate, "ban-after") as u32,
         };

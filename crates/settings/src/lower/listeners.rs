@@ -6,6 +6,7 @@ use std::time::Duration;
 use diagnostic::suggest::one_of;
 use diagnostic::{At, Problem};
 use plan::listeners::{ClientCertificates, LocalKind, LocalPlan, TransportWord};
+use plan::tls::SuiteWord;
 use values::Misread;
 
 use super::notation::{SOCKET_PATH_OCTETS_MAX, account, http_path, mode, path, tls_name};
@@ -202,7 +203,16 @@ impl Lowering<'_> {
             .into_iter()
             .map(|at| At { value: self.beside(at.span.file, &at.value), span: at.span })
             .collect();
+        let ciphers = self.list(&section, "ciphers", |_, value, scalar| match value {
+            Value::Word(words) => Self::one_word(words, &scalar.text, SuiteWord::parse),
+            other => unreachable_kind(other),
+        });
+        if let Some(first) = ciphers.first().filter(|_| !ciphers.iter().any(|at| at.value.is_tls13())) {
+            let problem = Problem::error(first.span, "no cipher suite of TLS 1.3 is offered");
+            self.problems.push(problem.expected("one such as TLS_AES_128_GCM_SHA256 among them"));
+        }
         Tls {
+            ciphers: ciphers.values(),
             certificates,
             min_version: self.word(&section, "min-version", TlsVersionWord::parse),
             discovery: self.boolean(&section, "discovery"),

@@ -32,8 +32,9 @@ use std::path::Path;
 use crate::groups::{
     CacheSettings, Cookies, Limits, LogLevel, Presentation, Settings, Startup, StayAwake, UnboundStatistics,
 };
-use diagnostic::{At, Problem, Sources, Span};
+use diagnostic::{At, Problem, Sources, Span, io_text};
 pub use notation::server;
+use plan::Secret;
 use read::unreachable_kind;
 use schema::{Kind, Value, default_node};
 use yaml::{Entry, Node};
@@ -130,13 +131,7 @@ impl Lowering<'_> {
         let zone_directories = self.zone_directories(&root, &signing, &keys, &zones);
         let rotate = self.boolean(&server, "rotate");
         let minimal_any = self.boolean(&server, "minimal-any");
-        let transfers = self.section(&root, "transfers");
-        let transfers = plan::zones::TransferLimits {
-            outgoing_max: self.whole(&transfers, "outgoing") as u16,
-            outgoing_client_max: self.whole(&transfers, "outgoing-client") as u16,
-            incoming_max: self.whole(&transfers, "incoming") as u16,
-            octets_max: self.size(&transfers, "size"),
-        };
+        let transfers = self.transfers(&root);
         let records = self.records(&root);
         let cookies = self.cookies(&root);
         let (udp_size, padding, [extended_errors, takes_dnssec_ok]) = self.edns(&root);
@@ -195,6 +190,17 @@ impl Lowering<'_> {
             split_at: None,
             policies,
             policy_is_given,
+        }
+    }
+
+    /// Reads how many transfers there may be at a time.
+    fn transfers(&mut self, root: &Section<'_>) -> plan::zones::TransferLimits {
+        let section = self.section(root, "transfers");
+        plan::zones::TransferLimits {
+            outgoing_max: self.whole(&section, "outgoing") as u16,
+            outgoing_client_max: self.whole(&section, "outgoing-client") as u16,
+            incoming_max: self.whole(&section, "incoming") as u16,
+            octets_max: self.size(&section, "size"),
         }
     }
 
@@ -274,10 +280,47 @@ impl Lowering<'_> {
 
     fn cookies(&mut self, root: &Section<'_>) -> Cookies {
         let section = self.section(root, "cookies");
-        Cookies {
+        let mut cookies = Cookies {
             enabled: self.boolean(&section, "enabled"),
             secret: self.secret(&section, "secret"),
             other_secret: self.secret(&section, "other-secret"),
+            file: None,
+        };
+        if let Some(at) = self.path(&section, "secrets-file") {
+            let path = self.beside(at.span.file, &at.value);
+            if let [first, others @ ..] = &self.secrets_of(&path, at.span)[..] {
+                cookies.secret = Some(first.clone());
+                cookies.other_secret = others.first().cloned();
+            }
+            cookies.file = Some(path);
+        }
+        cookies
+    }
+
+    /// Reads the keys of cookies in a file; none if there is no such file yet.
+    fn secrets_of(&mut self, path: &Path, span: Span) -> Vec<Secret> {
+        let octets = match (self.read_file)(path) {
+            Ok(octets) => octets,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Vec::new(),
+            Err(error) => {
+                let message = format!("cannot read \"{}\": {}", path.display(), io_text(&error));
+                self.problems.push(Problem::error(span, message));
+                return Vec::new();
+            }
+        };
+        self.warn_of_open_file(path, span);
+        let text = String::from_utf8_lossy(&octets);
+        let keys = text.split_whitespace().map(|word| values::hex(word).filter(|key| key.len() == 16));
+        let keys: Option<Vec<Secret>> = keys.map(|key| key.map(Secret::new)).collect();
+        match keys {
+            Some(keys) if keys.len() <= 2 => keys,
+            // What is there is not quoted: it may be most of a secret.
+            _ => {
+                let message = format!("\"{}\" has something else than keys of cookies", path.display());
+                let problem = Problem::error(span, message);
+                self.problems.push(problem.expected("one or two lines of 32 hexadecimal digits"));
+                Vec::new()
+            }
         }
     }
 
@@ -343,7 +386,7 @@ mod tests {
     fn no_setting_is_accepted_and_ignored() {
         let (touched, problems) = lower(
             "listen: [{at: 192.0.2.1, transport: tls}]\ntls: {certificates: [{certificate: a.pem}]}\n\
-             local: {a.example: 192.0.2.1}\nrecords: {a: {text: www A 192.0.2.1}}\nconditions: {a: rd}\nviews: [{policy: main, if: a}]\nresolvers: {default: {zones: {a.example: {stub: 192.0.2.1}}}}\nsets: {a: {names: a.example, lists: [\"names:x\"], tags: {tv: 192.0.2.1}}}\nupstreams: {a: {servers: [{address: 192.0.2.1}]}}\n\
+             local: {a.example: 192.0.2.1}\nrecords: {a: {text: www A 192.0.2.1}}\nconditions: {a: rd}\nviews: [{policy: main, if: a}]\nresolvers: {default: {zones: {a.example: {stub: 192.0.2.1}}, zone-rate: {zones: {a.example: {below: 5}}}}}\nsets: {a: {names: a.example, lists: [\"names:x\"], tags: {tv: 192.0.2.1}}}\nupstreams: {a: {servers: [{address: 192.0.2.1}]}}\n\
              effects:\n  a: {type: nftset, table: t, set: a}\n  b: {type: ipset, set4: b}\n\
              \x20 c: {type: mikrotik-list, address: 192.0.2.1, user: u, password: p, list4: c}\n\
              \x20 d: {type: mikrotik-route, address: 192.0.2.1, user: u, password: p, gateway4: 192.0.2.2}\n\
@@ -351,7 +394,7 @@ mod tests {
              schedules: [{at: 0 4 * * *, do: dump(caches)}]\nzone-directories: [{path: z}]\nzone-templates: {t: {file: \"{name}\"}}\nzones: [{name: example.net, like: t}, {name: example.org, file: org.zone, sign: s, \
              make: [{networks: 192.0.2.0/24}], choose: [{name: www.example.org, type: A, from: [{data: 192.0.2.1}]}], \
              catalog: c.example, group: g}, {name: c.example, catalog-role: producer}]\nsigning: {s: {}}\nchecks: {c: {port: 80}}\nkeys: [{name: k, secret: AAAA}]\n\
-             split: {b.example: 192.0.2.1}\nlocal-sockets: dns.sock\noblivious: {relay-to: odoh.example.net}\n",
+             outgoing: {options: {servers: 192.0.2.1, text: a}}\nlimits: {tcp: {networks: {prefix: 192.0.2.0/24, connections: 5}}}\nsplit: {b.example: 192.0.2.1}\nlocal-sockets: dns.sock\noblivious: {relay-to: odoh.example.net}\n",
         );
         assert_eq!(problems, 0);
         let all: BTreeSet<&str> = rows().map(|row| row.path).collect();

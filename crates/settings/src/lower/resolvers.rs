@@ -7,17 +7,18 @@ use std::time::Duration;
 
 use diagnostic::{At, Problem, Span};
 use dnssec::anchors::{HoldDown, read_anchors};
-use dnssec::{Algorithm, Algorithms};
+use dnssec::{Algorithm, Algorithms, Skew};
 use plan::anchors::{NegativeEnd, NegativePlan};
 use resolver::{
     AddressPolicy, Family, HeapName, Limits, Minimisation, Opportunistic, SignatureTime, Stub, Subnets, Trust,
-    TrustAnchor, Validation,
+    TrustAnchor, Validation, ZoneRateRules,
 };
 use schema::{FamilyWord, MinimisationWord, OpportunisticWord, ValidationWord};
 use values::{Misread, Read};
 use wire::{Name, NameBuf, Prefix64};
 
 use super::notation::url;
+use super::read::Values as _;
 use super::{Lowering, Section};
 use crate::groups::{LocalRootSettings, ResolverSettings, RouteSettings, RouteWay};
 
@@ -47,6 +48,11 @@ fn server(text: &str) -> Read<StubServer> {
     };
     let host = values::name(host).map_err(|misread| misread.expected(SERVER))?;
     Ok(StubServer::Host(HeapName::new(host.as_name()), port))
+}
+
+/// Reads a name.
+fn heap_name(text: &str) -> Read<HeapName> {
+    Ok(HeapName::new(values::name(text)?.as_name()))
 }
 
 /// What is expected of a server of a stub zone.
@@ -137,6 +143,10 @@ impl Lowering<'_> {
                 patience_ms_min: patience_min.as_millis() as u32,
                 patience_ms_max: patience_max.as_millis() as u32,
                 attempts: self.whole(section, "attempts") as u8,
+                zone_rates: self.zone_rates(section),
+                exact_case: self.list(section, "exact-case", |_, _, scalar| heap_name(&scalar.text)).values(),
+                ignores_cd: self.boolean(section, "ignore-cd"),
+                bogus_seconds_max: self.duration(section, "bogus-ttl").as_secs() as u32,
                 ..resolver::Settings::default()
             },
             name,
@@ -298,6 +308,7 @@ impl Lowering<'_> {
             algorithms,
             iterations_max: self.whole(section, "nsec3-iterations") as u16,
             time: self.signature_time(section),
+            skew: self.signature_skew(section),
             root_key_sentinel: self.boolean(section, "root-key-sentinel"),
             ..Trust::default()
         }
@@ -343,6 +354,45 @@ impl Lowering<'_> {
         };
         self.problems.push(Problem::warning(time.span, message));
         time.value
+    }
+
+    /// Reads how far clocks of signers may be wrong.
+    fn signature_skew(&mut self, section: &Section<'_>) -> Skew {
+        let section = self.section(section, "signature-skew");
+        let (min, max) = (self.duration(&section, "min"), self.duration(&section, "max"));
+        self.in_order(&section, ("min", min), ("max", max));
+        Skew { min: min.as_secs() as u32, max: max.as_secs() as u32 }
+    }
+
+    /// Reads how often the servers of one zone are asked.
+    fn zone_rates(&mut self, section: &Section<'_>) -> ZoneRateRules {
+        let section = self.section(section, "zone-rate");
+        let mut rules = ZoneRateRules {
+            per_second: self.whole_or(&section, "per-second").map_or(0, |number| number as u32),
+            factor: self.whole(&section, "pass") as u32,
+            backoff: self.boolean(&section, "backoff"),
+            ..ZoneRateRules::default()
+        };
+        let zones = self.names(&section, "zones");
+        for entry in zones.entries.iter() {
+            let zone = match heap_name(&entry.key) {
+                Ok(zone) => zone,
+                Err(misread) => {
+                    self.problems.push(misread.into_problem(entry.key_span));
+                    continue;
+                }
+            };
+            let section = self.section_of(zones.child("*"), &entry.node, entry.key_span);
+            self.check_keys(&section, "setting");
+            let mut limit = |key| {
+                let read = self.optional(&section, key, Self::read_whole);
+                read.map(|at| at.value.map_or(0, |number| number as u32))
+            };
+            let (own, below) = (limit("per-second"), limit("below"));
+            rules.zones.extend(own.map(|limit| (zone.clone(), limit)));
+            rules.below.extend(below.map(|limit| (zone.clone(), limit)));
+        }
+        rules
     }
 
     /// Reads which zones count as unsigned: those of the settings have no end.

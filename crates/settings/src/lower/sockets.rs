@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use diagnostic::Problem;
 use plan::listeners::SocketOptions;
-use plan::upstreams::{Outgoing, Ports};
+use plan::upstreams::{Outgoing, Ports, SERVER_OPTION_OCTETS_MAX, ServerOptions};
 use values::{Misread, Read};
+use wire::OptionCode;
 
 use super::read::Values as _;
 use super::{Lowering, Section};
@@ -35,10 +37,43 @@ impl Lowering<'_> {
             ports: Ports::of(ports),
             tcp_mss: self.whole_or(&section, "tcp-mss").map(|octets| octets as u16),
             dscp: self.whole(&section, "dscp") as u8,
+            options: self.server_options(&section),
         };
         OutgoingSettings { bound: Arc::new(bound), connections: self.whole(&section, "connections") as u16 }
     }
 }
+
+impl Lowering<'_> {
+    /// Reads which options servers are sent.
+    fn server_options(&mut self, section: &Section<'_>) -> ServerOptions {
+        let mut options = Vec::new();
+        for item in self.items(section, "options") {
+            let servers = self.optional(&item, "servers", |lowering, row, node| {
+                lowering.read(node, &row.kind.expected(), values::prefix)
+            });
+            let code = OptionCode(self.whole(&item, "code") as u16);
+            let text = self.optional(&item, "text", |lowering, row, node| {
+                lowering.read(node, &row.kind.expected(), |text| match text.len() {
+                    1..=TEXT_OCTETS_MAX => Ok(text.as_bytes().to_vec()),
+                    _ => Err(Misread::whole(text, "this text is empty or too long".to_owned())
+                        .expected(format!("1 to {TEXT_OCTETS_MAX} octets"))),
+                })
+            });
+            for key in ["servers", "text"] {
+                if item.entry(key).is_none() {
+                    self.problems.push(Problem::error(item.span, format!("this item has no \"{key}\"")));
+                }
+            }
+            if let (Some(servers), Some(text)) = (servers, text) {
+                options.push((servers.value, code, text.value));
+            }
+        }
+        ServerOptions::of(options)
+    }
+}
+
+/// Octets of the text of an option.
+const TEXT_OCTETS_MAX: usize = SERVER_OPTION_OCTETS_MAX - 4;
 
 /// Reads a port or a range of ports.
 fn ports(text: &str) -> Read<(u16, u16)> {

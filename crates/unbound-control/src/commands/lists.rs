@@ -185,18 +185,22 @@ fn infra(facts: &ServerFacts) -> String {
     )
 }
 
-/// Rates of queries to zones are not limited here, so no zone is over its limit.
+/// Lists zones that are asked as often as they may be, or all that are asked.
 pub(super) fn ratelimit_list(call: &mut Call<'_>) -> Outcome {
-    call.letters("a").map(drop)
+    let wants_all = call.letters("a")?.contains('a');
+    for (zone, rate, limit) in call.context.operator.zone_rates() {
+        if wants_all || limit > 0 && rate >= limit {
+            call.line(format_args!("{zone} {rate} limit {limit}"))?;
+        }
+    }
+    Ok(())
 }
 
+/// Lists clients that are over the limit; no list is kept of others.
 pub(super) fn ip_ratelimit_list(call: &mut Call<'_>) -> Outcome {
     call.letters("a")?;
-    let is_limited =
-        call.facts().is_ok_and(|facts| !matches!(facts.value("ip-ratelimit").as_str(), "" | "0"));
-    if is_limited {
-        let why = "the rate limit keeps no list of clients: \"gannet stats\" counts those over it";
-        return Err(Failure::Error(why.to_owned()));
+    for (client, rate, limit) in call.context.operator.limited_clients() {
+        call.line(format_args!("{client} {rate} limit {limit}"))?;
     }
     Ok(())
 }

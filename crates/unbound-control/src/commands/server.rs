@@ -58,9 +58,7 @@ pub(super) fn fast_reload(call: &mut Call<'_>) -> Outcome {
 }
 
 fn read_again(call: &Call<'_>) -> Outcome {
-    call.context.operator.reload().map_err(|error| mistakes(&error))?;
-    *call.context.verbosity() = None;
-    Ok(())
+    call.context.operator.reload().map(drop).map_err(|error| mistakes(&error))
 }
 
 fn mistakes(error: &OperatorError) -> Failure {
@@ -76,7 +74,7 @@ pub(super) fn verbosity(call: &mut Call<'_>) -> Outcome {
 
 fn set_verbosity(call: &Call<'_>, number: u32) -> Outcome {
     call.context.operator.log_level(Some(unbound::log_level(u64::from(number))))?;
-    *call.context.verbosity() = Some(number);
+    call.context.set_verbosity(number);
     Ok(())
 }
 
@@ -131,19 +129,13 @@ pub(super) fn get_option(call: &mut Call<'_>) -> Outcome {
     }
 }
 
-pub(super) fn cookie_secrets(_: &mut Call<'_>) -> Outcome {
-    Err(Failure::Error(
-        "cookie secrets are not kept in a file here: \"cookie-secret\" has the one in use".to_owned(),
-    ))
-}
-
 /// Lays a change over the configuration.
 pub(super) fn change(
     call: &Call<'_>,
     make: impl FnOnce(&mut Changes) -> Result<(), ChangeError>,
     say: impl FnOnce(ChangeError) -> String,
 ) -> Outcome {
-    let mut refused = None;
+    let (mut refused, verbosity) = (None, call.context.verbosity());
     let outcome = call.context.operator.lay_over(|changes| {
         make(changes).map_err(|error| {
             refused = Some(error);
@@ -153,6 +145,7 @@ pub(super) fn change(
     match (outcome, refused) {
         (_, Some(error)) => Err(Failure::Error(say(error))),
         (Err(error), None) => Err(error.into()),
-        (Ok(()), None) => Ok(()),
+        // What is laid over the files says nothing of this.
+        (Ok(()), None) => verbosity.map_or(Ok(()), |number| set_verbosity(call, number)),
     }
 }

@@ -264,7 +264,7 @@ fn extended(context: &Context, total: &Numbers, settings: UnboundStatistics, out
         }
     };
     may_be_left_out("num.answer.rcode.nodata", 0);
-    line("num.query.ratelimited", 0);
+    line("num.query.ratelimited", total.of("resolver", "limited"));
     line("num.answer.secure", 0);
     line("num.answer.bogus", 0);
     line("num.rrset.bogus", 0);

@@ -133,7 +133,7 @@ pub(super) const DNSTAP: &[Row] = &[
     row("dnstap-log-forwarder-response-messages", Flag, "no", Lacking),
 ];
 
-pub(super) const IPSET: &[Row] = &[row("name-v4", Text, "", Lacking), row("name-v6", Text, "", Lacking)];
+pub(super) const IPSET: &[Row] = &[row("name-v4", Text, "", Setting), row("name-v6", Text, "", Setting)];
 
 pub(super) const RPZ: &[Row] = &[
     row("name", Text, "", Setting),

@@ -1,10 +1,14 @@
 //! Who may ask: of all prefixes that have a client, the longest one counts.
 
+use std::net::SocketAddr;
+
 use diagnostic::Problem;
 use wire::Prefix;
 
 use super::Lowering;
-use crate::read::Statement;
+use super::clients::{self, LOOPBACK, Place};
+use super::local::rule;
+use crate::read::{Statement, Word};
 use crate::tree;
 
 /// What a client may.
@@ -32,8 +36,8 @@ impl Lowering<'_> {
         for (text, right) in [
             ("0.0.0.0/0", Right::Refuse),
             ("::/0", Right::Refuse),
-            ("127.0.0.0/8", Right::Allow),
-            ("::1/128", Right::Allow),
+            (LOOPBACK[0], Right::Allow),
+            (LOOPBACK[1], Right::Allow),
         ] {
             rights.push((prefix(text).expect("a prefix"), right, None));
         }
@@ -51,36 +55,115 @@ impl Lowering<'_> {
             }
         }
         let whole = self.tree.whole();
+        if self.interfaces(&rights) {
+            return;
+        }
         for &(prefix, right, statement) in &rights {
             let at = statement.map_or(whole, Statement::span);
             for part in effective(prefix, &rights) {
                 let item = tree::text(part.to_string(), at);
                 match right {
-                    Right::Allow => self.tree.push(&["allow"], item),
-                    Right::Snoop => {
-                        self.tree.push(&["allow"], item);
-                        self.steps.snoop.push(part);
-                    }
-                    Right::SetRd => {
-                        self.tree.push(&["allow"], item);
-                        self.steps.set_rd.push(part);
-                    }
-                    Right::RefuseNonLocal => {
-                        self.tree.push(&["allow"], item);
-                        self.steps.refuse_non_local.push(part);
-                    }
-                    Right::DenyNonLocal => {
-                        self.tree.push(&["allow"], item);
-                        self.steps.deny_non_local.push(part);
-                    }
-                    Right::Deny => self.tree.push(&["deny"], item),
                     Right::Refuse => {}
+                    Right::Deny => self.tree.push(&["deny"], item),
+                    _ => {
+                        self.tree.push(&["allow"], item);
+                        self.note(part, right);
+                    }
                 }
             }
         }
         if !self.tree.has(&["allow"]) {
             self.set(&["allow"], tree::list(Vec::new()));
         }
+    }
+
+    /// Notes for the policy what those may besides that may ask.
+    fn note(&mut self, part: Prefix, right: Right) {
+        match right {
+            Right::Snoop => self.steps.snoop.push(part),
+            Right::SetRd => self.steps.set_rd.push(part),
+            Right::RefuseNonLocal => self.steps.refuse_non_local.push(part),
+            Right::DenyNonLocal => self.steps.deny_non_local.push(part),
+            Right::Allow | Right::Refuse | Right::Deny => {}
+        }
+    }
+
+    /// Who may ask by the interface that the query comes to, if the file says that; returns whether
+    /// it does. Then the policy decides, as addresses alone do not.
+    fn interfaces(&mut self, rights: &[(Prefix, Right, Option<&Statement>)]) -> bool {
+        let clients = self.clients();
+        let mut by_right: Vec<(Right, Vec<SocketAddr>)> = Vec::new();
+        let mut known: Vec<(SocketAddr, Right)> = Vec::new();
+        for statement in self.all("interface-action") {
+            let address = self.interface(statement.word(0));
+            if let (Some(address), Some(right)) = (address, self.action(statement.word(1))) {
+                known.retain(|(other, _)| *other != address);
+                known.push((address, right));
+            }
+        }
+        for it in &clients {
+            // Who has a tag or a view may ask, unless the file says otherwise.
+            if let Place::Interface(address) = it.place
+                && !known.iter().any(|(other, _)| *other == address)
+            {
+                known.push((address, Right::Allow));
+            }
+        }
+        if known.is_empty() {
+            return false;
+        }
+        for (address, right) in known {
+            match by_right.iter_mut().find(|(other, _)| *other == right) {
+                Some((_, addresses)) => addresses.push(address),
+                None => by_right.push((right, vec![address])),
+            }
+        }
+        let whole = self.tree.whole();
+        self.tree.push(&["allow"], tree::text("any", whole));
+        let mut refused: Vec<String> = Vec::new();
+        let said = |(prefix, _, statement): &&(Prefix, Right, Option<&Statement>)| {
+            prefix.bits() > 0 || statement.is_some()
+        };
+        for &(prefix, right, _) in rights.iter().filter(said) {
+            for part in effective(prefix, rights) {
+                match right {
+                    Right::Refuse => refused.push(part.to_string()),
+                    Right::Deny => self.tree.push(&["deny"], tree::text(part.to_string(), whole)),
+                    _ => self.note(part, right),
+                }
+            }
+        }
+        if !refused.is_empty() {
+            let condition = format!("client in {}", refused.join("|"));
+            self.steps.access.push(rule(condition, &["reject(refused)"], whole));
+        }
+        let mut allowed: Vec<String> = Vec::new();
+        for (right, addresses) in by_right {
+            let Some(who) = clients::of_interfaces(&clients, addresses.into_iter()) else { continue };
+            match right {
+                Right::Allow => allowed.push(who),
+                Right::Snoop => {
+                    self.steps.snoop_at.push(who.clone());
+                    allowed.push(who);
+                }
+                Right::SetRd => {
+                    self.steps.set_rd_at.push(who.clone());
+                    allowed.push(who);
+                }
+                Right::RefuseNonLocal | Right::DenyNonLocal => {
+                    let action = if right == Right::DenyNonLocal { "drop" } else { "reject(refused)" };
+                    self.steps.late.push(rule(who.clone(), &[action], whole));
+                    allowed.push(who);
+                }
+                Right::Deny => self.steps.access.push(rule(who, &["drop"], whole)),
+                // As all other interfaces.
+                Right::Refuse => {}
+            }
+        }
+        allowed.insert(0, format!("client in {}", clients::named(&clients)));
+        let condition = format!("not ({})", allowed.join(" or "));
+        self.steps.access.push(rule(condition, &["reject(refused)"], whole));
+        true
     }
 
     fn right(&mut self, statement: &Statement) -> Option<(Prefix, Right)> {
@@ -92,7 +175,12 @@ impl Lowering<'_> {
                 problem.expected("an address, or one with the number of its bits, such as 192.0.2.0/24"),
             );
         }
-        let right = match action.text.as_str() {
+        let right = self.action(action);
+        Some((prefix?, right?))
+    }
+
+    fn action(&mut self, action: &Word) -> Option<Right> {
+        Some(match action.text.as_str() {
             "allow" => Right::Allow,
             "allow_snoop" => Right::Snoop,
             "allow_setrd" => Right::SetRd,
@@ -111,8 +199,7 @@ impl Lowering<'_> {
                 ));
                 return None;
             }
-        };
-        Some((prefix?, right))
+        })
     }
 }
 

@@ -35,6 +35,8 @@ impl Lowering<'_> {
         self.set_seconds(&[cache, main, "max-ttl"], max);
         let negative = self.bounded("cache-max-negative-ttl", 0, 7 * 86_400);
         self.set_seconds(&[cache, main, "max-negative-ttl"], negative);
+        let least = self.bounded("cache-min-negative-ttl", 0, 86_400);
+        self.set_seconds(&[cache, main, "min-negative-ttl"], least);
         let (prefetches, at) = self.flag("prefetch");
         self.set(&[cache, main, "prefetch"], tree::text(if prefetches { "10%" } else { "off" }, at));
         self.stale();

@@ -1,5 +1,8 @@
-//! Clients by the prefixes that the file gives them: tags, what these do, and views. Of all
-//! prefixes that have a client, the longest one counts.
+//! Clients by the prefixes that the file gives them, or the interfaces that they come to: tags,
+//! what these do, and views. Of all prefixes that have a client, the longest one counts; the
+//! interface counts for those that no prefix has.
+
+use std::net::SocketAddr;
 
 use wire::Prefix;
 
@@ -7,10 +10,31 @@ use super::Lowering;
 use super::access::{prefix, without};
 use crate::read::{Statement, Word};
 
-/// What the file says of a prefix.
+/// By what the file names clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Their addresses.
+    Prefix(Prefix),
+    /// The interface that their queries come to.
+    Interface(SocketAddr),
+}
+
+/// Keywords that say something of an interface, with what each is for prefixes.
+const OF_INTERFACES: [(&str, &str); 5] = [
+    ("interface-action", "access-control"),
+    ("interface-tag", "access-control-tag"),
+    ("interface-tag-action", "access-control-tag-action"),
+    ("interface-tag-data", "access-control-tag-data"),
+    ("interface-view", "access-control-view"),
+];
+
+/// Prefixes of this machine itself, which are allowed without being named.
+pub(super) const LOOPBACK: [&str; 2] = ["127.0.0.0/8", "::1/128"];
+
+/// What the file says of a prefix, or of an interface.
 #[derive(Clone, Debug)]
 pub(super) struct Clients<'a> {
-    prefix: Prefix,
+    pub(super) place: Place,
     /// In the order in which tags are defined.
     pub(super) tags: Vec<&'a str>,
     /// Types that zones with a tag have for them.
@@ -21,7 +45,7 @@ pub(super) struct Clients<'a> {
 }
 
 impl<'a> Lowering<'a> {
-    /// Returns the prefixes that the file names.
+    /// Returns the prefixes and interfaces that the file names.
     pub(super) fn clients(&mut self) -> Vec<Clients<'a>> {
         let mut clients: Vec<Clients<'a>> = Vec::new();
         for keyword in [
@@ -32,15 +56,15 @@ impl<'a> Lowering<'a> {
             "access-control-view",
         ] {
             for statement in self.all(keyword) {
-                let Some(prefix) = prefix(&statement.word(0).text) else { continue };
-                let known = clients.iter().position(|clients| clients.prefix == prefix);
-                let at = known.unwrap_or_else(|| {
-                    let (tags, actions, data) = (Vec::new(), Vec::new(), Vec::new());
-                    clients.push(Clients { prefix, tags, actions, data, view: None });
-                    clients.len() - 1
-                });
-                if let Some(clients) = clients.get_mut(at) {
-                    clients.note(keyword, statement);
+                if let Some(prefix) = prefix(&statement.word(0).text) {
+                    note(&mut clients, Place::Prefix(prefix), keyword, statement);
+                }
+            }
+        }
+        for (keyword, alike) in OF_INTERFACES {
+            for statement in self.all(keyword) {
+                if let Some(interface) = self.interface(statement.word(0)) {
+                    note(&mut clients, Place::Interface(interface), alike, statement);
                 }
             }
         }
@@ -60,16 +84,37 @@ impl<'a> Lowering<'a> {
                 self.error(word.span, format!("\"{}\" is not a prefix", word.text));
             }
         }
+        for (keyword, _) in OF_INTERFACES {
+            for word in self.all(keyword).map(|it| it.word(0)) {
+                if self.interface(word).is_none() {
+                    self.error(word.span, format!("there is no \"interface: {}\"", word.text));
+                }
+            }
+        }
         let views: Vec<&str> = self
             .blocks(crate::keywords::Section::View)
             .filter_map(|block| block.last("name"))
             .map(|name| &*name.text)
             .collect();
-        for word in self.all("access-control-view").map(|it| it.word(1)) {
+        let all = self.all("access-control-view").chain(self.all("interface-view"));
+        for word in all.map(|it| it.word(1)) {
             if !views.contains(&word.text.as_str()) {
                 self.error(word.span, format!("there is no view \"{}\"", word.text));
             }
         }
+    }
+}
+
+/// Notes what a statement says of clients.
+fn note<'a>(clients: &mut Vec<Clients<'a>>, place: Place, keyword: &str, statement: &'a Statement) {
+    let known = clients.iter().position(|clients| clients.place == place);
+    let at = known.unwrap_or_else(|| {
+        let (tags, actions, data) = (Vec::new(), Vec::new(), Vec::new());
+        clients.push(Clients { place, tags, actions, data, view: None });
+        clients.len() - 1
+    });
+    if let Some(clients) = clients.get_mut(at) {
+        clients.note(keyword, statement);
     }
 }
 
@@ -90,24 +135,72 @@ impl<'a> Clients<'a> {
         self.tags.iter().copied().find(|tag| tags.contains(tag))
     }
 
+    const fn prefix(&self) -> Option<Prefix> {
+        match self.place {
+            Place::Prefix(prefix) => Some(prefix),
+            Place::Interface(_) => None,
+        }
+    }
+
     /// Returns the parts of the prefix that no longer one takes away.
     fn parts(&self, all: &[Clients<'_>]) -> Vec<Prefix> {
-        let mut parts = vec![self.prefix];
-        let is_inside = |other: &&Clients<'_>| {
-            other.prefix.bits() > self.prefix.bits() && self.prefix.contains(other.prefix.address())
-        };
-        for other in all.iter().filter(is_inside) {
-            parts = parts.into_iter().flat_map(|part| without(part, other.prefix)).collect();
+        let Some(prefix) = self.prefix() else { return Vec::new() };
+        let mut parts = vec![prefix];
+        let is_inside = |other: &Prefix| other.bits() > prefix.bits() && prefix.contains(other.address());
+        for other in all.iter().filter_map(Clients::prefix).filter(is_inside) {
+            parts = parts.into_iter().flat_map(|part| without(part, other)).collect();
         }
         parts
     }
+}
+
+/// Returns the name of the listener at an interface that the file says something of.
+pub(super) fn listener_name(address: SocketAddr) -> String {
+    super::label(&format!("interface-{}-{}", address.ip(), address.port())).replace('.', "-")
 }
 
 /// Returns the condition for those of all clients that `wants` names; `None` if it names none.
 pub(super) fn condition(all: &[Clients<'_>], wants: impl Fn(&Clients<'_>) -> bool) -> Option<String> {
     let parts = all.iter().filter(|clients| wants(clients)).flat_map(|clients| clients.parts(all));
     let texts: Vec<String> = parts.map(|part| part.to_string()).collect();
-    (!texts.is_empty()).then(|| format!("client in {}", texts.join("|")))
+    let by_prefix = (!texts.is_empty()).then(|| format!("client in {}", texts.join("|")));
+    let interfaces = all.iter().filter(|clients| wants(clients)).filter_map(|it| match it.place {
+        Place::Interface(address) => Some(address),
+        Place::Prefix(_) => None,
+    });
+    match (by_prefix, of_interfaces(all, interfaces)) {
+        (Some(by_prefix), Some(by_interface)) => Some(format!("({by_prefix} or {by_interface})")),
+        (by_prefix, by_interface) => by_prefix.or(by_interface),
+    }
+}
+
+/// Returns the condition for clients that come to these interfaces and that no prefix names.
+pub(super) fn of_interfaces(
+    all: &[Clients<'_>],
+    interfaces: impl Iterator<Item = SocketAddr>,
+) -> Option<String> {
+    let listeners: Vec<String> =
+        interfaces.map(|address| format!("listener == {}", listener_name(address))).collect();
+    let listeners = match &listeners[..] {
+        [] => return None,
+        [one] => one.clone(),
+        several => format!("({})", several.join(" or ")),
+    };
+    Some(format!("({listeners} and not client in {})", named(all)))
+}
+
+/// Returns the prefixes that the file says something of, and those of this machine.
+pub(super) fn named(all: &[Clients<'_>]) -> String {
+    let prefixes = all.iter().filter_map(Clients::prefix).map(|prefix| prefix.to_string());
+    let mut texts: Vec<String> = prefixes.collect();
+    texts.extend(
+        LOOPBACK
+            .iter()
+            .filter(|text| !texts.contains(&(**text).to_owned()))
+            .map(ToString::to_string)
+            .collect::<Vec<_>>(),
+    );
+    texts.join("|")
 }
 
 /// Returns the words of a list of tags.

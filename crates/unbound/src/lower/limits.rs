@@ -1,6 +1,8 @@
 //! Limits, cookies, sizes of messages.
 
-use super::Lowering;
+use diagnostic::Problem;
+
+use super::{Lowering, access};
 use crate::tree;
 
 impl Lowering<'_> {
@@ -21,6 +23,7 @@ impl Lowering<'_> {
         let connections = connections.saturating_mul(threads.max(1)).clamp(1, 1_000_000);
         self.set_number(&["limits", "tcp", "connections"], (connections, at));
         self.set_number(&["limits", "tcp", "connections-per-client"], (connections, at));
+        self.networks();
         self.rate();
         self.cookies();
         let (octets, at) = self.bounded("max-udp-size", 512, 4096);
@@ -37,11 +40,44 @@ impl Lowering<'_> {
         self.set(path, tree::text(if number == 0 { "off" } else { text }, at));
     }
 
+    /// Connections of all clients of a network.
+    fn networks(&mut self) {
+        for statement in self.all("tcp-connection-limit") {
+            let [network, limit] = [statement.word(0), statement.word(1)];
+            let (prefix, number) = (access::prefix(&network.text), limit.text.parse::<u32>());
+            let (Some(prefix), Ok(number @ 0..=1_000_000)) = (prefix, number) else {
+                let problem = Problem::error(
+                    statement.span(),
+                    format!("\"{} {}\" is no limit", network.text, limit.text),
+                );
+                self.problems.push(problem.expected("a prefix and a number, such as 192.0.2.0/24 20"));
+                continue;
+            };
+            let entries = vec![
+                ("prefix", tree::text(prefix.to_string(), network.span)),
+                ("connections", tree::text(number.to_string(), limit.span)),
+            ];
+            let item = tree::map(entries, network.span);
+            self.tree.push(&["limits", "tcp", "networks"], item);
+        }
+    }
+
     /// Each address has an allowance of its own there.
     fn rate(&mut self) {
         let (rate, at) = self.bounded("ip-ratelimit", 0, 1_000_000);
+        let (with_cookie, cookie_at) = self.bounded("ip-ratelimit-cookie", 0, 1_000_000);
+        let (backs_off, backoff_at) = self.flag("ip-ratelimit-backoff");
         if rate == 0 {
+            if with_cookie > 0 {
+                self.warn(cookie_at, "\"ip-ratelimit-cookie\" has no effect without \"ip-ratelimit\"");
+            }
             return;
+        }
+        if with_cookie > 0 {
+            self.set_number(&["limits", "rate", "with-cookie"], (with_cookie, cookie_at));
+        }
+        if backs_off {
+            self.set(&["limits", "rate", "backoff"], tree::flag(true, backoff_at));
         }
         self.set_number(&["limits", "rate", "per-second"], (rate, at));
         self.set_number(&["limits", "rate", "burst"], (rate, at));
@@ -57,6 +93,12 @@ impl Lowering<'_> {
         self.set(&["cookies", "enabled"], tree::flag(answers, at));
         if let (true, Some(secret)) = (answers, self.last("cookie-secret")) {
             self.set(&["cookies", "secret"], tree::as_written(secret));
+        }
+        if let (true, Some(file)) =
+            (answers, self.last("cookie-secret-file").filter(|it| !it.text.is_empty()))
+        {
+            let file = self.file(file);
+            self.set(&["cookies", "secrets-file"], file);
         }
     }
 }

@@ -6,8 +6,25 @@ use diagnostic::{Problem, Span};
 use yaml::Node;
 
 use super::Lowering;
+use super::clients::{Place, listener_name};
 use crate::read::Word;
 use crate::tree;
+
+/// Cipher suites of TLS 1.3, as OpenSSL and IANA call them.
+const TLS13: [(&str, &str); 3] = [
+    ("TLS_AES_256_GCM_SHA384", "TLS_AES_256_GCM_SHA384"),
+    ("TLS_AES_128_GCM_SHA256", "TLS_AES_128_GCM_SHA256"),
+    ("TLS_CHACHA20_POLY1305_SHA256", "TLS_CHACHA20_POLY1305_SHA256"),
+];
+/// The same of TLS 1.2.
+const TLS12: [(&str, &str); 6] = [
+    ("ECDHE-ECDSA-AES256-GCM-SHA384", "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"),
+    ("ECDHE-ECDSA-AES128-GCM-SHA256", "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"),
+    ("ECDHE-ECDSA-CHACHA20-POLY1305", "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256"),
+    ("ECDHE-RSA-AES256-GCM-SHA384", "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"),
+    ("ECDHE-RSA-AES128-GCM-SHA256", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"),
+    ("ECDHE-RSA-CHACHA20-POLY1305", "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256"),
+];
 
 impl Lowering<'_> {
     pub(super) fn listening(&mut self) {
@@ -25,9 +42,11 @@ impl Lowering<'_> {
             let (v4, v6) = if is_automatic { ("0.0.0.0", "::") } else { ("127.0.0.1", "::1") };
             let at = if is_automatic { at } else { whole };
             let known = [("do-ip4", v4), ("do-ip6", v6)];
+            let more = if is_automatic { self.automatic_ports() } else { Vec::new() };
             for (_, address) in known.into_iter().filter(|(family, _)| self.flag(family).0) {
                 let address = address.parse().expect("an address");
                 addresses.push((SocketAddr::new(address, port as u16), at));
+                addresses.extend(more.iter().map(|&(port, at)| (SocketAddr::new(address, port), at)));
             }
         } else {
             for word in written {
@@ -43,14 +62,46 @@ impl Lowering<'_> {
                 }
             }
         }
+        let named: Vec<SocketAddr> = self
+            .clients()
+            .iter()
+            .filter_map(|clients| match clients.place {
+                Place::Interface(address) => Some(address),
+                Place::Prefix(_) => None,
+            })
+            .collect();
         for (address, at) in addresses {
-            let item = self.listener(address, at);
+            let item = self.listener(address, &named, at);
             self.tree.push(&["listen"], item);
         }
         self.tls();
     }
 
-    fn listener(&self, address: SocketAddr, at: Span) -> Node {
+    /// Returns further ports of all interfaces.
+    fn automatic_ports(&mut self) -> Vec<(u16, Span)> {
+        let Some(word) = self.last("interface-automatic-ports") else { return Vec::new() };
+        let mut ports = Vec::new();
+        for text in word.text.split_whitespace() {
+            match text.parse() {
+                Ok(port @ 1..) => ports.push((port, word.span)),
+                _ => self.error(word.span, format!("\"{text}\" is not a port")),
+            }
+        }
+        ports.retain(|(port, _)| u64::from(*port) != self.number("port").0);
+        ports
+    }
+
+    /// Returns the address of an interface that a keyword names, if it is listened on.
+    pub(super) fn interface(&self, word: &Word) -> Option<SocketAddr> {
+        let port = self.number("port").0 as u16;
+        let wanted = values::socket_address(&word.text, port).ok()?;
+        let names = |name: &str| matches!(name, "interface" | "ip-address");
+        let mut listened = self.server().iter().filter(|statement| names(statement.row.name));
+        let is_it = |text: &str| values::socket_address(text, port).is_ok_and(|address| address == wanted);
+        listened.any(|statement| is_it(&statement.word(0).text)).then_some(wanted)
+    }
+
+    fn listener(&self, address: SocketAddr, named: &[SocketAddr], at: Span) -> Node {
         let (udp, tcp) = (self.flag("do-udp").0, self.flag("do-tcp").0);
         let transports: Vec<&str> = match self.encrypted(address.port()) {
             Some(transports) => transports,
@@ -59,11 +110,21 @@ impl Lowering<'_> {
             }
         };
         let socket = tree::text(address.to_string(), at);
-        if transports == ["udp", "tcp"] {
+        let port = address.port().to_string();
+        let proxied = self.all("proxy-protocol-port").map(|it| it.word(0)).find(|word| word.text == port);
+        let name = named.contains(&address).then(|| listener_name(address));
+        if transports == ["udp", "tcp"] && proxied.is_none() && name.is_none() {
             return socket;
         }
         let words = transports.into_iter().map(|word| tree::text(word, at)).collect();
         let mut entries = vec![("at", socket), ("transport", tree::list(words))];
+        if let Some(name) = name {
+            entries.push(("name", tree::text(name, at)));
+        }
+        if let Some(word) = proxied {
+            // Whoever comes there begins with a header.
+            entries.push(("proxy-protocol-from", tree::list(vec![tree::text("any", word.span)])));
+        }
         if let (Some(path), true) = (self.last("http-endpoint"), self.is_https(address.port())) {
             entries.push(("paths", tree::list(vec![tree::as_written(path)])));
         }
@@ -72,6 +133,9 @@ impl Lowering<'_> {
 
     /// Returns the encrypted transports of a port, if it has some.
     fn encrypted(&self, port: u16) -> Option<Vec<&'static str>> {
+        if self.is_https(port) && self.is_http_plain() {
+            return Some(vec!["http"]);
+        }
         self.certificate()?;
         let is = |name: &'static str| self.number(name).0 == u64::from(port);
         let more =
@@ -90,7 +154,13 @@ impl Lowering<'_> {
     }
 
     fn is_https(&self, port: u16) -> bool {
-        self.certificate().is_some() && self.number("https-port").0 == u64::from(port)
+        let is_spoken = self.certificate().is_some() || self.is_http_plain();
+        is_spoken && self.number("https-port").0 == u64::from(port)
+    }
+
+    /// Returns whether HTTP is spoken without TLS.
+    fn is_http_plain(&self) -> bool {
+        self.flag("http-notls-downstream").0
     }
 
     /// Returns the files of the certificate and its key.
@@ -98,6 +168,41 @@ impl Lowering<'_> {
         let key = self.last("tls-service-key").or(self.last("ssl-service-key"))?;
         let certificate = self.last("tls-service-pem").or(self.last("ssl-service-pem"))?;
         (!key.text.is_empty() && !certificate.text.is_empty()).then_some((certificate, key))
+    }
+
+    /// Cipher suites: one list for each version, in the names of OpenSSL.
+    fn ciphers(&mut self) {
+        let lists = [("tls-ciphersuites", &TLS13[..]), ("tls-ciphers", &TLS12[..])];
+        let lists =
+            lists.map(|(keyword, known)| (self.last(keyword).filter(|it| !it.text.is_empty()), known));
+        if lists.iter().all(|(word, _)| word.is_none()) {
+            return;
+        }
+        for (word, known) in lists {
+            let Some(word) = word else {
+                // Of this version all are offered.
+                for (_, ours) in known {
+                    let at = self.tree.whole();
+                    self.tree.push(&["tls", "ciphers"], tree::text(*ours, at));
+                }
+                continue;
+            };
+            let mut has_any = false;
+            for text in word.text.split([':', ',', ' ']).filter(|text| !text.is_empty()) {
+                match known.iter().find(|(theirs, _)| *theirs == text) {
+                    Some((_, ours)) => {
+                        self.tree.push(&["tls", "ciphers"], tree::text(*ours, word.span));
+                        has_any = true;
+                    }
+                    None => self.warn(word.span, format!("the cipher suite \"{text}\" is not offered")),
+                }
+            }
+            if !has_any {
+                let names: Vec<&str> = known.iter().map(|(theirs, _)| *theirs).collect();
+                let problem = Problem::error(word.span, "no cipher suite is left of this version");
+                self.problems.push(problem.expected(names.join(", ")));
+            }
+        }
     }
 
     fn tls(&mut self) {
@@ -119,6 +224,7 @@ impl Lowering<'_> {
             let least = if has_v1_2 { "1.2" } else { "1.3" };
             self.set(&["tls", "min-version"], tree::text(least, word.span));
         }
+        self.ciphers();
         // The other program does not know of this.
         let at = self.tree.whole();
         self.set(&["tls", "discovery"], tree::flag(false, at));

@@ -38,9 +38,11 @@ pub(super) enum Kind {
     AlwaysNodata,
     AlwaysDeny,
     AlwaysNull,
+    NoView,
+    Ipset,
 }
 
-const KINDS: [(&str, Kind); 18] = [
+const KINDS: [(&str, Kind); 20] = [
     ("deny", Kind::Deny),
     ("refuse", Kind::Refuse),
     ("static", Kind::Static),
@@ -59,6 +61,8 @@ const KINDS: [(&str, Kind); 18] = [
     ("always_nodata", Kind::AlwaysNodata),
     ("always_deny", Kind::AlwaysDeny),
     ("always_null", Kind::AlwaysNull),
+    ("noview", Kind::NoView),
+    ("ipset", Kind::Ipset),
 ];
 
 /// Zones that are one text in place of a list of names.
@@ -364,6 +368,11 @@ impl<'a> Lowering<'a> {
             _ => {
                 let at = zones.first().map_or(self.tree.whole(), |zone| zone.at);
                 let condition = with_who(self.is_in(making.source, zones, height, kind));
+                if kind == Kind::Ipset
+                    && let Some(action) = self.ipset(at)
+                {
+                    making.rules.push(rule(condition.clone(), &[&action], at));
+                }
                 let owned = making.source.owned(zones);
                 let data = format!("records({})", making.records);
                 if matches!(kind, Kind::Deny | Kind::Refuse) {
@@ -385,6 +394,10 @@ impl<'a> Lowering<'a> {
                     // Names with others below them exist, without data.
                     making.rules.push(rule(with_who(exist), &["respond(noerror, authoritative)"], at));
                 }
+                if kind == Kind::NoView && !making.source.has_defaults {
+                    // For these names the clients of the view are as all others.
+                    making.rules.push(rule(condition.clone(), &[&format!("call({POLICY})")], at));
+                }
                 let blocked = match kind {
                     Kind::BlockA => Some("A"),
                     Kind::BlockAaaa => Some("AAAA"),
@@ -397,6 +410,23 @@ impl<'a> Lowering<'a> {
                 making.rules.push(rule(condition, &[kind.action()], at));
             }
         }
+    }
+
+    /// Returns the action that puts the addresses of an answer into the sets of the kernel.
+    fn ipset(&mut self, at: Span) -> Option<String> {
+        let block = self.blocks(Section::Ipset).last();
+        let set = |ours: &str, theirs: &'static str| {
+            let name = block.and_then(|block| block.last(theirs)).filter(|name| !name.text.is_empty())?;
+            Some(format!("{ours} {}", name.text))
+        };
+        let sets: Vec<String> =
+            [set("set4", "name-v4"), set("set6", "name-v6")].into_iter().flatten().collect();
+        if sets.is_empty() {
+            let problem = Problem::error(at, "the section \"ipset\" names no set for this zone");
+            self.problems.push(problem.expected("\"name-v4:\" or \"name-v6:\""));
+            return None;
+        }
+        Some(format!("ipset({})", sets.join(", ")))
     }
 
     /// Returns the zones that a section declares: of several with one name the last counts.
@@ -455,7 +485,7 @@ impl<'a> Lowering<'a> {
     fn kind(&mut self, word: &str, at: Span) -> Option<Kind> {
         let kind = kind_of(word);
         if kind.is_none() {
-            let message = if ["noview", "ipset", "truncate"].contains(&word) {
+            let message = if word == "truncate" {
                 format!("local zones of the type \"{word}\" are not supported yet")
             } else {
                 format!("\"{word}\" is no type of local zones")
@@ -681,7 +711,7 @@ fn tag_of_any(clients: &Clients<'_>, tags: &[&str]) -> bool {
 impl Kind {
     /// Returns whether names with data are answered with that.
     const fn has_data(self) -> bool {
-        matches!(self, Self::Deny | Self::Refuse | Self::Static | Self::Transparent)
+        matches!(self, Self::Deny | Self::Refuse | Self::Static | Self::Transparent | Self::Ipset)
     }
 
     /// Returns what is done with names of such a zone that have no data.
@@ -695,6 +725,8 @@ impl Kind {
             | Self::Redirect
             | Self::BlockA
             | Self::BlockAaaa
+            | Self::NoView
+            | Self::Ipset
             | Self::AlwaysTransparent => "return",
             Self::AlwaysNodata => "respond(noerror, authoritative)",
             Self::AlwaysNull => "block(null, ttl 1h, ede none, authoritative, without-soa)",

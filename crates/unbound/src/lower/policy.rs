@@ -12,10 +12,16 @@ pub(super) const FIND: &str = "find";
 /// What other families put into the policy.
 #[derive(Debug, Default)]
 pub(super) struct Steps {
+    /// Before everything: who may not ask, where the interface decides.
+    pub(super) access: Vec<Node>,
     /// Clients that may look into the cache without RD.
     pub(super) snoop: Vec<Prefix>,
+    /// The same by the interfaces that they come to, as conditions.
+    pub(super) snoop_at: Vec<String>,
     /// Clients whose queries count as if RD was set.
     pub(super) set_rd: Vec<Prefix>,
+    /// The same by the interfaces that they come to, as conditions.
+    pub(super) set_rd_at: Vec<String>,
     /// Clients that hear REFUSED of what is not answered here.
     pub(super) refuse_non_local: Vec<Prefix>,
     /// Clients that hear nothing of what is not answered here.
@@ -24,6 +30,8 @@ pub(super) struct Steps {
     pub(super) local: Vec<Node>,
     /// Response policy zones, for the question.
     pub(super) triggers: Vec<Node>,
+    /// Behind these: who gets nothing else.
+    pub(super) late: Vec<Node>,
     /// Zones that are found elsewhere and not cached.
     pub(super) uncached: Vec<Node>,
     /// Response policy zones, for the answer.
@@ -41,8 +49,10 @@ impl Lowering<'_> {
         let whole = self.tree.whole();
         let steps = std::mem::take(&mut self.steps);
         let mut main: Vec<Node> = self.query_lines().into_iter().collect();
+        main.extend(steps.access);
         main.extend(steps.local);
         main.extend(steps.triggers);
+        main.extend(steps.late);
         let refused = tree::text("respond(refused, ede 20)", whole);
         for (clients, action) in
             [(&steps.refuse_non_local, "reject(refused)"), (&steps.deny_non_local, "drop")]
@@ -52,20 +62,25 @@ impl Lowering<'_> {
                 main.push(tree::map(vec![("if", condition), ("do", tree::text(action, whole))], whole));
             }
         }
-        if !steps.set_rd.is_empty() {
-            let condition = format!("not rd and client in {}", joined(&steps.set_rd));
+        let by_prefix = (!steps.set_rd.is_empty()).then(|| format!("client in {}", joined(&steps.set_rd)));
+        for who in by_prefix.iter().chain(&steps.set_rd_at) {
+            let condition = tree::text(format!("not rd and {who}"), whole);
             let action = tree::text("outgoing(recursion on)", whole);
-            main.push(tree::map(vec![("if", tree::text(condition, whole)), ("do", action)], whole));
+            main.push(tree::map(vec![("if", condition), ("do", action)], whole));
         }
-        let cache = match steps.snoop.is_empty() {
-            true => format!("cache({})", CACHE[1]),
-            false => format!("cache({}, without-rd)", CACHE[1]),
+        let may_snoop = !steps.snoop.is_empty() || !steps.snoop_at.is_empty();
+        let cache = match may_snoop {
+            false => format!("cache({})", CACHE[1]),
+            true => format!("cache({}, without-rd)", CACHE[1]),
         };
         let without_rd: Vec<Prefix> = steps.snoop.iter().chain(&steps.set_rd).copied().collect();
-        let without_rd = match without_rd.as_slice() {
+        let mut without_rd = match without_rd.as_slice() {
             [] => "not rd".to_owned(),
             clients => format!("not rd and not client in {}", joined(clients)),
         };
+        for who in steps.snoop_at.iter().chain(&steps.set_rd_at) {
+            without_rd.push_str(&format!(" and not {who}"));
+        }
         main.push(tree::map(vec![("if", tree::text(without_rd, whole)), ("do", refused)], whole));
         let dns64 = self.dns64();
         let (before, after) = if steps.uncached.is_empty() && steps.rewrites.is_empty() {

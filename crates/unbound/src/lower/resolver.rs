@@ -56,6 +56,60 @@ impl Lowering<'_> {
         let (reports, at) = self.flag("dns-error-reporting");
         self.set(&[a, b, "error-reports"], tree::flag(reports, at));
         self.quotas();
+        self.zone_rates();
+        self.signatures();
+    }
+
+    /// How often the servers of one zone are asked.
+    fn zone_rates(&mut self) {
+        let [a, b] = RESOLVER;
+        let (rate, at) = self.bounded("ratelimit", 0, 1_000_000);
+        if rate > 0 {
+            self.set_number(&[a, b, "zone-rate", "per-second"], (rate, at));
+        }
+        let mut has_any = rate > 0;
+        for (keyword, ours) in [("ratelimit-for-domain", "per-second"), ("ratelimit-below-domain", "below")] {
+            for statement in self.all(keyword) {
+                let [zone, limit] = [statement.word(0), statement.word(1)];
+                let Ok(number @ 0..=1_000_000) = limit.text.parse::<u32>() else {
+                    let problem = Problem::error(limit.span, format!("\"{}\" is no rate", limit.text));
+                    self.problems.push(problem.expected("queries a second, or 0 for any number"));
+                    continue;
+                };
+                let text = if number == 0 { "off".to_owned() } else { number.to_string() };
+                let zone = super::bare(&zone.text);
+                self.set(&[a, b, "zone-rate", "zones", &zone, ours], tree::text(text, limit.span));
+                has_any = true;
+            }
+        }
+        if has_any {
+            let factor = self.bounded("ratelimit-factor", 0, 1000);
+            self.set_number(&[a, b, "zone-rate", "pass"], factor);
+            let (backs_off, at) = self.flag("ratelimit-backoff");
+            self.set(&[a, b, "zone-rate", "backoff"], tree::flag(backs_off, at));
+        }
+    }
+
+    /// What counts of signatures, and for whom.
+    fn signatures(&mut self) {
+        let [a, b] = RESOLVER;
+        for keyword in ["caps-exempt", "caps-whitelist"] {
+            for statement in self.all(keyword) {
+                let word = statement.word(0);
+                self.tree.push(&[a, b, "exact-case"], tree::as_written(word));
+            }
+        }
+        if let (true, at) = self.flag("ignore-cd-flag") {
+            self.set(&[a, b, "ignore-cd"], tree::flag(true, at));
+        }
+        let bogus = self.bounded("val-bogus-ttl", 1, 86_400);
+        self.set_seconds(&[a, b, "bogus-ttl"], bogus);
+        let most = 365 * 86_400;
+        let (min, max) =
+            (self.bounded("val-sig-skew-min", 0, most), self.bounded("val-sig-skew-max", 0, most));
+        // The smaller bound is cut to the larger one there.
+        self.set_seconds(&[a, b, "signature-skew", "min"], (min.0.min(max.0), min.1));
+        self.set_seconds(&[a, b, "signature-skew", "max"], max);
     }
 
     /// What one question may cost.

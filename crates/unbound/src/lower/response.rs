@@ -103,8 +103,10 @@ impl<'a> Lowering<'a> {
             let addresses = all.entry(key(prefix)).or_insert_with(fresh);
             match kind_of(&said.text) {
                 _ if is_data => addresses.data.push(said),
-                Some(kind) => addresses.kind = Some((kind, statement.span())),
-                None => self.error(said.span, format!("\"{}\" is no type of local zones", said.text)),
+                Some(kind) if !matches!(kind, Kind::NoView | Kind::Ipset) => {
+                    addresses.kind = Some((kind, statement.span()));
+                }
+                _ => self.error(said.span, format!("\"{}\" is no type of local zones", said.text)),
             }
         }
         all
@@ -144,6 +146,8 @@ impl<'a> Lowering<'a> {
             | Kind::TypeTransparent
             | Kind::BlockA
             | Kind::BlockAaaa
+            | Kind::NoView
+            | Kind::Ipset
             | Kind::AlwaysTransparent => "accept",
         };
         rules.push(rule(condition, &[action], at));

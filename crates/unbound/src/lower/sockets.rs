@@ -51,6 +51,7 @@ impl Lowering<'_> {
             self.tree.push(&["outgoing", "sources"], tree::as_written(word));
         }
         self.ports();
+        self.strings();
         if self.last("outgoing-num-tcp").is_some() {
             let connections = self.bounded("outgoing-num-tcp", 1, 4096);
             self.set_number(&["outgoing", "connections"], connections);
@@ -64,6 +65,25 @@ impl Lowering<'_> {
         }
         if let (true, at) = self.flag("tcp-upstream") {
             self.set(&[a, b, "tcp-only"], tree::flag(true, at));
+        }
+    }
+
+    /// What certain servers are told of us.
+    fn strings(&mut self) {
+        let code = self.bounded("edns-client-string-opcode", 1, 65_535);
+        for statement in self.all("edns-client-string") {
+            let [servers, text] = [statement.word(0), statement.word(1)];
+            let Some(prefix) = access::prefix(&servers.text) else {
+                let problem = Problem::error(servers.span, format!("\"{}\" is not a prefix", servers.text));
+                self.problems.push(problem.expected("an address, perhaps with the number of its bits"));
+                continue;
+            };
+            let entries = vec![
+                ("servers", tree::text(prefix.to_string(), servers.span)),
+                ("code", tree::text(code.0.to_string(), code.1)),
+                ("text", tree::as_written(text)),
+            ];
+            self.tree.push(&["outgoing", "options"], tree::map(entries, servers.span));
         }
     }
 

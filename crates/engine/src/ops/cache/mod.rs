@@ -32,6 +32,8 @@ pub struct CacheRules {
     pub max_ttl: Ttl,
     /// The most seconds a negative answer is kept (RFC 2308 §5).
     pub max_negative_ttl: Ttl,
+    /// No record of a negative answer gets a smaller TTL, whatever its zone says.
+    pub min_negative_ttl: Ttl,
     /// Seconds a failure is remembered at most (RFC 9520): a second at first, twice as long with
     /// each one in a row. Zero: not at all.
     pub failure_ttl: Ttl,
@@ -61,6 +63,7 @@ impl Default for CacheRules {
             min_ttl: Ttl::ZERO,
             max_ttl: Ttl::new(86_400),
             max_negative_ttl: Ttl::new(3_600),
+            min_negative_ttl: Ttl::ZERO,
             failure_ttl: FAILURE_TTL_DEFAULT,
             stale_seconds: 86_400,
             stale_ttl: Ttl::new(30),
@@ -361,7 +364,7 @@ impl CacheStep {
         let has_wanted =
             ttl_offsets.iter().take(answer_count).any(|&at| rtype_before(body, at) == Some(qtype));
         let is_negative = answer.rcode == Rcode::NXDOMAIN || !has_wanted;
-        let mut most = rules.max_ttl;
+        let (mut least, mut most) = (rules.min_ttl, rules.max_ttl);
         if is_negative {
             // RFC 2308 §5: kept for the smaller of the SOA's own TTL and its MINIMUM; without an
             // SOA, not at all.
@@ -371,11 +374,14 @@ impl CacheStep {
                 .copied()
                 .find(|&at| rtype_before(body, at) == Some(Rtype::SOA))?;
             most = most.min(rules.max_negative_ttl).min(soa_minimum(body, soa_at)?);
+            most = most.max(rules.min_negative_ttl);
+            least = least.max(rules.min_negative_ttl);
         }
-        let bounds = |max| TtlRule::Clamped { min: rules.min_ttl.min(max), max };
+        let bounds = |min: Ttl, max: Ttl| TtlRule::Clamped { min: min.min(max), max };
         let (aliases, rest) = ttl_offsets.split_at_checked(answer_count)?;
         // What leads to the name that has none keeps its own time.
-        let ttl = match (bounds(rules.max_ttl).rewrite(body, aliases), bounds(most).rewrite(body, rest)) {
+        let (one, other) = (bounds(rules.min_ttl, rules.max_ttl), bounds(least, most));
+        let ttl = match (one.rewrite(body, aliases), other.rewrite(body, rest)) {
             (Some(one), Some(other)) => one.min(other),
             (one, other) => one.or(other)?,
         };

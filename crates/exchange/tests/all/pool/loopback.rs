@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use authorities::{Arrival, AuthorityQuery, PoolLimits, Unanswered};
 use cache::servers::{Edns, LetterCase};
+use engine::ops::outgoing::ServerOptions;
 use plan::upstreams::{Outgoing, Ports};
 use timers::Span;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -186,6 +187,28 @@ fn nobody_behind_a_tcp_port_is_unreachable() {
     });
 }
 
+impl Owner {
+    /// Binds sockets as `outgoing` says from now on.
+    fn bind(&self, outgoing: Outgoing) {
+        let mut authorities = self.authorities.borrow_mut();
+        if authorities.network_mut().bind(&std::sync::Arc::new(outgoing)) {
+            authorities.renew_sockets();
+        }
+    }
+
+    fn send_options(&self, options: ServerOptions) {
+        self.authorities.borrow_mut().send_options(options);
+    }
+
+    fn socket_count(&self) -> usize {
+        self.authorities.borrow().socket_count()
+    }
+
+    fn link_count(&self) -> usize {
+        self.authorities.borrow().link_count()
+    }
+}
+
 /// Starts a server of datagrams that says where each query came from.
 async fn watched(address: &str) -> (SocketAddr, tokio::sync::mpsc::UnboundedReceiver<SocketAddr>) {
     let socket = UdpSocket::bind(address).await.expect("all of 127/8 is ours");
@@ -328,5 +351,26 @@ fn connections_that_are_bound_otherwise_take_no_more_queries() {
         ask(3);
         assert!(ends(&owner, 1).await[0].1.is_ok());
         assert_eq!(owner.link_count(), 2, "the old one idles to its end");
+    });
+}
+
+#[test]
+fn edns_client_string_goes_to_servers_of_its_prefix_alone() {
+    on_a_worker(async {
+        let owner = Owner::new(PoolLimits::default());
+        let option = (prefix("127.0.18.1", 32), wire::OptionCode(65_001), b"branch-7".to_vec());
+        owner.send_options(ServerOptions::of(vec![option]));
+        let qname = www();
+        for (tag, address) in [(1, "127.0.18.1:0"), (2, "127.0.18.2:0")] {
+            let socket = UdpSocket::bind(address).await.expect("all of 127/8 is ours");
+            let server = socket.local_addr().expect("it is bound");
+            owner.ask(&query_to(server, &qname), tag);
+            let mut buffer = [0; 2048];
+            let (len, _) = socket.recv_from(&mut buffer).await.expect("a query");
+            let query = Query::parse(&buffer[..len]).expect("we send queries");
+            let edns = query.edns.expect("it has EDNS");
+            let sent = edns.option(wire::OptionCode(65_001));
+            assert_eq!(sent, (tag == 1).then_some(&b"branch-7"[..]), "{address}");
+        }
     });
 }

@@ -14,7 +14,6 @@ use authorities::{
 use cache::servers::{ServerLimits, Servers};
 use exchange::net::{PoolEvents, PoolNet, QuerySocket, Received};
 use exchange::sys::Inbox;
-use plan::upstreams::Outgoing;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use timers::Moment;
@@ -27,7 +26,7 @@ pub(crate) type End = Result<(Rcode, Arrival), Unanswered>;
 
 /// Asks, and keeps what became of it.
 pub(crate) struct Owner {
-    authorities: RefCell<Authorities<PoolNet>>,
+    pub(crate) authorities: RefCell<Authorities<PoolNet>>,
     inbox: RefCell<Inbox>,
     since: Instant,
     ended: RefCell<Vec<(u32, End)>>,
@@ -57,22 +56,6 @@ impl Owner {
                 is_batching: Cell::new(false),
             }
         })
-    }
-
-    /// Binds sockets as `outgoing` says from now on.
-    pub(crate) fn bind(&self, outgoing: Outgoing) {
-        let mut authorities = self.authorities.borrow_mut();
-        if authorities.network_mut().bind(&Arc::new(outgoing)) {
-            authorities.renew_sockets();
-        }
-    }
-
-    pub(crate) fn socket_count(&self) -> usize {
-        self.authorities.borrow().socket_count()
-    }
-
-    pub(crate) fn link_count(&self) -> usize {
-        self.authorities.borrow().link_count()
     }
 
     fn now(&self) -> Moment {
