@@ -37,12 +37,15 @@ pub enum PrefixKind {
     Server,
 }
 
+/// A prefix, which treatment its rule has, and the rule's number.
+type PrefixOf = (IpAddr, u8, u16, u32);
+
 /// What is different, in the making.
 pub struct ZoneChanges {
     source: Arc<str>,
     names: Names,
     server_names: Names,
-    prefixes: Option<[Vec<(IpAddr, u8, u16, u32)>; 3]>,
+    prefixes: Option<[Vec<PrefixOf>; 3]>,
     treatments: Vec<Option<Treatment>>,
     known: HashMap<Option<Treatment>, u16>,
     /// Rules that have come, and rules that are gone.
