@@ -23,6 +23,7 @@ pub trait PolicyRecords {
     fn apex(&self) -> Name<'_>;
 
     /// Calls `f` with every record.
+    #[expect(clippy::type_complexity, reason = "a record is these four")]
     fn each(&self, f: &mut dyn FnMut(Name<'_>, Rtype, Ttl, &[u8]));
 
     /// Calls `f` with every record of one name.
