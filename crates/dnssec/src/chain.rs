@@ -305,10 +305,7 @@ pub fn known_zone_keys(
         return None;
     }
     let rrsig = Rrsig::parse(rrsig)?;
-    let is_in_time = now.is_none_or(|now| {
-        let (begins, ends) = skew.span_of(rrsig.inception, rrsig.expiration);
-        !is_newer(begins, now) && !is_newer(now, ends)
-    });
+    let is_in_time = rrsig.is_good_at(now, skew);
     let is_its = rrsig.covered == Rtype::DNSKEY && rrsig.signer == zone;
     let keys: Vec<Tagged<'_>> = dnskeys.data().filter_map(Tagged::parse).collect();
     let matched = matched(zone, &usable(trusted, accepted), &keys)?.keys;

@@ -4,6 +4,7 @@ use wire::serial::is_newer;
 use wire::{Name, Rtype};
 
 use crate::algorithm::Algorithm;
+use crate::verify::Skew;
 
 /// The data of an RRSIG.
 #[derive(Clone, Copy, Debug)]
@@ -66,10 +67,12 @@ impl<'a> Rrsig<'a> {
         out
     }
 
-    /// Returns whether it has begun and not ended; at no time at all it has.
-    pub const fn is_good_at(&self, now: Option<u32>) -> bool {
+    /// Returns whether it has begun and not ended, by clocks that may be wrong; without a time it
+    /// has.
+    pub const fn is_good_at(&self, now: Option<u32>, skew: Skew) -> bool {
+        let (begins, ends) = skew.span_of(self.inception, self.expiration);
         match now {
-            Some(now) => !is_newer(self.inception, now) && !is_newer(now, self.expiration),
+            Some(now) => !is_newer(begins, now) && !is_newer(now, ends),
             None => true,
         }
     }

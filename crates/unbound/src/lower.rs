@@ -5,6 +5,7 @@ mod authority;
 mod cache;
 mod clients;
 mod control;
+mod kind;
 mod limits;
 mod listening;
 mod local;
@@ -21,7 +22,8 @@ mod zones;
 
 use std::path::{Path, PathBuf};
 
-pub use local::{kind_word, record_parts};
+pub use kind::kind_word;
+pub use local::record_parts;
 pub use process::log_level;
 
 use diagnostic::{FileId, Problem, Span};

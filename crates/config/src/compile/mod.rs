@@ -6,6 +6,7 @@ mod built_in;
 mod caches;
 mod designated;
 mod devices;
+mod gate;
 mod names;
 mod open;
 mod policies;
@@ -24,16 +25,14 @@ use std::sync::Arc;
 use diagnostic::{Diagnostic, Problem, Sources, Span, diagnostics};
 use engine::chaos::Chaos;
 use engine::gate::Gate;
-use engine::gate::bans::{BanRule, RateBans};
-use engine::gate::cookie::Secrets;
+use engine::gate::bans::RateBans;
 use engine::gate::prefix_set::PrefixSet;
-use engine::gate::rate::{RateRule, RateTable};
+use engine::gate::rate::RateTable;
 use engine::matchers::rate::RateCells;
 use engine::program::{Op, Program};
 use engine::records::Records;
 use engine::reverse::ReverseTable;
 use engine::{Caches, Snapshot};
-use plan::Secret;
 use plan::anchors::AnchorPlan;
 use plan::caches::CachePlan;
 use plan::listeners::{ListenerPlan, TcpPlan, Transports, UdpPlan};
@@ -56,8 +55,6 @@ pub use tls::OwnCertificate;
 
 /// The port when 53 may not be had and nobody said which.
 pub const OTHER_PORT: u16 = 5300;
-/// Cells of the table that the rate limit counts in: one MiB, shared by all workers.
-const RATE_CELLS: usize = 1 << 17;
 /// The largest UDP message that `edns.udp-size` can ask for; listeners have room for it, so that a
 /// reload can ask too.
 const UDP_OCTETS_MAX: u16 = 4096;
@@ -346,7 +343,7 @@ pub fn prepare<'a>(
         None => Keep::new(&settings.startup, environment),
     };
     keep.number(settings);
-    let mut gate = gate(settings, &mut keep, environment);
+    let mut gate = gate::gate(settings, &mut keep, environment);
     let tls = match (only, previous) {
         (Some(_), Some(previous)) => previous.tls.clone(),
         _ => {
@@ -639,54 +636,6 @@ fn remembered(
         let mut seed = [0; 8];
         environment.random(&mut seed);
         keep.reverse = Some(Arc::new(ReverseTable::new(wanted, u64::from_ne_bytes(seed))));
-    }
-}
-
-fn gate(settings: &Settings, keep: &mut Keep, environment: &dyn Environment) -> Gate {
-    let rate = &settings.limits.rate;
-    let random = || {
-        let mut seed = [0; 8];
-        environment.random(&mut seed);
-        u64::from_ne_bytes(seed)
-    };
-    let lengths = (rate.ipv4_prefix, rate.ipv6_prefix);
-    let ban_for = rate.ban_for.filter(|_| rate.per_second.is_some());
-    // Bans of other prefixes than are meant now could not be found again, and those of a limit that
-    // is gone have no reason.
-    keep.rate_bans = ban_for.map(|_| match keep.rate_bans.take() {
-        Some((known, bans)) if known == lengths => (known, bans),
-        _ => (lengths, Arc::new(RateBans::new(random()))),
-    });
-    let ban = ban_for.zip(keep.rate_bans.as_ref()).map(|(time, (_, bans))| {
-        (BanRule { after: rate.ban_after, for_ms: time.as_millis() as u64 }, Arc::clone(bans))
-    });
-    let rule = rate.per_second.map(|per_second| RateRule {
-        per_second,
-        burst: rate.burst,
-        slip: rate.slip,
-        ipv4_prefix: rate.ipv4_prefix,
-        ipv6_prefix: rate.ipv6_prefix,
-        exempt: prefix_set(&rate.exempt),
-        proven_per_second: rate.with_cookie.unwrap_or(0),
-        backoff: rate.backoff,
-        ban,
-    });
-    let new_table = |cells: usize| RateTable::new(cells, random());
-    if rule.is_some() && keep.rate_table.is_none() {
-        keep.rate_table = Some(Arc::new(new_table(RATE_CELLS).with_offenders()));
-    }
-    let octets = |secret: &Secret| <[u8; 16]>::try_from(secret.reveal()).ok();
-    let cookies = &settings.cookies;
-    Gate {
-        allowed: prefix_set(&settings.allow.value),
-        banned: prefix_set(&settings.deny),
-        banned_live: None,
-        cookies: cookies.enabled.then(|| Secrets {
-            active: cookies.secret.as_ref().and_then(octets).unwrap_or(keep.cookie_secret),
-            staging: cookies.other_secret.as_ref().and_then(octets),
-        }),
-        rate: rule,
-        table: keep.rate_table.clone().unwrap_or_else(|| Arc::new(new_table(0))),
     }
 }
 

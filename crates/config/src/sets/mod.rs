@@ -150,7 +150,11 @@ impl Sets {
             let select: Vec<&str> = list.select.iter().map(|part| part.value.as_str()).collect();
             let said = (list.octets_max, list.is_strict);
             format!("{:?} {select:?} {said:?}", list.format).hash(&mut hasher);
-            list.place.value.hash(&mut hasher);
+            match &list.place.value {
+                // Long ones are not printed first.
+                ListPlace::Here(text) => text.hash(&mut hasher),
+                place => format!("{place:?}").hash(&mut hasher),
+            }
         }
         stamps.hash(&mut hasher);
         for (number, parts) in [(1, &set.include), (2, &set.except)] {

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use dnssec::chain::SecureKeys;
-use dnssec::{PublicKey as _, Rrsig};
+use dnssec::{PublicKey as _, Rrsig, Skew};
 use wire::Rtype;
 
 use crate::heap_name::HeapName;
@@ -62,7 +62,7 @@ impl Seen {
         let known = self.sets.get(&(set.owner.clone(), set.rtype))?;
         let signature = known.signatures.first().filter(|good| set.signatures.contains(good))?;
         let rrsig = Rrsig::parse(signature)?;
-        let is_in_time = rrsig.is_good_at(now);
+        let is_in_time = rrsig.is_good_at(now, Skew::NONE);
         let has_key =
             keys.keys().iter().any(|key| key.tag() == rrsig.tag && key.algorithm() == rrsig.algorithm);
         let is_same = known.records == set.records && rrsig.signer == keys.zone();

@@ -111,7 +111,7 @@ impl SetList {
 }
 
 /// Where a list is.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListPlace {
     /// In a file.
     File(PathBuf),

@@ -10,8 +10,8 @@ use dnssec::anchors::{HoldDown, read_anchors};
 use dnssec::{Algorithm, Algorithms, Skew};
 use plan::anchors::{NegativeEnd, NegativePlan};
 use resolver::{
-    AddressPolicy, Family, HeapName, Limits, Minimisation, Opportunistic, SignatureTime, Stub, Subnets, Trust,
-    TrustAnchor, Validation, ZoneRateRules,
+    AddressPolicy, Family, HeapName, Limits, Minimisation, Opportunistic, SignatureTime, Stub, Subnets,
+    Trust, TrustAnchor, Validation, ZoneRateRules,
 };
 use schema::{FamilyWord, MinimisationWord, OpportunisticWord, ValidationWord};
 use values::{Misread, Read};

@@ -9,6 +9,7 @@ use yaml::Node;
 
 use super::access::prefix;
 use super::clients::{self, Clients};
+use super::kind::{KINDS, Kind, kind_of};
 use super::names::{is_plain, lower_case};
 use super::zone_table::{Special, Zone, Zones};
 use super::{Lowering, bare};
@@ -20,50 +21,6 @@ use crate::tree;
 const POLICY: &str = "local-zones";
 /// The set of records that local data is in.
 const RECORDS: &str = "local-data";
-
-/// What a zone does with names that have no data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
-    Deny,
-    Refuse,
-    Static,
-    Transparent,
-    TypeTransparent,
-    Redirect,
-    BlockA,
-    BlockAaaa,
-    AlwaysTransparent,
-    AlwaysRefuse,
-    AlwaysNxdomain,
-    AlwaysNodata,
-    AlwaysDeny,
-    AlwaysNull,
-    NoView,
-    Ipset,
-}
-
-const KINDS: [(&str, Kind); 20] = [
-    ("deny", Kind::Deny),
-    ("refuse", Kind::Refuse),
-    ("static", Kind::Static),
-    ("transparent", Kind::Transparent),
-    ("nodefault", Kind::AlwaysTransparent),
-    ("typetransparent", Kind::TypeTransparent),
-    ("redirect", Kind::Redirect),
-    ("inform", Kind::Transparent),
-    ("inform_deny", Kind::Deny),
-    ("inform_redirect", Kind::Redirect),
-    ("block_a", Kind::BlockA),
-    ("block_aaaa", Kind::BlockAaaa),
-    ("always_transparent", Kind::AlwaysTransparent),
-    ("always_refuse", Kind::AlwaysRefuse),
-    ("always_nxdomain", Kind::AlwaysNxdomain),
-    ("always_nodata", Kind::AlwaysNodata),
-    ("always_deny", Kind::AlwaysDeny),
-    ("always_null", Kind::AlwaysNull),
-    ("noview", Kind::NoView),
-    ("ipset", Kind::Ipset),
-];
 
 /// Zones that are one text in place of a list of names.
 const TEXT_ZONES_MIN: usize = 1000;
@@ -100,9 +57,12 @@ impl Source<'_> {
 
     /// Returns the names with data of these zones, each of which belongs to the closest zone.
     fn owned(&self, zones: &[&Zone<'_>]) -> BTreeSet<&str> {
-        let names: BTreeSet<&str> = zones.iter().map(|zone| zone.name.as_str()).collect();
+        // They are in the order of the list that they are from.
+        let is_one = |zone: &Zone<'_>| {
+            zones.binary_search_by_key(&std::ptr::from_ref(zone), |&zone| std::ptr::from_ref(zone)).is_ok()
+        };
         let owners = self.data().map(|(owner, _)| owner);
-        owners.filter(|owner| self.closest(owner).is_some_and(|zone| names.contains(zone))).collect()
+        owners.filter(|owner| self.zones.closest(owner).is_some_and(is_one)).collect()
     }
 
     /// Walks names with data, and the types of that.
@@ -113,7 +73,7 @@ impl Source<'_> {
 
     /// Returns the closest zone at or above a name.
     fn closest(&self, name: &str) -> Option<&str> {
-        above(name).find_map(|name| self.zones.get(name)).map(|zone| zone.name.as_str())
+        self.zones.closest(name).map(|zone| &*zone.name)
     }
 
     /// Returns the names with data that are in no zone.
@@ -243,7 +203,8 @@ impl<'a> Lowering<'a> {
         let Source { zones, records, suffix, .. } = source;
         let set = format!("{RECORDS}{suffix}");
         // Data belongs to the closest zone.
-        let is_redirected = |owner: &str| zones.is_in(owner, Kind::Redirect);
+        let is_redirected =
+            |owner: &str| zones.closest(owner).is_some_and(|zone| zone.kind == Kind::Redirect);
         for record in records.iter().filter(|record| !is_redirected(&record.owner)) {
             self.tree.push(&["records", &set, "text"], tree::as_written(record.word));
         }
@@ -275,7 +236,7 @@ impl<'a> Lowering<'a> {
         let Making { mut rules, records, has_data, .. } = making;
         if has_data {
             let action = format!("records({records})");
-            let is_for_all = zones.values().all(|zone| zone.tags.is_empty()) && !source.has_soa();
+            let is_for_all = zones.iter().all(|zone| !zone.has_tags()) && !source.has_soa();
             if is_for_all {
                 rules.push(tree::text(action, whole));
             } else if let Some(owners) = one_of(source.outside().into_iter()) {
@@ -379,7 +340,7 @@ impl<'a> Lowering<'a> {
                     // Other types of the same names are denied.
                     let theirs: BTreeSet<&str> =
                         owned.iter().filter_map(|owner| making.source.closest(owner)).collect();
-                    let have_data = zones.iter().filter(|zone| theirs.contains(zone.name.as_str()));
+                    let have_data = zones.iter().filter(|zone| theirs.contains(&*zone.name));
                     have_data.for_each(|zone| by_type(making, zone, &with_who));
                 } else if kind.has_data() && making.has_data {
                     let has_data = match making.source.confines_data(kind, zones) {
@@ -452,9 +413,8 @@ impl<'a> Lowering<'a> {
             });
             zones.push(Zone { name, kind, at, special });
         }
-        let is_asked = ["local-zone-tag", "local-zone-override"]
-            .into_iter()
-            .any(|keyword| block.section == Section::Server && self.all(keyword).next().is_some());
+        let names_zones = ["local-data", "local-data-ptr", "local-zone-tag", "local-zone-override"];
+        let is_asked = block.statements.iter().any(|it| names_zones.contains(&it.row.name));
         let is_logged = self.flag("log-local-actions").0;
         let (zones, replaced) = Zones::new(zones, is_asked || is_logged);
         for other in replaced {
@@ -679,16 +639,6 @@ fn by_type(making: &mut Making<'_, '_>, zone: &Zone<'_>, with_who: &impl Fn(Stri
     }
 }
 
-/// Returns the type of zones that a word stands for.
-pub(super) fn kind_of(word: &str) -> Option<Kind> {
-    KINDS.iter().find(|(known, _)| *known == word).map(|&(_, kind)| kind)
-}
-
-/// Returns the name of a type of local zones as they are listed; none of what is no type.
-pub fn kind_word(word: &str) -> Option<&'static str> {
-    KINDS.iter().find(|(known, _)| *known == word).map(|&(known, _)| known)
-}
-
 /// Returns owner, TTL, type and data of a record; none if it is none.
 pub fn record_parts(text: &str) -> Option<(String, String, String, String)> {
     let (owner, mut rest) = text.trim().split_once([' ', '\t'])?;
@@ -706,38 +656,6 @@ pub fn record_parts(text: &str) -> Option<(String, String, String, String)> {
 
 fn tag_of_any(clients: &Clients<'_>, tags: &[&str]) -> bool {
     clients.tag_among(tags).is_some()
-}
-
-impl Kind {
-    /// Returns whether names with data are answered with that.
-    const fn has_data(self) -> bool {
-        matches!(self, Self::Deny | Self::Refuse | Self::Static | Self::Transparent | Self::Ipset)
-    }
-
-    /// Returns what is done with names of such a zone that have no data.
-    const fn action(self) -> &'static str {
-        match self {
-            Self::Deny | Self::AlwaysDeny => "drop",
-            Self::Refuse | Self::AlwaysRefuse => "respond(refused, authoritative)",
-            Self::Static | Self::AlwaysNxdomain => "respond(nxdomain, authoritative)",
-            Self::Transparent
-            | Self::TypeTransparent
-            | Self::Redirect
-            | Self::BlockA
-            | Self::BlockAaaa
-            | Self::NoView
-            | Self::Ipset
-            | Self::AlwaysTransparent => "return",
-            Self::AlwaysNodata => "respond(noerror, authoritative)",
-            Self::AlwaysNull => "block(null, ttl 1h, ede none, authoritative, without-soa)",
-        }
-    }
-
-    /// Returns its name.
-    fn word(self) -> String {
-        let word = KINDS.iter().find(|(_, kind)| *kind == self).map_or("", |&(word, _)| word);
-        word.replace('_', "-")
-    }
 }
 
 impl<'a> Record<'a> {

@@ -8,7 +8,8 @@ use yaml::Node;
 
 use super::access::prefix;
 use super::clients::{self, Clients};
-use super::local::{Kind, kind_of, rule};
+use super::kind::{Kind, kind_of};
+use super::local::rule;
 use super::policy::FIND;
 use super::{Lowering, bare};
 use crate::keywords::Section;

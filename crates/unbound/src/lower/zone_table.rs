@@ -5,7 +5,7 @@ use std::hash::{BuildHasher as _, RandomState};
 
 use diagnostic::Span;
 
-use super::local::Kind;
+use super::kind::Kind;
 use super::names::{labels, parent};
 use crate::read::Word;
 
@@ -20,6 +20,13 @@ pub(super) struct Zone<'a> {
     pub(super) at: Span,
     /// What few zones have.
     pub(super) special: Option<Box<Special<'a>>>,
+}
+
+impl Zone<'_> {
+    /// Returns whether it is for clients with tags alone.
+    pub(super) fn has_tags(&self) -> bool {
+        self.special.as_ref().is_some_and(|special| !special.tags.is_empty())
+    }
 }
 
 /// What makes a zone different from others of its type.
@@ -103,12 +110,11 @@ impl<'a> Zones<'a> {
         self.list.get_mut(place)
     }
 
-    /// Returns whether the zone that a name is closest to, its own or the first above it, is of
-    /// this type, of which no zone is alike to all others.
-    pub(super) fn is_in(&self, name: &str, kind: Kind) -> bool {
+    /// Returns the zone that a name is closest to: its own, or the first above it. Somebody must
+    /// have said that zones will be asked for.
+    pub(super) fn closest(&self, name: &str) -> Option<&Zone<'a>> {
         let mut names = std::iter::successors(Some(name), |name| parent(name));
-        let closest = names.find_map(|name| self.list.get(self.place(name)?));
-        closest.is_some_and(|zone| zone.kind == kind)
+        names.find_map(|name| self.list.get(self.place(name)?))
     }
 
     /// Returns for each zone how many zones lie below it on the longest way down: who goes through
@@ -190,8 +196,9 @@ mod tests {
         let all = [("a.example", Kind::Static), ("b.example", Kind::Static), ("a.example", Kind::Refuse)];
         let (mut zones, replaced) = zones(&all);
         assert_eq!((zones.len(), replaced), (2, 1));
-        assert!(zones.is_in("x.y.a.example", Kind::Refuse) && zones.is_in("b.example", Kind::Static));
-        assert!(!zones.is_in("example", Kind::Static));
+        assert_eq!(zones.closest("x.y.a.example").map(|zone| zone.kind), Some(Kind::Refuse));
+        assert_eq!(zones.closest("b.example").map(|zone| zone.kind), Some(Kind::Static));
+        assert!(zones.closest("example").is_none());
         assert!(zones.get_mut("c.example").is_none());
     }
 

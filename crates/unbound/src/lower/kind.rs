@@ -1,0 +1,88 @@
+//! The types of local zones.
+
+/// What a zone does with names that have no data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    Deny,
+    Refuse,
+    Static,
+    Transparent,
+    TypeTransparent,
+    Redirect,
+    BlockA,
+    BlockAaaa,
+    AlwaysTransparent,
+    AlwaysRefuse,
+    AlwaysNxdomain,
+    AlwaysNodata,
+    AlwaysDeny,
+    AlwaysNull,
+    NoView,
+    Ipset,
+}
+
+/// What the types of zones are called; the first name of several is the usual one.
+pub(super) const KINDS: [(&str, Kind); 20] = [
+    ("deny", Kind::Deny),
+    ("refuse", Kind::Refuse),
+    ("static", Kind::Static),
+    ("transparent", Kind::Transparent),
+    ("nodefault", Kind::AlwaysTransparent),
+    ("typetransparent", Kind::TypeTransparent),
+    ("redirect", Kind::Redirect),
+    ("inform", Kind::Transparent),
+    ("inform_deny", Kind::Deny),
+    ("inform_redirect", Kind::Redirect),
+    ("block_a", Kind::BlockA),
+    ("block_aaaa", Kind::BlockAaaa),
+    ("always_transparent", Kind::AlwaysTransparent),
+    ("always_refuse", Kind::AlwaysRefuse),
+    ("always_nxdomain", Kind::AlwaysNxdomain),
+    ("always_nodata", Kind::AlwaysNodata),
+    ("always_deny", Kind::AlwaysDeny),
+    ("always_null", Kind::AlwaysNull),
+    ("noview", Kind::NoView),
+    ("ipset", Kind::Ipset),
+];
+
+impl Kind {
+    /// Returns whether names with data are answered with that.
+    pub(super) const fn has_data(self) -> bool {
+        matches!(self, Self::Deny | Self::Refuse | Self::Static | Self::Transparent | Self::Ipset)
+    }
+
+    /// Returns what is done with names of such a zone that have no data.
+    pub(super) const fn action(self) -> &'static str {
+        match self {
+            Self::Deny | Self::AlwaysDeny => "drop",
+            Self::Refuse | Self::AlwaysRefuse => "respond(refused, authoritative)",
+            Self::Static | Self::AlwaysNxdomain => "respond(nxdomain, authoritative)",
+            Self::Transparent
+            | Self::TypeTransparent
+            | Self::Redirect
+            | Self::BlockA
+            | Self::BlockAaaa
+            | Self::NoView
+            | Self::Ipset
+            | Self::AlwaysTransparent => "return",
+            Self::AlwaysNodata => "respond(noerror, authoritative)",
+            Self::AlwaysNull => "block(null, ttl 1h, ede none, authoritative, without-soa)",
+        }
+    }
+
+    /// Returns its name.
+    pub(super) fn word(self) -> String {
+        let word = KINDS.iter().find(|(_, kind)| *kind == self).map_or("", |&(word, _)| word);
+        word.replace('_', "-")
+    }
+}
+
+/// Returns the type of zones that a word stands for.
+pub(super) fn kind_of(word: &str) -> Option<Kind> {
+    KINDS.iter().find(|(known, _)| *known == word).map(|&(_, kind)| kind)
+}
+
+/// Returns the name of a type of local zones as they are listed; none of what is no type.
+pub fn kind_word(word: &str) -> Option<&'static str> {
+    KINDS.iter().find(|(known, _)| *known == word).map(|&(known, _)| known)
+}
