@@ -355,7 +355,7 @@ impl<'a> Lowering<'a> {
                     // Names with others below them exist, without data.
                     making.rules.push(rule(with_who(exist), &["respond(noerror, authoritative)"], at));
                 }
-                if kind == Kind::NoView && !making.source.has_defaults {
+                if kind == Kind::NoView && !making.source.suffix.is_empty() {
                     // For these names the clients of the view are as all others.
                     making.rules.push(rule(condition.clone(), &[&format!("call({POLICY})")], at));
                 }

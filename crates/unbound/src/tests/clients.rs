@@ -169,7 +169,7 @@ fn interface_action_is_for_clients_that_no_prefix_names() {
         "[{if: client in 10.0.0.0/8, do: [reject(refused)]}, \
          {if: not (client in 10.0.0.0/8|127.0.0.0/8|::1/128 or \
          (listener == interface-192-0-2-1-53 and not client in 10.0.0.0/8|127.0.0.0/8|::1/128)), do: [reject(refused)]}, \
-         call(local-zones), {if: not rd, do: reject(refused)}, cache(main), recurse]",
+         call(local-zones), {if: not rd, do: respond(refused, ede 20)}, cache(main), recurse]",
     );
     let text =
         format!("{INTERFACES} interface-action: 192.0.2.2@54 deny interface-action: 192.0.2.3 allow_snoop");
@@ -179,7 +179,7 @@ fn interface_action_is_for_clients_that_no_prefix_names() {
         "[{if: (listener == interface-192-0-2-2-54 and not client in 127.0.0.0/8|::1/128), do: [drop]}, \
          {if: not (client in 127.0.0.0/8|::1/128 or (listener == interface-192-0-2-3-53 and not client in 127.0.0.0/8|::1/128)), \
          do: [reject(refused)]}, call(local-zones), \
-         {if: not rd and not (listener == interface-192-0-2-3-53 and not client in 127.0.0.0/8|::1/128), do: reject(refused)}, \
+         {if: not rd and not (listener == interface-192-0-2-3-53 and not client in 127.0.0.0/8|::1/128), do: respond(refused, ede 20)}, \
          cache(main, without-rd), recurse]",
     );
     says(
@@ -203,7 +203,7 @@ fn interface_view_and_interface_tag_are_for_clients_that_no_prefix_names() {
         &text,
         "policy/local-zones",
         "[{if: (listener == interface-192-0-2-3-53 and not client in 127.0.0.0/8|::1/128) and qname in suffix:x.example, \
-         do: [reject(refused)]}, \
+         do: [respond(refused, authoritative)]}, \
          {if: (listener == interface-192-0-2-3-53 and not client in 127.0.0.0/8|::1/128) and qname in suffix:x.example, \
          do: [respond(nxdomain, authoritative)]}, local]",
     );
@@ -228,7 +228,7 @@ fn local_zones_of_the_types_noview_and_ipset() {
         text,
         "policy/local-zones-v",
         "[{if: qname in suffix:y.x.example, do: [call(local-zones)]}, {if: qname in suffix:y.x.example, do: [return]}, \
-         {if: qname in suffix:x.example, do: [respond(nxdomain, authoritative)]}]",
+         {if: qname in suffix:x.example, do: [respond(nxdomain, authoritative)]}, local]",
     );
     says(
         "server: local-zone: set.example ipset",
