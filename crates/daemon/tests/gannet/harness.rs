@@ -3,7 +3,7 @@
 use std::ffi::{CStr, CString};
 use std::fs::Permissions;
 use std::io::Read;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
@@ -226,9 +226,20 @@ pub(crate) fn answer(query: &[u8]) -> Vec<u8> {
     reply
 }
 
-/// Returns a UDP port of loopback that nobody has now.
-pub(crate) fn free_udp_port() -> u16 {
-    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+/// Returns a port of loopback that nobody has now, for UDP and TCP.
+pub(crate) fn free_port() -> u16 {
+    /// Below the ports that the kernel gives to connections of other tests.
+    const PORTS: std::ops::Range<u32> = 20_000..32_000;
+    static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    let first = std::process::id().wrapping_mul(97);
+    let is_free = |port: &u16| {
+        UdpSocket::bind(("127.0.0.1", *port)).is_ok() && TcpListener::bind(("127.0.0.1", *port)).is_ok()
+    };
+    let mut ports = std::iter::repeat_with(|| {
+        let next = first.wrapping_add(NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
+        (PORTS.start + next % PORTS.len() as u32) as u16
+    });
+    ports.find(is_free).unwrap()
 }
 
 /// Asks the server on a port of loopback for an address; returns the reply, and the client's port.

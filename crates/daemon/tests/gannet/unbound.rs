@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-use crate::harness::{Place, ask, free_udp_port, text};
+use crate::harness::{Place, ask, free_port, text};
 
 /// A configuration as Unbound has it: it listens on a port, and knows one name.
 fn config(port: u16) -> String {
@@ -16,7 +16,7 @@ fn config(port: u16) -> String {
 #[test]
 fn called_by_its_name_it_runs_with_its_configuration() {
     let place = Place::new();
-    let port = free_udp_port();
+    let port = free_port();
     let file = place.write("unbound.conf", &config(port));
     let link = place.path("unbound");
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_gannet"), &link).unwrap();

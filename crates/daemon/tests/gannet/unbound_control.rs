@@ -1,12 +1,12 @@
 //! The control channel, as Debian's `unbound-control` and ours use it, and as nobody should.
 
 use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::{TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use crate::harness::{PATIENCE, Place, Server, ask, free_udp_port, text};
+use crate::harness::{PATIENCE, Place, Server, ask, free_port, text};
 
 /// Debian's program.
 const THEIRS: &str = "unbound-control";
@@ -16,10 +16,6 @@ struct Running {
     server: Server,
     port: u16,
     control_port: u16,
-}
-
-fn free_tcp_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// What `remote-control:` says.
@@ -33,7 +29,7 @@ impl Running {
     /// Starts a server with one name, and what else `server:` and other sections are to have.
     fn start(control: &Control, server: &str, sections: &str) -> Self {
         let place = Place::new();
-        let (port, control_port) = (free_udp_port(), free_tcp_port());
+        let (port, control_port) = (free_port(), free_port());
         let directory = place.path("");
         let directory = directory.display();
         let remote = match control {
@@ -576,7 +572,7 @@ fn the_server_ends_when_it_is_told_and_says_so() {
     assert_eq!(running.server.end().status.code(), Some(0));
     assert!(!socket.exists());
     let place = Place::new();
-    let port = free_tcp_port();
+    let port = free_port();
     let conf = place.write("unbound.conf", &conf);
     let mut ours = place.gannet();
     ours.args(["unbound", "unbound-control", "-c"]).arg(&conf).args([

@@ -2,12 +2,12 @@
 
 use std::process::Command;
 
-use crate::harness::{PATIENCE, Place, Server, ask, free_udp_port, text};
+use crate::harness::{PATIENCE, Place, Server, ask, free_port, text};
 
 /// Starts a server with more of `server:`; returns it with its port.
 fn start(more: &str) -> (Server, u16) {
     let place = Place::new();
-    let port = free_udp_port();
+    let port = free_port();
     let directory = place.path("");
     let file = place.write(
         "unbound.conf",
