@@ -10,7 +10,7 @@ use yaml::Node;
 use super::access::prefix;
 use super::clients::{self, Clients};
 use super::kind::{KINDS, Kind, kind_of};
-use super::names::{is_plain, lower_case};
+use super::names::{above, is_plain, lower_case};
 use super::zone_table::{Special, Zone, Zones};
 use super::{Lowering, bare};
 use crate::keywords::Section;
@@ -117,19 +117,6 @@ fn between(owned: &BTreeSet<&str>, source: &Source<'_>) -> BTreeSet<String> {
         found.extend(between.filter(|name| !owned.contains(name)).map(str::to_owned));
     }
     found
-}
-
-/// Returns a name, and those of all zones that enclose it; the root last.
-fn above(name: &str) -> impl Iterator<Item = &str> {
-    std::iter::successors(Some(name), |name| parent(name))
-}
-
-/// Returns the name of what encloses a name; none of the root.
-fn parent(name: &str) -> Option<&str> {
-    match name {
-        "." => None,
-        _ => Some(name.split_once('.').map_or(".", |(_, rest)| rest)),
-    }
 }
 
 /// Local zones on their way to a policy.

@@ -27,8 +27,13 @@ pub(super) fn is_plain(name: &str) -> bool {
     name.len() <= NAME_OCTETS_MAX && name.split('.').all(is_label)
 }
 
+/// Returns a name, and those of all zones that enclose it; the root last.
+pub(super) fn above(name: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(name), |name| parent(name))
+}
+
 /// Returns the name of a zone without its first label; none of the root.
-pub(super) fn parent(name: &str) -> Option<&str> {
+fn parent(name: &str) -> Option<&str> {
     match name {
         "." => None,
         _ => Some(name.split_once('.').map_or(".", |(_, parent)| parent)),

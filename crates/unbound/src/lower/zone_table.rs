@@ -6,7 +6,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use diagnostic::Span;
 
 use super::kind::Kind;
-use super::names::{labels, parent};
+use super::names::{above, labels};
 use crate::read::Word;
 
 /// Zones from which on it is worth while not to look at each.
@@ -113,8 +113,7 @@ impl<'a> Zones<'a> {
     /// Returns the zone that a name is closest to: its own, or the first above it. Somebody must
     /// have said that zones will be asked for.
     pub(super) fn closest(&self, name: &str) -> Option<&Zone<'a>> {
-        let mut names = std::iter::successors(Some(name), |name| parent(name));
-        names.find_map(|name| self.list.get(self.place(name)?))
+        above(name).find_map(|name| self.list.get(self.place(name)?))
     }
 
     /// Returns for each zone how many zones lie below it on the longest way down: who goes through
@@ -130,9 +129,8 @@ impl<'a> Zones<'a> {
         deepest_first.sort_unstable_by(|a, b| b.cmp(a));
         for (_, at) in deepest_first {
             let (Some(zone), Some(&own)) = (self.list.get(at), heights.get(at)) else { continue };
-            let above = std::iter::successors(parent(&zone.name), |name| parent(name));
             // A name has 127 labels at most.
-            if let Some(above) = above.filter_map(|name| self.place(name)).next()
+            if let Some(above) = above(&zone.name).skip(1).find_map(|name| self.place(name))
                 && let Some(height) = heights.get_mut(above)
             {
                 *height = (*height).max(own.saturating_add(1));
