@@ -33,7 +33,8 @@ use crate::trace::TraceEvent;
 /// not come.
 const LOOKUP_PATIENCE_MS: u32 = 300;
 /// Queries to a zone's servers if all were silent a short time ago, or as many as it has addresses:
-/// one of them may be back, or its packet was lost.
+/// one of them may be back, or its packet was lost. So many are left for servers whose addresses
+/// are still looked for.
 const LAST_RESORT_SENDS: usize = 2;
 /// Queries that are left for the servers that a zone itself names, when those fail that its parent
 /// does.
@@ -314,13 +315,17 @@ impl Resolver {
     /// Goes on with a fetch of which nobody is awaited, given the addresses that may be asked.
     fn step_with(&mut self, key: FetchKey, candidates: &mut Vec<Candidate>, now: Moment) {
         let is_last_resort = !candidates.is_empty() && candidates.iter().all(|candidate| candidate.is_barred);
-        if !candidates.iter().any(|candidate| candidate.asked == 0) {
+        let unasked = candidates.iter().filter(|candidate| candidate.asked == 0).count();
+        if unasked == 0 || is_last_resort {
             self.look_for_addresses(key, now);
         }
         if is_last_resort && let Some(fetch) = self.fetch_mut(key) {
-            let unasked = candidates.iter().filter(|candidate| candidate.asked == 0).count();
-            let sends_max = u8::try_from(unasked.max(LAST_RESORT_SENDS)).unwrap_or(u8::MAX);
-            fetch.sends_left = fetch.sends_left.min(sends_max);
+            if fetch.lookups.is_empty() {
+                fetch.sends_left = fetch.sends_left.min(saturated(unasked.max(LAST_RESORT_SENDS)));
+            } else if unasked == 0 || fetch.sends_left <= saturated(LAST_RESORT_SENDS) {
+                // Queries are left for the servers whose addresses are looked for.
+                return;
+            }
         }
         if self.is_failing(key, candidates) && self.take_own_servers(key, now) {
             let Some(fetch) = self.fetch(key) else { return };
@@ -681,13 +686,33 @@ impl Resolver {
         fetch.lookups.retain(|&lookup| lookup != task);
         let found = resolution.rows().data(&question.name, question.rtype);
         let (namer, port) = named_by(&fetch.delegation, &question.name, routes, settings);
+        let known = fetch.servers.len();
         for address in settings.addresses.admitted(found, namer) {
             fetch.add(SocketAddr::new(settings.addresses.reached(address), port));
         }
+        let has_more = fetch.servers.len() > known;
         if let Some(failure) = &resolution.failure {
             fetch.refused = Some(failure.reason);
         }
+        if has_more {
+            self.wait_no_longer_for_the_silent(key);
+        }
         self.ready.push_back(Node::Fetch(key));
+    }
+
+    /// Has a server that was found now asked beside one that was silent a short time ago, if that
+    /// one is awaited again.
+    fn wait_no_longer_for_the_silent(&mut self, key: FetchKey) {
+        let Self { fetches, asks, memory, ran_at, .. } = self;
+        let Some(fetch) = fetches.get_mut(key.0 as usize) else { return };
+        let awaited = fetch.asks.last().and_then(|ask| asks.get_mut(ask.0 as usize));
+        let Some(ask) = awaited.filter(|ask| ask.is_awaited()) else { return };
+        let is_again = fetch.servers.iter().any(|it| it.address == ask.address && it.asked > 1);
+        let facts = memory.tables.servers.look(ask.address, ran_at.ms());
+        if is_again || facts.is_some_and(|facts| facts.barred_for_ms() > 0) {
+            ask.is_late = true;
+            self.stop_timer(key);
+        }
     }
 
     /// Ends a fetch, and tells the tasks that wait for it.
@@ -730,6 +755,10 @@ impl Resolver {
 pub(super) fn fetch_hash(key: &HashKey, delegation: &Delegation, question: &HeapQuestion) -> u64 {
     // Those that differ in their route alone are few.
     key.hash(delegation.zone.as_name(), question.hash(key))
+}
+
+fn saturated(count: usize) -> u8 {
+    u8::try_from(count).unwrap_or(u8::MAX)
 }
 
 /// Returns who says that a server of this name serves the zone, and its port.

@@ -564,6 +564,38 @@ fn addresses_of_servers_without_glue_are_looked_for() {
     );
 }
 
+/// A server whose address was not looked for yet may be the one that works.
+#[test]
+fn a_zone_is_not_given_up_while_a_server_has_no_address_yet() {
+    for seed in 0..8 {
+        for has_two_addresses in [false, true] {
+            let mut world = World::new();
+            world.reseed(seed);
+            glueless(&mut world);
+            let mut silent = vec!["192.0.2.7"];
+            if has_two_addresses {
+                world.zone(
+                    "hoster.net",
+                    &[],
+                    "ns1.hoster.net A 192.0.2.7
+                     ns1.hoster.net A 192.0.2.10
+                     ns2.hoster.net A 192.0.2.8",
+                );
+                silent.push("192.0.2.10");
+            }
+            // Other questions have found out that the first server is silent.
+            let now = world.now.ms();
+            for address in silent {
+                world.server(address).behaviour = Behaviour::Dead;
+                (0..4).for_each(|_| world.tables.servers.record_silence((ip(address), 53).into(), now));
+            }
+            let seen = world.resolve("www.example.org", Rtype::A);
+            assert_eq!(seen.answer, ["www.example.org. 3600 A 198.51.100.1"], "{seed}: {:?}", seen.failure);
+            assert!(seen.took_ms <= 100 && seen.sends <= 14, "{} ms, {}", seen.took_ms, seen.sends);
+        }
+    }
+}
+
 #[test]
 fn a_server_whose_name_does_not_exist_is_passed_over() {
     let mut world = World::new();
