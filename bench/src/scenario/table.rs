@@ -279,6 +279,10 @@ pub const SCENARIOS: &[Scenario] = &[
         .rules(Shape::Million)
         .setting("rules-1m")
         .while_timed(RELOAD_CHANGED, Some(GENTLE)),
+    rules("rpz-1m", "a response policy zone of a million names, 20,000 names, half of which it has", SET)
+        .asks(Questions::RulesMany)
+        .rules(Shape::Million)
+        .setting("rpz-1m"),
     rules("domain-answer", "143,840 rules; a match and a miss each have their address", SET)
         .asks(Questions::DomainAnswers)
         .setting("domain-answer"),

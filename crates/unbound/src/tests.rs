@@ -576,6 +576,8 @@ fn zones_with_authority_are_served_and_read() {
     ] {
         assert!(zones.contains(expected), "{expected} in {zones}");
     }
+    let policy = at(&entries, "policy/main");
+    assert!(policy.starts_with("[call(local-zones), zones, "), "{policy}");
     let routes = at(&entries, "resolvers/default/zones");
     assert_eq!(routes, "{a.example: {own: true, first: true}, b.example: {own: true}}");
     assert_eq!(at(&entries, "resolvers/default/own-zones"), "false");

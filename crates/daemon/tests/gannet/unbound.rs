@@ -1,7 +1,8 @@
 //! The program in the place of Unbound.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::io::{BufRead, BufReader, Lines};
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, Stdio};
 
 use crate::harness::{Place, ask, free_port, text};
 
@@ -13,16 +14,14 @@ fn config(port: u16) -> String {
     )
 }
 
-#[test]
-fn called_by_its_name_it_runs_with_its_configuration() {
-    let place = Place::new();
-    let port = free_port();
-    let file = place.write("unbound.conf", &config(port));
+/// Starts the program by the name `unbound`, and returns it with its log and the line there that
+/// says so.
+fn start(place: &Place, file: &Path) -> (Child, Lines<BufReader<ChildStderr>>, String) {
     let link = place.path("unbound");
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_gannet"), &link).unwrap();
     let usual = place.gannet();
     let mut command = Command::new(&link);
-    command.current_dir(place.path("")).args(["-d", "-c"]).arg(&file).stderr(Stdio::piped());
+    command.current_dir(place.path("")).args(["-d", "-c"]).arg(file).stderr(Stdio::piped());
     for (name, value) in usual.get_envs() {
         match value {
             Some(value) => command.env(name, value),
@@ -33,6 +32,15 @@ fn called_by_its_name_it_runs_with_its_configuration() {
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let said = lines.find(|line| line.as_ref().is_ok_and(|line| line.contains("start of service")));
     let said = said.expect("it starts").unwrap();
+    (child, lines, said)
+}
+
+#[test]
+fn called_by_its_name_it_runs_with_its_configuration() {
+    let place = Place::new();
+    let port = free_port();
+    let file = place.write("unbound.conf", &config(port));
+    let (mut child, _log, said) = start(&place, &file);
     assert!(said.starts_with('[') && said.contains(&format!("unbound[{}:0] info: ", child.id())), "{said}");
 
     let (reply, _) = ask(port, "www.example.org");
@@ -41,6 +49,29 @@ fn called_by_its_name_it_runs_with_its_configuration() {
     let ended = Command::new("kill").arg(child.id().to_string()).status().unwrap();
     assert!(ended.success());
     assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+/// Local zones answer first, then policy zones, then zones with authority.
+#[test]
+fn a_zone_with_authority_answers_behind_local_zones_and_policy_zones() {
+    let place = Place::new();
+    let zone = "$ORIGIN rpz.example.\n@ 300 SOA ns. root. 1 2 3 4 5\nblocked.example.net A 192.0.2.2\n";
+    place.write("rpz.zone", zone);
+    let zone = "example.net. 300 SOA ns.example. root.example. 1 2 3 4 5\nexample.net. 300 NS ns.example.\n\
+                *.example.net. 300 A 192.0.2.3\n";
+    place.write("net.zone", zone);
+    let port = free_port();
+    let text = config(port)
+        + "server: local-zone: local.example.net redirect local-data: \"local.example.net A 192.0.2.1\"\n\
+           rpz: name: rpz.example zonefile: rpz.zone\n\
+           auth-zone: name: example.net zonefile: net.zone for-downstream: yes for-upstream: no\n";
+    let (mut child, _log, _) = start(&place, &place.write("unbound.conf", &text));
+    for (name, last) in [("local", 1), ("blocked", 2), ("www", 3)] {
+        let (reply, _) = ask(port, &format!("{name}.example.net"));
+        assert!(reply.ends_with(&[192, 0, 2, last]), "{name}: {reply:?}");
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 #[test]

@@ -144,6 +144,8 @@ impl Lowering<'_> {
         }
         let mut entries = vec![("name", tree::as_written(name))];
         if is_downstream {
+            // Local zones and response policy zones say first what they have to say.
+            self.steps.zones.get_or_insert_with(|| tree::text("zones", block.at));
             entries.push(("allow-query", tree::list(self.allowed())));
         } else {
             entries.push(("for-clients", tree::flag(false, downstream_at)));

@@ -30,6 +30,8 @@ pub(super) struct Steps {
     pub(super) local: Vec<Node>,
     /// Response policy zones, for the question.
     pub(super) triggers: Vec<Node>,
+    /// Behind these: zones with authority.
+    pub(super) zones: Option<Node>,
     /// Behind these: who gets nothing else.
     pub(super) late: Vec<Node>,
     /// Zones that are found elsewhere and not cached.
@@ -52,6 +54,7 @@ impl Lowering<'_> {
         main.extend(steps.access);
         main.extend(steps.local);
         main.extend(steps.triggers);
+        main.extend(steps.zones);
         main.extend(steps.late);
         let refused = tree::text("respond(refused, ede 20)", whole);
         for (clients, action) in
