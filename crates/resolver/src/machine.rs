@@ -10,6 +10,7 @@ mod claims;
 mod derived;
 mod fetches;
 mod forwards;
+mod lookups;
 mod own;
 mod proofs;
 mod replies;
