@@ -11,7 +11,6 @@ use smallvec::SmallVec;
 use wire::{HashKey, Rtype};
 
 use super::claims::Claimed;
-use super::lookups::OWN_SERVERS_SENDS;
 use super::{FetchKey, Node, OpenAsk, Resolver, TaskKey};
 use crate::addresses::Family;
 use crate::budget::Limit;
@@ -31,6 +30,10 @@ use crate::trace::TraceEvent;
 /// one of them may be back, or its packet was lost. So many are left for servers whose addresses
 /// are still looked for.
 const LAST_RESORT_SENDS: usize = 2;
+/// Queries that are left for the servers that a zone itself names, when those fail that its parent
+/// does.
+pub(super) const OWN_SERVERS_SENDS: u8 = 4;
+
 /// One question to the servers of one zone.
 pub(super) struct Fetch {
     pub(super) delegation: Arc<Delegation>,

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use wire::{Name, Rtype};
 
+use super::fetches::OWN_SERVERS_SENDS;
 use super::{FetchKey, Node, Resolver, TaskKey};
 use crate::addresses::{Family, Namer};
 use crate::budget::{Budget, Limit};
@@ -19,9 +20,6 @@ use crate::tables::Known;
 /// Milliseconds after which another name server's addresses are looked for, if the first one's do
 /// not come.
 const LOOKUP_PATIENCE_MS: u32 = 300;
-/// Queries that are left for the servers that a zone itself names, when those fail that its parent
-/// does.
-pub(super) const OWN_SERVERS_SENDS: u8 = 4;
 
 impl Resolver {
     /// Takes the servers that the zone itself named when somebody asked for them, beside those that
