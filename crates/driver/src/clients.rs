@@ -15,19 +15,32 @@ const NIL: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ClientCell(u16);
 
-/// What one client has waiting. 16 octets.
+/// Whether a query holds a reply for its client, and whether its address may be forged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// None: a branch, or work that goes on without a client.
+    Nothing,
+    /// One to an address that may be forged.
+    Unproven,
+    /// One to an address that a connection or a cookie proves.
+    Proven,
+}
+
+/// What one client has waiting. 20 octets.
 #[derive(Clone, Copy)]
 struct Cell {
     /// Queries, those of branches included.
     waiting: u32,
     /// Replies to addresses that may be forged.
     unproven: u32,
+    /// Replies to addresses that are proven.
+    proven: u32,
     /// The oldest and the newest of its queries; the others are linked between them.
     oldest: u32,
     newest: u32,
 }
 
-const EMPTY: Cell = Cell { waiting: 0, unproven: 0, oldest: NIL, newest: NIL };
+const EMPTY: Cell = Cell { waiting: 0, unproven: 0, proven: 0, oldest: NIL, newest: NIL };
 
 /// Counts waiting queries by client: an IPv4 address or an IPv6 /56, which one customer usually has
 /// to itself.
@@ -64,9 +77,14 @@ impl Clients {
         self.get(cell).waiting
     }
 
-    /// Returns how many replies to addresses that may be forged are held in this cell.
-    pub(crate) fn unproven(&self, cell: ClientCell) -> u32 {
-        self.get(cell).unproven
+    /// Returns how many replies of this kind are held in this cell.
+    pub(crate) fn held(&self, cell: ClientCell, held: Held) -> u32 {
+        let cell = self.get(cell);
+        match held {
+            Held::Nothing => 0,
+            Held::Unproven => cell.unproven,
+            Held::Proven => cell.proven,
+        }
     }
 
     /// Returns the oldest query of this cell, if there is any.
@@ -76,10 +94,11 @@ impl Clients {
     }
 
     /// Counts one more, the newest; returns the one that was the newest.
-    pub(crate) fn enter(&mut self, cell: ClientCell, query: u32, is_unproven: bool) -> u32 {
+    pub(crate) fn enter(&mut self, cell: ClientCell, query: u32, held: Held) -> u32 {
         let Some(entry) = self.cells.get_mut(usize::from(cell.0)) else { return NIL };
         entry.waiting += 1;
-        entry.unproven += u32::from(is_unproven);
+        entry.unproven += u32::from(held == Held::Unproven);
+        entry.proven += u32::from(held == Held::Proven);
         if entry.oldest == NIL {
             entry.oldest = query;
         }
@@ -93,10 +112,11 @@ impl Clients {
     }
 
     /// Counts one less, which stood between `older` and `newer`.
-    pub(crate) fn leave(&mut self, cell: ClientCell, (older, newer): (u32, u32), is_unproven: bool) {
+    pub(crate) fn leave(&mut self, cell: ClientCell, (older, newer): (u32, u32), held: Held) {
         let Some(entry) = self.cells.get_mut(usize::from(cell.0)) else { return };
         entry.waiting -= 1;
-        entry.unproven -= u32::from(is_unproven);
+        entry.unproven -= u32::from(held == Held::Unproven);
+        entry.proven -= u32::from(held == Held::Proven);
         if older == NIL {
             entry.oldest = newer;
         }
@@ -106,9 +126,10 @@ impl Clients {
     }
 
     /// Notes that a query of this cell has got its reply, and goes on without.
-    pub(crate) fn replied(&mut self, cell: ClientCell) {
+    pub(crate) fn replied(&mut self, cell: ClientCell, held: Held) {
         if let Some(entry) = self.cells.get_mut(usize::from(cell.0)) {
-            entry.unproven -= 1;
+            entry.unproven -= u32::from(held == Held::Unproven);
+            entry.proven -= u32::from(held == Held::Proven);
         }
     }
 
@@ -136,12 +157,12 @@ mod tests {
             (0..4).map(|last| clients.cell(IpAddr::V4(Ipv4Addr::new(192, 0, 2, last)))).collect();
         for (cell, count) in cells.iter().zip([3, 80, 40, 1]) {
             for query in 0..count {
-                clients.enter(*cell, query, false);
+                clients.enter(*cell, query, Held::Nothing);
             }
         }
         assert_eq!(clients.greediest(), cells[1]);
         for query in 0..60 {
-            clients.leave(cells[1], (NIL, query + 1), false);
+            clients.leave(cells[1], (NIL, query + 1), Held::Nothing);
         }
         assert_eq!(clients.greediest(), cells[2]);
         assert_eq!((clients.waiting(cells[1]), clients.oldest(cells[1])), (20, Some(60)));

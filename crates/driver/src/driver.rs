@@ -29,6 +29,7 @@ use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use wire::{Header, Message, Question, Rcode};
 
+use crate::clients::Held;
 use crate::counters::Counts;
 use crate::machine::{Ending, Event, Finished, Machine, SplitKey, Waiter};
 use crate::recursion::{self, ResolverTables};
@@ -186,8 +187,12 @@ impl Waiter for Asker {
         Some(self.suspended.client().address)
     }
 
-    fn is_unproven(&self) -> bool {
-        matches!(self.to, To::Client(_)) && !self.suspended.is_proven()
+    fn held(&self) -> Held {
+        match self.to {
+            To::Client(_) if self.suspended.is_proven() => Held::Proven,
+            To::Client(_) => Held::Unproven,
+            To::Split(..) | To::Nobody => Held::Nothing,
+        }
     }
 
     fn is_watched(&self) -> bool {

@@ -27,7 +27,7 @@ use forward::{FetchKey, Forward, PoolKey};
 use hashbrown::HashTable;
 use identity::Registry;
 use plan::resolvers;
-use plan::upstreams::{Limits, Plan};
+use plan::upstreams::{Limits, Plan, WaitNetwork};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use resolver::Resolution;
@@ -35,7 +35,7 @@ use slab::Slab;
 use timers::{Moment, Span, TimerKey, Wheel};
 use wire::{HashKey, Message};
 
-use crate::clients::{ClientCell, Clients};
+use crate::clients::{ClientCell, Clients, Held};
 use crate::counters::{Counters, Counts};
 use crate::recursion::{InstanceKey, Recursion, Resolved, ResolverTables};
 
@@ -55,9 +55,9 @@ pub(crate) trait Waiter {
     fn cause(&self) -> Option<IpAddr> {
         self.client()
     }
-    /// Returns whether it holds a reply to an address that may be forged.
-    fn is_unproven(&self) -> bool {
-        false
+    /// Returns whether it holds a reply, and to what kind of address.
+    fn held(&self) -> Held {
+        Held::Nothing
     }
     /// Returns whether somebody watches what happens to it.
     fn is_watched(&self) -> bool {
@@ -177,7 +177,7 @@ struct WaiterEntry<W> {
     /// The end of its patience, or of its sleep.
     timer: TimerKey,
     cell: Option<ClientCell>,
-    is_unproven: bool,
+    held: Held,
     /// Its client's queries that came just before and just after it.
     older: u32,
     newer: u32,
@@ -200,6 +200,8 @@ pub(crate) struct Machine<N, P, W> {
     forward: Forward<N>,
     recursion: Recursion<P>,
     limits: Limits,
+    /// Networks whose clients may hold other numbers of replies, the longest prefix first.
+    wait_networks: Arc<[WaitNetwork]>,
     counters: Arc<Counters>,
     /// Fetches that queries wait for.
     fetches: Slab<Shared>,
@@ -237,6 +239,7 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
             forward,
             recursion,
             limits: Limits::default(),
+            wait_networks: Arc::default(),
             counters: Arc::clone(&counts.driver),
             fetches: Slab::new(),
             index: HashTable::new(),
@@ -262,6 +265,7 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
         now: Moment,
     ) {
         self.limits = plan.limits;
+        self.wait_networks = Arc::clone(&plan.wait_networks);
         self.forward.adopt(plan, registry, now);
         self.recursion.adopt(resolvers);
         self.drain(now);
@@ -336,7 +340,7 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
     /// Takes a query off the list of its client.
     fn leave_client(&mut self, entry: &WaiterEntry<W>) {
         let Some(cell) = entry.cell else { return };
-        self.clients.leave(cell, (entry.older, entry.newer), entry.is_unproven);
+        self.clients.leave(cell, (entry.older, entry.newer), entry.held);
         if let Some(older) = self.waiters.get_mut(entry.older as usize) {
             older.newer = entry.newer;
         }
@@ -348,10 +352,9 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
     /// Notes that a waiter's client has got its reply; what waits goes on without it.
     pub(crate) fn replied(&mut self, key: u32) {
         let Some(entry) = self.waiters.get_mut(key as usize) else { return };
-        if std::mem::replace(&mut entry.is_unproven, false)
-            && let Some(cell) = entry.cell
-        {
-            self.clients.replied(cell);
+        let held = std::mem::replace(&mut entry.held, Held::Nothing);
+        if let Some(cell) = entry.cell {
+            self.clients.replied(cell, held);
         }
     }
 
@@ -584,7 +587,7 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
     /// Lets a query wait; says where.
     fn enqueue(&mut self, who: W, cell: Option<ClientCell>, now: Moment) -> u32 {
         let stale_after_ms = who.want().stale_after_ms();
-        let is_unproven = cell.is_some() && who.is_unproven();
+        let held = if cell.is_some() { who.held() } else { Held::Nothing };
         let is_client = who.client().is_some();
         let key = self.waiters.insert(WaiterEntry {
             who,
@@ -593,12 +596,12 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
             home: Home::Sleep,
             timer: TimerKey::NONE,
             cell,
-            is_unproven,
+            held,
             older: NIL,
             newer: NIL,
             since: now,
         }) as u32;
-        let older = cell.map_or(NIL, |cell| self.clients.enter(cell, key, is_unproven));
+        let older = cell.map_or(NIL, |cell| self.clients.enter(cell, key, held));
         if let Some(older) = self.waiters.get_mut(older as usize) {
             older.newer = key;
         }

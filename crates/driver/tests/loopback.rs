@@ -22,7 +22,7 @@ use engine::{
     Address, Client, Clock, Counters, Driver as _, Engine, ListenerId, Outlet, PoolId, Reply, ReplyTo,
     Snapshot, SnapshotCell, Transport, Verdict, Worker,
 };
-use plan::upstreams::{Hedge, Limits, Pick, Plan, PoolPlan, ServerPlan, Target};
+use plan::upstreams::{Hedge, Pick, Plan, PoolPlan, ServerPlan, Target};
 use testkit::{Answer, Ask, Heard, Lie, Script, Stub};
 use tokio::sync::Notify;
 use wire::Prefix;
@@ -188,7 +188,7 @@ fn forward() -> Op {
 }
 
 fn plan(pool: PoolPlan) -> Plan {
-    Plan { pools: vec![pool], limits: Limits::default() }
+    Plan { pools: vec![pool], ..Plan::default() }
 }
 
 fn udp(stubs: &[&Stub]) -> PoolPlan {

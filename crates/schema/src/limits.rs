@@ -236,6 +236,35 @@ pub(super) const ROWS: &[Row] = &[
     )
     .unbound(&["wait-limit"]),
     row(
+        "limits.wait-limit-with-cookie",
+        whole_or(1, 10_000_000, "off"),
+        "10000",
+        "nobody can forge these, so the bound is only for a client out of control",
+        "The same for one client whose address is proven, by a cookie or because it uses a connection.",
+    )
+    .unbound(&["wait-limit-cookie"]),
+    Row {
+        path: "limits.wait-networks",
+        kind: Kind::Items,
+        default: Some("[]"),
+        reason: "the limits are the same for everybody",
+        apply: Apply::Reload,
+        text: "Networks for each of whose clients other limits hold: `[{prefix: 192.0.2.0/24, replies: 5000}]`. Of several, the \
+               longest prefix counts that says something about such a client. IPv6 clients are counted by prefixes of 56 bits.",
+        unbound: &["wait-limit-netblock", "wait-limit-cookie-netblock"],
+    },
+    unset("limits.wait-networks[].prefix", Kind::One(Value::Prefix), "The network."),
+    unset(
+        "limits.wait-networks[].replies",
+        whole_or(0, 10_000_000, "off"),
+        "Replies held for one client whose address may be forged, in the place of `limits.wait-limit`.",
+    ),
+    unset(
+        "limits.wait-networks[].with-cookie",
+        whole_or(0, 10_000_000, "off"),
+        "Replies held for one client whose address is proven, in the place of `limits.wait-limit-with-cookie`.",
+    ),
+    row(
         "limits.discard-timeout",
         duration_or(100, MINUTE, "off"),
         "1900ms",

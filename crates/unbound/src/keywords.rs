@@ -173,6 +173,7 @@ pub(crate) const RUN_TIME: &[&str] = &[
     "verbosity",
     "version",
     "wait-limit",
+    "wait-limit-cookie",
 ];
 
 /// Returns the section of that name.

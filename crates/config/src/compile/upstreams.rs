@@ -10,7 +10,7 @@ use diagnostic::{Problem, Span, io_text};
 use engine::PoolId;
 use plan::relay::{RelayPlan, RelayTarget};
 use plan::tls::{ClientTls, Proof};
-use plan::upstreams::{Limits, Outgoing, Plan, PoolPlan, RcodeSet, ServerPlan, Target};
+use plan::upstreams::{Limits, Outgoing, Plan, PoolPlan, RcodeSet, ServerPlan, Target, WaitNetwork};
 use wire::Rcode;
 
 use super::resolv;
@@ -38,7 +38,30 @@ pub(super) fn plan(
             ..pool(id, group, &mut machine, problems)
         })
     });
-    Plan { pools: pools.collect(), limits }
+    let wait_networks = wait_networks(&settings.limits.wait_networks, workers);
+    Plan { pools: pools.collect(), limits, wait_networks }
+}
+
+/// Returns how many replies one of so many workers holds for a client that may have so many;
+/// `None`: any number.
+fn wait_limit(limit: Option<u32>, workers: u32) -> u32 {
+    limit.map_or(u32::MAX, |limit| limit.div_ceil(workers).max(limit.min(WAIT_LIMIT_MIN)))
+}
+
+/// Returns networks with limits of their own, the longest prefix first.
+fn wait_networks(networks: &[settings::WaitNetwork], workers: usize) -> Arc<[WaitNetwork]> {
+    let workers = u32::try_from(workers).unwrap_or(u32::MAX).max(1);
+    let share = |limit: Option<Option<u32>>| limit.map(|limit| wait_limit(limit, workers));
+    let mut networks: Vec<WaitNetwork> = networks
+        .iter()
+        .map(|network| WaitNetwork {
+            prefix: network.prefix,
+            unproven_max: share(network.replies),
+            proven_max: share(network.with_cookie),
+        })
+        .collect();
+    networks.sort_by_key(|network| std::cmp::Reverse(network.prefix.bits()));
+    networks.into()
 }
 
 /// Returns whether the machine has a resolver besides this server.
@@ -65,8 +88,6 @@ fn limits(settings: &settings::Limits, workers: usize) -> Limits {
     let usual = Limits::default();
     let workers = u32::try_from(workers).unwrap_or(u32::MAX).max(1);
     let share = (settings.waiting / workers).max(1);
-    let wait_limit =
-        settings.wait_limit.map_or(u32::MAX, |limit| limit.div_ceil(workers).max(limit.min(WAIT_LIMIT_MIN)));
     let discard_after = settings.discard_timeout.map_or(u128::MAX, |after| after.as_millis());
     let scaled = |bound: u32| {
         let scaled = u64::from(bound) * u64::from(share) / u64::from(usual.waiting_max);
@@ -77,7 +98,8 @@ fn limits(settings: &settings::Limits, workers: usize) -> Limits {
         waiting_max: share,
         waiting_per_fetch_max: scaled(usual.waiting_per_fetch_max),
         waiting_per_client_max: scaled(usual.waiting_per_client_max),
-        unproven_per_client_max: wait_limit,
+        unproven_per_client_max: wait_limit(settings.wait_limit, workers),
+        proven_per_client_max: wait_limit(settings.wait_limit_with_cookie, workers),
         shed: settings.shed,
         discard_after_ms: u32::try_from(discard_after).unwrap_or(u32::MAX),
         ..usual

@@ -1,14 +1,16 @@
 //! Which queries may wait, and which give way when there is no room for all.
 
+use std::net::IpAddr;
+
 use authorities::PoolNetwork;
 use engine::Failure;
 use exchange::network::Network;
 use forward::PoolKey;
-use plan::upstreams::Limits;
+use plan::upstreams::{Limits, WaitNetwork};
 use timers::{Moment, Span};
 
 use super::{Event, Home, Machine, Waiter};
-use crate::clients::ClientCell;
+use crate::clients::{ClientCell, Held};
 
 /// Time that a query has had its chance after, and may give its place to a newer one of its client.
 const JOSTLE_AFTER: Span = Span::from_ms(200);
@@ -88,8 +90,9 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
         let cell = who.cause().map(|address| self.clients.cell(address));
         let load = self.load(begins);
         if let Some(cell) = cell {
+            let held = who.held();
             let holds_too_many =
-                who.is_unproven() && self.clients.unproven(cell) >= self.limits.unproven_per_client_max;
+                held != Held::Nothing && self.clients.held(cell, held) >= self.wait_limit(who.cause(), held);
             let has_its_share =
                 load >= Load::Half && self.clients.waiting(cell) >= self.limits.waiting_per_client_max;
             // A refresh takes the place of nobody.
@@ -107,6 +110,19 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
             return Err(Failure::Overloaded);
         }
         Ok(cell)
+    }
+
+    /// Returns how many replies may be held for a client of this address: what the longest prefix
+    /// says that has it, or the limit for everybody.
+    fn wait_limit(&self, client: Option<IpAddr>, held: Held) -> u32 {
+        let is_proven = held == Held::Proven;
+        let of_network = |network: &WaitNetwork| {
+            let limit = if is_proven { network.proven_max } else { network.unproven_max };
+            limit.filter(|_| client.is_some_and(|client| network.prefix.contains(client)))
+        };
+        let usual =
+            if is_proven { self.limits.proven_per_client_max } else { self.limits.unproven_per_client_max };
+        self.wait_networks.iter().find_map(of_network).unwrap_or(usual)
     }
 
     /// Makes room for one more query at the cost of the client with the most; returns whether there

@@ -641,7 +641,7 @@ fn a_reload_keeps_what_is_the_same_and_lets_fetches_end() {
     sim.warm_up(10, 7);
     let asker = sim.ask("www.example.org");
     let sent = sim.sent();
-    let plan = Plan { pools: vec![pool(Pick::Ordered, &[3, 2])], limits: Limits::default() };
+    let plan = Plan { pools: vec![pool(Pick::Ordered, &[3, 2])], ..Plan::default() };
     sim.machine.adopt((&plan, &Default::default()), &Registry::default(), sim.now);
     sim.settle();
     sim.ask("new.example.org");

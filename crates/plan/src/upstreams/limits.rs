@@ -1,5 +1,7 @@
 //! What one worker may hold for queries that wait, and for asking upstreams.
 
+use wire::Prefix;
+
 /// UDP sockets that one worker has open to one address of a server at once, each on a random port.
 pub const SOCKETS_MAX: usize = 64;
 
@@ -33,6 +35,8 @@ pub struct Limits {
     pub waiting_per_client_max: u32,
     /// Replies held for one client whose address may be forged.
     pub unproven_per_client_max: u32,
+    /// Replies held for one client whose address is proven, by a connection or a cookie.
+    pub proven_per_client_max: u32,
     /// Age of a query after which no answer is sent to an address that may be forged, in
     /// milliseconds.
     pub discard_after_ms: u32,
@@ -52,10 +56,22 @@ impl Default for Limits {
             waiting_per_fetch_max: 4096,
             waiting_per_client_max: 2048,
             unproven_per_client_max: 500,
+            proven_per_client_max: 5000,
             discard_after_ms: 1900,
             shed: Shed::Servfail,
             sockets_max: 512,
             connections_max: 256,
         }
     }
+}
+
+/// How many replies are held for each client of a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WaitNetwork {
+    /// The network.
+    pub prefix: Prefix,
+    /// If the client's address may be forged; `None`: as many as for everybody.
+    pub unproven_max: Option<u32>,
+    /// If its address is proven; `None`: as many as for everybody.
+    pub proven_max: Option<u32>,
 }

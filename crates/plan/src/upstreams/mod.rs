@@ -7,7 +7,9 @@ mod providers;
 mod servers;
 mod target;
 
-pub use limits::{DISTANCES_MAX, Limits, SOCKETS_MAX, Shed};
+use std::sync::Arc;
+
+pub use limits::{DISTANCES_MAX, Limits, SOCKETS_MAX, Shed, WaitNetwork};
 pub use outgoing::{Outgoing, Ports, SERVER_OPTION_OCTETS_MAX, ServerOptions, address_in};
 pub use pools::{Hedge, Pick, PoolPlan, RcodeSet};
 pub use providers::{DnscryptPlan, OdohPlan};
@@ -20,12 +22,14 @@ pub use target::Target;
 const ADDRESSES_PER_NAME: usize = 4;
 
 /// Everything that forwarding needs to know; replaced whole on a reload.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, PartialEq, Default)]
 pub struct Plan {
     /// The upstream groups.
     pub pools: Vec<PoolPlan>,
     /// What one worker may hold.
     pub limits: Limits,
+    /// Networks whose clients may hold other numbers of replies, the longest prefix first.
+    pub wait_networks: Arc<[WaitNetwork]>,
 }
 
 impl Plan {

@@ -18,10 +18,26 @@ pub struct Limits {
     pub shed: Shed,
     /// Replies held for one client whose address may be forged; `None`: any number.
     pub wait_limit: Option<u32>,
+    /// Replies held for one client whose address is proven; `None`: any number.
+    pub wait_limit_with_cookie: Option<u32>,
+    /// The same for clients of networks.
+    pub wait_networks: Vec<WaitNetwork>,
     /// When answers to such addresses are no longer sent; `None`: they always are.
     pub discard_timeout: Option<Duration>,
     /// Signatures that may be made in a second while clients wait.
     pub signatures_per_second: u32,
+}
+
+/// Replies held for each client of a network. `None` of a number: as many as for everybody; of the
+/// number inside: any number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitNetwork {
+    /// The network.
+    pub prefix: Prefix,
+    /// If the client's address may be forged.
+    pub replies: Option<Option<u32>>,
+    /// If its address is proven.
+    pub with_cookie: Option<Option<u32>>,
 }
 
 /// Queries that one client prefix may send.

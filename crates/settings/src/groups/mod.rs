@@ -33,7 +33,7 @@ use crate::jobs::{EffectSettings, ScheduleSettings};
 pub use cache::CacheSettings;
 pub use control::{ControlIdentity, ControlPlace, UnboundChannel, UnboundStatistics};
 use diagnostic::At;
-pub use limits::{Cookies, Handshakes, Limits, Rate, Tcp};
+pub use limits::{Cookies, Handshakes, Limits, Rate, Tcp, WaitNetwork};
 pub use listeners::{Certificate, Listener, LocalSocket, RelayTarget, Tls};
 pub use local::{Hosts, LocalName};
 pub use log::{Log, LogPlace};

@@ -5,27 +5,56 @@ use plan::upstreams::Shed;
 use wire::Prefix;
 
 use super::{Lowering, Section};
-use crate::groups::{Handshakes, Limits, Rate, Tcp};
+use crate::groups::{Handshakes, Limits, Rate, Tcp, WaitNetwork};
 
 impl Lowering<'_> {
+    /// Reads the network that an item is about, which none before may be about.
+    fn network(&mut self, item: &Section<'_>, mut before: impl Iterator<Item = Prefix>) -> Option<Prefix> {
+        let prefix = self.optional(item, "prefix", |lowering, row, node| {
+            lowering.read(node, &row.kind.expected(), values::prefix)
+        });
+        let Some(At { value: prefix, span }) = prefix else {
+            if item.entry("prefix").is_none() {
+                self.problems.push(Problem::error(item.span, "this item has no \"prefix\""));
+            }
+            return None;
+        };
+        if before.any(|known| known == prefix) {
+            self.problems.push(Problem::error(span, format!("\"{prefix}\" is listed twice")));
+        }
+        Some(prefix)
+    }
+
     /// Reads how many connections networks may have.
     fn networks(&mut self, tcp: &Section<'_>) -> Vec<(Prefix, u32)> {
         let mut networks: Vec<(Prefix, u32)> = Vec::new();
         for item in self.items(tcp, "networks") {
-            let prefix = self.optional(&item, "prefix", |lowering, row, node| {
-                lowering.read(node, &row.kind.expected(), values::prefix)
-            });
             let connections = self.whole(&item, "connections") as u32;
-            let Some(At { value: prefix, span }) = prefix else {
-                if item.entry("prefix").is_none() {
-                    self.problems.push(Problem::error(item.span, "this item has no \"prefix\""));
-                }
+            if let Some(prefix) = self.network(&item, networks.iter().map(|(prefix, _)| *prefix)) {
+                networks.push((prefix, connections));
+            }
+        }
+        networks
+    }
+
+    /// Reads how many replies are held for clients of networks.
+    fn wait_networks(&mut self, limits: &Section<'_>) -> Vec<WaitNetwork> {
+        let mut networks: Vec<WaitNetwork> = Vec::new();
+        for item in self.items(limits, "wait-networks") {
+            let mut number = |key| {
+                let limit = self.optional(&item, key, Self::read_whole)?.value;
+                Some(limit.map(|number| number as u32))
+            };
+            let (replies, with_cookie) = (number("replies"), number("with-cookie"));
+            let Some(prefix) = self.network(&item, networks.iter().map(|network| network.prefix)) else {
                 continue;
             };
-            if networks.iter().any(|(known, _)| *known == prefix) {
-                self.problems.push(Problem::error(span, format!("\"{prefix}\" is listed twice")));
+            if (replies, with_cookie) == (None, None) {
+                let message = format!("nothing is said about clients of \"{prefix}\"");
+                self.problems
+                    .push(Problem::warning(item.span, message).hint("set \"replies\" or \"with-cookie\""));
             }
-            networks.push((prefix, connections));
+            networks.push(WaitNetwork { prefix, replies, with_cookie });
         }
         networks
     }
@@ -89,6 +118,10 @@ impl Lowering<'_> {
             waiting: self.whole(&limits, "waiting") as u32,
             shed: self.word(&limits, "shed", Shed::parse),
             wait_limit: self.whole_or(&limits, "wait-limit").map(|number| number as u32),
+            wait_limit_with_cookie: self
+                .whole_or(&limits, "wait-limit-with-cookie")
+                .map(|number| number as u32),
+            wait_networks: self.wait_networks(&limits),
             discard_timeout: self.duration_or(&limits, "discard-timeout"),
             signatures_per_second: self.whole(&signatures, "per-second") as u32,
         };

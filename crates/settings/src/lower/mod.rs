@@ -394,7 +394,7 @@ mod tests {
              schedules: [{at: 0 4 * * *, do: dump(caches)}]\nzone-directories: [{path: z}]\nzone-templates: {t: {file: \"{name}\"}}\nzones: [{name: example.net, like: t}, {name: example.org, file: org.zone, sign: s, \
              make: [{networks: 192.0.2.0/24}], choose: [{name: www.example.org, type: A, from: [{data: 192.0.2.1}]}], \
              catalog: c.example, group: g}, {name: c.example, catalog-role: producer}]\nsigning: {s: {}}\nchecks: {c: {port: 80}}\nkeys: [{name: k, secret: AAAA}]\n\
-             outgoing: {options: {servers: 192.0.2.1, text: a}}\nlimits: {tcp: {networks: {prefix: 192.0.2.0/24, connections: 5}}}\nsplit: {b.example: 192.0.2.1}\nlocal-sockets: dns.sock\noblivious: {relay-to: odoh.example.net}\n",
+             outgoing: {options: {servers: 192.0.2.1, text: a}}\nlimits: {wait-networks: {prefix: 192.0.2.0/24, replies: 5}, tcp: {networks: {prefix: 192.0.2.0/24, connections: 5}}}\nsplit: {b.example: 192.0.2.1}\nlocal-sockets: dns.sock\noblivious: {relay-to: odoh.example.net}\n",
         );
         assert_eq!(problems, 0);
         let all: BTreeSet<&str> = rows().map(|row| row.path).collect();

@@ -1,7 +1,9 @@
 //! Limits, cookies, sizes of messages.
 
-use diagnostic::Problem;
+use diagnostic::{Problem, Span};
+use wire::Prefix;
 
+use super::clients::LOOPBACK;
 use super::{Lowering, access};
 use crate::tree;
 
@@ -15,6 +17,7 @@ impl Lowering<'_> {
         self.set(&["limits", "shed"], tree::text("drop", at));
         let (wait_limit, at) = self.bounded("wait-limit", 0, 10_000_000);
         self.set_or_off(&["limits", "wait-limit"], wait_limit, &wait_limit.to_string(), at);
+        self.wait_networks(wait_limit);
         let (discard, at) = self.bounded("discard-timeout", 0, 60_000);
         self.set_or_off(&["limits", "discard-timeout"], discard, &format!("{}ms", discard.max(100)), at);
         let (idle, at) = self.bounded("tcp-idle-timeout", 1000, 3_600_000);
@@ -36,8 +39,54 @@ impl Lowering<'_> {
     }
 
     /// Sets what zero switches off.
-    fn set_or_off(&mut self, path: &[&str], number: u64, text: &str, at: diagnostic::Span) {
+    fn set_or_off(&mut self, path: &[&str], number: u64, text: &str, at: Span) {
         self.set(path, tree::text(if number == 0 { "off" } else { text }, at));
+    }
+
+    /// Replies that are held for clients of networks, and for those with a cookie.
+    fn wait_networks(&mut self, wait_limit: u64) {
+        let (with_cookie, at) = self.bounded("wait-limit-cookie", 0, 10_000_000);
+        // There "wait-limit: 0" switches all of them off.
+        let text = with_cookie.max(1).to_string();
+        self.set_or_off(&["limits", "wait-limit-with-cookie"], wait_limit, &text, at);
+        if wait_limit == 0 {
+            return;
+        }
+        let whole = self.tree.whole();
+        let mut networks: Vec<(Prefix, [Option<String>; 2], Span)> = Vec::new();
+        // This machine may always have any number.
+        for text in LOOPBACK {
+            let prefix = access::prefix(text).expect("a prefix");
+            networks.push((prefix, [Some("off".to_owned()), Some("off".to_owned())], whole));
+        }
+        for (place, keyword) in ["wait-limit-netblock", "wait-limit-cookie-netblock"].into_iter().enumerate()
+        {
+            for statement in self.all(keyword) {
+                let [network, limit] = [statement.word(0), statement.word(1)];
+                let (prefix, number) = (access::prefix(&network.text), limit.text.parse::<i64>());
+                let (Some(prefix), Ok(number @ -1..=10_000_000)) = (prefix, number) else {
+                    let message = format!("\"{} {}\" is no limit", network.text, limit.text);
+                    let problem = Problem::error(statement.span(), message);
+                    self.problems.push(
+                        problem.expected("a prefix and a number, such as 192.0.2.0/24 5000; -1 is no limit"),
+                    );
+                    continue;
+                };
+                let text = if number < 0 { "off".to_owned() } else { number.to_string() };
+                let at = networks.iter().position(|(known, ..)| *known == prefix).unwrap_or_else(|| {
+                    networks.push((prefix, [None, None], statement.span()));
+                    networks.len() - 1
+                });
+                networks[at].1[place] = Some(text);
+            }
+        }
+        for (prefix, numbers, at) in networks {
+            let mut entries = vec![("prefix", tree::text(prefix.to_string(), at))];
+            for (key, number) in ["replies", "with-cookie"].into_iter().zip(numbers) {
+                entries.extend(number.map(|number| (key, tree::text(number, at))));
+            }
+            self.tree.push(&["limits", "wait-networks"], tree::map(entries, at));
+        }
     }
 
     /// Connections of all clients of a network.

@@ -3,14 +3,17 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use engine::Failure;
 use engine::ops::split::{Rule, SplitStep, Unusable};
+use identity::Registry;
 use timers::Span;
-use wire::Rcode;
+use wire::{Prefix, Rcode};
 
 use super::sim::{CLIENT, Over, Sent, Sim, pool, server};
-use plan::upstreams::{Limits, Pick, ServerPlan};
+use crate::clients::Held;
+use plan::upstreams::{Limits, Pick, Plan, ServerPlan, WaitNetwork};
 
 fn client(last: u8) -> IpAddr {
     IpAddr::V4(Ipv4Addr::new(192, 0, 2, last))
@@ -248,5 +251,42 @@ fn so_many_replies_are_held_for_an_address_that_may_be_forged() {
     assert_eq!(held, 1000, "of all that is let loose at once");
     assert!(proven.iter().all(|asker| sim.ended[asker] == Ok(Rcode::NOERROR)));
     let cell = sim.machine.clients.cell(FORGED);
-    assert_eq!((sim.machine.clients.unproven(cell), sim.machine.clients.waiting(cell)), (0, 0));
+    assert_eq!((sim.machine.clients.held(cell, Held::Unproven), sim.machine.clients.waiting(cell)), (0, 0));
+}
+
+/// Returns how many of so many queries of a client may wait.
+fn held(sim: &mut Sim, client: IpAddr, count: usize) -> usize {
+    let asked: Vec<u32> = (0..count).map(|_| sim.ask_from("www.example.org", Some(client), None)).collect();
+    asked.iter().filter(|asker| !sim.ended.contains_key(asker)).count()
+}
+
+#[test]
+fn wait_limit_netblock_says_how_many_replies_are_held_for_clients_of_a_network() {
+    let limits = Limits { unproven_per_client_max: 20, proven_per_client_max: 40, ..Limits::default() };
+    let network = |prefix: &str, unproven_max, proven_max| {
+        let (address, bits) = prefix.split_once('/').expect("a prefix");
+        let prefix = Prefix::new(address.parse().expect("an address"), bits.parse().expect("bits"));
+        WaitNetwork { prefix, unproven_max, proven_max }
+    };
+    let mut sim = Sim::with_limits(vec![pool(Pick::Ordered, &[1])], limits);
+    // The longest prefix first, as plans have them.
+    let wait_networks = [
+        network("203.0.113.64/32", Some(u32::MAX), None),
+        network("203.0.113.64/26", Some(5), None),
+        network("198.51.100.0/24", None, Some(3)),
+    ];
+    let plan =
+        Plan { pools: vec![pool(Pick::Ordered, &[1])], limits, wait_networks: Arc::new(wait_networks) };
+    let resolvers = plan::resolvers::Plan::default();
+    sim.machine.adopt((&plan, &resolvers), &Registry::default(), sim.now);
+    for (client, expect) in [
+        ("203.0.113.1", 20),
+        ("203.0.113.65", 5),
+        ("203.0.113.64", 100),
+        ("192.0.2.1", 40),
+        ("198.51.100.1", 3),
+    ] {
+        let address = client.parse().expect("an address");
+        assert_eq!(held(&mut sim, address, 100), expect, "{client}");
+    }
 }

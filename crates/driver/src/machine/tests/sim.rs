@@ -15,6 +15,7 @@ use timers::{Moment, Span};
 use wire::{Class, Flags, Message, NameBuf, Query, Rcode, Rtype, Section, Ttl, Writer};
 
 use super::super::{Ending, Event, Finished, Machine, SplitKey, Waiter};
+use crate::clients::Held;
 use crate::counters::Counts;
 use exchange::network::{LinkKey, Network, Remote, SocketKey};
 use forward::status::UpstreamState;
@@ -144,8 +145,12 @@ impl Waiter for Asker {
     }
 
     /// Clients of 203.0.113.0/24 prove nothing.
-    fn is_unproven(&self) -> bool {
-        matches!(self.client, Some(IpAddr::V4(address)) if address.octets().starts_with(&[203, 0, 113]))
+    fn held(&self) -> Held {
+        match self.client {
+            Some(IpAddr::V4(address)) if address.octets().starts_with(&[203, 0, 113]) => Held::Unproven,
+            Some(_) => Held::Proven,
+            None => Held::Nothing,
+        }
     }
 
     fn next(&self, progress: &Progress) -> Next {
@@ -253,7 +258,7 @@ impl Sim {
         let now = Moment(1_000_000);
         let networks = (Wire::default(), PoolWire::default());
         let mut machine = Machine::new(networks, Arc::default(), StdRng::seed_from_u64(42), &counters, now);
-        let plans = (&Plan { pools, limits }, resolvers);
+        let plans = (&Plan { pools, limits, ..Plan::default() }, resolvers);
         machine.adopt(plans, &Registry::default(), now);
         Self {
             machine,
@@ -303,10 +308,7 @@ impl Sim {
     }
 
     pub(super) fn adopt_resolvers(&mut self, resolvers: Vec<resolvers::ResolverPlan>) {
-        let plans = (
-            &Plan { pools: Vec::new(), limits: Limits::default() },
-            &resolvers::Plan { resolvers, ..Default::default() },
-        );
+        let plans = (&Plan::default(), &resolvers::Plan { resolvers, ..Default::default() });
         self.machine.adopt(plans, &Registry::default(), self.now);
         self.settle();
     }
