@@ -82,6 +82,7 @@ impl House {
                 banned: PrefixSet::default(),
                 banned_live: None,
                 cookies: None,
+                cookie_required: PrefixSet::default(),
                 rate: None,
                 table: Arc::new(RateTable::new(16, 1)),
             },

@@ -92,6 +92,15 @@ impl Engine {
                 let answer = Answer { is_too_large: true, ..Answer::empty(Rcode::NOERROR, None) };
                 self.complete(to, &answer, reply)
             }
+            Admission::NoCookie => {
+                self.state.counters.without_cookie.bump();
+                if to.proof.client_cookie().is_some() {
+                    return self.complete(to, &Answer::empty(Rcode::BADCOOKIE, None), reply);
+                }
+                // TC: who knows no cookies comes back over TCP, which proves its address, too.
+                let answer = Answer { is_too_large: true, ..Answer::empty(Rcode::REFUSED, None) };
+                self.complete(to, &answer, reply)
+            }
             Admission::Admitted => Verdict::Drop,
         }
     }
@@ -116,6 +125,7 @@ pub(crate) const fn note_of(admission: Admission) -> Note {
     match admission {
         Admission::Limited => Note::Limited,
         Admission::BadCookieOption => Note::BadCookie,
+        Admission::NoCookie => Note::NoCookie,
         Admission::Banned => Note::Banned,
         Admission::Denied | Admission::Admitted => Note::Denied,
     }

@@ -323,6 +323,14 @@ pub(super) const ROWS: &[Row] = &[
          and its relatives change it.",
     )
     .unbound(&["cookie-secret-file"]),
+    row(
+        "cookies.required",
+        Kind::List(Value::Prefix),
+        "[]",
+        "clients that know no cookies are many",
+        "Clients that must show a cookie of this server, or use a connection. A UDP query that brings a client cookie gets \
+         BADCOOKIE and a cookie to come back with; one that brings none gets REFUSED with TC, so that the client can turn to TCP.",
+    ),
     section("edns", "Sizes of messages."),
     row(
         "edns.padding",

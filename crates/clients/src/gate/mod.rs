@@ -30,6 +30,8 @@ pub struct Gate {
     pub banned_live: Option<Arc<sets::DynamicAddresses>>,
     /// Secrets for cookies; `None` ignores the option.
     pub cookies: Option<cookie::Secrets>,
+    /// Clients that must show a cookie, unless a connection proves their address.
+    pub cookie_required: prefix_set::PrefixSet,
     /// The limit for clients whose address is not proven.
     pub rate: Option<rate::RateRule>,
     /// What the limit counts in; shared by all workers and kept over reloads.
@@ -47,6 +49,8 @@ pub enum Admission {
     Banned,
     /// Over the rate limit.
     Limited,
+    /// No cookie of ours, which such clients must show.
+    NoCookie,
     /// The COOKIE option cannot be read (RFC 7873 §5.2.2).
     BadCookieOption,
 }
@@ -89,7 +93,16 @@ impl Gate {
             }
             return (Admission::Limited, proof);
         }
+        let has_some = !self.cookie_required.is_empty();
+        if has_some && !is_proven && !client.verified && self.requires_cookie(client) {
+            return (Admission::NoCookie, proof);
+        }
         (Admission::Admitted, proof)
+    }
+
+    #[inline(never)]
+    fn requires_cookie(&self, client: &Client) -> bool {
+        self.cookie_required.contains(client.address)
     }
 
     /// Returns whether a client is banned. Usually nobody is.

@@ -36,6 +36,8 @@ pub enum Note {
     Limited,
     /// Its cookie is not one.
     BadCookie,
+    /// It has no cookie of ours, which its client must show.
+    NoCookie,
     /// The protocol says what the answer is, whatever the policy.
     Protocol,
 }

@@ -72,6 +72,7 @@ counters! {
     banned: "Queries of banned clients, which got no reply.",
     limited: "Queries over the rate limit of their prefix.",
     cookies_valid: "Queries with a valid server cookie.",
+    without_cookie: "Queries of clients that have to show a cookie and did not (`cookies.required`).",
     answers_local: "Queries answered from hosts and local names.",
     answers_zone: "Queries answered from zones.",
     transfers_whole: "Zones sent to other servers as a whole.",

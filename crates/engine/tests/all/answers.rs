@@ -609,6 +609,36 @@ fn banned_clients_hear_nothing() {
 }
 
 #[test]
+fn who_has_to_show_a_cookie_is_not_answered_without_one_over_udp() {
+    let ours = Prefix::new("192.0.2.0".parse().expect("an address"), 25);
+    let gate = gate_with(|gate| {
+        gate.cookies = Some(Secrets { active: [9; 16], staging: None });
+        gate.cookie_required = PrefixSet::compile([ours]);
+    });
+    let mut server = Server::with(gate, |cache| usual(cache, CacheRules::default()));
+    let plain = Ask::new("localhost", Rtype::A);
+    let with = |cookie: &[u8]| Ask::new("localhost", Rtype::A).option(10, cookie);
+    server.client = client("192.0.2.1");
+    let refused = server.ask(&plain).answered();
+    let flags = header(&refused).flags;
+    assert_eq!((seen(&refused).rcode, flags.has(Flags::TC)), (Rcode::REFUSED, true));
+    let bad = server.ask(&with(b"clientck")).answered();
+    let edns = Message::parse(&bad).expect("well formed").edns.expect("an OPT");
+    let cookie = edns.option(OptionCode::COOKIE).expect("a cookie").to_vec();
+    assert_eq!((seen(&bad).rcode, seen(&bad).answers.len()), (Rcode::BADCOOKIE, 0));
+    assert_eq!(seen(&server.ask(&with(&cookie)).answered()).rcode, Rcode::NOERROR);
+    let mut stolen = client("192.0.2.2");
+    std::mem::swap(&mut server.client, &mut stolen);
+    assert_eq!(seen(&server.ask(&with(&cookie)).answered()).rcode, Rcode::BADCOOKIE, "of another client");
+    assert_eq!(server.counters.without_cookie.read(), 3);
+    // A connection proves the address as well, and others need no cookie.
+    server.client = Client { transport: Transport::Tcp, verified: true, ..client("192.0.2.1") };
+    assert_eq!(seen(&server.ask(&plain).answered()).rcode, Rcode::NOERROR);
+    server.client = client("192.0.2.129");
+    assert_eq!(seen(&server.ask(&plain).answered()).rcode, Rcode::NOERROR);
+}
+
+#[test]
 fn a_cookie_lifts_the_rate_limit() {
     let gate = gate_with(|gate| {
         gate.cookies = Some(Secrets { active: [9; 16], staging: None });

@@ -163,6 +163,7 @@ pub fn gate() -> Gate {
         banned: PrefixSet::default(),
         banned_live: None,
         cookies: None,
+        cookie_required: PrefixSet::default(),
         rate: None,
         table: Arc::new(RateTable::new(1024, 3)),
     }

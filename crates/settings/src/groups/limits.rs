@@ -110,4 +110,6 @@ pub struct Cookies {
     pub other_secret: Option<Secret>,
     /// The file that both come from, if it is there.
     pub file: Option<PathBuf>,
+    /// Clients that must show one over UDP.
+    pub required: Vec<Prefix>,
 }

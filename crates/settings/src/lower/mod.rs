@@ -285,7 +285,13 @@ impl Lowering<'_> {
             secret: self.secret(&section, "secret"),
             other_secret: self.secret(&section, "other-secret"),
             file: None,
+            required: self.prefixes(&section, "required"),
         };
+        if let Some(entry) = self.said(&section, "required").filter(|_| !cookies.enabled) {
+            let message =
+                "no client gets a cookie that it could show: these are only answered over connections";
+            self.problems.push(Problem::warning(entry.key_span, message).hint("set \"enabled\" beside it"));
+        }
         if let Some(at) = self.path(&section, "secrets-file") {
             let path = self.beside(at.span.file, &at.value);
             if let [first, others @ ..] = &self.secrets_of(&path, at.span)[..] {

@@ -20,6 +20,8 @@ enum Right {
     SetRd,
     /// Ask, and look into the cache without RD.
     Snoop,
+    /// Ask with a cookie or over a connection.
+    Cookie,
     /// Ask for what is answered here, and hear REFUSED of everything else.
     RefuseNonLocal,
     /// Ask for what is answered here, and hear nothing of everything else.
@@ -84,6 +86,10 @@ impl Lowering<'_> {
             Right::SetRd => self.steps.set_rd.push(part),
             Right::RefuseNonLocal => self.steps.refuse_non_local.push(part),
             Right::DenyNonLocal => self.steps.deny_non_local.push(part),
+            Right::Cookie => {
+                let item = tree::text(part.to_string(), self.tree.whole());
+                self.tree.push(&["cookies", "required"], item);
+            }
             Right::Allow | Right::Refuse | Right::Deny => {}
         }
     }
@@ -96,7 +102,15 @@ impl Lowering<'_> {
         let mut known: Vec<(SocketAddr, Right)> = Vec::new();
         for statement in self.all("interface-action") {
             let address = self.interface(statement.word(0));
-            if let (Some(address), Some(right)) = (address, self.action(statement.word(1))) {
+            let right = self.action(statement.word(1));
+            if right == Some(Right::Cookie) {
+                let message = "\"allow_cookie\" of an interface is not supported";
+                let problem = Problem::error(statement.word(1).span, message);
+                self.problems
+                    .push(problem.hint("\"access-control\" can have it, for the clients that come there"));
+                continue;
+            }
+            if let (Some(address), Some(right)) = (address, right) {
                 known.retain(|(other, _)| *other != address);
                 known.push((address, right));
             }
@@ -158,6 +172,7 @@ impl Lowering<'_> {
                 Right::Deny => self.steps.access.push(rule(who, &["drop"], whole)),
                 // As all other interfaces.
                 Right::Refuse => {}
+                Right::Cookie => unreachable!("an error was reported above"),
             }
         }
         allowed.insert(0, format!("client in {}", clients::named(&clients)));
@@ -188,14 +203,11 @@ impl Lowering<'_> {
             "deny_non_local" => Right::DenyNonLocal,
             "refuse" => Right::Refuse,
             "deny" => Right::Deny,
-            "allow_cookie" => {
-                self.error(action.span, format!("\"{}\" is not supported yet", action.text));
-                return None;
-            }
+            "allow_cookie" => Right::Cookie,
             other => {
                 let problem = Problem::error(action.span, format!("\"{other}\" is no action"));
                 self.problems.push(problem.expected(
-                    "allow, allow_setrd, allow_snoop, refuse, refuse_non_local, deny or deny_non_local",
+                    "allow, allow_cookie, allow_setrd, allow_snoop, refuse, refuse_non_local, deny or deny_non_local",
                 ));
                 return None;
             }
