@@ -71,6 +71,15 @@ pub(super) const ROWS: &[Row] = &[
     )
     .unbound(&["serve-expired", "serve-expired-ttl"]),
     row(
+        "cache.*.stale-restarts",
+        Kind::One(Value::Bool),
+        "false",
+        "RFC 8767 §5: an answer that nobody can renew ends at some time",
+        "Whether the time of `stale` begins anew whenever the answer could not be fetched: then it is given for as long as it is \
+         asked for.",
+    )
+    .unbound(&["serve-expired-ttl-reset"]),
+    row(
         "cache.*.stale-client-timeout",
         duration(0, MINUTE),
         "1800ms",

@@ -158,6 +158,7 @@ pub(crate) const RUN_TIME: &[&str] = &[
     "serve-expired-client-timeout",
     "serve-expired-reply-ttl",
     "serve-expired-ttl",
+    "serve-expired-ttl-reset",
     "ssl-upstream",
     "statistics-cumulative",
     "statistics-inhibit-zero",

@@ -21,6 +21,8 @@ use wire::{Class, EdeCode, Flags, Rcode, Rtype};
 
 /// Words before the optional ones.
 const HEAD_WORDS: usize = 5;
+/// The word that has the stale window.
+const CODES_AT: usize = 3;
 const SCOPE_WORDS: usize = 3;
 const EXTENSION_WORDS: usize = 2;
 const EXTENDED: u64 = 1 << 44;
@@ -182,6 +184,21 @@ impl Head for Meta {
 }
 
 impl Meta {
+    /// Returns for how many seconds the answer has been stale; `None` while it is fresh, and once
+    /// it is too old.
+    pub(crate) fn stale_since(&self, now: u32) -> Option<u32> {
+        let since = now.saturating_sub(self.stored_at).checked_sub(self.ttl)?;
+        (since < self.stale).then_some(since)
+    }
+
+    /// Writes a stale window to the words of a stale answer that ends `stale` seconds from now on.
+    pub(crate) fn renew_stale(words: &[AtomicU64], now: u32, stale: u32) {
+        let since = Self::read(words).and_then(|meta| meta.stale_since(now));
+        let (Some(since), Some(codes)) = (since, words.get(CODES_AT)) else { return };
+        let rest = codes.load(Ordering::Relaxed) & !u64::from(u32::MAX);
+        codes.store(rest | u64::from(since.saturating_add(stale)), Ordering::Relaxed);
+    }
+
     /// Returns whether words are those of the entry for `key`.
     pub(super) fn is_of<W: Word>(words: &[W], key: &Key<'_>) -> bool {
         Self::read(words).is_some_and(|meta| meta.is_for(words, key))

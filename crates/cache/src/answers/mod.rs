@@ -12,7 +12,7 @@ mod walk;
 
 use wire::HashKey;
 
-use crate::store::{Inserted, Newcomer, Stats, Store};
+use crate::store::{Head, Inserted, Newcomer, Stats, Store};
 pub use dump::{Clocks, DumpError, Dumped, Loaded, Meaning, Progress};
 pub use entry::{Entry, Refusal, Stored};
 use entry::{Meta, Packed};
@@ -145,6 +145,17 @@ impl Cache {
     /// `false` also if there is no such entry (any more).
     pub fn try_claim_refresh(&self, key: &Key<'_>) -> bool {
         self.store.set_claimed(key.hash(), |words| Meta::is_of(words, key), true)
+    }
+
+    /// Keeps an answer that has expired for `stale` more seconds from now on; returns whether there
+    /// is one.
+    ///
+    /// Takes one shard's mutex; readers go on.
+    pub fn renew_stale(&self, key: &Key<'_>, now: Now, stale: u32) -> bool {
+        let is_it = |words: &[_]| {
+            Meta::is_of(words, key) && Meta::read(words).is_some_and(|meta| meta.stale_since(now.0).is_some())
+        };
+        self.store.change(key.hash(), is_it, |words| Meta::renew_stale(words, now.0, stale))
     }
 
     /// Gives a claim back, so that another caller may try.

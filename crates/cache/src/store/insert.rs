@@ -69,6 +69,24 @@ impl<H: Head> Store<H> {
     }
 }
 
+impl<H: Head> Store<H> {
+    /// Lets `change` write to words of the entry that `is_it`, if there is one. Takes the shard's
+    /// mutex, so that nobody else writes them; readers go on, and see each word as it was or as it
+    /// is.
+    pub(crate) fn change(
+        &self,
+        hash: u64,
+        is_it: impl Fn(&[AtomicU64]) -> bool,
+        change: impl Fn(&[AtomicU64]),
+    ) -> bool {
+        let Some(shard) = self.shard(hash) else { return false };
+        let _writer = shard.lock();
+        let Some((_, slot)) = self.find(hash, is_it) else { return false };
+        change(shard.ring(slot.ring()).words(&self.arena, slot.position()));
+        true
+    }
+}
+
 impl Shard {
     /// Takes the mutex. A writer that panicked left nothing half done that matters: slots and tails
     /// are written last.

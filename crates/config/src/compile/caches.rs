@@ -31,6 +31,7 @@ fn rules(settings: &CacheSettings) -> CacheRules {
         min_negative_ttl: ttl(settings.min_negative_ttl),
         failure_ttl: ttl(settings.failure_ttl),
         stale_seconds: settings.stale.map_or(0, |stale| stale.as_secs() as u32),
+        restarts_stale: settings.stale_restarts,
         stale_ttl: ttl(settings.stale_ttl),
         stale_client_timeout_ms: settings.stale_client_timeout.as_millis() as u32,
         prefetch_percent: settings.prefetch.unwrap_or(0),

@@ -442,6 +442,27 @@ fn data_older_than_the_stale_window_is_gone() {
 }
 
 #[test]
+fn serve_expired_ttl_reset_begins_the_stale_time_anew_with_each_failure() {
+    for restarts_stale in [true, false] {
+        let rules = CacheRules { stale_seconds: 100, restarts_stale, ..CacheRules::default() };
+        let mut server = Server::new(rules);
+        server.fetch(&www(), &with_address(&www(), 60, [192, 0, 2, 1]));
+        for _ in 0..3 {
+            server.wait(90);
+            let suspended = server.ask(&www()).deferred();
+            let has_stale = suspended.want().stale_after_ms().is_some();
+            let heard = seen(&server.resume(suspended, Err(Failure::Timeout)));
+            assert_eq!(heard.rcode == Rcode::NOERROR, has_stale, "{heard:?}");
+        }
+        server.wait(90);
+        let has_stale = server.ask(&www()).deferred().want().stale_after_ms().is_some();
+        assert_eq!(has_stale, restarts_stale, "six minutes after it came");
+        server.wait(20);
+        assert!(server.ask(&www()).deferred().want().stale_after_ms().is_none(), "as nobody asked for long");
+    }
+}
+
+#[test]
 fn without_patience_a_stale_answer_comes_at_once_and_is_refreshed_once() {
     let mut server = Server::new(CacheRules { stale_client_timeout_ms: 0, ..CacheRules::default() });
     server.fetch(&www(), &with_address(&www(), 60, [192, 0, 2, 7]));

@@ -24,6 +24,8 @@ pub struct CacheSettings {
     pub failure_ttl: Duration,
     /// How long an answer may be used after its end.
     pub stale: Option<Duration>,
+    /// Whether a failure begins that time anew.
+    pub stale_restarts: bool,
     /// How long a client waits when a stale answer is at hand.
     pub stale_client_timeout: Duration,
     /// The TTL in stale answers.

@@ -30,7 +30,7 @@ impl Lowering<'_> {
                 );
             }
             let stale = self.duration_or(&section, "stale");
-            for key in ["stale-client-timeout", "stale-ttl"] {
+            for key in ["stale-restarts", "stale-client-timeout", "stale-ttl"] {
                 if let (None, Some(entry)) = (stale, self.said(&section, key)) {
                     self.problems.push(Problem::warning(
                         entry.key_span,
@@ -46,6 +46,7 @@ impl Lowering<'_> {
                 min_negative_ttl: self.duration(&section, "min-negative-ttl"),
                 failure_ttl: self.duration(&section, "failure-ttl"),
                 stale,
+                stale_restarts: self.boolean(&section, "stale-restarts"),
                 stale_client_timeout: self.duration(&section, "stale-client-timeout"),
                 stale_ttl: self.duration(&section, "stale-ttl"),
                 original_ttl: self.boolean(&section, "original-ttl"),

@@ -233,7 +233,7 @@ pub(super) const ROWS: &[Row] = &[
     row("disable-edns-do", Flag, "no", Setting),
     row("serve-expired", Flag, "no", Setting),
     row("serve-expired-ttl", Number, "86400", Setting),
-    row("serve-expired-ttl-reset", Flag, "no", Lacking),
+    row("serve-expired-ttl-reset", Flag, "no", Setting),
     row("serve-expired-reply-ttl", Number, "30", Setting),
     row("serve-expired-client-timeout", Number, "1800", Setting),
     row("serve-original-ttl", Flag, "no", Setting),

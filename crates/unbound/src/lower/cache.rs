@@ -59,6 +59,9 @@ impl Lowering<'_> {
         // Zero means for ever.
         let seconds = if seconds == 0 { STALE_SECONDS_MAX } else { seconds.min(STALE_SECONDS_MAX) };
         self.set_seconds(&[cache, main, "stale"], (seconds, at));
+        if let (true, at) = self.flag("serve-expired-ttl-reset") {
+            self.set(&[cache, main, "stale-restarts"], tree::flag(true, at));
+        }
         let wait = self.bounded("serve-expired-client-timeout", 0, 60_000);
         self.set_ms(&[cache, main, "stale-client-timeout"], wait);
         let ttl = self.bounded("serve-expired-reply-ttl", 1, 3600);

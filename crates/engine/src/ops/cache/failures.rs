@@ -75,6 +75,12 @@ impl CacheStep {
         if asked.bits.has(KeyBits::DO) {
             self.cache.release_refresh(&self.key(&asked.without_do()));
         }
+        if self.rules.restarts_stale {
+            let _ = self.cache.renew_stale(&answer_key, now, self.rules.stale_seconds);
+            let shared = self.key(&asked.without_do());
+            let _ =
+                asked.bits.has(KeyBits::DO) && self.cache.renew_stale(&shared, now, self.rules.stale_seconds);
+        }
         // Whoever was asked may answer by now.
         if self.rules.failure_ttl == Ttl::ZERO || self.cache.has_recovered(since) {
             return;

@@ -40,6 +40,8 @@ pub struct CacheRules {
     /// Seconds an answer is kept beyond its TTL to be served when nobody else answers (RFC 8767);
     /// zero: not at all.
     pub stale_seconds: u32,
+    /// Whether a failure to fetch an answer gives a stale one all that time again.
+    pub restarts_stale: bool,
     /// The TTL of stale records (RFC 8767 §4 recommends 30).
     pub stale_ttl: Ttl,
     /// How long a client waits for a fresh answer before it gets the stale one; zero: not at all.
@@ -66,6 +68,7 @@ impl Default for CacheRules {
             min_negative_ttl: Ttl::ZERO,
             failure_ttl: FAILURE_TTL_DEFAULT,
             stale_seconds: 86_400,
+            restarts_stale: false,
             stale_ttl: Ttl::new(30),
             stale_client_timeout_ms: 1_800,
             prefetch_percent: 10,
