@@ -368,7 +368,7 @@ const ACTIONS: &[Case] = &[
     ("ipset", "- ipset(set4 video, timeout 1h)\n- …", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
     ("record", "- record\n- …", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
     ("log", "- log(\"seen\")\n- …", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
-    ("query-lines", "- query-lines(question, reply, failure, zone \"here. static\")\n- …", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
+    ("query-lines", "- query-lines(question, reply, failure, bogus, reason, destination, zone \"here. static\")\n- …", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
     ("label", "- label(seen)\n- …", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
     ("learn", "- learn(seen)\n- learn(seen-addresses, addresses)\n- …", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
     ("blocklist", "- blocklist(listed)", ("x.ads.example", Rtype::A), (Rcode::NOERROR, 1)),

@@ -65,7 +65,7 @@ struct Ended<'e> {
 /// Returns what events tell about an answer, whose octets after the question are `body`.
 pub(crate) fn told<'a>(answer: &Answer, body: &'a [u8]) -> AnswerFacts<'a> {
     let [answers, ..] = answer.counts;
-    AnswerFacts { rcode: answer.rcode, answers, body, octets: answer.octets }
+    AnswerFacts { rcode: answer.rcode, answers, body, octets: answer.octets, cause: answer.errors.cause() }
 }
 
 /// What an outcome means before the rest of the program has seen it.

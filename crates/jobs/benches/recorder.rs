@@ -117,6 +117,8 @@ fn main() {
                 client: client.into(),
                 port: random as u16,
                 transport: Transport::Udp,
+                listener: Default::default(),
+                cause: None,
                 qname: name.as_name(),
                 qtype: Rtype::A,
                 qclass: Class::IN,

@@ -4,6 +4,7 @@
 //! counted there.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -47,6 +48,8 @@ pub(crate) enum Route {
 #[derive(Default)]
 pub(crate) struct Routes {
     pub(crate) routes: Vec<Route>,
+    /// The addresses of listeners, by number.
+    pub(crate) listeners: Vec<SocketAddr>,
     pub(crate) recorder: Option<Arc<Recorder>>,
     pub(crate) server: Option<Arc<dyn Server>>,
 }
@@ -247,7 +250,7 @@ impl Reading {
                     self.log(text, made);
                 }
                 Some(Route::Lines(lines)) => {
-                    crate::lines::log(event, lines);
+                    crate::lines::log(event, lines, &routes.listeners);
                     self.shared.counts.logged.add(1);
                 }
                 Some(Route::Learn(learn)) => {

@@ -274,6 +274,7 @@ impl Jobs {
         };
         self.drain.redirect(Arc::new(Routes {
             routes: plan.event_set.iter().map(route).collect(),
+            listeners: plan.listeners.clone(),
             recorder: recorder.clone(),
             server: Some(Arc::clone(&self.server)),
         }));

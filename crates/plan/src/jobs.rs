@@ -23,6 +23,9 @@ pub struct Jobs {
     pub event_set: Vec<EventAction>,
     /// DNS servers that know the addresses of web servers; empty: the machine is asked.
     pub resolvers: Vec<SocketAddr>,
+    /// The addresses of the listeners that were configured, by
+    /// [`ListenerId`](engine::ListenerId).
+    pub listeners: Vec<SocketAddr>,
     /// The metrics labels by [`LabelId`](engine::events::LabelId).
     pub labels: Vec<String>,
 }
@@ -51,6 +54,12 @@ pub struct QueryLines {
     pub reply: bool,
     /// One if it was answered SERVFAIL.
     pub failure: bool,
+    /// One if that is because validation failed.
+    pub bogus: bool,
+    /// Whether that one says why.
+    pub reason: bool,
+    /// Whether the one with what became of it says where the query came to.
+    pub destination: bool,
     /// One that begins with this text: the zone and what it does.
     pub zone: Option<String>,
 }

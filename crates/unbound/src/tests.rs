@@ -102,7 +102,7 @@ fn a_keyword_without_effect_is_told_unless_it_asks_for_what_happens_anyway() {
             "u.conf:1:9: warning: \"msg-cache-slabs\" has no effect: readers of the caches take no locks, so nothing is divided",
         ],
     );
-    says("server: log-destaddr: no val-log-level: 0\n", &[]);
+    says("dnscrypt: dnscrypt-enable: no\n", &[]);
     says("server: harden-glue: yes prefetch-key: yes pad-queries: yes\n", &[]);
     says(
         "server: harden-glue: no\n",
@@ -111,8 +111,8 @@ fn a_keyword_without_effect_is_told_unless_it_asks_for_what_happens_anyway() {
         ],
     );
     says(
-        "server: log-destaddr: yes\n",
-        &["u.conf:1:9: warning: \"log-destaddr\" has no effect yet: the server behaves as without it"],
+        "dnscrypt: dnscrypt-enable: yes\n",
+        &["u.conf:1:11: warning: \"dnscrypt-enable\" has no effect yet: the server behaves as without it"],
     );
 }
 

@@ -140,6 +140,8 @@ struct Keep {
     rate_cells: BTreeMap<String, Arc<RateCells>>,
     /// What the listeners are called that were opened.
     listeners: Vec<Option<String>>,
+    /// Where they are.
+    listener_addresses: Vec<SocketAddr>,
     /// What the Unix sockets are called that were opened.
     local_sockets: Vec<Option<String>>,
     /// What the numbers in events mean.
@@ -179,6 +181,7 @@ impl Keep {
                 .flatten()
                 .map(|listener| listener.name.as_ref().map(|name| name.value.clone()))
                 .collect(),
+            listener_addresses: startup.listen.iter().flatten().map(|listener| listener.at.value).collect(),
             local_sockets: startup
                 .local_sockets
                 .iter()
@@ -360,6 +363,7 @@ pub fn prepare<'a>(
         names::compile(settings, keep.key, (keep.server_name.as_ref(), own), environment, &mut problems);
     let mut jobs = keep.numbers.extend(&settings.policies, settings::jobs::plan(settings), &mut problems);
     keep.snapshots += 1;
+    jobs.listeners.clone_from(&keep.listener_addresses);
     if let Some(recorder) = &mut jobs.recorder {
         recorder.file = keep.state_directory.join(&recorder.file);
     }

@@ -89,6 +89,14 @@ fn lines_say_what_they_are_and_when_in_other_forms() {
 }
 
 #[test]
+fn log_destaddr_says_where_a_query_came_to() {
+    let (server, port) = start(" logfile: log\n log-replies: yes\n log-destaddr: yes\n");
+    ask(port, "www.static.example");
+    let end = format!(" NOERROR 0.000000 1 52 on udp 127.0.0.1 {port}");
+    line(&server, "log", "info", &end);
+}
+
+#[test]
 fn nothing_is_logged_of_queries_unless_the_file_says_so() {
     let (server, port) = start(" logfile: log\n");
     ask(port, "www.static.example");

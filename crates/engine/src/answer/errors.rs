@@ -53,6 +53,15 @@ impl Errors {
         }
     }
 
+    /// Returns why there is no answer, if it is known: the most telling code.
+    pub(crate) fn cause(self) -> Option<EdeCode> {
+        match self {
+            Self::Reason(code, _) => Some(code),
+            Self::Failure(failure) | Self::Remembered(Some(failure)) => Some(failure.ede().0),
+            Self::None | Self::One(..) | Self::Step(_) | Self::Remembered(None) => None,
+        }
+    }
+
     /// Calls `f` with each code and text, the most telling first; `step` returns what a step
     /// configures, `reason` what a resolver said.
     #[inline(always)]

@@ -11,7 +11,7 @@ mod path;
 mod record;
 mod ring;
 
-use wire::{Header, Query, Rcode};
+use wire::{EdeCode, Header, Query, Rcode};
 
 use clients::client::{Client, Now};
 use clients::gate::prefix_set::PrefixSet;
@@ -117,6 +117,8 @@ pub(crate) struct AnswerFacts<'a> {
     pub(crate) body: &'a [u8],
     /// How many octets of them there are.
     pub(crate) octets: usize,
+    /// Why it is a failure, if that is known.
+    pub(crate) cause: Option<EdeCode>,
 }
 
 impl EventSink {
@@ -161,7 +163,9 @@ impl EventSink {
             qname: question.qname,
             qtype: question.qtype,
             qclass: question.qclass,
+            listener: told.client.listener,
             rcode: told.answer.as_ref().map(|answer| answer.rcode),
+            cause: told.answer.as_ref().and_then(|answer| answer.cause),
             answers: told.answer.as_ref().map_or(0, |answer| answer.answers),
             addresses: &addresses,
             snapshot: told.snapshot,

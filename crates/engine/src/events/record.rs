@@ -7,11 +7,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::slice::Iter;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use wire::{Class, Name, Rcode, Rtype};
+use wire::{Class, EdeCode, Name, Rcode, Rtype};
 
 use super::path::{Mark, PATH_MAX, Path};
 use super::{EVENTS_MAX, EventId, EventSet};
-use clients::client::Transport;
+use clients::client::{ListenerId, Transport};
 
 /// Addresses of an answer that a record holds; more of them hardly ever fit a datagram.
 pub const ADDRESSES_MAX: usize = 16;
@@ -116,6 +116,8 @@ pub struct Event<'a> {
     pub port: u16,
     /// Over what.
     pub transport: Transport,
+    /// Where it came to.
+    pub listener: ListenerId,
     /// The name asked for, as the client wrote it.
     pub qname: Name<'a>,
     /// The type asked for.
@@ -124,6 +126,8 @@ pub struct Event<'a> {
     pub qclass: Class,
     /// The reply's code; `None` when there was no reply.
     pub rcode: Option<Rcode>,
+    /// Why it is a failure, if that is known.
+    pub cause: Option<EdeCode>,
     /// Records in the reply's answer section.
     pub answers: u16,
     /// Its addresses.
@@ -138,6 +142,13 @@ pub struct Event<'a> {
 const OCTETS_SHIFT: u32 = 48;
 /// The longest time that has room beside them.
 const WAITED_US_MAX: u64 = (1 << OCTETS_SHIFT) - 1;
+
+/// Where the number of the listener stands in the word that has the moment.
+const LISTENER_SHIFT: u32 = 40;
+/// Where the code of the cause, and one more, stands there; zero: none.
+const CAUSE_SHIFT: u32 = 56;
+/// The latest moment that has room beside them: as long as thirty years fit.
+const MONOTONIC_MS_MAX: u64 = (1 << LISTENER_SHIFT) - 1;
 
 /// Bits of the first word, from the lowest.
 mod bits {
@@ -180,7 +191,13 @@ impl Event<'_> {
                 | u64::from(event.rcode.is_some()) << bits::HAS_REPLY
                 | u64::from(event.rcode.map_or(0, |rcode| rcode.0)) << bits::RCODE,
         );
-        slots.put(event.monotonic_ms);
+        // The codes that there are, are small.
+        let cause = event.cause.and_then(|code| u8::try_from(code.0).ok()?.checked_add(1)).unwrap_or(0);
+        slots.put(
+            event.monotonic_ms & MONOTONIC_MS_MAX
+                | u64::from(event.listener.0) << LISTENER_SHIFT
+                | u64::from(cause) << CAUSE_SHIFT,
+        );
         slots.put(
             u64::from(event.qtype.0)
                 | u64::from(event.qclass.0) << 16
@@ -305,7 +322,18 @@ impl<'a> EventView<'a> {
 
     /// Returns when the reply was complete, on the workers' clock.
     pub fn monotonic_ms(self) -> u64 {
-        self.word(1)
+        self.word(1) & MONOTONIC_MS_MAX
+    }
+
+    /// Returns where the query came to.
+    pub fn listener(self) -> ListenerId {
+        ListenerId((self.word(1) >> LISTENER_SHIFT) as u16)
+    }
+
+    /// Returns why the answer is a failure, if that is known.
+    pub fn cause(self) -> Option<EdeCode> {
+        let code = (self.word(1) >> CAUSE_SHIFT) as u16;
+        code.checked_sub(1).map(EdeCode)
     }
 
     /// Returns how long the query waited for others, in microseconds.

@@ -248,8 +248,8 @@ mod tests {
     use super::super::tests::event_set;
     use super::super::{Addresses, EventId, EventSet, Mark, PATH_MAX, Path};
     use super::*;
-    use clients::client::Transport;
-    use wire::{Class, NameBuf, Rcode, Rtype};
+    use clients::client::{ListenerId, Transport};
+    use wire::{Class, EdeCode, NameBuf, Rcode, Rtype};
 
     fn name(text: &str) -> NameBuf {
         text.parse().expect("a name")
@@ -277,6 +277,8 @@ mod tests {
             client: "192.0.2.1".parse().expect("an address"),
             port: 5353,
             transport: Transport::Tcp,
+            listener: ListenerId(number as u16 / 2),
+            cause: number.is_multiple_of(2).then_some(EdeCode(number as u16 % 31)),
             qname: qname.as_name(),
             qtype: Rtype::AAAA,
             qclass: Class::IN,
@@ -297,6 +299,8 @@ mod tests {
         ids.dedup();
         assert_eq!(view.event_set().collect::<Vec<_>>(), ids);
         assert_eq!((view.monotonic_ms(), u64::from(view.waited_ms())), (number, number * 2));
+        assert_eq!(view.listener(), ListenerId(number as u16 / 2));
+        assert_eq!(view.cause(), number.is_multiple_of(2).then_some(EdeCode(number as u16 % 31)));
         assert_eq!(view.waited_us(), number * 2000 + 7);
         assert_eq!((view.client().to_string(), view.port()), ("192.0.2.1".to_owned(), 5353));
         assert_eq!((view.transport(), view.qtype(), view.qclass()), (Transport::Tcp, Rtype::AAAA, Class::IN));

@@ -44,6 +44,8 @@ fn words(qname: &str, client: &str, monotonic_ms: u64) -> Vec<u64> {
         qtype: Rtype::A,
         qclass: Class::IN,
         rcode: Some(Rcode::NOERROR),
+        listener: Default::default(),
+        cause: None,
         answers: 1,
         addresses: &Addresses::read(&body, 1),
         snapshot: 4,

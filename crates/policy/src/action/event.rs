@@ -68,15 +68,25 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         word: "query-lines",
-        arguments: "[question][, reply][, failure][, zone \"TEXT\"]",
+        arguments: "[question][, reply[, destination]][, failure][, bogus[, reason]][, zone \"TEXT\"]",
         text: "Logs lines about the query in the form of Unbound, when its reply is complete: one with the `question`, one \
-               with what became of it (`reply`), one if it was answered SERVFAIL (`failure`), and one that begins with a \
+               with what became of it (`reply`; with the `destination` that it came to), one if it was answered SERVFAIL \
+               (`failure`), one if that is because validation failed (`bogus`; with the `reason`), and one that begins with a \
                text (`zone`). Lines for which the log is too slow are left out, and counted.",
         read: |arguments| {
             let (question, reply) = (arguments.flag("question")?, arguments.flag("reply")?);
-            let failure = arguments.flag("failure")?;
+            let (failure, bogus) = (arguments.flag("failure")?, arguments.flag("bogus")?);
+            let (reason, destination) = (arguments.flag("reason")?, arguments.flag("destination")?);
             let zone = arguments.keyed("zone", text)?.map(|at| at.value);
-            Ok(Action::Event(Event::Lines(QueryLines { question, reply, failure, zone })))
+            Ok(Action::Event(Event::Lines(QueryLines {
+                question,
+                reply,
+                failure,
+                bogus,
+                reason,
+                destination,
+                zone,
+            })))
         },
     },
     Row {

@@ -56,6 +56,18 @@ impl Lowering<'_> {
                 place.get_or_insert(at);
             }
         }
+        if let (true, at) = self.flag("log-destaddr")
+            && wanted.contains(&"reply")
+        {
+            wanted.push("destination");
+            place.get_or_insert(at);
+        }
+        let (level, at) = self.number("val-log-level");
+        if level > 0 {
+            wanted.push("bogus");
+            wanted.extend((level > 1).then_some("reason"));
+            place.get_or_insert(at);
+        }
         Some(tree::text(format!("query-lines({})", wanted.join(", ")), place?))
     }
 }
