@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use engine::peers::Rights;
 use resolver::{HeapName, NegativeAnchor, Trust, TrustAnchor};
@@ -89,6 +90,9 @@ pub struct ZonesPlan {
     pub parents: BTreeMap<String, ParentServers>,
 }
 
+/// How long a transfer may take unless its zone says otherwise.
+const TRANSFER_TIME: Duration = Duration::from_secs(2 * 3600);
+
 /// How many transfers there may be at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransferLimits {
@@ -140,6 +144,10 @@ pub struct ZonePlan {
     pub on_file_change: FileChange,
     /// Octets of history that are kept.
     pub journal_octets_max: u64,
+    /// Octets of one transfer from another server; `None`: what all zones may have.
+    pub transfer_octets_max: Option<u64>,
+    /// How long one may take.
+    pub transfer_time: Duration,
     /// What it is to this server if it is a catalog.
     pub catalog_role: Option<CatalogRole>,
     /// The catalog that is made here and lists it.
@@ -230,6 +238,8 @@ impl ZonePlan {
             rights: Arc::default(),
             on_file_change: FileChange::Refuse,
             journal_octets_max: 0,
+            transfer_octets_max: None,
+            transfer_time: TRANSFER_TIME,
             catalog_role: None,
             member_of: None,
         }

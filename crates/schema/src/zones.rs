@@ -1,6 +1,6 @@
 //! Zones that are served, what they have in common, directories of them.
 
-use super::{Apply, Kind, Row, SerialWord, Value, WEEK, duration, row, unset, whole, word};
+use super::{Apply, DAY, Kind, Row, SECOND, SerialWord, Value, WEEK, duration, row, unset, whole, word};
 use plan::signing::DenialKind;
 use plan::zones::{CatalogRole, FileChange, FileFormat, ZonemdRule};
 
@@ -208,6 +208,20 @@ pub(super) const ROWS: &[Row] = &[
          that costs nothing (ETag, If-Modified-Since). It has no more octets than `transfers.size`.",
     )
     .unbound(&["url"]),
+    unset(
+        "zones[].transfer-size",
+        Kind::One(Value::Size { min: 1 << 10, max: 1 << 40 }),
+        "How many octets one transfer of this zone from a primary or a web server may have, in the place of `transfers.size`.",
+    )
+    .unbound(&["max-transfer-size"]),
+    row(
+        "zones[].transfer-time",
+        duration(SECOND, 7 * DAY),
+        "2h",
+        "a primary that drips holds a place that other zones wait for",
+        "How long one transfer of this zone may take, from the connection to its end.",
+    )
+    .unbound(&["max-transfer-time"]),
     row(
         "zones[].transfer",
         Kind::List(Value::Text { word: None }),

@@ -158,7 +158,9 @@ async fn look(shared: &Arc<Shared>, managed: &Arc<ManagedZone>, mut primaries: V
         primaries.sort_by_key(|primary| primary.address.ip() != first);
     }
     let wants_whole = managed.wants_whole.swap(false, Ordering::Relaxed);
-    let wish = Wish { key: shared.key, octets_max: shared.octets_max(), patience: Patience::default() };
+    let octets_max = loaded.plan.transfer_octets_max.unwrap_or_else(|| shared.octets_max());
+    let patience = Patience { whole: loaded.plan.transfer_time, ..Patience::default() };
+    let wish = Wish { key: shared.key, octets_max, patience };
     let mut has_heard = false;
     for primary in &primaries {
         let have = lock(&managed.current).zone.as_ref().map(|zone| {

@@ -113,6 +113,8 @@ impl Compiler<'_> {
             rights: Arc::new(rights(zone)),
             on_file_change: zone.on_file_change,
             journal_octets_max: zone.journal_size,
+            transfer_octets_max: zone.transfer_size,
+            transfer_time: zone.transfer_time,
             catalog_role: zone.catalog_role,
             member_of: zone
                 .catalog

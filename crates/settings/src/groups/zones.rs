@@ -65,6 +65,10 @@ pub struct ZoneSettings {
     pub serial: SerialWord,
     /// Octets of history that are kept.
     pub journal_size: u64,
+    /// Octets of one transfer from a primary; `None`: what all zones may have.
+    pub transfer_size: Option<u64>,
+    /// How long one may take.
+    pub transfer_time: Duration,
     /// The catalog that it belongs to.
     pub catalog: Option<At<NameBuf>>,
     /// What it is in that catalog.

@@ -387,16 +387,15 @@ impl Lowering<'_> {
     }
 
     pub(super) fn size(&mut self, section: &Section<'_>, key: &str) -> u64 {
-        self.required(section, key, |lowering, row, node| {
-            let expected = row.kind.expected();
-            lowering.read(node, &expected, |text| match row.kind {
-                Kind::One(Value::Size { min, max }) => {
-                    in_range(text, values::size(text)?, min, max, &expected)
-                }
-                other => unreachable_kind(&other),
-            })
+        self.required(section, key, Self::read_size).value
+    }
+
+    pub(super) fn read_size(&mut self, row: &'static Row, node: &Node) -> Option<At<u64>> {
+        let expected = row.kind.expected();
+        self.read(node, &expected, |text| match row.kind {
+            Kind::One(Value::Size { min, max }) => in_range(text, values::size(text)?, min, max, &expected),
+            other => unreachable_kind(&other),
         })
-        .value
     }
 
     pub(super) fn percent_or(&mut self, section: &Section<'_>, key: &str) -> Option<u8> {

@@ -32,9 +32,11 @@ use schema::{Row, Value};
 use yaml::{Entry, Node};
 
 /// What a zone and other servers have to do with each other.
-const BETWEEN_SERVERS: [&str; 13] = [
+const BETWEEN_SERVERS: [&str; 15] = [
     "primaries",
     "urls",
+    "transfer-size",
+    "transfer-time",
     "transfer",
     "notify",
     "notify-from",
@@ -456,6 +458,8 @@ impl Lowering<'_> {
             on_file_change: self.word(item, "on-file-change", FileChange::parse),
             serial: self.word(item, "serial", SerialWord::parse),
             journal_size: self.size(item, "journal-size"),
+            transfer_size: self.optional(item, "transfer-size", Self::read_size).map(|size| size.value),
+            transfer_time: self.duration(item, "transfer-time"),
             catalog: self.catalog(item),
             group: self.catalog_group(item),
             catalog_role: self.optional(item, "catalog-role", catalog_role).map(|role| role.value),

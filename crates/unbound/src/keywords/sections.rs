@@ -55,8 +55,8 @@ pub(super) const AUTH_ZONE: &[Row] = &[
     row("zonemd-check", Flag, "no", Setting),
     row("zonemd-reject-absence", Flag, "no", Setting),
     row("zonefile", Text, "", Setting),
-    row("max-transfer-size", Size, "0", Lacking),
-    row("max-transfer-time", Number, "0", Lacking),
+    row("max-transfer-size", Size, "0", Setting),
+    row("max-transfer-time", Number, "0", Setting),
 ];
 
 pub(super) const VIEW: &[Row] = &[
@@ -149,6 +149,6 @@ pub(super) const RPZ: &[Row] = &[
     row("rpz-signal-nxdomain-ra", Flag, "no", Lacking),
     row("for-downstream", Flag, "no", Lacking),
     row("tags", Text, "", Setting),
-    row("max-transfer-size", Size, "0", Lacking),
-    row("max-transfer-time", Number, "0", Lacking),
+    row("max-transfer-size", Size, "0", Setting),
+    row("max-transfer-time", Number, "0", Setting),
 ];

@@ -157,7 +157,7 @@ impl Lowering<'_> {
     }
 
     /// Returns where a zone comes from, and who may say that there is more.
-    fn source(&self, block: &Block) -> Vec<(&'static str, Node)> {
+    fn source(&mut self, block: &Block) -> Vec<(&'static str, Node)> {
         let mut entries = Vec::new();
         let file = block.last("zonefile").filter(|file| !file.text.is_empty());
         if is_transferred(block) {
@@ -167,12 +167,37 @@ impl Lowering<'_> {
                 entries.extend((!all.is_empty()).then(|| (key, tree::list(all))));
             }
             entries.extend(file.map(|file| ("write-to", self.file(file))));
+            entries.extend(self.transfer_limits(block));
         } else if let Some(file) = file {
             entries.push(("file", self.file(file)));
         }
         let notified: Vec<Node> = block.all("allow-notify").map(|it| tree::as_written(it.word(0))).collect();
         if !notified.is_empty() {
             entries.push(("notify-from", tree::list(notified)));
+        }
+        entries
+    }
+
+    /// Returns what one transfer of a zone may cost; zero there: any number.
+    fn transfer_limits(&mut self, block: &Block) -> Vec<(&'static str, Node)> {
+        let mut entries = Vec::new();
+        let limits = [
+            ("max-transfer-size", "transfer-size", 1 << 10, 1_u64 << 40, ""),
+            ("max-transfer-time", "transfer-time", 1000, 7 * 86_400_000, "ms"),
+        ];
+        for (keyword, ours, min, max, unit) in limits {
+            let Some(word) = block.last(keyword) else { continue };
+            let number = crate::keywords::size(&word.text).unwrap_or(0);
+            if number == 0 {
+                continue;
+            }
+            let bounded = number.clamp(min, max);
+            if bounded != number {
+                let message = format!("\"{keyword}\" is {bounded} here, not {number}");
+                let problem = Problem::warning(word.span, message);
+                self.problems.push(problem.expected(format!("{min} to {max}")));
+            }
+            entries.push((ours, tree::text(format!("{bounded}{unit}"), word.span)));
         }
         entries
     }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use tracing::{info, warn};
-use transfer::Patience;
 use wire::serial::is_newer;
 
 use super::warn_of_flaws;
@@ -58,11 +57,12 @@ fn take(shared: &Shared, managed: &ManagedZone, url: &str, wants_whole: bool) ->
     let seen = lock(&managed.seen_on_web).clone();
     // What was said of another version says nothing about this one.
     let seen = seen.filter(|seen| seen.url == url && have == Some(seen.serial));
+    let loaded = managed.loaded();
     let file = WebFile {
         url,
         known: seen.as_ref().map(|seen| &seen.validators),
-        patience: Patience::default().whole,
-        octets_max: shared.octets_max(),
+        patience: loaded.plan.transfer_time,
+        octets_max: loaded.plan.transfer_octets_max.unwrap_or_else(|| shared.octets_max()),
     };
     let (text, validators) = match shared.elsewhere.fetch(&file)? {
         WebReply::Unchanged => return Ok(Outcome::Same),
@@ -85,7 +85,6 @@ fn take(shared: &Shared, managed: &ManagedZone, url: &str, wants_whole: bool) ->
         }
         Some(_) | None => {}
     }
-    let loaded = managed.loaded();
     let digest = DigestCheck::new(loaded.plan.zonemd.as_ref(), apex, &*shared.trust)
         .map_err(|why| format!("it is not known which keys the zone has: {why}"))?;
     digest.check(&zone).map_err(|why| format!("serial {serial} is not taken: {why}"))?;

@@ -1,6 +1,7 @@
 //! Reads the settings of directories whose files are zones: `zone-directories`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use diagnostic::{At, Problem};
 use plan::signing::SigningPolicy;
@@ -112,6 +113,8 @@ impl Lowering<'_> {
             on_file_change: self.word(item, "on-file-change", FileChange::parse),
             serial: self.word(item, "serial", SerialWord::parse),
             journal_size: self.size(item, "journal-size"),
+            transfer_size: None,
+            transfer_time: Duration::ZERO,
             catalog: self.catalog(item),
             group: self.catalog_group(item),
             catalog_role: None,
