@@ -7,6 +7,9 @@ use super::{Row, row};
 const NO_SLABS: &str = "readers of the caches take no locks, so nothing is divided";
 const NO_SCRIPTS: &str = "programs of others are not loaded";
 
+const RA_IS_OURS: &str =
+    "RA says what this server offers; that a name is blocked is said where \"ede\" is on";
+
 const OF_CLIENT: &str = "\"unbound-control\" reads it";
 
 pub(super) const REMOTE_CONTROL: &[Row] = &[
@@ -144,10 +147,10 @@ pub(super) const RPZ: &[Row] = &[
     row("zonefile", Text, "", Setting),
     row("rpz-action-override", Text, "", Setting),
     row("rpz-cname-override", Text, "", Setting),
-    row("rpz-log", Flag, "no", Lacking),
-    row("rpz-log-name", Text, "", Lacking),
-    row("rpz-signal-nxdomain-ra", Flag, "no", Lacking),
-    row("for-downstream", Flag, "no", Lacking),
+    row("rpz-log", Flag, "no", Setting),
+    row("rpz-log-name", Text, "", Setting),
+    row("rpz-signal-nxdomain-ra", Flag, "no", Nothing(RA_IS_OURS)),
+    row("for-downstream", Flag, "no", Setting),
     row("tags", Text, "", Setting),
     row("max-transfer-size", Size, "0", Setting),
     row("max-transfer-time", Number, "0", Setting),

@@ -27,11 +27,17 @@ impl Lowering<'_> {
         // Zones for everybody that do what they say are one set: of these the first that says
         // something of a query decides.
         let (mut number, mut is_open, mut passed) = (0, false, [Vec::new(), Vec::new()]);
+        let mut sets: Vec<(usize, &Block)> = Vec::new();
         for block in self.blocks(Section::Rpz) {
             let is_plain = block.last("tags").is_none() && block.last("rpz-action-override").is_none();
             number += usize::from(!(is_plain && is_open));
             is_open = is_plain;
-            self.response_policy(number, block, &mut passed);
+            sets.push((number, block));
+        }
+        for &(number, block) in &sets {
+            let logged = sets.iter().filter(|(other, it)| *other == number && it.flag("rpz-log").0);
+            let logged: Vec<String> = logged.map(|(_, block)| log_name(block)).collect();
+            self.response_policy(number, block, &logged, &mut passed);
         }
         let zones: Vec<&Block> = self.blocks(Section::AuthZone).collect();
         if let Some(first) = zones.first() {
@@ -44,21 +50,34 @@ impl Lowering<'_> {
         }
     }
 
-    /// Adds a response policy zone to a set, and steps for the set if it has none yet. `passed` is
-    /// what the zones before leave alone, before there is an answer and once there is one.
-    fn response_policy(&mut self, number: usize, block: &Block, passed: &mut [Vec<String>; 2]) {
+    /// Adds a response policy zone to a set, and steps for the set if it has none yet. `logged` are
+    /// the names under which queries are logged that the set has something of, `passed` is what the
+    /// zones before leave alone, before there is an answer and once there is one.
+    fn response_policy(
+        &mut self,
+        number: usize,
+        block: &Block,
+        logged: &[String],
+        passed: &mut [Vec<String>; 2],
+    ) {
         let Some(name) = block.last("name") else {
             self.problems.push(Problem::error(block.at, "this zone has no name").expected("\"name:\""));
             return;
         };
         let Some(action) = self.override_of(block) else { return };
         let set = format!("rpz-{number}");
-        let item = if is_transferred(block) {
-            // The zone is for this set alone.
+        let (is_downstream, _) = block.flag("for-downstream");
+        if is_downstream || is_transferred(block) {
+            // Unless clients may read it, the zone is for this set alone.
             let mut entries = vec![("name", tree::as_written(name))];
-            entries.push(("for-clients", tree::flag(false, block.at)));
+            entries.push(match is_downstream {
+                true => ("allow-query", tree::list(self.allowed())),
+                false => ("for-clients", tree::flag(false, block.at)),
+            });
             entries.extend(self.source(block));
             self.tree.push(&["zones"], tree::map(entries, name.span));
+        }
+        let item = if is_transferred(block) {
             tree::map(vec![("zone", tree::as_written(name))], name.span)
         } else {
             let Some(file) = block.last("zonefile") else {
@@ -84,6 +103,13 @@ impl Lowering<'_> {
         }
         for (at, passed) in passed.iter_mut().enumerate() {
             let is_hit = any_of(LOOKS_AT[at], &set);
+            let steps = if at == 0 { &mut self.steps.triggers } else { &mut self.steps.rewrites };
+            if !logged.is_empty() {
+                let conditions: Vec<String> =
+                    who.iter().chain([&is_hit]).chain(passed.iter()).cloned().collect();
+                let line = format!("query-lines(zone \"rpz: applied [{}]\")", logged.join(" "));
+                steps.push(super::local::rule(conditions.join(" and "), &[&line], block.at));
+            }
             let (is_hit, action) = match &action {
                 Override::None => (None, format!("blocklist({set}, {PLAIN})")),
                 Override::Action(action) => (Some(is_hit), action.clone()),
@@ -99,7 +125,7 @@ impl Lowering<'_> {
                 true => tree::text(action, block.at),
                 false => super::local::rule(conditions.join(" and "), &[&action], block.at),
             };
-            if at == 0 { &mut self.steps.triggers } else { &mut self.steps.rewrites }.push(step);
+            steps.push(step);
         }
     }
 
@@ -238,6 +264,13 @@ impl Lowering<'_> {
     fn allowed(&self) -> Vec<Node> {
         self.tree.items(&["allow"])
     }
+}
+
+/// Returns what a response policy zone is called in the log.
+fn log_name(block: &Block) -> String {
+    let name = block.last("rpz-log-name").or_else(|| block.last("name"));
+    let text = name.map_or("", |name| &name.text);
+    text.replace(|c: char| c.is_control() || matches!(c, '"' | '\\' | '{' | '}'), "?")
 }
 
 /// Returns whether a zone comes from other servers.
