@@ -55,12 +55,17 @@ pub struct Algorithms {
     accepted: u32,
     /// Those of them whose signatures are not checked.
     believed: u32,
+    /// Whether each that the parent of a zone speaks of has to sign.
+    demands_all: bool,
 }
 
 impl Algorithms {
     /// Those that are signed with here: [`Algorithm::SUPPORTED`].
-    pub const SUPPORTED: Self =
-        Self { accepted: 1 << 8 | 1 << 10 | 1 << 13 | 1 << 14 | 1 << 15 | 1 << 16, believed: 0 };
+    pub const SUPPORTED: Self = Self {
+        accepted: 1 << 8 | 1 << 10 | 1 << 13 | 1 << 14 | 1 << 15 | 1 << 16,
+        believed: 0,
+        demands_all: false,
+    };
 
     /// Those that can be checked.
     const KNOWN: u32 = Self::SUPPORTED.accepted | 1 << 5 | 1 << 7;
@@ -75,7 +80,7 @@ impl Algorithms {
     #[must_use]
     pub const fn without(self, algorithm: Algorithm) -> Self {
         let others = !Self::bit(algorithm);
-        Self { accepted: self.accepted & others, believed: self.believed & others }
+        Self { accepted: self.accepted & others, believed: self.believed & others, ..self }
     }
 
     /// Returns the set with an algorithm more, known or not, whose signatures are believed without
@@ -83,7 +88,26 @@ impl Algorithms {
     #[must_use]
     pub const fn believing(self, algorithm: Algorithm) -> Self {
         let bit = Self::bit(algorithm);
-        Self { accepted: self.accepted | bit, believed: self.believed | bit }
+        Self { accepted: self.accepted | bit, believed: self.believed | bit, ..self }
+    }
+
+    /// Returns the set for who wants a good signature of each algorithm in it that the DS records
+    /// of a zone speak of, and not of any of them, which is what RFC 6840 §5.11 says.
+    #[must_use]
+    pub const fn demanding_all(self) -> Self {
+        Self { demands_all: true, ..self }
+    }
+
+    /// Returns whether one good signature does not suffice.
+    pub const fn demands_all(self) -> bool {
+        self.demands_all
+    }
+
+    /// Returns the set with one of its algorithms alone.
+    #[must_use]
+    pub(crate) const fn only(self, algorithm: Algorithm) -> Self {
+        let bit = Self::bit(algorithm);
+        Self { accepted: self.accepted & bit, believed: self.believed & bit, ..self }
     }
 
     /// Returns whether signatures of an algorithm are believed without a check.

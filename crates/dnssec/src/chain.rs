@@ -3,12 +3,13 @@
 
 use std::fmt;
 
+use wire::serial::is_newer;
 use wire::{EdeCode, Name, NameBuf, Rtype};
 
 use crate::algorithm::{Algorithm, Algorithms};
 use crate::dnskey::Dnskey;
 use crate::ds::{DigestType, Ds};
-use crate::parsed::{ParsedKey, PublicKey as _};
+use crate::parsed::{ParsedKey, PublicKey};
 use crate::rrset::Rrset;
 use crate::rrsig::Rrsig;
 use crate::verify::{
@@ -103,6 +104,8 @@ pub enum ZoneKeys {
 pub struct SecureKeys {
     zone: NameBuf,
     keys: Box<[ParsedKey]>,
+    /// The algorithms of which each has to sign; without any, one good signature suffices.
+    demanded: Box<[Algorithm]>,
     original_ttl: u32,
     expiration: u32,
     tag: u16,
@@ -149,7 +152,8 @@ impl SecureKeys {
         budget: &mut Budget,
     ) -> Result<Verified<'r>, Failure> {
         let Rules { accepted, now, skew } = rules;
-        Verifier { zone: self.zone(), keys: &self.keys, accepted, now, skew }.verify(rrset, rrsigs, budget)
+        let verifier = Verifier { zone: self.zone(), keys: &self.keys, accepted, now, skew };
+        verify_by_each(&verifier, &self.demanded, rrset, rrsigs, budget)
     }
 }
 
@@ -183,6 +187,60 @@ fn usable<'p, 't>(trusted: &'p [TrustPoint<'t>], accepted: Algorithms) -> Vec<&'
         _ => false,
     };
     known().filter(|point| !is_outdone(point)).collect()
+}
+
+/// Returns the algorithms of which each has to sign what is in a zone: those of the trust points
+/// with the strongest digest, if there are several and all are demanded.
+fn demanded(points: &[&TrustPoint<'_>], accepted: Algorithms) -> Box<[Algorithm]> {
+    if !accepted.demands_all() {
+        return Box::default();
+    }
+    let digest = |point: &TrustPoint<'_>| match point {
+        TrustPoint::Ds(ds) => ds.digest_type.0,
+        TrustPoint::Key(_) => u8::MAX,
+    };
+    let strongest = points.iter().map(|point| digest(point)).max();
+    let mut algorithms: Vec<Algorithm> = points
+        .iter()
+        .filter(|point| Some(digest(point)) == strongest)
+        .map(|point| point.algorithm())
+        .collect();
+    algorithms.sort_unstable_by_key(|algorithm| algorithm.0);
+    algorithms.dedup();
+    algorithms.into()
+}
+
+/// Checks an RRset by each of these algorithms, or by any if there are none. Of several good
+/// signatures the one counts that expires first.
+fn verify_by_each<'r, 'd, K: PublicKey>(
+    verifier: &Verifier<'_, K>,
+    demanded: &[Algorithm],
+    rrset: &'r Rrset,
+    rrsigs: impl IntoIterator<Item = &'d [u8]>,
+    budget: &mut Budget,
+) -> Result<Verified<'r>, Failure> {
+    let [_, ..] = demanded else { return verifier.verify(rrset, rrsigs, budget) };
+    let rrsigs: Vec<&[u8]> = rrsigs.into_iter().collect();
+    let mut found: Option<Verified<'r>> = None;
+    for &algorithm in demanded {
+        let only = Verifier {
+            zone: verifier.zone,
+            keys: verifier.keys,
+            accepted: verifier.accepted.only(algorithm),
+            now: verifier.now,
+            skew: verifier.skew,
+        };
+        let verified =
+            only.verify(rrset, rrsigs.iter().copied(), budget).map_err(|failure| match failure.why {
+                // Only the others have signed.
+                Unverified::Unsupported(_) => Failure { why: Unverified::Bogus(Bogus::NoKey), key: None },
+                _ => failure,
+            })?;
+        if found.as_ref().is_none_or(|known| is_newer(known.expiration(), verified.expiration())) {
+            found = Some(verified);
+        }
+    }
+    found.ok_or(Failure { why: Unverified::Unsigned, key: None })
 }
 
 /// A key of a DNSKEY set, and its tag, which is not for free.
@@ -273,7 +331,9 @@ pub fn zone_keys<'d>(
     if trusted.is_empty() {
         return ZoneKeys::Bogus(Failure { why: Unverified::Bogus(Bogus::NoKey), key: missing });
     }
-    match (Verifier { zone, keys: &trusted, accepted, now, skew }).verify(dnskeys, rrsigs, budget) {
+    let demanded = demanded(&points, accepted);
+    let verifier = Verifier { zone, keys: &trusted, accepted, now, skew };
+    match verify_by_each(&verifier, &demanded, dnskeys, rrsigs, budget) {
         // What stands at the apex was not made from a wildcard.
         Ok(verified) if verified.wildcard_labels().is_some() => {
             ZoneKeys::Bogus(Failure::bogus(Bogus::Malformed))
@@ -281,6 +341,7 @@ pub fn zone_keys<'d>(
         Ok(verified) => ZoneKeys::Secure(SecureKeys {
             zone: zone.to_buf(),
             keys: zone_signing(&keys, accepted),
+            demanded,
             original_ttl: verified.original_ttl(),
             expiration: verified.expiration(),
             tag: verified.tag(),
@@ -308,7 +369,8 @@ pub fn known_zone_keys(
     let is_in_time = rrsig.is_good_at(now, skew);
     let is_its = rrsig.covered == Rtype::DNSKEY && rrsig.signer == zone;
     let keys: Vec<Tagged<'_>> = dnskeys.data().filter_map(Tagged::parse).collect();
-    let matched = matched(zone, &usable(trusted, accepted), &keys)?.keys;
+    let points = usable(trusted, accepted);
+    let matched = matched(zone, &points, &keys)?.keys;
     let has_signed = |key: &ParsedKey| (key.tag(), key.algorithm()) == (rrsig.tag, rrsig.algorithm);
     if !is_its || !is_in_time || !matched.iter().any(has_signed) {
         return None;
@@ -316,6 +378,7 @@ pub fn known_zone_keys(
     Some(SecureKeys {
         zone: zone.to_buf(),
         keys: zone_signing(&keys, accepted),
+        demanded: demanded(&points, accepted),
         original_ttl: rrsig.original_ttl,
         expiration: rrsig.expiration,
         tag: rrsig.tag,

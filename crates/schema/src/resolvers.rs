@@ -518,6 +518,15 @@ pub(super) const ROWS: &[Row] = &[
          otherwise.",
     ),
     row(
+        "resolvers.*.require-all-algorithms",
+        Kind::One(Value::Bool),
+        "false",
+        "RFC 6840 §5.11: one good signature suffices, and zones that change their algorithm have no others at times",
+        "Whether each algorithm of a zone's DS records, as far as it counts, has to sign everything in the zone. DS records with \
+         weaker digests than the strongest do not count then.",
+    )
+    .unbound(&["harden-algo-downgrade"]),
+    row(
         "resolvers.*.believed-algorithms",
         Kind::List(Value::Whole { min: 1, max: 31, word: None }),
         "[]",

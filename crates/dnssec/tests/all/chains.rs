@@ -248,6 +248,38 @@ fn what_is_not_known_is_insecure_unless_something_else_is() {
 }
 
 #[test]
+fn harden_algo_downgrade_wants_a_signature_of_each_algorithm_that_the_parent_names() {
+    let (old, new) = (Zone::new(8), Zone::new(13));
+    let [old_ds, new_ds, weak_ds] = [old.ds(2), new.ds(2), old.ds(1)];
+    let keys: Vec<Vec<u8>> = old.keys().into_iter().chain(new.keys()).collect();
+    let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+    let dnskeys = rrset(&old.apex, Rtype::DNSKEY, &keys);
+    let by_old = old.sign(&old.ksk, flags_of(true), &dnskeys);
+    let by_new = new.sign(&new.ksk, flags_of(true), &dnskeys);
+    let (usual, strict) = (Algorithms::SUPPORTED, Algorithms::SUPPORTED.demanding_all());
+    let both: &[&[u8]] = &[&old_ds, &new_ds];
+    secure(old.judge(both, &keys, &[&by_new], usual));
+    assert_eq!(bogus(old.judge(both, &keys, &[&by_new], strict)).why, Unverified::Bogus(Bogus::NoKey));
+    // The parent says only the new one, or the old one with a digest that does not count.
+    secure(old.judge(&[&new_ds], &keys, &[&by_new], strict));
+    secure(old.judge(&[&weak_ds, &new_ds], &keys, &[&by_new], strict));
+    let found = secure(old.judge(both, &keys, &[&by_old, &by_new], strict));
+
+    let data = rrset(&name("www.example.org"), Rtype::A, &[&[192, 0, 2, 1]]);
+    let [a, b] = [old.sign(&old.zsk, flags_of(false), &data), new.sign(&new.zsk, flags_of(false), &data)];
+    let check = |rrsigs: &[&[u8]], accepted| {
+        let mut budget = Budget::with_failures(48, 16);
+        found.verify(&data, rrsigs.iter().copied(), Rules::exact(accepted, NOW), &mut budget).map(drop)
+    };
+    assert_eq!(check(&[&a, &b], strict), Ok(()));
+    for alone in [&a, &b] {
+        let failure = check(&[alone], strict).expect_err("an algorithm is missing");
+        assert_eq!(failure.why, Unverified::Bogus(Bogus::NoKey));
+    }
+    assert_eq!(check(&[], strict).expect_err("it is not signed").why, Unverified::Unsigned);
+}
+
+#[test]
 fn a_sha_1_digest_is_ignored_where_there_is_a_better_one() {
     // RFC 4509 §3: who can break SHA-1 gains nothing, and loses nothing if that is all there is.
     let (zone, other) = (Zone::new(13), Zone::new(13));

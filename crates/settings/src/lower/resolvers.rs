@@ -304,6 +304,10 @@ impl Lowering<'_> {
             self.problems.push(Problem::warning(first.span, message));
         }
         let algorithms = believed.iter().fold(algorithms, |all, at| all.believing(at.value));
+        let algorithms = match self.boolean(section, "require-all-algorithms") {
+            true => algorithms.demanding_all(),
+            false => algorithms,
+        };
         Trust {
             algorithms,
             iterations_max: self.whole(section, "nsec3-iterations") as u16,

@@ -194,7 +194,7 @@ pub(super) const ROWS: &[Row] = &[
     row("harden-dnssec-stripped", Flag, "yes", Setting),
     row("harden-below-nxdomain", Flag, "yes", Always(NXDOMAIN)),
     row("harden-referral-path", Flag, "no", Lacking),
-    row("harden-algo-downgrade", Flag, "no", Lacking),
+    row("harden-algo-downgrade", Flag, "no", Setting),
     row("harden-unknown-additional", Flag, "no", Always(ADDITIONAL)),
     row("use-caps-for-id", Flag, "no", Setting),
     row("caps-exempt", Text, "", Setting),

@@ -97,6 +97,9 @@ impl Lowering<'_> {
         // Zones that are signed with SHA-1 alone are validated there.
         let whole = self.tree.whole();
         self.set(&[a, b, "accept-sha1"], tree::flag(true, whole));
+        if let (true, at) = self.flag("harden-algo-downgrade") {
+            self.set(&[a, b, "require-all-algorithms"], tree::flag(true, at));
+        }
         // DSA, which nobody can check any more, and RSA with SHA-1, which some systems refuse to.
         for (keyword, numbers) in [("fake-sha1", &["3", "5", "6", "7"][..]), ("fake-dsa", &["3", "6"][..])] {
             if let (true, at) = self.flag(keyword)
