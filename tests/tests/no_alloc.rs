@@ -201,7 +201,7 @@ const CONDITIONS: &[&str] = &[
     "qtype in [AAAA, TYPE65280] or rd and cd or ad and do",
     "qclass == IN and opcode == query",
     "edns and edns-option in nsid|65001 or edns-size < 600",
-    "qname-labels > 20 or qname-length > 200",
+    "qname-labels > 20 or qname-length > 200 or subnet-ipv4-bits > 24 or subnet-ipv6-bits > 56",
     "client in some or client in seen-addresses or client starts-with \"10.\"",
     "client-mac == 00:00:5e:00:53:01 or client-id matches \"^a+$\"",
     "transport == tcp or listener == home",

@@ -645,6 +645,17 @@ fn wait_limits_of_networks_are_those_of_the_file_and_of_this_machine() {
 }
 
 #[test]
+fn min_client_subnet_refuses_shorter_ones() {
+    let text = "server: send-client-subnet: 192.0.2.1 min-client-subnet-ipv4: 20 min-client-subnet-ipv6: 48";
+    let policy = at(&read_files(&[("u.conf", text)]).0, "policy/main");
+    let rule = "{if: subnet-ipv4-bits > 0 and subnet-ipv4-bits < 20 or subnet-ipv6-bits > 0 and subnet-ipv6-bits < 48, do: [respond(refused)]}";
+    assert!(policy.contains(rule), "{policy}");
+    // Without servers that hear of subnets, nobody looks at them.
+    let policy = at(&read_files(&[("u.conf", "server: min-client-subnet-ipv4: 20")]).0, "policy/main");
+    assert!(!policy.contains("subnet-ipv4-bits"), "{policy}");
+}
+
+#[test]
 fn allow_cookie_lets_in_who_shows_a_cookie() {
     let text = "server: access-control: 192.0.2.0/24 allow_cookie";
     check(text, "cookies/required", "[192.0.2.0/24]");

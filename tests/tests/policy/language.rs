@@ -98,6 +98,17 @@ fn the_size_of_a_name_is_looked_at() {
 }
 
 #[test]
+fn the_length_of_a_client_subnet_is_looked_at() {
+    let server = with_events("subnet-ipv4-bits > 0 and subnet-ipv4-bits < 20 or subnet-ipv6-bits == 56", "");
+    check(&server, &["example.org"], NOT_HELD);
+    check(&server, &["+subnet=192.0.2.0/24", "example.org"], NOT_HELD);
+    check(&server, &["+subnet=192.0.0.0/16", "example.org"], HELD);
+    check(&server, &["+subnet=0.0.0.0/0", "example.org"], NOT_HELD);
+    check(&server, &["+subnet=2001:db8::/16", "example.org"], NOT_HELD);
+    check(&server, &["+subnet=2001:db8::/56", "example.org"], HELD);
+}
+
+#[test]
 fn clients_are_known_by_their_address() {
     let server = with_events(
         "client in kids or client starts-with \"192.0.2.\"",

@@ -183,6 +183,15 @@ impl Reader<'_> {
                     // Each label and its length, and the root.
                     Number::QnameLength if labels == 0 => 1,
                     Number::QnameLength => name.len() as u16 + 2,
+                    Number::SubnetIpv4Bits | Number::SubnetIpv6Bits => {
+                        let family = if *of == Number::SubnetIpv4Bits { 1 } else { 2 };
+                        let subnet =
+                            edns.and_then(|(_, _, options)| options.iter().find(|(code, _)| *code == 8));
+                        match subnet.map(|(_, data)| &data[..]) {
+                            Some([0, of, bits, ..]) if *of == family => u16::from(*bits),
+                            _ => 0,
+                        }
+                    }
                 };
                 (*min..=*max).contains(&number)
             }

@@ -110,6 +110,17 @@ pub const FIELDS: &[Field] = &[
         read: |parser, field| parser.number(field, Number::QnameLength),
     },
     Field {
+        word: Number::SubnetIpv4Bits.word(),
+        text: "The bits of the IPv4 network that the query names as its client's (EDNS client subnet): \
+               `subnet-ipv4-bits > 24`; 0 if it names none.",
+        read: |parser, field| parser.number(field, Number::SubnetIpv4Bits),
+    },
+    Field {
+        word: Number::SubnetIpv6Bits.word(),
+        text: "The same of an IPv6 network: `subnet-ipv6-bits > 56`.",
+        read: |parser, field| parser.number(field, Number::SubnetIpv6Bits),
+    },
+    Field {
         word: "qtype",
         text: "The type asked for: `qtype == AAAA`, `qtype in [A, AAAA]`.",
         read: |parser, field| parser.qtype(field),

@@ -521,6 +521,7 @@ pub(super) mod tests {
         check("edns-size != 512", "not Number(EdnsSize, 512, 512)");
         check("edns-size < 0", "false");
         check("qname-labels > 8", "Number(QnameLabels, 9, 65535)");
+        check("subnet-ipv4-bits > 24", "Number(SubnetIpv4Bits, 25, 65535)");
         check("qname-length == 17", "Number(QnameLength, 17, 17)");
         check("edns-size >= 4096", "Number(EdnsSize, 4096, 65535)");
         check("client-mac == 00:00:5e:00:53:01", "ClientMac([[0, 0, 94, 0, 83, 1]])");

@@ -92,6 +92,7 @@ impl Lowering<'_> {
             (dns64, Vec::new())
         };
         main.extend(before);
+        main.extend(self.short_subnets());
         let mut find: Vec<Node> = self.subnets().into_iter().collect();
         find.extend(steps.uncached);
         find.push(tree::text(cache, whole));
@@ -115,6 +116,27 @@ impl Lowering<'_> {
         let (ipv4, _) = self.bounded("max-client-subnet-ipv4", 1, 32);
         let (ipv6, _) = self.bounded("max-client-subnet-ipv6", 1, 128);
         Some(tree::text(format!("ecs(client, ipv4 {ipv4}, ipv6 {ipv6}, keep, private)"), at))
+    }
+
+    /// Refuses clients whose subnets are shorter than allowed.
+    fn short_subnets(&mut self) -> Option<Node> {
+        let used = self.last("send-client-subnet").or_else(|| self.last("client-subnet-zone"));
+        let mut conditions = Vec::new();
+        let mut place = used?.span;
+        for (keyword, field, most) in [
+            ("min-client-subnet-ipv4", "subnet-ipv4-bits", 32),
+            ("min-client-subnet-ipv6", "subnet-ipv6-bits", 128),
+        ] {
+            let (least, at) = self.bounded(keyword, 0, most);
+            if least > 1 {
+                conditions.push(format!("{field} > 0 and {field} < {least}"));
+                place = at;
+            }
+        }
+        if conditions.is_empty() {
+            return None;
+        }
+        Some(super::local::rule(conditions.join(" or "), &["respond(refused)"], place))
     }
 
     /// Addresses behind a prefix for clients that have IPv6 alone.
