@@ -203,6 +203,16 @@ pub(super) const ROWS: &[Row] = &[
         "Files with certificates of authorities. If there are any, only clients with a certificate that one of them signed are \
          served over TLS, unless `listen[].client-certificates` says otherwise; `allow` holds as well.",
     ),
+    row(
+        "tls.ticket-keys",
+        Kind::List(Value::Path),
+        "[]",
+        "the server makes a key every six hours, which is nowhere on disk",
+        "Files of 80 random octets each with keys of session tickets, so that a client can resume its session with another \
+         server behind the same address. Tickets are made with the first; those of all are read, so that keys can be replaced. \
+         Who reads such a file can read sessions that were resumed (TLS 1.2), so replace the keys every few hours.",
+    )
+    .unbound(&["tls-session-ticket-keys"]),
     section(
         "oblivious",
         "DNS over HTTPS by way of a relay that does not see the question, while the target does not see who asks (RFC 9230).",

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use diagnostic::{At, Problem, io_text};
+use plan::Secret;
 use plan::tls::{
-    CertificateDer, CertificateFacts, Identity, IdentityError, Pem, PrivateKeyDer, TlsPlan, check_authority,
+    CertificateDer, CertificateFacts, Identity, IdentityError, Pem, PrivateKeyDer, TICKET_KEY_OCTETS,
+    TlsPlan, check_authority,
 };
 use wire::NameBuf;
 
@@ -68,15 +70,24 @@ pub(super) fn compile(
     if identities.len() < tls.certificates.len() {
         return None;
     }
+    let mut ticket_keys = Vec::new();
+    for file in &tls.ticket_keys {
+        match files.ticket_key(file, problems) {
+            Ok(key) => ticket_keys.push(key),
+            Err(problem) => problems.push(*problem),
+        }
+    }
     let speaks_tls12 = tls.min_version == TlsVersionWord::V12;
-    Some(Arc::new(TlsPlan { identities, speaks_tls12, client_roots, suites: tls.ciphers.clone() }))
+    let suites = tls.ciphers.clone();
+    Some(Arc::new(TlsPlan { identities, speaks_tls12, client_roots, suites, ticket_keys }))
 }
 
 /// Returns the files that it is made of.
 pub(super) fn files(settings: &Settings) -> impl Iterator<Item = &PathBuf> {
     let certificates = settings.tls.certificates.iter();
     let pairs = certificates.flat_map(|certificate| [&certificate.chain.value, &certificate.key.value]);
-    pairs.chain(settings.tls.client_ca.iter().map(|file| &file.value))
+    let more = settings.tls.client_ca.iter().chain(&settings.tls.ticket_keys);
+    pairs.chain(more.map(|file| &file.value))
 }
 
 struct Files<'a> {
@@ -97,6 +108,28 @@ impl Files<'_> {
         })?;
         Pem::parse(&octets)
             .map_err(|line| wrong(file, &format!("what begins after line {line} is not PEM")).into())
+    }
+
+    /// Reads a key of session tickets.
+    fn ticket_key(&self, file: &At<PathBuf>, problems: &mut Vec<Problem>) -> Result<Secret, Box<Problem>> {
+        let octets = self.environment.read(&file.value);
+        let octets = octets.map_err(|error| wrong(file, &format!("cannot read it: {}", io_text(&error))))?;
+        if octets.len() != TICKET_KEY_OCTETS {
+            return Err(wrong(file, &format!("it has {} octets", octets.len()))
+                .expected(format!("{TICKET_KEY_OCTETS} octets"))
+                .hint("\"openssl rand -out FILE 80\" makes such a file")
+                .into());
+        }
+        if self.environment.is_open_to_all(&file.value) {
+            let message = format!(
+                "every user of this machine can read the keys of sessions in \"{}\"",
+                shown(&file.value)
+            );
+            problems.push(
+                Problem::warning(file.span, message).hint("\"chmod o-rwx\" keeps it to those who need it"),
+            );
+        }
+        Ok(Secret::new(octets))
     }
 
     fn chain(&self, file: &At<PathBuf>) -> Result<Vec<CertificateDer<'static>>, Box<Problem>> {

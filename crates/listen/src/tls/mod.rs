@@ -60,8 +60,14 @@ impl Tls {
         }
         let provider = Arc::new(provider);
         let identities = Arc::new(Identities::new(plan)?);
-        let previous = previous.filter(|previous| previous.plan.client_roots == plan.client_roots);
-        let tickets = previous.map_or_else(TicketKeys::new, |previous| Ok(previous.tickets.clone()))?;
+        let previous = previous.filter(|previous| {
+            previous.plan.client_roots == plan.client_roots && previous.plan.ticket_keys.is_empty()
+        });
+        let tickets = match (plan.ticket_keys.as_slice(), previous) {
+            ([], Some(previous)) => previous.tickets.clone(),
+            ([], None) => TicketKeys::new()?,
+            (keys, _) => TicketKeys::given(keys)?,
+        };
         let versions: &[_] = if plan.speaks_tls12 { &[&TLS13, &TLS12] } else { &[&TLS13] };
         let mut configs = [const { None }; 4];
         for ((demand, ticketer), place) in Demand::ALL.into_iter().zip(&tickets.0).zip(&mut configs) {

@@ -41,6 +41,7 @@ fn tls_for(names: Vec<String>) -> (Arc<Tls>, CertificateDer<'static>) {
         client_roots: Vec::new(),
         // QUIC begins with another one, which is not offered to clients.
         suites: vec![plan::tls::SuiteWord::Chacha],
+        ticket_keys: Vec::new(),
     };
     (Arc::new(Tls::new(&Arc::new(plan), None).expect("a certificate")), certificate)
 }

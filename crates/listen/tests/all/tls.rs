@@ -10,8 +10,9 @@ use aws_lc_rs::aead;
 use common::{BIG, Running, proxy_header, query, run, run_paused, settle, start_with};
 use engine::Transport;
 use listen::{Tls, TlsCell};
+use plan::Secret;
 use plan::listeners::{Prefix, Transports};
-use plan::tls::{Identity, IdentityError, SuiteWord, TlsPlan};
+use plan::tls::{Identity, IdentityError, SuiteWord, TICKET_KEY_OCTETS, TlsPlan};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::version::{TLS12, TLS13};
@@ -58,6 +59,7 @@ fn plan(certificates: &[&Certificate], change: impl FnOnce(&mut TlsPlan)) -> Arc
         speaks_tls12: true,
         client_roots: Vec::new(),
         suites: Vec::new(),
+        ticket_keys: Vec::new(),
     };
     change(&mut plan);
     Arc::new(plan)
@@ -331,6 +333,35 @@ fn sessions_are_resumed_on_any_worker_and_with_any_configuration() {
             let mut stream = connect(&other, &connector, "a.example.org").await.expect("connected");
             ask(&mut stream, &query(1, "now")).await;
             assert_eq!(stream.get_ref().1.handshake_kind(), Some(HandshakeKind::Resumed));
+        }
+    });
+}
+
+#[test]
+fn tls_session_ticket_keys_let_clients_resume_with_another_server_that_has_them() {
+    run(async {
+        let a = Certificate::new("a.example.org");
+        let key = |octet: u8| Secret::new((0..TICKET_KEY_OCTETS).map(|at| at as u8 ^ octet).collect());
+        let make = |keys: &[u8]| {
+            let ticket_keys = keys.iter().map(|&octet| key(octet)).collect();
+            Arc::new(TlsCell::new(Some(tls(&[&a], |plan| plan.ticket_keys = ticket_keys))))
+        };
+        // Others read what the first makes once they have its key, whichever is their own.
+        let (first, same) = (start(&make(&[1]), |_| {}), start(&make(&[1]), |_| {}));
+        let (rotated, other) = (start(&make(&[2, 1]), |_| {}), start(&make(&[2]), |_| {}));
+        for version in rustls::ALL_VERSIONS {
+            for (server, expect) in [
+                (&same, HandshakeKind::Resumed),
+                (&rotated, HandshakeKind::Resumed),
+                (&other, HandshakeKind::Full),
+            ] {
+                let connector = TlsConnector::from(Arc::new(client(&[&a], &[version])));
+                let mut stream = connect(&first, &connector, "a.example.org").await.expect("connected");
+                ask(&mut stream, &query(1, "now")).await;
+                let mut stream = connect(server, &connector, "a.example.org").await.expect("connected");
+                ask(&mut stream, &query(1, "now")).await;
+                assert_eq!(stream.get_ref().1.handshake_kind(), Some(expect));
+            }
         }
     });
 }

@@ -9,6 +9,8 @@ mod pin;
 
 use rustls::{CipherSuite, RootCertStore};
 
+use crate::Secret;
+
 pub use certificate::CertificateFacts;
 pub use client::{Authorities, ClientTls, NoAuthority, Proof, Roots, tls_name};
 pub use identity::{Identity, IdentityError};
@@ -37,7 +39,13 @@ pub struct TlsPlan {
     pub client_roots: Vec<CertificateDer<'static>>,
     /// Cipher suites that are offered; empty: all.
     pub suites: Vec<SuiteWord>,
+    /// Keys of session tickets that other servers have, too, [`TICKET_KEY_OCTETS`] each: the first
+    /// makes them. Empty: the server makes its own.
+    pub ticket_keys: Vec<Secret>,
 }
+
+/// Octets of a key of session tickets: a name of 16, and 64 that are secret, as OpenSSL has them.
+pub const TICKET_KEY_OCTETS: usize = 80;
 
 values::words! {
     /// A cipher suite, by its name at IANA.

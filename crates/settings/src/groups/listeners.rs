@@ -66,6 +66,8 @@ pub struct Tls {
     /// Files with the certificates of those who sign for clients; if there are any, clients must
     /// have one, unless a listener says otherwise.
     pub client_ca: Vec<At<PathBuf>>,
+    /// Files with keys of session tickets.
+    pub ticket_keys: Vec<At<PathBuf>>,
 }
 
 /// A certificate and its key.

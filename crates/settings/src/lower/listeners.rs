@@ -198,11 +198,12 @@ impl Lowering<'_> {
             let key = key.map_or_else(|| chain.clone(), place);
             certificates.push(Certificate { chain, key });
         }
-        let client_ca = self.list(&section, "client-ca", |_, _, scalar| path(&scalar.text));
-        let client_ca = client_ca
-            .into_iter()
-            .map(|at| At { value: self.beside(at.span.file, &at.value), span: at.span })
-            .collect();
+        let mut files = |key| -> Vec<At<PathBuf>> {
+            let files = self.list(&section, key, |_, _, scalar| path(&scalar.text));
+            let place = |at: At<PathBuf>| At { value: self.beside(at.span.file, &at.value), span: at.span };
+            files.into_iter().map(place).collect()
+        };
+        let (client_ca, ticket_keys) = (files("client-ca"), files("ticket-keys"));
         let ciphers = self.list(&section, "ciphers", |_, value, scalar| match value {
             Value::Word(words) => Self::one_word(words, &scalar.text, SuiteWord::parse),
             other => unreachable_kind(other),
@@ -217,6 +218,7 @@ impl Lowering<'_> {
             min_version: self.word(&section, "min-version", TlsVersionWord::parse),
             discovery: self.boolean(&section, "discovery"),
             client_ca,
+            ticket_keys,
         }
     }
 

@@ -129,7 +129,7 @@ pub(super) const ROWS: &[Row] = &[
     row("tls-win-cert", Flag, "no", Nothing(NOT_WINDOWS)),
     row("tls-system-cert", Flag, "", Setting),
     row("tls-additional-port", Number, "", Setting),
-    row("tls-session-ticket-keys", Text, "", Lacking),
+    row("tls-session-ticket-keys", Text, "", Setting),
     row("tls-ciphers", Text, "", Setting),
     row("tls-ciphersuites", Text, "", Setting),
     row("tls-use-sni", Flag, "yes", Lacking),

@@ -170,6 +170,14 @@ impl Lowering<'_> {
         (!key.text.is_empty() && !certificate.text.is_empty()).then_some((certificate, key))
     }
 
+    /// Keys of session tickets.
+    fn ticket_keys(&mut self) {
+        for statement in self.all("tls-session-ticket-keys").filter(|it| !it.word(0).text.is_empty()) {
+            let file = self.file(statement.word(0));
+            self.tree.push(&["tls", "ticket-keys"], file);
+        }
+    }
+
     /// Cipher suites: one list for each version, in the names of OpenSSL.
     fn ciphers(&mut self) {
         let lists = [("tls-ciphersuites", &TLS13[..]), ("tls-ciphers", &TLS12[..])];
@@ -225,6 +233,7 @@ impl Lowering<'_> {
             self.set(&["tls", "min-version"], tree::text(least, word.span));
         }
         self.ciphers();
+        self.ticket_keys();
         // The other program does not know of this.
         let at = self.tree.whole();
         self.set(&["tls", "discovery"], tree::flag(false, at));
