@@ -85,6 +85,7 @@ mod tests {
             certificates: Vec::new(),
             identity: None,
             protocols: vec![b"dot".to_vec()],
+            sends_name: true,
             early_data: false,
         }
     }

@@ -56,6 +56,7 @@ impl Interned for Client {
                 .expect("an identity is a certificate and its key"),
         };
         config.alpn_protocols.clone_from(&plan.protocols);
+        config.enable_sni = plan.sends_name;
         config.enable_early_data = plan.early_data;
         Self { plan: plan.clone(), config: Arc::new(config), verifier, last_errors: LastErrors::default() }
     }

@@ -136,6 +136,15 @@ pub(super) const ROWS: &[Row] = &[
         "Whether the server must prove who it is. Without, encryption keeps out those who only listen.",
     ),
     row(
+        "upstreams.*.servers[].sni",
+        Kind::One(Value::Bool),
+        "true",
+        "servers with several certificates need it",
+        "Whether the server is told its name when a connection begins (SNI), which whoever is on the way can read. Without, it \
+         must show the right certificate all the same.",
+    )
+    .unbound(&["tls-use-sni"]),
+    row(
         "upstreams.*.servers[].early-data",
         Kind::One(Value::Bool),
         "false",

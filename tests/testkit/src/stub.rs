@@ -138,6 +138,8 @@ struct Shared {
     provider: Option<Arc<Provider>>,
     /// Handshakes that went on with a session from before.
     resumed: Mutex<usize>,
+    /// The name that the latest TLS connection was for.
+    told_name: Mutex<Option<String>>,
     random: Mutex<u64>,
 }
 
@@ -289,6 +291,7 @@ impl Stub {
             has_quic,
             provider,
             resumed: Mutex::new(0),
+            told_name: Mutex::default(),
             random: Mutex::new(1),
         });
         let running = Some(run(udp, tcp, &shared));
@@ -323,6 +326,11 @@ impl Stub {
     /// Returns how many TLS handshakes went on with a session from before.
     pub fn resumptions(&self) -> usize {
         *locked(&self.shared.resumed)
+    }
+
+    /// Returns the name that the latest TLS connection was for, if its client said one.
+    pub fn told_name(&self) -> Option<String> {
+        locked(&self.shared.told_name).clone()
     }
 
     /// Shows another identity from the next connection on.

@@ -155,6 +155,17 @@ fn a_pinned_key_needs_nobody_to_vouch_for_it() {
 }
 
 #[test]
+fn tls_use_sni_keeps_the_name_from_who_is_on_the_way() {
+    let authority = Authority::new();
+    for (more, expect) in [("", Some(NAME)), (", sni: false", None)] {
+        let stub = Stub::start_secured(&authority.vouch(&[NAME]), Script::default());
+        let server = start(&authority, &at(&stub, more), "");
+        assert_eq!(server.ask(&ask("a.example.org")).rcode(), Rcode::NOERROR);
+        assert_eq!(stub.told_name().as_deref(), expect);
+    }
+}
+
+#[test]
 fn nothing_is_proved_if_nothing_is_demanded() {
     let stub = Stub::start_secured(&Identity::self_signed(&["else.example"]), Script::default());
     let servers = format!("{{address: \"tls://{}\", verify: false}}", stub.address());

@@ -173,6 +173,7 @@ pub(super) fn relay(
             certificates: Vec::new(),
             identity: None,
             protocols: vec![b"h2".to_vec()],
+            sends_name: true,
             early_data: false,
         };
         let host = target.host.value.clone();

@@ -306,6 +306,7 @@ fn remote(
             certificates: Vec::new(),
             identity,
             protocols: vec![b"dot".to_vec()],
+            sends_name: true,
             early_data: false,
         })
     } else {

@@ -23,6 +23,8 @@ pub struct ClientTls {
     pub identity: Option<Arc<Identity>>,
     /// The application protocols offered (ALPN).
     pub protocols: Vec<Vec<u8>>,
+    /// Whether it is told its name (SNI).
+    pub sends_name: bool,
     /// Whether queries may leave before the server has answered (TLS 1.3 early data), which
     /// somebody on the way could send again.
     pub early_data: bool,
@@ -39,6 +41,7 @@ impl ClientTls {
             certificates: Vec::new(),
             identity: None,
             protocols: vec![protocol.to_vec()],
+            sends_name: false,
             early_data: false,
         }
     }
@@ -129,6 +132,7 @@ mod tests {
             certificates: Vec::new(),
             identity: None,
             protocols: vec![b"dot".to_vec()],
+            sends_name: true,
             early_data,
         };
         let mozilla = || Proof::Authorities(Roots::Mozilla);

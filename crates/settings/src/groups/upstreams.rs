@@ -80,6 +80,8 @@ pub struct ServerTls {
     pub roots: At<TrustedRoots>,
     /// Whether it must prove anything.
     pub verify: bool,
+    /// Whether it is told its name (SNI).
+    pub sends_name: bool,
     /// Whether queries may leave before it has answered (TLS 1.3 early data).
     pub early_data: bool,
 }

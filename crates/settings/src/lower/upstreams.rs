@@ -202,6 +202,7 @@ impl Lowering<'_> {
                 .values(),
             roots,
             verify: self.boolean(item, "verify"),
+            sends_name: self.boolean(item, "sni"),
             early_data: self.boolean(item, "early-data"),
         }
     }
@@ -242,12 +243,12 @@ impl Lowering<'_> {
         }
         if scheme == Scheme::Dnscrypt {
             say(
-                &["tls-name", "pins", "roots", "verify", "early-data"],
+                &["tls-name", "pins", "roots", "verify", "sni", "early-data"],
                 "the stamp says what the resolver must prove",
             );
         } else if !is_secured {
             say(
-                &["tls-name", "pins", "roots", "verify", "early-data"],
+                &["tls-name", "pins", "roots", "verify", "sni", "early-data"],
                 "nothing is encrypted without \"tls://\", \"https://\" or \"quic://\"",
             );
         } else if item.entry("pins").is_some() {

@@ -132,7 +132,7 @@ pub(super) const ROWS: &[Row] = &[
     row("tls-session-ticket-keys", Text, "", Setting),
     row("tls-ciphers", Text, "", Setting),
     row("tls-ciphersuites", Text, "", Setting),
-    row("tls-use-sni", Flag, "yes", Lacking),
+    row("tls-use-sni", Flag, "yes", Setting),
     row("tls-protocols", Text, "TLSv1.2 TLSv1.3", Setting),
     row("pad-responses", Flag, "yes", Setting),
     row("pad-responses-block-size", Number, "468", Setting),

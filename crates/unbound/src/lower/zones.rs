@@ -182,6 +182,9 @@ impl Lowering<'_> {
                 entries.push(("verify", tree::flag(false, at)));
             }
         }
+        if let (false, at) = self.flag("tls-use-sni") {
+            entries.push(("sni", tree::flag(false, at)));
+        }
         tree::map(entries, at)
     }
 }

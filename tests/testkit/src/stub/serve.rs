@@ -139,6 +139,7 @@ fn serve_tcp(stream: TcpStream, from: SocketAddr, shared: &Shared, stop: &Atomic
     while stream.conn.is_handshaking() {
         stream.conn.complete_io(&mut stream.sock)?;
     }
+    *locked(&shared.told_name) = stream.conn.server_name().map(str::to_owned);
     if stream.conn.handshake_kind() == Some(HandshakeKind::Resumed) {
         *locked(&shared.resumed) += 1;
     }

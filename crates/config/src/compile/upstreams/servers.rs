@@ -247,6 +247,7 @@ impl<'s> One<'s> {
             certificates,
             identity: None,
             protocols: self.scheme.alpn(),
+            sends_name: tls.sends_name,
             early_data: tls.early_data,
         })
     }
