@@ -126,7 +126,7 @@ pub(super) const ROWS: &[Row] = &[
         text_or("hidden"),
         "hidden",
         "reveals nothing to strangers",
-        "The answer to `hostname.bind` in class CHAOS; `hidden` refuses.",
+        "The answer to `hostname.bind` in class CHAOS: a text, or `host` for the name of this machine; `hidden` refuses.",
     )
     .unbound(&["identity", "hide-identity"]),
     row(
@@ -134,7 +134,7 @@ pub(super) const ROWS: &[Row] = &[
         text_or("hidden"),
         "hidden",
         "reveals nothing to strangers",
-        "The answer to `id.server` in class CHAOS; `hidden` refuses.",
+        "The answer to `id.server` in class CHAOS: a text, or `host` for the name of this machine; `hidden` refuses.",
     )
     .unbound(&["identity", "hide-identity"]),
     row(
@@ -151,7 +151,8 @@ pub(super) const ROWS: &[Row] = &[
         text_or("identity"),
         "identity",
         "one name for a server is enough",
-        "The NSID (RFC 5001), a text or `hex:` and octets in hexadecimal: `hex:c0ffee`. `identity` is that of `server.identity`.",
+        "The NSID (RFC 5001), a text or `hex:` and octets in hexadecimal: `hex:c0ffee`. `identity` is that of `server.identity`; \
+         with `hidden` there is none.",
     )
     .unbound(&["nsid"]),
 ];

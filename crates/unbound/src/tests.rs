@@ -656,6 +656,20 @@ fn min_client_subnet_refuses_shorter_ones() {
 }
 
 #[test]
+fn identity_is_the_name_of_this_machine_unless_it_is_said_or_hidden() {
+    for (text, expect) in [
+        ("server:", "host"),
+        ("server: identity: one", "one"),
+        ("server: identity: one hide-identity: yes", ""),
+    ] {
+        check(text, "server/identity", expect);
+        check(text, "server/hostname", expect);
+        check(text, "server/nsid", "hidden");
+    }
+    check("server: nsid: ascii_two", "server/nsid", "two");
+}
+
+#[test]
 fn allow_cookie_lets_in_who_shows_a_cookie() {
     let text = "server: access-control: 192.0.2.0/24 allow_cookie";
     check(text, "cookies/required", "[192.0.2.0/24]");

@@ -44,7 +44,7 @@ pub use zones::{Known, added_zone, check_chosen, named_file};
 pub(crate) struct Lowering<'a> {
     pub(crate) sources: &'a Sources,
     pub(crate) problems: &'a mut Vec<Problem>,
-    /// Reads a file that holds a secret.
+    /// Reads a file, such as one that holds a secret.
     pub(crate) read_file: &'a dyn Fn(&Path) -> std::io::Result<Vec<u8>>,
     /// Says whether every user of the machine may read a file.
     pub(crate) is_open_to_all: &'a dyn Fn(&Path) -> bool,
@@ -225,16 +225,28 @@ impl Lowering<'_> {
     fn presentation(&mut self, server: &Section<'_>) -> Presentation {
         Presentation {
             version: self.text_or(server, "version"),
-            hostname: self.text_or(server, "hostname"),
-            identity: self.text_or(server, "identity"),
+            hostname: self.text_or(server, "hostname").map(|text| self.or_host(text)),
+            identity: self.text_or(server, "identity").map(|text| self.or_host(text)),
             trust_anchors: self.boolean(server, "trust-anchors"),
             nsid: self.nsid(server),
         }
     }
 
+    /// Returns a text, or the name of this machine where that is wanted.
+    fn or_host(&self, text: String) -> String {
+        if text != "host" {
+            return text;
+        }
+        let name = (self.read_file)(Path::new("/proc/sys/kernel/hostname")).unwrap_or_default();
+        String::from_utf8_lossy(&name).trim().to_owned()
+    }
+
     /// Reads the NSID: a text, or octets in hexadecimal.
     fn nsid(&mut self, server: &Section<'_>) -> Option<Vec<u8>> {
         let text = self.text_or(server, "nsid")?;
+        if text == "hidden" {
+            return Some(Vec::new());
+        }
         let Some(digits) = text.strip_prefix("hex:") else { return Some(text.into_bytes()) };
         let octets = values::hex(digits);
         if octets.is_none() {

@@ -33,6 +33,8 @@ const UDP_TO_SERVERS: &str = "servers are asked over UDP in any case";
 const PADDED: &str = "encrypted queries are padded to 128 octets in any case (RFC 8467)";
 const NO_USER_AGENT: &str = "requests to servers name no program";
 const ANY_QUERY: &str = "a query of any size costs the same to read";
+const CLEAN: &str = "what stands beside an answer is left out unless it is as secure as the answer";
+const PATH: &str = "referrals only say whom to ask, and answers are believed by their signatures";
 const GLUE: &str = "glue serves the delegation that it came with, and nothing else";
 const NXDOMAIN: &str = "what is not there in a signed zone has nothing below it: \"aggressive-nsec\"";
 const ADDITIONAL: &str = "nothing is believed of a server that it was not asked for";
@@ -193,7 +195,7 @@ pub(super) const ROWS: &[Row] = &[
     row("harden-unverified-glue", Flag, "no", Always(GLUE)),
     row("harden-dnssec-stripped", Flag, "yes", Setting),
     row("harden-below-nxdomain", Flag, "yes", Always(NXDOMAIN)),
-    row("harden-referral-path", Flag, "no", Lacking),
+    row("harden-referral-path", Flag, "no", Nothing(PATH)),
     row("harden-algo-downgrade", Flag, "no", Setting),
     row("harden-unknown-additional", Flag, "no", Always(ADDITIONAL)),
     row("use-caps-for-id", Flag, "no", Setting),
@@ -226,7 +228,7 @@ pub(super) const ROWS: &[Row] = &[
     row("val-sig-skew-max", Number, "86400", Setting),
     row("val-max-restart", Number, "5", Nothing(OTHER_SERVERS)),
     row("val-bogus-ttl", Number, "60", Setting),
-    row("val-clean-additional", Flag, "yes", Lacking),
+    row("val-clean-additional", Flag, "yes", Always(CLEAN)),
     row("val-log-level", Number, "0", Setting),
     row("val-permissive-mode", Flag, "no", Setting),
     row("ignore-cd-flag", Flag, "no", Setting),

@@ -45,19 +45,21 @@ impl Lowering<'_> {
             };
             self.set(&["server", "version"], tree::text(text, at));
         }
-        if let Some(word) = self.last("nsid").filter(|word| !word.text.is_empty()) {
-            let text = match word.text.strip_prefix("ascii_") {
-                Some(text) => text.to_owned(),
-                None => format!("hex:{}", word.text),
-            };
-            self.set(&["server", "nsid"], tree::text(text, word.span));
-        }
+        let (text, at) = match self.last("nsid").filter(|word| !word.text.is_empty()) {
+            Some(word) => match word.text.strip_prefix("ascii_") {
+                Some(text) => (text.to_owned(), word.span),
+                None => (format!("hex:{}", word.text), word.span),
+            },
+            None => ("hidden".to_owned(), self.tree.whole()),
+        };
+        self.set(&["server", "nsid"], tree::text(text, at));
         let (hides, at) = self.flag("hide-trustanchor");
         self.set(&["server", "trust-anchors"], tree::flag(!hides, at));
         let identity = self.last("identity").filter(|word| !word.text.is_empty());
-        if let (false, Some(word)) = (self.flag("hide-identity").0, identity) {
-            self.set(&["server", "hostname"], tree::as_written(word));
-            self.set(&["server", "identity"], tree::as_written(word));
+        if let (false, _) = self.flag("hide-identity") {
+            let node = identity.map_or_else(|| tree::text("host", self.tree.whole()), tree::as_written);
+            self.set(&["server", "hostname"], node.clone());
+            self.set(&["server", "identity"], node);
         }
     }
 }
