@@ -89,6 +89,16 @@ fn lines_say_what_they_are_and_when_in_other_forms() {
 }
 
 #[test]
+fn a_local_zone_of_the_type_truncate_sends_clients_to_tcp() {
+    let (_server, port) = start(" local-zone: cut.example truncate\n");
+    let (reply, _) = ask(port, "www.cut.example");
+    // TC, NOERROR, and nothing else.
+    assert_eq!((reply[2] & 2, reply[3] & 15, &reply[6..12]), (2, 0, &[0; 6][..]), "{reply:?}");
+    let (reply, _) = ask(port, "www.static.example");
+    assert_eq!(reply[2] & 2, 0, "{reply:?}");
+}
+
+#[test]
 fn log_destaddr_says_where_a_query_came_to() {
     let (server, port) = start(" logfile: log\n log-replies: yes\n log-destaddr: yes\n");
     ask(port, "www.static.example");

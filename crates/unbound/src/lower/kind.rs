@@ -17,12 +17,13 @@ pub(super) enum Kind {
     AlwaysNodata,
     AlwaysDeny,
     AlwaysNull,
+    Truncate,
     NoView,
     Ipset,
 }
 
 /// What the types of zones are called; the first name of several is the usual one.
-pub(super) const KINDS: [(&str, Kind); 20] = [
+pub(super) const KINDS: [(&str, Kind); 21] = [
     ("deny", Kind::Deny),
     ("refuse", Kind::Refuse),
     ("static", Kind::Static),
@@ -41,6 +42,7 @@ pub(super) const KINDS: [(&str, Kind); 20] = [
     ("always_nodata", Kind::AlwaysNodata),
     ("always_deny", Kind::AlwaysDeny),
     ("always_null", Kind::AlwaysNull),
+    ("truncate", Kind::Truncate),
     ("noview", Kind::NoView),
     ("ipset", Kind::Ipset),
 ];
@@ -64,6 +66,7 @@ impl Kind {
             | Self::BlockAaaa
             | Self::NoView
             | Self::Ipset
+            | Self::Truncate
             | Self::AlwaysTransparent => "return",
             Self::AlwaysNodata => "respond(noerror, authoritative)",
             Self::AlwaysNull => "block(null, ttl 1h, ede none, authoritative, without-soa)",

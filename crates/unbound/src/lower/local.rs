@@ -316,6 +316,15 @@ impl<'a> Lowering<'a> {
             _ => {
                 let at = zones.first().map_or(self.tree.whole(), |zone| zone.at);
                 let condition = with_who(self.is_in(making.source, zones, height, kind));
+                if kind == Kind::Truncate {
+                    // Over connections, such names are found like others.
+                    let over_udp = format!("transport == udp and {condition}");
+                    making.rules.push(rule(
+                        over_udp,
+                        &["respond(noerror, continue)", "truncate", "accept"],
+                        at,
+                    ));
+                }
                 if kind == Kind::Ipset
                     && let Some(action) = self.ipset(at)
                 {

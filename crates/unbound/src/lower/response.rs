@@ -143,6 +143,7 @@ impl<'a> Lowering<'a> {
             Kind::Static | Kind::Redirect | Kind::AlwaysNodata => "respond(noerror)",
             Kind::AlwaysNxdomain => "respond(nxdomain)",
             Kind::AlwaysNull => "block(null, ttl 1h, ede none)",
+            Kind::Truncate => "truncate",
             Kind::Transparent
             | Kind::TypeTransparent
             | Kind::BlockA
