@@ -10,6 +10,7 @@ engine::counters! {
     udp_grouped: "Messages sent that held several datagrams.",
     udp_unusable: "Datagrams dropped unread: too long, or from port 0.",
     udp_unsent: "Replies the kernel did not take.",
+    udp_timed_out: "Datagrams dropped because they had waited too long to be read (`sockets.queue-timeout`).",
     udp_lost: "Datagrams the kernel dropped because they were not read in time.",
     udp_errors: "Calls to receive datagrams that failed.",
     xdp_batches: "Batches of packets received through AF_XDP.",

@@ -116,6 +116,10 @@ pub(crate) struct Reader<S: Service> {
     inbox: Inbox,
     listener_info: Arc<ListenerInfo>,
     late: Vec<Late<<S::Engine as Answer>::Deferred>>,
+    /// Seconds that a query may have waited in the kernel; zero: as long as it likes.
+    queue_timeout_s: u32,
+    /// Queries of the batch at hand that came before this are not answered.
+    too_old_s: u32,
     /// The last value of the kernel's count of lost datagrams, and when it was asked for.
     lost: u32,
     lost_asked_ms: u64,
@@ -155,7 +159,9 @@ impl<S: Service> Reader<S> {
         // On a specific address replies can only leave from there.
         let addressed = address.ip().is_unspecified();
         let coalesced = plan.receiving == Grouping::Together;
-        let coalesced = sys::prepare_datagrams(socket.as_fd(), address.is_ipv6(), addressed, coalesced)?;
+        let stamped = plan.queue_timeout_s > 0;
+        let coalesced =
+            sys::prepare_datagrams(socket.as_fd(), address.is_ipv6(), addressed, coalesced, stamped)?;
         let steered = seat.map(|seat| {
             seat.take(&counters);
             let is_v6 = address.is_ipv6();
@@ -169,6 +175,7 @@ impl<S: Service> Reader<S> {
             reply_octets_max: usize::from(reply_octets_max),
             addressed,
             coalesced,
+            stamped,
             segmented: plan.sending == Grouping::Together,
         };
         let incoming =
@@ -185,6 +192,8 @@ impl<S: Service> Reader<S> {
             inbox: Inbox::new(&incoming),
             listener_info,
             late: Vec::with_capacity(DEFERRED_MAX),
+            queue_timeout_s: plan.queue_timeout_s,
+            too_old_s: 0,
             lost: 0,
             lost_asked_ms: 0,
             steered_ms: if steered.is_some() { 0 } else { u64::MAX },
@@ -233,6 +242,7 @@ impl<S: Service> Reader<S> {
     fn batch(&mut self, messages: usize) {
         let service = Rc::clone(&self.service);
         let now = service.now();
+        self.too_old_s = now.unix_seconds.saturating_sub(self.queue_timeout_s);
         let mut cursor = Cursor::default();
         let outlet = Rc::clone(&self.outlet);
         outlet.counters.udp_batches.bump();
@@ -338,6 +348,11 @@ impl<S: Service> Reader<S> {
             self.outlet.counters.udp_unusable.bump();
             return None;
         }
+        if message.came_at.is_some_and(|came_at| came_at < self.too_old_s) {
+            // Its client has asked again by now.
+            self.outlet.counters.udp_timed_out.bump();
+            return None;
+        }
         let client = Client {
             address: message.peer.ip().to_canonical(),
             port: message.peer.port(),
@@ -402,7 +417,7 @@ mod tests {
 
     fn check(bytes: &[u8], datagram_octets: usize, expect: &[&[u8]]) {
         let peer = SocketAddr::from(([192, 0, 2, 1], 53));
-        let message = Message { bytes, peer, local: None, datagram_octets };
+        let message = Message { bytes, peer, local: None, datagram_octets, came_at: None };
         let mut cursor = Cursor::default();
         let mut found = Vec::new();
         while cursor.message == 0 {

@@ -321,6 +321,9 @@ pub struct UdpPlan {
     pub send_buffer_octets: usize,
     /// The most octets of a reply, whatever the client's EDNS says; not below 512.
     pub reply_octets_max: u16,
+    /// Seconds that a query may have waited in the kernel's queue before it is read; zero: as long
+    /// as it likes.
+    pub queue_timeout_s: u32,
     /// How queries are received. Together costs 1 MB per socket, and pays only where the network
     /// card merges datagrams of one sender; on loopback no difference was found.
     pub receiving: Grouping,
@@ -344,6 +347,7 @@ impl Default for UdpPlan {
     fn default() -> Self {
         Self {
             receive_buffer_octets: Self::RECEIVE_BUFFER_OCTETS,
+            queue_timeout_s: 0,
             send_buffer_octets: Self::SEND_BUFFER_OCTETS,
             reply_octets_max: Self::REPLY_OCTETS_MAX,
             receiving: Grouping::Apart,

@@ -1,7 +1,7 @@
 //! Sockets: what clients' are told besides their addresses, and what those to other servers are
 //! bound to.
 
-use super::{Apply, Kind, Row, Value, row, section, text, unset, whole, whole_or};
+use super::{Apply, HOUR, Kind, Row, SECOND, Value, duration_or, row, section, text, unset, whole, whole_or};
 
 /// What Linux takes for a size of segments.
 const SEGMENTS: Kind = whole_or(88, 32_767, "auto");
@@ -18,6 +18,16 @@ pub(super) const ROWS: &[Row] = &[
     )
     .restart()
     .unbound(&["so-rcvbuf"]),
+    row(
+        "sockets.queue-timeout",
+        duration_or(SECOND, HOUR, "off"),
+        "off",
+        "queries wait for milliseconds, unless the machine stands still",
+        "How long a query over UDP may have waited to be read, in whole seconds: one that waited for longer is dropped, as its \
+         client has asked again or given up. So a server that was stopped or overloaded does not begin with old queries.",
+    )
+    .restart()
+    .unbound(&["sock-queue-timeout"]),
     row(
         "sockets.send-buffer",
         Kind::One(Value::Size { min: 4 << 10, max: 1 << 30 }),

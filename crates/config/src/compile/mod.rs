@@ -220,6 +220,7 @@ pub fn listening(startup: &Startup) -> Listening {
         udp: UdpPlan {
             reply_octets_max: UDP_OCTETS_MAX,
             receive_buffer_octets: usize::try_from(startup.sockets.receive_buffer).unwrap_or(usize::MAX),
+            queue_timeout_s: startup.sockets.queue_timeout.map_or(0, |timeout| timeout.as_secs() as u32),
             send_buffer_octets: usize::try_from(startup.sockets.send_buffer).unwrap_or(usize::MAX),
             ..UdpPlan::default()
         },

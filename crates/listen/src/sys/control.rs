@@ -18,8 +18,8 @@ const fn space(len: usize) -> usize {
 }
 
 /// Octets that hold everything the kernel may tell with a received message: where it was sent to,
-/// the size of coalesced datagrams.
-pub(super) const RECEIVE_OCTETS: usize = space(20) + space(12) + space(4);
+/// the size of coalesced datagrams, when it came.
+pub(super) const RECEIVE_OCTETS: usize = space(20) + space(12) + space(4) + space(16);
 
 /// Octets that hold what we may tell with a sent one.
 pub(super) const SEND_OCTETS: usize = space(20) + space(2);
@@ -39,6 +39,8 @@ pub(super) struct Ancillary {
     pub(super) local: Local,
     /// Octets per datagram, when several were coalesced.
     pub(super) datagram_octets: Option<usize>,
+    /// When it came, in seconds since 1970.
+    pub(super) came_at: Option<u32>,
 }
 
 /// Reads the entries of a control buffer; stops at the first that overruns.
@@ -67,6 +69,11 @@ pub(super) fn parse(mut bytes: &[u8]) -> Ancillary {
                     .first_chunk::<4>()
                     .and_then(|size| usize::try_from(i32::from_ne_bytes(*size)).ok())
                     .filter(|&size| size > 0);
+            }
+            (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
+                // timespec: seconds, nanoseconds.
+                let seconds = data.first_chunk::<WORD>().map(|word| usize::from_ne_bytes(*word));
+                found.came_at = seconds.map(|seconds| seconds as u32);
             }
             _ => {}
         }

@@ -46,6 +46,8 @@ pub(crate) struct Shape {
     pub(crate) addressed: bool,
     /// Whether several datagrams of one sender may arrive as one message (`UDP_GRO`).
     pub(crate) coalesced: bool,
+    /// Whether each query says when it came.
+    pub(crate) stamped: bool,
     /// Whether replies to one client may leave as one message (`UDP_SEGMENT`).
     pub(crate) segmented: bool,
 }
@@ -61,6 +63,8 @@ pub(crate) struct Message<'a> {
     pub(crate) local: Local,
     /// Octets per datagram (the last may have fewer); `bytes.len()` or more when it is only one.
     pub(crate) datagram_octets: usize,
+    /// When the kernel got it, in seconds since 1970, if the socket was told to ask for that.
+    pub(crate) came_at: Option<u32>,
 }
 
 /// What [`Inbox::message`] found.

@@ -21,6 +21,7 @@ pub(crate) fn prepare_datagrams(
     _v6: bool,
     _wildcard: bool,
     _coalesced: bool,
+    _stamped: bool,
 ) -> io::Result<bool> {
     Ok(false)
 }
@@ -99,7 +100,7 @@ impl Inbox {
         // SAFETY: the array was initialised with zeros and the kernel only ever overwrites it.
         let bytes = unsafe { bytes.assume_init_ref() };
         let Some(peer) = peer else { return Some(Received::Unusable) };
-        Some(Received::Message(Message { bytes, peer, local: None, datagram_octets: len }))
+        Some(Received::Message(Message { bytes, peer, local: None, datagram_octets: len, came_at: None }))
     }
 }
 
@@ -195,12 +196,13 @@ mod tests {
             reply_octets_max: 8,
             addressed: false,
             coalesced: false,
+            stamped: false,
             segmented: false,
         };
         let server = UdpSocket::bind("127.0.0.1:0").expect("loopback has free ports");
         let client = UdpSocket::bind("127.0.0.1:0").expect("loopback has free ports");
         server.set_nonblocking(true).expect("set");
-        prepare_datagrams(server.as_fd(), false, false, true).expect("nothing to do");
+        prepare_datagrams(server.as_fd(), false, false, true, true).expect("nothing to do");
         set_buffers(server.as_fd(), 1 << 16, 1 << 16);
         assert!(!STEERS && steer(server.as_fd(), false, 2).is_err());
         for bytes in [&b"one"[..], b"much too long", b"two"] {

@@ -3,7 +3,7 @@
 use crate::common;
 
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use common::{proxy_header, query, run, run_paused, settle, start};
 use plan::listeners::{Grouping, ListenerPlan, Prefix};
@@ -41,6 +41,27 @@ fn replies_leave_from_the_address_that_was_asked() {
             assert_eq!(receive(&client).await, query(2, "late"), "late replies as well");
         }
         assert_eq!(server.count("udp_replies"), 6);
+    });
+}
+
+#[test]
+fn sock_queue_timeout_drops_what_has_waited_too_long_and_nothing_else() {
+    run(async {
+        for address in ["127.0.0.1:0", "0.0.0.0:0"] {
+            let server = start(address, |plan| plan.udp.queue_timeout_s = 3);
+            let client = client("127.0.0.1:0", server.at("127.0.0.1")).await;
+            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
+            let now = now.as_secs() as u32;
+            // As if the worker had not come to it for a minute.
+            server.service.unix_seconds.set(now + 60);
+            client.send(&query(1, "now")).await.expect("sent");
+            while server.count("udp_timed_out") < 1 {
+                tokio::task::yield_now().await;
+            }
+            server.service.unix_seconds.set(now);
+            assert_eq!(ask(&client, &query(2, "now")).await, query(2, "now"));
+            assert_eq!((server.count("udp_timed_out"), server.count("udp_replies")), (1, 1));
+        }
     });
 }
 

@@ -1,7 +1,7 @@
 //! A worker whose answers a test decides.
 #![allow(dead_code, unreachable_pub, reason = "each test program uses its part")]
 
-use std::cell::{RefCell, RefMut};
+use std::cell::{Cell, RefCell, RefMut};
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -71,6 +71,8 @@ pub struct Scripted {
     pub script: RefCell<Script>,
     /// Queries that wait, in the order they came.
     pub late: RefCell<Vec<(Vec<u8>, ReplyTo)>>,
+    /// The time in seconds since 1970.
+    pub unix_seconds: Cell<u32>,
 }
 
 impl Service for Scripted {
@@ -81,7 +83,7 @@ impl Service for Scripted {
     }
 
     fn now(&self) -> Now {
-        Now::default()
+        Now { unix_seconds: self.unix_seconds.get(), ..Now::default() }
     }
 
     fn take(&self, deferred: Vec<u8>, to: ReplyTo) {

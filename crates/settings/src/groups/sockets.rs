@@ -1,6 +1,7 @@
 //! Sockets.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use plan::listeners::SocketOptions;
 use plan::upstreams::Outgoing;
@@ -12,6 +13,8 @@ pub struct Sockets {
     pub receive_buffer: u64,
     /// Octets of replies that it may hold.
     pub send_buffer: u64,
+    /// How long a query may have waited there; `None`: as long as it likes.
+    pub queue_timeout: Option<Duration>,
     /// What it is told besides.
     pub options: SocketOptions,
 }

@@ -148,6 +148,10 @@ impl Startup {
             ("listen".to_owned(), listen),
             ("sockets.receive-buffer".to_owned(), size_text(self.sockets.receive_buffer)),
             ("sockets.send-buffer".to_owned(), size_text(self.sockets.send_buffer)),
+            (
+                "sockets.queue-timeout".to_owned(),
+                self.sockets.queue_timeout.map_or_else(|| "off".to_owned(), duration_text),
+            ),
             ("sockets.dscp".to_owned(), self.sockets.options.dscp.to_string()),
             (
                 "sockets.tcp-mss".to_owned(),

@@ -19,6 +19,7 @@ impl Lowering<'_> {
         Sockets {
             receive_buffer: self.size(&section, "receive-buffer"),
             send_buffer: self.size(&section, "send-buffer"),
+            queue_timeout: self.duration_or(&section, "queue-timeout"),
             options: SocketOptions {
                 dscp: self.whole(&section, "dscp") as u8,
                 tcp_mss: self.whole_or(&section, "tcp-mss").map(|octets| octets as u16),

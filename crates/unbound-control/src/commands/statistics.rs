@@ -139,7 +139,7 @@ impl Numbers {
         line("num.cachehits", self.hits());
         line("num.cachemiss", self.misses());
         line("num.prefetch", self.engine("prefetches"));
-        line("num.queries_timed_out", 0);
+        line("num.queries_timed_out", self.of("listen", "udp_timed_out"));
         line("query.queue_time_us.max", 0);
         line("num.expired", self.engine("cache_stale"));
         line("num.recursivereplies", self.recursions());

@@ -115,7 +115,7 @@ pub(super) const ROWS: &[Row] = &[
     row("tcp-auth-query-timeout", Number, "3000", Nothing(OWN_CONNECTIONS)),
     row("edns-tcp-keepalive", Flag, "no", Always(KEEPALIVE)),
     row("edns-tcp-keepalive-timeout", Number, "120000", Nothing(KEEPALIVE)),
-    row("sock-queue-timeout", Number, "0", Lacking),
+    row("sock-queue-timeout", Number, "0", Setting),
     row("tcp-upstream", Flag, "no", Setting),
     row("udp-upstream-without-downstream", Flag, "no", Always(UDP_TO_SERVERS)),
     row("tls-upstream", Flag, "no", Setting),

@@ -20,6 +20,10 @@ impl Lowering<'_> {
                 }
             }
         }
+        if self.number("sock-queue-timeout").0 > 0 {
+            let seconds = self.bounded("sock-queue-timeout", 1, 3600);
+            self.set_seconds(&["sockets", "queue-timeout"], seconds);
+        }
         for (ours, theirs) in [("free-bind", "ip-freebind"), ("transparent", "ip-transparent")] {
             if let (true, at) = self.flag(theirs) {
                 self.set(&["sockets", ours], tree::flag(true, at));

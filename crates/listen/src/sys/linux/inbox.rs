@@ -37,7 +37,10 @@ impl Inbox {
     pub(crate) fn new(shape: &Shape) -> Self {
         let messages = shape.messages.max(1);
         let octets_each = if shape.coalesced { 65_535 } else { shape.query_octets_max };
-        let control_octets = if shape.coalesced || shape.addressed { RECEIVE_OCTETS } else { 0 };
+        let control_octets = match shape {
+            Shape { coalesced: false, addressed: false, stamped: false, .. } => 0,
+            _ => RECEIVE_OCTETS,
+        };
         let stride = octets_each.next_multiple_of(STAGGER_OCTETS) + STAGGER_OCTETS;
         let mut headers = Fixed::new(messages, NO_HEADER);
         let mut buffers = Fixed::new(messages, NO_BUFFER);
@@ -116,13 +119,13 @@ impl Inbox {
         }
         let Some(peer) = self.addresses.get(index)?.parse() else { return Some(Received::Unusable) };
         let bytes = self.octets.slice(index * self.stride, len)?;
-        let (local, datagram_octets) = if header.msg_hdr.msg_controllen == 0 {
-            (None, len)
+        let (local, datagram_octets, came_at) = if header.msg_hdr.msg_controllen == 0 {
+            (None, len, None)
         } else {
             let ancillary = self.ancillary(index, header);
-            (ancillary.local, ancillary.datagram_octets.unwrap_or(len))
+            (ancillary.local, ancillary.datagram_octets.unwrap_or(len), ancillary.came_at)
         };
-        Some(Received::Message(Message { bytes, peer, local, datagram_octets }))
+        Some(Received::Message(Message { bytes, peer, local, datagram_octets, came_at }))
     }
 
     fn ancillary(&self, index: usize, header: &libc::mmsghdr) -> control::Ancillary {

@@ -47,6 +47,7 @@ mod tests {
         reply_octets_max: 200,
         addressed: false,
         coalesced: false,
+        stamped: false,
         segmented: true,
     };
 
@@ -218,13 +219,31 @@ mod tests {
     #[test]
     fn wildcard_sockets_learn_where_a_query_came_to() {
         let (server, client) = (socket("0.0.0.0:0"), socket("127.0.0.1:0"));
-        prepare_datagrams(server.as_fd(), false, true, false).expect("Linux has packet information");
+        prepare_datagrams(server.as_fd(), false, true, false, false).expect("Linux has packet information");
         let port = server.local_addr().expect("bound").port();
         client.send_to(b"hello", ("127.0.0.9", port)).expect("sent");
         let mut inbox = Inbox::new(&Shape { addressed: true, ..SHAPE });
         inbox.receive(server.as_fd()).expect("received");
         let Some(Received::Message(message)) = inbox.message(0) else { panic!("a message") };
         assert_eq!(message.local.map(|(address, _)| address.to_string()), Some("127.0.0.9".to_owned()));
+        assert_eq!(message.datagram_octets, 5);
+    }
+
+    #[test]
+    fn queries_say_when_they_came_if_that_is_asked_for() {
+        let (server, client) = (socket("127.0.0.1:0"), socket("127.0.0.1:0"));
+        prepare_datagrams(server.as_fd(), false, false, false, true).expect("Linux has time stamps");
+        let seconds = || {
+            let now = std::time::SystemTime::now().duration_since(std::time::SystemTime::UNIX_EPOCH);
+            now.expect("after 1970").as_secs() as u32
+        };
+        let before = seconds();
+        client.send_to(b"hello", server.local_addr().expect("bound")).expect("sent");
+        let mut inbox = Inbox::new(&Shape { stamped: true, ..SHAPE });
+        inbox.receive(server.as_fd()).expect("received");
+        let Some(Received::Message(message)) = inbox.message(0) else { panic!("a message") };
+        let came_at = message.came_at.expect("a moment");
+        assert!((before..=seconds()).contains(&came_at), "{came_at}");
         assert_eq!(message.datagram_octets, 5);
     }
 
@@ -272,7 +291,7 @@ mod tests {
     #[test]
     fn coalesced_datagrams_say_their_size() {
         let (server, client) = (socket("127.0.0.1:0"), socket("127.0.0.1:0"));
-        if !prepare_datagrams(server.as_fd(), false, false, true).expect("prepared") {
+        if !prepare_datagrams(server.as_fd(), false, false, true, false).expect("prepared") {
             return;
         }
         let mut outbox = Outbox::new(&SHAPE);

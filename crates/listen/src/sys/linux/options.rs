@@ -6,14 +6,18 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 
 /// Sets what a datagram socket needs for batches: where queries came to (`wildcard`), how many were
-/// lost, fragments decided by the interface alone, coalescing. Returns whether coalescing is in
-/// effect.
+/// lost, when they came (`stamped`), fragments decided by the interface alone, coalescing. Returns
+/// whether coalescing is in effect.
 pub(crate) fn prepare_datagrams(
     socket: BorrowedFd<'_>,
     v6: bool,
     wildcard: bool,
     coalesced: bool,
+    stamped: bool,
 ) -> io::Result<bool> {
+    if stamped {
+        set(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
+    }
     if wildcard {
         if v6 {
             set(socket, libc::SOL_IPV6, libc::IPV6_RECVPKTINFO, 1)?;
