@@ -21,6 +21,7 @@ pub fn run(args: &ImportArgs) -> ExitCode {
         Program::Knot => import::name_server(NameServer::Knot, &args.file, &System),
         Program::Nsd => import::name_server(NameServer::Nsd, &args.file, &System),
         Program::Bind => import::name_server(NameServer::Bind, &args.file, &System),
+        Program::Runbound => import::runbound(&args.file, &System),
         Program::Unbound => import::unbound(&args.file, &System),
         Program::Erldns => import::name_server(NameServer::Erldns, &args.file, &System),
     };

@@ -1,7 +1,8 @@
 //! Turns the configurations of other programs into ours.
 //!
 //! Those of mosdns v5 and OxiDNS (once ForgeDNS) here, those of authoritative servers in
-//! `authority`. Unbound's is read by a crate of its own, and only printed here.
+//! `authority`. Unbound's is read by a crate of its own, and only printed here; Runbound's dialect
+//! of it is another language, and `runbound` reads it.
 //!
 //! Never guesses: a setting that behaves otherwise here gets a comment beside it, and one that
 //! Gannet lacks is an error at its line. Where the two programs read the same text differently,
@@ -19,6 +20,7 @@ mod outside;
 mod plugins;
 mod policies;
 mod records;
+mod runbound;
 mod servers;
 mod sets;
 mod settings;
@@ -33,6 +35,7 @@ use diagnostic::{At, Diagnostic, Problem, Span, diagnostics};
 use environment::Environment;
 
 pub use self::authority::{NameServer, name_server};
+pub use self::runbound::runbound;
 pub use self::settings::unbound;
 
 use self::args::Args;

@@ -83,6 +83,17 @@ impl Map {
         self.0.iter().find(|(known, _)| known == key).map(|(_, noted)| noted)
     }
 
+    /// Returns a mapping of these entries.
+    pub(super) const fn of(entries: Vec<(String, Noted)>) -> Self {
+        Self(entries)
+    }
+
+    /// Takes out what is there under a key.
+    pub(super) fn take(&mut self, key: &str) -> Option<Noted> {
+        let at = self.0.iter().position(|(known, _)| known == key)?;
+        Some(self.0.remove(at).1)
+    }
+
     /// Adds what another one has.
     pub(super) fn extend(&mut self, other: Self) {
         self.0.extend(other.0);

@@ -194,4 +194,6 @@ pub enum Program {
     Erldns,
     /// Unbound.
     Unbound,
+    /// Runbound, whose dialect of Unbound's configuration is a language of its own.
+    Runbound,
 }

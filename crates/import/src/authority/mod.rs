@@ -10,7 +10,7 @@ mod fields;
 mod knot;
 mod made;
 mod nsd;
-mod prefixes;
+pub(super) mod prefixes;
 mod templates;
 
 use std::path::{Path, PathBuf};
@@ -61,13 +61,7 @@ pub fn name_server(
     path: &Path,
     environment: &dyn Environment,
 ) -> Result<Imported, Vec<Diagnostic>> {
-    let mut files = Files {
-        environment,
-        directory: path.parent().unwrap_or(Path::new("")).to_owned(),
-        sources: Sources::new(&settings::secret_keys()),
-        problems: Vec::new(),
-        read: 0,
-    };
+    let mut files = Files::new(path, environment);
     let mut made = Made::default();
     if let Some((file, text)) = files.open(path, None) {
         match server {
@@ -91,18 +85,28 @@ pub fn name_server(
 }
 
 /// Files that are read, and what is wrong in them.
-struct Files<'a> {
-    environment: &'a dyn Environment,
+pub(super) struct Files<'a> {
+    pub(super) environment: &'a dyn Environment,
     /// Where the first one is.
-    directory: PathBuf,
-    sources: Sources,
-    problems: Vec<Problem>,
+    pub(super) directory: PathBuf,
+    pub(super) sources: Sources,
+    pub(super) problems: Vec<Problem>,
     read: usize,
 }
 
-impl Files<'_> {
+impl<'a> Files<'a> {
+    pub(super) fn new(path: &Path, environment: &'a dyn Environment) -> Self {
+        Self {
+            environment,
+            directory: path.parent().unwrap_or(Path::new("")).to_owned(),
+            sources: Sources::new(&settings::secret_keys()),
+            problems: Vec::new(),
+            read: 0,
+        }
+    }
+
     /// Reads a file that `asked` names; says so if it cannot be read.
-    fn open(&mut self, path: &Path, asked: Option<Span>) -> Option<(FileId, String)> {
+    pub(super) fn open(&mut self, path: &Path, asked: Option<Span>) -> Option<(FileId, String)> {
         let text = match self.environment.read(path) {
             Ok(octets) if octets.len() > FILE_OCTETS_MAX => {
                 Err(format!("larger than {} MiB", FILE_OCTETS_MAX >> 20))
@@ -128,7 +132,7 @@ impl Files<'_> {
     }
 
     /// Returns the files that an include means, a pattern or not, relative to `directory`.
-    fn included(&mut self, pattern: &At<String>, directory: &Path, depth: usize) -> Vec<PathBuf> {
+    pub(super) fn included(&mut self, pattern: &At<String>, directory: &Path, depth: usize) -> Vec<PathBuf> {
         let path = directory.join(&pattern.value);
         if depth >= DEPTH_MAX || self.read >= FILES_MAX {
             self.wrong(
@@ -158,15 +162,15 @@ impl Files<'_> {
 
     /// Returns a path as the new file names it: relative ones are relative to where the first file
     /// is.
-    fn beside(&self, path: &str) -> String {
+    pub(super) fn beside(&self, path: &str) -> String {
         self.directory.join(path).display().to_string()
     }
 
-    fn wrong(&mut self, at: Span, message: impl Into<String>) {
+    pub(super) fn wrong(&mut self, at: Span, message: impl Into<String>) {
         self.problems.push(Problem::error(at, message));
     }
 
-    fn warn(&mut self, at: Span, message: impl Into<String>) {
+    pub(super) fn warn(&mut self, at: Span, message: impl Into<String>) {
         self.problems.push(Problem::warning(at, message));
     }
 }

@@ -8,13 +8,13 @@ use wire::Prefix;
 const RANGE_PREFIXES_MAX: usize = 128;
 
 /// Writes a prefix; one address without its length.
-pub(super) fn text(prefix: Prefix) -> String {
+pub(crate) fn text(prefix: Prefix) -> String {
     let all = if prefix.address().is_ipv4() { 32 } else { 128 };
     if prefix.bits() == all { prefix.address().to_string() } else { prefix.to_string() }
 }
 
 /// Reads `ADDRESS` or `ADDRESS@PORT`.
-pub(super) fn with_port(text: &str, port: u16) -> Option<SocketAddr> {
+pub(crate) fn with_port(text: &str, port: u16) -> Option<SocketAddr> {
     let (address, port) = match text.split_once('@') {
         Some((address, port)) => (address, port.parse().ok()?),
         None => (text, port),
@@ -23,7 +23,7 @@ pub(super) fn with_port(text: &str, port: u16) -> Option<SocketAddr> {
 }
 
 /// Reads an address, `ADDRESS/BITS`, `ADDRESS&MASK` or `ADDRESS-ADDRESS`.
-pub(super) fn read(text: &str) -> Option<Vec<Prefix>> {
+pub(crate) fn read(text: &str) -> Option<Vec<Prefix>> {
     if let Some((from, to)) = text.split_once('-') {
         return range(from.trim().parse().ok()?, to.trim().parse().ok()?);
     }
@@ -74,12 +74,12 @@ fn range(from: IpAddr, to: IpAddr) -> Option<Vec<Prefix>> {
 }
 
 /// Returns everything: both families.
-pub(super) fn everything() -> Vec<Prefix> {
+pub(crate) fn everything() -> Vec<Prefix> {
     vec![Prefix::new(Ipv4Addr::UNSPECIFIED.into(), 0), Prefix::new(Ipv6Addr::UNSPECIFIED.into(), 0)]
 }
 
 /// Returns what is in `from` and not in `without`.
-pub(super) fn subtract(from: &[Prefix], without: &[Prefix]) -> Vec<Prefix> {
+pub(crate) fn subtract(from: &[Prefix], without: &[Prefix]) -> Vec<Prefix> {
     let mut left: Vec<Prefix> = from.to_vec();
     for hole in without {
         left = left.into_iter().flat_map(|prefix| cut(prefix, *hole)).collect();
