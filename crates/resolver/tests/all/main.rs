@@ -7,6 +7,7 @@ mod attacks_replies;
 mod attacks_signed;
 mod failures;
 mod forwards;
+mod keywords;
 mod minimisation;
 mod nat64;
 mod odd_servers;

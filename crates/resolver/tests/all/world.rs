@@ -9,7 +9,7 @@ use cache::Security;
 use cache::claims::Claims;
 use cache::proofs::Proofs;
 use cache::rrsets::{RrsetLimits, Rrsets};
-use cache::servers::{ServerLimits, Servers};
+use cache::servers::{LetterCase, ServerLimits, Servers};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use resolver::{
@@ -127,6 +127,8 @@ pub(crate) struct Sent {
     pub(crate) over_tcp: bool,
     /// What it was told of the client.
     pub(crate) subnet: Option<String>,
+    /// Whether its letters are mixed.
+    pub(crate) case: LetterCase,
 }
 
 /// What happens to a query of the worker with this number.
@@ -495,6 +497,7 @@ impl World {
             port: ask.address.port(),
             question: format!("{} {}", ask.qname, ask.qtype),
             over_tcp: ask.how.over_tcp,
+            case: ask.how.case,
             subnet: ask.subnet.map(|subnet| {
                 let [a, b, c, d, ..] = subnet.address;
                 format!("{a}.{b}.{c}.{d}/{}", subnet.prefix)
@@ -530,6 +533,7 @@ impl World {
                 question: format!("{} {}", forward.qname, forward.qtype),
                 over_tcp: false,
                 subnet: None,
+                case: LetterCase::Unknown,
             });
             match self.reply(server, &question, forward.wants_signatures) {
                 Some((latency_us, mut reply)) => {
