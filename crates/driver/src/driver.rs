@@ -267,6 +267,18 @@ impl Driver {
         self.settle(now);
     }
 
+    /// Returns the time, for what is shown to operators.
+    pub(crate) fn now_for_operators(&self) -> Moment {
+        self.now()
+    }
+
+    /// Shows every query that waits: its octets, who waits for it, what for, and since when.
+    pub(crate) fn each_waiting(&self, mut show: impl FnMut(&[u8], Option<IpAddr>, &Want, Moment)) {
+        self.machine.borrow().each_waiting(|asker, since| {
+            show(asker.suspended.query(), asker.client(), asker.suspended.want(), since);
+        });
+    }
+
     /// Asks a question of a job's.
     pub fn probe(&self, probe: recursion::Probe) {
         let now = self.begin();

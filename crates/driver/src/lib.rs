@@ -11,6 +11,7 @@ mod driver;
 mod machine;
 mod recursion;
 mod survey;
+mod waiting;
 
 pub use counters::{Counters, Counts, Group, Waits};
 pub use driver::{Board, Driver, Plans, Shared};
@@ -18,3 +19,4 @@ pub use forward::status::{self, Status};
 pub use forward::upstream_log::UpstreamLog;
 pub use recursion::{Counters as RecursionCounters, Learned, Probe, Probing, ResolverTables, Trusted};
 pub use resolver::Resolution;
+pub use waiting::{Waiting, WaitsFor};

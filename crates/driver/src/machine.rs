@@ -358,6 +358,13 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
         }
     }
 
+    /// Shows every query that waits, and since when, in no order.
+    pub(crate) fn each_waiting(&self, mut show: impl FnMut(&W, Moment)) {
+        for (_, entry) in self.waiters.iter().filter(|(_, entry)| entry.home != Home::Ending) {
+            show(&entry.who, entry.since);
+        }
+    }
+
     /// Returns a waiter whose patience ended.
     pub(crate) fn waiter(&mut self, key: u32) -> Option<&mut W> {
         self.waiters.get_mut(key as usize).map(|entry| &mut entry.who)

@@ -33,6 +33,7 @@ mod zone_sources;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use compile::{Compiled, Previous, compile};
+pub use driver::{Waiting, WaitsFor};
 pub use log_level::{LogLevelHandle, filter};
 pub use operator::{CachedAnswer, DESCRIPTIONS, Operator, OperatorError, Rejected, What, WorkerNumbers};
 pub use start::{Opened, Server, StartError, start};

@@ -216,7 +216,7 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
         listeners: shown(&listeners, &startup.local_sockets),
         startup,
         worker_handles: started.handles,
-        explaining: started.explaining,
+        asking: started.asking,
         addresses,
     };
     let operator = Arc::new(Operator::new(facts, components, first, watched));
@@ -330,8 +330,8 @@ struct Workers<'c> {
 struct StartedWorkers {
     threads: Vec<JoinHandle<io::Result<()>>>,
     handles: Vec<WorkerHandle>,
-    /// To the one that explains queries.
-    explaining: mpsc::Sender<worker::Explaining>,
+    /// To each of them, for their operator; the first explains queries.
+    asking: Vec<mpsc::Sender<worker::Asked>>,
     /// Says that all have ended.
     all_ended: mpsc::Receiver<()>,
 }
@@ -345,8 +345,7 @@ impl Workers<'_> {
         events: Vec<EventWriter>,
     ) -> Result<StartedWorkers, StartError> {
         let (ended, all_ended) = mpsc::channel(1);
-        let (explaining, explanations) = mpsc::channel(EXPLANATIONS_MAX);
-        let (mut explanations, mut probes) = (Some(explanations), Some(self.probes));
+        let (mut asking, mut probes) = (Vec::new(), Some(self.probes));
         let upstream_log = Arc::<driver::UpstreamLog>::default();
         let Components { cell, upstreams, tls, .. } = self.components;
         let (mut threads, mut handles) = (Vec::new(), Vec::new());
@@ -356,6 +355,8 @@ impl Workers<'_> {
                 ..WorkerHandle::default()
             };
             handles.push(worker_handle.clone());
+            let (ask, asked) = mpsc::channel(EXPLANATIONS_MAX);
+            asking.push(ask);
             let parts = worker::Parts {
                 index,
                 core: self.cores.get(index % self.cores.len().max(1)).copied().unwrap_or(0),
@@ -367,15 +368,15 @@ impl Workers<'_> {
                 queues: queues.get_mut(index).map(std::mem::take).unwrap_or_default(),
                 busy_poll: BusyPoll::new(self.polling),
                 worker_handle,
-                // The first worker explains, and asks for jobs.
-                explaining: explanations.take().unwrap_or_else(|| mpsc::channel(1).1),
+                asked,
+                // The first worker asks for jobs.
                 probes: probes.take().unwrap_or_else(|| mpsc::channel(1).1),
                 stop: self.stop.clone(),
                 events,
             };
             threads.push(worker::start(parts, ended.clone()).map_err(thread("a worker"))?);
         }
-        Ok(StartedWorkers { threads, handles, explaining, all_ended })
+        Ok(StartedWorkers { threads, handles, asking, all_ended })
     }
 }
 

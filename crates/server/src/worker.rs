@@ -44,12 +44,21 @@ pub(crate) struct Parts {
     pub(crate) queues: Vec<XdpQueue>,
     pub(crate) busy_poll: BusyPoll,
     pub(crate) worker_handle: WorkerHandle,
-    pub(crate) explaining: mpsc::Receiver<Explaining>,
+    /// What its operator wants of it.
+    pub(crate) asked: mpsc::Receiver<Asked>,
     /// Questions of jobs.
     pub(crate) probes: mpsc::Receiver<driver::Probe>,
     pub(crate) stop: Stop,
     /// Where it tells jobs about queries.
     pub(crate) events: EventWriter,
+}
+
+/// What an operator wants of a worker.
+pub(crate) enum Asked {
+    /// To take a query, and say what happens to it.
+    Explain(Explaining),
+    /// To list the queries that wait.
+    List(SyncSender<Vec<driver::Waiting>>),
 }
 
 /// A query that somebody wants explained.
@@ -169,7 +178,7 @@ async fn serve(parts: Parts) -> io::Result<()> {
         queues,
         busy_poll,
         worker_handle,
-        mut explaining,
+        mut asked,
         mut probes,
         stop,
         events,
@@ -197,8 +206,12 @@ async fn serve(parts: Parts) -> io::Result<()> {
         std::future::pending::<()>().await;
     };
     let explanations = async {
-        while let Some(job) = explaining.recv().await {
-            explain(&worker, &driver, job);
+        while let Some(asked) = asked.recv().await {
+            match asked {
+                Asked::Explain(job) => explain(&worker, &driver, job),
+                // Whoever asked may have gone.
+                Asked::List(to) => drop(to.try_send(driver.list_waiting())),
+            }
         }
         std::future::pending::<()>().await;
     };

@@ -242,8 +242,8 @@ pub(crate) fn free_port() -> u16 {
     ports.find(is_free).unwrap()
 }
 
-/// Asks the server on a port of loopback for an address; returns the reply, and the client's port.
-pub(crate) fn ask(port: u16, name: &str) -> (Vec<u8>, u16) {
+/// Sends the server on a port of loopback a question for an address; returns the client.
+pub(crate) fn send(port: u16, name: &str) -> UdpSocket {
     let client = UdpSocket::bind("127.0.0.1:0").unwrap();
     client.set_read_timeout(Some(PATIENCE)).unwrap();
     client.connect(("127.0.0.1", port)).unwrap();
@@ -254,6 +254,12 @@ pub(crate) fn ask(port: u16, name: &str) -> (Vec<u8>, u16) {
     }
     query.extend_from_slice(b"\0\0\x01\0\x01");
     client.send(&query).unwrap();
+    client
+}
+
+/// Asks the server on a port of loopback for an address; returns the reply, and the client's port.
+pub(crate) fn ask(port: u16, name: &str) -> (Vec<u8>, u16) {
+    let client = send(port, name);
     let mut reply = vec![0; 512];
     let len = client.recv(&mut reply).unwrap();
     assert!(len > 12);

@@ -767,3 +767,31 @@ fn keys_that_are_there_stay_when_certificates_are_made() {
     assert_eq!((&after[0], &after[2]), (&before[0], &before[2]));
     assert_ne!(after[1], before[1]);
 }
+
+#[test]
+fn dump_requestlist_has_the_queries_that_wait_and_who_for() {
+    // It takes queries, and never says anything.
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let running = Running::start(
+        &Control::Unix,
+        " do-not-query-localhost: no\n",
+        &format!(
+            "forward-zone:\n name: silent.example\n forward-addr: 127.0.0.1@{}\n",
+            silent.local_addr().unwrap().port()
+        ),
+    );
+    let _client = crate::harness::send(running.port, "www.silent.example");
+    let begin = std::time::Instant::now();
+    loop {
+        let (code, list) = running.theirs("dump_requestlist", "");
+        assert_eq!(code, 0);
+        assert!(list.starts_with("thread #0\n#   type cl name    seconds    module status\n"), "{list}");
+        let line = list.lines().find(|line| line.contains("www.silent.example."));
+        if let Some(line) = line {
+            assert!(line.starts_with("  0    A IN www.silent.example. 0."), "{line}");
+            assert!(line.ends_with(" iterator wait for servers"), "{line}");
+            break;
+        }
+        assert!(begin.elapsed() < crate::harness::PATIENCE, "{list}");
+    }
+}

@@ -180,6 +180,11 @@ impl Suspended {
         self.client.verified || matches!(self.proof, Proof::Proven(_))
     }
 
+    /// Returns the query.
+    pub fn query(&self) -> &[u8] {
+        &self.query
+    }
+
     /// Returns whose query it is (for a prefetch: the client whose query caused it).
     pub const fn client(&self) -> &Client {
         &self.client

@@ -38,7 +38,7 @@ use crate::for_jobs::Callbacks;
 use crate::lock;
 use crate::log_level;
 use crate::reload::{Components, Revision};
-use crate::worker::{Explaining, WorkerHandle};
+use crate::worker::{Asked, Explaining, WorkerHandle};
 
 pub use caches::CachedAnswer;
 pub use changes::WorkerNumbers;
@@ -79,8 +79,8 @@ pub(crate) struct Facts {
     pub(crate) addresses: Vec<SocketAddr>,
     pub(crate) listeners: Vec<api::Listener>,
     pub(crate) worker_handles: Vec<WorkerHandle>,
-    /// To the worker that explains queries.
-    pub(crate) explaining: mpsc::Sender<Explaining>,
+    /// To each worker; the first explains queries.
+    pub(crate) asking: Vec<mpsc::Sender<Asked>>,
 }
 
 /// What is shown of the revision in use, while another is made.
@@ -280,6 +280,23 @@ impl Operator {
         jobs.collect()
     }
 
+    /// Returns the queries that wait, of each worker.
+    ///
+    /// # Errors
+    ///
+    /// A worker does not answer.
+    pub fn waiting(&self) -> Result<Vec<Vec<driver::Waiting>>, OperatorError> {
+        let of_worker = |worker: &mpsc::Sender<Asked>| {
+            let (reply, heard) = sync_channel(1);
+            worker
+                .blocking_send(Asked::List(reply))
+                .map_err(|_| OperatorError::Refused("the server is ending".to_owned()))?;
+            let late = |_| OperatorError::TimedOut("a worker did not answer in time".to_owned());
+            heard.recv_timeout(EXPLANATION_PATIENCE).map_err(late)
+        };
+        self.facts.asking.iter().map(of_worker).collect()
+    }
+
     /// Has a worker take a query, and returns what happened to it.
     ///
     /// # Errors
@@ -292,10 +309,9 @@ impl Operator {
         let (reply, heard) = sync_channel(1);
         let (query, client) = (prepared.query.clone(), prepared.client.clone());
         let job = Explaining { query, client, recorder: recorder.share(), reply };
-        self.facts
-            .explaining
-            .blocking_send(job)
-            .map_err(|_| OperatorError::Refused("the server is ending".to_owned()))?;
+        let is_ending = || OperatorError::Refused("the server is ending".to_owned());
+        let worker = self.facts.asking.first().ok_or_else(is_ending)?;
+        worker.blocking_send(Asked::Explain(job)).map_err(|_| is_ending())?;
         let reply = match heard.recv_timeout(EXPLANATION_PATIENCE) {
             Ok(reply) => Some(reply),
             Err(RecvTimeoutError::Disconnected) => None,

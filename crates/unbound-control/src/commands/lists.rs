@@ -2,6 +2,7 @@
 
 use cache::servers::{Edns, Facts as ServerFacts};
 use control::api::ResolverZone;
+use server::WaitsFor;
 use unbound::FoundElsewhere;
 
 use super::changes::known_view;
@@ -141,13 +142,31 @@ fn delegation(call: &mut Call<'_>, zone: &FoundElsewhere) -> Outcome {
 }
 
 pub(super) fn dump_requestlist(call: &mut Call<'_>) -> Outcome {
-    let waiting = call.context.operator.status().waiting;
-    if waiting > 0 {
-        let why = format!("{waiting} queries wait for other servers, and no list is kept of them");
-        return Err(Failure::Error(why));
+    let of_workers = call.context.operator.waiting().map_err(|why| Failure::Error(why.to_string()))?;
+    for (number, waiting) in of_workers.iter().enumerate() {
+        // The other program lists those of its first thread alone.
+        if number > 0 && waiting.is_empty() {
+            continue;
+        }
+        call.line(format_args!("thread #{number}"))?;
+        call.line("#   type cl name    seconds    module status")?;
+        for (at, query) in waiting.iter().enumerate() {
+            let (qtype, qclass) = (query.qtype.to_string(), query.qclass.to_string());
+            let waited = match query.client {
+                Some(_) => format!("{}.{:06}", query.waited_us / 1_000_000, query.waited_us % 1_000_000),
+                None => "-".to_owned(),
+            };
+            let status = match query.waits_for {
+                WaitsFor::Upstreams => "iterator wait for forwarders",
+                WaitsFor::Resolver => "iterator wait for servers",
+                WaitsFor::Branches => "iterator wait for branches",
+                WaitsFor::Time => "iterator wait for time",
+            };
+            let name = dotted(&query.qname.to_string());
+            call.line(format_args!("{at:>3} {qtype:>4} {qclass:>2} {name} {waited} {status}"))?;
+        }
     }
-    call.line("thread #0")?;
-    call.line("#   type cl name    seconds    module status")
+    Ok(())
 }
 
 /// Says what is known of servers; this is known by address, whatever zone it was asked for.
