@@ -1,6 +1,6 @@
 //! Keywords of the section `server`.
 
-use super::Becomes::{Always, Lacking, Nothing, Setting};
+use super::Becomes::{Always, Nothing, Setting};
 use super::Form::{Flag, Number, Pair, Size, Text, Triple};
 use super::{Row, row};
 
@@ -33,6 +33,7 @@ const UDP_TO_SERVERS: &str = "servers are asked over UDP in any case";
 const PADDED: &str = "encrypted queries are padded to 128 octets in any case (RFC 8467)";
 const NO_USER_AGENT: &str = "requests to servers name no program";
 const ANY_QUERY: &str = "a query of any size costs the same to read";
+const SUBNETS: &str = "subnets that clients send go to listed servers alone, as all others do";
 const CLEAN: &str = "what stands beside an answer is left out unless it is as secure as the answer";
 const PATH: &str = "referrals only say whom to ask, and answers are believed by their signatures";
 const GLUE: &str = "glue serves the delegation that it came with, and nothing else";
@@ -303,7 +304,7 @@ pub(super) const ROWS: &[Row] = &[
     row("nat64-prefix", Text, "64:ff9b::/96", Setting),
     row("send-client-subnet", Text, "", Setting),
     row("client-subnet-zone", Text, "", Setting),
-    row("client-subnet-always-forward", Flag, "no", Lacking),
+    row("client-subnet-always-forward", Flag, "no", Nothing(SUBNETS)),
     row("max-client-subnet-ipv6", Number, "56", Setting),
     row("max-client-subnet-ipv4", Number, "24", Setting),
     row("min-client-subnet-ipv6", Number, "0", Setting),
