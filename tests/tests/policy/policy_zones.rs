@@ -97,6 +97,39 @@ fn a_policy_zone_is_transferred_and_then_only_what_has_changed() {
 }
 
 #[test]
+fn a_policy_zone_is_transferred_with_a_key_and_never_without_the_right_one() {
+    let stub = Stub::start(Script::default());
+    let key =
+        |secret: &str| format!("keys: [{{name: rpz-key, algorithm: hmac-sha256, secret: \"{secret}\"}}]\n");
+    let (right, wrong) = ("c2VjcmV0IG9mIHRoZSBwb2xpY3k=", "YW5vdGhlciBzZWNyZXQgb2YgaXQ=");
+    let directory = TempDir::new().expect("a temporary directory");
+    let zone = HEAD.replace("@SERIAL@", "10") + "bad.example CNAME .\n";
+    std::fs::write(directory.path().join("rpz"), zone).expect("a writable directory");
+    let primary = Server::start_in(
+        directory,
+        &format!(
+            "server: {{workers: 1, state-directory: \"@DIRECTORY@\"}}\nlisten: [\"@ADDRESS@\"]\n{}\
+             zones: [{{name: rpz.test, file: rpz, transfer: \"key rpz-key\"}}]\n\
+             policy: {{main: [{{do: reject(refused)}}]}}\n",
+            key(right)
+        ),
+    );
+    let secondary = |keys: &str, suffix: &str| {
+        let source = format!("primaries: [\"{}{suffix}\"]", primary.address());
+        Server::start(&(keys.to_owned() + &settings(&stub, &source)))
+    };
+    let server = secondary(&key(right), " key rpz-key");
+    eventually("the policy", || is_blocked(&server, "bad.example"));
+    for (keys, suffix) in [(key(wrong), " key rpz-key"), (String::new(), "")] {
+        let mut server = secondary(&keys, suffix);
+        // It says why, and answers as without the policy.
+        server.wait_for_log("rpz.test");
+        assert!(!is_blocked(&server, "bad.example"));
+        assert_eq!(server.dig_short(&["bad.example", "A"]), ["192.0.2.1"]);
+    }
+}
+
+#[test]
 fn what_was_kept_of_a_policy_zone_counts_from_the_first_query_after_a_restart() {
     let stub = Stub::start(Script::default());
     let primary = primary(MANY);

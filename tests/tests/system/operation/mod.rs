@@ -339,6 +339,81 @@ fn a_trusted_proxy_speaks_for_its_client() {
     assert_eq!(udp.receive().id(), 1);
 }
 
+/// Starts a server that believes PROXY headers of this machine at its other address.
+fn behind_proxy(more: &str) -> (Stub, Server) {
+    let stub = Stub::start(Script::default());
+    let address = stub.address();
+    let config = format!(
+        "server: {{workers: 1, state-directory: \"@DIRECTORY@\"}}\n\
+         listen: [\"@ADDRESS@\", {{at: \"@ANOTHER@\", proxy-protocol-from: [127.0.0.0/8]}}]\n\
+         allow: [192.0.2.0/24, loopback]\nupstreams: {{default: {{servers: [\"{address}\"]}}}}\n{more}"
+    );
+    let server = Server::start(&config);
+    (stub, server)
+}
+
+#[test]
+fn a_cookie_that_a_proxy_s_client_got_is_worth_nothing_to_others() {
+    let (_stub, server) = behind_proxy("cookies: {required: [192.0.2.0/24, 127.0.0.0/8]}\n");
+    let udp = UdpClient::connect(server.another());
+    let through = |source: u8, cookie: &[u8]| {
+        let query = Ask::new("example.org", Rtype::A).option(OptionCode::COOKIE, cookie).bytes();
+        udp.send(&[&proxy_header(2, Ipv4Addr::new(192, 0, 2, source))[..], &query].concat());
+        udp.receive()
+    };
+    let heard = through(1, b"clientck");
+    assert_eq!(heard.rcode(), Rcode::BADCOOKIE);
+    let cookie = heard.option(OptionCode::COOKIE).expect("a cookie");
+    assert_eq!(through(1, &cookie).rcode(), Rcode::NOERROR);
+    // Neither another client of the proxy's, nor the proxy itself.
+    assert_eq!(through(2, &cookie).rcode(), Rcode::BADCOOKIE);
+    let direct = Ask::new("example.org", Rtype::A).option(OptionCode::COOKIE, &cookie);
+    assert_eq!(UdpClient::connect(server.address()).ask(&direct).rcode(), Rcode::BADCOOKIE);
+}
+
+#[test]
+fn clients_of_a_proxy_have_each_the_allowance_of_their_own_network() {
+    let rate = "limits: {rate: {per-second: 1, burst: 3, slip: 1, exempt: [loopback]}}\n";
+    let (_stub, server) = behind_proxy(rate);
+    let udp = UdpClient::connect(server.another());
+    let through = |source: Ipv4Addr| {
+        udp.send(&[&proxy_header(2, source)[..], &ask("example.org").bytes()].concat());
+        udp.receive().has(Flags::TC)
+    };
+    // The proxy is exempt; its clients are not.
+    let is_cut = |last: u8| (0..10).any(|_| through(Ipv4Addr::new(192, 0, 2, last)));
+    assert!(is_cut(1), "ten are more than it may have at once");
+    // One of the same network is over it, too; this machine is not, whoever asks through it.
+    assert!(is_cut(200));
+    assert!((0..10).all(|_| !through(Ipv4Addr::LOCALHOST)));
+    let direct = UdpClient::connect(server.address());
+    assert!((0..10).all(|_| !direct.ask(&ask("example.org")).has(Flags::TC)));
+}
+
+#[test]
+fn a_proxy_header_of_a_stranger_wins_nothing() {
+    let stub = Stub::start(Script::default());
+    let address = stub.address();
+    let config = format!(
+        "server: {{workers: 1, state-directory: \"@DIRECTORY@\"}}\n\
+         listen: [\"@ADDRESS@\", {{at: \"@ANOTHER@\", proxy-protocol-from: [192.0.2.9]}}]\n\
+         allow: [192.0.2.0/24]\nupstreams: {{default: {{servers: [\"{address}\"]}}}}\n"
+    );
+    let server = Server::start(&config);
+    let forged = [&proxy_header(2, Ipv4Addr::new(192, 0, 2, 1))[..], &ask("example.org").bytes()].concat();
+    for to in [server.another(), server.address()] {
+        let udp = UdpClient::connect(to);
+        udp.send(&forged);
+        // What is no query of somebody who may ask gets nothing; a query is refused.
+        assert_eq!(udp.ask(&ask("example.org").id(7)).rcode(), Rcode::REFUSED);
+        let mut tcp = TcpClient::connect(to);
+        tcp.send_raw(&proxy_header(1, Ipv4Addr::new(192, 0, 2, 1)));
+        tcp.send([ask("example.org").bytes().as_slice()]);
+        assert_ne!(tcp.receive().map(|heard| heard.rcode()), Some(Rcode::NOERROR));
+    }
+    assert_eq!(stub.seen(), []);
+}
+
 #[test]
 fn slow_and_silent_connections_do_not_stand_in_the_way() {
     let stub = Stub::start(Script::default());
