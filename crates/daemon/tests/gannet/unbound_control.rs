@@ -771,7 +771,7 @@ fn keys_that_are_there_stay_when_certificates_are_made() {
 #[test]
 fn dump_requestlist_has_the_queries_that_wait_and_who_for() {
     // It takes queries, and never says anything.
-    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let running = Running::start(
         &Control::Unix,
         " do-not-query-localhost: no\n",
@@ -781,7 +781,7 @@ fn dump_requestlist_has_the_queries_that_wait_and_who_for() {
         ),
     );
     let _client = crate::harness::send(running.port, "www.silent.example");
-    let begin = std::time::Instant::now();
+    let begin = Instant::now();
     loop {
         let (code, list) = running.theirs("dump_requestlist", "");
         assert_eq!(code, 0);
@@ -792,6 +792,6 @@ fn dump_requestlist_has_the_queries_that_wait_and_who_for() {
             assert!(line.ends_with(" iterator wait for servers"), "{line}");
             break;
         }
-        assert!(begin.elapsed() < crate::harness::PATIENCE, "{list}");
+        assert!(begin.elapsed() < PATIENCE, "{list}");
     }
 }

@@ -7,7 +7,7 @@ use authorities::PoolSocketKey;
 use engine::{Failure, OutQuery, ResolveWant, ResolverId, Want};
 use plan::resolvers::{Plan, ResolverPlan};
 use plan::upstreams::Limits;
-use resolver::{HeapName, Hint, Minimisation, Settings};
+use resolver::{HeapName, Hint, Minimisation, Settings, Validation};
 use wire::{Flags, Name, NameBuf, Query, Rcode, Rtype, Section, Ttl, Writer};
 
 use super::sim::{CLIENT, Sim, question};
@@ -193,4 +193,23 @@ fn a_client_with_more_than_its_share_takes_no_place_of_others() {
         sim.answer(&asked);
     }
     assert_eq!(sim.ended[&other], Ok(Rcode::NOERROR));
+}
+
+#[test]
+fn ignore_cd_flag_validates_although_a_client_asks_for_data_as_it_is() {
+    for ignores_cd in [false, true] {
+        let plan = resolver(1);
+        let settings = Settings { validation: Validation::On, ignores_cd, ..plan.settings };
+        let mut sim = resolving(vec![ResolverPlan { settings, ..plan }]);
+        let query = OutQuery { checking_disabled: true, ..question("www.example.org") };
+        let asker = sim.resolve_query(query, "www.example.org", Some(CLIENT));
+        let mut asked = sim.asked().expect("the root is asked");
+        while Query::parse(&asked.octets).expect("well formed").question.qtype != Rtype::A {
+            asked = sim.asked().expect("the question itself");
+        }
+        // Nothing is signed: who validates does not take that.
+        sim.answer(&asked);
+        let is_taken = sim.ended.get(&asker) == Some(&Ok(Rcode::NOERROR));
+        assert_eq!(is_taken, !ignores_cd);
+    }
 }
