@@ -99,6 +99,17 @@ fn a_primary_known_by_name_notifies_with_its_key_alone() {
 }
 
 #[test]
+fn max_transfer_size_of_one_zone_bounds_its_transfers() {
+    let primary = primary("transfer: any", "");
+    let primaries = format!("\"{}\"", primary.address());
+    let mut server = super::secondary(&primaries, "transfer-size: 4KiB");
+    server.wait_for_log("no transfer");
+    assert!(!has_zone(&server));
+    let server = super::secondary(&primaries, "transfer-size: 64KiB");
+    eventually("the zone", || has_zone(&server));
+}
+
+#[test]
 fn without_a_resolver_the_servers_for_hosts_are_asked() {
     let primary = primary("transfer: any", "");
     let has_moved = Arc::new(AtomicBool::new(true));
