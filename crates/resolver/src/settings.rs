@@ -228,6 +228,8 @@ pub struct Stub {
     pub hosts: Vec<(HeapName, u16)>,
     /// Whether these servers are only asked which ones the zone has, and those are used.
     pub primes: bool,
+    /// Whether they are asked over TCP alone.
+    pub tcp_only: bool,
 }
 
 /// Which encryption is used with servers that have it, whoever they are (RFC 9539).

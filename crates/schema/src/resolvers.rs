@@ -137,6 +137,14 @@ pub(super) const ROWS: &[Row] = &[
     )
     .unbound(&["stub-prime"]),
     row(
+        "resolvers.*.zones.*.tcp-only",
+        Kind::One(Value::Bool),
+        "false",
+        "UDP takes one round trip less",
+        "Whether the servers of `stub` are asked over TCP alone.",
+    )
+    .unbound(&["stub-tcp-upstream"]),
+    row(
         "resolvers.*.zones.*.first",
         Kind::One(Value::Bool),
         "false",

@@ -2,6 +2,8 @@
 
 mod clients;
 
+mod words;
+
 use std::path::Path;
 
 use super::*;
@@ -596,84 +598,6 @@ fn zones_with_authority_are_served_and_read() {
         "auth-zone: name: a.example zonefile: /a for-upstream: no for-downstream: no",
         &["u.conf:1:74: warning: nobody is answered from this zone, and the resolver does not read it"],
     );
-}
-
-#[test]
-fn rpz_log_has_a_line_for_what_a_zone_is_applied_to() {
-    let text = "rpz: name: a.example zonefile: /a rpz-log: yes rpz-log-name: block \
-                rpz: name: b.example zonefile: /b rpz-log: yes \
-                rpz: name: c.example zonefile: /c rpz-action-override: nodata";
-    let policy = at(&read_files(&[("u.conf", text)]).0, "policy/main");
-    let line =
-        "{if: qname in rpz-1, do: [query-lines(zone \"rpz: applied [block b.example]\")]}, blocklist(rpz-1, ";
-    assert!(policy.contains(line), "{policy}");
-    let line = "{if: (answer-address in rpz-1 or ns-name in rpz-1 or ns-address in rpz-1), do: [query-lines(zone \"rpz: applied [block b.example]\")]}, blocklist(rpz-1, ";
-    assert!(policy.contains(line), "{policy}");
-    assert_eq!(policy.matches("query-lines").count(), 2, "{policy}");
-}
-
-#[test]
-fn for_downstream_of_a_response_policy_zone_lets_clients_read_it() {
-    check("rpz: name: a.example zonefile: /a", "zones", "");
-    check(
-        "rpz: name: a.example zonefile: /a for-downstream: yes",
-        "zones",
-        "[{name: a.example, allow-query: [127.0.0.0/8, ::1/128], file: /a}]",
-    );
-    check(
-        "rpz: name: a.example primary: 192.0.2.1 max-transfer-size: 1m max-transfer-time: 60000",
-        "zones",
-        "[{name: a.example, for-clients: false, primaries: [192.0.2.1], transfer-size: 1048576, transfer-time: 60000ms}]",
-    );
-}
-
-#[test]
-fn wait_limits_of_networks_are_those_of_the_file_and_of_this_machine() {
-    check(
-        "server: wait-limit-netblock: 192.0.2.0/24 50 wait-limit-cookie-netblock: 192.0.2.0/24 -1",
-        "limits/wait-networks",
-        "[{prefix: 127.0.0.0/8, replies: off, with-cookie: off}, {prefix: ::1/128, replies: off, with-cookie: off}, {prefix: 192.0.2.0/24, replies: 50, with-cookie: off}]",
-    );
-    check("server: wait-limit-cookie: 77", "limits/wait-limit-with-cookie", "77");
-    check("server: wait-limit: 0 wait-limit-cookie: 77", "limits/wait-limit-with-cookie", "off");
-    says(
-        "server: wait-limit-netblock: 192.0.2.0/24 many",
-        &[
-            "u.conf:1:9: error: \"192.0.2.0/24 many\" is no limit: expected a prefix and a number, such as 192.0.2.0/24 5000; -1 is no limit",
-        ],
-    );
-}
-
-#[test]
-fn min_client_subnet_refuses_shorter_ones() {
-    let text = "server: send-client-subnet: 192.0.2.1 min-client-subnet-ipv4: 20 min-client-subnet-ipv6: 48";
-    let policy = at(&read_files(&[("u.conf", text)]).0, "policy/main");
-    let rule = "{if: subnet-ipv4-bits > 0 and subnet-ipv4-bits < 20 or subnet-ipv6-bits > 0 and subnet-ipv6-bits < 48, do: [respond(refused)]}";
-    assert!(policy.contains(rule), "{policy}");
-    // Without servers that hear of subnets, nobody looks at them.
-    let policy = at(&read_files(&[("u.conf", "server: min-client-subnet-ipv4: 20")]).0, "policy/main");
-    assert!(!policy.contains("subnet-ipv4-bits"), "{policy}");
-}
-
-#[test]
-fn identity_is_the_name_of_this_machine_unless_it_is_said_or_hidden() {
-    for (text, expect) in [
-        ("server:", "host"),
-        ("server: identity: one", "one"),
-        ("server: identity: one hide-identity: yes", ""),
-    ] {
-        check(text, "server/identity", expect);
-        check(text, "server/hostname", expect);
-        check(text, "server/nsid", "hidden");
-    }
-    check("server: nsid: ascii_two", "server/nsid", "two");
-}
-
-#[test]
-fn allow_cookie_lets_in_who_shows_a_cookie() {
-    let text = "server: access-control: 192.0.2.0/24 allow_cookie";
-    check(text, "cookies/required", "[192.0.2.0/24]");
-    check(text, "allow", "[127.0.0.0/8, ::1/128, 192.0.2.0/24]");
 }
 
 #[test]

@@ -292,9 +292,9 @@ mod tests {
         assert_eq!(
             lab,
             "Route { zone: lab.example., way: Stub(Stub { addresses: [192.0.2.1:53, [2001:db8::1]:5353], \
-             hosts: [(ns.example.net., 53), (ns2.example.net., 54)], primes: false }), first: false, keeps: true }"
+             hosts: [(ns.example.net., 53), (ns2.example.net., 54)], primes: false, tcp_only: false }), first: false, keeps: true }"
         );
-        let expected = "way: Stub(Stub { addresses: [192.0.2.2:5354], hosts: [], primes: true }), first: true, keeps: true }";
+        let expected = "way: Stub(Stub { addresses: [192.0.2.2:5354], hosts: [], primes: true, tcp_only: false }), first: true, keeps: true }";
         assert_eq!(*root, format!("Route {{ zone: ., {expected}"));
         let mistake = |zones: &str| {
             let text = format!("resolvers: {{default: {{zones: {{{zones}}}}}}}\n{RECURSE}");

@@ -469,8 +469,10 @@ impl Resolver {
         server.asked += 1;
         families.sent(Family::of(address.ip()), now);
         let subnet = self.fetch(key).and_then(|fetch| self.told(fetch, address.ip()));
-        let Self { fetches, asks, timers, effects, .. } = self;
+        let Self { fetches, asks, timers, effects, routes, .. } = self;
         let Some(fetch) = fetches.get_mut(key.0 as usize) else { return false };
+        let tcp_only = routes.stub(&fetch.delegation).is_some_and(|stub| stub.tcp_only);
+        let how = How { over_tcp: how.over_tcp || tcp_only, ..how };
         let ask = OpenAsk {
             fetch: Some(key),
             address,

@@ -1,11 +1,11 @@
 //! What settings do that `unbound.conf` has words for: each test shows the effect of one.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use cache::Security;
 use cache::servers::LetterCase;
 use dnssec::Skew;
-use resolver::{HeapName, Limits, Settings, Trust};
+use resolver::{HeapName, Limits, Route, Settings, Stub, Trust, Way};
 use wire::{EdeCode, Rcode, Rtype};
 
 use crate::referrals::small;
@@ -163,6 +163,24 @@ fn caps_exempt_leaves_the_letters_of_these_names_as_they_are() {
     for sent in &world.sent {
         let is_exempt = sent.question.starts_with("www.example.org");
         assert_eq!(sent.case == LetterCase::Changed, is_exempt, "{sent:?}");
+    }
+}
+
+#[test]
+fn stub_tcp_upstream_asks_the_servers_of_one_zone_over_tcp_alone() {
+    let stub =
+        Stub { addresses: vec![SocketAddr::new(ip("192.0.2.3"), 53)], tcp_only: true, ..Stub::default() };
+    let route = Route {
+        zone: HeapName::new(name("example.org").as_name()),
+        way: Way::Stub(stub),
+        first: false,
+        keeps: true,
+    };
+    let mut world = world(|settings| settings.routes = vec![route]);
+    assert_eq!(world.resolve("www.example.org", Rtype::A).rcode, Rcode::NOERROR);
+    assert_eq!(world.resolve("none.org", Rtype::A).rcode, Rcode::NXDOMAIN);
+    for sent in &world.sent {
+        assert_eq!(sent.over_tcp, sent.question.starts_with("www.example.org"), "{sent:?}");
     }
 }
 

@@ -229,7 +229,7 @@ impl Lowering<'_> {
         });
         let is_own = self.boolean(section, "own");
         if is_own {
-            for key in ["stub", "prime", "forward"] {
+            for key in ["stub", "prime", "tcp-only", "forward"] {
                 if let Some(entry) = section.entry(key) {
                     let message =
                         format!("zone \"{zone}\" is one of this server: \"{key}\" has nobody to ask");
@@ -241,7 +241,7 @@ impl Lowering<'_> {
             return routes.push(RouteSettings { zone, way, first, keeps });
         }
         if let Some(group) = group {
-            for key in ["stub", "prime"] {
+            for key in ["stub", "prime", "tcp-only"] {
                 if let (false, Some(entry)) = (first, section.entry(key)) {
                     let message = format!("zone \"{zone}\" is forwarded: \"{key}\" is for stub zones");
                     let problem = Problem::error(entry.key_span, message);
@@ -254,7 +254,7 @@ impl Lowering<'_> {
                 return;
             }
         }
-        let primes = self.boolean(section, "prime");
+        let (primes, tcp_only) = (self.boolean(section, "prime"), self.boolean(section, "tcp-only"));
         // Its servers are the last that are asked if a group is asked before.
         let first = first && routes.last().is_none_or(|route| route.zone != zone);
         let stub = self.stub(&zone, servers);
@@ -264,7 +264,12 @@ impl Lowering<'_> {
                 "\"stub\" with addresses or host names, \"forward\" with an upstream group, or \"own\"";
             self.problems.push(problem.expected(expected));
         }
-        routes.push(RouteSettings { zone, way: RouteWay::Stub(Stub { primes, ..stub }), first, keeps });
+        routes.push(RouteSettings {
+            zone,
+            way: RouteWay::Stub(Stub { primes, tcp_only, ..stub }),
+            first,
+            keeps,
+        });
     }
 
     /// Returns the servers of a stub zone.

@@ -38,6 +38,11 @@ impl Lowering<'_> {
         }
         for (zone, block) in &last {
             match block.section {
+                Section::StubZone
+                    if ["stub-tls-upstream", "stub-ssl-upstream"].iter().any(|key| block.flag(key).0) =>
+                {
+                    self.stub_over_tls(zone, block);
+                }
                 Section::StubZone => self.stub(zone, block),
                 _ => self.forward(zone, block),
             }
@@ -71,13 +76,35 @@ impl Lowering<'_> {
         self.terms(zone, block, ("stub-first", "stub-no-cache"));
     }
 
+    /// Has the servers of a stub zone asked over TLS, as a group of upstreams is.
+    fn stub_over_tls(&mut self, zone: &str, block: &Block) {
+        let group = format!("stub-{}", super::label(zone));
+        for keyword in ["stub-addr", "stub-host"] {
+            for statement in block.all(keyword) {
+                let word = statement.word(0);
+                let node = self.upstream(server_text(&word.text, "tls://"), word.span, true);
+                self.tree.push(&["upstreams", &group, "servers"], node);
+            }
+        }
+        if !self.tree.has(&["upstreams", &group, "servers"]) {
+            let problem = Problem::error(block.at, format!("the zone \"{zone}\" has no server"));
+            self.problems.push(problem.expected("\"stub-addr:\" or \"stub-host:\""));
+            return;
+        }
+        self.warn(
+            block.at,
+            format!("the servers of \"{zone}\" are asked over TLS as forwarders are: they have to answer for all names of the zone themselves"),
+        );
+        let [a, b] = RESOLVER;
+        self.set(&[a, b, "zones", zone, "forward"], tree::text(group, block.at));
+        self.terms(zone, block, ("stub-first", "stub-no-cache"));
+    }
+
     /// Has the servers of a stub zone asked for it.
     fn stub_servers(&mut self, zone: &str, block: &Block) {
         let [a, b] = RESOLVER;
-        for keyword in ["stub-tls-upstream", "stub-ssl-upstream", "stub-tcp-upstream"] {
-            if let (true, at) = block.flag(keyword) {
-                self.error(at, format!("\"{keyword}\" is not supported yet"));
-            }
+        if let (true, at) = block.flag("stub-tcp-upstream") {
+            self.set(&[a, b, "zones", zone, "tcp-only"], tree::flag(true, at));
         }
         let addresses = block.all("stub-addr").map(|it| it.word(0));
         let hosts = block.all("stub-host").map(|it| it.word(0));

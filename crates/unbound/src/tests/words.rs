@@ -1,0 +1,143 @@
+//! What certain words of the file become.
+
+use super::*;
+
+#[test]
+fn rpz_log_has_a_line_for_what_a_zone_is_applied_to() {
+    let text = "rpz: name: a.example zonefile: /a rpz-log: yes rpz-log-name: block \
+                rpz: name: b.example zonefile: /b rpz-log: yes \
+                rpz: name: c.example zonefile: /c rpz-action-override: nodata";
+    let policy = at(&read_files(&[("u.conf", text)]).0, "policy/main");
+    let line =
+        "{if: qname in rpz-1, do: [query-lines(zone \"rpz: applied [block b.example]\")]}, blocklist(rpz-1, ";
+    assert!(policy.contains(line), "{policy}");
+    let line = "{if: (answer-address in rpz-1 or ns-name in rpz-1 or ns-address in rpz-1), do: [query-lines(zone \"rpz: applied [block b.example]\")]}, blocklist(rpz-1, ";
+    assert!(policy.contains(line), "{policy}");
+    assert_eq!(policy.matches("query-lines").count(), 2, "{policy}");
+}
+
+#[test]
+fn for_downstream_of_a_response_policy_zone_lets_clients_read_it() {
+    check("rpz: name: a.example zonefile: /a", "zones", "");
+    check(
+        "rpz: name: a.example zonefile: /a for-downstream: yes",
+        "zones",
+        "[{name: a.example, allow-query: [127.0.0.0/8, ::1/128], file: /a}]",
+    );
+    check(
+        "rpz: name: a.example primary: 192.0.2.1 max-transfer-size: 1m max-transfer-time: 60000",
+        "zones",
+        "[{name: a.example, for-clients: false, primaries: [192.0.2.1], transfer-size: 1048576, transfer-time: 60000ms}]",
+    );
+}
+
+#[test]
+fn wait_limits_of_networks_are_those_of_the_file_and_of_this_machine() {
+    check(
+        "server: wait-limit-netblock: 192.0.2.0/24 50 wait-limit-cookie-netblock: 192.0.2.0/24 -1",
+        "limits/wait-networks",
+        "[{prefix: 127.0.0.0/8, replies: off, with-cookie: off}, {prefix: ::1/128, replies: off, with-cookie: off}, {prefix: 192.0.2.0/24, replies: 50, with-cookie: off}]",
+    );
+    check("server: wait-limit-cookie: 77", "limits/wait-limit-with-cookie", "77");
+    check("server: wait-limit: 0 wait-limit-cookie: 77", "limits/wait-limit-with-cookie", "off");
+    says(
+        "server: wait-limit-netblock: 192.0.2.0/24 many",
+        &[
+            "u.conf:1:9: error: \"192.0.2.0/24 many\" is no limit: expected a prefix and a number, such as 192.0.2.0/24 5000; -1 is no limit",
+        ],
+    );
+}
+
+#[test]
+fn min_client_subnet_refuses_shorter_ones() {
+    let text = "server: send-client-subnet: 192.0.2.1 min-client-subnet-ipv4: 20 min-client-subnet-ipv6: 48";
+    let policy = at(&read_files(&[("u.conf", text)]).0, "policy/main");
+    let rule = "{if: subnet-ipv4-bits > 0 and subnet-ipv4-bits < 20 or subnet-ipv6-bits > 0 and subnet-ipv6-bits < 48, do: [respond(refused)]}";
+    assert!(policy.contains(rule), "{policy}");
+    // Without servers that hear of subnets, nobody looks at them.
+    let policy = at(&read_files(&[("u.conf", "server: min-client-subnet-ipv4: 20")]).0, "policy/main");
+    assert!(!policy.contains("subnet-ipv4-bits"), "{policy}");
+}
+
+#[test]
+fn identity_is_the_name_of_this_machine_unless_it_is_said_or_hidden() {
+    for (text, expect) in [
+        ("server:", "host"),
+        ("server: identity: one", "one"),
+        ("server: identity: one hide-identity: yes", ""),
+    ] {
+        check(text, "server/identity", expect);
+        check(text, "server/hostname", expect);
+        check(text, "server/nsid", "hidden");
+    }
+    check("server: nsid: ascii_two", "server/nsid", "two");
+}
+
+#[test]
+fn servers_of_zones_are_asked_over_tcp_or_tls_where_the_file_says_so() {
+    let servers = |text: &str, group: &str| {
+        at(&read_files(&[("u.conf", text)]).0, &format!("upstreams/{group}/servers"))
+    };
+    let zone = "forward-zone: name: a.example forward-addr: 192.0.2.1";
+    assert_eq!(servers(zone, "forward-a.example"), "[192.0.2.1:53]");
+    for tcp in [
+        "forward-zone: name: a.example forward-addr: 192.0.2.1 forward-tcp-upstream: yes",
+        &format!("server: tcp-upstream: yes {zone}"),
+    ] {
+        assert_eq!(servers(tcp, "forward-a.example"), "[tcp://192.0.2.1:53]", "{tcp}");
+    }
+    for tls in [
+        format!("{zone} forward-tls-upstream: yes"),
+        format!("{zone} forward-ssl-upstream: yes"),
+        format!("server: tls-upstream: yes {zone}"),
+        format!("server: ssl-upstream: yes {zone}"),
+    ] {
+        let system = format!("server: tls-system-cert: yes {tls}");
+        assert_eq!(servers(&system, "forward-a.example"), "[{address: tls://192.0.2.1:853}]", "{tls}");
+        let without = servers(&tls, "forward-a.example");
+        assert_eq!(without, "[{address: tls://192.0.2.1:853, verify: false}]", "{tls}");
+        for bundle in ["tls-cert-bundle", "ssl-cert-bundle"] {
+            let own = servers(&format!("server: {bundle}: /ca.pem {tls}"), "forward-a.example");
+            assert_eq!(own, "[{address: tls://192.0.2.1:853, roots: /ca.pem}]", "{tls}");
+        }
+        let silent =
+            servers(&format!("server: tls-system-cert: yes tls-use-sni: no {tls}"), "forward-a.example");
+        assert_eq!(silent, "[{address: tls://192.0.2.1:853, sni: false}]", "{tls}");
+    }
+    let stub = "stub-zone: name: a.example stub-addr: 192.0.2.1";
+    check(&format!("{stub} stub-tcp-upstream: yes"), "resolvers/default/zones/a.example/tcp-only", "true");
+    for keyword in ["stub-tls-upstream", "stub-ssl-upstream"] {
+        let text = format!("server: tls-system-cert: yes {stub}#dns.example {keyword}: yes");
+        assert_eq!(servers(&text, "stub-a.example"), "[{address: tls://192.0.2.1:853#dns.example}]");
+        let (entries, found) = read_files(&[("u.conf", &text)]);
+        assert_eq!(at(&entries, "resolvers/default/zones/a.example"), "{forward: stub-a.example}");
+        assert!(found[0].contains("are asked over TLS as forwarders are"), "{found:?}");
+    }
+}
+
+#[test]
+fn ports_of_encrypted_listeners_have_several_names() {
+    for keyword in [
+        "tls-port",
+        "ssl-port",
+        "tls-additional-port",
+        "tls-additional-ports",
+        "additional-tls-port",
+        "additional-ssl-port",
+    ] {
+        for (pem, key) in [("tls-service-pem", "tls-service-key"), ("ssl-service-pem", "ssl-service-key")] {
+            let text =
+                format!("server: interface: 192.0.2.1@8853 {keyword}: 8853 {pem}: /c.pem {key}: /k.pem");
+            let entries = read_files(&[("u.conf", &text)]).0;
+            assert_eq!(at(&entries, "listen"), "[{at: 192.0.2.1:8853, transport: [tls]}]", "{keyword}");
+            assert_eq!(at(&entries, "tls/certificates"), "[{certificate: /c.pem, key: /k.pem}]", "{pem}");
+        }
+    }
+}
+
+#[test]
+fn allow_cookie_lets_in_who_shows_a_cookie() {
+    let text = "server: access-control: 192.0.2.0/24 allow_cookie";
+    check(text, "cookies/required", "[192.0.2.0/24]");
+    check(text, "allow", "[127.0.0.0/8, ::1/128, 192.0.2.0/24]");
+}
