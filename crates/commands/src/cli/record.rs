@@ -27,6 +27,24 @@ pub struct LogArgs {
     /// Also for names below it.
     #[arg(long, requires = "name")]
     pub(crate) below: bool,
+    /// Only those for names that have this text in them.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) contains: Option<String>,
+    /// Only those for names that do not have this text in them.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) without: Option<String>,
+    /// Only those for this type, such as `aaaa`.
+    #[arg(long = "type", value_name = "TYPE", value_parser = parse_type)]
+    pub(crate) qtype: Option<wire::Rtype>,
+    /// Only those that came over this transport.
+    #[arg(long, value_name = "TRANSPORT", value_parser = ["udp", "tcp", "tls", "https", "quic", "h3", "unix"])]
+    pub(crate) transport: Option<String>,
+    /// Only those with this address in the answer.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) answer: Option<IpAddr>,
+    /// Only those that waited at least this long for others, such as `200ms`.
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    pub(crate) slower: Option<std::time::Duration>,
     /// Not before this time: `2026-08-01T12:00`, `12:00` of today, or `30m`, `2h`, `7d` ago.
     #[arg(long, value_name = "TIME", value_parser = parse_moment)]
     pub(crate) since: Option<i64>,
@@ -48,7 +66,8 @@ pub struct LogArgs {
     pub(crate) path: bool,
     /// Count instead: the most frequent names or clients of the last day (or since `--since`).
     #[arg(long, value_enum, value_name = "WHAT",
-        conflicts_with_all = ["client", "name", "path", "until", "rcode", "blocked"])]
+        conflicts_with_all = ["client", "name", "contains", "without", "qtype", "transport", "answer", "slower",
+            "path", "until", "rcode", "blocked"])]
     pub(crate) top: Option<Top>,
     #[command(flatten)]
     pub(crate) remote: RemoteArgs,
@@ -64,6 +83,14 @@ fn parse_rcode(text: &str) -> Result<RcodeWord, String> {
     }
     let rcode = text.to_ascii_uppercase().parse::<wire::Rcode>();
     rcode.map(|rcode| RcodeWord(Some(rcode.0))).map_err(|_| "expected a response code or \"none\"".to_owned())
+}
+
+fn parse_duration(text: &str) -> Result<std::time::Duration, String> {
+    values::duration(text).map_err(|misread| misread.message)
+}
+
+fn parse_type(text: &str) -> Result<wire::Rtype, String> {
+    text.to_ascii_uppercase().parse().map_err(|_| "expected a type such as AAAA".to_owned())
 }
 
 /// Reads a moment; returns it in milliseconds since 1970.

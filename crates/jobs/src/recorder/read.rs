@@ -8,6 +8,9 @@ use rusqlite::{Connection, OpenFlags, params};
 
 use super::database::{BLOCK_BITS, VERSION, address, octets};
 
+/// Names with a part from which on it is frequent.
+const FREQUENT_NAMES: u32 = 1000;
+
 /// Which recorded queries to show.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
@@ -19,6 +22,18 @@ pub struct Wanted {
     pub name: Option<String>,
     /// Also for names below that.
     pub covers_below: bool,
+    /// For names that have this text in them, in lower case.
+    pub part: Option<String>,
+    /// For names that do not have this text in them.
+    pub without: Option<String>,
+    /// For this type.
+    pub qtype: Option<u16>,
+    /// Over this transport.
+    pub transport: Option<String>,
+    /// With this address in the answer.
+    pub answer: Option<IpAddr>,
+    /// That waited at least so many microseconds.
+    pub waited_us: Option<u64>,
     /// Not before this time, in milliseconds since 1970.
     pub since_ms: Option<i64>,
     /// Before this time.
@@ -122,10 +137,26 @@ impl Reader {
 
     fn find(&self, wanted: &Wanted, order: &str) -> rusqlite::Result<Vec<Recorded>> {
         let client = wanted.client.map(octets);
-        let mut query = self.database.prepare(&statement(wanted, order))?;
+        let answer = wanted.answer.map(|address| format!(" {address} "));
+        let waited_us = wanted.waited_us.map(|us| i64::try_from(us).unwrap_or(i64::MAX));
+        let is_frequent = self.is_frequent(wanted)?;
+        let mut query = self.database.prepare(&statement(wanted, order, is_frequent))?;
         // Parameters that no condition uses are bound all the same.
         let (since, until, rcode) = (wanted.since_ms, wanted.until_ms, wanted.rcode.flatten());
-        let bound = params![client, wanted.name, since, until, rcode, wanted.after_id];
+        let bound = params![
+            client,
+            wanted.name,
+            since,
+            until,
+            rcode,
+            wanted.after_id,
+            wanted.part,
+            wanted.without,
+            wanted.qtype,
+            wanted.transport,
+            answer,
+            waited_us
+        ];
         // SQLite refuses to bind more than the statement has.
         let count = query.parameter_count();
         let rows = query.query_map(&bound[..count], |row| {
@@ -150,6 +181,14 @@ impl Reader {
             Err(_) => true,
         };
         rows.filter(fits).take(wanted.count as usize).collect()
+    }
+
+    /// Returns whether so many names have a part that rows are found soonest from the newest back.
+    fn is_frequent(&self, wanted: &Wanted) -> rusqlite::Result<bool> {
+        let (Some(part), None) = (&wanted.part, &wanted.name) else { return Ok(false) };
+        let sql = "SELECT count(*) FROM (SELECT 1 FROM names WHERE instr(name, ?1) > 0 LIMIT ?2)";
+        let found: u32 = self.database.query_row(sql, params![part, FREQUENT_NAMES], |row| row.get(0))?;
+        Ok(found == FREQUENT_NAMES)
     }
 
     /// Returns the names asked for most since a time, and how often: rows that stand for several
@@ -192,16 +231,25 @@ impl Reader {
     }
 }
 
-/// Returns the statement that finds what is wanted.
-pub(super) fn statement(wanted: &Wanted, order: &str) -> String {
+/// Returns the statement that finds what is wanted. Blocks do not help if what is wanted
+/// `is_frequent`.
+pub(super) fn statement(wanted: &Wanted, order: &str, is_frequent: bool) -> String {
     let mut conditions: Vec<&str> = Vec::new();
     if wanted.client.is_some() {
         conditions.push("queries.client = ?1");
     }
+    // Names that have to be looked for.
+    let mut of_names: Vec<&str> = Vec::new();
+    if wanted.part.is_some() {
+        of_names.push("instr(name, ?7) > 0");
+    }
     match (&wanted.name, wanted.covers_below) {
         (None, _) => {}
         (Some(_), false) => conditions.push("queries.name = (SELECT id FROM names WHERE name = ?2)"),
-        (Some(_), true) => conditions.push("queries.name IN (SELECT id FROM wanted)"),
+        (Some(_), true) => of_names.push("(name = ?2 OR substr(name, -length(?2) - 1) = '.' || ?2)"),
+    }
+    if !of_names.is_empty() {
+        conditions.push("queries.name IN (SELECT id FROM wanted)");
     }
     // Who looks for what is new does so without the blocks: it is not much.
     let is_in_blocks = wanted.after_id.is_none();
@@ -209,20 +257,26 @@ pub(super) fn statement(wanted: &Wanted, order: &str) -> String {
     if is_in_blocks && wanted.client.is_some() {
         blocks.push("EXISTS (SELECT 1 FROM client_blocks AS c WHERE c.block = number AND c.client = ?1)");
     }
-    match (&wanted.name, wanted.covers_below) {
-        (Some(_), false) if is_in_blocks => blocks.push(
+    if is_in_blocks && wanted.name.is_some() && !wanted.covers_below {
+        blocks.push(
             "EXISTS (SELECT 1 FROM name_blocks AS n WHERE n.block = number AND n.name = (SELECT id FROM names WHERE name = ?2))",
-        ),
-        (Some(_), true) if is_in_blocks => blocks.push(
+        );
+    }
+    if is_in_blocks && !of_names.is_empty() && !is_frequent {
+        blocks.push(
             "EXISTS (SELECT 1 FROM wanted CROSS JOIN name_blocks AS n WHERE n.block = number AND n.name = wanted.id)",
-        ),
-        (Some(_), _) | (None, _) => {}
+        );
     }
     for (is_wanted, condition) in [
         (wanted.since_ms.is_some(), "at_ms >= ?3"),
         (wanted.until_ms.is_some(), "at_ms < ?4"),
         (wanted.rcode.is_some(), "rcode IS ?5"),
         (wanted.after_id.is_some(), "queries.id > ?6"),
+        (wanted.without.is_some(), "instr(names.name, ?8) = 0"),
+        (wanted.qtype.is_some(), "type = ?9"),
+        (wanted.transport.is_some(), "transport = ?10"),
+        (wanted.answer.is_some(), "instr(' ' || addresses || ' ', ?11) > 0"),
+        (wanted.waited_us.is_some(), "waited_ms * 1000 + waited_us >= ?12"),
         // Only a first look: what the steps say is looked at below.
         (wanted.blocked, "(paths.path LIKE '%: answers%' OR paths.path LIKE '%: ends%')"),
     ] {
@@ -232,11 +286,11 @@ pub(super) fn statement(wanted: &Wanted, order: &str) -> String {
     }
     let filter =
         if conditions.is_empty() { String::new() } else { format!("WHERE {}", conditions.join(" AND ")) };
-    let tables = match wanted.covers_below && wanted.name.is_some() {
-        true => {
-            "wanted (id) AS MATERIALIZED (SELECT id FROM names WHERE name = ?2 OR substr(name, -length(?2) - 1) = '.' || ?2),"
+    let tables = match of_names.is_empty() {
+        true => String::new(),
+        false => {
+            format!("wanted (id) AS MATERIALIZED (SELECT id FROM names WHERE {}),", of_names.join(" AND "))
         }
-        false => "",
     };
     // Which blocks is settled first: SQLite would rather read all rows and look for the block of
     // each.

@@ -108,6 +108,29 @@ fn what_is_recorded_is_found_again() {
     assert_eq!(names(&find(Wanted { name: name.clone(), ..Wanted::default() })), ["a.example.org"]);
     let below = find(Wanted { name, covers_below: true, ..Wanted::default() });
     assert_eq!(names(&below), ["b.a.example.org", "a.example.org"]);
+    let text = |text: &str| Some(text.to_owned());
+    let part = |part: &str| names(&find(Wanted { part: text(part), ..Wanted::default() })).join(" ");
+    assert_eq!(part("a.exa"), "xa.example.org b.a.example.org a.example.org");
+    assert_eq!((part("xa."), part("%"), part("_.")), ("xa.example.org".into(), String::new(), String::new()));
+    let both =
+        Wanted { part: text("b."), name: text("example.org"), covers_below: true, ..Wanted::default() };
+    assert_eq!(names(&find(both)), ["b.a.example.org"]);
+    let of_client =
+        Wanted { part: text("a."), client: client("192.0.2.1"), without: text("xa."), ..Wanted::default() };
+    assert_eq!(names(&find(of_client)), ["a.example.org"]);
+    for (wanted, count) in [
+        (Wanted { qtype: Some(1), ..Wanted::default() }, 4),
+        (Wanted { qtype: Some(28), ..Wanted::default() }, 0),
+        (Wanted { transport: text("udp"), ..Wanted::default() }, 4),
+        (Wanted { transport: text("tcp"), ..Wanted::default() }, 0),
+        (Wanted { answer: client("192.0.2.7"), ..Wanted::default() }, 4),
+        // A part of an address is none.
+        (Wanted { answer: client("192.0.2.70"), ..Wanted::default() }, 0),
+        (Wanted { waited_us: Some(3_040), ..Wanted::default() }, 4),
+        (Wanted { waited_us: Some(3_041), ..Wanted::default() }, 0),
+    ] {
+        assert_eq!(find(wanted.clone()).len(), count, "{wanted:?}");
+    }
     assert_eq!(reader.newest(&Wanted { count: 1, ..Wanted::default() }).expect("one").len(), 1);
     let top = reader.top_clients(0, 1).expect("an answer");
     assert_eq!(top, [("192.0.2.1".to_owned(), 3)]);
@@ -212,9 +235,9 @@ fn the_questions_people_ask_use_an_index() {
     let file = folder.path().join("queries.db");
     drop(open(&file).expect("a database"));
     let reader = Reader::open(&file).expect("a database");
-    let check = |wanted: Wanted, expected: &[&str]| {
+    let check_of = |wanted: Wanted, is_frequent: bool, expected: &[&str]| {
         let order = if wanted.after_id.is_some() { "queries.id" } else { "at_ms DESC, queries.id DESC" };
-        let sql = read::statement(&wanted, order);
+        let sql = read::statement(&wanted, order, is_frequent);
         let mut query = reader.database.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("a statement");
         for at in 1..=query.parameter_count() {
             query.raw_bind_parameter(at, rusqlite::types::Null).expect("it is bound");
@@ -233,7 +256,15 @@ fn the_questions_people_ask_use_an_index() {
         let is_full = plan.lines().any(|line| line == "SCAN queries");
         assert!(!is_full, "{plan}");
     };
+    let check = |wanted: Wanted, expected: &[&str]| check_of(wanted, false, expected);
     let some = Wanted { count: 20, ..Wanted::default() };
+    let part = Wanted { part: Some("a".to_owned()), ..some.clone() };
+    check(
+        part.clone(),
+        &["MATERIALIZE chosen", "USING PRIMARY KEY (block=? AND name=?)", "USING INTEGER PRIMARY KEY"],
+    );
+    // From the newest back, until there are enough.
+    check_of(part, true, &["SCAN queries USING INDEX queries_by_time"]);
     let client = Some("192.0.2.1".parse().expect("an address"));
     let name = Some("a.example.org".to_owned());
     const ROWS: &str = "SEARCH queries USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)";
