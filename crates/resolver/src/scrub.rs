@@ -315,8 +315,9 @@ fn answer(message: &Message<'_>, asked: &Asked<'_>, terms: &Terms<'_>, chain: Ch
         (None, End::Outside) => return None,
     };
     let proofs = sets::proofs(message, asked.denier(), terms).ok()?;
-    // Who asks for all gets what belongs to it.
-    let takes_beside = terms.takes_servers || asked.qtype == Rtype::ANY;
+    // Who asks for all gets what belongs to it; who asks for servers, where these are (RFC 9609
+    // §4.2).
+    let takes_beside = terms.takes_servers || matches!(asked.qtype, Rtype::ANY | Rtype::NS);
     let beside = match end {
         End::Data if takes_beside => sets::beside(message, &sets, asked.zone, terms).ok()?,
         _ => Beside::default(),

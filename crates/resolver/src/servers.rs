@@ -31,7 +31,8 @@ pub enum KnownServer<'a> {
 /// What a resolver knows of the servers of zones.
 ///
 /// The servers of a name are those of its zone and of the zones above it as far as delegations are
-/// known, without the root and top-level domains. Servers that settings name are not among them.
+/// known, without the root and top-level domains, and those of a stub zone below these that
+/// settings name. Whom forwarders ask is not known.
 pub struct ServersKnown {
     rrsets: Arc<Rrsets>,
     partition: Partition,
@@ -88,6 +89,20 @@ impl ServersKnown {
         false
     }
 
+    /// Calls `f` with the servers of the stub zone that a name is in, as settings name them, until
+    /// it returns true.
+    fn each_of_stub(&self, name: Name<'_>, f: &mut dyn FnMut(KnownServer<'_>) -> bool) {
+        let route = self.routes.closest(name, None).and_then(|key| self.routes.get(key));
+        let Some((Way::Stub(stub), zone)) = route.map(|route| (&route.way, route.zone.as_name())) else {
+            return;
+        };
+        if zone.label_count() >= ZONE_LABELS_MIN
+            && !stub.addresses.iter().any(|address| f(KnownServer::Address(address.ip())))
+        {
+            let _ = stub.hosts.iter().any(|(host, _)| f(KnownServer::Name(host.as_name())));
+        }
+    }
+
     /// Calls `f` with the servers that lead to a name, those of the closest zone first, until it
     /// returns true.
     pub fn each(&self, name: Name<'_>, now: Now, f: &mut dyn FnMut(KnownServer<'_>) -> bool) {
@@ -97,12 +112,10 @@ impl ServersKnown {
         let (of_cut, of_rrset) = &mut *rooms;
         let mut place: NameBuf = name.to_buf();
         for _ in 0..ZONES_MAX {
-            let Some(cut) = self.rrsets.closest_cut(place.as_name(), self.partition, now, of_cut) else {
-                return;
+            let cut = self.rrsets.closest_cut(place.as_name(), self.partition, now, of_cut);
+            let Some(cut) = cut.filter(|cut| cut.zone.label_count() >= labels_min) else {
+                return self.each_of_stub(name, f);
             };
-            if cut.zone.label_count() < labels_min {
-                return;
-            }
             for (server, glue) in cut.servers() {
                 let server = server.as_name().to_folded();
                 let mut is_done = f(KnownServer::Name(server.as_name()));
@@ -113,7 +126,7 @@ impl ServersKnown {
                     return;
                 }
             }
-            let Some(parent) = cut.zone.parent().map(Name::to_buf) else { return };
+            let Some(parent) = cut.zone.parent().map(Name::to_buf) else { break };
             place = parent;
         }
     }

@@ -573,7 +573,8 @@ pub(super) const ROWS: &[Row] = &[
         "true",
         "clients do not look at more, and small replies travel better",
         "Whether clients get what they asked for and nothing besides. With `false` they also get the zone's name servers and \
-         their addresses, if these stood beside the answer. They are not kept, so an answer from the tables lacks them.",
+         their addresses, if these stood beside the answer. They are not kept, so an answer from the tables lacks them. \
+         NS records come with these addresses in any case.",
     )
     .unbound(&["minimal-responses"]),
     row(

@@ -174,8 +174,9 @@ pub(super) fn proofs(
 /// Name servers whose addresses are taken from beside an answer.
 const SERVERS_MAX: usize = 16;
 
-/// Takes the NS RRset of the zone that an answer is from, if it stands beside it, and the addresses
-/// of its servers and of those that the answer itself names, as far as they are in the zone asked.
+/// Takes the NS RRset of the zone that an answer is from, if it stands beside it and is not the
+/// answer itself, and the addresses of its servers and of those that the answer itself names, as
+/// far as they are in the zone asked.
 pub(super) fn beside(
     message: &Message<'_>,
     answer: &[Set],
@@ -188,7 +189,7 @@ pub(super) fn beside(
         |owner: Name<'_>| last.owner.as_name().is_at_or_below(owner) && owner.is_at_or_below(zone);
     for record in message.records() {
         terms.work.pass()?;
-        if record.section != Section::Authority || record.rtype != Rtype::NS {
+        if last.rtype == Rtype::NS || record.section != Section::Authority || record.rtype != Rtype::NS {
             continue;
         }
         let owner = terms.work.owner(&record)?;

@@ -78,6 +78,21 @@ fn the_servers_of_the_zone_are_told_to_who_wants_them_and_kept_by_nobody() {
 }
 
 #[test]
+fn who_asks_for_name_servers_gets_their_addresses() {
+    let mut world = world();
+    world.zone("example.org", &["192.0.2.3", "192.0.2.4"], "example.org 600 NS ns1.example.org");
+    let address = |owner: &str| (Section::Additional, record(&format!("{owner} 600 A 192.0.2.3")));
+    for server in ["192.0.2.3", "192.0.2.4"] {
+        let records =
+            vec![address("ns1.example.org"), address("ns1.example.net"), address("www.example.org")];
+        world.server(server).behaviour = Behaviour::Poisoner(records);
+    }
+    let seen = world.resolve("example.org", Rtype::NS);
+    let addresses: Vec<&String> = seen.with_dnssec.iter().filter(|record| record.contains(" A ")).collect();
+    assert_eq!(addresses, ["ns1.example.org. 600 A 192.0.2.3"], "{seen:?}");
+}
+
+#[test]
 fn what_is_known_is_not_asked_again() {
     let mut world = world();
     world.resolve("www.example.org", Rtype::A);

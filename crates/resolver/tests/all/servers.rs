@@ -68,7 +68,7 @@ fn the_servers_of_a_name_are_those_of_its_zone_and_of_those_above_it() {
 }
 
 #[test]
-fn servers_that_settings_name_are_not_among_them() {
+fn the_servers_of_a_stub_zone_are_those_that_settings_name() {
     let stub = Stub { addresses: vec![(ip("192.0.2.3"), 53).into()], ..Stub::default() };
     let zone = resolver::HeapName::new(name("example.org").as_name());
     let route = Route { zone, way: Way::Stub(stub), first: false, keeps: true };
@@ -77,8 +77,13 @@ fn servers_that_settings_name_are_not_among_them() {
     // The delegation that others may have found counts for nothing.
     world.resolve("www.example.org", Rtype::A);
     world.resolve("www.shop.example.org", Rtype::A);
-    assert_eq!(led_by(&world, &settings, "www.example.org"), [""; 0]);
-    assert_eq!(led_by(&world, &settings, "www.shop.example.org")[0], "ns.hosting.org.");
+    assert_eq!(led_by(&world, &settings, "www.example.org"), ["192.0.2.3"]);
+    let below = led_by(&world, &settings, "www.shop.example.org");
+    assert_eq!((&*below[0], &*below[below.len() - 1]), ("ns.hosting.org.", "192.0.2.3"));
+    // Who serves a top-level domain says nothing about who is behind a name.
+    let mut above = settings;
+    above.routes[0].zone = resolver::HeapName::new(name("org").as_name());
+    assert_eq!(led_by(&world, &above, "no.org"), [""; 0]);
 }
 
 #[test]
