@@ -250,10 +250,10 @@ pub fn splitting() -> Engine {
         rest(Rule::Prefer(Prefer { wanted: Rtype::A, wait_ms: 500 })),
         only("made.example.org"),
         rest(Rule::Dns64(Box::new(Dns64 { prefixes, excluded: [Excluded::MAPPED].into() }))),
-        rename("alias.example.org", Style::Cname { ttl: None }),
+        rename("alias.example.org", Style::Cname { ttl: None, authoritative: false }),
         rename("hidden.example.org", Style::Restored),
         rename("v4.example.org", Style::Restored),
-        rename("made.example.org", Style::Cname { ttl: None }),
+        rename("made.example.org", Style::Cname { ttl: None, authoritative: false }),
     ];
     let first = ops.len() as u16 + 6;
     ops.extend([

@@ -377,6 +377,8 @@ const ACTIONS: &[Case] = &[
     ("blocklist", "- blocklist(listed, nxdomain)\n- …", ("ad7x.example", Rtype::A), (Rcode::NXDOMAIN, 0)),
     ("blocklist", "- blocklist(listed, nxdomain)\n- …", ("good.ads.example", Rtype::A), (Rcode::NOERROR, 2)),
     ("blocklist", "- blocklist(zone)", ("own.example", Rtype::A), (Rcode::NOERROR, 1)),
+    ("blocklist", "- blocklist(zone, nxdomain, override, without-addresses)", ("own.example", Rtype::A), (Rcode::NXDOMAIN, 0)),
+    ("blocklist", "- if: listed in zone\n  do: reject(notimp)", ("own.example", Rtype::A), (Rcode::NOTIMP, 0)),
     ("ecs", "- ecs(client, ipv4 24, ipv6 56)\n- cache(main)\n- …", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
     ("options", "- options(65001 0a0b, 65002 forward)\n- …", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
     ("outgoing", "- outgoing(dnssec on, case keep)\n- cache(main)\n- …", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),

@@ -363,7 +363,7 @@ impl Driver {
                 }
                 Err(failure) => Outcome::Failed(failure),
             },
-            Ending::NoBranch => Outcome::NoBranch,
+            Ending::NoBranch { is_dropped } => Outcome::NoBranch { is_dropped: *is_dropped },
         };
         // That we had no room says nothing about the name: others must not be told from memory.
         let is_ours = matches!(outcome, Outcome::Failed(Failure::Overloaded | Failure::Stopping));
@@ -408,7 +408,7 @@ impl Driver {
             let waits = &self.board.counts.waits;
             let wait = match outcome {
                 Outcome::Resolved(_) | Outcome::Unresolved(_) => &waits.recursion,
-                Outcome::Branch(_) | Outcome::NoBranch => &waits.branches,
+                Outcome::Branch(_) | Outcome::NoBranch { .. } => &waits.branches,
                 Outcome::Reply(_) | Outcome::Failed(_) | Outcome::Slept => &waits.upstream,
             };
             wait.note(now.since(since));

@@ -124,7 +124,10 @@ pub(crate) enum Ending<'b> {
         octets: Box<[u8]>,
     },
     /// Without an answer from any branch.
-    NoBranch,
+    NoBranch {
+        /// Whether the one that counts has ended in silence.
+        is_dropped: bool,
+    },
 }
 
 /// What a deadline is for.

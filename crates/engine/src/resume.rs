@@ -214,7 +214,8 @@ impl Engine {
                     }
                 }
             }
-            (Outcome::NoBranch, Some((_, split))) => Some(Brought::no_branch(split.is_rest())),
+            (Outcome::NoBranch { is_dropped: true }, Some((_, split))) if split.is_rest() => None,
+            (Outcome::NoBranch { .. }, Some((_, split))) => Some(Brought::no_branch(split.is_rest())),
             (Outcome::Slept, None) => {
                 let answer = suspended.answer.as_ref().map(|kept| {
                     put(&mut self.buffers.message, Header::LEN, query.question_bytes());
@@ -225,7 +226,7 @@ impl Engine {
             }
             // Nobody hands these out: what was brought is not what was waited for.
             (Outcome::Reply(_) | Outcome::Resolved(_) | Outcome::Slept, Some(_))
-            | (Outcome::Branch(_) | Outcome::NoBranch, None) => {
+            | (Outcome::Branch(_) | Outcome::NoBranch { .. }, None) => {
                 Some(Brought::answer(Answer::failed(Failure::BadReply(Rcode::SERVFAIL))))
             }
         }
@@ -445,7 +446,7 @@ impl Suspended {
             }
             // The answer there is stays the one there is.
             Outcome::Slept => {}
-            Outcome::Resolved(_) | Outcome::Unresolved(_) | Outcome::Failed(_) | Outcome::NoBranch => {
+            Outcome::Resolved(_) | Outcome::Unresolved(_) | Outcome::Failed(_) | Outcome::NoBranch { .. } => {
                 self.back = Box::default();
             }
         }

@@ -431,6 +431,11 @@ fn check_sets<'s>(
                 }
             }
         }
+        Condition::Test(Test::Listed(names)) => {
+            for name in names {
+                check(&name.value, name.span, "rules", &|_| true);
+            }
+        }
         Condition::Test(
             Test::Client(terms)
             | Test::AnswerAddress(terms)

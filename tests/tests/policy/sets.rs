@@ -423,3 +423,48 @@ fn what_is_asked_is_kept_as_it_came_and_changed_for_some_clients_alone() {
     }
     assert_eq!(stub.count("www.example."), 1, "one answer for all");
 }
+
+#[test]
+fn what_a_policy_zone_says_can_be_overridden_and_its_exceptions_end_a_policy() {
+    let directory = tempfile::TempDir::new().expect("a temporary directory");
+    let first = "$ORIGIN rpz.\n@ SOA ns. root. 1 2 3 4 5\nboth.example CNAME rpz-passthru.\nmine.example 60 A 192.0.2.80\n\
+                 24.0.113.0.203.rpz-ip A 192.0.2.81\n";
+    let second = "$ORIGIN rpz.\n@ SOA ns. root. 1 2 3 4 5\nboth.example A 192.0.2.82\nfree.example CNAME rpz-passthru.\n\
+                  other.example A 192.0.2.83\n";
+    for (name, text) in [("first.zone", first), ("second.zone", second)] {
+        std::fs::write(directory.path().join(name), text).expect("a writable directory");
+    }
+    let stub = Stub::start(Script::answering(|asked| {
+        let honest = testkit::Answer::a(300, std::net::Ipv4Addr::new(203, 0, 113, 1));
+        match asked.qname.as_str() {
+            "alias.example." => honest.alias(300, "alias.example.", "free.example."),
+            _ => honest,
+        }
+    }));
+    let policy = "policy:\n  zones:\n    - 'blocklist(first, without-addresses)'\n    - {if: listed in first, do: return}\n    \
+                  - 'blocklist(second, nxdomain, override, without-soa)'\n  main: [local, call(zones), forward(default), call(zones)]\n\
+                  sets: {first: {lists: \"rpz:first.zone\"}, second: {lists: \"rpz:second.zone\"}}\n";
+    let server = Server::start_in(directory, &forwarding(&[&stub], policy));
+    let ask = |name: &str| server.ask(&testkit::Ask::new(name, wire::Rtype::A));
+    assert_eq!(ask("mine.example").answers(), ["mine.example. 60 A 192.0.2.80"]);
+    // An exception is one for all zones, and addresses do not count.
+    assert_eq!(ask("both.example").answers(), ["both.example. 300 A 203.0.113.1"]);
+    for name in ["free.example", "other.example"] {
+        let heard = ask(name);
+        assert_eq!((heard.rcode(), heard.answers().len()), (wire::Rcode::NXDOMAIN, 0), "{name}");
+    }
+}
+
+#[test]
+fn who_is_led_to_a_name_whose_answer_is_dropped_hears_nothing() {
+    let stub = Stub::start(Script::always(testkit::Answer::a(300, std::net::Ipv4Addr::new(203, 0, 113, 7))));
+    let policy = "policy:\n  main:\n    - {if: qname == first.example, do: redirect(second.example)}\n    \
+                  - {if: qname == third.example, do: [redirect(fourth.example), reject(refused)]}\n    \
+                  - forward(default)\n    - {if: answer-address in 203.0.113.7, do: drop}\n";
+    let server = Server::start(&forwarding(&[&stub], policy));
+    let ask = |name: &str| testkit::Ask::new(name, wire::Rtype::A);
+    testkit::UdpClient::connect(server.address()).expect_silence(&ask("first.example").bytes());
+    // And a refusal says nothing of the alias.
+    let heard = server.ask(&ask("third.example"));
+    assert_eq!((heard.rcode(), heard.answers().len()), (wire::Rcode::REFUSED, 0));
+}

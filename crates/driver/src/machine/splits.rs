@@ -190,7 +190,9 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
             Some((branch, EndedBranch { report, octets })) => {
                 Ending::Branch { branch, report, progress: split.progress, octets }
             }
-            None => Ending::NoBranch,
+            None => Ending::NoBranch {
+                is_dropped: winner.is_some_and(|branch| split.progress.is_dropped(branch)),
+            },
         };
         let waiters = WaiterList(split.waiters.first);
         self.events.push_back(Event::Finished(Finished { waiters, ending, from: None }));

@@ -42,22 +42,41 @@ pub(super) fn address(facts: &Facts<'_>, mut f: impl FnMut(IpAddr) -> bool) -> O
     })
 }
 
+/// An alias in the answer section.
+#[derive(Clone, Copy)]
+pub(crate) struct Alias {
+    /// How many records there are up to its end.
+    pub(crate) records: u16,
+    /// Where its data starts.
+    pub(crate) rdata_at: usize,
+    /// Where it ends; its signatures, if they stand behind it, belong to it.
+    pub(crate) end: usize,
+}
+
 /// Returns what `f` says of the first target of a CNAME in the answer section of which it says
-/// something, with the record: its number, where its data starts, and where it ends.
-pub(super) fn cname<T>(
-    facts: &Facts<'_>,
-    f: impl Fn(&Sought<'_>) -> Option<T>,
-) -> Option<((u16, usize, usize), T)> {
-    let mut number = 0;
+/// something, with the record.
+pub(super) fn cname<T>(facts: &Facts<'_>, f: impl Fn(&Sought<'_>) -> Option<T>) -> Option<(Alias, T)> {
+    let (mut records, mut found) = (0, None);
     walk(facts, |record| {
-        let at = (number, record.rdata_at, record.end());
-        number += 1;
-        if record.rtype != Rtype::CNAME {
-            return None;
+        records += 1;
+        let end = record.end();
+        if let Some((alias, _)) = &mut found {
+            if !is_signature_of_alias(record) {
+                return Some(());
+            }
+            *alias = Alias { records, end, ..*alias };
+        } else if record.rtype == Rtype::CNAME {
+            let target = record.name_in_rdata(0).expand().ok()?;
+            let mut folded = Folded::root();
+            let hash = facts.env.key.fold(target.as_name(), &mut folded);
+            let alias = Alias { records, rdata_at: record.rdata_at, end };
+            found = f(&Sought::new(&folded, hash)).map(|said| (alias, said));
         }
-        let target = record.name_in_rdata(0).expand().ok()?;
-        let mut folded = Folded::root();
-        let hash = facts.env.key.fold(target.as_name(), &mut folded);
-        Some((at, f(&Sought::new(&folded, hash))?))
-    })
+        None
+    });
+    found
+}
+
+fn is_signature_of_alias(record: &Record<'_>) -> bool {
+    record.rtype == Rtype::RRSIG && record.rdata.starts_with(&Rtype::CNAME.0.to_be_bytes())
 }

@@ -12,7 +12,7 @@ pub mod text;
 mod types;
 
 use std::cell::Cell;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use crate::answer::Security;
@@ -31,6 +31,12 @@ use number::Number;
 use rate::Rate;
 use text::{TextSource, TextTest};
 pub use types::TypeSet;
+
+pub(crate) use answer::Alias;
+
+/// Addresses of an answer that lists look at, so that an answer full of them costs no more than
+/// others.
+pub(crate) const ADDRESSES_MAX: usize = 32;
 
 /// A condition on the query, its client or the answer there is.
 pub enum Matcher {
@@ -102,6 +108,8 @@ pub enum Matcher {
     ServerAddress(Arc<AddressSet>),
     /// A list wants something to become of answers of one.
     ServerListed(Arc<Blocklist>, ServerRule),
+    /// A list has a rule, or an exception, for the query or the answer there is.
+    Ruled(Arc<Blocklist>),
     /// The name asked for stands for an address in a set (`4.3.2.1.in-addr.arpa`).
     ReverseAddress(Arc<AddressSet>),
     /// Something, as text, fits.
@@ -186,12 +194,34 @@ impl Facts<'_> {
     }
 
     /// Returns what `f` says of the first target of a CNAME in the answer section of which it says
-    /// something, with the record: its number, where its data starts, and where it ends.
-    pub(crate) fn answer_cname<T>(
-        &self,
-        f: impl Fn(&Sought<'_>) -> Option<T>,
-    ) -> Option<((u16, usize, usize), T)> {
+    /// something, with the record.
+    pub(crate) fn answer_cname<T>(&self, f: impl Fn(&Sought<'_>) -> Option<T>) -> Option<(Alias, T)> {
         answer::cname(self, f)
+    }
+
+    /// Puts the addresses in the answer section into `found`, as many as there is room for; returns
+    /// how many.
+    pub(crate) fn answer_addresses(&self, found: &mut [IpAddr; ADDRESSES_MAX]) -> usize {
+        let mut count = 0;
+        let _ = self.answer_address(|address| match found.get_mut(count) {
+            Some(place) => {
+                *place = address;
+                count += 1;
+                false
+            }
+            None => true,
+        });
+        count
+    }
+
+    /// Returns whether a list has a rule, or an exception, for the query, or for the answer there
+    /// is: its addresses, the names that its aliases lead to, and the servers that led to it.
+    fn is_listed(&self, list: &Blocklist) -> bool {
+        let mut addresses = [IpAddr::V4(Ipv4Addr::UNSPECIFIED); ADDRESSES_MAX];
+        let count = self.answer_addresses(&mut addresses);
+        let asking = self.asking();
+        list.rule(&self.asking_with(addresses.get(..count).unwrap_or(&[]))).is_some()
+            || self.answer_cname(|sought| list.rule(&Asking { sought, ..asking }).map(drop)).is_some()
     }
 
     /// Returns the client's hardware address, if a trusted peer tells it.
@@ -264,6 +294,7 @@ impl Matcher {
             }
             Self::ServerName(set) => facts.server_name(|sought| set.contains(sought).then_some(())).is_some(),
             Self::ServerAddress(set) => facts.server_address(set).is_some(),
+            Self::Ruled(list) => facts.is_listed(list),
             Self::ServerListed(list, which) => {
                 let asking = facts.asking();
                 list.blocks_servers(&asking, *which)

@@ -163,7 +163,7 @@ impl Recorder {
             Outcome::Unresolved(why) => Event::Unresolved { rcode: why.rcode, text: why.text.to_owned() },
             Outcome::Failed(failure) => Event::Failed(*failure),
             Outcome::Branch(won) => Event::Branch(Some(won.branch)),
-            Outcome::NoBranch => Event::Branch(None),
+            Outcome::NoBranch { .. } => Event::Branch(None),
             Outcome::Slept => Event::Slept,
         });
     }
@@ -216,7 +216,7 @@ fn why(matcher: &Matcher, facts: Facts<'_>, holds: bool) -> String {
     match matcher {
         Matcher::Constant(_) => "always so".to_owned(),
         Matcher::Qname(set) => in_names(&format!("{}", query.question.qname), set, &facts.request.sought),
-        Matcher::Listed(list) => in_list(list, facts),
+        Matcher::Listed(list) | Matcher::Ruled(list) => in_list(list, facts),
         Matcher::Qtype(_) => format!("the type {} {is} among them", query.question.qtype),
         Matcher::Flag(_) | Matcher::WantsDnssec => format!("the flag {is} set"),
         Matcher::Edns => format!("EDNS {is} there"),

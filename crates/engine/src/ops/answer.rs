@@ -14,7 +14,7 @@ use crate::answer::errors::Errors;
 use crate::answer::put::{local_soa, put_record};
 use crate::answer::records::Records;
 use crate::answer::{Answer, Interim, Security};
-use crate::matchers::Facts;
+use crate::matchers::{ADDRESSES_MAX, Alias, Facts};
 use crate::query::request::{Environment, Request};
 use crate::query::reverse::{ReverseTable, address_of};
 use clients::client::Transport;
@@ -34,9 +34,20 @@ pub enum Build {
     },
     /// The name behind an address that was in an answer before.
     Reverse(Arc<ReverseTable>),
-    /// What a list with exceptions wants to become of the query; what is simply blocked there is
-    /// blocked like this.
-    Listed(Arc<Blocklist>, Block),
+    /// What a list with exceptions wants to become of the query.
+    Listed(Listed),
+}
+
+/// What becomes of what a list has rules for.
+pub struct Listed {
+    /// The list.
+    pub list: Arc<Blocklist>,
+    /// What becomes of what is simply blocked there.
+    pub block: Block,
+    /// Whether the same becomes of everything that has a rule or an exception.
+    pub overrides: bool,
+    /// Whether rules on addresses of the answer there is count.
+    pub by_address: bool,
 }
 
 /// How a name is blocked.
@@ -131,7 +142,7 @@ impl Build {
                     None => Built::Nothing,
                 }
             }
-            Self::Listed(list, block) => listed(list, block, step, making, message),
+            Self::Listed(listed) => listed.build(step, making, message),
             Self::Reverse(table) => match reverse(table, request, env, message) {
                 Some(answer) => Built::End(answer),
                 None => Built::Nothing,
@@ -144,7 +155,9 @@ impl Build {
         match self {
             Self::Block(Block { ede, .. })
             | Self::Respond(Respond { ede, .. })
-            | Self::Listed(_, Block { ede, .. }) => ede.as_ref().map(|(code, text)| (*code, &**text)),
+            | Self::Listed(Listed { block: Block { ede, .. }, .. }) => {
+                ede.as_ref().map(|(code, text)| (*code, &**text))
+            }
             Self::Records { .. } | Self::Reverse(_) => None,
         }
     }
@@ -243,61 +256,64 @@ impl Respond {
     }
 }
 
-/// Addresses of an answer that lists look at, so that an answer full of them costs no more than
-/// others.
-const ADDRESSES_MAX: usize = 32;
-
-/// Puts the addresses of the answer there is into `found`; returns how many.
-fn answered_addresses(facts: &Facts<'_>, found: &mut [IpAddr; ADDRESSES_MAX]) -> usize {
-    let mut count = 0;
-    let is_last = |address: IpAddr| match found.get_mut(count) {
-        Some(place) => {
-            *place = address;
-            count += 1;
-            false
+impl Listed {
+    /// Does what the list says about a query: of the name, of the names that the answer's aliases
+    /// lead to, and of its addresses.
+    fn build(&self, step: u16, making: &Making<'_>, message: &mut [u8]) -> Built {
+        let Self { list, block, overrides, by_address } = self;
+        let Making { request, env, interim } = *making;
+        let facts = Facts { request, interim, env, message };
+        let mut addresses = [IpAddr::V4(Ipv4Addr::UNSPECIFIED); ADDRESSES_MAX];
+        // What stays of the answer: the aliases up to the one whose target the list speaks of.
+        let mut kept = Answer::empty(Rcode::NOERROR, None);
+        let mut name_at = Header::LEN;
+        // In the order in which it was found: the name, what it is an alias of, addresses.
+        let mut ruling = list.rule(&facts.asking());
+        if ruling.is_none()
+            && let Some((alias, found)) =
+                facts.answer_cname(|sought| list.rule(&Asking { sought, ..facts.asking() }))
+        {
+            let Alias { records, rdata_at, end } = alias;
+            (kept.counts, kept.octets) = ([records, 0, 0], end.saturating_sub(request.body_at()));
+            (name_at, ruling) = (rdata_at, Some(found));
         }
-        None => true,
-    };
-    let _ = facts.answer_address(is_last);
-    count
-}
-
-/// Does what a list says about a query: of the name, of the names that the answer's aliases lead
-/// to, and of its addresses.
-fn listed(list: &Blocklist, block: &Block, step: u16, making: &Making<'_>, message: &mut [u8]) -> Built {
-    let Making { request, env, interim } = *making;
-    let facts = Facts { request, interim, env, message };
-    let mut addresses = [IpAddr::V4(Ipv4Addr::UNSPECIFIED); ADDRESSES_MAX];
-    let count = answered_addresses(&facts, &mut addresses);
-    let by_alias = facts.answer_cname(|sought| list.rule(&Asking { sought, ..facts.asking() }));
-    // What stays of the answer: the aliases up to the one whose target the list speaks of.
-    let mut kept = Answer::empty(Rcode::NOERROR, None);
-    let (name_at, ruling) = match by_alias {
-        Some(((number, rdata_at, end), ruling)) => {
-            (kept.counts, kept.octets) = ([number + 1, 0, 0], end.saturating_sub(request.body_at()));
-            (rdata_at, Some(ruling))
+        if ruling.is_none() && *by_address {
+            let count = facts.answer_addresses(&mut addresses);
+            ruling = list.rule(&facts.asking_with(addresses.get(..count).unwrap_or(&[])));
         }
-        None => (Header::LEN, list.rule(&facts.asking_with(addresses.get(..count).unwrap_or(&[])))),
-    };
-    let Some(ruling) = ruling.filter(|ruling| !ruling.is_allowed) else { return Built::Nothing };
-    let mut answer = match ruling.treatment {
-        Treatment::Block => return block.build(step, request, message).map_or(Built::Silence, Built::End),
-        Treatment::Drop => return Built::Silence,
-        // Over a connection the client has done what was asked of it.
-        Treatment::Truncate if request.client.transport != Transport::Udp => return Built::Nothing,
-        Treatment::Truncate => Answer { is_too_large: true, ..Answer::empty(Rcode::NOERROR, None) },
-        Treatment::Rcode(rcode) if kept.octets > 0 => Answer { rcode: *rcode, ..kept },
-        Treatment::Rcode(rcode) => block.negative(message, request, *rcode),
-        Treatment::Records(records) => write_records(records, block, request, (kept, name_at), message),
-        // The step after this one asks for the other name.
-        Treatment::Alias(_) | Treatment::AliasBelow(_) => return Built::Nothing,
-    };
-    // An answer that an address triggers is no answer to the question.
-    answer.authoritative = block.authoritative && !ruling.is_by_address;
-    if block.ede.is_some() {
-        answer.errors = Errors::Step(step);
+        let Some(ruling) = ruling.filter(|ruling| *overrides || !ruling.is_allowed) else {
+            return Built::Nothing;
+        };
+        let one_for_all;
+        let treatment = match &block.with {
+            BlockWith::Rcode(rcode) if *overrides => {
+                one_for_all = Treatment::Rcode(*rcode);
+                &one_for_all
+            }
+            _ if *overrides => &Treatment::Block,
+            _ => ruling.treatment,
+        };
+        let mut answer = match treatment {
+            Treatment::Block => {
+                return block.build(step, request, message).map_or(Built::Silence, Built::End);
+            }
+            Treatment::Drop => return Built::Silence,
+            // Over a connection the client has done what was asked of it.
+            Treatment::Truncate if request.client.transport != Transport::Udp => return Built::Nothing,
+            Treatment::Truncate => Answer { is_too_large: true, ..Answer::empty(Rcode::NOERROR, None) },
+            Treatment::Rcode(rcode) if kept.octets > 0 => Answer { rcode: *rcode, ..kept },
+            Treatment::Rcode(rcode) => block.negative(message, request, *rcode),
+            Treatment::Records(records) => write_records(records, block, request, (kept, name_at), message),
+            // The step after this one asks for the other name.
+            Treatment::Alias(_) | Treatment::AliasBelow(_) => return Built::Nothing,
+        };
+        // An answer that an address triggers is no answer to the question.
+        answer.authoritative = block.authoritative && !ruling.is_by_address;
+        if block.ede.is_some() {
+            answer.errors = Errors::Step(step);
+        }
+        Built::End(answer)
     }
-    Built::End(answer)
 }
 
 /// Writes those of the records that have the type asked for behind what is kept of the answer; none

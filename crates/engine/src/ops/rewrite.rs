@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use sets::{Blocklist, NameSet};
 use wire::reply::write_record;
-use wire::{Class, Header, Message, Name, NameBuf, Query, Rtype, Section, Ttl, Writer};
+use wire::{Class, Header, Message, Name, NameBuf, Query, Rcode, Rtype, Section, Ttl, Writer};
 
 use crate::answer::written::Written;
 use crate::matchers::Facts;
@@ -30,6 +30,8 @@ pub enum Style {
     Cname {
         /// Its TTL; `None`: the least of the records.
         ttl: Option<Ttl>,
+        /// Whether the answer sets AA.
+        authoritative: bool,
     },
     /// Its records, under the name asked for.
     Restored,
@@ -49,12 +51,7 @@ pub enum Targets {
     },
     /// The one that a list wants the query answered with, if it wants an alias. The step before
     /// does what else the list says, and does so again for the other name.
-    Listed {
-        /// The list.
-        list: Arc<Blocklist>,
-        /// Whether the answer sets AA.
-        authoritative: bool,
-    },
+    Listed(Arc<Blocklist>),
 }
 
 /// What a name becomes.
@@ -74,19 +71,19 @@ pub enum Target {
 impl Rewrite {
     /// Returns how many steps before the next one the other name begins with.
     pub(crate) const fn steps_back(&self) -> u16 {
-        if matches!(self.targets, Targets::Listed { .. }) { 2 } else { 0 }
+        if matches!(self.targets, Targets::Listed(_)) { 2 } else { 0 }
     }
 
     /// Returns whether what it writes sets AA.
     pub(crate) const fn is_own(&self) -> bool {
-        matches!(self.targets, Targets::Listed { authoritative: true, .. })
+        matches!(self.style, Style::Cname { authoritative: true, .. })
     }
 
     /// Returns what a query is to ask for; `None` leaves it as it is.
     pub(crate) fn target(&self, facts: &Facts<'_>) -> Option<NameBuf> {
         let qname = facts.request.query.question.qname;
         let target = match &self.targets {
-            Targets::Listed { list, .. } => {
+            Targets::Listed(list) => {
                 let ruling = list.rule(&facts.asking()).filter(|ruling| !ruling.is_allowed)?;
                 return ruling.treatment.target(qname).filter(|name| name.as_name() != qname);
             }
@@ -134,7 +131,10 @@ pub(crate) fn restore(
     writer.question(&query.question).ok()?;
     let body_at = writer.len();
     let qname = query.question.qname;
-    if let Style::Cname { ttl: own } = style {
+    // A refusal says nothing of names.
+    if let Style::Cname { ttl: own, .. } = style
+        && message.rcode() != Rcode::REFUSED
+    {
         let answers = message.records().take_while(|record| record.section == Section::Answer);
         let ttl = own.unwrap_or_else(|| answers.map(|record| record.ttl()).min().unwrap_or(ALIAS_TTL_MAX));
         writer.record(Section::Answer, qname, Rtype::CNAME, Class::IN, ttl, |w| w.name(asked)).ok()?;

@@ -184,6 +184,11 @@ impl Progress {
         }
     }
 
+    /// Returns whether a branch has ended in silence.
+    pub fn is_dropped(&self, branch: u8) -> bool {
+        self.state(branch) == State::Ended(Worth::Dropped)
+    }
+
     pub(crate) fn state(&self, branch: u8) -> State {
         self.states.get(usize::from(branch)).copied().unwrap_or(State::Ended(Worth::Nothing))
     }
@@ -414,10 +419,12 @@ impl SplitStep {
             Rule::Prefer(_) => Prefer::refuse(query, out),
             Rule::Dns64(dns64) if branch == 1 => dns64.synthesise(note, message, query, out),
             Rule::Dns64(dns64) => dns64.without_excluded(message, query, out),
-            Rule::Reverse(_) => restore(Style::Cname { ttl: None }, message, query, out),
+            Rule::Reverse(_) => {
+                restore(Style::Cname { ttl: None, authoritative: false }, message, query, out)
+            }
             Rule::Rewrite(rewrite) => {
                 let written = restore(rewrite.style, message, query, out)?;
-                Some(Written { is_own: rewrite.is_own(), ..written })
+                Some(Written { is_own: rewrite.is_own() && message.rcode() != Rcode::REFUSED, ..written })
             }
         }
     }

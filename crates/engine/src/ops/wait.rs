@@ -133,7 +133,10 @@ pub enum Outcome<'a> {
     /// A branch won.
     Branch(Won<'a>),
     /// No branch had an answer.
-    NoBranch,
+    NoBranch {
+        /// Whether the one that counts has ended in silence.
+        is_dropped: bool,
+    },
     /// The time is over, or it is its turn.
     Slept,
 }

@@ -86,11 +86,12 @@ impl Op {
     // Once per configuration.
     pub fn looks_at_servers(&self) -> bool {
         match self {
-            Self::SkipUnless(matcher, _) | Self::SkipIf(matcher, _) => matches!(
-                matcher,
-                Matcher::ServerName(_) | Matcher::ServerAddress(_) | Matcher::ServerListed(..)
-            ),
-            Self::Answer(Build::Listed(list, _)) => list.looks_at_servers(),
+            Self::SkipUnless(matcher, _) | Self::SkipIf(matcher, _) => match matcher {
+                Matcher::ServerName(_) | Matcher::ServerAddress(_) | Matcher::ServerListed(..) => true,
+                Matcher::Ruled(list) => list.looks_at_servers(),
+                _ => false,
+            },
+            Self::Answer(Build::Listed(listed)) => listed.list.looks_at_servers(),
             _ => false,
         }
     }

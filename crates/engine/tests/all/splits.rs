@@ -65,7 +65,9 @@ fn finish(
                     let won = Won { branch, report, progress, message: &message };
                     engine.resume(waiting, Outcome::Branch(won), Share::First, &mut reply)
                 }
-                None => engine.resume(waiting, Outcome::NoBranch, Share::First, &mut reply),
+                None => {
+                    engine.resume(waiting, Outcome::NoBranch { is_dropped: false }, Share::First, &mut reply)
+                }
             },
         };
         match verdict {
@@ -335,7 +337,7 @@ fn owners(reply: &[u8]) -> Vec<(NameBuf, u16)> {
 #[test]
 fn a_redirected_name_has_an_alias_and_its_records() {
     let mut server = server(vec![
-        rewrite(Target::Name(name("other.example.net")), Style::Cname { ttl: None }),
+        rewrite(Target::Name(name("other.example.net")), Style::Cname { ttl: None, authoritative: false }),
         forward(0),
     ]);
     let mut names = vec![];
@@ -399,7 +401,7 @@ fn caches_before_and_after_a_redirection_keep_what_they_see() {
     let mut server = Server::with(gate(), |kept| {
         let rule = Rewrite {
             targets: Targets::One(Target::Name(name("t.example.net"))),
-            style: Style::Cname { ttl: None },
+            style: Style::Cname { ttl: None, authoritative: false },
         };
         let split = SplitStep::of_rest(Rule::Rewrite(Box::new(rule)));
         vec![Op::Split(Box::new(split)), cache(kept), forward(0)]
@@ -419,7 +421,7 @@ fn caches_before_and_after_a_redirection_keep_what_they_see() {
     let mut server = Server::with(gate(), |kept| {
         let rule = Rewrite {
             targets: Targets::One(Target::Name(name("t.example.net"))),
-            style: Style::Cname { ttl: None },
+            style: Style::Cname { ttl: None, authoritative: false },
         };
         let split = SplitStep::of_rest(Rule::Rewrite(Box::new(rule)));
         vec![cache(kept), Op::Split(Box::new(split)), forward(0)]
@@ -658,7 +660,8 @@ fn an_answer_outlasts_a_sleep() {
 
 #[test]
 fn an_answer_outlasts_what_asks_in_what_follows() {
-    let redirect = || rewrite(Target::Name(name("other.example.net")), Style::Cname { ttl: None });
+    let redirect =
+        || rewrite(Target::Name(name("other.example.net")), Style::Cname { ttl: None, authoritative: false });
     let restore = || rewrite(Target::Name(name("other.example.net")), Style::Restored);
     for (late, qtype) in [
         (vec![prefer(Rtype::A)], Rtype::AAAA),
@@ -725,8 +728,10 @@ fn a_failure_goes_on_through_the_program() {
 
 #[test]
 fn drops_in_what_follows_drop_the_query() {
-    for first in [prefer(Rtype::A), rewrite(Target::Name(name("t.example.net")), Style::Cname { ttl: None })]
-    {
+    for first in [
+        prefer(Rtype::A),
+        rewrite(Target::Name(name("t.example.net")), Style::Cname { ttl: None, authoritative: false }),
+    ] {
         let mut server = server(vec![first, Op::Drop]);
         assert!(server.ask(&www(Rtype::AAAA)).is_dropped());
     }

@@ -56,6 +56,8 @@ pub enum Core {
         with_alias: bool,
         /// How long clients keep that; `None`: as long as what it leads to.
         ttl: Option<Duration>,
+        /// Whether the answer sets AA.
+        authoritative: bool,
         /// Which name.
         to: Renaming,
     },
@@ -284,6 +286,7 @@ fn rename(arguments: &mut Arguments<'_>, with_alias: bool) -> Result<Action, Rep
     let map = arguments.keyed("map", |text| Ok(PathBuf::from(text)))?;
     let from = arguments.keyed("from", pattern)?;
     let ttl = if with_alias { arguments.keyed("ttl", ttl_time)?.map(|at| at.value) } else { None };
+    let authoritative = with_alias && arguments.flag("authoritative")?;
     let to = match (map, from) {
         (Some(map), None) => Renaming::Map(map),
         (None, Some(from)) => {
@@ -322,7 +325,7 @@ fn rename(arguments: &mut Arguments<'_>, with_alias: bool) -> Result<Action, Rep
             return Err(arguments.wrong(map.span, "either a map or a pattern", "one of them"));
         }
     };
-    Ok(Action::Core(Core::Rename { with_alias, ttl, to }))
+    Ok(Action::Core(Core::Rename { with_alias, ttl, authoritative, to }))
 }
 
 fn prefer(arguments: &mut Arguments<'_>, family: Family) -> Result<Action, Reported> {
@@ -444,11 +447,11 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         word: "redirect",
-        arguments: "NAME | PATTERN, NAME | map PATH, [ttl TIME]",
+        arguments: "NAME | PATTERN, NAME | map PATH, [ttl TIME, authoritative]",
         text: "What follows asks for this name instead; the client gets a CNAME to it and its records. It has their TTL, or \
                `ttl`. With two, only \
                names that fit the first: `redirect(*.old.example, *.new.example)`. A map is a file with a pattern and a \
-               name on each line. The query ends with the answer.",
+               name on each line. With `authoritative` AA is set. The query ends with the answer.",
         read: |arguments| rename(arguments, true),
     },
     Row {

@@ -12,26 +12,33 @@ pub struct Listed {
     pub set: At<String>,
     /// What becomes of queries that the list blocks without saying how.
     pub block: Block,
+    /// Whether the same becomes of everything that the list has a rule or an exception for.
+    pub overrides: bool,
+    /// Whether rules on addresses of the answer there is count.
+    pub by_address: bool,
 }
 
 /// Its row of the table.
 pub(super) const ROWS: &[Row] = &[Row {
     word: "blocklist",
-    arguments: "SET, [as for block, but for continue]",
+    arguments: "SET, [as for block, but for continue, override, without-addresses]",
     text: "Does what a set says about the query, and ends: rules of AdGuard lists and response policy zones with an \
            answer, a code, silence or truncation of their own are followed; what the set holds without saying more is \
            blocked in the way that is written here, as `block` does: `blocklist(ads)`, `blocklist(ads, nxdomain, ttl 5m)`. An alias is followed, as `redirect` does. Queries that \
            the set says nothing about, and exceptions, go on. Behind a step that brings an answer, rules on its addresses \
-           (`rpz-ip`) count, too.",
+           (`rpz-ip`) count, too. With `override`, what the set says does not matter: everything that it has a rule or an \
+           exception for is blocked as it is written here. With `without-addresses`, rules on addresses do not count.",
     read: |arguments| {
         let set = arguments.label()?;
         let place = arguments.place();
+        let overrides = arguments.flag("override")?;
+        let by_address = !arguments.flag("without-addresses")?;
         let block = block(arguments)?;
         if block.continues {
             let message = "what a list says is the end; where it says nothing, the query goes on by itself";
             return Err(arguments.wrong(place, message, "no \"continue\""));
         }
-        Ok(Action::Listed(Listed { set, block }))
+        Ok(Action::Listed(Listed { set, block, overrides, by_address }))
     },
 }];
 

@@ -334,7 +334,8 @@ mod tests {
             ),
         );
         let name = |text| values::name(text).expect("a name");
-        let rename = |with_alias, to| Action::Core(Core::Rename { with_alias, ttl: None, to });
+        let rename =
+            |with_alias, to| Action::Core(Core::Rename { with_alias, ttl: None, authoritative: false, to });
         check("redirect(example.net)", rename(true, core::Renaming::To(name("example.net"))));
         let pattern = |text, covers_below| At {
             value: core::Pattern { name: name(text), covers_below },

@@ -72,8 +72,8 @@ pub(super) fn emit<'a>(emitter: &mut Emitter<'a>, action: &'a Core, place: Span)
             let any = split::Unusable { rcodes: 0, failures: false };
             emitter.ways(Rule::Race(any), std::slice::from_ref(name), place);
         }
-        Core::Rename { with_alias, ttl, to } => {
-            let style = style(*with_alias, *ttl);
+        Core::Rename { with_alias, ttl, authoritative, to } => {
+            let style = style(*with_alias, *ttl, *authoritative);
             if let Some(targets) = emitter.targets_of(to) {
                 emitter.rest(Rule::Rewrite(Box::new(Rewrite { targets, style })), place);
             }
@@ -128,9 +128,9 @@ pub(super) fn emit<'a>(emitter: &mut Emitter<'a>, action: &'a Core, place: Span)
     }
 }
 
-fn style(with_alias: bool, ttl: Option<Duration>) -> Style {
+fn style(with_alias: bool, ttl: Option<Duration>, authoritative: bool) -> Style {
     match with_alias {
-        true => Style::Cname { ttl: ttl.map(values::ttl) },
+        true => Style::Cname { ttl: ttl.map(values::ttl), authoritative },
         false => Style::Restored,
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use diagnostic::Span;
-use engine::ops::answer::Build;
+use engine::ops::answer::{self, Build};
 use engine::ops::rewrite::{Rewrite, Style, Targets};
 use engine::ops::split::Rule;
 use engine::program::Op;
@@ -22,12 +22,15 @@ pub(super) fn emit(emitter: &mut Emitter<'_>, action: &Listed, place: Span) {
     {
         *text = format!("set {}", action.set.value).into();
     }
-    let aliases = list.has_aliases().then(|| Arc::clone(&list));
-    let authoritative = block.authoritative;
-    emitter.push(Op::Answer(Build::Listed(list, block)), place);
+    let overrides = action.overrides;
+    let aliases = (list.has_aliases() && !overrides).then(|| Arc::clone(&list));
+    let style = Style::Cname { ttl: None, authoritative: block.authoritative };
+    emitter.push(
+        Op::Answer(Build::Listed(answer::Listed { list, block, overrides, by_address: action.by_address })),
+        place,
+    );
     if let Some(list) = aliases {
-        let rewrite =
-            Rewrite { targets: Targets::Listed { list, authoritative }, style: Style::Cname { ttl: None } };
+        let rewrite = Rewrite { targets: Targets::Listed(list), style };
         emitter.rest(Rule::Rewrite(Box::new(rewrite)), place);
     }
 }

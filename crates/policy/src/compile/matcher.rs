@@ -50,6 +50,10 @@ pub(super) fn compile(emitter: &mut Emitter<'_>, test: &Test, place: Span) -> Ve
         Test::AnswerCname(terms) => Matcher::AnswerCname(names(emitter.environment, terms)),
         Test::ServerName(terms) => return server_names(emitter.environment, terms),
         Test::ServerAddress(terms) => return server_addresses(emitter.environment, terms),
+        Test::Listed(sets) => {
+            let lists = sets.iter().filter_map(|set| emitter.environment.sets.any_list(&set.value));
+            return lists.map(Matcher::Ruled).collect();
+        }
         Test::Text(source, test) => match &source.value {
             TextSource::AnswerAddress => text_matcher(text::TextSource::AnswerAddress, text_test(test)),
             TextSource::ServerName => connection(emitter, ConnectionText::ServerName, test, place),
@@ -135,7 +139,8 @@ pub(super) fn of_query(environment: &Environment<'_>, test: &Test) -> Option<Vec
         | Test::AnswerAddress(_)
         | Test::AnswerCname(_)
         | Test::ServerName(_)
-        | Test::ServerAddress(_) => return None,
+        | Test::ServerAddress(_)
+        | Test::Listed(_) => return None,
     };
     Some(vec![one])
 }

@@ -82,6 +82,8 @@ pub enum Test {
     ServerName(Vec<At<NameTerm>>),
     /// One has one of these addresses.
     ServerAddress(Vec<At<AddressTerm>>),
+    /// One of these sets has a rule, or an exception, for the query or the answer there is.
+    Listed(Vec<At<String>>),
     /// The name asked for stands for one of these addresses.
     PtrAddress(Vec<At<AddressTerm>>),
     /// A text compares so.
@@ -299,6 +301,13 @@ pub const FIELDS: &[Field] = &[
         text: "The addresses of these name servers, as far as they are known: `ns-address in 192.0.2.0/24`, or a set, of \
                whose response policy zones the `rpz-nsip` rules count.",
         read: |parser, field| parser.listed(field, operand::address_term, Test::ServerAddress),
+    },
+    Field {
+        word: "listed",
+        text: "A set has something to say: a rule or an exception for the name asked for or the client, or behind a step that \
+               brings an answer for its addresses, the names that its aliases lead to or its name servers: `listed in ads`. \
+               `qname in ads` holds only if the set would block the name.",
+        read: |parser, field| parser.listed(field, operand::label, Test::Listed),
     },
     Field {
         word: "ptr-address",

@@ -391,7 +391,7 @@ impl Sim {
                 self.winners.push(*branch);
                 (Ok(rcode(octets)), &**octets)
             }
-            Ending::NoBranch => (Err(Failure::BadReply(Rcode::SERVFAIL)), &[][..]),
+            Ending::NoBranch { .. } => (Err(Failure::BadReply(Rcode::SERVFAIL)), &[][..]),
         };
         while let Some(asker) = self.machine.next_waiter(&mut waiters) {
             self.end(&asker, brought, message);
