@@ -65,6 +65,8 @@ struct Lowering<'a> {
 
 /// Where the resolver's settings are.
 const RESOLVER: [&str; 2] = ["resolvers", "default"];
+/// The policy behind local zones, where these have aliases.
+const RESOLVE: &str = "resolve";
 /// Where the cache's settings are.
 const CACHE: [&str; 2] = ["cache", "main"];
 

@@ -317,6 +317,53 @@ fn data_of_a_zone_for_some_clients_is_for_nobody_else() {
          {if: client in 192.0.2.0/24 and qname in suffix:x.example, do: [respond(nxdomain, authoritative)]}, \
          {if: qname in exact:www.y.example, do: [records(local-data)]}, local]",
     );
+    // Nor through the zone above it.
+    let text = "server: define-tag: a local-zone: x.example static local-zone-tag: x.example a \
+                access-control-tag: 192.0.2.0/24 a local-zone: example transparent \
+                local-data: 'www.x.example A 192.0.2.1' local-data: 'www.y.example A 192.0.2.2'";
+    check(
+        text,
+        "policy/local-zones",
+        "[{if: client in 192.0.2.0/24 and qname in suffix:x.example, do: [records(local-data)]}, \
+         {if: client in 192.0.2.0/24 and qname in exact:x.example, do: [respond(noerror, authoritative)]}, \
+         {if: client in 192.0.2.0/24 and qname in suffix:x.example, do: [respond(nxdomain, authoritative)]}, \
+         {if: qname in exact:www.y.example, do: [records(local-data)]}, {if: qname in suffix:example, do: [return]}, local]",
+    );
+    // A zone that is redirected for most is another one for who has the tag.
+    check(
+        "server: define-tag: a local-zone: x.example redirect local-zone-tag: x.example a local-data: 'x.example A 192.0.2.1' \
+         access-control-tag: 192.0.2.0/24 a access-control-tag-action: 192.0.2.0/24 a static \
+         local-zone-override: x.example 192.0.2.128/25 always_refuse",
+        "policy/local-zones",
+        "[{if: client in 192.0.2.128/25 and client in 192.0.2.0/24 and qname in suffix:x.example, do: [respond(refused, authoritative)]}, \
+         {if: client in 192.0.2.0/24 and qname in suffix:x.example, do: [records(local-data)]}, \
+         {if: client in 192.0.2.0/24 and qname in suffix:x.example, do: [respond(nxdomain, authoritative)]}, \
+         {if: client in 192.0.2.0/24 and qname in suffix:x.example, do: [records(local-data-1)]}, \
+         {if: client in 192.0.2.0/24 and qname in suffix:x.example, do: [respond(noerror, authoritative)]}, local]",
+    );
+}
+
+#[test]
+fn an_alias_for_a_local_zone_is_followed_past_local_zones() {
+    let text = "server: local-zone: x.example redirect local-data: 'x.example 60 CNAME y.example' local-zone: y.example refuse";
+    check(
+        text,
+        "policy/local-zones",
+        "[{if: qname in suffix:y.example, do: [respond(refused, authoritative)]}, \
+         {if: qname in suffix:x.example and qtype == CNAME, do: [respond(answer \"@ 60 CNAME y.example.\", authoritative)]}, \
+         {if: qname in suffix:x.example, do: [redirect(y.example, ttl 60s, authoritative), goto(resolve)]}, local]",
+    );
+    check(text, "policy/main", "[call(local-zones), goto(resolve)]");
+}
+
+#[test]
+fn null_zones_give_the_data_that_names_have() {
+    check(
+        "server: local-zone: x.example always_null local-data: 'www.x.example A 192.0.2.1'",
+        "policy/local-zones",
+        "[{if: qtype == A and qname in exact:www.x.example, do: [records(local-data)]}, \
+         {if: qname in suffix:x.example, do: [block(null, ttl 1h, ede none, authoritative, without-soa)]}, records(local-data), local]",
+    );
 }
 
 #[test]
@@ -398,28 +445,36 @@ fn response_policy_zones_for_everybody_are_one_list() {
     check(
         text,
         "policy/main",
-        "[call(local-zones), blocklist(rpz-1, authoritative, without-soa), \
-         {if: client in 192.0.2.0/24, do: [blocklist(rpz-2, authoritative, without-soa)]}, \
-         {if: qname in rpz-3, do: [block(nxdomain, authoritative, without-soa)]}, {if: not rd, do: respond(refused, ede 20)}, \
-         ask(find), blocklist(rpz-1, authoritative, without-soa), \
-         {if: client in 192.0.2.0/24, do: [blocklist(rpz-2, authoritative, without-soa)]}, \
-         {if: (answer-address in rpz-3 or ns-name in rpz-3 or ns-address in rpz-3), do: [block(nxdomain, authoritative, without-soa)]}]",
+        "[call(local-zones), call(response-policy-question), {if: not rd, do: respond(refused, ede 20)}, ask(find), \
+         call(response-policy-answer)]",
     );
+    let zones = "[blocklist(rpz-1, authoritative, without-soa), {if: listed in rpz-1, do: [return]}, \
+         {if: client in 192.0.2.0/24, do: [blocklist(rpz-2, authoritative, without-soa)]}, \
+         {if: client in 192.0.2.0/24 and listed in rpz-2, do: [return]}, \
+         blocklist(rpz-3, nxdomain, override, authoritative, without-soa)]";
+    check(text, "policy/response-policy-question", zones);
+    check(text, "policy/response-policy-answer", zones);
 }
 
 #[test]
 fn what_a_response_policy_zone_passes_is_left_alone_by_those_after_it() {
     let text = "rpz: name: one zonefile: /1 rpz-action-override: passthru\nrpz: name: two zonefile: /2";
-    let (before, after) =
-        ("qname in rpz-1", "(answer-address in rpz-1 or ns-name in rpz-1 or ns-address in rpz-1)");
+    check(
+        text,
+        "policy/response-policy-question",
+        "[{if: listed in rpz-1, do: [return]}, blocklist(rpz-2, authoritative, without-soa)]",
+    );
+}
+
+#[test]
+fn an_alias_in_place_of_what_a_response_policy_zone_says_has_authority() {
+    let text = "rpz: name: one zonefile: /1 rpz-action-override: cname rpz-cname-override: walled.example.";
     check(
         text,
         "policy/main",
-        &format!(
-            "[call(local-zones), {{if: not ({before}), do: [blocklist(rpz-2, authoritative, without-soa)]}}, \
-             {{if: not rd, do: respond(refused, ede 20)}}, ask(find), \
-             {{if: not ({after}), do: [blocklist(rpz-2, authoritative, without-soa)]}}]"
-        ),
+        "[call(local-zones), {if: listed in rpz-1, do: [redirect(walled.example, authoritative)]}, \
+         {if: not rd, do: respond(refused, ede 20)}, ask(find), \
+         {if: listed in rpz-1, do: [forget, redirect(walled.example, authoritative), ask(find), accept]}]",
     );
 }
 

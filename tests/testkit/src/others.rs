@@ -149,6 +149,11 @@ impl Other {
         std::fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
     }
 
+    /// Returns whether it has ended by itself.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().is_ok_and(|status| status.is_some())
+    }
+
     /// Sends it a signal.
     pub fn signal(&self, signal: &str) {
         let _ = Command::new("kill").args([signal, &self.child.id().to_string()]).status();

@@ -3,6 +3,8 @@
 use diagnostic::{Problem, Span};
 use yaml::Node;
 
+use super::local::rule;
+use super::policy::{FIND, PolicyZone};
 use super::{Lowering, RESOLVER, bare, clients};
 use crate::keywords::Section;
 use crate::read::{Block, Word};
@@ -14,19 +16,22 @@ const PLAIN: &str = "authoritative, without-soa";
 /// What is done in place of what a response policy zone says.
 enum Override {
     None,
-    Action(String),
+    /// It is blocked like this.
+    Block(&'static str),
+    /// It is an alias for this name.
+    Alias(String),
     /// What the zone is about is left alone, by the zones after it as well.
     Pass,
 }
 
-/// What response policy zones look at before there is an answer, and once there is one.
+/// What the log looks at before there is an answer, and once there is one.
 const LOOKS_AT: [&[&str]; 2] = [&["qname"], &["answer-address", "ns-name", "ns-address"]];
 
 impl Lowering<'_> {
     pub(super) fn authority(&mut self) {
         // Zones for everybody that do what they say are one set: of these the first that says
         // something of a query decides.
-        let (mut number, mut is_open, mut passed) = (0, false, [Vec::new(), Vec::new()]);
+        let (mut number, mut is_open) = (0, false);
         let mut sets: Vec<(usize, &Block)> = Vec::new();
         for block in self.blocks(Section::Rpz) {
             let is_plain = block.last("tags").is_none() && block.last("rpz-action-override").is_none();
@@ -37,7 +42,7 @@ impl Lowering<'_> {
         for &(number, block) in &sets {
             let logged = sets.iter().filter(|(other, it)| *other == number && it.flag("rpz-log").0);
             let logged: Vec<String> = logged.map(|(_, block)| log_name(block)).collect();
-            self.response_policy(number, block, &logged, &mut passed);
+            self.response_policy(number, block, &logged);
         }
         let zones: Vec<&Block> = self.blocks(Section::AuthZone).collect();
         if let Some(first) = zones.first() {
@@ -50,16 +55,10 @@ impl Lowering<'_> {
         }
     }
 
-    /// Adds a response policy zone to a set, and steps for the set if it has none yet. `logged` are
-    /// the names under which queries are logged that the set has something of, `passed` is what the
-    /// zones before leave alone, before there is an answer and once there is one.
-    fn response_policy(
-        &mut self,
-        number: usize,
-        block: &Block,
-        logged: &[String],
-        passed: &mut [Vec<String>; 2],
-    ) {
+    /// Adds a response policy zone to a set, and steps for the set if it has none yet: of what the
+    /// zone has a rule or an exception for, the zones after it hear nothing. `logged` are the names
+    /// under which queries are logged that the set has something of.
+    fn response_policy(&mut self, number: usize, block: &Block, logged: &[String]) {
         let Some(name) = block.last("name") else {
             self.problems.push(Problem::error(block.at, "this zone has no name").expected("\"name:\""));
             return;
@@ -101,45 +100,51 @@ impl Lowering<'_> {
                 return;
             }
         }
-        for (at, passed) in passed.iter_mut().enumerate() {
-            let is_hit = any_of(LOOKS_AT[at], &set);
-            let steps = if at == 0 { &mut self.steps.triggers } else { &mut self.steps.rewrites };
-            if !logged.is_empty() {
-                let conditions: Vec<String> =
-                    who.iter().chain([&is_hit]).chain(passed.iter()).cloned().collect();
-                let line = format!("query-lines(zone \"rpz: applied [{}]\")", logged.join(" "));
-                steps.push(super::local::rule(conditions.join(" and "), &[&line], block.at));
+        let is_listed = who.iter().cloned().chain([format!("listed in {set}")]);
+        let is_listed = is_listed.collect::<Vec<_>>().join(" and ");
+        let blocks = |how: &str| {
+            // Rules on addresses come after those of "response-ip", and these after all others.
+            ["", ", without-addresses", ""].map(|which| {
+                let action = format!("blocklist({set}, {how}{PLAIN}{which})");
+                Some(match &who {
+                    None => tree::text(action, block.at),
+                    Some(who) => rule(who.clone(), &[&action], block.at),
+                })
+            })
+        };
+        let is_logged = |looks_at: &[&str]| {
+            let all: Vec<String> = who.iter().cloned().chain([any_of(looks_at, &set)]).collect();
+            let line = format!("query-lines(zone \"rpz: applied [{}]\")", logged.join(" "));
+            (!logged.is_empty()).then(|| rule(all.join(" and "), &[&line], block.at))
+        };
+        let lines = [is_logged(LOOKS_AT[0]), None, is_logged(LOOKS_AT[1])];
+        let passed = || Some(rule(is_listed.clone(), &["return"], block.at));
+        self.steps.response_policy.push(match action {
+            Override::None => PolicyZone { lines, steps: blocks(""), passed: passed() },
+            Override::Block(how) => PolicyZone { lines, steps: blocks(&format!("{how}, override, ")), passed: None },
+            Override::Alias(target) => {
+                let alias = format!("redirect({target}, authoritative)");
+                // What the alias leads to is found, and nothing more is done about it.
+                let again = ["forget", &alias, &format!("ask({FIND})"), "accept"];
+                let before = rule(is_listed.clone(), &[&alias], block.at);
+                let after = rule(is_listed.clone(), &again, block.at);
+                PolicyZone { lines, steps: [Some(before), None, Some(after)], passed: None }
             }
-            let (is_hit, action) = match &action {
-                Override::None => (None, format!("blocklist({set}, {PLAIN})")),
-                Override::Action(action) => (Some(is_hit), action.clone()),
-                Override::Pass => {
-                    let all: Vec<String> = who.iter().cloned().chain([is_hit]).collect();
-                    passed.push(format!("not ({})", all.join(" and ")));
-                    continue;
-                }
-            };
-            let conditions: Vec<String> =
-                who.iter().cloned().chain(is_hit).chain(passed.iter().cloned()).collect();
-            let step = match conditions.is_empty() {
-                true => tree::text(action, block.at),
-                false => super::local::rule(conditions.join(" and "), &[&action], block.at),
-            };
-            steps.push(step);
-        }
+            Override::Pass => PolicyZone { lines, steps: [None, None, None], passed: passed() },
+        });
     }
 
     /// Returns what is done in place of what a zone says; `None` if nothing at all is done.
     fn override_of(&mut self, block: &Block) -> Option<Override> {
         let Some(word) = block.last("rpz-action-override") else { return Some(Override::None) };
         let action = match word.text.as_str() {
-            "nxdomain" => format!("block(nxdomain, {PLAIN})"),
-            "nodata" => format!("block(nodata, {PLAIN})"),
-            "drop" => "drop".to_owned(),
-            "passthru" => return Some(Override::Pass),
+            "nxdomain" => Override::Block("nxdomain"),
+            "nodata" => Override::Block("nodata"),
+            "drop" => Override::Block("drop"),
+            "passthru" => Override::Pass,
             "disabled" => return None,
             "cname" => match block.last("rpz-cname-override") {
-                Some(target) => format!("redirect({})", bare(&target.text)),
+                Some(target) => Override::Alias(bare(&target.text)),
                 None => {
                     self.error(word.span, "\"cname\" needs \"rpz-cname-override:\"");
                     return None;
@@ -151,7 +156,7 @@ impl Lowering<'_> {
                 return None;
             }
         };
-        Some(Override::Action(action))
+        Some(action)
     }
 
     fn zone(&mut self, block: &Block) {

@@ -12,7 +12,7 @@ use super::clients::{self, Clients};
 use super::kind::{KINDS, Kind, kind_of};
 use super::names::{above, is_plain, lower_case};
 use super::zone_table::{Special, Zone, Zones};
-use super::{Lowering, bare};
+use super::{Lowering, RESOLVE, bare};
 use crate::keywords::Section;
 use crate::read::{Block, Statement, Word};
 use crate::tree;
@@ -45,6 +45,8 @@ struct Source<'a> {
     reverse: Vec<&'a Statement>,
     /// The names of the records that these stand for.
     reverse_owners: Vec<String>,
+    /// Zones that are for clients with tags alone.
+    tagged: Vec<String>,
     /// Whether names that never leave a server are answered, too.
     has_defaults: bool,
 }
@@ -81,9 +83,16 @@ impl Source<'_> {
         self.data().map(|(owner, _)| owner).filter(|owner| self.closest(owner).is_none()).collect()
     }
 
-    /// Returns whether only names with data are looked for in the set of records, which else would
-    /// deny others: that is right for static zones with their own SOA alone.
+    /// Returns whether only names with data are looked for in the set of records: else it would
+    /// give data of zones below that are for others, and deny names below an SOA, which is right
+    /// for static zones with their own one alone.
     fn confines_data(&self, kind: Kind, zones: &[&Zone<'_>]) -> bool {
+        let has_below = |zone: &&Zone<'_>| {
+            self.tagged.iter().any(|name| *name != *zone.name && is_below(name, &zone.name))
+        };
+        if !self.tagged.is_empty() && zones.iter().any(has_below) {
+            return true;
+        }
         let mut soas = self.records.iter().filter(|record| record.rtype == "SOA");
         match kind {
             Kind::Static => soas.any(|soa| {
@@ -141,8 +150,16 @@ impl<'a> Lowering<'a> {
         let records = self.local_data(self.all("local-data"));
         let reverse: Vec<&Statement> = self.all("local-data-ptr").collect();
         let reverse_owners = owners_of_pointers(&reverse);
-        let source =
-            Source { suffix: String::new(), zones, records, reverse, reverse_owners, has_defaults: true };
+        let tagged = zones.iter().filter(|zone| zone.has_tags()).map(|zone| zone.name.to_string()).collect();
+        let source = Source {
+            suffix: String::new(),
+            zones,
+            records,
+            reverse,
+            reverse_owners,
+            tagged,
+            has_defaults: true,
+        };
         self.local_policy(&source, &clients);
         let mut own_alone: Vec<&str> = Vec::new();
         for block in self.blocks(Section::View) {
@@ -161,7 +178,9 @@ impl<'a> Lowering<'a> {
             // Who gets nothing but the view's own still must not ask others for localhost.
             let has_defaults = !block.flag("view-first").0;
             let reverse_owners = owners_of_pointers(&reverse);
-            let source = Source { suffix, zones, records, reverse, reverse_owners, has_defaults };
+            // Tags are for the zones of "server:" alone.
+            let tagged = Vec::new();
+            let source = Source { suffix, zones, records, reverse, reverse_owners, tagged, has_defaults };
             self.local_policy(&source, &clients);
             let is_of = |it: &Clients<'_>| it.view.is_some_and(|view| view.text == name.text);
             if let Some(condition) = clients::condition(&clients, is_of) {
@@ -189,9 +208,11 @@ impl<'a> Lowering<'a> {
     fn local_policy(&mut self, source: &Source<'a>, clients: &[Clients<'a>]) {
         let Source { zones, records, suffix, .. } = source;
         let set = format!("{RECORDS}{suffix}");
-        // Data belongs to the closest zone.
-        let is_redirected =
-            |owner: &str| zones.closest(owner).is_some_and(|zone| zone.kind == Kind::Redirect);
+        // Data belongs to the closest zone. That of one which is redirected is in sets of its own;
+        // where it is another one for some clients, these may need it as it is.
+        let is_redirected = |owner: &str| {
+            zones.closest(owner).is_some_and(|zone| zone.kind == Kind::Redirect && !zone.is_other_for_some())
+        };
         for record in records.iter().filter(|record| !is_redirected(&record.owner)) {
             self.tree.push(&["records", &set, "text"], tree::as_written(record.word));
         }
@@ -249,11 +270,15 @@ impl<'a> Lowering<'a> {
     fn special_zone(&mut self, making: &mut Making<'_, 'a>, zone: &Zone<'a>, clients: &[Clients<'a>]) {
         let zones = [zone];
         let Some(special) = &zone.special else { return };
-        for &(netblock, kind) in &special.overrides {
-            let who = format!("client in {}", netblock.text);
+        // Who lacks the tags of a zone does not meet it in another type either.
+        let tagged = clients::condition(clients, |it| tag_of_any(it, &special.tags));
+        let has_tags = !special.tags.is_empty();
+        for &(netblock, kind) in special.overrides.iter().filter(|_| !has_tags || tagged.is_some()) {
+            let parts = [Some(format!("client in {}", netblock.text)), tagged.clone().filter(|_| has_tags)];
+            let who = parts.into_iter().flatten().collect::<Vec<_>>().join(" and ");
             self.zones_of_kind(making, &zones, (0, kind), Some((&who, None)));
         }
-        if special.tags.is_empty() {
+        if !has_tags {
             return self.zones_of_kind(making, &zones, (0, zone.kind), None);
         }
         let tag_of = |it: &Clients<'a>| it.tag_among(&special.tags);
@@ -277,7 +302,7 @@ impl<'a> Lowering<'a> {
                 self.zones_of_kind(making, &zones, (0, kind), Some((&who, data)));
             }
         }
-        if let Some(who) = clients::condition(clients, |it| tag_of_any(it, &special.tags)) {
+        if let Some(who) = tagged {
             self.zones_of_kind(making, &zones, (0, zone.kind), Some((&who, None)));
         }
     }
@@ -332,8 +357,8 @@ impl<'a> Lowering<'a> {
                 }
                 let owned = making.source.owned(zones);
                 let data = format!("records({})", making.records);
-                if matches!(kind, Kind::Deny | Kind::Refuse) {
-                    // Other types of the same names are denied.
+                if matches!(kind, Kind::Deny | Kind::Refuse | Kind::AlwaysNull) {
+                    // Other types of the same names are denied, or have no address.
                     let theirs: BTreeSet<&str> =
                         owned.iter().filter_map(|owner| making.source.closest(owner)).collect();
                     let have_data = zones.iter().filter(|zone| theirs.contains(&*zone.name));
@@ -351,7 +376,7 @@ impl<'a> Lowering<'a> {
                     // Names with others below them exist, without data.
                     making.rules.push(rule(with_who(exist), &["respond(noerror, authoritative)"], at));
                 }
-                if kind == Kind::NoView && !making.source.suffix.is_empty() {
+                if kind == Kind::NoView {
                     // For these names the clients of the view are as all others.
                     making.rules.push(rule(condition.clone(), &[&format!("call({POLICY})")], at));
                 }
@@ -396,7 +421,11 @@ impl<'a> Lowering<'a> {
             if last.1.is_none() || last.0 != statement.kind {
                 last = (statement.kind, self.kind(statement.kind, statement.kind_span()));
             }
-            let Some(kind) = last.1 else { continue };
+            let Some(mut kind) = last.1 else { continue };
+            if kind == Kind::NoView && block.section == Section::Server {
+                // There is no view to leave.
+                kind = Kind::Transparent;
+            }
             let (name, at) = (lower_case(statement.name), statement.span());
             if statement.kind == "nodefault" && !super::names::is_built_in(&name) {
                 let message = format!("\"{name}\" is no zone that is built in: nothing changes");
@@ -530,9 +559,14 @@ impl<'a> Lowering<'a> {
             }
         };
         if let Some((ttl, _, target, at)) = data.iter().find(|(_, rtype, ..)| rtype == "CNAME") {
-            // The alias is followed.
-            let action = format!("redirect({}, ttl {ttl}s)", bare(target));
-            making.rules.push(rule(is_in, &[&action, "return"], *at));
+            let target = bare(target);
+            let text = format!("@ {ttl} CNAME {}.", target.trim_end_matches('.')).replace('\\', "\\\\");
+            let alone = format!("respond(answer \"{text}\", authoritative)");
+            making.rules.push(rule(format!("{is_in} and qtype == CNAME"), &[&alone], *at));
+            // The alias is followed, and local zones say nothing of what it leads to.
+            let action = format!("redirect({target}, ttl {ttl}s, authoritative)");
+            making.rules.push(rule(is_in, &[&action, &format!("goto({RESOLVE})")], *at));
+            self.steps.follows_aliases = true;
             return;
         }
         if !data.is_empty() {

@@ -3,11 +3,28 @@
 use wire::Prefix;
 use yaml::Node;
 
-use super::{CACHE, Lowering};
+use super::{CACHE, Lowering, RESOLVE};
 use crate::tree;
 
 /// The policy that finds answers, where the same answer is changed for some clients alone.
 pub(super) const FIND: &str = "find";
+
+/// The policies in which several response policy zones are tried: before there is an answer; once
+/// there is one, without its addresses; and with them.
+const RESPONSE_POLICIES: [&str; 3] =
+    ["response-policy-question", "response-policy-names", "response-policy-answer"];
+
+/// What a response policy zone, or several that are one set, does.
+#[derive(Debug)]
+pub(super) struct PolicyZone {
+    /// For each of [`RESPONSE_POLICIES`].
+    pub(super) steps: [Option<Node>; 3],
+    /// What goes to the log before each of these.
+    pub(super) lines: [Option<Node>; 3],
+    /// Leaves out the zones after it for what it has a rule or an exception for, if that is not
+    /// the end anyway.
+    pub(super) passed: Option<Node>,
+}
 
 /// What other families put into the policy.
 #[derive(Debug, Default)]
@@ -28,15 +45,17 @@ pub(super) struct Steps {
     pub(super) deny_non_local: Vec<Prefix>,
     /// Before everything: local zones.
     pub(super) local: Vec<Node>,
-    /// Response policy zones, for the question.
-    pub(super) triggers: Vec<Node>,
+    /// Whether local zones have aliases that are followed.
+    pub(super) follows_aliases: bool,
+    /// Response policy zones, in their order.
+    pub(super) response_policy: Vec<PolicyZone>,
     /// Behind these: zones with authority.
     pub(super) zones: Option<Node>,
     /// Behind these: who gets nothing else.
     pub(super) late: Vec<Node>,
     /// Zones that are found elsewhere and not cached.
     pub(super) uncached: Vec<Node>,
-    /// Response policy zones, for the answer.
+    /// Changes of the answer by the addresses in it.
     pub(super) rewrites: Vec<Node>,
 }
 
@@ -49,11 +68,16 @@ fn joined(prefixes: &[Prefix]) -> String {
 impl Lowering<'_> {
     pub(super) fn policy(&mut self) {
         let whole = self.tree.whole();
-        let steps = std::mem::take(&mut self.steps);
+        let mut steps = std::mem::take(&mut self.steps);
+        // Without "response-ip", one look at the answer is enough.
+        let has_responses = !steps.rewrites.is_empty();
+        let [triggers, names, answer] = self.response_policies(&steps.response_policy, has_responses);
+        steps.rewrites = names.into_iter().chain(steps.rewrites).chain(answer).collect();
         let mut main: Vec<Node> = self.query_lines().into_iter().collect();
         main.extend(steps.access);
         main.extend(steps.local);
-        main.extend(steps.triggers);
+        let begins_at = main.len();
+        main.extend(triggers);
         main.extend(steps.zones);
         main.extend(steps.late);
         let refused = tree::text("respond(refused, ede 20)", whole);
@@ -107,7 +131,36 @@ impl Lowering<'_> {
             main.push(tree::text(format!("ask({FIND})"), whole));
             main.extend(steps.rewrites);
         }
+        if steps.follows_aliases {
+            let behind = main.split_off(begins_at);
+            self.set(&["policy", RESOLVE], tree::list(behind));
+            main.push(tree::text(format!("goto({RESOLVE})"), whole));
+        }
         self.set(&["policy", "main"], tree::list(main));
+    }
+
+    /// Returns the steps of response policy zones: several have a policy of their own, which ends
+    /// with the first that says something of a query.
+    fn response_policies(&mut self, zones: &[PolicyZone], looks_at_names: bool) -> [Vec<Node>; 3] {
+        let whole = self.tree.whole();
+        [0, 1, 2].map(|at| {
+            let mut steps = Vec::new();
+            if at == 1 && !looks_at_names {
+                return steps;
+            }
+            for (number, zone) in zones.iter().enumerate() {
+                steps.extend(zone.lines.get(at).cloned().flatten());
+                steps.extend(zone.steps.get(at).cloned().flatten());
+                // Nothing comes after the last one.
+                steps.extend(zone.passed.clone().filter(|_| number + 1 < zones.len()));
+            }
+            if zones.len() < 2 || steps.is_empty() {
+                return steps;
+            }
+            let name = RESPONSE_POLICIES[at];
+            self.set(&["policy", name], tree::list(steps));
+            vec![tree::text(format!("call({name})"), whole)]
+        })
     }
 
     /// What servers are told of clients, if any is.

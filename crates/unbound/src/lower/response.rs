@@ -127,7 +127,7 @@ impl<'a> Lowering<'a> {
                 let (rtype, data) = (rtype.to_ascii_uppercase(), data.trim());
                 if rtype == "CNAME" {
                     // What the alias leads to is found, and nothing more is done about it.
-                    let alias = format!("redirect({})", bare(data));
+                    let alias = format!("redirect({}, ttl 1h)", bare(data));
                     let actions = ["forget", &alias, &format!("ask({FIND})"), "accept"];
                     rules.push(rule(condition.clone(), &actions, word.span));
                     continue;

@@ -23,6 +23,11 @@ pub(super) struct Zone<'a> {
 }
 
 impl Zone<'_> {
+    /// Returns whether it may be of another type for some clients.
+    pub(super) fn is_other_for_some(&self) -> bool {
+        self.has_tags() || self.special.as_ref().is_some_and(|special| !special.overrides.is_empty())
+    }
+
     /// Returns whether it is for clients with tags alone.
     pub(super) fn has_tags(&self) -> bool {
         self.special.as_ref().is_some_and(|special| !special.tags.is_empty())

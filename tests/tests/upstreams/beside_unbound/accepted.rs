@@ -23,7 +23,30 @@ fn is_made(record: &str) -> bool {
     record.contains(" SOA ") && record.contains("066e6f626f647907696e76616c696400")
 }
 
-pub(super) const ACCEPTED: [Accepted; 17] = [
+/// Returns whether it is accepted that one of the servers says nothing.
+pub(super) fn is_accepted_silence(
+    file: &File,
+    asked: &Asked,
+    theirs: Option<&Seen>,
+    ours: Option<&Seen>,
+) -> bool {
+    match (theirs, ours) {
+        // They go on where a name of the server itself is hidden, and ask all servers for other
+        // addresses than those that are filtered out.
+        (None, Some(ours)) => is_of_local_zone(asked, ours) || asked.is_chaos || file.filters_addresses(),
+        // They drop no answer from memory.
+        (Some(_), None) => file.drops_addresses() || asked.qtype == Rtype::DS,
+        (Some(_), Some(_)) | (None, None) => false,
+    }
+}
+
+/// Returns whether somebody asks for the DS records of a name and gets the answer of a local zone,
+/// of its own or, from them, of the one above, where the client may be refused.
+pub(super) fn is_of_local_zone(asked: &Asked, seen: &Seen) -> bool {
+    asked.qtype == Rtype::DS && seen.flags.has(Flags::AA)
+}
+
+pub(super) const ACCEPTED: [Accepted; 35] = [
     Accepted {
         why: "RFC 8482 §4.2: ANY gets an HINFO record, where they say NOTIMP or go on",
         mend: |file, asked, _, _| file.denies_any && asked.qtype == Rtype::ANY,
@@ -31,7 +54,8 @@ pub(super) const ACCEPTED: [Accepted; 17] = [
     Accepted {
         why: "a refusal repeats question, flags and DO: clients tell by it what was refused",
         mend: |_, _, theirs, ours| {
-            let is_bare = theirs.rcode == Rcode::REFUSED && !theirs.has_question;
+            // Of `refuse` with `ede: yes` theirs may read the question at a wrong place.
+            let is_bare = matches!(theirs.rcode, Rcode::REFUSED | Rcode::FORMERR) && !theirs.has_question;
             is_bare && ours.rcode == Rcode::REFUSED
         },
     },
@@ -65,14 +89,27 @@ pub(super) const ACCEPTED: [Accepted; 17] = [
     },
     Accepted {
         why: "the DS records of a local zone are its own affair, not that of the zone above it",
-        mend: |_, asked, _, ours| asked.qtype == Rtype::DS && ours.flags.has(Flags::AA),
+        mend: |_, asked, theirs, ours| is_of_local_zone(asked, ours) || is_of_local_zone(asked, theirs),
+    },
+    Accepted {
+        why: "an alias of response-ip is followed even to addresses that are themselves rewritten",
+        mend: |file, asked, theirs, ours| {
+            let is_alias = |(record, _): &(String, u32)| record.contains(" CNAME ");
+            file.has_response_alias()
+                && asked.qtype != Rtype::CNAME
+                && theirs.sections[0].iter().all(is_alias)
+                && ours.sections[0].iter().any(is_alias)
+        },
     },
     Accepted {
         why: "what response-ip rewrites comes without the aliases that led there",
         mend: |_, _, theirs, ours| {
-            let is_alias = |(record, _): &(String, u32)| record.contains(" CNAME ");
-            if theirs.sections[0].iter().any(is_alias) && !ours.sections[0].iter().any(is_alias) {
+            let is_alias =
+                |(record, _): &(String, u32)| record.contains(" CNAME ") || record.contains(" RRSIG 0005");
+            let count = |seen: &Seen| seen.sections[0].iter().filter(|it| is_alias(it)).count();
+            if count(theirs) > count(ours) && theirs.rcode == ours.rcode {
                 theirs.sections[0].retain(|record| !is_alias(record));
+                ours.sections[0].retain(|record| !is_alias(record));
                 for (record, _) in theirs.sections[0].iter_mut().chain(&mut ours.sections[0]) {
                     *record = record.split_once(' ').map_or_else(String::new, |(_, rest)| rest.to_owned());
                 }
@@ -91,12 +128,105 @@ pub(super) const ACCEPTED: [Accepted; 17] = [
         },
     },
     Accepted {
+        why: "an alias that a policy zone has for an alias's target is given and not followed",
+        mend: |file, _, theirs, ours| {
+            let is_alias = |(record, _): &(String, u32)| record.contains(" CNAME ");
+            let has =
+                |(record, _): &(String, u32)| theirs.sections[0].iter().any(|(other, _)| other == record);
+            file.has_policy_alias()
+                && ours.sections[0].len() > 1
+                && ours.sections[0].iter().all(|it| is_alias(it) && has(it))
+        },
+    },
+    Accepted {
+        why: "policy zones look at aliases of answers from memory as well",
+        mend: |_, _, theirs, ours| {
+            let is_alias = |(record, _): &(String, u32)| record.contains(" CNAME ");
+            let are_aliases = |seen: &Seen| seen.sections[0].iter().any(is_alias);
+            are_aliases(theirs) && ours.flags.has(Flags::AA) && !theirs.flags.has(Flags::AA)
+        },
+    },
+    Accepted {
+        why: "RFC 8198 §5.4: what a wildcard stands for is kept no longer than the proof of it",
+        mend: |_, asked, theirs, ours| {
+            if asked.text.to_ascii_lowercase().contains(".wild.") {
+                for seen in [theirs, ours] {
+                    seen.sections[0].iter_mut().for_each(|(_, ttl)| *ttl = 0);
+                }
+            }
+            false
+        },
+    },
+    Accepted {
+        why: "with view-first, what a view leaves open is looked for in the zones of all",
+        mend: |file, asked, theirs, ours| {
+            let is_open = !theirs.flags.has(Flags::AA) && ours.flags.has(Flags::AA);
+            file.has_view_first() && asked.client == 4 && is_open
+        },
+    },
+    Accepted {
+        why: "RFC 2308 §5: an SOA that came with a denial is kept as long as that",
+        mend: |_, asked, theirs, ours| {
+            if asked.qtype == Rtype::SOA {
+                for seen in [theirs, ours] {
+                    seen.sections[0].iter_mut().for_each(|(_, ttl)| *ttl = 0);
+                }
+            }
+            false
+        },
+    },
+    Accepted {
+        why: "RFC 1035 §4.1.1: RD is repeated as it came",
+        mend: |file, asked, theirs, ours| {
+            if file.has_right(asked.client, "allow_setrd") {
+                for seen in [theirs, ours] {
+                    seen.flags = seen.flags.with(Flags::RD);
+                }
+            }
+            false
+        },
+    },
+    Accepted {
+        why: "an alias that a policy zone gives is kept as long as what it leads to",
+        mend: |file, _, theirs, ours| {
+            if file.has_policy_alias() && theirs.flags.has(Flags::AA) {
+                for (record, ttl) in theirs.sections[0].iter_mut().chain(&mut ours.sections[0]) {
+                    *ttl = if record.contains(" CNAME ") { 0 } else { *ttl };
+                }
+            }
+            false
+        },
+    },
+    Accepted {
+        why: "the data that a policy zone has for an alias's target is given each time",
+        mend: |_, _, theirs, ours| {
+            let is_alias = |(record, _): &(String, u32)| record.contains(" CNAME ");
+            theirs.sections[0].iter().any(is_alias)
+                && theirs.sections[0].iter().all(is_alias)
+                && ours.sections[0].iter().any(|(record, _)| record.ends_with(" A c000024d"))
+        },
+    },
+    Accepted {
         why: "the resolver's bounds hold for zones that it reads as well",
         mend: |_, asked, theirs, ours| {
             if asked.text.to_ascii_lowercase().contains("auth.example") {
                 for seen in [theirs, ours] {
                     seen.sections[0].iter_mut().for_each(|(_, ttl)| *ttl = 0);
                 }
+            }
+            false
+        },
+    },
+    Accepted {
+        why: "RFC 2308 §2.2: a zone's denial of what an alias leads to has the SOA",
+        mend: |_, asked, theirs, ours| {
+            let is_alias = |(record, _): &(String, u32)| record.contains(" CNAME ");
+            if asked.text.to_ascii_lowercase().contains("auth.example")
+                && theirs.sections[0].iter().any(is_alias)
+                && theirs.sections[0].iter().all(is_alias)
+                && theirs.sections[1].is_empty()
+            {
+                ours.sections[1].retain(|(record, _)| !record.contains(" SOA "));
             }
             false
         },
@@ -140,6 +270,65 @@ pub(super) const ACCEPTED: [Accepted; 17] = [
         },
     },
     Accepted {
+        why: "RFC 1035 §4.1.1: RA says what the server can do, not what it does for one client",
+        mend: |_, asked, theirs, ours| {
+            if asked.text.to_ascii_lowercase().contains("auth.example") && ours.flags.has(Flags::AA) {
+                theirs.flags = theirs.flags.with(Flags::RA);
+            }
+            false
+        },
+    },
+    Accepted {
+        why: "a policy zone's rules on name servers are for clients, not for the queries that look for keys",
+        mend: |file, _, theirs, _| file.has_rules_on_servers() && theirs.rcode == Rcode::SERVFAIL,
+    },
+    Accepted {
+        why: "a policy zone with tags is for clients with these, whatever alias leads to its names",
+        mend: |file, asked, theirs, _| {
+            let is_by_policy = theirs.flags.has(Flags::AA) && theirs.sections[1].is_empty();
+            file.has_tagged_policy() && !matches!(asked.client, 5 | 6) && is_by_policy
+        },
+    },
+    Accepted {
+        why: "an exception for a client is one from all rules",
+        mend: |file, asked, theirs, _| file.passes_client(asked.client) && theirs.flags.has(Flags::AA),
+    },
+    Accepted {
+        why: "answers to queries with CD are not said to be validated",
+        mend: |_, _, theirs, ours| {
+            if theirs.flags.has(Flags::CD) {
+                for seen in [theirs, ours] {
+                    seen.flags = seen.flags.without(Flags::AD);
+                }
+            }
+            false
+        },
+    },
+    Accepted {
+        why: "RFC 1034 §3.6.2: the data that a policy zone has for an alias's target has that name, not the alias's",
+        mend: |_, _, theirs, ours| {
+            let of = |(record, _): &(String, u32)| record.split(' ').next().unwrap_or_default().to_owned();
+            let is_alias = |(record, _): &(String, u32)| record.contains(" CNAME ");
+            let aliases: Vec<String> = theirs.sections[0].iter().filter(|it| is_alias(it)).map(of).collect();
+            let is_mixed = |it: &(String, u32)| !is_alias(it) && aliases.contains(&of(it));
+            if theirs.sections[0].iter().any(is_mixed) {
+                for (record, _) in theirs.sections[0].iter_mut().chain(&mut ours.sections[0]) {
+                    *record = record.split_once(' ').map_or_else(String::new, |(_, rest)| rest.to_owned());
+                }
+            }
+            false
+        },
+    },
+    Accepted {
+        why: "queries without RD get what is known, never a referral",
+        mend: |file, asked, theirs, ours| {
+            file.has_right(asked.client, "allow_snoop")
+                && !theirs.flags.has(Flags::RD)
+                && theirs.sections[0].is_empty()
+                && (ours.rcode == Rcode::REFUSED || theirs.rcode == ours.rcode)
+        },
+    },
+    Accepted {
         why: "a refusal says nothing of signatures",
         mend: |_, _, theirs, ours| {
             if theirs.rcode == Rcode::REFUSED {
@@ -158,7 +347,14 @@ pub(super) const ACCEPTED: [Accepted; 17] = [
             let is_filtered = conf.contains("private-address") && theirs.rcode == Rcode::SERVFAIL;
             let is_read =
                 conf.contains("trust-anchor:") && asked.text.to_ascii_lowercase().contains("auth.example");
-            is_filtered && ours.sections[0].is_empty() || is_read
+            let has_address = ours.sections[0].iter().any(|(record, _)| record.contains(" A "));
+            is_filtered && !has_address || is_read
+        },
+    },
+    Accepted {
+        why: "private-domain is for names that are asked for, with what they are aliases of",
+        mend: |file, asked, theirs, _| {
+            theirs.rcode == Rcode::SERVFAIL && file.is_private(&asked.text.to_ascii_lowercase())
         },
     },
     Accepted {

@@ -14,7 +14,7 @@ pub(super) const TLDS: u32 = 3;
 pub(super) const ZONES: u32 = 9;
 
 /// Types of local zones.
-const KINDS: [&str; 16] = [
+const KINDS: [&str; 17] = [
     "refuse",
     "static",
     "static",
@@ -23,6 +23,7 @@ const KINDS: [&str; 16] = [
     "redirect",
     "inform",
     "inform_redirect",
+    "noview",
     "always_transparent",
     "always_refuse",
     "always_nxdomain",
@@ -33,9 +34,15 @@ const KINDS: [&str; 16] = [
     "always_deny",
 ];
 /// Those of them that answer every query.
-const ANSWERING: usize = 13;
+const ANSWERING: usize = 14;
 /// Zones that are in no internet.
 const OWN_ZONES: [&str; 5] = ["lan.test", "corp.example", "a.lan.test", "10.in-addr.arpa", "localhost"];
+
+/// What all files begin with.
+const BEGIN: &str = "server:\n directory: \"@DIRECTORY@\"\n chroot: \"\"\n username: \"\"\n pidfile: \"\"\n \
+    use-syslog: no\n logfile: \"\"\n interface: 127.0.0.1@@PORT@\n do-ip6: no\n \
+    do-not-query-localhost: no\n rrset-roundrobin: no\n ede: yes\n version: \"1\"\n identity: \"me\"\n \
+    module-config: \"respip validator iterator\"\n trust-anchor-signaling: no\n";
 
 /// A file and those that it names.
 #[derive(Debug)]
@@ -52,23 +59,24 @@ struct Draft<'w> {
     world: &'w World,
     names: Vec<String>,
     files: Vec<(String, String)>,
+    /// Zones that are asked of forwarders.
+    forwarded: Vec<Zone>,
 }
 
 impl File {
     /// Draws a file whose servers are at `port`.
     pub(super) fn new(seed: u64, world: &World, port: u16) -> Self {
-        let mut draft = Draft { dice: Dice::new(seed), world, names: Vec::new(), files: Vec::new() };
-        let mut text = "server:\n directory: \"@DIRECTORY@\"\n chroot: \"\"\n username: \"\"\n pidfile: \"\"\n \
-            use-syslog: no\n logfile: \"\"\n interface: 127.0.0.1@@PORT@\n do-ip6: no\n \
-            do-not-query-localhost: no\n rrset-roundrobin: no\n ede: yes\n version: \"1\"\n identity: \"me\"\n \
-            module-config: \"respip validator iterator\"\n trust-anchor-signaling: no\n"
-            .to_owned();
+        let mut dice = Dice::new(seed);
+        let (leaves, count) = ((0..ZONES).map(Zone::Leaf).collect::<Vec<_>>(), dice.below(3));
+        let forwarded = dice.some(&leaves, count);
+        let mut draft = Draft { dice, world, names: Vec::new(), files: Vec::new(), forwarded };
+        let mut text = BEGIN.to_owned();
         let denies_any = draft.dice.percent(30);
         draft.bounds(&mut text, denies_any);
         let has_tags = draft.clients(&mut text);
         let zones = draft.dice.below(6);
         draft.local_zones(&mut text, zones, has_tags, true);
-        draft.addresses(&mut text);
+        draft.addresses(&mut text, has_tags);
         draft.views(&mut text);
         draft.policy_zones(&mut text, has_tags);
         draft.authority_zone(&mut text);
@@ -76,6 +84,80 @@ impl File {
         let Draft { names, mut files, .. } = draft;
         files.push(("unbound.conf".to_owned(), text));
         Self { files, names, denies_any }
+    }
+
+    /// Draws a file whose answers expire after a second and are given all the same.
+    pub(super) fn stale(seed: u64, world: &World, port: u16) -> Self {
+        let (dice, names, files, forwarded) = (Dice::new(seed), Vec::new(), Vec::new(), Vec::new());
+        let mut draft = Draft { dice, world, names, files, forwarded };
+        let mut text = format!(
+            "{BEGIN} cache-max-ttl: 1\n cache-max-negative-ttl: 1\n serve-expired: yes\n \
+             serve-expired-client-timeout: 0\n serve-expired-reply-ttl: 30\n ede-serve-expired: yes\n"
+        );
+        if let Some(anchor) = world.anchor().filter(|_| draft.dice.percent(50)) {
+            let _ = writeln!(text, " trust-anchor: \"{}\"", anchor.trim().replace('\t', " "));
+        }
+        draft.elsewhere(&mut text, port);
+        let Draft { names, mut files, .. } = draft;
+        files.push(("unbound.conf".to_owned(), text));
+        Self { files, names, denies_any: false }
+    }
+
+    /// Returns whether a response policy zone has rules on name servers.
+    pub(super) fn has_rules_on_servers(&self) -> bool {
+        self.files.iter().any(|(_, text)| text.contains(".rpz-ns"))
+    }
+
+    /// Returns whether a response policy zone is for clients with tags alone.
+    pub(super) fn has_tagged_policy(&self) -> bool {
+        self.files.iter().any(|(_, text)| text.contains("\n tags: "))
+    }
+
+    /// Returns whether a response policy zone has an exception for a client.
+    pub(super) fn passes_client(&self, client: u8) -> bool {
+        let line = format!("32.{client}.0.0.127.rpz-client-ip 300 CNAME rpz-passthru.");
+        self.files.iter().any(|(_, text)| text.contains(&line))
+    }
+
+    /// Returns whether addresses are taken out of answers.
+    pub(super) fn filters_addresses(&self) -> bool {
+        self.files.last().is_some_and(|(_, text)| text.contains("private-address"))
+    }
+
+    /// Returns whether a name may have addresses that are taken out of other answers.
+    pub(super) fn is_private(&self, name: &str) -> bool {
+        let lines = self.files.last().into_iter().flat_map(|(_, text)| text.lines());
+        lines.filter_map(|line| line.strip_prefix(" private-domain: ")).any(|domain| name.contains(domain))
+    }
+
+    /// Returns whether a view leaves to other zones what it has no zones for.
+    pub(super) fn has_view_first(&self) -> bool {
+        self.files.last().is_some_and(|(_, text)| text.contains(" view-first: yes"))
+    }
+
+    /// Returns whether answers are dropped by their addresses.
+    pub(super) fn drops_addresses(&self) -> bool {
+        let is_drop = |line: &str| line.contains(".rpz-ip ") && line.ends_with("rpz-drop.");
+        self.files.iter().any(|(_, text)| text.lines().any(is_drop))
+    }
+
+    /// Returns whether a response policy zone has aliases.
+    pub(super) fn has_policy_alias(&self) -> bool {
+        let target = |line: &str| line.split_once(" CNAME ").map_or(0, |(_, target)| target.len());
+        let is_alias = |line: &str| target(line) > "*.".len() && !line.contains(" CNAME rpz-");
+        self.files.iter().any(|(name, text)| name.starts_with("rpz") && text.lines().any(is_alias))
+    }
+
+    /// Returns whether addresses are rewritten to an alias.
+    pub(super) fn has_response_alias(&self) -> bool {
+        let is_alias = |line: &str| line.contains(" response-ip-data:") && line.contains("\"CNAME ");
+        self.files.iter().any(|(_, text)| text.lines().any(is_alias))
+    }
+
+    /// Returns whether this is what a client may, by the last octet of its address.
+    pub(super) fn has_right(&self, client: u8, right: &str) -> bool {
+        let line = format!(" access-control: 127.0.0.{client}/32 {right}\n");
+        self.files.last().is_some_and(|(_, text)| text.contains(&line))
     }
 }
 
@@ -100,6 +182,7 @@ impl Draft<'_> {
             (" cache-min-ttl: 400", 15),
             (" cache-max-negative-ttl: 300", 25),
             (" serve-expired: yes", 30),
+            (" serve-original-ttl: yes", 5),
             (" private-address: 198.18.0.0/16", 15),
             (" hide-version: yes", 30),
         ] {
@@ -119,8 +202,16 @@ impl Draft<'_> {
     fn clients(&mut self, text: &mut String) -> bool {
         text.push_str(" access-control: 127.0.0.0/8 allow\n");
         for client in [2, 7, 8] {
-            let right =
-                *self.dice.pick(&["allow", "refuse", "refuse_non_local", "allow", "deny_non_local", "deny"]);
+            let right = *self.dice.pick(&[
+                "allow",
+                "refuse",
+                "refuse_non_local",
+                "allow",
+                "deny_non_local",
+                "deny",
+                "allow_setrd",
+                "allow_snoop",
+            ]);
             if self.dice.percent(if right.starts_with("deny") { 15 } else { 50 }) {
                 let _ = writeln!(text, " access-control: 127.0.0.{client}/32 {right}");
             }
@@ -185,7 +276,11 @@ impl Draft<'_> {
     fn data(&mut self, text: &mut String, owner: &str, may_be_alias: bool) {
         let last = self.dice.below(200) + 1;
         let ttl = *self.dice.pick(&["", "60 ", "3600 IN "]);
-        let target = self.host();
+        let mut target = self.host();
+        while target.ends_with(owner) {
+            // An alias for itself is none.
+            target = self.host();
+        }
         let records = match self.dice.below(8) {
             0 | 1 => vec![format!("A 192.0.2.{last}")],
             2 => vec![format!("A 192.0.2.{last}"), "A 192.0.2.250".to_owned()],
@@ -201,7 +296,7 @@ impl Draft<'_> {
     }
 
     /// Says what becomes of answers with some addresses.
-    fn addresses(&mut self, text: &mut String) {
+    fn addresses(&mut self, text: &mut String, has_tags: bool) {
         let prefixes = ["198.18.0.0/15", "198.18.0.0/17", "198.19.0.0/16"];
         let count = self.dice.below(3);
         for prefix in self.dice.some(&prefixes, count) {
@@ -211,11 +306,25 @@ impl Draft<'_> {
                 "always_refuse",
                 "inform",
                 "always_transparent",
+                "deny",
             ]);
-            let _ = writeln!(text, " response-ip: {prefix} {action}");
-            if action == "redirect" {
-                let _ = writeln!(text, " response-ip-data: {prefix} \"A 192.0.2.55\"");
+            self.response(text, prefix, action);
+            if has_tags && self.dice.percent(40) {
+                let _ = writeln!(text, " response-ip-tag: {prefix} \"blue\"");
             }
+        }
+    }
+
+    fn response(&mut self, text: &mut String, prefix: &str, action: &str) {
+        let _ = writeln!(text, " response-ip: {prefix} {action}");
+        if action != "redirect" {
+            return;
+        }
+        if self.dice.percent(70) {
+            let _ = writeln!(text, " response-ip-data: {prefix} \"A 192.0.2.55\"");
+        } else {
+            let target = self.host();
+            let _ = writeln!(text, " response-ip-data: {prefix} \"CNAME {target}.\"");
         }
     }
 
@@ -229,6 +338,14 @@ impl Draft<'_> {
         if self.dice.percent(50) {
             text.push_str(" view-first: yes\n");
         }
+        if self.dice.percent(30) {
+            text.push_str(" local-data-ptr: \"192.0.2.8 host.lan.test\"\n");
+            self.names.push("8.2.0.192.in-addr.arpa".to_owned());
+        }
+        if self.dice.percent(25) {
+            let action = *self.dice.pick(&["redirect", "always_nxdomain", "always_refuse"]);
+            self.response(text, "198.18.0.0/16", action);
+        }
     }
 
     fn policy_zones(&mut self, text: &mut String, has_tags: bool) {
@@ -236,36 +353,71 @@ impl Draft<'_> {
             let mut zone = format!(
                 "$ORIGIN rpz{number}.example.\n@ 300 SOA ns. root. 1 3600 600 86400 60\n@ 300 NS ns.\n"
             );
+            let has_override = self.dice.percent(25);
+            let has_own_tags = has_tags && self.dice.percent(30);
             let mut owners = Vec::new();
             for _ in 0..self.dice.below(6) + 2 {
-                let owner = match self.dice.below(4) {
-                    0 => format!("*.{}", self.zone()),
-                    1 => self.zone(),
-                    _ => self.host(),
-                };
-                if owners.contains(&owner) {
+                let owner = self.trigger();
+                // Unbound 1.17 looks at no override for the former, and at no tags for the latter.
+                let is_odd = has_override && owner.contains(".rpz-client-ip")
+                    || has_own_tags && owner.contains(".rpz-ns");
+                if owners.contains(&owner) || is_odd {
                     continue;
                 }
-                let action = *self.dice.pick(&[
-                    "CNAME .",
-                    "CNAME *.",
-                    "CNAME rpz-passthru.",
-                    "A 192.0.2.77",
-                    "TXT new",
-                ]);
+                let target = format!("CNAME {}.", self.host());
+                let action = match self.dice.below(12) {
+                    0 | 1 => "CNAME .",
+                    2 | 3 => "CNAME *.",
+                    4 | 5 => "CNAME rpz-passthru.",
+                    6 | 7 => "A 192.0.2.77",
+                    8 => "TXT new",
+                    9 => "CNAME rpz-tcp-only.",
+                    10 if !owner.contains("rpz-") => &target,
+                    // Silence takes time to be heard.
+                    _ if self.dice.percent(80) => "CNAME .",
+                    _ => "CNAME rpz-drop.",
+                };
                 let _ = writeln!(zone, "{owner} 300 {action}");
-                self.names.push(owner.replace('*', "any"));
+                if !owner.contains("rpz-") {
+                    self.names.push(owner.replace('*', "any"));
+                }
                 owners.push(owner);
             }
             self.files.push((format!("rpz{number}.zone"), zone));
             let _ = write!(text, "rpz:\n name: \"rpz{number}.example.\"\n zonefile: \"rpz{number}.zone\"\n");
-            if self.dice.percent(25) {
+            if has_override {
                 let action = *self.dice.pick(&["nxdomain", "nodata", "passthru", "disabled"]);
                 let _ = writeln!(text, " rpz-action-override: {action}");
             }
-            if has_tags && self.dice.percent(30) {
+            if has_own_tags {
                 text.push_str(" tags: \"red\"\n");
             }
+        }
+    }
+
+    /// Draws what a rule of a response policy zone looks at.
+    fn trigger(&mut self) -> String {
+        match self.dice.below(12) {
+            0 | 1 => format!("*.{}", self.zone()),
+            2 | 3 => self.zone(),
+            4 => format!("32.{}.0.0.127.rpz-client-ip", self.dice.below(8) + 1),
+            5 => (*self.dice.pick(&["15.0.0.18.198.rpz-ip", "17.0.0.18.198.rpz-ip", "16.0.0.19.198.rpz-ip"]))
+                .to_owned(),
+            6 => {
+                let server = *self.dice.pick(&["ns1", "*"]);
+                format!("{server}.{}.rpz-nsdname", self.zone())
+            }
+            7 => {
+                let zone = Zone::Leaf(self.dice.below(ZONES as usize) as u32);
+                if self.forwarded.contains(&zone) {
+                    // Rules on name servers do not look at forwarders.
+                    return self.host();
+                }
+                let servers = self.world.servers(zone);
+                let [a, b, c, d] = self.dice.pick(&servers).octets();
+                format!("32.{d}.{c}.{b}.{a}.rpz-nsip")
+            }
+            _ => self.host(),
         }
     }
 
@@ -287,11 +439,9 @@ impl Draft<'_> {
     /// Says who is asked for the zones of the internet: their own servers, or these as forwarders.
     fn elsewhere(&mut self, text: &mut String, port: u16) {
         let tlds = (0..TLDS).map(Zone::Tld);
-        let leaves: Vec<Zone> = (0..ZONES).map(Zone::Leaf).collect();
-        let count = self.dice.below(3);
-        let forwarded = self.dice.some(&leaves, count);
+        let leaves = (0..ZONES).map(Zone::Leaf);
         for zone in std::iter::once(Zone::Root).chain(tlds).chain(leaves) {
-            let is_forwarded = forwarded.contains(&zone);
+            let is_forwarded = self.forwarded.contains(&zone);
             let (section, key) =
                 if is_forwarded { ("forward-zone", "forward-addr") } else { ("stub-zone", "stub-addr") };
             let _ = write!(text, "{section}:\n name: \"{}\"\n", self.world.zone_name(zone));

@@ -66,6 +66,26 @@ pub(super) fn of(seed: u64, file: &File, world: &World) -> Vec<Asked> {
     (0..QUESTIONS).map(|at| question(&mut dice, at, file, world)).collect()
 }
 
+/// Returns questions of which no two have a record in common in their answers.
+pub(super) fn different(seed: u64, world: &World) -> Vec<Asked> {
+    let mut dice = Dice::new(seed ^ 0x5151_5151);
+    let mut all = Vec::new();
+    for zone in 0..ZONES {
+        let hosts = HOSTS.iter().filter(|host| !["alias", "chain"].contains(host));
+        let names: Vec<String> = hosts.map(|host| format!("{host}.{}", world.zone_text(zone))).collect();
+        for qname in dice.some(&names, QUESTIONS / ZONES as usize) {
+            let (qtype, wants_dnssec) = (*dice.pick(&TYPES), dice.percent(30));
+            let mut ask = Ask::new(&qname, qtype).id(all.len() as u16 + 1).edns(1232);
+            if wants_dnssec {
+                ask = ask.dnssec();
+            }
+            let text = format!("{qname} {qtype} {wants_dnssec}");
+            all.push(Asked { ask, client: 1, text, qtype, is_chaos: false });
+        }
+    }
+    all
+}
+
 fn question(dice: &mut Dice, at: usize, file: &File, world: &World) -> Asked {
     let about_file = !file.names.is_empty() && dice.percent(55);
     let mut qname = if about_file {
