@@ -371,7 +371,8 @@ fn a_policy_zone_looks_at_clients_and_at_answers() {
 fn a_policy_zone_looks_at_the_names_that_aliases_lead_to() {
     let directory = tempfile::TempDir::new().expect("a temporary directory");
     let zone = "$ORIGIN rpz.\n@ SOA ns. root. 1 2 3 4 5\nbad.example 90 A 192.0.2.80\ngone.example CNAME .\n\
-                first.example CNAME second.example.\nsecond.example CNAME third.target.example.\n";
+                first.example CNAME second.example.\nsecond.example CNAME third.target.example.\n\
+                held.example CNAME walled.garden.example.\n";
     std::fs::write(directory.path().join("p.zone"), zone).expect("a writable directory");
     let stub = Stub::start(Script::answering(|asked| {
         let honest = testkit::Answer::a(300, std::net::Ipv4Addr::new(203, 0, 113, 1));
@@ -382,6 +383,7 @@ fn a_policy_zone_looks_at_the_names_that_aliases_lead_to() {
                 "bad.example.",
             ),
             "to-gone.example." => honest.alias(300, "to-gone.example.", "gone.example."),
+            "to-held.example." => honest.alias(300, "to-held.example.", "held.example."),
             _ => honest,
         }
     }));
@@ -399,6 +401,13 @@ fn a_policy_zone_looks_at_the_names_that_aliases_lead_to() {
     let heard = server.ask(&testkit::Ask::new("to-gone.example", wire::Rtype::A));
     assert_eq!(heard.rcode(), wire::Rcode::NXDOMAIN);
     assert_eq!(heard.answers(), ["to-gone.example. 300 CNAME gone.example."]);
+    // An alias that stands for an alias's target is given, and no address.
+    let heard = server.ask(&testkit::Ask::new("to-held.example", wire::Rtype::A));
+    let expected =
+        ["to-held.example. 300 CNAME held.example.", "held.example. 60 CNAME walled.garden.example."];
+    assert_eq!(heard.answers(), expected);
+    let heard = server.ask(&testkit::Ask::new("first.example", wire::Rtype::CNAME));
+    assert_eq!(heard.answers(), ["first.example. 60 CNAME second.example."]);
     // What the zone says of an alias of its own is looked up in it again.
     let said = server.dig(&["first.example"]);
     for part in ["flags: qr aa", "second.example.\t", "third.target.example.", "203.0.113.1"] {
@@ -458,7 +467,7 @@ fn what_a_policy_zone_says_can_be_overridden_and_its_exceptions_end_a_policy() {
 #[test]
 fn who_is_led_to_a_name_whose_answer_is_dropped_hears_nothing() {
     let stub = Stub::start(Script::always(testkit::Answer::a(300, std::net::Ipv4Addr::new(203, 0, 113, 7))));
-    let policy = "policy:\n  main:\n    - {if: qname == first.example, do: redirect(second.example)}\n    \
+    let policy = "policy:\n  main:\n    - local\n    - {if: qname == first.example, do: redirect(second.example)}\n    \
                   - {if: qname == third.example, do: [redirect(fourth.example), reject(refused)]}\n    \
                   - forward(default)\n    - {if: answer-address in 203.0.113.7, do: drop}\n";
     let server = Server::start(&forwarding(&[&stub], policy));

@@ -266,16 +266,18 @@ impl Listed {
         let mut addresses = [IpAddr::V4(Ipv4Addr::UNSPECIFIED); ADDRESSES_MAX];
         // What stays of the answer: the aliases up to the one whose target the list speaks of.
         let mut kept = Answer::empty(Rcode::NOERROR, None);
-        let mut name_at = Header::LEN;
+        let (mut name_at, mut target) = (Header::LEN, None);
         // In the order in which it was found: the name, what it is an alias of, addresses.
         let mut ruling = list.rule(&facts.asking());
         if ruling.is_none()
-            && let Some((alias, found)) =
-                facts.answer_cname(|sought| list.rule(&Asking { sought, ..facts.asking() }))
+            && let Some((alias, (found, leads_to))) = facts.answer_cname(|sought| {
+                let ruling = list.rule(&Asking { sought, ..facts.asking() })?;
+                Some((ruling, ruling.treatment.target(sought.name())))
+            })
         {
             let Alias { records, rdata_at, end } = alias;
             (kept.counts, kept.octets) = ([records, 0, 0], end.saturating_sub(request.body_at()));
-            (name_at, ruling) = (rdata_at, Some(found));
+            (name_at, target, ruling) = (rdata_at, leads_to, Some(found));
         }
         if ruling.is_none() && *by_address {
             let count = facts.answer_addresses(&mut addresses);
@@ -284,6 +286,11 @@ impl Listed {
         let Some(ruling) = ruling.filter(|ruling| *overrides || !ruling.is_allowed) else {
             return Built::Nothing;
         };
+        let question = &request.query.question;
+        if kept.octets == 0 && question.qtype == Rtype::CNAME {
+            // Who asks for an alias wants nothing of what it leads to.
+            target = ruling.treatment.target(question.qname);
+        }
         let one_for_all;
         let treatment = match &block.with {
             BlockWith::Rcode(rcode) if *overrides => {
@@ -304,8 +311,22 @@ impl Listed {
             Treatment::Rcode(rcode) if kept.octets > 0 => Answer { rcode: *rcode, ..kept },
             Treatment::Rcode(rcode) => block.negative(message, request, *rcode),
             Treatment::Records(records) => write_records(records, block, request, (kept, name_at), message),
-            // The step after this one asks for the other name.
-            Treatment::Alias(_) | Treatment::AliasBelow(_) => return Built::Nothing,
+            Treatment::Alias(_) | Treatment::AliasBelow(_) => match target {
+                // The step after this one asks for the other name of a question; what stands for an
+                // alias's target is not followed.
+                None => return Built::Nothing,
+                Some(target) => {
+                    let data = target.as_name().as_bytes();
+                    let at = request.body_at() + kept.octets;
+                    match put_record(message, at, name_at, Rtype::CNAME, block.ttl, data) {
+                        Some(octets) => {
+                            let [count, ..] = kept.counts;
+                            Answer { octets: kept.octets + octets, counts: [count + 1, 0, 0], ..kept }
+                        }
+                        None => Answer { is_too_large: true, ..kept },
+                    }
+                }
+            },
         };
         // An answer that an address triggers is no answer to the question.
         answer.authoritative = block.authoritative && !ruling.is_by_address;
