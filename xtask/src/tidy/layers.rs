@@ -6,12 +6,13 @@ use super::{File, Finding};
 
 /// The layer of each crate. A crate uses only crates of lower layers; equals do not know each
 /// other.
-pub(crate) const LAYERS: [(&str, u8); 42] = [
+pub(crate) const LAYERS: [(&str, u8); 43] = [
     ("diagnostic", 0),
     ("wire", 0),
     ("http2", 0),
     ("odoh", 0),
     ("dnscrypt", 0),
+    ("dnstap", 0),
     ("xdp", 0),
     ("polling", 0),
     ("timers", 0),
