@@ -143,6 +143,7 @@ fn engine_with(rate: Option<RateRule>, ops: Vec<Op>, zones: Option<Arc<Zones>>) 
         recursion_available: true,
         number: 1,
         keeps_path: false,
+        taps_clients: false,
     };
     // Nobody receives old snapshots here: there is only one.
     let (reclaim, _) = mpsc::channel();

@@ -179,6 +179,27 @@ fn telling_about_queries_is_free() {
     );
 }
 
+#[test]
+fn copying_messages_for_dnstap_is_free() {
+    let tap = Arc::<dnstap::Tap>::default();
+    let (writer, mut reader) = dnstap::ring(0, Arc::clone(&tap));
+    reader.view().fill_in();
+    tap.open(dnstap::Kinds::of(dnstap::Kind::ALL), dnstap::Sampling { one_of: 2, seed: 7 });
+    let text =
+        "local: {www.example.org: 192.0.2.1}\npolicy: {main: [local]}\ndnstap: {to: \"unix:/d.sock\"}\n";
+    let mut engine = configured(text).with_tap(writer);
+    let udp = client(Transport::Udp);
+    // Until the ring is full, and when it is.
+    for id in 0..4000 {
+        let query = Ask::new("www.example.org", Rtype::A).id(id).edns(1232).bytes();
+        answer(&mut engine, "copied", &query, &udp);
+    }
+    assert!(reader.view().dropped() > 10, "{}", reader.view().dropped());
+    let mut message = dnstap::Message::default();
+    assert!(reader.read(&mut message) && message.kind == dnstap::Kind::ClientQuery);
+    assert!(reader.read(&mut message) && message.kind == dnstap::Kind::ClientResponse);
+}
+
 /// Returns an engine that runs a configuration.
 fn configured(text: &str) -> Engine {
     let loaded = settings::load_text(std::path::Path::new("x"), text, &environment::System)

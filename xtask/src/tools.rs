@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// A program and the Debian package that has it.
-const TOOLS: [(&str, &str); 22] = [
+const TOOLS: [(&str, &str); 24] = [
     ("dig", "bind9-dnsutils"),
     ("delv", "bind9-dnsutils"),
     ("dnssec-verify", "bind9-utils"),
@@ -29,6 +29,8 @@ const TOOLS: [(&str, &str); 22] = [
     ("unbound-host", "unbound-host"),
     ("ldns-signzone", "ldnsutils"),
     ("softhsm2-util", "softhsm2"),
+    ("dnstap-read", "bind9-dnsutils"),
+    ("fstrm_capture", "fstrm-bin"),
 ];
 /// DNS clients in Python, with what it wants for HTTP/2, HTTP/3 and QUIC (aioquic).
 const PYTHON: &str = "dnspython[doh,doq]==2.9.2";

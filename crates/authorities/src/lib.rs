@@ -20,6 +20,7 @@ mod outstanding;
 mod pool;
 mod replies;
 mod sending;
+mod tapping;
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -27,6 +28,7 @@ use std::sync::Arc;
 
 use cache::NowMs;
 use cache::servers::{Edns, LetterCase, Servers};
+use dnstap::SharedTap;
 use engine::ops::outgoing::ServerOptions;
 use queries::questions::Questions;
 use rand::Rng;
@@ -152,6 +154,8 @@ pub struct Authorities<N> {
     wheel: Wheel<Token>,
     events: VecDeque<Event>,
     unsent: Vec<Unsent>,
+    /// Where messages are copied to.
+    tap: SharedTap,
 }
 
 impl<N: PoolNetwork> Authorities<N> {
@@ -183,7 +187,13 @@ impl<N: PoolNetwork> Authorities<N> {
             wheel: Wheel::new(now),
             events: VecDeque::new(),
             unsent: Vec::new(),
+            tap: SharedTap::default(),
         }
+    }
+
+    /// Copies messages into this ring from now on.
+    pub fn tap_into(&mut self, tap: SharedTap) {
+        self.tap = tap;
     }
 
     /// Keeps to `limits` from now on.
@@ -267,6 +277,7 @@ impl<N: PoolNetwork> Authorities<N> {
             expects_cookie: false,
             id: 0,
             via: Via::Nothing,
+            sent: now,
             case_seed: None,
             timer: TimerKey::NONE,
         }) as u32;

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use cache::servers::{Edns, LetterCase};
 use queries::packet::{Asked, CaseSeed};
-use timers::TimerKey;
+use timers::{Moment, TimerKey};
 use wire::{Class, ClientSubnet, Message, Name, OptionCode, Rtype};
 
 use super::encryption::Encrypt;
@@ -101,6 +101,8 @@ pub(super) struct Query {
     /// The ID of the last attempt.
     pub(super) id: u16,
     pub(super) via: Via,
+    /// When it was sent last.
+    pub(super) sent: Moment,
     pub(super) case_seed: Option<CaseSeed>,
     pub(super) timer: TimerKey,
 }

@@ -70,6 +70,7 @@ impl<N: PoolNetwork> Authorities<N> {
         is_cut: bool,
         now: Moment,
     ) -> Option<Heard<'b>> {
+        self.tap_reply(slot, bytes, now);
         let parsed = if is_cut { None } else { Message::parse(bytes).ok() };
         match self.judge(slot, header, bytes, parsed.as_ref(), is_cut, now) {
             Verdict::Believed(arrival) => {

@@ -32,6 +32,7 @@ impl<N: PoolNetwork> Authorities<N> {
         self.set_deadline(slot, now + self.limits.udp_timeout, false);
         if let (Some(packet), Some(query)) = (packet.get(..len), self.queries.get(slot as usize)) {
             self.network.queue(key, query.address, packet);
+            self.tap_query(slot, packet, now);
         }
         Ok(())
     }
@@ -63,6 +64,7 @@ impl<N: PoolNetwork> Authorities<N> {
         let len = self.write_query(slot, id, Via::Link(key), &mut packet);
         if let Some(packet) = packet.get(..len) {
             self.network.write(key, packet);
+            self.tap_query(slot, packet, now);
         }
         Ok(())
     }

@@ -242,7 +242,7 @@ const RCODES: [(&str, &str); 5] = [
 ];
 
 /// What the jobs count, which has no sentence of its own elsewhere: group, name, and the sentence.
-const JOBS: [(&str, &str, &str); 18] = [
+const JOBS: [(&str, &str, &str); 22] = [
     ("events", "told", "Records that workers told of queries."),
     ("events", "dropped", "Records that found no room in a worker's ring."),
     ("events", "read", "Records that were read from the rings."),
@@ -257,6 +257,10 @@ const JOBS: [(&str, &str, &str); 18] = [
     ("recorder", "dropped", "Queries left out of the record because they came faster than they are written."),
     ("recorder", "failed", "Writes to the record that failed."),
     ("recorder", "removed", "Queries removed from the record because of their age or its size."),
+    ("dnstap", "sent", "Messages written to a receiver of dnstap."),
+    ("dnstap", "lost", "Messages for dnstap that found no room, or were written to a connection that ended."),
+    ("dnstap", "connected", "Connections made to a receiver of dnstap."),
+    ("dnstap", "failed", "Connections to a receiver of dnstap that could not be made."),
     ("ds-push", "taken", "Times a server of a parent took the DS of a zone."),
     ("ds-push", "refused", "Times no server of a parent took the DS of a zone."),
     ("signatures", "made", "Signatures made while clients waited."),

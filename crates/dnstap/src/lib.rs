@@ -17,5 +17,5 @@ mod ring;
 
 pub use message::{Kind, Kinds, Peer, Protocol, Tapped};
 pub use protobuf::{Encoder, Envelope, Times};
-pub use reader::{Message, TapReader};
-pub use ring::{Bell, Sampling, Tap, TapWriter, ring};
+pub use reader::{Message, TapReader, TapView};
+pub use ring::{Bell, Sampling, SharedTap, Tap, TapWriter, ring};

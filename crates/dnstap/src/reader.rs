@@ -13,6 +13,22 @@ pub struct TapReader {
     head: u64,
 }
 
+/// A ring as those see it that neither write nor read it.
+#[derive(Clone)]
+pub struct TapView(Arc<Ring>);
+
+impl TapView {
+    /// Gives the ring its memory, if it has none yet: before messages are wanted.
+    pub fn fill_in(&self) {
+        self.0.words.get_or_init(|| (0..self.0.capacity).map(|_| AtomicU64::new(0)).collect());
+    }
+
+    /// Returns how many messages found no room.
+    pub fn dropped(&self) -> u64 {
+        self.0.dropped.load(Ordering::Relaxed)
+    }
+}
+
 /// A message that was read.
 #[derive(Clone, Debug)]
 pub struct Message {
@@ -46,11 +62,6 @@ impl Default for Message {
 impl TapReader {
     pub(crate) fn new(ring: Arc<Ring>) -> Self {
         Self { ring, head: 0 }
-    }
-
-    /// Gives the ring its memory, if it has none yet.
-    pub fn fill_in(&self) {
-        self.ring.words.get_or_init(|| (0..self.ring.capacity).map(|_| AtomicU64::new(0)).collect());
     }
 
     /// Returns whether there is nothing to read.
@@ -88,9 +99,9 @@ impl TapReader {
         true
     }
 
-    /// Returns how many messages found no room.
-    pub fn dropped(&self) -> u64 {
-        self.ring.dropped.load(Ordering::Relaxed)
+    /// Returns a view of the ring.
+    pub fn view(&self) -> TapView {
+        TapView(Arc::clone(&self.ring))
     }
 }
 
@@ -122,7 +133,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read_in_order_and_whole() {
         let (mut writer, mut reader) = ring(0, open(0));
-        reader.fill_in();
+        reader.view().fill_in();
         let mut read = Message::default();
         // Many times around the ring, at every alignment.
         for number in 0..3000_u64 {
@@ -138,17 +149,17 @@ mod tests {
         }
         writer.write(&message(Kind::ClientQuery, 1, &[7; OCTETS_MAX]));
         assert!(reader.read(&mut read) && read.octets == [7; OCTETS_MAX], "the longest has room");
-        assert_eq!(reader.dropped(), 0);
+        assert_eq!(reader.view().dropped(), 0);
     }
 
     #[test]
     fn a_full_ring_drops_the_newest_and_counts_them() {
         let (mut writer, mut reader) = ring(0, open(0));
-        reader.fill_in();
+        reader.view().fill_in();
         for number in 0..40_u64 {
             writer.write(&message(Kind::ClientQuery, number, &[0; 4000]));
         }
-        let dropped = reader.dropped();
+        let dropped = reader.view().dropped();
         assert!(dropped > 5 && dropped < 35, "{dropped}");
         let mut read = Message::default();
         for number in 0..40 - dropped {
@@ -165,7 +176,7 @@ mod tests {
         let (mut writer, mut reader) = ring(0, Arc::clone(&tap));
         writer.write(&message(Kind::ClientQuery, 1, &[]));
         assert!(reader.is_empty() && !writer.wants(Kind::ClientQuery), "the tap is closed");
-        reader.fill_in();
+        reader.view().fill_in();
         tap.open(Kinds::of([Kind::ClientQuery]), Sampling { one_of: 0, seed: 0 });
         writer.write(&message(Kind::ClientResponse, 1, &[]));
         writer.write(&message(Kind::ClientQuery, 2, &[]));
@@ -179,7 +190,7 @@ mod tests {
     #[test]
     fn a_sample_has_queries_with_their_replies_and_the_share_that_was_asked_for() {
         let (mut writer, mut reader) = ring(0, open(10));
-        reader.fill_in();
+        reader.view().fill_in();
         let mut read = Message::default();
         let mut chosen = 0;
         for id in 0..10_000_u16 {
@@ -201,7 +212,7 @@ mod tests {
     fn the_two_ends_may_be_threads() {
         const MESSAGES: u64 = 20_000;
         let (mut writer, mut reader) = ring(0, open(0));
-        reader.fill_in();
+        reader.view().fill_in();
         let writing = std::thread::spawn(move || {
             for number in 0..MESSAGES {
                 writer.write(&message(Kind::ClientQuery, number, &[number as u8; 333]));
@@ -220,7 +231,7 @@ mod tests {
                 break;
             }
         }
-        assert_eq!(count + reader.dropped(), MESSAGES);
+        assert_eq!(count + reader.view().dropped(), MESSAGES);
     }
 
     #[test]
@@ -228,7 +239,7 @@ mod tests {
         let tap = open(0);
         tap.bell().belongs_to(std::thread::current());
         let (mut writer, reader) = ring(0, Arc::clone(&tap));
-        reader.fill_in();
+        reader.view().fill_in();
         tap.bell().sleep();
         writer.write(&message(Kind::ClientQuery, 1, &[]));
         assert!(!tap.bell.is_asleep.load(Ordering::Relaxed), "it was woken");

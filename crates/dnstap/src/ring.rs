@@ -2,6 +2,8 @@
 //!
 //! The ring that a worker's messages go through: one writer, one reader, no lock.
 
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
@@ -40,7 +42,7 @@ pub struct Tap {
 
 impl Tap {
     /// Takes messages of these kinds from now on. Rings that have no memory yet must be given it
-    /// first ([`TapReader::fill_in`]).
+    /// first ([`TapView::fill_in`](crate::TapView::fill_in)).
     pub fn open(&self, kinds: Kinds, sampling: Sampling) {
         self.one_of.store(sampling.one_of, Ordering::Relaxed);
         self.seed.store(sampling.seed, Ordering::Relaxed);
@@ -226,6 +228,30 @@ impl TapWriter {
             (hash ^ u64::from(octet.to_ascii_lowercase())).wrapping_mul(0x0100_0000_01b3)
         });
         mix(hash).is_multiple_of(u64::from(one_of))
+    }
+}
+
+/// The worker's end of a ring that several parts of the worker write to; nobody's end by default.
+#[derive(Clone, Default)]
+pub struct SharedTap(Option<Rc<RefCell<TapWriter>>>);
+
+impl SharedTap {
+    /// Writes through `writer`.
+    // Once per worker.
+    pub fn new(writer: TapWriter) -> Self {
+        Self(Some(Rc::new(RefCell::new(writer))))
+    }
+
+    /// Does what [`TapWriter::write`] does with a message of a kind that is wanted; nothing is made
+    /// of one that is not.
+    pub fn write<'m>(&self, kind: Kind, message: impl FnOnce() -> Option<Tapped<'m>>) {
+        let Some(writer) = &self.0 else { return };
+        if let Ok(mut writer) = writer.try_borrow_mut()
+            && writer.wants(kind)
+            && let Some(message) = message()
+        {
+            writer.write(&message);
+        }
     }
 }
 

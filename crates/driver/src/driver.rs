@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use dnstap::{SharedTap, TapWriter};
 use engine::ops::quickest::Probe;
 use engine::ops::split::{BranchReport, Next, Progress, Worth};
 use engine::{
@@ -277,6 +278,11 @@ impl Driver {
         self.machine.borrow().each_waiting(|asker, since| {
             show(asker.suspended.query(), asker.client(), asker.suspended.want(), since);
         });
+    }
+
+    /// Copies messages of other servers into this ring from now on.
+    pub fn tap_into(&self, writer: TapWriter) {
+        self.machine.borrow_mut().tap_into(SharedTap::new(writer));
     }
 
     /// Asks a question of a job's.

@@ -16,6 +16,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use authorities::PoolNetwork;
+use dnstap::SharedTap;
 use engine::ops::split::{BranchReport, Next, Progress};
 use engine::{EndedBranch, Failure, OutQuery, PoolId, Want};
 use exchange::Exchange;
@@ -272,6 +273,12 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
         self.forward.adopt(plan, registry, now);
         self.recursion.adopt(resolvers);
         self.drain(now);
+    }
+
+    /// Copies messages of other servers into this ring from now on.
+    pub(crate) fn tap_into(&mut self, tap: SharedTap) {
+        self.recursion.tap_into(tap.clone());
+        self.forward.exchange_mut().tap_into(tap);
     }
 
     /// Lets `bind` say how sockets to authoritative servers are bound; if it says that those that

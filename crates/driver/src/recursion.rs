@@ -18,6 +18,7 @@ use authorities::{
     PoolSocketKey,
 };
 use cache::claims::Worker;
+use dnstap::SharedTap;
 use engine::{Authority, OutQuery, ResolverId};
 use plan::resolvers::{Plan, ResolverPlan};
 use rand::SeedableRng;
@@ -157,6 +158,11 @@ impl<P: PoolNetwork> Recursion<P> {
     /// Returns the network.
     pub(crate) fn network_mut(&mut self) -> &mut P {
         self.authorities.network_mut()
+    }
+
+    /// Copies messages into this ring from now on.
+    pub(crate) fn tap_into(&mut self, tap: SharedTap) {
+        self.authorities.tap_into(tap);
     }
 
     /// Has queries leave through new sockets and connections from now on.

@@ -98,6 +98,7 @@ impl House {
             recursion_available: true,
             number: 1,
             keeps_path: false,
+            taps_clients: false,
         };
         let (reclaim, _) = mpsc::channel();
         let cell = Arc::new(SnapshotCell::new(Arc::new(snapshot), reclaim));

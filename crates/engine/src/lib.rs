@@ -20,6 +20,7 @@ pub mod program;
 mod query;
 mod resume;
 mod run;
+mod tapping;
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -101,6 +102,10 @@ pub struct Engine {
     state: WorkerState,
     buffers: Buffers,
     events: EventSink,
+    /// Where clients' messages are copied to.
+    tap: Option<dnstap::TapWriter>,
+    /// Whether a query's way or its messages are wanted, by the snapshot.
+    is_watched: bool,
     /// The name of the query at hand, in lower case.
     folded: Folded,
     /// Counts limited queries, so that every so many of them get a truncated reply.
@@ -114,6 +119,7 @@ impl Engine {
     pub fn new(cell: Arc<SnapshotCell>, counters: Arc<Counters>) -> Self {
         let (snapshot, authority, generation) = cell.load();
         // Each worker has counters of its own, so that each has a sequence of its own. Never zero.
+        let is_watched = snapshot.keeps_path || snapshot.taps_clients;
         let seed = snapshot.key.mix(Arc::as_ptr(&counters) as u64, generation) | 1;
         Self {
             snapshot,
@@ -129,6 +135,8 @@ impl Engine {
             },
             buffers: Buffers::new(),
             events: EventSink::default(),
+            tap: None,
+            is_watched,
             folded: Folded::root(),
             limited: 0,
             large_cache_step: None,
@@ -181,6 +189,7 @@ impl Engine {
         let old = std::mem::replace(&mut self.snapshot, snapshot);
         let old_authority = std::mem::replace(&mut self.state.authority, authority);
         self.generation = generation;
+        self.is_watched = self.snapshot.keeps_path || self.snapshot.taps_clients;
         self.measure_cache();
         self.cell.reclaim(old);
         self.cell.reclaim_authority(old_authority);
@@ -201,10 +210,19 @@ impl Engine {
     /// The same call serves every transport: they differ in `client` and in how large
     /// `reply` may grow, never in policy.
     pub fn answer(&mut self, query: &[u8], client: &Client, reply: &mut Reply<'_>) -> Verdict {
-        if self.snapshot.keeps_path {
-            return self.answer_noting_path(query, client, reply);
+        if self.is_watched {
+            return self.answer_and_tell(query, client, reply);
         }
         self.answer_watched(query, client, reply, &mut NoTrace)
+    }
+
+    /// Answers one query whose way through the policy or whose messages are wanted.
+    #[inline(never)]
+    fn answer_and_tell(&mut self, query: &[u8], client: &Client, reply: &mut Reply<'_>) -> Verdict {
+        if self.snapshot.taps_clients {
+            return self.answer_tapped(query, client, reply);
+        }
+        self.answer_noting_path(query, client, reply)
     }
 
     /// Answers one query and notes its way through the policy, for those that tell it.

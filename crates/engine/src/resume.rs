@@ -161,7 +161,11 @@ impl Engine {
         self.tell(&suspended, &query, &event_set, path.as_deref(), Some(&answer));
         let options = &suspended.back;
         let to = To { query: &query, client: &suspended.client, proof: suspended.proof, options };
-        Verdict::of(self.buffers.send(&self.state.context(&suspended.snapshot), &to, &answer, reply))
+        let is_sent = self.buffers.send(&self.state.context(&suspended.snapshot), &to, &answer, reply);
+        if !event_set.is_silent() {
+            self.tap_late(&suspended, reply);
+        }
+        Verdict::of(is_sent)
     }
 
     /// Takes what a query waited for. `None`: it ends without a reply.
@@ -285,9 +289,12 @@ impl Engine {
                 self.state.counters.cache_stale.bump();
                 let path = suspended.path.as_deref();
                 self.tell(suspended, &query, &suspended.event_set, path, Some(&answer));
+                let context = self.state.context(&suspended.snapshot);
+                let is_sent = self.buffers.send(&context, &to, &answer, reply);
+                self.tap_late(suspended, reply);
                 // What goes on from here goes on without the client.
                 suspended.event_set = EventSet::SILENT;
-                Verdict::of(self.buffers.send(&self.state.context(&suspended.snapshot), &to, &answer, reply))
+                Verdict::of(is_sent)
             }
             None => Verdict::Drop,
         }

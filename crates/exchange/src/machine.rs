@@ -9,12 +9,14 @@ mod replies;
 mod requests;
 mod servers;
 mod sockets;
+mod tapping;
 
 use std::collections::VecDeque;
 use std::hash::RandomState;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use dnstap::SharedTap;
 use engine::Failure;
 use hashbrown::HashTable;
 use plan::upstreams::Limits;
@@ -210,6 +212,8 @@ pub struct Exchange<N> {
     failed: Vec<(SocketKey, std::io::ErrorKind)>,
     has_garbage: bool,
     is_stopping: bool,
+    /// Where messages are copied to.
+    tap: SharedTap,
 }
 
 impl<N: Network> Exchange<N> {
@@ -237,7 +241,13 @@ impl<N: Network> Exchange<N> {
             failed: Vec::new(),
             has_garbage: false,
             is_stopping: false,
+            tap: SharedTap::default(),
         }
+    }
+
+    /// Copies messages into this ring from now on.
+    pub fn tap_into(&mut self, tap: SharedTap) {
+        self.tap = tap;
     }
 
     /// Keeps to `limits` from now on.

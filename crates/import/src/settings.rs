@@ -62,6 +62,9 @@ mod tests {
             "server: interface: 192.0.2.1 interface: 192.0.2.2 interface-action: 192.0.2.1 allow interface-view: 192.0.2.2 v\n\
              define-tag: t interface-tag: 192.0.2.1 t interface-tag-action: 192.0.2.1 t static interface-tag-data: 192.0.2.1 t\n\
              \"A 192.0.2.9\" local-zone: x.example redirect local-zone-tag: x.example t view: name: v local-zone: y.example refuse\n",
+            "dnstap: dnstap-enable: yes dnstap-ip: 192.0.2.1@6000 dnstap-tls-server-name: a.example dnstap-sample-rate: 10\n\
+             dnstap-send-identity: yes dnstap-send-version: yes dnstap-bidirectional: no dnstap-log-client-query-messages: yes\n\
+             dnstap: dnstap-identity: me dnstap-tls-client-cert-file: /c.pem dnstap-tls-client-key-file: /k.pem\n",
             "server: val-override-date: \"20260131120000\" private-address: 10.0.0.0/8 serve-expired: yes\n",
         ] {
             let environment = Memory::new(&[("/u.conf", text)]);

@@ -74,6 +74,7 @@ fn main() {
     let jobs = Jobs::start(Parts {
         readers: vec![reader],
         doorbell,
+        dnstap: jobs::dnstap::Parts { tap: Arc::default(), readers: Vec::new(), listeners: Vec::new() },
         clock: Clock::new(workers),
         server: Arc::new(Nobody),
         lookup: Arc::new(Nobody),

@@ -23,6 +23,27 @@ impl Clock {
     }
 }
 
+/// What to add to times of the workers' clocks, in microseconds, to have those since 1970.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Offsets {
+    /// To times since the server was started.
+    pub(crate) since_start: u64,
+    /// To times since the machine was.
+    pub(crate) since_boot: u64,
+}
+
+impl Clock {
+    /// Returns what to add to times of about now.
+    pub(crate) fn offsets(self) -> Offsets {
+        let us = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let now = us(self.workers.wall().duration_since(UNIX_EPOCH).unwrap_or_default());
+        Offsets {
+            since_start: now.saturating_sub(us(self.workers.since_start())),
+            since_boot: now.saturating_sub(us(self.workers.since_boot())),
+        }
+    }
+}
+
 /// Returns the time on the wall, in milliseconds since 1970.
 pub(crate) fn unix_ms_now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -7,6 +7,7 @@
 pub mod alias;
 pub mod anchors;
 mod clock;
+pub mod dnstap;
 mod download;
 mod drain;
 mod effects;
@@ -59,6 +60,8 @@ pub struct Parts {
     pub readers: Vec<EventReader>,
     /// What wakes the thread that reads them.
     pub doorbell: Arc<Doorbell>,
+    /// Messages for dnstap.
+    pub dnstap: dnstap::Parts,
     /// The workers' clock.
     pub clock: Clock,
     /// The server that they work for.
@@ -72,6 +75,7 @@ pub struct Parts {
 /// All jobs of a server.
 pub struct Jobs {
     drain: Drain,
+    dnstap: dnstap::Sender,
     schedules: Schedules,
     downloads: Arc<Downloads>,
     counts: Vec<EventCounts>,
@@ -180,7 +184,7 @@ impl Jobs {
     /// Starts the threads that are always there; effects and the recorder come with
     /// [`Jobs::adopt`].
     pub fn start(parts: Parts) -> io::Result<Self> {
-        let Parts { readers, doorbell, clock, server, lookup, lower_priority } = parts;
+        let Parts { readers, doorbell, dnstap, clock, server, lookup, lower_priority } = parts;
         let running: Arc<Mutex<Running>> = Arc::default();
         let resolvers = Resolvers::new(lookup);
         let downloads = Arc::new(Downloads::start(Arc::clone(&server), resolvers.clone())?);
@@ -192,6 +196,7 @@ impl Jobs {
         let counts = readers.iter().map(EventReader::counts).collect();
         Ok(Self {
             drain: Drain::start(readers, doorbell, clock)?,
+            dnstap: dnstap::Sender::start(dnstap, clock)?,
             schedules: Schedules::start(Arc::new(own_tasks))?,
             downloads,
             counts,
@@ -256,6 +261,7 @@ impl Jobs {
             known.truncate(POLICIES_REMEMBERED);
         }
         self.resolvers.adopt(&plan.resolvers);
+        self.dnstap.adopt(plan.dnstap.as_ref());
         let mut running = lock(&self.running);
         if let Some(recorder) = &recorder
             && running.recorder.as_ref().is_none_or(|known| !Arc::ptr_eq(known, recorder))
@@ -295,6 +301,7 @@ impl Jobs {
         self.schedules.stop();
         self.downloads.stop();
         self.drain.stop();
+        self.dnstap.stop();
         self.drain.redirect(Arc::default());
         let mut running = lock(&self.running);
         let (effects, recorder) = (std::mem::take(&mut running.effects), running.recorder.take());
@@ -359,6 +366,9 @@ impl Jobs {
                 ("octets", downloads.octets.read()),
             ],
         );
+        if let Some(counts) = self.dnstap.stats() {
+            put("dnstap", &counts);
+        }
         let running = lock(&self.running);
         if let Some(recorder) = &running.recorder {
             let counts = recorder.counts();

@@ -19,6 +19,8 @@ pub struct Jobs {
     pub schedules: Vec<Schedule>,
     /// Where queries are recorded.
     pub recorder: Option<Recorder>,
+    /// Who receives messages as dnstap.
+    pub dnstap: Option<crate::dnstap::Dnstap>,
     /// What each [`EventId`](engine::events::EventId) stands for.
     pub event_set: Vec<EventAction>,
     /// DNS servers that know the addresses of web servers; empty: the machine is asked.

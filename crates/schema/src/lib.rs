@@ -13,6 +13,7 @@ mod alias;
 mod cache;
 mod checks;
 mod control;
+mod dnstap;
 mod expected;
 mod jobs;
 mod limits;
@@ -318,6 +319,7 @@ const GROUPS: &[&[Row]] = &[
     sets::ROWS,
     policy::CONDITIONS,
     jobs::ROWS,
+    dnstap::ROWS,
     policy::ROWS,
 ];
 

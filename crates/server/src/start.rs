@@ -13,6 +13,7 @@ use ::zones::LoadedZones;
 use config::Plans;
 use control::api;
 use diagnostic::Diagnostic;
+use dnstap::{Tap, TapWriter};
 use engine::events::{Doorbell, EventReader, EventWriter, ring};
 use engine::{BusyPoll, Clock, SnapshotCell, Transport};
 use jobs::alias::{Follower, Resolution};
@@ -44,6 +45,9 @@ use crate::{anchors, devices, polling, progress, reclaim, signing, sys, worker};
 /// Octets of each worker's ring of events: some two thousand queries, and the thread that reads
 /// them wakes when half of that is full.
 const EVENT_OCTETS: usize = 256 << 10;
+/// Octets of each ring that a worker copies messages into, once they are wanted: some thousands of
+/// messages.
+const TAP_OCTETS: usize = 1 << 20;
 
 /// Where zones are kept that change while the server runs, below the folder for state.
 const ZONES_FOLDER: &str = "zones";
@@ -176,7 +180,9 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
     let (stopper, stop) = listen::stop();
     let clock = Clock::start(sys::since_boot, SystemTime::now);
     let doorbell = Arc::<Doorbell>::default();
-    let (events, readers) = (0..workers).map(|_| ring(EVENT_OCTETS, Arc::clone(&doorbell))).unzip();
+    let (events, readers): (Vec<_>, _) =
+        (0..workers).map(|_| ring(EVENT_OCTETS, Arc::clone(&doorbell))).unzip();
+    let (taps, tapped) = taps(workers, &listeners);
     let components = Components {
         follower: start_follower(&cell, zones, loaded, clock)?,
         anchors: start_anchors(prober)?,
@@ -185,7 +191,7 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
         tls: Arc::default(),
         upstreams: watch::Sender::new(Upstreams::first(plans)),
         resolver_tables: Arc::clone(&shared.tables),
-        jobs: start_jobs(&orders, readers, doorbell, clock)?,
+        jobs: start_jobs(&orders, (readers, doorbell), tapped, clock)?,
         orders,
         signing,
         checker,
@@ -205,7 +211,7 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
         stop,
         probes: inquiries,
     }
-    .start(sockets, queues, events)?;
+    .start(sockets, queues, events.into_iter().zip(taps).collect())?;
 
     let heartbeats = started.handles.iter().map(|worker_handle| worker_handle.heartbeat.clone()).collect();
     let shutdown_timeout = startup.shutdown_timeout;
@@ -342,14 +348,14 @@ impl Workers<'_> {
         self,
         sockets: listen::Sockets,
         mut queues: Vec<Vec<listen::XdpQueue>>,
-        events: Vec<EventWriter>,
+        rings: Vec<(EventWriter, [TapWriter; 2])>,
     ) -> Result<StartedWorkers, StartError> {
         let (ended, all_ended) = mpsc::channel(1);
         let (mut asking, mut probes) = (Vec::new(), Some(self.probes));
         let upstream_log = Arc::<driver::UpstreamLog>::default();
         let Components { cell, upstreams, tls, .. } = self.components;
         let (mut threads, mut handles) = (Vec::new(), Vec::new());
-        for (index, (sockets, events)) in sockets.into_workers().into_iter().zip(events).enumerate() {
+        for (index, (sockets, (events, taps))) in sockets.into_workers().into_iter().zip(rings).enumerate() {
             let worker_handle = WorkerHandle {
                 board: Arc::new(driver::Board::sharing(&upstream_log)),
                 ..WorkerHandle::default()
@@ -373,6 +379,7 @@ impl Workers<'_> {
                 probes: probes.take().unwrap_or_else(|| mpsc::channel(1).1),
                 stop: self.stop.clone(),
                 events,
+                taps,
             };
             threads.push(worker::start(parts, ended.clone()).map_err(thread("a worker"))?);
         }
@@ -380,15 +387,32 @@ impl Workers<'_> {
     }
 }
 
+/// Makes the rings that workers copy messages into, two for each, and what reads them.
+fn taps(workers: usize, listeners: &[listen::Bound]) -> (Vec<[TapWriter; 2]>, jobs::dnstap::Parts) {
+    let tap = Arc::<Tap>::default();
+    let mut readers = Vec::new();
+    let writers = (0..workers).map(|_| {
+        [(); 2].map(|()| {
+            let (writer, reader) = dnstap::ring(TAP_OCTETS, Arc::clone(&tap));
+            readers.push(reader);
+            writer
+        })
+    });
+    let writers = writers.collect();
+    let listeners = listeners.iter().map(|bound| bound.address).collect();
+    (writers, jobs::dnstap::Parts { tap, readers, listeners })
+}
+
 fn start_jobs(
     orders: &Arc<Orders>,
-    readers: Vec<EventReader>,
-    doorbell: Arc<Doorbell>,
+    (readers, doorbell): (Vec<EventReader>, Arc<Doorbell>),
+    dnstap: jobs::dnstap::Parts,
     clock: Clock,
 ) -> Result<jobs::Jobs, StartError> {
     let jobs = jobs::Jobs::start(jobs::Parts {
         readers,
         doorbell,
+        dnstap,
         clock: jobs::Clock::new(clock),
         server: Arc::clone(orders) as _,
         lookup: Arc::new(StubResolver),

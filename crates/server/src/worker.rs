@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use config::Plans;
+use dnstap::TapWriter;
 use engine::events::EventWriter;
 use engine::explain::Recorder;
 use engine::{
@@ -51,6 +52,8 @@ pub(crate) struct Parts {
     pub(crate) stop: Stop,
     /// Where it tells jobs about queries.
     pub(crate) events: EventWriter,
+    /// Where it copies messages to: clients', and those of other servers.
+    pub(crate) taps: [TapWriter; 2],
 }
 
 /// What an operator wants of a worker.
@@ -182,13 +185,16 @@ async fn serve(parts: Parts) -> io::Result<()> {
         mut probes,
         stop,
         events,
+        taps: [client_tap, server_tap],
         ..
     } = parts;
-    let engine = RefCell::new(Engine::new(cell, Arc::clone(&worker_handle.engine)).with_events(events));
+    let engine = Engine::new(cell, Arc::clone(&worker_handle.engine)).with_events(events);
+    let engine = RefCell::new(engine.with_tap(client_tap));
     let worker = Rc::new(Worker { index, clock, engine, busy_poll });
     let first = upstreams.borrow_and_update().clone();
     let registry = Arc::clone(&shared.registry);
     let driver = driver::Driver::new(Rc::clone(&worker), first.plans(), shared, worker_handle.board);
+    driver.tap_into(server_tap);
     let relay = exchange::Relay::new(Arc::clone(&upstreams.borrow().relay), registry);
     let courier: Rc<dyn Courier> = Rc::new(exchange::RelayCourier(Rc::clone(&relay)));
     let local =

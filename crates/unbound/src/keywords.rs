@@ -21,6 +21,13 @@ pub(crate) enum Section {
     Rpz,
 }
 
+impl Section {
+    /// Returns whether all sections of the kind are one, whose keywords add up.
+    pub(crate) const fn is_one(self) -> bool {
+        matches!(self, Self::Server | Self::RemoteControl | Self::Cachedb | Self::Dnstap)
+    }
+}
+
 /// All sections, with their names and keywords.
 const SECTIONS: [(Section, &str, &[Row]); 13] = [
     (Section::Server, "server", server::ROWS),

@@ -5,6 +5,7 @@ mod authority;
 mod cache;
 mod clients;
 mod control;
+mod dnstap;
 mod kind;
 mod limits;
 mod listening;
@@ -52,6 +53,7 @@ pub(crate) fn lower(statements: &Statements, main: FileId, problems: &mut Vec<Pr
     lowering.authority();
     lowering.policy();
     lowering.control();
+    lowering.dnstap();
     lowering.tree.into_entries()
 }
 
@@ -241,6 +243,7 @@ mod tests {
             include_str!("lower/cache.rs"),
             include_str!("lower/clients.rs"),
             include_str!("lower/control.rs"),
+            include_str!("lower/dnstap.rs"),
             include_str!("lower/limits.rs"),
             include_str!("lower/listening.rs"),
             include_str!("lower/local.rs"),

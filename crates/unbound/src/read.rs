@@ -304,9 +304,7 @@ impl Reader<'_> {
 
     fn open(&mut self, section: Section, at: Span) {
         self.skips = false;
-        let known = self.found.blocks.iter().position(|block| {
-            block.section == section && matches!(section, Section::Server | Section::RemoteControl)
-        });
+        let known = self.found.blocks.iter().position(|block| block.section == section && section.is_one());
         let block = known.unwrap_or_else(|| {
             self.found.blocks.push(Block { section, at, statements: Vec::new(), zones: Vec::new() });
             self.found.blocks.len() - 1

@@ -1,8 +1,9 @@
 //! Who servers claim to be: certificates that are good, or bad in one chosen way.
 
 use rcgen::{CertificateParams, CertifiedIssuer, KeyPair, PublicKeyData as _, date_time_ymd};
-use rustls::ServerConfig;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -169,15 +170,31 @@ impl Identity {
     ///
     /// When certificate and key do not belong together.
     pub fn server(&self) -> Arc<ServerConfig> {
+        self.server_for(None)
+    }
+
+    /// Returns the same of one that demands a certificate of this authority.
+    ///
+    /// # Panics
+    ///
+    /// When certificate and key do not belong together.
+    pub fn server_for(&self, clients: Option<&Authority>) -> Arc<ServerConfig> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let builder = ServerConfig::builder_with_provider(provider)
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
             .expect("TLS 1.2 and 1.3");
+        let builder = match clients {
+            None => builder.with_no_client_auth(),
+            Some(authority) => {
+                let mut roots = RootCertStore::empty();
+                roots.add(authority.0.der().clone()).expect("an authority");
+                let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+                builder.with_client_cert_verifier(verifier.build().expect("an authority"))
+            }
+        };
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(self.key.serialize_der()));
-        let mut config = builder
-            .with_no_client_auth()
-            .with_single_cert(self.chain.clone(), key)
-            .expect("the key of the certificate");
+        let mut config =
+            builder.with_single_cert(self.chain.clone(), key).expect("the key of the certificate");
         config.alpn_protocols = vec![b"dot".to_vec()];
         Arc::new(config)
     }

@@ -10,6 +10,7 @@ pub mod ask;
 pub mod client;
 pub mod corpus;
 pub mod dnscrypt;
+pub mod dnstap;
 pub mod identity;
 pub mod lists;
 pub mod mikrotik;

@@ -2,6 +2,7 @@
 
 mod clients;
 mod conformance;
+mod dnstap;
 mod encrypted;
 mod metrics;
 mod operation;

@@ -6,10 +6,13 @@ use std::time::SystemTime;
 
 use gannet_bench::world::{Service, Way};
 use tempfile::TempDir;
+use testkit::dnstap::{Manner, Receiver};
 use testkit::streams::{ask_doq, post_h2, post_h3};
 use testkit::tls::{NAME, post};
 use testkit::world::{Denial, HOSTS, KINDS, Options, RootKeys, World};
-use testkit::{Ask, Heard, Server, TcpClient, TlsClient, UdpClient, certificate, eventually, name};
+use testkit::{
+    Ask, Heard, Server, TcpClient, TlsClient, UdpClient, certificate, eventually, is_installed, name,
+};
 use wire::{EdeCode, Flags, Name, NameBuf, Rcode, Rtype, Section, rdata};
 
 /// Zones of each internet.
@@ -424,4 +427,36 @@ fn answers_are_blocked_by_the_name_servers_that_led_to_them() {
         });
         assert_eq!(codes, [Rcode::NXDOMAIN, Rcode::REFUSED, Rcode::NOERROR]);
     }
+}
+
+#[test]
+fn dnstap_has_what_resolvers_ask_and_hear() {
+    if !is_installed("dnstap-read") {
+        return;
+    }
+    let receiver = Receiver::tcp(None, Manner::Reads);
+    let place = receiver.address();
+    let more = move |_: &World| {
+        format!(
+            "policy: {{main: [recurse]}}\ndnstap: {{to: \"tcp://{place}\", messages: [resolver-query, resolver-response]}}\n"
+        )
+    };
+    let (service, server) = start_with(Options::default(), Way::default(), more);
+    eventually("a connection", || receiver.connections() == 1);
+    let qname = format!("www.{}", service.world().zone_text(7));
+    let heard = server.ask(&Ask::new(&qname, Rtype::A).edns(1232));
+    check(&service, &heard, name(&qname).as_name(), Rtype::A);
+    server.stop();
+    eventually("the end", || receiver.finished() == 1);
+    let lines = receiver.lines();
+    let count = |kind: &str| lines.iter().filter(|line| line.starts_with(kind)).count();
+    assert!(
+        count("RQ ") >= 2 && count("RR ") >= 2 && count("RQ ") + count("RR ") == lines.len(),
+        "{lines:?}"
+    );
+    let asked = format!("{qname}/IN/A");
+    let has_reply = lines.iter().any(|line| {
+        line.starts_with("RR ") && line.to_ascii_lowercase().ends_with(&asked.to_ascii_lowercase())
+    });
+    assert!(has_reply, "{lines:?}");
 }

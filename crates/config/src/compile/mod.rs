@@ -6,6 +6,7 @@ mod built_in;
 mod caches;
 mod designated;
 mod devices;
+mod dnstap;
 mod gate;
 mod names;
 mod open;
@@ -363,6 +364,7 @@ pub fn prepare<'a>(
     let names =
         names::compile(settings, keep.key, (keep.server_name.as_ref(), own), environment, &mut problems);
     let mut jobs = keep.numbers.extend(&settings.policies, settings::jobs::plan(settings), &mut problems);
+    jobs.dnstap = dnstap::plan(settings, environment, &mut problems);
     keep.snapshots += 1;
     jobs.listeners.clone_from(&keep.listener_addresses);
     if let Some(recorder) = &mut jobs.recorder {
@@ -470,6 +472,7 @@ impl Prepared<'_> {
             minimal_any: settings.minimal_any,
             number: keep.snapshots,
             keeps_path: jobs.recorder.as_ref().is_some_and(|recorder| recorder.keeps_path),
+            taps_clients: jobs.dnstap.as_ref().is_some_and(|dnstap| dnstap.kinds.has_clients()),
         };
         Ok(Plans {
             snapshot: Arc::new(snapshot),

@@ -13,7 +13,7 @@ use plan::tls::{
 use wire::NameBuf;
 
 use environment::Environment;
-use settings::{Certificate, Settings, TlsVersionWord};
+use settings::{Certificate, Settings, TlsVersionWord, TrustedRoots};
 
 /// A certificate that the server shows to clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,12 +82,27 @@ pub(super) fn compile(
     Some(Arc::new(TlsPlan { identities, speaks_tls12, client_roots, suites, ticket_keys }))
 }
 
-/// Returns the files that it is made of.
+/// Returns who we are to a server that asks for a certificate; `None` if there is a mistake in it.
+pub(super) fn client_identity(
+    certificate: &Certificate,
+    environment: &dyn Environment,
+    problems: &mut Vec<Problem>,
+) -> Option<Arc<Identity>> {
+    let made = Files { environment }.identity(certificate, problems);
+    made.map(|(identity, ..)| Arc::new(identity)).map_err(|problem| problems.push(*problem)).ok()
+}
+
+/// Returns the files that it is made of, and those of what is shown to other servers.
 pub(super) fn files(settings: &Settings) -> impl Iterator<Item = &PathBuf> {
-    let certificates = settings.tls.certificates.iter();
+    let dnstap = settings.dnstap.as_ref();
+    let certificates = settings.tls.certificates.iter().chain(dnstap.and_then(|it| it.certificate.as_ref()));
+    let dnstap_roots = dnstap.and_then(|it| match &it.roots.value {
+        TrustedRoots::File(file) => Some(file),
+        TrustedRoots::Mozilla => None,
+    });
     let pairs = certificates.flat_map(|certificate| [&certificate.chain.value, &certificate.key.value]);
     let more = settings.tls.client_ca.iter().chain(&settings.tls.ticket_keys);
-    pairs.chain(more.map(|file| &file.value))
+    pairs.chain(more.map(|file| &file.value)).chain(dnstap_roots)
 }
 
 struct Files<'a> {

@@ -15,7 +15,7 @@ use wire::Rcode;
 
 use super::resolv;
 use environment::Environment;
-use servers::roots;
+pub(super) use servers::roots;
 use settings::{self, Bootstrap, Group, RcodeTerm, Settings};
 
 /// Returns the plan for all groups.

@@ -81,6 +81,11 @@ impl EventSet {
         self.len == 0
     }
 
+    /// Returns whether it is of work without a client.
+    pub(crate) const fn is_silent(&self) -> bool {
+        self.is_silent
+    }
+
     fn ids(&self) -> &[u16] {
         self.ids.get(..usize::from(self.len)).unwrap_or(&[])
     }

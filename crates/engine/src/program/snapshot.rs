@@ -83,6 +83,8 @@ pub struct Snapshot {
     pub number: u32,
     /// Whether the way of each query through the policy is noted, for those that tell it.
     pub keeps_path: bool,
+    /// Whether messages between clients and us are copied, for dnstap.
+    pub taps_clients: bool,
     /// Peers that are believed when they say whom they ask for.
     pub trusted_peers: PrefixSet,
     /// What is found out about a connection when it begins, at most [`CONNECTION_TESTS_MAX`].

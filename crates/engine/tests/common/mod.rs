@@ -200,6 +200,7 @@ fn snapshot(gate: Gate, ops: Vec<Op>) -> Snapshot {
         recursion_available: true,
         number: 1,
         keeps_path: false,
+        taps_clients: false,
     }
 }
 

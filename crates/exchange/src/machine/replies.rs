@@ -58,6 +58,7 @@ impl<N: Network> Exchange<N> {
         let request = self.requests.get(slot as usize)?;
         let attempt = *request.attempts().get(usize::from(transaction.attempt))?;
         let echo = packet::echo(bytes, header, &request.query, attempt.case);
+        self.tap_reply(&attempt, bytes, now);
         if !self.is_believed(slot, &attempt, header, echo, now) {
             return None;
         }

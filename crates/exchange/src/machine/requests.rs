@@ -339,7 +339,9 @@ impl<N: Network> Exchange<N> {
         });
         let asked = Asked { of_server, ..Asked::from(&request.query) };
         let len = packet::write(&mut packet, id, asked, format);
-        self.transmit(via, question, packet.get(..len).unwrap_or(&[]));
+        let packet = packet.get(..len).unwrap_or(&[]);
+        self.transmit(via, question, packet);
+        self.tap_query((to, via), packet, now);
         if let Some(server) = self.servers.get_mut(to as usize) {
             server.meters.outstanding.bump();
             server.meters.queries.bump();

@@ -6,6 +6,7 @@
 
 mod cache;
 mod control;
+mod dnstap;
 mod limits;
 mod listeners;
 mod local;
@@ -33,6 +34,7 @@ use crate::jobs::{EffectSettings, ScheduleSettings};
 pub use cache::CacheSettings;
 pub use control::{ControlIdentity, ControlPlace, UnboundChannel, UnboundStatistics};
 use diagnostic::At;
+pub use dnstap::{DnstapSettings, ReceiverPlace};
 pub use limits::{Cookies, Handshakes, Limits, Rate, Tcp, WaitNetwork};
 pub use listeners::{Certificate, Listener, LocalSocket, RelayTarget, Tls};
 pub use local::{Hosts, LocalName};
@@ -138,6 +140,8 @@ pub struct Settings {
     pub effects: Vec<EffectSettings>,
     /// Where queries are recorded.
     pub recorder: Option<Recorder>,
+    /// Who receives messages as dnstap.
+    pub dnstap: Option<DnstapSettings>,
     /// What is done at certain times.
     pub schedules: Vec<ScheduleSettings>,
     /// Names that are asked for elsewhere, until their policy and groups are put among the others.

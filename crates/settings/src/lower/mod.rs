@@ -7,6 +7,7 @@ mod authority;
 mod cache;
 mod checks;
 mod control;
+mod dnstap;
 mod jobs;
 mod limits;
 mod listeners;
@@ -140,6 +141,7 @@ impl Lowering<'_> {
         let conditions = self.conditions(&root);
         let effects = self.effects(&root);
         let recorder = self.recorder(&root);
+        let dnstap = self.dnstap(&root);
         let schedules = self.schedules(&root);
         let policies = self.policies(&root);
         let views = self.views(&root);
@@ -183,6 +185,7 @@ impl Lowering<'_> {
             sets,
             effects,
             recorder,
+            dnstap,
             schedules,
             conditions,
             views,

@@ -254,7 +254,7 @@ impl<'s> One<'s> {
 }
 
 /// Reads the authorities that are trusted.
-pub(super) fn roots(
+pub(in crate::compile) fn roots(
     roots: &At<TrustedRoots>,
     environment: &dyn Environment,
     problems: &mut Vec<Problem>,
