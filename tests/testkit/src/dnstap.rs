@@ -106,6 +106,13 @@ impl Receiver {
         self.shared.frames().len()
     }
 
+    /// Returns the messages that have these octets in them, as protobuf.
+    pub fn frames_with(&self, octets: &[u8]) -> Vec<Vec<u8>> {
+        let frames = self.shared.frames();
+        let has = |frame: &&Vec<u8>| frame.windows(octets.len()).any(|window| window == octets);
+        frames.iter().filter(has).cloned().collect()
+    }
+
     /// Returns a line for each message that has come, without its time.
     pub fn lines(&self) -> Vec<String> {
         let mut octets = control(START);

@@ -1,11 +1,14 @@
 //! Copies of messages for receivers of dnstap.
 
-use std::net::Ipv4Addr;
+use std::io::Write as _;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::net::UnixStream;
 
 use tempfile::TempDir;
 use testkit::dnstap::{Capture, Manner, Receiver};
 use testkit::{
-    Answer, Ask, Authority, Script, Server, Stub, contains, eventually, forwarding, is_installed, lacks,
+    Answer, Ask, Authority, Script, Server, Stub, certificate, contains, eventually, forwarding,
+    is_installed, lacks,
 };
 use wire::{Rcode, Rtype};
 
@@ -58,6 +61,55 @@ fn fstrm_capture_gets_what_clients_and_upstreams_say_over_unix_and_tcp() {
         contains(&yaml, &format!("response_port: {port}\n"));
         contains(&yaml, &format!("response_port: {}\n", stub.address().port()));
         contains(&yaml, "192.0.2.7");
+    }
+}
+
+#[test]
+fn clients_are_copied_over_every_transport() {
+    if !is_installed("dnstap-read") || !is_installed("kdig") {
+        return;
+    }
+    let (directory, stub) = (TempDir::new().expect("a temporary directory"), answering());
+    certificate(directory.path(), &["dns.example"]);
+    let receiver = Receiver::tcp(None, Manner::Reads);
+    let yaml = format!(
+        "server: {{workers: 1, state-directory: \"@DIRECTORY@\"}}\n\
+         listen: [\"@ADDRESS@\", {{at: \"127.0.0.1:0\", transport: tls}}, \
+                  {{at: \"127.0.0.1:0\", transport: https}}, {{at: \"127.0.0.1:0\", transport: quic}}]\n\
+         local-sockets: dns.sock\n\
+         tls: {{certificates: [{{certificate: certificate.pem, key: key.pem}}]}}\n\
+         upstreams: {{default: {{servers: [\"{}\"]}}}}\n\
+         dnstap: {{to: \"tcp://{}\", messages: [client-query, client-response]}}\n",
+        stub.address(),
+        receiver.address()
+    );
+    let server = Server::start_in(directory, &yaml);
+    for (transport, option) in [("tls", "+tls"), ("https", "+https"), ("quic", "+quic")] {
+        let at = SocketAddr::new(server.address().ip(), server.port(transport));
+        contains(&testkit::kdig(at, &[option, &format!("{transport}.example"), "A"]), "192.0.2.7");
+    }
+    let mut local = UnixStream::connect(server.directory().join("dns.sock")).expect("a socket");
+    let query = Ask::new("local.example", Rtype::A).bytes();
+    local.write_all(&[&(query.len() as u16).to_be_bytes()[..], &query].concat()).expect("it is read");
+    assert!(testkit::client::read_reply(&mut local).is_some());
+    server.stop();
+    eventually("the end", || receiver.finished() == 1);
+    // The fields of type 5 and 6, family 1 and the protocol: the reader of BIND 9.18 only tells TCP
+    // from UDP.
+    for (name, fields) in [
+        ("tls", &[0x10, 1, 0x18, 3][..]),
+        ("https", &[0x10, 1, 0x18, 4]),
+        ("quic", &[0x10, 1, 0x18, 7]),
+        ("local", &[0x18, 2]),
+    ] {
+        let qname = [&[name.len() as u8], name.as_bytes(), b"\x07example\0"].concat();
+        let found = receiver.frames_with(&qname);
+        for (kind, number) in [("CQ ", 5), ("CR ", 6)] {
+            assert!(has(&receiver, kind, &format!("{name}.example")), "{kind}{name}");
+            let fields = [&[0x08, number][..], fields].concat();
+            let with_fields = found.iter().filter(|frame| frame.windows(fields.len()).any(|it| it == fields));
+            assert_eq!(with_fields.count(), 1, "{kind}{name}: {found:?}");
+        }
     }
 }
 
