@@ -83,5 +83,5 @@ fn client_tls(
     // Settings have nothing else.
     let name = tls_name(name)?;
     let (certificates, protocols) = (Vec::new(), Vec::new());
-    Some(ClientTls { name, proof, certificates, identity, protocols, early_data: false })
+    Some(ClientTls { name, proof, certificates, identity, protocols, early_data: false, sends_name: true })
 }

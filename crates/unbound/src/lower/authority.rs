@@ -121,7 +121,9 @@ impl Lowering<'_> {
         let passed = || Some(rule(is_listed.clone(), &["return"], block.at));
         self.steps.response_policy.push(match action {
             Override::None => PolicyZone { lines, steps: blocks(""), passed: passed() },
-            Override::Block(how) => PolicyZone { lines, steps: blocks(&format!("{how}, override, ")), passed: None },
+            Override::Block(how) => {
+                PolicyZone { lines, steps: blocks(&format!("{how}, override, ")), passed: None }
+            }
             Override::Alias(target) => {
                 let alias = format!("redirect({target}, authoritative)");
                 // What the alias leads to is found, and nothing more is done about it.
