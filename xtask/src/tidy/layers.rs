@@ -30,6 +30,7 @@ pub(crate) const LAYERS: [(&str, u8); 43] = [
     ("plan", 4),
     ("environment", 4),
     ("queries", 4),
+    ("store", 4),
     ("listen", 5),
     ("identity", 5),
     ("authorities", 5),

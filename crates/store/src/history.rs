@@ -1,0 +1,202 @@
+//! What was changed when: reading revisions again, and forgetting old ones.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rusqlite::params;
+
+use crate::database::Standing;
+use crate::{Held, Store, StoreError};
+
+/// One revision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Its number.
+    pub revision: u64,
+    /// Who made it.
+    pub by: String,
+    /// When, in seconds since 1970.
+    pub at: u64,
+    /// Why; may be empty.
+    pub why: String,
+    /// What became of entries.
+    pub edits: Vec<Edit>,
+}
+
+/// What became of one entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edit {
+    /// The space.
+    pub space: String,
+    /// The name in it.
+    pub name: String,
+    /// What it said before; `None` if it was not there.
+    pub before: Option<String>,
+    /// What it says since; `None` if it is not there any more.
+    pub after: Option<String>,
+    /// When it ends, in seconds since 1970.
+    pub until: Option<u64>,
+}
+
+/// An entry as a revision had it: its text, and when it ends.
+pub type Was = (String, Option<u64>);
+
+impl Store {
+    /// Returns the oldest revision whose entries can be read again: all changes after it are known.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read.
+    pub fn oldest(&self) -> Result<u64, StoreError> {
+        Ok(self.sound()?.standing.oldest)
+    }
+
+    /// Returns an error unless a revision can be read again.
+    fn check_revision(&self, wanted: u64) -> Result<(), StoreError> {
+        let (oldest, newest) = (self.oldest()?, self.position()?.revision);
+        if (oldest..=newest).contains(&wanted) {
+            return Ok(());
+        }
+        Err(StoreError::NoRevision { wanted, oldest, newest })
+    }
+
+    /// Returns the changes after revision `after`, the oldest first, at most `count`; of one space
+    /// alone if one is given.
+    ///
+    /// # Errors
+    ///
+    /// Some of them are forgotten already, or the file cannot be read.
+    pub fn since(&self, after: u64, space: Option<&str>, count: usize) -> Result<Vec<Step>, StoreError> {
+        self.check_revision(after)?;
+        self.steps("changes.revision > ?1", "changes.revision", (after, space, count))
+    }
+
+    /// Returns the newest changes, the newest first, at most `count`; of one space alone if one is
+    /// given.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read.
+    pub fn newest(&self, space: Option<&str>, count: usize) -> Result<Vec<Step>, StoreError> {
+        let oldest = self.oldest()?;
+        self.steps("changes.revision > ?1", "changes.revision DESC", (oldest, space, count))
+    }
+
+    fn steps(
+        &self,
+        which: &str,
+        order: &str,
+        (revision, space, count): (u64, Option<&str>, usize),
+    ) -> Result<Vec<Step>, StoreError> {
+        let state = self.sound()?;
+        let look = || -> rusqlite::Result<Vec<Step>> {
+            let mut query = state.database.prepare_cached(&format!(
+                "SELECT revision, by, at, why FROM changes WHERE {which}
+                   AND (?2 IS NULL OR EXISTS (
+                        SELECT 1 FROM edits WHERE edits.revision = changes.revision AND space = ?2))
+                 ORDER BY {order} LIMIT ?3"
+            ))?;
+            let count = i64::try_from(count).unwrap_or(i64::MAX);
+            let steps = query.query_map(params![revision as i64, space, count], |row| {
+                Ok(Step {
+                    revision: row.get::<_, i64>(0)? as u64,
+                    by: row.get(1)?,
+                    at: row.get::<_, i64>(2)? as u64,
+                    why: row.get(3)?,
+                    edits: Vec::new(),
+                })
+            })?;
+            steps.collect()
+        };
+        let mut steps = look().map_err(|error| self.trouble(&error))?;
+        drop(state);
+        for step in &mut steps {
+            for (space_of, name, before, after) in self.edits(step.revision)? {
+                if space.is_none_or(|space| space == space_of) {
+                    let until = after.until.map(|until| until as u64);
+                    let (before, after) = (self.read(before)?, self.read(after)?);
+                    step.edits.push(Edit { space: space_of, name, before, after, until });
+                }
+            }
+        }
+        Ok(steps)
+    }
+
+    /// Returns the edits of a revision.
+    fn edits(&self, revision: u64) -> Result<Vec<(String, String, Held, Held)>, StoreError> {
+        let state = self.sound()?;
+        let look = || -> rusqlite::Result<Vec<_>> {
+            let mut query = state.database.prepare_cached(
+                "SELECT space, name, before_text, before_blob, before_until, after_text, after_blob, after_until
+                 FROM edits WHERE revision = ?1 ORDER BY number",
+            )?;
+            let edits = query.query_map([revision as i64], |row| {
+                let before = Held { text: row.get(2)?, blob: row.get(3)?, until: row.get(4)? };
+                let after = Held { text: row.get(5)?, blob: row.get(6)?, until: row.get(7)? };
+                Ok((row.get(0)?, row.get(1)?, before, after))
+            })?;
+            edits.collect()
+        };
+        look().map_err(|error| self.trouble(&error))
+    }
+
+    /// Returns the entries of a space as a revision had them.
+    ///
+    /// # Errors
+    ///
+    /// The revision is forgotten or was never there, or the file cannot be read.
+    pub fn entries_at(&self, space: &str, revision: u64) -> Result<BTreeMap<String, Was>, StoreError> {
+        self.check_revision(revision)?;
+        let newest = self.position()?.revision;
+        let entries = self.entries(space)?.into_iter();
+        let mut then: BTreeMap<String, Was> =
+            entries.map(|entry| (entry.name, (entry.text, entry.until))).collect();
+        for undone in (revision + 1..=newest).rev() {
+            for (space_of, name, before, _) in self.edits(undone)?.into_iter().rev() {
+                if space_of != space {
+                    continue;
+                }
+                let until = before.until.map(|until| until as u64);
+                match self.read(before)? {
+                    Some(text) => drop(then.insert(name, (text, until))),
+                    None => drop(then.remove(&name)),
+                }
+            }
+        }
+        Ok(then)
+    }
+
+    /// Forgets what was changed by all but the newest `keep` changes; returns how many that were.
+    /// Entries stay, with who made them what they are.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written; then nothing is forgotten.
+    pub fn compact(&self, keep: u64) -> Result<u64, StoreError> {
+        let mut state = self.sound()?;
+        let before = state.standing;
+        let next = Standing { oldest: before.position.revision.saturating_sub(keep), ..before };
+        if next.oldest <= before.oldest {
+            return Ok(0);
+        }
+        let oldest = next.oldest as i64;
+        self.stand(&mut state, next, |transaction| {
+            transaction.execute("DELETE FROM edits WHERE revision <= ?1", [oldest])?;
+            let query =
+                "DELETE FROM changes WHERE revision <= ?1 AND revision NOT IN (SELECT revision FROM entries)";
+            transaction.execute(query, [oldest]).map(drop)
+        })?;
+        let named = || -> rusqlite::Result<BTreeSet<String>> {
+            let mut query = state.database.prepare_cached(
+                "SELECT blob FROM entries WHERE blob IS NOT NULL
+                 UNION SELECT before_blob FROM edits WHERE before_blob IS NOT NULL
+                 UNION SELECT after_blob FROM edits WHERE after_blob IS NOT NULL",
+            )?;
+            let all = query.query_map([], |row| row.get(0))?;
+            all.collect()
+        };
+        // Under the lock: a text that is being kept is named before anybody looks again.
+        let named = named().map_err(|error| self.trouble(&error))?;
+        self.blobs.retain(|name| named.contains(name));
+        Ok(next.oldest - before.oldest)
+    }
+}

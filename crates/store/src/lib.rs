@@ -1,0 +1,455 @@
+//! Keeps what was changed while the server ran: entries by name, and every change by revision.
+//!
+//! Never says that a change is done before it is on disk; never knows what an entry means.
+//!
+//! An entry is a text under a name in a *space* (`settings`, the members of one set). A change
+//! edits entries in one transaction and makes one revision, whose edits say what each entry was
+//! before, so that any revision that is not compacted yet can be read again. Large texts are files
+//! of their own, named by their SHA-256 ([`Blobs`]).
+//!
+//! One process has the database at a time. If it cannot be opened or written, the error says why;
+//! readers of what was read before need it no more.
+
+#![forbid(unsafe_code)]
+
+mod blobs;
+mod database;
+mod error;
+mod history;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use database::Standing;
+use rusqlite::{Connection, OptionalExtension as _, Transaction};
+
+pub use blobs::{Blobs, Hash};
+pub use error::{Conflict, StoreError, Trouble};
+pub use history::{Edit, Step, Was};
+
+/// The database, in the folder of the store.
+const FILE: &str = "changes.db";
+/// Octets of a text that stands in the database itself; a longer one is a file.
+const INLINE_OCTETS_MAX: usize = 64 << 10;
+/// Octets of one text.
+pub const TEXT_OCTETS_MAX: usize = 64 << 20;
+
+/// Where a store stands. Positions of one store are ordered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    /// Raised when somebody else than before decides about changes.
+    pub epoch: u64,
+    /// One more with each change; 0 before the first.
+    pub revision: u64,
+}
+
+/// An entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its name in its space.
+    pub name: String,
+    /// What it says.
+    pub text: String,
+    /// The second since 1970 at which it ends; it stays without one.
+    pub until: Option<u64>,
+    /// The change that made it what it is.
+    pub revision: u64,
+    /// Who made that change.
+    pub by: String,
+    /// When, in seconds since 1970.
+    pub at: u64,
+    /// Why; may be empty.
+    pub why: String,
+}
+
+/// What is to become of one entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Put {
+    /// The space.
+    pub space: String,
+    /// The name in it.
+    pub name: String,
+    /// What it is to say; `None` takes it away.
+    pub text: Option<String>,
+    /// The second since 1970 at which it ends.
+    pub until: Option<u64>,
+    /// What must hold of it before.
+    pub expected: Expected,
+}
+
+/// What must hold of an entry for a change of it to be carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// Anything.
+    Any,
+    /// There is none of this name.
+    Absent,
+    /// It is as this revision made it.
+    Revision(u64),
+}
+
+/// A change: all of it is carried out, or none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Who makes it.
+    pub by: String,
+    /// Why; may be empty.
+    pub why: String,
+    /// When, in seconds since 1970.
+    pub at: u64,
+    /// The revision that it was made for, if that matters.
+    pub expected: Option<u64>,
+    /// The entries; of several with one name the last counts.
+    pub puts: Vec<Put>,
+}
+
+/// The store.
+pub struct Store {
+    folder: PathBuf,
+    blobs: Blobs,
+    state: Mutex<State>,
+    moved: Condvar,
+}
+
+struct State {
+    database: Connection,
+    standing: Standing,
+    /// Whether a commit has failed: what is on disk is read again before anything else.
+    is_doubtful: bool,
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Store({})", self.folder.display())
+    }
+}
+
+impl Store {
+    /// Returns whether there is a store in a folder.
+    pub fn is_in(folder: &Path) -> bool {
+        // One that cannot be looked at is there, and opening it says why not.
+        !matches!(folder.join(FILE).try_exists(), Ok(false))
+    }
+
+    /// Returns the file with the entries.
+    pub fn file(folder: &Path) -> PathBuf {
+        folder.join(FILE)
+    }
+
+    /// Opens the store in a folder, and makes it if it is not there.
+    ///
+    /// # Errors
+    ///
+    /// Another process has it, it is of a later version, damaged, or cannot be read.
+    pub fn open(folder: &Path) -> Result<Self, StoreError> {
+        let (database, standing) = database::open(&folder.join(FILE))?;
+        Ok(Self {
+            folder: folder.to_owned(),
+            blobs: Blobs::new(folder.join("blobs")),
+            state: Mutex::new(State { database, standing, is_doubtful: false }),
+            moved: Condvar::new(),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A panic ends the process, so a poisoned lock is never seen.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the state, read anew from the disk if it is not certain.
+    fn sound(&self) -> Result<MutexGuard<'_, State>, StoreError> {
+        let mut state = self.state();
+        if state.is_doubtful {
+            // The lock of the old connection goes first.
+            state.database = Connection::open_in_memory().map_err(|error| self.trouble(&error))?;
+            let (database, standing) = database::open(&self.folder.join(FILE))?;
+            *state = State { database, standing, is_doubtful: false };
+            self.moved.notify_all();
+        }
+        Ok(state)
+    }
+
+    fn trouble(&self, error: &rusqlite::Error) -> StoreError {
+        StoreError::of(&self.folder.join(FILE), error)
+    }
+
+    /// Returns where it stands.
+    ///
+    /// # Errors
+    ///
+    /// A commit has failed, and the file cannot be read since.
+    pub fn position(&self) -> Result<Position, StoreError> {
+        Ok(self.sound()?.standing.position)
+    }
+
+    /// Returns the files with large texts.
+    pub const fn blobs(&self) -> &Blobs {
+        &self.blobs
+    }
+
+    /// Returns the entries of a space, by name.
+    ///
+    /// # Errors
+    ///
+    /// One of them cannot be read: then none is returned.
+    pub fn entries(&self, space: &str) -> Result<Vec<Entry>, StoreError> {
+        let state = self.sound()?;
+        let mut query = state
+            .database
+            .prepare_cached(
+                "SELECT name, text, blob, until, entries.revision, sum, by, at, why
+                 FROM entries LEFT JOIN changes ON changes.revision = entries.revision
+                 WHERE space = ?1 ORDER BY name",
+            )
+            .map_err(|error| self.trouble(&error))?;
+        let rows = query.query_map([space], |row| {
+            let held = Held { text: row.get(1)?, blob: row.get(2)?, until: row.get(3)? };
+            let entry = Entry {
+                name: row.get(0)?,
+                text: String::new(),
+                until: held.until.map(|until| until as u64),
+                revision: row.get::<_, i64>(4)? as u64,
+                by: row.get::<_, Option<String>>(6)?.unwrap_or_default(),
+                at: row.get::<_, Option<i64>>(7)?.unwrap_or(0) as u64,
+                why: row.get::<_, Option<String>>(8)?.unwrap_or_default(),
+            };
+            Ok((entry, held, row.get::<_, i64>(5)?))
+        });
+        let rows = rows.map_err(|error| self.trouble(&error))?;
+        let mut entries = Vec::new();
+        for row in rows {
+            let (mut entry, held, sum) = row.map_err(|error| self.trouble(&error))?;
+            if sum != held.sum(space, &entry.name) {
+                let what = format!("the entry \"{}\" in \"{space}\" is not as it was written", entry.name);
+                return Err(StoreError::Trouble(Trouble::Damaged(self.folder.join(FILE), what)));
+            }
+            entry.text = self.read(held)?.unwrap_or_default();
+            entries.push(entry);
+        }
+        Ok(entries)
+    }
+
+    /// Returns the spaces that begin with `prefix`, in order.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read.
+    pub fn spaces(&self, prefix: &str) -> Result<Vec<String>, StoreError> {
+        let state = self.sound()?;
+        let look = || -> rusqlite::Result<Vec<String>> {
+            let mut query =
+                state.database.prepare_cached("SELECT DISTINCT space FROM entries ORDER BY space")?;
+            let all = query.query_map([], |row| row.get::<_, String>(0))?;
+            all.filter(|space| space.as_ref().map_or(true, |space| space.starts_with(prefix))).collect()
+        };
+        look().map_err(|error| self.trouble(&error))
+    }
+
+    /// Carries out a change; it is on disk when this returns. Without an edit that changes
+    /// something there is no new revision.
+    ///
+    /// # Errors
+    ///
+    /// What the change expects does not hold, or it cannot be written; then nothing has changed.
+    pub fn commit(&self, change: &Change) -> Result<Position, StoreError> {
+        for put in &change.puts {
+            if put.text.as_ref().is_some_and(|text| text.len() > TEXT_OCTETS_MAX) {
+                return Err(StoreError::TooLarge { name: put.name.clone() });
+            }
+        }
+        let mut state = self.sound()?;
+        let State { database, standing, .. } = &mut *state;
+        let found = standing.position.revision;
+        if let Some(expected) = change.expected.filter(|expected| *expected != found) {
+            return Err(StoreError::Conflict(Conflict::Moved { expected, found }));
+        }
+        let written = (|| {
+            let transaction = database.transaction().map_err(|error| self.trouble(&error))?;
+            let mut next = *standing;
+            next.position.revision += 1;
+            if self.edit(&transaction, change, &mut next)? == 0 {
+                return Ok((*standing, Ok(())));
+            }
+            database::note(&transaction, change, &next).map_err(|error| self.trouble(&error))?;
+            Ok((next, transaction.commit()))
+        })();
+        match written {
+            Ok((next, Ok(()))) => {
+                *standing = next;
+                drop(state);
+                self.moved.notify_all();
+                Ok(next.position)
+            }
+            Ok((_, Err(error))) => {
+                // Whether it is on disk is known when it was read again.
+                state.is_doubtful = true;
+                Err(self.trouble(&error))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Edits the entries of a change, and what the store holds with it; returns how many were
+    /// changed.
+    fn edit(
+        &self,
+        transaction: &Transaction<'_>,
+        change: &Change,
+        next: &mut Standing,
+    ) -> Result<usize, StoreError> {
+        let revision = next.position.revision;
+        let trouble = |error: rusqlite::Error| self.trouble(&error);
+        let mut number = 0;
+        for (at, put) in change.puts.iter().enumerate() {
+            let is_last = !change.puts[at + 1..].iter().any(|later| same_entry(later, put));
+            let known = database::entry(transaction, &put.space, &put.name).map_err(trouble)?;
+            let (before, known_revision) =
+                known.map_or((Held::default(), None), |(held, at)| (held, Some(at)));
+            let is_expected = match put.expected {
+                Expected::Any => true,
+                Expected::Absent => known_revision.is_none(),
+                Expected::Revision(expected) => known_revision == Some(expected),
+            };
+            if !is_expected {
+                let conflict = Conflict::Entry { name: put.name.clone(), found: known_revision };
+                return Err(StoreError::Conflict(conflict));
+            }
+            if !is_last {
+                continue;
+            }
+            let after = match &put.text {
+                Some(text) => self.hold(text, put.until)?,
+                None => Held::default(),
+            };
+            if after == before {
+                continue;
+            }
+            database::put(transaction, (&put.space, &put.name), &after, revision).map_err(trouble)?;
+            let edit = (revision, number as i64);
+            database::edit(transaction, edit, (&put.space, &put.name), [&before, &after]).map_err(trouble)?;
+            number += 1;
+            for (held, sign) in [(&before, -1), (&after, 1)] {
+                if !held.is_nothing() {
+                    next.entries += sign;
+                    next.total += sign * held.sum(&put.space, &put.name);
+                }
+            }
+        }
+        Ok(number)
+    }
+
+    /// Puts a text where it belongs by its length.
+    fn hold(&self, text: &str, until: Option<u64>) -> Result<Held, StoreError> {
+        let until = until.map(|until| until.min(i64::MAX as u64) as i64);
+        if text.len() <= INLINE_OCTETS_MAX {
+            return Ok(Held { text: Some(text.to_owned()), blob: None, until });
+        }
+        let hash = self.blobs.put(text.as_bytes())?;
+        Ok(Held { text: None, blob: Some(hash.to_string()), until })
+    }
+
+    /// Returns the text that is held; `None` if there is no entry.
+    fn read(&self, held: Held) -> Result<Option<String>, StoreError> {
+        let Some(blob) = held.blob else { return Ok(held.text) };
+        let octets = self.blobs.get(&blob)?;
+        String::from_utf8(octets).map(Some).map_err(|_| {
+            let what = format!("the file of the text {blob} is no text");
+            StoreError::Trouble(Trouble::Damaged(self.folder.join(FILE), what))
+        })
+    }
+
+    /// Returns the first moment, in seconds since 1970, at which an entry of the space ends.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read.
+    pub fn next_end(&self, space: &str) -> Result<Option<u64>, StoreError> {
+        let state = self.sound()?;
+        let found = state
+            .database
+            .query_row("SELECT min(until) FROM entries WHERE space = ?1", [space], |row| {
+                row.get::<_, Option<i64>>(0)
+            })
+            .optional();
+        Ok(found.map_err(|error| self.trouble(&error))?.flatten().map(|until| until as u64))
+    }
+
+    /// Waits until there is a revision beyond this one, at most for `patience`; returns where the
+    /// store stands then.
+    pub fn wait_beyond(&self, revision: u64, patience: Duration) -> Position {
+        let state = self.state();
+        let waits = |state: &mut State| state.standing.position.revision <= revision;
+        let waited = self.moved.wait_timeout_while(state, patience, waits);
+        waited.unwrap_or_else(PoisonError::into_inner).0.standing.position
+    }
+
+    /// Begins a new epoch: somebody else than before decides about changes.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written.
+    pub fn raise_epoch(&self) -> Result<Position, StoreError> {
+        let mut state = self.sound()?;
+        let mut next = state.standing;
+        next.position.epoch += 1;
+        self.stand(&mut state, next, |_| Ok(()))?;
+        Ok(next.position)
+    }
+}
+
+impl Store {
+    /// Has the store stand elsewhere, with what `also` does in the same transaction.
+    fn stand(
+        &self,
+        state: &mut State,
+        next: Standing,
+        also: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<()>,
+    ) -> Result<(), StoreError> {
+        let write = || {
+            let transaction = state.database.transaction()?;
+            also(&transaction)?;
+            next.write(&transaction)?;
+            transaction.commit()
+        };
+        if let Err(error) = write() {
+            state.is_doubtful = true;
+            return Err(self.trouble(&error));
+        }
+        state.standing = next;
+        Ok(())
+    }
+}
+
+fn same_entry(one: &Put, other: &Put) -> bool {
+    one.space == other.space && one.name == other.name
+}
+
+/// What is held of an entry; nothing of one that is not there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Held {
+    text: Option<String>,
+    /// The SHA-256 of a text that is a file.
+    blob: Option<String>,
+    until: Option<i64>,
+}
+
+impl Held {
+    const fn is_nothing(&self) -> bool {
+        self.text.is_none() && self.blob.is_none()
+    }
+
+    /// Returns a checksum: SQLite does not notice when octets of a text are others.
+    fn sum(&self, space: &str, name: &str) -> i64 {
+        let mut hasher = crc32fast::Hasher::new();
+        for part in [space, name, self.text.as_deref().unwrap_or(""), self.blob.as_deref().unwrap_or("")] {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part.as_bytes());
+        }
+        hasher.update(&self.until.unwrap_or(-1).to_le_bytes());
+        i64::from(hasher.finalize())
+    }
+}
+
+#[cfg(test)]
+mod tests;
