@@ -24,8 +24,10 @@ pub use self::server::{
 use asking::QUERY_HELP;
 pub use asking::{ExplainArgs, ProbeArgs, QueryArgs};
 pub use files::{
-    CertificateArgs, CheckArgs, CheckFormat, ConfigCommand, ConfigShowArgs, EncryptedProtocol, GraphLanguage,
-    ImportArgs, MobileconfigArgs, Program, Purpose, StarterArgs, XdpCheckArgs, XdpCommand,
+    CertificateArgs, ChangeArgs, CheckArgs, CheckFormat, ConfigChangeCommand, ConfigCommand, ConfigDiffArgs,
+    ConfigExportArgs, ConfigHistoryArgs, ConfigRollbackArgs, ConfigSetArgs, ConfigShowArgs, ConfigUnsetArgs,
+    EncryptedProtocol, GraphLanguage, ImportArgs, MobileconfigArgs, Program, Purpose, StarterArgs,
+    XdpCheckArgs, XdpCommand,
 };
 pub use record::{LogArgs, Top};
 pub use signing::{
@@ -97,7 +99,8 @@ pub enum Command {
     /// command follows the policy of the file without a server, up to the first upstream.
     #[command(override_usage = "gannet explain [OPTIONS] NAME [TYPE]")]
     Explain(ExplainArgs),
-    /// Print configurations: the one in force, a starter, the defaults, or all settings.
+    /// Print configurations: the one in force, a starter, the defaults, or all settings; change
+    /// settings of the running server.
     #[command(subcommand)]
     Config(ConfigCommand),
     /// Check, print and sign zone files; manage the zones of the running server.

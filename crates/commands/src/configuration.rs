@@ -9,7 +9,7 @@ use diagnostic::{Diagnostic, Severity};
 use settings::{Loaded, Origin};
 
 use crate::cli::{CheckFormat, ConfigArgs, ConfigCommand, ConfigShowArgs, OutputArgs, Purpose, StarterArgs};
-use crate::out;
+use crate::{out, remote};
 
 /// Where the configuration is if nobody says otherwise.
 const DEFAULT_FILE: &str = "/etc/gannet/gannet.yaml";
@@ -107,12 +107,16 @@ pub fn run(command: &ConfigCommand, as_run: impl FnOnce(Loaded) -> Loaded) -> Ex
     match command {
         ConfigCommand::Show(args) => show(args, as_run),
         ConfigCommand::Starter(args) => starter(args),
+        ConfigCommand::Change(command) => remote::config(command),
         ConfigCommand::Default => default(),
         ConfigCommand::Schema(args) => schema(*args),
     }
 }
 
 fn show(args: &ConfigShowArgs, as_run: impl FnOnce(Loaded) -> Loaded) -> ExitCode {
+    if args.running {
+        return remote::config_show(&args.socket, args.output, args.origin);
+    }
     let origin = find(&args.config);
     match origin.load().map(as_run) {
         Ok(loaded) if args.output.json => {

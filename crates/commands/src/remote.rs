@@ -1,6 +1,7 @@
 //! The commands that talk to the running server.
 
 mod caches;
+mod config;
 mod explained;
 mod lists;
 mod resolvers;
@@ -87,6 +88,9 @@ pub fn status(socket: &SocketArgs) -> Option<api::Status> {
         Ok(_) | Err(_) => None,
     }
 }
+
+/// Runs those of `gannet config …` that are for the running server.
+pub(crate) use config::{run as config, show as config_show};
 
 /// Runs `gannet reload`.
 fn reload(args: &ReloadArgs) -> ExitCode {
@@ -262,12 +266,16 @@ pub fn show(response: &Response, output: OutputArgs) -> ExitCode {
         Response::SetChanged(it) => (format!("{} changed, {} in the set\n", it.changed, it.holds), true),
         Response::ZoneKeys(keys) => (zones::keys_text(keys), keys.trouble.is_none()),
         Response::Explained(explained) => (explained::text(explained), true),
+        Response::ConfigChanged(changed) => (config::changed_text(changed), true),
+        Response::ConfigShown(shown) => (shown.text.clone(), true),
+        Response::ConfigDifferences(all) => (config::differences_text(all), true),
+        Response::ConfigSteps(steps) => (config::steps_text(steps), true),
     };
     out::print(&if output.json { response.to_json() } else { text });
     if is_fine { out::FINE } else { out::negative() }
 }
 
-/// Names that one request has at most, in octets: a request is a line of 16 KiB.
+/// Names that one request has at most, in octets, so that none of them takes long.
 const NAMES_OCTETS_MAX: usize = 8 << 10;
 
 /// Adds or removes zones, in as many requests as it takes; what came of each is added up.

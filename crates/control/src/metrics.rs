@@ -280,6 +280,7 @@ pub fn text(numbers: &Numbers<'_>) -> String {
                 // database without end.
                 Some(("bans", _)) => {}
                 _ if group == "bans" => bans(&mut out, name, *value),
+                _ if group == "changes" => changes(&mut out, name, *value),
                 _ if group == "label" => out.counter(
                     "gannet_label_queries_total",
                     "Queries that a policy counted, by its label.",
@@ -458,6 +459,30 @@ fn bans(out: &mut Exposition, name: &str, value: u64) {
             value,
         ),
     }
+}
+
+/// Adds a number of settings that are changed while the server runs.
+fn changes(out: &mut Exposition, name: &str, value: u64) {
+    let (metric, help) = match name {
+        "revision" => ("gannet_changes_revision", "The revision of changed settings that is in use."),
+        "settings" => ("gannet_changed_settings", "Settings that say something else than the file."),
+        "store-failed" => {
+            ("gannet_changes_store_failed", "Whether settings cannot be changed: see \"gannet status\".")
+        }
+        "pair-wrong" => (
+            "gannet_changes_pair_wrong",
+            "Whether the file and the changes do not go together, so that what ran last runs.",
+        ),
+        "compiled" => {
+            let help = "Configurations that were compiled for changes.";
+            return out.counter("gannet_changes_compiled_total", help, &[], value);
+        }
+        outcome => {
+            let (metric, help) = ("gannet_changes_total", "Changes of settings, by what became of them.");
+            return out.counter(metric, help, &[("outcome", outcome)], value);
+        }
+    };
+    out.gauge(metric, help, &[], value);
 }
 
 /// Adds a number of an effect.

@@ -18,7 +18,7 @@ use crate::accept::{WhenFull, converse_with_all};
 use crate::api::{Request, Response, to_json_line};
 
 /// Octets of a request line; the longest we know holds a name and a type.
-const REQUEST_OCTETS_MAX: usize = 16 * 1024;
+const REQUEST_OCTETS_MAX: usize = 2 << 20;
 /// Connections at once, so that a script gone wild does not exhaust descriptors.
 const CONNECTIONS_MAX: usize = 16;
 /// How long a connection may be silent, or refuse to take what we say.

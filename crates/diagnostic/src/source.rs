@@ -61,6 +61,8 @@ pub struct Source {
     pub path: PathBuf,
     /// The text.
     pub text: String,
+    /// What relative paths in it are relative to, if that is not the folder of `path`.
+    base: Option<PathBuf>,
     /// Where each line starts.
     line_starts: Vec<u32>,
 }
@@ -78,7 +80,12 @@ impl Source {
     fn new(path: PathBuf, text: String) -> Self {
         let line_starts =
             std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at as u32 + 1)).collect();
-        Self { path, text, line_starts }
+        Self { path, text, base: None, line_starts }
+    }
+
+    /// Returns the folder that relative paths in it are relative to.
+    pub fn directory(&self) -> Option<&Path> {
+        self.base.as_deref().or_else(|| self.path.parent())
     }
 
     /// Returns the line and column of the octet at `offset`.
@@ -121,6 +128,17 @@ impl Sources {
     pub fn add(&mut self, path: &Path, text: String) -> FileId {
         self.files.push(Arc::new(Source::new(path.to_owned(), text)));
         FileId((self.files.len() - 1).min(usize::from(u16::MAX - 1)) as u16)
+    }
+
+    /// Adds a text that is no file, by what people call it; relative paths in it are relative to
+    /// `base`.
+    pub fn add_beside(&mut self, name: &Path, text: String, base: PathBuf) -> FileId {
+        let id = self.add(name, String::new());
+        let source = Source { base: Some(base), ..Source::new(name.to_owned(), text) };
+        if let Some(last) = self.files.last_mut() {
+            *last = Arc::new(source);
+        }
+        id
     }
 
     /// Returns the file; `None` for what no file says.

@@ -1,10 +1,42 @@
 //! Channels on which operators give orders, beside the control socket.
 
 use super::{DAY, SECOND};
-use super::{Kind, Row, Value, duration_or, row, section, unset};
+use super::{Kind, Row, Value, duration_or, row, section, unset, word};
+
+values::words! {
+    /// Which settings may be changed while the server runs.
+    ChangesWord {
+        /// All.
+        Allowed = "allowed",
+        /// Those that are data.
+        Data = "data",
+        /// None.
+        Never = "never",
+    }
+}
 
 pub(super) const ROWS: &[Row] = &[
-    section("control", "Channels for orders, beside the control socket of `gannet` itself."),
+    section(
+        "control",
+        "Who changes what, and channels for orders beside the control socket of `gannet` itself.",
+    ),
+    row(
+        "control.changes",
+        word(ChangesWord::WORDS),
+        "allowed",
+        "who may use the control socket may do everything",
+        "Which settings may be changed while the server runs (`gannet config set`): all (`allowed`), those that are \
+         data (`data`: `sets`, `local`, `hosts`, `records`, `zones`, `zone-directories`), or none (`never`). Changes that \
+         were made before stay as they are, and can still be taken back. Members of dynamic sets and zones that \
+         are added by command are no settings.",
+    ),
+    row(
+        "control.locked",
+        Kind::List(Value::Text { word: None }),
+        "[]",
+        "no setting is more dangerous than another to everybody",
+        "Settings that are not changed while the server runs, with all below them: `policy.main`, `listen`.",
+    ),
     section(
         "control.unbound",
         "The channel of `unbound-control`, for programs that know that one (see unbound.md).",

@@ -58,6 +58,11 @@ fn answer(operator: &Arc<Operator>, request: Request) -> Answer {
         Request::ZoneKeys(asked) => response(operator.zone_keys(&asked.zone), Response::ZoneKeys),
         Request::ZoneDsSeen(seen) => response(operator.zone_ds_seen(&seen), Response::ZoneKeys),
         Request::ZoneRoll(roll) => response(operator.zone_roll(&roll), Response::ZoneKeys),
+        Request::ConfigChange(change) => response(operator.config_change(&change), Response::ConfigChanged),
+        Request::ConfigShow => response(operator.config_show(), Response::ConfigShown),
+        Request::ConfigExport(asked) => Response::ConfigShown(operator.config_export(asked.with_secrets)),
+        Request::ConfigDiff(asked) => response(operator.config_diff(&asked), Response::ConfigDifferences),
+        Request::ConfigHistory(asked) => response(operator.config_history(&asked), Response::ConfigSteps),
         Request::Explain(asked) => response(operator.explain(&asked), Response::Explained),
     };
     response.into()

@@ -10,12 +10,14 @@ use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
 use ::zones::LoadedZones;
+use authority::{Authority, Begun, WrongPair};
 use config::Plans;
 use control::api;
 use diagnostic::Diagnostic;
 use dnstap::{Tap, TapWriter};
 use engine::events::{Doorbell, EventReader, EventWriter, ring};
 use engine::{BusyPoll, Clock, SnapshotCell, Transport};
+use environment::System;
 use jobs::alias::{Follower, Resolution};
 use jobs::anchors::Anchors;
 use jobs::health::Checker;
@@ -26,13 +28,13 @@ use plan::upstreams::Target;
 use settings::LocalSocket;
 use settings::{Loaded, Origin};
 use tokio::sync::{mpsc, watch};
-use tracing::warn;
+use tracing::{error, warn};
 
 use crate::caches::Dumps;
 use crate::compile::{Compiled, compile, compile_for_set};
 use crate::for_jobs::{Orders, StubResolver};
 use crate::log_level::LogLevelHandle;
-use crate::operator::{Facts, Operator, Watched};
+use crate::operator::{Changing, Facts, Operator, Watched};
 use crate::policy_zones::PolicyZones;
 use crate::reload::{Candidate, Cause, Components, Revision, bring_into_use};
 use crate::watch::{HeldMemory, RefusalLog};
@@ -59,8 +61,8 @@ const EXPLANATIONS_MAX: usize = 4;
 pub struct Opened {
     /// Where the configuration comes from, for reloads.
     pub origin: Origin,
-    /// The configuration.
-    pub loaded: Loaded,
+    /// The configuration, and who decides about changes of it.
+    pub begun: Begun,
     /// Changes what is logged.
     pub log_level: LogLevelHandle,
     /// The processors that workers keep to.
@@ -148,7 +150,11 @@ impl Server {
 ///
 /// Nothing is left behind that the end of the process does not take away.
 pub fn start(opened: Opened) -> Result<Server, StartError> {
-    let Opened { origin, mut loaded, log_level, cores, workers, sockets, devices } = opened;
+    let Opened { origin, begun, log_level, cores, workers, sockets, devices } = opened;
+    let Begun { mut loaded, authority, wrong } = begun;
+    if let Err(error) = authority.open() {
+        error!(%error, "settings cannot be changed; those that were changed before stay as they are");
+    }
     let devices::Opened { devices, queues } = devices;
     let listeners: Vec<listen::Bound> = sockets.addresses().to_vec();
     let addresses: Vec<SocketAddr> = listeners.iter().map(|bound| bound.address).collect();
@@ -161,7 +167,8 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
     // What workers, transfers and relays know of other servers, they know together.
     let shared = driver::Shared::default();
     let transfers = transfer::Client::new(Arc::clone(&shared.registry));
-    let (candidate, signing) = first_candidate(loaded, &addresses, transfers.clone())?;
+    let (loaded, compiled, wrong) = first_compiled((loaded, wrong), &authority, &addresses)?;
+    let (candidate, signing) = first_candidate(loaded, compiled, transfers.clone());
     let Revision { loaded, plans, zones, .. } = &candidate.revision;
     for warning in loaded.warnings.iter().chain(&plans.warnings) {
         warn!("{}", warning.line());
@@ -225,7 +232,8 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
         asking: started.asking,
         addresses,
     };
-    let operator = Arc::new(Operator::new(facts, components, first, watched));
+    let changes = Changing::new(authority, wrong, &first.loaded);
+    let operator = Arc::new(Operator::new(facts, components, (first, watched), changes));
     operator.serve_jobs();
     operator.start_signing();
     // What reading the configuration, zones and lists has left.
@@ -243,13 +251,42 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
     })
 }
 
-/// Compiles the configuration, with what was signed of its zones last, and returns what signs them.
+/// Compiles the configuration. If files and changes do not go together although the files are right
+/// alone, what ran last is compiled.
+fn first_compiled(
+    (loaded, wrong): (Loaded, Option<WrongPair>),
+    authority: &Authority,
+    addresses: &[SocketAddr],
+) -> Result<(Loaded, Compiled, Option<WrongPair>), StartError> {
+    let compiled = |loaded: &Loaded| compile(loaded, addresses, None, &progress::logged());
+    let diagnostics = match compiled(&loaded) {
+        Ok(compiled) => return Ok((loaded, compiled, wrong)),
+        Err(found) => found,
+    };
+    let without = || {
+        let mut files = loaded.without_changes(&System).ok()?;
+        files.settings.has_added_zones = loaded.settings.has_added_zones;
+        compiled(&files).ok()?;
+        let mut good = authority.last_good()?;
+        good.settings.has_added_zones = loaded.settings.has_added_zones;
+        let compiled = compiled(&good).ok()?;
+        Some((files, good, compiled))
+    };
+    if wrong.is_some() || loaded.layers().is_empty() {
+        return Err(diagnostics.into());
+    }
+    match without() {
+        Some((files, good, compiled)) => Ok((good, compiled, Some(WrongPair { files, diagnostics }))),
+        None => Err(diagnostics.into()),
+    }
+}
+
+/// Returns the first configuration, with what was signed of its zones last, and what signs them.
 fn first_candidate(
     loaded: Loaded,
-    addresses: &[SocketAddr],
+    Compiled { plans, zones }: Compiled,
     transfers: transfer::Client,
-) -> Result<(Candidate, Arc<Signing>), StartError> {
-    let Compiled { plans, zones } = compile(&loaded, addresses, None, &progress::logged())?;
+) -> (Candidate, Arc<Signing>) {
     let signing = Signing::new(
         &loaded.settings.startup.state_directory,
         (plans.snapshot.key, Arc::clone(zones.pool())),
@@ -259,7 +296,7 @@ fn first_candidate(
     );
     let revision = Revision { number: 1, loaded: Arc::new(loaded), plans, zones };
     let candidate = Candidate::with_last_signed(&signing, revision, Cause::Start);
-    Ok((candidate, Arc::new(signing)))
+    (candidate, Arc::new(signing))
 }
 
 /// Starts what looks after zones.

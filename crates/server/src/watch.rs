@@ -249,6 +249,9 @@ impl Watch {
                     if !std::mem::replace(&mut has_settled, true) {
                         sys::release_program_pages();
                     }
+                    if self.operator.has_ended_changes() {
+                        spawn(Operator::end_changes);
+                    }
                     let is_idle = self.operator.is_idle();
                     next_look += if is_idle { IDLE_LOOK_EVERY } else { LOOK_EVERY };
                     // After a time without a processor there is one look, not many.

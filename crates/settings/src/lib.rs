@@ -11,6 +11,7 @@ mod link;
 pub mod load;
 mod lower;
 mod origin;
+pub mod overlay;
 pub mod print;
 mod secrets;
 

@@ -352,8 +352,11 @@ fn fit_built_in_policy(settings: &mut Settings, problems: &mut Vec<Problem>) {
     };
     let has_zones = !settings.zones.is_empty() || !settings.zone_directories.is_empty();
     let are_built_in = settings.upstreams.iter().all(|group| group.name.span == Span::BUILT_IN);
+    // Others than the built-in one were added by a change.
+    let is_built_in = |policy: &&mut Policy| policy.name.value == ENTRY;
     if has_zones && are_built_in {
-        for rule in settings.policies.iter_mut().flat_map(|policy| &mut policy.rules) {
+        let built_in = settings.policies.iter_mut().filter(is_built_in);
+        for rule in built_in.flat_map(|policy| &mut policy.rules) {
             rule.actions
                 .retain(|action| !matches!(&action.value, Action::Core(Core::Cache(_) | Core::Forward(_))));
         }
@@ -373,9 +376,8 @@ fn fit_built_in_policy(settings: &mut Settings, problems: &mut Vec<Problem>) {
             );
         }
     }
-    for action in
-        settings.policies.iter_mut().flat_map(|policy| &mut policy.rules).flat_map(|rule| &mut rule.actions)
-    {
+    let built_in = settings.policies.iter_mut().filter(is_built_in);
+    for action in built_in.flat_map(|policy| &mut policy.rules).flat_map(|rule| &mut rule.actions) {
         match &mut action.value {
             Action::Core(Core::Cache(name)) => name.value = cache.clone().unwrap_or_default(),
             Action::Core(Core::Forward(name)) => name.value = group.clone().unwrap_or_default(),
@@ -383,7 +385,7 @@ fn fit_built_in_policy(settings: &mut Settings, problems: &mut Vec<Problem>) {
         }
     }
     // What could not be chosen was reported above, or there is none.
-    for rule in settings.policies.iter_mut().flat_map(|policy| &mut policy.rules) {
+    for rule in settings.policies.iter_mut().filter(is_built_in).flat_map(|policy| &mut policy.rules) {
         rule.actions.retain(
             |action| !matches!(&action.value, Action::Core(Core::Cache(name) | Core::Forward(name)) if name.value.is_empty()),
         );

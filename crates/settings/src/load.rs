@@ -8,6 +8,7 @@ use diagnostic::{Diagnostic, FileId, Problem, Sources, Span, diagnostics, io_tex
 
 use crate::groups::Settings;
 use crate::lower::Lowering;
+use crate::overlay::Layer;
 use crate::{link, secrets};
 use environment::{Environment, FILE_OCTETS_MAX, System};
 use schema::Kind;
@@ -33,8 +34,21 @@ pub struct Loaded {
     pub sources: Sources,
     /// What is laid over an `unbound.conf`; none of another configuration.
     pub changes: Option<Arc<Changes>>,
-    /// All files' settings as one tree.
+    /// All files' settings as one tree, with the changes that are laid over them.
     pub(crate) tree: Node,
+    /// What the files said, before changes.
+    pub(crate) base: Arc<Base>,
+    /// These changes.
+    pub(crate) layers: Arc<[Layer]>,
+}
+
+/// What files said, before changes are laid over them.
+#[derive(Debug)]
+pub(crate) struct Base {
+    pub(crate) sources: Sources,
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) problems: Vec<Problem>,
+    pub(crate) seen: BTreeMap<PathBuf, Option<Span>>,
 }
 
 impl Loaded {
@@ -116,7 +130,7 @@ pub fn load_text(path: &Path, text: &str, environment: &dyn Environment) -> Resu
 
 /// Writes out what may be said in short: servers alone are those of a group, and those of no group
 /// of `default`.
-fn short_forms(entries: &mut [Entry]) {
+pub(crate) fn short_forms(entries: &mut [Entry]) {
     let is_servers = |node: &Node| matches!(node.value, Value::Scalar(_) | Value::List(_));
     let nothing = |span| Node { span, value: Value::Null };
     let wrap = |entry: &mut Entry, keys: &[&str]| {
@@ -138,17 +152,17 @@ fn short_forms(entries: &mut [Entry]) {
     }
 }
 
-struct Loader<'a> {
-    environment: &'a dyn Environment,
-    sources: Sources,
-    problems: Vec<Problem>,
+pub(crate) struct Loader<'a> {
+    pub(crate) environment: &'a dyn Environment,
+    pub(crate) sources: Sources,
+    pub(crate) problems: Vec<Problem>,
     /// Every file read, and where it was asked for.
-    seen: BTreeMap<PathBuf, Option<Span>>,
-    broken: bool,
+    pub(crate) seen: BTreeMap<PathBuf, Option<Span>>,
+    pub(crate) broken: bool,
 }
 
 impl<'a> Loader<'a> {
-    fn new(environment: &'a dyn Environment) -> Self {
+    pub(crate) fn new(environment: &'a dyn Environment) -> Self {
         Self {
             environment,
             sources: Sources::new(&secrets::keys()),
@@ -190,18 +204,27 @@ impl<'a> Loader<'a> {
         self.seen.insert(path, None);
         let (root_span, mut entries) = self.parse(MAIN);
         self.includes(MAIN, &mut entries, 0);
-        self.finish_tree(root_span, entries)
+        let base = Base {
+            sources: self.sources.clone(),
+            entries: entries.clone(),
+            problems: self.problems.clone(),
+            seen: self.seen.clone(),
+        };
+        Ok(Loaded { base: Arc::new(base), ..self.finish_tree(root_span, entries)? })
     }
 
     /// Makes settings of what the files say.
-    fn finish_tree(
+    pub(crate) fn finish_tree(
         mut self,
         root_span: Option<Node>,
         mut entries: Vec<Entry>,
     ) -> Result<Loaded, Vec<Diagnostic>> {
         short_forms(&mut entries);
         let nothing = entries.is_empty() && !self.broken;
-        let is_alone = self.seen.len() == 1 && !self.seen.contains_key(Path::new(BUILT_IN));
+        // With a change something is configured.
+        let is_alone = self.sources.files().count() == 1
+            && self.seen.len() == 1
+            && !self.seen.contains_key(Path::new(BUILT_IN));
         let is_empty = nothing && root_span.is_none() && is_alone;
         let value = if nothing { Value::Null } else { Value::Map(entries) };
         let tree = match root_span {
@@ -246,7 +269,14 @@ impl<'a> Loader<'a> {
         if failed {
             Err(found)
         } else {
-            Ok(Loaded { settings, warnings: found, sources: self.sources, changes: None, tree })
+            let base = Base {
+                sources: self.sources.clone(),
+                entries: Vec::new(),
+                problems: Vec::new(),
+                seen: BTreeMap::new(),
+            };
+            let (base, layers) = (Arc::new(base), Arc::new([]));
+            Ok(Loaded { settings, warnings: found, sources: self.sources, changes: None, tree, base, layers })
         }
     }
 

@@ -253,33 +253,50 @@ impl Store {
     ///
     /// What the change expects does not hold, or it cannot be written; then nothing has changed.
     pub fn commit(&self, change: &Change) -> Result<Position, StoreError> {
-        for put in &change.puts {
+        let positions = self.commit_all(std::slice::from_ref(change))?;
+        positions.last().copied().map_or_else(|| self.position(), Ok)
+    }
+
+    /// Carries out changes in one transaction, each as a revision of its own; returns where the
+    /// store stands after each.
+    ///
+    /// # Errors
+    ///
+    /// As with one; then none of them is carried out.
+    pub fn commit_all(&self, changes: &[Change]) -> Result<Vec<Position>, StoreError> {
+        for put in changes.iter().flat_map(|change| &change.puts) {
             if put.text.as_ref().is_some_and(|text| text.len() > TEXT_OCTETS_MAX) {
                 return Err(StoreError::TooLarge { name: put.name.clone() });
             }
         }
         let mut state = self.sound()?;
         let State { database, standing, .. } = &mut *state;
-        let found = standing.position.revision;
-        if let Some(expected) = change.expected.filter(|expected| *expected != found) {
-            return Err(StoreError::Conflict(Conflict::Moved { expected, found }));
-        }
+        let mut positions = Vec::with_capacity(changes.len());
         let written = (|| {
             let transaction = database.transaction().map_err(|error| self.trouble(&error))?;
-            let mut next = *standing;
-            next.position.revision += 1;
-            if self.edit(&transaction, change, &mut next)? == 0 {
-                return Ok((*standing, Ok(())));
+            let mut last = *standing;
+            for change in changes {
+                let found = last.position.revision;
+                if let Some(expected) = change.expected.filter(|expected| *expected != found) {
+                    return Err(StoreError::Conflict(Conflict::Moved { expected, found }));
+                }
+                let mut next = last;
+                next.position.revision += 1;
+                if self.edit(&transaction, change, &mut next)? > 0 {
+                    database::note(&transaction, change, &next).map_err(|error| self.trouble(&error))?;
+                    last = next;
+                }
+                positions.push(last.position);
             }
-            database::note(&transaction, change, &next).map_err(|error| self.trouble(&error))?;
-            Ok((next, transaction.commit()))
+            let is_changed = last != *standing;
+            Ok((last, if is_changed { transaction.commit() } else { Ok(()) }))
         })();
         match written {
-            Ok((next, Ok(()))) => {
-                *standing = next;
+            Ok((last, Ok(()))) => {
+                *standing = last;
                 drop(state);
                 self.moved.notify_all();
-                Ok(next.position)
+                Ok(positions)
             }
             Ok((_, Err(error))) => {
                 // Whether it is on disk is known when it was read again.

@@ -97,6 +97,22 @@ fn a_change_is_carried_out_whole_or_not_at_all() {
 }
 
 #[test]
+fn several_changes_are_on_disk_together_each_with_its_revision() {
+    let place = place();
+    let store = open(&place);
+    let by = |by: &str, put| Change { by: by.to_owned(), ..change(vec![put]) };
+    let both = [by("anna", put("a", Some("1"))), by("ben", put("b", Some("2")))];
+    let revisions = store.commit_all(&both).expect("a disk");
+    assert_eq!(revisions.iter().map(|position| position.revision).collect::<Vec<_>>(), [1, 2]);
+    let stale = Put { expected: Expected::Absent, ..put("a", Some("4")) };
+    assert!(store.commit_all(&[by("anna", put("c", Some("3"))), by("ben", stale)]).is_err());
+    assert_eq!(said(&store).len(), 2, "none of them");
+    let entries = store.entries("settings").expect("readable");
+    assert_eq!(entries.iter().map(|entry| entry.by.as_str()).collect::<Vec<_>>(), ["anna", "ben"]);
+    assert_eq!(store.commit_all(&[]), Ok(vec![]));
+}
+
+#[test]
 fn of_several_texts_of_one_entry_the_last_counts() {
     let place = place();
     let store = open(&place);

@@ -127,6 +127,19 @@ impl Server {
         Self::start_by(program, directory, yaml, environment)
     }
 
+    /// Starts the program in a directory that an earlier one left, where that one listened.
+    ///
+    /// # Panics
+    ///
+    /// As [`Server::start`], and when somebody else listens there by now.
+    pub fn start_at(address: SocketAddr, directory: TempDir, yaml: &str) -> Self {
+        let yaml = yaml.replace("@ADDRESS@", &address.to_string());
+        let mut server = Self::spawn(program, directory, &yaml, &[]);
+        server.address = address;
+        assert!(server.answers(), "it ended\n{}", server.log().join("\n"));
+        server
+    }
+
     /// Starts the program with so many descriptors, and without the right to have more.
     ///
     /// # Panics

@@ -6,7 +6,7 @@ use super::{File, Finding};
 
 /// The layer of each crate. A crate uses only crates of lower layers; equals do not know each
 /// other.
-pub(crate) const LAYERS: [(&str, u8); 43] = [
+pub(crate) const LAYERS: [(&str, u8); 44] = [
     ("diagnostic", 0),
     ("wire", 0),
     ("http2", 0),
@@ -45,6 +45,7 @@ pub(crate) const LAYERS: [(&str, u8); 43] = [
     ("driver", 8),
     ("control", 8),
     ("import", 8),
+    ("authority", 8),
     ("jobs", 8),
     ("zones", 8),
     ("server", 9),

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{ConfigArgs, OutputArgs};
+use control::api;
+
+use super::{ConfigArgs, OutputArgs, RemoteArgs, SocketArgs};
 
 /// Arguments of `certificate`.
 #[derive(Args, Debug)]
@@ -98,6 +100,9 @@ pub enum CheckFormat {
 pub enum ConfigCommand {
     /// The settings in force after defaults, includes and environment, secrets left out.
     Show(ConfigShowArgs),
+    /// What is changed while the server runs.
+    #[command(flatten)]
+    Change(ConfigChangeCommand),
     /// The built-in configuration: every setting with its default, commented.
     Default,
     /// A short configuration for one use, commented, as a file to begin with.
@@ -115,8 +120,142 @@ pub struct ConfigShowArgs {
     /// Show beside each setting where it comes from.
     #[arg(long, conflicts_with = "json")]
     pub(crate) origin: bool,
+    /// Ask the running server, which has changes that the file does not have.
+    #[arg(long, conflicts_with = "config")]
+    pub(crate) running: bool,
+    #[command(flatten)]
+    pub(crate) socket: SocketArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+}
+
+/// What to do with settings of the running server.
+#[derive(Debug, Subcommand)]
+pub enum ConfigChangeCommand {
+    /// Change a setting of the running server, from now on and after restarts.
+    ///
+    /// The text is what would stand in the file at this path, such as "1GiB" at cache.main.size; it
+    /// replaces what the file says there. The file itself stays as it is: see "gannet config
+    /// export". When the command returns, the change is on disk and in use.
+    #[command(after_help = SET_HELP)]
+    Set(ConfigSetArgs),
+    /// Take a change back, so that the setting is as the file says again.
+    Unset(ConfigUnsetArgs),
+    /// Show who changed which settings, the newest change first.
+    History(ConfigHistoryArgs),
+    /// Show what two configurations say differently.
+    Diff(ConfigDiffArgs),
+    /// Make all changed settings what they were at a revision; 0 takes back all changes.
+    Rollback(ConfigRollbackArgs),
+    /// Print changed settings as they would stand in the file.
+    Export(ConfigExportArgs),
+}
+
+const SET_HELP: &str = "\
+Examples:
+  gannet config set cache.main.size 1GiB
+  gannet config set local.nas.home.arpa 192.168.1.10
+  gannet config set upstreams.fast '[192.0.2.1, tls://dns.example.net]'
+  gannet config set policy.main - < policy.yaml
+  gannet config set limits.rate.per-second 5 --for 3600 --why 'under attack'";
+
+/// How a change is made.
+#[derive(Args, Debug)]
+pub struct ChangeArgs {
+    /// Why, for the history.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) why: Option<String>,
+    /// Refuse it unless the changes stand at this revision.
+    #[arg(long, value_name = "REVISION")]
+    pub(crate) if_revision: Option<u64>,
+    /// Check it only.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+/// Arguments of `config set`.
+#[derive(Args, Debug)]
+pub struct ConfigSetArgs {
+    /// The setting, such as cache.main.size.
+    #[arg(value_name = "PATH")]
+    pub(crate) path: String,
+    /// What to set it to, as in the file [default or -: what standard input has].
+    #[arg(value_name = "TEXT", conflicts_with = "nothing", allow_hyphen_values = true)]
+    pub(crate) text: Option<String>,
+    /// Have nothing there, whatever the file says.
+    #[arg(long)]
+    pub(crate) nothing: bool,
+    /// Take it back after this time.
+    #[arg(long = "for", value_name = "SECONDS")]
+    pub(crate) for_s: Option<u64>,
+    #[command(flatten)]
+    pub(crate) change: ChangeArgs,
+}
+
+/// Arguments of `config unset`.
+#[derive(Args, Debug)]
+pub struct ConfigUnsetArgs {
+    /// The settings.
+    #[arg(value_name = "PATH", required = true)]
+    pub(crate) paths: Vec<String>,
+    #[command(flatten)]
+    pub(crate) change: ChangeArgs,
+}
+
+/// Arguments of `config history`.
+#[derive(Args, Debug)]
+pub struct ConfigHistoryArgs {
+    /// How many changes to show [default: 20].
+    #[arg(short = 'n', value_name = "COUNT")]
+    pub(crate) count: Option<u64>,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+/// Arguments of `config diff`.
+#[derive(Args, Debug)]
+pub struct ConfigDiffArgs {
+    /// The one: a revision of the changes, "file" (without changes) or "now".
+    #[arg(value_name = "FROM", value_parser = parse_config_of, default_value = "file")]
+    pub(crate) from: api::ConfigOf,
+    /// The other.
+    #[arg(value_name = "TO", value_parser = parse_config_of, default_value = "now")]
+    pub(crate) to: api::ConfigOf,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+/// Arguments of `config rollback`.
+#[derive(Args, Debug)]
+pub struct ConfigRollbackArgs {
+    /// The revision.
+    #[arg(value_name = "REVISION")]
+    pub(crate) revision: u64,
+    #[command(flatten)]
+    pub(crate) change: ChangeArgs,
+}
+
+/// Arguments of `config export`.
+#[derive(Args, Debug)]
+pub struct ConfigExportArgs {
+    /// Print secrets, too.
+    #[arg(long)]
+    pub(crate) secrets: bool,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+fn parse_config_of(text: &str) -> Result<api::ConfigOf, String> {
+    match text {
+        "file" => Ok(api::ConfigOf::File),
+        "now" => Ok(api::ConfigOf::Now),
+        number => match number.parse() {
+            Ok(revision) => Ok(api::ConfigOf::Revision(revision)),
+            Err(_) => Err("expected a revision, \"file\" or \"now\"".to_owned()),
+        },
+    }
 }
 
 /// Arguments of `config starter`.

@@ -28,6 +28,30 @@ pub(super) fn text(status: &api::Status) -> String {
         span(configuration.age_s),
         if configuration.is_last_reload_refused { "; the last reload was refused" } else { "" }
     );
+    let changes = &configuration.changes;
+    if changes.revision > 0 {
+        let by = changes
+            .last_by
+            .as_ref()
+            .map_or_else(String::new, |by| format!(", the last by {}", out::escaped(by)));
+        let _ = writeln!(
+            text,
+            "changes        {} (revision {}{by}; see gannet config history)",
+            counted(changes.settings, "setting"),
+            changes.revision
+        );
+    }
+    if let Some(trouble) = &changes.trouble {
+        let _ = writeln!(text, "               settings cannot be changed: {}", out::escaped(trouble));
+    }
+    if !changes.wrong.is_empty() {
+        text.push_str(
+            "               THE FILE AND THE CHANGES DO NOT GO TOGETHER: what ran last is in use\n",
+        );
+        for line in &changes.wrong {
+            let _ = writeln!(text, "               {}", out::escaped(line));
+        }
+    }
     let zones = &status.zones;
     if zones.served + zones.failing > 0 {
         let _ = write!(text, "zones          {} served", zones.served);

@@ -3,6 +3,7 @@
 //! Written for people and scripts alike: kebab-case keys, units in the key, absent instead of null.
 
 mod caches;
+mod config;
 mod explain;
 mod files;
 mod jobs;
@@ -20,6 +21,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use caches::{CacheEntries, CacheEntry, CacheFlush, CacheLookup, CacheStats, Dumped, Flush, Flushed};
+pub use config::{
+    ChangesSummary, ConfigChange, ConfigChanged, ConfigDiff, ConfigDifference, ConfigEdit, ConfigExport,
+    ConfigHistory, ConfigOf, ConfigShown, ConfigStep,
+};
 pub use explain::{Explain, Explained, ExplainedReply, ExplainedStep};
 pub use files::{CheckedZone, StoredKey, VerifiedZone, ZoneFacts};
 pub use jobs::{Job, JobRun, Recorded, Tally};
@@ -94,6 +99,16 @@ pub enum Request {
     ZoneRemove(ZoneNames),
     /// Make what a file says the next version of a zone.
     ZoneLoad(ZoneLoad),
+    /// Change settings, from now on and after a restart.
+    ConfigChange(ConfigChange),
+    /// Print the settings in use, with where each is from.
+    ConfigShow,
+    /// Print changed settings as they would stand in the file.
+    ConfigExport(ConfigExport),
+    /// Say which settings two revisions of the changes say differently.
+    ConfigDiff(ConfigDiff),
+    /// Say who changed which settings.
+    ConfigHistory(ConfigHistory),
 }
 
 /// What the server says: `{"status":{…}}`, or `{"error":{…}}`.
@@ -154,6 +169,14 @@ pub enum Response {
     ZoneDone(ZoneDone),
     /// To [`Request::ZoneAdd`] and [`Request::ZoneRemove`].
     ZonesChanged(ZonesChanged),
+    /// To [`Request::ConfigChange`].
+    ConfigChanged(ConfigChanged),
+    /// To [`Request::ConfigShow`] and [`Request::ConfigExport`].
+    ConfigShown(ConfigShown),
+    /// To [`Request::ConfigDiff`].
+    ConfigDifferences(Vec<ConfigDifference>),
+    /// To [`Request::ConfigHistory`].
+    ConfigSteps(Vec<ConfigStep>),
     /// The request was not carried out.
     Error(Failure),
 }
@@ -201,6 +224,10 @@ impl Response {
             Self::SetChanged(it) => to_json(it),
             Self::ZoneKeys(it) => to_json(it),
             Self::Explained(it) => to_json(it),
+            Self::ConfigChanged(it) => to_json(it),
+            Self::ConfigShown(it) => to_json(it),
+            Self::ConfigDifferences(it) => to_json(it),
+            Self::ConfigSteps(it) => to_json(it),
             Self::Error(it) => to_json(it),
         }
     }

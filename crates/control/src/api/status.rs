@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::ChangesSummary;
+
 /// How the server is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -130,6 +132,9 @@ pub struct Configuration {
     pub age_s: u64,
     /// Whether the last reload was refused because of mistakes in the file.
     pub is_last_reload_refused: bool,
+    /// Settings that were changed while the server ran.
+    #[serde(default)]
+    pub changes: ChangesSummary,
 }
 
 /// Counters by group, summed over the workers.

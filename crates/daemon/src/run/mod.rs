@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use authority::{Authority, Begun};
 use commands::cli::{RunArgs, SocketArgs, UnboundArgs};
 use commands::{configuration, out, remote};
 use control::Socket;
@@ -78,8 +79,9 @@ fn start_for_us(loaded: Loaded) -> Result<Arc<Operator>, String> {
         .map_err(|error| format!("cannot listen on loopback: {}", error.source))?;
     let devices = server::devices::Opened::default();
     let cores = server::sys::allowed_cores();
+    let begun = Begun { loaded, authority: Authority::of_nobody(), wrong: None };
     let opened =
-        server::Opened { origin: Origin::BuiltIn, loaded, log_level, cores, workers: 1, sockets, devices };
+        server::Opened { origin: Origin::BuiltIn, begun, log_level, cores, workers: 1, sockets, devices };
     let server = server::start(opened).map_err(|error| error.to_string())?;
     let operator = server.operator();
     // It ends with the process, and not before.
@@ -98,8 +100,9 @@ fn told(result: Result<ExitCode, String>) -> ExitCode {
 }
 
 fn try_run(origin: Origin, socket: &SocketArgs, theirs: Option<&UnboundArgs>) -> Result<ExitCode, String> {
-    let loaded =
-        origin.load().map_err(|found| configuration::human(&origin, &found).trim_end().to_owned())?;
+    let begun = authority::begin(&origin)
+        .map_err(|found| configuration::human(&origin, &found).trim_end().to_owned())?;
+    let loaded = &begun.loaded;
     let log_settings = unbound::log(theirs, &loaded.settings.startup.log);
     let output = Arc::new(Output::open(&log_settings)?);
     let level = server::filter(unbound::log_level(theirs, loaded.settings.log_level));
@@ -107,7 +110,7 @@ fn try_run(origin: Origin, socket: &SocketArgs, theirs: Option<&UnboundArgs>) ->
     abort_on_panic();
     server::sys::return_large_blocks();
 
-    check_address_space(&loaded, sys::address_space())?;
+    check_address_space(loaded, sys::address_space())?;
 
     // No thread is started before privileges are given up: capabilities belong to threads.
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -123,7 +126,7 @@ fn try_run(origin: Origin, socket: &SocketArgs, theirs: Option<&UnboundArgs>) ->
     let cores = server::sys::allowed_cores();
     let workers = config::workers(startup, &System);
     let mut listening = config::listening(startup);
-    let asking = config::upstream_descriptors(&loaded, workers, &System);
+    let asking = config::upstream_descriptors(loaded, workers, &System);
     let asking = descriptors::Workers::new(workers, asking);
     if let Some(limit) = privileges::raise_limits(descriptors::wanted(&listening, asking)) {
         descriptors::fit(&mut listening, limit, asking);
@@ -164,7 +167,7 @@ fn try_run(origin: Origin, socket: &SocketArgs, theirs: Option<&UnboundArgs>) ->
     let mistakes = origin.clone();
     let server = server::start(server::Opened {
         origin,
-        loaded,
+        begun,
         log_level,
         cores,
         workers,

@@ -20,7 +20,7 @@ use crate::privileges::Become;
 /// Mode of the folder.
 const MODE: u32 = 0o750;
 /// Folders and files in it, besides those that the configuration names.
-const NAMES: [&str; 5] = ["control.sock", "keys", "sets", "signing", "zones"];
+const NAMES: [&str; 6] = ["changes", "control.sock", "keys", "sets", "signing", "zones"];
 /// How deep folders may lie in each other.
 const DEPTH_MAX: usize = 8;
 /// The user whose files are handed over.

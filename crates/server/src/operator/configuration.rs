@@ -20,6 +20,8 @@ struct Read {
     candidate: Candidate,
     warnings: Vec<Diagnostic>,
     watched: Arc<Watched>,
+    /// The changes of settings in it.
+    on_disk: Option<authority::OnDisk>,
 }
 
 impl Operator {
@@ -33,8 +35,9 @@ impl Operator {
         systemd::reloading();
         let begin = Instant::now();
         let outcome = self.read_again(&current).and_then(|read| {
-            let Read { candidate, warnings, watched } = read;
+            let Read { candidate, warnings, watched, on_disk } = read;
             self.change(&mut current, candidate)?;
+            self.changes_taken(on_disk, &current.loaded);
             Ok((warnings, watched))
         });
         let mut view = lock(&self.view);
@@ -68,7 +71,7 @@ impl Operator {
     }
 
     /// Says what is in use, after work that began at `begin`.
-    fn stands(&self, revision: u64, begin: Instant) -> api::Reload {
+    pub(super) fn stands(&self, revision: u64, begin: Instant) -> api::Reload {
         api::Reload {
             revision,
             refused: refused(&self.components.manager),
@@ -80,11 +83,12 @@ impl Operator {
     /// Reads and compiles the configuration; an error is every mistake in it.
     fn read_again(&self, current: &Revision) -> Result<Read, Vec<Diagnostic>> {
         let previous = current.as_previous();
-        let (loaded, watched, compiled) = apart(|| -> Result<_, Vec<Diagnostic>> {
-            let mut loaded = self.facts.origin.load()?;
-            if let Some(mistake) = loaded.emptied(&current.loaded) {
+        let (loaded, watched, compiled, on_disk) = apart(|| -> Result<_, Vec<Diagnostic>> {
+            let files = self.facts.origin.load()?;
+            if let Some(mistake) = files.emptied(&current.loaded) {
                 return Err(vec![mistake]);
             }
+            let (mut loaded, on_disk) = self.with_changes_of_disk(files)?;
             loaded.settings.has_added_zones = self.components.manager.has_added();
             let watched = Watched::of(&loaded.settings);
             let compiled = compile(
@@ -93,13 +97,13 @@ impl Operator {
                 Some(previous),
                 &progress::with_zones(&self.components.manager),
             )?;
-            Ok((Arc::new(loaded), watched, compiled))
+            Ok((Arc::new(loaded), watched, compiled, on_disk))
         })?;
         let Compiled { plans, zones } = compiled;
         let revision = Revision { number: current.number + 1, loaded, plans, zones };
         let candidate = Candidate::with_last_signed(&self.components.signing, revision, Cause::Reload);
         let warnings = [&*candidate.revision.loaded.warnings, &candidate.revision.plans.warnings].concat();
-        Ok(Read { candidate, warnings, watched })
+        Ok(Read { candidate, warnings, watched, on_disk })
     }
 
     /// Brings a candidate into use, or returns everything that is in its way; then nothing has

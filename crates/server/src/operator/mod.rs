@@ -9,6 +9,7 @@ mod files;
 mod keys;
 mod lists;
 mod numbers;
+mod overlay;
 mod policy_zones;
 mod resolvers;
 mod sets;
@@ -45,6 +46,7 @@ pub use changes::WorkerNumbers;
 pub use error::{OperatorError, Rejected, What};
 pub(crate) use files::Watched;
 pub use numbers::DESCRIPTIONS;
+pub(crate) use overlay::Changing;
 
 /// How long a query that is explained may wait for upstreams.
 const EXPLANATION_PATIENCE: Duration = Duration::from_secs(30);
@@ -67,6 +69,8 @@ pub struct Operator {
     seen: Mutex<Seen>,
     /// How many queries there were lately.
     pace: Mutex<numbers::Pace>,
+    /// Who decides about changes of settings.
+    changing: Changing,
 }
 
 /// What stays the same for as long as the server runs.
@@ -152,7 +156,12 @@ fn recorder_file(plans: &config::Plans) -> Option<PathBuf> {
 
 impl Operator {
     /// Returns the server that runs on `first`.
-    pub(crate) fn new(facts: Facts, components: Components, first: Revision, watched: Arc<Watched>) -> Self {
+    pub(crate) fn new(
+        facts: Facts,
+        components: Components,
+        (first, watched): (Revision, Arc<Watched>),
+        changing: Changing,
+    ) -> Self {
         Self {
             facts,
             components,
@@ -161,6 +170,7 @@ impl Operator {
             banned: Mutex::default(),
             seen: Mutex::default(),
             pace: Mutex::default(),
+            changing,
         }
     }
 

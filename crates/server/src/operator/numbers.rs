@@ -36,6 +36,7 @@ impl Operator {
         self.look_at_pace();
         let queries_per_second = lock(&self.pace).per_second();
         let summary = self.components.manager.summary();
+        let changes = self.changes_summary();
         let view = lock(&self.view);
         let now = i64::try_from(super::unix_seconds()).unwrap_or(i64::MAX);
         let certificates = view.certificates.iter().map(|own| api::Certificate {
@@ -62,6 +63,7 @@ impl Operator {
                 revision: view.revision,
                 age_s: view.adopted.elapsed().as_secs(),
                 is_last_reload_refused: view.is_last_reload_refused,
+                changes,
             },
             queries_per_second,
             memory_octets: sys::resident_octets(),
@@ -110,6 +112,7 @@ impl Operator {
             stats.entry(group.to_owned()).or_default().insert(name.to_owned(), value);
         });
         self.ban_stats(&mut stats);
+        self.change_stats(&mut stats);
         let (made, refused) = self.components.signing.pool().counts();
         let signatures = [("made".to_owned(), made), ("refused".to_owned(), refused)];
         stats.insert("signatures".to_owned(), signatures.into());

@@ -15,7 +15,7 @@ use settings::Loaded;
 use zones::LoadedZones;
 
 use crate::compile::Previous;
-pub(crate) use parts::{Components, bring_into_use};
+pub(crate) use parts::{Components, bring_into_use, bring_into_use_kept};
 
 /// A configuration as the server runs on it.
 pub(crate) struct Revision {
@@ -79,12 +79,26 @@ pub(crate) struct Part<I> {
     pub(crate) prepare: for<'i> fn(&'i I) -> Prepared<'i>,
 }
 
-/// Has all parts prepare, then all commit, in their order.
+/// Why nothing has changed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum NotCarriedOut<E> {
+    /// What is in the way of parts.
+    Found(Vec<Diagnostic>),
+    /// It cannot be kept.
+    NotKept(E),
+}
+
+/// Has all parts prepare, then all commit, in their order. Between the two, when nothing is in the
+/// way any more, `keep` puts on the disk what must be there before it counts.
 ///
 /// # Errors
 ///
 /// What is in the way of any of them; then nothing has changed.
-pub(crate) fn carry_out<I>(parts: &[Part<I>], input: &I) -> Result<(), Vec<Diagnostic>> {
+pub(crate) fn carry_out<I, E>(
+    parts: &[Part<I>],
+    input: &I,
+    keep: impl FnOnce() -> Result<(), E>,
+) -> Result<(), NotCarriedOut<E>> {
     let mut commits = Vec::with_capacity(parts.len());
     let mut found = Vec::new();
     for part in parts {
@@ -97,8 +111,9 @@ pub(crate) fn carry_out<I>(parts: &[Part<I>], input: &I) -> Result<(), Vec<Diagn
         }
     }
     if !found.is_empty() {
-        return Err(found);
+        return Err(NotCarriedOut::Found(found));
     }
+    keep().map_err(NotCarriedOut::NotKept)?;
     commits.into_iter().for_each(|commit| commit());
     Ok(())
 }
@@ -181,7 +196,14 @@ mod tests {
     #[test]
     fn parts_commit_in_their_order_when_all_are_ready() {
         let input = Input::default();
-        assert_eq!(carry_out(&PARTS, &input), Ok(()));
+        let keep = || {
+            assert!(
+                input.done.borrow().is_empty() && input.open.get() == 4,
+                "all are ready, and none has committed"
+            );
+            Ok::<_, ()>(())
+        };
+        assert_eq!(carry_out(&PARTS, &input, keep), Ok(()));
         assert_eq!(*input.done.borrow(), ["first", "second", "third", "fourth"]);
         assert_eq!(input.open.get(), 0);
     }
@@ -189,10 +211,21 @@ mod tests {
     #[test]
     fn one_that_is_not_ready_keeps_all_from_committing_and_all_are_heard() {
         let input = Input { refused: Cell::new(true), ..Input::default() };
-        let found = carry_out(&PARTS, &input).expect_err("two are not ready");
+        let keep = || -> Result<(), ()> { panic!("nothing is kept that does not come into use") };
+        let Err(NotCarriedOut::Found(found)) = carry_out(&PARTS, &input, keep) else {
+            panic!("two are not ready")
+        };
         let messages: Vec<&str> = found.iter().map(|found| found.message.as_str()).collect();
         assert_eq!(messages, ["second", "fourth"]);
         assert!(input.done.borrow().is_empty());
         assert_eq!(input.open.get(), 0, "what the others prepared is gone");
+    }
+
+    #[test]
+    fn what_cannot_be_kept_does_not_come_into_use() {
+        let input = Input::default();
+        assert_eq!(carry_out(&PARTS, &input, || Err("full")), Err(NotCarriedOut::NotKept("full")));
+        assert!(input.done.borrow().is_empty());
+        assert_eq!(input.open.get(), 0, "what was prepared is gone");
     }
 }

@@ -1,6 +1,7 @@
 //! The parts of a server that a configuration changes.
 
 use std::cell::Cell;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
@@ -21,7 +22,7 @@ use tokio::sync::watch;
 use tracing::{info, warn};
 use zones::ZoneManager;
 
-use super::{Candidate, Cause, Part, Prepared, Revision};
+use super::{Candidate, Cause, NotCarriedOut, Part, Prepared, Revision};
 use crate::caches::Dumps;
 use crate::compile::ZonePlanner;
 use crate::devices::Devices;
@@ -82,9 +83,27 @@ pub(crate) fn bring_into_use(
     candidate: Candidate,
     previous: Option<&Revision>,
 ) -> Result<Revision, Vec<Diagnostic>> {
+    let kept = bring_into_use_kept::<Infallible>(components, candidate, previous, || Ok(()));
+    kept.map_err(|why| match why {
+        NotCarriedOut::Found(found) => found,
+        NotCarriedOut::NotKept(never) => match never {},
+    })
+}
+
+/// Like [`bring_into_use`], with what must be on the disk before it counts.
+///
+/// # Errors
+///
+/// Everything that is in the way, or the error of `keep`; then nothing has changed.
+pub(crate) fn bring_into_use_kept<E>(
+    components: &Components,
+    candidate: Candidate,
+    previous: Option<&Revision>,
+    keep: impl FnOnce() -> Result<(), E>,
+) -> Result<Revision, NotCarriedOut<E>> {
     let Candidate { revision, cause, signing } = candidate;
     let input = Input { components, next: &revision, previous, cause, signing: Cell::new(signing) };
-    super::carry_out(&parts(), &input)?;
+    super::carry_out(&parts(), &input, keep)?;
     Ok(revision)
 }
 

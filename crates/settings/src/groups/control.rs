@@ -4,6 +4,42 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use diagnostic::At;
+use schema::ChangesWord;
+
+use crate::overlay::SettingPath;
+
+/// Which settings may be changed while the server runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangesAllowed {
+    /// Those that may.
+    pub which: ChangesWord,
+    /// Those that may not, with all below them.
+    pub locked: Vec<At<SettingPath>>,
+}
+
+impl ChangesAllowed {
+    /// Returns why a setting may not be changed; `None` if it may.
+    pub fn refusal(&self, path: &SettingPath) -> Option<String> {
+        match self.which {
+            ChangesWord::Allowed => {}
+            ChangesWord::Data if path.is_data() => {}
+            ChangesWord::Data => {
+                return Some(format!(
+                    "\"{path}\" is no data, and nothing else may be changed (control.changes: data)"
+                ));
+            }
+            ChangesWord::Never => {
+                return Some("no setting may be changed (control.changes: never)".to_owned());
+            }
+        }
+        // What holds a locked setting would change it, too.
+        let locked = self.locked.iter().map(|at| &at.value);
+        let mut found = locked.filter(|locked| path.is_within(locked) || locked.is_within(path));
+        found.next().map(|locked| format!("\"{locked}\" is locked (control.locked)"))
+    }
+}
+
 /// Where a channel can be reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ControlPlace {

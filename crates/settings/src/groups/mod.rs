@@ -32,7 +32,7 @@ use plan::jobs::Recorder;
 use crate::jobs::{EffectSettings, ScheduleSettings};
 
 pub use cache::CacheSettings;
-pub use control::{ControlIdentity, ControlPlace, UnboundChannel, UnboundStatistics};
+pub use control::{ChangesAllowed, ControlIdentity, ControlPlace, UnboundChannel, UnboundStatistics};
 use diagnostic::At;
 pub use dnstap::{DnstapSettings, ReceiverPlace};
 pub use limits::{Cookies, Handshakes, Limits, Rate, Tcp, WaitNetwork};
@@ -130,6 +130,8 @@ pub struct Settings {
     pub log_level: LogLevel,
     /// What the statistics of `unbound-control` show.
     pub unbound_statistics: UnboundStatistics,
+    /// What may be changed while the server runs.
+    pub changes: ChangesAllowed,
     /// Sets of names and clients.
     pub sets: Vec<Set>,
     /// Conditions with a name, in the order of the file.

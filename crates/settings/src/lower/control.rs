@@ -5,7 +5,10 @@ use std::path::Path;
 use diagnostic::Problem;
 
 use super::{Lowering, Section};
-use crate::groups::{ControlIdentity, ControlPlace, UnboundChannel, UnboundStatistics};
+use crate::groups::{ChangesAllowed, ControlIdentity, ControlPlace, UnboundChannel, UnboundStatistics};
+
+use crate::overlay::SettingPath;
+use schema::ChangesWord;
 
 /// The port of `unbound-control`.
 const PORT: u16 = 8953;
@@ -16,6 +19,20 @@ impl Lowering<'_> {
         let control = self.section(root, "control");
         let section = self.section(&control, "unbound");
         (self.unbound_channel(&section), self.unbound_statistics(&section))
+    }
+
+    /// Reads what may be changed while the server runs.
+    pub(super) fn changes_allowed(&mut self, root: &Section<'_>) -> ChangesAllowed {
+        let control = self.section(root, "control");
+        let locked = self.list(&control, "locked", |_, _, scalar| {
+            SettingPath::parse(&scalar.text).map_err(|message| values::Misread {
+                at: 0..scalar.text.len(),
+                message,
+                expected: None,
+                hint: None,
+            })
+        });
+        ChangesAllowed { which: self.word(&control, "changes", ChangesWord::parse), locked }
     }
 
     fn unbound_channel(&mut self, section: &Section<'_>) -> UnboundChannel {

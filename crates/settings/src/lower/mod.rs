@@ -95,6 +95,18 @@ fn with_defaults(root: &Node) -> Vec<Entry> {
     entries
 }
 
+/// Returns whether nobody has said how queries are answered: not at all, or in other policies than
+/// the one that they begin in.
+fn is_built_in(policies: &Node) -> bool {
+    match &policies.value {
+        yaml::Value::Null => true,
+        yaml::Value::Map(entries) => {
+            entries.iter().any(|entry| entry.key == ::policy::ENTRY && entry.key_span == Span::BUILT_IN)
+        }
+        yaml::Value::Scalar(_) | yaml::Value::List(_) => false,
+    }
+}
+
 impl Lowering<'_> {
     /// Returns the settings of a whole tree.
     pub(crate) fn settings(&mut self, root: &Node) -> Settings {
@@ -182,6 +194,7 @@ impl Lowering<'_> {
             takes_dnssec_ok,
             log_level,
             unbound_statistics,
+            changes: self.changes_allowed(&root),
             sets,
             effects,
             recorder,
@@ -210,9 +223,9 @@ impl Lowering<'_> {
     /// Returns whether a tree has a policy, and reports one that has nothing to do with settings.
     fn is_policy_given(&mut self, root: &Node) -> bool {
         match &root.value {
-            yaml::Value::Map(entries) => entries
-                .iter()
-                .any(|entry| entry.key == "policy" && !matches!(entry.node.value, yaml::Value::Null)),
+            yaml::Value::Map(entries) => {
+                entries.iter().any(|entry| entry.key == "policy" && !is_built_in(&entry.node))
+            }
             yaml::Value::Null => false,
             yaml::Value::Scalar(_) | yaml::Value::List(_) => {
                 self.problems.push(

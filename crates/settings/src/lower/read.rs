@@ -457,7 +457,7 @@ impl Lowering<'_> {
 
     /// Returns a path relative to the directory of the file that says it.
     pub(super) fn beside(&self, file: FileId, path: &Path) -> PathBuf {
-        match self.sources.file(file).and_then(|source| source.path.parent()) {
+        match self.sources.file(file).and_then(diagnostic::Source::directory) {
             Some(directory) => directory.join(path),
             None => path.to_owned(),
         }

@@ -11,8 +11,8 @@ mod unbound_keywords;
 pub use json_schema::json_schema;
 pub use man::man_page;
 pub use manual::manual;
-pub(crate) use settings::flow;
 pub use settings::{defaults, show, show_json};
+pub(crate) use settings::{flow, key_text};
 
 /// Breaks `text` into lines of at most `width` characters where it can; a longer word stands alone.
 fn wrap(text: &str, width: usize) -> Vec<String> {

@@ -42,11 +42,21 @@ pub fn show(loaded: &Loaded) -> String {
         printer.mapping("", entries, 0);
     } else {
         let mut entries: Vec<Entry> = entries.iter().filter(|entry| entry.key != POLICY).cloned().collect();
-        let node = built_in_policy(&loaded.settings);
+        let mut node = built_in_policy(&loaded.settings);
+        // A change may have added policies beside the built-in one.
+        let others = entries_of(&tree, POLICY).iter().filter(|entry| entry.key != policy::ENTRY);
+        if let yaml::Value::Map(all) = &mut node.value {
+            all.extend(others.cloned());
+        }
         entries.push(Entry { key: POLICY.to_owned(), key_span: Span::BUILT_IN, node });
         printer.mapping("", &entries, 0);
     }
     printer.out
+}
+
+/// Returns what stands in an entry of the top level.
+fn entries_of<'n>(tree: &'n Node, key: &str) -> &'n [Entry] {
+    below(tree).iter().find(|entry| entry.key == key).map_or(&[], |entry| below(&entry.node))
 }
 
 /// Returns what [`show`] prints as JSON, without origins: texts, `true` and `false`, and whole
@@ -309,7 +319,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// Writes a key so that it is read as the same text; variables are not looked for in keys.
-fn key_text(text: &str) -> String {
+pub(crate) fn key_text(text: &str) -> String {
     let is_plain = text.starts_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_'))
         && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:%@()+=".contains(c))
         && !text.ends_with(':')

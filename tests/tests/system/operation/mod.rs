@@ -1,5 +1,6 @@
 //! The built program as an operator meets it: start, reload, limits, stop, and start again.
 
+mod changes;
 mod guarded;
 mod secrets;
 mod start;

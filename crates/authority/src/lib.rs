@@ -1,0 +1,574 @@
+//! Decides about changes of settings while the server runs.
+//!
+//! Never on a query's path, and never applies what is not on disk. What may be changed, whether it
+//! is right, and when it counts is decided here. Who asks for a change (the
+//! control socket) and what a configuration becomes (the server) are others' business: see
+//! [`Runner`].
+
+#![forbid(unsafe_code)]
+
+mod kept;
+mod last_good;
+mod queue;
+mod start;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use diagnostic::Diagnostic;
+use settings::ChangesAllowed;
+use settings::overlay::{Layer, SettingPath};
+use store::{Expected, Put, Step, Store, StoreError};
+
+pub use kept::{Kept, WhatBecame};
+pub use queue::Queue;
+pub use start::{Begun, WrongPair, begin};
+
+/// The space of the store that changed settings are in.
+const SPACE: &str = "settings";
+/// The folder for all that, in the folder for state.
+const FOLDER: &str = "changes";
+/// Changes that can be undone; older ones are forgotten.
+const HISTORY_MAX: u64 = 10_000;
+/// So many changes later the history is looked at again.
+const COMPACT_EVERY: u64 = 100;
+
+/// What somebody wants of a setting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Edit {
+    /// This is said there.
+    Set(SettingPath, String),
+    /// Nothing is said there, whatever the files say.
+    TakeAway(SettingPath),
+    /// What the files say counts again.
+    Unset(SettingPath),
+    /// All settings are as this revision had them.
+    RollBack(u64),
+}
+
+/// What somebody wants: all of it is carried out, or nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The edits, in order.
+    pub edits: Vec<Edit>,
+    /// Who wants it.
+    pub by: String,
+    /// Why; may be empty.
+    pub why: String,
+    /// When, in seconds since 1970.
+    pub at: u64,
+    /// The second since 1970 at which what is set ends.
+    pub until: Option<u64>,
+    /// The revision that it was made for, if that matters.
+    pub expected: Option<u64>,
+    /// Whether it is only checked.
+    pub is_dry_run: bool,
+}
+
+/// What came of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Done {
+    /// The revision of the changes that is in use then.
+    pub revision: u64,
+    /// Settings whose earlier changes are gone with it, being part of what was set.
+    pub replaced: Vec<SettingPath>,
+    /// What was found, and settings that need a restart.
+    pub outcome: Outcome,
+}
+
+/// What was found when a configuration came into use.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Warnings.
+    pub warnings: Vec<Diagnostic>,
+    /// Settings that differ but are read at the start only.
+    pub needs_restart: Vec<String>,
+}
+
+/// Why a request is not carried out; then nothing has changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// It may not be, in one sentence.
+    NotAllowed(String),
+    /// There is no change at this path.
+    NotChanged(SettingPath),
+    /// The configuration with it has mistakes: all of them.
+    Invalid(Vec<Diagnostic>),
+    /// It cannot be kept.
+    Store(StoreError),
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NotAllowed(why) => f.write_str(why),
+            Self::NotChanged(path) => {
+                write!(f, "\"{path}\" is as the file says: there is no change to take back")
+            }
+            Self::Invalid(found) => {
+                let lines: Vec<String> = found.iter().map(Diagnostic::line).collect();
+                f.write_str(&lines.join("\n"))
+            }
+            Self::Store(error @ StoreError::Trouble(_)) => {
+                write!(f, "nothing is changed, because it cannot be kept: {error}")
+            }
+            Self::Store(error) => error.fmt(f),
+        }
+    }
+}
+
+/// Who makes configurations and brings them into use.
+pub trait Runner {
+    /// A configuration that is right, and not in use yet.
+    type Candidate;
+
+    /// Returns what may be changed, as the files say.
+    fn allowed(&self) -> ChangesAllowed;
+
+    /// Makes a configuration of the files with changes over them.
+    ///
+    /// # Errors
+    ///
+    /// All its mistakes.
+    fn check(&mut self, layers: &[Layer]) -> Result<(Self::Candidate, Outcome), Vec<Diagnostic>>;
+
+    /// Brings a configuration into use: everything is prepared, then `keep` puts the changes on the
+    /// disk, and then every query that comes meets it.
+    ///
+    /// # Errors
+    ///
+    /// What is in the way, or `keep`'s; then nothing has changed.
+    fn adopt(
+        &mut self,
+        candidate: Self::Candidate,
+        keep: &mut dyn FnMut() -> Result<(), StoreError>,
+    ) -> Result<(), Refusal>;
+}
+
+/// How changes stand.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// The revision that is in use.
+    pub revision: u64,
+    /// Changed settings.
+    pub changed: usize,
+    /// Why nothing can be changed, if so.
+    pub trouble: Option<String>,
+    /// Changes that came into use since the start, those that were refused, and how often some were
+    /// compiled together.
+    pub counts: Counts,
+}
+
+/// What became of changes since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Came into use.
+    pub made: u64,
+    /// Were refused.
+    pub refused: u64,
+    /// Configurations that were compiled for them.
+    pub compiled: u64,
+    /// Could not be kept.
+    pub not_kept: u64,
+}
+
+/// Who decides about changes.
+#[derive(Debug)]
+pub struct Authority {
+    /// The folder for all that; `None`: nothing is kept, and nothing changed.
+    folder: Option<PathBuf>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// The store, once it was opened.
+    store: Option<Store>,
+    /// Why it is not open.
+    trouble: Option<StoreError>,
+    in_use: BTreeMap<SettingPath, Kept>,
+    revision: u64,
+    counts: Counts,
+}
+
+impl Authority {
+    /// Returns who decides about changes of a server that has none.
+    pub fn of_nobody() -> Self {
+        Self::new(None, BTreeMap::new(), 0)
+    }
+
+    fn new(folder: Option<PathBuf>, in_use: BTreeMap<SettingPath, Kept>, revision: u64) -> Self {
+        let counts = Counts::default();
+        Self { folder, state: Mutex::new(State { store: None, trouble: None, in_use, revision, counts }) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A panic ends the process, so a poisoned lock is never seen.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens the store if there is one, as the user who serves; returns why it cannot be.
+    ///
+    /// # Errors
+    ///
+    /// It is there and cannot be used: what is in use stays in use.
+    pub fn open(&self) -> Result<(), StoreError> {
+        let Some(folder) = self.folder.as_deref().filter(|folder| Store::is_in(folder)) else {
+            return Ok(());
+        };
+        self.state().opened(folder).map(drop)
+    }
+
+    /// Returns the changes in use as they are laid over files.
+    pub fn layers(&self) -> Vec<Layer> {
+        layers(&self.state().in_use)
+    }
+
+    /// Returns the changes in use, by path.
+    pub fn changes(&self) -> Vec<(SettingPath, Kept)> {
+        self.state().in_use.iter().map(|(path, kept)| (path.clone(), kept.clone())).collect()
+    }
+
+    /// Returns how changes stand.
+    pub fn standing(&self) -> Standing {
+        let state = self.state();
+        Standing {
+            revision: state.revision,
+            changed: state.in_use.len(),
+            trouble: state.trouble.as_ref().map(ToString::to_string),
+            counts: state.counts,
+        }
+    }
+
+    /// Returns the changes that the disk has, if they are others than those in use: after a
+    /// failure, or when somebody has replaced the files. They are to be brought into use, and then
+    /// to be [taken](Self::take).
+    ///
+    /// # Errors
+    ///
+    /// They cannot be read.
+    pub fn on_disk(&self) -> Result<OnDisk, StoreError> {
+        let mut state = self.state();
+        let folder = self.folder.as_deref().filter(|folder| state.store.is_some() || Store::is_in(folder));
+        let Some(folder) = folder else {
+            return Ok(OnDisk { entries: state.in_use.clone(), revision: state.revision });
+        };
+        let store = state.opened(folder)?;
+        let (entries, revision) = kept::read(store)?;
+        Ok(OnDisk { entries, revision })
+    }
+
+    /// Takes over changes that have come into use.
+    pub fn take(&self, on_disk: OnDisk) {
+        let mut state = self.state();
+        (state.in_use, state.revision) = (on_disk.entries, on_disk.revision);
+    }
+
+    /// Notes which files and changes are in use, for a start at which others are wrong.
+    pub fn note_good(&self, loaded: &settings::Loaded) {
+        let Some(folder) = &self.folder else { return };
+        let state = self.state();
+        if let Err(error) = last_good::write(folder, loaded, &state.in_use, state.revision) {
+            tracing::warn!(%error, "the configuration in use cannot be noted for a start at which a later one is wrong");
+        }
+    }
+
+    /// Returns the newest changes, the newest first.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    pub fn history(&self, count: usize) -> Result<Vec<Step>, StoreError> {
+        self.with_store(Vec::new(), |store| store.newest(Some(SPACE), count))
+    }
+
+    /// Returns the changes as a revision had them.
+    ///
+    /// # Errors
+    ///
+    /// There is no such revision, or the store cannot be read.
+    pub fn layers_at(&self, revision: u64) -> Result<Vec<Layer>, StoreError> {
+        let none = (revision == 0).then(BTreeMap::new);
+        let entries = match none {
+            Some(none) if !self.has_store() => none,
+            _ => {
+                let wanted = StoreError::NoRevision { wanted: revision, oldest: 0, newest: 0 };
+                self.with_store(Err(wanted), |store| Ok(kept::read_at(store, revision)))??
+            }
+        };
+        Ok(layers(&entries))
+    }
+
+    fn has_store(&self) -> bool {
+        self.state().store.is_some() || self.folder.as_deref().is_some_and(Store::is_in)
+    }
+
+    /// Does something with the store; returns `none` if there is none.
+    fn with_store<T>(
+        &self,
+        none: T,
+        work: impl FnOnce(&Store) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut state = self.state();
+        let Some(folder) =
+            self.folder.as_deref().filter(|folder| state.store.is_some() || Store::is_in(folder))
+        else {
+            return Ok(none);
+        };
+        work(state.opened(folder)?)
+    }
+
+    /// Returns the settings that have ended by now, if there are any.
+    pub fn ended(&self, now: u64) -> Option<Request> {
+        let state = self.state();
+        let ended = state.in_use.iter().filter(|(_, kept)| kept.until.is_some_and(|until| until <= now));
+        let edits: Vec<Edit> = ended.map(|(path, _)| Edit::Unset(path.clone())).collect();
+        let by = "the server".to_owned();
+        let why = "its time is over".to_owned();
+        let request = Request { by, why, at: now, until: None, expected: None, is_dry_run: false, edits };
+        (!request.edits.is_empty()).then_some(request)
+    }
+
+    /// Carries out requests: all that are right, compiled together if they can be.
+    pub fn decide<R: Runner>(&self, runner: &mut R, requests: &[Request]) -> Vec<Result<Done, Refusal>> {
+        let outcomes = match self.carry_out(runner, requests) {
+            Ok(done) => done.into_iter().map(Ok).collect(),
+            Err(refusal) if requests.len() == 1 => vec![Err(refusal)],
+            // One of them is wrong: each hears its own mistake, and the others count.
+            Err(_) => requests
+                .iter()
+                .map(|request| {
+                    let done = self.carry_out(runner, std::slice::from_ref(request))?;
+                    done.into_iter()
+                        .next()
+                        .ok_or_else(|| Refusal::NotAllowed("nothing was asked for".to_owned()))
+                })
+                .collect::<Vec<_>>(),
+        };
+        let mut state = self.state();
+        for (outcome, request) in outcomes.iter().zip(requests) {
+            match outcome {
+                Ok(_) if request.is_dry_run => {}
+                Ok(_) => state.counts.made += 1,
+                Err(Refusal::Store(StoreError::Trouble(_))) => state.counts.not_kept += 1,
+                Err(_) => state.counts.refused += 1,
+            }
+        }
+        outcomes
+    }
+
+    /// Carries out all requests together, or none.
+    fn carry_out<R: Runner>(&self, runner: &mut R, requests: &[Request]) -> Result<Vec<Done>, Refusal> {
+        let folder = self.folder.as_deref();
+        let folder = folder.ok_or_else(|| {
+            Refusal::NotAllowed(
+                "changes are laid over a configuration of gannet's own: \"gannet import unbound\" makes one"
+                    .to_owned(),
+            )
+        })?;
+        if requests.iter().any(|request| request.is_dry_run) && requests.len() > 1 {
+            return Err(Refusal::NotAllowed("what is only checked is checked alone".to_owned()));
+        }
+        let is_dry_run = requests.iter().any(|request| request.is_dry_run);
+        let allowed = runner.allowed();
+        let (mut entries, mut revision) = {
+            let mut state = self.state();
+            let (in_use, revision) = (state.in_use.clone(), state.revision);
+            // What cannot be kept is not compiled first.
+            let store = state.opened(folder).map_err(Refusal::Store)?;
+            match store.position().map_err(Refusal::Store)?.revision == revision {
+                true => (in_use, revision),
+                // A change that was refused because it could not be written, and was all the same.
+                false => kept::read(store).map_err(Refusal::Store)?,
+            }
+        };
+        let before_all = revision;
+        let (mut changes, mut done) = (Vec::new(), Vec::new());
+        for request in requests {
+            if let Some(expected) = request.expected.filter(|expected| *expected != revision) {
+                let moved = store::Conflict::Moved { expected, found: revision };
+                return Err(Refusal::Store(StoreError::Conflict(moved)));
+            }
+            let before = entries.clone();
+            let replaced = self.edit(&mut entries, (request, revision + 1), &allowed)?;
+            let puts = kept::puts(&before, &entries);
+            if !puts.is_empty() {
+                revision += 1;
+                let (by, why) = (request.by.clone(), request.why.clone());
+                changes.push(store::Change { by, why, at: request.at, expected: None, puts });
+            }
+            done.push((revision, replaced));
+        }
+        let (candidate, outcome) = runner.check(&layers(&entries)).map_err(Refusal::Invalid)?;
+        self.state().counts.compiled += 1;
+        let finish = |outcome: &Outcome| {
+            let done = done.iter().cloned();
+            done.map(|(revision, replaced)| Done { revision, replaced, outcome: outcome.clone() }).collect()
+        };
+        if is_dry_run || changes.is_empty() {
+            return Ok(finish(&outcome));
+        }
+        let mut keep = || {
+            let mut state = self.state();
+            let store = state.opened(folder)?;
+            // The numbers were promised: changes are named by them.
+            if let Some(first) = changes.first_mut() {
+                first.expected = Some(before_all);
+            }
+            store.commit_all(&changes).map(drop)
+        };
+        runner.adopt(candidate, &mut keep)?;
+        let mut state = self.state();
+        (state.in_use, state.revision) = (entries, revision);
+        if let Some(store) = state.store.as_ref().filter(|_| revision % COMPACT_EVERY == 0)
+            && let Err(error) = store.compact(HISTORY_MAX)
+        {
+            tracing::warn!(%error, "old changes cannot be forgotten");
+        }
+        Ok(finish(&outcome))
+    }
+
+    /// Edits the changes in use; returns those that are gone with others.
+    fn edit(
+        &self,
+        entries: &mut BTreeMap<SettingPath, Kept>,
+        (request, revision): (&Request, u64),
+        allowed: &ChangesAllowed,
+    ) -> Result<Vec<SettingPath>, Refusal> {
+        let new = |what| Kept {
+            what,
+            revision,
+            by: request.by.clone(),
+            at: request.at,
+            why: request.why.clone(),
+            until: request.until,
+        };
+        let may =
+            |path: &SettingPath| allowed.refusal(path).map_or(Ok(()), |why| Err(Refusal::NotAllowed(why)));
+        let mut replaced = Vec::new();
+        for edit in &request.edits {
+            let (path, what) = match edit {
+                Edit::Set(path, text) => (path, WhatBecame::Text(text.clone())),
+                Edit::TakeAway(path) => (path, WhatBecame::Nothing),
+                Edit::Unset(path) => {
+                    // Whatever is locked, the file's word may count again.
+                    entries.remove(path).ok_or_else(|| Refusal::NotChanged(path.clone()))?;
+                    continue;
+                }
+                Edit::RollBack(to) => {
+                    let store = |store: &Store| kept::read_at(store, *to);
+                    let then = match self.has_store() {
+                        true => self.with_store(BTreeMap::new(), store).map_err(Refusal::Store)?,
+                        false => BTreeMap::new(),
+                    };
+                    for (path, kept) in &then {
+                        let is_same = entries.get(path).is_some_and(|known| known.what == kept.what);
+                        let is_over = kept.until.is_some_and(|until| until <= request.at);
+                        if !is_same && !is_over {
+                            may(path)?;
+                            let until = kept.until;
+                            entries.insert(path.clone(), Kept { until, ..new(kept.what.clone()) });
+                        }
+                    }
+                    entries.retain(|path, _| then.contains_key(path));
+                    continue;
+                }
+            };
+            may(path)?;
+            // It says the whole of what stands there.
+            let below = entries.keys().filter(|known| *known != path && known.is_within(path));
+            let below: Vec<SettingPath> = below.cloned().collect();
+            for gone in &below {
+                entries.remove(gone);
+            }
+            replaced.extend(below);
+            let is_same =
+                entries.get(path).is_some_and(|known| known.what == what && known.until == request.until);
+            if !is_same {
+                entries.insert(path.clone(), new(what));
+            }
+        }
+        Ok(replaced)
+    }
+}
+
+/// Changes that the disk has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OnDisk {
+    entries: BTreeMap<SettingPath, Kept>,
+    revision: u64,
+}
+
+impl OnDisk {
+    /// Returns them as they are laid over files.
+    pub fn layers(&self) -> Vec<Layer> {
+        layers(&self.entries)
+    }
+}
+
+impl State {
+    /// Returns the store, opened if it is not.
+    fn opened(&mut self, folder: &Path) -> Result<&Store, StoreError> {
+        if self.store.is_none() {
+            match Store::open(folder) {
+                Ok(store) => self.store = Some(store),
+                Err(error) => {
+                    self.trouble = Some(error.clone());
+                    return Err(error);
+                }
+            }
+        }
+        let store = self.store.as_ref().expect("it was opened");
+        match store.position() {
+            // A start without the store went on with what was noted: nothing is written over what
+            // may be better.
+            Ok(position) if position.revision < self.revision => {
+                let (found, in_use) = (position.revision, self.revision);
+                let what =
+                    format!("it has lost changes: it stands at revision {found}, and {in_use} is in use");
+                let file = Store::file(folder);
+                let error = StoreError::Trouble(store::Trouble::Damaged(file, what));
+                self.trouble = Some(error.clone());
+                Err(error)
+            }
+            Ok(_) => {
+                self.trouble = None;
+                Ok(store)
+            }
+            Err(error) => {
+                self.trouble = Some(error.clone());
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Returns changes as they are laid over files.
+fn layers(entries: &BTreeMap<SettingPath, Kept>) -> Vec<Layer> {
+    entries
+        .iter()
+        .map(|(path, kept)| Layer {
+            path: path.clone(),
+            text: match &kept.what {
+                WhatBecame::Text(text) => Some(text.clone()),
+                WhatBecame::Nothing => None,
+            },
+            name: format!("change {} by {}", kept.revision, kept.by),
+        })
+        .collect()
+}
+
+/// Returns the edit of one entry of the store.
+fn put_of(path: &SettingPath, kept: Option<&Kept>) -> Put {
+    Put {
+        space: SPACE.to_owned(),
+        name: path.to_string(),
+        text: kept.map(|kept| kept.what.encoded()),
+        until: kept.and_then(|kept| kept.until),
+        expected: Expected::Any,
+    }
+}
+
+#[cfg(test)]
+mod tests;

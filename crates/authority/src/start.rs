@@ -1,0 +1,125 @@
+//! At the start: the files together with the changes that were made of them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use diagnostic::{Diagnostic, Severity};
+use environment::System;
+use settings::overlay::SettingPath;
+use settings::{Loaded, Origin};
+use store::{Store, StoreError, Trouble};
+
+use crate::kept::{self, Kept};
+use crate::{Authority, FOLDER, last_good, layers};
+
+/// What a server begins with.
+#[derive(Debug)]
+pub struct Begun {
+    /// What it is to run on.
+    pub loaded: Loaded,
+    /// Who decides about changes from now on.
+    pub authority: Authority,
+    /// Why that is not what the files and the changes say now.
+    pub wrong: Option<WrongPair>,
+}
+
+/// Files and changes that do not go together, although the files are right alone.
+#[derive(Debug)]
+pub struct WrongPair {
+    /// What the files say alone.
+    pub files: Loaded,
+    /// All mistakes.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Reads a configuration and the changes of it. If these do not go together, what ran last does.
+///
+/// # Errors
+///
+/// All mistakes of the files, or of both together if nothing is known that ran last.
+pub fn begin(origin: &Origin) -> Result<Begun, Vec<Diagnostic>> {
+    let files = origin.load()?;
+    if let Origin::Unbound(_) = origin {
+        return Ok(Begun { loaded: files, authority: Authority::of_nobody(), wrong: None });
+    }
+    let folder = files.settings.startup.state_directory.join(FOLDER);
+    let (entries, revision, trouble) = known(&folder);
+    let authority = Authority::new(Some(folder), entries, revision);
+    authority.state().trouble = trouble;
+    let layers = authority.layers();
+    if layers.is_empty() {
+        return Ok(Begun { loaded: files, authority, wrong: None });
+    }
+    match files.with_changes(&layers, &System) {
+        Ok(loaded) => Ok(Begun { loaded, authority, wrong: None }),
+        Err(diagnostics) => match authority.last_good() {
+            Some(loaded) => {
+                let wrong = Some(WrongPair { files, diagnostics });
+                Ok(Begun { loaded, authority, wrong })
+            }
+            None => Err(without_last_good(diagnostics, &authority)),
+        },
+    }
+}
+
+/// Returns mistakes of files and changes together, and how to start without the changes.
+fn without_last_good(mut diagnostics: Vec<Diagnostic>, authority: &Authority) -> Vec<Diagnostic> {
+    let folder = authority.folder.as_deref().unwrap_or(Path::new(FOLDER));
+    diagnostics.push(Diagnostic {
+        severity: Severity::Warning,
+        file: folder.to_owned(),
+        line: 0,
+        column: 0,
+        width: 0,
+        excerpt: String::new(),
+        message: "the file and the changes of it do not go together".to_owned(),
+        expected: None,
+        hint: Some("mend the file, or move this folder away to start without the changes".to_owned()),
+    });
+    diagnostics
+}
+
+/// Returns the changes that there are, the revision, and why the store cannot be used: then they
+/// are those that ran last.
+fn known(folder: &Path) -> (BTreeMap<SettingPath, Kept>, u64, Option<StoreError>) {
+    let noted = last_good::read(folder);
+    let read = match Store::is_in(folder) {
+        true => Store::open(folder).and_then(|store| kept::read(&store)),
+        false => Ok((BTreeMap::new(), 0)),
+    };
+    match (read, noted) {
+        (Ok((_, revision)), Some(noted)) if revision < noted.revision => {
+            let in_use = noted.revision;
+            let what =
+                format!("it has lost changes: it stands at revision {revision}, and {in_use} ran last");
+            let error = StoreError::Trouble(Trouble::Damaged(Store::file(folder), what));
+            (noted.entries, noted.revision, Some(error))
+        }
+        (Ok((entries, revision)), _) => (entries, revision, None),
+        (Err(error), Some(noted)) => (noted.entries, noted.revision, Some(error)),
+        (Err(error), None) => (BTreeMap::new(), 0, Some(error)),
+    }
+}
+
+impl Authority {
+    /// Returns the files and changes that ran last, if they are still right.
+    pub fn last_good(&self) -> Option<Loaded> {
+        last_good::read(self.folder.as_deref()?)?.load()
+    }
+
+    /// Returns the folder with everything about changes.
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
+    }
+}
+
+impl WrongPair {
+    /// Returns the files with changes over them.
+    ///
+    /// # Errors
+    ///
+    /// All mistakes.
+    pub fn with(&self, authority: &Authority) -> Result<Loaded, Vec<Diagnostic>> {
+        self.files.with_changes(&layers(&authority.state().in_use), &System)
+    }
+}

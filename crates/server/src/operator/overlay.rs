@@ -1,0 +1,377 @@
+//! Settings that are changed while the server runs: decided by `authority`, compiled and published
+//! here.
+
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use authority::{Authority, Done, Edit, Outcome, Queue, Refusal, Request, Runner, WhatBecame, WrongPair};
+use control::api;
+use diagnostic::Diagnostic;
+use environment::System;
+use settings::overlay::{Layer, SettingPath, difference, export};
+use settings::{ChangesAllowed, Loaded};
+use store::StoreError;
+use tracing::{error, info, warn};
+
+use super::configuration::{apart, report};
+use super::files::Watched;
+use super::{Operator, OperatorError, Rejected, unix_seconds};
+use crate::compile::{Compiled, compile};
+use crate::reload::{Candidate, Cause, NotCarriedOut, Revision, bring_into_use_kept};
+use crate::{lock, progress};
+
+/// Changes that history shows unless somebody wants another number.
+const HISTORY_SHOWN: usize = 20;
+
+/// What decides about changes, and what waits for it.
+pub(crate) struct Changing {
+    authority: Authority,
+    queue: Queue<Request, Result<Done, Refusal>>,
+    /// Files and changes that do not go together: something else runs.
+    wrong: Mutex<Option<Arc<WrongPair>>>,
+}
+
+impl Changing {
+    pub(crate) fn new(authority: Authority, wrong: Option<WrongPair>, running: &Loaded) -> Self {
+        match &wrong {
+            Some(wrong) => {
+                report(&wrong.diagnostics);
+                error!(
+                    "the file and the changes of it do not go together: what ran last is in use, and no change is \
+                     taken but one that mends it"
+                );
+            }
+            None => authority.note_good(running),
+        }
+        Self { authority, queue: Queue::default(), wrong: Mutex::new(wrong.map(Arc::new)) }
+    }
+
+    /// Returns whether the files and the changes of them do not go together.
+    pub(super) fn is_pair_wrong(&self) -> bool {
+        lock(&self.wrong).is_some()
+    }
+
+    /// Returns what decides.
+    pub(super) const fn authority(&self) -> &Authority {
+        &self.authority
+    }
+}
+
+/// A server whose configuration is being changed.
+struct Running<'s> {
+    operator: &'s Operator,
+    current: &'s mut Revision,
+    /// What the files say, if it is not what runs.
+    files: Option<&'s Loaded>,
+}
+
+impl Running<'_> {
+    fn files(&self) -> &Loaded {
+        self.files.unwrap_or(&self.current.loaded)
+    }
+}
+
+impl Runner for Running<'_> {
+    type Candidate = (Candidate, Arc<Watched>);
+
+    fn allowed(&self) -> ChangesAllowed {
+        self.files().settings.changes.clone()
+    }
+
+    fn check(&mut self, layers: &[Layer]) -> Result<(Self::Candidate, Outcome), Vec<Diagnostic>> {
+        let Operator { facts, components, .. } = self.operator;
+        let previous = self.current.as_previous();
+        let files = self.files();
+        let (loaded, watched, compiled) = apart(|| {
+            let mut loaded = files.with_changes(layers, &System)?;
+            loaded.settings.has_added_zones = components.manager.has_added();
+            let watched = Watched::of(&loaded.settings);
+            let environment = progress::with_zones(&components.manager);
+            let compiled = compile(&loaded, &facts.addresses, Some(previous), &environment)?;
+            Ok::<_, Vec<Diagnostic>>((Arc::new(loaded), watched, compiled))
+        })?;
+        let Compiled { plans, zones } = compiled;
+        let warnings = [&*loaded.warnings, &plans.warnings].concat();
+        let changed = settings::diff(&facts.startup, &loaded.settings.startup);
+        let needs_restart = changed.into_iter().map(|setting| setting.path).collect();
+        let revision = Revision { number: self.current.number + 1, loaded, plans, zones };
+        let candidate = Candidate::with_last_signed(&components.signing, revision, Cause::Reload);
+        Ok(((candidate, watched), Outcome { warnings, needs_restart }))
+    }
+
+    fn adopt(
+        &mut self,
+        (candidate, watched): Self::Candidate,
+        keep: &mut dyn FnMut() -> Result<(), StoreError>,
+    ) -> Result<(), Refusal> {
+        let kept = bring_into_use_kept(&self.operator.components, candidate, Some(self.current), keep);
+        *self.current = kept.map_err(|why| match why {
+            NotCarriedOut::Found(found) => Refusal::Invalid(found),
+            NotCarriedOut::NotKept(error) => Refusal::Store(error),
+        })?;
+        let mut view = lock(&self.operator.view);
+        view.show(self.current);
+        view.show_settings(&self.current.loaded.settings);
+        view.watched = watched;
+        Ok(())
+    }
+}
+
+impl Operator {
+    /// Changes settings. Those that are wanted while others are compiled are compiled together.
+    /// When this returns, they are on disk, and every query that is sent meets them.
+    ///
+    /// # Errors
+    ///
+    /// They make no sense, may not be changed, or cannot be kept; then nothing has changed.
+    pub fn config_change(&self, change: &api::ConfigChange) -> Result<api::ConfigChanged, OperatorError> {
+        let now = unix_seconds();
+        let path = |text: &str| SettingPath::parse(text).map_err(OperatorError::Argument);
+        let edit = |edit: &api::ConfigEdit| match edit {
+            api::ConfigEdit::Set { path: at, text } => Ok(Edit::Set(path(at)?, text.clone())),
+            api::ConfigEdit::TakeAway { path: at } => Ok(Edit::TakeAway(path(at)?)),
+            api::ConfigEdit::Unset { path: at } => Ok(Edit::Unset(path(at)?)),
+            api::ConfigEdit::RollBack { revision } => Ok(Edit::RollBack(*revision)),
+        };
+        let edits = change.edits.iter().map(edit).collect::<Result<Vec<_>, OperatorError>>()?;
+        let by = change.by.as_deref().map_or("the control socket", str::trim);
+        self.decide(Request {
+            edits,
+            // It stands in messages.
+            by: by.chars().filter(|c| !c.is_control()).take(64).collect(),
+            why: change.why.clone().unwrap_or_default(),
+            at: now,
+            until: change.for_s.map(|seconds| now.saturating_add(seconds)),
+            expected: change.expected,
+            is_dry_run: change.is_dry_run,
+        })
+    }
+
+    fn decide(&self, request: Request) -> Result<api::ConfigChanged, OperatorError> {
+        let begin = Instant::now();
+        let (by, is_dry_run) = (request.by.clone(), request.is_dry_run);
+        let outcome = self.changing.queue.carry_out(request, |requests| self.decide_all(&requests));
+        let done = outcome.map_err(|refusal| {
+            warn!(by, why = %refusal, "settings stay as they are");
+            self.refused(refusal, begin)
+        })?;
+        report(&done.outcome.warnings);
+        if !is_dry_run {
+            let needs_restart = done.outcome.needs_restart.join(", ");
+            info!(revision = done.revision, by, needs_restart, "settings changed");
+        }
+        Ok(api::ConfigChanged {
+            revision: done.revision,
+            is_adopted: !is_dry_run,
+            replaced: done.replaced.iter().map(ToString::to_string).collect(),
+            needs_restart: done.outcome.needs_restart,
+            diagnostics: done.outcome.warnings.iter().map(api::Diagnostic::from).collect(),
+            took_ms: begin.elapsed().as_millis() as u64,
+        })
+    }
+
+    /// Returns the error of a change that is refused.
+    fn refused(&self, refusal: Refusal, begin: Instant) -> OperatorError {
+        match refusal {
+            Refusal::Invalid(diagnostics) => {
+                let stays = self.stands(lock(&self.view).revision, begin);
+                OperatorError::Invalid(Box::new(Rejected { diagnostics, stays }))
+            }
+            other => OperatorError::Refused(other.to_string()),
+        }
+    }
+
+    fn decide_all(&self, requests: &[Request]) -> Vec<Result<Done, Refusal>> {
+        let mut current = lock(&self.current);
+        // Not held while it is compiled: the status says of it.
+        let wrong = lock(&self.changing.wrong).clone();
+        let files = wrong.as_ref().map(|wrong| &wrong.files);
+        let mut runner = Running { operator: self, current: &mut current, files };
+        let outcomes = self.changing.authority.decide(&mut runner, requests);
+        let is_changed = outcomes.iter().zip(requests).any(|(outcome, it)| outcome.is_ok() && !it.is_dry_run);
+        if is_changed {
+            if lock(&self.changing.wrong).take().is_some() {
+                info!("the file and the changes of it go together again");
+            }
+            self.changing.authority.note_good(&current.loaded);
+        }
+        outcomes
+    }
+
+    /// Takes back settings whose time is over.
+    pub(crate) fn end_changes(&self) {
+        if let Some(request) = self.changing.authority.ended(unix_seconds()) {
+            // What becomes of it is in the log.
+            drop(self.decide(request));
+        }
+    }
+
+    /// Returns whether the time of a changed setting is over.
+    pub(crate) fn has_ended_changes(&self) -> bool {
+        self.changing.authority.ended(unix_seconds()).is_some()
+    }
+
+    /// Says which settings were changed, by whom.
+    ///
+    /// # Errors
+    ///
+    /// None, at present.
+    pub fn config_show(&self) -> Result<api::ConfigShown, OperatorError> {
+        let loaded = self.loaded();
+        Ok(api::ConfigShown { text: settings::print::show(&loaded) })
+    }
+
+    /// Returns the changes as settings for the file.
+    pub fn config_export(&self, with_secrets: bool) -> api::ConfigShown {
+        let loaded = self.loaded();
+        api::ConfigShown { text: export(&loaded, with_secrets) }
+    }
+
+    /// Says which settings two revisions of the changes say differently; of none, the files alone
+    /// or what is in use.
+    ///
+    /// # Errors
+    ///
+    /// There is no such revision, or the store cannot be read.
+    pub fn config_diff(&self, asked: &api::ConfigDiff) -> Result<Vec<api::ConfigDifference>, OperatorError> {
+        let authority = &self.changing.authority;
+        let layers = |of: &api::ConfigOf| match of {
+            api::ConfigOf::File => Ok(Vec::new()),
+            api::ConfigOf::Now => Ok(authority.layers()),
+            api::ConfigOf::Revision(revision) => {
+                authority.layers_at(*revision).map_err(|error| not_read(&error))
+            }
+        };
+        let (before, after) = (layers(&asked.from)?, layers(&asked.to)?);
+        let all = difference(&self.loaded(), [&before, &after], &System);
+        let all = all.into_iter();
+        Ok(all
+            .map(|it| api::ConfigDifference { path: it.path, before: it.before, after: it.after })
+            .collect())
+    }
+
+    /// Says who changed what, the newest change first.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    pub fn config_history(&self, asked: &api::ConfigHistory) -> Result<Vec<api::ConfigStep>, OperatorError> {
+        let count = asked.count.map_or(HISTORY_SHOWN, |count| usize::try_from(count).unwrap_or(usize::MAX));
+        let steps = self.changing.authority.history(count).map_err(|error| not_read(&error))?;
+        let rfc3339 = |seconds: u64| {
+            let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
+            jiff::Timestamp::from_second(seconds).unwrap_or_default().to_string()
+        };
+        let loaded = self.loaded();
+        let shown = |name: &str, text: Option<&String>| -> Option<String> {
+            match WhatBecame::decode(text?)? {
+                WhatBecame::Nothing => Some("(taken away)".to_owned()),
+                WhatBecame::Text(text) => {
+                    let path = SettingPath::parse(name).ok()?;
+                    let layer = Layer { path, text: Some(text), name: String::new() };
+                    // On one line, without secrets.
+                    let all = difference(&loaded, [&[], &[layer]], &System);
+                    let parts: Vec<String> = all
+                        .into_iter()
+                        .filter_map(|it| {
+                            let rest = it
+                                .path
+                                .strip_prefix(name)
+                                .unwrap_or(&it.path)
+                                .trim_start_matches('.')
+                                .to_owned();
+                            let after = it.after?;
+                            Some(if rest.is_empty() { after } else { format!("{rest}: {after}") })
+                        })
+                        .collect();
+                    Some(if parts.is_empty() { "as the file says".to_owned() } else { parts.join(", ") })
+                }
+            }
+        };
+        let steps = steps.into_iter().map(|step| api::ConfigStep {
+            revision: step.revision,
+            by: step.by,
+            at: rfc3339(step.at),
+            why: step.why,
+            edits: step
+                .edits
+                .iter()
+                .map(|edit| api::ConfigDifference {
+                    path: edit.name.clone(),
+                    before: shown(&edit.name, edit.before.as_ref()),
+                    after: shown(&edit.name, edit.after.as_ref()),
+                })
+                .collect(),
+        });
+        Ok(steps.collect())
+    }
+
+    /// Lays the changes that the disk has over what the files say; returns what is to be taken over
+    /// when that has come into use.
+    pub(super) fn with_changes_of_disk(
+        &self,
+        files: Loaded,
+    ) -> Result<(Loaded, Option<authority::OnDisk>), Vec<Diagnostic>> {
+        if files.changes.is_some() {
+            return Ok((files, None));
+        }
+        let on_disk = match self.changing.authority.on_disk() {
+            Ok(on_disk) => Some(on_disk),
+            Err(error) => {
+                error!(%error, "changed settings cannot be read again: those in use stay");
+                None
+            }
+        };
+        let layers =
+            on_disk.as_ref().map_or_else(|| self.changing.authority.layers(), authority::OnDisk::layers);
+        let loaded = if layers.is_empty() { files } else { files.with_changes(&layers, &System)? };
+        Ok((loaded, on_disk))
+    }
+
+    /// Notes that files with these changes have come into use.
+    pub(super) fn changes_taken(&self, on_disk: Option<authority::OnDisk>, loaded: &Loaded) {
+        if let Some(on_disk) = on_disk {
+            self.changing.authority.take(on_disk);
+        }
+        lock(&self.changing.wrong).take();
+        self.changing.authority.note_good(loaded);
+    }
+
+    /// Adds how changes stand to the numbers.
+    pub(super) fn change_stats(&self, stats: &mut api::Stats) {
+        let standing = self.changing.authority.standing();
+        let numbers = [
+            ("revision", standing.revision),
+            ("settings", standing.changed as u64),
+            ("made", standing.counts.made),
+            ("refused", standing.counts.refused),
+            ("not-kept", standing.counts.not_kept),
+            ("compiled", standing.counts.compiled),
+            ("store-failed", u64::from(standing.trouble.is_some())),
+            ("pair-wrong", u64::from(self.changing.is_pair_wrong())),
+        ];
+        stats.insert("changes".to_owned(), numbers.map(|(name, value)| (name.to_owned(), value)).into());
+    }
+
+    /// Says how changes stand.
+    pub(super) fn changes_summary(&self) -> api::ChangesSummary {
+        let authority = self.changing.authority();
+        let standing = authority.standing();
+        let last = authority.changes().into_iter().max_by_key(|(_, kept)| kept.revision);
+        api::ChangesSummary {
+            revision: standing.revision,
+            settings: standing.changed as u64,
+            last_by: last.map(|(_, kept)| kept.by),
+            trouble: standing.trouble,
+            wrong: lock(&self.changing.wrong)
+                .as_ref()
+                .map(|wrong| wrong.diagnostics.iter().map(Diagnostic::line).collect())
+                .unwrap_or_default(),
+        }
+    }
+}
+
+/// Returns the error of a store that cannot be read.
+fn not_read(error: &StoreError) -> OperatorError {
+    OperatorError::Refused(error.to_string())
+}

@@ -1,0 +1,186 @@
+//! Changes that are made while the server runs, laid over what files say.
+//!
+//! A change is settings text at a path, such as `1GiB` at `cache.main.size`. It replaces what the
+//! files say there, or takes it away, and is lowered and checked with them: a mistake is reported
+//! at its line and column in the change.
+
+mod path;
+mod show;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use diagnostic::{Diagnostic, Problem, Span};
+use environment::Environment;
+use schema::{Kind, default_node};
+use yaml::{Entry, Node, Value};
+
+use crate::load::{Base, Loaded, Loader, short_forms};
+pub use path::SettingPath;
+pub use show::{Difference, difference, export};
+
+/// A change as it is laid over files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layer {
+    /// Where.
+    pub path: SettingPath,
+    /// What is said there; `None`: nothing, whatever the files say.
+    pub text: Option<String>,
+    /// What messages call it, such as "change 42 by anna".
+    pub name: String,
+}
+
+impl Loaded {
+    /// Returns what the files say alone, without changes.
+    ///
+    /// # Errors
+    ///
+    /// As when they were read: none.
+    pub fn without_changes(&self, environment: &dyn Environment) -> Result<Self, Vec<Diagnostic>> {
+        self.with_changes(&[], environment)
+    }
+
+    /// Lays changes over what the files said when they were read, whatever they hold by now; those
+    /// that were laid over them before are gone.
+    ///
+    /// # Errors
+    ///
+    /// All mistakes that there are with the changes.
+    pub fn with_changes(
+        &self,
+        layers: &[Layer],
+        environment: &dyn Environment,
+    ) -> Result<Self, Vec<Diagnostic>> {
+        let mut loader = Loader::of(&self.base, environment);
+        let mut entries = self.base.entries.clone();
+        loader.lay(layers, &mut entries);
+        let (base, changes) = (Arc::clone(&self.base), self.changes.clone());
+        Ok(Self { layers: layers.into(), changes, base, ..loader.finish_tree(None, entries)? })
+    }
+
+    /// Returns the tree of the files with other changes over them; mistakes are not looked for.
+    fn tree_with(&self, layers: &[Layer], environment: &dyn Environment) -> Node {
+        let mut loader = Loader::of(&self.base, environment);
+        let mut entries = self.base.entries.clone();
+        loader.lay(layers, &mut entries);
+        Node { span: self.tree.span, value: Value::Map(entries) }
+    }
+
+    /// Returns the files that it was read from, the main one first, and their texts; changes are
+    /// none of them.
+    pub fn files(&self) -> Vec<(&std::path::Path, &str)> {
+        self.base.sources.files().map(|source| (source.path.as_path(), source.text.as_str())).collect()
+    }
+
+    /// Returns the changes that are laid over the files.
+    pub fn layers(&self) -> &[Layer] {
+        &self.layers
+    }
+}
+
+impl Loader<'_> {
+    /// Goes on from files that were read.
+    fn of<'e>(base: &Base, environment: &'e dyn Environment) -> Loader<'e> {
+        let mut loader = Loader::new(environment);
+        loader.sources = base.sources.clone();
+        loader.problems.clone_from(&base.problems);
+        loader.seen.clone_from(&base.seen);
+        loader
+    }
+
+    /// Lays changes over `entries`: those of what holds others first.
+    fn lay(&mut self, layers: &[Layer], entries: &mut Vec<Entry>) {
+        if layers.is_empty() {
+            return;
+        }
+        short_forms(entries);
+        let directory = self.sources.files().next().and_then(|source| source.path.parent());
+        let directory = directory.map_or_else(PathBuf::new, PathBuf::from);
+        let mut ordered: Vec<&Layer> = layers.iter().collect();
+        ordered.sort_by_key(|layer| layer.path.keys().len());
+        for layer in ordered {
+            let text = layer.text.clone().unwrap_or_default();
+            let file = self.sources.add_beside(layer.name.as_ref(), text.clone(), directory.clone());
+            let whole = Span { file, start: 0, end: text.len() as u32 };
+            let node = layer.text.is_some().then(|| {
+                let environment = self.environment;
+                let variable = |name: &str| environment.variable(name);
+                let parsed = yaml::parse(file, &text, &variable, &mut self.problems);
+                self.broken |= parsed.broken;
+                parsed.root
+            });
+            if node.as_ref().is_some_and(|node| matches!(node.value, Value::Null)) && !self.broken {
+                let problem = Problem::of_file(file, format!("nothing is said at \"{}\"", layer.path));
+                self.problems
+                    .push(problem.hint("to have nothing there, whatever the files say, take it away"));
+                continue;
+            }
+            put(entries, &layer.path, node, whole, &mut self.problems);
+        }
+        // A change may say a group of upstreams in short, too.
+        short_forms(entries);
+    }
+}
+
+/// Puts a node in place of what stands at a path; without one it is taken away.
+fn put(
+    entries: &mut Vec<Entry>,
+    path: &SettingPath,
+    node: Option<Node>,
+    whole: Span,
+    problems: &mut Vec<Problem>,
+) {
+    let key_span = node.as_ref().map_or(whole, Node::head);
+    let Some((last, above)) = path.keys().split_last() else { return };
+    let mut entries = entries;
+    for (depth, key) in above.iter().enumerate() {
+        let at = match entries.iter().position(|entry| entry.key == *key) {
+            Some(at) => at,
+            None => {
+                let node = missing(if depth == 0 { key } else { "" }, whole);
+                entries.push(Entry { key: key.clone(), key_span, node });
+                entries.len() - 1
+            }
+        };
+        let Some(entry) = entries.get_mut(at) else { return };
+        if matches!(entry.node.value, Value::Null) {
+            entry.node.value = missing(if depth == 0 { key } else { "" }, whole).value;
+        }
+        let head = entry.node.head();
+        let Value::Map(below) = &mut entry.node.value else {
+            let message = format!("\"{path}\" is to be set in it, and it is no mapping");
+            problems.push(Problem::error(head, message));
+            return;
+        };
+        entries = below;
+    }
+    let known = entries.iter().position(|entry| entry.key == *last);
+    match (known, node) {
+        (Some(at), Some(node)) => {
+            let Some(entry) = entries.get_mut(at) else { return };
+            let is_of_file = entry.key_span != Span::BUILT_IN;
+            if is_of_file && crate::print::flow(&entry.node) == crate::print::flow(&node) {
+                let problem = Problem::warning(node.head(), "this change says what the file says");
+                problems.push(problem.hint_at("it can be taken back; see ", entry.key_span, ""));
+            }
+            // Places of what is changed are those of the change.
+            *entry = Entry { key: last.clone(), key_span, node };
+        }
+        (None, Some(node)) => entries.push(Entry { key: last.clone(), key_span, node }),
+        (Some(at), None) => drop(entries.remove(at)),
+        (None, None) => {}
+    }
+}
+
+/// Returns what stands at a setting of the top level that no file says: its default, if it holds
+/// names, so that a change adds to it.
+fn missing(key: &str, whole: Span) -> Node {
+    let row = schema::find(key).filter(|row| matches!(row.kind, Kind::Named(_)));
+    match row.and_then(|row| row.default) {
+        Some(default) => default_node(default),
+        None => Node { span: whole, value: Value::Map(Vec::new()) },
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,179 @@
+//! How changes are shown: the difference that they make, and as settings for a file.
+
+use environment::Environment;
+use schema::Kind;
+use yaml::{Entry, Node, Value};
+
+use super::{Layer, put};
+use crate::Loaded;
+use crate::print::{flow, key_text};
+use crate::secrets;
+use diagnostic::redact::HIDDEN;
+use diagnostic::{FileId, Sources, Span};
+
+/// A setting that two configurations say differently. Secrets are left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// Which setting.
+    pub path: String,
+    /// What the one says, on one line; `None`: nothing.
+    pub before: Option<String>,
+    /// What the other says.
+    pub after: Option<String>,
+}
+
+/// Returns the settings that differ when these changes are laid over the files of `loaded`, and
+/// when those are, in the order of the schema.
+pub fn difference(
+    loaded: &Loaded,
+    [before, after]: [&[Layer]; 2],
+    environment: &dyn Environment,
+) -> Vec<Difference> {
+    let [before, after] = [before, after].map(|layers| leaves(&loaded.tree_with(layers, environment)));
+    let mut all: Vec<Difference> = Vec::new();
+    for leaf in &before {
+        let other = after.iter().find(|other| other.path == leaf.path);
+        if other.is_none_or(|other| other.text != leaf.text) {
+            let after = other.map(|other| other.shown.clone());
+            all.push(Difference { path: leaf.path.clone(), before: Some(leaf.shown.clone()), after });
+        }
+    }
+    for leaf in &after {
+        if before.iter().all(|other| other.path != leaf.path) {
+            let after = Some(leaf.shown.clone());
+            all.push(Difference { path: leaf.path.clone(), before: None, after });
+        }
+    }
+    all
+}
+
+/// A setting that holds no others.
+struct Leaf {
+    path: String,
+    text: String,
+    /// The text without secrets.
+    shown: String,
+}
+
+/// Returns all settings of a tree.
+fn leaves(tree: &Node) -> Vec<Leaf> {
+    let mut masked = tree.clone();
+    secrets::mask(&mut masked);
+    let mut leaves = Vec::new();
+    collect([tree, &masked], "", "", &mut leaves);
+    leaves
+}
+
+fn collect([node, masked]: [&Node; 2], row: &str, path: &str, leaves: &mut Vec<Leaf>) {
+    let (Value::Map(entries), Value::Map(covered)) = (&node.value, &masked.value) else { return };
+    for (entry, covered) in entries.iter().zip(covered) {
+        let key = key_text(&entry.key);
+        let path = if path.is_empty() { key } else { format!("{path}.{key}") };
+        match below(row, &entry.key).filter(|_| matches!(entry.node.value, Value::Map(_))) {
+            Some(row) => collect([&entry.node, &covered.node], &row, &path, leaves),
+            None => leaves.push(Leaf { path, text: bare(&entry.node), shown: flow(&covered.node) }),
+        }
+    }
+}
+
+/// Returns a value on one line, with what is secret in it: only compared.
+fn bare(node: &Node) -> String {
+    format!("{:?}", node.clone().built_in())
+}
+
+/// Returns where in the schema the settings in an entry below `row` are; `None` if it holds none.
+///
+/// Rows that hold names are `path`, what a name holds is `path.*`.
+fn below(row: &str, key: &str) -> Option<String> {
+    if let Some(names) = schema::find(row).filter(|row| matches!(row.kind, Kind::Named(_))) {
+        let path = format!("{}.*", names.path);
+        return schema::find(&path).is_none().then_some(path);
+    }
+    let child = schema::children(row).find(|child| child.key() == key)?;
+    matches!(child.kind, Kind::Section | Kind::Named(_)).then(|| child.path.to_owned())
+}
+
+/// Returns the changes that are laid over files as settings for a file beside them, and what they
+/// take away as comments. Secrets are left out unless they are wanted.
+///
+/// Names that are there as long as no file says any, such as the upstream group `default`, are
+/// written, too.
+pub fn export(loaded: &Loaded, with_secrets: bool) -> String {
+    let layers = loaded.layers();
+    let mut entries = Vec::new();
+    let mut sources = Sources::new(&secrets::keys());
+    let mut out = String::new();
+    let mut ordered: Vec<&Layer> = layers.iter().collect();
+    ordered.sort_by_key(|layer| (layer.path.keys().len(), layer.path.clone()));
+    for layer in ordered {
+        let Some(text) = &layer.text else {
+            out.push_str(&format!("# taken away, remove it from the file: {}\n", layer.path));
+            continue;
+        };
+        let file = sources.add(layer.name.as_ref(), text.clone());
+        // Variables are written as they were.
+        let parsed = yaml::parse(file, text, &|_| Some("-".to_owned()), &mut Vec::new());
+        put_alone(&mut entries, (loaded, layer), parsed.root);
+    }
+    let mut tree = Node { span: Span { file: FileId(0), start: 0, end: 0 }, value: Value::Map(entries) };
+    if !with_secrets {
+        secrets::mask(&mut tree);
+    }
+    write(&tree, &sources, ("", 0), &mut out);
+    out
+}
+
+/// Puts a node at its path, beside other changes.
+fn put_alone(entries: &mut Vec<Entry>, (loaded, layer): (&Loaded, &Layer), node: Node) {
+    let (key_span, span) = (node.span, node.span);
+    if let [first, _, ..] = layer.path.keys()
+        && entries.iter().all(|entry| entry.key != *first)
+        && loaded.base.entries.iter().any(|entry| entry.key == *first)
+    {
+        // The file says some itself: no default beside the change.
+        let value = Value::Map(Vec::new());
+        entries.push(Entry { key: first.clone(), key_span, node: Node { span, value } });
+    }
+    put(entries, &layer.path, Some(node), span, &mut Vec::new());
+}
+
+/// Writes settings as a block.
+fn write(node: &Node, sources: &Sources, (row, indent): (&str, usize), out: &mut String) {
+    let Value::Map(entries) = &node.value else { return };
+    for entry in entries {
+        let key = key_text(&entry.key);
+        match (below(row, &entry.key), &entry.node.value) {
+            (Some(row), Value::Map(held)) if !held.is_empty() => {
+                out.push_str(&format!("{:indent$}{key}:\n", ""));
+                write(&entry.node, sources, (&row, indent + 2), out);
+            }
+            (_, Value::List(items)) if items.iter().any(|item| matches!(item.value, Value::Map(_))) => {
+                out.push_str(&format!("{:indent$}{key}:\n", ""));
+                for item in items {
+                    out.push_str(&format!("{:indent$}  - {}\n", "", as_written(item, sources)));
+                }
+            }
+            _ => out.push_str(&format!("{:indent$}{key}: {}\n", "", as_written(&entry.node, sources))),
+        }
+    }
+}
+
+/// Writes a node on one line, with its variables as they were written.
+fn as_written(node: &Node, sources: &Sources) -> String {
+    let one = |node: &Node| as_written(node, sources);
+    match &node.value {
+        Value::Null => "null".to_owned(),
+        Value::Scalar(scalar) if scalar.text == HIDDEN => key_text(HIDDEN),
+        Value::Scalar(scalar) => match sources.text(node.span).filter(|text| text.contains("${")) {
+            Some(text) if text.starts_with(['"', '\'']) => text,
+            Some(text) => format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")),
+            None => key_text(&scalar.text),
+        },
+        Value::List(items) => format!("[{}]", items.iter().map(one).collect::<Vec<_>>().join(", ")),
+        Value::Map(entries) => {
+            let entries =
+                entries.iter().map(|entry| format!("{}: {}", key_text(&entry.key), one(&entry.node)));
+            format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
+        }
+    }
+}
