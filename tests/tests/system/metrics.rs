@@ -129,6 +129,11 @@ fn every_counter_is_among_them() {
             ("bans", "rate-begun") => "gannet_bans_begun_total".to_owned(),
             ("bans", "rate-unplaced") => "gannet_bans_unplaced_total".to_owned(),
             ("bans", source) => format!("gannet_banned_prefixes{{source=\"{source}\"}}"),
+            ("changes", "settings") => "gannet_changed_settings".to_owned(),
+            ("changes", "revision" | "store_failed" | "pair_wrong") => format!("gannet_changes_{counter}"),
+            ("changes", "made" | "refused" | "not_kept") => {
+                format!("gannet_changes_total{{outcome=\"{}\"}}", counter.replace('_', "-"))
+            }
             ("downloads", "octets") => "gannet_downloads_bytes_total".to_owned(),
             _ => {
                 let parts = [
