@@ -462,6 +462,7 @@ impl Shared {
             known: known.as_ref(),
             timeout: download.timeout,
             octets_max: download.octets_max,
+            proves_itself: false,
         };
         let mut told = Instant::now();
         let mut hear = |octets: usize| {

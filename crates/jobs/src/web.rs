@@ -31,6 +31,8 @@ pub struct WebFile<'a> {
     pub timeout: Duration,
     /// Octets it may have, unpacked.
     pub octets_max: u64,
+    /// Whether its contents are proved by themselves: then the server needs not to be.
+    pub proves_itself: bool,
 }
 
 /// What a server says of a file, to ask later whether it has changed (RFC 9110 §8.8).
@@ -68,7 +70,8 @@ pub(crate) fn fetch_by(
     hear: &mut dyn FnMut(usize) -> Result<(), String>,
 ) -> Result<WebReply, String> {
     let said = |error: ureq::Error| error.to_string();
-    let agent = agent(file.timeout, &Trust::Usual, resolver).map_err(|error| error.to_string())?;
+    let trust = if file.proves_itself { Trust::Everybody } else { Trust::Usual };
+    let agent = agent(file.timeout, &trust, resolver).map_err(|error| error.to_string())?;
     let mut request = Request::get(file.url);
     if let Some(known) = file.known {
         if !known.etag.is_empty() {

@@ -101,7 +101,7 @@ impl Elsewhere for ZoneSources {
             last_modified: known.last_modified.clone(),
         });
         let (url, timeout, octets_max) = (file.url, file.patience, file.octets_max);
-        let file = web::WebFile { url, known: known.as_ref(), timeout, octets_max };
+        let file = web::WebFile { url, known: known.as_ref(), timeout, octets_max, proves_itself: false };
         let hosts: Arc<dyn web::Hosts> = Arc::clone(&self.0) as _;
         Ok(match web::fetch(&file, &hosts)? {
             web::WebReply::Unchanged => WebReply::Unchanged,

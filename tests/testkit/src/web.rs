@@ -1,6 +1,7 @@
 //! A web server that says what it is told to, and remembers what it was asked.
 
-use crate::DEADLINE;
+use crate::{DEADLINE, Identity};
+use rustls::{ServerConnection, StreamOwned};
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -56,6 +57,47 @@ impl Page {
     pub fn cut_off(self) -> Self {
         Self { is_cut: true, ..self }
     }
+}
+
+/// Serves files over HTTPS: what the function returns for the path of a request. Returns where. Its
+/// thread ends with the test's process.
+///
+/// # Panics
+///
+/// When loopback has no free port.
+pub fn serve_securely(
+    identity: &Identity,
+    file: impl Fn(&str) -> Option<Vec<u8>> + Send + Sync + 'static,
+) -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+    let address = listener.local_addr().expect("a bound socket");
+    let mut config = (*identity.server()).clone();
+    config.alpn_protocols.clear();
+    let config = Arc::new(config);
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let connection =
+                ServerConnection::new(Arc::clone(&config)).expect("a configuration that is right");
+            let mut stream = BufReader::new(StreamOwned::new(connection, stream));
+            let mut path = None;
+            let mut line = String::new();
+            while stream.read_line(&mut line).is_ok_and(|len| len > 2) {
+                path = path.or_else(|| line.split(' ').nth(1).map(str::to_owned));
+                line.clear();
+            }
+            let (status, body) = match path.and_then(|path| file(&path)) {
+                Some(body) => ("200 OK", body),
+                None => ("404 Not Found", Vec::new()),
+            };
+            let head =
+                format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+            let stream = stream.get_mut();
+            let _ = stream.write_all(&[head.as_bytes(), &body].concat());
+            stream.conn.send_close_notify();
+            let _ = stream.flush();
+        }
+    });
+    address
 }
 
 type Serve = Box<dyn Fn(&Request) -> Page + Send + Sync>;

@@ -1,6 +1,10 @@
 //! What runs in the place of Unbound's programs: its log, its files, looking names up.
 
+use std::path::Path;
 use std::process::Command;
+
+use testkit::Identity;
+use testkit::web::serve_securely;
 
 use crate::harness::{PATIENCE, Place, Server, ask, free_port, text};
 
@@ -209,4 +213,48 @@ fn an_anchor_that_is_missing_is_written_and_one_that_is_there_stays() {
     assert!(code == 0 && said.contains(". IN DS 20326 8 2"), "{said}");
     let (code, _, said) = text(&place.run(&["unbound", "nonsense"]));
     assert!(code == 1 && said.contains("there is no program \"nonsense\""), "{said}");
+}
+
+#[test]
+fn an_anchor_that_no_longer_works_becomes_the_one_that_is_published_and_signed() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/anchor");
+    let ca = fixtures.join("ca.pem").display().to_string();
+    let identity = Identity::self_signed(&["data.example"]);
+    let web = serve_securely(&identity, move |path| std::fs::read(fixtures.join(&path[1..])).ok());
+    let port = web.port().to_string();
+    let place = Place::new();
+    place.write("hints", ". 3600 IN NS ns.root.example.\nns.root.example. 3600 IN A 127.0.0.1\n");
+    let run = |arguments: &[&str]| {
+        let usual = ["unbound", "anchor", "-v", "-a", "root.key", "-r", "hints", "-u", "127.0.0.1"];
+        let (code, _, said) =
+            text(&place.run(&[&usual[..], &["-P", &port, "-x", "anchors.xml"], arguments].concat()));
+        (code, said, std::fs::read_to_string(place.path("root.key")).unwrap())
+    };
+    let old = ". IN DS 19036 8 2 49AAC11D7B6F6446702E54A1607371607A1A41855200FD2CE1CDDE32F24E8FB5\n";
+    place.write("root.key", old);
+    for (arguments, why) in [
+        (&["-c", &ca, "-s", "mail.p7s"][..], "the signer is not dnssec@iana.org"),
+        (&["-c", &ca, "-s", "strange.p7s"], "UnknownIssuer"),
+        // The certificates of ICANN.
+        (&["-s", "good.p7s"], "UnknownIssuer"),
+        (&["-c", &ca, "-s", "none.p7s"], "404 Not Found"),
+        (&["-c", &ca, "-s", "anchors.xml"], "the signature cannot be read"),
+    ] {
+        let (code, said, file) = run(arguments);
+        assert!(code == 0 && said.contains(why) && file == old, "{arguments:?}: {said} {file}");
+    }
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    let seen = format!(";;last_success: {now}\n{old}");
+    place.write("root.key", &seen);
+    let right = ["-c", &ca, "-s", "good.p7s"];
+    // Who looked a short time ago has missed no key: something else is wrong.
+    let (code, said, file) = run(&right);
+    assert!(code == 0 && said.contains("could not be fixed") && file == seen, "{said}");
+    let new = |(code, said, file): (i32, String, String)| {
+        assert!(code == 1 && said.contains("updated using the cert"), "{said}");
+        assert!(file.starts_with(". IN DS 20326 8 2 E06D44B8") && file.lines().count() == 2, "{file}");
+    };
+    new(run(&[&right[..], &["-F"]].concat()));
+    place.write("root.key", old);
+    new(run(&right));
 }
