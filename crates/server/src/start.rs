@@ -152,9 +152,7 @@ impl Server {
 pub fn start(opened: Opened) -> Result<Server, StartError> {
     let Opened { origin, begun, log_level, cores, workers, sockets, devices } = opened;
     let Begun { mut loaded, authority, wrong } = begun;
-    if let Err(error) = authority.open() {
-        error!(%error, "settings cannot be changed; those that were changed before stay as they are");
-    }
+    open_for_changes(&authority);
     let devices::Opened { devices, queues } = devices;
     let listeners: Vec<listen::Bound> = sockets.addresses().to_vec();
     let addresses: Vec<SocketAddr> = listeners.iter().map(|bound| bound.address).collect();
@@ -249,6 +247,13 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
         shutdown_timeout,
         upstreams: asked,
     })
+}
+
+/// Has settings changed from now on, if they can be kept.
+fn open_for_changes(authority: &Authority) {
+    if let Err(error) = authority.open() {
+        error!(%error, "settings cannot be changed; those that were changed before stay as they are");
+    }
 }
 
 /// Compiles the configuration. If files and changes do not go together although the files are right
