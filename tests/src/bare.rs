@@ -127,7 +127,7 @@ fn engine_with(rate: Option<RateRule>, ops: Vec<Op>, zones: Option<Arc<Zones>>) 
             banned: Default::default(),
             banned_live: None,
             cookies: Some(Secrets { active: [7; 16], staging: Some([8; 16]) }),
-            cookie_required: Default::default(),
+            cookie_required: None,
             rate,
             table: Arc::new(RateTable::new(1024, 1)),
         },

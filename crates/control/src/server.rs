@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use crate::accept::{WhenFull, converse_with_all};
 use crate::api::{Request, Response, to_json_line};
 
-/// Octets of a request line; the longest we know holds a name and a type.
+/// Octets of a request line; the longest we know holds the text of a setting.
 const REQUEST_OCTETS_MAX: usize = 2 << 20;
 /// Connections at once, so that a script gone wild does not exhaust descriptors.
 const CONNECTIONS_MAX: usize = 16;

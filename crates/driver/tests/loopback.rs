@@ -82,7 +82,7 @@ impl House {
                 banned: PrefixSet::default(),
                 banned_live: None,
                 cookies: None,
-                cookie_required: PrefixSet::default(),
+                cookie_required: None,
                 rate: None,
                 table: Arc::new(RateTable::new(16, 1)),
             },

@@ -96,6 +96,8 @@ impl Loader<'_> {
         short_forms(entries);
         let directory = self.sources.files().next().and_then(|source| source.path.parent());
         let directory = directory.map_or_else(PathBuf::new, PathBuf::from);
+        let secret_keys: Vec<&'static str> = self.sources.secret_keys().to_vec();
+        let is_secret = |key: &String| secret_keys.contains(&key.as_str());
         let mut ordered: Vec<&Layer> = layers.iter().collect();
         ordered.sort_by_key(|layer| layer.path.keys().len());
         for layer in ordered {
@@ -105,7 +107,14 @@ impl Loader<'_> {
             let node = layer.text.is_some().then(|| {
                 let environment = self.environment;
                 let variable = |name: &str| environment.variable(name);
+                let known = self.problems.len();
                 let parsed = yaml::parse(file, &text, &variable, &mut self.problems);
+                if parsed.broken && layer.path.keys().iter().any(is_secret) {
+                    self.problems.truncate(known);
+                    let message = format!("this is no YAML: expected text for \"{}\"", layer.path);
+                    let problem = Problem::of_file(file, message);
+                    self.problems.push(problem.hint("it is a secret: the mistake in it is not shown"));
+                }
                 self.broken |= parsed.broken;
                 parsed.root
             });

@@ -30,8 +30,9 @@ pub struct Gate {
     pub banned_live: Option<Arc<sets::DynamicAddresses>>,
     /// Secrets for cookies; `None` ignores the option.
     pub cookies: Option<cookie::Secrets>,
-    /// Clients that must show a cookie, unless a connection proves their address.
-    pub cookie_required: prefix_set::PrefixSet,
+    /// Clients that must show a cookie, unless a connection proves their address; `None` if nobody
+    /// must.
+    pub cookie_required: Option<Box<prefix_set::PrefixSet>>,
     /// The limit for clients whose address is not proven.
     pub rate: Option<rate::RateRule>,
     /// What the limit counts in; shared by all workers and kept over reloads.
@@ -53,6 +54,13 @@ pub enum Admission {
     NoCookie,
     /// The COOKIE option cannot be read (RFC 7873 §5.2.2).
     BadCookieOption,
+}
+
+/// Returns whether a client has to show a cookie and has not.
+#[cold]
+#[inline(never)]
+fn lacks_cookie(required: &prefix_set::PrefixSet, client: &Client, is_proven: bool) -> bool {
+    !is_proven && !client.verified && required.contains(client.address)
 }
 
 impl Gate {
@@ -93,16 +101,12 @@ impl Gate {
             }
             return (Admission::Limited, proof);
         }
-        let has_some = !self.cookie_required.is_empty();
-        if has_some && !is_proven && !client.verified && self.requires_cookie(client) {
+        if let Some(required) = &self.cookie_required
+            && lacks_cookie(required, client, is_proven)
+        {
             return (Admission::NoCookie, proof);
         }
         (Admission::Admitted, proof)
-    }
-
-    #[inline(never)]
-    fn requires_cookie(&self, client: &Client) -> bool {
-        self.cookie_required.contains(client.address)
     }
 
     /// Returns whether a client is banned. Usually nobody is.

@@ -58,7 +58,7 @@ pub(super) fn gate(settings: &Settings, keep: &mut Keep, environment: &dyn Envir
             active: cookies.secret.as_ref().and_then(octets).unwrap_or(keep.cookie_secret),
             staging: cookies.other_secret.as_ref().and_then(octets),
         }),
-        cookie_required: prefix_set(&cookies.required),
+        cookie_required: (!cookies.required.is_empty()).then(|| Box::new(prefix_set(&cookies.required))),
         rate: rule,
         table: keep.rate_table.clone().unwrap_or_else(|| Arc::new(new_table(0))),
     }

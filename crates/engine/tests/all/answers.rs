@@ -634,7 +634,7 @@ fn who_has_to_show_a_cookie_is_not_answered_without_one_over_udp() {
     let ours = Prefix::new("192.0.2.0".parse().expect("an address"), 25);
     let gate = gate_with(|gate| {
         gate.cookies = Some(Secrets { active: [9; 16], staging: None });
-        gate.cookie_required = PrefixSet::compile([ours]);
+        gate.cookie_required = Some(Box::new(PrefixSet::compile([ours])));
     });
     let mut server = Server::with(gate, |cache| usual(cache, CacheRules::default()));
     let plain = Ask::new("localhost", Rtype::A);

@@ -163,7 +163,7 @@ pub fn gate() -> Gate {
         banned: PrefixSet::default(),
         banned_live: None,
         cookies: None,
-        cookie_required: PrefixSet::default(),
+        cookie_required: None,
         rate: None,
         table: Arc::new(RateTable::new(1024, 3)),
     }

@@ -206,6 +206,12 @@ fn no_secret_of_a_change_is_shown() {
     assert!(all.len() == 1 && !format!("{all:?}").contains("000102"), "{all:?}");
     let found = changed("", &[("cookies.secret", Some("00010203040506070809zz"))]).expect_err("a mistake");
     assert!(!found.join("\n").contains("0001020304"), "{found:?}");
+    // What is no YAML either is shown in no part.
+    for text in ["\"0001020304050607", "[0001020304050607", "&x 0001020304050607: }"] {
+        let found = changed("", &[("cookies.secret", Some(text))]).expect_err("a mistake");
+        let said = found.join("\n");
+        assert!(!said.contains("00010203") && said.contains("cookies.secret"), "{said}");
+    }
 }
 
 #[test]
