@@ -14,6 +14,9 @@ use crate::sys;
 /// How often it is looked whether somebody still uses what was handed over, as long as there is
 /// something.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How long after something was freed memory is given back once more: what belonged to it others
+/// may have let go of a moment later.
+const SETTLE_AFTER: Duration = Duration::from_secs(1);
 
 /// Starts the thread; what is sent to it is freed there.
 pub(crate) fn start<T: Send + Sync + 'static>() -> io::Result<Sender<Arc<T>>> {
@@ -27,16 +30,21 @@ pub(crate) fn start<T: Send + Sync + 'static>() -> io::Result<Sender<Arc<T>>> {
 
 fn work<T>(old: &Receiver<Arc<T>>) {
     let mut kept: Vec<Arc<T>> = Vec::new();
+    let mut has_settled = true;
     loop {
-        let next = if kept.is_empty() {
-            old.recv().map_err(|_| RecvTimeoutError::Disconnected)
-        } else {
-            old.recv_timeout(LOOK_EVERY)
+        let next = match (kept.is_empty(), has_settled) {
+            (true, true) => old.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            (true, false) => old.recv_timeout(SETTLE_AFTER),
+            (false, _) => old.recv_timeout(LOOK_EVERY),
         };
         match next {
             // Each worker hands over the same: one is enough to keep it.
             Ok(next) if kept.iter().any(|known| Arc::ptr_eq(known, &next)) => {}
             Ok(next) => kept.push(next),
+            Err(RecvTimeoutError::Timeout) if kept.is_empty() => {
+                sys::give_back_memory();
+                has_settled = true;
+            }
             Err(RecvTimeoutError::Timeout) => {}
             // The process ends.
             Err(RecvTimeoutError::Disconnected) => return,
@@ -46,6 +54,7 @@ fn work<T>(old: &Receiver<Arc<T>>) {
         kept.retain(|kept| Arc::strong_count(kept) > 1);
         if kept.len() < count {
             sys::give_back_memory();
+            has_settled = false;
         }
     }
 }
