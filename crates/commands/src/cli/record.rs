@@ -85,7 +85,8 @@ fn parse_rcode(text: &str) -> Result<RcodeWord, String> {
     rcode.map(|rcode| RcodeWord(Some(rcode.0))).map_err(|_| "expected a response code or \"none\"".to_owned())
 }
 
-fn parse_duration(text: &str) -> Result<std::time::Duration, String> {
+/// Reads a duration as in the configuration.
+pub(super) fn parse_duration(text: &str) -> Result<std::time::Duration, String> {
     values::duration(text).map_err(|misread| misread.message)
 }
 

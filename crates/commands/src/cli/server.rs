@@ -240,7 +240,7 @@ pub struct NegativeAddArgs {
     #[arg(value_name = "ZONE")]
     pub(crate) zone: String,
     /// For how long, such as 12h; a week at most.
-    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration, default_value = "1d")]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_time, default_value = "1d")]
     pub(crate) lasts: Duration,
     /// Why, for whoever looks at the list.
     #[arg(long, value_name = "TEXT")]
@@ -249,9 +249,9 @@ pub struct NegativeAddArgs {
     pub(crate) of: ResolverArgs,
 }
 
-/// Reads a duration as in the configuration.
-fn parse_duration(text: &str) -> Result<Duration, String> {
-    let duration = values::duration(text).map_err(|misread| misread.message)?;
+/// Reads a duration of a second or more.
+fn parse_time(text: &str) -> Result<Duration, String> {
+    let duration = super::record::parse_duration(text)?;
     if duration.as_secs() == 0 { Err("it must be a second at least".to_owned()) } else { Ok(duration) }
 }
 
