@@ -14,9 +14,10 @@ use crate::sys;
 /// How often it is looked whether somebody still uses what was handed over, as long as there is
 /// something.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// How long after something was freed memory is given back once more: what belonged to it others
-/// may have let go of a moment later.
-const SETTLE_AFTER: Duration = Duration::from_secs(1);
+/// How long after something was freed, and after the time before, memory is given back once more:
+/// what belonged to it others may have let go of later, on a busy machine some seconds later.
+const SETTLE_AFTER: [Duration; 3] =
+    [Duration::from_secs(1), Duration::from_secs(4), Duration::from_secs(15)];
 
 /// Starts the thread; what is sent to it is freed there.
 pub(crate) fn start<T: Send + Sync + 'static>() -> io::Result<Sender<Arc<T>>> {
@@ -30,11 +31,11 @@ pub(crate) fn start<T: Send + Sync + 'static>() -> io::Result<Sender<Arc<T>>> {
 
 fn work<T>(old: &Receiver<Arc<T>>) {
     let mut kept: Vec<Arc<T>> = Vec::new();
-    let mut has_settled = true;
+    let mut settling = [].iter();
     loop {
-        let next = match (kept.is_empty(), has_settled) {
-            (true, true) => old.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            (true, false) => old.recv_timeout(SETTLE_AFTER),
+        let next = match (kept.is_empty(), settling.as_slice().first()) {
+            (true, None) => old.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            (true, Some(after)) => old.recv_timeout(*after),
             (false, _) => old.recv_timeout(LOOK_EVERY),
         };
         match next {
@@ -43,7 +44,7 @@ fn work<T>(old: &Receiver<Arc<T>>) {
             Ok(next) => kept.push(next),
             Err(RecvTimeoutError::Timeout) if kept.is_empty() => {
                 sys::give_back_memory();
-                has_settled = true;
+                settling.next();
             }
             Err(RecvTimeoutError::Timeout) => {}
             // The process ends.
@@ -54,7 +55,7 @@ fn work<T>(old: &Receiver<Arc<T>>) {
         kept.retain(|kept| Arc::strong_count(kept) > 1);
         if kept.len() < count {
             sys::give_back_memory();
-            has_settled = false;
+            settling = SETTLE_AFTER.iter();
         }
     }
 }

@@ -27,6 +27,9 @@ const GRACE: Duration = Duration::from_secs(1);
 const DUMP_TIME_MAX: Duration = Duration::from_secs(30);
 /// How often files and dynamic sets are looked after.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// At which of these looks the pages of code are given back that only the start has used: a busy
+/// machine is not done with its start at the first.
+const RELEASE_PAGES_AT: [u32; 3] = [1, 3, 6];
 /// How often it is looked whether there is something to look after, when there was nothing.
 const IDLE_LOOK_EVERY: Duration = Duration::from_secs(5);
 /// Octets of replies that waited for clients, from which on the memory is given back when they are
@@ -229,7 +232,7 @@ impl Watch {
         tokio::pin!(control);
         let mut dump_looks = watchdog::ticks(DUMP_LOOK_EVERY);
         let mut next_look = tokio::time::Instant::now() + LOOK_EVERY;
-        let mut has_settled = false;
+        let mut looks: u32 = 0;
         // systemd(1) recommends to be heard twice in its time.
         let mut alive =
             systemd::watchdog().map(|time| watchdog::ticks((time / 2).max(Duration::from_millis(1))));
@@ -246,7 +249,8 @@ impl Watch {
                     Order::End => return true,
                 },
                 () = tokio::time::sleep_until(next_look) => {
-                    if !std::mem::replace(&mut has_settled, true) {
+                    looks = looks.saturating_add(1);
+                    if RELEASE_PAGES_AT.contains(&looks) {
                         sys::release_program_pages();
                     }
                     if self.operator.has_ended_changes() {
