@@ -45,7 +45,7 @@ pub use polling::BusyPoll;
 pub use program::snapshot::{ConnectionText, Said, Snapshot, SnapshotCell};
 pub use program::{shortlist, snapshot};
 pub use query::counters::Counters;
-pub use query::{counters, names, reverse};
+pub use query::{counters, details, names, reverse};
 pub use resume::Share;
 pub use run::suspended::{Continuation, Suspended};
 pub use run::want::{EndedBranch, SharedSplit, SplitWant, Want};
@@ -104,7 +104,9 @@ pub struct Engine {
     events: EventSink,
     /// Where clients' messages are copied to.
     tap: Option<dnstap::TapWriter>,
-    /// Whether a query's way or its messages are wanted, by the snapshot.
+    /// Where queries and replies are counted in detail.
+    details: Option<Arc<details::Details>>,
+    /// Whether a query's way, its messages or its details are wanted, by the snapshot.
     is_watched: bool,
     /// The name of the query at hand, in lower case.
     folded: Folded,
@@ -119,7 +121,7 @@ impl Engine {
     pub fn new(cell: Arc<SnapshotCell>, counters: Arc<Counters>) -> Self {
         let (snapshot, authority, generation) = cell.load();
         // Each worker has counters of its own, so that each has a sequence of its own. Never zero.
-        let is_watched = snapshot.keeps_path || snapshot.taps_clients;
+        let is_watched = snapshot.is_watched();
         let seed = snapshot.key.mix(Arc::as_ptr(&counters) as u64, generation) | 1;
         Self {
             snapshot,
@@ -136,6 +138,7 @@ impl Engine {
             buffers: Buffers::new(),
             events: EventSink::default(),
             tap: None,
+            details: None,
             is_watched,
             folded: Folded::root(),
             limited: 0,
@@ -189,7 +192,7 @@ impl Engine {
         let old = std::mem::replace(&mut self.snapshot, snapshot);
         let old_authority = std::mem::replace(&mut self.state.authority, authority);
         self.generation = generation;
-        self.is_watched = self.snapshot.keeps_path || self.snapshot.taps_clients;
+        self.is_watched = self.snapshot.is_watched();
         self.measure_cache();
         self.cell.reclaim(old);
         self.cell.reclaim_authority(old_authority);
@@ -216,20 +219,26 @@ impl Engine {
         self.answer_watched(query, client, reply, &mut NoTrace)
     }
 
-    /// Answers one query whose way through the policy or whose messages are wanted.
+    /// Answers one query whose way through the policy, messages or details are wanted.
     #[inline(never)]
     fn answer_and_tell(&mut self, query: &[u8], client: &Client, reply: &mut Reply<'_>) -> Verdict {
-        if self.snapshot.taps_clients {
+        if self.snapshot.taps_clients || self.snapshot.counts_details {
             return self.answer_tapped(query, client, reply);
         }
-        self.answer_noting_path(query, client, reply)
+        self.answer_noting_path(query, client, reply, &mut Path::default())
     }
 
     /// Answers one query and notes its way through the policy, for those that tell it.
     #[inline(never)]
-    fn answer_noting_path(&mut self, query: &[u8], client: &Client, reply: &mut Reply<'_>) -> Verdict {
+    fn answer_noting_path(
+        &mut self,
+        query: &[u8],
+        client: &Client,
+        reply: &mut Reply<'_>,
+        path: &mut Path,
+    ) -> Verdict {
         // An interpreter of its own: a call for each step would cost more than noting it.
-        self.answer_watched(query, client, reply, &mut Path::default())
+        self.answer_watched(query, client, reply, path)
     }
 
     /// Answers one query as [`Engine::answer`] does, and writes down how.
@@ -336,6 +345,7 @@ impl Engine {
             let message: &[u8] = if is_whole { &self.buffers.message } else { reply.buffer() };
             tell(&mut self.events, &context, &run, Some((answer, message)), tracer.path());
         }
+        tracer.answered(answer.validation());
         let Run { interim: Interim { marks, .. }, outgoing, prefetch, .. } = run;
         let is_written = if is_whole {
             self.buffers.send(&context, to, answer, reply)

@@ -163,7 +163,7 @@ impl Engine {
         let to = To { query: &query, client: &suspended.client, proof: suspended.proof, options };
         let is_sent = self.buffers.send(&self.state.context(&suspended.snapshot), &to, &answer, reply);
         if !event_set.is_silent() {
-            self.tap_late(&suspended, reply);
+            self.tap_late(&suspended, answer.validation(), reply);
         }
         Verdict::of(is_sent)
     }
@@ -291,7 +291,7 @@ impl Engine {
                 self.tell(suspended, &query, &suspended.event_set, path, Some(&answer));
                 let context = self.state.context(&suspended.snapshot);
                 let is_sent = self.buffers.send(&context, &to, &answer, reply);
-                self.tap_late(suspended, reply);
+                self.tap_late(suspended, answer.validation(), reply);
                 // What goes on from here goes on without the client.
                 suspended.event_set = EventSet::SILENT;
                 Verdict::of(is_sent)

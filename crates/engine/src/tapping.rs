@@ -1,11 +1,16 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! Copies of clients' messages, for dnstap.
+//! Copies of clients' messages, for dnstap, and what is counted of them in detail.
+
+use std::sync::Arc;
 
 use dnstap::{Kind, Peer, Protocol, TapWriter, Tapped};
 
+use crate::answer::Security;
 use crate::answer::reply::Reply;
-use crate::observe::trace::{NoTrace, Tracer};
+use crate::events::Path;
+use crate::observe::trace::{Tracer, Validation};
+use crate::query::details::Details;
 use crate::run::suspended::Suspended;
 use crate::{Engine, Verdict};
 use clients::client::{Client, Transport};
@@ -18,28 +23,59 @@ impl Engine {
         self
     }
 
-    /// Answers a query as [`Engine::answer`] does, and copies it and its reply.
+    /// Counts queries and replies here in detail from now on, while the snapshot says that it is
+    /// wanted.
+    #[must_use]
+    pub fn with_details(mut self, details: Arc<Details>) -> Self {
+        self.details = Some(details);
+        self
+    }
+
+    /// Answers a query as [`Engine::answer`] does, and copies and counts it and its reply.
     #[inline(never)]
     pub(crate) fn answer_tapped(&mut self, query: &[u8], client: &Client, reply: &mut Reply<'_>) -> Verdict {
         let now_us = self.state.now.monotonic_us();
-        self.tap(Kind::ClientQuery, client, query, None);
-        let verdict = if self.snapshot.keeps_path {
-            self.answer_noting_path(query, client, reply)
+        let (taps, counts) = (self.snapshot.taps_clients, self.snapshot.counts_details);
+        if taps {
+            self.tap(Kind::ClientQuery, client, query, None);
+        }
+        if counts && let Some(details) = &self.details {
+            details.query(query, client);
+        }
+        let (verdict, security) = if self.snapshot.keeps_path {
+            let mut path = Path::default();
+            let verdict = self.answer_noting_path(query, client, reply, &mut path);
+            (verdict, path.security())
         } else {
+            let mut validation = Validation::default();
             // The interpreter of `explain`: one more would make the usual one larger.
-            let nobody: &mut dyn Tracer = &mut NoTrace;
-            self.answer_watched(query, client, reply, nobody)
+            let nobody: &mut dyn Tracer = &mut validation;
+            let verdict = self.answer_watched(query, client, reply, nobody);
+            (verdict, validation.0)
         };
         if matches!(verdict, Verdict::Answered) {
-            self.tap(Kind::ClientResponse, client, reply.bytes(), Some(now_us));
+            if taps {
+                self.tap(Kind::ClientResponse, client, reply.bytes(), Some(now_us));
+            }
+            if counts && let Some(details) = &self.details {
+                details.reply(reply.bytes(), security);
+            }
         }
         verdict
     }
 
-    /// Copies the reply to a query that waited.
-    pub(crate) fn tap_late(&mut self, suspended: &Suspended, reply: &Reply<'_>) {
-        if self.snapshot.taps_clients && !reply.is_empty() {
+    /// Copies and counts the reply to a query that waited.
+    pub(crate) fn tap_late(&mut self, suspended: &Suspended, security: Security, reply: &Reply<'_>) {
+        if reply.is_empty() {
+            return;
+        }
+        if self.snapshot.taps_clients {
             self.tap(Kind::ClientResponse, &suspended.client, reply.bytes(), Some(suspended.began_us));
+        }
+        if self.snapshot.counts_details
+            && let Some(details) = &self.details
+        {
+            details.reply(reply.bytes(), security);
         }
     }
 

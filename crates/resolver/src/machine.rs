@@ -100,6 +100,10 @@ pub struct Counts {
     pub signatures: u64,
     /// Answers made from what was proved for other names.
     pub derived: u64,
+    /// Those of them that say that a name does not exist.
+    pub derived_nxdomain: u64,
+    /// Replies of servers that were bogus.
+    pub bogus: u64,
     /// Fetches that waited for another worker's.
     pub yielded: u64,
     /// Questions that failed again because they had failed a short time ago.

@@ -144,6 +144,7 @@ impl Upstreams {
 #[derive(Clone, Default)]
 pub(crate) struct WorkerHandle {
     pub(crate) engine: Arc<engine::Counters>,
+    pub(crate) details: Arc<engine::details::Details>,
     pub(crate) listen: Arc<listen::Counters>,
     pub(crate) board: Arc<driver::Board>,
     pub(crate) heartbeat: Heartbeat,
@@ -189,7 +190,8 @@ async fn serve(parts: Parts) -> io::Result<()> {
         ..
     } = parts;
     let engine = Engine::new(cell, Arc::clone(&worker_handle.engine)).with_events(events);
-    let engine = RefCell::new(engine.with_tap(client_tap));
+    let engine = engine.with_tap(client_tap).with_details(Arc::clone(&worker_handle.details));
+    let engine = RefCell::new(engine);
     let worker = Rc::new(Worker { index, clock, engine, busy_poll });
     let first = upstreams.borrow_and_update().clone();
     let registry = Arc::clone(&shared.registry);

@@ -472,6 +472,7 @@ impl Prepared<'_> {
             minimal_any: settings.minimal_any,
             number: keep.snapshots,
             keeps_path: jobs.recorder.as_ref().is_some_and(|recorder| recorder.keeps_path),
+            counts_details: settings.unbound_statistics.is_extended,
             taps_clients: jobs.dnstap.as_ref().is_some_and(|dnstap| dnstap.kinds.has_clients()),
         };
         Ok(Plans {

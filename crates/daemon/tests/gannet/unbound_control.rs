@@ -583,7 +583,44 @@ fn the_server_ends_when_it_is_told_and_says_so() {
     assert_eq!(with_input(&mut ours, ""), (3, "unbound is stopped\n".to_owned()));
 }
 
-/// What the plug-in of Munin and the exporters look for.
+/// Debian's package of the other program has the plug-in.
+#[test]
+fn the_plug_in_of_munin_reads_the_statistics() {
+    let running = Running::start(&Control::Certificates, " extended-statistics: yes\n", "");
+    for _ in 0..3 {
+        running.ask("www.static.example");
+    }
+    let shown = |graph: &str| {
+        // The name says what is to be shown.
+        let plug_in = running.server.place.path(&format!("unbound_munin_{graph}"));
+        std::os::unix::fs::symlink("/usr/share/munin/plugins/unbound_munin_", &plug_in).expect("a link");
+        let output = Command::new("sh")
+            .arg(&plug_in)
+            .env("unbound_conf", running.conf())
+            .env("unbound_control", THEIRS)
+            .env("MUNIN_PLUGSTATE", running.server.place.path(""))
+            .output()
+            .expect("a shell");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    for (graph, line) in [
+        ("hits", "t_n_queries.value 3"),
+        ("queue", "t_ql_max.value 0"),
+        ("memory", "m_c_rrset.value "),
+        ("by_type", "n_q_t_A.value 3"),
+        ("by_class", "n_q_c_IN.value 3"),
+        ("by_opcode", "n_q_o_QUERY.value 3"),
+        ("by_rcode", "n_a_r_NOERROR.value 3"),
+        ("by_flags", "n_q_flags_RD.value 3"),
+        ("histogram", "hcache.value 3"),
+    ] {
+        let shown = shown(graph);
+        assert!(shown.contains(line), "{graph}: {shown}");
+    }
+}
+
+/// What the exporters look for.
 #[test]
 fn statistics_have_every_key_in_its_order_and_begin_from_zero_when_they_were_read() {
     let running = Running::start(&Control::Unix, " extended-statistics: yes\n", "");
@@ -613,6 +650,20 @@ fn statistics_have_every_key_in_its_order_and_begin_from_zero_when_they_were_rea
         assert_eq!(value(said, "num.query.tcp"), 0.0);
     }
     assert_eq!(value(&read, "total.num.cachehits"), 4.0);
+    for (key, expected) in [
+        ("num.query.type.A", 4.0),
+        ("num.query.class.IN", 4.0),
+        ("num.query.opcode.QUERY", 4.0),
+        ("num.query.flags.RD", 4.0),
+        ("num.query.flags.CD", 0.0),
+        ("num.query.ipv6", 0.0),
+        ("num.query.edns.present", 0.0),
+        ("num.answer.rcode.NOERROR", 3.0),
+        ("num.answer.rcode.NXDOMAIN", 1.0),
+    ] {
+        assert_eq!(value(&read, key), expected, "{key}");
+    }
+    assert!(!after.contains("num.query.type."), "what did not occur is left out");
     assert_eq!(value(&read, "num.answer.rcode.NOERROR"), 3.0);
     assert_eq!(value(&read, "num.answer.rcode.NXDOMAIN"), 1.0);
     assert!(value(&read, "time.up") >= value(&after, "time.elapsed"));
@@ -666,6 +717,8 @@ fn statistics_have_every_key_in_its_order_and_begin_from_zero_when_they_were_rea
         "mem.streamwait",
         "mem.http.query_buffer",
         "histogram.000000.000000.to.000000.000001",
+        "num.query.type.A",
+        "num.query.class.IN",
         "num.query.opcode.QUERY",
         "num.query.tcp",
         "num.query.tcpout",

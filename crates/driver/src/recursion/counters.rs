@@ -5,6 +5,8 @@ use resolver::Counts;
 engine::counters! {
     signatures: "Signatures that were checked.",
     derived: "Answers made from ranges of names that do not exist, wildcards and DNAME records (RFC 8198).",
+    derived_nxdomain: "Those of them that say that a name does not exist.",
+    bogus: "Replies of servers that were bogus.",
     yielded: "Questions to servers that waited for another worker to ask the same.",
     remembered: "Questions that failed because they had failed a short time ago (RFC 9520).",
     reports: "Failures that the agents of zones were told of (RFC 9567).",
@@ -16,6 +18,8 @@ impl Counters {
     pub(super) fn add_since(&self, before: &mut Counts, now: Counts) {
         self.signatures.add(now.signatures - before.signatures);
         self.derived.add(now.derived - before.derived);
+        self.derived_nxdomain.add(now.derived_nxdomain - before.derived_nxdomain);
+        self.bogus.add(now.bogus - before.bogus);
         self.yielded.add(now.yielded - before.yielded);
         self.remembered.add(now.remembered - before.remembered);
         self.reports.add(now.reports - before.reports);

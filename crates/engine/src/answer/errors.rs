@@ -62,6 +62,22 @@ impl Errors {
         }
     }
 
+    /// Returns whether there is no answer because what came was bogus.
+    pub(crate) const fn is_bogus(self) -> bool {
+        let Self::Reason(code, _) = self else { return false };
+        matches!(
+            code,
+            EdeCode::DNSSEC_BOGUS
+                | EdeCode::SIGNATURE_EXPIRED
+                | EdeCode::SIGNATURE_NOT_YET_VALID
+                | EdeCode::DNSKEY_MISSING
+                | EdeCode::RRSIGS_MISSING
+                | EdeCode::NO_ZONE_KEY_BIT_SET
+                | EdeCode::NSEC_MISSING
+                | EdeCode::SIGNATURE_EXPIRED_BEFORE_VALID
+        )
+    }
+
     /// Calls `f` with each code and text, the most telling first; `step` returns what a step
     /// configures, `reason` what a resolver said.
     #[inline(always)]

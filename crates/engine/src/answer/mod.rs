@@ -112,6 +112,12 @@ pub(crate) const DO: u8 = 0x80;
 pub(crate) const CO: u8 = 0x40;
 
 impl Answer {
+    /// Returns what validation made of it.
+    #[inline(always)]
+    pub(crate) const fn validation(&self) -> Security {
+        if self.errors.is_bogus() { Security::Bogus } else { self.security }
+    }
+
     /// Returns an answer without records.
     pub(crate) const fn empty(rcode: Rcode, ede: Option<(EdeCode, &'static str)>) -> Self {
         Self {

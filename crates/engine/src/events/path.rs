@@ -2,6 +2,8 @@
 //!
 //! The way a query takes through its policy, as far as it is noted.
 
+use crate::answer::Security;
+
 /// Steps of the way through the policy that a record holds.
 pub const PATH_MAX: usize = 32;
 
@@ -11,6 +13,7 @@ pub const PATH_MAX: usize = 32;
 pub struct Path {
     steps: [u32; PATH_MAX],
     len: u8,
+    security: Security,
 }
 
 /// What came of a step, in a path.
@@ -52,7 +55,7 @@ impl Mark {
 
 impl Path {
     /// No step so far.
-    pub(super) const NONE: Self = Self { steps: [0; PATH_MAX], len: 0 };
+    pub(super) const NONE: Self = Self { steps: [0; PATH_MAX], len: 0, security: Security::Unchecked };
 
     /// Adds a step; what comes after the last that fits is left out.
     pub fn push(&mut self, step: u16, mark: Mark) {
@@ -60,6 +63,16 @@ impl Path {
             *slot = u32::from(step) | (mark as u32) << 16;
             self.len += 1;
         }
+    }
+
+    /// Notes what validation made of the answer.
+    pub(crate) const fn note_validation(&mut self, security: Security) {
+        self.security = security;
+    }
+
+    /// Returns what validation made of the answer.
+    pub(crate) const fn security(&self) -> Security {
+        self.security
     }
 
     pub(super) fn steps(&self) -> &[u32] {

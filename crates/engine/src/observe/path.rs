@@ -4,6 +4,7 @@
 
 use super::explain::Recorder;
 use super::trace::{Note, StepOutcome, Tracer};
+use crate::answer::Security;
 use crate::events::{Mark, Path};
 use crate::matchers::{Facts, Matcher};
 use crate::program::shortlist::{Seek, Shortlist};
@@ -32,6 +33,10 @@ impl Tracer for Path {
     }
 
     fn note(&mut self, _: Note) {}
+
+    fn answered(&mut self, security: Security) {
+        self.note_validation(security);
+    }
 
     fn keep(&self) -> Option<Recorder> {
         None

@@ -3,6 +3,7 @@
 //! Watching a query on its way through the program.
 
 use super::explain::Recorder;
+use crate::answer::Security;
 use crate::events::Path;
 use crate::matchers::{Facts, Matcher};
 use crate::ops::wait::Waiting;
@@ -56,11 +57,37 @@ pub trait Tracer {
     /// Something decided before the first step.
     fn note(&mut self, note: Note);
 
+    /// The query has an answer, of which validation made this.
+    #[inline(always)]
+    fn answered(&mut self, _: Security) {}
+
     /// Returns who goes on watching when the query has been put aside.
     fn keep(&self) -> Option<Recorder>;
 
     /// Returns the way so far, if this keeps it.
     fn path(&self) -> Option<&Path> {
+        None
+    }
+}
+
+/// Watches what validation made of the answer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Validation(pub(crate) Security);
+
+impl Tracer for Validation {
+    fn step(&mut self, _: u16, _: StepOutcome) {}
+
+    fn test(&mut self, _: u16, _: &Matcher, _: Facts<'_>, _: bool) {}
+
+    fn skipped(&mut self, _: u16, _: (&Shortlist, Seek, u16), _: Facts<'_>) {}
+
+    fn note(&mut self, _: Note) {}
+
+    fn answered(&mut self, security: Security) {
+        self.0 = security;
+    }
+
+    fn keep(&self) -> Option<Recorder> {
         None
     }
 }

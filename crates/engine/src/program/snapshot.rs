@@ -85,6 +85,8 @@ pub struct Snapshot {
     pub keeps_path: bool,
     /// Whether messages between clients and us are copied, for dnstap.
     pub taps_clients: bool,
+    /// Whether queries and replies are counted by type, code and the like.
+    pub counts_details: bool,
     /// Peers that are believed when they say whom they ask for.
     pub trusted_peers: PrefixSet,
     /// What is found out about a connection when it begins, at most [`CONNECTION_TESTS_MAX`].
@@ -107,6 +109,11 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// Returns whether a query's way, its messages or its details are wanted.
+    pub(crate) const fn is_watched(&self) -> bool {
+        self.keeps_path || self.taps_clients || self.counts_details
+    }
+
     /// Returns the bits for [`Client::connection`](crate::Client::connection): which tests hold for
     /// a connection. `say` returns what the connection says about something.
     pub fn connection_bits<'t>(&self, say: impl Fn(&ConnectionText) -> Said<'t>) -> u64 {

@@ -2,6 +2,7 @@
 //! is counted.
 
 pub mod counters;
+pub mod details;
 pub mod names;
 pub(crate) mod request;
 pub mod reverse;

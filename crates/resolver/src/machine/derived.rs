@@ -35,7 +35,10 @@ impl Resolver {
                 self.end_with_data(key, Rcode::NOERROR, &sets, &proofs);
             }
             Derived::Alias(sets, proofs, target) => self.follow(key, &sets, &proofs, target),
-            Derived::Denied(rcode, denied) => self.end_with_known(key, rcode, &denied),
+            Derived::Denied(rcode, denied) => {
+                self.counts.derived_nxdomain += u64::from(rcode == Rcode::NXDOMAIN);
+                self.end_with_known(key, rcode, &denied);
+            }
         }
         true
     }

@@ -367,6 +367,7 @@ impl Resolver {
 
     /// A reply is bogus: other servers of the zone are asked, but not many.
     fn refuse(&mut self, key: FetchKey, held: Held, defect: Defect, zone: HeapName, now: Moment) {
+        self.counts.bogus += 1;
         let who = held.server.map_or(TraceServer::Unnamed, TraceServer::At);
         self.note(key, who, &TraceEvent::Bogus(defect), now);
         let replies_max = self.settings.trust.bogus_replies_max;

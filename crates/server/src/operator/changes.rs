@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use diagnostic::Diagnostic;
+use engine::details::DetailValues;
 use environment::System;
 use settings::{Changes, Loaded, UnboundStatistics};
 use timers::Counted;
@@ -22,6 +23,8 @@ use crate::{lock, progress};
 pub struct WorkerNumbers {
     /// Counters by group and name.
     pub counters: BTreeMap<(&'static str, &'static str), u64>,
+    /// What was counted of queries and replies in detail, if it is wanted.
+    pub details: DetailValues,
     /// How long clients waited for other servers.
     pub waits: Counted,
     /// Queries that wait now.
@@ -144,7 +147,7 @@ impl Operator {
             let mut waits = Counted::default();
             worker.board.counts.waits.read(|_, histogram| histogram.read(&mut waits));
             let waiting = u64::from(worker.board.status().waiting);
-            WorkerNumbers { counters, waits, waiting }
+            WorkerNumbers { counters, details: worker.details.read(), waits, waiting }
         };
         self.facts.worker_handles.iter().map(of_one).collect()
     }

@@ -1,17 +1,18 @@
 //! `stats` and its relatives: numbers of each worker and of all, in the other program's names.
 //!
-//! They are taken from what the workers count anyway. What nobody counts is zero, and the manual
-//! says which numbers those are: a query that is answered from the cache costs nothing more for
-//! this.
+//! Most are what the workers count anyway; queries by type and the like are counted while they are
+//! to be shown. What nobody counts is zero, and the manual says which numbers those are.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ::server::WorkerNumbers;
+use engine::details::{CODES, Detail};
 use settings::UnboundStatistics;
 use timers::Counted;
 use tracing::info;
+use wire::{Class, Opcode, Rcode, Rtype};
 
 use super::{Call, Outcome};
 use crate::channel::{Context, Zero};
@@ -62,6 +63,7 @@ impl Numbers {
                 *count = count.saturating_sub(*before);
             }
             counted.waits.sum_us = counted.waits.sum_us.saturating_sub(before.waits.sum_us);
+            counted.details.subtract(&before.details);
         }
         Self { counted }
     }
@@ -75,6 +77,7 @@ impl Numbers {
         }
         self.counted.waits.sum_us = self.counted.waits.sum_us.wrapping_add(other.counted.waits.sum_us);
         self.counted.waiting += other.counted.waiting;
+        self.counted.details.add(&other.counted.details);
     }
 
     fn of(&self, group: &'static str, name: &'static str) -> u64 {
@@ -223,54 +226,61 @@ fn extended(context: &Context, total: &Numbers, settings: UnboundStatistics, out
         line(&format!("mem.{name}"), 0);
     }
     histogram(&total.counted.waits, &mut line);
-    // Queries are not counted by type and class; those that are no queries are few.
-    let others = total.engine("notifications") + total.engine("updates");
-    let queries = total.queries().saturating_sub(others);
+    let detail = |detail| total.counted.details.of(detail);
     let mut may_be_left_out = |name: &str, value: u64| {
         if value > 0 || !settings.inhibits_zero {
             line(name, value);
         }
     };
-    may_be_left_out("num.query.opcode.QUERY", queries);
-    may_be_left_out("num.query.opcode.NOTIFY", total.engine("notifications"));
-    may_be_left_out("num.query.opcode.UPDATE", total.engine("updates"));
+    for number in 0..=u8::MAX {
+        let name = format!("num.query.type.{}", Rtype(number.into()));
+        may_be_left_out(&name, detail(Detail::Type(Some(number))));
+    }
+    may_be_left_out("num.query.type.other", detail(Detail::Type(None)));
+    for number in 0..=u8::MAX {
+        let name = format!("num.query.class.{}", Class(number.into()));
+        may_be_left_out(&name, detail(Detail::Class(Some(number))));
+    }
+    may_be_left_out("num.query.class.other", detail(Detail::Class(None)));
+    for code in 0..CODES {
+        may_be_left_out(&format!("num.query.opcode.{}", Opcode(code)), detail(Detail::Opcode(code)));
+    }
     let sent = |name| total.of("fetch", name) + total.of("resolver", name);
     line("num.query.tcp", total.engine("queries_tcp") + total.engine("queries_tls"));
     line("num.query.tcpout", sent("sent_tcp"));
     line("num.query.udpout", sent("sent_udp"));
     line("num.query.tls", total.engine("queries_tls"));
     line("num.query.tls.resume", 0);
-    line("num.query.ipv6", 0);
+    line("num.query.ipv6", detail(Detail::V6));
     line("num.query.https", total.engine("queries_https") + total.engine("queries_h3"));
     line("num.query.quic", total.engine("queries_quic"));
-    for flag in ["QR", "AA", "TC", "RD", "RA", "Z", "AD", "CD"] {
-        line(&format!("num.query.flags.{flag}"), 0);
+    for (place, flag) in (0..).zip(["QR", "AA", "TC", "RD", "RA", "Z", "AD", "CD"]) {
+        line(&format!("num.query.flags.{flag}"), detail(Detail::Flag(place)));
     }
-    line("num.query.edns.present", 0);
-    line("num.query.edns.DO", 0);
-    for (rcode, value) in [
-        ("NOERROR", total.engine("noerror")),
-        ("FORMERR", 0),
-        ("SERVFAIL", total.engine("servfail")),
-        ("NXDOMAIN", total.engine("nxdomain")),
-        ("NOTIMPL", 0),
-        ("REFUSED", total.engine("refused")),
-    ] {
-        line(&format!("num.answer.rcode.{rcode}"), value);
+    line("num.query.edns.present", detail(Detail::Edns));
+    line("num.query.edns.DO", detail(Detail::DnssecOk));
+    for code in 0..CODES {
+        let (rcode, value) = (Rcode(code.into()), detail(Detail::Rcode(code)));
+        // The other program's name for NOTIMP.
+        let name = if rcode == Rcode::NOTIMP { "NOTIMPL".to_owned() } else { rcode.to_string() };
+        if rcode <= Rcode::REFUSED || value > 0 || !settings.inhibits_zero {
+            line(&format!("num.answer.rcode.{name}"), value);
+        }
     }
     let mut may_be_left_out = |name: &str, value: u64| {
         if value > 0 || !settings.inhibits_zero {
             line(name, value);
         }
     };
-    may_be_left_out("num.answer.rcode.nodata", 0);
+    may_be_left_out("num.answer.rcode.nodata", detail(Detail::NoData));
     line("num.query.ratelimited", total.of("resolver", "limited"));
-    line("num.answer.secure", 0);
-    line("num.answer.bogus", 0);
-    line("num.rrset.bogus", 0);
+    line("num.answer.secure", detail(Detail::Secure));
+    line("num.answer.bogus", detail(Detail::Bogus));
+    line("num.rrset.bogus", total.of("resolver", "bogus"));
     line("num.valops", total.of("resolver", "signatures"));
-    line("num.query.aggressive.NOERROR", 0);
-    line("num.query.aggressive.NXDOMAIN", 0);
+    let (derived, nxdomain) = (total.of("resolver", "derived"), total.of("resolver", "derived_nxdomain"));
+    line("num.query.aggressive.NOERROR", derived.saturating_sub(nxdomain));
+    line("num.query.aggressive.NXDOMAIN", nxdomain);
     line("unwanted.queries", total.engine("denied") + total.engine("banned"));
     line("unwanted.replies", sent("mismatched"));
     line("msg.cache.count", caches.values().map(|stats| stats.entries).sum());
