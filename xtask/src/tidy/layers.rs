@@ -6,13 +6,14 @@ use super::{File, Finding};
 
 /// The layer of each crate. A crate uses only crates of lower layers; equals do not know each
 /// other.
-pub(crate) const LAYERS: [(&str, u8); 45] = [
+pub(crate) const LAYERS: [(&str, u8); 46] = [
     ("diagnostic", 0),
     ("wire", 0),
     ("http2", 0),
     ("odoh", 0),
     ("dnscrypt", 0),
     ("dnstap", 0),
+    ("resp", 0),
     ("xdp", 0),
     ("polling", 0),
     ("timers", 0),
