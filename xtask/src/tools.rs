@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// A program and the Debian package that has it.
-const TOOLS: [(&str, &str); 24] = [
+const TOOLS: [(&str, &str); 25] = [
     ("dig", "bind9-dnsutils"),
     ("delv", "bind9-dnsutils"),
     ("dnssec-verify", "bind9-utils"),
@@ -31,6 +31,7 @@ const TOOLS: [(&str, &str); 24] = [
     ("softhsm2-util", "softhsm2"),
     ("dnstap-read", "bind9-dnsutils"),
     ("fstrm_capture", "fstrm-bin"),
+    ("redis-server", "redis-server"),
 ];
 /// DNS clients in Python, with what it wants for HTTP/2, HTTP/3 and QUIC (aioquic).
 const PYTHON: &str = "dnspython[doh,doq]==2.9.2";

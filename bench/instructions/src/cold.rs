@@ -77,6 +77,7 @@ impl Cold {
                         self.resolver.heard(ask.key, &message, Arrival::Udp, self.clock);
                     }
                     Effect::Forward(_) => unreachable!("no name is forwarded"),
+                    Effect::LookUp(_) | Effect::Store(_) => unreachable!("there is no second-level cache"),
                     Effect::Done { resolution, .. } => {
                         is_found = resolution.failure.is_none();
                         black_box(resolution);

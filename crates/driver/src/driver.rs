@@ -1,5 +1,6 @@
 //! Brings clients' queries, upstreams' replies and the engine together, on one worker.
 
+mod second_level;
 mod sockets;
 
 use std::cell::{Cell, RefCell};
@@ -34,6 +35,7 @@ use crate::clients::Held;
 use crate::counters::Counts;
 use crate::machine::{Ending, Event, Finished, Machine, SplitKey, Waiter};
 use crate::recursion::{self, ResolverTables};
+use crate::second_level::SecondLevels;
 use crate::survey::Survey;
 
 /// Times one query may be deferred: a program that forwards, looks, and forwards again is finite,
@@ -124,6 +126,11 @@ pub struct Driver {
     batch: Cell<Option<Moment>>,
     gathered: Gathered,
     survey: Survey,
+    second_levels: RefCell<SecondLevels>,
+    /// Where what they are to store is written.
+    stored: RefCell<Vec<u8>>,
+    /// What all workers share of resolvers.
+    tables: Arc<ResolverTables>,
     me: Weak<Driver>,
     alarm: Rc<Alarm>,
     alarm_task: Cell<Option<AbortHandle>>,
@@ -221,7 +228,7 @@ impl Driver {
             let owner: Weak<dyn SocketEvents> = Weak::<Self>::clone(driver);
             let pool_owner: Weak<dyn PoolEvents> = Weak::<Self>::clone(driver);
             let networks = (Net::new(owner), PoolNet::new(pool_owner));
-            let machine = Machine::new(networks, tables, rng, &board.counts, now);
+            let machine = Machine::new(networks, Arc::clone(&tables), rng, &board.counts, now);
             Self {
                 worker,
                 machine: RefCell::new(machine),
@@ -235,6 +242,9 @@ impl Driver {
                 batch: Cell::new(None),
                 gathered: Gathered::default(),
                 survey: Survey::default(),
+                second_levels: RefCell::default(),
+                stored: RefCell::default(),
+                tables,
                 me: driver.clone(),
                 alarm: Rc::clone(&alarm),
                 alarm_task: Cell::new(None),
@@ -262,6 +272,7 @@ impl Driver {
         self.shed.set(limits.shed);
         self.machine.borrow_mut().bind_pool(|pool| pool.bind(&plans.resolvers.outgoing));
         self.machine.borrow_mut().adopt((plans.upstreams, plans.resolvers), &self.registry, now);
+        self.adopt_second_levels(plans.resolvers, now);
         let servers = self.machine.borrow().servers_known();
         self.worker.engine.borrow_mut().know_servers(Box::new(servers));
         self.publish(now);
@@ -559,6 +570,7 @@ impl Driver {
                 let asker = Asker { suspended, to: To::Nobody, deferrals: 0, since: now };
                 self.machine.borrow_mut().take(asker, now);
             }
+            self.ask_second_levels(now);
             let mut machine = self.machine.borrow_mut();
             machine.flush(now);
             if !machine.has_events() {

@@ -10,6 +10,7 @@ mod counters;
 mod driver;
 mod machine;
 mod recursion;
+mod second_level;
 mod survey;
 mod waiting;
 

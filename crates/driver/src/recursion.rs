@@ -5,6 +5,7 @@
 
 mod counters;
 mod probe;
+mod second_level;
 mod servers;
 mod tables;
 
@@ -24,7 +25,7 @@ use plan::resolvers::{Plan, ResolverPlan};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use resolver::{
-    Arrival, Ask, AskKey, Effect, Forward, ForwardKey, Opportunistic, OwnZones, Resolution, Resolver,
+    Arrival, Ask, AskKey, Effect, Forward, ForwardKey, LookUp, Opportunistic, OwnZones, Resolution, Resolver,
     Unanswered, Waiter, Wish,
 };
 use slab::Slab;
@@ -33,6 +34,7 @@ use wire::{Message, Question};
 
 pub use counters::Counters;
 pub use probe::{Probe, Probing};
+pub(crate) use second_level::ToSecondLevel;
 pub(crate) use servers::AllServers;
 pub use tables::{Learned, ResolverTables, Trusted};
 
@@ -56,10 +58,11 @@ struct Instance {
     probing: Option<SyncSender<Arc<Resolution>>>,
 }
 
-/// A question to a group of servers.
+/// A question to a group of servers, or to a second-level cache.
 struct OpenForward {
     instance: u32,
     key: ForwardKey,
+    look_up: Option<LookUp>,
 }
 
 /// A query on the wire.
@@ -110,6 +113,8 @@ pub(crate) struct Recursion<P> {
     instances: Slab<Instance>,
     asks: Slab<OpenAsk>,
     forwards: Slab<OpenForward>,
+    /// What second-level caches are to do.
+    to_second_level: VecDeque<ToSecondLevel>,
     /// What groups are to be asked, with the tag by which the answer comes.
     to_forward: VecDeque<(u32, Forward)>,
     resolved: VecDeque<Resolved>,
@@ -117,6 +122,8 @@ pub(crate) struct Recursion<P> {
     trust_generation: u64,
     forget_generation: u64,
     unix_seconds: u64,
+    /// When that was so.
+    unix_at: Moment,
     /// Zones of this server.
     own: Option<Arc<Authority>>,
 }
@@ -141,11 +148,13 @@ impl<P: PoolNetwork> Recursion<P> {
             instances: Slab::new(),
             asks: Slab::new(),
             forwards: Slab::new(),
+            to_second_level: VecDeque::new(),
             to_forward: VecDeque::new(),
             resolved: VecDeque::new(),
             trust_generation: 0,
             forget_generation: 0,
             unix_seconds: 0,
+            unix_at: now,
             own: None,
         }
     }
@@ -226,7 +235,7 @@ impl<P: PoolNetwork> Recursion<P> {
 
     /// Says what time it is by the calendar, in seconds since 1970.
     pub(crate) fn set_time(&mut self, unix_seconds: u64, now: Moment) {
-        self.unix_seconds = unix_seconds;
+        (self.unix_seconds, self.unix_at) = (unix_seconds, now);
         for (_, instance) in &mut self.instances {
             instance.resolver.set_time(unix_seconds, instant(now));
         }
@@ -254,7 +263,7 @@ impl<P: PoolNetwork> Recursion<P> {
         &mut self,
         InstanceKey(at): InstanceKey,
         query: &OutQuery,
-        (tag, purpose): (u32, Purpose),
+        (tag, purpose, has_stale): (u32, Purpose, bool),
         now: Moment,
     ) {
         self.take_trust();
@@ -269,6 +278,7 @@ impl<P: PoolNetwork> Recursion<P> {
             anew: purpose == Purpose::Prefetch && !unchecked,
             traced: purpose == Purpose::Watched && !unchecked,
             subnet: query.client_subnet,
+            has_stale,
         };
         instance.resolver.want_so(&question, wish, waiter, now_there);
         self.carry_out(at, now);
@@ -328,7 +338,9 @@ impl<P: PoolNetwork> Recursion<P> {
     }
 
     fn forwarded(&mut self, tag: u32, report: impl FnOnce(&mut Resolver, ForwardKey), now: Moment) {
-        let Some(OpenForward { instance: at, key }) = self.forwards.try_remove(tag as usize) else { return };
+        let Some(OpenForward { instance: at, key, .. }) = self.forwards.try_remove(tag as usize) else {
+            return;
+        };
         let Some(instance) = self.instances.get_mut(at as usize) else { return };
         instance.asks -= 1;
         report(&mut instance.resolver, key);
@@ -367,7 +379,17 @@ impl<P: PoolNetwork> Recursion<P> {
 
     /// Has the queries sent that a resolver wants, and keeps what it has found.
     fn carry_out(&mut self, at: u32, now: Moment) {
-        let Self { instances, asks, forwards, to_forward, authorities, resolved, counters, .. } = self;
+        let Self {
+            instances,
+            asks,
+            forwards,
+            to_forward,
+            to_second_level,
+            authorities,
+            resolved,
+            counters,
+            ..
+        } = self;
         let Some(instance) = instances.get_mut(at as usize) else { return };
         counters.add_since(&mut instance.counted, instance.resolver.counts());
         while let Some(effect) = instance.resolver.next_effect() {
@@ -378,10 +400,19 @@ impl<P: PoolNetwork> Recursion<P> {
                     authorities.ask(&query(&ask), tag, now);
                 }
                 Effect::Forward(wanted) => {
-                    let open = OpenForward { instance: at, key: wanted.key };
+                    let open = OpenForward { instance: at, key: wanted.key, look_up: None };
                     let tag = forwards.insert(open) as u32;
                     instance.asks += 1;
                     to_forward.push_back((tag, wanted));
+                }
+                Effect::LookUp(look_up) => {
+                    instance.asks += 1;
+                    let plan = instance.plan.second_level.as_ref();
+                    to_second_level.push_back(ToSecondLevel::look_up(look_up, at, plan, forwards));
+                }
+                Effect::Store(store) => {
+                    let plan = instance.plan.second_level.clone();
+                    to_second_level.extend(plan.map(|plan| ToSecondLevel::Store { plan, store }));
                 }
                 Effect::Done { waiter, resolution } => {
                     instance.wanted -= 1;

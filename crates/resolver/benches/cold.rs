@@ -38,6 +38,7 @@ fn resolve(resolver: &mut Resolver, qname: Name<'_>, clock: &mut Moment) -> (u32
                 resolver.heard(ask.key, &message, Arrival::Udp, *clock);
             }
             Effect::Forward(_) => unreachable!("no name is forwarded"),
+            Effect::LookUp(_) | Effect::Store(_) => unreachable!("there is no second-level cache"),
             Effect::Done { resolution, .. } => {
                 assert!(resolution.failure.is_none(), "{:?}", resolution.failure);
                 black_box(resolution);

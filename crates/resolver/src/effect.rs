@@ -32,6 +32,10 @@ pub enum Effect {
     /// [`Resolver::heard_forwarders`](crate::Resolver::heard_forwarders) or
     /// [`Resolver::forwarders_failed`](crate::Resolver::forwarders_failed).
     Forward(Forward),
+    /// Look a question up in the second-level cache, and report exactly once, as of forwarders.
+    LookUp(LookUp),
+    /// Store an answer there. Nothing is reported.
+    Store(Store),
     /// A question has come to its end.
     Done {
         /// Whose it was.
@@ -88,6 +92,28 @@ pub struct Forward {
     /// Whether the answer is found otherwise if they fail: forwarders that are known to be down
     /// need not be tried.
     pub is_optional: bool,
+}
+
+/// A question to the second-level cache: class IN.
+#[derive(Clone, Debug)]
+pub struct LookUp {
+    /// By which it is reported.
+    pub key: ForwardKey,
+    /// The name, lower case.
+    pub qname: HeapName,
+    /// The type.
+    pub qtype: Rtype,
+}
+
+/// An answer for the second-level cache: it came from servers, and is not bogus.
+#[derive(Clone, Debug)]
+pub struct Store {
+    /// The name that was asked for, lower case.
+    pub qname: HeapName,
+    /// The type.
+    pub qtype: Rtype,
+    /// The answer.
+    pub resolution: Arc<Resolution>,
 }
 
 /// How a server is asked, as far as it is known what it can do.

@@ -20,6 +20,9 @@
 //! well: their answers are scrubbed, judged and kept like those of a zone's own servers, and refer
 //! to nobody.
 //!
+//! A second-level cache ([`SecondLevel`]) is asked before servers are. What it says is scrubbed and
+//! judged like the answer of a forwarder, and believed no more than that.
+//!
 //! What failed is not asked again at once, and what a signed zone proved for one name answers for
 //! others. Two workers with the same tables do not ask the same: the second one waits a little.
 //! Whom a zone names as its agent may be told of failures (RFC 9567).
@@ -59,7 +62,7 @@ mod zone_rates;
 
 pub use addresses::{AddressPolicy, Family};
 pub use budget::{Limit, Limits};
-pub use effect::{Arrival, Ask, AskKey, Effect, Forward, ForwardKey, How, Unanswered, Waiter};
+pub use effect::{Arrival, Ask, AskKey, Effect, Forward, ForwardKey, How, LookUp, Store, Unanswered, Waiter};
 pub use failure::{Defect, Failure, Reason};
 pub use failures::Failures;
 pub use heap_name::HeapName;
@@ -68,8 +71,8 @@ pub use moment::Moment;
 pub use resolution::Resolution;
 pub use servers::{KnownServer, ServersKnown};
 pub use settings::{
-    Forwarders, Hint, Minimisation, NegativeAnchor, Opportunistic, Route, Settings, SignatureTime, Stub,
-    Subnets, Trust, TrustAnchor, Validation, Way,
+    Forwarders, Hint, Minimisation, NegativeAnchor, Opportunistic, Route, SecondLevel, Settings,
+    SignatureTime, Stub, Subnets, Trust, TrustAnchor, Validation, Way,
 };
 pub use tables::Tables;
 pub use trace::{TraceEvent, TraceLine, TraceServer};

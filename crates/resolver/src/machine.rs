@@ -15,6 +15,7 @@ mod own;
 mod proofs;
 mod replies;
 mod reports;
+mod second_level;
 mod services;
 mod subnets;
 mod tasks;
@@ -134,6 +135,8 @@ pub struct Wish {
     /// The client's subnet, of which those servers hear that the settings name (RFC 7871);
     /// [`Resolution::scope`] says for whom the answer is then.
     pub subnet: Option<ClientSubnet>,
+    /// Whether the client can have an expired answer.
+    pub has_stale: bool,
 }
 
 /// Resolves the questions of one worker.
@@ -288,6 +291,13 @@ impl Resolver {
             && let Some(task) = self.task_mut(key)
         {
             task.renew();
+        }
+        if wish.has_stale
+            && self.settings.second_level.is_some_and(|second_level| !second_level.when_stale)
+            && let Some(key) = self.waiter(waiter)
+            && let Some(task) = self.task_mut(key)
+        {
+            task.skip_second_level();
         }
         if wish.traced {
             self.trace_for(waiter, now);

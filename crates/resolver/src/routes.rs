@@ -22,6 +22,9 @@ impl RouteKey {
 
     /// The route to zones of this server that no route of the settings names.
     pub(crate) const OWN: Self = Self(usize::MAX);
+
+    /// The second-level cache, which is asked before the way to a name is looked for.
+    pub(crate) const SECOND_LEVEL: Self = Self(usize::MAX - 1);
 }
 
 /// The routes of a resolver, by zone.

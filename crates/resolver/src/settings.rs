@@ -219,6 +219,16 @@ pub enum Way {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Forwarders(pub u16);
 
+/// How a second-level cache is used: one behind the tables, that others may write to as well. Where
+/// it is, and what an entry is made of, is known to the caller alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SecondLevel {
+    /// Whether what servers answer is stored there.
+    pub stores: bool,
+    /// Whether it is asked although the client can have an expired answer.
+    pub when_stale: bool,
+}
+
 /// The servers of a stub zone. Their addresses may be private ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stub {
@@ -313,6 +323,8 @@ pub struct Settings {
     /// Zones that are not found from the root down. Of several ways to one zone, each is tried when
     /// the one before it has failed.
     pub routes: Vec<Route>,
+    /// What is asked before any server, if there is one.
+    pub second_level: Option<SecondLevel>,
     /// Whether zones that this server answers everybody from are read in memory, although no route
     /// names them.
     pub reads_own_zones: bool,
@@ -380,6 +392,7 @@ impl Default for Settings {
             hints: hints::root(),
             priming: true,
             routes: Vec::new(),
+            second_level: None,
             reads_own_zones: true,
             port: 53,
             cookies: true,

@@ -38,6 +38,8 @@ pub enum TraceServer {
     At(SocketAddr),
     /// Forwarders of which the caller chooses one.
     Forwarders,
+    /// The second-level cache.
+    SecondLevel,
     /// Nobody: the zone is one of our own.
     Own,
     /// It is not known which of them it was.
@@ -133,6 +135,7 @@ impl fmt::Display for TraceLine {
         match server {
             TraceServer::At(address) => write!(f, "{address} for {zone}")?,
             TraceServer::Forwarders => write!(f, "forwarders of {zone}")?,
+            TraceServer::SecondLevel => write!(f, "second-level cache")?,
             TraceServer::Own => write!(f, "own zone {zone}")?,
             TraceServer::Unnamed => write!(f, "zone {zone}")?,
         }

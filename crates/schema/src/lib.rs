@@ -23,6 +23,7 @@ mod log;
 mod policy;
 mod records;
 mod resolvers;
+mod second_level;
 mod server;
 mod sets;
 mod signing;
@@ -306,6 +307,7 @@ const GROUPS: &[&[Row]] = &[
     access::ROWS,
     upstreams::ROWS,
     resolvers::ROWS,
+    second_level::ROWS,
     cache::ROWS,
     local::ROWS,
     zones::ROWS,

@@ -16,6 +16,7 @@ mod policy;
 mod process;
 mod resolver;
 mod response;
+mod second_level;
 mod sockets;
 mod trust;
 mod zone_table;
@@ -46,6 +47,7 @@ pub(crate) fn lower(statements: &Statements, main: FileId, problems: &mut Vec<Pr
     lowering.limits();
     lowering.caches();
     lowering.resolver();
+    lowering.second_level();
     lowering.trust();
     lowering.zones();
     lowering.local_zones();
@@ -252,6 +254,7 @@ mod tests {
             include_str!("lower/process.rs"),
             include_str!("lower/resolver.rs"),
             include_str!("lower/response.rs"),
+            include_str!("lower/second_level.rs"),
             include_str!("lower/sockets.rs"),
             include_str!("lower/trust.rs"),
             include_str!("lower/zones.rs"),

@@ -3,6 +3,7 @@
 mod clients;
 
 mod dnstap;
+mod second_level;
 mod words;
 
 use std::path::Path;

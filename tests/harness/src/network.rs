@@ -223,6 +223,7 @@ impl Course {
                 let query = match effect {
                     Effect::Ask(ask) => OnWire::Ask(ask),
                     Effect::Forward(forward) => OnWire::Forward(forward),
+                    Effect::LookUp(_) | Effect::Store(_) => unreachable!("there is no second-level cache"),
                     Effect::Done { resolution, .. } => {
                         assert!(told.replace(resolution).is_none(), "told twice");
                         continue;

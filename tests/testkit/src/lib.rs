@@ -18,6 +18,7 @@ pub mod oblivious;
 mod others;
 pub mod program;
 mod quic;
+pub mod redis;
 pub mod socks;
 pub mod streams;
 pub mod stub;

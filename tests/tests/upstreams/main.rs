@@ -14,5 +14,6 @@ mod recursion;
 mod rules;
 mod scripted;
 mod sealed;
+mod second_level;
 mod subnets;
 mod tls;

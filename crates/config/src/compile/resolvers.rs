@@ -61,6 +61,7 @@ pub(super) fn plan(
             name: resolver.name.value.clone(),
             octets_max: usize::try_from(resolver.cache_size).unwrap_or(usize::MAX),
             settings: rules,
+            second_level: resolver.second_level.clone().map(Arc::new),
         })
     });
     let mut resolvers: Vec<ResolverPlan> = plans.collect();

@@ -8,7 +8,7 @@ use engine::{Authority, Failure, Want};
 use exchange::network::Network;
 use timers::Moment;
 
-use crate::recursion::{AllServers, LinkEvent, Probe, Purpose};
+use crate::recursion::{AllServers, LinkEvent, Probe, Purpose, ToSecondLevel};
 
 use super::admission::Begins;
 use super::{Ending, Event, Finished, Machine, Source, Waiter, WaiterList};
@@ -27,6 +27,7 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
             return self.join(key, who, now);
         }
         let (resolver, query, wants_servers) = (want.resolver, want.query.clone(), want.wants_servers);
+        let has_stale = want.stale_after_ms.is_some();
         let refused = if self.is_stopping { Failure::Stopping } else { Failure::NoUpstream };
         let Some(instance) = self.recursion.current(resolver).filter(|_| !self.is_stopping) else {
             return self.events.push_back(Event::Rejected(who, refused));
@@ -39,7 +40,7 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
                     None => Purpose::Prefetch,
                     Some(_) => Purpose::Client,
                 };
-                let how = (key, purpose);
+                let how = (key, purpose, has_stale);
                 self.enter(query.hash, Source::Resolver { instance, query: query.clone() });
                 self.attach(key, who, cell, now);
                 if wants_servers {
@@ -65,6 +66,22 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
             let ending = Ending::Failed(Failure::Stopping);
             self.events.push_back(Event::Finished(Finished { waiters, ending, from: None }));
         }
+    }
+
+    /// Returns the next thing for a second-level cache to do.
+    pub(crate) fn next_to_second_level(&mut self) -> Option<ToSecondLevel> {
+        self.recursion.next_to_second_level()
+    }
+
+    /// Takes the value that a second-level cache has for a question, if it has one.
+    pub(crate) fn found(&mut self, tag: u32, value: Option<&mut [u8]>, now: Moment) {
+        self.recursion.found(tag, value, now);
+        self.drain(now);
+    }
+
+    /// Returns the time by the calendar, in seconds since 1970.
+    pub(crate) const fn unix_seconds(&self, now: Moment) -> u64 {
+        self.recursion.unix_seconds(now)
     }
 
     /// Returns what resolvers know of name servers.

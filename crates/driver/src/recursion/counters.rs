@@ -10,6 +10,13 @@ engine::counters! {
     yielded: "Questions to servers that waited for another worker to ask the same.",
     remembered: "Questions that failed because they had failed a short time ago (RFC 9520).",
     reports: "Failures that the agents of zones were told of (RFC 9567).",
+    second_level_queries: "Questions looked up in a second-level cache (`resolvers.*.second-level-cache`).",
+    second_level_hits: "Answers that a second-level cache had.",
+    second_level_timeouts: "Connections to a second-level cache that ended because a reply took too long.",
+    second_level_failed: "Look-ups in a second-level cache that had no reply, or an error.",
+    second_level_skipped: "Questions that a second-level cache was not asked because it is down or overloaded.",
+    second_level_stored: "Answers that a second-level cache has taken.",
+    second_level_not_stored: "Answers that a second-level cache has refused, or that found no room on the way to it.",
     limited: "Queries that were not sent because the servers of their zone were asked too often.",
 }
 

@@ -56,6 +56,7 @@ impl<P: PoolNetwork> Recursion<P> {
         // What a zone's servers say now is wanted, not what of it is here.
         plan.settings.routes.retain(|route| route.way != Way::Own);
         plan.settings.reads_own_zones = false;
+        plan.settings.second_level = None;
         for route in &mut plan.settings.routes {
             if let Way::Stub(stub) = &mut route.way {
                 stub.primes = false;

@@ -16,6 +16,8 @@ use rand::rngs::StdRng;
 use resolver::{Failures, Moment, NegativeAnchor, Tables, TrustAnchor, ZoneRate, ZoneRates};
 use wire::HashKey;
 
+use crate::second_level::AllHealth;
+
 /// The part of a resolver's memory that is for ranges of names that do not exist.
 const PROOFS_PART: usize = 16;
 
@@ -28,6 +30,7 @@ pub struct ResolverTables {
     cookie_secret: CookieSecret,
     claims: Arc<Claims>,
     rates: Arc<ZoneRates>,
+    second_levels: AllHealth,
     learned: Mutex<Vec<Owned>>,
     trusted: Mutex<Vec<(ResolverId, Trusted)>>,
     /// Moves when what is trusted does.
@@ -74,6 +77,7 @@ impl Default for ResolverTables {
             cookie_secret: CookieSecret::draw(&mut rng),
             claims: Arc::default(),
             rates: Arc::default(),
+            second_levels: AllHealth::default(),
             learned: Mutex::default(),
             trusted: Mutex::default(),
             trust_generation: AtomicU64::new(0),
@@ -192,6 +196,11 @@ impl ResolverTables {
     /// Returns what is known of servers.
     pub const fn servers(&self) -> &Arc<Servers> {
         &self.servers
+    }
+
+    /// Returns what is known of the servers of second-level caches.
+    pub(crate) const fn second_levels(&self) -> &AllHealth {
+        &self.second_levels
     }
 
     /// Returns the zones with a limit that were asked in the last two seconds, and how often.

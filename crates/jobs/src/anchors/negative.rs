@@ -338,6 +338,7 @@ mod tests {
                 id: ResolverId(0),
                 name: "default".to_owned(),
                 octets_max: 1 << 20,
+                second_level: None,
                 settings: Settings::default(),
             },
             source: AnchorSource::Fixed { file: None },

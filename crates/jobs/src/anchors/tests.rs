@@ -84,8 +84,13 @@ const OLD_REVOKED: (usize, u16) = (0, KSK | REVOKED);
 fn plan(keys: &Keys, file: &Path) -> AnchorPlan {
     let mut settings = Settings::default();
     settings.trust.anchors = vec![keys.anchor()];
-    let resolver =
-        ResolverPlan { id: ResolverId(0), name: "default".to_owned(), octets_max: 1 << 20, settings };
+    let resolver = ResolverPlan {
+        id: ResolverId(0),
+        name: "default".to_owned(),
+        octets_max: 1 << 20,
+        settings,
+        second_level: None,
+    };
     let hold_down = HoldDown { keep_missing: Some(100 * DAY), ..HoldDown::default() };
     let text = fs::read_to_string(file).ok();
     AnchorPlan {

@@ -22,6 +22,7 @@ use crate::few::Few;
 use crate::first_replies::FirstReplies;
 use crate::heap_name::{HeapName, HeapQuestion};
 use crate::moment::Moment;
+use crate::routes::RouteKey;
 use crate::scrub::{Answer, Fault, Reading, Referral, Set};
 use crate::settings::{Forwarders, Settings, Validation};
 use crate::trace::TraceEvent;
@@ -137,7 +138,8 @@ pub(super) struct Server {
 
 /// What is known of a fetch from forwarders.
 pub(super) struct Forwarding {
-    pub(super) forwarders: Forwarders,
+    /// Who is asked; `None`: the second-level cache.
+    pub(super) forwarders: Option<Forwarders>,
     pub(super) open: Option<ForwardKey>,
     /// Those whose replies were bogus.
     pub(super) refused: Vec<SocketAddr>,
@@ -146,7 +148,7 @@ pub(super) struct Forwarding {
 }
 
 impl Forwarding {
-    pub(super) const fn new(forwarders: Forwarders) -> Self {
+    pub(super) const fn new(forwarders: Option<Forwarders>) -> Self {
         Self { forwarders, open: None, refused: Vec::new(), failed: None }
     }
 
@@ -243,7 +245,10 @@ impl Resolver {
             sends_left: self.settings.limits.sends_per_zone,
             spent: None,
             refused: None,
-            forwarding: self.routes.forwarders(delegation).map(Forwarding::new),
+            forwarding: match self.routes.forwarders(delegation) {
+                None if delegation.route == Some(RouteKey::SECOND_LEVEL) => Some(Forwarding::new(None)),
+                forwarders => forwarders.map(|forwarders| Forwarding::new(Some(forwarders))),
+            },
             held: None,
             proofs: Vec::new(),
             has_proofs: false,

@@ -33,6 +33,11 @@ impl Resolver {
     /// No forwarder answered, or none could be asked.
     pub fn forwarders_failed(&mut self, key: ForwardKey, why: Unanswered, now: Moment) {
         if let Some((key, _)) = self.close_forward(key) {
+            // That a cache has nothing is nothing that happened.
+            if self.is_second_level(key) {
+                self.fail_forward(key, Reason::Silent);
+                return self.run(now);
+            }
             self.note(key, TraceServer::Forwarders, &TraceEvent::Unanswered(why), now);
             self.fail_forward(key, Reason::Silent);
         }
@@ -59,7 +64,11 @@ impl Resolver {
         let Some((reading, _)) = self.read_reply(key, reply) else {
             return self.end_over_limit(key, Limit::Octets);
         };
-        let who = server.map_or(TraceServer::Forwarders, TraceServer::At);
+        let who = match server {
+            Some(server) => TraceServer::At(server),
+            None if self.is_second_level(key) => TraceServer::SecondLevel,
+            None => TraceServer::Forwarders,
+        };
         self.note(key, who, &TraceEvent::of(&reading), now);
         match reading {
             // They have asked each other already, as far as settings have them do so.
@@ -88,7 +97,9 @@ impl Resolver {
         else {
             return;
         };
-        if failed.is_none() && self.forward(key, now) {
+        let is_asked = failed.is_none()
+            && if self.is_second_level(key) { self.look_up(key) } else { self.forward(key, now) };
+        if is_asked {
             return;
         }
         match self.fetch_mut(key).and_then(|fetch| fetch.bogus.take()) {
@@ -106,7 +117,7 @@ impl Resolver {
         let (validates, wants_signatures) = (self.validates(), self.wants_signatures());
         let subnet = self.fetch(key).and_then(|fetch| {
             let forwarding = fetch.forwarding.as_ref()?;
-            self.told_forwarders(fetch, forwarding.forwarders)
+            self.told_forwarders(fetch, forwarding.forwarders?)
         });
         let Self { fetches, forwards, effects, routes, .. } = self;
         let Some(fetch) = fetches.get_mut(key.0 as usize) else { return false };
@@ -115,12 +126,13 @@ impl Resolver {
             return false;
         }
         let Fetch { forwarding: Some(forwarding), question, delegation, .. } = fetch else { return false };
+        let Some(forwarders) = forwarding.forwarders else { return false };
         let open = ForwardKey(forwards.insert(OpenForward { fetch: Some(key), subnet }) as u32);
         forwarding.open = Some(open);
         let route = delegation.route.and_then(|route| routes.get(route));
         effects.push_back(Effect::Forward(Forward {
             key: open,
-            forwarders: forwarding.forwarders,
+            forwarders,
             qname: question.name.clone(),
             qtype: question.rtype,
             validates,

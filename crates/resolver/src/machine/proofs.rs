@@ -113,8 +113,10 @@ impl Resolver {
             Memory::Trial => is_trial = true,
             Memory::Failed(failure) => return self.break_chain(key, failure),
         }
+        let is_second_level = self.is_second_level(key);
         let Some(fetch) = self.fetch_mut(key) else { return };
-        let (delegation, is_own) = (Arc::clone(&fetch.delegation), fetch.delegation.zone == question.name);
+        let delegation = Arc::clone(&fetch.delegation);
+        let is_own = fetch.delegation.zone == question.name && !is_second_level;
         fetch.proofs_begun += 1;
         if fetch.proofs_begun > PROOFS_MAX {
             return self.break_chain(key, Failure::without_zone(Reason::Limit(Limit::Sends)));
@@ -391,6 +393,10 @@ impl Resolver {
 
     /// Ends a fetch whose reply could not be proved.
     pub(super) fn end_unproved(&mut self, key: FetchKey, held: Held, failure: Failure, now: Moment) {
+        if self.is_second_level(key) {
+            // Whatever is wrong with what it has, servers may say something else.
+            return self.end_fetch(key, &FetchEnd::Failed(failure));
+        }
         match held.reading {
             Reading::Answer(mut answer) if self.settings.validation == Validation::Permissive => {
                 answer.sets.iter_mut().for_each(|set| set.security = Security::Bogus);
@@ -437,7 +443,9 @@ impl Resolver {
         let Some(fetch) = self.fetch(key) else { return };
         let (question, ends_at) = (fetch.question.clone(), fetch.delegation.ends_at);
         let (delegation, tasks) = (Arc::clone(&fetch.delegation), fetch.tasks.clone());
-        self.memory.tables.failures.heard_good(&delegation.zone, now);
+        if !self.is_second_level(key) {
+            self.memory.tables.failures.heard_good(&delegation.zone, now);
+        }
         match held.reading {
             Reading::Answer(mut answer) => {
                 answer.insecure_because = why.and_then(Why::ede);

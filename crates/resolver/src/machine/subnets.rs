@@ -43,7 +43,8 @@ impl Resolver {
                 || fetch
                     .forwarding
                     .as_ref()
-                    .is_some_and(|them| self.settings.subnets.forwarders.contains(&them.forwarders)))
+                    .and_then(|them| them.forwarders)
+                    .is_some_and(|them| self.settings.subnets.forwarders.contains(&them)))
             && fetch.tasks.iter().any(is_asked)
     }
 

@@ -49,6 +49,10 @@ pub(super) struct Task {
     failed_route: Option<RouteKey>,
     /// Whether a zone of ours may have the answer: not any more if it could not say.
     may_be_own: bool,
+    /// Whether the second-level cache may have the answer: not any more once it was asked.
+    may_be_second_level: bool,
+    /// Whether servers answered the whole question, and others may have that, too.
+    is_fresh: bool,
     /// Labels of the name that servers of the zone have said something about.
     shown: usize,
     /// Questions that hid a part of the name.
@@ -83,6 +87,29 @@ impl Task {
     /// Has servers asked for what the tables know, if nothing was done yet.
     pub(super) const fn renew(&mut self) {
         self.renews = self.awaits.is_none() && self.delegation.is_none();
+    }
+
+    pub(super) const fn may_be_second_level(&self) -> bool {
+        self.may_be_second_level
+    }
+
+    /// Returns whose servers are asked.
+    pub(super) fn delegation(&self) -> Option<&Delegation> {
+        self.delegation.as_deref()
+    }
+
+    /// Returns whether servers answered the whole question, and others may have that, too.
+    pub(super) const fn is_fresh(&self) -> bool {
+        self.is_fresh
+    }
+
+    pub(super) const fn set_fresh(&mut self, is_fresh: bool) {
+        self.is_fresh = is_fresh;
+    }
+
+    /// Has the second-level cache left alone.
+    pub(super) const fn skip_second_level(&mut self) {
+        self.may_be_second_level = false;
     }
 
     /// Returns what the answer to a question is for the tables.
@@ -180,6 +207,8 @@ impl Resolver {
             delegation: None,
             failed_route: None,
             may_be_own: true,
+            may_be_second_level: true,
+            is_fresh: false,
             shown: 0,
             hiding: 0,
             shows_all: false,
@@ -249,7 +278,10 @@ impl Resolver {
                 let failed_route = self.task(key).and_then(|task| task.failed_route);
                 let delegation = self.closest(&question, failed_route, now);
                 let floor = delegation.zone.as_name().label_count();
-                if !renews && self.derive(key, &question, floor, now) {
+                if !renews
+                    && (self.derive(key, &question, floor, now)
+                        || self.asks_second_level(key, &question, &delegation))
+                {
                     return;
                 }
                 if let Some(task) = self.task_mut(key) {
@@ -358,7 +390,10 @@ impl Resolver {
         match end {
             FetchEnd::Referral(delegation) => task.delegation = Some(Arc::clone(delegation)),
             FetchEnd::Known => task.delegation = None,
-            FetchEnd::Answer(answer) if is_whole => return self.take_answer(key, answer),
+            FetchEnd::Answer(answer) if is_whole => {
+                self.note_fresh(key);
+                return self.take_answer(key, answer);
+            }
             FetchEnd::Answer(answer) if answer.verdict == Verdict::NoName => {
                 // RFC 9156 §3: servers that say so of names which only have others below them.
                 if !is_relaxed {
@@ -391,6 +426,11 @@ impl Resolver {
         let Self { tasks, routes, ready, .. } = self;
         let Some(task) = tasks.get_mut(key.0 as usize) else { return false };
         let route = task.delegation.as_ref().and_then(|delegation| delegation.route);
+        if route == Some(RouteKey::SECOND_LEVEL) {
+            task.delegation = None;
+            ready.push_back(Node::Task(key));
+            return true;
+        }
         if route == Some(RouteKey::OWN) && !matches!(failure.reason, Reason::Bogus(_) | Reason::Limit(_)) {
             // Its other servers may have what it has not.
             (task.may_be_own, task.delegation) = (false, None);
@@ -558,7 +598,7 @@ impl Resolver {
 
     /// Ends a task, and tells all who wait for it.
     fn end(&mut self, key: TaskKey, mut resolution: Resolution) {
-        let Some(task) = self.tasks.try_remove(key.0 as usize) else { return };
+        let Some(mut task) = self.tasks.try_remove(key.0 as usize) else { return };
         let hash = task.question.hash(&self.hash_key());
         if let Ok(entry) = self.by_question.find_entry(hash, |other| *other == key) {
             entry.remove();
@@ -567,14 +607,15 @@ impl Resolver {
             self.memory.tables.failures.answered(&task.question);
         }
         let refusal = self.refusal_of_sentinel(&task, &resolution);
-        resolution.below = task.below;
+        resolution.below = task.below.take();
         resolution.scope = resolution.scope.max(task.scope);
         resolution.insecure_because = resolution.insecure_because.or(task.insecure_because);
-        if let Some(trace) = task.trace {
+        if let Some(trace) = task.trace.take() {
             resolution.trace = trace.lines;
             self.traces -= 1;
         }
         let resolution = Arc::new(resolution);
+        self.store(&task, &resolution);
         // Only clients hear it: what a name is an alias for has another name.
         let told = match refusal {
             Some(mut refusal) => {

@@ -19,6 +19,7 @@ mod rates;
 mod referrals;
 mod reports;
 mod routes;
+mod second_level;
 mod servers;
 mod signed;
 mod subnets;

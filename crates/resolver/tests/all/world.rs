@@ -22,6 +22,11 @@ use wire::{
 };
 use zone::{Asked, Zones};
 
+#[path = "second_level_store.rs"]
+mod second_level_store;
+
+use second_level_store::SecondLevelStore;
+
 /// Microseconds after which the transport gives a query up.
 const GIVEN_UP_US: u64 = 5_000_000;
 
@@ -163,6 +168,8 @@ pub(crate) struct World {
     /// Addresses of forwarders, by the number of their group. The first is asked that was not
     /// refused, or the first.
     pub(crate) forwarders: BTreeMap<u16, Vec<IpAddr>>,
+    /// The second-level cache.
+    pub(crate) second_level: SecondLevelStore,
     settings: Settings,
     pub(crate) resolver: Resolver,
     /// Other workers with the same tables, numbered from one.
@@ -224,6 +231,7 @@ impl World {
             zones: BTreeMap::new(),
             servers: BTreeMap::new(),
             forwarders: BTreeMap::new(),
+            second_level: SecondLevelStore::default(),
             settings,
             resolver,
             others: Vec::new(),
@@ -482,6 +490,8 @@ impl World {
                 match effect {
                     Effect::Ask(ask) => self.ask(worker, ask),
                     Effect::Forward(forward) => self.forward(worker, &forward),
+                    Effect::LookUp(look_up) => self.look_up(worker, &look_up),
+                    Effect::Store(store) => self.store(&store),
                     Effect::Done { waiter, resolution } => {
                         assert!(self.done.insert(waiter, resolution).is_none(), "told twice");
                     }

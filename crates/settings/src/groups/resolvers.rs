@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use diagnostic::At;
 use dnssec::anchors::HoldDown;
 use plan::anchors::NegativePlan;
+use plan::resolvers::SecondLevelPlan;
 use resolver::{HeapName, Stub, TrustAnchor};
 
 use super::RemoteSettings;
@@ -32,6 +33,8 @@ pub struct ResolverSettings {
     pub zones: Vec<RouteSettings>,
     /// Where the root zone comes from that it reads, if it does.
     pub local_root: Option<LocalRootSettings>,
+    /// Its second-level cache, if it has one.
+    pub second_level: Option<SecondLevelPlan>,
     /// Trust anchors that the configuration itself has, beside those of the file.
     pub anchor_records: Vec<TrustAnchor>,
     /// Everything else; the servers of the root in it are those that the program comes with.

@@ -18,6 +18,7 @@ mod policy;
 mod read;
 mod records;
 mod resolvers;
+mod second_level;
 mod sets;
 mod signing;
 mod sockets;

@@ -98,11 +98,13 @@ impl Lowering<'_> {
             keep_missing: self.duration_or(section, "keep-missing").map(|time| time.as_secs()),
         };
         let local_root = self.local_root(section);
+        let (used, second_level) = self.second_level(section).unzip();
         let mut zones = self.routes(section);
         zones.extend(self.local_route(local_root.as_ref(), &zones));
         ResolverSettings {
             zones,
             local_root,
+            second_level,
             anchor_records: self.anchor_records(section),
             cache_size: self.size(section, "cache-size"),
             rules: resolver::Settings {
@@ -147,6 +149,7 @@ impl Lowering<'_> {
                 exact_case: self.list(section, "exact-case", |_, _, scalar| heap_name(&scalar.text)).values(),
                 ignores_cd: self.boolean(section, "ignore-cd"),
                 bogus_seconds_max: self.duration(section, "bogus-ttl").as_secs() as u32,
+                second_level: used,
                 ..resolver::Settings::default()
             },
             name,

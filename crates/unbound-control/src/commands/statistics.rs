@@ -293,7 +293,7 @@ fn extended(context: &Context, total: &Numbers, settings: UnboundStatistics, out
     line("num.query.authzone.down", total.engine("answers_zone"));
     line("num.query.subnet", 0);
     line("num.query.subnet_cache", 0);
-    line("num.query.cachedb", 0);
+    line("num.query.cachedb", total.of("resolver", "second_level_hits"));
 }
 
 /// Writes the buckets: those of the other program are ours, from less than a microsecond to half a

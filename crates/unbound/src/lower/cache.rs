@@ -62,7 +62,10 @@ impl Lowering<'_> {
         if let (true, at) = self.flag("serve-expired-ttl-reset") {
             self.set(&[cache, main, "stale-restarts"], tree::flag(true, at));
         }
-        let wait = self.bounded("serve-expired-client-timeout", 0, 60_000);
+        let mut wait = self.bounded("serve-expired-client-timeout", 0, 60_000);
+        if wait.0 == 0 {
+            wait = self.stale_waits_ms().unwrap_or(wait);
+        }
         self.set_ms(&[cache, main, "stale-client-timeout"], wait);
         let ttl = self.bounded("serve-expired-reply-ttl", 1, 3600);
         self.set_seconds(&[cache, main, "stale-ttl"], ttl);

@@ -16,7 +16,13 @@ fn forwarding(first: bool, validation: Validation) -> ResolverPlan {
     let zone = HeapName::new(Name::ROOT);
     let route = Route { zone, way: Way::Forward(Forwarders(POOL.0)), first, keeps: true };
     let settings = Settings { routes: vec![route], priming: false, validation, ..Settings::default() };
-    ResolverPlan { id: RESOLVER, name: "default".to_owned(), octets_max: 1 << 20, settings }
+    ResolverPlan {
+        id: RESOLVER,
+        name: "default".to_owned(),
+        octets_max: 1 << 20,
+        settings,
+        second_level: None,
+    }
 }
 
 fn start(pools: Vec<PoolPlan>, plan: ResolverPlan) -> Sim {

@@ -30,7 +30,13 @@ fn resolver(root: u8) -> ResolverPlan {
         minimisation: Minimisation::Off,
         ..Settings::default()
     };
-    ResolverPlan { id: RESOLVER, name: "default".to_owned(), octets_max: 1 << 20, settings }
+    ResolverPlan {
+        id: RESOLVER,
+        name: "default".to_owned(),
+        octets_max: 1 << 20,
+        settings,
+        second_level: None,
+    }
 }
 
 fn resolving(resolvers: Vec<ResolverPlan>) -> Sim {
