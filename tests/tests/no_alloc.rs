@@ -382,7 +382,7 @@ const ACTIONS: &[Case] = &[
     ("sort", "- …\n- sort(10.0.0.0/8)\n- sort(client)", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
     ("shuffle", "- …\n- shuffle", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
     ("limit", "- …\n- limit(1)", ("x.example", Rtype::A), (Rcode::NOERROR, 1)),
-    ("rebind", "- …\n- rebind(filter)", ("x.example", Rtype::A), (Rcode::NOERROR, 1)),
+    ("rebind", "- …\n- rebind(filter, except suffix:corp.example)", ("x.example", Rtype::A), (Rcode::NOERROR, 1)),
     ("ede", "- …\n- ede(4, \"changed\")", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
     ("effect", "- effect(tell)\n- …", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
     ("nftset", "- nftset(\"inet fw4 video4\")\n- …", ("x.example", Rtype::A), (Rcode::NOERROR, 2)),
@@ -561,7 +561,7 @@ fn changing_answers_and_outgoing_queries_is_free() {
         (Edit::SortByClient, 3),
         (Edit::Shuffle, 3),
         (Edit::Limit(1), 1),
-        (Edit::Rebind(Rebind { private: private(), instead: None }), 2),
+        (Edit::Rebind(Rebind { private: private(), except: None, instead: None }), 2),
         (Edit::Ede(EdeCode::FORGED_ANSWER, "changed".into()), 3),
     ];
     let table = Arc::new(ReverseTable::new(64, 1));

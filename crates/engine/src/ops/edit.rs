@@ -6,9 +6,9 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use sets::AddressSet;
+use sets::{AddressSet, NameSet, Sought};
 use wire::rdata::SvcKey;
-use wire::{EdeCode, Full, Header, Rcode, Rtype, Section, Ttl};
+use wire::{EdeCode, Folded, Full, HashKey, Header, Rcode, Rtype, Section, Ttl};
 
 use super::answer::negative;
 use crate::answer::edit::{Draft, Order, Place, SvcKeys, embedded, is_address};
@@ -60,11 +60,22 @@ pub enum Selection {
 pub struct Rebind {
     /// Addresses that only we may give out.
     pub private: Arc<AddressSet>,
+    /// Names that may have such addresses all the same: of records, whatever was asked for.
+    pub except: Option<Arc<NameSet>>,
     /// What the client gets instead of the whole answer; `None`: the answer without them.
     pub instead: Option<Rcode>,
 }
 
 impl Rebind {
+    /// Returns whether it looks at the addresses of a record, by the record's owner.
+    fn counts(&self, key: &HashKey, message: &[u8], place: &Place) -> bool {
+        let Some(except) = &self.except else { return true };
+        let Ok(owner) = place.owner(message).expand() else { return true };
+        let mut folded = Folded::root();
+        let hash = key.fold(owner.as_name(), &mut folded);
+        !except.contains(&Sought::new(&folded, hash))
+    }
+
     /// Returns whether an address is private, also as IPv6 writes an IPv4 address.
     fn refuses(&self, address: IpAddr) -> bool {
         self.private.contains(address)
@@ -142,7 +153,7 @@ impl Edit {
                 Ok(Outcome::Same)
             }
             Self::Limit(limit) => draft.limit(*limit).map(Outcome::changed),
-            Self::Rebind(rebind) => rebind.apply(&mut draft, request, answer),
+            Self::Rebind(rebind) => rebind.apply(&mut draft, (request, env), answer),
             Self::Ede(..) => {
                 answer.errors = Errors::Step(step);
                 Ok(Outcome::Same)
@@ -207,10 +218,11 @@ impl Rebind {
     fn apply(
         &self,
         draft: &mut Draft<'_>,
-        request: &Request<'_>,
+        (request, env): (&Request<'_>, &Environment<'_>),
         answer: &mut Answer,
     ) -> Result<Outcome, Full> {
-        if !draft.has_address(|address| self.refuses(address)) {
+        let counts = |message: &[u8], place: &Place| self.counts(env.key, message, place);
+        if !draft.has_address(counts, |address| self.refuses(address)) {
             return Ok(Outcome::Same);
         }
         let errors = Errors::One(EdeCode::BLOCKED, "private address in an answer from outside");
@@ -220,8 +232,11 @@ impl Rebind {
             return Ok(Outcome::Replaced);
         }
         let hints = SvcKeys::default().with(SvcKey::IPV4HINT).and_then(|keys| keys.with(SvcKey::IPV6HINT));
-        draft.strip_params(hints.unwrap_or_default())?;
-        removing(draft, request, |draft| draft.remove_addresses(|address| self.refuses(address)))?;
+        let is_service = |place: &Place| matches!(place.rtype, Rtype::SVCB | Rtype::HTTPS);
+        if draft.any(|message, place| is_service(place) && counts(message, place)) {
+            draft.strip_params(hints.unwrap_or_default())?;
+        }
+        removing(draft, request, |draft| draft.remove_addresses_of(counts, |address| self.refuses(address)))?;
         answer.errors = errors;
         Ok(Outcome::Changed)
     }

@@ -384,7 +384,7 @@ fn parameters_of_services_are_stripped() {
 #[test]
 fn private_addresses_from_outside_are_refused_or_removed() {
     let private = || set(&[("10.0.0.0", 8), ("fc00::", 7)]);
-    let rebind = |instead| vec![Edit::Rebind(Rebind { private: private(), instead })];
+    let rebind = |instead| vec![Edit::Rebind(Rebind { private: private(), except: None, instead })];
     let mixed = [[192, 0, 2, 1], [10, 0, 0, 1]];
     let mut filter = edits(rebind(None));
     let reply = filter.fetch(&www().edns(1232), &aliased(&www(), &mixed));
@@ -400,6 +400,21 @@ fn private_addresses_from_outside_are_refused_or_removed() {
         assert_eq!((got.rcode, got.answers.len(), got.ede), (rcode, 0, Some(15)));
         let got = seen(&server.fetch(&www().edns(1232), &aliased(&www(), &[[192, 0, 2, 1]])));
         assert_eq!((got.rcode, got.answers.len()), (Rcode::NOERROR, 2));
+    }
+    // Owners that may have them: whatever the name asked for is an alias of.
+    let except = |suffix: &str| {
+        let mut builder = sets::NameSetBuilder::new(&KEY);
+        builder.name(name(suffix).as_name(), sets::Reach::ItselfAndBelow, 1);
+        vec![Edit::Rebind(Rebind {
+            private: private(),
+            except: Some(Arc::new(builder.compile())),
+            instead: None,
+        })]
+    };
+    for (suffix, expected) in [("example.net", 3), ("example.org", 2)] {
+        let mut server = edits(except(suffix));
+        let got = seen(&server.fetch(&www().edns(1232), &aliased(&www(), &mixed)));
+        assert_eq!(got.answers.len(), expected, "{suffix}");
     }
     // IPv4 in IPv6, and hints.
     let ask = Ask::new("www.example.org", Rtype::AAAA);

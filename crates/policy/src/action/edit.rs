@@ -8,7 +8,7 @@ use wire::rdata::SvcKey;
 use wire::{EdeCode, Rcode, Rtype};
 
 use super::answer::{reason_code, reason_text};
-use super::{Action, Addresses, Meaning, Reference, Row, addresses};
+use super::{Action, Addresses, Meaning, Names, Reference, Row, addresses, names};
 use crate::arguments::{Arguments, Reported, word};
 
 /// One action.
@@ -82,6 +82,8 @@ pub enum Sort {
 pub struct Rebind {
     /// Addresses that only we may give out; `None`: private ones and those of this machine.
     pub private: Option<Addresses>,
+    /// Owners of records that may have them all the same.
+    pub except: Names,
     /// What the client gets instead of the answer; `None`: the answer without them.
     pub instead: Option<Rcode>,
 }
@@ -145,11 +147,11 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         word: "rebind",
-        arguments: "[filter | nxdomain | nodata | refused | servfail, address PREFIX|SET|…]",
+        arguments: "[filter | nxdomain | nodata | refused | servfail, address PREFIX|SET|…, except NAME|SET|…]",
         text: "Protects against names of strangers that lead into your own network: an answer with a private address (or one \
                of this machine, or of `address`), also as IPv6 writes an IPv4 address or as a hint of an HTTPS record, is \
-               refused with SERVFAIL, with another code, or loses those addresses (`filter`). For names that may have them, \
-               put a condition before it: `if: not qname in suffix:corp.example`.",
+               refused with SERVFAIL, with another code, or loses those addresses (`filter`). Records of names behind `except` may \
+               have them, whatever name was asked for: `rebind(filter, except suffix:corp.example)`.",
         read: |arguments| rebind(arguments).map(|rebind| Action::Edit(Edit::Rebind(rebind))),
     },
     Row {
@@ -190,7 +192,9 @@ impl Edit {
                 addresses.references().collect()
             }
             Self::Sort(Sort::Preferred(list)) => list.iter().flat_map(Addresses::references).collect(),
-            Self::Rebind(Rebind { private: Some(private), .. }) => private.references().collect(),
+            Self::Rebind(Rebind { private, except, .. }) => {
+                private.iter().flat_map(Addresses::references).chain(except.references()).collect()
+            }
             Self::Ttl(_)
             | Self::Remove(Selection::Types(_))
             | Self::Keep(Selection::Types(_))
@@ -199,7 +203,6 @@ impl Edit {
             | Self::Sort(Sort::Client)
             | Self::Shuffle
             | Self::Limit(_)
-            | Self::Rebind(Rebind { private: None, .. })
             | Self::Ede(..)
             | Self::Remember { .. } => Vec::new(),
         }
@@ -342,8 +345,9 @@ const INSTEAD: &[(&str, Option<Rcode>)] = &[
 
 fn rebind(arguments: &mut Arguments<'_>) -> Result<Rebind, Reported> {
     let private = arguments.keyed_list("address", addresses::term)?.map(Addresses::new);
+    let except = arguments.keyed_list("except", names::term)?.map(Names::new).unwrap_or_default();
     let instead = arguments.optional(word(INSTEAD))?;
-    Ok(Rebind { private, instead: instead.map_or(Some(Rcode::SERVFAIL), |at| at.value) })
+    Ok(Rebind { private, except, instead: instead.map_or(Some(Rcode::SERVFAIL), |at| at.value) })
 }
 
 fn ede(arguments: &mut Arguments<'_>) -> Result<Action, Reported> {
@@ -381,8 +385,18 @@ mod tests {
         check("limit(2)", Action::Edit(Edit::Limit(2)));
         check("ttl(jitter 10%)", Action::Edit(Edit::Ttl(TtlChange::Jitter(10))));
         check("sort(client)", Action::Edit(Edit::Sort(Sort::Client)));
-        check("rebind", Action::Edit(Edit::Rebind(Rebind { private: None, instead: Some(Rcode::SERVFAIL) })));
-        check("rebind(filter)", Action::Edit(Edit::Rebind(Rebind { private: None, instead: None })));
+        check(
+            "rebind",
+            Action::Edit(Edit::Rebind(Rebind {
+                private: None,
+                except: Names::default(),
+                instead: Some(Rcode::SERVFAIL),
+            })),
+        );
+        check(
+            "rebind(filter)",
+            Action::Edit(Edit::Rebind(Rebind { private: None, except: Names::default(), instead: None })),
+        );
         check("ede(4, \"x\")", Action::Edit(Edit::Ede(EdeCode(4), "x".to_owned())));
         check(
             "remember(for 1h, size 100)",

@@ -10,6 +10,7 @@ pub mod core;
 pub mod edit;
 pub mod event;
 pub mod listed;
+mod names;
 pub mod outgoing;
 
 use std::fmt;
@@ -25,6 +26,7 @@ pub use self::core::Core;
 pub use self::edit::{Edit, TtlChange};
 pub use self::event::Event;
 pub use self::listed::Listed;
+pub use self::names::Names;
 pub use self::outgoing::Outgoing;
 
 /// What a rule does.

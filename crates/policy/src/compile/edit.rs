@@ -43,7 +43,7 @@ pub(super) fn emit(emitter: &mut Emitter<'_>, action: &Edit, place: Span) {
         }
         Edit::Shuffle => steps::Edit::Shuffle,
         Edit::Limit(limit) => steps::Edit::Limit(*limit),
-        Edit::Rebind(Rebind { private, instead }) => {
+        Edit::Rebind(Rebind { private, except, instead }) => {
             // What names of strangers have no business with: also "this network" (RFC 1122
             // §3.2.1.3).
             let usual = || {
@@ -55,7 +55,8 @@ pub(super) fn emit(emitter: &mut Emitter<'_>, action: &Edit, place: Span) {
                 Some(private) => emitter.addresses(private),
                 None => emitter.addresses(&usual()),
             };
-            steps::Edit::Rebind(steps::Rebind { private, instead: *instead })
+            let except = (!except.is_empty()).then(|| emitter.names(except));
+            steps::Edit::Rebind(steps::Rebind { private, except, instead: *instead })
         }
         Edit::Ede(code, text) => steps::Edit::Ede(*code, text.as_str().into()),
         Edit::Remember { time, .. } => match emitter.environment.reverse {

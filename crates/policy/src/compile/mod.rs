@@ -27,11 +27,11 @@ use engine::snapshot::ConnectionTest;
 use engine::{Caches, PoolId, ResolverId, Transport};
 use lists::{Sets, Term};
 use plan::jobs::Jobs;
-use sets::AddressSet;
+use sets::{AddressSet, NameSet};
 use wire::HashKey;
 
 use crate::action::answer::Answer;
-use crate::action::{Addresses, Meaning};
+use crate::action::{Addresses, Meaning, Names};
 use crate::{Action, Condition, ENTRY, Policy, SPLIT, Test, Written, flow};
 pub use event::Numbers;
 use fold::Folder;
@@ -490,6 +490,12 @@ impl<'a> Emitter<'a> {
         let inline = (!prefixes.is_empty()).then_some(Term::Inline(prefixes.as_slice()));
         let named = sets.iter().map(|name| Term::Set(name.value.as_str()));
         self.environment.sets.addresses(inline.into_iter().chain(named))
+    }
+
+    fn names(&self, names: &Names) -> Arc<NameSet> {
+        let Names { patterns, sets } = names;
+        let named = sets.iter().map(|name| Term::Set(name.value.as_str()));
+        self.environment.sets.names(patterns.iter().map(Term::Inline).chain(named))
     }
 
     /// Puts the label here.

@@ -230,15 +230,12 @@ impl Lowering<'_> {
         let addresses: Vec<_> = self.all("private-address").map(|it| it.word(0)).collect();
         let at = addresses.first()?.span;
         let texts: Vec<&str> = addresses.iter().map(|word| &*word.text).collect();
-        let action = tree::text(format!("rebind(filter, address {})", texts.join("|")), at);
         let domains: Vec<String> = self
             .all("private-domain")
             .map(|it| format!("suffix:{}", super::bare(&it.word(0).text)))
             .collect();
-        if domains.is_empty() {
-            return Some(action);
-        }
-        let condition = tree::text(format!("not qname in {}", domains.join("|")), at);
-        Some(tree::map(vec![("if", condition), ("do", action)], at))
+        let except =
+            if domains.is_empty() { String::new() } else { format!(", except {}", domains.join("|")) };
+        Some(tree::text(format!("rebind(filter, address {}{except})", texts.join("|")), at))
     }
 }

@@ -46,7 +46,7 @@ pub(super) fn is_of_local_zone(asked: &Asked, seen: &Seen) -> bool {
     asked.qtype == Rtype::DS && seen.flags.has(Flags::AA)
 }
 
-pub(super) const ACCEPTED: [Accepted; 35] = [
+pub(super) const ACCEPTED: [Accepted; 34] = [
     Accepted {
         why: "RFC 8482 §4.2: ANY gets an HINFO record, where they say NOTIMP or go on",
         mend: |file, asked, _, _| file.denies_any && asked.qtype == Rtype::ANY,
@@ -349,12 +349,6 @@ pub(super) const ACCEPTED: [Accepted; 35] = [
                 conf.contains("trust-anchor:") && asked.text.to_ascii_lowercase().contains("auth.example");
             let has_address = ours.sections[0].iter().any(|(record, _)| record.contains(" A "));
             is_filtered && !has_address || is_read
-        },
-    },
-    Accepted {
-        why: "private-domain is for names that are asked for, with what they are aliases of",
-        mend: |file, asked, theirs, _| {
-            theirs.rcode == Rcode::SERVFAIL && file.is_private(&asked.text.to_ascii_lowercase())
         },
     },
     Accepted {

@@ -124,12 +124,6 @@ impl File {
         self.files.last().is_some_and(|(_, text)| text.contains("private-address"))
     }
 
-    /// Returns whether a name may have addresses that are taken out of other answers.
-    pub(super) fn is_private(&self, name: &str) -> bool {
-        let lines = self.files.last().into_iter().flat_map(|(_, text)| text.lines());
-        lines.filter_map(|line| line.strip_prefix(" private-domain: ")).any(|domain| name.contains(domain))
-    }
-
     /// Returns whether a view leaves to other zones what it has no zones for.
     pub(super) fn has_view_first(&self) -> bool {
         self.files.last().is_some_and(|(_, text)| text.contains(" view-first: yes"))

@@ -37,12 +37,15 @@ pub fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
 
 impl Draft<'_> {
     /// Returns whether `f` holds for an address of the answer: in A, AAAA and the hints of SVCB and
-    /// HTTPS, in any section.
-    pub fn has_address(&self, f: impl Fn(IpAddr) -> bool) -> bool {
-        self.any(|message, place| match place.rtype {
-            Rtype::A | Rtype::AAAA => is_address(message, place).is_some_and(&f),
-            Rtype::SVCB | Rtype::HTTPS => params::hints(place.rdata(message), &f),
-            _ => false,
+    /// HTTPS, in any section; of the records that `counts`.
+    pub fn has_address(&self, counts: impl Fn(&[u8], &Place) -> bool, f: impl Fn(IpAddr) -> bool) -> bool {
+        self.any(|message, place| {
+            let has = match place.rtype {
+                Rtype::A | Rtype::AAAA => is_address(message, place).is_some_and(&f),
+                Rtype::SVCB | Rtype::HTTPS => params::hints(place.rdata(message), &f),
+                _ => false,
+            };
+            has && counts(message, place)
         })
     }
 }

@@ -106,6 +106,11 @@ impl Place {
         self.rdata(message).first_chunk::<2>().map(|field| Rtype(u16::from_be_bytes(*field)))
     }
 
+    /// Returns its owner.
+    pub const fn owner<'m>(&self, message: &'m [u8]) -> NameRef<'m> {
+        NameRef::new(message, self.at)
+    }
+
     fn record<'m>(&self, message: &'m [u8]) -> Record<'m> {
         Record {
             section: self.section,

@@ -6,8 +6,8 @@ use std::net::IpAddr;
 
 use wire::{Full, Rtype, Section};
 
-use super::Draft;
 use super::addresses::is_address;
+use super::{Draft, Place};
 
 impl Draft<'_> {
     /// Removes the records of these types from all sections, and signatures over them. Returns
@@ -31,10 +31,20 @@ impl Draft<'_> {
     /// Removes the A and AAAA records whose address `goes`, from the answer and additional
     /// sections, and signatures over RRsets that lost one. Returns whether any went.
     pub fn remove_addresses(&mut self, goes: impl Fn(IpAddr) -> bool) -> Result<bool, Full> {
+        self.remove_addresses_of(|_, _| true, goes)
+    }
+
+    /// Does the same with the records that `counts`.
+    pub fn remove_addresses_of(
+        &mut self,
+        counts: impl Fn(&[u8], &Place) -> bool,
+        goes: impl Fn(IpAddr) -> bool,
+    ) -> Result<bool, Full> {
+        let goes = |message: &[u8], place: &Place, address| goes(address) && counts(message, place);
         let (mut loses_v4, mut loses_v6) = (false, false);
         self.each(|message, place| match is_address(message, place) {
-            Some(address @ IpAddr::V4(_)) => loses_v4 |= goes(address),
-            Some(address @ IpAddr::V6(_)) => loses_v6 |= goes(address),
+            Some(address @ IpAddr::V4(_)) => loses_v4 |= goes(message, place, address),
+            Some(address @ IpAddr::V6(_)) => loses_v6 |= goes(message, place, address),
             None => {}
         });
         if !loses_v4 && !loses_v6 {
@@ -43,7 +53,7 @@ impl Draft<'_> {
         self.retain(|message, place| match place.covers(message) {
             Some(Rtype::A) => !loses_v4,
             Some(Rtype::AAAA) => !loses_v6,
-            _ => !is_address(message, place).is_some_and(&goes),
+            _ => !is_address(message, place).is_some_and(|address| goes(message, place, address)),
         })
     }
 }
