@@ -331,6 +331,21 @@ pub(super) const ROWS: &[Row] = &[
         "Clients that must show a cookie of this server, or use a connection. A UDP query that brings a client cookie gets \
          BADCOOKIE and a cookie to come back with; one that brings none gets REFUSED with TC, so that the client can turn to TCP.",
     ),
+    row(
+        "cookies.required-on",
+        Kind::List(Value::Text { word: None }),
+        "[]",
+        "clients that know no cookies are many",
+        "Names of listeners (`listen[].name`) whose clients must show a cookie, as those of `required`.",
+    )
+    .unbound(&["interface-action"]),
+    row(
+        "cookies.not-required",
+        Kind::List(Value::Prefix),
+        "[]",
+        "whoever comes to such a listener may have a forged address",
+        "Clients that need no cookie at the listeners of `required-on`.",
+    ),
     section("edns", "Sizes of messages."),
     row(
         "edns.padding",

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use wire::{OptionCode, Query};
 
-use crate::client::{Client, Now, Transport};
+use crate::client::{Client, ListenerId, Now, Transport};
 use cookie::Proof;
 
 /// The limits at the door.
@@ -32,7 +32,7 @@ pub struct Gate {
     pub cookies: Option<cookie::Secrets>,
     /// Clients that must show a cookie, unless a connection proves their address; `None` if nobody
     /// must.
-    pub cookie_required: Option<Box<prefix_set::PrefixSet>>,
+    pub cookie_required: Option<Box<CookieRequired>>,
     /// The limit for clients whose address is not proven.
     pub rate: Option<rate::RateRule>,
     /// What the limit counts in; shared by all workers and kept over reloads.
@@ -56,11 +56,29 @@ pub enum Admission {
     BadCookieOption,
 }
 
+/// Who must show a cookie.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CookieRequired {
+    /// Clients with these addresses.
+    pub clients: prefix_set::PrefixSet,
+    /// Those that come to these listeners.
+    pub listeners: Box<[ListenerId]>,
+    /// But for these of them.
+    pub spared: prefix_set::PrefixSet,
+}
+
+impl CookieRequired {
+    fn is_of(&self, client: &Client) -> bool {
+        self.clients.contains(client.address)
+            || self.listeners.contains(&client.listener) && !self.spared.contains(client.address)
+    }
+}
+
 /// Returns whether a client has to show a cookie and has not.
 #[cold]
 #[inline(never)]
-fn lacks_cookie(required: &prefix_set::PrefixSet, client: &Client, is_proven: bool) -> bool {
-    !is_proven && !client.verified && required.contains(client.address)
+fn lacks_cookie(required: &CookieRequired, client: &Client, is_proven: bool) -> bool {
+    !is_proven && !client.verified && required.is_of(client)
 }
 
 impl Gate {

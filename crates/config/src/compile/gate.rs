@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use engine::gate::Gate;
+use engine::ListenerId;
 use engine::gate::bans::{BanRule, RateBans};
 use engine::gate::cookie::Secrets;
 use engine::gate::rate::{RateRule, RateTable};
+use engine::gate::{CookieRequired, Gate};
 use environment::Environment;
 use plan::Secret;
 use settings::Settings;
@@ -58,8 +59,23 @@ pub(super) fn gate(settings: &Settings, keep: &mut Keep, environment: &dyn Envir
             active: cookies.secret.as_ref().and_then(octets).unwrap_or(keep.cookie_secret),
             staging: cookies.other_secret.as_ref().and_then(octets),
         }),
-        cookie_required: (!cookies.required.is_empty()).then(|| Box::new(prefix_set(&cookies.required))),
+        cookie_required: cookie_required(settings, &keep.listeners).map(Box::new),
         rate: rule,
         table: keep.rate_table.clone().unwrap_or_else(|| Arc::new(new_table(0))),
     }
+}
+
+/// Returns who must show a cookie, if anybody must; listeners by the names of those that are open.
+fn cookie_required(settings: &Settings, open: &[Option<String>]) -> Option<CookieRequired> {
+    let cookies = &settings.cookies;
+    let is_named = |name: &Option<String>| {
+        name.as_ref().is_some_and(|name| cookies.required_on.iter().any(|at| at.value == *name))
+    };
+    let listeners = (0..).zip(open).filter(|(_, name)| is_named(name)).map(|(number, _)| ListenerId(number));
+    let required = CookieRequired {
+        clients: prefix_set(&cookies.required),
+        listeners: listeners.collect(),
+        spared: prefix_set(&cookies.not_required),
+    };
+    (!cookies.required.is_empty() || !required.listeners.is_empty()).then_some(required)
 }

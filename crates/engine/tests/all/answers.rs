@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use engine::gate::CookieRequired;
 use engine::gate::Gate;
 use engine::gate::cookie::Secrets;
 use engine::gate::prefix_set::PrefixSet;
@@ -634,7 +635,10 @@ fn who_has_to_show_a_cookie_is_not_answered_without_one_over_udp() {
     let ours = Prefix::new("192.0.2.0".parse().expect("an address"), 25);
     let gate = gate_with(|gate| {
         gate.cookies = Some(Secrets { active: [9; 16], staging: None });
-        gate.cookie_required = Some(Box::new(PrefixSet::compile([ours])));
+        gate.cookie_required = Some(Box::new(CookieRequired {
+            clients: PrefixSet::compile([ours]),
+            ..CookieRequired::default()
+        }));
     });
     let mut server = Server::with(gate, |cache| usual(cache, CacheRules::default()));
     let plain = Ask::new("localhost", Rtype::A);

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use diagnostic::At;
 use plan::Secret;
 use plan::upstreams::Shed;
 use wire::Prefix;
@@ -112,4 +113,8 @@ pub struct Cookies {
     pub file: Option<PathBuf>,
     /// Clients that must show one over UDP.
     pub required: Vec<Prefix>,
+    /// Listeners whose clients must, too.
+    pub required_on: Vec<At<String>>,
+    /// But for these of them.
+    pub not_required: Vec<Prefix>,
 }

@@ -315,8 +315,12 @@ impl Lowering<'_> {
             other_secret: self.secret(&section, "other-secret"),
             file: None,
             required: self.prefixes(&section, "required"),
+            required_on: self
+                .texts(&section, "required-on", |text| values::identifier(text).map(str::to_owned)),
+            not_required: self.prefixes(&section, "not-required"),
         };
-        if let Some(entry) = self.said(&section, "required").filter(|_| !cookies.enabled) {
+        let demands = ["required", "required-on"].into_iter().find_map(|key| self.said(&section, key));
+        if let Some(entry) = demands.filter(|_| !cookies.enabled) {
             let message =
                 "no client gets a cookie that it could show: these are only answered over connections";
             self.problems.push(Problem::warning(entry.key_span, message).hint("set \"enabled\" beside it"));

@@ -6,7 +6,7 @@ use diagnostic::Problem;
 use wire::Prefix;
 
 use super::Lowering;
-use super::clients::{self, LOOPBACK, Place};
+use super::clients::{self, Clients, LOOPBACK, Place};
 use super::local::rule;
 use crate::read::{Statement, Word};
 use crate::tree;
@@ -103,13 +103,6 @@ impl Lowering<'_> {
         for statement in self.all("interface-action") {
             let address = self.interface(statement.word(0));
             let right = self.action(statement.word(1));
-            if right == Some(Right::Cookie) {
-                let message = "\"allow_cookie\" of an interface is not supported";
-                let problem = Problem::error(statement.word(1).span, message);
-                self.problems
-                    .push(problem.hint("\"access-control\" can have it, for the clients that come there"));
-                continue;
-            }
             if let (Some(address), Some(right)) = (address, right) {
                 known.retain(|(other, _)| *other != address);
                 known.push((address, right));
@@ -153,9 +146,12 @@ impl Lowering<'_> {
         }
         let mut allowed: Vec<String> = Vec::new();
         for (right, addresses) in by_right {
+            if right == Right::Cookie {
+                self.cookies_on(&addresses, &clients);
+            }
             let Some(who) = clients::of_interfaces(&clients, addresses.into_iter()) else { continue };
             match right {
-                Right::Allow => allowed.push(who),
+                Right::Allow | Right::Cookie => allowed.push(who),
                 Right::Snoop => {
                     self.steps.snoop_at.push(who.clone());
                     allowed.push(who);
@@ -172,13 +168,25 @@ impl Lowering<'_> {
                 Right::Deny => self.steps.access.push(rule(who, &["drop"], whole)),
                 // As all other interfaces.
                 Right::Refuse => {}
-                Right::Cookie => unreachable!("an error was reported above"),
             }
         }
         allowed.insert(0, format!("client in {}", clients::named(&clients)));
         let condition = format!("not ({})", allowed.join(" or "));
         self.steps.access.push(rule(condition, &["reject(refused)"], whole));
         true
+    }
+
+    /// Has clients show a cookie that come to these interfaces, but for those that the file names
+    /// by their addresses.
+    fn cookies_on(&mut self, addresses: &[SocketAddr], clients: &[Clients<'_>]) {
+        let whole = self.tree.whole();
+        for &address in addresses {
+            let name = clients::listener_name(address);
+            self.tree.push(&["cookies", "required-on"], tree::text(name, whole));
+        }
+        for prefix in clients::named(clients).split('|') {
+            self.tree.push(&["cookies", "not-required"], tree::text(prefix, whole));
+        }
     }
 
     fn right(&mut self, statement: &Statement) -> Option<(Prefix, Right)> {

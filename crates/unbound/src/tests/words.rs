@@ -143,4 +143,15 @@ fn allow_cookie_lets_in_who_shows_a_cookie() {
     let text = "server: access-control: 192.0.2.0/24 allow_cookie";
     check(text, "cookies/required", "[192.0.2.0/24]");
     check(text, "allow", "[127.0.0.0/8, ::1/128, 192.0.2.0/24]");
+
+#[test]
+fn allow_cookie_of_an_interface_is_for_clients_that_no_prefix_names() {
+    let text = "server: interface: 192.0.2.1 interface-action: 192.0.2.1 allow_cookie\n\
+                access-control: 198.51.100.0/24 allow";
+    check(text, "cookies/required-on", "[interface-192-0-2-1-53]");
+    check(text, "cookies/not-required", "[198.51.100.0/24, 127.0.0.0/8, ::1/128]");
+    check(text, "cookies/required", "");
+    check(text, "allow", "[any]");
+    check(text, "listen", "[{at: 192.0.2.1:53, transport: [udp, tcp], name: interface-192-0-2-1-53}]");
+}
 }
