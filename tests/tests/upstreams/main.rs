@@ -17,3 +17,4 @@ mod sealed;
 mod second_level;
 mod subnets;
 mod tls;
+mod unbound_words;

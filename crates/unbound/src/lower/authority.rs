@@ -24,8 +24,9 @@ enum Override {
     Pass,
 }
 
-/// What the log looks at before there is an answer, and once there is one.
-const LOOKS_AT: [&[&str]; 2] = [&["qname"], &["answer-address", "ns-name", "ns-address"]];
+/// Marks that a query can have: one for each set that has something of the question, so that the
+/// log does not say it again once there is an answer.
+const MARKS: usize = 64;
 
 impl Lowering<'_> {
     pub(super) fn authority(&mut self) {
@@ -112,12 +113,16 @@ impl Lowering<'_> {
                 })
             })
         };
-        let is_logged = |looks_at: &[&str]| {
-            let all: Vec<String> = who.iter().cloned().chain([any_of(looks_at, &set)]).collect();
-            let line = format!("query-lines(zone \"rpz: applied [{}]\")", logged.join(" "));
-            (!logged.is_empty()).then(|| rule(all.join(" and "), &[&line], block.at))
+        // What a zone leaves alone is logged, too.
+        let line = format!("query-lines(zone \"rpz: applied [{}]\")", logged.join(" "));
+        let mark = number % MARKS;
+        let lines = if logged.is_empty() {
+            [None, None, None]
+        } else {
+            let first = rule(is_listed.clone(), &[&format!("mark({mark})"), &line], block.at);
+            let later = rule(format!("not mark({mark}) and {is_listed}"), &[&line], block.at);
+            [Some(first), None, Some(later)]
         };
-        let lines = [is_logged(LOOKS_AT[0]), None, is_logged(LOOKS_AT[1])];
         let passed = || Some(rule(is_listed.clone(), &["return"], block.at));
         self.steps.response_policy.push(match action {
             Override::None => PolicyZone { lines, steps: blocks(""), passed: passed() },
@@ -283,10 +288,4 @@ fn log_name(block: &Block) -> String {
 /// Returns whether a zone comes from other servers.
 fn is_transferred(block: &Block) -> bool {
     ["primary", "master", "url"].iter().any(|key| block.last(key).is_some())
-}
-
-/// Returns the condition that a set has something of these.
-fn any_of(fields: &[&str], set: &str) -> String {
-    let all: Vec<String> = fields.iter().map(|field| format!("{field} in {set}")).collect();
-    if all.len() > 1 { format!("({})", all.join(" or ")) } else { all.concat() }
 }

@@ -9,12 +9,11 @@ fn rpz_log_has_a_line_for_what_a_zone_is_applied_to() {
                 rpz: name: c.example zonefile: /c rpz-action-override: nodata";
     let tree = read_files(&[("u.conf", text)]).0;
     let policy = at(&tree, "policy/response-policy-question");
-    let line =
-        "{if: qname in rpz-1, do: [query-lines(zone \"rpz: applied [block b.example]\")]}, blocklist(rpz-1, ";
+    let line = "{if: listed in rpz-1, do: [mark(1), query-lines(zone \"rpz: applied [block b.example]\")]}, blocklist(rpz-1, ";
     assert!(policy.contains(line), "{policy}");
     assert_eq!(policy.matches("query-lines").count(), 1, "{policy}");
     let policy = at(&tree, "policy/response-policy-answer");
-    let line = "{if: (answer-address in rpz-1 or ns-name in rpz-1 or ns-address in rpz-1), do: [query-lines(zone \"rpz: applied [block b.example]\")]}, blocklist(rpz-1, ";
+    let line = "{if: not mark(1) and listed in rpz-1, do: [query-lines(zone \"rpz: applied [block b.example]\")]}, blocklist(rpz-1, ";
     assert!(policy.contains(line), "{policy}");
     assert_eq!(policy.matches("query-lines").count(), 1, "{policy}");
 }
@@ -143,6 +142,7 @@ fn allow_cookie_lets_in_who_shows_a_cookie() {
     let text = "server: access-control: 192.0.2.0/24 allow_cookie";
     check(text, "cookies/required", "[192.0.2.0/24]");
     check(text, "allow", "[127.0.0.0/8, ::1/128, 192.0.2.0/24]");
+}
 
 #[test]
 fn allow_cookie_of_an_interface_is_for_clients_that_no_prefix_names() {
@@ -153,5 +153,4 @@ fn allow_cookie_of_an_interface_is_for_clients_that_no_prefix_names() {
     check(text, "cookies/required", "");
     check(text, "allow", "[any]");
     check(text, "listen", "[{at: 192.0.2.1:53, transport: [udp, tcp], name: interface-192-0-2-1-53}]");
-}
 }

@@ -1,13 +1,15 @@
 //! Where zones come from that are known by names: primaries by the names of their hosts, files on
 //! web servers by their URLs.
 
-use std::net::Ipv4Addr;
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use testkit::{Answer, Asked, Page, Script, Server, Stub, Web, eventually};
-use wire::{Rcode, Rtype};
+use wire::{Flags, Message, Rcode, Rtype, Section, Ttl, Writer};
 
 use super::{directory_with_org, primary};
 
@@ -107,6 +109,71 @@ fn max_transfer_size_of_one_zone_bounds_its_transfers() {
     assert!(!has_zone(&server));
     let server = super::secondary(&primaries, "transfer-size: 64KiB");
     eventually("the zone", || has_zone(&server));
+}
+
+/// Starts a primary that begins a transfer and sends a record now and then, for ever.
+fn dripping() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            std::thread::spawn(move || drip(stream));
+        }
+    });
+    address
+}
+
+/// Answers one query after the other; what asks for the zone gets ever more of it.
+fn drip(mut stream: TcpStream) -> Option<()> {
+    loop {
+        let mut length = [0; 2];
+        stream.read_exact(&mut length).ok()?;
+        let mut query = vec![0; usize::from(u16::from_be_bytes(length))];
+        stream.read_exact(&mut query).ok()?;
+        let qtype = Message::parse(&query).ok()?.question?.qtype;
+        stream.write_all(&framed(&record_for(&query, Rtype::SOA))).ok()?;
+        if qtype == Rtype::SOA {
+            continue;
+        }
+        // Each pause ends without a query.
+        stream.set_read_timeout(Some(Duration::from_millis(50))).ok()?;
+        while matches!(stream.read(&mut length), Err(why) if why.kind() == ErrorKind::WouldBlock) {
+            stream.write_all(&framed(&record_for(&query, Rtype::A))).ok()?;
+        }
+        return None;
+    }
+}
+
+fn framed(message: &[u8]) -> Vec<u8> {
+    [&(message.len() as u16).to_be_bytes()[..], message].concat()
+}
+
+/// Returns a reply with one record of the zone's own name.
+fn record_for(query: &[u8], rtype: Rtype) -> Vec<u8> {
+    let message = Message::parse(query).expect("a query");
+    let question = message.question.expect("a question");
+    let mut out = vec![0; 512];
+    let mut writer = Writer::new(&mut out, 512, message.header.id, Flags::QR.with(Flags::AA));
+    writer.question(&question).expect("room");
+    let soa = [&[0, 0][..], &99_u32.to_be_bytes(), &[0, 0, 14, 16].repeat(4)].concat();
+    let data = if rtype == Rtype::SOA { &soa[..] } else { &[192, 0, 2, 9] };
+    let (qname, class) = (question.qname, question.qclass);
+    writer
+        .record(Section::Answer, qname, rtype, class, Ttl::new(60), |writer| writer.bytes(data))
+        .expect("room");
+    let len = writer.finish();
+    out.truncate(len);
+    out
+}
+
+#[test]
+fn max_transfer_time_of_one_zone_ends_a_transfer_that_takes_longer() {
+    let primary = primary("transfer: any", "");
+    let primaries = format!("\"{}\", \"{}\"", dripping(), primary.address());
+    let mut server = super::secondary(&primaries, "transfer-time: 1s");
+    // What the first one does would go on for hours.
+    eventually("the zone, from the other one", || has_zone(&server));
+    server.wait_for_log("no transfer");
 }
 
 #[test]
