@@ -2,8 +2,10 @@
 
 use std::net::Ipv4Addr;
 
+use testkit::redis::Redis;
 use testkit::{
-    Answer, Ask, Other, Script, Server, Stub, UdpClient, contains, eventually, free_address, lacks, program,
+    Answer, Ask, Other, Script, Server, Stub, UdpClient, contains, eventually, free_address, is_installed,
+    lacks, program,
 };
 use wire::{Flags, OptionCode, Rcode, Rtype};
 
@@ -109,6 +111,44 @@ fn private_domain_is_for_owners_of_addresses_whatever_name_was_asked_for() {
     contains(&said, "CNAME\tstranger.example.net.");
     lacks(&said, "10.0.0.1");
     lacks(&ask(&server, "stranger.example.net"), "10.0.0.1");
+}
+
+#[test]
+fn cachedb_finds_in_redis_what_another_server_has_stored_and_num_query_cachedb_counts_it() {
+    if !is_installed("redis-server") {
+        return;
+    }
+    let (upstream, redis) = (upstream(), Redis::start_with_password("open sesame"));
+    let words = format!(
+        " module-config: \"validator cachedb iterator\"\n extended-statistics: yes\nremote-control:\n control-enable: yes\n \
+         control-interface: @DIRECTORY@/unbound.ctl\ncachedb:\n backend: redis\n secret-seed: \"our seed\"\n \
+         redis-server-host: 127.0.0.1\n redis-server-port: {}\n redis-server-password: \"open sesame\"\n \
+         redis-command-timeout: 5000\n redis-expire-records: yes\n",
+        redis.address().port()
+    );
+    let first = start(&upstream, &words, &[]);
+    contains(&ask(&first, "www.example.org"), "192.0.2.7");
+    assert_eq!(found(&first), 0);
+    eventually("the answer is stored", || redis.keys() > 0);
+    let second = start(&upstream, &words, &[]);
+    contains(&ask(&second, "www.example.org"), "192.0.2.7");
+    assert_eq!(found(&second), 1);
+    assert_eq!(upstream.count("www.example.org."), 1, "nobody was asked again");
+}
+
+/// Returns how many answers came from the second-level cache, as `unbound-control` tells it.
+fn found(server: &Other) -> u64 {
+    let output = std::process::Command::new(program::gannet())
+        .args(["unbound", "unbound-control", "-c", "unbound.conf", "stats_noreset"])
+        .current_dir(server.directory())
+        .output()
+        .expect("the program starts");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let number = text.lines().find_map(|line| line.strip_prefix("num.query.cachedb="));
+    number
+        .unwrap_or_else(|| panic!("{text}{}", String::from_utf8_lossy(&output.stderr)))
+        .parse()
+        .expect("a number")
 }
 
 /// What `interface-action: … allow_cookie` becomes; all of this machine has a prefix of its own in
