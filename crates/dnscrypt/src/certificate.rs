@@ -1,6 +1,9 @@
 //! What a resolver says about itself, signed with its provider's key.
 
-use aws_lc_rs::signature::{ED25519, UnparsedPublicKey};
+use std::fmt;
+
+use aws_lc_rs::rand;
+use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 
 use crate::Wrong;
 use crate::sealing::{KEY_OCTETS, System};
@@ -9,6 +12,8 @@ use crate::sealing::{KEY_OCTETS, System};
 const CERTIFICATE_MAGIC: [u8; 4] = *b"DNSC";
 /// Octets of a signature.
 const SIGNATURE_OCTETS: usize = 64;
+/// Octets of a certificate without extensions.
+pub const CERTIFICATE_OCTETS: usize = 4 + 2 + 2 + SIGNATURE_OCTETS + KEY_OCTETS + 8 + 4 + 4 + 4;
 
 /// A certificate whose signature was checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +33,17 @@ pub struct Certificate {
 impl Certificate {
     /// Reads a certificate that is signed with the provider's key.
     pub fn parse(octets: &[u8], provider: &[u8; KEY_OCTETS]) -> Result<Self, Wrong> {
+        Self::read(octets, |signed, signature| {
+            UnparsedPublicKey::new(&ED25519, provider).verify(signed, signature).map_err(|_| Wrong::Signature)
+        })
+    }
+
+    /// Reads a certificate of one's own: who has its key need not ask who signed it.
+    pub fn parse_own(octets: &[u8]) -> Result<Self, Wrong> {
+        Self::read(octets, |_, _| Ok(()))
+    }
+
+    fn read(octets: &[u8], check: impl FnOnce(&[u8], &[u8]) -> Result<(), Wrong>) -> Result<Self, Wrong> {
         let (magic, rest) = octets.split_first_chunk::<4>().ok_or(Wrong::Malformed)?;
         let (system, rest) = rest.split_first_chunk::<2>().ok_or(Wrong::Malformed)?;
         // The minor version is of no consequence.
@@ -37,7 +53,7 @@ impl Certificate {
             return Err(Wrong::Malformed);
         }
         let system = System::numbered(u16::from_be_bytes(*system)).ok_or(Wrong::System)?;
-        UnparsedPublicKey::new(&ED25519, provider).verify(signed, signature).map_err(|_| Wrong::Signature)?;
+        check(signed, signature)?;
         let (key, rest) = signed.split_first_chunk::<KEY_OCTETS>().ok_or(Wrong::Malformed)?;
         let (magic, rest) = rest.split_first_chunk::<8>().ok_or(Wrong::Malformed)?;
         let (serial, rest) = rest.split_first_chunk::<4>().ok_or(Wrong::Malformed)?;
@@ -52,9 +68,62 @@ impl Certificate {
         Ok(Self { system, key: *key, magic: *magic, serial: u32::from_be_bytes(*serial), valid })
     }
 
+    /// Writes it, signed by its provider.
+    pub fn sign(&self, provider: &ProviderKey) -> [u8; CERTIFICATE_OCTETS] {
+        let (from, until) = self.valid;
+        let [serial, from, until] = [self.serial, from, until].map(u32::to_be_bytes);
+        let signed = [&self.key[..], &self.magic, &serial, &from, &until].concat();
+        let signature = provider.0.sign(&signed);
+        let head = [&CERTIFICATE_MAGIC[..], &self.system.number().to_be_bytes(), &[0, 0]].concat();
+        let mut octets = [0; CERTIFICATE_OCTETS];
+        let all = head.iter().chain(signature.as_ref()).chain(&signed);
+        octets.iter_mut().zip(all).for_each(|(place, octet)| *place = *octet);
+        octets
+    }
+
     /// Returns whether it is valid at this second since 1970.
     pub fn is_valid_at(&self, now: u64) -> bool {
         (u64::from(self.valid.0)..=u64::from(self.valid.1)).contains(&now)
+    }
+}
+
+/// The key (Ed25519) that a provider signs certificates with.
+pub struct ProviderKey(Ed25519KeyPair);
+
+impl fmt::Debug for ProviderKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ProviderKey(…)")
+    }
+}
+
+/// Octets of a provider's key in a file: the seed, and the public key behind it.
+pub const PROVIDER_KEY_OCTETS: usize = 2 * KEY_OCTETS;
+
+impl ProviderKey {
+    /// Makes a new key; returns what is to be kept of it, too.
+    pub fn generate() -> Result<(Self, [u8; PROVIDER_KEY_OCTETS]), Wrong> {
+        let mut octets = [0; PROVIDER_KEY_OCTETS];
+        let (seed, public) = octets.split_at_mut(KEY_OCTETS);
+        rand::fill(seed).map_err(|_| Wrong::Machine)?;
+        let key = Self(Ed25519KeyPair::from_seed_unchecked(seed).map_err(|_| Wrong::Machine)?);
+        public.copy_from_slice(&key.public()?);
+        Ok((key, octets))
+    }
+
+    /// Reads the seed and the public key behind it; or the seed alone.
+    pub fn parse(octets: &[u8]) -> Result<Self, Wrong> {
+        let (seed, public) = octets.split_at_checked(KEY_OCTETS).ok_or(Wrong::Malformed)?;
+        let key = match public.len() {
+            0 => Ed25519KeyPair::from_seed_unchecked(seed),
+            KEY_OCTETS => Ed25519KeyPair::from_seed_and_public_key(seed, public),
+            _ => return Err(Wrong::Malformed),
+        };
+        key.map(Self).map_err(|_| Wrong::Key)
+    }
+
+    /// Returns the public key, by which clients know the provider.
+    pub fn public(&self) -> Result<[u8; KEY_OCTETS], Wrong> {
+        self.0.public_key().as_ref().try_into().map_err(|_| Wrong::Machine)
     }
 }
 
@@ -82,7 +151,6 @@ pub fn text(mut rdata: &[u8]) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
     use crate::sealing::tests::{array, octets};
-    use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair as _};
 
     // draft-denis-dprive-dnscrypt-11, sections 14.2 and 14.3.
     const PROVIDER: &str = "03a107bff3ce10be1d70dd18e74bc09967e4d6309ba50d5f1ddc8664125531b8";
@@ -134,13 +202,21 @@ mod tests {
 
     /// Returns a certificate that is signed, whatever it says.
     fn signed(serial: u32, valid: (u32, u32), system: System, magic: [u8; 8]) -> (Vec<u8>, [u8; 32]) {
-        let provider = Ed25519KeyPair::from_seed_unchecked(&[5; 32]).expect("a key");
-        let body =
-            [&[8; 32][..], &magic, &serial.to_be_bytes(), &valid.0.to_be_bytes(), &valid.1.to_be_bytes()]
-                .concat();
-        let head = [&CERTIFICATE_MAGIC[..], &system.number().to_be_bytes(), &[0, 0]].concat();
-        let key = provider.public_key().as_ref().try_into().expect("32 octets");
-        ([&head[..], provider.sign(&body).as_ref(), &body].concat(), key)
+        let provider = ProviderKey::parse(&[5; 32]).expect("a key");
+        let certificate = Certificate { system, key: [8; 32], magic, serial, valid };
+        (certificate.sign(&provider).to_vec(), provider.public().expect("32 octets"))
+    }
+
+    #[test]
+    fn a_providers_key_is_read_from_what_is_kept_of_it() {
+        let (key, kept) = ProviderKey::generate().expect("a key");
+        let read = ProviderKey::parse(&kept).expect("a key");
+        assert_eq!(read.public(), key.public());
+        assert_eq!(ProviderKey::parse(&kept[..32]).expect("a key").public(), key.public());
+        let mut other = kept;
+        other[40] ^= 1;
+        assert_eq!(ProviderKey::parse(&other).err(), Some(Wrong::Key));
+        assert_eq!(ProviderKey::parse(&kept[..63]).err(), Some(Wrong::Malformed));
     }
 
     #[test]

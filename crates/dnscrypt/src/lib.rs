@@ -1,4 +1,4 @@
-//! DNSCrypt version 2: certificates of resolvers, and messages sealed for them.
+//! DNSCrypt version 2: certificates of resolvers, and messages sealed for them and by them.
 //!
 //! Never does I/O and reads no clock: octets in, octets out. Both key exchanges that resolvers
 //! offer are here, XChaCha20 and the older XSalsa20 (draft-denis-dprive-dnscrypt).
@@ -10,11 +10,16 @@
 #![forbid(unsafe_code)]
 
 mod certificate;
+mod resolver;
 mod sealing;
 mod session;
 
-pub use certificate::{Certificate, newest, text};
-pub use sealing::{NONCE_OCTETS, SharedKey, System};
+pub use certificate::{CERTIFICATE_OCTETS, Certificate, PROVIDER_KEY_OCTETS, ProviderKey, newest, text};
+pub use resolver::{
+    QUERY_HEAD_OCTETS, QueryHead, RESPONSE_HEAD_OCTETS, ResolverKey, ResponseKey, datagram_limit, generate,
+    public_key, response_octets,
+};
+pub use sealing::{KEY_OCTETS, NONCE_OCTETS, SharedKey, System, TAG_OCTETS};
 pub use session::{Nonce, Session, Travel, is_response, pad, unpad};
 
 use std::fmt;

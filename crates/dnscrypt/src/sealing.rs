@@ -4,6 +4,8 @@
 //! The first 32 octets of the key stream are the key of Poly1305 and the rest encrypts, so this is
 //! not the AEAD of RFC 8439.
 
+use std::fmt;
+
 use aws_lc_rs::agreement::{self, PrivateKey, UnparsedPublicKey, X25519};
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use chacha20::{R20, XChaCha20, hchacha};
@@ -18,9 +20,9 @@ use crate::Wrong;
 /// Octets of a nonce; the client chooses one half and the resolver the other.
 pub const NONCE_OCTETS: usize = 24;
 /// Octets of a key.
-pub(crate) const KEY_OCTETS: usize = 32;
+pub const KEY_OCTETS: usize = 32;
 /// Octets that prove who encrypted, in front of what is encrypted.
-pub(crate) const TAG_OCTETS: usize = 16;
+pub const TAG_OCTETS: usize = 16;
 
 /// How keys are exchanged and messages encrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,10 +53,16 @@ impl System {
 }
 
 /// What both sides know, and nobody else.
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 pub struct SharedKey {
     system: System,
     key: [u8; KEY_OCTETS],
+}
+
+impl fmt::Debug for SharedKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SharedKey(…)")
+    }
 }
 
 impl SharedKey {
@@ -73,35 +81,63 @@ impl SharedKey {
 
     /// Encrypts what is never encrypted with the same nonce again.
     pub fn seal(&self, nonce: &[u8; NONCE_OCTETS], plain: &[u8]) -> Vec<u8> {
-        let mut octets = vec![0; KEY_OCTETS + plain.len()];
-        if let Some(room) = octets.get_mut(KEY_OCTETS..) {
+        let mut octets = vec![0; TAG_OCTETS + plain.len()];
+        if let Some(room) = octets.get_mut(TAG_OCTETS..) {
             room.copy_from_slice(plain);
         }
-        self.apply(nonce, &mut octets);
-        let Some((key, sealed)) = octets.split_first_chunk::<KEY_OCTETS>() else { return Vec::new() };
-        [&tag(key, sealed)[..], sealed].concat()
+        self.seal_in_place(nonce, &mut octets);
+        octets
     }
 
     /// Decrypts what the other side encrypted with this nonce.
     pub fn open(&self, nonce: &[u8; NONCE_OCTETS], sealed: &[u8]) -> Result<Vec<u8>, Wrong> {
-        let (claimed, sealed) = sealed.split_first_chunk::<TAG_OCTETS>().ok_or(Wrong::Malformed)?;
-        let mut octets = vec![0; KEY_OCTETS + sealed.len()];
-        if let Some(room) = octets.get_mut(KEY_OCTETS..) {
-            room.copy_from_slice(sealed);
-        }
-        self.apply(nonce, &mut octets);
-        let (key, plain) = octets.split_first_chunk::<KEY_OCTETS>().ok_or(Wrong::Malformed)?;
-        verify_slices_are_equal(&tag(key, sealed), claimed).map_err(|_| Wrong::Sealed)?;
-        Ok(plain.to_vec())
+        let mut octets = sealed.to_vec();
+        self.open_in_place(nonce, &mut octets).map(|plain| plain.to_vec())
     }
 
-    /// Adds the key stream.
-    fn apply(&self, nonce: &[u8; NONCE_OCTETS], octets: &mut [u8]) {
+    /// Encrypts what stands behind the first [`TAG_OCTETS`], and writes the proof into these. The
+    /// nonce is never used again.
+    pub fn seal_in_place(&self, nonce: &[u8; NONCE_OCTETS], octets: &mut [u8]) {
         match self.system {
-            System::XSalsa20 => XSalsa20::new((&self.key).into(), nonce.into()).apply_keystream(octets),
-            System::XChaCha20 => XChaCha20::new((&self.key).into(), nonce.into()).apply_keystream(octets),
+            System::XSalsa20 => seal_with(XSalsa20::new((&self.key).into(), nonce.into()), octets),
+            System::XChaCha20 => seal_with(XChaCha20::new((&self.key).into(), nonce.into()), octets),
         }
     }
+
+    /// Decrypts what the other side encrypted with this nonce, where it stands; returns the text.
+    /// What is not proved to be the other side's is left as it is.
+    pub fn open_in_place<'o>(
+        &self,
+        nonce: &[u8; NONCE_OCTETS],
+        octets: &'o mut [u8],
+    ) -> Result<&'o mut [u8], Wrong> {
+        match self.system {
+            System::XSalsa20 => open_with(XSalsa20::new((&self.key).into(), nonce.into()), octets),
+            System::XChaCha20 => open_with(XChaCha20::new((&self.key).into(), nonce.into()), octets),
+        }
+    }
+}
+
+/// Takes the key of the proof from the key stream; what follows encrypts.
+fn proof_key(cipher: &mut impl StreamCipher) -> [u8; KEY_OCTETS] {
+    let mut key = [0; KEY_OCTETS];
+    cipher.apply_keystream(&mut key);
+    key
+}
+
+fn seal_with(mut cipher: impl StreamCipher, octets: &mut [u8]) {
+    let Some((proof, text)) = octets.split_first_chunk_mut::<TAG_OCTETS>() else { return };
+    let key = proof_key(&mut cipher);
+    cipher.apply_keystream(text);
+    *proof = tag(&key, text);
+}
+
+fn open_with(mut cipher: impl StreamCipher, octets: &mut [u8]) -> Result<&mut [u8], Wrong> {
+    let (claimed, text) = octets.split_first_chunk_mut::<TAG_OCTETS>().ok_or(Wrong::Malformed)?;
+    let key = proof_key(&mut cipher);
+    verify_slices_are_equal(&tag(&key, text), claimed).map_err(|_| Wrong::Sealed)?;
+    cipher.apply_keystream(text);
+    Ok(text)
 }
 
 fn tag(key: &[u8; KEY_OCTETS], sealed: &[u8]) -> [u8; TAG_OCTETS] {

@@ -7,13 +7,13 @@ use crate::sealing::{KEY_OCTETS, NONCE_OCTETS, SharedKey, TAG_OCTETS};
 use crate::{Certificate, RESOLVER_MAGIC, Wrong};
 
 /// Octets of the half of a nonce that the client chooses.
-const HALF_OCTETS: usize = NONCE_OCTETS / 2;
+pub(crate) const HALF_OCTETS: usize = NONCE_OCTETS / 2;
 /// Octets of a query besides what is encrypted and its proof.
 const HEAD_OCTETS: usize = 8 + KEY_OCTETS + HALF_OCTETS;
 /// What is encrypted is filled up to a multiple of this.
-const BLOCK_OCTETS: usize = 64;
+pub(crate) const BLOCK_OCTETS: usize = 64;
 /// What a padding begins with (ISO/IEC 7816-4).
-const PADDING: u8 = 0x80;
+pub(crate) const PADDING: u8 = 0x80;
 /// Octets of the largest query that resolvers take.
 const QUERY_OCTETS_MAX: usize = 4096;
 
