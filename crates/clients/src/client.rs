@@ -24,14 +24,16 @@ pub enum Transport {
     Quic,
     /// HTTP/3 (RFC 9114).
     H3,
+    /// DNSCrypt, over datagrams or connections.
+    Dnscrypt,
     /// A Unix socket: who may use it is a matter of the file's rights, not of the access list.
     Unix,
 }
 
 impl Transport {
     /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Udp, Self::Tcp, Self::Tls, Self::Https, Self::Quic, Self::H3, Self::Unix];
+    pub const ALL: [Self; 8] =
+        [Self::Udp, Self::Tcp, Self::Tls, Self::Https, Self::Quic, Self::H3, Self::Dnscrypt, Self::Unix];
 
     /// Returns the word for it.
     pub const fn word(self) -> &'static str {
@@ -42,14 +44,16 @@ impl Transport {
             Self::Https => "https",
             Self::Quic => "quic",
             Self::H3 => "h3",
+            Self::Dnscrypt => "dnscrypt",
             Self::Unix => "unix",
         }
     }
 
-    /// Returns whether nobody on the way can read what is sent, so that lengths are worth hiding.
-    pub const fn is_encrypted(self) -> bool {
+    /// Returns whether nobody on the way can read what is sent, so that lengths are worth hiding;
+    /// DNSCrypt hides them by itself.
+    pub const fn is_padded(self) -> bool {
         match self {
-            Self::Udp | Self::Tcp | Self::Unix => false,
+            Self::Udp | Self::Tcp | Self::Dnscrypt | Self::Unix => false,
             Self::Tls | Self::Https | Self::Quic | Self::H3 => true,
         }
     }
@@ -64,6 +68,7 @@ impl Transport {
             Self::Quic => 4,
             Self::H3 => 5,
             Self::Unix => 6,
+            Self::Dnscrypt => 7,
         }
     }
 
@@ -76,6 +81,7 @@ impl Transport {
             4 => Self::Quic,
             5 => Self::H3,
             6 => Self::Unix,
+            7 => Self::Dnscrypt,
             _ => Self::Tcp,
         }
     }

@@ -30,16 +30,8 @@ fn make(args: &CertificateArgs) -> Result<String, String> {
     let (certificate, key) = self_signed(&names, args.days)
         .map_err(|error| format!("no certificate for {}: {error}", names.join(", ")))?;
     let (certificate_file, key_file) = (args.to.join("certificate.pem"), args.to.join("key.pem"));
-    let write = |path: &Path, text: &str, mode: u32| {
-        write(path, text, mode, args.force).map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => {
-                format!("{} exists already; --force replaces it", path.display())
-            }
-            _ => format!("cannot write {}: {error}", path.display()),
-        })
-    };
-    std::fs::create_dir_all(&args.to)
-        .map_err(|error| format!("cannot make the folder {}: {error}", args.to.display()))?;
+    let write = |path: &Path, text: &str, mode: u32| write_new(path, text.as_bytes(), mode, args.force);
+    make_folder(&args.to)?;
     // The key first: a key without a certificate is no use to anybody, the other way round it looks
     // complete.
     write(&key_file, &key, 0o600)?;
@@ -51,6 +43,20 @@ fn make(args: &CertificateArgs) -> Result<String, String> {
         certificate_file.display(),
         key_file.display()
     ))
+}
+
+/// Makes a folder, unless it is there.
+pub(crate) fn make_folder(folder: &Path) -> Result<(), String> {
+    std::fs::create_dir_all(folder)
+        .map_err(|error| format!("cannot make the folder {}: {error}", folder.display()))
+}
+
+/// Writes a file that is not there yet, or that may be replaced.
+pub(crate) fn write_new(path: &Path, octets: &[u8], mode: u32, replaces: bool) -> Result<(), String> {
+    write(path, octets, mode, replaces).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => format!("{} exists already; --force replaces it", path.display()),
+        _ => format!("cannot write {}: {error}", path.display()),
+    })
 }
 
 /// Returns a certificate for some names and its key, both in PEM form.
@@ -68,12 +74,12 @@ fn self_signed(names: &[String], days: u32) -> Result<(String, String), rcgen::E
     Ok((certificate.pem(), key.serialize_pem()))
 }
 
-fn write(path: &Path, text: &str, mode: u32, replaces: bool) -> io::Result<()> {
+fn write(path: &Path, octets: &[u8], mode: u32, replaces: bool) -> io::Result<()> {
     if replaces {
         match std::fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}
         }
     }
-    OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?.write_all(text.as_bytes())
+    OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?.write_all(octets)
 }

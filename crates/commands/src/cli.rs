@@ -26,6 +26,7 @@ pub use asking::{ExplainArgs, ProbeArgs, QueryArgs};
 pub use files::{
     CertificateArgs, ChangeArgs, CheckArgs, CheckFormat, ConfigChangeCommand, ConfigCommand, ConfigDiffArgs,
     ConfigExportArgs, ConfigHistoryArgs, ConfigRollbackArgs, ConfigSetArgs, ConfigShowArgs, ConfigUnsetArgs,
+    DnscryptCertificateArgs, DnscryptCipher, DnscryptCommand, DnscryptProviderArgs, DnscryptStampArgs,
     EncryptedProtocol, GraphLanguage, ImportArgs, MobileconfigArgs, Program, Purpose, StarterArgs,
     XdpCheckArgs, XdpCommand,
 };
@@ -127,6 +128,9 @@ pub enum Command {
     /// Writes certificate.pem and key.pem and prints the settings that use them. Clients must be
     /// configured to trust it.
     Certificate(CertificateArgs),
+    /// Make keys and certificates for DNSCrypt, and print the stamp that clients need.
+    #[command(subcommand)]
+    Dnscrypt(DnscryptCommand),
     /// Print a profile that makes Apple devices use DNS over HTTPS or TLS.
     Mobileconfig(MobileconfigArgs),
     /// Print shell completions.

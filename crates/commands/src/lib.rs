@@ -8,6 +8,7 @@
 pub mod certificate;
 pub mod cli;
 pub mod configuration;
+pub mod dnscrypt;
 pub mod import;
 pub mod mobileconfig;
 pub mod out;

@@ -18,7 +18,9 @@ mod sys;
 use std::process::ExitCode;
 
 use commands::cli::{self, Command, XdpCommand};
-use commands::{certificate, configuration, import, mobileconfig, program, remote, xdp_check, zone};
+use commands::{
+    certificate, configuration, dnscrypt, import, mobileconfig, program, remote, xdp_check, zone,
+};
 
 fn main() -> ExitCode {
     let cli = cli::parse(std::env::args_os());
@@ -44,6 +46,7 @@ fn carry_out(command: &Command) -> ExitCode {
         Command::Unbound(args) => run::unbound(args),
         Command::Xdp(XdpCommand::Check(args)) => xdp_check::run(args),
         Command::Certificate(args) => certificate::run(args),
+        Command::Dnscrypt(command) => dnscrypt::run(command),
         Command::Mobileconfig(args) => mobileconfig::run(args),
         Command::Completions(args) => program::completions(args),
         Command::Man(args) => program::manual(args),

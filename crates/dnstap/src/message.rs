@@ -117,6 +117,8 @@ pub enum Protocol {
     Https = 4,
     /// DNSCrypt in datagrams.
     Dnscrypt = 5,
+    /// DNSCrypt over connections.
+    DnscryptConnection = 6,
     /// DNS over QUIC (RFC 9250).
     Quic = 7,
 }
@@ -128,6 +130,7 @@ impl Protocol {
             3 => Self::Tls,
             4 => Self::Https,
             5 => Self::Dnscrypt,
+            6 => Self::DnscryptConnection,
             7 => Self::Quic,
             _ => Self::Tcp,
         }

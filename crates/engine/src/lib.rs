@@ -186,6 +186,12 @@ impl Engine {
         gate.allowed.contains(client.address) && !gate.bans(client)
     }
 
+    /// Judges a query that a listener answers by itself as any other: by access list, bans, cookies
+    /// and rate limit.
+    pub fn admits(&self, query: &Query<'_>, client: &Client) -> bool {
+        self.snapshot.gate.admit(query, client, self.state.now).0 == Admission::Admitted
+    }
+
     #[cold]
     fn adopt(&mut self) {
         let (snapshot, authority, generation) = self.cell.load();

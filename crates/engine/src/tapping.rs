@@ -94,6 +94,9 @@ fn peer(client: &Client) -> Peer {
         Transport::Tls => Protocol::Tls,
         Transport::Https | Transport::H3 => Protocol::Https,
         Transport::Quic => Protocol::Quic,
+        // Connections alone have a time after which they are closed.
+        Transport::Dnscrypt if client.keepalive.is_some() => Protocol::DnscryptConnection,
+        Transport::Dnscrypt => Protocol::Dnscrypt,
     };
     let is_local = client.transport == Transport::Unix;
     Peer { address: (!is_local).then(|| (client.address, client.port).into()), protocol }

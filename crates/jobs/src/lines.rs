@@ -82,6 +82,7 @@ fn destination(transport: Transport, listener: Option<&SocketAddr>) -> String {
         Transport::Tls => "dot",
         Transport::Https | Transport::H3 => "doh",
         Transport::Quic => "doq",
+        Transport::Dnscrypt => "dnscrypt",
         Transport::Unix => "unix",
     };
     match listener {

@@ -12,6 +12,7 @@ use hyper::header::HeaderValue;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::budget::Budget;
+use crate::dnscrypt::DnscryptCell;
 use crate::local::{self, FileOwner, LocalFile, LocalSocket};
 use crate::oblivious::ObliviousKeys;
 use crate::port_owner::{self, PortOwner};
@@ -68,10 +69,14 @@ pub struct WorkerSockets {
     pub(crate) budget: Arc<Budget>,
     /// How TLS is spoken; nowhere, unless [`WorkerSockets::secured_by`] says so.
     pub(crate) tls: Arc<TlsCell>,
+    /// Who this resolver is over DNSCrypt; nobody, unless [`WorkerSockets::sealed_by`] says so.
+    pub(crate) dnscrypt: Arc<DnscryptCell>,
     /// The keys of the oblivious target, if it is one.
     pub(crate) oblivious: Option<Arc<ObliviousKeys>>,
     pub(crate) udp_plan: UdpPlan,
     pub(crate) tcp_plan: TcpPlan,
+    /// How many workers there are.
+    pub(crate) workers: usize,
     /// This worker's share of the memory for connections.
     pub(crate) buffered_octets_max: usize,
 }
@@ -112,6 +117,12 @@ impl WorkerSockets {
     #[must_use]
     pub fn secured_by(self, cell: &Arc<TlsCell>) -> Self {
         Self { tls: Arc::clone(cell), ..self }
+    }
+
+    /// Speaks DNSCrypt as `cell` says.
+    #[must_use]
+    pub fn sealed_by(self, cell: &Arc<DnscryptCell>) -> Self {
+        Self { dnscrypt: Arc::clone(cell), ..self }
     }
 }
 
@@ -240,6 +251,7 @@ pub fn bind(plan: &Plan, workers: usize, mut activated: Vec<Activated>) -> Resul
     let handshakes = Arc::new(Handshakes::new(&plan.tcp, &refusals));
     let budget = Budget::new(&plan.tcp);
     let tls = Arc::new(TlsCell::default());
+    let dnscrypt = Arc::new(DnscryptCell::default());
     let quic_config = quinn::EndpointConfig::default();
     // Without randomness there is nobody to speak TLS with either: whoever asks obliviously is
     // refused.
@@ -258,9 +270,11 @@ pub fn bind(plan: &Plan, workers: usize, mut activated: Vec<Activated>) -> Resul
             handshakes: Arc::clone(&handshakes),
             budget: Arc::clone(&budget),
             tls: Arc::clone(&tls),
+            dnscrypt: Arc::clone(&dnscrypt),
             oblivious: oblivious.clone(),
             udp_plan: plan.udp,
             tcp_plan: plan.tcp,
+            workers,
             buffered_octets_max: plan.tcp.buffered_octets_max / workers,
         })
         .collect();
@@ -307,7 +321,7 @@ fn alt_svc(all: &[ListenerPlan], listener: &ListenerPlan, port: u16) -> Option<H
     const MAX_AGE: u32 = 86_400;
     let speaks_h3 = |other: &ListenerPlan| match other.transports.datagrams {
         Some(Datagrams::Quic { h3, .. }) => h3,
-        Some(Datagrams::Dns) | None => false,
+        Some(Datagrams::Dns | Datagrams::Dnscrypt) | None => false,
     };
     let is_at_hand = speaks_h3(listener)
         || (listener.address.port() != 0
@@ -441,7 +455,9 @@ impl AllOpened {
             sys::set_buffers(socket.as_fd(), plan.udp.receive_buffer_octets, plan.udp.send_buffer_octets);
             match listener.transports.datagrams {
                 Some(Datagrams::Quic { .. }) => worker.quic.push(opened(OwnedFd::from(socket))),
-                Some(Datagrams::Dns) | None => worker.udp.push(opened(OwnedFd::from(socket))),
+                Some(Datagrams::Dns | Datagrams::Dnscrypt) | None => {
+                    worker.udp.push(opened(OwnedFd::from(socket)));
+                }
             }
         }
         let opened = |socket| Opened { socket, address, listener_info: Arc::clone(listener_info), is_shared };

@@ -11,15 +11,17 @@ use tokio::sync::watch;
 use tokio::task::{self, JoinSet};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use crate::bind::WorkerSockets;
+use crate::bind::{ListenerInfo, WorkerSockets};
 use crate::busy_poll;
 use crate::counters::Counters;
+use crate::dnscrypt::Opener;
 use crate::local::datagrams::{self, UnixDatagramSocket};
 use crate::quic;
 use crate::service::Service;
 use crate::sys;
 use crate::tcp;
 use crate::udp::Reader;
+use plan::listeners::{Connections, Datagrams};
 
 /// How often a stopping worker looks whether datagrams still wait for their replies.
 const WAITING_CHECK_INTERVAL: Duration = Duration::from_millis(10);
@@ -71,7 +73,14 @@ pub async fn serve<S: Service + 'static>(
     tasks.spawn_local(busy_poll::poll(Rc::clone(&service)));
     let mut readers = Vec::with_capacity(sockets.udp.len());
     let seat = sockets.seat.map(Rc::new);
+    let is_sealed = sockets.udp.iter().any(|opened| speaks_dnscrypt(&opened.listener_info))
+        || sockets.tcp.iter().any(|opened| speaks_dnscrypt(&opened.listener_info));
+    let opener = is_sealed.then(|| {
+        let opener = Opener::new(sockets.dnscrypt, sockets.workers, Arc::clone(&counters));
+        Rc::new(RefCell::new(opener))
+    });
     for opened in sockets.udp {
+        let opener = opener.clone().filter(|_| speaks_dnscrypt(&opened.listener_info));
         let reader = Reader::new(
             Rc::clone(&service),
             opened.socket,
@@ -80,6 +89,7 @@ pub async fn serve<S: Service + 'static>(
             opened.listener_info,
             Arc::clone(&counters),
             seat.clone().filter(|_| opened.is_shared),
+            opener,
         )?;
         let reader = Rc::new(RefCell::new(reader));
         tasks.spawn_local(read(Rc::clone(&reader)));
@@ -90,7 +100,7 @@ pub async fn serve<S: Service + 'static>(
         sockets.tcp_plan,
         (sockets.buffered_octets_max, sockets.budget),
         sockets.places,
-        (sockets.handshakes, sockets.tls, sockets.oblivious),
+        (sockets.handshakes, sockets.tls, sockets.oblivious, opener),
         Arc::clone(&counters),
     );
     tasks.spawn_local(Rc::clone(&connections).keep_to_budget());
@@ -146,6 +156,10 @@ pub async fn serve<S: Service + 'static>(
     // At the deadline whoever still waits is left; dropping the sockets closes them.
     let _ = timeout_at(deadline, rest).await;
     Ok(())
+}
+
+fn speaks_dnscrypt(listener_info: &ListenerInfo) -> bool {
+    listener_info.connections == Connections::Dnscrypt || listener_info.datagrams == Some(Datagrams::Dnscrypt)
 }
 
 /// Answers datagrams until it is dropped.

@@ -10,6 +10,8 @@ use engine::{
     Suspended, Verdict, Worker,
 };
 
+use wire::Query;
+
 use crate::streamed;
 
 /// Answers from memory.
@@ -34,6 +36,12 @@ pub trait Answer {
     /// Returns whether a client is on the access list: for what it asks besides queries.
     fn lets_in(&self, client: &Client) -> bool {
         let _ = client;
+        true
+    }
+
+    /// Returns whether a query that the listener answers by itself may be answered.
+    fn admits(&self, query: &Query<'_>, client: &Client) -> bool {
+        let _ = (query, client);
         true
     }
 
@@ -134,6 +142,10 @@ impl Answer for Engine {
 
     fn lets_in(&self, client: &Client) -> bool {
         Self::lets_in(self, client)
+    }
+
+    fn admits(&self, query: &Query<'_>, client: &Client) -> bool {
+        Self::admits(self, query, client)
     }
 
     fn generation(&self) -> u64 {

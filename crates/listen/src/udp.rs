@@ -16,6 +16,7 @@ use tokio::io::unix::AsyncFd;
 
 use crate::bind::ListenerInfo;
 use crate::counters::Counters;
+use crate::dnscrypt::{Carrier, Opener, ReplyKey, Sealed, sealing};
 use crate::proxy::{self, Source};
 use crate::service::{self, Answer, Answered, Service};
 use crate::steering::{self, Seated};
@@ -116,6 +117,10 @@ pub(crate) struct Reader<S: Service> {
     inbox: Inbox,
     listener_info: Arc<ListenerInfo>,
     late: Vec<Late<<S::Engine as Answer>::Deferred>>,
+    /// What opens messages, where DNSCrypt is spoken.
+    opener: Option<Rc<RefCell<Opener>>>,
+    /// What the replies to `late` are sealed with, then.
+    reply_keys: Vec<ReplyKey>,
     /// Seconds that a query may have waited in the kernel; zero: as long as it likes.
     queue_timeout_s: u32,
     /// Queries of the batch at hand that came before this are not answered.
@@ -155,6 +160,7 @@ impl<S: Service> Reader<S> {
         listener_info: Arc<ListenerInfo>,
         counters: Arc<Counters>,
         seat: Option<Rc<Seated>>,
+        opener: Option<Rc<RefCell<Opener>>>,
     ) -> io::Result<Self> {
         // On a specific address replies can only leave from there.
         let addressed = address.ip().is_unspecified();
@@ -192,6 +198,8 @@ impl<S: Service> Reader<S> {
             inbox: Inbox::new(&incoming),
             listener_info,
             late: Vec::with_capacity(DEFERRED_MAX),
+            reply_keys: Vec::with_capacity(if opener.is_some() { DEFERRED_MAX } else { 0 }),
+            opener,
             queue_timeout_s: plan.queue_timeout_s,
             too_old_s: 0,
             lost: 0,
@@ -254,18 +262,24 @@ impl<S: Service> Reader<S> {
                 if is_first {
                     engine.begin(now);
                     // One alone would wait no less for having been announced.
-                    if messages > 1 {
+                    if messages > 1 && self.opener.is_none() {
                         engine.prefetch_lines(self.queries());
                     }
                     is_first = false;
                 }
-                let is_over = self.answer(&mut *engine, &mut outbox, &mut cursor);
+                let is_over = if self.opener.is_some() {
+                    self.answer_sealed(&mut *engine, &mut outbox, &mut cursor, now.unix_seconds)
+                } else {
+                    self.answer(&mut *engine, &mut outbox, &mut cursor)
+                };
                 outlet.send(&mut outbox);
                 is_over
             };
+            let mut reply_keys = self.reply_keys.drain(..);
             for late in self.late.drain(..) {
                 let address = Address { peer: late.peer, local: late.local, stream: 0 };
-                service.take(late.deferred, ReplyTo { outlet: Rc::clone(&outlet) as _, address });
+                let outlet = sealing(Rc::clone(&outlet) as _, reply_keys.next());
+                service.take(late.deferred, ReplyTo { outlet, address });
             }
             if is_over {
                 break;
@@ -334,6 +348,47 @@ impl<S: Service> Reader<S> {
                 Answered::Nothing => {}
                 Answered::Deferred(deferred) => {
                     self.late.push(Late { deferred, peer: message.peer, local: message.local });
+                }
+            }
+        };
+        counters.udp_datagrams.add(datagrams);
+        is_over
+    }
+
+    /// Answers as [`Reader::answer`] does, where DNSCrypt is spoken.
+    fn answer_sealed(
+        &mut self,
+        engine: &mut S::Engine,
+        outbox: &mut Outbox,
+        cursor: &mut Cursor,
+        unix_seconds: u32,
+    ) -> bool {
+        let counters = &self.outlet.counters;
+        let Some(opener) = &self.opener else { return true };
+        let mut opener = opener.borrow_mut();
+        opener.begin();
+        let mut datagrams = 0;
+        let is_over = loop {
+            let Some(received) = self.inbox.message(cursor.message) else { break true };
+            let Received::Message(message) = received else {
+                counters.udp_unusable.bump();
+                cursor.message += 1;
+                continue;
+            };
+            if outbox.is_full() || self.late.len() == DEFERRED_MAX {
+                break false;
+            }
+            let datagram = next_datagram(&message, cursor);
+            datagrams += 1;
+            let Some((client, sealed)) = self.client(&message, datagram) else { continue };
+            let client = Client { transport: Transport::Dnscrypt, ..client };
+            let room = (Carrier::Datagram, outbox.room());
+            match opener.answer(engine, sealed, (&client, unix_seconds), room) {
+                Sealed::Reply(len) => outbox.push(len, &message.peer, &message.local),
+                Sealed::Nothing | Sealed::Malformed => {}
+                Sealed::Deferred(deferred, reply_key) => {
+                    self.late.push(Late { deferred, peer: message.peer, local: message.local });
+                    self.reply_keys.push(reply_key);
                 }
             }
         };

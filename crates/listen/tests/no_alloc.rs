@@ -10,9 +10,11 @@ use std::sync::Arc;
 
 use common::{query, run, settle};
 use counting::Counting;
+use dnscrypt::{Certificate, ResolverKey, Session, System, Travel, generate};
 use engine::{Client, Now, ReplyTo};
-use listen::{Answer, Answered, Counters, Service};
-use plan::listeners::{ListenerPlan, Plan};
+use listen::{Answer, Answered, Counters, DnscryptCell, Service};
+use plan::dnscrypt::{ProviderPlan, ResolverKeyPlan};
+use plan::listeners::{ListenerPlan, Plan, Transports};
 use tokio::task::{spawn_local, yield_now};
 
 #[global_allocator]
@@ -62,11 +64,17 @@ impl Service for Echoes {
 
 /// Starts an echo on a free port; returns it and its address.
 fn start() -> (Rc<Echoes>, SocketAddr) {
-    let listeners = vec![ListenerPlan::new(SocketAddr::from(([127, 0, 0, 1], 0)))];
+    start_with(Transports::UDP_AND_TCP, &Arc::default())
+}
+
+/// Starts an echo that speaks these transports.
+fn start_with(transports: Transports, dnscrypt: &Arc<DnscryptCell>) -> (Rc<Echoes>, SocketAddr) {
+    let address = SocketAddr::from(([127, 0, 0, 1], 0));
+    let listeners = vec![ListenerPlan { transports, ..ListenerPlan::new(address) }];
     let plan = Plan { listeners, ..Plan::default() };
     let sockets = listen::bind(&plan, 1, Vec::new()).expect("loopback has free ports");
     let address = sockets.addresses()[0].address;
-    let worker = sockets.into_workers().pop().expect("one worker");
+    let worker = sockets.into_workers().pop().expect("one worker").sealed_by(dnscrypt);
     let service = Rc::new(Echoes::default());
     let echoes = Rc::clone(&service);
     spawn_local(async move {
@@ -126,6 +134,58 @@ fn whole_queries_of_a_connection_are_answered_without_allocating() {
             if count > 1 && count <= 64 {
                 assert_eq!(counted, 0, "for {count} queries");
             }
+        }
+    });
+}
+
+#[test]
+fn sealed_messages_are_answered_without_allocating() {
+    run(async {
+        let (secret, key) = generate().expect("a key");
+        let certificate =
+            Certificate { system: System::XChaCha20, key, magic: *b"magic678", serial: 1, valid: (0, 9) };
+        let session = Session::new(&certificate).expect("a key");
+        let key = ResolverKey::new(certificate, &secret).expect("its key");
+        let plan = ProviderPlan {
+            name: "2.dnscrypt-cert.example.org".parse().expect("a name"),
+            keys: vec![ResolverKeyPlan { key, published: None }],
+            agreed_octets: 1 << 16,
+            replay_octets: 1 << 16,
+        };
+        let cell = Arc::new(DnscryptCell::default());
+        cell.publish(cell.prepare(Some(&Arc::new(plan))));
+        let (service, address) = start_with(Transports::DNSCRYPT, &cell);
+        let client = UdpSocket::bind("127.0.0.1:0").expect("loopback has free ports");
+        client.connect(address).expect("connected");
+        let mut stream = TcpStream::connect(address).expect("connected");
+        for count in [1, 1, 3, 32] {
+            let session_seal = |id, travel| session.seal(&query(id, "hello"), travel).expect("room").0;
+            let datagrams: Vec<_> = (0..count).map(|id| session_seal(id, Travel::Datagram(256))).collect();
+            let send = || datagrams.iter().for_each(|sealed| assert!(client.send(sealed).is_ok()));
+            let counted = allocations(&service, u64::from(count), send).await;
+            let mut buf = [0; 512];
+            for id in 0..count {
+                let len = client.recv(&mut buf).expect("a reply");
+                let (_, reply) = session.open(&buf[..len]).expect("a response");
+                assert_eq!(reply, query(id, "hello"));
+            }
+            // The key is agreed on with the first.
+            assert!(service.0.borrow().echoed == 1 || counted == 0, "{counted} for {count} datagrams");
+
+            let framed: Vec<u8> = (0..count)
+                .map(|id| session_seal(id, Travel::Datagram(256)))
+                .flat_map(|sealed| [&(sealed.len() as u16).to_be_bytes()[..], &sealed].concat())
+                .collect();
+            let counted =
+                allocations(&service, u64::from(count), || stream.write_all(&framed).expect("sent")).await;
+            for id in 0..count {
+                let mut len = [0; 2];
+                stream.read_exact(&mut len).expect("a reply");
+                let mut sealed = vec![0; usize::from(u16::from_be_bytes(len))];
+                stream.read_exact(&mut sealed).expect("a reply");
+                assert_eq!(session.open(&sealed).expect("a response").1, query(id, "hello"));
+            }
+            assert!(count == 1 || counted == 0, "{counted} for {count} messages of a connection");
         }
     });
 }

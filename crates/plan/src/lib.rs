@@ -9,6 +9,7 @@ pub mod anchors;
 pub mod caches;
 pub mod checks;
 pub mod devices;
+pub mod dnscrypt;
 pub mod dnstap;
 pub mod jobs;
 pub mod listeners;

@@ -42,6 +42,8 @@ values::words! {
         Quic = "quic",
         /// DNS over HTTP/3.
         H3 = "h3",
+        /// DNSCrypt, over datagrams and connections.
+        Dnscrypt = "dnscrypt",
     }
 }
 
@@ -55,6 +57,7 @@ impl TransportWord {
             Self::Https | Self::Http => Transport::Https,
             Self::Quic => Transport::Quic,
             Self::H3 => Transport::H3,
+            Self::Dnscrypt => Transport::Dnscrypt,
         }
     }
 
@@ -63,7 +66,7 @@ impl TransportWord {
         match self {
             Self::Udp | Self::Tcp => 53,
             Self::Tls | Self::Quic => 853,
-            Self::Https | Self::H3 => 443,
+            Self::Https | Self::H3 | Self::Dnscrypt => 443,
             Self::Http => 80,
         }
     }
@@ -71,19 +74,22 @@ impl TransportWord {
     /// Returns whether both can be spoken at one address and port.
     pub const fn goes_with(self, other: Self) -> bool {
         let are_both_quic = matches!((self, other), (Self::Quic, Self::H3) | (Self::H3, Self::Quic));
-        self.is_datagrams() != other.is_datagrams() || are_both_quic
+        !self.shares_protocol(other) || are_both_quic
     }
 
     /// Returns whether both are carried by the same protocol, so that two listeners cannot have
     /// them at one address and port.
     pub const fn shares_protocol(self, other: Self) -> bool {
-        self.is_datagrams() == other.is_datagrams()
+        let ([datagrams, connections], others) = (self.carriers(), other.carriers());
+        datagrams && others[0] || connections && others[1]
     }
 
-    const fn is_datagrams(self) -> bool {
+    /// Returns whether it comes over datagrams, and whether over connections.
+    const fn carriers(self) -> [bool; 2] {
         match self {
-            Self::Udp | Self::Quic | Self::H3 => true,
-            Self::Tcp | Self::Tls | Self::Https | Self::Http => false,
+            Self::Udp | Self::Quic | Self::H3 => [true, false],
+            Self::Tcp | Self::Tls | Self::Https | Self::Http => [false, true],
+            Self::Dnscrypt => [true, true],
         }
     }
 
@@ -95,7 +101,7 @@ impl TransportWord {
     /// Returns whether it takes a certificate.
     pub const fn is_secure(self) -> bool {
         match self {
-            Self::Udp | Self::Tcp | Self::Http => false,
+            Self::Udp | Self::Tcp | Self::Http | Self::Dnscrypt => false,
             Self::Tls | Self::Https | Self::Quic | Self::H3 => true,
         }
     }
@@ -113,6 +119,8 @@ pub enum Datagrams {
         /// Whether HTTP/3 is spoken.
         h3: bool,
     },
+    /// DNSCrypt.
+    Dnscrypt,
 }
 
 /// What is spoken over connections.
@@ -126,6 +134,8 @@ pub enum Connections {
     Https,
     /// The same without TLS, for a proxy that speaks it.
     Http,
+    /// DNSCrypt.
+    Dnscrypt,
     /// DNS as it is, over a Unix socket.
     Local,
     /// HTTP without TLS, over a Unix socket.
@@ -140,6 +150,7 @@ impl Connections {
             Self::Tls => TransportWord::Tls.word(),
             Self::Https => TransportWord::Https.word(),
             Self::Http => TransportWord::Http.word(),
+            Self::Dnscrypt => TransportWord::Dnscrypt.word(),
             Self::Local => "unix",
             Self::LocalHttp => "http+unix",
         }
@@ -149,11 +160,17 @@ impl Connections {
 impl Datagrams {
     /// Returns how operators see what is spoken.
     pub fn words(self) -> impl Iterator<Item = &'static str> {
-        let [dns, doq, h3] = match self {
-            Self::Dns => [true, false, false],
-            Self::Quic { doq, h3 } => [false, doq, h3],
+        let [dns, doq, h3, dnscrypt] = match self {
+            Self::Dns => [true, false, false, false],
+            Self::Quic { doq, h3 } => [false, doq, h3, false],
+            Self::Dnscrypt => [false, false, false, true],
         };
-        let spoken = [(dns, TransportWord::Udp), (doq, TransportWord::Quic), (h3, TransportWord::H3)];
+        let spoken = [
+            (dns, TransportWord::Udp),
+            (doq, TransportWord::Quic),
+            (h3, TransportWord::H3),
+            (dnscrypt, TransportWord::Dnscrypt),
+        ];
         spoken.into_iter().filter(|(is_spoken, _)| *is_spoken).map(|(_, word)| word.word())
     }
 }
@@ -181,6 +198,9 @@ impl Transports {
     pub const HTTPS: Self = Self { datagrams: None, connections: Some(Connections::Https) };
     /// HTTP without TLS only.
     pub const HTTP: Self = Self { datagrams: None, connections: Some(Connections::Http) };
+    /// DNSCrypt, over both.
+    pub const DNSCRYPT: Self =
+        Self { datagrams: Some(Datagrams::Dnscrypt), connections: Some(Connections::Dnscrypt) };
 
     /// Returns what a listener that speaks all of these has to offer.
     pub fn of(words: &[TransportWord]) -> Self {
@@ -192,6 +212,7 @@ impl Transports {
                 TransportWord::Tls => transports.connections = Some(Connections::Tls),
                 TransportWord::Https => transports.connections = Some(Connections::Https),
                 TransportWord::Http => transports.connections = Some(Connections::Http),
+                TransportWord::Dnscrypt => transports = Self::DNSCRYPT,
                 TransportWord::Quic | TransportWord::H3 => {
                     transports.datagrams = Some(Datagrams::Quic {
                         doq: words.contains(&TransportWord::Quic),
@@ -205,7 +226,9 @@ impl Transports {
 
     /// Returns how operators see them.
     pub fn words(self) -> impl Iterator<Item = &'static str> {
-        self.datagrams.into_iter().flat_map(Datagrams::words).chain(self.connections.map(Connections::word))
+        // DNSCrypt is one transport over both.
+        let connections = self.connections.filter(|spoken| *spoken != Connections::Dnscrypt);
+        self.datagrams.into_iter().flat_map(Datagrams::words).chain(connections.map(Connections::word))
     }
 }
 

@@ -39,9 +39,10 @@ pub(super) const ROWS: &[Row] = &[
         "RFC 7766: a DNS server speaks both",
         "The transports: `udp`, `tcp`, `tls` (DNS over TLS, RFC 7858), `https` (DNS over HTTPS, \
          RFC 8484), `h3` (the same over HTTP/3, which `https` announces), `http` (the same without \
-         TLS, behind a proxy that terminates it), `quic` (DNS over QUIC, RFC 9250). Encrypted \
-         transports need a certificate, see `tls`. The default port is 53, 853 for `tls` and \
-         `quic`, 443 for `https` and `h3`, 80 for `http`.",
+         TLS, behind a proxy that terminates it), `quic` (DNS over QUIC, RFC 9250), `dnscrypt` \
+         (over UDP and TCP, see `dnscrypt`). The others that encrypt need a certificate, see `tls`. \
+         The default port is 53, 853 for `tls` and `quic`, 443 for `https`, `h3` and `dnscrypt`, 80 \
+         for `http`.",
     )
     .restart()
     .unbound(&["do-udp", "do-tcp"]),
@@ -213,6 +214,60 @@ pub(super) const ROWS: &[Row] = &[
          Who reads such a file can read sessions that were resumed (TLS 1.2), so replace the keys every few hours.",
     )
     .unbound(&["tls-session-ticket-keys"]),
+    section(
+        "dnscrypt",
+        "Who the server is over DNSCrypt, version 2. `gannet dnscrypt` makes keys and certificates, in the form of \
+         dnscrypt-wrapper and Unbound. The files are read again by a reload, and within a few seconds of a change. An answer over \
+         UDP is never longer than its question; a question that comes again gets no answer.",
+    ),
+    unset(
+        "dnscrypt.provider",
+        Kind::One(Value::Text { word: None }),
+        "The provider's name, such as `2.dnscrypt-cert.example.org`: listeners for `dnscrypt` answer TXT queries for it with the \
+         certificates, in plain DNS.",
+    )
+    .unbound(&["dnscrypt-provider"]),
+    row(
+        "dnscrypt.keys",
+        Kind::List(Value::Path),
+        "[]",
+        "clients must know whose they are",
+        "Files with the resolver's secret keys, 32 octets each. Nobody else should be able to read them.",
+    )
+    .unbound(&["dnscrypt-secret-key"]),
+    row(
+        "dnscrypt.certificates",
+        Kind::List(Value::Path),
+        "[]",
+        "a provider signs them",
+        "Files with certificates, 124 octets each, which clients are given as long as they are valid. Each belongs to one of \
+         `keys`.",
+    )
+    .unbound(&["dnscrypt-provider-cert"]),
+    row(
+        "dnscrypt.rotated-certificates",
+        Kind::List(Value::Path),
+        "[]",
+        "nothing was replaced yet",
+        "Certificates that clients are not given any more: those that have them are still served, until the certificate's end.",
+    )
+    .unbound(&["dnscrypt-provider-cert-rotated"]),
+    row(
+        "dnscrypt.client-keys",
+        Kind::One(Value::Size { min: 0, max: 1 << 32 }),
+        "4MiB",
+        "room for some 40,000 clients",
+        "Memory for what was agreed on with clients, of all workers together; a client that is not in it costs some 50 µs.",
+    )
+    .unbound(&["dnscrypt-shared-secret-cache-size"]),
+    row(
+        "dnscrypt.replay-memory",
+        Kind::One(Value::Size { min: 0, max: 1 << 32 }),
+        "4MiB",
+        "the latest 500,000 queries",
+        "Memory for what is known of queries, so that those that come again are not answered again.",
+    )
+    .unbound(&["dnscrypt-nonce-cache-size"]),
     section(
         "oblivious",
         "DNS over HTTPS by way of a relay that does not see the question, while the target does not see who asks (RFC 9230).",

@@ -194,6 +194,7 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
         cell,
         manager,
         tls: Arc::default(),
+        dnscrypt: Arc::default(),
         upstreams: watch::Sender::new(Upstreams::first(plans)),
         resolver_tables: Arc::clone(&shared.tables),
         jobs: start_jobs(&orders, (readers, doorbell), tapped, clock)?,
@@ -395,7 +396,7 @@ impl Workers<'_> {
         let (ended, all_ended) = mpsc::channel(1);
         let (mut asking, mut probes) = (Vec::new(), Some(self.probes));
         let upstream_log = Arc::<driver::UpstreamLog>::default();
-        let Components { cell, upstreams, tls, .. } = self.components;
+        let Components { cell, upstreams, tls, dnscrypt, .. } = self.components;
         let (mut threads, mut handles) = (Vec::new(), Vec::new());
         for (index, (sockets, (events, taps))) in sockets.into_workers().into_iter().zip(rings).enumerate() {
             let worker_handle = WorkerHandle {
@@ -412,7 +413,7 @@ impl Workers<'_> {
                 cell: Arc::clone(cell),
                 upstreams: upstreams.subscribe(),
                 shared: self.shared.clone(),
-                sockets: sockets.secured_by(tls),
+                sockets: sockets.secured_by(tls).sealed_by(dnscrypt),
                 queues: queues.get_mut(index).map(std::mem::take).unwrap_or_default(),
                 busy_poll: BusyPoll::new(self.polling),
                 worker_handle,

@@ -24,7 +24,7 @@ pub(crate) enum Section {
 impl Section {
     /// Returns whether all sections of the kind are one, whose keywords add up.
     pub(crate) const fn is_one(self) -> bool {
-        matches!(self, Self::Server | Self::RemoteControl | Self::Cachedb | Self::Dnstap)
+        matches!(self, Self::Server | Self::RemoteControl | Self::Cachedb | Self::Dnstap | Self::Dnscrypt)
     }
 }
 

@@ -5,6 +5,7 @@ mod authority;
 mod cache;
 mod clients;
 mod control;
+mod dnscrypt;
 mod dnstap;
 mod kind;
 mod limits;
@@ -56,6 +57,7 @@ pub(crate) fn lower(statements: &Statements, main: FileId, problems: &mut Vec<Pr
     lowering.policy();
     lowering.control();
     lowering.dnstap();
+    lowering.dnscrypt();
     lowering.tree.into_entries()
 }
 
@@ -245,6 +247,7 @@ mod tests {
             include_str!("lower/cache.rs"),
             include_str!("lower/clients.rs"),
             include_str!("lower/control.rs"),
+            include_str!("lower/dnscrypt.rs"),
             include_str!("lower/dnstap.rs"),
             include_str!("lower/limits.rs"),
             include_str!("lower/listening.rs"),

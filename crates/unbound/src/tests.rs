@@ -2,6 +2,7 @@
 
 mod clients;
 
+mod dnscrypt;
 mod dnstap;
 mod second_level;
 mod words;
@@ -115,8 +116,8 @@ fn a_keyword_without_effect_is_told_unless_it_asks_for_what_happens_anyway() {
         ],
     );
     says(
-        "dnscrypt: dnscrypt-enable: yes\n",
-        &["u.conf:1:11: warning: \"dnscrypt-enable\" has no effect yet: the server behaves as without it"],
+        "cachedb: redis-server-port: 6380\n",
+        &["u.conf:1:10: warning: \"redis-server-port\" has no effect yet: the server behaves as without it"],
     );
 }
 

@@ -9,6 +9,7 @@
 
 mod config;
 mod denials;
+mod dnscrypt;
 mod engine;
 mod frames;
 mod http2;
@@ -21,6 +22,7 @@ mod zone_file;
 
 pub use self::config::{config, unbound};
 pub use self::denials::denials;
+pub use self::dnscrypt::dnscrypt;
 pub use self::engine::engine;
 pub use self::frames::frames;
 pub use self::http2::http2;

@@ -33,7 +33,7 @@ macro_rules! targets {
 }
 
 targets! {
-    authority config denials engine forwarders frames http2 journal lists name network proxy query rdata_text reply signed transfer
+    authority config denials dnscrypt engine forwarders frames http2 journal lists name network proxy query rdata_text reply signed transfer
     unbound update zone_file
 }
 

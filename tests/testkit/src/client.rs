@@ -143,7 +143,7 @@ impl TcpClient {
 }
 
 /// Returns queries with their lengths in front.
-pub(crate) fn framed<'a>(queries: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
+pub fn framed<'a>(queries: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut bytes = Vec::new();
     for query in queries {
         bytes.extend(octets(query.len()));

@@ -10,6 +10,7 @@ pub mod ask;
 pub mod client;
 pub mod corpus;
 pub mod dnscrypt;
+pub mod dnscrypt_client;
 pub mod dnstap;
 pub mod identity;
 pub mod lists;

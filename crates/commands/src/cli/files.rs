@@ -26,6 +26,84 @@ pub struct CertificateArgs {
     pub(crate) force: bool,
 }
 
+/// Keys and certificates of DNSCrypt.
+#[derive(Debug, Subcommand)]
+pub enum DnscryptCommand {
+    /// Make a provider's key: it signs certificates, and clients know the provider by it.
+    ///
+    /// Writes secret.key, which the server does not need and which is best kept elsewhere, and
+    /// public.key.
+    Provider(DnscryptProviderArgs),
+    /// Make a resolver's key and a certificate for it, signed with the provider's key.
+    ///
+    /// Writes two files, named by the certificate's serial number, and prints the settings that use
+    /// them. The serial number is the current time, in seconds since 1970: of several certificates,
+    /// clients use the one with the highest.
+    Certificate(DnscryptCertificateArgs),
+    /// Print the stamp (sdns://) that clients need.
+    Stamp(DnscryptStampArgs),
+}
+
+/// Arguments of `dnscrypt provider`.
+#[derive(Args, Debug)]
+pub struct DnscryptProviderArgs {
+    /// The folder for the files.
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    pub(crate) to: PathBuf,
+    /// Replace existing files.
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// Arguments of `dnscrypt certificate`.
+#[derive(Args, Debug)]
+pub struct DnscryptCertificateArgs {
+    /// The file with the provider's secret key.
+    #[arg(long, value_name = "FILE", default_value = "secret.key")]
+    pub(crate) provider_key: PathBuf,
+    /// The folder for the files.
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    pub(crate) to: PathBuf,
+    /// The validity of the certificate.
+    #[arg(long, value_name = "DAYS", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=3650))]
+    pub(crate) days: u32,
+    /// What messages are encrypted with.
+    #[arg(long, value_enum, value_name = "CIPHER", default_value_t = DnscryptCipher::Xchacha20)]
+    pub(crate) cipher: DnscryptCipher,
+}
+
+/// What messages of DNSCrypt are encrypted with.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DnscryptCipher {
+    /// XChaCha20-Poly1305.
+    Xchacha20,
+    /// XSalsa20-Poly1305, for old clients.
+    Xsalsa20,
+}
+
+/// Arguments of `dnscrypt stamp`.
+#[derive(Args, Debug)]
+pub struct DnscryptStampArgs {
+    /// The provider's name, such as 2.dnscrypt-cert.example.org.
+    #[arg(value_name = "PROVIDER")]
+    pub(crate) provider: String,
+    /// The server's address, with its port if that is not 443.
+    #[arg(value_name = "ADDRESS")]
+    pub(crate) address: String,
+    /// The file with the provider's public key.
+    #[arg(long, value_name = "FILE", default_value = "public.key")]
+    pub(crate) public_key: PathBuf,
+    /// Say that the server validates with DNSSEC.
+    #[arg(long)]
+    pub(crate) dnssec: bool,
+    /// Say that the server keeps no logs of queries.
+    #[arg(long)]
+    pub(crate) no_logs: bool,
+    /// Say that the server blocks nothing.
+    #[arg(long)]
+    pub(crate) no_filter: bool,
+}
+
 /// Arguments of `mobileconfig`.
 #[derive(Args, Debug)]
 pub struct MobileconfigArgs {

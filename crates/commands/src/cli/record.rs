@@ -37,7 +37,7 @@ pub struct LogArgs {
     #[arg(long = "type", value_name = "TYPE", value_parser = parse_type)]
     pub(crate) qtype: Option<wire::Rtype>,
     /// Only those that came over this transport.
-    #[arg(long, value_name = "TRANSPORT", value_parser = ["udp", "tcp", "tls", "https", "quic", "h3", "unix"])]
+    #[arg(long, value_name = "TRANSPORT", value_parser = ["udp", "tcp", "tls", "https", "quic", "h3", "dnscrypt", "unix"])]
     pub(crate) transport: Option<String>,
     /// Only those with this address in the answer.
     #[arg(long, value_name = "ADDRESS")]

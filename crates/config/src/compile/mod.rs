@@ -6,6 +6,7 @@ mod built_in;
 mod caches;
 mod designated;
 mod devices;
+mod dnscrypt;
 mod dnstap;
 mod gate;
 mod names;
@@ -36,6 +37,7 @@ use engine::reverse::ReverseTable;
 use engine::{Caches, Snapshot};
 use plan::anchors::AnchorPlan;
 use plan::caches::CachePlan;
+use plan::dnscrypt::ProviderPlan;
 use plan::listeners::{ListenerPlan, TcpPlan, Transports, UdpPlan};
 use plan::tls::TlsPlan;
 use policy::Action;
@@ -75,6 +77,8 @@ pub struct Plans {
     pub relay: Arc<plan::relay::RelayPlan>,
     /// For listeners that speak TLS.
     pub tls: Option<Arc<TlsPlan>>,
+    /// For listeners that speak DNSCrypt.
+    pub dnscrypt: Option<Arc<ProviderPlan>>,
     /// What caches are to be, in the order of the file.
     pub cache_plans: Vec<CachePlan>,
     /// The caches that the snapshot uses, as whoever runs it made them.
@@ -315,6 +319,7 @@ pub struct Prepared<'a> {
     caches: Vec<CachePlan>,
     gate: Gate,
     tls: Option<Arc<TlsPlan>>,
+    dnscrypt: Option<Arc<ProviderPlan>>,
     fetch: plan::upstreams::Plan,
     resolvers: plan::resolvers::Plan,
     anchors: Vec<AnchorPlan>,
@@ -356,6 +361,10 @@ pub fn prepare<'a>(
             tls::compile(settings, keep, environment, &mut problems)
         }
     };
+    let dnscrypt = match (only, previous) {
+        (Some(_), Some(previous)) => previous.dnscrypt.clone(),
+        _ => dnscrypt::compile(settings, environment, &mut problems),
+    };
     let fetch = upstreams::plan(settings, &keep.pools, own, keep.workers, environment, &mut problems);
     let numbers = (&keep.resolvers, &keep.pools);
     let resolvers = resolvers::plan(settings, numbers, own, environment, &mut problems);
@@ -392,6 +401,7 @@ pub fn prepare<'a>(
         keep,
         gate,
         tls,
+        dnscrypt,
         fetch,
         resolvers,
         anchors,
@@ -482,6 +492,7 @@ impl Prepared<'_> {
             anchors: self.anchors.into(),
             relay: Arc::new(self.relay),
             tls: self.tls,
+            dnscrypt: self.dnscrypt,
             cache_plans: self.caches,
             caches,
             places: places.into(),
@@ -599,6 +610,7 @@ pub fn watched(settings: &Settings, environment: &dyn Environment) -> Vec<PathBu
     let mut files: Vec<PathBuf> = lists.collect();
     files.extend(settings.zones.iter().filter_map(|zone| zone.file.as_ref()).map(|file| file.value.clone()));
     files.extend(tls::files(settings).cloned());
+    files.extend(dnscrypt::files(settings).cloned());
     files.extend(settings.hosts.files.iter().map(|file| file.value.clone()));
     files.extend(settings.records.iter().flat_map(|set| records::files(set, environment)));
     files

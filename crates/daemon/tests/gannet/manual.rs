@@ -121,6 +121,21 @@ fn write_files(place: &Place) {
             write(copy, &fs::read(place.path(of)).unwrap());
         }
     }
+    write_dnscrypt_files(place);
+}
+
+/// Writes keys and certificates for DNSCrypt that blocks name.
+fn write_dnscrypt_files(place: &Place) {
+    assert_eq!(text(&place.run(&["dnscrypt", "provider"])).0, 0);
+    for name in ["1790000000", "1789400000"] {
+        let (code, printed, _) = text(&place.run(&["dnscrypt", "certificate"]));
+        assert_eq!(code, 0);
+        for (setting, end) in [("keys", "key"), ("certificates", "cert")] {
+            let (_, file) = printed.split_once(&format!("{setting}: [\"")).unwrap();
+            let file = place.path(file.split_once('"').unwrap().0);
+            fs::rename(file, place.path(&format!("{name}.{end}"))).unwrap();
+        }
+    }
 }
 
 /// Returns the findings of `gannet check` on a block and the part that completes it.

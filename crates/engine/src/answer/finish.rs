@@ -168,7 +168,7 @@ fn finish<S: Server>(server: &S, to: &To<'_>, answer: &Answer, reply: &mut Reply
     }
     // A buffer too small for a question and an OPT is a mistake of the caller's; it gets no reply.
     reply.set_len(if placed.is_some() { len } else { 0 });
-    if to.client.transport.is_encrypted()
+    if to.client.transport.is_padded()
         && let Some(edns) = to.query.edns
         && edns.option(OptionCode::PADDING).is_some()
     {

@@ -65,6 +65,7 @@ counters! {
     queries_https: "Queries over HTTPS.",
     queries_quic: "Queries over QUIC.",
     queries_h3: "Queries over HTTP/3.",
+    queries_dnscrypt: "Queries over DNSCrypt.",
     queries_unix: "Queries over Unix sockets.",
     queries_tcp: "Queries that came over TCP.",
     malformed: "Messages that were not queries we can read.",
@@ -113,6 +114,7 @@ impl Counters {
             Transport::Https => &self.queries_https,
             Transport::Quic => &self.queries_quic,
             Transport::H3 => &self.queries_h3,
+            Transport::Dnscrypt => &self.queries_dnscrypt,
             Transport::Unix => &self.queries_unix,
         }
     }

@@ -19,6 +19,7 @@ use wire::MESSAGE_OCTETS_MAX;
 use super::Shared;
 use super::buffer::Buffer;
 use super::connection::{Connection, Ending, Secure};
+use crate::dnscrypt::{Carrier, Opener, ReplyKey, Sealed, sealing};
 use crate::proxy::{self, Source, Unread};
 use crate::service::{self, Answer, Answered, Service};
 use crate::sys::Wait;
@@ -53,6 +54,8 @@ pub(super) struct Scratch<D> {
     pub(super) input: Box<[u8]>,
     pub(super) output: Box<[u8]>,
     pub(super) late: Vec<D>,
+    /// What the replies to `late` are sealed with, over DNSCrypt.
+    pub(super) reply_keys: Vec<ReplyKey>,
     /// Text of TLS connections, decrypted.
     pub(super) plain: Box<[u8]>,
     /// Where text is encrypted.
@@ -66,6 +69,7 @@ impl<D> Scratch<D> {
             input: vec![0; INPUT_OCTETS].into_boxed_slice(),
             output: vec![0; OUTPUT_OCTETS].into_boxed_slice(),
             late: Vec::with_capacity(LATE_MAX),
+            reply_keys: Vec::default(),
             plain: Box::default(),
             sealed: Rc::default(),
         }
@@ -156,6 +160,8 @@ pub(super) struct Conversation<S: Service> {
     key: usize,
     client: Client,
     opening: Opening,
+    /// What opens messages, if DNSCrypt is spoken.
+    opener: Option<Rc<RefCell<Opener>>>,
     /// What was read and not answered: part of a query, or queries that have to wait for their
     /// turn.
     input: Buffer,
@@ -197,6 +203,7 @@ impl<S: Service> Conversation<S> {
             connection: 0,
             certificate: None,
         };
+        let opener = shared.opener.as_ref().filter(|_| transport == Transport::Dnscrypt).map(Rc::clone);
         Self {
             shared,
             wait: None,
@@ -204,6 +211,7 @@ impl<S: Service> Conversation<S> {
             key,
             client,
             opening,
+            opener,
             input,
             opened_at: now,
             recognised: None,
@@ -510,7 +518,7 @@ impl<S: Service> Conversation<S> {
             }
         }
         self.client.keepalive = Some(self.keepalive());
-        let Scratch { output, late, .. } = scratch;
+        let Scratch { output, late, reply_keys, .. } = scratch;
         let mut used = 0;
         let mut replies = 0;
         let mut queries = 0;
@@ -546,7 +554,24 @@ impl<S: Service> Conversation<S> {
                 rest = after;
                 queries += 1;
                 self.queries += 1;
-                match engine.answer(query, &self.client, body) {
+                let answered = match &self.opener {
+                    None => engine.answer(query, &self.client, body),
+                    Some(opener) => {
+                        let mut opener = opener.borrow_mut();
+                        opener.begin();
+                        let who = (&self.client, now.unix_seconds);
+                        match opener.answer(&mut *engine, query, who, (Carrier::Connection, body)) {
+                            Sealed::Reply(len) => Answered::Reply(len),
+                            Sealed::Nothing => Answered::Nothing,
+                            Sealed::Deferred(deferred, reply_key) => {
+                                reply_keys.push(reply_key);
+                                Answered::Deferred(deferred)
+                            }
+                            Sealed::Malformed => break true,
+                        }
+                    }
+                };
+                match answered {
                     Answered::Reply(len) => {
                         let len = u16::try_from(len).unwrap_or(u16::MAX);
                         head.copy_from_slice(&len.to_be_bytes());
@@ -564,8 +589,9 @@ impl<S: Service> Conversation<S> {
         if let Some(output) = output.get(..used).filter(|output| !output.is_empty()) {
             self.connection.send(output);
         }
+        let mut reply_keys = reply_keys.drain(..);
         for (stream, deferred) in (self.queries..).zip(late.drain(..)) {
-            let outlet = self.connection.ticket();
+            let outlet = sealing(self.connection.ticket(), reply_keys.next());
             let address =
                 Address { peer: (self.client.address, self.client.port).into(), local: None, stream };
             self.shared.service.take(deferred, ReplyTo { outlet, address });

@@ -42,6 +42,7 @@ use self::table::Table;
 use crate::bind::ListenerInfo;
 use crate::budget::{Account, Budget};
 use crate::counters::Counters;
+use crate::dnscrypt::Opener;
 use crate::http;
 use crate::local;
 use crate::oblivious::ObliviousKeys;
@@ -106,6 +107,10 @@ pub(crate) trait AnyConnection {
     }
 }
 
+/// What one worker's connections need to speak in encrypted form.
+pub(crate) type Encryption =
+    (Arc<Handshakes>, Arc<TlsCell>, Option<Arc<ObliviousKeys>>, Option<Rc<RefCell<Opener>>>);
+
 /// What one worker's connections share.
 pub(crate) struct Shared<S: Service> {
     service: Rc<S>,
@@ -115,6 +120,7 @@ pub(crate) struct Shared<S: Service> {
     handshakes: Arc<Handshakes>,
     tls_acceptor: RefCell<TlsAcceptor>,
     oblivious: Option<Arc<ObliviousKeys>>,
+    opener: Option<Rc<RefCell<Opener>>>,
     pool: Rc<Pool>,
     budget: Arc<Budget>,
     scratch: RefCell<Scratch<Deferred<S>>>,
@@ -132,7 +138,7 @@ impl<S: Service + 'static> Shared<S> {
         plan: TcpPlan,
         (buffered_octets_max, budget): (usize, Arc<Budget>),
         places: Arc<Places>,
-        (handshakes, tls, oblivious): (Arc<Handshakes>, Arc<TlsCell>, Option<Arc<ObliviousKeys>>),
+        (handshakes, tls, oblivious, opener): Encryption,
         counters: Arc<Counters>,
     ) -> Rc<Self> {
         Rc::new(Self {
@@ -143,6 +149,7 @@ impl<S: Service + 'static> Shared<S> {
             handshakes,
             tls_acceptor: RefCell::new(TlsAcceptor::new(tls)),
             oblivious,
+            opener,
             pool: Pool::new(buffered_octets_max),
             budget,
             scratch: RefCell::new(Scratch::new()),
@@ -203,7 +210,7 @@ impl<S: Service + 'static> Shared<S> {
                 self.open_http((stream, peer), listener_info, place, opening);
                 return;
             }
-            Connections::Dns | Connections::Local => None,
+            Connections::Dns | Connections::Dnscrypt | Connections::Local => None,
             Connections::Tls => {
                 let Some(secure) = self.secure(peer.0, opening, listener_info) else {
                     self.counters.tls_refused.bump();
@@ -214,6 +221,7 @@ impl<S: Service + 'static> Shared<S> {
         };
         let transport = match listener_info.connections {
             Connections::Tls => Transport::Tls,
+            Connections::Dnscrypt => Transport::Dnscrypt,
             Connections::Local => Transport::Unix,
             _ => Transport::Tcp,
         };

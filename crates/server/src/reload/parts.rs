@@ -14,7 +14,7 @@ use jobs::alias::Follower;
 use jobs::anchors::Anchors;
 use jobs::health::Checker;
 use jobs::signing::Signing;
-use listen::TlsCell;
+use listen::{DnscryptCell, TlsCell};
 use plan::resolvers;
 use plan::upstreams::Plan;
 use settings::Loaded;
@@ -42,6 +42,8 @@ pub(crate) struct Components {
     pub(crate) manager: ZoneManager,
     /// How listeners speak TLS.
     pub(crate) tls: Arc<TlsCell>,
+    /// Who the resolver is over DNSCrypt.
+    pub(crate) dnscrypt: Arc<DnscryptCell>,
     /// Whom the workers ask.
     pub(crate) upstreams: watch::Sender<Upstreams>,
     /// What resolvers have learned.
@@ -119,7 +121,7 @@ pub(crate) fn bring_into_use_kept<E>(
 /// - The policy answers from the zones that are served, so these are there before the first query
 ///   that goes through it.
 /// - What costs nothing but a wrong line in a log if it is late comes last.
-fn parts<'a>() -> [Part<Input<'a>>; 12] {
+fn parts<'a>() -> [Part<Input<'a>>; 13] {
     [
         Part { name: "jobs", prepare: jobs },
         Part { name: "trust anchors", prepare: anchors },
@@ -129,6 +131,7 @@ fn parts<'a>() -> [Part<Input<'a>>; 12] {
         Part { name: "zones", prepare: zones },
         Part { name: "policy", prepare: policy },
         Part { name: "TLS", prepare: tls },
+        Part { name: "DNSCrypt", prepare: dnscrypt },
         Part { name: "upstreams", prepare: upstreams },
         Part { name: "cache dumps", prepare: dumps },
         Part { name: "log and interfaces", prepare: log_and_devices },
@@ -222,6 +225,12 @@ fn tls<'i>(input: &'i Input<'_>) -> Prepared<'i> {
         mistake(&next.loaded, format!("the TLS library refuses the certificates: {error}"))
     })?;
     Ok(Box::new(move || components.tls.publish(prepared)))
+}
+
+fn dnscrypt<'i>(input: &'i Input<'_>) -> Prepared<'i> {
+    let Input { components, next, .. } = input;
+    let prepared = components.dnscrypt.prepare(next.plans.dnscrypt.as_ref());
+    Ok(Box::new(move || components.dnscrypt.publish(prepared)))
 }
 
 fn dumps<'i>(input: &'i Input<'_>) -> Prepared<'i> {

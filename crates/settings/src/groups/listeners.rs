@@ -7,6 +7,7 @@ use diagnostic::At;
 use plan::listeners::{ClientCertificates, LocalPlan, TransportWord};
 use plan::tls::SuiteWord;
 use schema::TlsVersionWord;
+use wire::NameBuf;
 use wire::Prefix;
 
 use super::TrustedRoots;
@@ -68,6 +69,23 @@ pub struct Tls {
     pub client_ca: Vec<At<PathBuf>>,
     /// Files with keys of session tickets.
     pub ticket_keys: Vec<At<PathBuf>>,
+}
+
+/// Who the server is over DNSCrypt.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dnscrypt {
+    /// The provider's name.
+    pub provider: Option<At<NameBuf>>,
+    /// Files with secret keys.
+    pub keys: Vec<At<PathBuf>>,
+    /// Files with certificates that clients are given.
+    pub certificates: Vec<At<PathBuf>>,
+    /// Files with certificates that were replaced.
+    pub rotated: Vec<At<PathBuf>>,
+    /// Octets for keys agreed on with clients.
+    pub agreed_octets: u64,
+    /// Octets for what is known of queries.
+    pub replay_octets: u64,
 }
 
 /// A certificate and its key.

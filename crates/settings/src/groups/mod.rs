@@ -36,7 +36,7 @@ pub use control::{ChangesAllowed, ControlIdentity, ControlPlace, UnboundChannel,
 use diagnostic::At;
 pub use dnstap::{DnstapSettings, ReceiverPlace};
 pub use limits::{Cookies, Handshakes, Limits, Rate, Tcp, WaitNetwork};
-pub use listeners::{Certificate, Listener, LocalSocket, RelayTarget, Tls};
+pub use listeners::{Certificate, Dnscrypt, Listener, LocalSocket, RelayTarget, Tls};
 pub use local::{Hosts, LocalName};
 pub use log::{Log, LogPlace};
 use policy::{NamedCondition, Policy, View};
@@ -114,6 +114,8 @@ pub struct Settings {
     pub relay_to: Vec<RelayTarget>,
     /// Who the server is over TLS.
     pub tls: Tls,
+    /// Who the server is over DNSCrypt.
+    pub dnscrypt: Dnscrypt,
     /// What protects the server.
     pub limits: Limits,
     /// DNS cookies.

@@ -7,6 +7,7 @@ mod authority;
 mod cache;
 mod checks;
 mod control;
+mod dnscrypt;
 mod dnstap;
 mod jobs;
 mod limits;
@@ -122,9 +123,9 @@ impl Lowering<'_> {
         let caches = self.caches(&root);
         let (startup, limits, unbound_statistics) = self.startup(&root, &server, &caches);
         let presentation = self.presentation(&server);
-        let relay_to = self.relay_to(&root);
         let tls = self.tls(&root);
         self.check_secure(startup.listen.as_deref(), &tls);
+        let dnscrypt = self.dnscrypt(&root, startup.listen.as_deref());
         let allow_at = root.entry("allow").map_or(Span::BUILT_IN, |entry| entry.node.span);
         let allow = At { value: self.prefixes(&root, "allow"), span: allow_at };
         let deny = self.prefixes(&root, "deny");
@@ -185,8 +186,9 @@ impl Lowering<'_> {
             keys,
             transfers,
             records,
-            relay_to,
+            relay_to: self.relay_to(&root),
             tls,
+            dnscrypt,
             limits,
             cookies,
             udp_size,

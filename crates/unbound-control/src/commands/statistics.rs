@@ -88,6 +88,12 @@ impl Numbers {
         self.of("engine", name)
     }
 
+    /// Returns whether anything came to listeners for DNSCrypt.
+    fn has_dnscrypt(&self) -> bool {
+        let mut all = self.counted.counters.iter();
+        all.any(|((group, name), value)| *group == "listen" && name.starts_with("dnscrypt_") && *value > 0)
+    }
+
     fn queries(&self) -> u64 {
         let all = self.counted.counters.iter();
         all.filter(|((group, name), _)| *group == "engine" && name.starts_with("queries_"))
@@ -146,6 +152,13 @@ impl Numbers {
         line("query.queue_time_us.max", 0);
         line("num.expired", self.engine("cache_stale"));
         line("num.recursivereplies", self.recursions());
+        // There these lines are only in programs that were built for DNSCrypt.
+        if self.has_dnscrypt() {
+            line("num.dnscrypt.crypted", self.of("listen", "dnscrypt_queries"));
+            line("num.dnscrypt.cert", self.of("listen", "dnscrypt_certificates"));
+            line("num.dnscrypt.cleartext", self.of("listen", "dnscrypt_cleartext"));
+            line("num.dnscrypt.malformed", self.of("listen", "dnscrypt_malformed"));
+        }
         line("num.dns_error_reports", self.of("resolver", "reports"));
         line("requestlist.avg", self.counted.waiting);
         line("requestlist.max", self.counted.waiting);
@@ -254,6 +267,10 @@ fn extended(context: &Context, total: &Numbers, settings: UnboundStatistics, out
     line("num.query.ipv6", detail(Detail::V6));
     line("num.query.https", total.engine("queries_https") + total.engine("queries_h3"));
     line("num.query.quic", total.engine("queries_quic"));
+    if total.has_dnscrypt() {
+        line("num.query.dnscrypt.shared_secret.cachemiss", total.of("listen", "dnscrypt_agreed"));
+        line("num.query.dnscrypt.replay", total.of("listen", "dnscrypt_replayed"));
+    }
     for (place, flag) in (0..).zip(["QR", "AA", "TC", "RD", "RA", "Z", "AD", "CD"]) {
         line(&format!("num.query.flags.{flag}"), detail(Detail::Flag(place)));
     }

@@ -77,15 +77,15 @@ pub(super) const PYTHON: &[Row] = &[row("python-script", Text, "", Nothing(NO_SC
 pub(super) const DYNLIB: &[Row] = &[row("dynlib-file", Text, "", Nothing(NO_SCRIPTS))];
 
 pub(super) const DNSCRYPT: &[Row] = &[
-    row("dnscrypt-enable", Flag, "no", Lacking),
-    row("dnscrypt-port", Number, "", Lacking),
-    row("dnscrypt-provider", Text, "", Lacking),
-    row("dnscrypt-secret-key", Text, "", Lacking),
-    row("dnscrypt-provider-cert", Text, "", Lacking),
-    row("dnscrypt-provider-cert-rotated", Text, "", Lacking),
-    row("dnscrypt-shared-secret-cache-size", Size, "4m", Lacking),
+    row("dnscrypt-enable", Flag, "no", Setting),
+    row("dnscrypt-port", Number, "443", Setting),
+    row("dnscrypt-provider", Text, "", Setting),
+    row("dnscrypt-secret-key", Text, "", Setting),
+    row("dnscrypt-provider-cert", Text, "", Setting),
+    row("dnscrypt-provider-cert-rotated", Text, "", Setting),
+    row("dnscrypt-shared-secret-cache-size", Size, "4m", Setting),
     row("dnscrypt-shared-secret-cache-slabs", Number, "", Nothing(NO_SLABS)),
-    row("dnscrypt-nonce-cache-size", Size, "4m", Lacking),
+    row("dnscrypt-nonce-cache-size", Size, "4m", Setting),
     row("dnscrypt-nonce-cache-slabs", Number, "", Nothing(NO_SLABS)),
 ];
 

@@ -133,6 +133,9 @@ impl Lowering<'_> {
 
     /// Returns the encrypted transports of a port, if it has some.
     fn encrypted(&self, port: u16) -> Option<Vec<&'static str>> {
+        if self.dnscrypt_port().is_some_and(|(dnscrypt, _)| dnscrypt == port) {
+            return Some(vec!["dnscrypt"]);
+        }
         if self.is_https(port) && self.is_http_plain() {
             return Some(vec!["http"]);
         }

@@ -1,5 +1,6 @@
 //! The built program and clients that encrypt: `kdig`, and our own where a test needs the octets.
 
+mod dnscrypt;
 mod flow_control;
 
 use std::fs::Permissions;

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use tempfile::TempDir;
 use testkit::corpus::{CACHED, LOCAL, cases};
+use testkit::dnscrypt_client::{DnscryptClient, PROVIDER, make_certificate, make_provider};
 use testkit::streams::{ask_doq, post_h2, post_h3};
 use testkit::tls::{NAME, post};
 use testkit::{
@@ -38,6 +39,22 @@ fn over_tls(server: &Server, bytes: &[u8]) -> Option<Heard> {
     let mut client = TlsClient::connect(server.another(), &server.directory().join("certificate.pem"));
     client.send([bytes, &marker().bytes()]);
     client.receive().filter(|heard| heard.id() != 0xbeef)
+}
+
+fn over_dnscrypt(client: &DnscryptClient, bytes: &[u8]) -> Option<Heard> {
+    let mut replies = client.ask_stream(&[bytes, &marker().bytes()]).into_iter();
+    replies.next().filter(|heard| heard.id() != 0xbeef)
+}
+
+fn over_dnscrypt_udp(client: &DnscryptClient, bytes: &[u8]) -> Option<Heard> {
+    client.send(&client.seal(bytes, 1280));
+    client.send(&client.seal(&marker().bytes(), 1280));
+    let (heard, _) = client.receive();
+    if heard.id() == 0xbeef {
+        return None;
+    }
+    assert_eq!(client.receive().0.id(), 0xbeef);
+    Some(heard)
 }
 
 /// Returns what a response of HTTP holds: there is a reply if the status says so.
@@ -104,8 +121,16 @@ fn all_transports_give_the_same_bytes() {
          limits: {{tcp: {{connections-per-client: 10000}}, \
                    tls: {{handshakes-per-client: 10000, handshakes-per-second: 10000}}}}"
     );
+    make_provider(directory.path());
+    let files = make_certificate(directory.path(), &[]);
+    let more = format!(
+        "{more}\ndnscrypt: {{provider: {PROVIDER}, keys: \"{}\", certificates: \"{}\"}}",
+        files.key.display(),
+        files.certificate.display()
+    );
     let listen = "listen: [\"@ADDRESS@\", {at: \"@ANOTHER@\", transport: tls}, \
-                  {at: \"127.0.0.1:0\", transport: [https, h3]}, {at: \"127.0.0.1:0\", transport: quic}]";
+                  {at: \"127.0.0.1:0\", transport: [https, h3]}, {at: \"127.0.0.1:0\", transport: quic}, \
+                  {at: \"127.0.0.1:0\", transport: dnscrypt}]";
     let config = forwarding(&[&stub], &more).replace("listen: [\"@ADDRESS@\"]", listen);
     let server = Server::start_in(directory, &config);
     let ports: [SocketAddr; 4] =
@@ -115,8 +140,17 @@ fn all_transports_give_the_same_bytes() {
         server.ask(&Ask::new(CACHED, qtype));
         server.ask(&Ask::new(CACHED, qtype).dnssec());
     }
+    let at = (server.address().ip(), server.port("dnscrypt")).into();
+    let sealed = DnscryptClient::new(at, server.directory(), &files);
     for case in cases() {
         let bytes = &case.bytes;
+        let (tcp, other) = beside_tcp(&server, bytes, || over_dnscrypt(&sealed, bytes));
+        assert_eq!(other, tcp, "{} over DNSCrypt, a connection", case.what);
+        let (tcp, other) = beside_tcp(&server, bytes, || over_dnscrypt_udp(&sealed, bytes));
+        match (other, tcp) {
+            (Some(other), Some(tcp)) if other.has(Flags::TC) => assert!(!tcp.has(Flags::TC), "{}", case.what),
+            (other, tcp) => assert_eq!(other, tcp, "{} over DNSCrypt, datagrams", case.what),
+        }
         let (tcp, tls) = beside_tcp(&server, bytes, || over_tls(&server, bytes));
         assert_eq!(without_padding(tls), tcp, "{} over TLS", case.what);
         for ((transport, _, carry), at) in STREAMS.into_iter().zip(ports) {

@@ -1,0 +1,262 @@
+//! Hot path: no allocation, no locks, no waiting, no panics.
+//!
+//! One message of a client: opened, answered, and the answer sealed.
+//!
+//! What is not right gets no answer, and is counted: whoever cannot seal a query could not open an
+//! answer, and is perhaps somebody else than the one whose address it bears.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use dnscrypt::{QueryHead, RESPONSE_HEAD_OCTETS, ResponseKey, SharedKey, datagram_limit, response_octets};
+use engine::{Address, Client, Outlet};
+use plan::dnscrypt::{ProviderPlan, ResolverKeyPlan};
+use wire::{MESSAGE_OCTETS_MAX, Query};
+
+use super::agreed::AgreedKeys;
+use super::replays::Replays;
+use super::{Dnscrypt, DnscryptCell, certificates};
+use crate::counters::Counters;
+use crate::service::{Answer, Answered};
+
+/// The shortest datagram that is a query. No answer is longer than its question, so nobody gains
+/// from asking in somebody else's name.
+const DATAGRAM_OCTETS_MIN: usize = 256;
+
+/// What carries a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Carrier {
+    Datagram,
+    Connection,
+}
+
+/// What became of a message.
+#[must_use]
+pub(crate) enum Sealed<D> {
+    /// So many octets of the room are what the client gets.
+    Reply(usize),
+    /// Say nothing.
+    Nothing,
+    /// The reply comes later, and is sealed with this.
+    Deferred(D, ReplyKey),
+    /// It is not of DNSCrypt.
+    Malformed,
+}
+
+/// What a late reply is sealed with, and how large it may be.
+#[derive(Debug)]
+pub(crate) struct ReplyKey {
+    key: ResponseKey,
+    octets_max: usize,
+}
+
+/// One worker's part.
+pub(crate) struct Opener {
+    cell: Arc<DnscryptCell>,
+    /// Of the content in use.
+    generation: Option<u64>,
+    dnscrypt: Option<Arc<Dnscrypt>>,
+    agreed: AgreedKeys,
+    workers: usize,
+    /// Where messages are decrypted.
+    scratch: Box<[u8]>,
+    counters: Arc<Counters>,
+}
+
+impl Opener {
+    /// Returns one of so many workers' parts.
+    // Once per worker.
+    pub(crate) fn new(cell: Arc<DnscryptCell>, workers: usize, counters: Arc<Counters>) -> Self {
+        Self {
+            cell,
+            generation: None,
+            dnscrypt: None,
+            agreed: AgreedKeys::new(0),
+            workers: workers.max(1),
+            scratch: vec![0; MESSAGE_OCTETS_MAX].into_boxed_slice(),
+            counters,
+        }
+    }
+
+    /// Begins a batch.
+    pub(crate) fn begin(&mut self) {
+        if self.generation != Some(self.cell.generation()) {
+            self.adopt();
+        }
+    }
+
+    #[cold]
+    fn adopt(&mut self) {
+        let (content, generation) = self.cell.load();
+        let octets = |content: &Option<Arc<Dnscrypt>>| content.as_ref().map_or(0, |it| it.plan.agreed_octets);
+        if octets(&content) != octets(&self.dnscrypt) || self.generation.is_none() {
+            self.agreed = AgreedKeys::new(octets(&content) / self.workers);
+        }
+        (self.dnscrypt, self.generation) = (content, Some(generation));
+    }
+
+    /// Answers a message into `room`.
+    pub(crate) fn answer<E: Answer>(
+        &mut self,
+        engine: &mut E,
+        message: &[u8],
+        (client, unix_seconds): (&Client, u32),
+        (carrier, room): (Carrier, &mut [u8]),
+    ) -> Sealed<E::Deferred> {
+        let Self { dnscrypt: Some(dnscrypt), agreed, scratch, counters, .. } = self else {
+            return Sealed::Nothing;
+        };
+        let Dnscrypt { plan, replays } = &**dnscrypt;
+        let unix_seconds = u64::from(unix_seconds);
+        let Some(ours) = key_of(plan, message, unix_seconds) else {
+            return in_clear(engine, plan, message, (client, unix_seconds), (carrier, room), counters);
+        };
+        let opened = match scratch.get_mut(..message.len()) {
+            Some(copy) if carrier == Carrier::Connection || message.len() >= DATAGRAM_OCTETS_MIN => {
+                copy.copy_from_slice(message);
+                open(ours, copy, (agreed, replays), counters)
+            }
+            Some(_) | None => None,
+        };
+        let Some((query, key)) = opened else {
+            counters.dnscrypt_malformed.bump();
+            return Sealed::Malformed;
+        };
+        let Some(key) = key else {
+            counters.dnscrypt_replayed.bump();
+            return Sealed::Nothing;
+        };
+        counters.dnscrypt_queries.bump();
+        let octets_max = match carrier {
+            Carrier::Datagram => datagram_limit(room.len().min(message.len())),
+            Carrier::Connection => datagram_limit(room.len()),
+        };
+        let reply_octets_max = u16::try_from(octets_max).unwrap_or(u16::MAX);
+        // Nobody shows certificates here.
+        let client = Client { reply_octets_max, certificate: None, ..*client };
+        let Some(place) = room.get_mut(RESPONSE_HEAD_OCTETS..).and_then(|room| room.get_mut(..octets_max))
+        else {
+            return Sealed::Nothing;
+        };
+        match engine.answer(query, &client, place) {
+            Answered::Reply(len) => key.seal(room, len).map_or(Sealed::Nothing, Sealed::Reply),
+            Answered::Nothing => Sealed::Nothing,
+            Answered::Deferred(deferred) => Sealed::Deferred(deferred, ReplyKey { key, octets_max }),
+        }
+    }
+}
+
+/// Returns which of our keys a message is sealed for.
+fn key_of<'p>(plan: &'p ProviderPlan, message: &[u8], unix_seconds: u64) -> Option<&'p ResolverKeyPlan> {
+    let magic = message.first_chunk::<8>()?;
+    plan.keys.iter().find(|it| {
+        let certificate = it.key.certificate();
+        certificate.magic == *magic && certificate.is_valid_at(unix_seconds)
+    })
+}
+
+/// Opens a message where it stands; returns the query, and what its response is sealed with if it
+/// came for the first time.
+fn open<'s>(
+    ours: &ResolverKeyPlan,
+    message: &'s mut [u8],
+    (agreed, replays): (&mut AgreedKeys, &Replays),
+    counters: &Counters,
+) -> Option<(&'s [u8], Option<ResponseKey>)> {
+    let (head, sealed) = QueryHead::split(message)?;
+    let of = (head.key, head.magic);
+    let (shared, is_new): (SharedKey, bool) = match agreed.find(&of) {
+        Some(shared) => (*shared, false),
+        None => {
+            counters.dnscrypt_agreed.bump();
+            (ours.key.agree(&head.key).ok()?, true)
+        }
+    };
+    let query = head.open(&shared, sealed).ok()?;
+    if is_new {
+        // Only a client that has its key: others would push out those that do.
+        agreed.keep(of, shared);
+    }
+    Some((query, (!replays.is_known(&head)).then(|| ResponseKey::new(shared, &head))))
+}
+
+/// Answers a message that is not sealed for a key of ours: if it asks for the certificates.
+#[cold]
+fn in_clear<E: Answer>(
+    engine: &E,
+    plan: &ProviderPlan,
+    message: &[u8],
+    (client, unix_seconds): (&Client, u64),
+    (carrier, room): (Carrier, &mut [u8]),
+    counters: &Counters,
+) -> Sealed<E::Deferred> {
+    let Some(query) = Query::parse(message).ok().filter(|query| certificates::is_asked_for(query, plan))
+    else {
+        counters.dnscrypt_cleartext.bump();
+        return Sealed::Malformed;
+    };
+    if !engine.admits(&query, client) {
+        return Sealed::Nothing;
+    }
+    counters.dnscrypt_certificates.bump();
+    let limit = match carrier {
+        Carrier::Datagram => certificates::datagram_limit(&query),
+        Carrier::Connection => MESSAGE_OCTETS_MAX,
+    };
+    match certificates::write(&query, plan, unix_seconds, limit, room) {
+        0 => Sealed::Nothing,
+        len => Sealed::Reply(len),
+    }
+}
+
+/// Returns the outlet for a late reply: `outlet` itself, or one that seals before it.
+pub(crate) fn sealing(outlet: Rc<dyn Outlet>, reply_key: Option<ReplyKey>) -> Rc<dyn Outlet> {
+    match reply_key {
+        Some(reply_key) => Rc::new(SealingOutlet { outlet, reply_key }),
+        None => outlet,
+    }
+}
+
+/// Seals what is delivered.
+struct SealingOutlet {
+    outlet: Rc<dyn Outlet>,
+    reply_key: ReplyKey,
+}
+
+impl SealingOutlet {
+    /// Returns a sealed reply; `None` if it is too large.
+    // Whoever waited for an upstream does not mind that this allocates.
+    #[cold]
+    fn seal(&self, reply: &[u8]) -> Option<Vec<u8>> {
+        let ReplyKey { key, octets_max } = &self.reply_key;
+        if reply.len() > *octets_max {
+            return None;
+        }
+        let mut room = vec![0; response_octets(reply.len())];
+        room.get_mut(RESPONSE_HEAD_OCTETS..)?.get_mut(..reply.len())?.copy_from_slice(reply);
+        let len = key.seal(&mut room, reply.len()).ok()?;
+        room.truncate(len);
+        Some(room)
+    }
+}
+
+impl Outlet for SealingOutlet {
+    fn deliver(&self, address: &Address, reply: &[u8]) {
+        if let Some(sealed) = self.seal(reply) {
+            self.outlet.deliver(address, &sealed);
+        }
+    }
+
+    fn flush(&self) {
+        self.outlet.flush();
+    }
+
+    fn reply_octets_max(&self) -> usize {
+        self.reply_key.octets_max
+    }
+
+    fn poll_room(&self, context: &mut Context<'_>) -> Poll<bool> {
+        self.outlet.poll_room(context)
+    }
+}
