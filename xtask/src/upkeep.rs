@@ -165,13 +165,14 @@ fn smoke() -> Command {
 /// Writes the generated pages anew: the tests that compare them write them when told to.
 pub(crate) fn docs() -> Result<(), String> {
     let pages = [
-        ("settings.md and unbound-keywords.md", ["--package", "gannet-settings", "--lib"]),
-        ("commands.md", ["--package", "gannet-commands", "--lib"]),
+        ("manual/settings.md and manual/unbound-keywords.md", ["--package", "gannet-settings", "--lib"]),
+        ("openapi.json", ["--package", "gannet-api", "--lib"]),
+        ("manual/commands.md", ["--package", "gannet-commands", "--lib"]),
     ];
     for (page, target) in pages {
         let mut command = cargo(["test", "--quiet"]);
         run(command.args(target).arg("manual").env("GANNET_UPDATE_MANUAL", "1"))?;
-        println!("wrote docs/manual/{page}");
+        println!("wrote docs/{page}");
     }
     Ok(())
 }

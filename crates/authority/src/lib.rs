@@ -62,8 +62,19 @@ pub struct Request {
     pub until: Option<u64>,
     /// The revision that it was made for, if that matters.
     pub expected: Option<u64>,
+    /// What must hold of single settings.
+    pub expected_at: Vec<(SettingPath, Expectation)>,
     /// Whether it is only checked.
     pub is_dry_run: bool,
+}
+
+/// What must hold of a setting for a request to be carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expectation {
+    /// This revision changed it last, or something that it holds or is part of; 0: none did.
+    Revision(u64),
+    /// Neither the files nor a change say anything there.
+    Nothing,
 }
 
 /// What came of a request.
@@ -73,6 +84,8 @@ pub struct Done {
     pub revision: u64,
     /// Settings whose earlier changes are gone with it, being part of what was set.
     pub replaced: Vec<SettingPath>,
+    /// The changes then, as they are laid over files.
+    pub layers: Vec<Layer>,
     /// What was found, and settings that need a restart.
     pub outcome: Outcome,
 }
@@ -93,6 +106,13 @@ pub enum Refusal {
     NotAllowed(String),
     /// There is no change at this path.
     NotChanged(SettingPath),
+    /// A setting is not as the request expects.
+    NotExpected {
+        /// Which.
+        path: SettingPath,
+        /// The revision that changed it last; 0 if none did.
+        found: u64,
+    },
     /// The configuration with it has mistakes: all of them.
     Invalid(Vec<Diagnostic>),
     /// It cannot be kept.
@@ -105,6 +125,10 @@ impl std::fmt::Display for Refusal {
             Self::NotAllowed(why) => f.write_str(why),
             Self::NotChanged(path) => {
                 write!(f, "\"{path}\" is as the file says: there is no change to take back")
+            }
+            Self::NotExpected { path, found: 0 } => write!(f, "\"{path}\" is as the file says"),
+            Self::NotExpected { path, found } => {
+                write!(f, "\"{path}\" is another: revision {found} changed it last")
             }
             Self::Invalid(found) => {
                 let lines: Vec<String> = found.iter().map(Diagnostic::line).collect();
@@ -125,6 +149,9 @@ pub trait Runner {
 
     /// Returns what may be changed, as the files say.
     fn allowed(&self) -> ChangesAllowed;
+
+    /// Returns whether the files say something at this path.
+    fn is_said(&self, path: &SettingPath) -> bool;
 
     /// Makes a configuration of the files with changes over them.
     ///
@@ -230,6 +257,14 @@ impl Authority {
         self.state().in_use.iter().map(|(path, kept)| (path.clone(), kept.clone())).collect()
     }
 
+    /// Returns the change that made a setting what it is, or something that it holds or is part of,
+    /// last.
+    pub fn last_change(&self, path: &SettingPath) -> Option<Kept> {
+        let state = self.state();
+        let near = state.in_use.iter().filter(|(known, _)| known.is_within(path) || path.is_within(known));
+        near.map(|(_, kept)| kept).max_by_key(|kept| kept.revision).cloned()
+    }
+
     /// Returns how changes stand.
     pub fn standing(&self) -> Standing {
         let state = self.state();
@@ -274,13 +309,13 @@ impl Authority {
         }
     }
 
-    /// Returns the newest changes, the newest first.
+    /// Returns the newest changes before a revision, or of all, the newest first.
     ///
     /// # Errors
     ///
     /// The store cannot be read.
-    pub fn history(&self, count: usize) -> Result<Vec<Step>, StoreError> {
-        self.with_store(Vec::new(), |store| store.newest(Some(SPACE), count))
+    pub fn history(&self, before: Option<u64>, count: usize) -> Result<Vec<Step>, StoreError> {
+        self.with_store(Vec::new(), |store| store.newest(Some(SPACE), before, count))
     }
 
     /// Returns the changes as a revision had them.
@@ -326,7 +361,9 @@ impl Authority {
         let edits: Vec<Edit> = ended.map(|(path, _)| Edit::Unset(path.clone())).collect();
         let by = "the server".to_owned();
         let why = "its time is over".to_owned();
-        let request = Request { by, why, at: now, until: None, expected: None, is_dry_run: false, edits };
+        let (expected, expected_at) = (None, Vec::new());
+        let request =
+            Request { by, why, at: now, until: None, expected, expected_at, is_dry_run: false, edits };
         (!request.edits.is_empty()).then_some(request)
     }
 
@@ -390,6 +427,16 @@ impl Authority {
                 let moved = store::Conflict::Moved { expected, found: revision };
                 return Err(Refusal::Store(StoreError::Conflict(moved)));
             }
+            for (path, expectation) in &request.expected_at {
+                let found = last_revision(&entries, path);
+                let holds = match expectation {
+                    Expectation::Revision(expected) => found == *expected,
+                    Expectation::Nothing => found == 0 && !runner.is_said(path),
+                };
+                if !holds {
+                    return Err(Refusal::NotExpected { path: path.clone(), found });
+                }
+            }
             let before = entries.clone();
             let replaced = self.edit(&mut entries, (request, revision + 1), &allowed)?;
             let puts = kept::puts(&before, &entries);
@@ -400,11 +447,16 @@ impl Authority {
             }
             done.push((revision, replaced));
         }
-        let (candidate, outcome) = runner.check(&layers(&entries)).map_err(Refusal::Invalid)?;
+        let laid = layers(&entries);
+        let (candidate, outcome) = runner.check(&laid).map_err(Refusal::Invalid)?;
         self.state().counts.compiled += 1;
         let finish = |outcome: &Outcome| {
             let done = done.iter().cloned();
-            done.map(|(revision, replaced)| Done { revision, replaced, outcome: outcome.clone() }).collect()
+            let of_one = |(revision, replaced)| {
+                let (layers, outcome) = (laid.clone(), outcome.clone());
+                Done { revision, replaced, layers, outcome }
+            };
+            done.map(of_one).collect()
         };
         if is_dry_run || changes.is_empty() {
             return Ok(finish(&outcome));
@@ -557,6 +609,13 @@ fn layers(entries: &BTreeMap<SettingPath, Kept>) -> Vec<Layer> {
             name: format!("change {} by {}", kept.revision, kept.by),
         })
         .collect()
+}
+
+/// Returns the revision that changed a setting last, or something that it holds or is part of; 0 if
+/// none did.
+fn last_revision(entries: &BTreeMap<SettingPath, Kept>, path: &SettingPath) -> u64 {
+    let near = entries.iter().filter(|(known, _)| known.is_within(path) || path.is_within(known));
+    near.map(|(_, kept)| kept.revision).max().unwrap_or(0)
 }
 
 /// Returns the edit of one entry of the store.

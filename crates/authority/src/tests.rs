@@ -35,6 +35,10 @@ impl Runner for Running<'_> {
         self.files.settings.changes.clone()
     }
 
+    fn is_said(&self, path: &SettingPath) -> bool {
+        settings::overlay::is_said(self.files, path)
+    }
+
     fn check(&mut self, layers: &[Layer]) -> Result<(Loaded, Outcome), Vec<Diagnostic>> {
         *self.checked += 1;
         let loaded = self.files.with_changes(layers, &System)?;
@@ -125,7 +129,8 @@ fn at(path: &str) -> SettingPath {
 
 fn by(by: &str, edits: Vec<Edit>) -> Request {
     let (by, why) = (by.to_owned(), String::new());
-    Request { edits, by, why, at: 1_000, until: None, expected: None, is_dry_run: false }
+    let (expected, expected_at) = (None, Vec::new());
+    Request { edits, by, why, at: 1_000, until: None, expected, expected_at, is_dry_run: false }
 }
 
 #[test]
@@ -159,11 +164,11 @@ fn what_is_wrong_leaves_nothing_behind() {
     assert!(server.set("edns.udp-size", "1300").is_err());
     server.obstacle = None;
     assert_eq!((server.udp_size(), server.authority.standing().revision), (1232, 0));
-    assert!(server.authority.history(9).expect("readable").is_empty());
+    assert!(server.authority.history(None, 9).expect("readable").is_empty());
     let dry =
         Request { is_dry_run: true, ..by("anna", vec![Edit::Set(at("edns.udp-size"), "1300".to_owned())]) };
     assert!(server.one(dry).is_ok());
-    assert_eq!((server.udp_size(), server.authority.history(9).expect("readable").len()), (1232, 0));
+    assert_eq!((server.udp_size(), server.authority.history(None, 9).expect("readable").len()), (1232, 0));
     assert_eq!(server.set("edns.udp-size", "1300").expect("it is right").revision, 1);
 }
 
@@ -187,7 +192,7 @@ fn changes_that_come_together_are_compiled_once_and_each_hears_its_own_mistake()
     assert_eq!(outcomes[2].as_ref().expect("right").revision, 4);
     assert_eq!((server.udp_size(), server.running.settings.local.len()), (1350, 1));
     let authors: Vec<String> =
-        server.authority.history(9).expect("readable").into_iter().map(|step| step.by).collect();
+        server.authority.history(None, 9).expect("readable").into_iter().map(|step| step.by).collect();
     assert_eq!(authors, ["cleo", "anna", "ben", "anna"]);
     let counts = server.authority.standing().counts;
     assert_eq!((counts.made, counts.refused), (4, 1));
@@ -202,6 +207,28 @@ fn a_change_made_for_another_revision_is_refused() {
     let refused = server.one(late).expect_err("somebody was faster").to_string();
     assert!(refused.contains("somebody was faster"), "{refused}");
     assert!(server.one(Request { expected: Some(1), ..by("ben", edits) }).is_ok());
+}
+
+#[test]
+fn a_request_can_expect_how_a_setting_stands() {
+    let mut server = started("edns: {udp-size: 1400}\n");
+    let set = |path: &str, text: &str, expectation| Request {
+        expected_at: vec![(at(path), expectation)],
+        ..by("ben", vec![Edit::Set(at(path), text.to_owned())])
+    };
+    let refused = |outcome: Result<Done, Refusal>| match outcome {
+        Err(Refusal::NotExpected { found, .. }) => Some(found),
+        _ => None,
+    };
+    let said = server.one(set("edns.udp-size", "1300", Expectation::Nothing));
+    assert_eq!(refused(said), Some(0), "the file says it");
+    assert!(server.one(set("edns.padding", "128", Expectation::Nothing)).is_ok());
+    assert_eq!(refused(server.one(set("edns.padding", "256", Expectation::Nothing))), Some(1));
+    assert!(server.one(set("edns.udp-size", "1300", Expectation::Revision(0))).is_ok());
+    assert_eq!(refused(server.one(set("edns.udp-size", "1200", Expectation::Revision(0)))), Some(2));
+    // What holds it is another as well.
+    assert_eq!(refused(server.one(set("edns", "{padding: 1}", Expectation::Revision(1)))), Some(2));
+    assert!(server.one(set("edns.padding", "256", Expectation::Revision(1))).is_ok());
 }
 
 #[test]

@@ -270,6 +270,7 @@ pub fn show(response: &Response, output: OutputArgs) -> ExitCode {
         Response::ConfigShown(shown) => (shown.text.clone(), true),
         Response::ConfigDifferences(all) => (config::differences_text(all), true),
         Response::ConfigSteps(steps) => (config::steps_text(steps), true),
+        Response::Settings(settings) => (config::settings_text(settings), true),
     };
     out::print(&if output.json { response.to_json() } else { text });
     if is_fine { out::FINE } else { out::negative() }

@@ -1,6 +1,6 @@
-//! What operators see and do: control over a Unix socket in lines of JSON, metrics over HTTP.
+//! What operators see and do: control over a Unix socket, metrics over HTTP.
 //!
-//! Never on a query's path, and the only crate whose types become JSON.
+//! Never on a query's path, and the only crate besides `api` whose types become JSON.
 
 #![forbid(unsafe_code)]
 
@@ -11,4 +11,4 @@ pub mod metrics;
 pub mod server;
 
 pub use client::{More, ask, ask_for_all};
-pub use server::{Answer, Handler, Parts, Socket, serve};
+pub use server::{Answer, Conversation, Handler, Handlers, Http, Parts, Peer, Socket, Stream, serve};

@@ -1,16 +1,19 @@
 //! The answering side of the control socket.
 //!
-//! A connection carries one request at a time, each a line of JSON. Only root and the server's own
+//! A connection carries one request at a time, each a line of JSON, or it speaks HTTP: the first
+//! octet is a capital letter then, as every method begins with one. Only root and the server's own
 //! user are heard; what the socket's file mode would allow does not matter.
 
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt};
 use std::os::unix::net::{UnixListener as StdUnixListener, UnixStream as StdUnixStream};
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Join};
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::timeout;
 
@@ -24,9 +27,34 @@ const CONNECTIONS_MAX: usize = 16;
 /// How long a connection may be silent, or refuse to take what we say.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Who is at the other end of a control socket, as the system says (SO_PEERCRED).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// The user's number.
+    pub user: u32,
+}
+
 /// Does what a request says, and returns what came of it. Called on a blocking thread, possibly on
 /// several at once.
-pub type Handler = Arc<dyn Fn(Request) -> Answer + Send + Sync>;
+pub type Handler = Arc<dyn Fn(Request, Peer) -> Answer + Send + Sync>;
+
+/// A connection of the control socket, of which nothing was taken yet.
+pub type Stream = Join<BufReader<OwnedReadHalf>, OwnedWriteHalf>;
+
+/// Goes on with a connection that speaks HTTP, until it ends.
+pub type Http = Arc<dyn Fn(Stream, Peer) -> Conversation + Send + Sync>;
+
+/// A connection that is being served.
+pub type Conversation = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// What carries out what is asked over a control socket.
+#[derive(Clone)]
+pub struct Handlers {
+    /// Requests in lines.
+    pub lines: Handler,
+    /// HTTP; without it, a request of it is one that is not understood.
+    pub http: Option<Http>,
+}
 
 /// What comes of a request.
 pub enum Answer {
@@ -109,31 +137,38 @@ impl Drop for Socket {
 ///
 /// `own_user` is the user the server runs as; it and root are heard.
 /// Errors when the runtime cannot take the socket.
-pub async fn serve(socket: &Socket, handler: Handler, own_user: u32) -> io::Result<()> {
+pub async fn serve(socket: &Socket, handlers: Handlers, own_user: u32) -> io::Result<()> {
     let listener = UnixListener::from_std(socket.listener.try_clone()?)?;
     converse_with_all(
         (CONNECTIONS_MAX, WhenFull::Waits),
         || listener.accept(),
-        |(stream, _)| converse(stream, Arc::clone(&handler), own_user),
+        |(stream, _)| converse(stream, handlers.clone(), own_user),
     )
     .await
 }
 
 /// Answers the requests of one connection, in order.
-async fn converse(mut stream: UnixStream, handler: Handler, own_user: u32) {
+async fn converse(stream: UnixStream, handlers: Handlers, own_user: u32) {
     // What goes wrong here concerns this client alone, and it notices.
-    let _ = try_converse(&mut stream, handler, own_user).await;
+    let _ = try_converse(stream, handlers, own_user).await;
 }
 
-async fn try_converse(stream: &mut UnixStream, handler: Handler, own_user: u32) -> io::Result<()> {
-    let peer = stream.peer_cred()?.uid();
-    let (reader, mut writer) = stream.split();
-    if peer != 0 && peer != own_user {
+async fn try_converse(stream: UnixStream, handlers: Handlers, own_user: u32) -> io::Result<()> {
+    let peer = Peer { user: stream.peer_cred()?.uid() };
+    let (reader, mut writer) = stream.into_split();
+    if peer.user != 0 && peer.user != own_user {
+        let user = peer.user;
         let refusal =
-            Response::error(format!("user {peer} may not control this server; root and user {own_user} may"));
+            Response::error(format!("user {user} may not control this server; root and user {own_user} may"));
         return say(&mut writer, &refusal).await;
     }
     let mut reader = BufReader::new(reader);
+    let first = timeout(PATIENCE, reader.fill_buf()).await??.first().copied();
+    if let (Some(b'A'..=b'Z'), Some(http)) = (first, &handlers.http) {
+        http(tokio::io::join(reader, writer), peer).await;
+        return Ok(());
+    }
+    let handler = handlers.lines;
     let mut line = Vec::new();
     loop {
         line.clear();
@@ -148,7 +183,7 @@ async fn try_converse(stream: &mut UnixStream, handler: Handler, own_user: u32) 
         let response = match serde_json::from_slice::<Request>(&line) {
             Ok(request) => {
                 let handler = Arc::clone(&handler);
-                match tokio::task::spawn_blocking(move || handler(request)).await {
+                match tokio::task::spawn_blocking(move || handler(request, peer)).await {
                     Ok(Answer::Parts(parts)) => {
                         say_all(&mut writer, parts).await?;
                         continue;

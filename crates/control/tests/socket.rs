@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use control::api::{CacheFlush, Flush, Flushed, Request, Response};
-use control::{Answer, Socket, ask};
+use control::{Answer, Handlers, Peer, Socket, ask};
 
-fn count(request: Request) -> Answer {
+fn count(request: Request, _: Peer) -> Answer {
     let response = match request {
         Request::CacheFlush(CacheFlush { what: Flush::All, .. }) => {
             Response::CacheFlush(Flushed { removed: 7 })
@@ -24,10 +24,19 @@ fn count(request: Request) -> Answer {
 fn with_server(path: &Path, own_user: u32, f: impl FnOnce() + Send + 'static) {
     let socket = Socket::bind(path, None).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let http: control::Http = Arc::new(|mut stream, peer| {
+        Box::pin(async move {
+            let mut line = String::new();
+            tokio::io::AsyncBufReadExt::read_line(&mut stream, &mut line).await.unwrap();
+            let said = format!("user {} says {line}", peer.user);
+            tokio::io::AsyncWriteExt::write_all(&mut stream, said.as_bytes()).await.unwrap();
+        })
+    });
+    let handlers = Handlers { lines: Arc::new(count), http: Some(http) };
     runtime.block_on(async {
         let talk = tokio::task::spawn_blocking(f);
         tokio::select! {
-            served = control::serve(&socket, Arc::new(count), own_user) => served.unwrap(),
+            served = control::serve(&socket, handlers, own_user) => served.unwrap(),
             talked = talk => talked.unwrap(),
         }
     });
@@ -68,6 +77,19 @@ fn an_unknown_request_is_named_and_the_connection_lives_on() {
         assert!(said.contains("unknown variant `fly`") && said.contains("`cache-stats`"), "{said}");
         stream.write_all(b"{\"request\":\"stats\"}\n").unwrap();
         assert!(line(&stream).contains("Stats"));
+    });
+}
+
+#[test]
+fn a_connection_that_begins_with_a_method_is_one_of_http() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("control.sock");
+    let there = path.clone();
+    let user = own_user(folder.path());
+    with_server(&path, user, move || {
+        let mut stream = UnixStream::connect(there).unwrap();
+        stream.write_all(b"GET / HTTP/1.1\r\n").unwrap();
+        assert_eq!(line(&stream), format!("user {user} says GET / HTTP/1.1\r\n"));
     });
 }
 

@@ -7,6 +7,7 @@
 
 mod anchors;
 mod caches;
+mod caller;
 mod compile;
 pub mod devices;
 pub mod explain;
@@ -32,10 +33,12 @@ mod zone_sources;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+pub use caller::{Caller, Role, needed};
 pub use compile::{Compiled, Previous, compile};
 pub use driver::{Waiting, WaitsFor};
 pub use log_level::{LogLevelHandle, filter};
 pub use operator::{CachedAnswer, DESCRIPTIONS, Operator, OperatorError, Rejected, What, WorkerNumbers};
+pub use protocol::{answered, caller, carry_out};
 pub use start::{Opened, Server, StartError, start};
 pub use watch::{End, Order, Serving};
 

@@ -1,116 +1,171 @@
-//! The control socket's requests, carried out by the operator interface; its errors become text.
+//! Requests of operators, carried out by the operator interface. On the control socket its errors
+//! become text.
 
 use std::sync::Arc;
 
-use control::Answer;
 use control::api::{self, Request, ResolverOrder, ResolverWhat, Response, ZoneOrder, ZoneWhat};
+use control::{Answer, Peer};
 
+use crate::caller::{Caller, Role, needed};
 use crate::operator::{Operator, OperatorError};
+use crate::sys;
 
-/// Returns what carries requests out.
+/// Characters of what somebody is called in the history.
+const NAME_CHARS_MAX: usize = 64;
+
+/// Returns what carries out what is asked over the control socket in lines.
 pub(crate) fn handler(operator: Arc<Operator>) -> control::Handler {
-    Arc::new(move |request| answer(&operator, request))
+    Arc::new(move |request, peer| answered(carry_out(&operator, request, &caller(peer))))
 }
 
-/// Returns the response to a request that may have been refused.
-fn response<T>(outcome: Result<T, OperatorError>, to: impl FnOnce(T) -> Response) -> Response {
+/// Returns what the control socket answers, whatever came of a request.
+pub fn answered(outcome: Result<Answer, OperatorError>) -> Answer {
     match outcome {
-        Ok(done) => to(done),
+        Ok(answer) => answer,
         // What was wrong with a configuration is shown like what was adopted.
         Err(OperatorError::Invalid(rejected)) => Response::Reload(api::Reload {
             diagnostics: rejected.diagnostics.iter().map(api::Diagnostic::from).collect(),
             ..rejected.stays
-        }),
-        Err(other) => Response::error(other.to_string()),
+        })
+        .into(),
+        Err(other) => Response::error(other.to_string()).into(),
     }
+}
+
+/// Returns who is at the other end of a control socket: root and the server's own user alone are
+/// heard.
+pub fn caller(peer: Peer) -> Caller {
+    let name = sys::user_name(peer.user).unwrap_or_else(|| format!("user {}", peer.user));
+    Caller { name, role: Role::Admin }
+}
+
+/// Has a request carried out for somebody.
+///
+/// # Errors
+///
+/// They may not, or it cannot be.
+pub fn carry_out(
+    operator: &Arc<Operator>,
+    request: Request,
+    caller: &Caller,
+) -> Result<Answer, OperatorError> {
+    let role = needed(&request);
+    if caller.role < role {
+        let (name, role, own) = (&caller.name, role.word(), caller.role.word());
+        return Err(OperatorError::Forbidden(format!("this needs the role {role}, and {name} has {own}")));
+    }
+    let request = match request {
+        Request::ConfigChange(change) => {
+            let by = Some(signed(&caller.name, change.by.as_deref()));
+            Request::ConfigChange(api::ConfigChange { by, ..change })
+        }
+        other => other,
+    };
+    answer(operator, request)
+}
+
+/// Returns who makes a change: who it is for certain, and for whom they say that they make it.
+fn signed(name: &str, claimed: Option<&str>) -> String {
+    // It stands in messages.
+    let plain = |text: &str| -> String { text.trim().chars().filter(|c| !c.is_control()).collect() };
+    let claimed = claimed.map(plain).filter(|claimed| !claimed.is_empty() && claimed != name);
+    let whole = claimed.map_or_else(|| plain(name), |claimed| format!("{} for {claimed}", plain(name)));
+    whole.chars().take(NAME_CHARS_MAX).collect()
 }
 
 // A table: a row for each request.
-fn answer(operator: &Arc<Operator>, request: Request) -> Answer {
+fn answer(operator: &Arc<Operator>, request: Request) -> Result<Answer, OperatorError> {
     let response = match request {
-        Request::Reload => response(operator.reload(), Response::Reload),
+        Request::Reload => operator.reload().map(Response::Reload)?,
         Request::Status => Response::Status(operator.status()),
         Request::Stats => Response::Stats(operator.stats()),
         Request::Metrics => Response::Metrics(operator.metrics()),
-        Request::CacheFlush(flush) => response(operator.cache_flush(&flush), Response::CacheFlush),
+        Request::CacheFlush(flush) => operator.cache_flush(&flush).map(Response::CacheFlush)?,
         Request::CacheDump => Response::CacheDump(operator.cache_dump()),
         Request::CacheStats => Response::CacheStats(operator.cache_stats()),
-        Request::CacheLookup(asked) => response(operator.cache_lookup(&asked), Response::CacheEntries),
-        Request::Resolver(order) => resolver(operator, &order),
-        Request::Lists(asked) => response(operator.lists(asked.set.as_deref()), Response::Lists),
+        Request::CacheLookup(asked) => operator.cache_lookup(&asked).map(Response::CacheEntries)?,
+        Request::Resolver(order) => resolver(operator, &order)?,
+        Request::Lists(asked) => operator.lists(asked.set.as_deref()).map(Response::Lists)?,
         Request::ListsFetch(asked) => {
-            response(operator.lists_fetch(asked.set.as_deref()), Response::ListsFetched)
+            operator.lists_fetch(asked.set.as_deref()).map(Response::ListsFetched)?
         }
-        Request::LogLevel(wanted) => {
-            response(operator.log_level(wanted.level.as_deref()), Response::LogLevel)
-        }
+        Request::LogLevel(wanted) => operator.log_level(wanted.level.as_deref()).map(Response::LogLevel)?,
         Request::Jobs => Response::Jobs(operator.jobs()),
-        Request::JobRun(job) => response(operator.job_run(&job.name), Response::Jobs),
+        Request::JobRun(job) => operator.job_run(&job.name).map(Response::Jobs)?,
         Request::Zone(order) if order.what == ZoneWhat::Print => return print(operator, &order),
-        Request::Zone(order) => zone(operator, &order),
-        Request::ZoneAdd(add) => response(operator.zone_add(&add), Response::ZonesChanged),
+        Request::Zone(order) => zone(operator, &order)?,
+        Request::ZoneAdd(add) => operator.zone_add(&add).map(Response::ZonesChanged)?,
         Request::ZoneRemove(names) => Response::ZonesChanged(operator.zone_remove(&names.zones)),
-        Request::ZoneLoad(load) => response(operator.zone_load(&load), done),
-        Request::SetReload(set) => response(operator.set_reload(&set.name), Response::Reload),
-        Request::SetList(set) => response(operator.set_list(&set.name), Response::SetList),
-        Request::SetAdd(change) => response(operator.set_add(&change), Response::SetChanged),
-        Request::SetRemove(change) => response(operator.set_remove(&change), Response::SetChanged),
-        Request::ZoneKeys(asked) => response(operator.zone_keys(&asked.zone), Response::ZoneKeys),
-        Request::ZoneDsSeen(seen) => response(operator.zone_ds_seen(&seen), Response::ZoneKeys),
-        Request::ZoneRoll(roll) => response(operator.zone_roll(&roll), Response::ZoneKeys),
-        Request::ConfigChange(change) => response(operator.config_change(&change), Response::ConfigChanged),
-        Request::ConfigShow => response(operator.config_show(), Response::ConfigShown),
+        Request::ZoneLoad(load) => operator.zone_load(&load).map(done)?,
+        Request::SetReload(set) => operator.set_reload(&set.name).map(Response::Reload)?,
+        Request::SetList(set) => operator.set_list(&set.name).map(Response::SetList)?,
+        Request::SetAdd(change) => operator.set_add(&change).map(Response::SetChanged)?,
+        Request::SetRemove(change) => operator.set_remove(&change).map(Response::SetChanged)?,
+        Request::ZoneKeys(asked) => operator.zone_keys(&asked.zone).map(Response::ZoneKeys)?,
+        Request::ZoneDsSeen(seen) => operator.zone_ds_seen(&seen).map(Response::ZoneKeys)?,
+        Request::ZoneRoll(roll) => operator.zone_roll(&roll).map(Response::ZoneKeys)?,
+        Request::ConfigChange(change) => operator.config_change(&change).map(Response::ConfigChanged)?,
+        Request::ConfigShow => operator.config_show().map(Response::ConfigShown)?,
         Request::ConfigExport(asked) => Response::ConfigShown(operator.config_export(asked.with_secrets)),
-        Request::ConfigDiff(asked) => response(operator.config_diff(&asked), Response::ConfigDifferences),
-        Request::ConfigHistory(asked) => response(operator.config_history(&asked), Response::ConfigSteps),
-        Request::Explain(asked) => response(operator.explain(&asked), Response::Explained),
+        Request::ConfigDiff(asked) => operator.config_diff(&asked).map(Response::ConfigDifferences)?,
+        Request::ConfigHistory(asked) => operator.config_history(&asked).map(Response::ConfigSteps)?,
+        Request::ConfigGet(asked) => operator.config_get(&asked).map(Response::Settings)?,
+        Request::Explain(asked) => operator.explain(&asked).map(Response::Explained)?,
     };
-    response.into()
+    Ok(response.into())
 }
 
-fn resolver(operator: &Operator, order: &ResolverOrder) -> Response {
+fn resolver(operator: &Operator, order: &ResolverOrder) -> Result<Response, OperatorError> {
     let only = order.resolver.as_deref();
-    match &order.what {
-        ResolverWhat::Stats => response(operator.resolver_stats(only), Response::ResolverStats),
+    Ok(match &order.what {
+        ResolverWhat::Stats => operator.resolver_stats(only).map(Response::ResolverStats)?,
         ResolverWhat::Servers => Response::ResolverServers(operator.resolver_servers()),
-        ResolverWhat::Zone(name) => response(operator.resolver_zone(only, name), Response::ResolverZones),
-        ResolverWhat::Anchors => response(operator.resolver_anchors(only), Response::ResolverAnchors),
+        ResolverWhat::Zone(name) => operator.resolver_zone(only, name).map(Response::ResolverZones)?,
+        ResolverWhat::Anchors => operator.resolver_anchors(only).map(Response::ResolverAnchors)?,
         ResolverWhat::Negative(order) => {
-            response(operator.resolver_negative(only, order), Response::ResolverNegative)
+            operator.resolver_negative(only, order).map(Response::ResolverNegative)?
         }
-        ResolverWhat::Flush(what) => response(operator.resolver_flush(only, what), Response::CacheFlush),
-    }
+        ResolverWhat::Flush(what) => operator.resolver_flush(only, what).map(Response::CacheFlush)?,
+    })
 }
 
 fn done(message: String) -> Response {
     Response::ZoneDone(api::ZoneDone { message })
 }
 
-fn zone(operator: &Operator, order: &ZoneOrder) -> Response {
+fn zone(operator: &Operator, order: &ZoneOrder) -> Result<Response, OperatorError> {
     let name = order.name.as_deref();
+    let named = || name.ok_or_else(|| OperatorError::Argument("which zone?".to_owned()));
     let of_one = |outcome: fn(&Operator, &str) -> Result<(), OperatorError>, message: &str| {
-        let named = name.ok_or_else(|| OperatorError::Argument("which zone?".to_owned()));
-        response(named.and_then(|name| outcome(operator, name)), |()| done(message.to_owned()))
+        outcome(operator, named()?).map(|()| done(message.to_owned()))
     };
     match order.what {
-        ZoneWhat::Status => response(operator.zone_status(name), Response::Zones),
-        ZoneWhat::Reload => response(operator.zone_refresh(name, order.file_change), Response::Reload),
+        ZoneWhat::Status => operator.zone_status(name).map(Response::Zones),
+        ZoneWhat::Reload => operator.zone_refresh(name, order.file_change).map(Response::Reload),
         ZoneWhat::Retransfer => of_one(Operator::zone_retransfer, "the whole zone is asked for"),
         ZoneWhat::Freeze => of_one(Operator::zone_freeze, "the zone does not change any more"),
         ZoneWhat::Thaw => of_one(Operator::zone_thaw, "the zone may change"),
-        ZoneWhat::Diff => {
-            let named = name.ok_or_else(|| OperatorError::Argument("which zone?".to_owned()));
-            response(named.and_then(|name| operator.zone_difference(name)), Response::ZoneDiff)
-        }
-        ZoneWhat::Print => Response::error("a zone is printed in parts"),
+        ZoneWhat::Diff => operator.zone_difference(named()?).map(Response::ZoneDiff),
+        ZoneWhat::Print => Err(OperatorError::Argument("a zone is printed in parts".to_owned())),
     }
 }
 
 /// Begins to print the version of a zone that is served.
-fn print(operator: &Operator, order: &ZoneOrder) -> Answer {
-    let named = order.name.as_deref().ok_or_else(|| OperatorError::Argument("which zone?".to_owned()));
-    match named.and_then(|name| operator.zone_records(name)) {
-        Ok(records) => Answer::Parts(Box::new(records.map(Response::ZoneRecords))),
-        Err(why) => Response::error(why.to_string()).into(),
+fn print(operator: &Operator, order: &ZoneOrder) -> Result<Answer, OperatorError> {
+    let named = order.name.as_deref().ok_or_else(|| OperatorError::Argument("which zone?".to_owned()))?;
+    let records = operator.zone_records(named)?;
+    Ok(Answer::Parts(Box::new(records.map(Response::ZoneRecords))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_signed_by_who_it_is_for_certain() {
+        assert_eq!(signed("root", None), "root");
+        assert_eq!(signed("anna", Some(" anna\n")), "anna");
+        assert_eq!(signed("root", Some("an\nna")), "root for anna");
+        assert_eq!(signed("root", Some(&"x".repeat(100))).len(), NAME_CHARS_MAX);
     }
 }

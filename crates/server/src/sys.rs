@@ -1,6 +1,6 @@
 //! What only the operating system can do for a running server, each call in a safe function.
 
-use std::ffi::c_int;
+use std::ffi::{CStr, c_char, c_int};
 use std::io;
 use std::mem::MaybeUninit;
 use std::num::NonZeroU64;
@@ -26,6 +26,27 @@ pub fn resident_octets() -> Option<u64> {
     // SAFETY: `_SC_PAGESIZE` takes nothing and cannot fail.
     let octets = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     pages.checked_mul(u64::try_from(octets).ok()?)
+}
+
+/// Octets that an entry of the user database takes; longer ones are taken for unknown.
+const USER_OCTETS: usize = 4096;
+
+/// Returns the name of a user, if the system knows it.
+pub fn user_name(user: u32) -> Option<String> {
+    let mut strings: Vec<c_char> = vec![0; USER_OCTETS];
+    let mut entry = MaybeUninit::<libc::passwd>::uninit();
+    let mut found = std::ptr::null_mut();
+    // SAFETY: `entry`, `strings` (with its length) and `found` are ours to write.
+    let error = unsafe {
+        libc::getpwuid_r(user, entry.as_mut_ptr(), strings.as_mut_ptr(), strings.len(), &raw mut found)
+    };
+    if error != 0 || found.is_null() {
+        return None;
+    }
+    // SAFETY: a non-null `found` means that `entry` was filled in, and its name ends in a zero byte
+    // in `strings`, which still lives.
+    let name = unsafe { CStr::from_ptr(entry.assume_init().pw_name) };
+    name.to_str().ok().map(str::to_owned)
 }
 
 /// Makes the calling thread the least important: it runs when the others have nothing to do, and

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use control::Socket;
+use control::{Handlers, Http, Socket};
 use listen::{RefusalReport, Refusals, Stopper};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -66,6 +66,8 @@ pub struct Serving {
     pub orders: mpsc::Receiver<Order>,
     /// The control socket.
     pub socket: Option<Socket>,
+    /// What goes on with its connections that speak HTTP.
+    pub http: Option<Http>,
     /// Who may use it besides root: the user that the server runs as.
     pub own_user: u32,
     /// Where metrics are fetched.
@@ -77,6 +79,7 @@ struct Watch {
     operator: Arc<Operator>,
     orders: mpsc::Receiver<Order>,
     socket: Option<Socket>,
+    http: Option<Http>,
     own_user: u32,
     /// Where metrics are fetched, until they are served.
     metrics: Vec<TcpListener>,
@@ -90,7 +93,7 @@ struct Watch {
 impl Server {
     /// Looks after the server until it has ended.
     pub async fn serve(self, serving: Serving) -> End {
-        let Serving { orders, socket, own_user, metrics } = serving;
+        let Serving { orders, socket, http, own_user, metrics } = serving;
         systemd::ready(&self.operator.summary());
         for listener in &metrics {
             if let Ok(address) = listener.local_addr() {
@@ -101,6 +104,7 @@ impl Server {
             operator: self.operator,
             orders,
             socket,
+            http,
             own_user,
             metrics,
             all_ended: self.all_ended,
@@ -220,10 +224,11 @@ impl Watch {
                 }
             });
         }
-        let handler = protocol::handler(Arc::clone(&self.operator));
+        let lines = protocol::handler(Arc::clone(&self.operator));
+        let handlers = Handlers { lines, http: self.http.clone() };
         let control = async {
             if let Some(socket) = &self.socket
-                && let Err(error) = control::serve(socket, handler, self.own_user).await
+                && let Err(error) = control::serve(socket, handlers, self.own_user).await
             {
                 warn!(%error, "no control from the command line");
             }

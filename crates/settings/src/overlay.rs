@@ -17,7 +17,7 @@ use yaml::{Entry, Node, Value};
 
 use crate::load::{Base, Loaded, Loader, short_forms};
 pub use path::SettingPath;
-pub use show::{Difference, difference, export};
+pub use show::{Difference, Said, all_said, difference, export, is_said, said};
 
 /// A change as it is laid over files.
 #[derive(Clone, Debug, PartialEq, Eq)]

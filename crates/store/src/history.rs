@@ -70,15 +70,22 @@ impl Store {
         self.steps("changes.revision > ?1", "changes.revision", (after, space, count))
     }
 
-    /// Returns the newest changes, the newest first, at most `count`; of one space alone if one is
-    /// given.
+    /// Returns the newest changes before a revision, or of all, the newest first, at most `count`;
+    /// of one space alone if one is given.
     ///
     /// # Errors
     ///
     /// The file cannot be read.
-    pub fn newest(&self, space: Option<&str>, count: usize) -> Result<Vec<Step>, StoreError> {
+    pub fn newest(
+        &self,
+        space: Option<&str>,
+        before: Option<u64>,
+        count: usize,
+    ) -> Result<Vec<Step>, StoreError> {
         let oldest = self.oldest()?;
-        self.steps("changes.revision > ?1", "changes.revision DESC", (oldest, space, count))
+        let before = before.unwrap_or(u64::MAX).min(i64::MAX as u64);
+        let which = format!("changes.revision > ?1 AND changes.revision < {before}");
+        self.steps(&which, "changes.revision DESC", (oldest, space, count))
     }
 
     fn steps(

@@ -120,7 +120,7 @@ fn of_several_texts_of_one_entry_the_last_counts() {
         .commit(&change(vec![put("a", Some("1")), put("b", Some("2")), put("a", Some("3"))]))
         .expect("a disk");
     assert_eq!(said(&store), [("a".to_owned(), "3".to_owned()), ("b".to_owned(), "2".to_owned())].into());
-    assert_eq!(store.newest(None, 10).expect("readable")[0].edits.len(), 2);
+    assert_eq!(store.newest(None, None, 10).expect("readable")[0].edits.len(), 2);
     // What a change takes back itself is none.
     assert_eq!(store.commit(&change(vec![put("c", Some("1")), put("c", None)])).expect("a disk").revision, 1);
 }
@@ -134,8 +134,8 @@ fn spaces_do_not_see_each_other() {
     assert_eq!(said(&store).len(), 1);
     assert_eq!(store.entries("set/ads").expect("readable")[0].text, "");
     assert_eq!(store.spaces("set/"), Ok(vec!["set/ads".to_owned()]));
-    assert_eq!(store.newest(Some("set/ads"), 9).expect("readable")[0].edits.len(), 1);
-    assert!(store.newest(Some("bans"), 9).expect("readable").is_empty());
+    assert_eq!(store.newest(Some("set/ads"), None, 9).expect("readable")[0].edits.len(), 1);
+    assert!(store.newest(Some("bans"), None, 9).expect("readable").is_empty());
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn every_revision_can_be_read_again_until_it_is_forgotten() {
     let steps = store.since(3, None, 10).expect("known");
     assert_eq!(steps.iter().map(|step| step.revision).collect::<Vec<_>>(), [4, 5]);
     assert_eq!((steps[0].edits[0].before.as_deref(), steps[0].edits[0].after.as_deref()), (Some("2"), None));
-    assert_eq!(store.newest(None, 1).expect("known")[0].revision, 5);
+    assert_eq!(store.newest(None, None, 1).expect("known")[0].revision, 5);
     assert_eq!(store.compact(2), Ok(3));
     assert_eq!(store.compact(2), Ok(0));
     let forgotten = StoreError::NoRevision { wanted: 2, oldest: 3, newest: 5 };
@@ -166,7 +166,9 @@ fn every_revision_can_be_read_again_until_it_is_forgotten() {
     }
     // Who made an entry what it is stays known.
     assert_eq!(store.entries("settings").expect("readable")[0].by, "anna");
-    assert_eq!(store.newest(None, 10).expect("known").len(), 2);
+    assert_eq!(store.newest(None, None, 10).expect("known").len(), 2);
+    let before = store.newest(None, Some(5), 10).expect("known");
+    assert_eq!(before.iter().map(|step| step.revision).collect::<Vec<_>>(), [4]);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The built program as clients and operators meet it: transports, conformance, metrics, operation.
 
+mod api;
 mod clients;
 mod conformance;
 mod dnstap;

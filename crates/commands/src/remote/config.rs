@@ -39,7 +39,7 @@ pub(crate) fn run(command: &ConfigChangeCommand) -> ExitCode {
             change(&args.change, vec![api::ConfigEdit::RollBack { revision: args.revision }], None)
         }
         ConfigChangeCommand::History(args) => {
-            let asked = api::ConfigHistory { count: args.count };
+            let asked = api::ConfigHistory { count: args.count, before: None };
             ask(&args.remote, &Request::ConfigHistory(asked), LOOK_PATIENCE)
         }
         ConfigChangeCommand::Diff(args) => {
@@ -60,13 +60,14 @@ fn change(args: &ChangeArgs, edits: Vec<api::ConfigEdit>, for_s: Option<u64>) ->
         why: args.why.clone(),
         for_s,
         expected: args.if_revision,
+        expected_at: Vec::new(),
         is_dry_run: args.dry_run,
     };
     ask(&args.remote, &Request::ConfigChange(change), WORK_PATIENCE)
 }
 
-/// Returns the name of whoever calls, also through sudo(8): root and the server's user alone reach
-/// the server, so it is for the history, and proves nothing.
+/// Returns the name of whoever calls, also through sudo(8): for the history, beside the user that
+/// the server sees.
 fn who() -> Option<String> {
     let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     variable("SUDO_USER").or_else(|| variable("USER")).or_else(|| variable("LOGNAME"))
@@ -131,6 +132,15 @@ pub(super) fn differences_text(all: &[api::ConfigDifference]) -> String {
         text.push_str("no difference\n");
     }
     text
+}
+
+/// Returns what settings say, and where.
+pub(super) fn settings_text(settings: &[api::Setting]) -> String {
+    let line = |it: &api::Setting| {
+        let origin = it.origin.as_deref().map_or_else(String::new, |origin| format!("  # {origin}"));
+        format!("{}: {}{}\n", out::escaped(&it.path), out::escaped(&it.text), out::escaped(&origin))
+    };
+    settings.iter().map(line).collect()
 }
 
 /// Returns who changed what.

@@ -1,11 +1,12 @@
 //! Caches: what to forget, how full they are.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::{ExtendedError, Record};
 
 /// Which answers to forget.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct CacheFlush {
     /// The cache's name in the configuration; every cache when absent.
@@ -16,7 +17,7 @@ pub struct CacheFlush {
 }
 
 /// A selection of answers by name, as text.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Flush {
     /// Everything.
@@ -35,7 +36,7 @@ pub enum Flush {
 }
 
 /// How full a cache is.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct CacheStats {
     /// Answers held.
@@ -51,7 +52,7 @@ pub struct CacheStats {
 }
 
 /// What a flush did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Flushed {
     /// Answers forgotten.
@@ -59,7 +60,7 @@ pub struct Flushed {
 }
 
 /// What a dump of one cache did.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Dumped {
     /// The cache's name in the configuration.
@@ -74,7 +75,7 @@ pub struct Dumped {
 }
 
 /// What to look for in the caches.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct CacheLookup {
     /// The cache's name in the configuration; every cache when absent.
@@ -91,7 +92,7 @@ pub struct CacheLookup {
 }
 
 /// What the caches hold for a name.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct CacheEntries {
     /// Answers, by cache, name and type.
@@ -101,7 +102,7 @@ pub struct CacheEntries {
 }
 
 /// An answer that a cache holds.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct CacheEntry {
     /// The cache's name in the configuration.

@@ -1,9 +1,10 @@
 //! Settings that are changed while the server runs.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// A change of settings: all of it is made, or nothing.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ConfigChange {
     /// What is to become of which settings, in order.
@@ -20,13 +21,28 @@ pub struct ConfigChange {
     /// The revision of the changes that it was made for; refused if there is another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<u64>,
+    /// What must hold of single settings; refused if something else does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub expected_at: Vec<ConfigExpected>,
     /// Whether it is only checked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_dry_run: bool,
 }
 
+/// What must hold of a setting for a change to be made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ConfigExpected {
+    /// Where, such as `cache.main.size`.
+    pub path: String,
+    /// The revision that changed it last, 0 if it is as the file says; nothing is said there when
+    /// absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<u64>,
+}
+
 /// What is to become of a setting.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ConfigEdit {
     /// It says this.
@@ -54,7 +70,7 @@ pub enum ConfigEdit {
 }
 
 /// What came of a change of settings.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct ConfigChanged {
     /// The revision of the changes that is in use.
@@ -70,12 +86,51 @@ pub struct ConfigChanged {
     /// Warnings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub diagnostics: Vec<super::Diagnostic>,
+    /// What it would change, if it was only checked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub differences: Vec<ConfigDifference>,
     /// How long it took.
     pub took_ms: u64,
 }
 
+/// Which setting; all that are said when absent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ConfigGet {
+    /// Where, such as `cache.main.size`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+}
+
+/// A setting in use, without secrets.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Setting {
+    /// Where.
+    pub path: String,
+    /// What is said there, in YAML on one line.
+    pub text: String,
+    /// The file and line or the change that says it; absent when it is the default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<String>,
+    /// The revision that changed it last, or something that it holds or is part of; 0 if none did.
+    pub revision: u64,
+    /// Who made that change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// When (RFC 3339).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// When it ends (RFC 3339).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
+}
+
 /// Settings as text.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct ConfigShown {
     /// YAML.
@@ -83,7 +138,7 @@ pub struct ConfigShown {
 }
 
 /// How changed settings are printed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ConfigExport {
     /// Whether secrets are shown.
@@ -92,7 +147,7 @@ pub struct ConfigExport {
 }
 
 /// A configuration that another is compared with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ConfigOf {
     /// What the file says alone.
@@ -104,7 +159,7 @@ pub enum ConfigOf {
 }
 
 /// Two configurations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ConfigDiff {
     /// The one.
@@ -114,7 +169,7 @@ pub struct ConfigDiff {
 }
 
 /// A setting that two configurations say differently, without secrets.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct ConfigDifference {
     /// Where.
@@ -128,16 +183,19 @@ pub struct ConfigDifference {
 }
 
 /// How much of the history is shown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ConfigHistory {
-    /// The newest changes; 20 when absent.
+    /// So many; 20 when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
+    /// Those before this revision; the newest when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<u64>,
 }
 
 /// A change that was made.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct ConfigStep {
     /// Its revision.
@@ -154,7 +212,7 @@ pub struct ConfigStep {
 }
 
 /// How changed settings stand.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct ChangesSummary {
     /// The revision of the changes that is in use; 0 before the first.

@@ -1,11 +1,12 @@
 //! A query taken through the policy, and what happened to it.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::{ExtendedError, Question, Record};
 
 /// A query to explain.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Explain {
     /// The name.
@@ -28,7 +29,7 @@ pub struct Explain {
 }
 
 /// What happened to a query.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Explained {
     /// What was asked.
@@ -46,7 +47,7 @@ pub struct Explained {
 }
 
 /// One thing that happened to a query.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct ExplainedStep {
     /// The file that says so.
@@ -66,7 +67,7 @@ pub struct ExplainedStep {
 }
 
 /// What a client gets.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct ExplainedReply {
     /// The response code's mnemonic, or `RCODE` and the number.

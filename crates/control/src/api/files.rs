@@ -1,11 +1,12 @@
 //! What commands print that look at zones and keys in files.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::Diagnostic;
 
 /// A zone's file, as `gannet zone check --json` prints it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct CheckedZone {
     /// The zone.
@@ -21,7 +22,7 @@ pub struct CheckedZone {
 }
 
 /// What is in a zone.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct ZoneFacts {
     /// The SOA's serial.
@@ -37,7 +38,7 @@ pub struct ZoneFacts {
 }
 
 /// A signed zone's file, as `gannet zone verify --json` prints it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct VerifiedZone {
     /// The zone.
@@ -55,7 +56,7 @@ pub struct VerifiedZone {
 }
 
 /// A key in a directory, as `gannet zone keys list --json` prints it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct StoredKey {
     /// The zone.

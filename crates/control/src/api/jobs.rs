@@ -1,9 +1,10 @@
 //! What is done at certain times, and what was recorded.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// Which job to begin.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct JobRun {
     /// Its name.
@@ -11,7 +12,7 @@ pub struct JobRun {
 }
 
 /// Something that is done at certain times.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Job {
     /// Its name.
@@ -42,7 +43,7 @@ pub struct Job {
 }
 
 /// A recorded query, as `gannet log --json` prints it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Recorded {
     /// When its reply was complete, in milliseconds since 1970.
@@ -73,7 +74,7 @@ pub struct Recorded {
 }
 
 /// A name or client and how often it asked or was asked for, as `gannet log --top` prints it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Tally {
     /// The name or the client.

@@ -1,9 +1,10 @@
 //! What is logged.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// What is to be logged from now on.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct LogLevel {
     /// The least important that is: `error`, `warn`, `info`, `debug` or `trace`; as it is when
@@ -13,7 +14,7 @@ pub struct LogLevel {
 }
 
 /// What is logged.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct LogLevelIs {
     /// The least important that is.

@@ -1,10 +1,11 @@
 //! A reply in presentation form.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 use wire::{EdeCode, Flags, Message, OptionCode, Rtype, Section, rdata};
 
 /// What `gannet query --json` prints.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Lookup {
     /// Who answered.
@@ -43,7 +44,7 @@ pub struct Lookup {
 }
 
 /// What `gannet query NAME AXFR --json` prints, and for IXFR.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Transfer {
     /// Who answered.
@@ -70,7 +71,7 @@ pub struct Transfer {
 }
 
 /// An EDNS option.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct EdnsOption {
     /// The code.
@@ -82,7 +83,7 @@ pub struct EdnsOption {
 }
 
 /// A question in presentation form.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Question {
     /// The name, with its final dot.
@@ -95,7 +96,7 @@ pub struct Question {
 }
 
 /// A record in presentation form.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Record {
     /// The owner, with its final dot.
@@ -112,7 +113,7 @@ pub struct Record {
 }
 
 /// An extended error (RFC 8914).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct ExtendedError {
     /// The code.

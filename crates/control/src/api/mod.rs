@@ -19,11 +19,12 @@ mod zones;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 pub use caches::{CacheEntries, CacheEntry, CacheFlush, CacheLookup, CacheStats, Dumped, Flush, Flushed};
 pub use config::{
-    ChangesSummary, ConfigChange, ConfigChanged, ConfigDiff, ConfigDifference, ConfigEdit, ConfigExport,
-    ConfigHistory, ConfigOf, ConfigShown, ConfigStep,
+    ChangesSummary, ConfigChange, ConfigChanged, ConfigDiff, ConfigDifference, ConfigEdit, ConfigExpected,
+    ConfigExport, ConfigGet, ConfigHistory, ConfigOf, ConfigShown, ConfigStep, Setting,
 };
 pub use explain::{Explain, Explained, ExplainedReply, ExplainedStep};
 pub use files::{CheckedZone, StoredKey, VerifiedZone, ZoneFacts};
@@ -44,7 +45,7 @@ pub use zones::{
 };
 
 /// What a running server is asked to do: `{"request":"status"}`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "request", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Request {
     /// Read the configuration again and replace the running one if it is right.
@@ -109,10 +110,12 @@ pub enum Request {
     ConfigDiff(ConfigDiff),
     /// Say who changed which settings.
     ConfigHistory(ConfigHistory),
+    /// Say what settings say, from where, and who changed them.
+    ConfigGet(ConfigGet),
 }
 
 /// What the server says: `{"status":{…}}`, or `{"error":{…}}`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Response {
     /// To [`Request::Reload`].
@@ -177,12 +180,14 @@ pub enum Response {
     ConfigDifferences(Vec<ConfigDifference>),
     /// To [`Request::ConfigHistory`].
     ConfigSteps(Vec<ConfigStep>),
+    /// To [`Request::ConfigGet`].
+    Settings(Vec<Setting>),
     /// The request was not carried out.
     Error(Failure),
 }
 
 /// Why a request was not carried out.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Failure {
     /// One sentence.
@@ -228,6 +233,7 @@ impl Response {
             Self::ConfigShown(it) => to_json(it),
             Self::ConfigDifferences(it) => to_json(it),
             Self::ConfigSteps(it) => to_json(it),
+            Self::Settings(it) => to_json(it),
             Self::Error(it) => to_json(it),
         }
     }
@@ -235,7 +241,7 @@ impl Response {
 
 /// What a command with `--json` prints in place of its result when it could not do what it was
 /// told.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Complaint {
     /// Why not.

@@ -1,9 +1,10 @@
 //! What was measured of an upstream server, and what a machine can do with AF_XDP.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// What a machine can do with AF_XDP, as `gannet xdp check --json` prints it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct XdpCheck {
     /// Whether nothing is in the way.
@@ -13,7 +14,7 @@ pub struct XdpCheck {
 }
 
 /// One thing that was looked at.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct XdpFact {
     /// What.
@@ -25,7 +26,7 @@ pub struct XdpFact {
 }
 
 /// What `gannet probe` found out about an upstream server.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Probe {
     /// The server as written.
@@ -69,7 +70,7 @@ pub struct Probe {
 }
 
 /// One transport of an upstream server.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Offered {
     /// `udp`, `tcp`, `tls`, `https`, `h3` or `quic`.
@@ -82,7 +83,7 @@ pub struct Offered {
 }
 
 /// How long answers took.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct RoundTrips {
     /// The shortest.
@@ -96,7 +97,7 @@ pub struct RoundTrips {
 }
 
 /// What became of queries that were sent at once.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Pipelining {
     /// Queries sent.
@@ -108,7 +109,7 @@ pub struct Pipelining {
 }
 
 /// What an upstream server does with signatures.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Dnssec {
     /// Whether they are in its answers.

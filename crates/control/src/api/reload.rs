@@ -1,11 +1,12 @@
 //! What came of a reload.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::ZoneNote;
 
 /// What came of a reload.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Reload {
     /// Whether the new configuration is in use; otherwise the old one still is.
@@ -26,7 +27,7 @@ pub struct Reload {
 }
 
 /// One finding of the configuration checker.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Diagnostic {
     /// `error` or `warning`.

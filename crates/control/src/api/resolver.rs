@@ -1,9 +1,10 @@
 //! Resolvers: what they have learned of servers and zones, and what to forget.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// Something to do with resolvers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ResolverOrder {
     /// The resolver's name in the configuration; every resolver when absent.
@@ -14,7 +15,7 @@ pub struct ResolverOrder {
 }
 
 /// What to do with resolvers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum ResolverWhat {
     /// Say how full their tables are.
@@ -32,7 +33,7 @@ pub enum ResolverWhat {
 }
 
 /// What to do with negative trust anchors (RFC 7646).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum NegativeOrder {
     /// Show them.
@@ -55,7 +56,7 @@ pub enum NegativeOrder {
 }
 
 /// The trust anchors of a zone.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct ResolverAnchor {
     /// The resolver's name in the configuration.
@@ -84,7 +85,7 @@ pub struct ResolverAnchor {
 }
 
 /// A key of an anchored zone.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct ResolverAnchorKey {
     /// Its tag.
@@ -102,7 +103,7 @@ pub struct ResolverAnchorKey {
 }
 
 /// A zone whose signatures do not count.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct ResolverNegative {
     /// The resolver's name in the configuration.
@@ -131,7 +132,7 @@ pub struct ResolverNegative {
 }
 
 /// A selection of what resolvers have learned.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum ResolverFlush {
     /// Everything, that of servers included.
@@ -154,7 +155,7 @@ pub enum ResolverFlush {
 }
 
 /// What is known of a server that was asked.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct ResolverServer {
     /// Its address and port.
@@ -178,7 +179,7 @@ pub struct ResolverServer {
 }
 
 /// What is known of servers.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct ResolverServers {
     /// Servers, the quickest first, then those that never answered.
@@ -188,7 +189,7 @@ pub struct ResolverServers {
 }
 
 /// A delegation that a resolver knows.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct ResolverZone {
     /// The resolver's name in the configuration.
@@ -205,7 +206,7 @@ pub struct ResolverZone {
 }
 
 /// A server of a zone.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct ResolverZoneServer {
     /// Its name.

@@ -1,9 +1,10 @@
 //! Dynamic sets.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// Which set.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct SetName {
     /// Its name.
@@ -11,7 +12,7 @@ pub struct SetName {
 }
 
 /// What to add to a dynamic set, or to remove from it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct SetChange {
     /// The set's name.
@@ -24,7 +25,7 @@ pub struct SetChange {
 }
 
 /// What became of a change of a dynamic set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct SetChanged {
     /// How many were not there before, or were.
@@ -34,7 +35,7 @@ pub struct SetChanged {
 }
 
 /// Something that a dynamic set holds.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct SetItem {
     /// A name, or a prefix.
@@ -45,7 +46,7 @@ pub struct SetItem {
 }
 
 /// Which set's lists; all when absent.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ListsOf {
     /// The set's name.
@@ -54,7 +55,7 @@ pub struct ListsOf {
 }
 
 /// A set and the lists it is made of.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Set {
     /// Its name.
@@ -71,7 +72,7 @@ pub struct Set {
 }
 
 /// A list.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct List {
     /// Its format, such as `hosts`.
@@ -106,7 +107,7 @@ const fn is_zero(number: &u64) -> bool {
 }
 
 /// What became of lists that were fetched.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct ListsFetched {
     /// Lists that were fetched, or had not changed.

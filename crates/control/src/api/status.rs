@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::ChangesSummary;
 
 /// How the server is.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Status {
     /// The program's version.
@@ -47,7 +48,7 @@ pub struct Status {
 }
 
 /// The lists of sets, all together.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct ListsSummary {
     /// Sets.
@@ -63,7 +64,7 @@ pub struct ListsSummary {
 }
 
 /// A certificate that clients are shown.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Certificate {
     /// Its file.
@@ -77,7 +78,7 @@ pub struct Certificate {
 }
 
 /// How many zones there are.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct ZonesSummary {
     /// Those that are served.
@@ -90,7 +91,7 @@ pub struct ZonesSummary {
 }
 
 /// One listening address.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Listener {
     /// Address and port, or the path of a Unix socket.
@@ -100,7 +101,7 @@ pub struct Listener {
 }
 
 /// One upstream server as the workers see it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Upstream {
     /// The server as configured.
@@ -120,7 +121,7 @@ pub struct Upstream {
 }
 
 /// The configuration in use.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Configuration {
     /// The file; absent when the server runs on its defaults.

@@ -1,9 +1,10 @@
 //! Zones: what is asked about them, and how they are.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// Which zones are to be added.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ZoneAdd {
     /// Their names.
@@ -14,7 +15,7 @@ pub struct ZoneAdd {
 }
 
 /// Which zones.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ZoneNames {
     /// Their names.
@@ -22,7 +23,7 @@ pub struct ZoneNames {
 }
 
 /// What a zone is to be.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ZoneLoad {
     /// The zone.
@@ -32,7 +33,7 @@ pub struct ZoneLoad {
 }
 
 /// What became of zones that were to be added or removed.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct ZonesChanged {
     /// How many were.
@@ -46,7 +47,7 @@ pub struct ZonesChanged {
 }
 
 /// Something about a zone.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct ZoneNote {
     /// The zone.
@@ -56,7 +57,7 @@ pub struct ZoneNote {
 }
 
 /// Which zone.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ZoneName {
     /// Its name.
@@ -64,7 +65,7 @@ pub struct ZoneName {
 }
 
 /// Whose DS the parent has.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct DsSeen {
     /// The zone.
@@ -75,7 +76,7 @@ pub struct DsSeen {
 }
 
 /// Which keys to replace.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ZoneRoll {
     /// The zone.
@@ -85,7 +86,7 @@ pub struct ZoneRoll {
 }
 
 /// How the keys of a zone stand.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct ZoneKeys {
     /// The zone.
@@ -104,7 +105,7 @@ pub struct ZoneKeys {
 }
 
 /// A key of a zone.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct ZoneKey {
     /// Its tag.
@@ -123,7 +124,7 @@ pub struct ZoneKey {
 }
 
 /// What to do with zones.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ZoneOrder {
     /// What.
@@ -137,7 +138,7 @@ pub struct ZoneOrder {
 }
 
 /// What becomes of a change of a zone's file and what was changed while the server ran.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileChange {
     /// The zone gets both.
@@ -147,7 +148,7 @@ pub enum FileChange {
 }
 
 /// What can be done with a zone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ZoneWhat {
     /// Say how it is.
@@ -167,7 +168,7 @@ pub enum ZoneWhat {
 }
 
 /// How a zone is.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Zone {
     /// Its name.
@@ -214,7 +215,7 @@ pub struct Zone {
 }
 
 /// A record that is checked.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct ZoneCheck {
     /// The owner.
@@ -231,7 +232,7 @@ pub struct ZoneCheck {
 }
 
 /// Some of the records of a zone.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct ZoneRecords {
     /// Lines of a zone file, each with its end.
@@ -241,7 +242,7 @@ pub struct ZoneRecords {
 }
 
 /// What became of an order about zones.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct ZoneDone {
     /// For a person.

@@ -278,8 +278,9 @@ async fn serve(server: Server, mut signals: Signals, doors: Doors) -> End {
         std::future::pending::<()>().await;
     };
     let own_user = sys::effective_user();
+    let http = Some(api::http(server.operator()));
     tokio::select! {
-        end = server.serve(Serving { orders, socket, own_user, metrics }) => end,
+        end = server.serve(Serving { orders, socket, http, own_user, metrics }) => end,
         () = pass_on => End::Failed,
         () = commands => End::Failed,
     }

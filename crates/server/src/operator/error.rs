@@ -23,6 +23,14 @@ pub enum OperatorError {
     Argument(String),
     /// A configuration, or a file that it names, has mistakes; what was in use stays in use.
     Invalid(Box<Rejected>),
+    /// Somebody else has changed what it was made for.
+    Conflict(String),
+    /// Who asks may not have it done.
+    Forbidden(String),
+    /// It may not be changed.
+    Locked(String),
+    /// It cannot be kept on the disk.
+    NotKept(String),
     /// It can be done, but not at present.
     Busy(String),
     /// It does not go with how the server is configured, or how it stands.
@@ -49,6 +57,8 @@ pub enum What {
     Resolver,
     /// A schedule.
     Schedule,
+    /// A setting.
+    Setting,
     /// A set of names or addresses.
     Set,
     /// A zone.
@@ -63,6 +73,7 @@ impl What {
             Self::Resolver => "resolver",
             Self::Schedule => "schedule",
             Self::Set => "set",
+            Self::Setting => "setting",
             Self::Zone => "zone",
         }
     }
@@ -87,9 +98,14 @@ impl fmt::Display for OperatorError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotFound { what, name } => write!(f, "there is no {} \"{name}\"", what.word()),
-            Self::Argument(why) | Self::Busy(why) | Self::Refused(why) | Self::TimedOut(why) => {
-                f.write_str(why)
-            }
+            Self::Argument(why)
+            | Self::Conflict(why)
+            | Self::Forbidden(why)
+            | Self::Locked(why)
+            | Self::NotKept(why)
+            | Self::Busy(why)
+            | Self::Refused(why)
+            | Self::TimedOut(why) => f.write_str(why),
             Self::Invalid(rejected) => {
                 let lines: Vec<String> = rejected.diagnostics.iter().map(Diagnostic::line).collect();
                 f.write_str(&lines.join("\n"))

@@ -4,18 +4,20 @@
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use authority::{Authority, Done, Edit, Outcome, Queue, Refusal, Request, Runner, WhatBecame, WrongPair};
+use authority::{
+    Authority, Done, Edit, Expectation, Kept, Outcome, Queue, Refusal, Request, Runner, WhatBecame, WrongPair,
+};
 use control::api;
 use diagnostic::Diagnostic;
 use environment::System;
-use settings::overlay::{Layer, SettingPath, difference, export};
+use settings::overlay::{Layer, Said, SettingPath, all_said, difference, export, is_said, said};
 use settings::{ChangesAllowed, Loaded};
 use store::StoreError;
 use tracing::{error, info, warn};
 
 use super::configuration::{apart, report};
 use super::files::Watched;
-use super::{Operator, OperatorError, Rejected, unix_seconds};
+use super::{Operator, OperatorError, Rejected, What, unix_seconds};
 use crate::compile::{Compiled, compile};
 use crate::reload::{Candidate, Cause, NotCarriedOut, Revision, bring_into_use_kept};
 use crate::{lock, progress};
@@ -78,6 +80,10 @@ impl Runner for Running<'_> {
         self.files().settings.changes.clone()
     }
 
+    fn is_said(&self, path: &SettingPath) -> bool {
+        is_said(self.files(), path)
+    }
+
     fn check(&mut self, layers: &[Layer]) -> Result<(Self::Candidate, Outcome), Vec<Diagnostic>> {
         let Operator { facts, components, .. } = self.operator;
         let previous = self.current.as_previous();
@@ -134,15 +140,19 @@ impl Operator {
             api::ConfigEdit::RollBack { revision } => Ok(Edit::RollBack(*revision)),
         };
         let edits = change.edits.iter().map(edit).collect::<Result<Vec<_>, OperatorError>>()?;
-        let by = change.by.as_deref().map_or("the control socket", str::trim);
+        let expected_at = change.expected_at.iter().map(|it| {
+            let expectation = it.revision.map_or(Expectation::Nothing, Expectation::Revision);
+            Ok((path(&it.path)?, expectation))
+        });
+        let expected_at = expected_at.collect::<Result<Vec<_>, OperatorError>>()?;
         self.decide(Request {
             edits,
-            // It stands in messages.
-            by: by.chars().filter(|c| !c.is_control()).take(64).collect(),
+            by: change.by.clone().unwrap_or_else(|| "the server".to_owned()),
             why: change.why.clone().unwrap_or_default(),
             at: now,
             until: change.for_s.map(|seconds| now.saturating_add(seconds)),
             expected: change.expected,
+            expected_at,
             is_dry_run: change.is_dry_run,
         })
     }
@@ -166,8 +176,14 @@ impl Operator {
             replaced: done.replaced.iter().map(ToString::to_string).collect(),
             needs_restart: done.outcome.needs_restart,
             diagnostics: done.outcome.warnings.iter().map(api::Diagnostic::from).collect(),
+            differences: if is_dry_run { self.differences_to(&done.layers) } else { Vec::new() },
             took_ms: begin.elapsed().as_millis() as u64,
         })
+    }
+
+    /// Says what other changes would make different from what is in use.
+    fn differences_to(&self, layers: &[Layer]) -> Vec<api::ConfigDifference> {
+        shown(difference(&self.loaded(), [&self.changing.authority.layers(), layers], &System))
     }
 
     /// Returns the error of a change that is refused.
@@ -177,7 +193,13 @@ impl Operator {
                 let stays = self.stands(lock(&self.view).revision, begin);
                 OperatorError::Invalid(Box::new(Rejected { diagnostics, stays }))
             }
-            other => OperatorError::Refused(other.to_string()),
+            Refusal::NotAllowed(why) => OperatorError::Locked(why),
+            Refusal::NotChanged(_) => OperatorError::Refused(refusal.to_string()),
+            Refusal::NotExpected { .. } | Refusal::Store(StoreError::Conflict(_)) => {
+                OperatorError::Conflict(refusal.to_string())
+            }
+            Refusal::Store(StoreError::Trouble(_)) => OperatorError::NotKept(refusal.to_string()),
+            Refusal::Store(_) => OperatorError::Refused(refusal.to_string()),
         }
     }
 
@@ -243,11 +265,7 @@ impl Operator {
             }
         };
         let (before, after) = (layers(&asked.from)?, layers(&asked.to)?);
-        let all = difference(&self.loaded(), [&before, &after], &System);
-        let all = all.into_iter();
-        Ok(all
-            .map(|it| api::ConfigDifference { path: it.path, before: it.before, after: it.after })
-            .collect())
+        Ok(shown(difference(&self.loaded(), [&before, &after], &System)))
     }
 
     /// Says who changed what, the newest change first.
@@ -257,11 +275,7 @@ impl Operator {
     /// The store cannot be read.
     pub fn config_history(&self, asked: &api::ConfigHistory) -> Result<Vec<api::ConfigStep>, OperatorError> {
         let count = asked.count.map_or(HISTORY_SHOWN, |count| usize::try_from(count).unwrap_or(usize::MAX));
-        let steps = self.changing.authority.history(count).map_err(|error| not_read(&error))?;
-        let rfc3339 = |seconds: u64| {
-            let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
-            jiff::Timestamp::from_second(seconds).unwrap_or_default().to_string()
-        };
+        let steps = self.changing.authority.history(asked.before, count).map_err(|error| not_read(&error))?;
         let loaded = self.loaded();
         let shown = |name: &str, text: Option<&String>| -> Option<String> {
             match WhatBecame::decode(text?)? {
@@ -304,6 +318,34 @@ impl Operator {
                 .collect(),
         });
         Ok(steps.collect())
+    }
+
+    /// Says what a setting says, or all that files and changes say.
+    ///
+    /// # Errors
+    ///
+    /// There is no such setting, or nothing is said there and there is no default.
+    pub fn config_get(&self, asked: &api::ConfigGet) -> Result<Vec<api::Setting>, OperatorError> {
+        let loaded = self.loaded();
+        let shown = |said: Said, path: &SettingPath| setting(said, self.changing.authority.last_change(path));
+        match &asked.path {
+            Some(text) => {
+                let path = SettingPath::parse(text).map_err(OperatorError::Argument)?;
+                let said = said(&loaded, &path);
+                let said = said.ok_or_else(|| OperatorError::not_found(What::Setting, text))?;
+                Ok(vec![shown(said, &path)])
+            }
+            None => {
+                let all = all_said(&loaded).into_iter();
+                Ok(all
+                    .map(|said| match SettingPath::parse(&said.path) {
+                        Ok(path) => shown(said, &path),
+                        // One that is set in the file alone.
+                        Err(_) => setting(said, None),
+                    })
+                    .collect())
+            }
+        }
     }
 
     /// Lays the changes that the disk has over what the files say; returns what is to be taken over
@@ -369,6 +411,30 @@ impl Operator {
                 .unwrap_or_default(),
         }
     }
+}
+
+fn rfc3339(seconds: u64) -> String {
+    let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
+    jiff::Timestamp::from_second(seconds).unwrap_or_default().to_string()
+}
+
+fn setting(said: Said, kept: Option<Kept>) -> api::Setting {
+    let Said { path, text, origin } = said;
+    let setting = api::Setting { path, text, origin, ..api::Setting::default() };
+    let Some(kept) = kept else { return setting };
+    api::Setting {
+        revision: kept.revision,
+        by: Some(kept.by),
+        at: Some(rfc3339(kept.at)),
+        why: Some(kept.why).filter(|why| !why.is_empty()),
+        until: kept.until.map(rfc3339),
+        ..setting
+    }
+}
+
+fn shown(all: Vec<settings::overlay::Difference>) -> Vec<api::ConfigDifference> {
+    let all = all.into_iter();
+    all.map(|it| api::ConfigDifference { path: it.path, before: it.before, after: it.after }).collect()
 }
 
 /// Returns the error of a store that cannot be read.

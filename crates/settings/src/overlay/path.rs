@@ -83,6 +83,25 @@ impl fmt::Display for SettingPath {
     }
 }
 
+/// Returns the row of the schema that keys lead to, with `*` in place of names that the user chose.
+pub(super) fn row_of(keys: &[String]) -> String {
+    let mut row = String::new();
+    let mut is_name = false;
+    for key in keys {
+        if is_name {
+            row.push_str(".*");
+            is_name = false;
+            continue;
+        }
+        if !row.is_empty() {
+            row.push('.');
+        }
+        row.push_str(key);
+        is_name = schema::find(&row).is_some_and(|row| matches!(row.kind, Kind::Named(_)));
+    }
+    row
+}
+
 /// A part of a path as it is written.
 struct Part<'t> {
     text: &'t str,

@@ -1,10 +1,11 @@
 //! How changes are shown: the difference that they make, and as settings for a file.
 
 use environment::Environment;
-use schema::Kind;
+use schema::{Kind, default_node};
 use yaml::{Entry, Node, Value};
 
-use super::{Layer, put};
+use super::path::row_of;
+use super::{Layer, SettingPath, put};
 use crate::Loaded;
 use crate::print::{flow, key_text};
 use crate::secrets;
@@ -91,6 +92,102 @@ fn below(row: &str, key: &str) -> Option<String> {
     }
     let child = schema::children(row).find(|child| child.key() == key)?;
     matches!(child.kind, Kind::Section | Kind::Named(_)).then(|| child.path.to_owned())
+}
+
+/// What is said at a setting. Secrets are left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said {
+    /// Which setting.
+    pub path: String,
+    /// What is said, on one line.
+    pub text: String,
+    /// The file or the change that says it, and the line; `None`: it is the default.
+    pub origin: Option<String>,
+}
+
+/// Returns what is said at a path, or the default; `None` if neither is there.
+pub fn said(loaded: &Loaded, path: &SettingPath) -> Option<Said> {
+    let mut masked = loaded.tree.clone();
+    secrets::mask(&mut masked);
+    let (first, _) = path.keys().split_first()?;
+    // What holds names may have some of its own: `cache.main`.
+    if child(&masked, first).is_none()
+        && let Some(default) = schema::find(first).and_then(|row| row.default)
+    {
+        let (key, key_span) = (first.clone(), Span::BUILT_IN);
+        masked = Node {
+            span: Span::BUILT_IN,
+            value: Value::Map(vec![Entry { key, key_span, node: default_node(default) }]),
+        };
+    }
+    let (mut node, mut key_span) = (&masked, masked.span);
+    for (depth, key) in path.keys().iter().enumerate() {
+        let Some(entry) = child(node, key) else {
+            // Names that nobody has given have no settings.
+            let (above, _) = path.keys().split_at(depth);
+            let holds_names =
+                schema::find(&row_of(above)).is_some_and(|row| matches!(row.kind, Kind::Named(_)));
+            return if holds_names { None } else { default_of(path) };
+        };
+        (node, key_span) = (&entry.node, entry.key_span);
+    }
+    Some(Said { path: path.to_string(), text: flow(node), origin: place(loaded, node, key_span) })
+}
+
+fn child<'n>(node: &'n Node, key: &str) -> Option<&'n Entry> {
+    let Value::Map(entries) = &node.value else { return None };
+    entries.iter().find(|entry| entry.key == *key)
+}
+
+/// Returns whether files or changes say something at a path.
+pub fn is_said(loaded: &Loaded, path: &SettingPath) -> bool {
+    said(loaded, path).is_some_and(|said| said.origin.is_some())
+}
+
+/// Returns what files and changes say, setting by setting.
+pub fn all_said(loaded: &Loaded) -> Vec<Said> {
+    let mut masked = loaded.tree.clone();
+    secrets::mask(&mut masked);
+    let mut all = Vec::new();
+    collect_said(loaded, &masked, ("", ""), &mut all);
+    all
+}
+
+fn collect_said(loaded: &Loaded, node: &Node, (row, path): (&str, &str), all: &mut Vec<Said>) {
+    let Value::Map(entries) = &node.value else { return };
+    for entry in entries {
+        let quoted = |key: &str| format!("\"{key}\"");
+        let below_it = below(row, &entry.key).filter(|_| matches!(entry.node.value, Value::Map(_)));
+        // As a path is written: a name with dots in quotation marks where settings follow.
+        let key = match below_it.is_some() && entry.key.contains('.') {
+            true => quoted(&entry.key),
+            false => entry.key.clone(),
+        };
+        let path = if path.is_empty() { key } else { format!("{path}.{key}") };
+        match below_it {
+            Some(row) => collect_said(loaded, &entry.node, (&row, &path), all),
+            None => {
+                let origin = place(loaded, &entry.node, entry.key_span);
+                all.push(Said { path, text: flow(&entry.node), origin });
+            }
+        }
+    }
+}
+
+/// Returns the default of a setting that nobody says.
+fn default_of(path: &SettingPath) -> Option<Said> {
+    let row = schema::find(&row_of(path.keys()))?;
+    let text = flow(&default_node(row.default?));
+    Some(Said { path: path.to_string(), text, origin: None })
+}
+
+/// Returns where a setting is said.
+fn place(loaded: &Loaded, node: &Node, key_span: Span) -> Option<String> {
+    let of = |span: Span| {
+        let source = loaded.sources.file(span.file).filter(|_| span.file != FileId::BUILT_IN)?;
+        Some(format!("{}:{}", source.path.display(), source.place(span.start).line))
+    };
+    of(node.head()).or_else(|| of(key_span))
 }
 
 /// Returns the changes that are laid over files as settings for a file beside them, and what they

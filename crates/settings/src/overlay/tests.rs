@@ -253,6 +253,33 @@ fn what_is_exported_is_a_file_that_says_the_same() {
 }
 
 #[test]
+fn a_setting_says_what_it_says_and_where() {
+    const SECRET: &str = "000102030405060708090a0b0c0d0e0f";
+    let file = "cache: {other: {size: 2MiB}}\nlocal: {a.home.arpa: 192.0.2.1}\n";
+    let loaded = ok(file, &[("local.b.home.arpa", Some("[192.0.2.2]"))]);
+    let check = |path: &str, expect: Option<(&str, Option<&str>)>| {
+        let said = said(&loaded, &SettingPath::parse(path).expect("a path"));
+        let found = said.as_ref().map(|said| (said.text.as_str(), said.origin.as_deref()));
+        assert_eq!(found, expect, "{path}");
+    };
+    check("local.a.home.arpa", Some(("192.0.2.1", Some("/etc/g.yaml:2"))));
+    check("local.b.home.arpa", Some(("[192.0.2.2]", Some("change 1 by anna:1"))));
+    check("local.c.home.arpa", None);
+    check("cache.other.size", Some(("2MiB", Some("/etc/g.yaml:1"))));
+    check("cache.main.size", None);
+    check("edns.udp-size", Some(("1232", None)));
+    check("upstreams.default.servers", Some(("[system]", None)));
+    check("upstreams.fast.pick", None);
+    let paths: Vec<String> = all_said(&loaded).into_iter().map(|said| said.path).collect();
+    assert_eq!(paths, ["cache.other.size", "local.a.home.arpa", "local.b.home.arpa"]);
+    let secret = ok(&format!("cookies: {{secret: {SECRET}}}\n"), &[]);
+    let cookies = said(&secret, &SettingPath::parse("cookies").expect("a path"));
+    for said in all_said(&secret).into_iter().chain(cookies) {
+        assert!(!said.text.contains(SECRET), "{said:?}");
+    }
+}
+
+#[test]
 fn what_is_locked_or_no_data_is_not_changed() {
     let allowed = |file: &str, path: &str| {
         let path = SettingPath::parse(path).expect("a path");

@@ -1,0 +1,178 @@
+//! The description of the API in OpenAPI 3.1, printed from the table and from the types.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+
+use crate::problem::Problem;
+use crate::routes::{Parameter, ROUTES, Route, Wanted};
+
+/// Types that are described, by name.
+pub(crate) type Schemas = BTreeMap<String, Value>;
+
+/// Describes what comes or goes, and adds the types that it is made of.
+pub(crate) type Shape = fn(&mut Schemas) -> Value;
+
+/// Describes a type.
+pub(crate) fn one<T: ToSchema>(schemas: &mut Schemas) -> Value {
+    let mut found = vec![(T::name().into_owned(), T::schema())];
+    T::schemas(&mut found);
+    for (name, schema) in found {
+        schemas.entry(name).or_insert_with(|| serde_json::to_value(schema).unwrap_or(Value::Null));
+    }
+    json!({"$ref": format!("#/components/schemas/{}", T::name())})
+}
+
+/// Describes many of a type.
+pub(crate) fn many<T: ToSchema>(schemas: &mut Schemas) -> Value {
+    let item = match T::name().as_ref() {
+        "String" => json!({"type": "string"}),
+        _ => one::<T>(schemas),
+    };
+    json!({"type": "array", "items": item})
+}
+
+/// Describes some of a type by name.
+pub(crate) fn map<T: ToSchema>(schemas: &mut Schemas) -> Value {
+    json!({"type": "object", "additionalProperties": one::<T>(schemas)})
+}
+
+/// Describes text that is no JSON.
+pub(crate) fn text(_: &mut Schemas) -> Value {
+    Value::Null
+}
+
+/// Describes JSON of the control socket.
+pub(crate) fn nothing(_: &mut Schemas) -> Value {
+    json!({"type": "object"})
+}
+
+/// Returns the whole description, as indented JSON.
+pub fn description() -> String {
+    let mut schemas = Schemas::new();
+    let problem = one::<Problem>(&mut schemas);
+    let mut paths = Map::new();
+    for route in ROUTES {
+        let path = paths.entry(format!("/api/v1{}", route.path)).or_insert_with(|| json!({}));
+        path[route.method.to_lowercase()] = operation(route, &problem, &mut schemas);
+    }
+    let description = json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Gannet",
+            "version": "v1",
+            "description": "The API of the DNS server Gannet (docs/manual/api.md).",
+            "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
+        },
+        "paths": paths,
+        "components": {"schemas": schemas},
+    });
+    control::api::to_json(&description)
+}
+
+fn operation(route: &Route, problem: &Value, schemas: &mut Schemas) -> Value {
+    let mut operation = json!({
+        "operationId": identifier(route),
+        "summary": route.summary,
+        "description": format!("Needs the role `{}`.", route.role.word()),
+        "responses": {
+            "200": {"description": "It is done.", "content": content(route, schemas)},
+            "default": {
+                "description": "It is not done, and why.",
+                "content": {"application/problem+json": {"schema": problem}},
+            },
+        },
+    });
+    let parameters = parameters(route);
+    if !parameters.is_empty() {
+        operation["parameters"] = Value::Array(parameters);
+    }
+    match route.body {
+        Wanted::Nothing => {}
+        Wanted::Json(shape) => {
+            let content = json!({"application/json": {"schema": shape(schemas)}});
+            operation["requestBody"] = json!({"required": true, "content": content});
+        }
+        Wanted::Setting => {
+            let yaml = json!({"schema": {"type": "string"}});
+            let content = json!({"application/yaml": yaml, "application/json": {"schema": {}}});
+            operation["requestBody"] = json!({"required": true, "content": content});
+        }
+    }
+    operation
+}
+
+fn content(route: &Route, schemas: &mut Schemas) -> Value {
+    match (route.shape)(schemas) {
+        Value::Null => json!({"text/plain": {"schema": {"type": "string"}}}),
+        shape => json!({"application/json": {"schema": shape}}),
+    }
+}
+
+fn parameters(route: &Route) -> Vec<Value> {
+    let names = route.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+    let chosen =
+        names.map(|name| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}}));
+    let said = |place: &'static str| {
+        move |parameter: &Parameter| {
+            let Parameter { name, kind, about } = parameter;
+            json!({"name": name, "in": place, "description": about, "schema": {"type": kind}})
+        }
+    };
+    chosen
+        .chain(route.query.iter().map(said("query")))
+        .chain(route.headers.iter().map(said("header")))
+        .collect()
+}
+
+/// Returns what programs that are made from the description call an operation.
+fn identifier(route: &Route) -> String {
+    let words = route.path.split(['/', '-']).filter(|word| !word.is_empty());
+    let words = words.map(|word| word.trim_matches(['{', '}']));
+    std::iter::once(route.method.to_lowercase().as_str()).chain(words).collect::<Vec<_>>().join("-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The page of the manual that programs read; `cargo xtask docs` writes it.
+    const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
+
+    #[test]
+    fn the_manual_has_the_description_as_it_is() {
+        let text = description();
+        if std::env::var_os("GANNET_UPDATE_MANUAL").is_some() {
+            std::fs::write(FILE, &text).expect("written");
+        }
+        let known = std::fs::read_to_string(FILE).unwrap_or_default();
+        assert!(known == text, "docs/openapi.json is stale: run `cargo xtask docs`");
+    }
+
+    #[test]
+    fn every_reference_leads_somewhere() {
+        fn references(value: &Value, found: &mut Vec<String>) {
+            match value {
+                Value::Object(entries) => {
+                    for (key, value) in entries {
+                        match value {
+                            Value::String(text) if key == "$ref" => found.push(text.clone()),
+                            other => references(other, found),
+                        }
+                    }
+                }
+                Value::Array(items) => items.iter().for_each(|item| references(item, found)),
+                Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+            }
+        }
+        let description: Value = serde_json::from_str(&description()).expect("JSON");
+        let mut found = Vec::new();
+        references(&description, &mut found);
+        assert!(found.len() > 50, "{found:?}");
+        for reference in found {
+            let pointer = reference.strip_prefix('#').expect("a reference in the file");
+            assert!(description.pointer(pointer).is_some_and(Value::is_object), "{reference}");
+        }
+    }
+}

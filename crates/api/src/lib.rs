@@ -1,0 +1,22 @@
+//! The HTTP API: what operators see and do, as resources with JSON.
+//!
+//! Never decides what a request does to the server: the operator interface does, as for the control
+//! socket.
+//!
+//! A table ([`routes`]) has a row for each resource and method: it makes a request of the control
+//! socket of what came over HTTP, and a response of HTTP of what comes back. The description in
+//! OpenAPI is printed from the same table and from the types.
+
+#![forbid(unsafe_code)]
+
+mod body;
+mod call;
+mod description;
+mod json;
+mod problem;
+mod resources;
+mod routes;
+mod serve;
+
+pub use description::description;
+pub use serve::http;

@@ -1,0 +1,441 @@
+//! The table: a row for each resource and method.
+
+use control::api::{self, Request, Response};
+use server::Role;
+
+use crate::call::Call;
+use crate::description::{Shape, many, map, nothing, one, text};
+use crate::problem::Problem;
+use crate::resources as of;
+use crate::serve::Reply;
+
+/// One row.
+#[derive(Clone, Copy)]
+pub(crate) struct Route {
+    pub(crate) method: &'static str,
+    /// Below `/api/v1`; a part in braces is the client's.
+    pub(crate) path: &'static str,
+    pub(crate) summary: &'static str,
+    /// The least that somebody needs; a request may need more.
+    pub(crate) role: Role,
+    pub(crate) query: &'static [Parameter],
+    pub(crate) headers: &'static [Parameter],
+    pub(crate) body: Wanted,
+    /// What comes back.
+    pub(crate) shape: Shape,
+    pub(crate) request: fn(&Call) -> Result<Request, Problem>,
+    pub(crate) reply: fn(&Call, Response) -> Result<Reply, Problem>,
+}
+
+/// Something in the query of a URL, or a header.
+pub(crate) struct Parameter {
+    pub(crate) name: &'static str,
+    /// Its type in JSON Schema.
+    pub(crate) kind: &'static str,
+    pub(crate) about: &'static str,
+}
+
+/// What a request has to bring.
+#[derive(Clone, Copy)]
+pub(crate) enum Wanted {
+    /// Nothing.
+    Nothing,
+    /// JSON of this shape.
+    Json(Shape),
+    /// A setting, in YAML or JSON.
+    Setting,
+}
+
+const fn parameter(name: &'static str, kind: &'static str, about: &'static str) -> Parameter {
+    Parameter { name, kind, about }
+}
+
+type Asks = fn(&Call) -> Result<Request, Problem>;
+
+const fn route(
+    method: &'static str,
+    path: &'static str,
+    summary: &'static str,
+    shape: Shape,
+    request: Asks,
+) -> Route {
+    Route {
+        method,
+        path,
+        summary,
+        role: Role::Viewer,
+        query: &[],
+        headers: &[],
+        body: Wanted::Nothing,
+        shape,
+        request,
+        reply: of::whole,
+    }
+}
+
+const fn get(path: &'static str, summary: &'static str, shape: Shape, request: Asks) -> Route {
+    route("GET", path, summary, shape, request)
+}
+
+const fn post(
+    (path, role): (&'static str, Role),
+    summary: &'static str,
+    shape: Shape,
+    request: Asks,
+) -> Route {
+    route("POST", path, summary, shape, request).role(role)
+}
+
+impl Route {
+    const fn role(mut self, role: Role) -> Self {
+        self.role = role;
+        self
+    }
+
+    const fn query(mut self, query: &'static [Parameter]) -> Self {
+        self.query = query;
+        self
+    }
+
+    const fn headers(mut self, headers: &'static [Parameter]) -> Self {
+        self.headers = headers;
+        self
+    }
+
+    const fn body(mut self, body: Wanted) -> Self {
+        self.body = body;
+        self
+    }
+
+    const fn replies(mut self, reply: fn(&Call, Response) -> Result<Reply, Problem>) -> Self {
+        self.reply = reply;
+        self
+    }
+
+    /// Returns the parts of a path that the client chose; `None` if the path is another.
+    pub(crate) fn parts(&self, path: &[String]) -> Option<Vec<String>> {
+        let own = self.path.split('/').skip(1);
+        if own.clone().count() != path.len() {
+            return None;
+        }
+        let mut parts = Vec::new();
+        for (own, part) in own.zip(path) {
+            match own.starts_with('{') {
+                true if part.is_empty() => return None,
+                true => parts.push(part.clone()),
+                false if own == part => {}
+                false => return None,
+            }
+        }
+        Some(parts)
+    }
+}
+
+const DRY_RUN: Parameter = parameter("dry-run", "boolean", "Only checks it, and says what it would change.");
+const WHY: Parameter = parameter("why", "string", "Why, for the history.");
+const FOR: Parameter = parameter("for-s", "integer", "Takes it back after so many seconds.");
+const COUNT: Parameter = parameter("count", "integer", "At most so many; 1,000 when absent.");
+const AFTER: Parameter =
+    parameter("after", "string", "Those after this one. The header `Link` has the URL of the next part.");
+const CACHE: Parameter = parameter("cache", "string", "Of this cache alone.");
+const RESOLVER: Parameter = parameter("resolver", "string", "Of this resolver alone.");
+const SET: Parameter = parameter("set", "string", "Of this set alone.");
+
+const IF_MATCH: Parameter = parameter(
+    "If-Match",
+    "string",
+    "The ETag of the setting that the change is made for, or `*`. Needed for what is there already.",
+);
+const IF_NONE_MATCH: Parameter =
+    parameter("If-None-Match", "string", "`*`: only if neither the file nor a change says anything there.");
+
+/// All rows.
+pub(crate) const ROUTES: &[Route] = &[
+    get("/status", "How the server is.", one::<api::Status>, |_| Ok(Request::Status)),
+    get("/statistics", "All counters, by group.", of::stats_shape, |_| Ok(Request::Stats)),
+    get("/metrics", "All numbers as Prometheus reads them.", text, |_| Ok(Request::Metrics)),
+    get("/settings", "What files and changes say, setting by setting.", many::<api::Setting>, |_| {
+        Ok(Request::ConfigGet(api::ConfigGet::default()))
+    }),
+    get(
+        "/settings/{path}",
+        "What a setting says, from where, and who changed it.",
+        one::<api::Setting>,
+        |call| Ok(Request::ConfigGet(api::ConfigGet { path: Some(call.part(0)) })),
+    )
+    .replies(of::setting),
+    route("PUT", "/settings/{path}", "Changes a setting.", one::<api::ConfigChanged>, of::put_setting)
+        .role(Role::Operator)
+        .query(&[DRY_RUN, WHY, FOR])
+        .headers(&[IF_MATCH, IF_NONE_MATCH])
+        .body(Wanted::Setting)
+        .replies(of::changed),
+    route(
+        "DELETE",
+        "/settings/{path}",
+        "Takes a change back, so that the file counts again, or has nothing there.",
+        one::<api::ConfigChanged>,
+        of::delete_setting,
+    )
+    .role(Role::Operator)
+    .query(&[DRY_RUN, WHY, parameter("nothing", "boolean", "Has nothing there, whatever the file says.")])
+    .headers(&[IF_MATCH])
+    .replies(of::changed),
+    get("/configuration", "The settings in use as YAML, with where each is from.", text, |_| {
+        Ok(Request::ConfigShow)
+    }),
+    get("/changes", "The changed settings as YAML for the file.", text, |call| {
+        Ok(Request::ConfigExport(api::ConfigExport { with_secrets: call.flag("secrets")? }))
+    })
+    .query(&[parameter("secrets", "boolean", "With secrets, for admins.")]),
+    post(
+        ("/changes", Role::Operator),
+        "Changes settings: all of it, or nothing.",
+        one::<api::ConfigChanged>,
+        of::change_settings,
+    )
+    .query(&[DRY_RUN])
+    .body(Wanted::Json(one::<api::ConfigChange>)),
+    get("/history", "Who changed what, the newest first.", many::<api::ConfigStep>, of::history)
+        .query(&[
+            parameter("count", "integer", "At most so many; 20 when absent."),
+            parameter("before", "integer", "Those before this revision."),
+        ])
+        .replies(of::history_part),
+    get("/diff", "What two revisions say differently.", many::<api::ConfigDifference>, of::diff).query(&[
+        parameter("from", "string", "A revision, `file` (when absent) or `now`."),
+        parameter("to", "string", "A revision, `file` or `now` (when absent)."),
+    ]),
+    post(
+        ("/rollback", Role::Admin),
+        "Makes all settings what they were at a revision of the changes.",
+        one::<api::ConfigChanged>,
+        of::roll_back,
+    )
+    .query(&[DRY_RUN, WHY])
+    .body(Wanted::Json(one::<of::RollBack>)),
+    post(
+        ("/reload", Role::Operator),
+        "Reads the configuration's files again, and replaces what is in use if they are right.",
+        one::<api::Reload>,
+        |_| Ok(Request::Reload),
+    ),
+    get("/sets", "Sets and their lists.", many::<api::Set>, |_| Ok(Request::Lists(api::ListsOf::default()))),
+    get("/sets/{set}", "A set and its lists.", one::<api::Set>, |call| {
+        Ok(Request::Lists(api::ListsOf { set: Some(call.part(0)) }))
+    })
+    .replies(of::one_set),
+    post(
+        ("/sets/{set}/reload", Role::Operator),
+        "Reads the lists of a set again.",
+        one::<api::Reload>,
+        |call| Ok(Request::SetReload(api::SetName { name: call.part(0) })),
+    ),
+    get("/sets/{set}/members", "What a dynamic set holds.", many::<api::SetItem>, |call| {
+        Ok(Request::SetList(api::SetName { name: call.part(0) }))
+    })
+    .query(&[COUNT, AFTER])
+    .replies(of::members),
+    post(
+        ("/sets/{set}/members", Role::Helper),
+        "Adds to a dynamic set.",
+        one::<api::SetChanged>,
+        of::add_members,
+    )
+    .body(Wanted::Json(one::<of::Members>)),
+    route(
+        "DELETE",
+        "/sets/{set}/members/{member}",
+        "Removes from a dynamic set.",
+        one::<api::SetChanged>,
+        |call| {
+            let items = vec![call.part(1)];
+            Ok(Request::SetRemove(api::SetChange { name: call.part(0), items, ttl_s: None }))
+        },
+    )
+    .role(Role::Helper),
+    post(("/lists/fetch", Role::Operator), "Fetches lists now.", one::<api::ListsFetched>, |call| {
+        Ok(Request::ListsFetch(api::ListsOf { set: call.asked("set").map(str::to_owned) }))
+    })
+    .query(&[SET]),
+    get("/caches", "How full the caches are.", map::<api::CacheStats>, |_| Ok(Request::CacheStats)),
+    get("/caches/answers", "What the caches hold for a name.", one::<api::CacheEntries>, of::answers).query(
+        &[
+            parameter("name", "string", "The name. Needed."),
+            parameter("type", "string", "The type; every type when absent."),
+            parameter("below", "boolean", "Names below it, too."),
+            CACHE,
+        ],
+    ),
+    post(("/caches/flush", Role::Helper), "Forgets answers.", one::<api::Flushed>, |call| {
+        Ok(Request::CacheFlush(crate::json::parse(&call.body)?))
+    })
+    .body(Wanted::Json(one::<api::CacheFlush>)),
+    post(("/caches/dump", Role::Operator), "Writes the caches to their files.", many::<api::Dumped>, |_| {
+        Ok(Request::CacheDump)
+    }),
+    get("/upstreams", "The upstream servers by group, as the workers see them.", of::upstreams_shape, |_| {
+        Ok(Request::Status)
+    })
+    .replies(of::upstreams),
+    get(
+        "/bans",
+        "How many are banned, and for how many seconds those for the rate limit still are.",
+        of::stats_shape,
+        |_| Ok(Request::Stats),
+    )
+    .replies(of::bans),
+    get("/resolvers", "How full the tables of resolvers are.", map::<api::CacheStats>, |call| {
+        of::resolver(call, api::ResolverWhat::Stats)
+    })
+    .query(&[RESOLVER]),
+    get(
+        "/resolvers/servers",
+        "What is known of the servers that were asked.",
+        one::<api::ResolverServers>,
+        |call| of::resolver(call, api::ResolverWhat::Servers),
+    ),
+    get(
+        "/resolvers/delegations/{name}",
+        "The closest zone that is known to enclose a name.",
+        many::<api::ResolverZone>,
+        |call| of::resolver(call, api::ResolverWhat::Zone(call.part(0))),
+    )
+    .query(&[RESOLVER]),
+    get("/resolvers/anchors", "The trust anchors.", many::<api::ResolverAnchor>, |call| {
+        of::resolver(call, api::ResolverWhat::Anchors)
+    })
+    .query(&[RESOLVER]),
+    get(
+        "/resolvers/negative-anchors",
+        "The negative trust anchors.",
+        many::<api::ResolverNegative>,
+        |call| of::resolver(call, api::ResolverWhat::Negative(api::NegativeOrder::List)),
+    )
+    .query(&[RESOLVER]),
+    post(
+        ("/resolvers/flush", Role::Helper),
+        "Forgets what resolvers have learned.",
+        one::<api::Flushed>,
+        |call| of::resolver(call, api::ResolverWhat::Flush(crate::json::parse(&call.body)?)),
+    )
+    .query(&[RESOLVER])
+    .body(Wanted::Json(one::<api::ResolverFlush>)),
+    get("/zones", "The zones.", many::<api::Zone>, |_| of::zone(api::ZoneWhat::Status, None))
+        .query(&[COUNT, AFTER])
+        .replies(of::zones),
+    get("/zones/{zone}", "How a zone is.", one::<api::Zone>, |call| {
+        of::zone(api::ZoneWhat::Status, Some(call.part(0)))
+    })
+    .replies(of::one_zone),
+    route(
+        "PUT",
+        "/zones/{zone}",
+        "Serves one more zone, from now on and after a restart.",
+        one::<api::ZonesChanged>,
+        of::add_zone,
+    )
+    .role(Role::Operator)
+    .body(Wanted::Setting)
+    .replies(of::zones_changed),
+    route("DELETE", "/zones/{zone}", "Takes out a zone that was added.", one::<api::ZonesChanged>, |call| {
+        Ok(Request::ZoneRemove(api::ZoneNames { zones: vec![call.part(0)] }))
+    })
+    .role(Role::Operator)
+    .replies(of::zones_changed),
+    get("/zones/{zone}/records", "The zone as a master file.", text, |call| {
+        of::zone(api::ZoneWhat::Print, Some(call.part(0)))
+    }),
+    get(
+        "/zones/{zone}/difference",
+        "How a zone differs from its file: a line for each record.",
+        many::<String>,
+        |call| of::zone(api::ZoneWhat::Diff, Some(call.part(0))),
+    ),
+    post(
+        ("/zones/{zone}/reload", Role::Operator),
+        "Reads a zone's file again, or asks its primary.",
+        one::<api::Reload>,
+        |call| of::zone(api::ZoneWhat::Reload, Some(call.part(0))),
+    ),
+    post(
+        ("/zones/{zone}/retransfer", Role::Operator),
+        "Asks for the whole zone.",
+        one::<api::ZoneDone>,
+        |call| of::zone(api::ZoneWhat::Retransfer, Some(call.part(0))),
+    ),
+    post(
+        ("/zones/{zone}/freeze", Role::Operator),
+        "Has a zone take no updates.",
+        one::<api::ZoneDone>,
+        |call| of::zone(api::ZoneWhat::Freeze, Some(call.part(0))),
+    ),
+    post(
+        ("/zones/{zone}/thaw", Role::Operator),
+        "Has a zone take updates again.",
+        one::<api::ZoneDone>,
+        |call| of::zone(api::ZoneWhat::Thaw, Some(call.part(0))),
+    ),
+    get("/zones/{zone}/keys", "How the keys of a zone stand.", one::<api::ZoneKeys>, |call| {
+        Ok(Request::ZoneKeys(api::ZoneName { zone: call.part(0) }))
+    }),
+    post(
+        ("/explain", Role::Viewer),
+        "Takes a query through the policy, and says what happens to it.",
+        one::<api::Explained>,
+        |call| Ok(Request::Explain(crate::json::parse(&call.body)?)),
+    )
+    .body(Wanted::Json(one::<api::Explain>)),
+    get("/jobs", "What is done at certain times.", many::<api::Job>, |_| Ok(Request::Jobs)),
+    post(("/jobs/{job}/run", Role::Operator), "Begins it now.", many::<api::Job>, |call| {
+        Ok(Request::JobRun(api::JobRun { name: call.part(0) }))
+    }),
+    get("/log-level", "What is logged.", one::<api::LogLevelIs>, |_| {
+        Ok(Request::LogLevel(api::LogLevel::default()))
+    }),
+    route(
+        "PUT",
+        "/log-level",
+        "Changes what is logged until the next reload.",
+        one::<api::LogLevelIs>,
+        |call| Ok(Request::LogLevel(crate::json::parse(&call.body)?)),
+    )
+    .role(Role::Operator)
+    .body(Wanted::Json(one::<api::LogLevel>)),
+    post(
+        ("/requests", Role::Viewer),
+        "A request of the control socket, as commands make them.",
+        nothing,
+        |call| crate::json::parse(&call.body),
+    )
+    .body(Wanted::Json(one::<Request>)),
+];
+
+/// The row that answers whatever became of a request, as the control socket does.
+pub(crate) const TUNNEL: &str = "/requests";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_rows_mean_the_same() {
+        for (at, route) in ROUTES.iter().enumerate() {
+            let same = |other: &&Route| (other.method, other.path) == (route.method, route.path);
+            assert_eq!(ROUTES.iter().position(|other| same(&other)), Some(at), "{}", route.path);
+            assert!(route.path.starts_with('/') && !route.path.ends_with('/'), "{}", route.path);
+            assert!(route.method != "GET" || matches!(route.body, Wanted::Nothing), "{}", route.path);
+        }
+    }
+
+    #[test]
+    fn a_path_is_matched_part_by_part() {
+        let route = ROUTES.iter().find(|route| route.path == "/sets/{set}/members").expect("it is there");
+        let parts =
+            |path: &[&str]| route.parts(&path.iter().map(|part| (*part).to_owned()).collect::<Vec<_>>());
+        assert_eq!(parts(&["sets", "a/b", "members"]), Some(vec!["a/b".to_owned()]));
+        assert_eq!(parts(&["sets", "", "members"]), None);
+        assert_eq!(parts(&["sets", "a", "members", ""]), None);
+        assert_eq!(parts(&["sets", "a"]), None);
+    }
+}

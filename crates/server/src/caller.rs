@@ -1,0 +1,141 @@
+//! Who asks for something, and what they may.
+
+use control::api::{self, ConfigEdit, Request, ResolverWhat, ZoneWhat};
+use settings::overlay::SettingPath;
+
+/// What somebody may do; each may do what those before it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// Look at everything but secrets.
+    Viewer,
+    /// Add to dynamic sets and remove from them, and forget answers.
+    Helper,
+    /// Change settings that are data, fetch lists, look after zones, reload.
+    Operator,
+    /// Everything.
+    Admin,
+}
+
+impl Role {
+    /// All of them, from the least.
+    pub const ALL: [Self; 4] = [Self::Viewer, Self::Helper, Self::Operator, Self::Admin];
+
+    /// Returns what it is called.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Viewer => "viewer",
+            Self::Helper => "helper",
+            Self::Operator => "operator",
+            Self::Admin => "admin",
+        }
+    }
+
+    /// Returns the role that is called so.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|role| role.word() == word)
+    }
+}
+
+/// Who asks for something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// As it stands in the history.
+    pub name: String,
+    /// What they may do.
+    pub role: Role,
+}
+
+/// Returns the role that may have a request carried out.
+pub fn needed(request: &Request) -> Role {
+    match request {
+        Request::Status
+        | Request::Stats
+        | Request::Metrics
+        | Request::CacheStats
+        | Request::CacheLookup(_)
+        | Request::Explain(_)
+        | Request::Jobs
+        | Request::Lists(_)
+        | Request::SetList(_)
+        | Request::ZoneKeys(_)
+        | Request::ConfigShow
+        | Request::ConfigGet(_)
+        | Request::ConfigDiff(_)
+        | Request::ConfigHistory(_) => Role::Viewer,
+        Request::CacheFlush(_) | Request::SetAdd(_) | Request::SetRemove(_) => Role::Helper,
+        Request::Reload
+        | Request::CacheDump
+        | Request::JobRun(_)
+        | Request::SetReload(_)
+        | Request::ListsFetch(_)
+        | Request::ZoneAdd(_)
+        | Request::ZoneRemove(_) => Role::Operator,
+        // It says in files of the server what a zone is, or which keys sign it.
+        Request::ZoneLoad(_) | Request::ZoneDsSeen(_) | Request::ZoneRoll(_) => Role::Admin,
+        Request::LogLevel(api::LogLevel { level: None }) => Role::Viewer,
+        Request::LogLevel(_) => Role::Operator,
+        Request::Resolver(order) => match &order.what {
+            ResolverWhat::Stats
+            | ResolverWhat::Servers
+            | ResolverWhat::Zone(_)
+            | ResolverWhat::Anchors
+            | ResolverWhat::Negative(api::NegativeOrder::List) => Role::Viewer,
+            ResolverWhat::Flush(_) => Role::Helper,
+            // Signatures of a zone do not count any more.
+            ResolverWhat::Negative(_) => Role::Admin,
+        },
+        Request::Zone(order) => match order.what {
+            ZoneWhat::Status | ZoneWhat::Diff | ZoneWhat::Print => Role::Viewer,
+            ZoneWhat::Reload | ZoneWhat::Retransfer | ZoneWhat::Freeze | ZoneWhat::Thaw => Role::Operator,
+        },
+        Request::ConfigExport(asked) if asked.with_secrets => Role::Admin,
+        Request::ConfigExport(_) => Role::Viewer,
+        Request::ConfigChange(change) => {
+            change.edits.iter().map(needed_for_edit).max().unwrap_or(Role::Operator)
+        }
+    }
+}
+
+/// Returns the role that may change a setting: data is for operators, how queries are answered and
+/// sent for admins.
+fn needed_for_edit(edit: &ConfigEdit) -> Role {
+    let (path, text) = match edit {
+        ConfigEdit::RollBack { .. } => return Role::Admin,
+        ConfigEdit::Set { path, text } => (path, text.as_str()),
+        ConfigEdit::TakeAway { path } | ConfigEdit::Unset { path } => (path, ""),
+    };
+    // A variable of the environment may be a secret, and what is set can be looked at.
+    let is_data = SettingPath::parse(path).is_ok_and(|path| path.is_data()) && !text.contains("${");
+    if is_data { Role::Operator } else { Role::Admin }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(edits: Vec<ConfigEdit>, expect: Role) {
+        let change = api::ConfigChange { edits, ..api::ConfigChange::default() };
+        assert_eq!(needed(&Request::ConfigChange(change.clone())), expect, "{change:?}");
+    }
+
+    fn set(path: &str, text: &str) -> ConfigEdit {
+        ConfigEdit::Set { path: path.to_owned(), text: text.to_owned() }
+    }
+
+    #[test]
+    fn data_is_for_operators_and_everything_else_for_admins() {
+        check(vec![set("local.nas.home.arpa", "192.0.2.1")], Role::Operator);
+        check(vec![set("local.nas.home.arpa", "192.0.2.1"), set("cache.main.size", "1GiB")], Role::Admin);
+        check(vec![set("local.nas.home.arpa", "${ADDRESS}")], Role::Admin);
+        check(vec![ConfigEdit::Unset { path: "policy.main".to_owned() }], Role::Admin);
+        check(vec![ConfigEdit::RollBack { revision: 1 }], Role::Admin);
+    }
+
+    #[test]
+    fn a_role_has_a_word() {
+        for role in Role::ALL {
+            assert_eq!(Role::parse(role.word()), Some(role));
+        }
+        assert_eq!(Role::parse("root"), None);
+    }
+}
