@@ -23,6 +23,12 @@ impl Body {
         Self { first: Some(octets).filter(|octets| !octets.is_empty()), rest: None }
     }
 
+    /// Returns it as text, if it is there already.
+    pub(crate) fn text(&self) -> Option<String> {
+        let octets = self.first.as_ref().filter(|_| self.rest.is_none())?;
+        String::from_utf8(octets.to_vec()).ok()
+    }
+
     /// Returns a body whose parts a thread makes while the client takes them.
     pub(crate) fn in_parts(parts: impl Iterator<Item = String> + Send + 'static) -> Self {
         let (sender, rest) = mpsc::channel(PARTS_MAX);

@@ -12,6 +12,8 @@ pub(crate) struct Call {
     pub(crate) operator: Arc<Operator>,
     /// The path of the URL.
     pub(crate) path: String,
+    /// The path with the query, as it came.
+    pub(crate) target: String,
     /// The parts of the path that the client chose, in their order.
     pub(crate) parts: Vec<String>,
     /// The query of the URL.

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use crate::problem::Problem;
-use crate::routes::{Parameter, ROUTES, Route, Wanted};
+use crate::routes::{IDEMPOTENCY_KEY, Parameter, ROUTES, Route, Wanted};
 
 /// Types that are described, by name.
 pub(crate) type Schemas = BTreeMap<String, Value>;
@@ -38,9 +38,19 @@ pub(crate) fn map<T: ToSchema>(schemas: &mut Schemas) -> Value {
     json!({"type": "object", "additionalProperties": one::<T>(schemas)})
 }
 
-/// Describes text that is no JSON.
-pub(crate) fn text(_: &mut Schemas) -> Value {
-    Value::Null
+/// Describes numbers for Prometheus.
+pub(crate) fn metrics(_: &mut Schemas) -> Value {
+    json!("text/plain")
+}
+
+/// Describes settings in YAML.
+pub(crate) fn yaml(_: &mut Schemas) -> Value {
+    json!("application/yaml")
+}
+
+/// Describes records of a master file.
+pub(crate) fn records(_: &mut Schemas) -> Value {
+    json!("text/dns")
 }
 
 /// Describes JSON of the control socket.
@@ -105,7 +115,8 @@ fn operation(route: &Route, problem: &Value, schemas: &mut Schemas) -> Value {
 
 fn content(route: &Route, schemas: &mut Schemas) -> Value {
     match (route.shape)(schemas) {
-        Value::Null => json!({"text/plain": {"schema": {"type": "string"}}}),
+        // Text that is no JSON.
+        Value::String(kind) => json!({kind: {"schema": {"type": "string"}}}),
         shape => json!({"application/json": {"schema": shape}}),
     }
 }
@@ -120,10 +131,9 @@ fn parameters(route: &Route) -> Vec<Value> {
             json!({"name": name, "in": place, "description": about, "schema": {"type": kind}})
         }
     };
-    chosen
-        .chain(route.query.iter().map(said("query")))
-        .chain(route.headers.iter().map(said("header")))
-        .collect()
+    let repeated = (route.method != "GET").then_some(&IDEMPOTENCY_KEY);
+    let headers = route.headers.iter().chain(repeated);
+    chosen.chain(route.query.iter().map(said("query"))).chain(headers.map(said("header"))).collect()
 }
 
 /// Returns what programs that are made from the description call an operation.

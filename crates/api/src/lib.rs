@@ -13,10 +13,14 @@ mod body;
 mod call;
 mod description;
 mod json;
+mod limits;
+mod network;
 mod problem;
+mod repeated;
 mod resources;
 mod routes;
 mod serve;
 
 pub use description::description;
+pub use network::{CONNECTIONS_MAX, serve};
 pub use serve::http;

@@ -4,7 +4,7 @@ use control::api::{self, Request, Response};
 use server::Role;
 
 use crate::call::Call;
-use crate::description::{Shape, many, map, nothing, one, text};
+use crate::description::{Shape, many, map, metrics, nothing, one, records, yaml};
 use crate::problem::Problem;
 use crate::resources as of;
 use crate::serve::Reply;
@@ -26,6 +26,13 @@ pub(crate) struct Route {
     pub(crate) request: fn(&Call) -> Result<Request, Problem>,
     pub(crate) reply: fn(&Call, Response) -> Result<Reply, Problem>,
 }
+
+/// A header that all methods but GET take.
+pub(crate) const IDEMPOTENCY_KEY: Parameter = parameter(
+    "Idempotency-Key",
+    "string",
+    "What the client calls the request. Sent again within 24 hours, it is answered as before and not carried out again.",
+);
 
 /// Something in the query of a URL, or a header.
 pub(crate) struct Parameter {
@@ -153,7 +160,7 @@ const IF_NONE_MATCH: Parameter =
 pub(crate) const ROUTES: &[Route] = &[
     get("/status", "How the server is.", one::<api::Status>, |_| Ok(Request::Status)),
     get("/statistics", "All counters, by group.", of::stats_shape, |_| Ok(Request::Stats)),
-    get("/metrics", "All numbers as Prometheus reads them.", text, |_| Ok(Request::Metrics)),
+    get("/metrics", "All numbers as Prometheus reads them.", metrics, |_| Ok(Request::Metrics)),
     get("/settings", "What files and changes say, setting by setting.", many::<api::Setting>, |_| {
         Ok(Request::ConfigGet(api::ConfigGet::default()))
     }),
@@ -181,10 +188,10 @@ pub(crate) const ROUTES: &[Route] = &[
     .query(&[DRY_RUN, WHY, parameter("nothing", "boolean", "Has nothing there, whatever the file says.")])
     .headers(&[IF_MATCH])
     .replies(of::changed),
-    get("/configuration", "The settings in use as YAML, with where each is from.", text, |_| {
+    get("/configuration", "The settings in use as YAML, with where each is from.", yaml, |_| {
         Ok(Request::ConfigShow)
     }),
-    get("/changes", "The changed settings as YAML for the file.", text, |call| {
+    get("/changes", "The changed settings as YAML for the file.", yaml, |call| {
         Ok(Request::ConfigExport(api::ConfigExport { with_secrets: call.flag("secrets")? }))
     })
     .query(&[parameter("secrets", "boolean", "With secrets, for admins.")]),
@@ -343,7 +350,7 @@ pub(crate) const ROUTES: &[Route] = &[
     })
     .role(Role::Operator)
     .replies(of::zones_changed),
-    get("/zones/{zone}/records", "The zone as a master file.", text, |call| {
+    get("/zones/{zone}/records", "The zone as a master file.", records, |call| {
         of::zone(api::ZoneWhat::Print, Some(call.part(0)))
     }),
     get(
@@ -402,6 +409,27 @@ pub(crate) const ROUTES: &[Route] = &[
     )
     .role(Role::Operator)
     .body(Wanted::Json(one::<api::LogLevel>)),
+    get("/audit", "The audit log.", many::<api::AuditRow>, |call| {
+        Ok(Request::Audit(api::AuditRows { after: call.number("after")?, count: call.number("count")? }))
+    })
+    .role(Role::Admin)
+    .query(&[
+        parameter("after", "integer", "Rows after this one; the newest when absent."),
+        parameter("count", "integer", "At most so many; 20 when absent."),
+    ]),
+    get("/tokens", "The tokens, without their texts.", many::<api::Token>, |_| Ok(Request::TokenList))
+        .role(Role::Admin),
+    post(
+        ("/tokens", Role::Admin),
+        "Makes a token. The reply has its text, and nothing else ever has.",
+        one::<api::TokenAdded>,
+        |call| Ok(Request::TokenAdd(crate::json::parse(&call.body)?)),
+    )
+    .body(Wanted::Json(one::<api::TokenAdd>)),
+    route("DELETE", "/tokens/{token}", "Takes a token back.", many::<api::Token>, |call| {
+        Ok(Request::TokenRevoke(api::TokenName { name: call.part(0) }))
+    })
+    .role(Role::Admin),
     post(
         ("/requests", Role::Viewer),
         "A request of the control socket, as commands make them.",

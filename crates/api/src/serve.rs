@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::poll_fn;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,18 +16,21 @@ use hyper::service::service_fn;
 use hyper::{Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use server::{Caller, Operator};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 
 use crate::body::Body;
 use crate::call::{Call, path_parts, query_parts};
 use crate::description::description;
+use crate::limits::Limits;
 use crate::problem::Problem;
+use crate::repeated::{self, UnderWay};
 use crate::routes::{ROUTES, Route, TUNNEL, Wanted};
 
 /// Octets of a body.
 const BODY_OCTETS_MAX: u64 = 1 << 20;
 /// How long the head of a request may take, and a connection may be without one.
-const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
+pub(crate) const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
 /// How long a body may take.
 const BODY_TIME_MAX: Duration = Duration::from_secs(30);
 /// How long a connection may last from its beginning to its end.
@@ -68,6 +72,19 @@ impl Reply {
         Self::new(200, kind, Body::whole(text))
     }
 
+    /// Returns what was answered before.
+    pub(crate) fn again(status: u16, kind: &str, text: String) -> Self {
+        Self::new(status, kind, Body::whole(text))
+    }
+
+    /// Returns status, type, ETag and body, if all of it is there already.
+    pub(crate) fn known(&self) -> Option<(u16, String, Option<String>, String)> {
+        let header = |name: &str| {
+            self.headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone())
+        };
+        Some((self.status, header("content-type")?, header("etag"), self.body.text()?))
+    }
+
     pub(crate) fn nothing(status: u16) -> Self {
         Self { status, headers: Vec::new(), body: Body::whole(""), ends_connection: false }
     }
@@ -101,28 +118,51 @@ impl From<Problem> for Reply {
 
 /// Returns what goes on with connections of the control socket that speak HTTP.
 pub fn http(operator: Arc<Operator>) -> control::Http {
-    let api = Arc::new(Api { operator });
+    let api = Arc::new(Api::new(operator));
     Arc::new(move |stream: Stream, peer: Peer| {
         let api = Arc::clone(&api);
         Box::pin(async move {
-            let caller = server::caller(peer);
-            api.converse(stream, &caller).await;
+            api.converse(stream, Who::User(server::caller(peer))).await;
         })
     })
 }
 
+/// Who is at the other end of a connection.
+pub(crate) enum Who {
+    /// A user of this machine, as the system says.
+    User(Caller),
+    /// Somebody at this address, whose requests show who it is.
+    Stranger(IpAddr),
+}
+
 /// What answers.
-struct Api {
+pub(crate) struct Api {
     operator: Arc<Operator>,
+    pub(crate) limits: Limits,
+    under_way: Arc<UnderWay>,
 }
 
 impl Api {
+    /// Returns what answers for this server.
+    pub(crate) fn new(operator: Arc<Operator>) -> Self {
+        Self { operator, limits: Limits::default(), under_way: Arc::default() }
+    }
+
+    pub(crate) const fn operator(&self) -> &Arc<Operator> {
+        &self.operator
+    }
+
     /// Answers the requests of one connection.
-    async fn converse(self: Arc<Self>, stream: Stream, caller: &Caller) {
+    pub(crate) async fn converse(
+        self: Arc<Self>,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        who: Who,
+    ) {
+        let who = &who;
         let service = service_fn(|request: Request<Incoming>| {
             let api = Arc::clone(&self);
             async move {
-                let reply = api.answer(request, caller).await.unwrap_or_else(Reply::from);
+                let reply = api.answer(request, who).await.unwrap_or_else(Reply::from);
                 Ok::<_, Infallible>(as_response(reply))
             }
         });
@@ -137,11 +177,22 @@ impl Api {
     }
 
     /// Answers one request.
-    async fn answer(&self, request: Request<Incoming>, caller: &Caller) -> Result<Reply, Problem> {
+    async fn answer(&self, request: Request<Incoming>, who: &Who) -> Result<Reply, Problem> {
+        let path = request.uri().path().to_owned();
+        let caller = match who {
+            Who::User(caller) => Some(caller.clone()),
+            Who::Stranger(from) => {
+                let needs_token = !matches!(path.as_str(), "/" | "/health");
+                match self.welcome(&request, *from, needs_token) {
+                    Ok(caller) => caller,
+                    // What it would have brought is not read.
+                    Err(refusal) => return Ok(refusal.ending()),
+                }
+            }
+        };
         if let Some(refusal) = refused_body(&request) {
             return Ok(Reply::from(refusal).ending());
         }
-        let path = request.uri().path().to_owned();
         let parts = path_parts(&path)?;
         let method = request.method().as_str().to_owned();
         let words: Vec<&str> = parts.iter().map(String::as_str).collect();
@@ -159,7 +210,8 @@ impl Api {
                     Found::OtherMethods(methods) => return Ok(not_allowed(&methods)),
                     Found::Nothing => return Err(nothing_at(&path)),
                 };
-                self.carry_out(route, (path, parts), request, caller.clone()).await
+                let caller = caller.ok_or_else(|| Problem::new(401, "this needs a token"))?;
+                self.carry_out(route, (path, parts), request, caller).await
             }
             _ => Err(nothing_at(&path)),
         }
@@ -195,12 +247,18 @@ impl Api {
         if matches!(route.body, Wanted::Json(_)) && !headers.get(CONTENT_TYPE).is_some_and(is_json) {
             return Err(Problem::new(415, "expected a Content-Type of application/json"));
         }
+        let target = request.uri().to_string();
         let body = read(request.into_body()).await?;
         if matches!(route.body, Wanted::Nothing) && !body.is_empty() {
             return Err(Problem::new(400, "this takes no body"));
         }
-        let call = Call { operator: Arc::clone(&self.operator), path, parts, query, headers, body, caller };
-        let done = tokio::task::spawn_blocking(move || done(route, &call));
+        let call =
+            Call { operator: Arc::clone(&self.operator), path, target, parts, query, headers, body, caller };
+        let under_way = Arc::clone(&self.under_way);
+        let done = tokio::task::spawn_blocking(move || match route.method {
+            "GET" => done(route, &call),
+            method => repeated::once(&under_way, method, &call, || done(route, &call)),
+        });
         done.await.unwrap_or_else(|_| Err(Problem::new(500, "the server could not carry this out")))
     }
 }

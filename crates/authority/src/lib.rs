@@ -265,6 +265,90 @@ impl Authority {
         near.map(|(_, kept)| kept).max_by_key(|kept| kept.revision).cloned()
     }
 
+    /// Returns the entries of a space that holds no settings.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    pub fn entries(&self, space: &str) -> Result<Vec<store::Entry>, StoreError> {
+        self.with_store(Vec::new(), |store| store.entries(space))
+    }
+
+    /// Keeps a change of what is no setting; it is on disk when this returns. No settings are to be
+    /// decided about meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be kept; then nothing has changed.
+    pub fn keep(&self, change: &store::Change) -> Result<(), Refusal> {
+        let folder = self.folder.as_deref().ok_or_else(|| {
+            Refusal::NotAllowed(
+                "this configuration keeps no changes: nothing can be kept beside it".to_owned(),
+            )
+        })?;
+        let mut state = self.state();
+        let position = state.opened(folder).and_then(|store| store.commit(change)).map_err(Refusal::Store)?;
+        state.revision = position.revision;
+        Ok(())
+    }
+
+    /// Writes to the audit log that somebody has something done; it is on disk when this returns.
+    /// Changes of settings are there without it.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written.
+    pub fn audit(&self, event: store::audit::Event) -> Result<(), StoreError> {
+        // What keeps no changes, or has no folder for state at all, has no audit log either.
+        let is_there = |folder: &&Path| folder.parent().is_some_and(Path::is_dir);
+        let Some(folder) = self.folder.as_deref().filter(is_there) else { return Ok(()) };
+        self.state().opened(folder)?.audit(&[event])
+    }
+
+    /// Returns where the first key of the audit log is, if nobody has taken it away yet.
+    pub fn first_audit_key(&self) -> Option<PathBuf> {
+        Store::first_audit_key(self.folder.as_deref()?)
+    }
+
+    /// Returns rows of the audit log after `after`, or the newest, at most `count`.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    pub fn audited(&self, after: Option<u64>, count: usize) -> Result<Vec<store::audit::Row>, StoreError> {
+        self.with_store(Vec::new(), |store| {
+            let after = match after {
+                Some(after) => after,
+                None => store.last_audited()?.saturating_sub(count as u64),
+            };
+            store.audited(after, count)
+        })
+    }
+
+    /// Notes a text under a name for a time; it is on disk when this returns.
+    ///
+    /// # Errors
+    ///
+    /// Nothing is kept, or it cannot be written.
+    pub fn note(&self, name: (&str, &str), text: &str, times: (u64, u64)) -> Result<(), Refusal> {
+        let folder = self.folder.as_deref().ok_or_else(|| {
+            Refusal::NotAllowed(
+                "this configuration keeps no changes: nothing can be kept beside it".to_owned(),
+            )
+        })?;
+        let mut state = self.state();
+        state.opened(folder).and_then(|store| store.note(name, text, times)).map_err(Refusal::Store)
+    }
+
+    /// Returns what is noted under a name.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    pub fn noted(&self, name: (&str, &str), now: u64) -> Result<Option<String>, StoreError> {
+        self.with_store(None, |store| store.noted(name, now))
+    }
+
     /// Returns how changes stand.
     pub fn standing(&self) -> Standing {
         let state = self.state();

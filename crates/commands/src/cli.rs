@@ -17,9 +17,10 @@ use std::time::Duration;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 pub use self::server::{
-    CacheCommand, CacheLookupArgs, FlushArgs, JobsArgs, ListsArgs, ListsCommand, LogLevelArgs,
-    NegativeCommand, ReloadArgs, ResolverArgs, ResolverCommand, ResolverFlushArgs, ServerCommand, SetAddArgs,
-    SetArgs, SetCommand, SetNameArgs, StatsArgs,
+    AuditCommand, AuditTailArgs, AuditVerifyArgs, CacheCommand, CacheLookupArgs, FlushArgs, JobsArgs,
+    ListsArgs, ListsCommand, LogLevelArgs, NegativeCommand, ReloadArgs, ResolverArgs, ResolverCommand,
+    ResolverFlushArgs, ServerCommand, SetAddArgs, SetArgs, SetCommand, SetNameArgs, StatsArgs, TokenAddArgs,
+    TokenCommand, TokenRevokeArgs,
 };
 use asking::QUERY_HELP;
 pub use asking::{ExplainArgs, ProbeArgs, QueryArgs};
@@ -177,12 +178,49 @@ pub struct SocketArgs {
     pub socket: Option<PathBuf>,
 }
 
-/// Arguments of commands that talk to the running server.
+/// A server that is reached over the network.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ServerArgs {
+    /// The URL of a server's HTTP API (control.listen), in place of a control socket on this
+    /// machine. The token is in $GANNET_TOKEN or --token-file.
+    #[arg(long, value_name = "URL", conflicts_with = "socket")]
+    pub(crate) server: Option<String>,
+    /// A file with the token.
+    #[arg(long, value_name = "FILE", requires = "server")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// The certificates of authorities that the server's must be signed by [default: those of
+    /// web servers].
+    #[arg(long, value_name = "FILE", requires = "server")]
+    pub(crate) ca: Option<PathBuf>,
+}
+
+impl ServerArgs {
+    /// Returns whether a server is named.
+    pub(crate) const fn is_given(&self) -> bool {
+        self.server.is_some()
+    }
+}
+
+/// Arguments of commands that talk to the running server of this machine.
+#[derive(Args, Clone, Debug)]
+pub struct LocalArgs {
+    /// Where the control socket is.
+    #[command(flatten)]
+    pub socket: SocketArgs,
+    /// How results are printed.
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Arguments of commands that talk to a running server.
 #[derive(Args, Clone, Debug)]
 pub struct RemoteArgs {
     /// Where the control socket is.
     #[command(flatten)]
     pub socket: SocketArgs,
+    /// The server, if it is not of this machine.
+    #[command(flatten)]
+    pub server: ServerArgs,
     /// How results are printed.
     #[command(flatten)]
     pub output: OutputArgs,
@@ -253,7 +291,15 @@ pub enum ManPage {
 }
 
 /// Options that may stand before a command as well as behind it, and whether a value follows.
-const ANYWHERE: [(&str, bool); 4] = [("--socket", true), ("--config", true), ("-c", true), ("--json", false)];
+const ANYWHERE: [(&str, bool); 7] = [
+    ("--socket", true),
+    ("--server", true),
+    ("--token-file", true),
+    ("--ca", true),
+    ("--config", true),
+    ("-c", true),
+    ("--json", false),
+];
 
 /// Reads a command line, of which the first argument is the program; ends the process if it is
 /// wrong, or asks for help.
@@ -351,6 +397,7 @@ mod tests {
             assert_eq!(arranged.join(" "), expect);
         };
         check("gannet --socket S stats", "gannet stats --socket S");
+        check("gannet --server U --ca C reload", "gannet reload --server U --ca C");
         check("gannet --socket=S --json cache flush --all", "gannet cache flush --all --socket=S --json");
         check("gannet zone --socket S status example.org", "gannet zone status example.org --socket S");
         check("gannet --socket S set add s -- -x", "gannet set add s --socket S -- -x");
@@ -364,6 +411,16 @@ mod tests {
             parsed("gannet --socket S lists").is_ok() && parsed("gannet lists update ads --socket S").is_ok()
         );
         assert!(parsed("gannet --socket S check").is_err());
+        assert!(parsed("gannet --server U status").is_ok() && parsed("gannet status --server U").is_ok());
+        for wrong in [
+            "gannet --server U",
+            "gannet --server U query a.example",
+            "gannet --server U log",
+            "gannet status --ca C",
+        ] {
+            assert!(parsed(wrong).is_err(), "{wrong}");
+        }
+        assert!(parsed("gannet --server U --socket S status").is_err());
     }
 
     #[test]

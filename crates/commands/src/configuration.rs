@@ -115,11 +115,14 @@ pub fn run(command: &ConfigCommand, as_run: impl FnOnce(Loaded) -> Loaded) -> Ex
 
 fn show(args: &ConfigShowArgs, as_run: impl FnOnce(Loaded) -> Loaded) -> ExitCode {
     if args.running {
-        return remote::config_show(&args.socket, args.output, args.origin);
+        return remote::config_show(&args.remote, args.origin);
+    }
+    if args.remote.server.is_given() {
+        return out::wrong("--server needs --running", args.remote.output);
     }
     let origin = find(&args.config);
     match origin.load().map(as_run) {
-        Ok(loaded) if args.output.json => {
+        Ok(loaded) if args.remote.output.json => {
             out::print(&settings::print::show_json(&loaded));
             out::FINE
         }
@@ -128,7 +131,7 @@ fn show(args: &ConfigShowArgs, as_run: impl FnOnce(Loaded) -> Loaded) -> ExitCod
             out::print(&if args.origin { text } else { without_origins(&text, &loaded) });
             out::FINE
         }
-        Err(found) => out::failed(human(&origin, &found).trim_end(), args.output),
+        Err(found) => out::failed(human(&origin, &found).trim_end(), args.remote.output),
     }
 }
 

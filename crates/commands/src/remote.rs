@@ -1,12 +1,15 @@
 //! The commands that talk to the running server.
 
+mod audit;
 mod caches;
 mod config;
 mod explained;
 mod lists;
+mod network;
 mod resolvers;
 mod stats;
 mod status;
+mod tokens;
 mod zones;
 
 use std::collections::BTreeMap;
@@ -73,6 +76,8 @@ pub fn run(command: &ServerCommand, descriptions: Descriptions<'_>) -> ExitCode 
         ServerCommand::Log(args) => record::show(args),
         ServerCommand::LogLevel(args) => log_level(args),
         ServerCommand::Jobs(args) => jobs(args),
+        ServerCommand::Audit(command) => audit::run(command),
+        ServerCommand::Token(command) => tokens::run(command),
     }
 }
 
@@ -166,10 +171,9 @@ pub(crate) fn zone_print(args: &RemoteArgs, name: &str) -> ExitCode {
             _ => More::No,
         }
     };
-    let paths = socket_paths(&args.socket);
-    match control::ask_for_all(&paths, &Request::Zone(order), WORK_PATIENCE, take) {
+    match ask_for_all(args, &Request::Zone(order), WORK_PATIENCE, take) {
         Ok(()) => outcome,
-        Err(why) => out::failed(&why.to_string(), args.output),
+        Err(why) => out::failed(&why, args.output),
     }
 }
 
@@ -227,9 +231,36 @@ fn cache_flush(args: &FlushArgs) -> ExitCode {
 }
 
 fn ask(args: &RemoteArgs, request: &Request, patience: Duration) -> ExitCode {
-    match control::ask(&socket_paths(&args.socket), request, patience) {
+    match ask_once(args, request, patience) {
         Ok(response) => show(&response, args.output),
-        Err(error) => out::failed(&error.to_string(), args.output),
+        Err(why) => out::failed(&why, args.output),
+    }
+}
+
+/// Asks the server that is named, or the one of this machine.
+fn ask_once(args: &RemoteArgs, request: &Request, patience: Duration) -> Result<Response, String> {
+    let mut response = None;
+    ask_for_all(args, request, patience, |first| {
+        response = Some(first);
+        More::No
+    })?;
+    response.ok_or_else(|| "the server's response is empty".to_owned())
+}
+
+/// Asks the server that is named, or the one of this machine, for something that has several
+/// responses; `take` says whether there is another one.
+fn ask_for_all(
+    args: &RemoteArgs,
+    request: &Request,
+    patience: Duration,
+    take: impl FnMut(Response) -> More,
+) -> Result<(), String> {
+    match &args.server.server {
+        Some(url) => network::ask_for_all((url, &args.server), request, patience, take),
+        None => {
+            let paths = socket_paths(&args.socket);
+            control::ask_for_all(&paths, request, patience, take).map_err(|error| error.to_string())
+        }
     }
 }
 
@@ -271,6 +302,9 @@ pub fn show(response: &Response, output: OutputArgs) -> ExitCode {
         Response::ConfigDifferences(all) => (config::differences_text(all), true),
         Response::ConfigSteps(steps) => (config::steps_text(steps), true),
         Response::Settings(settings) => (config::settings_text(settings), true),
+        Response::Audited(rows) => (audit::text(rows), true),
+        Response::TokenAdded(added) => (format!("{}\n", added.secret), true),
+        Response::Tokens(all) => (tokens::text(all), true),
     };
     out::print(&if output.json { response.to_json() } else { text });
     if is_fine { out::FINE } else { out::negative() }
@@ -293,14 +327,14 @@ fn change_zones(args: &RemoteArgs, names: &[String], request: impl Fn(Vec<String
         let count = rest.iter().take_while(fits).count().max(1);
         let (now, later) = rest.split_at(count);
         rest = later;
-        match control::ask(&socket_paths(&args.socket), &request(now.to_vec()), WORK_PATIENCE) {
+        match ask_once(args, &request(now.to_vec()), WORK_PATIENCE) {
             Ok(Response::ZonesChanged(changed)) => {
                 all.done += changed.done;
                 all.notes.extend(changed.notes);
                 all.refused.extend(changed.refused);
             }
             Ok(other) => return show(&other, args.output),
-            Err(error) => return out::failed(&error.to_string(), args.output),
+            Err(why) => return out::failed(&why, args.output),
         }
     }
     show(&Response::ZonesChanged(all), args.output)

@@ -11,7 +11,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// What becomes of a new connection when there are as many as may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WhenFull {
+pub enum WhenFull {
     /// It waits until one of them ends.
     Waits,
     /// The oldest of them is ended for it.
@@ -20,7 +20,11 @@ pub(crate) enum WhenFull {
 
 /// Accepts connections and converses with each beside the others, with at most `connections_max` at
 /// once; never ends. Dropping it ends every connection.
-pub(crate) async fn converse_with_all<C, A, T>(
+///
+/// # Errors
+///
+/// None: what cannot be accepted is tried again.
+pub async fn converse_with_all<C, A, T>(
     (connections_max, when_full): (usize, WhenFull),
     accept: impl Fn() -> A,
     converse: impl Fn(C) -> T,

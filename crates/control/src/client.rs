@@ -119,10 +119,34 @@ fn converse(
         if line.is_empty() {
             return Err(broke(io::ErrorKind::UnexpectedEof.into()));
         }
-        let response =
-            serde_json::from_str(&line).map_err(|error| AskError::Unreadable(error.to_string()))?;
-        if take(response) == More::No {
+        if take(read(&line)?) == More::No {
             return Ok(());
         }
+    }
+}
+
+/// Reads a line that a server has answered with.
+///
+/// # Errors
+///
+/// It is no response that we know.
+pub fn read(line: &str) -> Result<Response, AskError> {
+    serde_json::from_str(line).map_err(|error| AskError::Unreadable(error.to_string()))
+}
+
+/// Returns what a problem of the HTTP API (RFC 9457) says for a person; `None` if it is none.
+pub fn detail(problem: &str) -> Option<String> {
+    let problem: serde_json::Value = serde_json::from_str(problem).ok()?;
+    Some(problem.get("detail")?.as_str()?.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_is_told_in_its_own_words() {
+        assert_eq!(detail("{\"status\": 403, \"detail\": \"no\"}"), Some("no".to_owned()));
+        assert_eq!(detail("<html>"), None);
     }
 }

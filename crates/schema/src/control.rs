@@ -37,6 +37,24 @@ pub(super) const ROWS: &[Row] = &[
         "no setting is more dangerous than another to everybody",
         "Settings that are not changed while the server runs, with all below them: `policy.main`, `listen`.",
     ),
+    row(
+        "control.listen",
+        Kind::List(Value::Socket { port: 8533, word: None }),
+        "[]",
+        "who does not use it need not care for one more open port",
+        "Where the HTTP API can be reached besides the control socket (see api.md), with port 8533 unless they say \
+         otherwise. Every request needs a token (`gannet token add`). Addresses of this machine alone take HTTP and \
+         HTTPS, all others HTTPS, with the certificates of `tls.certificates`.",
+    )
+    .restart(),
+    row(
+        "control.names",
+        Kind::List(Value::Text { word: None }),
+        "[]",
+        "an address, `localhost` and the names of its certificates are enough for most",
+        "Further names that the HTTP API is reached by. A request for another host is refused, so that no web page \
+         can have its own name lead here (DNS rebinding).",
+    ),
     section(
         "control.unbound",
         "The channel of `unbound-control`, for programs that know that one (see unbound.md).",

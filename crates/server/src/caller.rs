@@ -1,7 +1,10 @@
 //! Who asks for something, and what they may.
 
+use std::sync::Arc;
+
 use control::api::{self, ConfigEdit, Request, ResolverWhat, ZoneWhat};
 use settings::overlay::SettingPath;
+use wire::NameBuf;
 
 /// What somebody may do; each may do what those before it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,6 +46,57 @@ pub struct Caller {
     pub name: String,
     /// What they may do.
     pub role: Role,
+    /// What they may do it with.
+    pub scope: Arc<Scope>,
+}
+
+/// What somebody may change; everything without any.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scope {
+    /// Settings, with all below them.
+    pub paths: Vec<SettingPath>,
+    /// Zones, with all below them.
+    pub zones: Vec<NameBuf>,
+}
+
+impl Scope {
+    /// Returns why a request is beyond it; `None` if it is not.
+    pub fn refusal(&self, request: &Request) -> Option<String> {
+        if (self.paths.is_empty() && self.zones.is_empty()) || needed(request) == Role::Viewer {
+            return None;
+        }
+        let zones: Vec<&str> = match request {
+            Request::ConfigChange(change) => {
+                return change.edits.iter().find_map(|edit| self.refusal_of_edit(edit));
+            }
+            Request::ZoneAdd(add) => add.zones.iter().map(String::as_str).collect(),
+            Request::ZoneRemove(names) => names.zones.iter().map(String::as_str).collect(),
+            Request::ZoneLoad(load) => vec![load.zone.as_str()],
+            Request::ZoneDsSeen(seen) => vec![seen.zone.as_str()],
+            Request::ZoneRoll(roll) => vec![roll.zone.as_str()],
+            Request::Zone(order) => order.name.as_deref().into_iter().collect(),
+            _ => Vec::new(),
+        };
+        if zones.is_empty() {
+            return Some("this is about more than settings and zones that were named".to_owned());
+        }
+        let is_mine = |zone: &str| {
+            let zone: Option<NameBuf> = zone.parse().ok();
+            zone.is_some_and(|zone| self.zones.iter().any(|own| zone.as_name().is_at_or_below(own.as_name())))
+        };
+        let other = zones.into_iter().find(|zone| !is_mine(zone))?;
+        Some(format!("\"{other}\" is not in one of its zones"))
+    }
+
+    fn refusal_of_edit(&self, edit: &ConfigEdit) -> Option<String> {
+        let path = match edit {
+            ConfigEdit::RollBack { .. } => return Some("a roll-back changes many settings".to_owned()),
+            ConfigEdit::Set { path, .. } | ConfigEdit::TakeAway { path } | ConfigEdit::Unset { path } => path,
+        };
+        let is_mine =
+            SettingPath::parse(path).is_ok_and(|path| self.paths.iter().any(|own| path.is_within(own)));
+        (!is_mine).then(|| format!("\"{path}\" is not one of its settings"))
+    }
 }
 
 /// Returns the role that may have a request carried out.
@@ -88,6 +142,9 @@ pub fn needed(request: &Request) -> Role {
             ZoneWhat::Status | ZoneWhat::Diff | ZoneWhat::Print => Role::Viewer,
             ZoneWhat::Reload | ZoneWhat::Retransfer | ZoneWhat::Freeze | ZoneWhat::Thaw => Role::Operator,
         },
+        Request::Audit(_) | Request::TokenAdd(_) | Request::TokenList | Request::TokenRevoke(_) => {
+            Role::Admin
+        }
         Request::ConfigExport(asked) if asked.with_secrets => Role::Admin,
         Request::ConfigExport(_) => Role::Viewer,
         Request::ConfigChange(change) => {
@@ -129,6 +186,25 @@ mod tests {
         check(vec![set("local.nas.home.arpa", "${ADDRESS}")], Role::Admin);
         check(vec![ConfigEdit::Unset { path: "policy.main".to_owned() }], Role::Admin);
         check(vec![ConfigEdit::RollBack { revision: 1 }], Role::Admin);
+    }
+
+    #[test]
+    fn a_scope_is_all_that_may_be_changed() {
+        let path = SettingPath::parse("local").expect("a path");
+        let scope = Scope { paths: vec![path], zones: vec!["example.org".parse().expect("a name")] };
+        let change =
+            |edits| Request::ConfigChange(api::ConfigChange { edits, ..api::ConfigChange::default() });
+        let add = |zone: &str| {
+            Request::ZoneAdd(api::ZoneAdd { zones: vec![zone.to_owned()], ..api::ZoneAdd::default() })
+        };
+        let allowed = |request: &Request| scope.refusal(request).is_none();
+        assert!(allowed(&change(vec![set("local.nas.home.arpa", "192.0.2.1")])));
+        assert!(!allowed(&change(vec![set("local.a", "192.0.2.1"), set("hosts", "[]")])));
+        assert!(!allowed(&change(vec![ConfigEdit::RollBack { revision: 0 }])));
+        assert!(allowed(&add("a.example.org")) && allowed(&add("example.org")));
+        assert!(!allowed(&add("example.com")) && !allowed(&add("anexample.org")));
+        assert!(allowed(&Request::Status) && !allowed(&Request::Reload));
+        assert!(Scope::default().refusal(&Request::Reload).is_none());
     }
 
     #[test]

@@ -33,7 +33,7 @@ mod zone_sources;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-pub use caller::{Caller, Role, needed};
+pub use caller::{Caller, Role, Scope, needed};
 pub use compile::{Compiled, Previous, compile};
 pub use driver::{Waiting, WaitsFor};
 pub use log_level::{LogLevelHandle, filter};

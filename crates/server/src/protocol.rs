@@ -36,7 +36,7 @@ pub fn answered(outcome: Result<Answer, OperatorError>) -> Answer {
 /// heard.
 pub fn caller(peer: Peer) -> Caller {
     let name = sys::user_name(peer.user).unwrap_or_else(|| format!("user {}", peer.user));
-    Caller { name, role: Role::Admin }
+    Caller { name, role: Role::Admin, scope: Arc::default() }
 }
 
 /// Has a request carried out for somebody.
@@ -50,11 +50,67 @@ pub fn carry_out(
     caller: &Caller,
 ) -> Result<Answer, OperatorError> {
     let role = needed(&request);
+    let is_look = role == Role::Viewer || matches!(request, Request::Audit(_) | Request::TokenList);
+    let words = (!is_look).then(|| audited(&request));
+    let audit = |outcome: &str| {
+        if let Some((what, on)) = &words {
+            operator.audit(&caller.name, (what, on), outcome);
+        }
+    };
+    // What is kept by revision is audited with it.
+    let is_kept =
+        matches!(request, Request::ConfigChange(_) | Request::TokenAdd(_) | Request::TokenRevoke(_));
+    if !is_kept && caller.role >= role {
+        audit("accepted");
+    }
+    let outcome = try_carry_out(operator, request, caller, role);
+    if let Err(why) = &outcome {
+        audit(&format!("refused: {why}"));
+    }
+    outcome
+}
+
+/// Returns what the audit log says of a request: texts of settings may be secrets.
+fn audited(request: &Request) -> (String, String) {
+    let (what, with) = request.words();
+    let on = match request {
+        Request::ConfigChange(change) => {
+            let path = |edit: &api::ConfigEdit| match edit {
+                api::ConfigEdit::Set { path, .. }
+                | api::ConfigEdit::TakeAway { path }
+                | api::ConfigEdit::Unset { path } => path.clone(),
+                api::ConfigEdit::RollBack { revision } => format!("roll back to {revision}"),
+            };
+            change.edits.iter().map(path).collect::<Vec<_>>().join(", ")
+        }
+        Request::ZoneAdd(add) => add.zones.join(", "),
+        _ => with,
+    };
+    (what, on)
+}
+
+fn try_carry_out(
+    operator: &Arc<Operator>,
+    request: Request,
+    caller: &Caller,
+    role: Role,
+) -> Result<Answer, OperatorError> {
     if caller.role < role {
         let (name, role, own) = (&caller.name, role.word(), caller.role.word());
         return Err(OperatorError::Forbidden(format!("this needs the role {role}, and {name} has {own}")));
     }
+    if let Some(why) = caller.scope.refusal(&request) {
+        return Err(OperatorError::Forbidden(format!("{why}, and {} may change nothing else", caller.name)));
+    }
     let request = match request {
+        Request::TokenAdd(asked) => {
+            let added = operator.token_add(&asked, &caller.name)?;
+            return Ok(Response::TokenAdded(Box::new(added)).into());
+        }
+        Request::TokenRevoke(token) => {
+            let tokens = operator.token_revoke(&token.name, &caller.name)?;
+            return Ok(Response::Tokens(tokens).into());
+        }
         Request::ConfigChange(change) => {
             let by = Some(signed(&caller.name, change.by.as_deref()));
             Request::ConfigChange(api::ConfigChange { by, ..change })
@@ -110,6 +166,10 @@ fn answer(operator: &Arc<Operator>, request: Request) -> Result<Answer, Operator
         Request::ConfigDiff(asked) => operator.config_diff(&asked).map(Response::ConfigDifferences)?,
         Request::ConfigHistory(asked) => operator.config_history(&asked).map(Response::ConfigSteps)?,
         Request::ConfigGet(asked) => operator.config_get(&asked).map(Response::Settings)?,
+        Request::Audit(asked) => operator.audited(asked).map(Response::Audited)?,
+        Request::TokenList => Response::Tokens(operator.token_list()),
+        // They have to be signed: `carry_out` does.
+        Request::TokenAdd(_) | Request::TokenRevoke(_) => Response::error("nobody asks for this"),
         Request::Explain(asked) => operator.explain(&asked).map(Response::Explained)?,
     };
     Ok(response.into())
@@ -160,6 +220,15 @@ fn print(operator: &Operator, order: &ZoneOrder) -> Result<Answer, OperatorError
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_text_of_a_setting_is_in_the_audit_log() {
+        let edit = api::ConfigEdit::Set { path: "cookies.secret".to_owned(), text: "0011".to_owned() };
+        let change = api::ConfigChange { edits: vec![edit], ..api::ConfigChange::default() };
+        let said = audited(&Request::ConfigChange(change));
+        assert_eq!(said, ("config-change".to_owned(), "cookies.secret".to_owned()));
+        assert_eq!(audited(&Request::Reload), ("reload".to_owned(), "{}".to_owned()));
+    }
 
     #[test]
     fn a_change_is_signed_by_who_it_is_for_certain() {

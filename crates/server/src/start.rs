@@ -28,7 +28,7 @@ use plan::upstreams::Target;
 use settings::LocalSocket;
 use settings::{Loaded, Origin};
 use tokio::sync::{mpsc, watch};
-use tracing::{error, warn};
+use tracing::{error, info, warn};
 
 use crate::caches::Dumps;
 use crate::compile::{Compiled, compile, compile_for_set};
@@ -233,6 +233,7 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
     };
     let changes = Changing::new(authority, wrong, &first.loaded);
     let operator = Arc::new(Operator::new(facts, components, (first, watched), changes));
+    operator.read_tokens();
     operator.serve_jobs();
     operator.start_signing();
     // What reading the configuration, zones and lists has left.
@@ -254,6 +255,9 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
 fn open_for_changes(authority: &Authority) {
     if let Err(error) = authority.open() {
         error!(%error, "settings cannot be changed; those that were changed before stay as they are");
+    }
+    if let Some(file) = authority.first_audit_key() {
+        info!(file = %file.display(), "the first key of the audit log: keep it elsewhere, and remove it here");
     }
 }
 

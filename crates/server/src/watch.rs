@@ -249,7 +249,10 @@ impl Watch {
         loop {
             tokio::select! {
                 order = next(&mut self.orders) => match order {
-                    Order::Reload => spawn(|operator| drop(operator.reload())),
+                    Order::Reload => spawn(|operator| {
+                        operator.audit("a signal", ("reload", ""), "accepted");
+                        drop(operator.reload());
+                    }),
                     Order::Dump => spawn(|operator| drop(operator.dump(Which::All))),
                     Order::End => return true,
                 },

@@ -11,7 +11,8 @@ use crate::{Change, Held, Position, StoreError, Trouble};
 
 /// What makes each version of the schema of the one before; the first, of an empty file. A step
 /// that was ever part of a release stays as it is.
-const STEPS: &[&str] = &["
+const STEPS: &[&str] = &[
+    "
 CREATE TABLE position (
     epoch INTEGER NOT NULL,
     revision INTEGER NOT NULL,
@@ -45,7 +46,25 @@ CREATE TABLE edits (
     after_text TEXT, after_blob TEXT, after_until INTEGER,
     PRIMARY KEY (revision, number)
 ) STRICT, WITHOUT ROWID;
-"];
+",
+    "
+CREATE TABLE notes (
+    space TEXT NOT NULL,
+    name TEXT NOT NULL,
+    text TEXT NOT NULL,
+    until INTEGER NOT NULL,                -- seconds since 1970
+    PRIMARY KEY (space, name)
+) STRICT, WITHOUT ROWID;
+",
+    "
+CREATE TABLE audit (
+    number INTEGER PRIMARY KEY,            -- from 1, without gaps
+    text TEXT NOT NULL,                    -- JSON with sorted keys
+    hash BLOB NOT NULL,                    -- of all rows up to this one
+    mac BLOB NOT NULL                      -- of that, with the key of its epoch
+) STRICT;
+",
+];
 
 /// Marks a database as one of ours.
 const APPLICATION: i64 = 0x676e_6331;

@@ -12,10 +12,12 @@
 
 #![forbid(unsafe_code)]
 
+pub mod audit;
 mod blobs;
 mod database;
 mod error;
 mod history;
+mod notes;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -115,6 +117,8 @@ pub struct Store {
 struct State {
     database: Connection,
     standing: Standing,
+    /// The key of the audit log.
+    key: audit::Key,
     /// Whether a commit has failed: what is on disk is read again before anything else.
     is_doubtful: bool,
 }
@@ -144,10 +148,11 @@ impl Store {
     /// Another process has it, it is of a later version, damaged, or cannot be read.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
         let (database, standing) = database::open(&folder.join(FILE))?;
+        let key = audit::Key::open(folder, &database)?;
         Ok(Self {
             folder: folder.to_owned(),
             blobs: Blobs::new(folder.join("blobs")),
-            state: Mutex::new(State { database, standing, is_doubtful: false }),
+            state: Mutex::new(State { database, standing, key, is_doubtful: false }),
             moved: Condvar::new(),
         })
     }
@@ -164,7 +169,8 @@ impl Store {
             // The lock of the old connection goes first.
             state.database = Connection::open_in_memory().map_err(|error| self.trouble(&error))?;
             let (database, standing) = database::open(&self.folder.join(FILE))?;
-            *state = State { database, standing, is_doubtful: false };
+            let key = audit::Key::open(&self.folder, &database)?;
+            *state = State { database, standing, key, is_doubtful: false };
             self.moved.notify_all();
         }
         Ok(state)
@@ -270,11 +276,12 @@ impl Store {
             }
         }
         let mut state = self.sound()?;
-        let State { database, standing, .. } = &mut *state;
+        let State { database, standing, key, .. } = &mut *state;
         let mut positions = Vec::with_capacity(changes.len());
         let written = (|| {
             let transaction = database.transaction().map_err(|error| self.trouble(&error))?;
             let mut last = *standing;
+            let mut events = Vec::new();
             for change in changes {
                 let found = last.position.revision;
                 if let Some(expected) = change.expected.filter(|expected| *expected != found) {
@@ -284,16 +291,21 @@ impl Store {
                 next.position.revision += 1;
                 if self.edit(&transaction, change, &mut next)? > 0 {
                     database::note(&transaction, change, &next).map_err(|error| self.trouble(&error))?;
+                    events.push(audited(change, next.position.revision));
                     last = next;
                 }
                 positions.push(last.position);
             }
-            let is_changed = last != *standing;
-            Ok((last, if is_changed { transaction.commit() } else { Ok(()) }))
+            if last == *standing {
+                return Ok((last, Ok(key.clone())));
+            }
+            let next_key = audit::append(&transaction, key, &events).map_err(|error| self.trouble(&error))?;
+            Ok((last, transaction.commit().map(|()| next_key)))
         })();
         match written {
-            Ok((last, Ok(()))) => {
+            Ok((last, Ok(next_key))) => {
                 *standing = last;
+                self.move_key(key, next_key);
                 drop(state);
                 self.moved.notify_all();
                 Ok(positions)
@@ -435,6 +447,21 @@ impl Store {
         }
         state.standing = next;
         Ok(())
+    }
+}
+
+/// Returns what the audit log says of a change.
+fn audited(change: &Change, revision: u64) -> audit::Event {
+    let mut names: Vec<String> =
+        change.puts.iter().map(|put| format!("{} {}", put.space, put.name)).collect();
+    names.dedup();
+    audit::Event {
+        at: change.at,
+        by: change.by.clone(),
+        what: "change".to_owned(),
+        on: names.join(", "),
+        outcome: "done".to_owned(),
+        revision: Some(revision),
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use wire::NameBuf;
 
-use super::{OutputArgs, RemoteArgs, parse_seconds};
+use super::{LocalArgs, OutputArgs, RemoteArgs, parse_seconds};
 
 /// Arguments of `query`.
 #[derive(Args, Debug)]
@@ -56,7 +56,7 @@ pub struct QueryArgs {
     pub short: bool,
     /// The server that is asked if none is named, and how results are printed.
     #[command(flatten)]
-    pub remote: RemoteArgs,
+    pub remote: LocalArgs,
 }
 
 /// What `query --help` says of servers and options.

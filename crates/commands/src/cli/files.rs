@@ -7,7 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use control::api;
 
-use super::{ConfigArgs, OutputArgs, RemoteArgs, SocketArgs};
+use super::{ConfigArgs, OutputArgs, RemoteArgs};
 
 /// Arguments of `certificate`.
 #[derive(Args, Debug)]
@@ -202,9 +202,7 @@ pub struct ConfigShowArgs {
     #[arg(long, conflicts_with = "config")]
     pub(crate) running: bool,
     #[command(flatten)]
-    pub(crate) socket: SocketArgs,
-    #[command(flatten)]
-    pub(crate) output: OutputArgs,
+    pub(crate) remote: RemoteArgs,
 }
 
 /// What to do with settings of the running server.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{ConfigArgs, RemoteArgs};
+use super::{ConfigArgs, LocalArgs};
 
 /// Arguments of `log`.
 #[derive(Args, Debug)]
@@ -70,7 +70,7 @@ pub struct LogArgs {
             "path", "until", "rcode", "blocked"])]
     pub(crate) top: Option<Top>,
     #[command(flatten)]
-    pub(crate) remote: RemoteArgs,
+    pub(crate) remote: LocalArgs,
 }
 
 /// A response code, or that there was no reply.

@@ -42,6 +42,98 @@ pub enum ServerCommand {
     LogLevel(LogLevelArgs),
     /// Show the schedules of the running server, or start one now.
     Jobs(JobsArgs),
+    /// Show who had what done, export that, and check an export.
+    #[command(subcommand)]
+    Audit(AuditCommand),
+    /// Make, list and revoke tokens of the HTTP API.
+    #[command(subcommand)]
+    Token(TokenCommand),
+}
+
+/// What to do with the audit log.
+#[derive(Debug, Subcommand)]
+pub enum AuditCommand {
+    /// Print the newest rows.
+    Tail(AuditTailArgs),
+    /// Print all rows with their hashes and MACs, one JSON object a line.
+    Export(RemoteArgs),
+    /// Check an export: that no row was changed, removed or put elsewhere.
+    ///
+    /// Needs no server. With the first key, also that each row was written by the server; with a
+    /// row that was noted, also that none was cut off up to it.
+    Verify(AuditVerifyArgs),
+}
+
+/// Arguments of `audit tail`.
+#[derive(Args, Clone, Debug)]
+pub struct AuditTailArgs {
+    /// How many rows.
+    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 20)]
+    pub(crate) lines: u64,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+/// Arguments of `audit verify`.
+#[derive(Args, Clone, Debug)]
+pub struct AuditVerifyArgs {
+    /// The export, or - for standard input.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: std::path::PathBuf,
+    /// The first key: the file audit-first.key that was taken to a safe place.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key: Option<std::path::PathBuf>,
+    /// A row that was noted: its number and its hash.
+    #[arg(long, value_name = "NUMBER:HASH")]
+    pub(crate) noted: Option<String>,
+    #[command(flatten)]
+    pub(crate) output: super::OutputArgs,
+}
+
+/// What to do with tokens.
+#[derive(Debug, Subcommand)]
+pub enum TokenCommand {
+    /// Make a token and print it, once: the server keeps nothing but its SHA-256.
+    Add(TokenAddArgs),
+    /// Print the tokens: what each may do, who made it, when it was used last.
+    List(RemoteArgs),
+    /// Revoke a token, at once.
+    Revoke(TokenRevokeArgs),
+}
+
+/// Arguments of `token add`.
+#[derive(Args, Clone, Debug)]
+pub struct TokenAddArgs {
+    /// What it is called, such as the program that gets it.
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// What it may do: viewer, helper, operator or admin (see api.md).
+    #[arg(long, value_name = "ROLE", default_value = "viewer")]
+    pub(crate) role: String,
+    /// A setting that it may change, with all below it, and nothing else; can be repeated.
+    #[arg(long = "path", value_name = "PATH")]
+    pub(crate) paths: Vec<String>,
+    /// A zone that it may change, with all below it, and nothing else; can be repeated.
+    #[arg(long = "zone", value_name = "ZONE")]
+    pub(crate) zones: Vec<String>,
+    /// An address or prefix that it is used from; can be repeated.
+    #[arg(long = "from", value_name = "PREFIX")]
+    pub(crate) addresses: Vec<String>,
+    /// How many days it lasts [default: until it is revoked].
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u64).range(1..=36_500))]
+    pub(crate) days: Option<u64>,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+/// Arguments of `token revoke`.
+#[derive(Args, Clone, Debug)]
+pub struct TokenRevokeArgs {
+    /// What it is called.
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
 }
 
 /// Arguments of `lists`.

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use control::api::{self, Request, Response};
 
-use super::{LOOK_PATIENCE, WORK_PATIENCE, ask, socket_paths};
-use crate::cli::{ChangeArgs, ConfigChangeCommand, OutputArgs, SocketArgs};
+use super::{LOOK_PATIENCE, WORK_PATIENCE, ask, ask_once};
+use crate::cli::{ChangeArgs, ConfigChangeCommand, RemoteArgs};
 use crate::out;
 
 /// Runs those of `gannet config …` that are for the running server.
@@ -74,17 +74,17 @@ fn who() -> Option<String> {
 }
 
 /// Prints the settings of the running server.
-pub(crate) fn show(socket: &SocketArgs, output: OutputArgs, with_origin: bool) -> ExitCode {
-    match control::ask(&socket_paths(socket), &Request::ConfigShow, LOOK_PATIENCE) {
-        Ok(Response::ConfigShown(shown)) if with_origin || output.json => {
-            super::show(&Response::ConfigShown(shown), output)
+pub(crate) fn show(args: &RemoteArgs, with_origin: bool) -> ExitCode {
+    match ask_once(args, &Request::ConfigShow, LOOK_PATIENCE) {
+        Ok(Response::ConfigShown(shown)) if with_origin || args.output.json => {
+            super::show(&Response::ConfigShown(shown), args.output)
         }
         Ok(Response::ConfigShown(shown)) => {
             out::print(&without_origins(&shown.text));
             out::FINE
         }
-        Ok(other) => super::show(&other, output),
-        Err(error) => out::failed(&error.to_string(), output),
+        Ok(other) => super::show(&other, args.output),
+        Err(why) => out::failed(&why, args.output),
     }
 }
 

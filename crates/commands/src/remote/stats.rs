@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use control::api::{self, Request, Response, Stats};
 use control::metrics::{Descriptions, sentence};
 
-use super::{LOOK_PATIENCE, ask, show, socket_paths};
+use super::{LOOK_PATIENCE, ask, ask_once, show};
 use crate::cli::StatsArgs;
 use crate::out;
 
@@ -39,13 +39,13 @@ pub(super) fn run(args: &StatsArgs, descriptions: Descriptions<'_>) -> ExitCode 
 }
 
 fn once(args: &StatsArgs, descriptions: Descriptions<'_>) -> ExitCode {
-    match control::ask(&socket_paths(&args.remote.socket), &Request::Stats, LOOK_PATIENCE) {
+    match ask_once(&args.remote, &Request::Stats, LOOK_PATIENCE) {
         Ok(Response::Stats(stats)) if !args.remote.output.json => {
             out::print(&text(&stats, descriptions));
             out::FINE
         }
         Ok(other) => show(&other, args.remote.output),
-        Err(error) => out::failed(&error.to_string(), args.remote.output),
+        Err(why) => out::failed(&why, args.remote.output),
     }
 }
 
@@ -53,10 +53,10 @@ fn once(args: &StatsArgs, descriptions: Descriptions<'_>) -> ExitCode {
 fn watch(args: &StatsArgs, every: Duration) -> ExitCode {
     let mut before: Option<(Instant, Stats)> = None;
     loop {
-        let stats = match control::ask(&socket_paths(&args.remote.socket), &Request::Stats, LOOK_PATIENCE) {
+        let stats = match ask_once(&args.remote, &Request::Stats, LOOK_PATIENCE) {
             Ok(Response::Stats(stats)) => stats,
             Ok(other) => return show(&other, args.remote.output),
-            Err(error) => return out::failed(&error.to_string(), args.remote.output),
+            Err(why) => return out::failed(&why, args.remote.output),
         };
         let now = Instant::now();
         if let Some((then, older)) = &before {

@@ -2,6 +2,7 @@
 //!
 //! Written for people and scripts alike: kebab-case keys, units in the key, absent instead of null.
 
+mod audit;
 mod caches;
 mod config;
 mod explain;
@@ -14,6 +15,7 @@ mod reload;
 mod resolver;
 mod sets;
 mod status;
+mod tokens;
 mod zones;
 
 use std::collections::BTreeMap;
@@ -21,6 +23,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+pub use audit::{AuditRow, AuditRows};
 pub use caches::{CacheEntries, CacheEntry, CacheFlush, CacheLookup, CacheStats, Dumped, Flush, Flushed};
 pub use config::{
     ChangesSummary, ConfigChange, ConfigChanged, ConfigDiff, ConfigDifference, ConfigEdit, ConfigExpected,
@@ -39,6 +42,7 @@ pub use resolver::{
 };
 pub use sets::{List, ListsFetched, ListsOf, Set, SetChange, SetChanged, SetItem, SetName};
 pub use status::{Certificate, Configuration, Listener, ListsSummary, Stats, Status, Upstream, ZonesSummary};
+pub use tokens::{Token, TokenAdd, TokenAdded, TokenKept, TokenName};
 pub use zones::{
     DsSeen, FileChange, Zone, ZoneAdd, ZoneCheck, ZoneDone, ZoneKey, ZoneKeys, ZoneLoad, ZoneName, ZoneNames,
     ZoneNote, ZoneOrder, ZoneRecords, ZoneRoll, ZoneWhat, ZonesChanged,
@@ -112,6 +116,14 @@ pub enum Request {
     ConfigHistory(ConfigHistory),
     /// Say what settings say, from where, and who changed them.
     ConfigGet(ConfigGet),
+    /// Give rows of the audit log.
+    Audit(AuditRows),
+    /// Make a token of the API.
+    TokenAdd(TokenAdd),
+    /// Say which tokens there are.
+    TokenList,
+    /// Take a token back.
+    TokenRevoke(TokenName),
 }
 
 /// What the server says: `{"status":{…}}`, or `{"error":{…}}`.
@@ -182,6 +194,12 @@ pub enum Response {
     ConfigSteps(Vec<ConfigStep>),
     /// To [`Request::ConfigGet`].
     Settings(Vec<Setting>),
+    /// To [`Request::Audit`].
+    Audited(Vec<AuditRow>),
+    /// To [`Request::TokenAdd`].
+    TokenAdded(Box<TokenAdded>),
+    /// To [`Request::TokenList`] and [`Request::TokenRevoke`].
+    Tokens(Vec<Token>),
     /// The request was not carried out.
     Error(Failure),
 }
@@ -192,6 +210,17 @@ pub enum Response {
 pub struct Failure {
     /// One sentence.
     pub message: String,
+}
+
+impl Request {
+    /// Returns what it is called and with what, as JSON.
+    pub fn words(&self) -> (String, String) {
+        let mut value = serde_json::to_value(self).unwrap_or_default();
+        let fields = value.as_object_mut();
+        let word = fields.and_then(|fields| fields.remove("request"));
+        let word = word.as_ref().and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
+        (word, value.to_string())
+    }
 }
 
 impl Response {
@@ -234,6 +263,9 @@ impl Response {
             Self::ConfigDifferences(it) => to_json(it),
             Self::ConfigSteps(it) => to_json(it),
             Self::Settings(it) => to_json(it),
+            Self::Audited(it) => to_json(it),
+            Self::TokenAdded(it) => to_json(it),
+            Self::Tokens(it) => to_json(it),
             Self::Error(it) => to_json(it),
         }
     }

@@ -21,12 +21,24 @@ const UPSTREAM_MIN: usize = 64;
 pub(super) struct Workers {
     count: u64,
     upstream_max: u64,
+    /// Descriptors for connections of operators.
+    operators: u64,
 }
 
 impl Workers {
     /// Returns so many workers, each with so many descriptors for upstreams.
     pub(super) fn new(count: usize, upstream_descriptors: usize) -> Self {
-        Self { count: count as u64, upstream_max: upstream_descriptors.max(UPSTREAM_MIN) as u64 }
+        Self {
+            count: count as u64,
+            upstream_max: upstream_descriptors.max(UPSTREAM_MIN) as u64,
+            operators: 0,
+        }
+    }
+
+    /// Returns them beside so many connections of operators.
+    pub(super) const fn beside(mut self, operators: usize) -> Self {
+        self.operators = operators as u64;
+        self
     }
 
     /// Returns the most descriptors that all of them use for upstreams.
@@ -70,7 +82,7 @@ fn connections(plan: &Plan, limit: u64, workers: Workers) -> usize {
 fn own(plan: &Plan, workers: Workers) -> u64 {
     // At most two sockets for each address and worker.
     let of_a_worker = OF_A_WORKER + 2 * plan.listeners.len() as u64;
-    OTHERS + workers.count * of_a_worker
+    OTHERS + workers.operators + workers.count * of_a_worker
 }
 
 #[cfg(test)]
@@ -94,5 +106,6 @@ mod tests {
             assert_eq!(connections(&plan, limit, Workers::new(2, 100)), expect, "with {limit}");
         }
         assert_eq!(connections(&plan, 1024, Workers::new(2, 1)), 816, "a reload may bring more");
+        assert_eq!(connections(&plan, 1024, Workers::new(2, 1).beside(64)), 752, "operators come in");
     }
 }

@@ -127,13 +127,15 @@ fn try_run(origin: Origin, socket: &SocketArgs, theirs: Option<&UnboundArgs>) ->
     let workers = config::workers(startup, &System);
     let mut listening = config::listening(startup);
     let asking = config::upstream_descriptors(loaded, workers, &System);
-    let asking = descriptors::Workers::new(workers, asking);
+    let operators = if startup.control.is_empty() { 0 } else { api::CONNECTIONS_MAX };
+    let asking = descriptors::Workers::new(workers, asking).beside(operators);
     if let Some(limit) = privileges::raise_limits(descriptors::wanted(&listening, asking)) {
         descriptors::fit(&mut listening, limit, asking);
     }
     let mut opened = sockets::open(&listening, workers).map_err(|obstacle| obstacle.explain())?;
     let local = sockets::open_local(&startup.local_sockets, &mut opened.sockets)?;
-    let metrics = sockets::open_metrics(&startup.metrics)?;
+    let metrics = sockets::open_for_operators(&startup.metrics, ("metrics", "metrics.listen"))?;
+    let api = sockets::open_for_operators(&startup.control, ("the API", "control.listen"))?;
     let devices = server::devices::open(startup, opened.sockets.addresses(), workers)
         .map_err(|error| error.to_string())?;
     devices.devices.ban(&loaded.settings.deny);
@@ -180,7 +182,7 @@ fn try_run(origin: Origin, socket: &SocketArgs, theirs: Option<&UnboundArgs>) ->
     })?;
     let started = (&mistakes, &addresses[..], opened.why_not_53.as_deref());
     tell_start(started, &server, (&log_settings, &output));
-    let end = runtime.block_on(serve(server, signals, Doors { socket, channel, metrics, output }));
+    let end = runtime.block_on(serve(server, signals, Doors { socket, channel, metrics, api, output }));
     // What still reads a file that never ends keeps nobody.
     runtime.shutdown_background();
     // Their files go when the server does.
@@ -213,6 +215,7 @@ struct Doors {
     socket: Option<Socket>,
     channel: Channel,
     metrics: Vec<std::net::TcpListener>,
+    api: Vec<std::net::TcpListener>,
     /// The log, which can be opened again.
     output: Arc<Output>,
 }
@@ -245,7 +248,7 @@ impl Drop for PidFile {
 
 /// Has a server looked after, and passes signals on to it.
 async fn serve(server: Server, mut signals: Signals, doors: Doors) -> End {
-    let Doors { socket, channel, metrics, output } = doors;
+    let Doors { socket, channel, metrics, api, output } = doors;
     let (sender, orders) = mpsc::channel(SIGNALS_MAX);
     let stop = sender.clone();
     let hooks = Hooks {
@@ -262,6 +265,16 @@ async fn serve(server: Server, mut signals: Signals, doors: Doors) -> End {
     let commands = async {
         if let Err(error) = unbound_control::serve(&channel, operator, hooks).await {
             warn!(%error, "no control with unbound-control");
+        }
+        std::future::pending::<()>().await;
+    };
+    for address in api.iter().filter_map(|listener| listener.local_addr().ok()) {
+        info!(%address, "the API can be reached");
+    }
+    let for_resources = server.operator();
+    let resources = async {
+        if let Err(error) = api::serve(api, for_resources).await {
+            warn!(%error, "the API cannot be reached over the network");
         }
         std::future::pending::<()>().await;
     };
@@ -283,6 +296,7 @@ async fn serve(server: Server, mut signals: Signals, doors: Doors) -> End {
         end = server.serve(Serving { orders, socket, http, own_user, metrics }) => end,
         () = pass_on => End::Failed,
         () = commands => End::Failed,
+        () = resources => End::Failed,
     }
 }
 

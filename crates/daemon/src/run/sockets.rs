@@ -54,12 +54,14 @@ fn open_here(plan: &Plan, workers: usize) -> Result<Sockets, BindError> {
     }
 }
 
-/// Opens the sockets where metrics are fetched.
-pub(crate) fn open_metrics(wanted: &[SocketAddr]) -> Result<Vec<TcpListener>, String> {
+/// Opens the sockets where operators come in: for what, and by which setting.
+pub(crate) fn open_for_operators(
+    wanted: &[SocketAddr],
+    (what, setting): (&str, &str),
+) -> Result<Vec<TcpListener>, String> {
     let open = |address: &SocketAddr| {
-        TcpListener::bind(address).map_err(|error| {
-            format!("cannot listen on {address} for metrics (setting metrics.listen): {error}")
-        })
+        TcpListener::bind(address)
+            .map_err(|error| format!("cannot listen on {address} for {what} (setting {setting}): {error}"))
     };
     wanted.iter().map(open).collect()
 }

@@ -98,6 +98,11 @@ impl Tls {
         }
     }
 
+    /// Returns how to speak HTTP/1.1 with operators, who show no certificates.
+    pub fn for_control(&self) -> Option<Arc<ServerConfig>> {
+        self.config(ClientCertificates::Never, &[b"http/1.1"], None)
+    }
+
     /// Returns how to speak with clients of some protocols.
     fn config(
         &self,

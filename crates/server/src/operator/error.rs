@@ -61,6 +61,8 @@ pub enum What {
     Setting,
     /// A set of names or addresses.
     Set,
+    /// A token of the API.
+    Token,
     /// A zone.
     Zone,
 }
@@ -73,6 +75,7 @@ impl What {
             Self::Resolver => "resolver",
             Self::Schedule => "schedule",
             Self::Set => "set",
+            Self::Token => "token",
             Self::Setting => "setting",
             Self::Zone => "zone",
         }

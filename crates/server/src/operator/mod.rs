@@ -13,11 +13,13 @@ mod overlay;
 mod policy_zones;
 mod resolvers;
 mod sets;
+mod tokens;
 mod zones;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -48,6 +50,15 @@ pub(crate) use files::Watched;
 pub use numbers::DESCRIPTIONS;
 pub(crate) use overlay::Changing;
 
+/// Characters that the audit log has of what something is done with.
+const AUDITED_CHARS_MAX: usize = 1_000;
+/// Rows of the audit log that are shown unless somebody wants another number, and the most.
+const AUDIT_SHOWN: u64 = 20;
+const AUDIT_SHOWN_MAX: u64 = 10_000;
+/// Notes of the store: what was answered to requests of the API.
+const ANSWERS: &str = "answers";
+/// How long they last, in seconds.
+const ANSWERS_LAST_S: u64 = 24 * 60 * 60;
 /// How long a query that is explained may wait for upstreams.
 const EXPLANATION_PATIENCE: Duration = Duration::from_secs(30);
 
@@ -71,6 +82,10 @@ pub struct Operator {
     pace: Mutex<numbers::Pace>,
     /// Who decides about changes of settings.
     changing: Changing,
+    /// The tokens of the API.
+    tokens: tokens::Tokens,
+    /// Whether the audit log could not be written the last time.
+    is_audit_failing: AtomicBool,
 }
 
 /// What stays the same for as long as the server runs.
@@ -107,6 +122,8 @@ struct View {
     recorder: Option<PathBuf>,
     /// What the statistics of `unbound-control` are to show.
     statistics: UnboundStatistics,
+    /// Names that the API may be reached by.
+    names: Arc<[String]>,
 }
 
 impl View {
@@ -125,6 +142,7 @@ impl View {
             certificates: revision.plans.certificates().to_vec(),
             recorder: recorder_file(&revision.plans),
             statistics: revision.loaded.settings.unbound_statistics,
+            names: revision.loaded.settings.control_names.as_slice().into(),
         }
     }
 
@@ -137,6 +155,7 @@ impl View {
         self.certificates = revision.plans.certificates().to_vec();
         self.recorder = recorder_file(&revision.plans);
         self.statistics = revision.loaded.settings.unbound_statistics;
+        self.names = revision.loaded.settings.control_names.as_slice().into();
         self.revision = revision.number;
     }
 
@@ -171,6 +190,8 @@ impl Operator {
             seen: Mutex::default(),
             pace: Mutex::default(),
             changing,
+            tokens: tokens::Tokens::default(),
+            is_audit_failing: AtomicBool::new(false),
         }
     }
 
@@ -229,6 +250,75 @@ impl Operator {
         self.components.anchors.stop();
         self.components.checker.stop();
         self.components.jobs.stop();
+    }
+
+    /// Returns how TLS is spoken with clients; `None` without certificates.
+    pub fn tls(&self) -> Option<Arc<listen::Tls>> {
+        self.components.tls.load()
+    }
+
+    /// Returns the names that the API may be reached by: those of the configuration, and of the
+    /// certificates.
+    pub fn names(&self) -> Vec<String> {
+        let view = lock(&self.view);
+        let of_certificates = view.certificates.iter().flat_map(|certificate| certificate.names.clone());
+        view.names.iter().cloned().chain(of_certificates).collect()
+    }
+
+    /// Writes to the audit log that somebody has something done.
+    pub fn audit(&self, by: &str, (what, on): (&str, &str), outcome: &str) {
+        let on = on.chars().take(AUDITED_CHARS_MAX).collect();
+        let (by, what, outcome) = (by.to_owned(), what.to_owned(), outcome.to_owned());
+        let event = store::audit::Event { at: unix_seconds(), by, what, on, outcome, revision: None };
+        let written = self.changing.authority().audit(event);
+        // Once is enough: the status says it, too.
+        if let Err(error) = &written
+            && !self.is_audit_failing.load(Ordering::Relaxed)
+        {
+            tracing::error!(%error, "the audit log cannot be written");
+        }
+        self.is_audit_failing.store(written.is_err(), Ordering::Relaxed);
+    }
+
+    /// Returns rows of the audit log.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read.
+    pub fn audited(&self, asked: api::AuditRows) -> Result<Vec<api::AuditRow>, OperatorError> {
+        let count = asked.count.map_or(AUDIT_SHOWN, |count| count.min(AUDIT_SHOWN_MAX)) as usize;
+        let rows = self.changing.authority().audited(asked.after, count);
+        let rows = rows.map_err(|error| OperatorError::Refused(error.to_string()))?.into_iter();
+        Ok(rows
+            .map(|row| api::AuditRow {
+                number: row.number,
+                row: row.text,
+                hash: store::audit::hex(&row.hash),
+                mac: store::audit::hex(&row.mac),
+            })
+            .collect())
+    }
+
+    /// Notes what was answered to a request of the API for a day, so that it can be answered again
+    /// without being carried out again.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be kept.
+    pub fn note_answer(&self, key: &str, text: &str) -> Result<(), OperatorError> {
+        let now = unix_seconds();
+        let noted = self.changing.authority().note((ANSWERS, key), text, (now, now + ANSWERS_LAST_S));
+        noted.map_err(|refusal| OperatorError::NotKept(refusal.to_string()))
+    }
+
+    /// Returns what was answered to a request of the API.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    pub fn noted_answer(&self, key: &str) -> Result<Option<String>, OperatorError> {
+        let noted = self.changing.authority().noted((ANSWERS, key), unix_seconds());
+        noted.map_err(|error| OperatorError::NotKept(error.to_string()))
     }
 
     /// Returns the number of the configuration in use.

@@ -413,7 +413,7 @@ impl Operator {
     }
 }
 
-fn rfc3339(seconds: u64) -> String {
+pub(super) fn rfc3339(seconds: u64) -> String {
     let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
     jiff::Timestamp::from_second(seconds).unwrap_or_default().to_string()
 }

@@ -134,6 +134,8 @@ pub struct Settings {
     pub unbound_statistics: UnboundStatistics,
     /// What may be changed while the server runs.
     pub changes: ChangesAllowed,
+    /// Names that the API is reached by, besides those of the certificates.
+    pub control_names: Vec<String>,
     /// Sets of names and clients.
     pub sets: Vec<Set>,
     /// Conditions with a name, in the order of the file.

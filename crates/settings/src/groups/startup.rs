@@ -36,6 +36,8 @@ pub struct Startup {
     pub xdp: Xdp,
     /// Where metrics can be fetched.
     pub metrics: Vec<SocketAddr>,
+    /// Where the API can be reached.
+    pub control: Vec<SocketAddr>,
     /// Where `unbound-control` can reach the server.
     pub unbound_channel: UnboundChannel,
     /// Where the log goes and how it looks.
@@ -137,6 +139,7 @@ impl Startup {
         let auto = || "auto".to_owned();
         let none = || "none".to_owned();
         let metrics: Vec<String> = self.metrics.iter().map(ToString::to_string).collect();
+        let control: Vec<String> = self.control.iter().map(ToString::to_string).collect();
         let xdp_interfaces: Vec<&str> = self.xdp.interfaces.iter().map(|at| at.value.as_str()).collect();
         let mut values = vec![
             ("server.workers".to_owned(), self.workers.map_or_else(auto, |workers| workers.to_string())),
@@ -178,6 +181,7 @@ impl Startup {
             ),
             ("xdp.busy-poll-budget".to_owned(), self.xdp.busy_poll_budget.to_string()),
             ("metrics.listen".to_owned(), format!("[{}]", metrics.join(", "))),
+            ("control.listen".to_owned(), format!("[{}]", control.join(", "))),
             ("control.unbound.listen".to_owned(), {
                 let places: Vec<String> =
                     self.unbound_channel.places.iter().map(super::ControlPlace::text).collect();

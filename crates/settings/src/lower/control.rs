@@ -1,14 +1,16 @@
 //! Channels on which operators give orders: the tree to settings.
 
+use std::net::SocketAddr;
 use std::path::Path;
 
 use diagnostic::Problem;
 
+use super::read::{Values as _, unreachable_kind};
 use super::{Lowering, Section};
 use crate::groups::{ChangesAllowed, ControlIdentity, ControlPlace, UnboundChannel, UnboundStatistics};
 
 use crate::overlay::SettingPath;
-use schema::ChangesWord;
+use schema::{ChangesWord, Value};
 
 /// The port of `unbound-control`.
 const PORT: u16 = 8953;
@@ -19,6 +21,46 @@ impl Lowering<'_> {
         let control = self.section(root, "control");
         let section = self.section(&control, "unbound");
         (self.unbound_channel(&section), self.unbound_statistics(&section))
+    }
+
+    /// Reads where the API can be reached.
+    pub(super) fn api(&mut self, root: &Section<'_>) -> Vec<SocketAddr> {
+        let control = self.section(root, "control");
+        let listen = self.list(&control, "listen", |_, value, scalar| match value {
+            Value::Socket { port, .. } => values::socket_address(&scalar.text, *port),
+            other => unreachable_kind(other),
+        });
+        let tls = self.section(root, "tls");
+        let certificates = tls.entry("certificates").map(|entry| &entry.node.value);
+        let has_certificates = matches!(certificates, Some(yaml::Value::List(items)) if !items.is_empty());
+        for (index, at) in listen.iter().enumerate() {
+            if at.value.port() != 0 && listen.iter().take(index).any(|other| other.value == at.value) {
+                let message = format!("\"{}\" is listened on twice", at.value);
+                self.problems.push(Problem::error(at.span, message));
+            } else if !at.value.ip().to_canonical().is_loopback() && !has_certificates {
+                let message =
+                    format!("others can reach {}, and without a certificate they could read along", at.value);
+                let problem = Problem::error(at.span, message);
+                self.problems
+                    .push(problem.expected("an address of this machine alone, or \"tls.certificates\""));
+            }
+        }
+        listen.values()
+    }
+
+    /// Reads the names that the API is reached by.
+    pub(super) fn control_names(&mut self, root: &Section<'_>) -> Vec<String> {
+        let control = self.section(root, "control");
+        let names = self.list(&control, "names", |_, _, scalar| {
+            let is_name = scalar.text.parse::<wire::NameBuf>().is_ok();
+            is_name.then(|| scalar.text.trim_end_matches('.').to_owned()).ok_or_else(|| values::Misread {
+                at: 0..scalar.text.len(),
+                message: format!("\"{}\" is no name of a host", scalar.text),
+                expected: None,
+                hint: None,
+            })
+        });
+        names.values()
     }
 
     /// Reads what may be changed while the server runs.
