@@ -78,7 +78,7 @@ async fn try_converse(api: Arc<Api>, mut stream: TcpStream, from: IpAddr) -> io:
 }
 
 impl Api {
-    /// Returns who sends a request over the network.
+    /// Returns who sends a request over the network, and whether that is a log-in.
     ///
     /// # Errors
     ///
@@ -89,7 +89,7 @@ impl Api {
         request: &Request<Incoming>,
         from: IpAddr,
         needs_token: bool,
-    ) -> Result<Option<Caller>, Reply> {
+    ) -> Result<Option<(Caller, bool)>, Reply> {
         let now = Instant::now();
         let headers = request.headers();
         let stranger = Asker::stranger(from);
@@ -103,7 +103,7 @@ impl Api {
             }
             None => None,
         };
-        let asker = caller.as_ref().map_or(stranger, |caller| Asker::Known(caller.name.clone()));
+        let asker = caller.as_ref().map_or(stranger, |(caller, _)| Asker::Known(caller.name.clone()));
         self.limits.admit(&asker, now).map_err(too_many)?;
         if request.uri().authority().is_some() {
             return Err(Reply::from(Problem::new(421, "this is no proxy: expected a path")));

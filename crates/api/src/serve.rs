@@ -15,7 +15,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use server::{Caller, Operator};
+use server::{Caller, Operator, SocketUsers};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 
@@ -117,12 +117,15 @@ impl From<Problem> for Reply {
 }
 
 /// Returns what goes on with connections of the control socket that speak HTTP.
-pub fn http(operator: Arc<Operator>) -> control::Http {
+pub fn http(operator: Arc<Operator>, users: SocketUsers) -> control::Http {
     let api = Arc::new(Api::new(operator));
     Arc::new(move |stream: Stream, peer: Peer| {
         let api = Arc::clone(&api);
         Box::pin(async move {
-            api.converse(stream, Who::User(server::caller(peer))).await;
+            // The socket has heard who it is, and why not.
+            if let Ok(caller) = users.caller(peer) {
+                api.converse(stream, Who::User(caller)).await;
+            }
         })
     })
 }
@@ -180,11 +183,11 @@ impl Api {
     async fn answer(&self, request: Request<Incoming>, who: &Who) -> Result<Reply, Problem> {
         let path = request.uri().path().to_owned();
         let caller = match who {
-            Who::User(caller) => Some(caller.clone()),
+            Who::User(caller) => Some((caller.clone(), None)),
             Who::Stranger(from) => {
                 let needs_token = !matches!(path.as_str(), "/" | "/health");
                 match self.welcome(&request, *from, needs_token) {
-                    Ok(caller) => caller,
+                    Ok(caller) => caller.map(|(caller, is_login)| (caller, is_login.then_some(*from))),
                     // What it would have brought is not read.
                     Err(refusal) => return Ok(refusal.ending()),
                 }
@@ -223,7 +226,7 @@ impl Api {
         route: &'static Route,
         (path, parts): (String, Vec<String>),
         request: Request<Incoming>,
-        caller: Caller,
+        (caller, login): (Caller, Option<IpAddr>),
     ) -> Result<Reply, Problem> {
         let query = query_parts(request.uri().query().unwrap_or(""))?;
         if let Some((unknown, _)) =
@@ -255,9 +258,14 @@ impl Api {
         let call =
             Call { operator: Arc::clone(&self.operator), path, target, parts, query, headers, body, caller };
         let under_way = Arc::clone(&self.under_way);
-        let done = tokio::task::spawn_blocking(move || match route.method {
-            "GET" => done(route, &call),
-            method => repeated::once(&under_way, method, &call, || done(route, &call)),
+        let done = tokio::task::spawn_blocking(move || {
+            if let Some(from) = login {
+                call.operator.audit(&call.caller.name, ("log-in", &from.to_string()), "accepted");
+            }
+            match route.method {
+                "GET" => done(route, &call),
+                method => repeated::once(&under_way, method, &call, || done(route, &call)),
+            }
         });
         done.await.unwrap_or_else(|_| Err(Problem::new(500, "the server could not carry this out")))
     }

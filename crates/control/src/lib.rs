@@ -12,4 +12,4 @@ pub mod server;
 
 pub use accept::{WhenFull, converse_with_all};
 pub use client::{More, ask, ask_for_all};
-pub use server::{Answer, Conversation, Handler, Handlers, Http, Parts, Peer, Socket, Stream, serve};
+pub use server::{Admits, Answer, Conversation, Handler, Handlers, Http, Parts, Peer, Socket, Stream, serve};

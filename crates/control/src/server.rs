@@ -1,8 +1,9 @@
 //! The answering side of the control socket.
 //!
 //! A connection carries one request at a time, each a line of JSON, or it speaks HTTP: the first
-//! octet is a capital letter then, as every method begins with one. Only root and the server's own
-//! user are heard; what the socket's file mode would allow does not matter.
+//! octet is a capital letter then, as every method begins with one. Only root, the server's own
+//! user and a group that is named are heard; what the socket's file mode would allow does not
+//! matter.
 
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt};
@@ -32,7 +33,26 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct Peer {
     /// The user's number.
     pub user: u32,
+    /// The number of the user's own group.
+    pub group: u32,
+    /// The process, if the system says which.
+    pub process: Option<i32>,
 }
+
+impl Peer {
+    /// Returns whether the user is a member of a group, also of one besides their own.
+    pub fn is_in(self, group: u32) -> bool {
+        let of_process = || {
+            let status = std::fs::read_to_string(format!("/proc/{}/status", self.process?)).ok()?;
+            let groups = status.lines().find_map(|line| line.strip_prefix("Groups:"))?;
+            Some(groups.split_ascii_whitespace().any(|known| known.parse() == Ok(group)))
+        };
+        self.group == group || of_process().unwrap_or(false)
+    }
+}
+
+/// Says who may use a control socket.
+pub type Admits = Arc<dyn Fn(Peer) -> Result<(), String> + Send + Sync>;
 
 /// Does what a request says, and returns what came of it. Called on a blocking thread, possibly on
 /// several at once.
@@ -54,6 +74,8 @@ pub struct Handlers {
     pub lines: Handler,
     /// HTTP; without it, a request of it is one that is not understood.
     pub http: Option<Http>,
+    /// Who may use it, or why not.
+    pub admits: Admits,
 }
 
 /// What comes of a request.
@@ -83,10 +105,11 @@ pub struct Socket {
 
 impl Socket {
     /// Binds the control socket at `path` with mode 0600, for `owner` (user and group) if given.
+    /// With `shared_with` the mode is 0660, and that is its group.
     ///
     /// A socket left by a server that is gone is replaced, and nothing else that is there.
     /// [`io::ErrorKind::AddrInUse`] means that another server answers there.
-    pub fn bind(path: &Path, owner: Option<(u32, u32)>) -> io::Result<Self> {
+    pub fn bind(path: &Path, owner: Option<(u32, u32)>, shared_with: Option<u32>) -> io::Result<Self> {
         if StdUnixStream::connect(path).is_ok() {
             return Err(io::ErrorKind::AddrInUse.into());
         }
@@ -108,9 +131,11 @@ impl Socket {
         let _ = std::fs::remove_file(&draft);
         let listener = StdUnixListener::bind(&draft)?;
         let place = || {
-            std::fs::set_permissions(&draft, std::fs::Permissions::from_mode(0o600))?;
-            if let Some((user, group)) = owner {
-                std::os::unix::fs::chown(&draft, Some(user), Some(group))?;
+            let mode = if shared_with.is_some() { 0o660 } else { 0o600 };
+            std::fs::set_permissions(&draft, std::fs::Permissions::from_mode(mode))?;
+            if owner.is_some() || shared_with.is_some() {
+                let (user, group) = (owner.map(|(user, _)| user), owner.map(|(_, group)| group));
+                std::os::unix::fs::chown(&draft, user, shared_with.or(group))?;
             }
             listener.set_nonblocking(true)?;
             std::fs::rename(&draft, path)
@@ -135,32 +160,29 @@ impl Drop for Socket {
 
 /// Serves the control socket until dropped; dropping ends every connection.
 ///
-/// `own_user` is the user the server runs as; it and root are heard.
 /// Errors when the runtime cannot take the socket.
-pub async fn serve(socket: &Socket, handlers: Handlers, own_user: u32) -> io::Result<()> {
+pub async fn serve(socket: &Socket, handlers: Handlers) -> io::Result<()> {
     let listener = UnixListener::from_std(socket.listener.try_clone()?)?;
     converse_with_all(
         (CONNECTIONS_MAX, WhenFull::Waits),
         || listener.accept(),
-        |(stream, _)| converse(stream, handlers.clone(), own_user),
+        |(stream, _)| converse(stream, handlers.clone()),
     )
     .await
 }
 
 /// Answers the requests of one connection, in order.
-async fn converse(stream: UnixStream, handlers: Handlers, own_user: u32) {
+async fn converse(stream: UnixStream, handlers: Handlers) {
     // What goes wrong here concerns this client alone, and it notices.
-    let _ = try_converse(stream, handlers, own_user).await;
+    let _ = try_converse(stream, handlers).await;
 }
 
-async fn try_converse(stream: UnixStream, handlers: Handlers, own_user: u32) -> io::Result<()> {
-    let peer = Peer { user: stream.peer_cred()?.uid() };
+async fn try_converse(stream: UnixStream, handlers: Handlers) -> io::Result<()> {
+    let credentials = stream.peer_cred()?;
+    let peer = Peer { user: credentials.uid(), group: credentials.gid(), process: credentials.pid() };
     let (reader, mut writer) = stream.into_split();
-    if peer.user != 0 && peer.user != own_user {
-        let user = peer.user;
-        let refusal =
-            Response::error(format!("user {user} may not control this server; root and user {own_user} may"));
-        return say(&mut writer, &refusal).await;
+    if let Err(why) = (handlers.admits)(peer) {
+        return say(&mut writer, &Response::error(why)).await;
     }
     let mut reader = BufReader::new(reader);
     let first = timeout(PATIENCE, reader.fill_buf()).await??.first().copied();

@@ -22,7 +22,7 @@ fn count(request: Request, _: Peer) -> Answer {
 
 /// Serves on `path` while `f` talks to it; the peer's user is taken for `own_user`'s.
 fn with_server(path: &Path, own_user: u32, f: impl FnOnce() + Send + 'static) {
-    let socket = Socket::bind(path, None).unwrap();
+    let socket = Socket::bind(path, None, None).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let http: control::Http = Arc::new(|mut stream, peer| {
         Box::pin(async move {
@@ -32,11 +32,15 @@ fn with_server(path: &Path, own_user: u32, f: impl FnOnce() + Send + 'static) {
             tokio::io::AsyncWriteExt::write_all(&mut stream, said.as_bytes()).await.unwrap();
         })
     });
-    let handlers = Handlers { lines: Arc::new(count), http: Some(http) };
+    let admits: control::Admits = Arc::new(move |peer: Peer| match peer.user == own_user {
+        true => Ok(()),
+        false => Err(format!("user {} may not", peer.user)),
+    });
+    let handlers = Handlers { lines: Arc::new(count), http: Some(http), admits };
     runtime.block_on(async {
         let talk = tokio::task::spawn_blocking(f);
         tokio::select! {
-            served = control::serve(&socket, handlers, own_user) => served.unwrap(),
+            served = control::serve(&socket, handlers) => served.unwrap(),
             talked = talk => talked.unwrap(),
         }
     });
@@ -106,12 +110,46 @@ fn an_endless_line_is_refused() {
 }
 
 #[test]
+fn who_is_not_admitted_hears_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("control.sock");
+    let there = path.clone();
+    let user = own_user(folder.path());
+    with_server(&path, user + 1, move || {
+        let stream = UnixStream::connect(there).unwrap();
+        assert!(line(&stream).contains(&format!("user {user} may not")));
+    });
+}
+
+#[test]
+fn a_peer_is_a_member_of_its_own_groups() {
+    let (one, _other) = UnixStream::pair().unwrap();
+    one.set_nonblocking(true).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let _inside = runtime.enter();
+    let credentials = tokio::net::UnixStream::from_std(one).unwrap().peer_cred().unwrap();
+    let peer = Peer { user: credentials.uid(), group: credentials.gid(), process: credentials.pid() };
+    assert!(peer.is_in(credentials.gid()));
+    assert!(!peer.is_in(u32::MAX - 7));
+}
+
+#[test]
+fn a_socket_that_is_shared_with_a_group_is_open_to_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("control.sock");
+    let group = folder.path().metadata().unwrap().gid();
+    let _socket = Socket::bind(&path, None, Some(group)).unwrap();
+    let found = path.metadata().unwrap();
+    assert_eq!((found.permissions().mode() & 0o777, found.gid()), (0o660, group));
+}
+
+#[test]
 fn the_socket_is_for_its_owner_alone() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("control.sock");
-    let socket = Socket::bind(&path, None).unwrap();
+    let socket = Socket::bind(&path, None, None).unwrap();
     assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-    assert_eq!(Socket::bind(&path, None).unwrap_err().kind(), std::io::ErrorKind::AddrInUse);
+    assert_eq!(Socket::bind(&path, None, None).unwrap_err().kind(), std::io::ErrorKind::AddrInUse);
     drop(socket);
 }
 
@@ -121,7 +159,7 @@ fn a_socket_left_behind_is_replaced() {
     let path = folder.path().join("control.sock");
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
     assert!(path.exists());
-    Socket::bind(&path, None).unwrap();
+    Socket::bind(&path, None, None).unwrap();
 }
 
 #[test]

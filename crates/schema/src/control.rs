@@ -1,7 +1,7 @@
 //! Channels on which operators give orders, beside the control socket.
 
 use super::{DAY, SECOND};
-use super::{Kind, Row, Value, duration_or, row, section, unset, word};
+use super::{Kind, Row, Value, duration_or, row, section, text_or, unset, word};
 
 values::words! {
     /// Which settings may be changed while the server runs.
@@ -12,6 +12,20 @@ values::words! {
         Data = "data",
         /// None.
         Never = "never",
+    }
+}
+
+values::words! {
+    /// What somebody may do; each may do what those before it may.
+    RoleWord {
+        /// Look at everything but secrets.
+        Viewer = "viewer",
+        /// Change what dynamic sets hold, forget answers.
+        Helper = "helper",
+        /// Change settings that are data, look after lists and zones, reload.
+        Operator = "operator",
+        /// Everything.
+        Admin = "admin",
     }
 }
 
@@ -55,6 +69,22 @@ pub(super) const ROWS: &[Row] = &[
         "Further names that the HTTP API is reached by. A request for another host is refused, so that no web page \
          can have its own name lead here (DNS rebinding).",
     ),
+    row(
+        "control.socket-group",
+        text_or("none"),
+        "none",
+        "who may control a server should be chosen",
+        "The group whose members may use the control socket, besides root and the user that the server runs as.",
+    )
+    .restart(),
+    row(
+        "control.socket-role",
+        word(RoleWord::WORDS),
+        "viewer",
+        "looking harms nobody",
+        "What the members of `control.socket-group` may do: `viewer`, `helper`, `operator` or `admin` (see api.md).",
+    )
+    .restart(),
     section(
         "control.unbound",
         "The channel of `unbound-control`, for programs that know that one (see unbound.md).",

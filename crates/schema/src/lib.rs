@@ -37,7 +37,7 @@ use diagnostic::FileId;
 use yaml::Node;
 
 pub use checks::CheckWord;
-pub use control::ChangesWord;
+pub use control::{ChangesWord, RoleWord};
 pub use listeners::TlsVersionWord;
 pub use log::{LogFormat, LogLevel, LogTime};
 pub use resolvers::{FamilyWord, MinimisationWord, OpportunisticWord, ValidationWord};

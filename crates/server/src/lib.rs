@@ -38,7 +38,7 @@ pub use compile::{Compiled, Previous, compile};
 pub use driver::{Waiting, WaitsFor};
 pub use log_level::{LogLevelHandle, filter};
 pub use operator::{CachedAnswer, DESCRIPTIONS, Operator, OperatorError, Rejected, What, WorkerNumbers};
-pub use protocol::{answered, caller, carry_out};
+pub use protocol::{SocketUsers, answered, carry_out};
 pub use start::{Opened, Server, StartError, start};
 pub use watch::{End, Order, Serving};
 

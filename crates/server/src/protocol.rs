@@ -13,9 +13,46 @@ use crate::sys;
 /// Characters of what somebody is called in the history.
 const NAME_CHARS_MAX: usize = 64;
 
+/// Who may use the control socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SocketUsers {
+    /// The user that the server runs as, who may do everything, as root may.
+    pub own_user: u32,
+    /// A group, and what its members may do.
+    pub group: Option<(u32, Role)>,
+}
+
+impl SocketUsers {
+    /// Returns who is at the other end.
+    ///
+    /// # Errors
+    ///
+    /// They may not use it.
+    pub fn caller(self, peer: Peer) -> Result<Caller, String> {
+        let user = peer.user;
+        let role = match self.group {
+            _ if user == 0 || user == self.own_user => Role::Admin,
+            Some((group, role)) if peer.is_in(group) => role,
+            group => {
+                let group =
+                    group.map_or_else(String::new, |(group, _)| format!(", and members of group {group}"));
+                let own = self.own_user;
+                return Err(format!(
+                    "user {user} may not control this server; root and user {own} may{group}"
+                ));
+            }
+        };
+        let name = sys::user_name(user).unwrap_or_else(|| format!("user {user}"));
+        Ok(Caller { name, role, scope: Arc::default() })
+    }
+}
+
 /// Returns what carries out what is asked over the control socket in lines.
-pub(crate) fn handler(operator: Arc<Operator>) -> control::Handler {
-    Arc::new(move |request, peer| answered(carry_out(&operator, request, &caller(peer))))
+pub(crate) fn handler(operator: Arc<Operator>, users: SocketUsers) -> control::Handler {
+    Arc::new(move |request, peer| match users.caller(peer) {
+        Ok(caller) => answered(carry_out(&operator, request, &caller)),
+        Err(why) => Response::error(why).into(),
+    })
 }
 
 /// Returns what the control socket answers, whatever came of a request.
@@ -30,13 +67,6 @@ pub fn answered(outcome: Result<Answer, OperatorError>) -> Answer {
         .into(),
         Err(other) => Response::error(other.to_string()).into(),
     }
-}
-
-/// Returns who is at the other end of a control socket: root and the server's own user alone are
-/// heard.
-pub fn caller(peer: Peer) -> Caller {
-    let name = sys::user_name(peer.user).unwrap_or_else(|| format!("user {}", peer.user));
-    Caller { name, role: Role::Admin, scope: Arc::default() }
 }
 
 /// Has a request carried out for somebody.
@@ -228,6 +258,17 @@ mod tests {
         let said = audited(&Request::ConfigChange(change));
         assert_eq!(said, ("config-change".to_owned(), "cookies.secret".to_owned()));
         assert_eq!(audited(&Request::Reload), ("reload".to_owned(), "{}".to_owned()));
+    }
+
+    #[test]
+    fn root_and_the_own_user_may_do_everything_and_a_group_what_it_may() {
+        let users = SocketUsers { own_user: 1_001, group: Some((2_000, Role::Helper)) };
+        let role =
+            |user, group| users.caller(Peer { user, group, process: None }).map(|caller| caller.role).ok();
+        assert_eq!([role(0, 0), role(1_001, 5)], [Some(Role::Admin); 2]);
+        assert_eq!([role(1_002, 2_000), role(1_002, 2_001)], [Some(Role::Helper), None]);
+        let alone = SocketUsers { group: None, ..users };
+        assert!(alone.caller(Peer { user: 1_002, group: 2_000, process: None }).is_err());
     }
 
     #[test]

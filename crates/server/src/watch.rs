@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use control::{Handlers, Http, Socket};
+use control::{Admits, Handlers, Http, Socket};
 use listen::{RefusalReport, Refusals, Stopper};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -15,7 +15,7 @@ use tracing::{error, info, warn};
 
 use crate::caches::Which;
 use crate::operator::Operator;
-use crate::protocol;
+use crate::protocol::{self, SocketUsers};
 use crate::start::Server;
 use crate::watchdog::Watchdog;
 use crate::{sys, systemd, watchdog};
@@ -37,6 +37,8 @@ const IDLE_LOOK_EVERY: Duration = Duration::from_secs(5);
 const HELD_OCTETS_MUCH: usize = 2 << 20;
 /// How often the log has a line on clients that are refused.
 const TELL_OF_REFUSALS_EVERY: Duration = Duration::from_secs(60);
+/// How often the log says where the audit log stands.
+const TELL_OF_AUDIT_EVERY: Duration = Duration::from_secs(60 * 60);
 /// How often we look whether a cache is due to be written.
 const DUMP_LOOK_EVERY: Duration = Duration::from_secs(10);
 
@@ -68,8 +70,8 @@ pub struct Serving {
     pub socket: Option<Socket>,
     /// What goes on with its connections that speak HTTP.
     pub http: Option<Http>,
-    /// Who may use it besides root: the user that the server runs as.
-    pub own_user: u32,
+    /// Who may use it.
+    pub users: SocketUsers,
     /// Where metrics are fetched.
     pub metrics: Vec<TcpListener>,
 }
@@ -80,7 +82,7 @@ struct Watch {
     orders: mpsc::Receiver<Order>,
     socket: Option<Socket>,
     http: Option<Http>,
-    own_user: u32,
+    users: SocketUsers,
     /// Where metrics are fetched, until they are served.
     metrics: Vec<TcpListener>,
     all_ended: mpsc::Receiver<()>,
@@ -93,7 +95,7 @@ struct Watch {
 impl Server {
     /// Looks after the server until it has ended.
     pub async fn serve(self, serving: Serving) -> End {
-        let Serving { orders, socket, http, own_user, metrics } = serving;
+        let Serving { orders, socket, http, users, metrics } = serving;
         systemd::ready(&self.operator.summary());
         for listener in &metrics {
             if let Ok(address) = listener.local_addr() {
@@ -105,7 +107,7 @@ impl Server {
             orders,
             socket,
             http,
-            own_user,
+            users,
             metrics,
             all_ended: self.all_ended,
             watchdog: self.watchdog,
@@ -195,6 +197,7 @@ impl Watch {
             operator.stop_jobs();
             operator.manager().stop();
             operator.keep_sets();
+            operator.tell_audit();
             operator.dump(Which::All)
         });
         tokio::select! {
@@ -224,11 +227,13 @@ impl Watch {
                 }
             });
         }
-        let lines = protocol::handler(Arc::clone(&self.operator));
-        let handlers = Handlers { lines, http: self.http.clone() };
+        let users = self.users;
+        let lines = protocol::handler(Arc::clone(&self.operator), users);
+        let admits: Admits = Arc::new(move |peer| users.caller(peer).map(drop));
+        let handlers = Handlers { lines, http: self.http.clone(), admits };
         let control = async {
             if let Some(socket) = &self.socket
-                && let Err(error) = control::serve(socket, handlers, self.own_user).await
+                && let Err(error) = control::serve(socket, handlers).await
             {
                 warn!(%error, "no control from the command line");
             }
@@ -236,6 +241,7 @@ impl Watch {
         };
         tokio::pin!(control);
         let mut dump_looks = watchdog::ticks(DUMP_LOOK_EVERY);
+        let mut next_audit = Instant::now() + TELL_OF_AUDIT_EVERY;
         let mut next_look = tokio::time::Instant::now() + LOOK_EVERY;
         let mut looks: u32 = 0;
         // systemd(1) recommends to be heard twice in its time.
@@ -263,6 +269,10 @@ impl Watch {
                     }
                     if self.operator.has_ended_changes() {
                         spawn(Operator::end_changes);
+                    }
+                    if Instant::now() >= next_audit {
+                        next_audit = Instant::now() + TELL_OF_AUDIT_EVERY;
+                        spawn(Operator::tell_audit);
                     }
                     let is_idle = self.operator.is_idle();
                     next_look += if is_idle { IDLE_LOOK_EVERY } else { LOOK_EVERY };

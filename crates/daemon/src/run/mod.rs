@@ -22,7 +22,7 @@ use commands::{configuration, out, remote};
 use control::Socket;
 use environment::System;
 use plan::listeners::{ListenerPlan, Plan};
-use server::{End, Operator, Order, Server, Serving, StartError};
+use server::{End, Operator, Order, Role, Server, Serving, SocketUsers, StartError};
 use settings::{Loaded, Log, Origin};
 use tokio::sync::mpsc;
 use tracing::level_filters::LevelFilter;
@@ -153,7 +153,10 @@ fn try_run(origin: Origin, socket: &SocketArgs, theirs: Option<&UnboundArgs>) ->
         &user,
     )?;
     let state = state::prepare(&loaded.settings, &user);
-    let socket = control_socket(socket, &startup.state_directory, &user);
+    let group = sockets::group(startup.socket_group.as_deref())?;
+    let socket = control_socket(socket, &startup.state_directory, (&user, group));
+    let role = Role::parse(startup.socket_role.word()).unwrap_or(Role::Viewer);
+    let group = group.map(|group| (group, role));
     let channel = Channel::open(&startup.unbound_channel, user.owner()).map_err(|error| error.to_string())?;
     let kept = if settings::jobs::touches_packet_filter(&loaded.settings) {
         Kept::PacketFilter
@@ -182,7 +185,8 @@ fn try_run(origin: Origin, socket: &SocketArgs, theirs: Option<&UnboundArgs>) ->
     })?;
     let started = (&mistakes, &addresses[..], opened.why_not_53.as_deref());
     tell_start(started, &server, (&log_settings, &output));
-    let end = runtime.block_on(serve(server, signals, Doors { socket, channel, metrics, api, output }));
+    let end =
+        runtime.block_on(serve(server, signals, Doors { socket, group, channel, metrics, api, output }));
     // What still reads a file that never ends keeps nobody.
     runtime.shutdown_background();
     // Their files go when the server does.
@@ -213,6 +217,8 @@ fn tell_start(
 /// Where operators come in.
 struct Doors {
     socket: Option<Socket>,
+    /// Who may use that, besides root and our own user.
+    group: Option<(u32, Role)>,
     channel: Channel,
     metrics: Vec<std::net::TcpListener>,
     api: Vec<std::net::TcpListener>,
@@ -248,7 +254,7 @@ impl Drop for PidFile {
 
 /// Has a server looked after, and passes signals on to it.
 async fn serve(server: Server, mut signals: Signals, doors: Doors) -> End {
-    let Doors { socket, channel, metrics, api, output } = doors;
+    let Doors { socket, group, channel, metrics, api, output } = doors;
     let (sender, orders) = mpsc::channel(SIGNALS_MAX);
     let stop = sender.clone();
     let hooks = Hooks {
@@ -290,10 +296,10 @@ async fn serve(server: Server, mut signals: Signals, doors: Doors) -> End {
         }
         std::future::pending::<()>().await;
     };
-    let own_user = sys::effective_user();
-    let http = Some(api::http(server.operator()));
+    let users = SocketUsers { own_user: sys::effective_user(), group };
+    let http = Some(api::http(server.operator(), users));
     tokio::select! {
-        end = server.serve(Serving { orders, socket, http, own_user, metrics }) => end,
+        end = server.serve(Serving { orders, socket, http, users, metrics }) => end,
         () = pass_on => End::Failed,
         () = commands => End::Failed,
         () = resources => End::Failed,
@@ -335,7 +341,11 @@ fn abort_on_panic() {
 
 /// Opens the control socket at the first place that has room for it. Without one the server runs
 /// all the same.
-fn control_socket(args: &SocketArgs, state_folder: &Path, user: &Become) -> Option<Socket> {
+fn control_socket(
+    args: &SocketArgs,
+    state_folder: &Path,
+    (user, group): (&Become, Option<u32>),
+) -> Option<Socket> {
     let mut paths = remote::socket_paths(args);
     let is_given = paths.len() == 1;
     let own = state_folder.join("control.sock");
@@ -344,7 +354,7 @@ fn control_socket(args: &SocketArgs, state_folder: &Path, user: &Become) -> Opti
     }
     let mut refusals = Vec::new();
     for path in &paths {
-        match Socket::bind(path, user.owner()) {
+        match Socket::bind(path, user.owner(), group) {
             Ok(socket) => return Some(socket),
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
                 refusals.push(format!("{} (another gannet is there)", path.display()));

@@ -54,6 +54,18 @@ fn open_here(plan: &Plan, workers: usize) -> Result<Sockets, BindError> {
     }
 }
 
+/// Returns the number of the group that may use the control socket.
+pub(crate) fn group(name: Option<&str>) -> Result<Option<u32>, String> {
+    let Some(name) = name else { return Ok(None) };
+    if let Ok(number) = name.parse() {
+        return Ok(Some(number));
+    }
+    let failed = |why: String| format!("{why} (setting control.socket-group)");
+    let found = sys::find_group(name)
+        .map_err(|error| failed(format!("the group \"{name}\" cannot be looked up: {error}")))?;
+    found.map(Some).ok_or_else(|| failed(format!("there is no group \"{name}\"")))
+}
+
 /// Opens the sockets where operators come in: for what, and by which setting.
 pub(crate) fn open_for_operators(
     wanted: &[SocketAddr],

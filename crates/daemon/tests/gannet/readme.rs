@@ -38,15 +38,17 @@ const WORKS: &[(&str, &[&str], &[&str])] = &[
         &["zone keys roll", "zone sign"],
     ),
     ("AF_XDP", &["xdp"], &["xdp check"]),
-    ("operation", &["recorder.file", "metrics.listen"], &["reload", "explain", "log", "stats"]),
+    (
+        "operation",
+        &["recorder.file", "metrics.listen", "control.listen"],
+        &["reload", "explain", "log", "stats", "token add", "audit verify"],
+    ),
     ("import", &[], &["import"]),
 ];
 
 /// Rows of "does not work yet", with words that no setting and no command has until it does.
-const MISSING: &[(&str, &[&str])] = &[
-    ("HTTP API and dashboard", &["api", "dashboard"]),
-    ("load balancing of clients", &["balanc", "affinity"]),
-];
+const MISSING: &[(&str, &[&str])] =
+    &[("dashboard", &["dashboard"]), ("load balancing of clients", &["balanc", "affinity"])];
 
 /// Returns the first cells of the table below `head`.
 fn rows<'a>(readme: &'a str, head: &str) -> Vec<&'a str> {

@@ -19,7 +19,7 @@ mod zones;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -86,6 +86,8 @@ pub struct Operator {
     tokens: tokens::Tokens,
     /// Whether the audit log could not be written the last time.
     is_audit_failing: AtomicBool,
+    /// The row of the audit log that the log was told of last.
+    audit_told: AtomicU64,
 }
 
 /// What stays the same for as long as the server runs.
@@ -192,6 +194,7 @@ impl Operator {
             changing,
             tokens: tokens::Tokens::default(),
             is_audit_failing: AtomicBool::new(false),
+            audit_told: AtomicU64::new(0),
         }
     }
 
@@ -278,6 +281,18 @@ impl Operator {
             tracing::error!(%error, "the audit log cannot be written");
         }
         self.is_audit_failing.store(written.is_err(), Ordering::Relaxed);
+    }
+
+    /// Has the log say where the audit log stands, if it has gone on since that was said last: with
+    /// it, rows that are cut off the end are missed.
+    pub(crate) fn tell_audit(&self) {
+        // What cannot be read is in the status.
+        let Ok(rows) = self.changing.authority().audited(None, 1) else { return };
+        let Some(last) = rows.last() else { return };
+        if self.audit_told.swap(last.number, Ordering::Relaxed) != last.number {
+            let noted = format!("{}:{}", last.number, store::audit::hex(&last.hash));
+            info!(noted, "the audit log has gone on");
+        }
     }
 
     /// Returns rows of the audit log.

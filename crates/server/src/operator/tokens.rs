@@ -22,6 +22,8 @@ const SPACE: &str = "tokens";
 const PREFIX: &str = "gnt_";
 /// Octets of chance in a token.
 const SECRET_OCTETS: usize = 32;
+/// Seconds without a request after which the next one counts as a log-in.
+const LOGIN_AFTER_S: u64 = 60 * 60;
 /// Tokens at once.
 const TOKENS_MAX: usize = 1_000;
 /// Characters of a token's name.
@@ -154,7 +156,9 @@ impl Operator {
 
     /// Returns who shows a token; `None` if it is none, its time is over, or it may not be shown
     /// from there.
-    pub fn bearer(&self, token: &str, from: IpAddr) -> Option<Caller> {
+    ///
+    /// The second is whether it was not shown for some time: a log-in.
+    pub fn bearer(&self, token: &str, from: IpAddr) -> Option<(Caller, bool)> {
         let known = Arc::clone(self.tokens.all().get(&sha256(token))?);
         let now = unix_seconds();
         let from = from.to_canonical();
@@ -163,9 +167,10 @@ impl Operator {
         if known.is_over(now) || !may_come {
             return None;
         }
-        known.used.store(now, Ordering::Relaxed);
+        let used = known.used.swap(now, Ordering::Relaxed);
+        let is_login = now.saturating_sub(used) >= LOGIN_AFTER_S;
         let name = format!("token {}", known.name);
-        Some(Caller { name, role: known.role, scope: Arc::clone(&known.scope) })
+        Some((Caller { name, role: known.role, scope: Arc::clone(&known.scope) }, is_login))
     }
 
     /// Returns the tokens, by name, never the texts of themselves.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use plan::listeners::{LocalKind, LocalPlan};
-use schema::StayAwake;
+use schema::{RoleWord, StayAwake};
 use values::{duration_text, size_text};
 
 use super::{Handshakes, Listener, LocalSocket, Log, Sockets, Tcp, UnboundChannel, Xdp};
@@ -36,6 +36,10 @@ pub struct Startup {
     pub xdp: Xdp,
     /// Where metrics can be fetched.
     pub metrics: Vec<SocketAddr>,
+    /// The group whose members may use the control socket.
+    pub socket_group: Option<String>,
+    /// What they may do.
+    pub socket_role: RoleWord,
     /// Where the API can be reached.
     pub control: Vec<SocketAddr>,
     /// Where `unbound-control` can reach the server.
@@ -181,6 +185,8 @@ impl Startup {
             ),
             ("xdp.busy-poll-budget".to_owned(), self.xdp.busy_poll_budget.to_string()),
             ("metrics.listen".to_owned(), format!("[{}]", metrics.join(", "))),
+            ("control.socket-group".to_owned(), self.socket_group.clone().unwrap_or_else(none)),
+            ("control.socket-role".to_owned(), self.socket_role.word().to_owned()),
             ("control.listen".to_owned(), format!("[{}]", control.join(", "))),
             ("control.unbound.listen".to_owned(), {
                 let places: Vec<String> =

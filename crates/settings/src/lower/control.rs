@@ -10,7 +10,7 @@ use super::{Lowering, Section};
 use crate::groups::{ChangesAllowed, ControlIdentity, ControlPlace, UnboundChannel, UnboundStatistics};
 
 use crate::overlay::SettingPath;
-use schema::{ChangesWord, Value};
+use schema::{ChangesWord, RoleWord, Value};
 
 /// The port of `unbound-control`.
 const PORT: u16 = 8953;
@@ -21,6 +21,12 @@ impl Lowering<'_> {
         let control = self.section(root, "control");
         let section = self.section(&control, "unbound");
         (self.unbound_channel(&section), self.unbound_statistics(&section))
+    }
+
+    /// Reads who may use the control socket, and what for.
+    pub(super) fn socket_users(&mut self, root: &Section<'_>) -> (Option<String>, RoleWord) {
+        let control = self.section(root, "control");
+        (self.text_or(&control, "socket-group"), self.word(&control, "socket-role", RoleWord::parse))
     }
 
     /// Reads where the API can be reached.

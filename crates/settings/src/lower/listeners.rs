@@ -12,7 +12,7 @@ use values::Misread;
 use super::notation::{SOCKET_PATH_OCTETS_MAX, account, http_path, mode, path, tls_name};
 use super::read::{Values as _, unreachable_kind};
 use super::{Lowering, Section};
-use crate::groups::{Certificate, Listener, LocalSocket, RelayTarget, Tls, TlsVersionWord};
+use crate::groups::{Certificate, Listener, LocalSocket, RelayTarget, Startup, Tls, TlsVersionWord};
 use schema::{Kind, Value};
 
 impl Lowering<'_> {
@@ -223,7 +223,8 @@ impl Lowering<'_> {
     }
 
     /// Checks that listeners that take a certificate have one.
-    pub(super) fn check_secure(&mut self, listeners: Option<&[Listener]>, tls: &Tls) {
+    pub(super) fn check_secure(&mut self, startup: &Startup, tls: &Tls) {
+        let listeners = startup.listen.as_deref();
         let secure = |listener: &&Listener| listener.speaks.iter().any(|word| word.is_secure());
         let all = || listeners.into_iter().flatten();
         for listener in all() {
@@ -254,6 +255,8 @@ impl Lowering<'_> {
                     .hint("\"gannet certificate\" makes one to try things with"),
             ),
             Some(_) => {}
+            // The API speaks HTTPS.
+            None if !startup.control.is_empty() => {}
             None => {
                 if let Some(certificate) = tls.certificates.first() {
                     self.problems.push(

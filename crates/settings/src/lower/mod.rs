@@ -124,7 +124,7 @@ impl Lowering<'_> {
         let (startup, limits, unbound_statistics) = self.startup(&root, &server, &caches);
         let presentation = self.presentation(&server);
         let tls = self.tls(&root);
-        self.check_secure(startup.listen.as_deref(), &tls);
+        self.check_secure(&startup, &tls);
         let dnscrypt = self.dnscrypt(&root, startup.listen.as_deref());
         let allow_at = root.entry("allow").map_or(Span::BUILT_IN, |entry| entry.node.span);
         let allow = At { value: self.prefixes(&root, "allow"), span: allow_at };
@@ -287,6 +287,7 @@ impl Lowering<'_> {
         let (limits, tcp, handshakes, signatures_memory) = self.limits(root);
         let xdp = self.xdp(root);
         let (unbound_channel, unbound_statistics) = self.control(root);
+        let (socket_group, socket_role) = self.socket_users(root);
         let startup = Startup {
             workers: self.whole_or(server, "workers").map(|number| number as u16),
             stay_awake: self.word(server, "stay-awake", StayAwake::parse),
@@ -299,6 +300,8 @@ impl Lowering<'_> {
             sockets: self.sockets(root),
             xdp,
             metrics: self.metrics(root),
+            socket_group,
+            socket_role,
             control: self.api(root),
             log: self.log(root),
             pid_file: self.path(server, "pid-file").map(|at| self.beside(at.span.file, &at.value)),

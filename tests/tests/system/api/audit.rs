@@ -96,6 +96,10 @@ fn what_was_done_is_in_the_audit_log_and_a_change_of_it_is_noticed() {
     check("removed", without, "row 3 is not there", "row 3 is removed");
     let cut: String = text.lines().take(100).map(|line| format!("{line}\n")).collect();
     check("cut", cut, "row 101 and all after it are not there", "100 rows");
+    let noted = noted.to_owned();
+    let (_, log, _) = server.stop();
+    let said = log.iter().find(|line| line.contains("the audit log has gone on")).expect("it is told");
+    contains(said, &noted);
 }
 
 /// Finds a file somewhere below a directory.

@@ -214,6 +214,32 @@ fn a_change_is_signed_by_the_user_of_the_socket_whatever_it_says() {
 }
 
 #[test]
+fn members_of_the_group_of_the_socket_do_what_their_role_allows() {
+    const GROUP: u32 = 54_321;
+    if !Command::new("id").arg("-u").output().expect("id(1)").stdout.starts_with(b"0\n") {
+        eprintln!("skipped: only root can become somebody else");
+        return;
+    }
+    let (_stub, server) = start(&format!("control: {{socket-group: {GROUP}, socket-role: operator}}\n"));
+    let socket = server.directory().join("control.sock");
+    Command::new("chmod").args(["a+x"]).arg(server.directory()).status().expect("chmod(1)");
+    let ask = |group: u32, method: &str, path: &str| {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", &format!("--groups={group}"), "curl", "--silent"]);
+        command.args(["--max-time", "20", "--request", method, "--unix-socket"]).arg(&socket);
+        command.arg(format!("http://localhost/api/v1{path}"));
+        let output = command.output().expect("setpriv(1) and curl(1)");
+        (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    assert!(ask(GROUP, "GET", "/status").1.contains("\"version\""));
+    assert!(ask(GROUP, "POST", "/reload").1.contains("\"is-adopted\": true"));
+    let refused = ask(GROUP, "GET", "/tokens").1;
+    assert!(refused.contains("this needs the role admin, and nobody has operator"), "{refused}");
+    let (is_answered, said) = ask(GROUP + 1, "GET", "/status");
+    assert!(!is_answered && said.is_empty(), "{said}");
+}
+
+#[test]
 fn members_of_a_set_are_added_listed_in_parts_and_removed() {
     let (_stub, server) = start(
         "sets: {bad: {dynamic: {holds: names}}}\npolicy: {main: [local, {if: qname in bad, do: reject(nxdomain)}, forward(default)]}\n",

@@ -89,12 +89,18 @@ fn a_token_is_kept_as_a_digest_survives_a_kill_and_ends_when_it_is_revoked() {
     let (server, at, _stub) = start("");
     let secret = token(&server, "monitoring", &["--days", "30"]);
     let header = shown(&secret);
-    assert_eq!(curl(at, "/api/v1/status", &["--header", &header]).0, 200);
+    for _ in 0..3 {
+        assert_eq!(curl(at, "/api/v1/status", &["--header", &header]).0, 200);
+    }
     let again = server.command(&["token", "add", "monitoring"]);
     contains(&text(&again), "there is a token \"monitoring\" already");
     let list = text(&server.command(&["token", "list"]));
     contains(&list, "monitoring: viewer; made 20");
     contains(&list, "; ends 20");
+    let audit = text(&server.command(&["audit", "tail"]));
+    contains(&audit, "1 change tokens monitoring by ");
+    contains(&audit, "2 log-in 127.0.0.1 by token monitoring: accepted");
+    assert_eq!(audit.matches("log-in").count(), 1, "{audit}");
     lacks(&list, "not used");
     lacks(&list, &secret);
     let (_, _, directory) = server.stop_by("KILL");
