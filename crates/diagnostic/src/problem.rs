@@ -111,7 +111,7 @@ impl Problem {
         };
         if let (Meant::Text(span), Some(source)) = (self.place, source) {
             let place = source.place(span.start);
-            let text = source.text.get(span.start as usize..span.end as usize).unwrap_or("");
+            let text = source.part(span).unwrap_or_default();
             let width = text.lines().next().unwrap_or("").trim_end().chars().count();
             diagnostic.line = place.line;
             diagnostic.column = place.column;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::redact::{self, Known, Secret};
+use crate::shortened::{LineForm, LineRun, Shortened};
 
 /// Which file, by its place in [`Sources`]: files are numbered in the order in which they are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,12 +31,22 @@ impl Span {
     /// Marks a value that no file wrote.
     pub const BUILT_IN: Self = Self { file: FileId::BUILT_IN, start: 0, end: 0 };
 
+    /// Returns the place of a whole line, by its number from one: of one that is not part of the
+    /// text of its file, too.
+    pub const fn of_line(file: FileId, line: u32) -> Self {
+        let at = LINE | line;
+        Self { file, start: at, end: at }
+    }
+
     /// Returns the range from the start of `self` to the end of `other`, which is in the same file.
     #[must_use]
     pub fn to(self, other: Self) -> Self {
         Self { end: other.end.max(self.end), ..self }
     }
 }
+
+/// Marks the number of a line in the place of an octet. Texts are shorter.
+const LINE: u32 = 1 << 31;
 
 /// A value and the place where it was written.
 #[derive(Clone, Copy, Debug)]
@@ -59,11 +70,11 @@ impl<T: Eq> Eq for At<T> {}
 pub struct Source {
     /// The path as the user wrote it, joined to the including file's directory.
     pub path: PathBuf,
-    /// The text.
-    pub text: String,
+    /// The text, without lines that are kept apart.
+    kept: Shortened,
     /// What relative paths in it are relative to, if that is not the folder of `path`.
     base: Option<PathBuf>,
-    /// Where each line starts.
+    /// Where each line of the text starts.
     line_starts: Vec<u32>,
 }
 
@@ -77,10 +88,34 @@ pub struct Place {
 }
 
 impl Source {
-    fn new(path: PathBuf, text: String) -> Self {
-        let line_starts =
-            std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at as u32 + 1)).collect();
-        Self { path, text, base: None, line_starts }
+    fn new(path: PathBuf, kept: Shortened) -> Self {
+        let starts = kept.text.match_indices('\n').map(|(at, _)| at as u32 + 1);
+        let line_starts = std::iter::once(0).chain(starts).collect();
+        Self { path, kept, base: None, line_starts }
+    }
+
+    /// Returns the text, without lines that are kept apart.
+    pub fn text(&self) -> &str {
+        &self.kept.text
+    }
+
+    /// Returns a part of the text; `None` if it has no such part.
+    pub fn part(&self, at: Span) -> Option<Cow<'_, str>> {
+        match self.kept.text.get(at.start as usize..at.end as usize) {
+            Some(text) => Some(Cow::Borrowed(text)),
+            None if at.start & LINE != 0 => Some(Cow::Owned(self.line(at.start ^ LINE).trim().to_owned())),
+            None => None,
+        }
+    }
+
+    /// Returns the forms of lines that are kept apart.
+    pub fn forms(&self) -> &[LineForm] {
+        &self.kept.forms
+    }
+
+    /// Walks the file as it was, piece by piece, with lines that are kept apart.
+    pub fn pieces(&self) -> impl Iterator<Item = Cow<'_, str>> {
+        self.kept.pieces()
     }
 
     /// Returns the folder that relative paths in it are relative to.
@@ -90,17 +125,49 @@ impl Source {
 
     /// Returns the line and column of the octet at `offset`.
     pub fn place(&self, offset: u32) -> Place {
-        let line = self.line_starts.partition_point(|&start| start <= offset).max(1);
-        let start = self.line_starts.get(line - 1).copied().unwrap_or(0);
-        let before = self.text.get(start as usize..offset as usize).unwrap_or("");
+        if offset & LINE != 0 {
+            let line = offset ^ LINE;
+            let shown = self.line(line);
+            let blank = shown.chars().take_while(|c| c.is_whitespace()).count();
+            return Place { line, column: blank as u32 + 1 };
+        }
+        let number = self.line_starts.partition_point(|&start| start <= offset).max(1) - 1;
+        let start = self.line_starts.get(number).copied().unwrap_or(0);
+        let before = self.kept.text.get(start as usize..offset as usize).unwrap_or("");
+        let line = match self.kept.run_before(start) {
+            Some(run) => run.line as usize + run.count as usize + number - self.number_at(run),
+            None => number + 1,
+        };
         Place { line: line as u32, column: before.chars().count() as u32 + 1 }
     }
 
+    /// Returns how many lines of the text stand before a run.
+    fn number_at(&self, run: &LineRun) -> usize {
+        self.line_starts.partition_point(|&start| start < run.at)
+    }
+
+    /// Returns the number of a line among those of the text, from zero; `None` of one that is kept
+    /// apart.
+    fn number_of(&self, line: u32) -> Option<usize> {
+        match self.kept.run_of(line) {
+            None => Some((line as usize).saturating_sub(1)),
+            Some(run) => {
+                let behind = (line - run.line).checked_sub(run.count)?;
+                Some(self.number_at(run) + behind as usize)
+            }
+        }
+    }
+
     /// Returns the text of the line numbered `line`, without its end.
-    pub fn line(&self, line: u32) -> &str {
-        let start = self.line_starts.get(line as usize - 1).map_or(self.text.len(), |&at| at as usize);
-        let end = self.line_starts.get(line as usize).map_or(self.text.len(), |&at| at as usize);
-        self.text.get(start..end).unwrap_or("").trim_end_matches(['\n', '\r'])
+    pub fn line(&self, line: u32) -> Cow<'_, str> {
+        let Some(number) = self.number_of(line) else {
+            let text = self.kept.apart(line).unwrap_or_default();
+            return Cow::Owned(text.trim_end_matches(['\n', '\r']).to_owned());
+        };
+        let text = &self.kept.text;
+        let start = self.line_starts.get(number).map_or(text.len(), |&at| at as usize);
+        let end = self.line_starts.get(number + 1).map_or(text.len(), |&at| at as usize);
+        Cow::Borrowed(text.get(start..end).unwrap_or("").trim_end_matches(['\n', '\r']))
     }
 }
 
@@ -126,7 +193,12 @@ impl Sources {
     /// Adds a file. More files than a number fits share the last one; the include limit is far
     /// below.
     pub fn add(&mut self, path: &Path, text: String) -> FileId {
-        self.files.push(Arc::new(Source::new(path.to_owned(), text)));
+        self.add_shortened(path, Shortened { text, ..Shortened::default() })
+    }
+
+    /// Adds a file of which some lines are kept apart.
+    pub fn add_shortened(&mut self, path: &Path, kept: Shortened) -> FileId {
+        self.files.push(Arc::new(Source::new(path.to_owned(), kept)));
         FileId((self.files.len() - 1).min(usize::from(u16::MAX - 1)) as u16)
     }
 
@@ -134,11 +206,34 @@ impl Sources {
     /// `base`.
     pub fn add_beside(&mut self, name: &Path, text: String, base: PathBuf) -> FileId {
         let id = self.add(name, String::new());
-        let source = Source { base: Some(base), ..Source::new(name.to_owned(), text) };
+        let kept = Shortened { text, ..Shortened::default() };
+        let source = Source { base: Some(base), ..Source::new(name.to_owned(), kept) };
         if let Some(last) = self.files.last_mut() {
             *last = Arc::new(source);
         }
         id
+    }
+
+    /// Says what a file holds that was added before it was read.
+    pub fn fill(&mut self, file: FileId, kept: Shortened) {
+        if let Some(place) = self.files.get_mut(usize::from(file.0)) {
+            *place = Arc::new(Source::new(place.path.clone(), kept));
+        }
+    }
+
+    /// Shares with other files whatever words of lines are the same in both.
+    pub fn share_words(&mut self, with: &Self) {
+        for (file, other) in self.files.iter_mut().zip(&with.files) {
+            if file.forms().is_empty() {
+                continue;
+            }
+            let file = Arc::make_mut(file);
+            for (form, other) in file.kept.forms.iter_mut().zip(other.forms()) {
+                if form.words == other.words {
+                    form.words = Arc::clone(&other.words);
+                }
+            }
+        }
     }
 
     /// Returns the file; `None` for what no file says.
@@ -148,7 +243,7 @@ impl Sources {
 
     /// Returns what is written at a place, in one line; `None` for what no file says.
     pub fn text(&self, at: Span) -> Option<String> {
-        let text = self.file(at.file)?.text.get(at.start as usize..at.end as usize)?;
+        let text = self.file(at.file)?.part(at)?;
         Some(text.split_whitespace().collect::<Vec<_>>().join(" "))
     }
 
@@ -160,9 +255,13 @@ impl Sources {
     /// Returns a line of a file as it may be shown.
     pub(crate) fn shown_line(&self, file: FileId, line: u32) -> String {
         let Some(source) = self.file(file) else { return String::new() };
-        let at = source.line_starts.get(line as usize - 1).map_or(source.text.len(), |&at| at as usize);
-        let before = source.text.get(..at).unwrap_or_default();
-        redact::line(before, source.line(line), &self.known, file)
+        let text = source.text();
+        // Before a line that is kept apart stands nothing that it could belong to.
+        let before = source.number_of(line).map_or("", |number| {
+            let at = source.line_starts.get(number).map_or(text.len(), |&at| at as usize);
+            text.get(..at).unwrap_or_default()
+        });
+        redact::line(before, &source.line(line), &self.known, file)
     }
 
     /// Returns a sentence as it may be shown.
@@ -219,5 +318,31 @@ mod tests {
         check("a: b\r\n", 3, 1, 4, "a: b");
         check("", 0, 1, 1, "");
         check("a\n", 2, 2, 1, "");
+    }
+
+    #[test]
+    fn lines_that_are_kept_apart_have_their_places() {
+        let text = "a\n b \"1\" x\n b \"2\" x\nc\nd\n b \"3\" x\n e 5\n";
+        let form =
+            LineForm { before: " b \"".into(), behind: "\" x\n".into(), words: "1\n2\n3\n".into(), count: 3 };
+        let run = |at, line, count, first| LineRun { at, line, count, form: 0, first };
+        let runs = vec![run(2, 2, 2, 0), run(6, 6, 1, 4)];
+        let kept = Shortened { text: "a\nc\nd\n e 5\n".to_owned(), forms: vec![form], runs };
+        let mut sources = Sources::new(&[]);
+        let file = sources.add(Path::new("x"), String::new());
+        sources.fill(file, kept);
+        let source = sources.file(file).expect("just added");
+        assert_eq!(source.pieces().collect::<String>(), text);
+        for (line, whole) in (1..).zip(text.lines()) {
+            assert_eq!(source.line(line), whole, "{line}");
+        }
+        for (offset, line, column) in [(0, 1, 1), (2, 4, 1), (4, 5, 1), (6, 7, 1), (9, 7, 4), (11, 8, 1)] {
+            assert_eq!(source.place(offset), Place { line, column }, "{offset}");
+        }
+        let apart = Span::of_line(file, 6);
+        assert_eq!(source.place(apart.start), Place { line: 6, column: 2 });
+        assert_eq!(sources.text(apart).as_deref(), Some("b \"3\" x"));
+        assert_eq!(sources.shown_line(file, 3), " b \"2\" x");
+        assert_eq!(sources.describe(apart, file), "line 6");
     }
 }

@@ -59,6 +59,12 @@ pub trait Environment {
         self.read(path)
     }
 
+    /// Opens a file to be read piece by piece; it may end after `octets_max` octets and one, which
+    /// is too large.
+    fn open(&self, path: &Path, octets_max: u64) -> io::Result<Box<dyn io::Read + '_>> {
+        Ok(Box::new(io::Cursor::new(self.read_list(path, octets_max)?)))
+    }
+
     /// Returns a number that changes when a file does: two readings with the same number between
     /// them are the same.
     fn stamp(&self, path: &Path) -> io::Result<u64> {
@@ -128,6 +134,10 @@ impl Environment for System {
         let mut octets = Vec::with_capacity(usize::try_from(len).unwrap_or(0) + 1);
         file.take(octets_max.saturating_add(1)).read_to_end(&mut octets)?;
         Ok(octets)
+    }
+
+    fn open(&self, path: &Path, octets_max: u64) -> io::Result<Box<dyn io::Read + '_>> {
+        Ok(Box::new(open(path)?.take(octets_max.saturating_add(1))))
     }
 
     fn stamp(&self, path: &Path) -> io::Result<u64> {
@@ -226,6 +236,10 @@ where
         System.read_list(path, octets_max)
     }
 
+    fn open(&self, path: &Path, octets_max: u64) -> io::Result<Box<dyn io::Read + '_>> {
+        System.open(path, octets_max)
+    }
+
     fn stamp(&self, path: &Path) -> io::Result<u64> {
         System.stamp(path)
     }
@@ -270,6 +284,10 @@ impl<F: Fn(&SetProgress<'_>)> Environment for Telling<F> {
 
     fn read_list(&self, path: &Path, octets_max: u64) -> io::Result<Vec<u8>> {
         System.read_list(path, octets_max)
+    }
+
+    fn open(&self, path: &Path, octets_max: u64) -> io::Result<Box<dyn io::Read + '_>> {
+        System.open(path, octets_max)
     }
 
     fn stamp(&self, path: &Path) -> io::Result<u64> {

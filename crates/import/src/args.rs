@@ -31,7 +31,7 @@ impl<'a> Args<'a> {
         let entries = match &node.value {
             Value::Map(entries) => entries.as_slice(),
             Value::Null => &[],
-            Value::Scalar(_) | Value::List(_) => {
+            Value::Long(_) | Value::Scalar(_) | Value::List(_) => {
                 let problem = Problem::error(node.head(), format!("{owner} takes \"key: value\" lines here"));
                 problems.push(problem);
                 &[]
@@ -57,7 +57,7 @@ impl<'a> Args<'a> {
         let node = self.node(key)?;
         match &node.value {
             Value::Scalar(scalar) => Some(at(node, scalar)),
-            Value::Null | Value::List(_) | Value::Map(_) => {
+            Value::Null | Value::Long(_) | Value::List(_) | Value::Map(_) => {
                 problems.push(Problem::error(node.head(), format!("\"{key}\" is one value")));
                 None
             }
@@ -140,7 +140,7 @@ pub(super) fn texts(node: &Node, problems: &mut Vec<Problem>) -> Vec<At<String>>
         match &item.value {
             Value::Scalar(scalar) => found.push(at(item, scalar)),
             Value::Null => {}
-            Value::List(_) | Value::Map(_) => {
+            Value::Long(_) | Value::List(_) | Value::Map(_) => {
                 problems.push(Problem::error(item.head(), "a list or mapping cannot stand here"));
             }
         }

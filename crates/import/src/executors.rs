@@ -658,7 +658,7 @@ impl<'a> Translator<'a> {
             .iter()
             .filter_map(|item| match &item.value {
                 Value::Scalar(scalar) => Some(Quick::read(scalar, false)),
-                Value::Null | Value::List(_) | Value::Map(_) => None,
+                Value::Null | Value::Long(_) | Value::List(_) | Value::Map(_) => None,
             })
             .collect()
     }

@@ -109,7 +109,7 @@ impl<'a> Translator<'a> {
         for node in args.items("nameservers") {
             let (address, dial) = match &node.value {
                 Value::Scalar(scalar) => (Some(At { value: scalar.text.clone(), span: node.span }), None),
-                Value::Map(_) | Value::List(_) | Value::Null => {
+                Value::Long(_) | Value::Map(_) | Value::List(_) | Value::Null => {
                     let args = Args::new(self.dialect, "a name server", node, &mut self.problems);
                     let found =
                         (args.text("addr", &mut self.problems), args.text("dial_addr", &mut self.problems));

@@ -128,7 +128,7 @@ impl Reader<'_> {
         let entries = match parsed.root.value {
             Value::Map(entries) => entries,
             Value::Null => Vec::new(),
-            Value::Scalar(_) | Value::List(_) => {
+            Value::Long(_) | Value::Scalar(_) | Value::List(_) => {
                 let problem = Problem::error(parsed.root.head(), "this file holds no plugins");
                 self.found.problems.push(problem.expected("a mapping with the key \"plugins\""));
                 return;
@@ -189,7 +189,7 @@ impl Reader<'_> {
         let list = match node.value {
             Value::List(list) => list,
             Value::Null => return,
-            Value::Scalar(_) | Value::Map(_) => {
+            Value::Long(_) | Value::Scalar(_) | Value::Map(_) => {
                 let problem = Problem::error(node.head(), "this is no list of plugins");
                 self.found
                     .problems
@@ -262,7 +262,7 @@ pub(super) fn items(node: &Node) -> &[Node] {
     match &node.value {
         Value::List(list) => list,
         Value::Null => &[],
-        Value::Scalar(_) | Value::Map(_) => std::slice::from_ref(node),
+        Value::Long(_) | Value::Scalar(_) | Value::Map(_) => std::slice::from_ref(node),
     }
 }
 

@@ -35,6 +35,7 @@ fn out(node: &Node) -> Out {
         }
         // A variable of the environment is meant only by YAML.
         Value::Scalar(scalar) => Out::Text(scalar.text.replace("${", "$${")),
+        Value::Long(text) => Out::Block(text.to_string()),
         Value::List(items) => Out::List(items.iter().map(|item| Noted::bare(out(item))).collect()),
         Value::Map(entries) => {
             Out::Map(entries.iter().map(|entry| (entry.key.clone(), Noted::bare(out(&entry.node)))).collect())
@@ -49,7 +50,9 @@ mod tests {
 
     #[test]
     fn what_is_printed_means_the_same_as_what_was_read() {
+        let list: String = (0..12_000).map(|it| format!("local-zone: n{it}.example always_null\n")).collect();
         for text in [
+            &*format!("server:\n{list} local-data: \"a.n5000.example A 192.0.2.1\"\n"),
             "",
             "server:\n interface: 192.0.2.1@5353\n access-control: 192.0.2.0/24 allow_snoop\n",
             "server: local-zone: a.example refuse local-data: 'b.example. TXT \"${x} it\\'s\"' prefetch: yes\n",

@@ -91,7 +91,7 @@ fn place(made: &Made<'_>, sources: &Sources, owner: &dyn Fn(&str, &str) -> Optio
         let order = files.map(|(number, source)| (FileId(number as u16), source));
         for (file, source) in order {
             let start = if file == from.file { from.start as usize } else { 0 };
-            if let Some(at) = find_word(&source.text, start, word) {
+            if let Some(at) = find_word(source.text(), start, word) {
                 return Span { file, start: at as u32, end: (at + word.len()) as u32 };
             }
             if file == from.file && owner.is_some() {

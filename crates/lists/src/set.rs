@@ -141,6 +141,39 @@ impl<'a> SetBuilder<'a> {
         reading.mistakes
     }
 
+    /// Reads a list of names that is in pieces, each of whole lines; `label` names it where a rule
+    /// is shown.
+    pub fn read_names<'p>(
+        &mut self,
+        list: &List<'_>,
+        label: &str,
+        pieces: impl Iterator<Item = &'p [u8]>,
+        progress: Progress<'_>,
+    ) -> Mistakes {
+        self.names.source(label);
+        let mut mistakes = Mistakes::of(list.is_own);
+        let mut line = 1;
+        for piece in pieces {
+            self.names.reserve(piece.len() / 24);
+            let mut reading = Reading {
+                progress,
+                key: &self.key,
+                names: &mut self.names,
+                addresses: &mut self.addresses,
+                without: &mut self.without,
+                list: &mut self.list,
+                tags: &self.tags,
+                select: Vec::new(),
+                revoked: &HashSet::new(),
+                is_own: list.is_own,
+                mistakes,
+            };
+            line += text::names(&mut reading, piece, line);
+            mistakes = reading.mistakes;
+        }
+        mistakes
+    }
+
     /// Adds a response policy zone.
     pub fn policy_zone(&mut self, zone: PolicyZone) {
         let (addresses, without) = (&mut self.addresses, &mut self.without);
@@ -204,7 +237,7 @@ impl<'a> SetBuilder<'a> {
 /// Reads a list in its format.
 fn read(to: &mut Reading<'_>, format: ListFormat, octets: Cow<'_, [u8]>) {
     match format {
-        ListFormat::Names => text::names(to, &octets),
+        ListFormat::Names => drop(text::names(to, &octets, 1)),
         ListFormat::Addresses => text::addresses(to, &octets),
         ListFormat::Hosts => text::hosts(to, &octets),
         ListFormat::Dnsmasq => text::dnsmasq(to, &octets),

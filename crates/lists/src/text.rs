@@ -7,9 +7,13 @@ use sets::Reach;
 use crate::reading::{Reading, address_range, lenient_range, lines, shown};
 
 /// Reads rules on names: `domain:`, `full:`, `keyword:`, `regexp:`, and names, which stand for what
-/// is below them too.
-pub(super) fn names(to: &mut Reading<'_>, octets: &[u8]) {
+/// is below them too. The first line has this number; returns how many there were.
+pub(super) fn names(to: &mut Reading<'_>, octets: &[u8], first: u32) -> u32 {
+    let mut ended = 0;
     for (number, line) in lines(octets, to.progress) {
+        // Behind the last line feed stands no line.
+        ended = number - 1;
+        let number = number - 1 + first;
         let line = without_comment(line);
         if line.is_empty() {
             continue;
@@ -23,6 +27,7 @@ pub(super) fn names(to: &mut Reading<'_>, octets: &[u8]) {
         }
         rule(to, line, number);
     }
+    ended
 }
 
 /// Reads one rule on names.

@@ -16,7 +16,7 @@ pub mod print;
 mod secrets;
 
 pub use groups::*;
-pub use load::{Loaded, built_in, load, load_in, load_text, load_unbound, load_unbound_in};
+pub use load::{Loaded, built_in, check_unbound, load, load_in, load_text, load_unbound, load_unbound_in};
 pub use lower::{Known, added_zone, check_chosen, named_file, server};
 pub use origin::Origin;
 pub use secrets::keys as secret_keys;

@@ -62,6 +62,7 @@ impl Loaded {
         let mut loader = Loader::new(environment);
         loader.sources = Sources::new(self.sources.secret_keys());
         let entries = unbound::read_again(&self.sources, &mut loader.sources, &changes, &mut loader.problems);
+        let entries = loader.readable(entries)?;
         Ok(Self { changes: Some(Arc::new(changes)), ..loader.finish_tree(None, entries)? })
     }
 
@@ -103,13 +104,21 @@ pub fn load_unbound(path: &Path) -> Result<Loaded, Vec<Diagnostic>> {
 
 /// Like [`load_unbound`], in another environment.
 pub fn load_unbound_in(path: &Path, environment: &dyn Environment) -> Result<Loaded, Vec<Diagnostic>> {
-    let mut loader = Loader::new(environment);
-    loader.sources =
-        Sources::new(&secrets::keys().into_iter().chain(unbound::SECRET_KEYS).collect::<Vec<_>>());
-    let mut loader = loader.open(path, unbound::OCTETS_MAX)?;
+    let mut loader = Loader::of_unbound(environment);
     let changes = Changes::default();
-    let entries = unbound::read(MAIN, &mut loader.sources, environment, &changes, &mut loader.problems);
+    let entries = unbound::read(path, &mut loader.sources, environment, &changes, &mut loader.problems);
+    let entries = loader.readable(entries)?;
     Ok(Loaded { changes: Some(Arc::new(changes)), ..loader.finish_tree(None, entries)? })
+}
+
+/// Reads the configuration that begins in `path`, an `unbound.conf`, to see what is wrong with it:
+/// what is returned has no names of local zones that are many and alike.
+pub fn check_unbound(path: &Path) -> Result<Loaded, Vec<Diagnostic>> {
+    let environment = &System;
+    let mut loader = Loader::of_unbound(environment);
+    let entries = unbound::check(path, &mut loader.sources, environment, &mut loader.problems);
+    let entries = loader.readable(entries)?;
+    loader.finish_tree(None, entries)
 }
 
 /// What diagnostics call the configuration of a server that nobody configured.
@@ -131,7 +140,7 @@ pub fn load_text(path: &Path, text: &str, environment: &dyn Environment) -> Resu
 /// Writes out what may be said in short: servers alone are those of a group, and those of no group
 /// of `default`.
 pub(crate) fn short_forms(entries: &mut [Entry]) {
-    let is_servers = |node: &Node| matches!(node.value, Value::Scalar(_) | Value::List(_));
+    let is_servers = |node: &Node| matches!(node.value, Value::Scalar(_) | Value::Long(_) | Value::List(_));
     let nothing = |span| Node { span, value: Value::Null };
     let wrap = |entry: &mut Entry, keys: &[&str]| {
         let mut node = std::mem::replace(&mut entry.node, nothing(entry.key_span));
@@ -170,6 +179,16 @@ impl<'a> Loader<'a> {
             seen: BTreeMap::new(),
             broken: false,
         }
+    }
+
+    fn of_unbound(environment: &'a dyn Environment) -> Self {
+        let keys: Vec<&'static str> = secrets::keys().into_iter().chain(unbound::SECRET_KEYS).collect();
+        Self { sources: Sources::new(&keys), ..Self::new(environment) }
+    }
+
+    /// Returns what a file says, if it can be read: else nothing else about it matters.
+    fn readable(&mut self, entries: Option<Vec<Entry>>) -> Result<Vec<Entry>, Vec<Diagnostic>> {
+        entries.ok_or_else(|| diagnostics(std::mem::take(&mut self.problems), &self.sources))
     }
 
     fn read_text(&self, path: &Path, octets_max: usize) -> Result<String, String> {
@@ -282,14 +301,14 @@ impl<'a> Loader<'a> {
 
     /// Returns the settings of one file; the first part is the whole tree if that is not a mapping.
     fn parse(&mut self, file: FileId) -> (Option<Node>, Vec<Entry>) {
-        let text = self.sources.file(file).map(|source| source.text.clone()).unwrap_or_default();
+        let text = self.sources.file(file).map(|source| source.text().to_owned()).unwrap_or_default();
         let environment = self.environment;
         let parsed = yaml::parse(file, &text, &|name| environment.variable(name), &mut self.problems);
         self.broken |= parsed.broken;
         match parsed.root.value {
             Value::Map(entries) => (None, entries),
             Value::Null => (None, Vec::new()),
-            Value::Scalar(_) | Value::List(_) => (Some(parsed.root), Vec::new()),
+            Value::Scalar(_) | Value::Long(_) | Value::List(_) => (Some(parsed.root), Vec::new()),
         }
     }
 
@@ -300,7 +319,7 @@ impl<'a> Loader<'a> {
         let patterns = match include.node.value {
             Value::List(nodes) => nodes,
             Value::Null => Vec::new(),
-            Value::Scalar(_) | Value::Map(_) => vec![include.node],
+            Value::Scalar(_) | Value::Long(_) | Value::Map(_) => vec![include.node],
         };
         for pattern in patterns {
             let Value::Scalar(scalar) = &pattern.value else {

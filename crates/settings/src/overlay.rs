@@ -69,7 +69,7 @@ impl Loaded {
     /// Returns the files that it was read from, the main one first, and their texts; changes are
     /// none of them.
     pub fn files(&self) -> Vec<(&std::path::Path, &str)> {
-        self.base.sources.files().map(|source| (source.path.as_path(), source.text.as_str())).collect()
+        self.base.sources.files().map(|source| (source.path.as_path(), source.text())).collect()
     }
 
     /// Returns the changes that are laid over the files.

@@ -31,7 +31,8 @@ pub(crate) fn mask(tree: &mut Node) {
 
 fn hide(node: &Node, found: &mut Vec<Secret>) {
     match &node.value {
-        Value::Null => {}
+        // No secret is that long.
+        Value::Null | Value::Long(_) => {}
         Value::Scalar(scalar) if scalar.text.starts_with(FILE) => {}
         Value::Scalar(scalar) => found.push(Secret::new(node.span, &scalar.text)),
         Value::List(items) => items.iter().for_each(|item| hide(item, found)),
@@ -46,7 +47,7 @@ fn hide_slips(node: &Node, keys: &[&str], found: &mut Vec<Secret>) {
         found.extend(after_keys(text, keys).map(|at| Secret::new(place, &text[at])));
     };
     match &node.value {
-        Value::Null => {}
+        Value::Null | Value::Long(_) => {}
         Value::Scalar(scalar) => look(&scalar.text, node.span),
         Value::List(items) => items.iter().for_each(|item| hide_slips(item, keys, found)),
         Value::Map(entries) => {
@@ -60,7 +61,7 @@ fn hide_slips(node: &Node, keys: &[&str], found: &mut Vec<Secret>) {
 
 fn cover(node: &mut Node) {
     match &mut node.value {
-        Value::Null => {}
+        Value::Null | Value::Long(_) => {}
         Value::Scalar(scalar) if scalar.text.starts_with(FILE) => {}
         Value::Scalar(scalar) => HIDDEN.clone_into(&mut scalar.text),
         Value::List(items) => items.iter_mut().for_each(cover),
@@ -105,7 +106,7 @@ fn judge(entry: &Entry, parent: &str) -> Is {
 
 fn walk(node: &Node, parent: &str, f: &mut dyn FnMut(&Entry, &Node)) {
     match &node.value {
-        Value::Null | Value::Scalar(_) => {}
+        Value::Null | Value::Scalar(_) | Value::Long(_) => {}
         Value::List(items) => items.iter().for_each(|item| walk(item, parent, f)),
         Value::Map(entries) => {
             for entry in entries {
@@ -125,7 +126,7 @@ fn walk(node: &Node, parent: &str, f: &mut dyn FnMut(&Entry, &Node)) {
 
 fn walk_mut(node: &mut Node, parent: &str, f: &mut dyn FnMut(&mut Node)) {
     match &mut node.value {
-        Value::Null | Value::Scalar(_) => {}
+        Value::Null | Value::Scalar(_) | Value::Long(_) => {}
         Value::List(items) => items.iter_mut().for_each(|item| walk_mut(item, parent, f)),
         Value::Map(entries) => {
             for entry in entries {

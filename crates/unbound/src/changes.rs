@@ -3,12 +3,12 @@
 //! Each name has one entry of each kind, so that whoever adds and removes the same names for years
 //! fills no memory.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt::Write as _;
 
 use crate::keywords::{self, Becomes, Section};
-use crate::lower::bare;
-use crate::read::{Block, Statement, Statements, zone_statement};
+use crate::names::{bare, lower_case};
+use crate::read::{Block, Statement, Statements, ZoneLines};
 
 /// Octets of text that all changes together may have.
 const OCTETS_MAX: usize = 256 << 20;
@@ -354,10 +354,37 @@ impl Changes {
                 },
                 _ => continue,
             };
-            let key_of = |line| key(zone_statement(sources, line).name);
-            let zones: BTreeSet<Key> = block.zones.iter().map(|&line| key_of(line)).collect();
+            let of_scope = self.zones.range((scope.clone(), Key::new())..);
+            let of_scope = of_scope.map(|((of, zone), _)| (of, zone)).take_while(|(of, _)| **of == scope);
+            let changed: HashSet<String> = of_scope.map(|(_, zone)| name_of(zone)).collect();
+            // Which zones there are matters only above names with data.
+            let with_data = block.statements.iter().filter_map(owner_of);
+            let above: HashSet<Key> = with_data
+                .flat_map(|owner| {
+                    let owner = key(&owner);
+                    ancestors(&owner).map(str::to_owned).collect::<Vec<_>>()
+                })
+                .collect();
+            let names: HashSet<String> = above.iter().map(|zone| name_of(zone)).collect();
+            let all = block.zones.iter().flat_map(|lines| lines.statements(sources));
+            let all = all.map(|zone| lower_case(zone.name));
+            let zones: BTreeSet<Key> =
+                all.filter(|name| names.contains(&**name)).map(|name| key(&name)).collect();
             block.statements.retain(|statement| self.keeps(&scope, &zones, statement));
-            block.zones.retain(|&line| !self.zones.contains_key(&(scope.clone(), key_of(line))));
+            if changed.is_empty() {
+                continue;
+            }
+            let is_gone = |name: &str| changed.contains(&*lower_case(name));
+            let left = std::mem::take(&mut block.zones).into_iter().flat_map(|lines| match lines {
+                ZoneLines::One(_) => {
+                    let is_gone = lines.statements(sources).any(|zone| is_gone(zone.name));
+                    if is_gone { Vec::new() } else { vec![lines] }
+                }
+                ZoneLines::Many(run) => {
+                    run.without(sources, is_gone).into_iter().map(ZoneLines::Many).collect()
+                }
+            });
+            block.zones = left.collect();
         }
     }
 
@@ -373,11 +400,7 @@ impl Changes {
                 !matches!(self.zones.get(&(scope.clone(), key(text))), Some(None))
             }
             "local-data" | "local-data-ptr" => {
-                let owner = match statement.row.name {
-                    "local-data" => text.split([' ', '\t']).next().unwrap_or("").to_owned(),
-                    _ => crate::facts::reverse_owner(text).unwrap_or_default(),
-                };
-                let owner = key(&owner);
+                let owner = key(&owner_of(statement).unwrap_or_default());
                 if self.data.get(&(scope.clone(), owner.clone())).is_some_and(|data| data.is_removed) {
                     return false;
                 }
@@ -392,6 +415,15 @@ impl Changes {
             "domain-insecure" => scope.is_some() || !self.insecure.contains_key(&bare(text)),
             name => scope.is_some() || !self.options.contains_key(name),
         }
+    }
+}
+
+/// Returns the name that a statement has data of, if it has some.
+fn owner_of(statement: &Statement) -> Option<String> {
+    match statement.row.name {
+        "local-data" => statement.word(0).text.split([' ', '\t']).next().map(str::to_owned),
+        "local-data-ptr" => crate::names::reverse_owner(&statement.word(0).text),
+        _ => None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the files say, for whoever asks by their own words: options, local zones, data, and zones
 //! that are found in ways of their own.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
@@ -9,10 +10,12 @@ use std::path::{Path, PathBuf};
 use diagnostic::{FileId, Source, Sources};
 use environment::Environment;
 
+use crate::apart::Names;
 use crate::changes::{Changes, key};
 use crate::keywords::{self, Becomes, Section};
-use crate::lower::{bare, kind_word};
-use crate::read::{Block, Statement, Statements};
+use crate::kind::kind_word;
+use crate::names::{bare, reverse_owner};
+use crate::read::{Block, Context, Statement, Statements};
 
 /// A zone that is found in a way of its own, as it is listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,11 +62,15 @@ impl Facts {
     /// Reads what was read before from `sources`, of which the first file is the main one.
     pub fn of(sources: &Sources, changes: &Changes) -> Self {
         let mut again = Sources::new(sources.secret_keys());
-        if let Some(main) = sources.file(FileId(0)) {
-            again.add(&main.path, main.text.clone());
-        }
-        let found = crate::statements(FileId(0), &mut again, &AsLoaded(sources), changes, &mut Vec::new());
-        Self { found }
+        let path = sources.file(FileId(0)).map(|main| main.path.clone()).unwrap_or_default();
+        let (environment, mut problems) = (AsLoaded(sources), Vec::new());
+        let context = Context {
+            sources: &mut again,
+            environment: &environment,
+            problems: &mut problems,
+            names: Names::Kept,
+        };
+        Self { found: crate::statements(&path, context, changes).unwrap_or_default() }
     }
 
     /// Reads `path` from the machine. What is wrong with the file is left out.
@@ -72,11 +79,25 @@ impl Facts {
     ///
     /// The file cannot be read.
     pub fn open(path: &Path, environment: &dyn Environment) -> io::Result<Self> {
-        let text = environment.read_list(path, crate::OCTETS_MAX as u64)?;
-        let mut sources = Sources::new(&[]);
-        let main = sources.add(path, String::from_utf8_lossy(&text).into_owned());
-        let changes = Changes::default();
-        Ok(Self { found: crate::statements(main, &mut sources, environment, &changes, &mut Vec::new()) })
+        Self::read(path, environment, Names::Kept)
+    }
+
+    /// Like [`Facts::open`], without the names of local zones that are alike: block lists take no
+    /// memory then.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read.
+    pub fn open_without_lists(path: &Path, environment: &dyn Environment) -> io::Result<Self> {
+        Self::read(path, environment, Names::Forgotten)
+    }
+
+    fn read(path: &Path, environment: &dyn Environment, names: Names) -> io::Result<Self> {
+        let input = environment.open(path, crate::OCTETS_MAX as u64)?;
+        let (mut sources, mut problems) = (Sources::new(&[]), Vec::new());
+        let context = Context { sources: &mut sources, environment, problems: &mut problems, names };
+        let (found, _) = crate::read::read(path, input, context, Statements::default());
+        Ok(Self { found })
     }
 
     /// Returns the directory that names of files are relative to.
@@ -332,6 +353,33 @@ impl AsLoaded<'_> {
     }
 }
 
+/// A file that was read, to be read again.
+struct Pieces<'s> {
+    rest: Box<dyn Iterator<Item = Cow<'s, str>> + 's>,
+    piece: Cow<'s, str>,
+    at: usize,
+}
+
+impl io::Read for Pieces<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let mut count = 0;
+        while count < into.len() {
+            let left = self.piece.as_bytes().get(self.at..).unwrap_or(&[]);
+            if left.is_empty() {
+                let Some(next) = self.rest.next() else { break };
+                (self.piece, self.at) = (next, 0);
+                continue;
+            }
+            let len = left.len().min(into.len() - count);
+            if let (Some(into), Some(left)) = (into.get_mut(count..count + len), left.get(..len)) {
+                into.copy_from_slice(left);
+            }
+            (count, self.at) = (count + len, self.at + len);
+        }
+        Ok(count)
+    }
+}
+
 impl Environment for AsLoaded<'_> {
     fn variable(&self, name: &str) -> Option<String> {
         environment::System.variable(name)
@@ -339,7 +387,12 @@ impl Environment for AsLoaded<'_> {
 
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         let source = self.find(path).ok_or(io::ErrorKind::NotFound)?;
-        Ok(source.text.as_bytes().to_vec())
+        Ok(source.pieces().collect::<String>().into_bytes())
+    }
+
+    fn open(&self, path: &Path, _: u64) -> io::Result<Box<dyn io::Read + '_>> {
+        let source = self.find(path).ok_or(io::ErrorKind::NotFound)?;
+        Ok(Box::new(Pieces { rest: Box::new(source.pieces()), piece: Cow::Borrowed(""), at: 0 }))
     }
 
     fn list(&self, directory: &Path) -> io::Result<Vec<String>> {
@@ -394,20 +447,4 @@ fn dotted(name: &str) -> String {
 /// Returns whether a server is written as an address.
 pub fn is_address(server: &str) -> bool {
     server.split(['@', '#']).next().is_some_and(|host| host.parse::<IpAddr>().is_ok())
-}
-
-/// Returns the name of the PTR record that `ADDRESS [TTL] NAME` stands for.
-pub fn reverse_owner(text: &str) -> Option<String> {
-    let address: IpAddr = text.split_whitespace().next()?.parse().ok()?;
-    Some(match address {
-        IpAddr::V4(address) => {
-            let [a, b, c, d] = address.octets();
-            format!("{d}.{c}.{b}.{a}.in-addr.arpa")
-        }
-        IpAddr::V6(address) => {
-            let nibbles = address.octets().into_iter().rev().flat_map(|octet| [octet & 15, octet >> 4]);
-            let labels: String = nibbles.map(|nibble| format!("{nibble:x}.")).collect();
-            format!("{labels}ip6.arpa")
-        }
-    })
 }

@@ -7,25 +7,32 @@
 
 #![forbid(unsafe_code)]
 
+mod apart;
 mod changes;
 mod facts;
 mod glob;
 mod keywords;
+mod kind;
 mod lower;
+mod names;
 mod read;
 mod tree;
+mod words;
 
 use std::path::Path;
 
-use diagnostic::{FileId, Problem, Sources};
+use apart::Names;
+use diagnostic::{FileId, Problem, Sources, io_text};
 use environment::Environment;
-use read::Statements;
+use read::{Context, Statements};
 use yaml::Entry;
 
 pub use changes::{ChangeError, Changes, Scope, ZoneKind, ZoneServers};
-pub use facts::{AuthZone, Facts, FoundElsewhere, OptionValue, is_address, reverse_owner};
+pub use facts::{AuthZone, Facts, FoundElsewhere, OptionValue, is_address};
+pub use names::reverse_owner;
 
-pub use lower::{kind_word as local_zone_type, log_level, record_parts};
+pub use kind::kind_word as local_zone_type;
+pub use lower::{log_level, record_parts};
 
 /// Keywords whose values are secrets.
 pub const SECRET_KEYS: [&str; 4] =
@@ -61,38 +68,71 @@ pub fn keywords() -> impl Iterator<Item = (&'static str, &'static str, &'static 
     })
 }
 
-/// Reads the file numbered `main` of `sources`, adds the files that it includes, lays changes over
-/// them, and returns the settings that they stand for.
+/// Reads the file `path` to `sources`, and the files that it includes, lays changes over them, and
+/// returns the settings that they stand for; `None` if the file cannot be read.
 pub fn read(
-    main: FileId,
+    path: &Path,
     sources: &mut Sources,
     environment: &dyn Environment,
     changes: &Changes,
     problems: &mut Vec<Problem>,
-) -> Vec<Entry> {
-    let statements = statements(main, sources, environment, changes, problems);
-    lower::lower(&statements, main, problems)
+) -> Option<Vec<Entry>> {
+    let main = FileId(sources.files().count() as u16);
+    let context = Context { sources, environment, problems, names: Names::Kept };
+    let statements = statements(path, context, changes)?;
+    Some(lower::lower(&statements, main, problems))
+}
+
+/// Like [`read`], for whoever only wants to know what is wrong: names of local zones that are alike
+/// are checked and forgotten, so that block lists take no memory.
+pub fn check(
+    path: &Path,
+    sources: &mut Sources,
+    environment: &dyn Environment,
+    problems: &mut Vec<Problem>,
+) -> Option<Vec<Entry>> {
+    let changes = Changes::default();
+    let mut known = (sources.clone(), problems.clone());
+    let context =
+        Context { sources: &mut known.0, environment, problems: &mut known.1, names: Names::Forgotten };
+    match statements(path, context, &changes) {
+        // Somebody asks for zones by their names.
+        Some(statements) if statements.names_zones() => read(path, sources, environment, &changes, problems),
+        statements => {
+            let main = FileId(sources.files().count() as u16);
+            (*sources, *problems) = known;
+            Some(lower::lower(&statements?, main, problems))
+        }
+    }
 }
 
 /// What mistakes in changes are reported of, as those in a file.
 const CHANGES: &str = "run-time changes";
 
-/// Returns what files say, with changes laid over it.
-fn statements(
-    main: FileId,
-    sources: &mut Sources,
-    environment: &dyn Environment,
-    changes: &Changes,
-    problems: &mut Vec<Problem>,
-) -> Statements {
-    let mut found = read::read(main, sources, environment, Statements::default(), problems);
+/// Returns what files say, with changes laid over it; `None` if the main file cannot be read.
+fn statements(path: &Path, context: Context<'_>, changes: &Changes) -> Option<Statements> {
+    let Context { sources, environment, problems, names } = context;
+    let found = match environment.open(path, OCTETS_MAX as u64) {
+        Ok(input) => {
+            let context = Context { sources: &mut *sources, environment, problems: &mut *problems, names };
+            let (found, is_read) = read::read(path, input, context, Statements::default());
+            is_read.then_some(found)
+        }
+        Err(error) => {
+            let file = sources.add(path, String::new());
+            problems.push(Problem::of_file(file, format!("cannot read it: {}", io_text(&error))));
+            None
+        }
+    };
+    let mut found = found?;
     if !changes.is_empty() {
         changes.take_away(&mut found);
-        let added = sources.add(Path::new(CHANGES), changes.text());
-        found = read::read(added, sources, environment, found, problems);
+        let text = changes.text();
+        let context = Context { sources, environment, problems, names };
+        (found, _) = read::read(Path::new(CHANGES), text.as_bytes(), context, found);
         found.merge_views();
     }
-    found
+    Some(found)
 }
 
 /// Reads configurations again that were read before into `sources`, with other changes; nothing is
@@ -102,12 +142,15 @@ pub fn read_again(
     sources: &mut Sources,
     changes: &Changes,
     problems: &mut Vec<Problem>,
-) -> Vec<Entry> {
+) -> Option<Vec<Entry>> {
     let main = FileId(0);
-    if let Some(first) = before.file(main) {
-        sources.add(&first.path, first.text.clone());
-    }
-    read(main, sources, &facts::AsLoaded(before), changes, problems)
+    let path = &before.file(main)?.path;
+    let environment = facts::AsLoaded(before);
+    let context = Context { sources: &mut *sources, environment: &environment, problems, names: Names::Kept };
+    let mut statements = statements(path, context, changes)?;
+    sources.share_words(before);
+    statements.sources = sources.shared();
+    Some(lower::lower(&statements, main, problems))
 }
 
 #[cfg(test)]

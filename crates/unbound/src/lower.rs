@@ -2,17 +2,16 @@
 
 mod access;
 mod authority;
+mod bulk;
 mod cache;
 mod clients;
 mod control;
 mod dnscrypt;
 mod dnstap;
-mod kind;
 mod limits;
 mod listening;
 mod local;
 mod log;
-mod names;
 mod policy;
 mod process;
 mod resolver;
@@ -25,7 +24,6 @@ mod zones;
 
 use std::path::{Path, PathBuf};
 
-pub use kind::kind_word;
 pub use local::record_parts;
 pub use process::log_level;
 
@@ -215,12 +213,6 @@ impl Block {
             }
         }
     }
-}
-
-/// Returns a name without the dot at its end, in lower case; the root is a dot.
-pub(crate) fn bare(name: &str) -> String {
-    let bare = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
-    if bare.is_empty() { ".".to_owned() } else { bare }
 }
 
 /// Returns a name as policies and sets can have it.

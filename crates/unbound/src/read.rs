@@ -1,22 +1,27 @@
 //! The grammar: words to statements, through all included files.
 
+use std::io::{self, BufRead as _, BufReader};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use diagnostic::suggest::nearest;
-use diagnostic::{FileId, Problem, Source, Sources, Span, io_text};
+use diagnostic::{FileId, LineForm, Problem, Shortened, Source, Sources, Span, io_text};
 use environment::Environment;
 
 use crate::OCTETS_MAX;
+use crate::apart::{self, Apart, Names};
 use crate::glob;
 use crate::keywords::{self, Becomes, Form, Row, Section};
+use crate::words::{Next, Words};
 
 /// How deep files may include files.
 const DEPTH_MAX: usize = 32;
 /// Files of one configuration, each as often as it is included, so that a few of them that include
 /// each other twice do not keep the server from starting.
 const FILES_MAX: usize = 10_000;
+/// Octets of a file that are read at once.
+const PIECE_OCTETS: usize = 64 << 10;
 
 /// A word behind a keyword.
 #[derive(Clone, Debug)]
@@ -51,7 +56,7 @@ impl Statement {
     }
 }
 
-/// A `local-zone`. Blocklists have a million of them: kept is only where each stands.
+/// A `local-zone` that stands in the text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ZoneLine {
     /// From the keyword to the type.
@@ -62,29 +67,37 @@ pub(crate) struct ZoneLine {
     kind: u32,
 }
 
+/// Lines that follow each other and are kept apart, each a `local-zone`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ZoneRun {
+    pub(crate) file: FileId,
+    /// Which form of that file.
+    pub(crate) form: u32,
+    /// The number of the first line.
+    line: u32,
+    pub(crate) count: u32,
+    /// Where its name begins among those of the form.
+    first: u32,
+}
+
+/// One local zone, or many that are alike.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ZoneLines {
+    One(ZoneLine),
+    Many(ZoneRun),
+}
+
 /// A `local-zone` with its words.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ZoneStatement<'s> {
     pub(crate) name: &'s str,
     pub(crate) kind: &'s str,
-    line: ZoneLine,
-}
-
-impl ZoneStatement<'_> {
-    /// Returns the place of all of it.
-    pub(crate) const fn span(&self) -> Span {
-        self.line.at
-    }
-
-    /// Returns the place of the name.
-    pub(crate) const fn name_span(&self) -> Span {
-        Span { start: self.line.name.0, end: self.line.name.1, ..self.line.at }
-    }
-
-    /// Returns the place of the type.
-    pub(crate) const fn kind_span(&self) -> Span {
-        Span { start: self.line.kind, ..self.line.at }
-    }
+    /// The place of all of it.
+    pub(crate) span: Span,
+    /// The place of the name.
+    pub(crate) name_span: Span,
+    /// The place of the type.
+    pub(crate) kind_span: Span,
 }
 
 /// A section with what it says; those of `server:` are one.
@@ -94,8 +107,8 @@ pub(crate) struct Block {
     pub(crate) at: Span,
     /// All but local zones.
     pub(crate) statements: Vec<Statement>,
-    /// Its local zones.
-    pub(crate) zones: Vec<ZoneLine>,
+    /// Its local zones, in the order in which they were read.
+    pub(crate) zones: Vec<ZoneLines>,
 }
 
 /// Everything that the files say.
@@ -109,22 +122,92 @@ pub(crate) struct Statements {
     pub(crate) sources: Vec<Arc<Source>>,
 }
 
-/// Returns a local zone with its words, which stand in one of the files.
-pub(crate) fn zone_statement(sources: &[Arc<Source>], line: ZoneLine) -> ZoneStatement<'_> {
-    let text = |start: u32, end: u32| {
-        let source = sources.get(usize::from(line.at.file.0));
-        source.and_then(|source| source.text.get(start as usize..end as usize)).unwrap_or("")
-    };
-    ZoneStatement { name: text(line.name.0, line.name.1), kind: text(line.kind, line.at.end), line }
+impl ZoneLine {
+    /// Returns it with its words, which stand in one of the files.
+    fn statement(self, sources: &[Arc<Source>]) -> ZoneStatement<'_> {
+        let Span { file, end, .. } = self.at;
+        let (name_span, kind_span) =
+            (Span { file, start: self.name.0, end: self.name.1 }, Span { file, start: self.kind, end });
+        let text = |at: Span| {
+            let text = sources.get(usize::from(file.0)).map_or("", |source| source.text());
+            text.get(at.start as usize..at.end as usize).unwrap_or("")
+        };
+        ZoneStatement { name: text(name_span), kind: text(kind_span), span: self.at, name_span, kind_span }
+    }
+}
+
+impl ZoneRun {
+    /// Returns what its lines consist of.
+    pub(crate) fn form(self, sources: &[Arc<Source>]) -> Option<&LineForm> {
+        sources.get(usize::from(self.file.0))?.forms().get(self.form as usize)
+    }
+
+    /// Returns the type of its zones.
+    pub(crate) fn kind(self, sources: &[Arc<Source>]) -> &str {
+        self.form(sources).map_or("", apart::kind_of)
+    }
+
+    /// Returns the place of its first line.
+    pub(crate) const fn span(self) -> Span {
+        Span::of_line(self.file, self.line)
+    }
+
+    /// Returns the names of its zones, as long as they are kept.
+    pub(crate) fn names(self, sources: &[Arc<Source>]) -> impl Iterator<Item = &str> {
+        let words = self.form(sources).and_then(|form| form.words.get(self.first as usize..));
+        words.unwrap_or("").split_terminator('\n').take(self.count as usize)
+    }
+
+    /// Returns its zones with their words.
+    pub(crate) fn statements(self, sources: &[Arc<Source>]) -> impl Iterator<Item = ZoneStatement<'_>> {
+        let kind = self.kind(sources);
+        (self.line..).zip(self.names(sources)).map(move |(line, name)| {
+            let span = Span::of_line(self.file, line);
+            ZoneStatement { name, kind, span, name_span: span, kind_span: span }
+        })
+    }
+
+    /// Returns what is left of it without zones of which `is_gone` says so.
+    pub(crate) fn without(self, sources: &[Arc<Source>], is_gone: impl Fn(&str) -> bool) -> Vec<Self> {
+        let mut left = Vec::new();
+        let mut open = Self { count: 0, ..self };
+        let mut first = self.first;
+        for (line, name) in (self.line..).zip(self.names(sources)) {
+            first += name.len() as u32 + 1;
+            if is_gone(name) {
+                left.push(open);
+                open = Self { line: line + 1, first, count: 0, ..self };
+            } else {
+                open.count += 1;
+            }
+        }
+        left.push(open);
+        left.retain(|run| run.count > 0);
+        left
+    }
+}
+
+impl ZoneLines {
+    /// Returns the zones with their words.
+    pub(crate) fn statements(self, sources: &[Arc<Source>]) -> impl Iterator<Item = ZoneStatement<'_>> {
+        let (one, many) = match self {
+            Self::One(line) => (Some(line.statement(sources)), None),
+            Self::Many(run) => (None, Some(run.statements(sources))),
+        };
+        one.into_iter().chain(many.into_iter().flatten())
+    }
 }
 
 impl Statements {
     /// Returns the local zones of a section.
-    pub(crate) fn zones<'s>(
-        &'s self,
-        block: &'s Block,
-    ) -> impl ExactSizeIterator<Item = ZoneStatement<'s>> + use<'s> {
-        block.zones.iter().map(|&line| zone_statement(&self.sources, line))
+    pub(crate) fn zones<'s>(&'s self, block: &'s Block) -> impl Iterator<Item = ZoneStatement<'s>> + use<'s> {
+        block.zones.iter().flat_map(|lines| lines.statements(&self.sources))
+    }
+
+    /// Returns whether something is said of zones by their names that makes no sense without them.
+    pub(crate) fn names_zones(&self) -> bool {
+        let names_one = |it: &Statement| matches!(it.row.name, "local-zone-tag" | "local-zone-override");
+        self.blocks.iter().any(|block| block.statements.iter().any(names_one))
     }
 
     /// Puts what later sections say of a view to what the first one says.
@@ -149,36 +232,38 @@ impl Statements {
     }
 }
 
-/// Reads the file numbered `main` and those that it includes, to what others have said before.
+/// What files are read with.
+pub(crate) struct Context<'a> {
+    pub(crate) sources: &'a mut Sources,
+    pub(crate) environment: &'a dyn Environment,
+    pub(crate) problems: &'a mut Vec<Problem>,
+    pub(crate) names: Names,
+}
+
+/// Reads a file, which everything begins with, and those that it includes, to what others have said
+/// before; returns whether it could be read, too.
 pub(crate) fn read(
-    main: FileId,
-    sources: &mut Sources,
-    environment: &dyn Environment,
+    path: &Path,
+    input: impl io::Read,
+    context: Context<'_>,
     before: Statements,
-    problems: &mut Vec<Problem>,
-) -> Statements {
-    let mut reader = Reader {
-        sources,
-        environment,
-        problems,
-        files: 1,
-        octets: 0,
-        section: None,
-        begun: None,
-        skips: false,
-        found: before,
-    };
-    reader.file(main, 0);
+) -> (Statements, bool) {
+    let mut reader =
+        Reader { context, files: 1, octets: 0, section: None, begun: None, skips: false, found: before };
+    let file = reader.context.sources.add(path, String::new());
+    let unread = reader.file(file, input, 0);
     reader.unfinished();
-    let mut found = reader.found;
-    found.sources = sources.shared();
-    found
+    let is_read = unread.is_none();
+    if let Some(why) = unread {
+        reader.context.problems.push(Problem::of_file(file, why));
+    }
+    let Reader { context, mut found, .. } = reader;
+    found.sources = context.sources.shared();
+    (found, is_read)
 }
 
 struct Reader<'a> {
-    sources: &'a mut Sources,
-    environment: &'a dyn Environment,
-    problems: &'a mut Vec<Problem>,
+    context: Context<'a>,
     files: usize,
     octets: u64,
     /// The section that is open, and its place among the blocks.
@@ -190,30 +275,122 @@ struct Reader<'a> {
     found: Statements,
 }
 
+/// An `include` that does not have its word yet: its place, and whether what is included begins
+/// outside of all sections.
+type Asked = Option<(Span, bool)>;
+
+/// A line of a file.
+struct Line<'l> {
+    file: FileId,
+    /// How many octets of the file's text stand before it.
+    at: u32,
+    text: &'l str,
+    depth: usize,
+}
+
+impl Line<'_> {
+    fn span(&self, range: &Range<usize>) -> Span {
+        Span { file: self.file, start: self.at + range.start as u32, end: self.at + range.end as u32 }
+    }
+}
+
 impl Reader<'_> {
-    fn file(&mut self, file: FileId, depth: usize) {
-        let Some(source) = self.sources.shared_file(file) else { return };
-        let text = &*source.text;
-        self.octets += text.len() as u64;
+    /// Reads a file, line by line; returns why it cannot be read to its end, if it cannot.
+    fn file(&mut self, file: FileId, input: impl io::Read, depth: usize) -> Option<String> {
+        let mut input = BufReader::with_capacity(PIECE_OCTETS, input);
+        let (mut text, mut apart) = (Vec::new(), Apart::default());
+        let mut asked: Asked = None;
+        let mut wrong = None;
+        for number in 1.. {
+            let at = text.len();
+            let octets = match input.read_until(b'\n', &mut text) {
+                Ok(0) => break,
+                Ok(octets) => octets,
+                Err(error) => {
+                    wrong = Some(format!("cannot read it: {}", io_text(&error)));
+                    break;
+                }
+            };
+            self.octets += octets as u64;
+            if self.octets > OCTETS_MAX as u64 {
+                wrong = Some(format!("larger than {} MiB", OCTETS_MAX >> 20));
+                break;
+            }
+            if self.takes_apart(file, &mut apart, text.get(at..).unwrap_or(&[]), (number, at as u32), asked) {
+                text.truncate(at);
+                continue;
+            }
+            let Ok(line) = std::str::from_utf8(text.get(at..).unwrap_or(&[])) else {
+                text.truncate(at);
+                wrong = Some(format!("not UTF-8 text (line {number})"));
+                break;
+            };
+            self.line(&Line { file, at: at as u32, text: line, depth }, &mut asked);
+        }
+        if let Some((at, _)) = asked {
+            self.names_no_file(at);
+        }
+        let (forms, runs) = apart.finish();
+        text.shrink_to_fit();
+        let text = String::from_utf8(text).unwrap_or_default();
+        self.context.sources.fill(file, Shortened { text, forms, runs });
+        wrong
+    }
+
+    /// Keeps a line apart if it is a local zone like many others.
+    fn takes_apart(
+        &mut self,
+        file: FileId,
+        apart: &mut Apart,
+        line: &[u8],
+        place: (u32, u32),
+        asked: Asked,
+    ) -> bool {
+        let Some((Section::Server | Section::View, number)) = self.section else { return false };
+        if self.begun.is_some() || asked.is_some() {
+            return false;
+        }
+        let Some(taken) = apart.take(line, number, place, self.context.names) else { return false };
+        let Some(block) = self.found.blocks.get_mut(number) else { return false };
+        self.skips = false;
+        if taken.goes_on
+            && let Some(ZoneLines::Many(run)) = block.zones.last_mut()
+        {
+            run.count += 1;
+            return true;
+        }
+        let run = ZoneRun { file, form: taken.form, line: place.0, count: 1, first: taken.first };
+        block.zones.push(ZoneLines::Many(run));
+        true
+    }
+
+    /// Takes the words of a line.
+    fn line(&mut self, line: &Line<'_>, asked: &mut Asked) {
+        let text = line.text;
         let mut words = Words { text, at: 0 };
-        while let Some(next) = words.next(self.begun.is_none()) {
-            let span = |range: &Range<usize>| Span { file, start: range.start as u32, end: range.end as u32 };
+        while let Some(next) = words.next(self.begun.is_none() && asked.is_none()) {
+            let include = asked.take();
             match next {
+                Next::Unclosed(_) if let Some((at, _)) = include => self.names_no_file(at),
                 Next::Unclosed(range) => {
-                    self.problems.push(
-                        Problem::error(span(&range), "this quoted text does not end on its line")
+                    self.context.problems.push(
+                        Problem::error(line.span(&range), "this quoted text does not end on its line")
                             .expected("the same quotation mark once more"),
                     );
                 }
+                Next::Word(range, _) if let Some((_, is_top)) = include => {
+                    let name = text.get(range.clone()).unwrap_or("");
+                    self.include(name, line.span(&range), line.depth, is_top);
+                }
                 Next::Word(range, false) if text[range.clone()] == *"include:" => {
-                    self.include(&mut words, span(&range), (file, depth), false);
+                    *asked = Some((line.span(&range), false));
                 }
                 Next::Word(range, false) if text[range.clone()] == *"include-toplevel:" => {
-                    self.include(&mut words, span(&range), (file, depth), true);
+                    *asked = Some((line.span(&range), true));
                 }
-                Next::Word(range, false) if self.local_zone(&mut words, file, &range) => {}
+                Next::Word(range, false) if self.local_zone(&mut words, line, &range) => {}
                 Next::Word(range, is_quoted) => {
-                    let word = Word { text: text[range.clone()].to_owned(), span: span(&range) };
+                    let word = Word { text: text[range.clone()].to_owned(), span: line.span(&range) };
                     self.word(word, is_quoted);
                 }
             }
@@ -221,7 +398,7 @@ impl Reader<'_> {
     }
 
     /// Takes a local zone if that is what begins here, and is there whole; returns whether it was.
-    fn local_zone(&mut self, words: &mut Words<'_>, file: FileId, keyword: &Range<usize>) -> bool {
+    fn local_zone(&mut self, words: &mut Words<'_>, line: &Line<'_>, keyword: &Range<usize>) -> bool {
         let begins = self.begun.is_none() && words.text[keyword.clone()] == *"local-zone:";
         let block = match self.section {
             Some((Section::Server | Section::View, block)) if begins => block,
@@ -235,12 +412,9 @@ impl Reader<'_> {
             return false;
         };
         self.skips = false;
-        let at = Span { file, start: keyword.start as u32, end: kind.end as u32 };
-        block.zones.push(ZoneLine {
-            at,
-            name: (name.start as u32, name.end as u32),
-            kind: kind.start as u32,
-        });
+        let (name, kind) = (line.span(&name), line.span(&kind));
+        let at = line.span(keyword).to(kind);
+        block.zones.push(ZoneLines::One(ZoneLine { at, name: (name.start, name.end), kind: kind.start }));
         true
     }
 
@@ -259,7 +433,7 @@ impl Reader<'_> {
             if !self.skips {
                 let message = format!("\"{}\" is not a keyword", word.text);
                 let problem = Problem::error(word.span, message).expected("a word with \":\" behind it");
-                self.problems.push(match keywords::sections_with(&word.text).first() {
+                self.context.problems.push(match keywords::sections_with(&word.text).first() {
                     Some(_) => problem.hint(format!("write \"{}:\"", word.text)),
                     None => problem,
                 });
@@ -299,7 +473,7 @@ impl Reader<'_> {
                     .expected(format!("it in \"{known}\""))
             }
         };
-        self.problems.push(problem);
+        self.context.problems.push(problem);
     }
 
     fn open(&mut self, section: Section, at: Span) {
@@ -317,7 +491,7 @@ impl Reader<'_> {
         for word in &statement.words {
             if let Some(expected) = form.expected(&word.text) {
                 let message = format!("\"{}\" is no value of \"{}\"", word.text, statement.row.name);
-                self.problems.push(Problem::error(word.span, message).expected(expected));
+                self.context.problems.push(Problem::error(word.span, message).expected(expected));
                 return;
             }
         }
@@ -332,7 +506,8 @@ impl Reader<'_> {
             if let ("local-zone", [name, kind]) = (statement.row.name, statement.words.as_slice()) {
                 // Its words stand in one file: an include between them would have its own.
                 let name = (name.span.start, name.span.end);
-                block.zones.push(ZoneLine { at: statement.span(), name, kind: kind.span.start });
+                let line = ZoneLine { at: statement.span(), name, kind: kind.span.start };
+                block.zones.push(ZoneLines::One(line));
                 return;
             }
             block.statements.push(statement);
@@ -361,7 +536,7 @@ impl Reader<'_> {
                 format!("\"{name}\" has no effect yet: the server behaves as without it"),
             ),
         };
-        self.problems.push(problem);
+        self.context.problems.push(problem);
     }
 
     /// Says that the last keyword lacks a word.
@@ -371,20 +546,20 @@ impl Reader<'_> {
             let expected =
                 if words == 1 { "a value behind it".to_owned() } else { format!("{words} values behind it") };
             let message = format!("\"{}\" is not complete", begun.row.name);
-            self.problems.push(Problem::error(begun.at, message).expected(expected));
+            self.context.problems.push(Problem::error(begun.at, message).expected(expected));
         }
     }
 
-    /// Reads the files that the next word names.
-    fn include(&mut self, words: &mut Words<'_>, at: Span, (file, depth): (FileId, usize), is_top: bool) {
-        let Some(Next::Word(range, _)) = words.next(false) else {
-            self.problems.push(Problem::error(at, "no file is named here").expected("the path of a file"));
-            return;
-        };
-        let asked = Span { file, start: range.start as u32, end: range.end as u32 };
+    fn names_no_file(&mut self, at: Span) {
+        let problem = Problem::error(at, "no file is named here").expected("the path of a file");
+        self.context.problems.push(problem);
+    }
+
+    /// Reads the files that a name stands for.
+    fn include(&mut self, name: &str, asked: Span, depth: usize, is_top: bool) {
         // `chroot` does not matter: the other program reads files before it confines itself.
-        let wanted = self.found.directory.join(&words.text[range]);
-        for path in glob::expand(&wanted.to_string_lossy(), self.environment) {
+        let wanted = self.found.directory.join(name);
+        for path in glob::expand(&wanted.to_string_lossy(), self.context.environment) {
             if is_top {
                 self.section = None;
             }
@@ -402,7 +577,7 @@ impl Reader<'_> {
         let shown = path.display();
         if depth + 1 > DEPTH_MAX {
             let message = format!("files include files more than {DEPTH_MAX} levels deep");
-            self.problems.push(Problem::error(asked, message));
+            self.context.problems.push(Problem::error(asked, message));
             return false;
         }
         if self.files >= FILES_MAX || self.octets >= OCTETS_MAX as u64 {
@@ -410,95 +585,24 @@ impl Reader<'_> {
             if self.files != usize::MAX {
                 let message =
                     format!("more than {FILES_MAX} files, or {} MiB, are included", OCTETS_MAX >> 20);
-                self.problems.push(Problem::error(asked, message));
+                self.context.problems.push(Problem::error(asked, message));
                 self.files = usize::MAX;
             }
             return false;
         }
         self.files += 1;
-        let text = self.environment.read_list(path, (OCTETS_MAX as u64).saturating_sub(self.octets));
-        match text.map(String::from_utf8) {
-            Ok(Ok(text)) => {
-                let file = self.sources.add(path, text);
-                self.file(file, depth + 1);
+        let environment = self.context.environment;
+        let left = (OCTETS_MAX as u64).saturating_sub(self.octets);
+        let unread = match environment.open(path, left) {
+            Ok(input) => {
+                let file = self.context.sources.add(path, String::new());
+                self.file(file, input, depth + 1)
             }
-            Ok(Err(_)) => {
-                self.problems.push(Problem::error(asked, format!("\"{shown}\" is not UTF-8 text")));
-            }
-            Err(error) => {
-                let message = format!("\"{shown}\": cannot read it: {}", io_text(&error));
-                self.problems.push(Problem::error(asked, message));
-            }
+            Err(error) => Some(format!("cannot read it: {}", io_text(&error))),
+        };
+        if let Some(why) = unread {
+            self.context.problems.push(Problem::error(asked, format!("\"{shown}\": {why}")));
         }
         true
-    }
-}
-
-/// What comes next in a file.
-enum Next {
-    /// A word, without its quotation marks; whether it had some.
-    Word(Range<usize>, bool),
-    /// A quotation mark that has no second one on its line.
-    Unclosed(Range<usize>),
-}
-
-/// A file, word by word.
-struct Words<'a> {
-    text: &'a str,
-    at: usize,
-}
-
-impl Words<'_> {
-    /// Returns the next word. A keyword ends with its colon even if its value follows at once.
-    fn next(&mut self, is_keyword: bool) -> Option<Next> {
-        let bytes = self.text.as_bytes();
-        loop {
-            match bytes.get(self.at)? {
-                b' ' | b'\t' | b'\r' | b'\n' => self.at += 1,
-                b'#' => {
-                    let rest = &bytes[self.at..];
-                    self.at += rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len());
-                }
-                &quote @ (b'"' | b'\'') => return Some(self.quoted(quote)),
-                _ => break,
-            }
-        }
-        let start = self.at;
-        while let Some(&byte) = bytes.get(self.at) {
-            match byte {
-                b' ' | b'\t' | b'\r' | b'\n' | b'"' | b'\'' => break,
-                b'\\' if bytes.get(self.at + 1).is_some_and(|&byte| byte != b'\n') => self.at += 2,
-                b':' if is_keyword => {
-                    self.at += 1;
-                    break;
-                }
-                _ => self.at += 1,
-            }
-        }
-        // Behind a backslash may stand the first octet of a longer character.
-        while !self.text.is_char_boundary(self.at) {
-            self.at += 1;
-        }
-        Some(Next::Word(start..self.at, false))
-    }
-
-    fn quoted(&mut self, quote: u8) -> Next {
-        let bytes = self.text.as_bytes();
-        let start = self.at + 1;
-        let mut at = start;
-        loop {
-            match bytes.get(at) {
-                Some(&byte) if byte == quote => {
-                    self.at = at + 1;
-                    return Next::Word(start..at, true);
-                }
-                Some(b'\\') if bytes.get(at + 1).is_some_and(|&byte| byte != b'\n') => at += 2,
-                None | Some(b'\n' | b'\r') => {
-                    self.at = at;
-                    return Next::Unclosed(start - 1..at);
-                }
-                Some(_) => at += 1,
-            }
-        }
     }
 }

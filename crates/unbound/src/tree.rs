@@ -1,6 +1,8 @@
 //! The tree under way: settings by their paths.
 
-use diagnostic::{FileId, Scalar, Span};
+use std::sync::Arc;
+
+use diagnostic::{FileId, LongText, Scalar, Span};
 use yaml::{Entry, Node, Value};
 
 use crate::read::Word;
@@ -105,9 +107,9 @@ pub(crate) fn text(text: impl Into<String>, at: Span) -> Node {
     Node { span: at, value: Value::Scalar(Scalar::traced(text, at, table)) }
 }
 
-/// Returns a text too long to remember where each octet of it is from.
-pub(crate) fn long_text(text: String, at: Span) -> Node {
-    Node { span: at, value: Value::Scalar(Scalar::straight(text, at)) }
+/// Returns a text of megabytes, of which nobody remembers where each octet is from.
+pub(crate) fn long_text(pieces: Vec<Arc<str>>, at: Span) -> Node {
+    Node { span: at, value: Value::Long(LongText::new(pieces)) }
 }
 
 /// Returns yes or no.

@@ -11,7 +11,7 @@
 
 use std::collections::HashMap;
 
-use diagnostic::{FileId, Problem, Scalar, Span};
+use diagnostic::{FileId, LongText, Problem, Scalar, Span};
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, options};
 
 /// How deep lists and mappings may nest: protects the stack of everything that walks the tree.
@@ -37,7 +37,7 @@ impl Node {
             Value::List(items) if self.span.start == self.span.end => {
                 items.first().map_or(self.span, Self::head)
             }
-            Value::Null | Value::Scalar(_) | Value::List(_) => self.span,
+            Value::Null | Value::Scalar(_) | Value::Long(_) | Value::List(_) => self.span,
         }
     }
 
@@ -66,6 +66,7 @@ impl Node {
         self.span = Span::BUILT_IN;
         match &mut self.value {
             Value::Null => {}
+            Value::Long(_) => {}
             Value::Scalar(scalar) => scalar.forget_place(),
             Value::List(items) => {
                 for item in items {
@@ -98,6 +99,8 @@ pub enum Value {
     Null,
     /// A text.
     Scalar(Scalar),
+    /// A text of megabytes that no YAML was read from, and that its readers share.
+    Long(LongText),
     /// A list.
     List(Vec<Node>),
     /// A mapping, in the order of the file.
@@ -323,7 +326,7 @@ impl Builder<'_> {
                     let last = match &open.node.value {
                         Value::List(items) => items.last().map(|item| item.span.end),
                         Value::Map(entries) => entries.last().map(|entry| entry.node.span.end),
-                        Value::Null | Value::Scalar(_) => None,
+                        Value::Null | Value::Scalar(_) | Value::Long(_) => None,
                     };
                     let flow = self.text[span.start as usize..span.end as usize].ends_with([']', '}']);
                     open.node.span.end = if flow { span.end } else { last.unwrap_or(open.node.span.end) };
@@ -433,7 +436,7 @@ impl Builder<'_> {
                     }
                 }
             }
-            Value::Null | Value::Scalar(_) => {}
+            Value::Null | Value::Scalar(_) | Value::Long(_) => {}
         }
     }
 }

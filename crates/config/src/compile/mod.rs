@@ -530,7 +530,7 @@ const STEP_CHARACTERS_MAX: usize = 60;
 fn steps(program: &Program, places: &[Span], sources: &Sources) -> Arc<[String]> {
     let names = program.ops().iter().zip(places).map(|(op, place)| {
         let source = sources.file(place.file);
-        let text = source.and_then(|source| source.text.get(place.start as usize..place.end as usize));
+        let text = source.and_then(|source| source.part(*place));
         let (Some(source), Some(text)) = (source, text) else {
             return if matches!(op, Op::Event(_)) { "record" } else { "built in" }.to_owned();
         };

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use ::zone::Zone;
 use diagnostic::Problem;
-use lists::{CompiledSet, List, Progress, SetBuilder};
+use lists::{CompiledSet, List, ListFormat, Progress, SetBuilder};
 use wire::HashKey;
 
 pub use dynamic::{Dynamic, DynamicError, DynamicHandle};
@@ -276,6 +276,19 @@ fn read_lists(
                 made.push(zone);
             }
             mistakes
+        }
+        Ok(_)
+            if let ListPlace::Here(text) = &place.place.value
+                && list.format == ListFormat::Names =>
+        {
+            let label = label_of(set, place);
+            let report = |count| workshop.report(set, Some(&label), count);
+            let pieces = text.pieces().map(str::as_bytes);
+            let mistakes = builder.read_names(list, &label, pieces, Progress::to(&report));
+            mistakes
+                .each()
+                .map(|text| Mistake { text: format!("\"{label}\": {text}"), is_error: true })
+                .collect()
         }
         Ok(octets) => {
             let label = label_of(set, place);

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Mistake, Workshop};
 use diagnostic::{io_text, without_secrets};
+use lists::ListFormat;
 use settings::{ListPlace, Set, SetList, Settings};
 use wire::NameBuf;
 
@@ -86,7 +87,16 @@ pub(super) fn read_list<'l>(
     let (file, is_url) = match &list.place.value {
         ListPlace::File(file) => (file.clone(), false),
         ListPlace::Url(url) => (copy_file(workshop.state_directory, &set.name.value, url), true),
-        ListPlace::Here(text) => return Ok(Cow::Borrowed(text.as_bytes())),
+        ListPlace::Here(text) => {
+            let mut pieces = text.pieces();
+            return Ok(match (pieces.next(), pieces.next()) {
+                (Some(one), None) => Cow::Borrowed(one.as_bytes()),
+                (None, _) => Cow::Borrowed(&[]),
+                // Names are read piece by piece.
+                (Some(_), Some(_)) if list.format == ListFormat::Names => Cow::Borrowed(&[]),
+                (Some(_), Some(_)) => Cow::Owned(text.to_string().into_bytes()),
+            });
+        }
         // Its records are in memory.
         ListPlace::Zone(_) => return Ok(Cow::Borrowed(&[])),
     };

@@ -64,7 +64,7 @@ impl Planner {
             Value::Map(entries) => {
                 entries.iter().filter(|entry| entry.key == "zone-templates").cloned().collect()
             }
-            Value::Null | Value::Scalar(_) | Value::List(_) => Vec::new(),
+            Value::Null | Value::Scalar(_) | Value::Long(_) | Value::List(_) => Vec::new(),
         };
         let settings = &loaded.settings;
         let made = settings.zones.iter().filter(|zone| zone.catalog_role == Some(CatalogRole::Producer));

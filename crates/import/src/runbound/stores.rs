@@ -19,7 +19,7 @@ impl Object {
     pub(super) fn text(&self, key: &str) -> Option<&str> {
         match &self.node(key)?.value {
             Value::Scalar(scalar) => Some(&scalar.text),
-            Value::Null | Value::List(_) | Value::Map(_) => None,
+            Value::Null | Value::Long(_) | Value::List(_) | Value::Map(_) => None,
         }
     }
 
@@ -44,7 +44,7 @@ impl Object {
 fn text(node: &Node) -> Option<String> {
     match &node.value {
         Value::Scalar(scalar) => Some(scalar.text.clone()),
-        Value::Null | Value::List(_) | Value::Map(_) => None,
+        Value::Null | Value::Long(_) | Value::List(_) | Value::Map(_) => None,
     }
 }
 
@@ -54,7 +54,7 @@ fn object(node: &Node) -> Option<Object> {
             let fields = entries.iter().map(|entry| (entry.key.clone(), entry.node.clone())).collect();
             Some(Object { at: node.head(), fields })
         }
-        Value::Null | Value::Scalar(_) | Value::List(_) => None,
+        Value::Null | Value::Long(_) | Value::Scalar(_) | Value::List(_) => None,
     }
 }
 
@@ -74,7 +74,7 @@ pub(super) fn read(files: &mut Files<'_>, name: &str, key: Option<&str>) -> Vec<
         (Some(key), Value::Map(entries)) => {
             entries.into_iter().find(|entry| entry.key == key).map(|entry| entry.node.value)
         }
-        (Some(_), Value::Null | Value::Scalar(_) | Value::List(_)) => None,
+        (Some(_), Value::Null | Value::Long(_) | Value::Scalar(_) | Value::List(_)) => None,
     };
     match list {
         Some(Value::List(items)) => items.iter().filter_map(object).collect(),

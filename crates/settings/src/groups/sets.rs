@@ -2,10 +2,9 @@
 
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
-use diagnostic::At;
+use diagnostic::{At, LongText};
 use lists::{ListFormat, NamePattern};
 use wire::{NameBuf, Prefix};
 
@@ -118,7 +117,7 @@ pub enum ListPlace {
     /// On a web server.
     Url(String),
     /// In the configuration: its lines.
-    Here(Arc<str>),
+    Here(LongText),
     /// In a zone of this server that comes from other servers.
     Zone(NameBuf),
 }

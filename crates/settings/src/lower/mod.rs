@@ -77,7 +77,9 @@ impl Section<'_> {
 fn with_defaults(root: &Node) -> Vec<Entry> {
     let mut entries = match &root.value {
         yaml::Value::Map(entries) => entries.clone(),
-        yaml::Value::Null | yaml::Value::Scalar(_) | yaml::Value::List(_) => Vec::new(),
+        yaml::Value::Null | yaml::Value::Scalar(_) | yaml::Value::Long(_) | yaml::Value::List(_) => {
+            Vec::new()
+        }
     };
     for row in schema::children("") {
         let has_default = matches!(row.kind, Kind::Named(_) | Kind::Items);
@@ -105,7 +107,7 @@ fn is_built_in(policies: &Node) -> bool {
         yaml::Value::Map(entries) => {
             entries.iter().any(|entry| entry.key == ::policy::ENTRY && entry.key_span == Span::BUILT_IN)
         }
-        yaml::Value::Scalar(_) | yaml::Value::List(_) => false,
+        yaml::Value::Scalar(_) | yaml::Value::Long(_) | yaml::Value::List(_) => false,
     }
 }
 
@@ -231,7 +233,7 @@ impl Lowering<'_> {
                 entries.iter().any(|entry| entry.key == "policy" && !is_built_in(&entry.node))
             }
             yaml::Value::Null => false,
-            yaml::Value::Scalar(_) | yaml::Value::List(_) => {
+            yaml::Value::Scalar(_) | yaml::Value::Long(_) | yaml::Value::List(_) => {
                 self.problems.push(
                     Problem::error(root.head(), "this file holds no settings")
                         .expected("\"key: value\" lines"),

@@ -348,7 +348,7 @@ pub(super) fn split_by_commas(node: &Node, after: &[Node]) -> Option<usize> {
         yaml::Value::Scalar(scalar) => {
             Some(scalar.text.matches('(').count() as i64 - scalar.text.matches(')').count() as i64)
         }
-        yaml::Value::Null | yaml::Value::List(_) | yaml::Value::Map(_) => None,
+        yaml::Value::Null | yaml::Value::Long(_) | yaml::Value::List(_) | yaml::Value::Map(_) => None,
     };
     let mut open = depth(node)?;
     if open <= 0 {

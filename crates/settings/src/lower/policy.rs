@@ -274,7 +274,7 @@ impl Lowering<'_> {
         let single = std::slice::from_ref(node);
         let nodes = match &node.value {
             yaml::Value::List(nodes) => nodes.as_slice(),
-            yaml::Value::Null | yaml::Value::Scalar(_) | yaml::Value::Map(_) => single,
+            yaml::Value::Null | yaml::Value::Scalar(_) | yaml::Value::Long(_) | yaml::Value::Map(_) => single,
         };
         if nodes.is_empty() {
             self.problems

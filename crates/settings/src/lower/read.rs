@@ -91,7 +91,7 @@ impl Lowering<'_> {
                 yaml::Value::Map(entries) => entries.as_slice(),
                 // `cache:` with everything below it commented out.
                 yaml::Value::Null => &[],
-                yaml::Value::Scalar(_) | yaml::Value::List(_) => {
+                yaml::Value::Scalar(_) | yaml::Value::Long(_) | yaml::Value::List(_) => {
                     const LINES: &str = "a mapping (\"key: value\" lines, indented)";
                     match schema::find(&path).map(|row| row.kind) {
                         Some(Kind::Named(noun)) => {
@@ -173,7 +173,7 @@ impl Lowering<'_> {
                 self.wrong_shape(node, "a list");
                 &[]
             }
-            yaml::Value::Scalar(_) | yaml::Value::Map(_) => std::slice::from_ref(node),
+            yaml::Value::Scalar(_) | yaml::Value::Long(_) | yaml::Value::Map(_) => std::slice::from_ref(node),
         };
         let path = format!("{}[]", row.path);
         let mut sections = Vec::new();
@@ -184,7 +184,7 @@ impl Lowering<'_> {
                     self.wrong_shape(node, "something after \"-\"");
                     continue;
                 }
-                yaml::Value::Scalar(_) | yaml::Value::List(_) => {
+                yaml::Value::Scalar(_) | yaml::Value::Long(_) | yaml::Value::List(_) => {
                     let first = schema::children(&path).next();
                     let key = first.map_or("", Row::key).to_owned();
                     Cow::Owned(vec![Entry { key, key_span: node.span, node: node.clone() }])
@@ -210,8 +210,12 @@ impl Lowering<'_> {
                 && open(&scalar.text)
             {
                 // A colon in a quoted text makes a value of what is behind it.
-                let is_piece =
-                    |next: &&Entry| matches!(next.node.value, yaml::Value::Null | yaml::Value::Scalar(_));
+                let is_piece = |next: &&Entry| {
+                    matches!(
+                        next.node.value,
+                        yaml::Value::Null | yaml::Value::Scalar(_) | yaml::Value::Long(_)
+                    )
+                };
                 let pieces: Vec<&Entry> = after.iter().take_while(is_piece).collect();
                 let mut whole = scalar.text.clone();
                 let count = 1 + pieces
@@ -286,7 +290,7 @@ impl Lowering<'_> {
     pub(super) fn wrong_shape(&mut self, node: &Node, expected: &str) {
         let found = match node.value {
             yaml::Value::Null => "nothing",
-            yaml::Value::Scalar(_) => "a single value",
+            yaml::Value::Scalar(_) | yaml::Value::Long(_) => "a single value",
             yaml::Value::List(_) => "a list",
             yaml::Value::Map(_) => "a mapping",
         };
@@ -297,7 +301,7 @@ impl Lowering<'_> {
     pub(super) fn scalar<'n>(&mut self, node: &'n Node, expected: &str) -> Option<&'n Scalar> {
         match &node.value {
             yaml::Value::Scalar(scalar) => (!scalar.is_refused).then_some(scalar),
-            yaml::Value::Null | yaml::Value::List(_) | yaml::Value::Map(_) => {
+            yaml::Value::Null | yaml::Value::Long(_) | yaml::Value::List(_) | yaml::Value::Map(_) => {
                 self.wrong_shape(node, expected);
                 None
             }
@@ -564,7 +568,9 @@ impl Lowering<'_> {
         let Kind::List(value) = row.kind else { unreachable_kind(&row.kind) };
         let nodes = match &node.value {
             yaml::Value::List(nodes) => nodes.as_slice(),
-            yaml::Value::Null | yaml::Value::Scalar(_) | yaml::Value::Map(_) => std::slice::from_ref(node),
+            yaml::Value::Null | yaml::Value::Scalar(_) | yaml::Value::Long(_) | yaml::Value::Map(_) => {
+                std::slice::from_ref(node)
+            }
         };
         let expected = value.expected();
         let mut all = Vec::new();

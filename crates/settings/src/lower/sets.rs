@@ -2,10 +2,9 @@
 
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
-use diagnostic::{At, Problem};
+use diagnostic::{At, LongText, Problem};
 use lists::{ListFormat, NamePattern, name_pattern};
 use values::{Misread, PREFIX_WORDS, Read};
 use wire::Prefix;
@@ -73,9 +72,8 @@ impl Lowering<'_> {
     /// A text of names is a list like any other.
     fn text(&mut self, set: &Section<'_>) -> Option<SetList> {
         let text = self.optional(set, "text", |_, _, node| match &node.value {
-            yaml::Value::Scalar(scalar) => {
-                Some(At { value: Arc::<str>::from(&*scalar.text), span: node.span })
-            }
+            yaml::Value::Scalar(scalar) => Some(At { value: LongText::from(&*scalar.text), span: node.span }),
+            yaml::Value::Long(text) => Some(At { value: text.clone(), span: node.span }),
             _ => None,
         })?;
         Some(SetList {

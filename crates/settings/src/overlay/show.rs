@@ -266,6 +266,7 @@ fn as_written(node: &Node, sources: &Sources) -> String {
             Some(text) => format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")),
             None => key_text(&scalar.text),
         },
+        Value::Long(text) => key_text(&text.to_string()),
         Value::List(items) => format!("[{}]", items.iter().map(one).collect::<Vec<_>>().join(", ")),
         Value::Map(entries) => {
             let entries =

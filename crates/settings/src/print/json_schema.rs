@@ -134,6 +134,7 @@ fn json(node: &Node) -> String {
                 json_text(text)
             }
         }
+        yaml::Value::Long(text) => json_text(&text.to_string()),
         yaml::Value::List(items) => format!("[{}]", items.iter().map(json).collect::<Vec<_>>().join(", ")),
         yaml::Value::Map(entries) => {
             let entries: Vec<String> = entries

@@ -36,7 +36,7 @@ pub fn show(loaded: &Loaded) -> String {
     secrets::mask(&mut tree);
     let entries = match &tree.value {
         yaml::Value::Map(entries) => entries.as_slice(),
-        yaml::Value::Null | yaml::Value::Scalar(_) | yaml::Value::List(_) => &[],
+        yaml::Value::Null | yaml::Value::Scalar(_) | yaml::Value::Long(_) | yaml::Value::List(_) => &[],
     };
     if loaded.settings.policy_is_given {
         printer.mapping("", entries, 0);
@@ -102,6 +102,7 @@ fn write_json(value: &yaml::Value, indent: usize, out: &mut String) {
                 text => out.push_str(&json_text(text)),
             }
         }
+        yaml::Value::Long(text) => out.push_str(&json_text(&text.to_string())),
         yaml::Value::List(items) => rows(out, ['[', ']'], items.len(), &mut |at, out| {
             if let Some(item) = items.get(at) {
                 write_json(&item.value, indent + 2, out);
@@ -147,12 +148,12 @@ fn rename(node: &mut Node, name: &dyn Fn(&str) -> Option<String>) {
         yaml::Value::List(items) => {
             items.retain(|item| match &item.value {
                 yaml::Value::Scalar(scalar) => name(&scalar.text).is_some(),
-                yaml::Value::Null | yaml::Value::List(_) | yaml::Value::Map(_) => true,
+                yaml::Value::Null | yaml::Value::Long(_) | yaml::Value::List(_) | yaml::Value::Map(_) => true,
             });
             items.iter_mut().for_each(|item| rename(item, name));
         }
         yaml::Value::Map(entries) => entries.iter_mut().for_each(|entry| rename(&mut entry.node, name)),
-        yaml::Value::Null => {}
+        yaml::Value::Null | yaml::Value::Long(_) => {}
     }
 }
 
@@ -295,7 +296,7 @@ impl Printer<'_> {
 fn below(node: &Node) -> &[Entry] {
     match &node.value {
         yaml::Value::Map(entries) => entries,
-        yaml::Value::Null | yaml::Value::Scalar(_) | yaml::Value::List(_) => &[],
+        yaml::Value::Null | yaml::Value::Scalar(_) | yaml::Value::Long(_) | yaml::Value::List(_) => &[],
     }
 }
 
@@ -304,6 +305,7 @@ pub(crate) fn flow(node: &Node) -> String {
     match &node.value {
         yaml::Value::Null => "null".to_owned(),
         yaml::Value::Scalar(scalar) => quoted(&diagnostic::without_secrets(&scalar.text)),
+        yaml::Value::Long(text) => quoted(&text.to_string()),
         yaml::Value::List(items) => format!("[{}]", items.iter().map(flow).collect::<Vec<_>>().join(", ")),
         yaml::Value::Map(entries) => {
             let entries =

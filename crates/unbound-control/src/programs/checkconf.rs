@@ -33,7 +33,9 @@ pub(super) fn run(arguments: Vec<String>) -> ExitCode {
         _ => return usage(),
     };
     let path = arguments.rest.first().map_or(CONFIGURATION, String::as_str);
-    let facts = match Facts::open(Path::new(path), &System) {
+    let wants_zones = arguments.value('o').is_some_and(|option| option.trim_end_matches(':') == "local-zone");
+    let open = if wants_zones { Facts::open } else { Facts::open_without_lists };
+    let facts = match open(Path::new(path), &System) {
         Ok(facts) => facts,
         Err(error) => {
             log(NAME, "error", format_args!("Could not open {path}: {}", io_text(&error)));
@@ -79,7 +81,7 @@ fn mistakes(path: &Path, facts: &Facts) -> Vec<String> {
             expected.as_ref().map_or_else(String::new, |expected| format!(": expected {expected}"));
         format!("{}:{line}: error: {message}{expected}", file.display())
     };
-    let compiled = settings::load_unbound(path)
+    let compiled = settings::check_unbound(path)
         .and_then(|loaded| server::compile(&loaded, &[], None, &System).map(drop));
     let found = compiled.err().unwrap_or_default();
     let errors = found.iter().filter(|found| found.severity == Severity::Error);

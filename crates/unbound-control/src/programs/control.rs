@@ -54,7 +54,7 @@ pub(super) fn run(arguments: Vec<String>) -> ExitCode {
         log(NAME, "fatal error", "statistics are not in shared memory: \"stats\" asks the server for them");
         return ExitCode::FAILURE;
     }
-    let outcome = Facts::open(Path::new(configuration), &System)
+    let outcome = Facts::open_without_lists(Path::new(configuration), &System)
         .map_err(|error| Failure::Other(format!("Could not open {configuration}: {}", io_text(&error))))
         .and_then(|facts| {
             if !facts.is("control-enable") && arguments.value('s').is_none() {

@@ -5,8 +5,9 @@ use yaml::Node;
 
 use super::local::rule;
 use super::policy::{FIND, PolicyZone};
-use super::{Lowering, RESOLVER, bare, clients};
+use super::{Lowering, RESOLVER, clients};
 use crate::keywords::Section;
+use crate::names::bare;
 use crate::read::{Block, Word};
 use crate::tree;
 

@@ -130,6 +130,8 @@ fn default(name: &str) -> &'static str {
 fn text_of(node: Node) -> String {
     match node.value {
         yaml::Value::Scalar(scalar) => scalar.text,
-        yaml::Value::Null | yaml::Value::List(_) | yaml::Value::Map(_) => String::new(),
+        yaml::Value::Null | yaml::Value::Long(_) | yaml::Value::List(_) | yaml::Value::Map(_) => {
+            String::new()
+        }
     }
 }

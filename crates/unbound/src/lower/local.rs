@@ -2,19 +2,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use diagnostic::{Problem, Span};
 use wire::Prefix;
 use yaml::Node;
 
 use super::access::prefix;
+use super::bulk::{self, InBulk};
 use super::clients::{self, Clients};
-use super::kind::{KINDS, Kind, kind_of};
-use super::names::{above, is_plain, lower_case};
-use super::zone_table::{Special, Zone, Zones};
-use super::{Lowering, RESOLVE, bare};
+use super::zone_table::{Bulk, Special, Zone, Zones};
+use super::{Lowering, RESOLVE};
 use crate::keywords::Section;
-use crate::read::{Block, Statement, Word};
+use crate::kind::{KINDS, Kind, kind_of};
+use crate::names::bare;
+use crate::names::{above, is_plain, lower_case};
+use crate::read::{Block, Statement, Word, ZoneStatement};
 use crate::tree;
 
 /// The policy that local zones are in; those of views have their name behind it.
@@ -108,7 +111,7 @@ impl Source<'_> {
 
 /// Returns the names of the records that addresses with names stand for.
 fn owners_of_pointers(statements: &[&Statement]) -> Vec<String> {
-    statements.iter().filter_map(|it| crate::facts::reverse_owner(&it.word(0).text)).collect()
+    statements.iter().filter_map(|it| crate::names::reverse_owner(&it.word(0).text)).collect()
 }
 
 /// Returns the condition that the name asked for is one of these; `None` if there are none.
@@ -126,6 +129,57 @@ fn between(owned: &BTreeSet<&str>, source: &Source<'_>) -> BTreeSet<String> {
         found.extend(between.filter(|name| !owned.contains(name)).map(str::to_owned));
     }
     found
+}
+
+/// Zones alike.
+struct Group<'z, 'a> {
+    zones: Vec<&'z Zone<'a>>,
+    /// More of them.
+    bulk: Option<&'z Bulk>,
+    height: u8,
+    kind: Kind,
+}
+
+impl Group<'_, '_> {
+    /// Returns where the first zone stands.
+    fn at(&self) -> Option<Span> {
+        self.zones.first().map(|zone| zone.at).or_else(|| self.bulk.map(|bulk| bulk.at))
+    }
+}
+
+/// What zones have to have in common to be alike, in the order in which they are asked.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct GroupKey {
+    height: u8,
+    kind: Kind,
+    is_alone: bool,
+    /// Of a zone that is alone, its place in the list.
+    number: usize,
+}
+
+/// Returns zones alike together: those that lie below others first.
+fn groups<'z, 'a>(zones: &'z Zones<'a>) -> BTreeMap<GroupKey, Group<'z, 'a>> {
+    let bulk = zones.bulk.as_ref();
+    let heights = zones.heights();
+    let mut groups: BTreeMap<GroupKey, Group<'z, 'a>> = BTreeMap::new();
+    let new = |key: GroupKey| Group { zones: Vec::new(), bulk: None, height: key.height, kind: key.kind };
+    if let Some(bulk) = bulk {
+        let key = GroupKey { height: 0, kind: bulk.kind, is_alone: false, number: 0 };
+        groups.insert(key, Group { bulk: Some(bulk), ..new(key) });
+    }
+    for (number, zone) in zones.iter().enumerate() {
+        let is_alone = zone.special.is_some();
+        let mut height = heights.get(number).copied().unwrap_or(0);
+        // No zone in bulk lies above one of the list, but it may lie below.
+        let is_like_bulk = |bulk: &Bulk| bulk.kind == zone.kind && !is_alone && height == 0;
+        if zones.differ() && bulk.is_some_and(|bulk| !is_like_bulk(bulk)) {
+            height = height.saturating_add(1);
+        }
+        let number = if is_alone { number } else { 0 };
+        let key = GroupKey { height, kind: zone.kind, is_alone, number };
+        groups.entry(key).or_insert_with(|| new(key)).zones.push(zone);
+    }
+    groups
 }
 
 /// Local zones on their way to a policy.
@@ -224,20 +278,12 @@ impl<'a> Lowering<'a> {
         let has_data = self.tree.has(&["records", &set, "text"]);
         self.leave_out_soa(&set);
         let mut making = Making { source, records: set, has_data, rules: Vec::new(), own_sets: 0 };
-        let heights = zones.heights();
         // Zones alike stand together, so that a hundred thousand of them are one look-up.
-        let mut groups: BTreeMap<(u8, Kind, bool, usize), Vec<&Zone<'_>>> = BTreeMap::new();
-        for (number, zone) in zones.iter().enumerate() {
-            let height = heights.get(number).copied().unwrap_or(0);
-            let is_alone = zone.special.is_some();
-            let key = (height, zone.kind, is_alone, if is_alone { number } else { 0 });
-            groups.entry(key).or_default().push(zone);
-        }
-        for ((height, kind, is_alone, _), zones) in groups {
-            if is_alone {
-                zones.iter().for_each(|zone| self.special_zone(&mut making, zone, clients));
+        for (key, group) in groups(zones) {
+            if key.is_alone {
+                group.zones.iter().for_each(|zone| self.special_zone(&mut making, zone, clients));
             } else {
-                self.zones_of_kind(&mut making, &zones, (height, kind), None);
+                self.zones_of_kind(&mut making, &group, None);
             }
         }
         let whole = self.tree.whole();
@@ -268,7 +314,7 @@ impl<'a> Lowering<'a> {
 
     /// Makes rules of a zone that is another one for some clients.
     fn special_zone(&mut self, making: &mut Making<'_, 'a>, zone: &Zone<'a>, clients: &[Clients<'a>]) {
-        let zones = [zone];
+        let as_kind = |kind| Group { zones: vec![zone], bulk: None, height: 0, kind };
         let Some(special) = &zone.special else { return };
         // Who lacks the tags of a zone does not meet it in another type either.
         let tagged = clients::condition(clients, |it| tag_of_any(it, &special.tags));
@@ -276,10 +322,10 @@ impl<'a> Lowering<'a> {
         for &(netblock, kind) in special.overrides.iter().filter(|_| !has_tags || tagged.is_some()) {
             let parts = [Some(format!("client in {}", netblock.text)), tagged.clone().filter(|_| has_tags)];
             let who = parts.into_iter().flatten().collect::<Vec<_>>().join(" and ");
-            self.zones_of_kind(making, &zones, (0, kind), Some((&who, None)));
+            self.zones_of_kind(making, &as_kind(kind), Some((&who, None)));
         }
         if !has_tags {
-            return self.zones_of_kind(making, &zones, (0, zone.kind), None);
+            return self.zones_of_kind(making, &as_kind(zone.kind), None);
         }
         let tag_of = |it: &Clients<'a>| it.tag_among(&special.tags);
         let of_tag = |list: &[(&'a str, &'a Word)], tag: &str| {
@@ -299,11 +345,11 @@ impl<'a> Lowering<'a> {
             };
             let is_it = |other: &Clients<'_>| clients.get(at).is_some_and(|it| std::ptr::eq(it, other));
             if let Some(who) = clients::condition(clients, is_it) {
-                self.zones_of_kind(making, &zones, (0, kind), Some((&who, data)));
+                self.zones_of_kind(making, &as_kind(kind), Some((&who, data)));
             }
         }
         if let Some(who) = tagged {
-            self.zones_of_kind(making, &zones, (0, zone.kind), Some((&who, None)));
+            self.zones_of_kind(making, &as_kind(zone.kind), Some((&who, None)));
         }
     }
 
@@ -311,10 +357,10 @@ impl<'a> Lowering<'a> {
     fn zones_of_kind(
         &mut self,
         making: &mut Making<'_, 'a>,
-        zones: &[&Zone<'_>],
-        (height, kind): (u8, Kind),
+        group: &Group<'_, '_>,
         who: Option<(&str, Option<&Word>)>,
     ) {
+        let (zones, kind) = (group.zones.as_slice(), group.kind);
         let with_who = |condition: String| match who {
             Some((who, _)) => format!("{who} and {condition}"),
             None => condition,
@@ -339,8 +385,8 @@ impl<'a> Lowering<'a> {
                 }
             }
             _ => {
-                let at = zones.first().map_or(self.tree.whole(), |zone| zone.at);
-                let condition = with_who(self.is_in(making.source, zones, height, kind));
+                let at = group.at().unwrap_or(self.tree.whole());
+                let condition = with_who(self.is_in(making.source, group));
                 if kind == Kind::Truncate {
                     // Over connections, such names are found like others.
                     let over_udp = format!("transport == udp and {condition}");
@@ -413,39 +459,46 @@ impl<'a> Lowering<'a> {
 
     /// Returns the zones that a section declares: of several with one name the last counts.
     fn declared_zones(&mut self, block: &'a Block) -> Zones<'a> {
-        let statements = self.statements.zones(block);
-        let mut zones = Vec::with_capacity(statements.len());
+        let sources: &'a [Arc<diagnostic::Source>] = &self.statements.sources;
+        let mut in_bulk = InBulk::of(block, sources);
+        let mut zones = Vec::new();
         // Most are of the type of the one before.
         let mut last = ("", None);
-        for statement in statements {
-            if last.1.is_none() || last.0 != statement.kind {
-                last = (statement.kind, self.kind(statement.kind, statement.kind_span()));
+        for lines in &block.zones {
+            let statements: Box<dyn Iterator<Item = ZoneStatement<'a>> + 'a> = match &mut in_bulk {
+                Some(bulk) => Box::new(bulk.take(lines, sources).into_iter()),
+                None => Box::new(lines.statements(sources)),
+            };
+            for statement in statements {
+                if last.1.is_none() || last.0 != statement.kind {
+                    last = (statement.kind, self.kind(statement.kind, statement.kind_span));
+                }
+                let Some(mut kind) = last.1 else { continue };
+                if kind == Kind::NoView && block.section == Section::Server {
+                    // There is no view to leave.
+                    kind = Kind::Transparent;
+                }
+                let (name, at) = (lower_case(statement.name), statement.span);
+                if statement.kind == "nodefault" && !crate::names::is_built_in(&name) {
+                    let message = format!("\"{name}\" is no zone that is built in: nothing changes");
+                    self.warn(statement.name_span, message);
+                    continue;
+                }
+                let special = statement.kind.starts_with("inform").then(|| {
+                    let logged = Some(format!("{}. {}", name.trim_end_matches('.'), statement.kind));
+                    Box::new(Special { logged, ..Special::default() })
+                });
+                zones.push(Zone { name, kind, at, special });
             }
-            let Some(mut kind) = last.1 else { continue };
-            if kind == Kind::NoView && block.section == Section::Server {
-                // There is no view to leave.
-                kind = Kind::Transparent;
-            }
-            let (name, at) = (lower_case(statement.name), statement.span());
-            if statement.kind == "nodefault" && !super::names::is_built_in(&name) {
-                let message = format!("\"{name}\" is no zone that is built in: nothing changes");
-                self.warn(statement.name_span(), message);
-                continue;
-            }
-            let special = statement.kind.starts_with("inform").then(|| {
-                let logged = Some(format!("{}. {}", name.trim_end_matches('.'), statement.kind));
-                Box::new(Special { logged, ..Special::default() })
-            });
-            zones.push(Zone { name, kind, at, special });
         }
-        let names_zones = ["local-data", "local-data-ptr", "local-zone-tag", "local-zone-override"];
-        let is_asked = block.statements.iter().any(|it| names_zones.contains(&it.row.name));
+        let is_asked = block.statements.iter().any(bulk::names_zones);
         let is_logged = self.flag("log-local-actions").0;
-        let (zones, replaced) = Zones::new(zones, is_asked || is_logged);
+        let (mut zones, replaced) = Zones::new(zones, is_asked || is_logged, in_bulk.is_some());
         for other in replaced {
             let message = format!("the local zone \"{}\" is there twice: the last one counts", other.name);
             self.warn(other.at, message);
         }
+        zones.bulk = in_bulk.and_then(|bulk| bulk.finish(sources));
         zones
     }
 
@@ -586,12 +639,13 @@ impl<'a> Lowering<'a> {
     }
 
     /// Returns the condition for names in some zones: a set if there are many.
-    fn is_in(&mut self, source: &Source<'_>, zones: &[&Zone<'_>], height: u8, kind: Kind) -> String {
-        if let [one] = zones {
+    fn is_in(&mut self, source: &Source<'_>, group: &Group<'_, '_>) -> String {
+        let Group { zones, bulk, height, kind } = group;
+        if let ([one], None) = (zones.as_slice(), bulk) {
             return format!("qname in suffix:{}", one.name);
         }
         let set = format!("local{}-{}-{height}", source.suffix, kind.word());
-        let has_text = zones.len() >= TEXT_ZONES_MIN;
+        let has_text = zones.len() >= TEXT_ZONES_MIN || bulk.is_some();
         let line = |zone: &&Zone<'_>| zone.name.len() + "\n".len();
         let mut text = String::with_capacity(if has_text { zones.iter().map(line).sum() } else { 0 });
         for zone in zones {
@@ -603,9 +657,13 @@ impl<'a> Lowering<'a> {
                 self.tree.push(&["sets", &set, "names"], item);
             }
         }
-        if !text.is_empty() {
-            let at = zones.first().map_or(self.tree.whole(), |zone| zone.at);
-            self.set(&["sets", &set, "text"], tree::long_text(text, at));
+        let first = (!text.is_empty()).then(|| text.into());
+        let others = bulk.iter().flat_map(|bulk| bulk.names.iter().cloned());
+        let pieces: Vec<Arc<str>> = first.into_iter().chain(others).collect();
+        // The set is there even if nobody wants its names.
+        if !pieces.is_empty() || bulk.is_some() {
+            let at = group.at().unwrap_or(self.tree.whole());
+            self.set(&["sets", &set, "text"], tree::long_text(pieces, at));
         }
         format!("qname in {set}")
     }

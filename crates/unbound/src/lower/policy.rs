@@ -209,7 +209,7 @@ impl Lowering<'_> {
         let usual = format!("dns64({prefix})");
         let ignored: Vec<String> = self
             .all("dns64-ignore-aaaa")
-            .map(|it| format!("suffix:{}", super::bare(&it.word(0).text)))
+            .map(|it| format!("suffix:{}", crate::names::bare(&it.word(0).text)))
             .collect();
         if ignored.is_empty() {
             return vec![tree::text(usual, at)];
@@ -232,7 +232,7 @@ impl Lowering<'_> {
         let texts: Vec<&str> = addresses.iter().map(|word| &*word.text).collect();
         let domains: Vec<String> = self
             .all("private-domain")
-            .map(|it| format!("suffix:{}", super::bare(&it.word(0).text)))
+            .map(|it| format!("suffix:{}", crate::names::bare(&it.word(0).text)))
             .collect();
         let except =
             if domains.is_empty() { String::new() } else { format!(", except {}", domains.join("|")) };

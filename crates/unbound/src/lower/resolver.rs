@@ -77,7 +77,7 @@ impl Lowering<'_> {
                     continue;
                 };
                 let text = if number == 0 { "off".to_owned() } else { number.to_string() };
-                let zone = super::bare(&zone.text);
+                let zone = crate::names::bare(&zone.text);
                 self.set(&[a, b, "zone-rate", "zones", &zone, ours], tree::text(text, limit.span));
                 has_any = true;
             }

@@ -6,13 +6,14 @@ use diagnostic::Span;
 use wire::Prefix;
 use yaml::Node;
 
+use super::Lowering;
 use super::access::prefix;
 use super::clients::{self, Clients};
-use super::kind::{Kind, kind_of};
 use super::local::rule;
 use super::policy::FIND;
-use super::{Lowering, bare};
 use crate::keywords::Section;
+use crate::kind::{Kind, kind_of};
+use crate::names::bare;
 use crate::read::{Statement, Word};
 
 /// A prefix of addresses that answers are looked for.

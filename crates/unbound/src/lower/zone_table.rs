@@ -2,15 +2,16 @@
 
 use std::borrow::Cow;
 use std::hash::{BuildHasher as _, RandomState};
+use std::sync::Arc;
 
 use diagnostic::Span;
 
-use super::kind::Kind;
-use super::names::{above, labels};
+use crate::kind::Kind;
+use crate::names::{above, labels};
 use crate::read::Word;
 
 /// Zones from which on it is worth while not to look at each.
-const MANY: usize = 10_000;
+pub(super) const MANY: usize = 10_000;
 
 /// A local zone.
 pub(super) struct Zone<'a> {
@@ -44,9 +45,22 @@ pub(super) struct Special<'a> {
     pub(super) logged: Option<String>,
 }
 
+/// Many zones that are all of one type, and of which nobody asks for one: none has data or tags,
+/// and none lies above a zone of the list.
+pub(super) struct Bulk {
+    pub(super) kind: Kind,
+    /// Where the first one stands.
+    pub(super) at: Span,
+    pub(super) count: usize,
+    /// Their names, each with a line feed behind it.
+    pub(super) names: Vec<Arc<str>>,
+}
+
 /// Zones, in the order of the file.
 #[derive(Default)]
 pub(super) struct Zones<'a> {
+    /// Those that are not in the list.
+    pub(super) bulk: Option<Bulk>,
     list: Vec<Zone<'a>>,
     /// Places in the list, from one, by hash, with a part of the hash; zero is free. Half of it is
     /// at most in use. Empty while nobody has to find a zone.
@@ -57,8 +71,9 @@ pub(super) struct Zones<'a> {
 impl<'a> Zones<'a> {
     /// Returns these zones, and those that others of their names took the place of. Zones that are
     /// all alike are one look-up, for which it does not matter how often each is there: they are
-    /// not looked at, unless `is_asked` says that some will be asked for by name.
-    pub(super) fn new(list: Vec<Zone<'a>>, is_asked: bool) -> (Self, Vec<Zone<'a>>) {
+    /// not looked at, unless `is_asked` says that some will be asked for by name. `has_more`: there
+    /// are many of them beside the list.
+    pub(super) fn new(list: Vec<Zone<'a>>, is_asked: bool, has_more: bool) -> (Self, Vec<Zone<'a>>) {
         let is_plain = |zone: &Zone<'_>| {
             !matches!(zone.kind, Kind::Redirect | Kind::TypeTransparent) && zone.special.is_none()
         };
@@ -68,21 +83,22 @@ impl<'a> Zones<'a> {
                 is_plain(first) && others.iter().all(|zone| zone.kind == first.kind && is_plain(zone))
             }
         };
-        if are_alike && !is_asked && list.len() >= MANY {
+        if are_alike && !is_asked && (has_more || list.len() >= MANY) {
             return (Self { list, ..Self::default() }, Vec::new());
         }
         let table = vec![(0, 0); if list.is_empty() { 0 } else { (2 * list.len()).next_power_of_two() }];
-        let mut zones = Self { list: Vec::with_capacity(list.len()), table, hasher: RandomState::new() };
+        let list_of = Vec::with_capacity(list.len());
+        let mut zones = Self { bulk: None, list: list_of, table, hasher: RandomState::new() };
         let replaced = list.into_iter().filter_map(|zone| zones.insert(zone)).collect();
         (zones, replaced)
     }
 
-    pub(super) const fn is_empty(&self) -> bool {
-        self.list.is_empty()
+    pub(super) fn is_empty(&self) -> bool {
+        self.list.is_empty() && self.bulk.is_none()
     }
 
-    pub(super) const fn len(&self) -> usize {
-        self.list.len()
+    pub(super) fn len(&self) -> usize {
+        self.list.len() + self.bulk.as_ref().map_or(0, |bulk| bulk.count)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Zone<'a>> {
@@ -144,6 +160,11 @@ impl<'a> Zones<'a> {
         heights
     }
 
+    /// Returns whether zones of the list are looked for one by one, as they are not all alike.
+    pub(super) fn differ(&self) -> bool {
+        !self.table.is_empty()
+    }
+
     /// Returns the place of the zone of this name in the list.
     fn place(&self, name: &str) -> Option<usize> {
         let (at, _) = self.find(name)?;
@@ -178,7 +199,7 @@ mod tests {
             at: Span::BUILT_IN,
             special: None,
         };
-        let (zones, replaced) = Zones::new(names.iter().map(zone).collect(), false);
+        let (zones, replaced) = Zones::new(names.iter().map(zone).collect(), false, false);
         (zones, replaced.len())
     }
 

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use diagnostic::{Problem, Span};
 
-use super::{Lowering, RESOLVER, bare};
+use super::{Lowering, RESOLVER};
 use crate::keywords::Section;
+use crate::names::bare;
 use crate::read::{Block, Word};
 use crate::tree;
 

@@ -1,17 +1,22 @@
 //! Names, and which local zone is closest to them.
 
 use std::borrow::Cow;
-
-use super::bare;
+use std::net::IpAddr;
 
 /// Octets of a name in text, without the dot at its end (RFC 1035 §2.3.4).
 const NAME_OCTETS_MAX: usize = 253;
 /// Octets of a label.
 const LABEL_OCTETS_MAX: usize = 63;
 
+/// Returns a name without the dot at its end, in lower case; the root is a dot.
+pub(crate) fn bare(name: &str) -> String {
+    let bare = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
+    if bare.is_empty() { ".".to_owned() } else { bare }
+}
+
 /// Returns a name without the dot at its end, in lower case, as [`bare`] does; without a copy where
 /// it is written so.
-pub(super) fn lower_case(name: &str) -> Cow<'_, str> {
+pub(crate) fn lower_case(name: &str) -> Cow<'_, str> {
     let is_so =
         !name.is_empty() && !name.ends_with('.') && !name.bytes().any(|byte| byte.is_ascii_uppercase());
     if is_so { Cow::Borrowed(name) } else { Cow::Owned(bare(name)) }
@@ -19,7 +24,7 @@ pub(super) fn lower_case(name: &str) -> Cow<'_, str> {
 
 /// Returns whether a name has nothing that could be wrong with it, or mean something else in a
 /// list: labels of letters, digits, hyphens and underscores.
-pub(super) fn is_plain(name: &str) -> bool {
+pub(crate) fn is_plain(name: &str) -> bool {
     let is_label = |label: &str| {
         (1..=LABEL_OCTETS_MAX).contains(&label.len())
             && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
@@ -27,8 +32,21 @@ pub(super) fn is_plain(name: &str) -> bool {
     name.len() <= NAME_OCTETS_MAX && name.split('.').all(is_label)
 }
 
+/// Returns whether octets are such a name without capital letters.
+pub(crate) fn is_plain_lower_case(name: &[u8]) -> bool {
+    let mut label = 0;
+    for &octet in name {
+        match octet {
+            b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' if label < LABEL_OCTETS_MAX => label += 1,
+            b'.' if label > 0 => label = 0,
+            _ => return false,
+        }
+    }
+    label > 0 && name.len() <= NAME_OCTETS_MAX
+}
+
 /// Returns a name, and those of all zones that enclose it; the root last.
-pub(super) fn above(name: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn above(name: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(Some(name), |name| parent(name))
 }
 
@@ -40,12 +58,12 @@ fn parent(name: &str) -> Option<&str> {
     }
 }
 
-pub(super) fn labels(name: &str) -> usize {
+pub(crate) fn labels(name: &str) -> usize {
     if name == "." { 0 } else { name.split('.').count() }
 }
 
 /// Returns whether there is a local zone of this name although no file has one.
-pub(super) fn is_built_in(name: &str) -> bool {
+pub(crate) fn is_built_in(name: &str) -> bool {
     const NAMES: [&str; 22] = [
         "localhost",
         "home.arpa",
@@ -81,6 +99,22 @@ pub(super) fn is_built_in(name: &str) -> bool {
         || zeros("1")
 }
 
+/// Returns the name of the PTR record that `ADDRESS [TTL] NAME` stands for.
+pub fn reverse_owner(text: &str) -> Option<String> {
+    let address: IpAddr = text.split_whitespace().next()?.parse().ok()?;
+    Some(match address {
+        IpAddr::V4(address) => {
+            let [a, b, c, d] = address.octets();
+            format!("{d}.{c}.{b}.{a}.in-addr.arpa")
+        }
+        IpAddr::V6(address) => {
+            let nibbles = address.octets().into_iter().rev().flat_map(|octet| [octet & 15, octet >> 4]);
+            let labels: String = nibbles.map(|nibble| format!("{nibble:x}.")).collect();
+            format!("{labels}ip6.arpa")
+        }
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,11 +122,16 @@ mod tests {
     #[test]
     fn plain_names_have_nothing_that_a_list_could_misread() {
         for name in ["a", "a.b-c._d.example", "1.2.3"] {
-            assert!(is_plain(name), "{name}");
+            assert!(is_plain(name) && is_plain_lower_case(name.as_bytes()), "{name}");
         }
         let long = ["a".repeat(64), vec!["abcdefg"; 32].join(".")];
         for name in ["", ".", "a..b", "a.", "a b", "a\\.b", "*.a", "é.example", &long[0], &long[1]] {
-            assert!(!is_plain(name), "{name}");
+            assert!(!is_plain(name) && !is_plain_lower_case(name.as_bytes()), "{name}");
+        }
+        assert!(is_plain("A.example") && !is_plain_lower_case(b"A.example"));
+        let longest = ["a".repeat(63), vec!["abcdefg"; 31].join(".") + ".abcde"];
+        for name in &longest {
+            assert!(is_plain(name) && is_plain_lower_case(name.as_bytes()), "{name}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 /// What a zone does with names that have no data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Deny,
     Refuse,
     Static,
@@ -23,7 +23,7 @@ pub(super) enum Kind {
 }
 
 /// What the types of zones are called; the first name of several is the usual one.
-pub(super) const KINDS: [(&str, Kind); 21] = [
+pub(crate) const KINDS: [(&str, Kind); 21] = [
     ("deny", Kind::Deny),
     ("refuse", Kind::Refuse),
     ("static", Kind::Static),
@@ -49,12 +49,12 @@ pub(super) const KINDS: [(&str, Kind); 21] = [
 
 impl Kind {
     /// Returns whether names with data are answered with that.
-    pub(super) const fn has_data(self) -> bool {
+    pub(crate) const fn has_data(self) -> bool {
         matches!(self, Self::Deny | Self::Refuse | Self::Static | Self::Transparent | Self::Ipset)
     }
 
     /// Returns what is done with names of such a zone that have no data.
-    pub(super) const fn action(self) -> &'static str {
+    pub(crate) const fn action(self) -> &'static str {
         match self {
             Self::Deny | Self::AlwaysDeny => "drop",
             Self::Refuse | Self::AlwaysRefuse => "respond(refused, authoritative)",
@@ -74,15 +74,26 @@ impl Kind {
     }
 
     /// Returns its name.
-    pub(super) fn word(self) -> String {
+    pub(crate) fn word(self) -> String {
         let word = KINDS.iter().find(|(_, kind)| *kind == self).map_or("", |&(word, _)| word);
         word.replace('_', "-")
     }
 }
 
 /// Returns the type of zones that a word stands for.
-pub(super) fn kind_of(word: &str) -> Option<Kind> {
+pub(crate) fn kind_of(word: &str) -> Option<Kind> {
     KINDS.iter().find(|(known, _)| *known == word).map(|&(_, kind)| kind)
+}
+
+/// Returns whether zones of a type all do the same, so that many of them are one set of names, and
+/// nothing is said of each.
+pub(crate) fn is_alike_in_bulk(word: &str) -> bool {
+    let has_rules_of_its_own = |kind| {
+        matches!(kind, Kind::Redirect | Kind::TypeTransparent | Kind::NoView | Kind::Ipset | Kind::Truncate)
+    };
+    word != "nodefault"
+        && !word.starts_with("inform")
+        && kind_of(word).is_some_and(|kind| !has_rules_of_its_own(kind))
 }
 
 /// Returns the name of a type of local zones as they are listed; none of what is no type.
