@@ -206,7 +206,7 @@ impl Changes {
         match row.becomes {
             Becomes::Setting if keywords::RUN_TIME.contains(&name) => {}
             Becomes::Setting => return Err(ChangeError::Restart),
-            Becomes::Nothing(_) | Becomes::Always(_) | Becomes::Silent(_) | Becomes::Lacking => {
+            Becomes::Nothing(_) | Becomes::Always(_) | Becomes::Silent(_) => {
                 return Err(ChangeError::NoEffect);
             }
         }

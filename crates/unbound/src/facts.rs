@@ -157,7 +157,6 @@ impl Facts {
         let row = keywords::rows(Section::Server).iter().find(|row| row.name == name)?;
         match row.becomes {
             Becomes::Nothing(reason) | Becomes::Always(reason) | Becomes::Silent(reason) => Some(reason),
-            Becomes::Lacking => Some("it is not supported yet"),
             Becomes::Setting => None,
         }
     }

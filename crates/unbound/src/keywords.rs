@@ -94,8 +94,6 @@ pub(crate) enum Becomes {
     Always(&'static str),
     /// Nothing for the server, and nothing is said about it: a program beside it reads it.
     Silent(&'static str),
-    /// Nothing yet: a warning, as the server then behaves otherwise than the file says.
-    Lacking,
 }
 
 /// One keyword.

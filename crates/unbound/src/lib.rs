@@ -50,8 +50,6 @@ pub enum Effect {
     None(&'static str),
     /// What "yes" asks for happens always, for this reason.
     Always(&'static str),
-    /// None yet: the file is read all the same.
-    NotYet,
 }
 
 /// Returns all keywords: their sections, their names, their defaults (empty if there is none), and
@@ -62,7 +60,6 @@ pub fn keywords() -> impl Iterator<Item = (&'static str, &'static str, &'static 
             keywords::Becomes::Setting => Effect::Settings,
             keywords::Becomes::Nothing(reason) | keywords::Becomes::Silent(reason) => Effect::None(reason),
             keywords::Becomes::Always(reason) => Effect::Always(reason),
-            keywords::Becomes::Lacking => Effect::NotYet,
         };
         (section, row.name, row.default, effect)
     })

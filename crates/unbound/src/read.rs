@@ -12,7 +12,7 @@ use environment::Environment;
 use crate::OCTETS_MAX;
 use crate::apart::{self, Apart, Names};
 use crate::glob;
-use crate::keywords::{self, Becomes, Form, Row, Section};
+use crate::keywords::{self, Becomes, Row, Section};
 use crate::words::{Next, Words};
 
 /// How deep files may include files.
@@ -517,11 +517,6 @@ impl Reader<'_> {
     /// Says of a keyword without effect that it has none.
     fn note(&mut self, statement: &Statement) {
         let row = statement.row;
-        let says_default = statement.words.len() == 1
-            && match row.form {
-                Form::Size => keywords::size(&statement.word(0).text) == keywords::size(row.default),
-                _ => statement.word(0).text == row.default,
-            };
         let name = row.name;
         let problem = match row.becomes {
             Becomes::Setting | Becomes::Silent(_) => return,
@@ -529,12 +524,6 @@ impl Reader<'_> {
             Becomes::Nothing(reason) | Becomes::Always(reason) => {
                 Problem::warning(statement.at, format!("\"{name}\" has no effect: {reason}"))
             }
-            // What is asked for is what happens.
-            Becomes::Lacking if says_default => return,
-            Becomes::Lacking => Problem::warning(
-                statement.span(),
-                format!("\"{name}\" has no effect yet: the server behaves as without it"),
-            ),
         };
         self.context.problems.push(problem);
     }

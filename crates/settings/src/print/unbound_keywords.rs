@@ -37,7 +37,6 @@ fn page() -> String {
             },
             Effect::None(reason) => format!("no effect: {}", code(reason)),
             Effect::Always(reason) => format!("`yes` always: {}", code(reason)),
-            Effect::NotYet => "no effect yet: a warning, unless it says the default".to_owned(),
         };
         let _ = writeln!(text, "| `{name}` | {default} | {here} |");
     }

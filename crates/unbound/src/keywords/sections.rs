@@ -1,6 +1,6 @@
 //! Keywords of the sections other than `server`.
 
-use super::Becomes::{Lacking, Nothing, Setting, Silent};
+use super::Becomes::{Nothing, Setting, Silent};
 use super::Form::{Flag, Number, Pair, Size, Text};
 use super::{Row, row};
 
