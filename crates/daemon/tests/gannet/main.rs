@@ -14,3 +14,4 @@ mod unbound;
 mod unbound_control;
 mod unbound_machines;
 mod unbound_programs;
+mod unbound_views;

@@ -12,14 +12,14 @@ use crate::harness::{PATIENCE, Place, Server, ask, free_port, text};
 const THEIRS: &str = "unbound-control";
 
 /// A server that runs on an `unbound.conf`.
-struct Running {
+pub(crate) struct Running {
     server: Server,
     port: u16,
     control_port: u16,
 }
 
 /// What `remote-control:` says.
-enum Control {
+pub(crate) enum Control {
     Unix,
     Plain,
     Certificates,
@@ -27,7 +27,7 @@ enum Control {
 
 impl Running {
     /// Starts a server with one name, and what else `server:` and other sections are to have.
-    fn start(control: &Control, server: &str, sections: &str) -> Self {
+    pub(crate) fn start(control: &Control, server: &str, sections: &str) -> Self {
         let place = Place::new();
         let (port, control_port) = (free_port(), free_port());
         let directory = place.path("");
@@ -90,12 +90,12 @@ impl Running {
     }
 
     /// Says what both programs are told, which is the same.
-    fn says(&self, command: &str, code: i32, expect: &str) {
+    pub(crate) fn says(&self, command: &str, code: i32, expect: &str) {
         assert_eq!(self.theirs(command, ""), (code, expect.to_owned()), "{command}");
     }
 
     /// Returns the code and the last four octets of the reply to a question for an address.
-    fn ask(&self, name: &str) -> (u8, [u8; 4]) {
+    pub(crate) fn ask(&self, name: &str) -> (u8, [u8; 4]) {
         let (reply, _) = ask(self.port, name);
         (reply[3] & 15, reply[reply.len() - 4..].try_into().unwrap())
     }
@@ -116,7 +116,7 @@ fn with_input(command: &mut Command, input: &str) -> (i32, String) {
     (code, stdout)
 }
 
-const NXDOMAIN: u8 = 3;
+pub(crate) const NXDOMAIN: u8 = 3;
 const REFUSED: u8 = 5;
 
 #[test]

@@ -220,6 +220,24 @@ fn nobody_else_speaks_for_a_stub_zone() {
     assert!(asked(&world, from).iter().all(|server| server != "192.0.2.66:53"));
 }
 
+/// A name that is said not to be there hides what is below it (RFC 8020), but for zones that are
+/// found elsewhere.
+#[test]
+fn a_name_that_is_not_there_hides_no_stub_zone() {
+    for zone in ["gone.example.org", "inner.gone.example.org", "a.b.c.gone.example.org"] {
+        let mut world = with(vec![stub(zone, &["10.0.0.1"])]);
+        let host = format!("www.{zone}");
+        world.zone(zone, &["10.0.0.1"], &format!("{zone} TXT here\n{host} A 10.1.0.7"));
+        if zone != "gone.example.org" {
+            assert_eq!(world.resolve("gone.example.org", Rtype::A).rcode, Rcode::NXDOMAIN);
+        }
+        assert_eq!(world.resolve("other.example.org", Rtype::A).rcode, Rcode::NXDOMAIN);
+        let seen = world.resolve(&host, Rtype::A);
+        assert_eq!(seen.answer, [format!("{host}. 3600 A 10.1.0.7")], "{zone}");
+        assert_eq!(world.resolve(zone, Rtype::TXT).rcode, Rcode::NOERROR, "{zone}");
+    }
+}
+
 #[test]
 fn a_stub_zone_is_validated_like_any_other() {
     let build = |settings: Settings| {
