@@ -271,6 +271,35 @@ fn who_trusts_another_key_is_told_that_all_is_bogus() {
     assert!(!unchecked.has(Flags::AD));
 }
 
+/// What a response policy zone makes of an answer takes the place of that answer: one that is bogus
+/// stays a failure.
+#[test]
+fn a_policy_zone_rewrites_no_answer_that_is_bogus() {
+    let policy = TempDir::new().expect("a temporary directory");
+    let file = policy.path().join("rpz");
+    let halves = ["1.0.0.0.0", "1.0.0.0.128"].map(|half| format!("{half}.rpz-ip 60 A 192.0.2.66\n"));
+    let text = format!("$ORIGIN rpz.test.\n@ 60 SOA ns. root. 1 2 3 4 5\n{}", halves.concat());
+    std::fs::write(&file, text).expect("a writable directory");
+    let options = Options { signed: 1000, ..Options::default() };
+    let (service, server) = start_with(options, Way::default(), |_| {
+        format!(
+            "sets: {{rpz: {{lists: \"rpz:{}\"}}}}\npolicy: {{main: [blocklist(rpz), recurse, blocklist(rpz)]}}\n",
+            file.display()
+        )
+    });
+    let ask = |leaf: u32| {
+        let qname = format!("www.{}", service.world().zone_text(leaf));
+        server.ask(&Ask::new(&qname, Rtype::A).edns(1232))
+    };
+    let rewritten = ask(1);
+    assert_eq!(answers(&rewritten)[0].2, [192, 0, 2, 66], "{rewritten:?}");
+    let other = ". IN DS 20326 8 2 E06D44B80B8F1D39A95C0B0D7C65D08458E880409BBC683457104237C7F8EC8D\n";
+    std::fs::write(server.directory().join("root.ds"), other).expect("a writable directory");
+    assert!(server.command(&["reload"]).status.success());
+    let bogus = ask(2);
+    assert_eq!((bogus.rcode(), answers(&bogus).len()), (Rcode::SERVFAIL, 0), "{bogus:?}");
+}
+
 /// Returns what a state file says, with all that it knows having happened so many days earlier,
 /// and with its keys to be asked for now.
 fn aged(state: &str, days: u64) -> String {

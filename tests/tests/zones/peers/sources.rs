@@ -28,10 +28,14 @@ fn names(has_moved: &Arc<AtomicBool>) -> Stub {
 
 /// Starts a secondary whose resolver asks this stub for names of `example.net`.
 fn with_resolver(names: &Stub, zones: &str) -> Server {
+    with_validation(names, "validation: \"off\"", zones)
+}
+
+fn with_validation(names: &Stub, validation: &str, zones: &str) -> Server {
     Server::start(&format!(
         "server: {{workers: 1, state-directory: \"@DIRECTORY@\"}}\nlisten: [\"@ADDRESS@\"]\n\
          keys: [{{name: {}, secret: {}}}]\n\
-         resolvers:\n  default: {{validation: \"off\", port: {}, zones: {{\".\": {{stub: \"{}\"}}}}, limits: {{time: 2s}}}}\n\
+         resolvers:\n  default: {{{validation}, port: {}, zones: {{\".\": {{stub: \"{}\"}}}}, limits: {{time: 2s}}}}\n\
          zones: [{zones}]\npolicy: {{main: [recurse]}}\n",
         super::KEY,
         super::SECRET,
@@ -81,6 +85,23 @@ fn a_name_without_addresses_is_told_and_the_next_primary_is_asked() {
     let line = server.wait_for_log("the addresses of a primary are not known");
     assert!(line.contains("nowhere.example.net"), "{line}");
     eventually("the zone of the second primary", || has_zone(&server));
+}
+
+#[test]
+fn a_primary_whose_address_is_bogus_is_not_asked() {
+    let primary = primary("transfer: any", "");
+    let names = names(&Arc::new(AtomicBool::new(true)));
+    let zone = format!("{{name: example.org, primaries: [\"ns.example.net:{}\"]}}", primary.address().port());
+    let directory = tempfile::TempDir::new().expect("a temporary directory");
+    let file = directory.path().join("net.ds");
+    // The zone should be signed, and nothing of it is.
+    let anchor =
+        "example.net. IN DS 20326 8 2 E06D44B80B8F1D39A95C0B0D7C65D08458E880409BBC683457104237C7F8EC8D\n";
+    std::fs::write(&file, anchor).expect("a writable directory");
+    let mut server = with_validation(&names, &format!("trust-anchors: {}", file.display()), &zone);
+    let line = server.wait_for_log("the addresses of a primary are not known");
+    assert!(line.contains("ns.example.net"), "{line}");
+    assert!(!has_zone(&server));
 }
 
 #[test]
