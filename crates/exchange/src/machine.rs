@@ -30,6 +30,7 @@ use wire::{HashKey, Message};
 use crate::counters::Counters;
 use crate::health::{Change, Why};
 use crate::network::{LinkKey, Network, SocketKey};
+use crate::rtt::{INITIAL, RETRY_MAX};
 use crate::server::Server;
 
 use links::Link;
@@ -73,7 +74,7 @@ pub struct How {
 }
 
 /// Who else could be asked: how long one server is waited for depends on it.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Alternatives {
     /// Whether another server is up.
     pub has_others: bool,
@@ -81,6 +82,16 @@ pub struct Alternatives {
     pub has_siblings: bool,
     /// How often the request was sent again because of silence: each time doubles the patience.
     pub resends: u8,
+    /// The patience with a server that was never heard from.
+    pub unknown: Span,
+    /// The longest patience.
+    pub longest: Span,
+}
+
+impl Alternatives {
+    /// Nobody else could be asked.
+    pub const NONE: Self =
+        Self { has_others: false, has_siblings: false, resends: 0, unknown: INITIAL, longest: RETRY_MAX };
 }
 
 /// Why a query cannot leave.

@@ -5,7 +5,7 @@
 use timers::Span;
 
 /// Before anything was measured.
-const INITIAL: Span = Span::from_ms(300);
+pub const INITIAL: Span = Span::from_ms(300);
 /// Retransmitting sooner would mostly send what jitter delays anyway.
 pub const RETRY_MIN: Span = Span::from_ms(20);
 /// A lost packet never costs more than this before the next one leaves.
@@ -58,12 +58,23 @@ impl Rtt {
     /// Returns how long to wait before asking another server, which need not suffer for the silence
     /// of this one.
     pub fn fallback_after(&self) -> Span {
+        self.first_wait(INITIAL, RETRY_MAX)
+    }
+
+    /// Returns how long to wait for the first time: `unknown` if nothing was measured, and never
+    /// more than `longest`.
+    pub fn first_wait(&self, unknown: Span, longest: Span) -> Span {
         let base = if self.samples == 0 {
-            INITIAL
+            unknown
         } else {
             Span(u64::from(self.smoothed_us) + 4 * u64::from(self.variation_us))
         };
-        base.max(RETRY_MIN).min(RETRY_MAX)
+        base.max(RETRY_MIN).min(longest)
+    }
+
+    /// Returns how often in a row nothing came back, up to a bound.
+    pub const fn silences(&self) -> u8 {
+        self.backoff
     }
 
     /// Returns when about nineteen of twenty answers have come; `None` before enough is known.

@@ -3,7 +3,7 @@
 use plan::upstreams::Pick;
 
 use super::{
-    Apply, HOUR, Kind, MINUTE, Row, SECOND, Value, duration, row, text, text_or, unset, whole, word,
+    Apply, HOUR, Kind, MINUTE, Row, SECOND, Value, duration, row, section, text, text_or, unset, whole, word,
 };
 
 values::words! {
@@ -199,6 +199,36 @@ pub(super) const ROWS: &[Row] = &[
         "as long as a client waits for a reply",
         "How long to try altogether before the client gets SERVFAIL.",
     ),
+    section(
+        "upstreams.*.patience",
+        "How long a server that stays silent is waited for before the question is sent again, to another server or to the same \
+         one. Each time doubles the wait.",
+    ),
+    row(
+        "upstreams.*.patience.unknown",
+        duration(1, MINUTE),
+        "300ms",
+        "forwarders are near",
+        "The first wait for a server that was never heard from. One that is known has its usual time and four times its usual \
+         variation.",
+    )
+    .unbound(&["unknown-server-time-limit"]),
+    row(
+        "upstreams.*.patience.max",
+        duration(1, MINUTE),
+        "800ms",
+        "a lost packet never costs more than this",
+        "The longest wait.",
+    ),
+    row(
+        "upstreams.*.attempts",
+        whole(1, 8),
+        "3",
+        "clients learn of a failure while they still wait",
+        "How often a question is sent, when nobody answers, before it fails because no server of the group works; at most until \
+         `timeout`.",
+    )
+    .unbound(&["outbound-msg-retry"]),
     row(
         "upstreams.*.hedge",
         Kind::One(Value::Hedge { min: 1, max: 10 * SECOND }),

@@ -555,6 +555,20 @@ fn forward_zones_are_those_of_the_resolver() {
     );
     check(text, "upstreams/forward-corp.example/servers", "[192.0.2.1:5353, dns.example:53]");
     check(text, "upstreams/root-forward/servers", "[{address: tls://192.0.2.2:853#dns.example}]");
+    for (keywords, expect) in [
+        ("", ["376ms", "6016ms", "5", "13951ms"]),
+        (
+            "server: outbound-msg-retry: 3 unknown-server-time-limit: 1000\n",
+            ["1000ms", "4000ms", "3", "8777ms"],
+        ),
+        ("server: outbound-msg-retry: 1\n", ["376ms", "376ms", "1", "5000ms"]),
+        ("server: unknown-server-time-limit: 20000\n", ["20000ms", "60000ms", "5", "60000ms"]),
+    ] {
+        let keys = ["patience/unknown", "patience/max", "attempts", "timeout"];
+        for (key, expect) in keys.into_iter().zip(expect) {
+            check(&format!("{text}\n{keywords}"), &format!("upstreams/root-forward/{key}"), expect);
+        }
+    }
     let main = "[call(local-zones), {if: not rd, do: respond(refused, ede 20)}, cache(main), recurse]";
     check(text, "policy/main", main);
     check(text, "resolvers/default/priming", "");

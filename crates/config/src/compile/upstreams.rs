@@ -128,6 +128,7 @@ fn pool(id: PoolId, group: &Group, machine: &mut Machine<'_>, problems: &mut Vec
     PoolPlan {
         pick: group.pick,
         timeout_ms: group.timeout.as_millis() as u32,
+        patience: group.patience,
         hedge: group.hedge,
         fallback_on: group.fallback_on.iter().fold(RcodeSet::EMPTY, |set, term| match term {
             RcodeTerm::Unusable => {

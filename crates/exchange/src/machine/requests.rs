@@ -12,7 +12,9 @@ use crate::health::Why;
 use crate::machine::links::link_patience;
 use crate::machine::{Alternatives, Event, Exchange, How, RequestKey, SendError, ServerKey, Terms, Token};
 use crate::network::{LinkKey, Network, Remote, SocketKey};
-use crate::rtt::RETRY_MAX;
+
+/// Doublings of the time that a server has: from any usual time to a minute.
+const DOUBLINGS_MAX: u8 = 12;
 
 /// Sends one request may cause, so that a lossy or lying network costs a bounded number of packets.
 pub const ATTEMPTS_MAX: usize = 8;
@@ -110,7 +112,7 @@ impl Attempt {
         case: None,
         sent: Moment(0),
         due: Moment(0),
-        alternatives: Alternatives { has_others: false, has_siblings: false, resends: 0 },
+        alternatives: Alternatives::NONE,
     };
 
     /// Returns whether a reply to it would be taken.
@@ -225,7 +227,7 @@ impl<N: Network> Exchange<N> {
     pub fn ask(&mut self, ask: Ask, now: Moment) -> Result<RequestKey, SendError> {
         let server = self.remember(ask.remote)?;
         let key = self.open(ask.query, ask.terms, ask.tag);
-        let sent = self.send_to(key.slot, server.0, How::default(), Alternatives::default(), now);
+        let sent = self.send_to(key.slot, server.0, How::default(), Alternatives::NONE, now);
         match (sent, self.requests.get_mut(key.slot as usize)) {
             (Ok(due), Some(request)) => {
                 request.purpose = Purpose::OneServer;
@@ -290,9 +292,14 @@ impl<N: Network> Exchange<N> {
             case: (case_randomisation && !server.is_secured && now >= server.caseless_until)
                 .then(|| CaseSeed(self.rng.next_u32())),
         };
-        let base = match alternatives.has_others {
-            true => server.rtt.fallback_after(),
-            false => server.rtt.retry_after(),
+        let Alternatives { has_others, resends, unknown, longest, .. } = alternatives;
+        let first = server.rtt.first_wait(unknown, longest);
+        // Another one need not suffer for the silence of this one.
+        let silences = if has_others { 0 } else { server.rtt.silences() };
+        // A connection has time of its own to be made, which nothing doubles.
+        let (base, doublings) = match over_stream {
+            true => (Span(first.0 << silences).min(longest), resends),
+            false => (first, resends.max(silences)),
         };
         let found = match over_stream {
             true => self
@@ -315,8 +322,8 @@ impl<N: Network> Exchange<N> {
         let (Some(id), Some(request)) = (id, self.requests.get_mut(slot as usize)) else {
             return Err(self.note_failed_attempt(slot, to, SendError::Shortage, now));
         };
-        let due =
-            now + Span(patience.0 << alternatives.resends.min(3)).min(Span(RETRY_MAX.0.max(patience.0)));
+        let longest = Span(longest.0.max(patience.0));
+        let due = now + Span(patience.0 << doublings.min(DOUBLINGS_MAX)).min(longest);
         if let Some(room) = request.attempts.get_mut(usize::from(attempt)) {
             *room = Attempt {
                 server: to,
@@ -553,7 +560,7 @@ impl<N: Network> Exchange<N> {
             request.timer = self.wheel.set(now + PROBE_TIMEOUT, Token::Request(key.slot));
         }
         let how = How { force: true, ..How::default() };
-        if self.send_to(key.slot, server.0, how, Alternatives::default(), now).is_err() {
+        if self.send_to(key.slot, server.0, how, Alternatives::NONE, now).is_err() {
             self.remove(key.slot);
         }
     }

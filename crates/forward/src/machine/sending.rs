@@ -127,10 +127,14 @@ impl<N: Network> Forward<N> {
             || members.iter().filter(|other| other.server != one && self.exchange.is_up(other.server));
         let own = members.iter().find(|member| member.server == one);
         let is_sibling = |own: &Member| others().any(|other| other.part == own.part);
+        let patience = self.pools.get(pool as usize).map(|pool| pool.plan.patience).unwrap_or_default();
+        let span = |ms: u32| Span::from_ms(u64::from(ms));
         Alternatives {
             has_others: others().next().is_some(),
             has_siblings: own.is_some_and(is_sibling),
             resends,
+            unknown: span(patience.unknown_ms),
+            longest: span(patience.max_ms),
         }
     }
 

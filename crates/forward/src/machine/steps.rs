@@ -15,9 +15,6 @@ use timers::{Moment, TimerKey};
 /// Hedges cost ten fetches' worth of credit: at most one query in ten is hedged.
 const HEDGE_COST: u32 = 10;
 
-/// Rounds of asking again after which a fetch settles for what it has.
-const ROUNDS_MAX: u8 = 3;
-
 impl<N: Network> Forward<N> {
     /// Does the next step of a fetch whose timer ran out.
     pub(super) fn fetch_due(&mut self, key: u32, now: Moment) {
@@ -67,7 +64,8 @@ impl<N: Network> Forward<N> {
         }
         fetch.resends = fetch.resends.saturating_add(1);
         // Rounds, not attempts: a race begins with several at once.
-        let is_tired = fetch.resends >= ROUNDS_MAX;
+        let rounds_max = self.pools.get(fetch.pool as usize).map_or(0, |pool| pool.plan.patience.attempts);
+        let is_tired = fetch.resends >= rounds_max;
         let Some((_, pick)) = self.untried(key) else { return };
         // Ends: each round uses up one attempt.
         while let Some(next) = pick::next(pick, &self.candidates, false) {
@@ -159,7 +157,8 @@ impl<N: Network> Forward<N> {
             }
         }
         let Some(fetch) = self.fetches.get(key as usize) else { return };
-        let is_asked_again = pick.is_race() && fetch.resends < ROUNDS_MAX;
+        let rounds_max = self.pools.get(fetch.pool as usize).map_or(0, |pool| pool.plan.patience.attempts);
+        let is_asked_again = pick.is_race() && fetch.resends < rounds_max;
         let may_still_come =
             is_waiting || ((!has_held || is_asked_again) && self.exchange.is_overdue(request));
         if may_still_come { self.arm(key) } else { self.give_up(key, now) }

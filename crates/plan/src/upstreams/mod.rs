@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 pub use limits::{DISTANCES_MAX, Limits, SOCKETS_MAX, Shed, WaitNetwork};
 pub use outgoing::{Outgoing, Ports, SERVER_OPTION_OCTETS_MAX, ServerOptions, address_in};
-pub use pools::{Hedge, Pick, PoolPlan, RcodeSet};
+pub use pools::{Hedge, Patience, Pick, PoolPlan, RcodeSet};
 pub use providers::{DnscryptPlan, OdohPlan};
 pub use servers::{
     Bind, CONNECTIONS_MAX, Connections, HttpPlan, Login, Protocol, Proxy, Scheme, ServerPlan, Way,

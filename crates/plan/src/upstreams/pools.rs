@@ -22,6 +22,8 @@ pub struct PoolPlan {
     /// The time a client waits, in milliseconds; we give up at nine tenths of it, so that our
     /// failure still arrives.
     pub timeout_ms: u32,
+    /// How long a silent server is waited for, and how often it is asked.
+    pub patience: Patience,
     /// Whether a slow answer makes us ask another server as well.
     pub hedge: Hedge,
     /// The rcodes that make us ask the next server.
@@ -48,6 +50,7 @@ impl PoolPlan {
             servers,
             pick: Pick::Ordered,
             timeout_ms: 5000,
+            patience: Patience::default(),
             hedge: Hedge::Auto,
             fallback_on: RcodeSet::UNUSABLE,
             bootstrap: Vec::new(),
@@ -56,6 +59,26 @@ impl PoolPlan {
             udp_size: 1232,
             fetching_max: Limits::default().fetching_max,
         }
+    }
+}
+
+/// How long a silent server is waited for before a question is sent again, and how often that is
+/// done. Each time doubles the wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// The first wait for a server that was never heard from, in milliseconds; others have their
+    /// usual time and four times its usual variation.
+    pub unknown_ms: u32,
+    /// The longest wait, in milliseconds.
+    pub max_ms: u32,
+    /// Rounds of silence after which a question fails if no server of the group works.
+    pub attempts: u8,
+}
+
+impl Default for Patience {
+    /// A lost packet never costs more than 800 ms before the next one leaves.
+    fn default() -> Self {
+        Self { unknown_ms: 300, max_ms: 800, attempts: 3 }
     }
 }
 

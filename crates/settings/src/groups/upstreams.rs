@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use diagnostic::At;
 use plan::Secret;
-use plan::upstreams::{Hedge, Pick, Scheme};
+use plan::upstreams::{Hedge, Patience, Pick, Scheme};
 use schema::ClientSubnetUse;
 use wire::{NameBuf, Rcode};
 
@@ -21,6 +21,8 @@ pub struct Group {
     pub pick: Pick,
     /// How long to try altogether.
     pub timeout: Duration,
+    /// How long a silent server is waited for, and how often it is asked.
+    pub patience: Patience,
     /// When to ask a second one.
     pub hedge: Hedge,
     /// Response codes after which the next one is asked.

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use diagnostic::{At, Problem};
 use plan::Secret;
-use plan::upstreams::{Pick, Scheme};
+use plan::upstreams::{Patience, Pick, Scheme};
 
 use super::notation::{interface, path, pick, pin, rcode_term, relay, server, tls_name};
 use super::read::{Values as _, unreachable_kind};
@@ -36,6 +36,7 @@ impl Lowering<'_> {
             pick: self.pick(section, &servers, count),
             servers,
             timeout: self.duration(section, "timeout"),
+            patience: self.patience(section),
             hedge: self.hedge(section, "hedge"),
             fallback_on: self
                 .list(section, "fallback-on", |_, value, scalar| match value {
@@ -54,6 +55,13 @@ impl Lowering<'_> {
             trust_ad: self.boolean(section, "trust-ad"),
             case_randomisation: self.boolean(section, "case-randomisation"),
         }
+    }
+
+    fn patience(&mut self, section: &Section<'_>) -> Patience {
+        let attempts = self.whole(section, "attempts") as u8;
+        let waits = self.section(section, "patience");
+        let mut ms = |key| self.duration(&waits, key).as_millis() as u32;
+        Patience { unknown_ms: ms("unknown"), max_ms: ms("max"), attempts }
     }
 
     /// Reads how servers are chosen, of which so many are written.

@@ -163,11 +163,28 @@ impl Lowering<'_> {
         let whole = self.tree.whole();
         let (mixes_case, at) = self.flag("use-caps-for-id");
         self.set(&["upstreams", &group, "case-randomisation"], tree::flag(mixes_case, at));
+        self.silence(&group);
         // Any of them, the quicker ones.
         self.set(&["upstreams", &group, "pick"], tree::text("balanced", whole));
         let [a, b] = RESOLVER;
         self.set(&[a, b, "zones", zone, "forward"], tree::text(group, block.at));
         self.terms(zone, block, ("forward-first", "forward-no-cache"));
+    }
+
+    /// Says how long a silent forwarder is waited for, and how often it is asked.
+    fn silence(&mut self, group: &str) {
+        let of_group = |key: &'static str| ["upstreams", group, "patience", key];
+        let (attempts, attempts_at) = self.bounded("outbound-msg-retry", 1, 8);
+        let (unknown, unknown_at) = self.bounded("unknown-server-time-limit", 1, 60_000);
+        // Each time it doubles there, up to minutes.
+        let longest = (unknown << (attempts - 1)).min(60_000);
+        let waits = (0..attempts).map(|doublings| (unknown << doublings).min(60_000)).sum::<u64>();
+        self.set_ms(&of_group("unknown"), (unknown, unknown_at));
+        self.set_ms(&of_group("max"), (longest, unknown_at));
+        self.set_number(&["upstreams", group, "attempts"], (attempts, attempts_at));
+        // What is tried altogether ends at nine tenths of it.
+        let timeout = (waits * 10 / 9 + 1000).clamp(5000, 60_000);
+        self.set_ms(&["upstreams", group, "timeout"], (timeout, attempts_at));
     }
 
     /// Has names of zones that are not to be cached go round the cache.

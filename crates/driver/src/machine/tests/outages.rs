@@ -6,7 +6,7 @@ use super::sim::*;
 use engine::Failure;
 use wire::{Query, Rcode, Rtype};
 
-use plan::upstreams::Pick;
+use plan::upstreams::{Patience, Pick, PoolPlan};
 
 /// Returns a simulation in which both servers of the group have been silent for long enough to
 /// count as down.
@@ -113,4 +113,32 @@ fn a_group_recovers_when_one_of_its_servers_answers_again_and_within_a_second() 
     let asker = sim.ask_from("www.example.org", Some(CLIENT), Some(1800));
     sim.run(5, |sent| (sent.to == server(2)).then_some(Rcode::NOERROR));
     assert_eq!(sim.ended[&asker], Ok(Rcode::NOERROR));
+}
+
+#[test]
+fn a_silent_server_is_asked_as_often_and_waited_for_as_long_as_its_group_says() {
+    let patience = Patience { unknown_ms: 376, max_ms: 6016, attempts: 5 };
+    let group = PoolPlan { patience, timeout_ms: 15_000, ..pool(Pick::Ordered, &[1]) };
+    let mut sim = Sim::new(vec![group]);
+    let asker = sim.ask("www.example.org");
+    let (mut asked_ms, mut elapsed_ms) = (Vec::new(), 0);
+    while !sim.ended.contains_key(&asker) {
+        sim.run(1, |sent| {
+            // Health checks ask for something else.
+            let query = Query::parse(&sent.bytes).expect("we send queries");
+            if query.question.qtype == Rtype::A {
+                asked_ms.push(elapsed_ms);
+            }
+            None
+        });
+        elapsed_ms += 1;
+        assert!(elapsed_ms < 14_000, "asked at {asked_ms:?}");
+    }
+    assert_eq!(asked_ms.len(), 5, "asked at {asked_ms:?}");
+    let waits = asked_ms.iter().zip(&asked_ms[1..]).map(|(from, to)| to - from);
+    for (wait, expect) in waits.zip([376, 752, 1504, 3008]) {
+        assert!((expect - 2..=expect + 2).contains(&wait), "asked at {asked_ms:?}");
+    }
+    assert!((11_650..11_670).contains(&elapsed_ms), "{elapsed_ms} ms, like Unbound");
+    assert_eq!(sim.ended[&asker], Err(Failure::Timeout));
 }
