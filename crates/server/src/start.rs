@@ -220,8 +220,7 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
     .start(sockets, queues, events.into_iter().zip(taps).collect())?;
 
     let heartbeats = started.handles.iter().map(|worker_handle| worker_handle.heartbeat.clone()).collect();
-    let shutdown_timeout = startup.shutdown_timeout;
-    let asked = upstream_names(&first.plans.fetch);
+    let (shutdown_timeout, asked) = (startup.shutdown_timeout, upstream_names(&first.plans.fetch));
     let facts = Facts {
         origin,
         clock,

@@ -2,7 +2,7 @@
 //!
 //! The way a query takes through its policy, as far as it is noted.
 
-use crate::answer::Security;
+use cache::Security;
 
 /// Steps of the way through the policy that a record holds.
 pub const PATH_MAX: usize = 32;

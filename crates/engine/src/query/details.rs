@@ -3,12 +3,10 @@
 //! What one worker counts of queries and replies in detail, where the configuration wants it. Only
 //! its worker writes; anybody may read.
 
-use std::net::IpAddr;
-
+use cache::Security;
 use wire::{Flags, Header, Query};
 
 use super::counters::Counter;
-use crate::answer::Security;
 use clients::client::Client;
 
 /// Types and classes that are counted by their numbers, from zero; those above are counted
@@ -77,11 +75,11 @@ impl Detail {
 
 /// One worker's numbers.
 #[derive(Debug)]
-pub struct Details(Box<[Counter]>);
+pub struct Details([Counter; Detail::COUNT]);
 
 impl Default for Details {
     fn default() -> Self {
-        Self((0..Detail::COUNT).map(|_| Counter::default()).collect())
+        Self(std::array::from_fn(|_| Counter::default()))
     }
 }
 
@@ -94,7 +92,7 @@ impl Details {
 
     /// Counts a query. What is not readable has its flags and its opcode counted.
     pub(crate) fn query(&self, octets: &[u8], client: &Client) {
-        if let IpAddr::V6(_) = client.address {
+        if client.address.is_ipv6() {
             self.bump(Detail::V6);
         }
         let Some(header) = Header::parse(octets) else { return };
@@ -126,19 +124,25 @@ impl Details {
         match security {
             Security::Secure => self.bump(Detail::Secure),
             Security::Bogus => self.bump(Detail::Bogus),
-            Security::Unchecked | Security::Insecure | Security::Indeterminate => {}
+            Security::Unchecked | Security::Insecure | Security::Indeterminate => (),
         }
     }
 
     /// Returns the numbers as they are now.
     pub fn read(&self) -> DetailValues {
-        DetailValues(self.0.iter().map(Counter::read).collect())
+        DetailValues(self.0.each_ref().map(Counter::read))
     }
 }
 
 /// The numbers of a worker, or of several, at one time or since another.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DetailValues(Vec<u64>);
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DetailValues([u64; Detail::COUNT]);
+
+impl Default for DetailValues {
+    fn default() -> Self {
+        Self([0; Detail::COUNT])
+    }
+}
 
 impl DetailValues {
     /// Returns one of them.
@@ -148,7 +152,6 @@ impl DetailValues {
 
     /// Adds those of another worker.
     pub fn add(&mut self, others: &Self) {
-        self.0.resize(self.0.len().max(others.0.len()), 0);
         for (sum, other) in self.0.iter_mut().zip(&others.0) {
             *sum = sum.wrapping_add(*other);
         }

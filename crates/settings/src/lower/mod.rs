@@ -126,11 +126,10 @@ impl Lowering<'_> {
         let (startup, limits, unbound_statistics) = self.startup(&root, &server, &caches);
         let presentation = self.presentation(&server);
         let tls = self.tls(&root);
-        self.check_secure(&startup, &tls);
         let dnscrypt = self.dnscrypt(&root, startup.listen.as_deref());
+        self.check_secure(&startup, &tls);
         let allow_at = root.entry("allow").map_or(Span::BUILT_IN, |entry| entry.node.span);
         let allow = At { value: self.prefixes(&root, "allow"), span: allow_at };
-        let deny = self.prefixes(&root, "deny");
         let deny_set = self.optional(&root, "deny-set", |lowering, _, node| {
             lowering.read(node, "the name of a set", |text| values::identifier(text).map(str::to_owned))
         });
@@ -166,7 +165,7 @@ impl Lowering<'_> {
             startup,
             presentation,
             allow,
-            deny,
+            deny: self.prefixes(&root, "deny"),
             deny_set,
             trusted_peers,
             server_resolvers,
