@@ -346,7 +346,7 @@ impl<N: Network> Exchange<N> {
                 continue;
             }
             let attempt = request.attempts().get(usize::from(transaction.attempt));
-            let alternatives = attempt.map(|attempt| attempt.alternatives).unwrap_or(Alternatives::NONE);
+            let alternatives = attempt.map_or(Alternatives::NONE, |attempt| attempt.alternatives);
             let how = How { stream: true, ..How::default() };
             if let Ok(due) = self.send_to(transaction.request, server, how, alternatives, now) {
                 self.resent(transaction.request, due, false);
