@@ -40,6 +40,8 @@ const DELAYED_MAX: usize = 1 << 18;
 const CONNECTIONS_MAX: usize = 256;
 /// How long a connection may be quiet.
 const QUIET_MAX: Duration = Duration::from_secs(20);
+/// How often free ports are looked for.
+const BINDS_MAX: usize = 32;
 /// How long is waited for queries when no reply is kept back.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The name (class CH, type TXT) whose answer says what was asked so far, in the order of
@@ -138,8 +140,15 @@ impl Service {
 
     /// Starts a service on threads that end with this process, at a free port; returns the port.
     pub fn start(world: World, way: Way) -> io::Result<(Arc<Self>, u16)> {
-        // Another socket may have one of the four ports.
-        let sockets = Sockets::bind(0).or_else(|_| Sockets::bind(0)).or_else(|_| Sockets::bind(0))?;
+        // Another socket may have one of the four ports: often, on a machine that runs many tests.
+        let mut sockets = Sockets::bind(0);
+        for _ in 1..BINDS_MAX {
+            if sockets.is_ok() {
+                break;
+            }
+            sockets = Sockets::bind(0);
+        }
+        let sockets = sockets?;
         let port = sockets.port()?;
         let service = Arc::new(Self::new(world, way));
         let serving = Arc::clone(&service);

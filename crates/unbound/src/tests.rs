@@ -117,10 +117,6 @@ fn a_keyword_without_effect_is_told_unless_it_asks_for_what_happens_anyway() {
             "u.conf:1:9: warning: \"harden-glue\" has no effect: glue serves the delegation that it came with, and nothing else",
         ],
     );
-    says(
-        "cachedb: redis-server-port: 6380\n",
-        &["u.conf:1:10: warning: \"redis-server-port\" has no effect yet: the server behaves as without it"],
-    );
 }
 
 #[test]
