@@ -11,8 +11,9 @@ use engine::ListenerId;
 use hyper::header::HeaderValue;
 use socket2::{Domain, Protocol, Socket, Type};
 
+use crate::allowances::Allowances;
 use crate::budget::Budget;
-use crate::dnscrypt::DnscryptCell;
+use crate::dnscrypt::{self, DnscryptCell};
 use crate::local::{self, FileOwner, LocalFile, LocalSocket};
 use crate::oblivious::ObliviousKeys;
 use crate::port_owner::{self, PortOwner};
@@ -71,6 +72,8 @@ pub struct WorkerSockets {
     pub(crate) tls: Arc<TlsCell>,
     /// Who this resolver is over DNSCrypt; nobody, unless [`WorkerSockets::sealed_by`] says so.
     pub(crate) dnscrypt: Arc<DnscryptCell>,
+    /// How many keys clients of DNSCrypt may have agreed on, if any listener speaks it.
+    pub(crate) key_agreements: Option<Arc<Allowances>>,
     /// The keys of the oblivious target, if it is one.
     pub(crate) oblivious: Option<Arc<ObliviousKeys>>,
     pub(crate) udp_plan: UdpPlan,
@@ -252,6 +255,8 @@ pub fn bind(plan: &Plan, workers: usize, mut activated: Vec<Activated>) -> Resul
     let budget = Budget::new(&plan.tcp);
     let tls = Arc::new(TlsCell::default());
     let dnscrypt = Arc::new(DnscryptCell::default());
+    let key_agreements = (listeners.iter().any(|it| it.transports.speak_dnscrypt()))
+        .then(|| Arc::new(dnscrypt::key_agreements(&plan.tcp)));
     let quic_config = quinn::EndpointConfig::default();
     // Without randomness there is nobody to speak TLS with either: whoever asks obliviously is
     // refused.
@@ -271,6 +276,7 @@ pub fn bind(plan: &Plan, workers: usize, mut activated: Vec<Activated>) -> Resul
             budget: Arc::clone(&budget),
             tls: Arc::clone(&tls),
             dnscrypt: Arc::clone(&dnscrypt),
+            key_agreements: key_agreements.clone(),
             oblivious: oblivious.clone(),
             udp_plan: plan.udp,
             tcp_plan: plan.tcp,

@@ -43,6 +43,7 @@ engine::counters! {
     quic_queries: "Queries received over QUIC.",
     dnscrypt_queries: "Queries over DNSCrypt that were decrypted.",
     dnscrypt_agreed: "Keys agreed on with clients of DNSCrypt that were not remembered.",
+    dnscrypt_limited: "Queries over DNSCrypt with a new key that were dropped: their client, or all together, had agreed on too many.",
     dnscrypt_certificates: "Queries for the certificates of DNSCrypt.",
     dnscrypt_cleartext: "Queries to listeners for DNSCrypt that were neither encrypted for a known key nor for certificates.",
     dnscrypt_malformed: "Queries over DNSCrypt that could not be decrypted, or were too short.",

@@ -8,6 +8,7 @@
 #[cfg(test)]
 extern crate self as listen;
 
+mod allowances;
 mod ask;
 mod bind;
 mod budget;

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::task::{self, JoinSet};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use crate::bind::{ListenerInfo, WorkerSockets};
+use crate::bind::WorkerSockets;
 use crate::busy_poll;
 use crate::counters::Counters;
 use crate::dnscrypt::Opener;
@@ -21,7 +21,7 @@ use crate::service::Service;
 use crate::sys;
 use crate::tcp;
 use crate::udp::Reader;
-use plan::listeners::{Connections, Datagrams};
+use plan::listeners::Datagrams;
 
 /// How often a stopping worker looks whether datagrams still wait for their replies.
 const WAITING_CHECK_INTERVAL: Duration = Duration::from_millis(10);
@@ -73,14 +73,12 @@ pub async fn serve<S: Service + 'static>(
     tasks.spawn_local(busy_poll::poll(Rc::clone(&service)));
     let mut readers = Vec::with_capacity(sockets.udp.len());
     let seat = sockets.seat.map(Rc::new);
-    let is_sealed = sockets.udp.iter().any(|opened| speaks_dnscrypt(&opened.listener_info))
-        || sockets.tcp.iter().any(|opened| speaks_dnscrypt(&opened.listener_info));
-    let opener = is_sealed.then(|| {
-        let opener = Opener::new(sockets.dnscrypt, sockets.workers, Arc::clone(&counters));
+    let opener = sockets.key_agreements.map(|key_agreements| {
+        let opener = Opener::new(sockets.dnscrypt, key_agreements, sockets.workers, Arc::clone(&counters));
         Rc::new(RefCell::new(opener))
     });
     for opened in sockets.udp {
-        let opener = opener.clone().filter(|_| speaks_dnscrypt(&opened.listener_info));
+        let opener = opener.clone().filter(|_| opened.listener_info.datagrams == Some(Datagrams::Dnscrypt));
         let reader = Reader::new(
             Rc::clone(&service),
             opened.socket,
@@ -156,10 +154,6 @@ pub async fn serve<S: Service + 'static>(
     // At the deadline whoever still waits is left; dropping the sockets closes them.
     let _ = timeout_at(deadline, rest).await;
     Ok(())
-}
-
-fn speaks_dnscrypt(listener_info: &ListenerInfo) -> bool {
-    listener_info.connections == Connections::Dnscrypt || listener_info.datagrams == Some(Datagrams::Dnscrypt)
 }
 
 /// Answers datagrams until it is dropped.

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{Address, Client, Outlet, ReplyTo, Transport};
+use engine::{Address, Client, Now, Outlet, ReplyTo, Transport};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
@@ -268,7 +268,7 @@ impl<S: Service> Reader<S> {
                     is_first = false;
                 }
                 let is_over = if self.opener.is_some() {
-                    self.answer_sealed(&mut *engine, &mut outbox, &mut cursor, now.unix_seconds)
+                    self.answer_sealed(&mut *engine, &mut outbox, &mut cursor, now)
                 } else {
                     self.answer(&mut *engine, &mut outbox, &mut cursor)
                 };
@@ -361,7 +361,7 @@ impl<S: Service> Reader<S> {
         engine: &mut S::Engine,
         outbox: &mut Outbox,
         cursor: &mut Cursor,
-        unix_seconds: u32,
+        now: Now,
     ) -> bool {
         let counters = &self.outlet.counters;
         let Some(opener) = &self.opener else { return true };
@@ -383,7 +383,7 @@ impl<S: Service> Reader<S> {
             let Some((client, sealed)) = self.client(&message, datagram) else { continue };
             let client = Client { transport: Transport::Dnscrypt, ..client };
             let room = (Carrier::Datagram, outbox.room());
-            match opener.answer(engine, sealed, (&client, unix_seconds), room) {
+            match opener.answer(engine, sealed, (&client, now), room) {
                 Sealed::Reply(len) => outbox.push(len, &message.peer, &message.local),
                 Sealed::Nothing | Sealed::Malformed => {}
                 Sealed::Deferred(deferred, reply_key) => {

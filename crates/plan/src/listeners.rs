@@ -202,6 +202,11 @@ impl Transports {
     pub const DNSCRYPT: Self =
         Self { datagrams: Some(Datagrams::Dnscrypt), connections: Some(Connections::Dnscrypt) };
 
+    /// Returns whether DNSCrypt is spoken.
+    pub fn speak_dnscrypt(self) -> bool {
+        self.datagrams == Some(Datagrams::Dnscrypt) || self.connections == Some(Connections::Dnscrypt)
+    }
+
     /// Returns what a listener that speaks all of these has to offer.
     pub fn of(words: &[TransportWord]) -> Self {
         let mut transports = Self { datagrams: None, connections: None };

@@ -176,7 +176,8 @@ pub(super) const ROWS: &[Row] = &[
         whole(1, 16_000),
         "1000",
         "about as many as one processor can do; established connections and other transports go on meanwhile",
-        "TLS connections that may begin in a second, of all clients together. Further ones are closed at once.",
+        "TLS connections that may begin in a second, of all clients together. Further ones are closed at once. New \
+         keys of DNSCrypt, which are counted apart, may be sixteen times as many.",
     )
     .restart(),
     row(
@@ -184,7 +185,8 @@ pub(super) const ROWS: &[Row] = &[
         whole(1, 16_000),
         "200",
         "an office behind one address",
-        "TLS connections that one client (as under `limits.tcp`) may begin in a second, in the long run.",
+        "TLS connections that one client (as under `limits.tcp`) may begin in a second, in the long run; as \
+         many new keys of DNSCrypt.",
     )
     .restart(),
     row(
@@ -192,7 +194,7 @@ pub(super) const ROWS: &[Row] = &[
         whole(1, 1_000_000),
         "1000",
         "everybody in an office connects anew after a restart",
-        "TLS connections that one client may begin at once.",
+        "TLS connections that one client may begin at once; as many new keys of DNSCrypt.",
     )
     .restart(),
     row(

@@ -257,7 +257,8 @@ pub(super) const ROWS: &[Row] = &[
         Kind::One(Value::Size { min: 0, max: 1 << 32 }),
         "4MiB",
         "room for some 40,000 clients",
-        "Memory for what was agreed on with clients, of all workers together; a client that is not in it costs some 50 µs.",
+        "Memory for what was agreed on with clients, of all workers together; a client that is not in it costs some 50 µs, \
+         which `limits.tls` bounds.",
     )
     .unbound(&["dnscrypt-shared-secret-cache-size"]),
     row(

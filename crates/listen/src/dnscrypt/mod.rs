@@ -13,9 +13,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use plan::dnscrypt::ProviderPlan;
+use plan::listeners::TcpPlan;
+
+use crate::allowances::Allowances;
 
 pub(crate) use opener::{Carrier, Opener, ReplyKey, Sealed, sealing};
 use replays::Replays;
+
+/// How many keys can be agreed on in the time of one handshake of TLS, somewhat less.
+const AGREEMENTS_PER_HANDSHAKE: u32 = 16;
+
+/// Returns how many keys clients may have agreed on. It has counters of its own: with datagrams,
+/// which may bear anybody's address, nobody can use up the handshakes of another.
+pub(crate) fn key_agreements(plan: &TcpPlan) -> Allowances {
+    Allowances::new(plan, plan.handshakes_per_second.saturating_mul(AGREEMENTS_PER_HANDSHAKE))
+}
 
 /// Who this resolver is over DNSCrypt.
 #[derive(Debug)]

@@ -10,13 +10,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use dnscrypt::{QueryHead, RESPONSE_HEAD_OCTETS, ResponseKey, SharedKey, datagram_limit, response_octets};
-use engine::{Address, Client, Outlet};
+use engine::{Address, Client, Now, Outlet};
 use plan::dnscrypt::{ProviderPlan, ResolverKeyPlan};
 use wire::{MESSAGE_OCTETS_MAX, Query};
 
 use super::agreed::AgreedKeys;
 use super::replays::Replays;
 use super::{Dnscrypt, DnscryptCell, certificates};
+use crate::allowances::{Allowances, Allowed};
 use crate::counters::Counters;
 use crate::service::{Answer, Answered};
 
@@ -58,6 +59,8 @@ pub(crate) struct Opener {
     generation: Option<u64>,
     dnscrypt: Option<Arc<Dnscrypt>>,
     agreed: AgreedKeys,
+    /// How many more there may be, of all workers together.
+    key_agreements: Arc<Allowances>,
     workers: usize,
     /// Where messages are decrypted.
     scratch: Box<[u8]>,
@@ -67,12 +70,18 @@ pub(crate) struct Opener {
 impl Opener {
     /// Returns one of so many workers' parts.
     // Once per worker.
-    pub(crate) fn new(cell: Arc<DnscryptCell>, workers: usize, counters: Arc<Counters>) -> Self {
+    pub(crate) fn new(
+        cell: Arc<DnscryptCell>,
+        key_agreements: Arc<Allowances>,
+        workers: usize,
+        counters: Arc<Counters>,
+    ) -> Self {
         Self {
             cell,
             generation: None,
             dnscrypt: None,
             agreed: AgreedKeys::new(0),
+            key_agreements,
             workers: workers.max(1),
             scratch: vec![0; MESSAGE_OCTETS_MAX].into_boxed_slice(),
             counters,
@@ -101,31 +110,39 @@ impl Opener {
         &mut self,
         engine: &mut E,
         message: &[u8],
-        (client, unix_seconds): (&Client, u32),
+        (client, now): (&Client, Now),
         (carrier, room): (Carrier, &mut [u8]),
     ) -> Sealed<E::Deferred> {
-        let Self { dnscrypt: Some(dnscrypt), agreed, scratch, counters, .. } = self else {
+        let Self { dnscrypt: Some(dnscrypt), agreed, key_agreements, scratch, counters, .. } = self else {
             return Sealed::Nothing;
         };
         let Dnscrypt { plan, replays } = &**dnscrypt;
-        let unix_seconds = u64::from(unix_seconds);
+        let unix_seconds = u64::from(now.unix_seconds);
         let Some(ours) = key_of(plan, message, unix_seconds) else {
             return in_clear(engine, plan, message, (client, unix_seconds), (carrier, room), counters);
         };
         let opened = match scratch.get_mut(..message.len()) {
             Some(copy) if carrier == Carrier::Connection || message.len() >= DATAGRAM_OCTETS_MIN => {
                 copy.copy_from_slice(message);
-                open(ours, copy, (agreed, replays), counters)
+                let may_agree = || key_agreements.take(client.address, now.monotonic_ms) == Allowed::Yes;
+                open(ours, copy, (agreed, replays), may_agree, counters)
             }
-            Some(_) | None => None,
+            Some(_) | None => Opened::Malformed,
         };
-        let Some((query, key)) = opened else {
-            counters.dnscrypt_malformed.bump();
-            return Sealed::Malformed;
-        };
-        let Some(key) = key else {
-            counters.dnscrypt_replayed.bump();
-            return Sealed::Nothing;
+        let (query, key) = match opened {
+            Opened::Query(query, key) => (query, key),
+            Opened::Malformed => {
+                counters.dnscrypt_malformed.bump();
+                return Sealed::Malformed;
+            }
+            Opened::Again => {
+                counters.dnscrypt_replayed.bump();
+                return Sealed::Nothing;
+            }
+            Opened::Limited => {
+                counters.dnscrypt_limited.bump();
+                return Sealed::Nothing;
+            }
         };
         counters.dnscrypt_queries.bump();
         let octets_max = match carrier {
@@ -156,29 +173,49 @@ fn key_of<'p>(plan: &'p ProviderPlan, message: &[u8], unix_seconds: u64) -> Opti
     })
 }
 
-/// Opens a message where it stands; returns the query, and what its response is sealed with if it
-/// came for the first time.
+/// What a message turned out to be.
+enum Opened<'s> {
+    /// A query, and what its response is sealed with.
+    Query(&'s [u8], ResponseKey),
+    /// A query that came before.
+    Again,
+    /// Its key is new, and there were too many new keys.
+    Limited,
+    /// Nobody sealed it for us.
+    Malformed,
+}
+
+/// Opens a message where it stands. `may_agree` is asked before a key is agreed on: whose key is
+/// known is served however many strangers come with new ones.
 fn open<'s>(
     ours: &ResolverKeyPlan,
     message: &'s mut [u8],
     (agreed, replays): (&mut AgreedKeys, &Replays),
+    may_agree: impl FnOnce() -> bool,
     counters: &Counters,
-) -> Option<(&'s [u8], Option<ResponseKey>)> {
-    let (head, sealed) = QueryHead::split(message)?;
+) -> Opened<'s> {
+    let Some((head, sealed)) = QueryHead::split(message) else { return Opened::Malformed };
     let of = (head.key, head.magic);
     let (shared, is_new): (SharedKey, bool) = match agreed.find(&of) {
         Some(shared) => (*shared, false),
+        None if !may_agree() => return Opened::Limited,
         None => {
             counters.dnscrypt_agreed.bump();
-            (ours.key.agree(&head.key).ok()?, true)
+            match ours.key.agree(&head.key) {
+                Ok(shared) => (shared, true),
+                Err(_) => return Opened::Malformed,
+            }
         }
     };
-    let query = head.open(&shared, sealed).ok()?;
+    let Ok(query) = head.open(&shared, sealed) else { return Opened::Malformed };
     if is_new {
         // Only a client that has its key: others would push out those that do.
         agreed.keep(of, shared);
     }
-    Some((query, (!replays.is_known(&head)).then(|| ResponseKey::new(shared, &head))))
+    match replays.is_known(&head) {
+        true => Opened::Again,
+        false => Opened::Query(query, ResponseKey::new(shared, &head)),
+    }
 }
 
 /// Answers a message that is not sealed for a key of ours: if it asks for the certificates.

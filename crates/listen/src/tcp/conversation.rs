@@ -559,7 +559,7 @@ impl<S: Service> Conversation<S> {
                     Some(opener) => {
                         let mut opener = opener.borrow_mut();
                         opener.begin();
-                        let who = (&self.client, now.unix_seconds);
+                        let who = (&self.client, now);
                         match opener.answer(&mut *engine, query, who, (Carrier::Connection, body)) {
                             Sealed::Reply(len) => Answered::Reply(len),
                             Sealed::Nothing => Answered::Nothing,

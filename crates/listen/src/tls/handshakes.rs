@@ -1,60 +1,36 @@
 //! How many handshakes there may be: each costs as much as a hundred answers.
 
-use std::hash::{BuildHasher as _, RandomState};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use engine::gate::rate::{RateRule, RateTable};
-
+use crate::allowances::{Allowances, Allowed};
 use crate::refusals::{Refusal, Refusals};
 use plan::listeners::TcpPlan;
-
-/// Cells in which clients are counted: 128 KB, shared by all workers. More clients than that at
-/// once are not limited one by one, but together.
-const CLIENT_CELLS: usize = 1 << 14;
 
 /// Counts handshakes, for all workers.
 #[derive(Debug)]
 pub(crate) struct Handshakes {
-    all: (RateTable, RateRule),
-    clients: (RateTable, RateRule),
+    allowances: Allowances,
     plan: TcpPlan,
     refusals: Arc<Refusals>,
 }
 
 impl Handshakes {
     pub(crate) fn new(plan: &TcpPlan, refusals: &Arc<Refusals>) -> Self {
-        let seed = || RandomState::new().hash_one(0_u8);
-        let rule = |per_second: u32, burst: u32| RateRule {
-            per_second,
-            burst: burst.max(per_second),
-            slip: 0,
-            ipv4_prefix: plan.client_bits_v4,
-            ipv6_prefix: plan.client_bits_v6,
-            ..RateRule::default()
-        };
-        Self {
-            all: (RateTable::new(1, seed()), rule(plan.handshakes_per_second, 0)),
-            clients: (
-                RateTable::new(CLIENT_CELLS, seed()),
-                rule(plan.handshakes_per_client, plan.handshakes_burst),
-            ),
-            plan: *plan,
-            refusals: Arc::clone(refusals),
-        }
+        let allowances = Allowances::new(plan, plan.handshakes_per_second);
+        Self { allowances, plan: *plan, refusals: Arc::clone(refusals) }
     }
 
     /// Takes one; false when the client, or all together, had as many as they may.
     pub(crate) fn admit(&self, client: IpAddr, now_ms: u64) -> bool {
-        // One cell counts for everybody.
-        const EVERYBODY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-        let (clients, rule) = &self.clients;
-        let (all, of_all) = &self.all;
-        if !clients.admit(rule, client, false, now_ms) {
-            self.refusals.note(self.plan.client(client), Refusal::Handshake);
-            return false;
+        match self.allowances.take(client, now_ms) {
+            Allowed::Yes => true,
+            Allowed::Nobody => false,
+            Allowed::NotThisClient => {
+                self.refusals.note(self.plan.client(client), Refusal::Handshake);
+                false
+            }
         }
-        all.admit(of_all, EVERYBODY, false, now_ms)
     }
 }
 

@@ -4,6 +4,7 @@
 mod common;
 
 mod activation;
+mod dnscrypt;
 mod http;
 mod quic;
 mod tcp;

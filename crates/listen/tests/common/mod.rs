@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{Client, ConnectionText, Now, ReplyTo, Said};
-use listen::{Answer, Answered, Counters, Service, Stopper, TlsCell};
+use listen::{Answer, Answered, Counters, DnscryptCell, Service, Stopper, TlsCell, WorkerSockets};
 use plan::listeners::{ListenerPlan, Plan};
 use tokio::task::{JoinHandle, LocalSet, spawn_local, yield_now};
 use tokio::time::Instant;
@@ -176,12 +176,25 @@ pub fn start(address: &str, change: impl FnOnce(&mut Plan)) -> Running {
 
 /// Starts a worker that speaks TLS as `tls` says.
 pub fn start_with(address: &str, tls: &Arc<TlsCell>, change: impl FnOnce(&mut Plan)) -> Running {
+    start_as(address, change, |worker| worker.secured_by(tls))
+}
+
+/// Starts a worker that speaks DNSCrypt as `dnscrypt` says.
+pub fn start_sealed(address: &str, dnscrypt: &Arc<DnscryptCell>, change: impl FnOnce(&mut Plan)) -> Running {
+    start_as(address, change, |worker| worker.sealed_by(dnscrypt))
+}
+
+fn start_as(
+    address: &str,
+    change: impl FnOnce(&mut Plan),
+    speaking: impl FnOnce(WorkerSockets) -> WorkerSockets,
+) -> Running {
     let listener = ListenerPlan::new(address.parse().expect("an address"));
     let mut plan = Plan { listeners: vec![listener], ..Plan::default() };
     change(&mut plan);
     let sockets = listen::bind(&plan, 1, Vec::new()).expect("loopback has free ports");
     let address = sockets.addresses()[0].address;
-    let worker = sockets.into_workers().pop().expect("one worker").secured_by(tls);
+    let worker = speaking(sockets.into_workers().pop().expect("one worker"));
     let (service, counters) = (Rc::new(Scripted::default()), Arc::new(Counters::default()));
     let (stopper, stop) = listen::stop();
     let serving = spawn_local(listen::serve(Rc::clone(&service), worker, Arc::clone(&counters), stop));
