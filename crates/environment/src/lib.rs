@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod glob;
 mod pace;
 
 use std::cell::RefCell;

@@ -10,7 +10,6 @@
 mod apart;
 mod changes;
 mod facts;
-mod glob;
 mod keywords;
 mod kind;
 mod lower;

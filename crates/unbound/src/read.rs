@@ -7,11 +7,10 @@ use std::sync::Arc;
 
 use diagnostic::suggest::nearest;
 use diagnostic::{FileId, LineForm, Problem, Shortened, Source, Sources, Span, io_text};
-use environment::Environment;
+use environment::{Environment, glob};
 
 use crate::OCTETS_MAX;
 use crate::apart::{self, Apart, Names};
-use crate::glob;
 use crate::keywords::{self, Becomes, Row, Section};
 use crate::words::{Next, Words};
 

@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use environment::Environment;
+use crate::Environment;
 
 /// Names that braces may stand for, so that a line of them does not fill the memory.
 const NAMES_MAX: usize = 10_000;
 
 /// Returns the files that a name stands for, sorted. A name without wildcards stands for itself,
 /// whether there is such a file or not.
-pub(crate) fn expand(name: &str, environment: &dyn Environment) -> Vec<PathBuf> {
+pub fn expand(name: &str, environment: &dyn Environment) -> Vec<PathBuf> {
     let name = match (name.strip_prefix('~'), environment.variable("HOME")) {
         (Some(rest), Some(home)) if rest.is_empty() || rest.starts_with('/') => format!("{home}{rest}"),
         _ => name.to_owned(),
@@ -139,7 +139,7 @@ fn class(pattern: &[char], c: char) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use environment::Memory;
+    use crate::Memory;
 
     #[test]
     fn patterns_fit_as_in_a_shell() {
