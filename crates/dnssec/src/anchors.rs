@@ -1,6 +1,7 @@
 //! Trust anchors, and how they follow the keys of their zone (RFC 5011).
 
 mod signals;
+mod statements;
 mod text;
 
 use wire::{Name, NameBuf};

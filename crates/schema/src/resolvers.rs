@@ -423,14 +423,17 @@ pub(super) const ROWS: &[Row] = &[
          bogus, with an Extended DNS Error that says why, unless it sets CD. With `permissive` it gets the answer, without AD. \
          With `relay` nothing is checked, and clients that validate by themselves get the signatures. With `off` no signatures are asked for.",
     ),
-    unset(
+    row(
         "resolvers.*.trust-anchors",
-        Kind::One(Value::Path),
-        "A file with DS or DNSKEY records of the zones that are trusted, in the master format; a state file of Unbound (RFC 5011) \
-         is one as well. They stay as they are unless `trust-anchor-state` is set, too. Without it, the keys of the root that the \
-         program comes with are trusted, and followed.",
+        Kind::List(Value::Path),
+        "[]",
+        "the root's keys, which the program comes with and follows, are enough",
+        "Files with DS or DNSKEY records of the zones that are trusted, in the master format, or in statements of BIND such as \
+         `trust-anchors { ... };`; a state file of Unbound (RFC 5011) is one as well. `*` and `?` in a name stand for anything. The \
+         anchors stay as they are unless `trust-anchor-state` is set, too. Without any, the keys of the root that the program comes \
+         with are trusted, and followed.",
     )
-    .unbound(&["trust-anchor-file"]),
+    .unbound(&["trust-anchor-file", "trusted-keys-file"]),
     unset(
         "resolvers.*.trust-anchor-state",
         Kind::One(Value::Path),

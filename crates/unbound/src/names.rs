@@ -62,9 +62,38 @@ pub(crate) fn labels(name: &str) -> usize {
     if name == "." { 0 } else { name.split('.').count() }
 }
 
+/// Reverse zones of addresses of private networks and of those that nobody may use, besides those
+/// with a range of numbers.
+const LAN_ZONES: [&str; 14] = [
+    "10.in-addr.arpa",
+    "168.192.in-addr.arpa",
+    "0.in-addr.arpa",
+    "254.169.in-addr.arpa",
+    "2.0.192.in-addr.arpa",
+    "100.51.198.in-addr.arpa",
+    "113.0.203.in-addr.arpa",
+    "255.255.255.255.in-addr.arpa",
+    "d.f.ip6.arpa",
+    "8.e.f.ip6.arpa",
+    "9.e.f.ip6.arpa",
+    "a.e.f.ip6.arpa",
+    "b.e.f.ip6.arpa",
+    "8.b.d.0.1.0.0.2.ip6.arpa",
+];
+
+/// Walks the reverse zones of addresses that are not of the Internet, without those of the machine
+/// itself.
+pub(crate) fn lan_zones() -> impl Iterator<Item = String> {
+    // Parts of 172.16/12 and 100.64/10 (RFC 1918 §3, RFC 7793), and ::.
+    let private = (16..32).map(|octet| format!("{octet}.172.in-addr.arpa"));
+    let shared = (64..128).map(|octet| format!("{octet}.100.in-addr.arpa"));
+    let unspecified = "0.".repeat(32) + "ip6.arpa";
+    LAN_ZONES.iter().map(|&name| name.to_owned()).chain(private).chain(shared).chain([unspecified])
+}
+
 /// Returns whether there is a local zone of this name although no file has one.
 pub(crate) fn is_built_in(name: &str) -> bool {
-    const NAMES: [&str; 22] = [
+    const NAMES: [&str; 8] = [
         "localhost",
         "home.arpa",
         "resolver.arpa",
@@ -73,30 +102,9 @@ pub(crate) fn is_built_in(name: &str) -> bool {
         "test",
         "invalid",
         "127.in-addr.arpa",
-        "10.in-addr.arpa",
-        "168.192.in-addr.arpa",
-        "0.in-addr.arpa",
-        "254.169.in-addr.arpa",
-        "2.0.192.in-addr.arpa",
-        "100.51.198.in-addr.arpa",
-        "113.0.203.in-addr.arpa",
-        "255.255.255.255.in-addr.arpa",
-        "d.f.ip6.arpa",
-        "8.e.f.ip6.arpa",
-        "9.e.f.ip6.arpa",
-        "a.e.f.ip6.arpa",
-        "b.e.f.ip6.arpa",
-        "8.b.d.0.1.0.0.2.ip6.arpa",
     ];
-    // Parts of 172.16/12 and 100.64/10 (RFC 1918 §3, RFC 7793), and :: and ::1.
-    let part = |of: &str| name.strip_suffix(of).and_then(|octet| octet.parse::<u8>().ok());
-    let zeros =
-        |first: &str| name.strip_prefix(first).is_some_and(|rest| rest == ".0".repeat(31) + ".ip6.arpa");
-    NAMES.contains(&name)
-        || part(".172.in-addr.arpa").is_some_and(|octet| (16..32).contains(&octet))
-        || part(".100.in-addr.arpa").is_some_and(|octet| (64..128).contains(&octet))
-        || zeros("0")
-        || zeros("1")
+    let loopback = || name.strip_prefix("1.0.").is_some_and(|rest| rest == "0.".repeat(30) + "ip6.arpa");
+    NAMES.contains(&name) || loopback() || lan_zones().any(|zone| zone == name)
 }
 
 /// Returns the name of the PTR record that `ADDRESS [TTL] NAME` stands for.

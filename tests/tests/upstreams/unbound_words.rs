@@ -151,6 +151,130 @@ fn found(server: &Other) -> u64 {
         .expect("a number")
 }
 
+#[test]
+fn dns64_synthall_gives_addresses_behind_the_prefix_to_names_that_have_ipv6() {
+    let upstream = Stub::start(Script::answering(|asked| match asked.qtype {
+        Rtype::A => Answer::a(300, Ipv4Addr::new(192, 0, 2, 7)),
+        _ => Answer::aaaa(300, "2001:db8::7".parse().expect("an address")),
+    }));
+    let aaaa = |words: &str| {
+        let server = start(&upstream, &format!(" module-config: \"dns64 iterator\"\n{words}"), &[]);
+        server.dig(&["www.example.org", "AAAA"])
+    };
+    contains(&aaaa(""), "2001:db8::7");
+    let said = aaaa(" dns64-synthall: yes\n");
+    contains(&said, "64:ff9b::c000:207");
+    lacks(&said, "2001:db8::7");
+}
+
+/// The name of an address of a private network.
+const PRIVATE: &str = "1.0.0.10.in-addr.arpa";
+/// The name of an address of this machine.
+const OWN: &str = "2.0.0.127.in-addr.arpa";
+
+#[test]
+fn unblock_lan_zones_has_others_asked_about_private_addresses_but_not_about_this_machine() {
+    let upstream = upstream();
+    let server = start(&upstream, " module-config: iterator\n", &[]);
+    contains(&server.dig(&[PRIVATE, "PTR"]), "NXDOMAIN");
+    assert_eq!(upstream.count(&format!("{PRIVATE}.")), 0);
+    let words =
+        " module-config: iterator\n unblock-lan-zones: yes\n local-zone: 168.192.in-addr.arpa refuse\n";
+    let server = start(&upstream, words, &[]);
+    contains(&server.dig(&[PRIVATE, "PTR"]), "NOERROR");
+    assert_eq!(upstream.count(&format!("{PRIVATE}.")), 1);
+    contains(&server.dig(&["1.0.168.192.in-addr.arpa", "PTR"]), "REFUSED");
+    contains(&server.dig(&[OWN, "PTR"]), "NXDOMAIN");
+    assert_eq!(upstream.count(&format!("{OWN}.")), 0);
+}
+
+/// A digest of a key that nobody has: what is not signed below its zone is bogus.
+const DIGEST: &str = "1 13 2 00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+
+#[test]
+fn insecure_lan_zones_has_private_addresses_need_no_signatures() {
+    let upstream = upstream();
+    let private = |words: &str| {
+        let anchors = format!(
+            " unblock-lan-zones: yes\n trust-anchor: \"10.in-addr.arpa. DS {DIGEST}\"\n trust-anchor: \"example.org. DS {DIGEST}\"\n"
+        );
+        let server = start(&upstream, &format!("{anchors}{words}"), &[]);
+        contains(&ask(&server, "www.example.org"), "SERVFAIL");
+        server.dig(&[PRIVATE, "A"])
+    };
+    contains(&private(""), "SERVFAIL");
+    contains(&private(" insecure-lan-zones: yes\n"), "192.0.2.7");
+}
+
+#[test]
+fn trusted_keys_file_has_anchors_in_the_notation_of_bind_and_wildcards_stand_for_several() {
+    let upstream = upstream();
+    let key = |zone: &str| {
+        format!(
+            "// a key\ntrusted-keys {{\n \"{zone}\" 257 3 15 \"{}\n {}=\";\n}};\n",
+            "A".repeat(20),
+            "A".repeat(23)
+        )
+    };
+    let files = [("one.key", &*key("example.org")), ("two.key", &*key("example.net")), ("other", "nonsense")];
+    let server = start(&upstream, " trusted-keys-file: \"@DIRECTORY@/*.key\"\n", &files);
+    for (name, expect) in
+        [("www.example.org", "SERVFAIL"), ("www.example.net", "SERVFAIL"), ("www.example.com", "192.0.2.7")]
+    {
+        contains(&ask(&server, name), expect);
+    }
+}
+
+#[test]
+fn of_several_auto_trust_anchor_file_all_zones_are_trusted_and_followed_in_the_first() {
+    let upstream = upstream();
+    let file = |zone: &str| format!("{zone}. 3600 IN DS {DIGEST}\n");
+    let files = [("one", &*file("example.org")), ("two", &*file("example.net"))];
+    let words =
+        " auto-trust-anchor-file: \"@DIRECTORY@/one\"\n auto-trust-anchor-file: \"@DIRECTORY@/two\"\n";
+    let server = start(&upstream, words, &files);
+    for (name, expect) in
+        [("www.example.org", "SERVFAIL"), ("www.example.net", "SERVFAIL"), ("www.example.com", "192.0.2.7")]
+    {
+        contains(&ask(&server, name), expect);
+    }
+    let read = |name| std::fs::read_to_string(server.directory().join(name)).expect("a file");
+    eventually("both zones are followed", || {
+        ["example.org. 1", "example.net. 1"].iter().all(|zone| read("one").contains(&format!(";;id: {zone}")))
+    });
+    assert_eq!(read("two"), file("example.net"), "it is only read");
+}
+
+/// CVE-2026-55717: there, the timer of an expired answer and an alias of a local zone together were
+/// too much. Here the timer does not run for what an alias leads to: the first client waits until
+/// the server is known to be silent.
+#[test]
+fn serve_expired_serves_what_an_alias_of_a_local_zone_leads_to_while_its_server_is_silent() {
+    let upstream = Stub::start(Script::always(Answer::a(1, Ipv4Addr::new(192, 0, 2, 7))));
+    let words = " module-config: iterator\n serve-expired: yes\n serve-expired-client-timeout: 100\n \
+                 serve-expired-reply-ttl: 17\n local-zone: alias.example.org redirect\n \
+                 local-data: \"alias.example.org 60 CNAME target.example.net.\"\n";
+    let server = start(&upstream, words, &[]);
+    let names = ["alias.example.org", "www.alias.example.org"];
+    for name in names {
+        let said = ask(&server, name);
+        contains(&said, &format!("{name}.\t"));
+        contains(&said, "CNAME\ttarget.example.net.");
+        contains(&said, "192.0.2.7");
+    }
+    upstream.behave(Script::silent());
+    for name in names {
+        eventually("the answer is stale", || {
+            let said = ask(&server, name);
+            let is_whole = said.contains("CNAME\ttarget.example.net.") && said.contains("192.0.2.7");
+            let mut lines = said.lines().filter(|line| line.starts_with("target.example.net."));
+            is_whole && lines.any(|line| line.split_whitespace().nth(1) == Some("17"))
+        });
+    }
+    upstream.behave(Script::always(Answer::a(300, Ipv4Addr::new(192, 0, 2, 9))));
+    eventually("a fresh answer takes its place", || ask(&server, names[1]).contains("192.0.2.9"));
+}
+
 /// What `interface-action: … allow_cookie` becomes; all of this machine has a prefix of its own in
 /// that file, so that here the settings say it.
 #[test]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use diagnostic::{At, Problem, io_text};
 use dnssec::anchors::{KeyState, TrustAnchors, read_anchors};
 use dnssec::{Dnskey, Ds};
-use environment::Environment;
+use environment::{Environment, glob};
 use plan::anchors::{AnchorPlan, AnchorSource};
 use plan::resolvers::Plan;
 use resolver::TrustAnchor;
@@ -48,12 +48,13 @@ fn source(
     problems: &mut Vec<Problem>,
 ) -> AnchorSource {
     let hold_down = written.hold_down;
-    let (file, text) = match (&written.trust_anchor_state, &written.trust_anchors) {
+    let (file, text) = match (&written.trust_anchor_state, &*written.trust_anchors) {
         (Some(file), _) => (file.value.clone(), state(file, environment, problems)),
-        (None, Some(file)) => return AnchorSource::Fixed { file: Some(file.value.clone()) },
+        (None, [file]) => return AnchorSource::Fixed { file: Some(file.value.clone()) },
+        (None, [_, _, ..]) => return AnchorSource::Fixed { file: None },
         // Those that the configuration has are as it says.
-        (None, None) if !written.anchor_records.is_empty() => return AnchorSource::Fixed { file: None },
-        (None, None) => {
+        (None, []) if !written.anchor_records.is_empty() => return AnchorSource::Fixed { file: None },
+        (None, []) => {
             let folder = state_directory.join(FOLDER);
             let file =
                 At { value: folder.join(format!("{}.keys", written.name.value)), span: written.name.span };
@@ -65,7 +66,7 @@ fn source(
             (file.value, text)
         }
     };
-    let completes = written.trust_anchors.is_some() || !written.anchor_records.is_empty();
+    let completes = !written.trust_anchors.is_empty() || !written.anchor_records.is_empty();
     AnchorSource::Followed { file, text, completes, hold_down }
 }
 
@@ -122,39 +123,60 @@ fn state(file: &At<PathBuf>, environment: &dyn Environment, problems: &mut Vec<P
 
 /// Reads which zones are trusted.
 pub(super) fn read(
-    file: &At<PathBuf>,
+    written: &[At<PathBuf>],
     environment: &dyn Environment,
     problems: &mut Vec<Problem>,
 ) -> Vec<TrustAnchor> {
+    let mut anchors = Vec::new();
+    for file in written {
+        let files = glob::expand(&file.value.to_string_lossy(), environment);
+        if files.is_empty() {
+            let message = format!("there is no file \"{}\"", file.value.display());
+            problems.push(Problem::error(file.span, message));
+        }
+        for value in files {
+            read_file(&At { value, span: file.span }, &mut anchors, environment, problems);
+        }
+    }
+    anchors
+}
+
+/// Adds the zones that a file trusts.
+fn read_file(
+    file: &At<PathBuf>,
+    anchors: &mut Vec<TrustAnchor>,
+    environment: &dyn Environment,
+    problems: &mut Vec<Problem>,
+) {
     let shown = file.value.display();
     let text = match environment.read(&file.value) {
         Ok(octets) => String::from_utf8_lossy(&octets).into_owned(),
         Err(error) => {
             let message = format!("cannot read \"{shown}\": {}", io_text(&error));
             problems.push(Problem::error(file.span, message));
-            return Vec::new();
+            return;
         }
     };
     let rows = match read_anchors(&text) {
         Ok(rows) => rows,
         Err(fault) => {
             problems.push(Problem::error(file.span, format!("\"{shown}\", {fault}")));
-            return Vec::new();
+            return;
         }
     };
-    let mut anchors: Vec<TrustAnchor> = Vec::new();
+    let mut is_empty = true;
     for row in rows {
         // Of a state file, keys that are new or gone do not count (RFC 5011 §4).
         if matches!(row.state, Some((state, ..)) if !matches!(state, KeyState::Valid | KeyState::Missing)) {
             continue;
         }
-        TrustAnchor::add(&mut anchors, row.owner.as_name(), row.rtype, row.rdata);
+        is_empty = false;
+        TrustAnchor::add(anchors, row.owner.as_name(), row.rtype, row.rdata);
     }
-    if anchors.is_empty() {
+    if is_empty {
         let problem = Problem::error(file.span, format!("\"{shown}\" has no trust anchor"));
         problems.push(problem.expected("DS or DNSKEY records"));
     }
-    anchors
 }
 
 #[cfg(test)]
@@ -190,6 +212,23 @@ mod tests {
         let mistake = |file: &str| compile(text, &[("/anchors", file)]).expect_err("a mistake");
         assert!(mistake("").contains("\"/anchors\" has no trust anchor"));
         assert!(mistake(". IN DS 1 2\n").contains("\"/anchors\", line 1: "));
+    }
+
+    #[test]
+    fn trust_anchors_come_from_several_files_in_either_notation() {
+        let records = format!("example. IN DS {DS}\n");
+        let (tag, digest) = DS.split_once(" 8 2 ").expect("three parts");
+        let statements = format!("trust-anchors {{ test. initial-ds {tag} 8 2 \"{digest}\"; }};");
+        let files = [("/a", &*records), ("/d/b.key", &statements), ("/d/c.key", &records), ("/d/other", "?")];
+        let plans = compile("trust-anchors: [/a, \"/d/*.key\"]", &files).expect("no mistakes");
+        let anchors = plans[0].initial();
+        let found: Vec<_> = anchors.iter().map(|it| (it.zone.to_string(), it.ds.clone())).collect();
+        assert_eq!(found.len(), 2);
+        assert_eq!((&*found[0].0, &*found[1].0), ("example.", "test."));
+        assert_eq!(found[0].1[0], found[1].1[0]);
+        assert_eq!(plans[0].source, AnchorSource::Fixed { file: None });
+        let found = compile("trust-anchors: /none/*.key", &files).expect_err("a mistake");
+        assert!(found.contains("there is no file \"/none/*.key\""), "{found}");
     }
 
     #[test]

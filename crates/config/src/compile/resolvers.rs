@@ -76,11 +76,11 @@ pub(super) fn plan(
 /// Returns what a resolver trusts.
 fn trust(resolver: &ResolverSettings, environment: &dyn Environment, problems: &mut Vec<Problem>) -> Trust {
     let mut trust = resolver.rules.trust.clone();
-    if let Some(file) = &resolver.trust_anchors {
-        trust.anchors = anchors::read(file, environment, problems);
+    if !resolver.trust_anchors.is_empty() {
+        trust.anchors = anchors::read(&resolver.trust_anchors, environment, problems);
     }
     if !resolver.anchor_records.is_empty() {
-        if resolver.trust_anchors.is_none() {
+        if resolver.trust_anchors.is_empty() {
             trust.anchors.clear();
         }
         TrustAnchor::extend(&mut trust.anchors, &resolver.anchor_records);

@@ -6,7 +6,7 @@ use std::fmt::{self, Write as _};
 use wire::text::Tokens;
 use wire::{NameBuf, Rtype};
 
-use super::{Anchor, KeyState, TrustAnchors};
+use super::{Anchor, KeyState, TrustAnchors, statements};
 use crate::algorithm::Algorithm;
 use crate::dnskey::{Dnskey, ENTRY_POINT, RsaParts};
 use crate::times::write_calendar;
@@ -173,8 +173,12 @@ fn state_of(entry: &str) -> Result<Option<(KeyState, u32, u64)>, String> {
     Ok(Some((*state, count, last_change)))
 }
 
-/// Reads trust anchors as records of a zone file: DS and DNSKEY of any zone, absolute names.
+/// Reads trust anchors as records of a zone file, DS and DNSKEY of any zone, absolute names; or as
+/// statements of BIND.
 pub fn read_anchors(text: &str) -> Result<Vec<AnchorRow>, AnchorFault> {
+    if statements::is_so_written(text) {
+        return statements::read(text);
+    }
     let mut entries = Entries::new(text);
     let mut rows = Vec::new();
     while let Some(entry) = entries.next_entry()? {

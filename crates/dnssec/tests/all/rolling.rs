@@ -306,7 +306,48 @@ fn anchors_are_read_from_plain_files() {
     assert_eq!(name(".").as_name(), Name::ROOT);
 }
 
+#[test]
+fn anchors_are_read_from_statements_of_bind() {
+    let [(_, key), _] = ROOT_KEYS;
+    let mut numbers = key.splitn(4, ' ');
+    let [flags, protocol, algorithm, key] = std::array::from_fn(|_| numbers.next().expect("four parts"));
+    let (head, tail) = key.split_at(100);
+    let digest = "E06D44B80B8F1D39A95C0B0D7C65D08458E880409BBC683457104237C7F8EC8D";
+    let text = format!(
+        "// keys\noptions {{ directory \"/var\"; recursion yes; }}; # more\n/* of\nthe root */\n\
+         trusted-keys {{ \"example.org.\" {flags} {protocol} {algorithm} \"{head}\n  {tail}\"; }};\n\
+         Trust-Anchors\n{{\n . initial-ds 20326 8 2 \"{digest}\";\n\
+         . static-key {flags} {protocol} {algorithm} \"{head}\" \"{tail}\"; }};"
+    );
+    let rows = read_anchors(&text).expect("three anchors");
+    let found: Vec<_> = rows.iter().map(|row| (row.owner.to_string(), row.rtype, row.ttl)).collect();
+    let expect = [("example.org.", Rtype::DNSKEY), (".", Rtype::DS), (".", Rtype::DNSKEY)];
+    assert_eq!(found, expect.map(|(owner, rtype)| (owner.to_owned(), rtype, None)));
+    let dnskey = rdata(Rtype::DNSKEY, ROOT_KEYS[0].1);
+    assert_eq!((&rows[0].rdata, &*rows[1].rdata, &rows[2].rdata), (&dnskey, ROOT_DS[0], &dnskey));
+    let check = |text: &str, line: usize, what: &str| {
+        let fault = read_anchors(text).expect_err(text);
+        assert!(fault.line == line && fault.to_string().contains(what), "{text}: {fault}");
+    };
+    check("trusted-keys {\n\"a..b\" 257 3 8 \"AQ\"; };", 2, "a..b");
+    check("trusted-keys {\n. 257 3 8 \"A Q =\" };", 2, "expected \";\" behind the key");
+    check("trusted-keys {\n. 257 3 8 \"A!\"; };", 2, "A!");
+    check("trusted-keys {\n. 257 3; };", 2, "expected");
+    check("trusted-keys {\n. 257 3 8 \"AQ", 2, "the quotation has no end");
+    check("trusted-keys {\n. 257 3 8 \"AQ==\"; }", 2, "expected \";\" behind \"}\"");
+    check("trusted-keys {\n", 2, "expected a zone, or \"}\"");
+    check("trusted-keys { };\noptions { a {};", 2, "the statement has no end");
+    check("trusted-keys { };\n/* more", 2, "the comment has no end");
+    check("trusted-keys { };\n}", 2, "expected a statement");
+}
+
 proptest! {
+    #[test]
+    fn no_statement_is_too_strange(text in "[ -~\n]{0,60}") {
+        let _ = read_anchors(&format!("trusted-keys {{{text}"));
+        let _ = read_anchors(&format!("trusted-keys {{. 257 3 8 \"{text}"));
+    }
+
     #[test]
     fn whatever_is_read_is_written_and_read_again(
         at in 0..1600_usize,

@@ -20,7 +20,7 @@ pub struct ResolverSettings {
     /// The file with the servers of the root; `None`: those that the program comes with.
     pub root_hints: Option<At<PathBuf>>,
     /// The file with trust anchors; `None`: those that the program comes with.
-    pub trust_anchors: Option<At<PathBuf>>,
+    pub trust_anchors: Vec<At<PathBuf>>,
     /// The file with the state of trust anchors.
     pub trust_anchor_state: Option<At<PathBuf>>,
     /// Zones that count as unsigned.

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use diagnostic::{At, Problem, Span};
@@ -17,7 +18,7 @@ use schema::{FamilyWord, MinimisationWord, OpportunisticWord, ValidationWord};
 use values::{Misread, Read};
 use wire::{Name, NameBuf, Prefix64};
 
-use super::notation::url;
+use super::notation::{path, url};
 use super::read::Values as _;
 use super::{Lowering, Section};
 use crate::groups::{LocalRootSettings, ResolverSettings, RouteSettings, RouteWay};
@@ -88,10 +89,12 @@ impl Lowering<'_> {
         let root_hints =
             root_hints.map(|at| At { value: self.beside(at.span.file, &at.value), span: at.span });
         let priming = self.boolean(section, "priming");
-        let [trust_anchors, trust_anchor_state] = ["trust-anchors", "trust-anchor-state"].map(|key| {
-            let at = self.path(section, key)?;
-            Some(At { value: self.beside(at.span.file, &at.value), span: at.span })
-        });
+        let trust_anchors = self.list(section, "trust-anchors", |_, _, scalar| path(&scalar.text));
+        let place = |at: At<PathBuf>| At { value: self.beside(at.span.file, &at.value), span: at.span };
+        let trust_anchors = trust_anchors.into_iter().map(place).collect();
+        let trust_anchor_state = self.path(section, "trust-anchor-state");
+        let trust_anchor_state =
+            trust_anchor_state.map(|at| At { value: self.beside(at.span.file, &at.value), span: at.span });
         let hold_down = HoldDown {
             add: self.duration(section, "add-hold-down").as_secs(),
             remove: self.duration(section, "remove-hold-down").as_secs(),

@@ -16,7 +16,7 @@ use super::{Lowering, RESOLVE};
 use crate::keywords::Section;
 use crate::kind::{KINDS, Kind, kind_of};
 use crate::names::bare;
-use crate::names::{above, is_plain, lower_case};
+use crate::names::{above, is_plain, lan_zones, lower_case};
 use crate::read::{Block, Statement, Word, ZoneStatement};
 use crate::tree;
 
@@ -251,11 +251,6 @@ impl<'a> Lowering<'a> {
             Some(condition) => rule(format!("not {condition}"), &[&call], whole),
             None => tree::text(call, whole),
         });
-        for keyword in ["unblock-lan-zones", "insecure-lan-zones"] {
-            if let (true, at) = self.flag(keyword) {
-                self.warn(at, format!("\"{keyword}\" has no effect yet: reverse zones of private addresses are answered here"));
-            }
-        }
     }
 
     /// Makes a policy of local zones.
@@ -298,6 +293,10 @@ impl<'a> Lowering<'a> {
             }
         }
         if source.has_defaults {
+            if let (true, at) = self.flag("unblock-lan-zones") {
+                let zones: Vec<String> = lan_zones().map(|zone| format!("suffix:{zone}")).collect();
+                rules.push(rule(format!("qname in {}", zones.join("|")), &["return"], at));
+            }
             // Names that never leave a server: localhost and the like.
             rules.push(tree::text("local", whole));
         }
@@ -523,12 +522,7 @@ impl<'a> Lowering<'a> {
     fn kind(&mut self, word: &str, at: Span) -> Option<Kind> {
         let kind = kind_of(word);
         if kind.is_none() {
-            let message = if word == "truncate" {
-                format!("local zones of the type \"{word}\" are not supported yet")
-            } else {
-                format!("\"{word}\" is no type of local zones")
-            };
-            self.error(at, message);
+            self.error(at, format!("\"{word}\" is no type of local zones"));
         }
         kind
     }

@@ -202,10 +202,12 @@ impl Lowering<'_> {
             Some(word) => (word.text.clone(), word.span),
             None => (super::default("dns64-prefix").to_owned(), self.tree.whole()),
         };
-        if let (true, at) = self.flag("dns64-synthall") {
-            self.warn(at, "\"dns64-synthall\" has no effect yet: addresses of IPv6 that exist are given");
-        }
         let prefix = super::access::prefix(&text).map_or(text, |prefix| prefix.to_string());
+        // Any address of IPv6 counts as none then.
+        let whole = format!("dns64({prefix}, exclude ::/0)");
+        if let (true, at) = self.flag("dns64-synthall") {
+            return vec![tree::text(whole, at)];
+        }
         let usual = format!("dns64({prefix})");
         let ignored: Vec<String> = self
             .all("dns64-ignore-aaaa")
@@ -218,11 +220,7 @@ impl Lowering<'_> {
         let rule = |condition: String, action: String| {
             tree::map(vec![("if", tree::text(condition, at)), ("do", tree::text(action, at))], at)
         };
-        vec![
-            // Any address of IPv6 counts as none for these names.
-            rule(format!("qname in {names}"), format!("dns64({prefix}, exclude ::/0)")),
-            rule(format!("not qname in {names}"), usual),
-        ]
+        vec![rule(format!("qname in {names}"), whole), rule(format!("not qname in {names}"), usual)]
     }
 
     /// Addresses that names of strangers must not have.

@@ -19,22 +19,20 @@ impl Lowering<'_> {
             .collect();
         let mut has_anchor = false;
         for (name, word) in files {
-            if name == "trusted-keys-file" {
-                self.error(
-                    word.span,
-                    "\"trusted-keys-file\" is not supported yet: write its keys as \"trust-anchor\"",
-                );
+            has_anchor = true;
+            let file = self.file(word);
+            // What Unbound follows is in the file that it writes.
+            if name == "auto-trust-anchor-file" && !self.tree.has(&[a, b, "trust-anchor-state"]) {
+                self.set(&[a, b, "trust-anchor-state"], file);
                 continue;
             }
-            // What Unbound follows is in the file that it writes.
-            let key = if name == "auto-trust-anchor-file" { "trust-anchor-state" } else { "trust-anchors" };
-            if self.tree.has(&[a, b, key]) {
-                self.error(word.span, format!("more than one \"{name}\" is not supported yet"));
-            } else {
-                has_anchor = true;
-                let file = self.file(word);
-                self.set(&[a, b, key], file);
+            if name == "auto-trust-anchor-file" {
+                self.warn(
+                    word.span,
+                    "of several \"auto-trust-anchor-file\" the first is written: the keys of all zones are in it",
+                );
             }
+            self.tree.push(&[a, b, "trust-anchors"], file);
         }
         for anchor in self.all("trust-anchor") {
             has_anchor = true;
@@ -48,6 +46,11 @@ impl Lowering<'_> {
         self.validation(has_anchor);
         for zone in self.all("domain-insecure") {
             self.tree.push(&[a, b, "negative-trust-anchors"], tree::as_written(zone.word(0)));
+        }
+        if let (true, at) = self.flag("insecure-lan-zones") {
+            for zone in crate::names::lan_zones() {
+                self.tree.push(&[a, b, "negative-trust-anchors"], tree::text(zone, at));
+            }
         }
         self.algorithms();
         self.time();

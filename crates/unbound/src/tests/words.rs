@@ -154,3 +154,53 @@ fn allow_cookie_of_an_interface_is_for_clients_that_no_prefix_names() {
     check(text, "allow", "[any]");
     check(text, "listen", "[{at: 192.0.2.1:53, transport: [udp, tcp], name: interface-192-0-2-1-53}]");
 }
+
+#[test]
+fn trusted_keys_file_is_a_file_of_anchors_as_trust_anchor_file_is() {
+    let text = "server: trust-anchor-file: /a trusted-keys-file: \"/keys/*.conf\" trust-anchor-file: /b";
+    check(text, "resolvers/default/trust-anchors", "[/a, /keys/*.conf, /b]");
+    check(text, "resolvers/default/validation", "on");
+}
+
+#[test]
+fn dns64_synthall_has_no_address_of_ipv6_count() {
+    let text = "server: module-config: \"dns64 iterator\" dns64-synthall: yes dns64-ignore-aaaa: example.org";
+    let policy = at(&read_files(&[("u.conf", text)]).0, "policy/main");
+    assert!(policy.contains(", dns64(64:ff9b::/96, exclude ::/0),"), "{policy}");
+}
+
+#[test]
+fn lan_zones_are_those_of_unbound() {
+    check("server: insecure-lan-zones: no", "resolvers/default/negative-trust-anchors", "");
+    let (entries, found) =
+        read_files(&[("u.conf", "server: insecure-lan-zones: yes unblock-lan-zones: yes")]);
+    assert!(found.is_empty(), "{found:?}");
+    let zones = at(&entries, "resolvers/default/negative-trust-anchors");
+    assert_eq!(zones.matches(".arpa").count(), 14 + 16 + 64 + 1, "{zones}");
+    for zone in
+        ["[10.in-addr.arpa,", " 31.172.in-addr.arpa,", " 127.100.in-addr.arpa,", " 8.b.d.0.1.0.0.2.ip6.arpa,"]
+    {
+        assert!(zones.contains(zone), "{zone} {zones}");
+    }
+    for zone in [" 127.in-addr.arpa", " 1.0.0.0.0", "32.172", "128.100"] {
+        assert!(!zones.contains(zone), "{zone} {zones}");
+    }
+    let policy = at(&entries, "policy/local-zones");
+    assert!(policy.starts_with("[{if: qname in suffix:10.in-addr.arpa|"), "{policy}");
+    assert!(policy.ends_with("0.0.ip6.arpa, do: [return]}, local]"), "{policy}");
+}
+
+#[test]
+fn of_several_auto_trust_anchor_file_the_first_is_written_and_the_others_are_read() {
+    let twice = "server:\nauto-trust-anchor-file: a\nauto-trust-anchor-file: b";
+    says(
+        twice,
+        &[
+            "u.conf:3:25: warning: of several \"auto-trust-anchor-file\" the first is written: the keys of all zones are in it",
+        ],
+    );
+    let entries =
+        read_files(&[("u.conf", "server: auto-trust-anchor-file: /a auto-trust-anchor-file: /b")]).0;
+    assert_eq!(at(&entries, "resolvers/default/trust-anchor-state"), "/a");
+    assert_eq!(at(&entries, "resolvers/default/trust-anchors"), "[/b]");
+}
