@@ -411,10 +411,15 @@ impl Driver {
         self.resumed.replace(resumed);
     }
 
+    /// Returns whether an answer would come too late for a client whose address may be forged.
+    fn is_late(&self, asker: &Asker, now: Moment) -> bool {
+        now.since(asker.since) > self.discard_after.get() && !asker.suspended.is_proven()
+    }
+
     /// Goes on with one query.
     fn resume(&self, asker: Asker, outcome: Outcome<'_>, share: Share, now: Moment) {
+        let is_late = self.is_late(&asker, now);
         let Asker { suspended, mut to, deferrals, since } = asker;
-        let is_late = now.since(since) > self.discard_after.get() && !suspended.is_proven();
         let is_dropped = matches!(outcome, Outcome::Failed(Failure::Overloaded))
             && self.shed.get() == Shed::Drop
             && suspended.client().transport == Transport::Udp;
@@ -515,7 +520,8 @@ impl Driver {
     fn give_stale(&self, waiter: u32, now: Moment) {
         let mut machine = self.machine.borrow_mut();
         let Some(asker) = machine.waiter(waiter) else { return };
-        if !matches!(asker.to, To::Client(_)) {
+        // Whoever collects answers must not get old ones either. The fetch still fills the cache.
+        if !matches!(asker.to, To::Client(_)) || self.is_late(asker, now) {
             return;
         }
         let mut buffer = self.reply.borrow_mut();

@@ -170,6 +170,49 @@ fn an_answer_over_udp_that_comes_too_late_is_kept_and_not_sent() {
     assert_eq!(server.ask_tcp(&ask("slow.example.org")).answers().len(), 1);
 }
 
+/// As CVE-2026-56444 of Unbound: a query has two timers.
+#[test]
+fn a_stale_answer_over_udp_that_would_come_too_late_is_not_sent_either() {
+    let script =
+        Script::always(Answer::a(1, Ipv4Addr::new(192, 0, 2, 1))).delayed(Duration::from_millis(900));
+    let more = "limits: {discard-timeout: 100ms}\ncache: {main: {stale: 1h, stale-client-timeout: 400ms}}";
+    let (_stub, server) = start_with(script, more);
+    assert_eq!(server.ask_tcp(&ask("twice.example.org")).answers().len(), 1);
+    let client = UdpClient::connect(server.address());
+    client.set_patience(Duration::from_millis(20));
+    let mut heard = Vec::new();
+    eventually("a query had no reply", || {
+        client.send(&ask("twice.example.org").bytes());
+        heard.extend(client.try_receive().ok());
+        server.stat("fetch", "discarded") > 0
+    });
+    heard.extend(std::iter::from_fn(|| client.try_receive().ok()));
+    assert!(heard.iter().all(|heard| heard.errors().is_empty()), "one was stale: {heard:?}");
+    eventually("a client that cannot be forged has the stale answer", || {
+        server.ask_tcp(&ask("twice.example.org")).errors().first().is_some_and(|(code, _)| *code == 3)
+    });
+}
+
+#[test]
+fn a_query_that_had_a_stale_answer_gets_no_other_reply_whatever_becomes_of_its_fetch() {
+    let more = "limits: {discard-timeout: 3s}\ncache: {main: {stale: 1h, stale-client-timeout: 100ms}}";
+    let (stub, server) = start_with(Script::always(Answer::a(1, Ipv4Addr::new(192, 0, 2, 1))), more);
+    let client = UdpClient::connect(server.address());
+    let mut id = 0;
+    let mut ask_again = || {
+        id += 1;
+        let heard = client.ask(&ask("twice.example.org").id(id));
+        assert_eq!((heard.id(), heard.answers().len()), (id, 1), "{heard:?}");
+        heard
+    };
+    ask_again();
+    stub.behave(Script::silent());
+    eventually("the answer is stale", || ask_again().errors().first().is_some_and(|(code, _)| *code == 3));
+    stub.behave(Script::always(address(9)));
+    eventually("a fresh one takes its place", || ask_again().answers()[0].ends_with(" A 192.0.2.9"));
+    assert_eq!(server.stat("fetch", "discarded"), 0);
+}
+
 #[test]
 fn records_that_have_nothing_to_do_with_the_question_do_not_reach_the_client() {
     let script = Script::answering(|_| {
