@@ -361,7 +361,14 @@ impl Driver {
                         held = message;
                         let (security, scope) = (resolution.security, resolution.scope);
                         let is_unsigned = resolution.is_unsigned();
-                        Outcome::Resolved(Resolved { message: &held, security, is_unsigned, scope })
+                        let is_interim = resolution.is_interim;
+                        Outcome::Resolved(Resolved {
+                            message: &held,
+                            security,
+                            is_unsigned,
+                            scope,
+                            is_interim,
+                        })
                     }
                     Err(failure) => Outcome::Failed(failure),
                 },

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use authorities::PoolNetwork;
 use dnstap::SharedTap;
 use engine::ops::split::{BranchReport, Next, Progress};
-use engine::{EndedBranch, Failure, OutQuery, PoolId, Want};
+use engine::{EndedBranch, Failure, OutQuery, PoolId, Want, Watch};
 use exchange::Exchange;
 use exchange::network::{LinkKey, Network, SocketKey};
 use exchange::server::Meters;
@@ -147,7 +147,7 @@ enum Source {
     /// A server of a group.
     Forward { fetch: FetchKey, pool: PoolKey },
     /// A resolver, asked for this.
-    Resolver { instance: InstanceKey, query: OutQuery },
+    Resolver { instance: InstanceKey, query: OutQuery, watch: Option<Watch> },
     /// A server of a group, for a resolver that knows the question by this tag.
     ForResolver { tag: u32 },
 }

@@ -20,7 +20,7 @@ use authorities::{
 };
 use cache::claims::Worker;
 use dnstap::SharedTap;
-use engine::{Authority, OutQuery, ResolverId};
+use engine::{Authority, OutQuery, ResolverId, Watch};
 use plan::resolvers::{Plan, ResolverPlan};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -36,6 +36,7 @@ pub use counters::Counters;
 pub use probe::{Probe, Probing};
 pub(crate) use second_level::ToSecondLevel;
 pub(crate) use servers::AllServers;
+use servers::Watching;
 pub use tables::{Learned, ResolverTables, Trusted};
 
 /// Names a resolver for as long as somebody waits for it.
@@ -297,6 +298,13 @@ impl<P: PoolNetwork> Recursion<P> {
     pub(crate) fn want_servers(&mut self, key: InstanceKey) {
         if let Some(instance) = self.instances.get_mut(key.0 as usize) {
             instance.resolver.keep_servers();
+        }
+    }
+
+    /// Has a resolver ask policies before servers, for the question that begins with this tag.
+    pub(crate) fn watch(&mut self, key: InstanceKey, tag: u32, watch: Watch) {
+        if let Some(instance) = self.instances.get_mut(key.0 as usize) {
+            instance.resolver.watch(Waiter(tag), Arc::new(Watching(watch)));
         }
     }
 

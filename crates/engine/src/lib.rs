@@ -40,6 +40,7 @@ pub use observe::{explain, trace};
 pub use ops::wait::{
     FetchWant, OutQuery, Outcome, PoolId, ResolveWant, Resolved, ResolverId, Unresolved, Won,
 };
+pub use ops::watch::Watch;
 pub use peers::{Authority, Streamed};
 pub use polling::BusyPoll;
 pub use program::snapshot::{ConnectionText, Said, Snapshot, SnapshotCell};

@@ -119,16 +119,24 @@ impl Engine {
         run.interim.answer = brought.answer;
         let context = self.state.context(&suspended.snapshot);
         let mut work = self.buffers.workspace(&mut self.events, brought.ttl_count);
-        let recorder = suspended.recorder.as_ref().map(Recorder::share);
-        let end = match (brought.is_end, brought.answer, recorder, path.as_deref_mut()) {
-            (true, Some(answer), ..) => End::Answer(answer),
-            (true, None, ..) => End::Nothing,
-            (false, _, None, None) => run.interpret(&context, &mut work, &mut NoTrace),
-            (false, _, None, Some(path)) => run.interpret(&context, &mut work, path as &mut dyn Tracer),
-            (false, _, Some(mut recorder), _) => {
-                run.interpret(&context, &mut work, &mut recorder as &mut dyn Tracer)
-            }
+        let recorder = || suspended.recorder.as_ref().map(Recorder::share);
+        let mut end = match (brought.is_end, brought.answer) {
+            (true, Some(answer)) => End::Answer(answer),
+            (true, None) => End::Nothing,
+            (false, _) => run.observed(&context, &mut work, (recorder(), path.as_deref_mut())),
         };
+        if matches!(&end, End::Answer(answer) if answer.end == Ending::Interim) && suspended.branch.is_none()
+        {
+            // No rule was for this client: all of it once more, and servers are asked.
+            let is_silent = run.event_set.is_silent();
+            run = Run {
+                outgoing: Outgoing::default().servers_first(),
+                event_set: if is_silent { EventSet::SILENT } else { EventSet::NONE },
+                ..Run::new(run.request, Position::default())
+            };
+            work.ttl_count = None;
+            end = run.observed(&context, &mut work, (recorder(), path.as_deref_mut()));
+        }
         let answer = match end {
             End::Answer(answer) => answer,
             End::Nothing if suspended.branch.is_some() => {
@@ -184,7 +192,7 @@ impl Engine {
                 }
                 Some(brought)
             }
-            (Outcome::Resolved(Resolved { message, security, is_unsigned, scope }), None) => {
+            (Outcome::Resolved(Resolved { message, security, is_unsigned, scope, is_interim }), None) => {
                 let mut brought = self.buffers.bring_reply(message, security, body_at);
                 if let (Want::Resolve(want), Some(answer)) = (&suspended.want, &mut brought.answer) {
                     answer.scope = scope.map_or(SubnetScope::EVERY, SubnetScope::of);
@@ -194,6 +202,11 @@ impl Engine {
                     brought.answer.as_mut().filter(|answer| is_unsigned && answer.end.is_whole())
                 {
                     answer.end = Ending::Unsigned;
+                }
+                if let Some(answer) =
+                    brought.answer.as_mut().filter(|answer| is_interim && answer.end.is_whole())
+                {
+                    answer.end = Ending::Interim;
                 }
                 Some(brought)
             }
@@ -334,6 +347,8 @@ impl Engine {
             return;
         }
         let Prefetched { at, fill, marks, outgoing } = prefetch;
+        // Nobody waits for the answer: policies are asked when somebody wants it.
+        let outgoing = outgoing.servers_first();
         let To { query, client, .. } = *to;
         let sought = Sought::new(&self.folded, name_hash);
         let request = Request { query, client, proof: Proof::None, folded: &self.folded, sought };
@@ -405,6 +420,20 @@ impl Engine {
 }
 
 impl Run<'_> {
+    /// Takes steps until the end, before the eyes of who watches.
+    fn observed(
+        &mut self,
+        context: &Context<'_>,
+        work: &mut Workspace<'_>,
+        watching: (Option<Recorder>, Option<&mut Path>),
+    ) -> End {
+        match watching {
+            (None, None) => self.interpret(context, work, &mut NoTrace),
+            (None, Some(path)) => self.interpret(context, work, path as &mut dyn Tracer),
+            (Some(mut recorder), _) => self.interpret(context, work, &mut recorder as &mut dyn Tracer),
+        }
+    }
+
     /// Keeps the answer in the cache that the query fills, if it does. Returns what the client
     /// gets: in place of a failure the stale answer, if there is one.
     fn fill_cache(
@@ -501,6 +530,8 @@ impl Buffers {
         let header = &message.header;
         let end = if report.end.is_failure() {
             Ending::Failed
+        } else if report.end == Ending::Interim {
+            Ending::Interim
         } else if flags.has(Flags::TC) {
             Ending::Truncated
         } else {

@@ -53,6 +53,8 @@ pub enum Reason {
     Bogus(Defect),
     /// The name asks whether a key of the root is trusted, and the answer is no (RFC 8509).
     Sentinel,
+    /// Policies were asked before servers, and nobody else wants to know.
+    Stopped,
 }
 
 /// What a validator finds wrong.
@@ -109,6 +111,7 @@ impl Reason {
             Self::Unsupported => "unsupported",
             Self::Bogus(_) => "bogus",
             Self::Sentinel => "sentinel",
+            Self::Stopped => "stopped",
         }
     }
 }
@@ -135,7 +138,7 @@ impl Failure {
             }
             Reason::Faulty => EdeCode::NETWORK_ERROR,
             Reason::AliasLoop | Reason::NotLoaded => EdeCode::INVALID_DATA,
-            Reason::Limit(_) => EdeCode::OTHER,
+            Reason::Limit(_) | Reason::Stopped => EdeCode::OTHER,
             // What the name says of our keys is wrong.
             Reason::Sentinel => EdeCode::DNSSEC_BOGUS,
             Reason::Unsupported => EdeCode::NOT_SUPPORTED,
@@ -171,6 +174,7 @@ impl fmt::Display for Failure {
             Reason::Unsupported => f.write_str("nobody can be asked for data of this type")?,
             Reason::Bogus(defect) => write!(f, "{defect}")?,
             Reason::Sentinel => f.write_str("root key sentinel: the answer is no")?,
+            Reason::Stopped => f.write_str("policies were asked before servers")?,
         }
         if let Some(server) = &self.server {
             write!(f, ", from {server}")?;

@@ -217,7 +217,8 @@ const fn may_recover(reason: Reason) -> bool {
         | Reason::NotLoaded
         | Reason::Unsupported
         | Reason::Bogus(_)
-        | Reason::Sentinel => false,
+        | Reason::Sentinel
+        | Reason::Stopped => false,
     }
 }
 

@@ -58,6 +58,7 @@ mod servers;
 mod settings;
 mod tables;
 mod trace;
+mod watch;
 mod zone_rates;
 
 pub use addresses::{AddressPolicy, Family};
@@ -76,4 +77,5 @@ pub use settings::{
 };
 pub use tables::Tables;
 pub use trace::{TraceEvent, TraceLine, TraceServer};
+pub use watch::Watch;
 pub use zone_rates::{ZoneRate, ZoneRateRules, ZoneRates};

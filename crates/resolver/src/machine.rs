@@ -20,6 +20,7 @@ mod services;
 mod subnets;
 mod tasks;
 mod waits;
+mod watches;
 mod zone_rates;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -45,6 +46,7 @@ use crate::routes::Routes;
 use crate::servers::ServersKnown;
 use crate::settings::{NegativeAnchor, Settings, TrustAnchor, Validation};
 use crate::tables::{Memory, Tables};
+use crate::watch::Watch;
 use fetches::{Aim, Fetch};
 pub use own::OwnZones;
 use reports::Reports;
@@ -151,6 +153,8 @@ pub struct Resolver {
     /// Tasks by the hashes of their questions, and below fetches by those of what they ask whom.
     by_question: HashTable<TaskKey>,
     waiters: HashTable<(Waiter, TaskKey)>,
+    /// Policies that are asked for them before servers are.
+    watches: HashMap<Waiter, Arc<dyn Watch>>,
     fetches: Slab<Fetch>,
     by_fetch: HashTable<FetchKey>,
     asks: Slab<OpenAsk>,
@@ -202,6 +206,7 @@ impl Resolver {
             tasks: Slab::new(),
             by_question: HashTable::new(),
             waiters: HashTable::new(),
+            watches: HashMap::new(),
             fetches: Slab::new(),
             by_fetch: HashTable::new(),
             asks: Slab::new(),
@@ -322,6 +327,7 @@ impl Resolver {
         let is_type = is_data(question.qtype) || question.qtype == Rtype::ANY;
         if question.qclass != Class::IN || !is_type {
             let resolution = Arc::new(Resolution::failed(Failure::without_zone(Reason::Unsupported)));
+            self.watches.remove(&waiter);
             self.effects.push_back(Effect::Done { waiter, resolution });
             return;
         }
@@ -433,6 +439,7 @@ impl Resolver {
     }
 
     fn take_waiter(&mut self, waiter: Waiter) -> Option<TaskKey> {
+        self.watches.remove(&waiter);
         let hash = self.hash_key().mix(u64::from(waiter.0), 0);
         let entry = self.waiters.find_entry(hash, |(other, _)| *other == waiter).ok()?;
         Some(entry.remove().0.1)

@@ -26,6 +26,9 @@ pub struct Resolution {
     pub scope: Option<u8>,
     /// Why there is no answer; [`Resolution::rcode`] is SERVFAIL or NOTIMP then.
     pub failure: Option<Failure>,
+    /// Whether it is what was known before servers were asked: policies may have a rule (see
+    /// [`Watch`](crate::Watch)).
+    pub is_interim: bool,
     /// What was asked, and what came; empty unless it was wanted.
     pub trace: Vec<TraceLine>,
     /// Aliases that the answer section begins with.
@@ -43,6 +46,7 @@ impl Resolution {
             insecure_because: None,
             scope: None,
             failure: None,
+            is_interim: false,
             trace: Vec::new(),
             aliases: 0,
             below: None,
@@ -57,8 +61,14 @@ impl Resolution {
             aliases: target.aliases.saturating_add(1),
             insecure_because: target.insecure_because,
             scope: target.scope,
+            is_interim: target.is_interim,
             ..Self::new(target.rcode, rows, lower(security, target.security))
         }
+    }
+
+    /// Returns what is known before servers are asked for the rest.
+    pub(crate) fn interim(rows: Rows, security: Security) -> Self {
+        Self { is_interim: true, ..Self::new(Rcode::NOERROR, rows, security) }
     }
 
     pub(crate) fn failed(failure: Failure) -> Self {

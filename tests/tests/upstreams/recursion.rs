@@ -459,6 +459,44 @@ fn answers_are_blocked_by_the_name_servers_that_led_to_them() {
 }
 
 #[test]
+fn servers_that_a_policy_zone_blocks_are_not_asked() {
+    if !is_installed("dnstap-read") {
+        return;
+    }
+    let receiver = Receiver::tcp(None, Manner::Reads);
+    let place = receiver.address();
+    let directory = TempDir::new().expect("a temporary directory");
+    let file = directory.path().join("rpz");
+    let (service, server) = start_with(Options::default(), Way::default(), |world| {
+        let data = first_of(world, &world.zone_text(0), Rtype::NS);
+        let blocked = Name::parse(&data).expect("a name").0.to_buf().to_string();
+        let [a, b, c, d] = <[u8; 4]>::try_from(first_of(world, &blocked, Rtype::A)).expect("an address");
+        let rule = format!(
+            "$ORIGIN rpz.test.\n@ 60 SOA ns. root. 1 2 3 4 5\n32.{d}.{c}.{b}.{a}.rpz-nsip 60 CNAME .\n"
+        );
+        std::fs::write(&file, rule).expect("a writable directory");
+        format!(
+            "sets: {{rpz: {{lists: \"rpz:{}\"}}}}\npolicy: {{main: [recurse, blocklist(rpz)]}}\n\
+             dnstap: {{to: \"tcp://{place}\", messages: [resolver-query]}}\n",
+            file.display()
+        )
+    });
+    eventually("a connection", || receiver.connections() == 1);
+    let names = [0, 2].map(|leaf| format!("www.{}", service.world().zone_text(leaf)));
+    let codes = names.each_ref().map(|qname| server.ask(&Ask::new(qname, Rtype::A).edns(1232)).rcode());
+    assert_eq!(codes, [Rcode::NXDOMAIN, Rcode::NOERROR]);
+    server.stop();
+    eventually("the end", || receiver.finished() == 1);
+    let lines = receiver.lines();
+    // Names are minimised: nobody but the servers of its zone hears a name in full.
+    let is_asked = names.map(|qname| {
+        let end = format!(" {qname}/in/a").to_ascii_lowercase();
+        lines.iter().any(|line| line.to_ascii_lowercase().ends_with(&end))
+    });
+    assert_eq!(is_asked, [false, true], "{lines:?}");
+}
+
+#[test]
 fn dnstap_has_what_resolvers_ask_and_hear() {
     if !is_installed("dnstap-read") {
         return;

@@ -18,8 +18,10 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
     pub(super) fn take_resolution(&mut self, who: W, now: Moment) {
         let Want::Resolve(want) = who.want() else { return };
         let is_equal = |&key: &u32| match self.fetches.get(key as usize).map(|other| &other.source) {
-            Some(Source::Resolver { instance, query }) => {
-                self.recursion.is_current(*instance, want.resolver) && *query == want.query
+            Some(Source::Resolver { instance, query, watch }) => {
+                self.recursion.is_current(*instance, want.resolver)
+                    && *query == want.query
+                    && *watch == want.watch
             }
             Some(Source::Forward { .. } | Source::ForResolver { .. }) | None => false,
         };
@@ -27,7 +29,7 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
             return self.join(key, who, now);
         }
         let (resolver, query, wants_servers) = (want.resolver, want.query.clone(), want.wants_servers);
-        let has_stale = want.stale_after_ms.is_some();
+        let (has_stale, watch) = (want.stale_after_ms.is_some(), want.watch.clone());
         let refused = if self.is_stopping { Failure::Stopping } else { Failure::NoUpstream };
         let Some(instance) = self.recursion.current(resolver).filter(|_| !self.is_stopping) else {
             return self.events.push_back(Event::Rejected(who, refused));
@@ -41,10 +43,16 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
                     Some(_) => Purpose::Client,
                 };
                 let how = (key, purpose, has_stale);
-                self.enter(query.hash, Source::Resolver { instance, query: query.clone() });
+                self.enter(
+                    query.hash,
+                    Source::Resolver { instance, query: query.clone(), watch: watch.clone() },
+                );
                 self.attach(key, who, cell, now);
                 if wants_servers {
                     self.recursion.want_servers(instance);
+                }
+                if let Some(watch) = watch {
+                    self.recursion.watch(instance, key, watch);
                 }
                 self.recursion.begin(instance, &query, how, now);
                 self.drain(now);

@@ -85,6 +85,9 @@ pub(crate) enum Ending {
     Unsigned,
     /// The last upstream's transport cut it: passed on, not kept.
     Truncated,
+    /// It is what was known before servers were asked, and no response policy zone has made
+    /// another one of it: neither kept nor sent.
+    Interim,
     /// Nobody had an answer, and somebody said so; then a stale one is better.
     Failed,
     /// Nobody even gave a response code.
@@ -96,7 +99,7 @@ impl Ending {
     pub(crate) const fn is_failure(self) -> bool {
         match self {
             Self::Failed | Self::Silent => true,
-            Self::Complete | Self::Unsigned | Self::Truncated => false,
+            Self::Complete | Self::Unsigned | Self::Truncated | Self::Interim => false,
         }
     }
 

@@ -17,4 +17,5 @@ pub mod rewrite;
 pub mod split;
 pub mod ttl;
 pub mod wait;
+pub mod watch;
 pub(crate) mod zone;

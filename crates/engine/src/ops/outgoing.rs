@@ -117,6 +117,9 @@ pub struct Outgoing {
     options_at: u16,
 }
 
+/// The bit that no [`OutFlag`] has: servers are asked before response policy zones are.
+const SERVERS_FIRST: u8 = 1 << 7;
+
 const _: () = assert!(size_of::<Outgoing>() <= 24);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -244,6 +247,18 @@ impl Outgoing {
     /// Returns whether a query without RD is treated as if it had it.
     pub(crate) const fn counts_as_rd(&self) -> bool {
         matches!(self.flag(OutFlag::Recursion), Some(true))
+    }
+
+    /// Returns the same for a query that response policy zones were asked about in vain: a resolver
+    /// asks servers at once.
+    pub(crate) const fn servers_first(mut self) -> Self {
+        self.changed |= SERVERS_FIRST;
+        self
+    }
+
+    /// Returns whether a resolver asks servers before response policy zones.
+    pub(crate) const fn asks_servers_first(&self) -> bool {
+        self.changed & SERVERS_FIRST != 0
     }
 
     /// Returns whether the name goes out in lower case.

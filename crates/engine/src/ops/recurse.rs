@@ -7,6 +7,7 @@ use wire::HashKey;
 use super::forward::{ALL_MEMBERS, ForwardStep, Sending};
 use super::outgoing::Outgoing;
 use super::wait::{OutQuery, PoolId, ResolveWant, ResolverId};
+use super::watch::Watch;
 use crate::query::request::Request;
 
 /// What the step needs to know about its resolver.
@@ -29,7 +30,7 @@ impl RecurseStep {
         key: &HashKey,
         request: &Request<'_>,
         outgoing: &Outgoing,
-        stale_after_ms: Option<u32>,
+        (stale_after_ms, watch): (Option<u32>, Option<Watch>),
     ) -> ResolveWant {
         let as_group = ForwardStep {
             pool: PoolId(self.resolver.0),
@@ -43,6 +44,7 @@ impl RecurseStep {
         let sending = Sending { outgoing: &told, options: Box::default(), stale_after_ms };
         let query = as_group.want(key, request, sending).query;
         let query = OutQuery { no_recursion: false, ..query };
-        ResolveWant { resolver: self.resolver, query, wants_servers: self.wants_servers, stale_after_ms }
+        let Self { resolver, wants_servers, .. } = *self;
+        ResolveWant { resolver, query, wants_servers, watch, stale_after_ms }
     }
 }

@@ -5,6 +5,7 @@ use std::hash::{Hash, Hasher};
 use wire::{Class, EdeCode, Message, NameBuf, Rcode, Rtype};
 
 use super::split::Progress;
+use super::watch::Watch;
 use crate::answer::Security;
 use crate::answer::failure::Failure;
 use crate::answer::report::BranchReport;
@@ -98,6 +99,8 @@ pub struct ResolveWant {
     /// Whether later steps look at the name servers that led to the answer: these are to be known
     /// for as long as the answer is kept.
     pub wants_servers: bool,
+    /// Who is asked before servers are, for what is known so far.
+    pub watch: Option<Watch>,
     /// If a stale answer is at hand: how long the client waits for a fresh one, in milliseconds
     /// (RFC 8767 §5).
     pub stale_after_ms: Option<u32>,
@@ -152,6 +155,8 @@ pub struct Resolved<'a> {
     pub is_unsigned: bool,
     /// For how many bits of the client's subnet it is (RFC 7871); `None` or zero: for everybody.
     pub scope: Option<u8>,
+    /// Whether it is what is known so far: response policy zones are asked before servers are.
+    pub is_interim: bool,
 }
 
 /// Why a resolver found nothing.

@@ -11,6 +11,7 @@ use super::op::{Next, Op};
 use super::shortlist::Shortlist;
 use crate::matchers::Matcher;
 use crate::ops::forward::ForwardStep;
+use crate::ops::watch::Watched;
 
 /// Calls that may be open at once.
 pub const CALLS_MAX: usize = 16;
@@ -105,6 +106,7 @@ impl Program {
         let large_sets = large_sets(&ops);
         let asks_zones = ops.iter().any(|op| matches!(op, Op::Zone));
         let has_zones = asks_zones || ops.iter().any(|op| matches!(op, Op::ZoneSet(_)));
+        let watched: Arc<[Watched]> = ops.iter().filter_map(Op::watched).collect();
         Ok(Self {
             ops: ops.into_boxed_slice(),
             shortlists: shortlists.into_boxed_slice(),
@@ -113,6 +115,7 @@ impl Program {
             large_sets,
             asks_zones,
             has_zones,
+            watched: (!watched.is_empty()).then_some(watched),
         })
     }
 }

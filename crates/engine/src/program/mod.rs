@@ -12,12 +12,13 @@ pub mod snapshot;
 use std::sync::Arc;
 
 use sets::NameSet;
-use wire::EdeCode;
+use wire::{EdeCode, HashKey};
 
 pub use crate::matchers::Matcher;
 use crate::ops::cache::CacheStep;
 use crate::ops::outgoing::{Change, OptionChange, Outgoing};
 use crate::ops::split::SplitStep;
+use crate::ops::watch::{Watch, Watched};
 pub(crate) use check::LOOKAHEAD_SETS_MAX;
 pub use check::{CALLS_MAX, ProgramError, STEPS_MAX};
 pub use op::{Next, Op};
@@ -35,6 +36,8 @@ pub struct Program {
     asks_zones: bool,
     /// Whether some step answers from zones, of whatever set.
     has_zones: bool,
+    /// The lists with response policy zones that steps look at, if there are any.
+    watched: Option<Arc<[Watched]>>,
 }
 
 impl Program {
@@ -52,6 +55,12 @@ impl Program {
     /// Returns whether some step answers from zones.
     pub(crate) const fn has_zones(&self) -> bool {
         self.has_zones
+    }
+
+    /// Returns the response policy zones that steps look at, for a resolver to ask them before
+    /// servers.
+    pub(crate) fn watch(&self, key: &HashKey) -> Option<Watch> {
+        self.watched.as_ref().map(|lists| Watch { lists: Arc::clone(lists), key: *key })
     }
 
     /// Returns whether some step works on an answer that came from memory, so that it must be there

@@ -19,6 +19,7 @@ use crate::ops::quickest::Quickest;
 use crate::ops::recurse::RecurseStep;
 use crate::ops::split::SplitStep;
 use crate::ops::ttl::TtlRule;
+use crate::ops::watch::Watched;
 
 /// One step of a compiled policy. Targets are steps of the same program.
 pub enum Op {
@@ -94,6 +95,21 @@ impl Op {
             Self::Answer(Build::Listed(listed)) => listed.list.looks_at_servers(),
             _ => false,
         }
+    }
+
+    /// Returns the list with response policy zones that the step looks at.
+    // Once per configuration.
+    pub(crate) fn watched(&self) -> Option<Watched> {
+        let (list, counts_exceptions) = match self {
+            Self::Answer(Build::Listed(listed)) => (&listed.list, listed.overrides),
+            Self::SkipUnless(matcher, _) | Self::SkipIf(matcher, _) => match matcher {
+                Matcher::Ruled(list) => (list, true),
+                Matcher::ServerListed(list, _) => (list, false),
+                _ => return None,
+            },
+            _ => return None,
+        };
+        list.has_zones().then(|| Watched { list: Arc::clone(list), counts_exceptions })
     }
 
     /// Returns the Extended DNS Error that the step configures.

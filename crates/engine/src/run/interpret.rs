@@ -294,7 +294,13 @@ impl Run<'_> {
             return End::Answer(refusal);
         }
         let stale_after_ms = self.patience_ms(&context.snapshot.program);
-        let want = recurse.want(context.env.key, &self.request, &self.outgoing, stale_after_ms);
+        let watch = if self.outgoing.asks_servers_first() {
+            None
+        } else {
+            context.snapshot.program.watch(context.env.key)
+        };
+        let how = (stale_after_ms, watch);
+        let want = recurse.want(context.env.key, &self.request, &self.outgoing, how);
         told(End::Wait(Want::Resolve(want)), step, tracer)
     }
 

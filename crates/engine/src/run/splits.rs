@@ -301,6 +301,8 @@ impl Run<'_> {
                 request: Request { proof: Proof::None, ..child.request },
                 fill: Some(fill),
                 event_set: EventSet::SILENT,
+                // Nobody waits for the answer: policies are asked when somebody wants it.
+                outgoing: child.outgoing.servers_first(),
                 ..child
             };
             work.prefetches.push(Suspended::new(context.snapshot, &run, Want::Yield, None, &[], None));

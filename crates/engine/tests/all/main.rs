@@ -10,3 +10,4 @@ mod events;
 mod programs;
 mod recurse;
 mod splits;
+mod watches;

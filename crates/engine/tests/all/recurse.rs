@@ -78,7 +78,13 @@ fn found_so(
     resume(
         server,
         suspended,
-        Outcome::Resolved(Resolved { message: &message, security, is_unsigned, scope: None }),
+        Outcome::Resolved(Resolved {
+            message: &message,
+            security,
+            is_unsigned,
+            scope: None,
+            is_interim: false,
+        }),
     )
     .0
 }
@@ -356,7 +362,13 @@ fn a_fallback_takes_the_other_way_and_keeps_what_is_known() {
     let octets = with_address(&www(), 300, ADDRESS);
     let message = Message::parse(&octets).expect("well formed");
     let (security, is_unsigned) = (Security::Secure, false);
-    let second = Outcome::Resolved(Resolved { message: &message, security, is_unsigned, scope: None });
+    let second = Outcome::Resolved(Resolved {
+        message: &message,
+        security,
+        is_unsigned,
+        scope: None,
+        is_interim: false,
+    });
     let reply = decide(&mut server, suspended, second);
     assert_eq!((seen(&reply).rcode, errors(&reply)), (Rcode::NOERROR, vec![]));
 }
@@ -517,7 +529,7 @@ fn found_for(server: &mut Server, suspended: Box<Suspended>, last: u8, scope: Op
     let octets = with_address(&www(), 300, [192, 0, 2, last]);
     let message = Message::parse(&octets).expect("well formed");
     let (security, is_unsigned) = (Security::Insecure, true);
-    let resolved = Resolved { message: &message, security, is_unsigned, scope };
+    let resolved = Resolved { message: &message, security, is_unsigned, scope, is_interim: false };
     resume(server, suspended, Outcome::Resolved(resolved)).0
 }
 

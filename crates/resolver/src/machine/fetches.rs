@@ -295,6 +295,10 @@ impl Resolver {
             return self.step_own(key, now);
         }
         self.take_known_addresses(key, now);
+        if self.is_stopped_by_servers(key, now) {
+            let stopped = Failure::without_zone(Reason::Stopped);
+            return self.end_fetch(key, &FetchEnd::Failed(stopped));
+        }
         if self.yields(key, now) {
             return;
         }

@@ -146,6 +146,16 @@ impl Task {
         self.security = lower(self.security, security);
     }
 
+    /// Returns the aliases that lead away from the name, as far as they are known.
+    pub(super) const fn rows(&self) -> &Rows {
+        &self.rows
+    }
+
+    /// Returns the worst of what is in the rows.
+    pub(super) const fn security(&self) -> Security {
+        self.security
+    }
+
     /// Returns whether anybody wants what the name is an alias for. Who looks for a name server's
     /// address does not: it has no alias (RFC 2181 §10.3).
     pub(super) fn follows_aliases(&self) -> bool {
@@ -448,7 +458,8 @@ impl Resolver {
             | Reason::Limit(_)
             | Reason::Unsupported
             | Reason::Bogus(_)
-            | Reason::Sentinel => false,
+            | Reason::Sentinel
+            | Reason::Stopped => false,
         };
         if is_failure {
             task.failed_route = Some(route);
@@ -545,6 +556,10 @@ impl Resolver {
         if !task.follows_aliases() {
             return self.end_with_rows(key, Rcode::NOERROR);
         }
+        if self.is_stopped_by_name(key, &target) {
+            return self.fail(key, Failure::without_zone(Reason::Stopped));
+        }
+        let Some(task) = self.task_mut(key) else { return };
         let subnet = task.question.subnet;
         let subnet = subnet.filter(|_| self.may_tell(target.as_name()));
         let Some(task) = self.task_mut(key) else { return };
@@ -582,7 +597,7 @@ impl Resolver {
                 // Another question may have paid for it, or come from another side.
                 Reason::Limit(_) | Reason::Circle | Reason::AliasLoop => task.budget.is_some(),
                 // The zone may come at any time.
-                Reason::NotLoaded | Reason::Unsupported | Reason::Sentinel => false,
+                Reason::NotLoaded | Reason::Unsupported | Reason::Sentinel | Reason::Stopped => false,
             };
             if is_remembered {
                 let seconds_max = match failure.reason {

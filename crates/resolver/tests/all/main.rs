@@ -24,5 +24,6 @@ mod servers;
 mod signed;
 mod subnets;
 mod validation;
+mod watches;
 mod workers;
 mod world;

@@ -31,8 +31,13 @@ fn start(pools: Vec<PoolPlan>, plan: ResolverPlan) -> Sim {
 
 fn resolve(sim: &mut Sim, text: &str, client: Option<IpAddr>) -> u32 {
     let query = question(text);
-    let want =
-        Want::Resolve(ResolveWant { resolver: RESOLVER, query, wants_servers: false, stale_after_ms: None });
+    let want = Want::Resolve(ResolveWant {
+        resolver: RESOLVER,
+        query,
+        wants_servers: false,
+        watch: None,
+        stale_after_ms: None,
+    });
     sim.ask_want(text, want, client)
 }
 

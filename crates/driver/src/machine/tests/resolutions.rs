@@ -53,6 +53,7 @@ impl Sim {
             resolver: RESOLVER,
             query,
             wants_servers: false,
+            watch: None,
             stale_after_ms: None,
         });
         self.ask_want(text, want, client)
