@@ -102,7 +102,6 @@ pub async fn serve<S: Service + 'static>(
         Arc::clone(&counters),
     );
     tasks.spawn_local(Rc::clone(&connections).keep_to_budget());
-    tasks.spawn_local(Rc::clone(&connections).serve_short_lived());
     for opened in sockets.tcp {
         opened.socket.set_nonblocking(true)?;
         let listener = sys::watch(opened.socket, Interest::READABLE)?;

@@ -12,8 +12,6 @@ mod control;
 mod linux;
 #[cfg(any(test, not(any(target_os = "linux", target_os = "android"))))]
 mod portable;
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-mod unwatched;
 
 use std::cell::OnceCell;
 use std::io;
@@ -28,13 +26,9 @@ use tokio::io::unix::AsyncFd;
 
 pub use activation::{Activated, Kind, activation};
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub(crate) use linux::{
-    Inbox, Outbox, STEERS, ShortLived, Wait, accept, lost, prepare_datagrams, set_buffers, steer,
-};
+pub(crate) use linux::{Inbox, Outbox, STEERS, accept, lost, prepare_datagrams, set_buffers, steer};
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 pub(crate) use portable::{Inbox, Outbox, STEERS, accept, lost, prepare_datagrams, set_buffers, steer};
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub(crate) use unwatched::{ShortLived, Wait};
 
 /// The address and interface index a datagram came to.
 pub(crate) type Local = Option<(IpAddr, u32)>;

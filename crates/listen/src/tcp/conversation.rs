@@ -2,7 +2,7 @@
 //!
 //! The life of a connection: read, answer, write, rest.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::io::{self, Read};
 use std::net::IpAddr;
 use std::pin::{Pin, pin};
@@ -22,7 +22,6 @@ use super::connection::{Connection, Ending, Secure};
 use crate::dnscrypt::{Carrier, Opener, ReplyKey, Sealed, sealing};
 use crate::proxy::{self, Source, Unread};
 use crate::service::{self, Answer, Answered, Service};
-use crate::sys::Wait;
 use crate::tls::{FLIGHT_OCTETS_MAX, ShownCertificate, sealed_octets};
 
 /// Octets read at once.
@@ -100,46 +99,11 @@ enum Turn {
 enum Look {
     /// Nothing: it is read.
     First,
-    /// It was empty: it is read when something has come.
-    Waiting,
     /// It was empty: it is read again when others have had their turn.
     Later,
-    /// It was empty, and others have had their turn: it is read, and if it is still empty, it is
-    /// waited for.
+    /// It was empty, and others have had their turn: it is read, and if it is still empty, the
+    /// runtime has to watch.
     Last,
-}
-
-/// Whether reading once more before a wait has found something lately. Where clients are much
-/// slower than the worker, it never does.
-#[derive(Default)]
-pub(super) struct Looks {
-    /// How many in a row have found nothing.
-    in_vain: Cell<u32>,
-}
-
-impl Looks {
-    /// So many in a row that find nothing, and most are left out.
-    const IN_VAIN_MAX: u32 = 16;
-    /// One of so many is still made then.
-    const SAMPLE: u32 = 16;
-
-    /// Returns whether to look; counts those that are left out.
-    fn are_worth_it(&self) -> bool {
-        let in_vain = self.in_vain.get();
-        if in_vain < Self::IN_VAIN_MAX || in_vain.is_multiple_of(Self::SAMPLE) {
-            return true;
-        }
-        self.in_vain.set(in_vain.wrapping_add(1));
-        false
-    }
-
-    fn found_nothing(&self) {
-        self.in_vain.set(self.in_vain.get().wrapping_add(1));
-    }
-
-    fn found_something(&self) {
-        self.in_vain.set(0);
-    }
 }
 
 /// Whether a connection begins with a PROXY header.
@@ -154,8 +118,6 @@ pub(super) enum Opening {
 /// Serves one connection.
 pub(super) struct Conversation<S: Service> {
     pub(super) shared: Rc<Shared<S>>,
-    /// What it waits for as long as it may soon be over. Dropped before the socket is.
-    wait: Option<Wait>,
     pub(super) connection: Rc<Connection>,
     key: usize,
     client: Client,
@@ -206,7 +168,6 @@ impl<S: Service> Conversation<S> {
         let opener = shared.opener.as_ref().filter(|_| transport == Transport::Dnscrypt).map(Rc::clone);
         Self {
             shared,
-            wait: None,
             connection,
             key,
             client,
@@ -274,32 +235,18 @@ impl<S: Service> Conversation<S> {
                 let Poll::Ready(ready) = watched.poll_read_ready(context) else { return Ok(Turn::Wait) };
                 guard = Some(ready.map_err(|_| Ending::Error)?);
             }
-            None if self.look == Look::Waiting => {
-                if self.wait.as_ref().is_some_and(|wait| !wait.is_over(context)) {
-                    return Ok(Turn::Wait);
-                }
-                self.look = Look::First;
-            }
             None if self.look == Look::Later => {
-                if !self.may_end_soon() {
-                    return self.watch();
-                }
-                if self.shared.looks.are_worth_it() {
+                if self.may_end_soon() {
                     self.look = Look::Last;
                     return Ok(Turn::Yield);
                 }
-                return self.begin_to_wait();
+                return self.watch();
             }
             None => {}
         }
-        let look = self.look;
         match connection.stream.socket().read(&mut scratch.input) {
-            Ok(0) => {
-                self.note_look(look, true);
-                self.is_eof = true;
-            }
+            Ok(0) => self.is_eof = true,
             Ok(octets) => {
-                self.note_look(look, true);
                 self.look = Look::First;
                 if octets < scratch.input.len() {
                     // The queue is empty; what comes next wakes us again.
@@ -316,42 +263,11 @@ impl<S: Service> Conversation<S> {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => match &mut guard {
                 Some(guard) => guard.clear_ready(),
                 None if self.look == Look::First => self.look = Look::Later,
-                None => {
-                    self.note_look(look, false);
-                    return self.begin_to_wait();
-                }
+                None => return self.watch(),
             },
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => return Err(Ending::Error),
         }
-        Ok(Turn::More)
-    }
-
-    /// Notes whether there was something when the socket was read once more before a wait.
-    fn note_look(&self, look: Look, has_found: bool) {
-        match (look, has_found) {
-            (Look::Last, true) => self.shared.looks.found_something(),
-            (Look::Last, false) => self.shared.looks.found_nothing(),
-            _ => {}
-        }
-    }
-
-    /// Waits for the client, who may well ask nothing more than the query to come, or has asked it
-    /// and may close the connection.
-    fn begin_to_wait(&mut self) -> Result<Turn, Ending> {
-        let socket = self.connection.stream.socket();
-        let is_waiting = match &self.wait {
-            Some(wait) => self.queries <= 1 && wait.again(socket),
-            None => {
-                self.wait = if self.queries <= 1 { self.shared.short_lived.begin(socket) } else { None };
-                self.wait.is_some()
-            }
-        };
-        if !is_waiting {
-            self.wait = None;
-            return self.watch();
-        }
-        self.look = Look::Waiting;
         Ok(Turn::More)
     }
 

@@ -36,7 +36,7 @@ use wire::MESSAGE_OCTETS_MAX;
 use self::buffer::Pool;
 pub(crate) use self::connection::Ending;
 use self::connection::{Connection, Secure};
-use self::conversation::{Conversation, Deferred, Looks, Opening, Scratch};
+use self::conversation::{Conversation, Deferred, Opening, Scratch};
 pub(crate) use self::places::{Place, Places};
 use self::table::Table;
 use crate::bind::ListenerInfo;
@@ -47,7 +47,7 @@ use crate::http;
 use crate::local;
 use crate::oblivious::ObliviousKeys;
 use crate::service::Service;
-use crate::sys::{self, ShortLived, Stream};
+use crate::sys::{self, Stream};
 use crate::tls::{Handshakes, Tls, TlsAcceptor, TlsCell};
 use crate::udp::is_proxy;
 use plan::listeners::{Connections, TcpPlan};
@@ -125,9 +125,6 @@ pub(crate) struct Shared<S: Service> {
     budget: Arc<Budget>,
     scratch: RefCell<Scratch<Deferred<S>>>,
     http: http::Builder,
-    /// What connections wait for that may soon be over.
-    short_lived: Rc<ShortLived>,
-    looks: Looks,
     table: RefCell<Table<Rc<dyn AnyConnection>>>,
     tasks: RefCell<JoinSet<()>>,
 }
@@ -154,8 +151,6 @@ impl<S: Service + 'static> Shared<S> {
             budget,
             scratch: RefCell::new(Scratch::new()),
             http: http::limits_h1(&plan),
-            short_lived: ShortLived::new(),
-            looks: Looks::default(),
             table: RefCell::new(Table::new()),
             tasks: RefCell::new(JoinSet::new()),
         })
@@ -283,11 +278,6 @@ impl<S: Service + 'static> Shared<S> {
         let mut tasks = self.tasks.borrow_mut();
         while tasks.try_join_next().is_some() {}
         tasks.spawn_local(connection);
-    }
-
-    /// Tells connections that may soon be over what has happened, until it is dropped.
-    pub(crate) async fn serve_short_lived(self: Rc<Self>) -> io::Result<()> {
-        Rc::clone(&self.short_lived).serve().await
     }
 
     /// Returns the limits.

@@ -8,7 +8,6 @@ mod inbox;
 mod memory;
 mod options;
 mod outbox;
-mod short_lived;
 
 use std::{mem, ptr};
 
@@ -16,7 +15,6 @@ pub(crate) use accept::accept;
 pub(crate) use inbox::Inbox;
 pub(crate) use options::{STEERS, lost, prepare_datagrams, set_buffers, steer};
 pub(crate) use outbox::Outbox;
-pub(crate) use short_lived::{ShortLived, Wait};
 
 const NO_HEADER: libc::mmsghdr = {
     // SAFETY: all of its fields are integers and pointers, for which zero is a value.
