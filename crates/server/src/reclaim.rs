@@ -16,8 +16,7 @@ use crate::sys;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How long after something was freed, and after the time before, memory is given back once more:
 /// what belonged to it others may have let go of later, on a busy machine some seconds later.
-const SETTLE_AFTER: [Duration; 3] =
-    [Duration::from_secs(1), Duration::from_secs(4), Duration::from_secs(15)];
+const SETTLE_AFTER: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(4), Duration::from_secs(15)];
 
 /// Starts the thread; what is sent to it is freed there.
 pub(crate) fn start<T: Send + Sync + 'static>() -> io::Result<Sender<Arc<T>>> {
