@@ -141,14 +141,8 @@ impl Service {
     /// Starts a service on threads that end with this process, at a free port; returns the port.
     pub fn start(world: World, way: Way) -> io::Result<(Arc<Self>, u16)> {
         // Another socket may have one of the four ports: often, on a machine that runs many tests.
-        let mut sockets = Sockets::bind(0);
-        for _ in 1..BINDS_MAX {
-            if sockets.is_ok() {
-                break;
-            }
-            sockets = Sockets::bind(0);
-        }
-        let sockets = sockets?;
+        let found = (1..BINDS_MAX).find_map(|_| Sockets::bind(0).ok());
+        let sockets = found.map_or_else(|| Sockets::bind(0), Ok)?;
         let port = sockets.port()?;
         let service = Arc::new(Self::new(world, way));
         let serving = Arc::clone(&service);

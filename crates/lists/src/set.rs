@@ -124,19 +124,7 @@ impl<'a> SetBuilder<'a> {
             // An estimate that avoids most reallocations.
             self.names.reserve(octets.len() / 24);
         }
-        let mut reading = Reading {
-            progress,
-            key: &self.key,
-            names: &mut self.names,
-            addresses: &mut self.addresses,
-            without: &mut self.without,
-            list: &mut self.list,
-            tags: &self.tags,
-            select: list.select.clone(),
-            revoked,
-            is_own: list.is_own,
-            mistakes: Mistakes::of(list.is_own),
-        };
+        let mut reading = self.reading(list, revoked, progress);
         read(&mut reading, list.format, octets);
         reading.mistakes
     }
@@ -152,26 +140,38 @@ impl<'a> SetBuilder<'a> {
     ) -> Mistakes {
         self.names.source(label);
         let mut mistakes = Mistakes::of(list.is_own);
+        let revoked = HashSet::new();
         let mut line = 1;
         for piece in pieces {
             self.names.reserve(piece.len() / 24);
-            let mut reading = Reading {
-                progress,
-                key: &self.key,
-                names: &mut self.names,
-                addresses: &mut self.addresses,
-                without: &mut self.without,
-                list: &mut self.list,
-                tags: &self.tags,
-                select: Vec::new(),
-                revoked: &HashSet::new(),
-                is_own: list.is_own,
-                mistakes,
-            };
+            let begun = self.reading(list, &revoked, progress);
+            let mut reading = Reading { select: Vec::new(), mistakes, ..begun };
             line += text::names(&mut reading, piece, line);
             mistakes = reading.mistakes;
         }
         mistakes
+    }
+
+    /// Returns what a list is read into.
+    fn reading<'r>(
+        &'r mut self,
+        list: &List<'r>,
+        revoked: &'r HashSet<String>,
+        progress: Progress<'r>,
+    ) -> Reading<'r> {
+        Reading {
+            progress,
+            key: &self.key,
+            names: &mut self.names,
+            addresses: &mut self.addresses,
+            without: &mut self.without,
+            list: &mut self.list,
+            tags: &self.tags,
+            select: list.select.clone(),
+            revoked,
+            is_own: list.is_own,
+            mistakes: Mistakes::of(list.is_own),
+        }
     }
 
     /// Adds a response policy zone.
