@@ -5,7 +5,6 @@ use std::sync::{Arc, mpsc};
 
 use cache::{Cache, Limits};
 use engine::chaos::Chaos;
-use engine::events::EventId;
 use engine::gate::Gate;
 use engine::gate::cookie::Secrets;
 use engine::gate::prefix_set::PrefixSet;
@@ -26,6 +25,7 @@ use engine::{
     Client, Counters, Engine, Failure, ListenerId, Now, Outcome, PoolId, Reply, Share, Snapshot,
     SnapshotCell, Transport, Verdict,
 };
+use events::EventId;
 use sets::{NameSetBuilder, Reach};
 use testkit::corpus::{CACHED, LOCAL};
 use testkit::{Answer, Ask, Heard};

@@ -162,7 +162,7 @@ fn turning_strangers_and_floods_away_is_free() {
 
 #[test]
 fn telling_about_queries_is_free() {
-    let (writer, mut reader) = engine::events::ring(0, Arc::default());
+    let (writer, mut reader) = events::ring(0, Arc::default());
     let mut engine = warm(CacheRules::default()).with_events(writer);
     let udp = client(Transport::Udp);
     let query = Ask::new(CACHED, Rtype::A).edns(1232).bytes();
@@ -171,7 +171,7 @@ fn telling_about_queries_is_free() {
         answer(&mut engine, "told", &query, &udp);
     }
     assert!(reader.told() > 10 && reader.dropped() > 10, "{} {}", reader.told(), reader.dropped());
-    let mut record = engine::events::EventRecord::default();
+    let mut record = events::EventRecord::default();
     assert!(reader.read(&mut record));
     assert_eq!(
         record.view().addresses().map(|address| address.to_string()).collect::<Vec<_>>(),
@@ -268,7 +268,7 @@ impl World {
     }
 
     /// Returns an engine with this policy, which tells a ring that nobody reads, and that ring.
-    fn engine(&self, rules: &str) -> (Engine, engine::events::EventReader) {
+    fn engine(&self, rules: &str) -> (Engine, events::EventReader) {
         let directory = self.directory.path().display();
         let text = format!(
             "upstreams: {{default: {{servers: 192.0.2.1}}}}\n\
@@ -293,7 +293,7 @@ impl World {
              main:\n{}",
             rules.replace("MAP", &format!("{directory}/map"))
         );
-        let (writer, reader) = engine::events::ring(0, Arc::default());
+        let (writer, reader) = events::ring(0, Arc::default());
         (configured(&text).with_events(writer), reader)
     }
 }

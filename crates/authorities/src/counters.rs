@@ -1,7 +1,7 @@
 //! What one worker counts about queries to authoritative servers. Only its worker writes; anybody
 //! may read and add up.
 
-engine::counters! {
+events::counters! {
     sent_udp: "Queries sent to authoritative servers over UDP.",
     sent_tcp: "Queries sent to authoritative servers over TCP.",
     sent_encrypted: "Queries sent to authoritative servers over TLS or QUIC.",

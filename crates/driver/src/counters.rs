@@ -7,7 +7,7 @@ use timers::Histogram;
 
 use crate::recursion::Counters as RecursionCounters;
 
-engine::counters! {
+events::counters! {
     coalesced: "Queries that joined a fetch already under way.",
     splits: "Queries that waited for branches of their policy.",
     branches: "Branches of policies that ran for queries that waited.",

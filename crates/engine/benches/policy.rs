@@ -10,12 +10,12 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use engine::events::{EventId, ring};
 use engine::matchers::{Matcher, TypeSet};
 use engine::ops::cache::CacheRules;
 use engine::ops::event::EventStep;
 use engine::program::Op;
 use engine::{Engine, Reply, Verdict};
+use events::{EventId, ring};
 use sets::{AddressSetBuilder, NameSetBuilder, Reach};
 use wire::{NameBuf, Rcode, Rtype};
 

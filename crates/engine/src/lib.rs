@@ -10,7 +10,6 @@ mod admission;
 mod answer;
 mod between_servers;
 pub mod driver;
-pub mod events;
 mod lookahead;
 pub mod matchers;
 mod observe;

@@ -13,7 +13,6 @@ use crate::answer::report::{BranchReport, Worth};
 use crate::answer::texts::Text;
 use crate::answer::written::{changed, put_header};
 use crate::answer::{Answer, Ending, Interim, Security, SubnetScope};
-use crate::events::{AnswerFacts, EventContext, EventSet, Path};
 use crate::observe::explain::Recorder;
 use crate::observe::trace::{NoTrace, Tracer};
 use crate::ops::cache::{Asked, Fill};
@@ -32,6 +31,7 @@ use crate::run::suspended::{BranchOf, Kept, Suspended, recovery};
 use crate::run::want::Want;
 use crate::{Engine, Verdict};
 use clients::gate::cookie::Proof;
+use events::{AnswerFacts, EventContext, EventSet, Path};
 
 /// Whether this query's outcome is the one to remember; others with the same
 /// [`Continuation`](crate::Continuation) only read it.

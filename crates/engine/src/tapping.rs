@@ -8,12 +8,12 @@ use dnstap::{Kind, Peer, Protocol, TapWriter, Tapped};
 
 use crate::answer::Security;
 use crate::answer::reply::Reply;
-use crate::events::Path;
 use crate::observe::trace::{Tracer, Validation};
 use crate::query::details::Details;
 use crate::run::suspended::Suspended;
 use crate::{Engine, Verdict};
 use clients::client::{Client, Transport};
+use events::Path;
 
 impl Engine {
     /// Copies messages into this ring from now on, while the snapshot says that they are wanted.

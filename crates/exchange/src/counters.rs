@@ -1,7 +1,7 @@
 //! What one worker counts about messages to other servers. Only its worker writes; anybody may read
 //! and add up.
 
-engine::counters! {
+events::counters! {
     sent_udp: "Queries sent to upstreams over UDP.",
     sent_tcp: "Queries sent to upstreams over TCP.",
     replies: "Replies from upstreams that belonged to a query.",

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use engine::counters::Counter;
+use events::Counter;
 use plan::upstreams::CONNECTIONS_MAX;
 use timers::{Moment, Span, TimerKey};
 

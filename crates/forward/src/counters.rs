@@ -1,6 +1,6 @@
 //! What one worker counts about fetches. Only its worker writes; anybody may read and add up.
 
-engine::counters! {
+events::counters! {
     fetches: "Fetches begun for clients and refreshes.",
     retransmitted: "Queries sent again because no reply came in time.",
     hedged: "Queries also sent to a second upstream because the first was slow.",

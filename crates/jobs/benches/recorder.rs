@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use engine::Transport;
-use engine::events::{Addresses, Doorbell, Event, EventId, EventSet, Mark, Path as Way, ring};
+use events::{Addresses, Doorbell, Event, EventId, EventSet, Mark, Path as Way, ring};
 use jobs::recorder::{Reader, Wanted};
 use jobs::{Clock, Download, Jobs, Occurrence, Parts, Server, StepNames};
 use plan::jobs::{EventAction, Jobs as Plan, Learn, Recorder};

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use engine::events::{Doorbell, EventReader, EventView};
+use events::{Doorbell, EventReader, EventView};
 use plan::jobs::{Learn, QueryLines};
 use tracing::info;
 

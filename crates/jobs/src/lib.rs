@@ -32,7 +32,7 @@ use std::io;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use engine::events::{Doorbell, EventCounts, EventReader, LabelId};
+use events::{Doorbell, EventCounts, EventReader, LabelId};
 use plan::jobs::{EventAction, Task};
 use tracing::info;
 

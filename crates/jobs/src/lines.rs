@@ -6,7 +6,7 @@
 use std::net::SocketAddr;
 
 use engine::Transport;
-use engine::events::EventView;
+use events::EventView;
 use plan::jobs::QueryLines;
 use tracing::{error, info};
 use wire::{EdeCode, Rcode};

@@ -40,7 +40,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use std::{io, mem};
 
-use engine::events::{EventView, Mark};
+use events::{EventView, Mark};
 use plan::jobs as settings;
 use rusqlite::{Connection, Statement, Transaction, params};
 use tracing::{error, info, warn};

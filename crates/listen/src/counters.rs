@@ -2,7 +2,7 @@
 //!
 //! What one worker's sockets saw. Only its worker writes; anybody may read and add up.
 
-engine::counters! {
+events::counters! {
     udp_batches: "Calls that received datagrams.",
     udp_datagrams: "Datagrams received.",
     udp_backlogs: "Times more datagrams were waiting when the worker's other tasks got their turn.",

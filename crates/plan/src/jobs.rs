@@ -21,14 +21,14 @@ pub struct Jobs {
     pub recorder: Option<Recorder>,
     /// Who receives messages as dnstap.
     pub dnstap: Option<crate::dnstap::Dnstap>,
-    /// What each [`EventId`](engine::events::EventId) stands for.
+    /// What each [`EventId`](events::EventId) stands for.
     pub event_set: Vec<EventAction>,
     /// DNS servers that know the addresses of web servers; empty: the machine is asked.
     pub resolvers: Vec<SocketAddr>,
     /// The addresses of the listeners that were configured, by
     /// [`ListenerId`](engine::ListenerId).
     pub listeners: Vec<SocketAddr>,
-    /// The metrics labels by [`LabelId`](engine::events::LabelId).
+    /// The metrics labels by [`LabelId`](events::LabelId).
     pub labels: Vec<String>,
 }
 

@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use config::Plans;
 use dnstap::TapWriter;
-use engine::events::EventWriter;
 use engine::explain::Recorder;
 use engine::{
     Address, BusyPoll, Client, Clock, Courier, Driver as _, Engine, Outlet, Reply, ReplyTo, SnapshotCell,
     Verdict, Worker,
 };
+use events::EventWriter;
 use listen::{Stop, WorkerSockets, XdpQueue};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{mpsc, watch};

@@ -2,7 +2,7 @@
 
 use resolver::Counts;
 
-engine::counters! {
+events::counters! {
     signatures: "Signatures that were checked.",
     derived: "Answers made from ranges of names that do not exist, wildcards and DNAME records (RFC 8198).",
     derived_nxdomain: "Those of them that say that a name does not exist.",

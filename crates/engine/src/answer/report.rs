@@ -4,7 +4,7 @@
 
 use super::errors::Errors;
 use super::{Ending, Security, SubnetScope};
-use crate::events::EventSet;
+use events::EventSet;
 
 /// What a branch's answer is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,9 +5,9 @@
 use super::explain::Recorder;
 use super::trace::{Note, StepOutcome, Tracer};
 use crate::answer::Security;
-use crate::events::{Mark, Path};
 use crate::matchers::{Facts, Matcher};
 use crate::program::shortlist::{Seek, Shortlist};
+use events::{Mark, Path};
 
 impl Tracer for Path {
     fn step(&mut self, at: u16, outcome: StepOutcome) {

@@ -4,10 +4,10 @@
 
 use super::explain::Recorder;
 use crate::answer::Security;
-use crate::events::Path;
 use crate::matchers::{Facts, Matcher};
 use crate::ops::wait::Waiting;
 use crate::program::shortlist::{Seek, Shortlist};
+use events::Path;
 
 /// What came of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@
 //! not matter whether such a step stands before or after the one that answers, and answers from the
 //! cache are told too. What is fetched without a client is not.
 
-use crate::events::{EventId, EventSet, EventSink, LabelId};
+use events::{EventId, EventSet, EventSink, LabelId};
 
 /// What a step has to tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl EventStep {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::events::ring;
+    use events::ring;
     use std::sync::Arc;
 
     fn step(share: Option<u32>) -> EventStep {

@@ -18,9 +18,9 @@ use super::wait::{OutQuery, PoolId};
 pub use crate::answer::report::{BranchReport, Worth};
 use crate::answer::written::Written;
 use crate::answer::{Answer, Ending, SubnetScope, answer_records};
-use crate::events::EventSet;
 use crate::matchers::Facts;
 use crate::query::request::Request;
+use events::EventSet;
 
 /// Branches of one split.
 pub const BRANCHES_MAX: usize = 4;

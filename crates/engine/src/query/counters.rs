@@ -2,64 +2,12 @@
 //!
 //! What one worker counts. Only its worker writes; anybody may read and add up.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use wire::Rcode;
 
 use clients::client::Transport;
+use events::Counter;
 
-/// A number that one thread raises and others read.
-#[derive(Debug, Default)]
-pub struct Counter(AtomicU64);
-
-impl Counter {
-    /// Adds one. Only the owning worker may call it: a plain load and store is enough then, and
-    /// cheaper.
-    pub fn bump(&self) {
-        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-    }
-
-    /// Takes one back that will be counted again, under the same condition.
-    pub fn take_back(&self) {
-        self.0.store(self.0.load(Ordering::Relaxed).wrapping_sub(1), Ordering::Relaxed);
-    }
-
-    /// Adds `n`, under the same condition.
-    pub fn add(&self, n: u64) {
-        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
-    }
-
-    /// Returns the count.
-    pub fn read(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-/// Declares `Counters`, what one worker counts, from metric names and help texts. For every crate
-/// whose workers count.
-#[macro_export]
-macro_rules! counters {
-    ($($name:ident: $help:literal),* $(,)?) => {
-        /// One worker's counters, on cache lines of their own.
-        #[derive(Debug, Default)]
-        #[repr(align(128))]
-        pub struct Counters {
-            $(#[doc = $help] pub $name: $crate::counters::Counter,)*
-        }
-
-        impl Counters {
-            /// Returns every counter's name and help text, in the order of [`Counters::read`].
-            pub const DESCRIPTIONS: &[(&'static str, &'static str)] = &[$((stringify!($name), $help),)*];
-
-            /// Calls `f` with every counter's name and value.
-            pub fn read(&self, mut f: impl FnMut(&'static str, u64)) {
-                $(f(stringify!($name), self.$name.read());)*
-            }
-        }
-    };
-}
-
-counters! {
+events::counters! {
     queries_udp: "Queries that came over UDP.",
     queries_tls: "Queries over TLS.",
     queries_https: "Queries over HTTPS.",

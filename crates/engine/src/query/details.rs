@@ -6,8 +6,8 @@
 use cache::Security;
 use wire::{Flags, Header, Query};
 
-use super::counters::Counter;
 use clients::client::Client;
+use events::Counter;
 
 /// Types and classes that are counted by their numbers, from zero; those above are counted
 /// together.

@@ -6,9 +6,9 @@ use crate::answer::Answer;
 use crate::answer::edit::{Shape, ttl_offsets};
 use crate::answer::finish::{To, complete};
 use crate::answer::reply::Reply;
-use crate::events::EventSink;
 use crate::ops::quickest::Distances;
 use crate::program::shortlist::Candidates;
+use events::EventSink;
 
 /// Records of an upstream's reply whose TTLs we can age; replies with more are refused.
 const RECORDS_MAX: usize = 4096;

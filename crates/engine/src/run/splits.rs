@@ -15,7 +15,6 @@ use crate::answer::put::put;
 use crate::answer::report::{BranchReport, Worth};
 use crate::answer::written::{changed, put_header};
 use crate::answer::{Answer, Interim};
-use crate::events::EventSet;
 use crate::observe::trace::{StepOutcome, Tracer};
 use crate::ops::cache::Fill;
 use crate::ops::split::{Next, SPLITS_MAX, SplitStep, State};
@@ -23,6 +22,7 @@ use crate::program::Position;
 use crate::query::names::Sought;
 use crate::query::request::Request;
 use clients::gate::cookie::Proof;
+use events::EventSet;
 
 /// Octets of a branch's query about something else; EDNS options that do not fit stay behind.
 const QUERY_OCTETS_MAX: usize = 1024;

@@ -6,13 +6,13 @@ use wire::{EdeCode, Rcode};
 
 use super::want::Want;
 use crate::answer::{Answer, Interim};
-use crate::events::EventSet;
 use crate::matchers::Facts;
 use crate::ops::cache::Fill;
 use crate::ops::forward::Sending;
 use crate::ops::outgoing::{self, Outgoing};
 use crate::program::{Position, Program};
 use crate::query::request::{Environment, Request};
+use events::EventSet;
 
 /// One query under way.
 pub(crate) struct Run<'q> {

@@ -8,7 +8,6 @@ use wire::{Folded, Query};
 use super::state::Run;
 use super::want::{EndedBranch, Want};
 use crate::answer::{Answer, Interim};
-use crate::events::{EventSet, Path};
 use crate::observe::explain::Recorder;
 use crate::ops::cache::Fill;
 use crate::ops::outgoing::Outgoing;
@@ -20,6 +19,7 @@ use crate::query::request::Request;
 use clients::client::{Client, Now};
 use clients::gate::cookie::Proof;
 use clients::subnet::ClientSubnet;
+use events::{EventSet, Path};
 
 /// What a query does with the outcome that it waits for: where its program goes on, and which cache
 /// entry the answer fills.

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use engine::events::{EventId, EventReader, EventRecord, LabelId, Mark, ring};
 use engine::ops::cache::CacheRules;
 use engine::ops::event::EventStep;
 use engine::program::Op;
 use engine::{Failure, Reply, Verdict};
+use events::{EventId, EventReader, EventRecord, LabelId, Mark, ring};
 use wire::{Rcode, Rtype};
 
 use crate::common;

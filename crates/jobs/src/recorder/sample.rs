@@ -9,7 +9,7 @@
 
 use std::mem;
 
-use engine::events::EventView;
+use events::EventView;
 
 /// The most queries that one record stands for.
 const ONE_OF_MAX: u32 = 1 << 20;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::*;
 
 use engine::Transport;
-use engine::events::{Addresses, Event, EventRecord, EventSet, ring};
+use events::{Addresses, Event, EventRecord, EventSet, ring};
 use wire::{Class, NameBuf, Rcode, Rtype};
 
 fn settings(file: PathBuf) -> settings::Recorder {
@@ -28,7 +28,7 @@ fn clock() -> Clock {
 fn words(qname: &str, client: &str, monotonic_ms: u64) -> Vec<u64> {
     let (mut writer, mut reader) = ring(0, Arc::default());
     let qname: NameBuf = qname.parse().expect("a name");
-    let mut path = engine::events::Path::default();
+    let mut path = events::Path::default();
     path.push(1, Mark::Failed);
     path.push(2, Mark::Hit);
     let body = [0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 192, 0, 2, 7];

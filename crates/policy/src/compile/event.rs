@@ -1,9 +1,9 @@
 //! Actions that emit an event: to steps.
 
 use diagnostic::{Problem, Span};
-use engine::events::{EventId, LABELS_MAX, LabelId};
 use engine::ops::event::EventStep;
 use engine::program::Op;
+use events::{EventId, LABELS_MAX, LabelId};
 use plan::jobs::{Effect, EventAction, Jobs, Learn};
 
 use super::Emitter;

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use wire::{Class, EdeCode, Name, Rcode, Rtype};
 
-use super::path::{Mark, PATH_MAX, Path};
-use super::{EVENTS_MAX, EventId, EventSet};
+use crate::path::{Mark, PATH_MAX, Path};
+use crate::{EVENTS_MAX, EventId, EventSet};
 use clients::client::{ListenerId, Transport};
 
 /// Addresses of an answer that a record holds; more of them hardly ever fit a datagram.
@@ -104,7 +104,7 @@ pub struct Event<'a> {
     /// What to tell.
     pub event_set: &'a EventSet,
     /// When the reply was complete, on the clock of
-    /// [`Now::monotonic_ms`](crate::Now::monotonic_ms).
+    /// [`Now::monotonic_ms`](clients::client::Now::monotonic_ms).
     pub monotonic_ms: u64,
     /// How long the query waited for others.
     pub waited_us: u64,

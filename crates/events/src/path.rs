@@ -58,6 +58,7 @@ impl Path {
     pub(super) const NONE: Self = Self { steps: [0; PATH_MAX], len: 0, security: Security::Unchecked };
 
     /// Adds a step; what comes after the last that fits is left out.
+    #[inline]
     pub fn push(&mut self, step: u16, mark: Mark) {
         if let Some(slot) = self.steps.get_mut(usize::from(self.len)) {
             *slot = u32::from(step) | (mark as u32) << 16;
@@ -66,12 +67,14 @@ impl Path {
     }
 
     /// Notes what validation made of the answer.
-    pub(crate) const fn note_validation(&mut self, security: Security) {
+    #[inline]
+    pub const fn note_validation(&mut self, security: Security) {
         self.security = security;
     }
 
     /// Returns what validation made of the answer.
-    pub(crate) const fn security(&self) -> Security {
+    #[inline]
+    pub const fn security(&self) -> Security {
         self.security
     }
 

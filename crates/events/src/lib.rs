@@ -1,12 +1,14 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! What a worker tells the jobs: one record for each query that reached a step such as `record` or
-//! `effect(…)`.
+//! What workers tell others: counters, and a record of each query that a policy wants told.
 //!
-//! Every worker has a ring of its own with one writer and one reader. Writing a record is a score
-//! of plain stores and one release store; a record that finds no room is dropped and counted, so
-//! that no reader can slow a query.
+//! Never waits for a reader: every worker has a ring of its own with one writer and one reader.
+//! Writing a record is a score of plain stores and one release store; a record that finds no room
+//! is dropped and counted.
 
+#![forbid(unsafe_code)]
+
+mod counter;
 mod path;
 mod record;
 mod ring;
@@ -15,6 +17,7 @@ use wire::{EdeCode, Header, Query, Rcode};
 
 use clients::client::{Client, Now};
 use clients::gate::prefix_set::PrefixSet;
+pub use counter::Counter;
 pub use path::{Mark, PATH_MAX, Path};
 pub use record::{ADDRESSES_MAX, Addresses, Event, EventRecord, EventView};
 pub use ring::{Doorbell, EventCounts, EventReader, EventWriter, ring};
@@ -45,11 +48,12 @@ pub struct EventSet {
 
 impl EventSet {
     /// For work without a client: nothing is told of it.
-    pub(crate) const SILENT: Self = Self { is_silent: true, ..Self::NONE };
+    pub const SILENT: Self = Self { is_silent: true, ..Self::NONE };
     /// Nothing so far.
-    pub(crate) const NONE: Self = Self { ids: [0; EVENTS_MAX], len: 0, is_urgent: false, is_silent: false };
+    pub const NONE: Self = Self { ids: [0; EVENTS_MAX], len: 0, is_urgent: false, is_silent: false };
 
     /// Adds one, if it is not there yet; false if there is no room.
+    #[inline]
     pub fn add(&mut self, id: EventId, is_urgent: bool) -> bool {
         if self.is_silent {
             return true;
@@ -70,22 +74,26 @@ impl EventSet {
     }
 
     /// Adds what another has to tell.
-    pub(crate) fn merge(&mut self, other: &Self) {
+    #[inline]
+    pub fn merge(&mut self, other: &Self) {
         for &id in other.ids() {
             self.add(EventId(id), other.is_urgent);
         }
     }
 
     /// Returns whether there is nothing to tell.
+    #[inline]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// Returns whether it is of work without a client.
-    pub(crate) const fn is_silent(&self) -> bool {
+    #[inline]
+    pub const fn is_silent(&self) -> bool {
         self.is_silent
     }
 
+    #[inline]
     fn ids(&self) -> &[u16] {
         self.ids.get(..usize::from(self.len)).unwrap_or(&[])
     }
@@ -99,53 +107,63 @@ pub struct EventSink {
 }
 
 /// A query whose reply is complete.
-pub(crate) struct EventContext<'a> {
-    pub(crate) event_set: &'a EventSet,
-    pub(crate) path: Option<&'a Path>,
+pub struct EventContext<'a> {
+    /// What is to be told of it.
+    pub event_set: &'a EventSet,
+    /// Its way through the policy, if that was noted.
+    pub path: Option<&'a Path>,
     /// The number of the snapshot that answered it.
-    pub(crate) snapshot: u32,
-    pub(crate) trusted_peers: &'a PrefixSet,
-    pub(crate) now: Now,
-    pub(crate) began_us: u64,
-    pub(crate) query: &'a Query<'a>,
-    pub(crate) client: &'a Client,
+    pub snapshot: u32,
+    /// Peers whose EDNS client subnet says whom they ask for.
+    pub trusted_peers: &'a PrefixSet,
+    /// When its reply was complete.
+    pub now: Now,
+    /// When it came, in microseconds of the same clock.
+    pub began_us: u64,
+    /// The query.
+    pub query: &'a Query<'a>,
+    /// Who sent it.
+    pub client: &'a Client,
     /// What it was answered; nothing if it was dropped.
-    pub(crate) answer: Option<AnswerFacts<'a>>,
+    pub answer: Option<AnswerFacts<'a>>,
 }
 
 /// The answer of such a query.
-pub(crate) struct AnswerFacts<'a> {
-    pub(crate) rcode: Rcode,
+pub struct AnswerFacts<'a> {
+    /// Its rcode.
+    pub rcode: Rcode,
     /// Records in its answer section.
-    pub(crate) answers: u16,
+    pub answers: u16,
     /// Its octets after the question, and perhaps more.
-    pub(crate) body: &'a [u8],
+    pub body: &'a [u8],
     /// How many octets of them there are.
-    pub(crate) octets: usize,
+    pub octets: usize,
     /// Why it is a failure, if that is known.
-    pub(crate) cause: Option<EdeCode>,
+    pub cause: Option<EdeCode>,
 }
 
 impl EventSink {
     /// Returns the ring.
-    pub(crate) const fn writer(&self) -> Option<&EventWriter> {
+    #[inline]
+    pub const fn writer(&self) -> Option<&EventWriter> {
         self.writer.as_ref()
     }
 
     /// Tells through `writer` from now on.
-    pub(crate) fn attach(&mut self, writer: EventWriter) {
+    pub fn attach(&mut self, writer: EventWriter) {
         self.writer = Some(writer);
     }
 
     /// Returns a number that is different every time, for shares: evenly spread, not hard to guess.
-    pub(crate) const fn chance(&mut self) -> u32 {
+    #[inline]
+    pub const fn chance(&mut self) -> u32 {
         // A full-period generator (Numerical Recipes) whose upper half is mixed into the lower.
         self.chance = self.chance.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         (self.chance ^ self.chance >> 16).wrapping_mul(0x9e37_79b1)
     }
 
     /// Tells what a query has to tell, if it has.
-    pub(crate) fn tell(&mut self, told: &EventContext<'_>) {
+    pub fn tell(&mut self, told: &EventContext<'_>) {
         let Some(writer) = self.writer.as_mut().filter(|_| !told.event_set.is_empty()) else { return };
         let addresses = match &told.answer {
             Some(answer) => Addresses::read(answer.body, answer.answers),

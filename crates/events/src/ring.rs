@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 
-use super::record::{Event, EventRecord, Slots, words_of};
-use super::{LABELS_MAX, LabelId};
-use crate::query::counters::Counter;
+use crate::Counter;
+use crate::record::{Event, EventRecord, Slots, words_of};
+use crate::{LABELS_MAX, LabelId};
 
 /// The smallest ring has room for a few of the longest records.
 const RING_WORDS_MIN: usize = 1024;
@@ -147,14 +147,16 @@ impl EventWriter {
     }
 
     /// Counts a query under a label.
-    pub(crate) fn count(&self, label: LabelId) {
+    #[inline]
+    pub fn count(&self, label: LabelId) {
         if let Some(counter) = self.ring.labels.get(usize::from(label.0)) {
             counter.bump();
         }
     }
 
     /// Counts something that was to be told and cannot be.
-    pub(crate) fn lose(&self) {
+    #[inline]
+    pub fn lose(&self) {
         self.ring.dropped.bump();
     }
 
@@ -244,10 +246,10 @@ impl EventCounts {
 mod tests {
     use std::net::IpAddr;
 
-    use super::super::record::tests::body;
-    use super::super::tests::event_set;
-    use super::super::{Addresses, EventId, EventSet, Mark, PATH_MAX, Path};
     use super::*;
+    use crate::record::tests::body;
+    use crate::tests::event_set;
+    use crate::{Addresses, EventId, EventSet, Mark, PATH_MAX, Path};
     use clients::client::{ListenerId, Transport};
     use wire::{Class, EdeCode, NameBuf, Rcode, Rtype};
 
