@@ -33,8 +33,9 @@ const TOOLS: [(&str, &str); 25] = [
     ("fstrm_capture", "fstrm-bin"),
     ("redis-server", "redis-server"),
 ];
-/// DNS clients in Python, with what it wants for HTTP/2, HTTP/3 and QUIC (aioquic).
-const PYTHON: &str = "dnspython[doh,doq]==2.9.2";
+/// Python packages: DNS clients, with what they want for HTTP/2, HTTP/3 and QUIC (aioquic), and what
+/// moves zones over PowerDNS's API.
+const PYTHON: [&str; 3] = ["dnspython[doh,doq]==2.9.2", "octodns==1.22.0", "octodns-powerdns==1.2.0"];
 /// What finds fault with servers of HTTP/2, a Go module with its version.
 const H2SPEC: &str = "github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible";
 /// A browser: wanted, but a large thing to install for one test.
@@ -107,8 +108,9 @@ fn python(place: &Path) -> Result<(), String> {
     let program = place.join("bin/python");
     // What was installed when it was made.
     let note = place.join("installed");
-    if std::fs::read_to_string(&note).is_ok_and(|installed| installed == PYTHON) {
-        println!("{PYTHON} is in {}", place.display());
+    let wanted = PYTHON.join("\n");
+    if std::fs::read_to_string(&note).is_ok_and(|installed| installed == wanted) {
+        println!("{} are in {}", PYTHON.join(", "), place.display());
         return Ok(());
     }
     let make = || run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(place));
@@ -116,8 +118,8 @@ fn python(place: &Path) -> Result<(), String> {
     make().or_else(|_| install(&[("python3 -m venv", "python3-venv")]).and_then(|()| make()))?;
     run(Command::new(&program)
         .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
-        .arg(PYTHON))?;
-    std::fs::write(&note, PYTHON).map_err(|error| format!("{}: {error}", note.display()))
+        .args(PYTHON))?;
+    std::fs::write(&note, wanted).map_err(|error| format!("{}: {error}", note.display()))
 }
 
 /// Builds h2spec, unless it is there.

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use crate::problem::Problem;
-use crate::routes::{IDEMPOTENCY_KEY, Parameter, ROUTES, Route, Wanted};
+use crate::routes::{IDEMPOTENCY_KEY, Parameter, Route, Wanted, all};
 
 /// Types that are described, by name.
 pub(crate) type Schemas = BTreeMap<String, Value>;
@@ -63,7 +63,7 @@ pub fn description() -> String {
     let mut schemas = Schemas::new();
     let problem = one::<Problem>(&mut schemas);
     let mut paths = Map::new();
-    for route in ROUTES {
+    for route in all() {
         let path = paths.entry(format!("/api/v1{}", route.path)).or_insert_with(|| json!({}));
         path[route.method.to_lowercase()] = operation(route, &problem, &mut schemas);
     }

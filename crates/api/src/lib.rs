@@ -15,10 +15,12 @@ mod description;
 mod json;
 mod limits;
 mod network;
+mod powerdns;
 mod problem;
 mod repeated;
 mod resources;
 mod routes;
+mod rrsets;
 mod serve;
 
 pub use description::description;

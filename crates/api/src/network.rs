@@ -130,8 +130,14 @@ fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     all.next().is_none().then_some(first)?.to_str().ok()
 }
 
+/// The header in which programs that speak PowerDNS's API show a token.
+const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+
 /// Returns the token that a request shows (RFC 6750).
 fn bearer(headers: &HeaderMap) -> Option<&str> {
+    if !headers.contains_key(AUTHORIZATION) {
+        return only(headers, &API_KEY);
+    }
     let (scheme, token) = only(headers, &AUTHORIZATION)?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }

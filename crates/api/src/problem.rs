@@ -18,6 +18,9 @@ pub(crate) struct Problem {
     status: u16,
     /// What is wrong, for a person.
     detail: String,
+    /// The same, for programs that speak PowerDNS's API.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
     /// What the checker found, in settings or in files that they name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     diagnostics: Vec<api::Diagnostic>,
@@ -34,6 +37,7 @@ impl Problem {
             title: title.unwrap_or("Error"),
             status,
             detail: detail.into(),
+            error: None,
             diagnostics: Vec::new(),
             current: None,
         }
@@ -46,6 +50,11 @@ impl Problem {
     #[cfg(test)]
     pub(crate) fn detail(&self) -> &str {
         &self.detail
+    }
+
+    /// Says it as PowerDNS does, too.
+    pub(crate) fn for_powerdns(self) -> Self {
+        Self { error: Some(self.detail.clone()), ..self }
     }
 
     /// Adds how a setting stands.
@@ -63,7 +72,7 @@ impl From<OperatorError> for Problem {
             OperatorError::NotFound { .. } => 404,
             OperatorError::Busy(_) | OperatorError::Refused(_) => 409,
             OperatorError::Conflict(_) => 412,
-            OperatorError::Invalid(_) => 422,
+            OperatorError::Invalid(_) | OperatorError::Unfit(_) => 422,
             OperatorError::Io { .. } => 500,
             OperatorError::TimedOut(_) => 504,
             OperatorError::NotKept(_) => 507,

@@ -15,9 +15,9 @@ use crate::problem::Problem;
 use crate::serve::Reply;
 
 /// Items of one part of what is long, unless another number is asked for.
-const PART_ITEMS: u64 = 1_000;
+pub(crate) const PART_ITEMS: u64 = 1_000;
 /// The most that may be asked for.
-const PART_ITEMS_MAX: u64 = 10_000;
+pub(crate) const PART_ITEMS_MAX: u64 = 10_000;
 
 /// Which revision to go back to.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
@@ -48,13 +48,13 @@ pub(crate) fn whole(_: &Call, response: Response) -> Result<Reply, Problem> {
     })
 }
 
-fn unexpected<T>(response: &Response) -> Result<T, Problem> {
+pub(crate) fn unexpected<T>(response: &Response) -> Result<T, Problem> {
     // No row asks for one thing and gets another.
     debug_assert!(false, "{response:?}");
     Err(Problem::new(500, "the server answered something else"))
 }
 
-fn as_json(value: &impl Serialize) -> Reply {
+pub(crate) fn as_json(value: &impl Serialize) -> Reply {
     Reply::json(api::to_json(value))
 }
 
@@ -262,7 +262,7 @@ fn part_of<T: Serialize>(call: &Call, mut all: Vec<T>, key: fn(&T) -> String) ->
 }
 
 /// Writes text so that it can stand in a query.
-fn percent_encoded(text: &str) -> String {
+pub(crate) fn percent_encoded(text: &str) -> String {
     let octet = |octet: u8| match octet {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' => char::from(octet).to_string(),
         other => format!("%{other:02X}"),
@@ -322,7 +322,11 @@ pub(crate) fn one_zone(_: &Call, response: Response) -> Result<Reply, Problem> {
 
 /// Asks to serve a zone.
 pub(crate) fn add_zone(call: &Call) -> Result<Request, Problem> {
-    Ok(Request::ZoneAdd(api::ZoneAdd { zones: vec![call.part(0)], options: setting_text(call)? }))
+    Ok(Request::ZoneAdd(api::ZoneAdd {
+        zones: vec![call.part(0)],
+        options: setting_text(call)?,
+        records: None,
+    }))
 }
 
 /// Answers with what became of one zone.

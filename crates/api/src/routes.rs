@@ -7,6 +7,7 @@ use crate::call::Call;
 use crate::description::{Shape, many, map, metrics, nothing, one, records, yaml};
 use crate::problem::Problem;
 use crate::resources as of;
+use crate::rrsets;
 use crate::serve::Reply;
 
 /// One row.
@@ -53,13 +54,13 @@ pub(crate) enum Wanted {
     Setting,
 }
 
-const fn parameter(name: &'static str, kind: &'static str, about: &'static str) -> Parameter {
+pub(crate) const fn parameter(name: &'static str, kind: &'static str, about: &'static str) -> Parameter {
     Parameter { name, kind, about }
 }
 
 type Asks = fn(&Call) -> Result<Request, Problem>;
 
-const fn route(
+pub(crate) const fn route(
     method: &'static str,
     path: &'static str,
     summary: &'static str,
@@ -80,11 +81,11 @@ const fn route(
     }
 }
 
-const fn get(path: &'static str, summary: &'static str, shape: Shape, request: Asks) -> Route {
+pub(crate) const fn get(path: &'static str, summary: &'static str, shape: Shape, request: Asks) -> Route {
     route("GET", path, summary, shape, request)
 }
 
-const fn post(
+pub(crate) const fn post(
     (path, role): (&'static str, Role),
     summary: &'static str,
     shape: Shape,
@@ -94,27 +95,27 @@ const fn post(
 }
 
 impl Route {
-    const fn role(mut self, role: Role) -> Self {
+    pub(crate) const fn role(mut self, role: Role) -> Self {
         self.role = role;
         self
     }
 
-    const fn query(mut self, query: &'static [Parameter]) -> Self {
+    pub(crate) const fn query(mut self, query: &'static [Parameter]) -> Self {
         self.query = query;
         self
     }
 
-    const fn headers(mut self, headers: &'static [Parameter]) -> Self {
+    pub(crate) const fn headers(mut self, headers: &'static [Parameter]) -> Self {
         self.headers = headers;
         self
     }
 
-    const fn body(mut self, body: Wanted) -> Self {
+    pub(crate) const fn body(mut self, body: Wanted) -> Self {
         self.body = body;
         self
     }
 
-    const fn replies(mut self, reply: fn(&Call, Response) -> Result<Reply, Problem>) -> Self {
+    pub(crate) const fn replies(mut self, reply: fn(&Call, Response) -> Result<Reply, Problem>) -> Self {
         self.reply = reply;
         self
     }
@@ -151,13 +152,17 @@ const SET: Parameter = parameter("set", "string", "Of this set alone.");
 const IF_MATCH: Parameter = parameter(
     "If-Match",
     "string",
-    "The ETag of the setting that the change is made for, or `*`. Needed for what is there already.",
+    "The ETag of what the change is made for, or `*`. Needed for what is there already.",
 );
-const IF_NONE_MATCH: Parameter =
-    parameter("If-None-Match", "string", "`*`: only if neither the file nor a change says anything there.");
+const IF_NONE_MATCH: Parameter = parameter("If-None-Match", "string", "`*`: only if nothing is there.");
 
-/// All rows.
-pub(crate) const ROUTES: &[Route] = &[
+/// Returns all rows.
+pub(crate) fn all() -> impl Iterator<Item = &'static Route> {
+    ROUTES.iter().chain(crate::powerdns::ROUTES)
+}
+
+/// The rows of our own resources.
+const ROUTES: &[Route] = &[
     get("/status", "How the server is.", one::<api::Status>, |_| Ok(Request::Status)),
     get("/statistics", "All counters, by group.", of::stats_shape, |_| Ok(Request::Stats)),
     get("/metrics", "All numbers as Prometheus reads them.", metrics, |_| Ok(Request::Metrics)),
@@ -354,6 +359,55 @@ pub(crate) const ROUTES: &[Route] = &[
         of::zone(api::ZoneWhat::Print, Some(call.part(0)))
     }),
     get(
+        "/zones/{zone}/rrsets",
+        "RRsets of a zone, without signatures that the server makes.",
+        one::<api::Rrsets>,
+        rrsets::list,
+    )
+    .query(&[
+        parameter("name", "string", "Of this owner alone."),
+        parameter("type", "string", "Of this type alone."),
+        COUNT,
+        parameter("after", "integer", "Those after so many. The header `Link` has the URL of the next part."),
+    ])
+    .replies(rrsets::listed),
+    route(
+        "PATCH",
+        "/zones/{zone}/rrsets",
+        "Changes RRsets: all of it, or nothing.",
+        one::<api::RrsetsChanged>,
+        rrsets::patch,
+    )
+    .role(Role::Operator)
+    .body(Wanted::Json(one::<rrsets::Edits>)),
+    get("/zones/{zone}/rrsets/{name}/{type}", "An RRset.", one::<api::Rrset>, rrsets::get)
+        .replies(rrsets::got),
+    route(
+        "PUT",
+        "/zones/{zone}/rrsets/{name}/{type}",
+        "Replaces an RRset.",
+        one::<api::RrsetsChanged>,
+        rrsets::put,
+    )
+    .role(Role::Operator)
+    .headers(&[IF_MATCH, IF_NONE_MATCH])
+    .body(Wanted::Json(one::<rrsets::Contents>)),
+    route(
+        "DELETE",
+        "/zones/{zone}/rrsets/{name}/{type}",
+        "Takes an RRset away.",
+        one::<api::RrsetsChanged>,
+        rrsets::delete,
+    )
+    .role(Role::Operator)
+    .headers(&[IF_MATCH]),
+    post(
+        ("/zones/{zone}/notify", Role::Operator),
+        "Notifies the secondaries of a zone.",
+        one::<api::ZoneDone>,
+        |call| of::zone(api::ZoneWhat::Notify, Some(call.part(0))),
+    ),
+    get(
         "/zones/{zone}/difference",
         "How a zone differs from its file: a line for each record.",
         many::<String>,
@@ -448,9 +502,9 @@ mod tests {
 
     #[test]
     fn no_two_rows_mean_the_same() {
-        for (at, route) in ROUTES.iter().enumerate() {
+        for (at, route) in all().enumerate() {
             let same = |other: &&Route| (other.method, other.path) == (route.method, route.path);
-            assert_eq!(ROUTES.iter().position(|other| same(&other)), Some(at), "{}", route.path);
+            assert_eq!(all().position(|other| same(&other)), Some(at), "{}", route.path);
             assert!(route.path.starts_with('/') && !route.path.ends_with('/'), "{}", route.path);
             assert!(route.method != "GET" || matches!(route.body, Wanted::Nothing), "{}", route.path);
         }
@@ -458,7 +512,7 @@ mod tests {
 
     #[test]
     fn a_path_is_matched_part_by_part() {
-        let route = ROUTES.iter().find(|route| route.path == "/sets/{set}/members").expect("it is there");
+        let route = all().find(|route| route.path == "/sets/{set}/members").expect("it is there");
         let parts =
             |path: &[&str]| route.parts(&path.iter().map(|part| (*part).to_owned()).collect::<Vec<_>>());
         assert_eq!(parts(&["sets", "a/b", "members"]), Some(vec!["a/b".to_owned()]));

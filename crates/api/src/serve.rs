@@ -23,9 +23,10 @@ use crate::body::Body;
 use crate::call::{Call, path_parts, query_parts};
 use crate::description::description;
 use crate::limits::Limits;
+use crate::powerdns;
 use crate::problem::Problem;
 use crate::repeated::{self, UnderWay};
-use crate::routes::{ROUTES, Route, TUNNEL, Wanted};
+use crate::routes::{Route, TUNNEL, Wanted, all};
 
 /// Octets of a body.
 const BODY_OCTETS_MAX: u64 = 1 << 20;
@@ -101,6 +102,12 @@ impl Reply {
             Some(next) => self.with("link", format!("<{next}>; rel=\"next\"")),
             None => self,
         }
+    }
+
+    /// Answers with another status.
+    pub(crate) const fn with_status(mut self, status: u16) -> Self {
+        self.status = status;
+        self
     }
 
     const fn ending(mut self) -> Self {
@@ -205,6 +212,10 @@ impl Api {
                 let page = Reply::text("text/html; charset=utf-8", PAGE.to_owned());
                 Ok(page.with("content-security-policy", PAGE_POLICY.to_owned()))
             }
+            // Where programs that speak PowerDNS's API find out which versions there are.
+            ["api"] if method == "GET" => {
+                Ok(Reply::json("[{\"url\": \"/api/v1\", \"version\": 1}]\n".to_owned()))
+            }
             ["health"] => Ok(Reply::json("{\"is-serving\": true}\n".to_owned())),
             [base @ .., DESCRIPTION] if base == BASE => Ok(Reply::json(description())),
             [first, second, ..] if [*first, *second] == BASE => {
@@ -214,7 +225,9 @@ impl Api {
                     Found::Nothing => return Err(nothing_at(&path)),
                 };
                 let caller = caller.ok_or_else(|| Problem::new(401, "this needs a token"))?;
-                self.carry_out(route, (path, parts), request, caller).await
+                let is_powerdns = path.starts_with(powerdns::BASE);
+                let done = self.carry_out(route, (path, parts), request, caller).await;
+                done.map_err(|problem| if is_powerdns { problem.for_powerdns() } else { problem })
             }
             _ => Err(nothing_at(&path)),
         }
@@ -311,7 +324,7 @@ enum Found {
 }
 
 fn find(method: &str, path: &[String]) -> Found {
-    let known = ROUTES.iter().filter_map(|route| Some((route, route.parts(path)?)));
+    let known = all().filter_map(|route| Some((route, route.parts(path)?)));
     let mut methods = Vec::new();
     for (route, parts) in known {
         if route.method == method {

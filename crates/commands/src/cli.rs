@@ -37,8 +37,8 @@ pub use signing::{
     KeysDirArgs, ListArgs, RoleWord, RollArgs, SerialWord, SignArgs, VerifyArgs,
 };
 pub use zones::{
-    ZoneAddArgs, ZoneCheckArgs, ZoneCommand, ZoneFileArgs, ZoneLoadArgs, ZonePrintArgs, ZoneReloadArgs,
-    ZoneRemoveArgs,
+    ZoneAddArgs, ZoneCheckArgs, ZoneCommand, ZoneFileArgs, ZoneGetArgs, ZoneLoadArgs, ZonePrintArgs,
+    ZoneReloadArgs, ZoneRemoveArgs, ZoneSetArgs, ZoneUnsetArgs,
 };
 
 /// A DNS server: resolves, forwards and caches by policy, and serves zones with authority.

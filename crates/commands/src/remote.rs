@@ -7,6 +7,7 @@ mod explained;
 mod lists;
 mod network;
 mod resolvers;
+pub(crate) mod rrsets;
 mod stats;
 mod status;
 mod tokens;
@@ -294,6 +295,8 @@ pub fn show(response: &Response, output: OutputArgs) -> ExitCode {
         Response::ZoneRecords(part) => (part.text.clone(), true),
         Response::ZoneDone(done) => (format!("{}\n", done.message), true),
         Response::ZonesChanged(changed) => (zones::changed_text(changed), changed.refused.is_empty()),
+        Response::Rrsets(found) => (rrsets::text(found), !found.rrsets.is_empty()),
+        Response::RrsetsChanged(changed) => (rrsets::changed_text(changed), true),
         Response::SetChanged(it) => (format!("{} changed, {} in the set\n", it.changed, it.holds), true),
         Response::ZoneKeys(keys) => (zones::keys_text(keys), keys.trouble.is_none()),
         Response::Explained(explained) => (explained::text(explained), true),
@@ -391,7 +394,7 @@ pub(crate) fn zone_add(args: &ZoneAddArgs) -> ExitCode {
     for (like, names) in groups.iter().filter(|(_, names)| !names.is_empty()) {
         let options = settings_text(like.as_deref(), args.with.as_deref());
         let done = change_zones(&args.remote, names, |zones| {
-            Request::ZoneAdd(api::ZoneAdd { zones, options: options.clone() })
+            Request::ZoneAdd(api::ZoneAdd { zones, options: options.clone(), records: None })
         });
         if done != out::FINE {
             outcome = done;

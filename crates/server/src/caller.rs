@@ -72,6 +72,7 @@ impl Scope {
             Request::ZoneAdd(add) => add.zones.iter().map(String::as_str).collect(),
             Request::ZoneRemove(names) => names.zones.iter().map(String::as_str).collect(),
             Request::ZoneLoad(load) => vec![load.zone.as_str()],
+            Request::RrsetsChange(change) => vec![change.zone.as_str()],
             Request::ZoneDsSeen(seen) => vec![seen.zone.as_str()],
             Request::ZoneRoll(roll) => vec![roll.zone.as_str()],
             Request::Zone(order) => order.name.as_deref().into_iter().collect(),
@@ -112,6 +113,7 @@ pub fn needed(request: &Request) -> Role {
         | Request::Lists(_)
         | Request::SetList(_)
         | Request::ZoneKeys(_)
+        | Request::Rrsets(_)
         | Request::ConfigShow
         | Request::ConfigGet(_)
         | Request::ConfigDiff(_)
@@ -123,7 +125,8 @@ pub fn needed(request: &Request) -> Role {
         | Request::SetReload(_)
         | Request::ListsFetch(_)
         | Request::ZoneAdd(_)
-        | Request::ZoneRemove(_) => Role::Operator,
+        | Request::ZoneRemove(_)
+        | Request::RrsetsChange(_) => Role::Operator,
         // It says in files of the server what a zone is, or which keys sign it.
         Request::ZoneLoad(_) | Request::ZoneDsSeen(_) | Request::ZoneRoll(_) => Role::Admin,
         Request::LogLevel(api::LogLevel { level: None }) => Role::Viewer,
@@ -140,7 +143,11 @@ pub fn needed(request: &Request) -> Role {
         },
         Request::Zone(order) => match order.what {
             ZoneWhat::Status | ZoneWhat::Diff | ZoneWhat::Print => Role::Viewer,
-            ZoneWhat::Reload | ZoneWhat::Retransfer | ZoneWhat::Freeze | ZoneWhat::Thaw => Role::Operator,
+            ZoneWhat::Reload
+            | ZoneWhat::Retransfer
+            | ZoneWhat::Notify
+            | ZoneWhat::Freeze
+            | ZoneWhat::Thaw => Role::Operator,
         },
         Request::Audit(_) | Request::TokenAdd(_) | Request::TokenList | Request::TokenRevoke(_) => {
             Role::Admin

@@ -13,6 +13,9 @@ use crate::sys;
 /// Characters of what somebody is called in the history.
 const NAME_CHARS_MAX: usize = 64;
 
+/// RRsets of one change that the audit log names.
+const AUDITED_RRSETS_MAX: usize = 20;
+
 /// Who may use the control socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketUsers {
@@ -114,6 +117,15 @@ fn audited(request: &Request) -> (String, String) {
             change.edits.iter().map(path).collect::<Vec<_>>().join(", ")
         }
         Request::ZoneAdd(add) => add.zones.join(", "),
+        Request::RrsetsChange(change) => {
+            let rrset = |edit: &api::RrsetEdit| format!("{} {}", edit.name, edit.rtype);
+            let rrsets: Vec<String> = change.changes.iter().take(AUDITED_RRSETS_MAX).map(rrset).collect();
+            let more = match change.changes.len().saturating_sub(AUDITED_RRSETS_MAX) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            format!("{}: {}{more}", change.zone, rrsets.join(", "))
+        }
         _ => with,
     };
     (what, on)
@@ -183,6 +195,8 @@ fn answer(operator: &Arc<Operator>, request: Request) -> Result<Answer, Operator
         Request::ZoneAdd(add) => operator.zone_add(&add).map(Response::ZonesChanged)?,
         Request::ZoneRemove(names) => Response::ZonesChanged(operator.zone_remove(&names.zones)),
         Request::ZoneLoad(load) => operator.zone_load(&load).map(done)?,
+        Request::Rrsets(asked) => operator.rrsets(&asked).map(Response::Rrsets)?,
+        Request::RrsetsChange(change) => operator.rrsets_change(&change).map(Response::RrsetsChanged)?,
         Request::SetReload(set) => operator.set_reload(&set.name).map(Response::Reload)?,
         Request::SetList(set) => operator.set_list(&set.name).map(Response::SetList)?,
         Request::SetAdd(change) => operator.set_add(&change).map(Response::SetChanged)?,
@@ -233,6 +247,7 @@ fn zone(operator: &Operator, order: &ZoneOrder) -> Result<Response, OperatorErro
         ZoneWhat::Status => operator.zone_status(name).map(Response::Zones),
         ZoneWhat::Reload => operator.zone_refresh(name, order.file_change).map(Response::Reload),
         ZoneWhat::Retransfer => of_one(Operator::zone_retransfer, "the whole zone is asked for"),
+        ZoneWhat::Notify => of_one(Operator::zone_notify, "its secondaries are told"),
         ZoneWhat::Freeze => of_one(Operator::zone_freeze, "the zone does not change any more"),
         ZoneWhat::Thaw => of_one(Operator::zone_thaw, "the zone may change"),
         ZoneWhat::Diff => operator.zone_difference(named()?).map(Response::ZoneDiff),

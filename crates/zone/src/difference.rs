@@ -145,7 +145,7 @@ impl Zone {
     }
 
     /// Returns the records of one type at a name, signatures of them aside; of all types for ANY.
-    pub(crate) fn rows_at(&self, key: &HashKey, name: Name<'_>, rtype: Rtype) -> Rows {
+    pub fn rows_at(&self, key: &HashKey, name: Name<'_>, rtype: Rtype) -> Rows {
         let mut rows = Rows::default();
         if !name.is_at_or_below(self.apex()) {
             return rows;

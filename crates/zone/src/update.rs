@@ -1,20 +1,23 @@
-//! Dynamic updates: what a message of RFC 2136 makes of a zone.
+//! Changes of a zone's records: what a message of RFC 2136 makes of it, and what an operator does.
 //!
 //! # Limitations
 //!
 //! Signatures and proofs are not made anew: a zone that was signed elsewhere is better updated
 //! there.
 
-use std::collections::BTreeMap;
+mod rrsets;
+
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use wire::message::Record;
 use wire::rtypes::is_data;
 use wire::{Class, HashKey, Message, Name, NameBuf, Rcode, Rtype, Section, Ttl};
 
-use crate::difference::{Difference, serial_of, with_serial};
+use crate::difference::{Difference, Misfit, serial_of, with_serial};
 use crate::rows::{Row, Rows, identity};
 use crate::zone::Zone;
+pub use rrsets::{RrsetAction, RrsetChange, RrsetMistake, change_rrsets, read_data};
 use wire::serial::{SerialPolicy, is_newer};
 
 /// Records that an update may carry, so that one message cannot hold the zone for long.
@@ -89,7 +92,8 @@ pub fn update(
     for change in changes {
         draft.carry_out(change)?;
     }
-    draft.finish(policy, now)
+    // What nobody could serve is refused as a whole (a DNAME above data, say).
+    draft.finish(policy, now).map_err(|_| Rcode::REFUSED)
 }
 
 fn read(record: &Record<'_>, message: &[u8]) -> Result<Change, Rcode> {
@@ -305,7 +309,7 @@ impl Draft<'_> {
     }
 
     /// Finds what changed, chooses the serial, and makes the new version.
-    fn finish(mut self, policy: SerialPolicy, now: u64) -> Result<Option<Updated>, Rcode> {
+    fn finish(mut self, policy: SerialPolicy, now: u64) -> Result<Option<Updated>, Misfit> {
         let (soa_ttl, soa) = self.zone.soa();
         let new_soa = self.touched.remove(&(folded(self.zone.apex()), Rtype::SOA));
         let new_soa = new_soa.and_then(|(_, set)| set.into_iter().next());
@@ -317,13 +321,14 @@ impl Draft<'_> {
                 .iter()
                 .map(|(ttl, rdata)| (self.identity(owner.as_name(), *rtype, rdata), *ttl))
                 .collect();
+            let (was, is): (HashSet<_>, HashSet<_>) = (old.iter().collect(), new.iter().collect());
             for (row, of) in before.iter().zip(&old) {
-                if !new.contains(of) {
+                if !is.contains(of) {
                     removed.push(&row);
                 }
             }
             for ((ttl, rdata), of) in set.iter().zip(&new) {
-                if !old.contains(of) {
+                if !was.contains(of) {
                     added.push(&Row { owner: owner.as_name(), rtype: *rtype, ttl: *ttl, rdata });
                 }
             }
@@ -331,15 +336,14 @@ impl Draft<'_> {
         if new_soa.is_none() && removed.is_empty() && added.is_empty() {
             return Ok(None);
         }
-        let before = serial_of(soa).ok_or(Rcode::SERVFAIL)?;
+        let before = serial_of(soa).ok_or(Misfit::Serial)?;
         let new_soa = match new_soa {
             Some((ttl, soa)) => (ttl, soa.into_boxed_slice()),
             None => (soa_ttl, with_serial(soa, policy.next(before, now))),
         };
         let apex = self.zone.apex().to_buf();
         let difference = Difference { apex, old_soa: (soa_ttl, soa.into()), new_soa, removed, added };
-        // What nobody could serve is refused as a whole (a DNAME above data, say).
-        let zone = difference.apply_sharing(self.zone, self.key).map_err(|_| Rcode::REFUSED)?;
+        let zone = difference.apply_sharing(self.zone, self.key)?;
         Ok(Some(Updated { zone, difference }))
     }
 }

@@ -16,6 +16,10 @@ pub enum ZoneError {
     NotAdded(Box<NameBuf>),
     /// It does not go with what the zone is, or how it stands now, as this sentence says.
     Refused(String),
+    /// It is not as whoever wants to change it expects, as this sentence says.
+    Conflict(String),
+    /// No zone may have such records, as this says.
+    Unfit(String),
     /// The zone's settings have these mistakes.
     Invalid(Vec<Diagnostic>),
     /// A file with the zone has these mistakes.
@@ -31,7 +35,7 @@ impl fmt::Display for ZoneError {
         match self {
             Self::NotFound(zone) => write!(f, "there is no zone \"{zone}\""),
             Self::NotAdded(zone) => write!(f, "there is no zone \"{zone}\" that was added"),
-            Self::Refused(why) => f.write_str(why),
+            Self::Refused(why) | Self::Conflict(why) | Self::Unfit(why) => f.write_str(why),
             Self::Invalid(found) => f.write_str(&explain(found)),
             Self::InvalidFile(file, found) => {
                 let lines: Vec<String> = found.iter().map(Diagnostic::line).collect();

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use wire::serial::is_newer;
 use wire::{HashKey, Name, NameBuf, Rcode, Rtype};
 use zone::difference::with_serial;
-use zone::update::{Updated, update};
+use zone::update::{RrsetChange, Updated, change_rrsets, update};
 use zone::{Change, Difference, Proof, Zone};
 
 use crate::copy::Copying;
@@ -450,6 +450,45 @@ impl ManagedZone {
                 }
             }
         }
+    }
+
+    /// Changes RRsets: all of them, or none; they are on disk when this returns. `expect` looks at
+    /// the version that is changed, and says why it is not the one that was meant. Returns whether
+    /// there is a new version.
+    pub(crate) fn change_rrsets(
+        &self,
+        changes: &[RrsetChange],
+        expect: &dyn Fn(&Zone) -> Result<(), String>,
+        key: HashKey,
+        now: u64,
+    ) -> Result<bool, ZoneError> {
+        let loaded = self.loaded();
+        let mut current = lock(&self.current);
+        if current.is_frozen {
+            return Err(ZoneError::Refused(format!("zone \"{}\" is frozen", self.apex)));
+        }
+        let Some(zone) = current.zone.clone() else {
+            let why = format!("zone \"{}\" has no records yet, or they cannot be read", self.apex);
+            return Err(ZoneError::Refused(why));
+        };
+        if zone.facts().has_own_keys {
+            let why = format!("zone \"{}\" is signed with keys of its file: change that", self.apex);
+            return Err(ZoneError::Refused(why));
+        }
+        expect(&zone).map_err(ZoneError::Conflict)?;
+        let policy = loaded.plan.rights.serial;
+        let updated = change_rrsets(&zone, &key, changes, (policy, now)).map_err(|mistake| {
+            let about = mistake.number().and_then(|at| changes.get(at));
+            ZoneError::Unfit(match about {
+                Some(change) => format!("{} {}: {mistake}", change.owner, change.rtype),
+                None => mistake.to_string(),
+            })
+        })?;
+        let Some(Updated { zone, difference }) = updated else { return Ok(false) };
+        let steps = vec![Arc::new(difference)];
+        self.write(&mut current, &steps, &zone, &loaded).map_err(ZoneError::NotKept)?;
+        self.accept(&mut current, steps, zone, &loaded, now);
+        Ok(true)
     }
 
     /// Notes that a primary has nothing newer, and for how long it may serve the zone itself, if it

@@ -13,8 +13,11 @@ use environment::System;
 use plan::zones::{CatalogRole, FileChange};
 use tokio::sync::{Semaphore, mpsc};
 use tracing::info;
-use wire::{HashKey, Name, NameBuf};
-use zone::{Difference, Zone};
+use wire::{HashKey, Name, NameBuf, Rtype};
+use zone::master::NoIncludes;
+use zone::rows::Rows;
+use zone::update::RrsetChange;
+use zone::{Difference, Finding, Level, Zone};
 
 use crate::added::{Added, Changed, Planner};
 use crate::digest::{DigestCheck, Trust};
@@ -27,7 +30,7 @@ use crate::managed::{ManagedZone, Taken};
 use crate::register::Register;
 use crate::report::{Role, Summary, ZoneReport};
 use crate::requests::work;
-use crate::shared::{Common, News, Shared, Signer, Watcher, unix_seconds};
+use crate::shared::{Common, News, Order, Shared, Signer, Watcher, unix_seconds};
 use crate::{forwarded, notify, refused};
 
 /// Updates that wait for their turn; more than that get SERVFAIL, and their clients try again.
@@ -218,25 +221,56 @@ impl ZoneManager {
 
     /// Makes what a file says the next version of a zone. Returns the finding to report.
     pub fn load(&self, apex: Name<'_>, file: &Path) -> Result<String, ZoneError> {
-        let managed = self.find(apex)?;
-        let loaded = managed.loaded();
-        if managed.is_secondary() {
-            return Err(ZoneError::Refused(format!("zone \"{}\" comes from other servers", managed.apex)));
-        }
-        if loaded.plan.catalog_role == Some(CatalogRole::Producer) {
-            return Err(ZoneError::Refused(format!("zone \"{}\" is made here", managed.apex)));
-        }
-        if loaded.signed.is_file() {
-            return Err(ZoneError::Refused(format!(
-                "zone \"{}\" is signed as its file says: change that",
-                managed.apex
-            )));
-        }
+        let managed = self.find_made_here(apex)?;
         let checked = check(managed.apex.as_name(), file, self.shared.key, &System)
             .map_err(|why| ZoneError::Unreadable(file.to_owned(), why))?;
         let Some(zone) = checked.zone else {
             return Err(ZoneError::InvalidFile(file.to_owned(), checked.diagnostics));
         };
+        self.take(&managed, zone)
+    }
+
+    /// Makes the records of a text, as a master file has them, the next version of a zone. Returns
+    /// a sentence on what came of it.
+    pub fn load_text(&self, apex: Name<'_>, text: &str) -> Result<String, ZoneError> {
+        let managed = self.find_made_here(apex)?;
+        let loaded = zone::load(apex, "records", text.as_bytes(), &mut NoIncludes, self.shared.key);
+        let mistake = loaded.mistakes.first().map(ToString::to_string);
+        let Some(zone) = loaded.zone.filter(|_| mistake.is_none()) else {
+            let is_error = |finding: &&Finding| finding.problem.level() == Level::Error;
+            let finding = loaded.findings.iter().find(is_error);
+            let finding = finding.map(|finding| format!("{}: {}", finding.owner, finding.problem));
+            return Err(ZoneError::Unfit(mistake.or(finding).unwrap_or_default()));
+        };
+        self.take(&managed, zone)
+    }
+
+    /// Changes RRsets of a zone: all of them, or none. They are on disk and served when this
+    /// returns. `expect` looks at the version that is changed, and says why it is not the one that
+    /// was meant. Returns the serial, and whether it is new.
+    pub fn change_rrsets(
+        &self,
+        apex: Name<'_>,
+        changes: &[RrsetChange],
+        expect: &dyn Fn(&Zone) -> Result<(), String>,
+    ) -> Result<(u32, bool), ZoneError> {
+        let managed = self.find_made_here(apex)?;
+        let is_new = managed.change_rrsets(changes, expect, self.shared.key, unix_seconds())?;
+        if is_new {
+            self.shared.changed(&managed);
+        }
+        Ok((managed.serial(), is_new))
+    }
+
+    /// Has the secondaries of a zone told of its serial.
+    pub fn notify(&self, apex: Name<'_>) -> Result<(), ZoneError> {
+        let managed = self.find(apex)?;
+        drop(self.shared.orders.send(Order::Notify(managed)));
+        Ok(())
+    }
+
+    fn take(&self, managed: &Arc<ManagedZone>, zone: Zone) -> Result<String, ZoneError> {
+        let loaded = managed.loaded();
         let apex = managed.apex.as_name();
         let digest = DigestCheck::new(loaded.plan.zonemd.as_ref(), apex, &*self.shared.trust);
         digest.and_then(|digest| digest.check(&zone)).map_err(|why| {
@@ -244,7 +278,7 @@ impl ZoneManager {
         })?;
         let is_new = managed.load(zone, self.shared.key, unix_seconds())?;
         if is_new {
-            self.shared.changed(&managed);
+            self.shared.changed(managed);
         }
         let serial = managed.serial();
         info!(zone = %managed.apex, serial, is_new, "loaded by order of the operator");
@@ -252,6 +286,22 @@ impl ZoneManager {
             true => format!("zone \"{}\" has serial {serial}", managed.apex),
             false => format!("zone \"{}\" is like that already, with serial {serial}", managed.apex),
         })
+    }
+
+    /// Returns a zone whose records are changed here and nowhere else.
+    fn find_made_here(&self, apex: Name<'_>) -> Result<Arc<ManagedZone>, ZoneError> {
+        let managed = self.find(apex)?;
+        let loaded = managed.loaded();
+        let why = if managed.is_secondary() {
+            "comes from other servers"
+        } else if loaded.plan.catalog_role == Some(CatalogRole::Producer) {
+            "is made here"
+        } else if loaded.signed.is_file() {
+            "is signed as its file says: change that"
+        } else {
+            return Ok(managed);
+        };
+        Err(ZoneError::Refused(format!("zone \"{}\" {why}", managed.apex)))
     }
 
     fn find(&self, apex: Name<'_>) -> Result<Arc<ManagedZone>, ZoneError> {
@@ -306,6 +356,19 @@ impl ZoneManager {
         }
         let last = lock(&managed.history).last().cloned();
         Ok(last.map(|last| Difference::clone(&last)))
+    }
+
+    /// Returns the version of a zone that is changed: without signatures that are made here.
+    pub fn unsigned(&self, apex: Name<'_>) -> Option<Arc<Zone>> {
+        match self.find(apex) {
+            Ok(managed) => lock(&managed.current).zone.clone(),
+            Err(_) => self.zone(apex),
+        }
+    }
+
+    /// Returns the records of a type at a name of a zone; ANY stands for all types.
+    pub fn rows(&self, zone: &Zone, owner: Name<'_>, rtype: Rtype) -> Rows {
+        zone.rows_at(&self.shared.key, owner, rtype)
     }
 
     /// Returns the version of a zone that is served, whether it is looked after here or just a file

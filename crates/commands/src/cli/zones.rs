@@ -41,8 +41,19 @@ pub enum ZoneCommand {
     Freeze(ZoneNameArgs),
     /// Allow updates and transfers again.
     Thaw(ZoneNameArgs),
+    /// Notify the secondaries of a zone of its serial.
+    Notify(ZoneNameArgs),
     /// Show the changes of a zone since its file, or of its last transfer.
     Diff(ZoneNameArgs),
+    /// Show RRsets of a zone, without signatures that the server makes.
+    Get(ZoneGetArgs),
+    /// Replace an RRset of a zone; it is on disk and served when the command ends.
+    ///
+    /// Every DATA is one record as a master file has it, names in full: `gannet zone set example.org
+    /// mail.example.org MX '10 mx1.example.org' '20 mx2.example.org'`.
+    Set(ZoneSetArgs),
+    /// Remove an RRset from a zone.
+    Unset(ZoneUnsetArgs),
     /// Serve more zones, from now on and after a restart.
     ///
     /// --with takes the settings of an item of `zones`; `like` names one of `zone-templates`. A
@@ -141,6 +152,66 @@ pub struct ZoneMaybeArgs {
     /// The name of the zone [default: all].
     #[arg(value_name = "NAME")]
     pub(crate) name: Option<String>,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+/// Which RRsets to show.
+#[derive(Args, Clone, Debug)]
+pub struct ZoneGetArgs {
+    /// The name of the zone.
+    #[arg(value_name = "ZONE")]
+    pub(crate) zone: String,
+    /// The owner, in full; `@` is the zone [default: all].
+    #[arg(value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// The type [default: all].
+    #[arg(value_name = "TYPE")]
+    pub(crate) rtype: Option<String>,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+/// What an RRset is to be.
+#[derive(Args, Clone, Debug)]
+pub struct ZoneSetArgs {
+    /// The name of the zone.
+    #[arg(value_name = "ZONE")]
+    pub(crate) zone: String,
+    /// The owner, in full; `@` is the zone.
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// The type.
+    #[arg(value_name = "TYPE")]
+    pub(crate) rtype: String,
+    /// The data of each record.
+    #[arg(value_name = "DATA", required = true)]
+    pub(crate) data: Vec<String>,
+    /// The TTL in seconds [default: that of the RRset as it is].
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) ttl: Option<u32>,
+    /// Add the records to those that are there.
+    #[arg(long)]
+    pub(crate) add: bool,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+/// Which RRset, or records of one, to remove.
+#[derive(Args, Clone, Debug)]
+pub struct ZoneUnsetArgs {
+    /// The name of the zone.
+    #[arg(value_name = "ZONE")]
+    pub(crate) zone: String,
+    /// The owner, in full; `@` is the zone.
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// The type.
+    #[arg(value_name = "TYPE")]
+    pub(crate) rtype: String,
+    /// The data of the records to remove [default: all].
+    #[arg(value_name = "DATA")]
+    pub(crate) data: Vec<String>,
     #[command(flatten)]
     pub(crate) remote: RemoteArgs,
 }

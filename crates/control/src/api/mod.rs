@@ -13,6 +13,7 @@ mod lookup;
 mod probe;
 mod reload;
 mod resolver;
+mod rrsets;
 mod sets;
 mod status;
 mod tokens;
@@ -40,6 +41,7 @@ pub use resolver::{
     NegativeOrder, ResolverAnchor, ResolverAnchorKey, ResolverFlush, ResolverNegative, ResolverOrder,
     ResolverServer, ResolverServers, ResolverWhat, ResolverZone, ResolverZoneServer,
 };
+pub use rrsets::{Rrset, RrsetAction, RrsetEdit, Rrsets, RrsetsChange, RrsetsChanged, RrsetsOf};
 pub use sets::{List, ListsFetched, ListsOf, Set, SetChange, SetChanged, SetItem, SetName};
 pub use status::{Certificate, Configuration, Listener, ListsSummary, Stats, Status, Upstream, ZonesSummary};
 pub use tokens::{Token, TokenAdd, TokenAdded, TokenKept, TokenName};
@@ -104,6 +106,10 @@ pub enum Request {
     ZoneRemove(ZoneNames),
     /// Make what a file says the next version of a zone.
     ZoneLoad(ZoneLoad),
+    /// Say which RRsets a zone has, without signatures that the server makes.
+    Rrsets(RrsetsOf),
+    /// Change RRsets of a zone.
+    RrsetsChange(RrsetsChange),
     /// Change settings, from now on and after a restart.
     ConfigChange(ConfigChange),
     /// Print the settings in use, with where each is from.
@@ -184,6 +190,10 @@ pub enum Response {
     ZoneDone(ZoneDone),
     /// To [`Request::ZoneAdd`] and [`Request::ZoneRemove`].
     ZonesChanged(ZonesChanged),
+    /// To [`Request::Rrsets`].
+    Rrsets(Rrsets),
+    /// To [`Request::RrsetsChange`].
+    RrsetsChanged(RrsetsChanged),
     /// To [`Request::ConfigChange`].
     ConfigChanged(ConfigChanged),
     /// To [`Request::ConfigShow`] and [`Request::ConfigExport`].
@@ -238,6 +248,8 @@ impl Response {
             Self::ZoneDone(it) => to_json(it),
             Self::ZoneRecords(it) => to_json(it),
             Self::ZonesChanged(it) => to_json(it),
+            Self::Rrsets(it) => to_json(it),
+            Self::RrsetsChanged(it) => to_json(it),
             Self::Status(it) => to_json(it),
             Self::Stats(it) => to_json(it),
             Self::Metrics(it) => to_json(it),

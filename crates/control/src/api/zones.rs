@@ -12,6 +12,9 @@ pub struct ZoneAdd {
     /// The settings of each, as in an item of the setting `zones`, in YAML.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub options: String,
+    /// The first records of the zone, if it is a single one, as a master file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub records: Option<String>,
 }
 
 /// Which zones.
@@ -157,6 +160,8 @@ pub enum ZoneWhat {
     Reload,
     /// Take the whole zone over from a primary, whatever its serial.
     Retransfer,
+    /// Tell its secondaries of its serial.
+    Notify,
     /// Let it change no more.
     Freeze,
     /// Let it change again.

@@ -23,6 +23,8 @@ pub enum OperatorError {
     Argument(String),
     /// A configuration, or a file that it names, has mistakes; what was in use stays in use.
     Invalid(Box<Rejected>),
+    /// It would not be a zone that can be served.
+    Unfit(String),
     /// Somebody else has changed what it was made for.
     Conflict(String),
     /// Who asks may not have it done.
@@ -102,6 +104,7 @@ impl fmt::Display for OperatorError {
         match self {
             Self::NotFound { what, name } => write!(f, "there is no {} \"{name}\"", what.word()),
             Self::Argument(why)
+            | Self::Unfit(why)
             | Self::Conflict(why)
             | Self::Forbidden(why)
             | Self::Locked(why)
@@ -125,6 +128,8 @@ impl From<ZoneError> for OperatorError {
         match error {
             ZoneError::NotFound(zone) => Self::NotFound { what: What::Zone, name: zone.to_string() },
             ZoneError::NotKept(error) => Self::Io { what: "it cannot be kept", error },
+            ZoneError::Conflict(why) => Self::Conflict(why),
+            ZoneError::Unfit(why) => Self::Unfit(why),
             ZoneError::NotAdded(_)
             | ZoneError::Refused(_)
             | ZoneError::Invalid(_)

@@ -12,6 +12,7 @@ mod numbers;
 mod overlay;
 mod policy_zones;
 mod resolvers;
+mod rrsets;
 mod sets;
 mod tokens;
 mod zones;

@@ -121,6 +121,15 @@ impl Operator {
         Ok(self.components.manager.refresh(parse(name)?.as_name(), true)?)
     }
 
+    /// Has the secondaries of a zone told of its serial.
+    ///
+    /// # Errors
+    ///
+    /// There is no such zone, or it is nothing but a file.
+    pub fn zone_notify(&self, name: &str) -> Result<(), OperatorError> {
+        Ok(self.components.manager.notify(parse(name)?.as_name())?)
+    }
+
     /// Lets a zone change no more.
     ///
     /// # Errors
@@ -178,6 +187,12 @@ impl Operator {
     /// They were added, and no policy answers from them before a reload. What becomes of each zone
     /// stands in the result.
     pub fn zone_add(&self, add: &api::ZoneAdd) -> Result<api::ZonesChanged, OperatorError> {
+        if let (Some(records), [zone]) = (&add.records, add.zones.as_slice()) {
+            return self.zone_add_with(zone, &add.options, records);
+        }
+        if add.records.is_some() {
+            return Err(OperatorError::Argument("records are of a single zone".to_owned()));
+        }
         let done = changed(&add.zones, |apexes| self.components.manager.add(apexes, &add.options));
         if done.done > 0 {
             if let Err(mistakes) = self.serve_added() {
@@ -186,6 +201,25 @@ impl Operator {
                 return Err(OperatorError::Refused(why.to_owned()));
             }
             self.start_signing();
+        }
+        Ok(done)
+    }
+
+    /// Adds a zone with its first records. If it cannot have these, it is not there afterwards.
+    fn zone_add_with(
+        &self,
+        zone: &str,
+        options: &str,
+        records: &str,
+    ) -> Result<api::ZonesChanged, OperatorError> {
+        let zones = vec![zone.to_owned()];
+        let add = api::ZoneAdd { zones: zones.clone(), options: options.to_owned(), records: None };
+        let done = self.zone_add(&add)?;
+        if done.done == 1
+            && let Err(why) = self.components.manager.load_text(parse(zone)?.as_name(), records)
+        {
+            self.zone_remove(&zones);
+            return Err(why.into());
         }
         Ok(done)
     }

@@ -8,6 +8,7 @@ mod printing;
 mod properties;
 mod records;
 mod rfcs;
+mod rrsets;
 mod sharing;
 mod specials;
 mod support;

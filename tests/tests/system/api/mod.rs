@@ -3,6 +3,7 @@
 mod audit;
 mod hostile;
 mod network;
+mod rrsets;
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;

@@ -8,7 +8,7 @@ use testkit::{Script, Server, Stub, certificate, contains, forwarding, lacks};
 const NAME: &str = "dns.example.org";
 
 /// Starts a server whose API is at an address of this machine, with a certificate.
-fn start(more: &str) -> (Server, SocketAddr, Stub) {
+pub(super) fn start(more: &str) -> (Server, SocketAddr, Stub) {
     let directory = tempfile::tempdir().expect("a directory");
     certificate(directory.path(), &[NAME, "127.0.0.1"]);
     start_in(directory, more)
@@ -30,7 +30,7 @@ fn start_in(directory: tempfile::TempDir, more: &str) -> (Server, SocketAddr, St
 }
 
 /// Runs curl without TLS; returns the status and the body.
-fn curl(at: SocketAddr, path: &str, arguments: &[&str]) -> (u16, String) {
+pub(super) fn curl(at: SocketAddr, path: &str, arguments: &[&str]) -> (u16, String) {
     curl_at(&format!("http://{at}{path}"), arguments)
 }
 
@@ -49,7 +49,7 @@ fn text(output: &Output) -> String {
 }
 
 /// Makes a token by command.
-fn token(server: &Server, name: &str, more: &[&str]) -> String {
+pub(super) fn token(server: &Server, name: &str, more: &[&str]) -> String {
     let output = server.command(&[&["token", "add", name], more].concat());
     assert!(output.status.success(), "{}", text(&output));
     let token = String::from_utf8_lossy(&output.stdout).trim().to_owned();
@@ -57,7 +57,7 @@ fn token(server: &Server, name: &str, more: &[&str]) -> String {
     token
 }
 
-fn shown(token: &str) -> String {
+pub(super) fn shown(token: &str) -> String {
     format!("Authorization: Bearer {token}")
 }
 
