@@ -85,7 +85,10 @@ fn operation(route: &Route, problem: &Value, schemas: &mut Schemas) -> Value {
     let mut operation = json!({
         "operationId": identifier(route),
         "summary": route.summary,
-        "description": format!("Needs the role `{}`.", route.role.word()),
+        "description": match route.is_for_strangers {
+            true => "Needs no role.".to_owned(),
+            false => format!("Needs the role `{}`.", route.role.word()),
+        },
         "responses": {
             "200": {"description": "It is done.", "content": content(route, schemas)},
             "default": {
@@ -131,7 +134,7 @@ fn parameters(route: &Route) -> Vec<Value> {
             json!({"name": name, "in": place, "description": about, "schema": {"type": kind}})
         }
     };
-    let repeated = (route.method != "GET").then_some(&IDEMPOTENCY_KEY);
+    let repeated = route.takes_key().then_some(&IDEMPOTENCY_KEY);
     let headers = route.headers.iter().chain(repeated);
     chosen.chain(route.query.iter().map(said("query"))).chain(headers.map(said("header"))).collect()
 }

@@ -15,13 +15,16 @@ mod description;
 mod json;
 mod limits;
 mod network;
+mod pages;
 mod powerdns;
 mod problem;
 mod repeated;
+mod reply;
 mod resources;
 mod routes;
 mod rrsets;
 mod serve;
+mod session;
 
 pub use description::description;
 pub use network::{CONNECTIONS_MAX, serve};

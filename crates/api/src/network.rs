@@ -11,7 +11,7 @@ use control::{WhenFull, converse_with_all};
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderName, ORIGIN};
-use server::{Caller, Operator};
+use server::Operator;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
@@ -19,7 +19,9 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::limits::Asker;
 use crate::problem::Problem;
-use crate::serve::{Api, HEAD_TIME_MAX, Reply, Who};
+use crate::reply::Reply;
+use crate::serve::{Api, HEAD_TIME_MAX, Who};
+use crate::session::{self, Visitor};
 
 /// Connections at once; the oldest makes way for the next.
 pub const CONNECTIONS_MAX: usize = 64;
@@ -68,9 +70,9 @@ async fn try_converse(api: Arc<Api>, mut stream: TcpStream, from: IpAddr) -> io:
     if first == [TLS_HANDSHAKE] {
         let Some(config) = api.operator().tls().and_then(|tls| tls.for_control()) else { return Ok(()) };
         let stream = timeout(HEAD_TIME_MAX, TlsAcceptor::from(config).accept(stream)).await??;
-        api.converse(stream, Who::Stranger(from)).await;
+        api.converse(stream, Who::Stranger { from, is_tls: true }).await;
     } else if is_of_this_machine {
-        api.converse(stream, Who::Stranger(from)).await;
+        api.converse(stream, Who::Stranger { from, is_tls: false }).await;
     } else {
         timeout(HEAD_TIME_MAX, stream.write_all(PLAIN_REFUSAL)).await??;
     }
@@ -78,43 +80,54 @@ async fn try_converse(api: Arc<Api>, mut stream: TcpStream, from: IpAddr) -> io:
 }
 
 impl Api {
-    /// Returns who sends a request over the network, and whether that is a log-in.
+    /// Returns who sends a request over the network.
     ///
     /// # Errors
     ///
-    /// It is not for us, there are too many, or whoever sends it shows no token of ours although
-    /// one is needed.
+    /// It is not for us, there are too many, or whoever sends it shows neither a token nor a
+    /// session of ours although one is needed.
     pub(crate) fn welcome(
         &self,
         request: &Request<Incoming>,
-        from: IpAddr,
-        needs_token: bool,
-    ) -> Result<Option<(Caller, bool)>, Reply> {
+        (from, is_tls): (IpAddr, bool),
+        needs_proof: bool,
+    ) -> Result<Option<Visitor>, Reply> {
         let now = Instant::now();
         let headers = request.headers();
         let stranger = Asker::stranger(from);
-        let caller = match bearer(headers) {
+        let visitor = match bearer(headers) {
             Some(token) => {
-                let caller = self.operator().bearer(token, from);
-                if caller.is_none() {
+                let known = self.operator().bearer(token, from);
+                if known.is_none() {
                     self.limits.note_failure(&stranger, now);
+                    self.operator().note_failed_log_in(from);
                 }
-                caller
+                known.map(|(caller, is_log_in)| Visitor {
+                    logs_in_from: is_log_in.then_some(from),
+                    ..Visitor::known(caller)
+                })
             }
-            None => None,
+            None => session::shown(headers, is_tls).and_then(|secret| {
+                let (caller, is_due) = self.operator().session(secret)?;
+                Some(Visitor { session: Some(secret.to_owned()), is_due, ..Visitor::known(caller) })
+            }),
         };
-        let asker = caller.as_ref().map_or(stranger, |(caller, _)| Asker::Known(caller.name.clone()));
+        let asker = visitor.as_ref().map_or(stranger, |it| Asker::Known(it.caller.name.clone()));
         self.limits.admit(&asker, now).map_err(too_many)?;
         if request.uri().authority().is_some() {
             return Err(Reply::from(Problem::new(421, "this is no proxy: expected a path")));
         }
         let host = is_for_us(headers, self.operator()).map_err(Reply::from)?;
         is_of_our_pages(headers, host).map_err(Reply::from)?;
-        if needs_token && caller.is_none() {
-            let problem = Problem::new(401, "this needs a token: \"gannet token add\" makes one");
-            return Err(Reply::from(problem).with("www-authenticate", "Bearer".to_owned()));
+        let is_look = matches!(request.method().as_str(), "GET" | "HEAD");
+        if needs_proof && !is_look && visitor.as_ref().is_some_and(|it| it.session.is_some()) {
+            session::check_write(headers).map_err(Reply::from)?;
         }
-        Ok(caller)
+        if needs_proof && visitor.is_none() {
+            let why = "this needs a token (\"gannet token add\" makes one) or a session";
+            return Err(Reply::from(Problem::new(401, why)).with("www-authenticate", "Bearer".to_owned()));
+        }
+        Ok(visitor)
     }
 }
 

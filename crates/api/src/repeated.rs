@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::Call;
 use crate::problem::Problem;
-use crate::routes::TUNNEL;
-use crate::serve::Reply;
+use crate::reply::Reply;
+use crate::routes::Route;
 
 /// The header with what the client calls the request.
 const HEADER: HeaderName = HeaderName::from_static("idempotency-key");
@@ -56,20 +56,20 @@ fn digest(parts: &[&[u8]]) -> String {
 /// Has a request carried out, unless it was before: then it is answered as it was.
 pub(crate) fn once(
     under_way: &UnderWay,
-    method: &str,
+    route: &Route,
     call: &Call,
     carry_out: impl FnOnce() -> Result<Reply, Problem>,
 ) -> Result<Reply, Problem> {
     let Some(key) = call.header(&HEADER)? else { return carry_out() };
-    if call.path.ends_with(TUNNEL) {
-        return Err(Problem::new(400, "requests of the control socket take no Idempotency-Key"));
+    if !route.takes_key() {
+        return Err(Problem::new(400, "this takes no Idempotency-Key"));
     }
     if key.is_empty() || key.len() > KEY_CHARS_MAX || !key.chars().all(|c| c.is_ascii_graphic()) {
         let why = format!("an Idempotency-Key has 1 to {KEY_CHARS_MAX} visible ASCII characters");
         return Err(Problem::new(400, why));
     }
     let name = digest(&[call.caller.name.as_bytes(), key.as_bytes()]);
-    let asked = digest(&[method.as_bytes(), call.target.as_bytes(), &call.body]);
+    let asked = digest(&[route.method.as_bytes(), call.target.as_bytes(), &call.body]);
     if !under_way.keys().insert(name.clone()) {
         return Err(Problem::new(409, "a request with this Idempotency-Key is being carried out"));
     }

@@ -1,5 +1,7 @@
 //! What rows of the table ask for, and what they answer with.
 
+mod users;
+
 use std::collections::BTreeMap;
 
 use control::api::{self, ConfigEdit, ConfigExpected, ConfigOf, Request, Response};
@@ -12,7 +14,9 @@ use crate::call::Call;
 use crate::description::{Schemas, one};
 use crate::json;
 use crate::problem::Problem;
-use crate::serve::Reply;
+use crate::reply::Reply;
+
+pub(crate) use users::{NewPassword, NewRole, one_user, user_password, user_role};
 
 /// Items of one part of what is long, unless another number is asked for.
 pub(crate) const PART_ITEMS: u64 = 1_000;
@@ -61,6 +65,11 @@ pub(crate) fn as_json(value: &impl Serialize) -> Reply {
 /// Returns the only one of a list.
 fn only<T: Serialize>(all: Vec<T>) -> Result<T, Problem> {
     all.into_iter().next().ok_or_else(|| Problem::new(404, "there is no such thing"))
+}
+
+/// What rows ask for whose paths `session` answers.
+pub(crate) fn elsewhere(_: &Call) -> Result<Request, Problem> {
+    Err(Problem::new(500, "this is no request of the control socket"))
 }
 
 // Settings.

@@ -6,6 +6,7 @@ use server::Role;
 use crate::call::Call;
 use crate::description::{Shape, many, map, metrics, nothing, one, records, yaml};
 use crate::problem::Problem;
+use crate::reply::Reply;
 use crate::resources as of;
 use crate::rrsets;
 use crate::serve::Reply;
@@ -22,13 +23,17 @@ pub(crate) struct Route {
     pub(crate) query: &'static [Parameter],
     pub(crate) headers: &'static [Parameter],
     pub(crate) body: Wanted,
+    /// Whether what comes or goes is to be kept nowhere, not even as a digest.
+    pub(crate) has_secrets: bool,
+    /// Whether nobody has to have proved who they are.
+    pub(crate) is_for_strangers: bool,
     /// What comes back.
     pub(crate) shape: Shape,
     pub(crate) request: fn(&Call) -> Result<Request, Problem>,
     pub(crate) reply: fn(&Call, Response) -> Result<Reply, Problem>,
 }
 
-/// A header that all methods but GET take.
+/// A header that methods other than GET take.
 pub(crate) const IDEMPOTENCY_KEY: Parameter = parameter(
     "Idempotency-Key",
     "string",
@@ -75,6 +80,8 @@ pub(crate) const fn route(
         query: &[],
         headers: &[],
         body: Wanted::Nothing,
+        has_secrets: false,
+        is_for_strangers: false,
         shape,
         request,
         reply: of::whole,
@@ -115,9 +122,24 @@ impl Route {
         self
     }
 
+    const fn with_secrets(mut self) -> Self {
+        self.has_secrets = true;
+        self
+    }
+
+    const fn for_strangers(mut self) -> Self {
+        self.is_for_strangers = true;
+        self
+    }
+
     pub(crate) const fn replies(mut self, reply: fn(&Call, Response) -> Result<Reply, Problem>) -> Self {
         self.reply = reply;
         self
+    }
+
+    /// Returns whether a request can be sent again with a key, so that it is carried out once.
+    pub(crate) fn takes_key(&self) -> bool {
+        self.method != "GET" && self.path != TUNNEL && !self.has_secrets
     }
 
     /// Returns the parts of a path that the client chose; `None` if the path is another.
@@ -484,6 +506,59 @@ const ROUTES: &[Route] = &[
         Ok(Request::TokenRevoke(api::TokenName { name: call.part(0) }))
     })
     .role(Role::Admin),
+    get("/users", "The users, without their passwords.", many::<api::User>, |_| Ok(Request::UserList))
+        .role(Role::Admin),
+    post(("/users", Role::Admin), "Adds a user.", one::<api::User>, |call| {
+        Ok(Request::UserAdd(crate::json::parse(&call.body)?))
+    })
+    .body(Wanted::Json(one::<api::UserAdd>))
+    .with_secrets()
+    .replies(of::one_user),
+    get("/users/{user}", "A user.", one::<api::User>, |_| Ok(Request::UserList))
+        .role(Role::Admin)
+        .replies(of::one_user),
+    route("DELETE", "/users/{user}", "Removes a user, and ends their sessions.", many::<api::User>, |call| {
+        Ok(Request::UserRemove(api::UserName { name: call.part(0) }))
+    })
+    .role(Role::Admin),
+    route(
+        "PUT",
+        "/users/{user}/password",
+        "Gives a user another password, and ends their sessions.",
+        one::<api::User>,
+        of::user_password,
+    )
+    .role(Role::Admin)
+    .body(Wanted::Json(one::<of::NewPassword>))
+    .with_secrets()
+    .replies(of::one_user),
+    route(
+        "PUT",
+        "/users/{user}/role",
+        "Gives a user another role, and ends their sessions.",
+        one::<api::User>,
+        of::user_role,
+    )
+    .role(Role::Admin)
+    .body(Wanted::Json(one::<of::NewRole>))
+    .replies(of::one_user),
+    get("/sessions", "One's own sessions; of admins, all.", many::<api::Session>, |_| {
+        Ok(Request::SessionList)
+    }),
+    route("DELETE", "/sessions/{session}", "Ends a session.", many::<api::Session>, |call| {
+        Ok(Request::SessionRevoke(api::SessionId { id: call.part(0) }))
+    }),
+    get("/session", "Who asks, and with which session.", one::<api::WhoAsks>, of::elsewhere),
+    post(
+        ("/session", Role::Viewer),
+        "Logs in. The reply sets a cookie, which shows the session.",
+        one::<api::WhoAsks>,
+        of::elsewhere,
+    )
+    .body(Wanted::Json(one::<api::LogIn>))
+    .with_secrets()
+    .for_strangers(),
+    route("DELETE", "/session", "Logs out.", one::<api::WhoAsks>, of::elsewhere).with_secrets(),
     post(
         ("/requests", Role::Viewer),
         "A request of the control socket, as commands make them.",

@@ -1,15 +1,13 @@
 //! Connections that speak HTTP/1.1: what is asked on them, and what goes back.
 
 use std::convert::Infallible;
-use std::future::poll_fn;
 use std::net::IpAddr;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use control::api::{self, Response};
 use control::{Answer, Peer, Stream};
-use hyper::body::{Body as _, Incoming};
+use hyper::body::Incoming;
 use hyper::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, TRANSFER_ENCODING};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -26,14 +24,14 @@ use crate::limits::Limits;
 use crate::powerdns;
 use crate::problem::Problem;
 use crate::repeated::{self, UnderWay};
+use crate::reply::{Reply, is_json, not_allowed, read};
 use crate::routes::{Route, TUNNEL, Wanted, all};
+use crate::session::Visitor;
 
 /// Octets of a body.
 const BODY_OCTETS_MAX: u64 = 1 << 20;
 /// How long the head of a request may take, and a connection may be without one.
 pub(crate) const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
-/// How long a body may take.
-const BODY_TIME_MAX: Duration = Duration::from_secs(30);
 /// How long a connection may last from its beginning to its end.
 const CONNECTION_TIME_MAX: Duration = Duration::from_secs(600);
 /// Octets of a request's head.
@@ -43,86 +41,12 @@ const HEADERS_MAX: usize = 64;
 
 /// What every path of the API begins with.
 const BASE: [&str; 2] = ["api", "v1"];
+/// Where sessions begin and end, below that.
+const SESSION: &str = "/session";
+/// Where one logs in.
+const LOG_IN: &str = "/api/v1/session";
 /// Where the description is.
 const DESCRIPTION: &str = "openapi.json";
-/// Nothing of a page may be loaded from anywhere, or run.
-const PAGE_POLICY: &str = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-const PAGE: &str = "<!doctype html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>Gannet</title></head>\n\
-    <body>\n<h1>Gannet</h1>\n<p>This DNS server answers queries. Its API is below <code>/api/v1</code>, \
-    <a href=\"/api/v1/openapi.json\">described in OpenAPI</a>.</p>\n</body>\n</html>\n";
-
-/// What goes back.
-pub(crate) struct Reply {
-    status: u16,
-    headers: Vec<(&'static str, String)>,
-    body: Body,
-    /// Whether the rest of what the client sends is not looked at.
-    ends_connection: bool,
-}
-
-impl Reply {
-    fn new(status: u16, kind: &str, body: Body) -> Self {
-        Self { status, headers: vec![("content-type", kind.to_owned())], body, ends_connection: false }
-    }
-
-    pub(crate) fn json(text: String) -> Self {
-        Self::new(200, "application/json", Body::whole(text))
-    }
-
-    pub(crate) fn text(kind: &str, text: String) -> Self {
-        Self::new(200, kind, Body::whole(text))
-    }
-
-    /// Returns what was answered before.
-    pub(crate) fn again(status: u16, kind: &str, text: String) -> Self {
-        Self::new(status, kind, Body::whole(text))
-    }
-
-    /// Returns status, type, ETag and body, if all of it is there already.
-    pub(crate) fn known(&self) -> Option<(u16, String, Option<String>, String)> {
-        let header = |name: &str| {
-            self.headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone())
-        };
-        Some((self.status, header("content-type")?, header("etag"), self.body.text()?))
-    }
-
-    pub(crate) fn nothing(status: u16) -> Self {
-        Self { status, headers: Vec::new(), body: Body::whole(""), ends_connection: false }
-    }
-
-    /// Adds a header.
-    pub(crate) fn with(mut self, name: &'static str, value: String) -> Self {
-        self.headers.push((name, value));
-        self
-    }
-
-    /// Says where what comes next is.
-    pub(crate) fn linked(self, next: Option<String>) -> Self {
-        match next {
-            Some(next) => self.with("link", format!("<{next}>; rel=\"next\"")),
-            None => self,
-        }
-    }
-
-    /// Answers with another status.
-    pub(crate) const fn with_status(mut self, status: u16) -> Self {
-        self.status = status;
-        self
-    }
-
-    const fn ending(mut self) -> Self {
-        self.ends_connection = true;
-        self
-    }
-}
-
-impl From<Problem> for Reply {
-    fn from(problem: Problem) -> Self {
-        let text = api::to_json(&problem);
-        Self::new(problem.status(), "application/problem+json", Body::whole(text))
-    }
-}
-
 /// Returns what goes on with connections of the control socket that speak HTTP.
 pub fn http(operator: Arc<Operator>, users: SocketUsers) -> control::Http {
     let api = Arc::new(Api::new(operator));
@@ -141,8 +65,13 @@ pub fn http(operator: Arc<Operator>, users: SocketUsers) -> control::Http {
 pub(crate) enum Who {
     /// A user of this machine, as the system says.
     User(Caller),
-    /// Somebody at this address, whose requests show who it is.
-    Stranger(IpAddr),
+    /// Somebody at an address, whose requests show who it is.
+    Stranger {
+        /// The address.
+        from: IpAddr,
+        /// Whether the connection is encrypted.
+        is_tls: bool,
+    },
 }
 
 /// What answers.
@@ -189,12 +118,13 @@ impl Api {
     /// Answers one request.
     async fn answer(&self, request: Request<Incoming>, who: &Who) -> Result<Reply, Problem> {
         let path = request.uri().path().to_owned();
-        let caller = match who {
-            Who::User(caller) => Some((caller.clone(), None)),
-            Who::Stranger(from) => {
-                let needs_token = !matches!(path.as_str(), "/" | "/health");
-                match self.welcome(&request, *from, needs_token) {
-                    Ok(caller) => caller.map(|(caller, is_login)| (caller, is_login.then_some(*from))),
+        let visitor = match who {
+            Who::User(caller) => Some(Visitor::known(caller.clone())),
+            Who::Stranger { from, is_tls } => {
+                let logs_in = request.method() == "POST" && path == LOG_IN;
+                let needs_proof = !is_page(&path) && path != "/health" && !logs_in;
+                match self.welcome(&request, (*from, *is_tls), needs_proof) {
+                    Ok(visitor) => visitor,
                     // What it would have brought is not read.
                     Err(refusal) => return Ok(refusal.ending()),
                 }
@@ -207,15 +137,12 @@ impl Api {
         let method = request.method().as_str().to_owned();
         let words: Vec<&str> = parts.iter().map(String::as_str).collect();
         match words.as_slice() {
-            [""] | ["health"] | [_, _, DESCRIPTION] if method != "GET" => Ok(not_allowed("GET")),
-            [""] => {
-                let page = Reply::text("text/html; charset=utf-8", PAGE.to_owned());
-                Ok(page.with("content-security-policy", PAGE_POLICY.to_owned()))
-            }
+            ["health"] | [_, _, DESCRIPTION] if method != "GET" => Ok(not_allowed("GET")),
             // Where programs that speak PowerDNS's API find out which versions there are.
             ["api"] if method == "GET" => {
                 Ok(Reply::json("[{\"url\": \"/api/v1\", \"version\": 1}]\n".to_owned()))
             }
+            _ if is_page(&path) => self.page(request, visitor, who).await,
             ["health"] => Ok(Reply::json("{\"is-serving\": true}\n".to_owned())),
             [base @ .., DESCRIPTION] if base == BASE => Ok(Reply::json(description())),
             [first, second, ..] if [*first, *second] == BASE => {
@@ -224,9 +151,12 @@ impl Api {
                     Found::OtherMethods(methods) => return Ok(not_allowed(&methods)),
                     Found::Nothing => return Err(nothing_at(&path)),
                 };
-                let caller = caller.ok_or_else(|| Problem::new(401, "this needs a token"))?;
+                if route.path == SESSION {
+                    return self.session(request, visitor, who).await;
+                }
+                let visitor = visitor.ok_or_else(|| Problem::new(401, "this needs a token or a session"))?;
                 let is_powerdns = path.starts_with(powerdns::BASE);
-                let done = self.carry_out(route, (path, parts), request, caller).await;
+                let done = self.carry_out(route, (path, parts), request, visitor).await;
                 done.map_err(|problem| if is_powerdns { problem.for_powerdns() } else { problem })
             }
             _ => Err(nothing_at(&path)),
@@ -239,7 +169,7 @@ impl Api {
         route: &'static Route,
         (path, parts): (String, Vec<String>),
         request: Request<Incoming>,
-        (caller, login): (Caller, Option<IpAddr>),
+        visitor: Visitor,
     ) -> Result<Reply, Problem> {
         let query = query_parts(request.uri().query().unwrap_or(""))?;
         if let Some((unknown, _)) =
@@ -256,28 +186,28 @@ impl Api {
             ));
         }
         let headers = request.headers().clone();
-        let is_json = |value: &HeaderValue| {
-            let text = value.to_str().unwrap_or("");
-            text.split(';').next().unwrap_or("").trim().eq_ignore_ascii_case("application/json")
-        };
         if matches!(route.body, Wanted::Json(_)) && !headers.get(CONTENT_TYPE).is_some_and(is_json) {
             return Err(Problem::new(415, "expected a Content-Type of application/json"));
         }
         let target = request.uri().to_string();
-        let body = read(request.into_body()).await?;
+        let body = read(request.into_body(), BODY_OCTETS_MAX).await?;
         if matches!(route.body, Wanted::Nothing) && !body.is_empty() {
             return Err(Problem::new(400, "this takes no body"));
         }
+        let Visitor { caller, logs_in_from, is_due, .. } = visitor;
         let call =
             Call { operator: Arc::clone(&self.operator), path, target, parts, query, headers, body, caller };
         let under_way = Arc::clone(&self.under_way);
         let done = tokio::task::spawn_blocking(move || {
-            if let Some(from) = login {
+            if is_due {
+                call.operator.note_sessions();
+            }
+            if let Some(from) = logs_in_from {
                 call.operator.audit(&call.caller.name, ("log-in", &from.to_string()), "accepted");
             }
             match route.method {
                 "GET" => done(route, &call),
-                method => repeated::once(&under_way, method, &call, || done(route, &call)),
+                _ => repeated::once(&under_way, route, &call, || done(route, &call)),
             }
         });
         done.await.unwrap_or_else(|_| Err(Problem::new(500, "the server could not carry this out")))
@@ -342,9 +272,9 @@ fn nothing_at(path: &str) -> Problem {
     Problem::new(404, format!("there is nothing at {path}"))
 }
 
-fn not_allowed(methods: &str) -> Reply {
-    let problem = Problem::new(405, format!("expected {methods}"));
-    Reply::from(problem).with("allow", methods.to_owned())
+/// Returns whether there is a page at a path; everybody may see it.
+fn is_page(path: &str) -> bool {
+    matches!(path, "/" | "/login" | "/logout" | "/style.css")
 }
 
 /// Returns why a body is not read at all.
@@ -360,36 +290,10 @@ fn refused_body(request: &Request<Incoming>) -> Option<Problem> {
         .then(|| Problem::new(413, format!("a body has at most {BODY_OCTETS_MAX} octets")))
 }
 
-/// Reads a body, whose length was looked at.
-async fn read(mut body: Incoming) -> Result<Vec<u8>, Problem> {
-    let mut octets = Vec::new();
-    let all = async {
-        while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
-            let frame = frame.map_err(|_| Problem::new(400, "the body was cut off"))?;
-            if let Some(data) = frame.data_ref() {
-                octets.extend_from_slice(data);
-            }
-            if octets.len() as u64 > BODY_OCTETS_MAX {
-                return Err(Problem::new(413, format!("a body has at most {BODY_OCTETS_MAX} octets")));
-            }
-        }
-        Ok(())
-    };
-    let late = |_| Err(Problem::new(408, "the body took too long"));
-    timeout(BODY_TIME_MAX, all).await.unwrap_or_else(late)?;
-    Ok(octets)
-}
-
 fn as_response(reply: Reply) -> hyper::Response<Body> {
     let mut response = hyper::Response::new(reply.body);
     *response.status_mut() = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = response.headers_mut();
-    for (name, value) in reply.headers {
-        // What a client chose is escaped in it, so that it always is a value.
-        if let Ok(value) = HeaderValue::from_str(&value) {
-            headers.insert(HeaderName::from_static(name), value);
-        }
-    }
     for (name, value) in [
         ("cache-control", "no-store"),
         ("x-content-type-options", "nosniff"),
@@ -397,6 +301,12 @@ fn as_response(reply: Reply) -> hyper::Response<Body> {
         ("cross-origin-resource-policy", "same-origin"),
     ] {
         headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+    }
+    for (name, value) in reply.headers {
+        // What a client chose is escaped in it, so that it always is a value.
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            headers.insert(HeaderName::from_static(name), value);
+        }
     }
     if reply.ends_connection {
         headers.insert(CONNECTION, HeaderValue::from_static("close"));

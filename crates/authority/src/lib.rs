@@ -247,6 +247,11 @@ impl Authority {
         self.state().opened(folder).map(drop)
     }
 
+    /// Returns whether changes can be kept at all.
+    pub fn keeps_changes(&self) -> bool {
+        self.folder.as_deref().and_then(Path::parent).is_some_and(Path::is_dir)
+    }
+
     /// Returns the changes in use as they are laid over files.
     pub fn layers(&self) -> Vec<Layer> {
         layers(&self.state().in_use)
@@ -347,6 +352,28 @@ impl Authority {
     /// The store cannot be read.
     pub fn noted(&self, name: (&str, &str), now: u64) -> Result<Option<String>, StoreError> {
         self.with_store(None, |store| store.noted(name, now))
+    }
+
+    /// Returns what is noted in a space, by name.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    pub fn notes(&self, space: &str, now: u64) -> Result<BTreeMap<String, String>, StoreError> {
+        self.with_store(BTreeMap::new(), |store| store.notes(space, now))
+    }
+
+    /// Forgets notes of a space; they are gone from the disk when this returns.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written; then all of them are still there.
+    pub fn forget_notes<'n>(
+        &self,
+        space: &str,
+        names: impl IntoIterator<Item = &'n str>,
+    ) -> Result<(), StoreError> {
+        self.with_store((), |store| store.forget_notes(space, names))
     }
 
     /// Returns how changes stand.

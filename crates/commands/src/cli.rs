@@ -8,6 +8,7 @@ mod page;
 mod record;
 mod server;
 mod signing;
+mod users;
 mod zones;
 
 use std::ffi::{OsStr, OsString};
@@ -35,6 +36,9 @@ pub use record::{LogArgs, Top};
 pub use signing::{
     DsArgs, DsSeenArgs, ExportArgs, GenerateArgs, KeyForm, KeyImportArgs, KeyStatusArgs, KeysCommand,
     KeysDirArgs, ListArgs, RoleWord, RollArgs, SerialWord, SignArgs, VerifyArgs,
+};
+pub use users::{
+    LoginArgs, UsersAddArgs, UsersCommand, UsersPasswordArgs, UsersRemoveArgs, UsersRevokeArgs, UsersRoleArgs,
 };
 pub use zones::{
     ZoneAddArgs, ZoneCheckArgs, ZoneCommand, ZoneFileArgs, ZoneGetArgs, ZoneLoadArgs, ZonePrintArgs,

@@ -12,6 +12,7 @@ pub mod dnscrypt;
 pub mod import;
 pub mod mobileconfig;
 pub mod out;
+mod password;
 pub mod program;
 pub mod progress;
 pub mod query;

@@ -11,6 +11,7 @@ pub(crate) mod rrsets;
 mod stats;
 mod status;
 mod tokens;
+mod users;
 mod zones;
 
 use std::collections::BTreeMap;
@@ -79,6 +80,8 @@ pub fn run(command: &ServerCommand, descriptions: Descriptions<'_>) -> ExitCode 
         ServerCommand::Jobs(args) => jobs(args),
         ServerCommand::Audit(command) => audit::run(command),
         ServerCommand::Token(command) => tokens::run(command),
+        ServerCommand::Login(args) => users::log_in_link(args),
+        ServerCommand::Users(command) => users::run(command),
     }
 }
 
@@ -308,6 +311,9 @@ pub fn show(response: &Response, output: OutputArgs) -> ExitCode {
         Response::Audited(rows) => (audit::text(rows), true),
         Response::TokenAdded(added) => (format!("{}\n", added.secret), true),
         Response::Tokens(all) => (tokens::text(all), true),
+        Response::Users(all) => (users::text(all), true),
+        Response::LogInLink(link) => (format!("{}\n", link.url), true),
+        Response::Sessions(all) => (users::sessions_text(all), true),
     };
     out::print(&if output.json { response.to_json() } else { text });
     if is_fine { out::FINE } else { out::negative() }

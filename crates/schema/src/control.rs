@@ -57,8 +57,9 @@ pub(super) const ROWS: &[Row] = &[
         "[]",
         "who does not use it need not care for one more open port",
         "Where the HTTP API can be reached besides the control socket (see api.md), with port 8533 unless they say \
-         otherwise. Every request needs a token (`gannet token add`). Addresses of this machine alone take HTTP and \
-         HTTPS, all others HTTPS, with the certificates of `tls.certificates`.",
+         otherwise. Requests show a token (`gannet token add`) or a session of a user (`gannet users add`, see \
+         users.md). Addresses of this machine alone take HTTP and HTTPS, all others HTTPS, with the certificates of \
+         `tls.certificates`.",
     )
     .restart(),
     row(

@@ -118,6 +118,8 @@ pub fn needed(request: &Request) -> Role {
         | Request::ConfigGet(_)
         | Request::ConfigDiff(_)
         | Request::ConfigHistory(_) => Role::Viewer,
+        // Their own; others' are for admins, which `Operator::session_list` sees to.
+        Request::SessionList | Request::SessionRevoke(_) => Role::Viewer,
         Request::CacheFlush(_) | Request::SetAdd(_) | Request::SetRemove(_) => Role::Helper,
         Request::Reload
         | Request::CacheDump
@@ -152,6 +154,12 @@ pub fn needed(request: &Request) -> Role {
         Request::Audit(_) | Request::TokenAdd(_) | Request::TokenList | Request::TokenRevoke(_) => {
             Role::Admin
         }
+        Request::LogInLink(_)
+        | Request::UserAdd(_)
+        | Request::UserList
+        | Request::UserRemove(_)
+        | Request::UserPassword(_)
+        | Request::UserRole(_) => Role::Admin,
         Request::ConfigExport(asked) if asked.with_secrets => Role::Admin,
         Request::ConfigExport(_) => Role::Viewer,
         Request::ConfigChange(change) => {

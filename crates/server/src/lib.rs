@@ -37,7 +37,10 @@ pub use caller::{Caller, Role, Scope, needed};
 pub use compile::{Compiled, Previous, compile};
 pub use driver::{Waiting, WaitsFor};
 pub use log_level::{LogLevelHandle, filter};
-pub use operator::{CachedAnswer, DESCRIPTIONS, Operator, OperatorError, Rejected, What, WorkerNumbers};
+pub use operator::{
+    CachedAnswer, DESCRIPTIONS, LinkFor, LogInRefusal, LoggedIn, Operator, OperatorError, Rejected, What,
+    WorkerNumbers,
+};
 pub use protocol::{SocketUsers, answered, carry_out};
 pub use start::{Opened, Server, StartError, start};
 pub use watch::{End, Order, Serving};

@@ -83,7 +83,8 @@ pub fn carry_out(
     caller: &Caller,
 ) -> Result<Answer, OperatorError> {
     let role = needed(&request);
-    let is_look = role == Role::Viewer || matches!(request, Request::Audit(_) | Request::TokenList);
+    let is_look =
+        role == Role::Viewer || matches!(request, Request::Audit(_) | Request::TokenList | Request::UserList);
     let words = (!is_look).then(|| audited(&request));
     let audit = |outcome: &str| {
         if let Some((what, on)) = &words {
@@ -91,8 +92,15 @@ pub fn carry_out(
         }
     };
     // What is kept by revision is audited with it.
-    let is_kept =
-        matches!(request, Request::ConfigChange(_) | Request::TokenAdd(_) | Request::TokenRevoke(_));
+    let is_kept = matches!(
+        request,
+        Request::ConfigChange(_)
+            | Request::TokenAdd(_)
+            | Request::TokenRevoke(_)
+            | Request::UserAdd(_)
+            | Request::UserRemove(_)
+            | Request::UserRole(_)
+    );
     if !is_kept && caller.role >= role {
         audit("accepted");
     }
@@ -126,6 +134,9 @@ fn audited(request: &Request) -> (String, String) {
             };
             format!("{}: {}{more}", change.zone, rrsets.join(", "))
         }
+        // Nothing of a password is anywhere.
+        Request::UserAdd(user) => user.name.clone(),
+        Request::UserPassword(user) => user.name.clone(),
         _ => with,
     };
     (what, on)
@@ -153,6 +164,14 @@ fn try_carry_out(
             let tokens = operator.token_revoke(&token.name, &caller.name)?;
             return Ok(Response::Tokens(tokens).into());
         }
+        Request::UserAdd(asked) => return operator.user_add(&asked, &caller.name).map(users),
+        Request::UserRemove(user) => return operator.user_remove(&user.name, &caller.name).map(users),
+        Request::SessionList => return Ok(Response::Sessions(operator.session_list(caller)).into()),
+        Request::SessionRevoke(session) => {
+            let left = operator.session_revoke(&session.id, caller)?;
+            return Ok(Response::Sessions(left).into());
+        }
+        Request::UserRole(asked) => return operator.user_role(&asked, &caller.name).map(users),
         Request::ConfigChange(change) => {
             let by = Some(signed(&caller.name, change.by.as_deref()));
             Request::ConfigChange(api::ConfigChange { by, ..change })
@@ -160,6 +179,10 @@ fn try_carry_out(
         other => other,
     };
     answer(operator, request)
+}
+
+fn users(all: Vec<api::User>) -> Answer {
+    Response::Users(all).into()
 }
 
 /// Returns who makes a change: who it is for certain, and for whom they say that they make it.
@@ -212,8 +235,17 @@ fn answer(operator: &Arc<Operator>, request: Request) -> Result<Answer, Operator
         Request::ConfigGet(asked) => operator.config_get(&asked).map(Response::Settings)?,
         Request::Audit(asked) => operator.audited(asked).map(Response::Audited)?,
         Request::TokenList => Response::Tokens(operator.token_list()),
-        // They have to be signed: `carry_out` does.
-        Request::TokenAdd(_) | Request::TokenRevoke(_) => Response::error("nobody asks for this"),
+        // It matters who asks: `carry_out` does them.
+        Request::TokenAdd(_)
+        | Request::TokenRevoke(_)
+        | Request::UserAdd(_)
+        | Request::UserRemove(_)
+        | Request::UserRole(_)
+        | Request::SessionList
+        | Request::SessionRevoke(_) => Response::error("nobody asks for this"),
+        Request::LogInLink(asked) => operator.log_in_link(asked.user.as_deref()).map(Response::LogInLink)?,
+        Request::UserList => Response::Users(operator.user_list()),
+        Request::UserPassword(asked) => operator.user_password(&asked).map(Response::Users)?,
         Request::Explain(asked) => operator.explain(&asked).map(Response::Explained)?,
     };
     Ok(response.into())

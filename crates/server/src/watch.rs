@@ -197,6 +197,7 @@ impl Watch {
             operator.stop_jobs();
             operator.manager().stop();
             operator.keep_sets();
+            operator.audit_failed_log_ins();
             operator.tell_audit();
             operator.dump(Which::All)
         });
@@ -269,6 +270,9 @@ impl Watch {
                     }
                     if self.operator.has_ended_changes() {
                         spawn(Operator::end_changes);
+                    }
+                    if self.operator.has_failed_log_ins() {
+                        spawn(Operator::audit_failed_log_ins);
                     }
                     if Instant::now() >= next_audit {
                         next_audit = Instant::now() + TELL_OF_AUDIT_EVERY;

@@ -1,5 +1,7 @@
 //! What is noted for a time, beside changes: it is part of no revision, and cannot be undone.
 
+use std::collections::BTreeMap;
+
 use rusqlite::{OptionalExtension as _, params};
 
 use crate::{INLINE_OCTETS_MAX, Store, StoreError};
@@ -64,6 +66,48 @@ impl Store {
             .optional();
         found.map_err(|error| self.trouble(&error))
     }
+
+    /// Returns what is noted in a space and has not ended at `now`, by name.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read.
+    pub fn notes(&self, space: &str, now: u64) -> Result<BTreeMap<String, String>, StoreError> {
+        let state = self.sound()?;
+        let now = i64::try_from(now).unwrap_or(i64::MAX);
+        let look = || -> rusqlite::Result<BTreeMap<String, String>> {
+            let mut query = state
+                .database
+                .prepare_cached("SELECT name, text FROM notes WHERE space = ?1 AND until > ?2")?;
+            query.query_map(params![space, now], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+        };
+        look().map_err(|error| self.trouble(&error))
+    }
+
+    /// Forgets notes of a space; they are gone from the disk when this returns.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written; then all of them are still there.
+    pub fn forget_notes<'n>(
+        &self,
+        space: &str,
+        names: impl IntoIterator<Item = &'n str>,
+    ) -> Result<(), StoreError> {
+        let mut state = self.sound()?;
+        let write = || {
+            let transaction = state.database.transaction()?;
+            for name in names {
+                transaction.execute("DELETE FROM notes WHERE space = ?1 AND name = ?2", [space, name])?;
+            }
+            transaction.commit()
+        };
+        if let Err(error) = write() {
+            state.is_doubtful = true;
+            return Err(self.trouble(&error));
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -86,6 +130,12 @@ mod tests {
         assert_eq!(noted(&store, "a", 19).as_deref(), Some("2"), "it is on disk");
         store.note(("answers", "b"), "4", (20, 40)).expect("written");
         assert_eq!(noted(&store, "a", 0), None, "what has ended is forgotten");
+        store.note(("answers", "c"), "5", (20, 50)).expect("written");
+        let names = |now| store.notes("answers", now).expect("readable").into_keys().collect::<Vec<_>>();
+        assert_eq!((names(20), names(45)), (vec!["b".to_owned(), "c".to_owned()], vec!["c".to_owned()]));
+        store.forget_notes("answers", ["b", "none"]).expect("written");
+        assert_eq!(names(20), ["c"]);
+        assert_eq!(store.noted(("others", "a"), 10).expect("readable").as_deref(), Some("3"));
         let long = "x".repeat(INLINE_OCTETS_MAX + 1);
         assert!(store.note(("answers", "c"), &long, (20, 40)).is_err());
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{LogArgs, RemoteArgs, parse_seconds};
+use super::{LogArgs, LoginArgs, RemoteArgs, UsersCommand, parse_seconds};
 
 /// What to ask of the running server.
 #[derive(Debug, Subcommand)]
@@ -48,6 +48,13 @@ pub enum ServerCommand {
     /// Make, list and revoke tokens of the HTTP API.
     #[command(subcommand)]
     Token(TokenCommand),
+    /// Print a link that logs somebody in to the HTTP API: once, within 15 minutes.
+    ///
+    /// Without a name it adds the first user. With one it is for a user who has lost the password.
+    Login(LoginArgs),
+    /// Add, list and remove users of the HTTP API, and change what they log in with.
+    #[command(subcommand)]
+    Users(UsersCommand),
 }
 
 /// What to do with the audit log.

@@ -14,9 +14,11 @@ mod probe;
 mod reload;
 mod resolver;
 mod rrsets;
+mod sessions;
 mod sets;
 mod status;
 mod tokens;
+mod users;
 mod zones;
 
 use std::collections::BTreeMap;
@@ -42,9 +44,13 @@ pub use resolver::{
     ResolverServer, ResolverServers, ResolverWhat, ResolverZone, ResolverZoneServer,
 };
 pub use rrsets::{Rrset, RrsetAction, RrsetEdit, Rrsets, RrsetsChange, RrsetsChanged, RrsetsOf};
+pub use sessions::{LogIn, LogInLink, LogInLinkFor, Session, SessionId, SessionKept, WhoAsks};
 pub use sets::{List, ListsFetched, ListsOf, Set, SetChange, SetChanged, SetItem, SetName};
 pub use status::{Certificate, Configuration, Listener, ListsSummary, Stats, Status, Upstream, ZonesSummary};
 pub use tokens::{Token, TokenAdd, TokenAdded, TokenKept, TokenName};
+pub use users::{
+    CredentialsKept, PasswordKept, Secret, User, UserAdd, UserKept, UserName, UserPassword, UserRole,
+};
 pub use zones::{
     DsSeen, FileChange, Zone, ZoneAdd, ZoneCheck, ZoneDone, ZoneKey, ZoneKeys, ZoneLoad, ZoneName, ZoneNames,
     ZoneNote, ZoneOrder, ZoneRecords, ZoneRoll, ZoneWhat, ZonesChanged,
@@ -130,6 +136,22 @@ pub enum Request {
     TokenList,
     /// Take a token back.
     TokenRevoke(TokenName),
+    /// Add a user of the API.
+    UserAdd(UserAdd),
+    /// Say which users there are.
+    UserList,
+    /// Remove a user, and end their sessions.
+    UserRemove(UserName),
+    /// Give a user another password, and end their sessions.
+    UserPassword(UserPassword),
+    /// Give a user another role, and end their sessions.
+    UserRole(UserRole),
+    /// Make a link that logs somebody in, once.
+    LogInLink(LogInLinkFor),
+    /// Say which sessions there are.
+    SessionList,
+    /// End a session.
+    SessionRevoke(SessionId),
 }
 
 /// What the server says: `{"status":{…}}`, or `{"error":{…}}`.
@@ -210,6 +232,12 @@ pub enum Response {
     TokenAdded(Box<TokenAdded>),
     /// To [`Request::TokenList`] and [`Request::TokenRevoke`].
     Tokens(Vec<Token>),
+    /// To what is asked about users: those that it was about, or all.
+    Users(Vec<User>),
+    /// To [`Request::LogInLink`].
+    LogInLink(LogInLink),
+    /// To [`Request::SessionList`] and [`Request::SessionRevoke`].
+    Sessions(Vec<Session>),
     /// The request was not carried out.
     Error(Failure),
 }
@@ -278,6 +306,9 @@ impl Response {
             Self::Audited(it) => to_json(it),
             Self::TokenAdded(it) => to_json(it),
             Self::Tokens(it) => to_json(it),
+            Self::Users(it) => to_json(it),
+            Self::LogInLink(it) => to_json(it),
+            Self::Sessions(it) => to_json(it),
             Self::Error(it) => to_json(it),
         }
     }

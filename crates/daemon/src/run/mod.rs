@@ -274,10 +274,20 @@ async fn serve(server: Server, mut signals: Signals, doors: Doors) -> End {
         }
         std::future::pending::<()>().await;
     };
-    for address in api.iter().filter_map(|listener| listener.local_addr().ok()) {
+    let addresses: Vec<_> = api.iter().filter_map(|listener| listener.local_addr().ok()).collect();
+    for address in &addresses {
         info!(%address, "the API can be reached");
     }
     let for_resources = server.operator();
+    if let Some(link) = for_resources.begin_log_ins(addresses) {
+        // Whoever reads the log may be the first user: it is good once, and for a quarter of an
+        // hour.
+        info!(
+            url = link.url,
+            until = link.until,
+            "nobody can log in to the API yet: this adds the first user"
+        );
+    }
     let resources = async {
         if let Err(error) = api::serve(api, for_resources).await {
             warn!(%error, "the API cannot be reached over the network");

@@ -59,12 +59,16 @@ pub enum What {
     Resolver,
     /// A schedule.
     Schedule,
+    /// A session of a user.
+    Session,
     /// A setting.
     Setting,
     /// A set of names or addresses.
     Set,
     /// A token of the API.
     Token,
+    /// A user of the API.
+    User,
     /// A zone.
     Zone,
 }
@@ -76,8 +80,10 @@ impl What {
             Self::Listener => "listener",
             Self::Resolver => "resolver",
             Self::Schedule => "schedule",
+            Self::Session => "session",
             Self::Set => "set",
             Self::Token => "token",
+            Self::User => "user",
             Self::Setting => "setting",
             Self::Zone => "zone",
         }

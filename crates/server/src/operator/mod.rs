@@ -1,5 +1,6 @@
 //! What the running server does for whoever operates it.
 
+mod accounts;
 mod bans;
 mod caches;
 mod changes;
@@ -44,6 +45,7 @@ use crate::log_level;
 use crate::reload::{Components, Revision};
 use crate::worker::{Asked, Explaining, WorkerHandle};
 
+pub use accounts::{LinkFor, LogInRefusal, LoggedIn};
 pub use caches::CachedAnswer;
 pub use changes::WorkerNumbers;
 pub use error::{OperatorError, Rejected, What};
@@ -85,6 +87,8 @@ pub struct Operator {
     changing: Changing,
     /// The tokens of the API.
     tokens: tokens::Tokens,
+    /// The users of the API.
+    accounts: accounts::Accounts,
     /// Whether the audit log could not be written the last time.
     is_audit_failing: AtomicBool,
     /// The row of the audit log that the log was told of last.
@@ -194,9 +198,17 @@ impl Operator {
             pace: Mutex::default(),
             changing,
             tokens: tokens::Tokens::default(),
+            accounts: accounts::Accounts::default(),
             is_audit_failing: AtomicBool::new(false),
             audit_told: AtomicU64::new(0),
         }
+    }
+
+    /// Reads whom the store knows: tokens, users and their sessions.
+    pub(crate) fn read_callers(&self) {
+        self.read_tokens();
+        self.read_accounts();
+        self.read_sessions();
     }
 
     /// Does what jobs want of the server from now on, until it is gone.
@@ -302,6 +314,7 @@ impl Operator {
     ///
     /// It cannot be read.
     pub fn audited(&self, asked: api::AuditRows) -> Result<Vec<api::AuditRow>, OperatorError> {
+        self.audit_failed_log_ins();
         let count = asked.count.map_or(AUDIT_SHOWN, |count| count.min(AUDIT_SHOWN_MAX)) as usize;
         let rows = self.changing.authority().audited(asked.after, count);
         let rows = rows.map_err(|error| OperatorError::Refused(error.to_string()))?.into_iter();

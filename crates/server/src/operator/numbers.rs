@@ -78,7 +78,8 @@ impl Operator {
         lock(&self.pace).note(Instant::now(), self.queries());
     }
 
-    fn queries(&self) -> u64 {
+    /// Returns how many queries came since the start.
+    pub fn queries(&self) -> u64 {
         self.facts.worker_handles.iter().map(|worker_handle| queries(&worker_handle.engine)).sum()
     }
 

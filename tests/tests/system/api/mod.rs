@@ -4,6 +4,8 @@ mod audit;
 mod hostile;
 mod network;
 mod rrsets;
+mod pages;
+mod users;
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;

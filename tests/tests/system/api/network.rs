@@ -19,7 +19,7 @@ fn yaml(stub: &Stub, more: &str) -> String {
     forwarding(&[stub], &format!("control: {{listen: [\"127.0.0.1:0\"]}}\n{tls}\n{more}"))
 }
 
-fn start_in(directory: tempfile::TempDir, more: &str) -> (Server, SocketAddr, Stub) {
+pub(super) fn start_in(directory: tempfile::TempDir, more: &str) -> (Server, SocketAddr, Stub) {
     let stub = Stub::start(Script::default());
     let mut server = Server::start_in(directory, &yaml(&stub, more));
     let line = server.wait_for_log("the API can be reached");
@@ -34,7 +34,7 @@ pub(super) fn curl(at: SocketAddr, path: &str, arguments: &[&str]) -> (u16, Stri
     curl_at(&format!("http://{at}{path}"), arguments)
 }
 
-fn curl_at(url: &str, arguments: &[&str]) -> (u16, String) {
+pub(super) fn curl_at(url: &str, arguments: &[&str]) -> (u16, String) {
     let mut command = Command::new("curl");
     command.args(["--silent", "--show-error", "--max-time", "20", "--write-out", "\n%{http_code}"]);
     let output = command.args(arguments).arg(url).output().expect("`cargo xtask test` installs curl");
@@ -44,7 +44,7 @@ fn curl_at(url: &str, arguments: &[&str]) -> (u16, String) {
     (status.parse().expect("a status"), body.to_owned())
 }
 
-fn text(output: &Output) -> String {
+pub(super) fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 

@@ -1,0 +1,119 @@
+//! What goes back, and what is read of what comes.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::time::Duration;
+
+use control::api;
+use hyper::body::{Body as _, Incoming};
+use hyper::header::HeaderValue;
+use tokio::time::timeout;
+
+use crate::body::Body;
+use crate::problem::Problem;
+
+/// How long a body may take.
+const BODY_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// What goes back.
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(&'static str, String)>,
+    pub(crate) body: Body,
+    /// Whether the rest of what the client sends is not looked at.
+    pub(crate) ends_connection: bool,
+}
+
+impl Reply {
+    pub(crate) fn new(status: u16, kind: &str, body: Body) -> Self {
+        Self { status, headers: vec![("content-type", kind.to_owned())], body, ends_connection: false }
+    }
+
+    pub(crate) fn json(text: String) -> Self {
+        Self::new(200, "application/json", Body::whole(text))
+    }
+
+    pub(crate) fn text(kind: &str, text: String) -> Self {
+        Self::new(200, kind, Body::whole(text))
+    }
+
+    /// Returns what was answered before.
+    pub(crate) fn again(status: u16, kind: &str, text: String) -> Self {
+        Self::new(status, kind, Body::whole(text))
+    }
+
+    /// Returns status, type, ETag and body, if all of it is there already.
+    pub(crate) fn known(&self) -> Option<(u16, String, Option<String>, String)> {
+        let header = |name: &str| {
+            self.headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone())
+        };
+        Some((self.status, header("content-type")?, header("etag"), self.body.text()?))
+    }
+
+    pub(crate) fn nothing(status: u16) -> Self {
+        Self { status, headers: Vec::new(), body: Body::whole(""), ends_connection: false }
+    }
+
+    /// Adds a header.
+    pub(crate) fn with(mut self, name: &'static str, value: String) -> Self {
+        self.headers.push((name, value));
+        self
+    }
+
+    /// Says where what comes next is.
+    pub(crate) fn linked(self, next: Option<String>) -> Self {
+        match next {
+            Some(next) => self.with("link", format!("<{next}>; rel=\"next\"")),
+            None => self,
+        }
+    }
+
+    /// Returns it with another status.
+    pub(crate) const fn with_status(mut self, status: u16) -> Self {
+        self.status = status;
+        self
+    }
+
+    pub(crate) const fn ending(mut self) -> Self {
+        self.ends_connection = true;
+        self
+    }
+}
+
+impl From<Problem> for Reply {
+    fn from(problem: Problem) -> Self {
+        let text = api::to_json(&problem);
+        Self::new(problem.status(), "application/problem+json", Body::whole(text))
+    }
+}
+
+pub(crate) fn not_allowed(methods: &str) -> Reply {
+    let problem = Problem::new(405, format!("expected {methods}"));
+    Reply::from(problem).with("allow", methods.to_owned())
+}
+
+/// Returns whether a Content-Type is that of JSON.
+pub(crate) fn is_json(kind: &HeaderValue) -> bool {
+    let text = kind.to_str().unwrap_or("");
+    text.split(';').next().unwrap_or("").trim().eq_ignore_ascii_case("application/json")
+}
+
+/// Reads a body of so many octets at most.
+pub(crate) async fn read(mut body: Incoming, octets_max: u64) -> Result<Vec<u8>, Problem> {
+    let mut octets = Vec::new();
+    let all = async {
+        while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
+            let frame = frame.map_err(|_| Problem::new(400, "the body was cut off"))?;
+            if let Some(data) = frame.data_ref() {
+                octets.extend_from_slice(data);
+            }
+            if octets.len() as u64 > octets_max {
+                return Err(Problem::new(413, format!("this takes a body of at most {octets_max} octets")));
+            }
+        }
+        Ok(())
+    };
+    let late = |_| Err(Problem::new(408, "the body took too long"));
+    timeout(BODY_TIME_MAX, all).await.unwrap_or_else(late)?;
+    Ok(octets)
+}

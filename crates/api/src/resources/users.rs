@@ -1,0 +1,48 @@
+//! Users: what rows of the table ask for, and what they answer with.
+
+use control::api::{self, Request, Response};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use super::{as_json, only, unexpected};
+use crate::call::Call;
+use crate::json;
+use crate::problem::Problem;
+use crate::reply::Reply;
+
+/// Another password.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct NewPassword {
+    /// The password: at least 12 characters.
+    password: api::Secret,
+}
+
+/// Another role.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct NewRole {
+    /// What they may do: `viewer`, `helper`, `operator` or `admin`.
+    role: String,
+}
+
+/// Answers with one user: the one that the path names, or that it was about.
+pub(crate) fn one_user(call: &Call, response: Response) -> Result<Reply, Problem> {
+    let Response::Users(mut all) = response else { return unexpected(&response) };
+    if let Some(name) = call.parts.first() {
+        all.retain(|user| user.name == *name);
+    }
+    Ok(as_json(&only(all)?))
+}
+
+/// Asks to give a user another password.
+pub(crate) fn user_password(call: &Call) -> Result<Request, Problem> {
+    let NewPassword { password } = json::parse(&call.body)?;
+    Ok(Request::UserPassword(api::UserPassword { name: call.part(0), password }))
+}
+
+/// Asks to give a user another role.
+pub(crate) fn user_role(call: &Call) -> Result<Request, Problem> {
+    let NewRole { role } = json::parse(&call.body)?;
+    Ok(Request::UserRole(api::UserRole { name: call.part(0), role }))
+}
