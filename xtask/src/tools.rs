@@ -33,9 +33,10 @@ const TOOLS: [(&str, &str); 25] = [
     ("fstrm_capture", "fstrm-bin"),
     ("redis-server", "redis-server"),
 ];
-/// Python packages: DNS clients, with what they want for HTTP/2, HTTP/3 and QUIC (aioquic), and what
-/// moves zones over PowerDNS's API.
-const PYTHON: [&str; 3] = ["dnspython[doh,doq]==2.9.2", "octodns==1.22.0", "octodns-powerdns==1.2.0"];
+/// Packages of Python: DNS clients, with what they want for HTTP/2, HTTP/3 and QUIC (aioquic), what
+/// makes one-time codes, and what moves zones over PowerDNS's API.
+const PYTHON: [&str; 4] =
+    ["dnspython[doh,doq]==2.9.2", "pyotp==2.12.1", "octodns==1.22.0", "octodns-powerdns==1.2.0"];
 /// What finds fault with servers of HTTP/2, a Go module with its version.
 const H2SPEC: &str = "github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible";
 /// A browser: wanted, but a large thing to install for one test.

@@ -68,6 +68,8 @@ fn log_in_form(why: &str, name: &str) -> String {
          <input id=\"name\" name=\"name\" value=\"{}\" autocomplete=\"username\" autocapitalize=\"none\" required>\n\
          <label for=\"password\">Password</label>\n\
          <input id=\"password\" name=\"password\" type=\"password\" autocomplete=\"current-password\" required>\n\
+         <label for=\"code\">One-time code, for those who have one</label>\n\
+         <input id=\"code\" name=\"code\" autocomplete=\"one-time-code\" autocapitalize=\"none\">\n\
          <button>Log in</button>\n</form>\n",
         alert(why),
         escaped(name)
@@ -279,8 +281,12 @@ impl Api {
             found.map(|(_, value)| value.clone()).unwrap_or_default()
         };
         let secret = |text: String| Some(api::Secret(text)).filter(|secret| !secret.0.is_empty());
-        let asked =
-            LogIn { name: field("name"), password: secret(field("password")), link: secret(field("link")) };
+        let asked = LogIn {
+            name: field("name"),
+            password: secret(field("password")),
+            code: secret(field("code")),
+            link: secret(field("link")),
+        };
         self.log_in_by_form(asked, (from, is_tls)).await
     }
 
@@ -294,7 +300,8 @@ impl Api {
             LogInRefusal::Slow(wait) => {
                 (429, "Too many attempts: try again in a moment.".to_owned(), Some(wait.as_secs() + 1))
             }
-            LogInRefusal::Wrong => (401, "The name or the password is wrong.".to_owned(), None),
+            LogInRefusal::CodeNeeded => (401, "This user needs a one-time code, too.".to_owned(), None),
+            LogInRefusal::Wrong => (401, "The name, the password or the code is wrong.".to_owned(), None),
             LogInRefusal::LinkOver => {
                 (410, "This link was used before, or its time is over.".to_owned(), None)
             }

@@ -16,7 +16,7 @@ use crate::json;
 use crate::problem::Problem;
 use crate::reply::Reply;
 
-pub(crate) use users::{NewPassword, NewRole, one_user, user_password, user_role};
+pub(crate) use users::{FirstCode, NewPassword, NewRole, one_user, totp_confirm, user_password, user_role};
 
 /// Items of one part of what is long, unless another number is asked for.
 pub(crate) const PART_ITEMS: u64 = 1_000;

@@ -542,6 +542,31 @@ const ROUTES: &[Route] = &[
     .role(Role::Admin)
     .body(Wanted::Json(one::<of::NewRole>))
     .replies(of::one_user),
+    post(
+        ("/users/{user}/totp", Role::Viewer),
+        "Makes what a user's device is to make one-time codes of: for oneself, and as an admin for others.",
+        one::<api::TotpBegun>,
+        |call| Ok(Request::TotpBegin(api::UserName { name: call.part(0) })),
+    )
+    .with_secrets(),
+    route(
+        "PUT",
+        "/users/{user}/totp",
+        "Has a user need one-time codes from now on, as their device shows one. The reply has recovery codes.",
+        one::<api::TotpConfirmed>,
+        of::totp_confirm,
+    )
+    .body(Wanted::Json(one::<of::FirstCode>))
+    .with_secrets(),
+    route(
+        "DELETE",
+        "/users/{user}/totp",
+        "Has a user need no one-time codes any more, and ends their sessions.",
+        one::<api::User>,
+        |call| Ok(Request::TotpRemove(api::UserName { name: call.part(0) })),
+    )
+    .role(Role::Admin)
+    .replies(of::one_user),
     get("/sessions", "One's own sessions; of admins, all.", many::<api::Session>, |_| {
         Ok(Request::SessionList)
     }),
@@ -558,6 +583,15 @@ const ROUTES: &[Route] = &[
     .body(Wanted::Json(one::<api::LogIn>))
     .with_secrets()
     .for_strangers(),
+    route(
+        "PUT",
+        "/session/password",
+        "Changes one's own password, and ends all one's sessions but a new one, whose cookie the reply sets.",
+        one::<api::WhoAsks>,
+        of::elsewhere,
+    )
+    .body(Wanted::Json(one::<api::OwnPassword>))
+    .with_secrets(),
     route("DELETE", "/session", "Logs out.", one::<api::WhoAsks>, of::elsewhere).with_secrets(),
     post(
         ("/requests", Role::Viewer),

@@ -43,6 +43,8 @@ const HEADERS_MAX: usize = 64;
 const BASE: [&str; 2] = ["api", "v1"];
 /// Where sessions begin and end, below that.
 const SESSION: &str = "/session";
+/// Where one changes one's password.
+const OWN_PASSWORD: &str = "/session/password";
 /// Where one logs in.
 const LOG_IN: &str = "/api/v1/session";
 /// Where the description is.
@@ -151,6 +153,9 @@ impl Api {
                     Found::OtherMethods(methods) => return Ok(not_allowed(&methods)),
                     Found::Nothing => return Err(nothing_at(&path)),
                 };
+                if route.path == OWN_PASSWORD {
+                    return self.own_password(request, visitor, who).await;
+                }
                 if route.path == SESSION {
                     return self.session(request, visitor, who).await;
                 }

@@ -11,7 +11,8 @@ use control::api::{self, LogIn};
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, COOKIE, HeaderMap, HeaderName, ORIGIN};
-use server::{Caller, LogInRefusal};
+use serde::de::DeserializeOwned;
+use server::{Caller, LogInRefusal, LoggedIn};
 
 use crate::json;
 use crate::problem::Problem;
@@ -107,7 +108,9 @@ pub(crate) fn refused(refusal: LogInRefusal) -> Reply {
         LogInRefusal::LinkOver => {
             Reply::from(Problem::new(410, "this link was used before, or its time is over"))
         }
-        LogInRefusal::Wrong => Reply::from(Problem::new(401, "the name or the password is wrong")),
+        LogInRefusal::CodeNeeded => Reply::from(Problem::new(401, "this user needs a one-time code, too"))
+            .with("x-gannet-needs", "code".to_owned()),
+        LogInRefusal::Wrong => Reply::from(Problem::new(401, "the name, the password or the code is wrong")),
         LogInRefusal::Failed(error) => Reply::from(Problem::from(error)),
     }
 }
@@ -150,24 +153,51 @@ impl Api {
         })
     }
 
+    /// Changes the password of who has logged in.
+    pub(crate) async fn own_password(
+        &self,
+        request: Request<Incoming>,
+        visitor: Option<Visitor>,
+        who: &Who,
+    ) -> Result<Reply, Problem> {
+        let (Who::Stranger { from, is_tls }, Some(visitor)) =
+            (who, visitor.filter(|it| it.session.is_some()))
+        else {
+            return Err(Problem::new(409, "only users who have logged in have a password"));
+        };
+        let asked: api::OwnPassword = read_json(request).await?;
+        let (operator, from) = (Arc::clone(self.operator()), *from);
+        let changed = in_thread(move || operator.change_own_password(&visitor.caller, &asked, from)).await?;
+        Ok(begun(changed, *is_tls))
+    }
+
     /// Logs somebody in.
     async fn begin_session(&self, request: Request<Incoming>, who: &Who) -> Result<Reply, Problem> {
         let Who::Stranger { from, is_tls } = *who else {
             return Err(Problem::new(409, "the control socket knows who asks: nobody logs in here"));
         };
-        if !request.headers().get(CONTENT_TYPE).is_some_and(is_json) {
-            return Err(Problem::new(415, "expected a Content-Type of application/json"));
-        }
-        let body = read(request.into_body(), BODY_OCTETS_MAX).await?;
-        let asked: LogIn = json::parse(&body)?;
+        let asked: LogIn = read_json(request).await?;
         let operator = Arc::clone(self.operator());
-        match in_thread(move || operator.log_in(&asked, from)).await? {
-            Ok(begun) => {
-                let reply = Reply::json(api::to_json(&begun.who));
-                Ok(reply.with("set-cookie", cookie(Some(&begun.secret.0), is_tls)))
-            }
-            Err(refusal) => Ok(refused(refusal)),
+        Ok(begun(in_thread(move || operator.log_in(&asked, from)).await?, is_tls))
+    }
+}
+
+/// Reads what somebody sends to begin a session.
+async fn read_json<T: DeserializeOwned>(request: Request<Incoming>) -> Result<T, Problem> {
+    if !request.headers().get(CONTENT_TYPE).is_some_and(is_json) {
+        return Err(Problem::new(415, "expected a Content-Type of application/json"));
+    }
+    json::parse(&read(request.into_body(), BODY_OCTETS_MAX).await?)
+}
+
+/// Answers with a session that began, or why none did.
+fn begun(outcome: Result<LoggedIn, LogInRefusal>, is_tls: bool) -> Reply {
+    match outcome {
+        Ok(begun) => {
+            let reply = Reply::json(api::to_json(&begun.who));
+            reply.with("set-cookie", cookie(Some(&begun.secret.0), is_tls))
         }
+        Err(refusal) => refused(refusal),
     }
 }
 

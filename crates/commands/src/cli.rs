@@ -38,7 +38,7 @@ pub use signing::{
     KeysDirArgs, ListArgs, RoleWord, RollArgs, SerialWord, SignArgs, VerifyArgs,
 };
 pub use users::{
-    LoginArgs, UsersAddArgs, UsersCommand, UsersPasswordArgs, UsersRemoveArgs, UsersRevokeArgs, UsersRoleArgs,
+    LoginArgs, UsersAddArgs, UsersCommand, UsersPasswordArgs, UsersRemoveArgs, UsersRevokeArgs, UsersRoleArgs, UsersTotpArgs,
 };
 pub use zones::{
     ZoneAddArgs, ZoneCheckArgs, ZoneCommand, ZoneFileArgs, ZoneGetArgs, ZoneLoadArgs, ZonePrintArgs,

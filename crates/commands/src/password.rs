@@ -28,10 +28,7 @@ pub(crate) fn read(file: Option<&Path>) -> Result<Secret, String> {
             first_line(&mut file, &path.display().to_string())
         }
         None => {
-            let terminal = File::options().read(true).write(true).open("/dev/tty");
-            // Who gives the command something else to read is not there to be asked.
-            let is_there = io::stdin().is_terminal();
-            let mut terminal = terminal.ok().filter(|it| is_there && it.is_terminal()).ok_or_else(|| {
+            let mut terminal = terminal().ok_or_else(|| {
                 "there is no terminal to ask for a password: name a file with --password-file (\"-\" is standard input)"
                     .to_owned()
             })?;
@@ -43,6 +40,23 @@ pub(crate) fn read(file: Option<&Path>) -> Result<Secret, String> {
             }
         }
     }
+}
+
+/// Returns the terminal of the person who runs the command, if there is one.
+fn terminal() -> Option<File> {
+    let terminal = File::options().read(true).write(true).open("/dev/tty");
+    terminal.ok().filter(File::is_terminal)
+}
+
+/// Returns whether there is somebody to ask.
+pub(crate) fn can_ask() -> bool {
+    terminal().is_some()
+}
+
+/// Asks for something that is not shown, once.
+pub(crate) fn ask(prompt: &str) -> Result<Secret, String> {
+    let mut terminal = terminal().ok_or_else(|| "there is no terminal".to_owned())?;
+    typed(&mut terminal, prompt).map(|text| Secret(text.to_string()))
 }
 
 fn first_line(from: &mut impl Read, name: &str) -> Result<Secret, String> {

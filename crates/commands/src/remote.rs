@@ -313,6 +313,8 @@ pub fn show(response: &Response, output: OutputArgs) -> ExitCode {
         Response::Tokens(all) => (tokens::text(all), true),
         Response::Users(all) => (users::text(all), true),
         Response::LogInLink(link) => (format!("{}\n", link.url), true),
+        Response::TotpBegun(begun) => (format!("{}\n", begun.uri.0), true),
+        Response::TotpConfirmed(confirmed) => (users::codes_text(confirmed), true),
         Response::Sessions(all) => (users::sessions_text(all), true),
     };
     out::print(&if output.json { response.to_json() } else { text });

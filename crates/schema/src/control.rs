@@ -86,6 +86,15 @@ pub(super) const ROWS: &[Row] = &[
         "What the members of `control.socket-group` may do: `viewer`, `helper`, `operator` or `admin` (see api.md).",
     )
     .restart(),
+    row(
+        "control.totp-roles",
+        Kind::List(Value::Word(RoleWord::WORDS)),
+        "[]",
+        "who has no device for codes is not to be kept out",
+        "Roles whose users have to show a one-time code besides their password to log in (`gannet users totp`, see \
+         users.md). Users of other roles need one if they have set codes up. Tokens and links of `gannet login` need \
+         none.",
+    ),
     section(
         "control.unbound",
         "The channel of `unbound-control`, for programs that know that one (see unbound.md).",

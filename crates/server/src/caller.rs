@@ -120,6 +120,8 @@ pub fn needed(request: &Request) -> Role {
         | Request::ConfigHistory(_) => Role::Viewer,
         // Their own; others' are for admins, which `Operator::session_list` sees to.
         Request::SessionList | Request::SessionRevoke(_) => Role::Viewer,
+        // Their own, unless they have some.
+        Request::TotpBegin(_) | Request::TotpConfirm(_) => Role::Viewer,
         Request::CacheFlush(_) | Request::SetAdd(_) | Request::SetRemove(_) => Role::Helper,
         Request::Reload
         | Request::CacheDump
@@ -154,7 +156,8 @@ pub fn needed(request: &Request) -> Role {
         Request::Audit(_) | Request::TokenAdd(_) | Request::TokenList | Request::TokenRevoke(_) => {
             Role::Admin
         }
-        Request::LogInLink(_)
+        Request::TotpRemove(_)
+        | Request::LogInLink(_)
         | Request::UserAdd(_)
         | Request::UserList
         | Request::UserRemove(_)

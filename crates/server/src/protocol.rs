@@ -166,6 +166,13 @@ fn try_carry_out(
         }
         Request::UserAdd(asked) => return operator.user_add(&asked, &caller.name).map(users),
         Request::UserRemove(user) => return operator.user_remove(&user.name, &caller.name).map(users),
+        Request::TotpBegin(user) => {
+            return operator.totp_begin(&user.name, caller).map(|begun| Response::TotpBegun(begun).into());
+        }
+        Request::TotpConfirm(asked) => {
+            let confirmed = operator.totp_confirm(&asked, caller)?;
+            return Ok(Response::TotpConfirmed(confirmed).into());
+        }
         Request::SessionList => return Ok(Response::Sessions(operator.session_list(caller)).into()),
         Request::SessionRevoke(session) => {
             let left = operator.session_revoke(&session.id, caller)?;
@@ -241,9 +248,12 @@ fn answer(operator: &Arc<Operator>, request: Request) -> Result<Answer, Operator
         | Request::UserAdd(_)
         | Request::UserRemove(_)
         | Request::UserRole(_)
+        | Request::TotpBegin(_)
+        | Request::TotpConfirm(_)
         | Request::SessionList
         | Request::SessionRevoke(_) => Response::error("nobody asks for this"),
         Request::LogInLink(asked) => operator.log_in_link(asked.user.as_deref()).map(Response::LogInLink)?,
+        Request::TotpRemove(user) => operator.totp_remove(&user.name).map(Response::Users)?,
         Request::UserList => Response::Users(operator.user_list()),
         Request::UserPassword(asked) => operator.user_password(&asked).map(Response::Users)?,
         Request::Explain(asked) => operator.explain(&asked).map(Response::Explained)?,

@@ -26,6 +26,14 @@ pub(crate) struct NewRole {
     role: String,
 }
 
+/// The first code of a device.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) struct FirstCode {
+    /// What it shows.
+    code: api::Secret,
+}
+
 /// Answers with one user: the one that the path names, or that it was about.
 pub(crate) fn one_user(call: &Call, response: Response) -> Result<Reply, Problem> {
     let Response::Users(mut all) = response else { return unexpected(&response) };
@@ -45,4 +53,10 @@ pub(crate) fn user_password(call: &Call) -> Result<Request, Problem> {
 pub(crate) fn user_role(call: &Call) -> Result<Request, Problem> {
     let NewRole { role } = json::parse(&call.body)?;
     Ok(Request::UserRole(api::UserRole { name: call.part(0), role }))
+}
+
+/// Asks to have a user need one-time codes.
+pub(crate) fn totp_confirm(call: &Call) -> Result<Request, Problem> {
+    let FirstCode { code } = json::parse(&call.body)?;
+    Ok(Request::TotpConfirm(api::TotpConfirm { name: call.part(0), code }))
 }

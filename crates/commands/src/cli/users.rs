@@ -21,6 +21,11 @@ pub enum UsersCommand {
     Password(UsersPasswordArgs),
     /// Give a user another role, and end their sessions.
     Role(UsersRoleArgs),
+    /// Have a user need one-time codes besides the password.
+    ///
+    /// Prints a URI for the user's device, once, and asks for the first code that it shows; prints
+    /// recovery codes then, once.
+    Totp(UsersTotpArgs),
     /// Print the sessions: whose they are, where they began, when they were used last.
     Sessions(RemoteArgs),
     /// End a session, at once.
@@ -98,6 +103,22 @@ pub struct LoginArgs {
     /// The user [default: the first one, who has no name yet].
     #[arg(value_name = "NAME")]
     pub(crate) name: Option<String>,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+/// Arguments of `users totp`.
+#[derive(Args, Clone, Debug)]
+pub struct UsersTotpArgs {
+    /// Their name.
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// The first code that the device shows, where there is no terminal to ask for it.
+    #[arg(long, value_name = "CODE")]
+    pub(crate) code: Option<String>,
+    /// Have them need none any more, and end their sessions.
+    #[arg(long, conflicts_with = "code")]
+    pub(crate) remove: bool,
     #[command(flatten)]
     pub(crate) remote: RemoteArgs,
 }

@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use control::api::{self, Request};
+use control::api::{self, Request, Response};
 
-use super::{LOOK_PATIENCE, ask};
-use crate::cli::{LoginArgs, UsersCommand};
+use super::{LOOK_PATIENCE, ask, ask_once, show};
+use crate::cli::{LoginArgs, UsersCommand, UsersTotpArgs};
 use crate::{out, password};
 
 /// Runs `gannet users`.
@@ -35,6 +35,7 @@ pub(super) fn run(command: &UsersCommand) -> ExitCode {
             }
             Err(why) => out::failed(&why, args.remote.output),
         },
+        UsersCommand::Totp(args) => totp(args),
         UsersCommand::Sessions(args) => ask(args, &Request::SessionList, LOOK_PATIENCE),
         UsersCommand::Revoke(args) => {
             let id = api::SessionId { id: args.id.clone() };
@@ -53,6 +54,46 @@ pub(super) fn log_in_link(args: &LoginArgs) -> ExitCode {
     ask(&args.remote, &Request::LogInLink(whom), LOOK_PATIENCE)
 }
 
+/// Runs `gannet users totp`.
+fn totp(args: &UsersTotpArgs) -> ExitCode {
+    let name = api::UserName { name: args.name.clone() };
+    if args.remove {
+        return ask(&args.remote, &Request::TotpRemove(name), LOOK_PATIENCE);
+    }
+    let code = match &args.code {
+        Some(code) => api::Secret(code.clone()),
+        None => {
+            match ask_once(&args.remote, &Request::TotpBegin(name), LOOK_PATIENCE) {
+                Ok(response @ Response::TotpBegun(_)) => drop(show(&response, args.remote.output)),
+                Ok(other) => return show(&other, args.remote.output),
+                Err(why) => return out::failed(&why, args.remote.output),
+            }
+            if !password::can_ask() {
+                out::complain(&format!(
+                    "the device shows a code: \"gannet users totp {} --code CODE\" within 15 minutes",
+                    args.name
+                ));
+                return out::FINE;
+            }
+            match password::ask("The code that the device shows: ") {
+                Ok(code) => code,
+                Err(why) => return out::failed(&why, args.remote.output),
+            }
+        }
+    };
+    let asked = api::TotpConfirm { name: args.name.clone(), code };
+    ask(&args.remote, &Request::TotpConfirm(asked), LOOK_PATIENCE)
+}
+
+/// Returns recovery codes, for somebody to keep.
+pub(super) fn codes_text(confirmed: &api::TotpConfirmed) -> String {
+    let mut text = "Recovery codes, for when the device is lost; each is good once:\n".to_owned();
+    for code in &confirmed.recovery_codes {
+        let _ = writeln!(text, "{}", out::escaped(&code.0));
+    }
+    text
+}
+
 /// Returns the users, each with what they may do.
 pub(super) fn text(all: &[api::User]) -> String {
     let mut text = String::new();
@@ -60,6 +101,9 @@ pub(super) fn text(all: &[api::User]) -> String {
         let _ = write!(text, "{}: {}", out::escaped(&user.name), out::escaped(&user.role));
         if !user.has_password {
             text.push_str("; no password");
+        }
+        if let Some(left) = user.recovery_codes {
+            let _ = write!(text, "; one-time codes, {left} recovery codes");
         }
         match user.sessions {
             0 => {}

@@ -44,12 +44,13 @@ pub use resolver::{
     ResolverServer, ResolverServers, ResolverWhat, ResolverZone, ResolverZoneServer,
 };
 pub use rrsets::{Rrset, RrsetAction, RrsetEdit, Rrsets, RrsetsChange, RrsetsChanged, RrsetsOf};
-pub use sessions::{LogIn, LogInLink, LogInLinkFor, Session, SessionId, SessionKept, WhoAsks};
+pub use sessions::{LogIn, LogInLink, LogInLinkFor, OwnPassword, Session, SessionId, SessionKept, WhoAsks};
 pub use sets::{List, ListsFetched, ListsOf, Set, SetChange, SetChanged, SetItem, SetName};
 pub use status::{Certificate, Configuration, Listener, ListsSummary, Stats, Status, Upstream, ZonesSummary};
 pub use tokens::{Token, TokenAdd, TokenAdded, TokenKept, TokenName};
 pub use users::{
-    CredentialsKept, PasswordKept, Secret, User, UserAdd, UserKept, UserName, UserPassword, UserRole,
+    CredentialsKept, PasswordKept, Secret, TotpBegun, TotpConfirm, TotpConfirmed, TotpKept, User, UserAdd, UserKept,
+    UserName, UserPassword, UserRole,
 };
 pub use zones::{
     DsSeen, FileChange, Zone, ZoneAdd, ZoneCheck, ZoneDone, ZoneKey, ZoneKeys, ZoneLoad, ZoneName, ZoneNames,
@@ -146,6 +147,12 @@ pub enum Request {
     UserPassword(UserPassword),
     /// Give a user another role, and end their sessions.
     UserRole(UserRole),
+    /// Make what a user's device is to make one-time codes of.
+    TotpBegin(UserName),
+    /// Have a user need one-time codes from now on.
+    TotpConfirm(TotpConfirm),
+    /// Have a user need no one-time codes any more, and end their sessions.
+    TotpRemove(UserName),
     /// Make a link that logs somebody in, once.
     LogInLink(LogInLinkFor),
     /// Say which sessions there are.
@@ -234,6 +241,10 @@ pub enum Response {
     Tokens(Vec<Token>),
     /// To what is asked about users: those that it was about, or all.
     Users(Vec<User>),
+    /// To [`Request::TotpBegin`].
+    TotpBegun(TotpBegun),
+    /// To [`Request::TotpConfirm`].
+    TotpConfirmed(TotpConfirmed),
     /// To [`Request::LogInLink`].
     LogInLink(LogInLink),
     /// To [`Request::SessionList`] and [`Request::SessionRevoke`].
@@ -307,6 +318,8 @@ impl Response {
             Self::TokenAdded(it) => to_json(it),
             Self::Tokens(it) => to_json(it),
             Self::Users(it) => to_json(it),
+            Self::TotpBegun(it) => to_json(it),
+            Self::TotpConfirmed(it) => to_json(it),
             Self::LogInLink(it) => to_json(it),
             Self::Sessions(it) => to_json(it),
             Self::Error(it) => to_json(it),

@@ -15,9 +15,22 @@ pub struct LogIn {
     /// Their password; with a link, the one that they are to have from now on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password: Option<Secret>,
+    /// A one-time code, or a recovery code, for users who need one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<Secret>,
     /// The code of a link that `gannet login` has made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<Secret>,
+}
+
+/// Another password of one's own.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct OwnPassword {
+    /// The password that counts.
+    pub password: Secret,
+    /// The one that is to count: at least 12 characters.
+    pub new_password: Secret,
 }
 
 /// Whom to make a link for.

@@ -67,6 +67,11 @@ pub struct User {
     pub role: String,
     /// Whether they can log in with a password.
     pub has_password: bool,
+    /// Whether they need a one-time code besides.
+    pub has_totp: bool,
+    /// Recovery codes that they have left; absent without one-time codes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery_codes: Option<u64>,
     /// How many sessions they have.
     pub sessions: u64,
     /// Who added them, or changed their role last.
@@ -91,6 +96,9 @@ pub struct CredentialsKept {
     /// What the password is known by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password: Option<PasswordKept>,
+    /// What one-time codes are made of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub totp: Option<TotpKept>,
     /// Prefixes that they have logged in from lately.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub places: Vec<String>,
@@ -110,6 +118,52 @@ pub struct PasswordKept {
     pub salt: String,
     /// The tag, in hexadecimal digits.
     pub tag: String,
+}
+
+/// What one-time codes are made of (RFC 6238).
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct TotpKept {
+    /// The secret that the user's device has, too, in hexadecimal digits.
+    pub secret: String,
+    /// The step of the code that was used last: none is good twice.
+    pub last_step: u64,
+    /// The SHA-256 of each recovery code that is left.
+    pub recovery: Vec<String>,
+}
+
+impl fmt::Debug for TotpKept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TotpKept").field("last_step", &self.last_step).finish_non_exhaustive()
+    }
+}
+
+/// One-time codes that a user is to have, once a code was shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct TotpBegun {
+    /// What the user's device reads: with a secret, shown here and never again.
+    pub uri: Secret,
+    /// Until when a code has to be shown (RFC 3339).
+    pub until: String,
+}
+
+/// The first code of a user's device.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct TotpConfirm {
+    /// The user.
+    pub name: String,
+    /// The code.
+    pub code: Secret,
+}
+
+/// One-time codes that a user needs from now on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct TotpConfirmed {
+    /// Codes for when the device is lost, each good once; shown here and never again.
+    pub recovery_codes: Vec<Secret>,
 }
 
 macro_rules! kept {

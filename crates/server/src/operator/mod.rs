@@ -38,6 +38,7 @@ use tokio::sync::mpsc;
 use tracing::info;
 use wire::{NameBuf, Prefix};
 
+use crate::caller::Role;
 use crate::explain::Prepared;
 use crate::for_jobs::Callbacks;
 use crate::lock;
@@ -131,6 +132,8 @@ struct View {
     statistics: UnboundStatistics,
     /// Names that the API may be reached by.
     names: Arc<[String]>,
+    /// Whose users need one-time codes.
+    totp_roles: Arc<[Role]>,
 }
 
 impl View {
@@ -150,6 +153,7 @@ impl View {
             recorder: recorder_file(&revision.plans),
             statistics: revision.loaded.settings.unbound_statistics,
             names: revision.loaded.settings.control_names.as_slice().into(),
+            totp_roles: totp_roles(&revision.loaded.settings),
         }
     }
 
@@ -163,6 +167,7 @@ impl View {
         self.recorder = recorder_file(&revision.plans);
         self.statistics = revision.loaded.settings.unbound_statistics;
         self.names = revision.loaded.settings.control_names.as_slice().into();
+        self.totp_roles = totp_roles(&revision.loaded.settings);
         self.revision = revision.number;
     }
 
@@ -172,6 +177,11 @@ impl View {
         self.is_last_reload_refused = false;
         self.listed = lists::listed(settings);
     }
+}
+
+/// Returns the roles whose users need one-time codes.
+fn totp_roles(settings: &Settings) -> Arc<[Role]> {
+    settings.totp_roles.iter().filter_map(|word| Role::parse(word.word())).collect()
 }
 
 /// Returns the database of recorded queries, as a path from any working directory.

@@ -28,6 +28,7 @@ use std::sync::Arc;
 
 use plan::checks::Check;
 use plan::jobs::Recorder;
+use schema::RoleWord;
 
 use crate::jobs::{EffectSettings, ScheduleSettings};
 
@@ -136,6 +137,8 @@ pub struct Settings {
     pub changes: ChangesAllowed,
     /// Names that the API is reached by, besides those of the certificates.
     pub control_names: Vec<String>,
+    /// Roles whose users need one-time codes.
+    pub totp_roles: Vec<RoleWord>,
     /// Sets of names and clients.
     pub sets: Vec<Set>,
     /// Conditions with a name, in the order of the file.

@@ -69,6 +69,16 @@ impl Lowering<'_> {
         names.values()
     }
 
+    /// Reads the roles whose users need one-time codes.
+    pub(super) fn totp_roles(&mut self, root: &Section<'_>) -> Vec<RoleWord> {
+        let control = self.section(root, "control");
+        self.list(&control, "totp-roles", |_, value, scalar| match value {
+            Value::Word(words) => Self::one_word(words, &scalar.text, RoleWord::parse),
+            other => unreachable_kind(other),
+        })
+        .values()
+    }
+
     /// Reads what may be changed while the server runs.
     pub(super) fn changes_allowed(&mut self, root: &Section<'_>) -> ChangesAllowed {
         let control = self.section(root, "control");

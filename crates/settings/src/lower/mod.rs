@@ -200,6 +200,7 @@ impl Lowering<'_> {
             unbound_statistics,
             changes: self.changes_allowed(&root),
             control_names: self.control_names(&root),
+            totp_roles: self.totp_roles(&root),
             sets,
             effects,
             recorder,

@@ -5,6 +5,7 @@ mod hostile;
 mod network;
 mod rrsets;
 mod pages;
+mod totp;
 mod users;
 
 use std::io::{Read as _, Write as _};

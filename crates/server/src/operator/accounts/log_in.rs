@@ -1,6 +1,7 @@
 //! Logging in and out.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use control::api::{self, CredentialsKept, SessionKept};
@@ -9,7 +10,7 @@ use tracing::{error, info};
 use super::links::GOOD_S;
 use super::sessions::end_of_note;
 use super::tries::prefix_of;
-use super::{LinkFor, NAME_CHARS_MAX, SESSIONS, check_name};
+use super::{Known, LinkFor, NAME_CHARS_MAX, SESSIONS, check_name};
 use crate::caller::{Caller, Role};
 use crate::lock;
 use crate::operator::overlay::rfc3339;
@@ -29,6 +30,8 @@ pub enum LogInRefusal {
     Slow(Duration),
     /// There is no such user, or they do not log in with that.
     Wrong,
+    /// The password is right, and a one-time code is needed, too.
+    CodeNeeded,
     /// The link was used before, or its time is over.
     LinkOver,
     /// It cannot be done.
@@ -54,7 +57,7 @@ pub struct LoggedIn {
 }
 
 /// Returns as whom a user has things done.
-fn called(user: &str) -> String {
+pub(super) fn called(user: &str) -> String {
     format!("{USER}{user}")
 }
 
@@ -90,25 +93,56 @@ impl Operator {
     fn log_in_by_password(&self, asked: &api::LogIn, from: IpAddr) -> Result<LoggedIn, LogInRefusal> {
         let none = || OperatorError::Argument("this needs a name and a password, or a link".to_owned());
         let typed = asked.password.as_ref().ok_or_else(none)?;
-        let prefix = prefix_of(from);
         let name: String = asked.name.trim().chars().take(NAME_CHARS_MAX + 1).collect();
-        let known = self.accounts.all().get(&name).cloned();
+        let known = self.prove(&name, typed, from)?;
+        self.use_code(&name, asked.code.as_ref()).inspect_err(|refusal| {
+            if matches!(refusal, LogInRefusal::Wrong) {
+                self.note_failed_log_in(from);
+            }
+        })?;
+        let begun = self.begin_session(&name, &known.credentials, from)?;
+        self.remember_place(&name, prefix_of(from).to_string());
+        Ok(begun)
+    }
+
+    /// Returns a user whose password this is, if they may try.
+    fn prove(&self, name: &str, typed: &api::Secret, from: IpAddr) -> Result<Arc<Known>, LogInRefusal> {
+        let prefix = prefix_of(from);
+        let known = self.accounts.all().get(name).cloned();
         let place = prefix.to_string();
         let is_trusted = known.as_ref().is_some_and(|known| known.credentials.places.contains(&place));
-        let admitted = self.accounts.tries.admit((&name, prefix), is_trusted, Instant::now());
+        let admitted = self.accounts.tries.admit((name, prefix), is_trusted, Instant::now());
         admitted.map_err(|wait| {
             self.note_failed_log_in(from);
             LogInRefusal::Slow(wait)
         })?;
         let password = known.as_ref().and_then(|known| known.credentials.password.as_ref());
         let is_right = self.accounts.hashing.is_right(&typed.0, password)?;
-        let Some(known) = known.filter(|_| is_right) else {
+        known.filter(|_| is_right).ok_or_else(|| {
             self.note_failed_log_in(from);
-            return Err(LogInRefusal::Wrong);
-        };
-        let begun = self.begin_session(&name, &known.credentials, from)?;
-        self.remember_place(&name, place);
-        Ok(begun)
+            LogInRefusal::Wrong
+        })
+    }
+
+    /// Gives somebody with a session another password, and a new session: all others are ended.
+    ///
+    /// # Errors
+    ///
+    /// They have no session, the old password is wrong, or the new one is none.
+    pub fn change_own_password(
+        &self,
+        caller: &Caller,
+        asked: &api::OwnPassword,
+        from: IpAddr,
+    ) -> Result<LoggedIn, LogInRefusal> {
+        let none = || OperatorError::Refused("only users who have logged in have a password".to_owned());
+        let name = caller.name.strip_prefix(USER).ok_or_else(none)?;
+        self.prove(name, &asked.password, from)?;
+        let password = self.accounts.hashing.kept(&asked.new_password.0)?;
+        self.set_password(name, password)?;
+        self.audit(&caller.name, ("user-password", name), "accepted");
+        let known = self.known_user(name)?;
+        self.begin_session(name, &known.credentials, from)
     }
 
     fn log_in_by_link(&self, asked: &api::LogIn, code: &str, from: IpAddr) -> Result<LoggedIn, LogInRefusal> {
@@ -260,7 +294,7 @@ impl Operator {
     pub fn session(&self, secret: &str) -> Option<(Caller, bool)> {
         let (user, is_due) = lock(&self.accounts.sessions).shown(secret, unix_seconds())?;
         let role = self.accounts.all().get(&user)?.role;
-        Some((Caller { name: called(&user), role, scope: std::sync::Arc::default() }, is_due))
+        Some((Caller { name: called(&user), role, scope: Arc::default() }, is_due))
     }
 
     /// Notes on the disk that sessions were used.

@@ -7,7 +7,9 @@ mod failures;
 mod links;
 mod log_in;
 mod passwords;
+mod second_factor;
 mod sessions;
+mod totp;
 mod tries;
 
 use std::collections::BTreeMap;
@@ -61,6 +63,8 @@ pub(super) struct Accounts {
     sessions: Mutex<Sessions>,
     tries: Tries,
     links: Mutex<Links>,
+    /// Secrets of which no code was shown yet, with the second until which one can be, by user.
+    totp_begun: Mutex<BTreeMap<String, (Vec<u8>, u64)>>,
     /// Where browsers find the API.
     addresses: Mutex<Vec<SocketAddr>>,
     failures: Mutex<Failures>,
@@ -110,6 +114,8 @@ fn shown(name: &str, known: &Known, sessions: usize) -> api::User {
         sessions: sessions as u64,
         name: name.to_owned(),
         role: known.role.word().to_owned(),
+        has_totp: known.credentials.totp.is_some(),
+        recovery_codes: known.credentials.totp.as_ref().map(|totp| totp.recovery.len() as u64),
         has_password: known.credentials.password.is_some(),
         by: known.by.clone(),
         at: rfc3339(known.at),
