@@ -9,13 +9,13 @@ use control::api::{self, LogIn};
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
-use server::{LinkFor, LogInRefusal};
+use server::{ComesBack, LinkFor, LogInRefusal};
 
 use crate::call::query_parts;
 use crate::problem::Problem;
 use crate::reply::{Reply, not_allowed, read};
 use crate::serve::{Api, Who};
-use crate::session::{Visitor, check_page, cookie, in_thread};
+use crate::session::{Visitor, check_page, cookie, cookie_value, in_thread};
 
 /// What a page may load and do.
 const POLICY: &str =
@@ -41,10 +41,14 @@ fn escaped(text: &str) -> String {
 }
 
 fn page(title: &str, body: &str) -> Reply {
+    page_with("", title, body)
+}
+
+fn page_with(head: &str, title: &str, body: &str) -> Reply {
     let text = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>{title}</title>\n<link rel=\"stylesheet\" href=\"/style.css\">\n</head>\n\
+         <title>{title}</title>\n<link rel=\"stylesheet\" href=\"/style.css\">\n{head}</head>\n\
          <body>\n<main>\n<h1>Gannet</h1>\n{body}</main>\n</body>\n</html>\n"
     );
     Reply::text("text/html; charset=utf-8", text)
@@ -61,7 +65,11 @@ fn alert(why: &str) -> String {
 }
 
 /// Returns the form with which users log in.
-fn log_in_form(why: &str, name: &str) -> String {
+fn log_in_form(why: &str, name: &str, has_oidc: bool) -> String {
+    let elsewhere = match has_oidc {
+        true => "<p><a href=\"/login/oidc\">Log in with your organisation's account</a></p>\n",
+        false => "",
+    };
     format!(
         "<h2>Log in</h2>\n{}<form method=\"post\" action=\"/login\">\n\
          <label for=\"name\">Name</label>\n\
@@ -70,7 +78,7 @@ fn log_in_form(why: &str, name: &str) -> String {
          <input id=\"password\" name=\"password\" type=\"password\" autocomplete=\"current-password\" required>\n\
          <label for=\"code\">One-time code, for those who have one</label>\n\
          <input id=\"code\" name=\"code\" autocomplete=\"one-time-code\" autocapitalize=\"none\">\n\
-         <button>Log in</button>\n</form>\n",
+         <button>Log in</button>\n</form>\n{elsewhere}",
         alert(why),
         escaped(name)
     )
@@ -199,6 +207,18 @@ async fn form(request: Request<Incoming>) -> Result<Vec<(String, String)>, Probl
     query_parts(&text)
 }
 
+const fn state_cookie_name(is_tls: bool) -> &'static str {
+    if is_tls { "__Host-gannet-oidc" } else { "gannet-oidc" }
+}
+
+/// Returns the cookie with what somebody was sent elsewhere with. Unlike that of a session it comes
+/// along when the other server sends them back.
+fn state_cookie(state: &str, is_tls: bool) -> String {
+    let (name, secure) = (state_cookie_name(is_tls), if is_tls { "; Secure" } else { "" });
+
+    format!("{name}={state}; Path=/; HttpOnly; SameSite=Lax; Max-Age=600{secure}")
+}
+
 fn to_start() -> Reply {
     Reply::nothing(303).with("location", "/".to_owned())
 }
@@ -216,6 +236,7 @@ impl Api {
             ("GET", "/style.css") => Ok(Reply::text("text/css; charset=utf-8", STYLE.to_owned())),
             ("GET", "/") => self.start(visitor).await,
             ("GET", "/login") => self.link(&request),
+            ("GET", "/login/oidc") => self.elsewhere(&request, who).await,
             ("POST", "/login") => self.submitted(request, who).await,
             ("POST", "/logout") => self.left(request, visitor, who).await,
             (_, "/login") => Ok(not_allowed("GET, POST")),
@@ -229,7 +250,10 @@ impl Api {
         let Some(visitor) = visitor else {
             let about =
                 "<p>This DNS server answers queries. Programs use its API with a token, people log in.</p>\n";
-            return Ok(page("Gannet", &format!("{about}{}", log_in_form("", ""))));
+            return Ok(page(
+                "Gannet",
+                &format!("{about}{}", log_in_form("", "", self.operator().has_oidc())),
+            ));
         };
         let operator = Arc::clone(self.operator());
         let caller = visitor.caller.clone();
@@ -259,15 +283,71 @@ impl Api {
     fn link(&self, request: &Request<Incoming>) -> Result<Reply, Problem> {
         let query = query_parts(request.uri().query().unwrap_or(""))?;
         let Some((_, code)) = query.iter().find(|(name, _)| name == "code") else {
-            return Ok(page("Gannet: log in", &log_in_form("", "")));
+            return Ok(page("Gannet: log in", &log_in_form("", "", self.operator().has_oidc())));
         };
         Ok(match self.operator().link_is_for(code) {
             Some(whom) => page("Gannet: log in", &link_form(code, &whom, "")),
-            None => {
-                page("Gannet: log in", &log_in_form("This link was used before, or its time is over.", ""))
-                    .with_status(410)
-            }
+            None => page(
+                "Gannet: log in",
+                &log_in_form(
+                    "This link was used before, or its time is over.",
+                    "",
+                    self.operator().has_oidc(),
+                ),
+            )
+            .with_status(410),
         })
+    }
+
+    /// Sends somebody to log in elsewhere, or logs them in when they come back.
+    async fn elsewhere(&self, request: &Request<Incoming>, who: &Who) -> Result<Reply, Problem> {
+        let Who::Stranger { from, is_tls } = *who else {
+            return Err(Problem::new(409, "the control socket knows who asks: nobody logs in here"));
+        };
+        let operator = Arc::clone(self.operator());
+        let query = query_parts(request.uri().query().unwrap_or(""))?;
+        if query.is_empty() {
+            return Ok(match in_thread(move || operator.begin_elsewhere(from)).await? {
+                Ok((url, state)) => Reply::nothing(303)
+                    .with("location", url)
+                    .with("set-cookie", state_cookie(&state.0, is_tls)),
+                Err(refusal) => self.not_from_elsewhere(refusal),
+            });
+        }
+        let of = |name: &str| query.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+        let kept = cookie_value(request.headers(), state_cookie_name(is_tls));
+        let back = ComesBack {
+            code: of("code").map(api::Secret),
+            state: api::Secret(of("state").unwrap_or_default()),
+            kept_state: kept.map(|state| api::Secret(state.to_owned())),
+            issuer: of("iss"),
+            error: of("error"),
+        };
+        Ok(match in_thread(move || operator.log_in_elsewhere(&back, from)).await? {
+            // A redirection would still be the other server's, which the cookie is not sent with.
+            Ok(begun) => page_with(
+                "<meta http-equiv=\"refresh\" content=\"0;url=/\">\n",
+                "Gannet: logged in",
+                "<p>Logged in. <a href=\"/\">Go on</a></p>\n",
+            )
+            .with("set-cookie", cookie(Some(&begun.secret.0), is_tls)),
+            Err(refusal) => self.not_from_elsewhere(refusal),
+        })
+    }
+
+    fn not_from_elsewhere(&self, refusal: LogInRefusal) -> Reply {
+        let (status, why) = match refusal {
+            LogInRefusal::Failed(error) => {
+                let why = error.to_string();
+                (Problem::from(error).status(), why)
+            }
+            LogInRefusal::Slow(_)
+            | LogInRefusal::Wrong
+            | LogInRefusal::CodeNeeded
+            | LogInRefusal::LinkOver => (403, "nobody is logged in".to_owned()),
+        };
+        let form = log_in_form(&why, "", self.operator().has_oidc());
+        page("Gannet: log in", &form).with_status(status)
     }
 
     /// Logs somebody in who has sent a form.
@@ -313,7 +393,7 @@ impl Api {
         let of_link = asked.link.and_then(|link| Some((self.operator().link_is_for(&link.0)?, link)));
         let body = match of_link {
             Some((whom, link)) => link_form(&link.0, &whom, &why),
-            None => log_in_form(&why, &asked.name),
+            None => log_in_form(&why, &asked.name, self.operator().has_oidc()),
         };
         let reply = page("Gannet: log in", &body).with_status(status);
         Ok(match wait {
@@ -344,7 +424,7 @@ mod tests {
 
     #[test]
     fn text_of_others_is_no_part_of_a_page() {
-        let form = log_in_form("<script>", "\"><script>alert('&')</script>");
+        let form = log_in_form("<script>", "\"><script>alert('&')</script>", true);
         assert!(!form.contains("<script>") && form.contains("&quot;&gt;&lt;script&gt;"), "{form}");
         let link = link_form("\"", &LinkFor::User("<b>".to_owned()), "");
         assert!(link.contains("value=\"&quot;\"") && link.contains("Log in as &lt;b&gt;"), "{link}");

@@ -279,7 +279,7 @@ fn nothing_at(path: &str) -> Problem {
 
 /// Returns whether there is a page at a path; everybody may see it.
 fn is_page(path: &str) -> bool {
-    matches!(path, "/" | "/login" | "/logout" | "/style.css")
+    matches!(path, "/" | "/login" | "/login/oidc" | "/logout" | "/style.css")
 }
 
 /// Returns why a body is not read at all.

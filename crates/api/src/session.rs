@@ -58,11 +58,16 @@ const fn cookie_name(is_tls: bool) -> &'static str {
 /// Returns what shows a session; `None` if there is nothing, or something else beside it: who can
 /// add a cookie of this name could have somebody be somebody else.
 pub(crate) fn shown(headers: &HeaderMap, is_tls: bool) -> Option<&str> {
+    cookie_value(headers, cookie_name(is_tls))
+}
+
+/// Returns the only cookie of a name.
+pub(crate) fn cookie_value<'h>(headers: &'h HeaderMap, wanted: &str) -> Option<&'h str> {
     let all = headers.get_all(COOKIE).iter();
     let pairs = all.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(';'));
     let mut own = pairs.filter_map(|pair| {
         let (name, value) = pair.trim().split_once('=')?;
-        (name == cookie_name(is_tls)).then_some(value)
+        (name == wanted).then_some(value)
     });
     let first = own.next()?;
     own.next().is_none().then_some(first)

@@ -45,7 +45,8 @@ pub(crate) fn read(file: Option<&Path>) -> Result<Secret, String> {
 /// Returns the terminal of the person who runs the command, if there is one.
 fn terminal() -> Option<File> {
     let terminal = File::options().read(true).write(true).open("/dev/tty");
-    terminal.ok().filter(File::is_terminal)
+    // Who gives the command something else to read is not there to be asked.
+    terminal.ok().filter(|it| it.is_terminal() && io::stdin().is_terminal())
 }
 
 /// Returns whether there is somebody to ask.

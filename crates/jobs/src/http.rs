@@ -28,6 +28,16 @@ pub(crate) enum Trust {
 
 /// Makes a client that has names resolved by this.
 pub(crate) fn agent(patience: Duration, trust: &Trust, resolver: impl Resolver) -> io::Result<Agent> {
+    agent_following(REDIRECTS_MAX, patience, trust, resolver)
+}
+
+/// Makes a client that follows so many redirections.
+pub(crate) fn agent_following(
+    redirects_max: u32,
+    patience: Duration,
+    trust: &Trust,
+    resolver: impl Resolver,
+) -> io::Result<Agent> {
     let tls = TlsConfig::builder()
         .provider(TlsProvider::Rustls)
         .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()));
@@ -40,7 +50,7 @@ pub(crate) fn agent(patience: Duration, trust: &Trust, resolver: impl Resolver) 
         .tls_config(tls.build())
         .timeout_global(Some(patience))
         .http_status_as_error(false)
-        .max_redirects(REDIRECTS_MAX)
+        .max_redirects(redirects_max)
         .user_agent(USER_AGENT)
         // What the environment says about proxies is meant for people's programs.
         .proxy(None)

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::{self, Read as _};
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use ureq::http::{Request, Uri, header};
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::NextTimeout;
 
-use crate::http::{Trust, agent};
+use crate::http::{Trust, agent, agent_following};
 
 /// Octets that are read at a time.
 const CHUNK_OCTETS: usize = 64 * 1024;
@@ -61,6 +62,65 @@ pub trait Hosts: Send + Sync + fmt::Debug {
 /// Fetches a file; `hosts` finds its server. Blocks.
 pub fn fetch(file: &WebFile<'_>, hosts: &Arc<dyn Hosts>) -> Result<WebReply, String> {
     fetch_by(file, ByHosts(Arc::clone(hosts)), &mut |_| Ok(()))
+}
+
+/// A question to a web server that is no file: nothing of it goes anywhere else.
+#[derive(Clone, Copy, Debug)]
+pub struct WebQuestion<'a> {
+    /// Where it goes.
+    pub url: &'a str,
+    /// What is sent, as a form; `None`: nothing is.
+    pub form: Option<&'a str>,
+    /// The header `Authorization`.
+    pub authorization: Option<&'a str>,
+    /// Certificates of authorities that the server is believed by, in place of the usual ones.
+    pub ca: Option<&'a Path>,
+    /// How long it may take.
+    pub timeout: Duration,
+    /// Octets that an answer may have.
+    pub octets_max: u64,
+}
+
+/// Asks a web server; `hosts` finds it. Returns the status and the answer. Redirections are not
+/// followed. Blocks.
+///
+/// # Errors
+///
+/// There is no answer, or it is too long.
+pub fn ask(question: &WebQuestion<'_>, hosts: &Arc<dyn Hosts>) -> Result<(u16, Vec<u8>), String> {
+    let trust = question.ca.map_or(Trust::Usual, |file| Trust::File(file.to_owned()));
+    let resolver = ByHosts(Arc::clone(hosts));
+    let agent = agent_following(0, question.timeout, &trust, resolver).map_err(|error| error.to_string())?;
+    let mut request = match question.form {
+        Some(_) => {
+            Request::post(question.url).header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
+        }
+        None => Request::get(question.url),
+    };
+    request = request.header(header::ACCEPT, "application/json");
+    if let Some(authorization) = question.authorization {
+        request = request.header(header::AUTHORIZATION, authorization);
+    }
+    let body = question.form.unwrap_or("").to_owned();
+    // What the client says of a failure may repeat what was sent.
+    let failed = |error: ureq::Error| match error {
+        ureq::Error::Io(error) => error.to_string(),
+        ureq::Error::Timeout(_) => "it takes too long".to_owned(),
+        other => other.to_string(),
+    };
+    let mut response = match question.form {
+        Some(_) => agent.run(request.body(body).map_err(|error| error.to_string())?),
+        None => agent.run(request.body(()).map_err(|error| error.to_string())?),
+    }
+    .map_err(failed)?;
+    let status = response.status().as_u16();
+    let mut octets = Vec::new();
+    let mut reader = response.body_mut().as_reader().take(question.octets_max.saturating_add(1));
+    reader.read_to_end(&mut octets).map_err(|error| error.to_string())?;
+    match octets.len() as u64 > question.octets_max {
+        true => Err(format!("it has more than {} octets", question.octets_max)),
+        false => Ok((status, octets)),
+    }
 }
 
 /// Fetches a file; `hear` is told how many octets have come, and may give up.

@@ -1,7 +1,7 @@
 //! Channels on which operators give orders, beside the control socket.
 
 use super::{DAY, SECOND};
-use super::{Kind, Row, Value, duration_or, row, section, text_or, unset, word};
+use super::{Apply, Kind, Row, Value, duration_or, row, section, text_or, unset, word};
 
 values::words! {
     /// Which settings may be changed while the server runs.
@@ -95,6 +95,70 @@ pub(super) const ROWS: &[Row] = &[
          users.md). Users of other roles need one if they have set codes up. Tokens and links of `gannet login` need \
          none.",
     ),
+    section(
+        "control.oidc",
+        "Who people are, as a provider of OpenID Connect proves: they log in to the HTTP API there (see users.md).",
+    ),
+    unset(
+        "control.oidc.issuer",
+        Kind::One(Value::Text { word: None }),
+        "The provider: the URL that its description at `/.well-known/openid-configuration` says as `issuer`. Without \
+         it nobody logs in elsewhere.",
+    ),
+    unset(
+        "control.oidc.client-id",
+        Kind::One(Value::Text { word: None }),
+        "What the provider knows this server as. Needed with `issuer`.",
+    ),
+    unset(
+        "control.oidc.client-secret-file",
+        Kind::One(Value::Path),
+        "A file with the secret that this server proves itself to the provider with. Without one it is a public client.",
+    ),
+    unset(
+        "control.oidc.url",
+        Kind::One(Value::Text { word: None }),
+        "The URL that browsers find this server at, such as `https://dns.example.org:8533`: the provider sends people \
+         back to `/login/oidc` below it. Needed with `issuer`.",
+    ),
+    unset(
+        "control.oidc.ca",
+        Kind::One(Value::Path),
+        "Certificates of authorities that the provider's has to be signed by, in PEM form, in place of those that web \
+         servers are believed by.",
+    ),
+    row(
+        "control.oidc.scopes",
+        Kind::List(Value::Text { word: None }),
+        "[openid, profile]",
+        "names are in `profile`; groups are where each provider has them",
+        "What is asked of the provider.",
+    ),
+    row(
+        "control.oidc.name-claim",
+        Kind::One(Value::Text { word: None }),
+        "preferred_username",
+        "what people are called where they log in",
+        "The claim with the name that stands in the history.",
+    ),
+    row(
+        "control.oidc.groups-claim",
+        Kind::One(Value::Text { word: None }),
+        "groups",
+        "most providers call it so",
+        "The claim with the groups of somebody.",
+    ),
+    Row {
+        path: "control.oidc.groups",
+        kind: Kind::Named("group"),
+        default: Some("{}"),
+        reason: "nobody elsewhere is to be somebody here by default",
+        apply: Apply::Reload,
+        text: "Groups and the role that each has: `dns-admins: admin`. Who is in several has the highest of them, who is \
+               in none is not let in.",
+        unbound: &[],
+    },
+    unset("control.oidc.groups.*", Kind::One(Value::Word(RoleWord::WORDS)), "The role of the group."),
     section(
         "control.unbound",
         "The channel of `unbound-control`, for programs that know that one (see unbound.md).",

@@ -38,7 +38,7 @@ pub use compile::{Compiled, Previous, compile};
 pub use driver::{Waiting, WaitsFor};
 pub use log_level::{LogLevelHandle, filter};
 pub use operator::{
-    CachedAnswer, DESCRIPTIONS, LinkFor, LogInRefusal, LoggedIn, Operator, OperatorError, Rejected, What,
+    CachedAnswer, ComesBack, DESCRIPTIONS, LinkFor, LogInRefusal, LoggedIn, Operator, OperatorError, Rejected, What,
     WorkerNumbers,
 };
 pub use protocol::{SocketUsers, answered, carry_out};

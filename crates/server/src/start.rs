@@ -180,8 +180,7 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
     let (tables, for_answers) = (Arc::clone(&shared.tables), Arc::clone(&orders));
     let prober = Arc::new(anchors::Prober { probes, tables, orders: for_answers });
     let signer = (Arc::clone(&signing), checker.clone());
-    let folder = (zones_folder.as_path(), register);
-    let manager = start_zones(&cell, signer, (&prober, &orders), transfers, folder)?;
+    let manager = start_zones(&cell, signer, (&prober, &orders), transfers, (&zones_folder, register))?;
     let (stopper, stop) = listen::stop();
     let clock = Clock::start(sys::since_boot, SystemTime::now);
     let doorbell = Arc::<Doorbell>::default();
@@ -190,7 +189,7 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
     let (taps, tapped) = taps(workers, &listeners);
     let components = Components {
         follower: start_follower(&cell, zones, loaded, clock)?,
-        anchors: start_anchors(prober)?,
+        anchors: start_anchors(Arc::clone(&prober))?,
         cell,
         manager,
         tls: Arc::default(),
@@ -229,6 +228,7 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
         worker_handles: started.handles,
         asking: started.asking,
         addresses,
+        hosts: ZoneSources::new(prober).hosts(),
     };
     let changes = Changing::new(authority, wrong, &first.loaded);
     let operator = Arc::new(Operator::new(facts, components, (first, watched), changes));

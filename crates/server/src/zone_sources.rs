@@ -46,6 +46,13 @@ impl ZoneSources {
     }
 }
 
+impl ZoneSources {
+    /// Returns what finds web servers.
+    pub(crate) fn hosts(&self) -> Arc<dyn web::Hosts> {
+        Arc::clone(&self.0) as _
+    }
+}
+
 impl HostTable {
     fn look_up(&self, host: NameBuf) -> Found {
         let Some(resolver) = self.prober.tables.plan_of(RESOLVER) else {

@@ -6,7 +6,7 @@ use super::{File, Finding};
 
 /// The layer of each crate. A crate uses only crates of lower layers; equals do not know each
 /// other.
-pub(crate) const LAYERS: [(&str, u8); 48] = [
+pub(crate) const LAYERS: [(&str, u8); 49] = [
     ("diagnostic", 0),
     ("wire", 0),
     ("http2", 0),
@@ -33,6 +33,7 @@ pub(crate) const LAYERS: [(&str, u8); 48] = [
     ("environment", 5),
     ("queries", 5),
     ("store", 5),
+    ("oidc", 5),
     ("listen", 6),
     ("identity", 6),
     ("authorities", 6),
@@ -83,7 +84,7 @@ const IMPURE_MAY: [(&str, &str, &str); 2] = [
 
 /// Who makes types of text and text of types: the one has the types, the other is what programs
 /// speak with.
-const JSON_MAY: [&str; 2] = ["control", "api"];
+const JSON_MAY: [&str; 3] = ["control", "api", "oidc"];
 
 /// Code that the pure layers leave alone: what is looked for, and what to do instead.
 const IMPURE_CODE: [(&str, &str); 9] = [

@@ -97,6 +97,9 @@ pub struct SessionId {
 pub struct SessionKept {
     /// Whose it is.
     pub user: String,
+    /// What they may do; absent: what the user may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
     /// The address that it began from.
     pub from: String,
     /// When it began, in seconds since 1970.

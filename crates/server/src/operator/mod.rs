@@ -46,7 +46,7 @@ use crate::log_level;
 use crate::reload::{Components, Revision};
 use crate::worker::{Asked, Explaining, WorkerHandle};
 
-pub use accounts::{LinkFor, LogInRefusal, LoggedIn};
+pub use accounts::{ComesBack, LinkFor, LogInRefusal, LoggedIn};
 pub use caches::CachedAnswer;
 pub use changes::WorkerNumbers;
 pub use error::{OperatorError, Rejected, What};
@@ -105,6 +105,8 @@ pub(crate) struct Facts {
     /// Where it listens: never asked for answers.
     pub(crate) addresses: Vec<SocketAddr>,
     pub(crate) listeners: Vec<api::Listener>,
+    /// Finds web servers.
+    pub(crate) hosts: Arc<dyn jobs::web::Hosts>,
     pub(crate) worker_handles: Vec<WorkerHandle>,
     /// To each worker; the first explains queries.
     pub(crate) asking: Vec<mpsc::Sender<Asked>>,
@@ -132,6 +134,8 @@ struct View {
     statistics: UnboundStatistics,
     /// Names that the API may be reached by.
     names: Arc<[String]>,
+    /// Who proves who people are.
+    oidc: Option<Arc<settings::OidcSettings>>,
     /// Whose users need one-time codes.
     totp_roles: Arc<[Role]>,
 }
@@ -154,6 +158,7 @@ impl View {
             statistics: revision.loaded.settings.unbound_statistics,
             names: revision.loaded.settings.control_names.as_slice().into(),
             totp_roles: totp_roles(&revision.loaded.settings),
+            oidc: revision.loaded.settings.oidc.clone(),
         }
     }
 
@@ -168,6 +173,7 @@ impl View {
         self.statistics = revision.loaded.settings.unbound_statistics;
         self.names = revision.loaded.settings.control_names.as_slice().into();
         self.totp_roles = totp_roles(&revision.loaded.settings);
+        self.oidc.clone_from(&revision.loaded.settings.oidc);
         self.revision = revision.number;
     }
 

@@ -11,6 +11,7 @@ mod limits;
 mod listeners;
 mod local;
 mod log;
+mod oidc;
 mod records;
 mod resolvers;
 mod sets;
@@ -38,6 +39,7 @@ use diagnostic::At;
 pub use dnstap::{DnstapSettings, ReceiverPlace};
 pub use limits::{Cookies, Handshakes, Limits, Rate, Tcp, WaitNetwork};
 pub use listeners::{Certificate, Dnscrypt, Listener, LocalSocket, RelayTarget, Tls};
+pub use oidc::OidcSettings;
 pub use local::{Hosts, LocalName};
 pub use log::{Log, LogPlace};
 use policy::{NamedCondition, Policy, View};
@@ -139,6 +141,8 @@ pub struct Settings {
     pub control_names: Vec<String>,
     /// Roles whose users need one-time codes.
     pub totp_roles: Vec<RoleWord>,
+    /// Who proves who people are.
+    pub oidc: Option<Arc<OidcSettings>>,
     /// Sets of names and clients.
     pub sets: Vec<Set>,
     /// Conditions with a name, in the order of the file.

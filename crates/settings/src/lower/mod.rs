@@ -15,6 +15,7 @@ mod listeners;
 mod local;
 mod log;
 mod notation;
+mod oidc;
 mod policy;
 mod read;
 mod records;
@@ -201,6 +202,7 @@ impl Lowering<'_> {
             changes: self.changes_allowed(&root),
             control_names: self.control_names(&root),
             totp_roles: self.totp_roles(&root),
+            oidc: self.oidc(&root).map(std::sync::Arc::new),
             sets,
             effects,
             recorder,

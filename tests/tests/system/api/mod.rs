@@ -4,6 +4,7 @@ mod audit;
 mod hostile;
 mod network;
 mod rrsets;
+mod oidc;
 mod pages;
 mod totp;
 mod users;

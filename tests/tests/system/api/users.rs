@@ -52,7 +52,7 @@ pub(super) fn ask(at: SocketAddr, cookie: &str, method: &str, path: &str, more: 
 }
 
 /// Returns whether a file below the server's directory holds a text.
-fn is_on_disk(server: &Server, what: &str) -> String {
+pub(super) fn is_on_disk(server: &Server, what: &str) -> String {
     let grep = Command::new("grep").args(["-rlaF", what, "."]).current_dir(server.directory()).output();
     String::from_utf8_lossy(&grep.expect("grep(1)").stdout).into_owned()
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use control::api::{self, CredentialsKept, SessionKept};
 use tracing::{error, info};
 
+use super::elsewhere::ELSEWHERE;
 use super::links::GOOD_S;
 use super::sessions::end_of_note;
 use super::tries::prefix_of;
@@ -58,7 +59,10 @@ pub struct LoggedIn {
 
 /// Returns as whom a user has things done.
 pub(super) fn called(user: &str) -> String {
-    format!("{USER}{user}")
+    match user.starts_with(ELSEWHERE) {
+        true => user.to_owned(),
+        false => format!("{USER}{user}"),
+    }
 }
 
 impl Operator {
@@ -73,7 +77,7 @@ impl Operator {
         };
         let users = self.accounts.all();
         let kept = notes.into_iter().filter_map(|(hash, text)| Some((hash, SessionKept::parse(&text).ok()?)));
-        let kept = kept.filter(|(_, kept)| users.contains_key(&kept.user)).collect();
+        let kept = kept.filter(|(_, kept)| kept.role.is_some() || users.contains_key(&kept.user)).collect();
         lock(&self.accounts.sessions).read(kept);
     }
 
@@ -242,15 +246,38 @@ impl Operator {
         proved: &CredentialsKept,
         from: IpAddr,
     ) -> Result<LoggedIn, LogInRefusal> {
+        let is_still = |known: &Arc<Known>| known.credentials.password == proved.password;
+        self.begin_session_if(name, from, || {
+            // Who takes a password away ends the sessions afterwards: of what was proved before
+            // there is none left.
+            let known = self.accounts.all().get(name).filter(|known| is_still(known)).cloned();
+            known.map(|known| (known.role, None))
+        })
+    }
+
+    /// Begins a session of somebody who is known elsewhere, and has a role for as long as it lasts.
+    pub(super) fn begin_session_of(
+        &self,
+        name: &str,
+        role: Option<Role>,
+        from: IpAddr,
+    ) -> Result<LoggedIn, LogInRefusal> {
+        self.begin_session_if(name, from, || role.map(|own| (own, role)))
+    }
+
+    /// Begins a session if, while none can be ended, somebody has a role: of the user, or of the
+    /// session.
+    fn begin_session_if(
+        &self,
+        name: &str,
+        from: IpAddr,
+        role: impl FnOnce() -> Option<(Role, Option<Role>)>,
+    ) -> Result<LoggedIn, LogInRefusal> {
         let now = unix_seconds();
         let mut sessions = lock(&self.accounts.sessions);
-        // Who takes a password away ends the sessions afterwards: of what was proved before there
-        // is none left.
-        let known = self.accounts.all().get(name).cloned();
-        let known = known.filter(|known| known.credentials.password == proved.password);
-        let Some(known) = known else { return Err(LogInRefusal::Wrong) };
+        let (role, of_session) = role().ok_or(LogInRefusal::Wrong)?;
         let begun = sessions
-            .begin(name, from, now)
+            .begin((name, of_session), from, now)
             .ok_or_else(|| OperatorError::Refused("the system has no random numbers".to_owned()))?;
         let authority = self.changing.authority();
         let kept = sessions.kept(&begun.hash).unwrap_or_default();
@@ -266,7 +293,7 @@ impl Operator {
         let by = called(name);
         self.audit(&by, ("log-in", &from.to_string()), "accepted");
         info!(user = name, %from, "a user of the API has logged in");
-        let role = known.role.word().to_owned();
+        let role = role.word().to_owned();
         Ok(LoggedIn { secret: api::Secret(begun.secret), who: api::WhoAsks { name: by, role, session } })
     }
 
@@ -292,9 +319,13 @@ impl Operator {
     /// Returns who shows a session; `None` if it is none, or over. The second is whether its use is
     /// to be [noted](Self::note_sessions).
     pub fn session(&self, secret: &str) -> Option<(Caller, bool)> {
-        let (user, is_due) = lock(&self.accounts.sessions).shown(secret, unix_seconds())?;
-        let role = self.accounts.all().get(&user)?.role;
-        Some((Caller { name: called(&user), role, scope: Arc::default() }, is_due))
+        let (kept, is_due) = lock(&self.accounts.sessions).shown(secret, unix_seconds())?;
+        let role = match &kept.role {
+            // Where nobody logs in elsewhere any more, nobody has.
+            Some(role) => Role::parse(role).filter(|_| self.has_oidc())?,
+            None => self.accounts.all().get(&kept.user)?.role,
+        };
+        Some((Caller { name: called(&kept.user), role, scope: Arc::default() }, is_due))
     }
 
     /// Notes on the disk that sessions were used.
@@ -331,7 +362,7 @@ impl Operator {
 
     /// Returns the sessions that somebody may see: their own, and admins all.
     pub fn session_list(&self, caller: &Caller) -> Vec<api::Session> {
-        let own = caller.name.strip_prefix(USER).unwrap_or("");
+        let own = caller.name.strip_prefix(USER).unwrap_or(&caller.name);
         let user = (caller.role < Role::Admin).then_some(own);
         lock(&self.accounts.sessions).list(user, unix_seconds())
     }

@@ -3,6 +3,7 @@
 //! Who there is and what they may do is kept by revision. What they prove themselves with is not:
 //! what is replaced is gone from the disk.
 
+mod elsewhere;
 mod failures;
 mod links;
 mod log_in;
@@ -23,6 +24,8 @@ use super::overlay::rfc3339;
 use super::{Operator, OperatorError, What, unix_seconds};
 use crate::caller::Role;
 use crate::lock;
+pub use elsewhere::ComesBack;
+use elsewhere::Elsewhere;
 use failures::Failures;
 pub use links::LinkFor;
 use links::Links;
@@ -63,6 +66,7 @@ pub(super) struct Accounts {
     sessions: Mutex<Sessions>,
     tries: Tries,
     links: Mutex<Links>,
+    elsewhere: Elsewhere,
     /// Secrets of which no code was shown yet, with the second until which one can be, by user.
     totp_begun: Mutex<BTreeMap<String, (Vec<u8>, u64)>>,
     /// Where browsers find the API.

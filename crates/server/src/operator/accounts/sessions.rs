@@ -8,6 +8,7 @@ use control::api::{self, SessionKept};
 
 use super::super::overlay::rfc3339;
 use super::passwords::hex;
+use crate::caller::Role;
 
 /// What a session begins with, so that it is known for one wherever it leaks to.
 const PREFIX: &str = "gns_";
@@ -68,7 +69,12 @@ impl Sessions {
     }
 
     /// Begins a session; `None` if the system has no random numbers.
-    pub(super) fn begin(&mut self, user: &str, from: IpAddr, now: u64) -> Option<Begun> {
+    pub(super) fn begin(
+        &mut self,
+        (user, role): (&str, Option<Role>),
+        from: IpAddr,
+        now: u64,
+    ) -> Option<Begun> {
         let secret = secret(PREFIX)?;
         let mut ended = self.over(now);
         let hash = sha256(&secret);
@@ -78,7 +84,13 @@ impl Sessions {
         while self.0.len() >= ALL_MAX {
             ended.extend(self.end_oldest(None));
         }
-        let kept = SessionKept { user: user.to_owned(), from: from.to_string(), at: now, used: now };
+        let kept = SessionKept {
+            user: user.to_owned(),
+            role: role.map(|role| role.word().to_owned()),
+            from: from.to_string(),
+            at: now,
+            used: now,
+        };
         self.0.insert(hash.clone(), Session { kept, noted: now });
         Some(Begun { secret, hash, ended })
     }
@@ -106,10 +118,10 @@ impl Sessions {
 
     /// Returns whose session is shown, which counts as a use of it; and whether that is to be
     /// noted.
-    pub(super) fn shown(&mut self, secret: &str, now: u64) -> Option<(String, bool)> {
+    pub(super) fn shown(&mut self, secret: &str, now: u64) -> Option<(SessionKept, bool)> {
         let session = self.0.get_mut(&sha256(secret)).filter(|session| !session.is_over(now))?;
         session.kept.used = session.kept.used.max(now);
-        Some((session.kept.user.clone(), session.kept.used >= session.noted + NOTED_EVERY_S))
+        Some((session.kept.clone(), session.kept.used >= session.noted + NOTED_EVERY_S))
     }
 
     /// Returns what is to be noted of uses.
@@ -189,9 +201,9 @@ mod tests {
     #[test]
     fn a_session_lasts_as_long_as_it_is_used_and_half_a_day_at_most() {
         let mut sessions = Sessions::default();
-        let begun = sessions.begin("anna", FROM, 1_000).expect("random numbers");
+        let begun = sessions.begin(("anna", None), FROM, 1_000).expect("random numbers");
         assert!(begun.secret.len() == 68 && !begun.hash.contains(&begun.secret[4..]));
-        let mut shown = |now| sessions.shown(&begun.secret, now).map(|(user, _)| user);
+        let mut shown = |now| sessions.shown(&begun.secret, now).map(|(kept, _)| kept.user);
         let mut now = 1_000;
         while now < 1_000 + ALL_S {
             assert_eq!(shown(now).as_deref(), Some("anna"), "{now}");
@@ -199,7 +211,7 @@ mod tests {
         }
         assert_eq!(shown(1_000 + ALL_S), None);
         let mut sessions = Sessions::default();
-        let begun = sessions.begin("anna", FROM, 1_000).expect("random numbers");
+        let begun = sessions.begin(("anna", None), FROM, 1_000).expect("random numbers");
         assert!(sessions.shown(&begun.secret, 1_000 + IDLE_S - 1).is_some());
         assert!(sessions.shown(&begun.secret, 1_000 + 2 * IDLE_S - 1).is_none(), "it was not used");
         assert!(sessions.shown("gns_other", 1_000).is_none());
@@ -210,14 +222,16 @@ mod tests {
     #[test]
     fn a_use_is_noted_now_and_then() {
         let mut sessions = Sessions::default();
-        let begun = sessions.begin("anna", FROM, 1_000).expect("random numbers");
-        assert_eq!(sessions.shown(&begun.secret, 1_299), Some(("anna".to_owned(), false)));
+        let begun = sessions.begin(("anna", None), FROM, 1_000).expect("random numbers");
+        let is_due =
+            |sessions: &mut Sessions, now| sessions.shown(&begun.secret, now).map(|(_, is_due)| is_due);
+        assert_eq!(is_due(&mut sessions, 1_299), Some(false));
         assert!(sessions.take_uses().is_empty());
-        assert_eq!(sessions.shown(&begun.secret, 1_300), Some(("anna".to_owned(), true)));
+        assert_eq!(is_due(&mut sessions, 1_300), Some(true));
         let noted = sessions.take_uses();
         assert!(noted.len() == 1 && noted[0].1.used == 1_300 && noted[0].0 == begun.hash);
         assert!(end_of_note(&noted[0].1) >= 1_300 + IDLE_S);
-        assert_eq!(sessions.shown(&begun.secret, 1_301), Some(("anna".to_owned(), false)));
+        assert_eq!(is_due(&mut sessions, 1_301), Some(false));
         let mut other = Sessions::default();
         other.read(noted.into_iter().collect());
         assert!(other.shown(&begun.secret, 1_300 + IDLE_S - 1).is_some(), "it is read again");
@@ -226,14 +240,14 @@ mod tests {
     #[test]
     fn sessions_are_bounded_for_each_user_and_in_all() {
         let mut sessions = Sessions::default();
-        let anna = sessions.begin("anna", FROM, 0).expect("random numbers");
+        let anna = sessions.begin(("anna", None), FROM, 0).expect("random numbers");
         for second in 0..100 {
-            sessions.begin("bob", FROM, second).expect("random numbers");
+            sessions.begin(("bob", None), FROM, second).expect("random numbers");
         }
         assert_eq!((sessions.list(Some("bob"), 100).len(), sessions.list(None, 100).len()), (16, 17));
         assert!(sessions.shown(&anna.secret, 100).is_some(), "others' sessions stay");
         for user in 0..2_000 {
-            sessions.begin(&format!("user{user}"), FROM, 100).expect("random numbers");
+            sessions.begin((&format!("user{user}"), None), FROM, 100).expect("random numbers");
         }
         assert_eq!(sessions.list(None, 100).len(), ALL_MAX);
     }
@@ -241,7 +255,7 @@ mod tests {
     #[test]
     fn a_session_is_ended_by_its_id_and_with_its_user() {
         let mut sessions = Sessions::default();
-        let [one, other] = [(); 2].map(|()| sessions.begin("anna", FROM, 0).expect("random numbers"));
+        let [one, other] = [(); 2].map(|()| sessions.begin(("anna", None), FROM, 0).expect("random numbers"));
         let id = sessions.by_secret(&one.secret, 0).expect("it is there").id;
         let (hash, user) = sessions.find(&id).expect("it is there");
         assert_eq!((&hash, user.as_str()), (&one.hash, "anna"));
