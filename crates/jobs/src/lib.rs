@@ -394,11 +394,18 @@ impl Jobs {
                 ],
             );
         }
-        for (at, label) in running.labels.iter().enumerate() {
-            let Ok(id) = u16::try_from(at) else { break };
-            let count = self.counts.iter().map(|counts| counts.label(LabelId(id))).sum();
+        drop(running);
+        for (label, count) in self.labels() {
             put("label", &[(label.as_str(), count)]);
         }
         stats
+    }
+
+    /// Returns how many queries were counted under each label.
+    pub fn labels(&self) -> BTreeMap<String, u64> {
+        let running = lock(&self.running);
+        let ids = (0..=u16::MAX).map(LabelId);
+        let count = |id| self.counts.iter().map(|counts| counts.label(id)).sum();
+        running.labels.iter().cloned().zip(ids.map(count)).collect()
     }
 }

@@ -1,5 +1,6 @@
 //! Where the channel can be reached, and what its commands work with.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::net::TcpListener;
@@ -173,6 +174,8 @@ pub(crate) struct Context {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Zero {
     pub(crate) workers: Vec<WorkerNumbers>,
+    /// Queries by label.
+    pub(crate) labels: BTreeMap<String, u64>,
     /// Since the start of the server.
     pub(crate) at: std::time::Duration,
 }

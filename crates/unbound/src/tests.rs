@@ -468,6 +468,50 @@ fn what_a_response_policy_zone_passes_is_left_alone_by_those_after_it() {
 }
 
 #[test]
+fn what_response_policy_zones_do_is_counted_with_extended_statistics() {
+    let text = "server: extended-statistics: yes\nrpz: name: one zonefile: /1 rpz-action-override: disabled\n\
+                rpz: name: two zonefile: /2\nrpz: name: three zonefile: /3 rpz-action-override: nodata\n\
+                rpz: name: four zonefile: /4 rpz-action-override: cname rpz-cname-override: walled.example.";
+    check(
+        text,
+        "policy/response-policy-question",
+        "[{if: listed in rpz-1, do: [mark(33), label(rpz-disabled)]}, \
+         blocklist(rpz-2, authoritative, without-soa, count rpz), \
+         {if: listed in rpz-2, do: [mark(34), label(rpz-passthru)]}, {if: listed in rpz-2, do: [return]}, \
+         blocklist(rpz-3, nodata, override, authoritative, without-soa, count rpz), \
+         {if: listed in rpz-4, do: [label(rpz-cname-override), redirect(walled.example, authoritative)]}]",
+    );
+    check(
+        text,
+        "policy/response-policy-answer",
+        "[{if: not mark(33) and listed in rpz-1, do: [label(rpz-disabled)]}, \
+         blocklist(rpz-2, authoritative, without-soa, count rpz), \
+         {if: not mark(34) and listed in rpz-2, do: [label(rpz-passthru)]}, {if: listed in rpz-2, do: [return]}, \
+         blocklist(rpz-3, nodata, override, authoritative, without-soa, count rpz), \
+         {if: listed in rpz-4, do: [label(rpz-cname-override), forget, redirect(walled.example, authoritative), \
+         ask(find), accept]}]",
+    );
+}
+
+#[test]
+fn a_response_policy_zone_that_is_disabled_does_nothing_but_has_lines() {
+    let text = "rpz: name: one zonefile: /1 rpz-action-override: disabled rpz-log: yes";
+    check(
+        text,
+        "policy/main",
+        "[call(local-zones), {if: listed in rpz-1, do: [mark(1), query-lines(zone \"rpz: applied [one]\")]}, \
+         {if: not rd, do: respond(refused, ede 20)}, ask(find), \
+         {if: not mark(1) and listed in rpz-1, do: [query-lines(zone \"rpz: applied [one]\")]}]",
+    );
+    let text = "rpz: name: one zonefile: /1 rpz-action-override: disabled";
+    check(
+        text,
+        "policy/main",
+        "[call(local-zones), {if: not rd, do: respond(refused, ede 20)}, cache(default), recurse]",
+    );
+}
+
+#[test]
 fn an_alias_in_place_of_what_a_response_policy_zone_says_has_authority() {
     let text = "rpz: name: one zonefile: /1 rpz-action-override: cname rpz-cname-override: walled.example.";
     check(

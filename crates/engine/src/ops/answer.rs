@@ -18,6 +18,7 @@ use crate::matchers::{ADDRESSES_MAX, Alias, Facts};
 use crate::query::request::{Environment, Request};
 use crate::query::reverse::{ReverseTable, address_of};
 use clients::client::Transport;
+use events::{EventSink, LabelId};
 
 /// What to answer.
 pub enum Build {
@@ -48,7 +49,29 @@ pub struct Listed {
     pub overrides: bool,
     /// Whether rules on addresses of the answer there is count.
     pub by_address: bool,
+    /// Under which labels queries are counted, by what becomes of them: [`Fate`] is the index.
+    pub labels: Option<[LabelId; FATES]>,
 }
+
+/// What becomes of a query that a list has a rule for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It is answered with NXDOMAIN.
+    Nxdomain,
+    /// It is answered without data.
+    NoData,
+    /// It is answered with addresses, records or an alias.
+    Data,
+    /// It gets no answer.
+    Drop,
+    /// Its client is sent to TCP.
+    Truncate,
+    /// It is answered with another code.
+    OtherCode,
+}
+
+/// How many fates there are.
+pub const FATES: usize = 6;
 
 /// How a name is blocked.
 pub struct Block {
@@ -122,6 +145,7 @@ pub(crate) struct Making<'m> {
     pub(crate) request: &'m Request<'m>,
     pub(crate) env: &'m Environment<'m>,
     pub(crate) interim: &'m Interim,
+    pub(crate) events: &'m EventSink,
 }
 
 impl Build {
@@ -184,6 +208,25 @@ impl Block {
             answer.errors = Errors::Step(step);
         }
         Some(answer)
+    }
+
+    /// Returns what becomes of a query that is treated like this. Records of other types than the
+    /// one asked for are data, too.
+    const fn fate(&self, treatment: &Treatment) -> Fate {
+        let rcode = match (treatment, &self.with) {
+            (Treatment::Rcode(rcode), _) | (Treatment::Block, BlockWith::Rcode(rcode)) => *rcode,
+            (Treatment::Drop, _) | (Treatment::Block, BlockWith::Silence) => return Fate::Drop,
+            (Treatment::Truncate, _) => return Fate::Truncate,
+            (Treatment::Block, BlockWith::Addresses(..))
+            | (Treatment::Records(_) | Treatment::Alias(_) | Treatment::AliasBelow(_), _) => {
+                return Fate::Data;
+            }
+        };
+        match rcode {
+            Rcode::NXDOMAIN => Fate::Nxdomain,
+            Rcode::NOERROR => Fate::NoData,
+            _ => Fate::OtherCode,
+        }
     }
 
     /// Returns an answer without data, with an SOA if there is to be one.
@@ -260,8 +303,8 @@ impl Listed {
     /// Does what the list says about a query: of the name, of the names that the answer's aliases
     /// lead to, and of its addresses.
     fn build(&self, step: u16, making: &Making<'_>, message: &mut [u8]) -> Built {
-        let Self { list, block, overrides, by_address } = self;
-        let Making { request, env, interim } = *making;
+        let Self { list, block, overrides, by_address, labels } = self;
+        let Making { request, env, interim, events } = *making;
         let facts = Facts { request, interim, env, message };
         let mut addresses = [IpAddr::V4(Ipv4Addr::UNSPECIFIED); ADDRESSES_MAX];
         // What stays of the answer: the aliases up to the one whose target the list speaks of.
@@ -300,20 +343,31 @@ impl Listed {
             _ if *overrides => &Treatment::Block,
             _ => ruling.treatment,
         };
+        let leaves_alone = match treatment {
+            // Over a connection the client has done what was asked of it.
+            Treatment::Truncate => request.client.transport != Transport::Udp,
+            // The step after this one asks for the other name of a question; what stands for an
+            // alias's target is not followed.
+            Treatment::Alias(_) | Treatment::AliasBelow(_) => target.is_none() && kept.octets > 0,
+            _ => false,
+        };
+        if let Some(labels) = labels
+            && !leaves_alone
+            && let (Some(label), Some(writer)) = (labels.get(block.fate(treatment) as usize), events.writer())
+        {
+            writer.count(*label);
+        }
         let mut answer = match treatment {
             Treatment::Block => {
                 return block.build(step, request, message).map_or(Built::Silence, Built::End);
             }
             Treatment::Drop => return Built::Silence,
-            // Over a connection the client has done what was asked of it.
-            Treatment::Truncate if request.client.transport != Transport::Udp => return Built::Nothing,
+            Treatment::Truncate if leaves_alone => return Built::Nothing,
             Treatment::Truncate => Answer { is_too_large: true, ..Answer::empty(Rcode::NOERROR, None) },
             Treatment::Rcode(rcode) if kept.octets > 0 => Answer { rcode: *rcode, ..kept },
             Treatment::Rcode(rcode) => block.negative(message, request, *rcode),
             Treatment::Records(records) => write_records(records, block, request, (kept, name_at), message),
             Treatment::Alias(_) | Treatment::AliasBelow(_) => match target {
-                // The step after this one asks for the other name of a question; what stands for an
-                // alias's target is not followed.
                 None => return Built::Nothing,
                 Some(target) => {
                     let data = target.as_name().as_bytes();

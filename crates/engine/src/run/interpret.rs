@@ -29,6 +29,7 @@ use crate::program::Op;
 use crate::program::shortlist::Seek;
 use crate::query::request::{Environment, Request};
 use clients::client::Transport;
+use events::EventSink;
 
 impl Run<'_> {
     /// Takes steps until the end; the answer's octets are written to `work.message` after the
@@ -314,7 +315,7 @@ impl Run<'_> {
         work: &mut Workspace<'_>,
         tracer: &mut T,
     ) -> Option<End> {
-        match build.build(step, &self.making(&context.env), work.message) {
+        match build.build(step, &self.making(&context.env, work.events), work.message) {
             Built::End(_) | Built::GoOn(_) if OUTSIDE => Some(told(End::Nothing, step, tracer)),
             Built::End(answer) => {
                 context.counters.answers_fixed.bump();
@@ -384,8 +385,8 @@ impl Run<'_> {
     }
 
     #[inline(always)]
-    const fn making<'m>(&'m self, env: &'m Environment<'m>) -> Making<'m> {
-        Making { request: &self.request, env, interim: &self.interim }
+    const fn making<'m>(&'m self, env: &'m Environment<'m>, events: &'m EventSink) -> Making<'m> {
+        Making { request: &self.request, env, interim: &self.interim, events }
     }
 
     /// Looks in local names.

@@ -57,7 +57,13 @@ fn listed(list: &Arc<Blocklist>) -> Op {
         has_soa: false,
         continues: false,
     };
-    Op::Answer(Build::Listed(Listed { list: Arc::clone(list), block, overrides: false, by_address: true }))
+    Op::Answer(Build::Listed(Listed {
+        list: Arc::clone(list),
+        block,
+        overrides: false,
+        by_address: true,
+        labels: None,
+    }))
 }
 
 /// Returns steps that keep what a resolver finds, and look at it in `then`.

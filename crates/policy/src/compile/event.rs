@@ -30,26 +30,24 @@ impl Numbers {
             self.number(&EventAction::Record);
         }
         for action in policies.iter().flat_map(|policy| &policy.rules).flat_map(|rule| &rule.actions) {
-            let Action::Event(event) = &action.value else { continue };
-            let has_number = match event {
-                Event::Label(label) => {
-                    if !self.labels.contains(label) {
-                        self.labels.push(label.clone());
-                    }
-                    self.labels.len() <= LABELS_MAX
-                }
-                event => emitted(event).is_none_or(|event| self.number(&event).is_some()),
+            let has_number = match &action.value {
+                Action::Event(Event::Label(label)) => self.label(label),
+                Action::Event(event) => emitted(event).is_none_or(|event| self.number(&event).is_some()),
+                Action::Listed(listed) => listed.labels().iter().flatten().all(|label| self.label(label)),
+                _ => continue,
             };
             if !has_number {
                 let message =
                     "too many different things are told; some come from configurations before this one";
                 problems.push(Problem::error(action.span, message).hint("start the server again"));
             }
-            match event {
-                Event::Inline(text, kind) if jobs.effects.iter().all(|effect| effect.name != *text) => {
+            match &action.value {
+                Action::Event(Event::Inline(text, kind))
+                    if jobs.effects.iter().all(|effect| effect.name != *text) =>
+                {
                     jobs.effects.push(Effect { name: text.clone(), queue: INLINE_QUEUE, kind: kind.clone() });
                 }
-                Event::Record if jobs.recorder.is_none() => problems.push(
+                Action::Event(Event::Record) if jobs.recorder.is_none() => problems.push(
                     Problem::warning(action.span, "\"record\" is ignored: nothing is recorded")
                         .hint("set \"file\" in the section \"recorder\""),
                 ),
@@ -57,6 +55,14 @@ impl Numbers {
             }
         }
         Jobs { event_set: self.event_set.clone(), labels: self.labels.clone(), ..jobs }
+    }
+
+    /// Gives a number to a label; false if there are too many.
+    fn label(&mut self, label: &str) -> bool {
+        if !self.labels.iter().any(|known| known == label) {
+            self.labels.push(label.to_owned());
+        }
+        self.labels.len() <= LABELS_MAX
     }
 
     fn number(&mut self, event: &EventAction) -> Option<EventId> {
@@ -105,13 +111,24 @@ fn step(jobs: &Jobs, event: &EventAction) -> Option<EventStep> {
     Some(EventStep::Emit { id: id(&jobs.event_set, event)?, share, is_urgent })
 }
 
+/// Returns the numbers of labels; `None` if one has none, which was reported.
+pub(super) fn labels<const N: usize>(emitter: &Emitter<'_>, labels: &[String; N]) -> Option<[LabelId; N]> {
+    let mut ids = [LabelId(0); N];
+    for (id, label) in ids.iter_mut().zip(labels) {
+        *id = label_id(emitter.environment.jobs, label)?;
+    }
+    Some(ids)
+}
+
+fn label_id(jobs: &Jobs, label: &str) -> Option<LabelId> {
+    let at = jobs.labels.iter().position(|known| known == label)?;
+    u16::try_from(at).ok().map(LabelId)
+}
+
 pub(super) fn emit(emitter: &mut Emitter<'_>, action: &Event, place: Span) {
     let jobs = emitter.environment.jobs;
     let step = match action {
-        Event::Label(label) => {
-            let at = jobs.labels.iter().position(|known| known == label);
-            at.and_then(|at| u16::try_from(at).ok()).map(|at| EventStep::Count(LabelId(at)))
-        }
+        Event::Label(label) => label_id(jobs, label).map(EventStep::Count),
         event => emitted(event).and_then(|event| step(jobs, &event)),
     };
     if let Some(step) = step {

@@ -24,9 +24,16 @@ pub(super) fn emit(emitter: &mut Emitter<'_>, action: &Listed, place: Span) {
     }
     let overrides = action.overrides;
     let aliases = (list.has_aliases() && !overrides).then(|| Arc::clone(&list));
+    let labels = action.labels().and_then(|labels| super::event::labels(emitter, &labels));
     let style = Style::Cname { ttl: None, authoritative: block.authoritative };
     emitter.push(
-        Op::Answer(Build::Listed(answer::Listed { list, block, overrides, by_address: action.by_address })),
+        Op::Answer(Build::Listed(answer::Listed {
+            list,
+            block,
+            overrides,
+            by_address: action.by_address,
+            labels,
+        })),
         place,
     );
     if let Some(list) = aliases {

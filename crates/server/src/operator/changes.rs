@@ -151,4 +151,9 @@ impl Operator {
         };
         self.facts.worker_handles.iter().map(of_one).collect()
     }
+
+    /// Returns how many queries policies have counted under each label.
+    pub fn label_counts(&self) -> BTreeMap<String, u64> {
+        self.components.jobs.labels()
+    }
 }

@@ -3,6 +3,7 @@
 //! Most are what the workers count anyway; queries by type and the like are counted while they are
 //! to be shown. What nobody counts is zero, and the manual says which numbers those are.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -16,6 +17,19 @@ use wire::{Class, Opcode, Rcode, Rtype};
 
 use super::{Call, Outcome};
 use crate::channel::{Context, Zero};
+
+/// What a response policy zone can do, in the other program's order.
+const RPZ_ACTIONS: [&str; 9] = [
+    "nxdomain",
+    "nodata",
+    "passthru",
+    "drop",
+    "tcp-only",
+    "invalid",
+    "local-data",
+    "disabled",
+    "cname-override",
+];
 
 /// How often it is looked whether the log is due.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -42,7 +56,12 @@ pub(super) fn flush_stats(call: &mut Call<'_>) -> Outcome {
 
 /// Counts from now on.
 pub(super) fn begin_from_zero(context: &Context) {
-    let now = Zero { workers: context.operator.numbers_of_workers(), at: context.operator.uptime() };
+    let operator = &context.operator;
+    let now = Zero {
+        workers: operator.numbers_of_workers(),
+        labels: operator.label_counts(),
+        at: operator.uptime(),
+    };
     *context.zero() = now;
 }
 
@@ -219,12 +238,21 @@ fn shown(context: &Context) -> String {
         let _ = writeln!(out, "time.{name}={}.{:06}", time.as_secs(), time.subsec_micros());
     }
     if settings.is_extended {
-        extended(context, &total, settings, &mut out);
+        let mut labels = operator.label_counts();
+        for (label, count) in &mut labels {
+            *count = count.saturating_sub(zero.labels.get(label).copied().unwrap_or(0));
+        }
+        extended(context, (&total, &labels), settings, &mut out);
     }
     out
 }
 
-fn extended(context: &Context, total: &Numbers, settings: UnboundStatistics, out: &mut String) {
+fn extended(
+    context: &Context,
+    (total, labels): (&Numbers, &BTreeMap<String, u64>),
+    settings: UnboundStatistics,
+    out: &mut String,
+) {
     let operator = &context.operator;
     let caches = operator.cache_stats();
     let tables = operator.resolver_stats(None).unwrap_or_default();
@@ -306,11 +334,23 @@ fn extended(context: &Context, total: &Numbers, settings: UnboundStatistics, out
     line("key.cache.count", 0);
     line("msg.cache.max_collisions", 0);
     line("rrset.cache.max_collisions", 0);
+    response_policies(labels, settings.inhibits_zero, &mut line);
     line("num.query.authzone.up", 0);
     line("num.query.authzone.down", total.engine("answers_zone"));
     line("num.query.subnet", 0);
     line("num.query.subnet_cache", 0);
     line("num.query.cachedb", total.of("resolver", "second_level_hits"));
+}
+
+/// Writes what response policy zones did, which is counted under labels: see `unbound::lower`.
+fn response_policies(labels: &BTreeMap<String, u64>, inhibits_zero: bool, line: &mut impl FnMut(&str, u64)) {
+    for action in RPZ_ACTIONS {
+        let name = format!("rpz-{action}");
+        let value = labels.get(&name).copied().unwrap_or(0);
+        if value > 0 || !inhibits_zero {
+            line(&format!("num.rpz.action.{name}"), value);
+        }
+    }
 }
 
 /// Writes the buckets: those of the other program are ours, from less than a microsecond to half a
@@ -361,7 +401,7 @@ pub(crate) async fn log_statistics(context: Arc<Context>) {
                 waiting = numbers.counted.waiting,
             );
         }
-        zero = Zero { workers: now, at: uptime };
+        zero = Zero { workers: now, at: uptime, ..Zero::default() };
     }
 }
 

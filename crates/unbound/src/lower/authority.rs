@@ -23,11 +23,15 @@ enum Override {
     Alias(String),
     /// What the zone is about is left alone, by the zones after it as well.
     Pass,
+    /// Nothing is done: the log and the statistics say what would be.
+    Disabled,
 }
 
 /// Marks that a query can have: one for each set that has something of the question, so that the
-/// log does not say it again once there is an answer.
-const MARKS: usize = 64;
+/// log does not say it again once there is an answer; and as many for the statistics.
+const MARKS: usize = 32;
+/// What labels of the statistics begin with.
+const LABEL: &str = "rpz";
 
 impl Lowering<'_> {
     pub(super) fn authority(&mut self) {
@@ -68,6 +72,7 @@ impl Lowering<'_> {
         let Some(action) = self.override_of(block) else { return };
         let set = format!("rpz-{number}");
         let (is_downstream, _) = block.flag("for-downstream");
+        let (counts, _) = self.flag("extended-statistics");
         if is_downstream || is_transferred(block) {
             // Unless clients may read it, the zone is for this set alone.
             let mut entries = vec![("name", tree::as_written(name))];
@@ -77,6 +82,9 @@ impl Lowering<'_> {
             });
             entries.extend(self.source(block));
             self.tree.push(&["zones"], tree::map(entries, name.span));
+        }
+        if matches!(action, Override::Disabled) && logged.is_empty() && !counts {
+            return;
         }
         let item = if is_transferred(block) {
             tree::map(vec![("zone", tree::as_written(name))], name.span)
@@ -106,43 +114,55 @@ impl Lowering<'_> {
         let is_listed = is_listed.collect::<Vec<_>>().join(" and ");
         let blocks = |how: &str| {
             // Rules on addresses come after those of "response-ip", and these after all others.
+            let counted = if counts { format!(", count {LABEL}") } else { String::new() };
             ["", ", without-addresses", ""].map(|which| {
-                let action = format!("blocklist({set}, {how}{PLAIN}{which})");
+                let action = format!("blocklist({set}, {how}{PLAIN}{which}{counted})");
                 Some(match &who {
                     None => tree::text(action, block.at),
                     Some(who) => rule(who.clone(), &[&action], block.at),
                 })
             })
         };
+        // Once for each query: of the question, or else of the answer.
+        let once = |action: &str, mark: usize| {
+            let first = rule(is_listed.clone(), &[&format!("mark({mark})"), action], block.at);
+            let later = rule(format!("not mark({mark}) and {is_listed}"), &[action], block.at);
+            [Some(first), None, Some(later)]
+        };
         // What a zone leaves alone is logged, too.
         let line = format!("query-lines(zone \"rpz: applied [{}]\")", logged.join(" "));
         let mark = number % MARKS;
-        let lines = if logged.is_empty() {
-            [None, None, None]
-        } else {
-            let first = rule(is_listed.clone(), &[&format!("mark({mark})"), &line], block.at);
-            let later = rule(format!("not mark({mark}) and {is_listed}"), &[&line], block.at);
-            [Some(first), None, Some(later)]
+        let lines = if logged.is_empty() { [None, None, None] } else { once(&line, mark) };
+        let left_alone = match action {
+            Override::None | Override::Pass if counts => {
+                once(&format!("label({LABEL}-passthru)"), MARKS + mark)
+            }
+            Override::Disabled if counts => once(&format!("label({LABEL}-disabled)"), MARKS + mark),
+            _ => [None, None, None],
         };
         let passed = || Some(rule(is_listed.clone(), &["return"], block.at));
         self.steps.response_policy.push(match action {
-            Override::None => PolicyZone { lines, steps: blocks(""), passed: passed() },
+            Override::None => PolicyZone { lines, steps: blocks(""), left_alone, passed: passed() },
             Override::Block(how) => {
-                PolicyZone { lines, steps: blocks(&format!("{how}, override, ")), passed: None }
+                let steps = blocks(&format!("{how}, override, "));
+                PolicyZone { lines, steps, left_alone, passed: None }
             }
             Override::Alias(target) => {
                 let alias = format!("redirect({target}, authoritative)");
+                let counted = format!("label({LABEL}-cname-override)");
+                let counted: &[&str] = if counts { &[&counted] } else { &[] };
                 // What the alias leads to is found, and nothing more is done about it.
                 let again = ["forget", &alias, &format!("ask({FIND})"), "accept"];
-                let before = rule(is_listed.clone(), &[&alias], block.at);
-                let after = rule(is_listed.clone(), &again, block.at);
-                PolicyZone { lines, steps: [Some(before), None, Some(after)], passed: None }
+                let before = rule(is_listed.clone(), &[counted, &[&alias]].concat(), block.at);
+                let after = rule(is_listed.clone(), &[counted, &again].concat(), block.at);
+                PolicyZone { lines, steps: [Some(before), None, Some(after)], left_alone, passed: None }
             }
-            Override::Pass => PolicyZone { lines, steps: [None, None, None], passed: passed() },
+            Override::Pass => PolicyZone { lines, steps: [None, None, None], left_alone, passed: passed() },
+            Override::Disabled => PolicyZone { lines, steps: [None, None, None], left_alone, passed: None },
         });
     }
 
-    /// Returns what is done in place of what a zone says; `None` if nothing at all is done.
+    /// Returns what is done in place of what a zone says; `None` if that makes no sense.
     fn override_of(&mut self, block: &Block) -> Option<Override> {
         let Some(word) = block.last("rpz-action-override") else { return Some(Override::None) };
         let action = match word.text.as_str() {
@@ -150,7 +170,7 @@ impl Lowering<'_> {
             "nodata" => Override::Block("nodata"),
             "drop" => Override::Block("drop"),
             "passthru" => Override::Pass,
-            "disabled" => return None,
+            "disabled" => Override::Disabled,
             "cname" => match block.last("rpz-cname-override") {
                 Some(target) => Override::Alias(bare(&target.text)),
                 None => {

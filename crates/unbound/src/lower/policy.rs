@@ -21,6 +21,8 @@ pub(super) struct PolicyZone {
     pub(super) steps: [Option<Node>; 3],
     /// What goes to the log before each of these.
     pub(super) lines: [Option<Node>; 3],
+    /// Counts what it leaves alone, behind these.
+    pub(super) left_alone: [Option<Node>; 3],
     /// Leaves out the zones after it for what it has a rule or an exception for, if that is not
     /// the end anyway.
     pub(super) passed: Option<Node>,
@@ -151,6 +153,7 @@ impl Lowering<'_> {
             for (number, zone) in zones.iter().enumerate() {
                 steps.extend(zone.lines.get(at).cloned().flatten());
                 steps.extend(zone.steps.get(at).cloned().flatten());
+                steps.extend(zone.left_alone.get(at).cloned().flatten());
                 // Nothing comes after the last one.
                 steps.extend(zone.passed.clone().filter(|_| number + 1 < zones.len()));
             }

@@ -1,6 +1,7 @@
 //! Statistics, as the other program's users read them.
 
 use super::*;
+use crate::harness::send;
 
 /// Debian's package of the other program has the plug-in.
 #[test]
@@ -182,4 +183,77 @@ fn statistics_have_every_key_in_its_order_and_begin_from_zero_when_they_were_rea
         let (_, said) = running.theirs("stats", "");
         assert_eq!(value(&said, "total.num.queries"), 1.0);
     }
+}
+
+#[test]
+fn what_response_policy_zones_do_is_counted_by_action() {
+    let own = |name: &str, records: &str| {
+        format!(
+            "{name} 60 IN SOA ns.{name} host.{name} 1 3600 600 86400 60\n{name} 60 IN NS ns.{name}\n{records}"
+        )
+    };
+    let place = Place::new();
+    let file = |name: &str, records: &str| {
+        format!(" zonefile: \"{}\"\n", place.write(name, &own(name, records)).display())
+    };
+    let disabled = file("tried.rpz.", "nx.example.tried.rpz. 60 CNAME *.\n");
+    let plain = file(
+        "plain.rpz.",
+        "nx.example.plain.rpz. 60 CNAME .\nnodata.example.plain.rpz. 60 CNAME *.\n\
+         passed.example.plain.rpz. 60 CNAME rpz-passthru.\nsilent.example.plain.rpz. 60 CNAME rpz-drop.\n\
+         stream.example.plain.rpz. 60 CNAME rpz-tcp-only.\ndata.example.plain.rpz. 60 A 192.0.2.7\n",
+    );
+    let walled = file("walled.rpz.", "alias.example.walled.rpz. 60 CNAME .\n");
+    let zone = file("example.", "passed.example. 60 A 192.0.2.8\ntarget.example. 60 A 192.0.2.9\n");
+    let sections = format!(
+        "rpz:\n name: tried.rpz\n rpz-action-override: disabled\n{disabled}rpz:\n name: plain.rpz\n{plain}\
+         rpz:\n name: walled.rpz\n rpz-action-override: cname\n rpz-cname-override: target.example\n{walled}\
+         auth-zone:\n name: example\n for-upstream: no\n{zone}"
+    );
+    let running = Running::start(&Control::Unix, " extended-statistics: yes\n", &sections);
+    for (name, code, end) in [
+        ("nx.example", NXDOMAIN, None),
+        ("nodata.example", 0, None),
+        ("passed.example", 0, Some([192, 0, 2, 8])),
+        ("stream.example", 0, None),
+        ("data.example", 0, Some([192, 0, 2, 7])),
+        ("alias.example", 0, Some([192, 0, 2, 9])),
+    ] {
+        let (seen, octets) = running.ask(name);
+        assert_eq!(seen, code, "{name}");
+        if let Some(end) = end {
+            assert_eq!(octets, end, "{name}");
+        }
+    }
+    let _waits_in_vain = send(running.port, "silent.example");
+    let counted = |said: &str| -> Vec<String> {
+        let lines = said.lines().filter_map(|line| line.strip_prefix("num.rpz.action.rpz-"));
+        lines.map(str::to_owned).collect()
+    };
+    let begin = Instant::now();
+    while !running.theirs("stats_noreset", "").1.contains("rpz-drop=1") {
+        assert!(begin.elapsed() < PATIENCE, "a query that is dropped is counted");
+    }
+    assert_eq!(
+        counted(&running.theirs("stats", "").1),
+        [
+            "nxdomain=1",
+            "nodata=1",
+            "passthru=1",
+            "drop=1",
+            "tcp-only=1",
+            "local-data=1",
+            "disabled=1",
+            "cname-override=1"
+        ]
+    );
+    assert!(counted(&running.theirs("stats", "").1).is_empty(), "it counts from zero");
+    // Nobody counts what is not to be shown.
+    assert_eq!(running.theirs("set_option extended-statistics: no", "").1, "ok\n");
+    running.ask("nx.example");
+    assert_eq!(running.theirs("set_option extended-statistics: yes", "").1, "ok\n");
+    running.ask("data.example");
+    assert_eq!(counted(&running.theirs("stats", "").1), ["local-data=1"]);
+    let (_, metrics, _) = text(&running.server.run(&["stats", "--json"]));
+    assert!(metrics.contains("\"rpz-nxdomain\": 1"), "{metrics}");
 }
