@@ -2,6 +2,7 @@
 
 mod second_level;
 mod sockets;
+mod stale;
 
 use std::cell::{Cell, RefCell};
 use std::net::IpAddr;
@@ -519,29 +520,6 @@ impl Driver {
         let mut touched = self.touched.borrow_mut();
         if !touched.iter().rev().take(TOUCHED_SEEN_MAX).any(|seen| Rc::ptr_eq(seen, &to.outlet)) {
             touched.push(Rc::clone(&to.outlet));
-        }
-    }
-
-    /// Gives a client that waited long enough the stale answer at hand; its query goes on as a
-    /// prefetch.
-    fn give_stale(&self, waiter: u32, now: Moment) {
-        let mut machine = self.machine.borrow_mut();
-        let Some(asker) = machine.waiter(waiter) else { return };
-        // Whoever collects answers must not get old ones either. The fetch still fills the cache.
-        if !matches!(asker.to, To::Client(_)) || self.is_late(asker, now) {
-            return;
-        }
-        let mut buffer = self.reply.borrow_mut();
-        let mut reply = Reply::new(room(&mut buffer, &asker.to));
-        // If there is nothing stale after all, it goes on waiting.
-        if let Verdict::Answered =
-            self.worker.engine.borrow_mut().answer_stale(&mut asker.suspended, &mut reply)
-            && let To::Client(to) = std::mem::replace(&mut asker.to, To::Nobody)
-        {
-            self.board.counts.waits.stale.note(now.since(asker.since));
-            machine.replied(waiter);
-            drop(machine);
-            self.deliver(&to, reply.bytes());
         }
     }
 

@@ -457,7 +457,6 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
         while let Some(entry) = self.waiters.get_mut(next as usize) {
             if entry.timer != TimerKey::NONE {
                 self.wheel.cancel(std::mem::replace(&mut entry.timer, TimerKey::NONE));
-                self.counters.impatient.bump();
                 self.events.push_back(Event::Impatient(next));
             }
             next = entry.next;
@@ -576,7 +575,6 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
                 Token::Waiter(waiter) => {
                     if let Some(entry) = self.waiters.get_mut(waiter as usize) {
                         entry.timer = TimerKey::NONE;
-                        self.counters.impatient.bump();
                         self.events.push_back(Event::Impatient(waiter));
                     }
                 }

@@ -291,8 +291,8 @@ impl Engine {
     }
 
     /// Answers from the stale data that `suspended` has at hand, because its client waited long
-    /// enough (RFC 8767 §5). The caller keeps `suspended`, as a prefetch that goes on without a
-    /// client.
+    /// enough (RFC 8767 §5). A branch ends with it, as with any answer. The caller keeps
+    /// `suspended`, as a prefetch that goes on without a client.
     pub fn answer_stale(&mut self, suspended: &mut Suspended, reply: &mut Reply<'_>) -> Verdict {
         let Ok(query) = Query::parse(&suspended.query) else { return Verdict::Drop };
         let (client, proof) = (&suspended.client, suspended.proof);
@@ -300,6 +300,12 @@ impl Engine {
         match self.stale(suspended, &query) {
             Some(answer) => {
                 self.state.counters.cache_stale.bump();
+                if let Some((split, branch)) = suspended.parent() {
+                    let ended = Ended { answer: &answer, event_set: &suspended.event_set, options: &[] };
+                    let verdict = self.buffers.report(split, branch, &query, &ended, reply);
+                    suspended.event_set = EventSet::SILENT;
+                    return verdict;
+                }
                 let path = suspended.path.as_deref();
                 self.tell(suspended, &query, &suspended.event_set, path, Some(&answer));
                 let context = self.state.context(&suspended.snapshot);

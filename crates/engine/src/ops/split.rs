@@ -264,6 +264,16 @@ impl SplitStep {
         }
     }
 
+    /// Returns whether answers are compared that come from different places: an old one must not
+    /// win over a better one that is on its way.
+    pub(crate) fn compares(&self) -> bool {
+        match self.rule {
+            Rule::Fallback(_) => true,
+            Rule::Race(_) => self.starts().len() > 1,
+            Rule::Prefer(_) | Rule::Dns64(_) | Rule::Reverse(_) | Rule::Rewrite(_) => false,
+        }
+    }
+
     /// Notes what its branches do, if all that each does is to ask a group.
     pub(crate) fn set_sharing(&mut self, forwards: impl Iterator<Item = ForwardStep>) {
         let forwards_client_subnet =

@@ -138,6 +138,12 @@ impl Suspended {
         Some((want.step, self.snapshot.program.split(want.step)?))
     }
 
+    /// Returns whether the answers of branches that it waits for are compared, so that none of them
+    /// may be an old one.
+    pub fn compares_branches(&self) -> bool {
+        self.split().is_some_and(|(_, split)| split.compares())
+    }
+
     /// Returns the split that it is a branch of, and which branch it is.
     pub(crate) fn parent(&self) -> Option<(&SplitStep, u8)> {
         let BranchOf { step, index } = self.branch?;
