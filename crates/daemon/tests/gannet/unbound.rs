@@ -127,3 +127,36 @@ fn its_configuration_is_checked_and_imported() {
     let (code, stdout, _) = text(&place.run(&["unbound", "-V"]));
     assert!(code == 0 && stdout.starts_with("Version ") && stdout.contains("validator iterator"), "{stdout}");
 }
+
+#[test]
+fn a_wait_for_a_stale_answer_that_is_longer_than_queries_are_answered_is_told_in_both_languages() {
+    let place = Place::new();
+    let warning = |at: &str, patience: &str, most: &str| {
+        format!(
+            "{at}: warning: clients over UDP get no stale answers: \"stale-client-timeout\" ({patience}) is longer than \
+             \"discard-timeout\" ({most})\n"
+        )
+    };
+    let check = |file: &str, text: &str, expect: &str| {
+        place.write(file, text);
+        let language: &[&str] = if file.ends_with("conf") { &["--unbound"] } else { &[] };
+        let arguments = [&["check"], language, &[file, "--format", "line"]].concat();
+        let (code, stdout, stderr) = text_of(&place, &arguments);
+        assert_eq!((code, stdout.as_str()), (0, expect), "{text}: {stderr}");
+    };
+    let upstreams = "upstreams: {default: {servers: [192.0.2.1]}}\n";
+    let yaml = format!("{upstreams}cache: {{main: {{stale-client-timeout: 3s}}}}\n");
+    check("gannet.yaml", &yaml, &warning("gannet.yaml:2:38", "3s", "1s900ms"));
+    let yaml = format!("{upstreams}limits: {{discard-timeout: 1s}}\n");
+    check("gannet.yaml", &yaml, &warning("gannet.yaml:2:27", "1s800ms", "1s"));
+    for more in
+        ["cache: {main: {stale: off}}\nlimits: {discard-timeout: 1s}", "limits: {discard-timeout: off}"]
+    {
+        check("gannet.yaml", &format!("{upstreams}{more}\n"), "");
+    }
+    let late = "server:\n username: \"\"\n serve-expired: yes\n serve-expired-client-timeout: 2000\n";
+    check("late.conf", late, &warning("late.conf:4:32", "2s", "1s900ms"));
+    let early = "server:\n username: \"\"\n serve-expired: yes\n discard-timeout: 1000\n";
+    check("early.conf", early, &warning("early.conf:4:19", "1s800ms", "1s"));
+    check("off.conf", "server:\n username: \"\"\n discard-timeout: 1000\n", "");
+}

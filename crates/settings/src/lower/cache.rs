@@ -1,5 +1,8 @@
 //! Caches: the tree to settings.
 
+use std::borrow::Cow;
+use std::time::Duration;
+
 use diagnostic::Problem;
 
 use super::{Lowering, Section};
@@ -57,5 +60,43 @@ impl Lowering<'_> {
             });
         }
         caches
+    }
+
+    /// Warns of caches whose clients over UDP would be given stale answers only when their queries
+    /// are discarded already.
+    pub(super) fn stale_in_time(
+        &mut self,
+        root: &Section<'_>,
+        caches: &[CacheSettings],
+        discard_timeout: Option<Duration>,
+    ) {
+        let Some(most) = discard_timeout else { return };
+        for cache in caches.iter().filter(|it| it.stale.is_some() && it.stale_client_timeout > most) {
+            let node = root.entry("cache").map(|entry| &entry.node.value);
+            let entries = if let Some(yaml::Value::Map(entries)) = node { entries.as_slice() } else { &[] };
+            let own =
+                entries.iter().find(|entry| entry.key == cache.name.value).map(|entry| &entry.node.value);
+            let entries = if let Some(yaml::Value::Map(entries)) = own { entries.as_slice() } else { &[] };
+            let section =
+                Section { path: "cache.*".into(), entries: Cow::Borrowed(entries), span: cache.name.span };
+            // The one of the two that was written.
+            let limits = root.entry("limits").map(|entry| &entry.node.value);
+            let span = match (self.said(&section, "stale-client-timeout"), limits) {
+                (Some(entry), _) => entry.node.span,
+                (None, Some(yaml::Value::Map(entries))) => entries
+                    .iter()
+                    .find(|entry| entry.key == "discard-timeout")
+                    .map_or(cache.name.span, |entry| entry.node.span),
+                (None, _) => cache.name.span,
+            };
+            let [patience, most] = [cache.stale_client_timeout, most].map(values::duration_text);
+            self.problems.push(
+                Problem::warning(
+                    span,
+                    format!("clients over UDP get no stale answers: \"stale-client-timeout\" ({patience}) is longer than \"discard-timeout\" ({most})"),
+                )
+                .hint("replies to queries that are older than \"discard-timeout\" are not sent"),
+            );
+        }
     }
 }

@@ -289,6 +289,7 @@ impl Lowering<'_> {
         caches: &[CacheSettings],
     ) -> (Startup, Limits, UnboundStatistics) {
         let (limits, tcp, handshakes, signatures_memory) = self.limits(root);
+        self.stale_in_time(root, caches, limits.discard_timeout);
         let xdp = self.xdp(root);
         let (unbound_channel, unbound_statistics) = self.control(root);
         let (socket_group, socket_role) = self.socket_users(root);
