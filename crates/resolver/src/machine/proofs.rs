@@ -325,8 +325,16 @@ impl Resolver {
                 self.ready.push_back(Node::Fetch(key));
             }
             Ok((Err(Obstacle::Needs(zone, rtype)), _)) => {
-                match self.fetch(key).and_then(|fetch| fetch.broken.clone()) {
-                    Some(failure) => self.end_unproved(key, held, failure, now),
+                let (broken, agent) =
+                    self.fetch(key).map_or((None, None), |it| (it.broken.clone(), it.agent.clone()));
+                match broken {
+                    Some(mut failure) => {
+                        // Of a zone whose keys are wrong, other replies name the agent as well.
+                        if failure.zone.as_ref() == Some(&asked) {
+                            failure.agent = failure.agent.or(agent);
+                        }
+                        self.end_unproved(key, held, failure, now);
+                    }
                     None => {
                         let is_signer = held.names_signer(&zone);
                         self.put_back(key, held);

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use resolver::{Limits, Settings};
-use wire::{Flags, OptionCode, Question, Rcode, Rtype, Writer};
+use resolver::{Limits, Settings, TrustAnchor, Validation};
+use wire::{Class, Flags, OptionCode, Question, Rcode, Rtype, Section, Ttl, Writer};
 
 use crate::referrals::small;
 use crate::world::{Behaviour, World, name, plain_settings};
@@ -108,4 +108,39 @@ fn a_report_costs_what_its_question_has_left() {
     let mut world = world(Settings { limits, ..reporting() }, "agent.org");
     world.resolve("www.example.org", Rtype::A);
     assert!(world.sent.len() <= 5, "{}", world.sent.len());
+}
+
+/// The zone's servers say nothing of its keys, and of the agent only with other data.
+#[test]
+fn an_agent_that_a_reply_without_keys_does_not_name_hears_of_them_all_the_same() {
+    let mut world = world(Settings { validation: Validation::On, ..reporting() }, "agent.org");
+    let half = Arc::new(move |question: &Question<'_>| {
+        let mut out = vec![0; 512];
+        let is_of_keys = question.qtype == Rtype::DNSKEY;
+        let flags = if is_of_keys { Flags::QR } else { Flags(Flags::QR.0 | Flags::AA.0) };
+        let mut writer = Writer::new(&mut out, 512, 0, flags);
+        writer.question(question).ok()?;
+        if !is_of_keys {
+            let address = |writer: &mut Writer<'_>| writer.bytes(&[192, 0, 2, 80]);
+            let ttl = Ttl::new(60);
+            writer.record(Section::Answer, question.qname, Rtype::A, Class::IN, ttl, address).ok()?;
+            let agent = name("agent.org");
+            let option = |writer: &mut Writer<'_>| {
+                writer.option(OptionCode::REPORT_CHANNEL, agent.as_name().as_bytes())
+            };
+            writer.opt(1232, Rcode::NOERROR, false, option).ok()?;
+        }
+        let len = writer.finish();
+        out.truncate(len);
+        Some(out)
+    });
+    for address in ["192.0.2.3", "192.0.2.4"] {
+        world.server(address).behaviour = Behaviour::Crafted(half.clone());
+    }
+    let mut anchors = Vec::new();
+    let ds = [[0, 1, 13, 2].as_slice(), &[7; 32]].concat();
+    TrustAnchor::add(&mut anchors, name("example.org").as_name(), Rtype::DS, ds);
+    world.resolver.trust(&anchors, &[]);
+    assert_eq!(world.resolve("www.example.org", Rtype::A).rcode, Rcode::SERVFAIL);
+    assert_eq!(reports(&world), ["_er.1.www.example.org.9._er.agent.org. TXT"]);
 }
