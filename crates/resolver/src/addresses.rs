@@ -132,7 +132,16 @@ impl AddressPolicy {
         records: impl Iterator<Item = &'d [u8]>,
         namer: Namer,
     ) -> impl Iterator<Item = IpAddr> {
-        records.filter_map(address).filter(move |&address| self.admits_of(address, namer))
+        self.admitted_of(records.filter_map(address), namer)
+    }
+
+    /// Returns those addresses that may be asked.
+    pub(crate) fn admitted_of(
+        &self,
+        addresses: impl Iterator<Item = IpAddr>,
+        namer: Namer,
+    ) -> impl Iterator<Item = IpAddr> {
+        addresses.filter(move |&address| self.admits_of(address, namer))
     }
 
     fn admits_v4(&self, address: Ipv4Addr, private: bool) -> bool {

@@ -217,6 +217,14 @@ impl Memory {
         Some(recent.delegation(&cut, tables.rrsets.hash_key()))
     }
 
+    /// Returns the addresses that the parent of a name server's own zone gave for it.
+    pub(crate) fn glue_of(&mut self, server: Name<'_>, now: Now) -> Vec<IpAddr> {
+        let Self { tables, partition, room, .. } = self;
+        let Some(cut) = tables.rrsets.closest_cut(server, *partition, now, room) else { return Vec::new() };
+        let own = cut.servers().filter(|(name, _)| name.as_name() == server);
+        own.flat_map(|(_, glue)| glue).collect()
+    }
+
     /// Keeps what a server of a zone answered.
     pub(crate) fn keep_answer(&self, answer: &Answer, qtype: Rtype, how: Keep, now: Now) {
         for (at, set) in answer.sets.iter().enumerate() {

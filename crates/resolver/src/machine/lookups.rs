@@ -183,7 +183,7 @@ impl Resolver {
         if self.fetch(key).is_some_and(|fetch| fetch.proofs.contains(&task)) {
             return self.proof_ended(key, task, question, resolution);
         }
-        let Self { fetches, settings, routes, .. } = self;
+        let Self { fetches, memory, settings, routes, ran_at, .. } = self;
         let Some(fetch) = fetches.get_mut(key.0 as usize) else { return };
         if fetch.ahead.contains(&task) {
             return fetch.ahead.retain(|&other| other != task);
@@ -194,6 +194,16 @@ impl Resolver {
         let known = fetch.servers.len();
         for address in settings.addresses.admitted(found, namer) {
             fetch.add(SocketAddr::new(settings.addresses.reached(address), port));
+        }
+        let failure = resolution.failure.as_ref().map(|failure| failure.reason);
+        if fetch.servers.len() == known
+            && let Some(Reason::Silent | Reason::Lame | Reason::Faulty | Reason::NoAddress) = failure
+        {
+            // The servers of its own zone do not say where it is; those of the zone above did.
+            let glue = memory.glue_of(question.name.as_name(), ran_at.seconds());
+            for address in settings.addresses.admitted_of(glue.into_iter(), namer) {
+                fetch.add(SocketAddr::new(settings.addresses.reached(address), port));
+            }
         }
         let has_more = fetch.servers.len() > known;
         if let Some(failure) = &resolution.failure {

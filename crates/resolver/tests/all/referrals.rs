@@ -1,9 +1,11 @@
 //! From the root down to the answer.
 
-use resolver::Settings;
-use wire::{Rcode, Rtype, Section};
+use std::sync::Arc;
 
-use crate::world::{Behaviour, World, plain_settings, record};
+use resolver::Settings;
+use wire::{Class, Flags, Question, Rcode, Rtype, Section, Ttl, Writer};
+
+use crate::world::{Behaviour, World, name, plain_settings, record};
 
 /// The root, org and example.org, each with one server of its own.
 pub(crate) fn small(world: &mut World) {
@@ -208,4 +210,33 @@ fn a_trace_says_who_was_asked_and_what_came() {
     let lines = world.trace("none.example.org", Rtype::A);
     assert!(lines.iter().any(|line| line.ends_with(": late")));
     assert!(world.trace("www.example.org", Rtype::A).is_empty(), "nobody was asked");
+}
+
+/// A zone's only server does not answer for its own name, and serves another zone, too.
+#[test]
+fn a_server_that_does_not_say_where_it_is_is_asked_where_the_zone_above_said() {
+    let mut world = World::new();
+    world.zone(".", &["192.0.2.1"], "org NS ns.org\nns.org A 192.0.2.2");
+    world.zone(
+        "org",
+        &["192.0.2.2"],
+        "example.org NS ns.example.org\nns.example.org A 192.0.2.3\nother.org NS ns.example.org",
+    );
+    world.zone("example.org", &["192.0.2.3"], "example.org TXT \"here\"");
+    let answer = Arc::new(|question: &Question<'_>| {
+        if question.qname == name("ns.example.org").as_name() {
+            return None;
+        }
+        let mut out = vec![0; 512];
+        let mut writer = Writer::new(&mut out, 512, 0, Flags(Flags::QR.0 | Flags::AA.0));
+        writer.question(question).ok()?;
+        let address = |writer: &mut Writer<'_>| writer.bytes(&[198, 51, 100, 1]);
+        writer.record(Section::Answer, question.qname, Rtype::A, Class::IN, Ttl::new(60), address).ok()?;
+        let len = writer.finish();
+        out.truncate(len);
+        Some(out)
+    });
+    world.server("192.0.2.3").behaviour = Behaviour::Crafted(answer);
+    assert_eq!(world.resolve("www.example.org", Rtype::A).answer, ["www.example.org. 60 A 198.51.100.1"]);
+    assert_eq!(world.resolve("www.other.org", Rtype::A).answer, ["www.other.org. 60 A 198.51.100.1"]);
 }
