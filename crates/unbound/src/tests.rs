@@ -488,7 +488,7 @@ fn what_response_policy_zones_do_is_counted_with_extended_statistics() {
          blocklist(rpz-2, authoritative, without-soa, count rpz), \
          {if: not mark(34) and listed in rpz-2, do: [label(rpz-passthru)]}, {if: listed in rpz-2, do: [return]}, \
          blocklist(rpz-3, nodata, override, authoritative, without-soa, count rpz), \
-         {if: listed in rpz-4, do: [label(rpz-cname-override), forget, redirect(walled.example, authoritative), \
+         {if: listed in rpz-4, do: [label(rpz-cname-override), forget, redirect(walled.example), \
          ask(find), accept]}]",
     );
 }
@@ -512,14 +512,14 @@ fn a_response_policy_zone_that_is_disabled_does_nothing_but_has_lines() {
 }
 
 #[test]
-fn an_alias_in_place_of_what_a_response_policy_zone_says_has_authority() {
+fn an_alias_in_place_of_what_a_response_policy_zone_says_of_a_question_has_authority() {
     let text = "rpz: name: one zonefile: /1 rpz-action-override: cname rpz-cname-override: walled.example.";
     check(
         text,
         "policy/main",
         "[call(local-zones), {if: listed in rpz-1, do: [redirect(walled.example, authoritative)]}, \
          {if: not rd, do: respond(refused, ede 20)}, ask(find), \
-         {if: listed in rpz-1, do: [forget, redirect(walled.example, authoritative), ask(find), accept]}]",
+         {if: listed in rpz-1, do: [forget, redirect(walled.example), ask(find), accept]}]",
     );
 }
 

@@ -151,8 +151,9 @@ impl Lowering<'_> {
                 let alias = format!("redirect({target}, authoritative)");
                 let counted = format!("label({LABEL}-cname-override)");
                 let counted: &[&str] = if counts { &[&counted] } else { &[] };
-                // What the alias leads to is found, and nothing more is done about it.
-                let again = ["forget", &alias, &format!("ask({FIND})"), "accept"];
+                // What the alias leads to is found, and nothing more is done about it. An answer
+                // that changes what servers said has no authority.
+                let again = ["forget", &format!("redirect({target})"), &format!("ask({FIND})"), "accept"];
                 let before = rule(is_listed.clone(), &[counted, &[&alias]].concat(), block.at);
                 let after = rule(is_listed.clone(), &[counted, &again].concat(), block.at);
                 PolicyZone { lines, steps: [Some(before), None, Some(after)], left_alone, passed: None }
