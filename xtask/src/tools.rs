@@ -1,7 +1,7 @@
 //! The programs that tests call and cargo does not bring: real DNS clients and servers, and what
 //! counts instructions.
 
-use crate::run::{is_installed, output, run, target};
+use crate::run::{is_installed, output, root, run, target};
 use std::path::Path;
 use std::process::Command;
 
@@ -39,6 +39,8 @@ const PYTHON: [&str; 4] =
     ["dnspython[doh,doq]==2.9.2", "pyotp==2.12.1", "octodns==1.22.0", "octodns-powerdns==1.2.0"];
 /// What finds fault with servers of HTTP/2, a Go module with its version.
 const H2SPEC: &str = "github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible";
+/// A client of DNSCrypt; its version and the sums of what it needs are in `tests/tests/clients`.
+const DNSCRYPT: &str = "github.com/ameshkov/dnscrypt/v2/cmd";
 /// A browser: wanted, but a large thing to install for one test.
 pub(crate) const BROWSER: &str = "chromium";
 
@@ -57,7 +59,8 @@ pub(crate) fn install_missing() -> Result<(), String> {
     }
     let tools = target().join("tools");
     python(&tools.join("python"))?;
-    h2spec(&tools.join("bin"))
+    h2spec(&tools.join("bin"))?;
+    dnscrypt(&tools.join("bin"))
 }
 
 /// Installs Debian packages of programs.
@@ -130,4 +133,16 @@ fn h2spec(place: &Path) -> Result<(), String> {
         return Ok(());
     }
     run(Command::new("go").env("GOBIN", place).args(["install", H2SPEC]))
+}
+
+/// Builds the client of DNSCrypt, unless it is there. Its program is in the module's folder `cmd`,
+/// so that it could not be told apart by name if it was installed.
+fn dnscrypt(place: &Path) -> Result<(), String> {
+    let program = place.join("dnscrypt");
+    if program.is_file() {
+        println!("dnscrypt is in {}", place.display());
+        return Ok(());
+    }
+    let module = root().join("tests/tests/clients");
+    run(Command::new("go").current_dir(module).args(["build", "-o"]).arg(program).arg(DNSCRYPT))
 }

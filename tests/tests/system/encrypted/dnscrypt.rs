@@ -5,13 +5,16 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::process::Command;
 
 use tempfile::TempDir;
 use testkit::client::framed;
 use testkit::dnscrypt_client::{
     DnscryptClient, PROVIDER, ResolverFiles, make_certificate, make_provider, stamp,
 };
-use testkit::{Answer, Ask, DEADLINE, Script, Server, Stub, TcpClient, UdpClient, eventually, forwarding};
+use testkit::{
+    Answer, Ask, DEADLINE, Script, Server, Stub, TcpClient, UdpClient, eventually, forwarding, tool,
+};
 use wire::{Flags, OptionCode, Rcode, Rtype};
 
 /// Octets of a usual question.
@@ -95,6 +98,25 @@ fn queries_over_dnscrypt_are_answered_with_xchacha20() {
 #[test]
 fn queries_over_dnscrypt_are_answered_with_xsalsa20() {
     check("xsalsa20");
+}
+
+/// The client is `dnscrypt`, in Go, by others.
+#[test]
+fn a_client_that_is_not_ours_is_answered_with_both_ciphers_over_udp_and_tcp() {
+    let stub = Stub::start(Script::default());
+    for (cipher, name) in [("xsalsa20", "XSalsa20Poly1305"), ("xchacha20", "XChacha20Poly1305")] {
+        let (server, _files) = start(&stub, cipher, "");
+        let stamp = stamp(server.directory(), server.another());
+        for (network, qname) in [("udp", "one.example.org"), ("tcp", "two.example.org")] {
+            let mut command = Command::new(tool("bin/dnscrypt"));
+            command.args(["lookup-stamp", "-n", network, "-s", &stamp, "-d", qname, "-t", "A"]);
+            let output = command.output().expect("it runs");
+            let printed = String::from_utf8_lossy(&output.stdout);
+            assert!(output.status.success(), "{cipher}, {network}: {output:?}");
+            assert!(printed.contains(name) && printed.contains("192.0.2."), "{printed}");
+        }
+        assert_eq!(stat(&server, "dnscrypt_queries"), 2);
+    }
 }
 
 #[test]
