@@ -315,6 +315,34 @@ impl Authority {
         Store::first_audit_key(self.folder.as_deref()?)
     }
 
+    /// Returns the public key of the audit log's checkpoints; `None` if there is no log.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read or made.
+    pub fn checkpoint_key(&self) -> Result<Option<String>, StoreError> {
+        self.with_store(None, |store| store.checkpoint_key().map(Some))
+    }
+
+    /// Returns a signed checkpoint of the audit log as it is now, and its last row's number; `None`
+    /// if it has no rows.
+    ///
+    /// # Errors
+    ///
+    /// The store or the key cannot be read.
+    pub fn checkpoint(&self, at: u64) -> Result<Option<(u64, String)>, StoreError> {
+        self.with_store(None, |store| store.checkpoint(at))
+    }
+
+    /// Returns the number of the audit log's newest row; 0 without any.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    pub fn last_audited(&self) -> Result<u64, StoreError> {
+        self.with_store(0, |store| store.last_audited())
+    }
+
     /// Returns rows of the audit log after `after`, or the newest, at most `count`.
     ///
     /// # Errors

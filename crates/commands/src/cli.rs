@@ -18,10 +18,10 @@ use std::time::Duration;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 pub use self::server::{
-    AuditCommand, AuditTailArgs, AuditVerifyArgs, CacheCommand, CacheLookupArgs, FlushArgs, JobsArgs,
-    ListsArgs, ListsCommand, LogLevelArgs, NegativeCommand, ReloadArgs, ResolverArgs, ResolverCommand,
-    ResolverFlushArgs, ServerCommand, SetAddArgs, SetArgs, SetCommand, SetNameArgs, StatsArgs, TokenAddArgs,
-    TokenCommand, TokenRevokeArgs,
+    AuditCommand, AuditSearchArgs, AuditTailArgs, AuditVerifyArgs, CacheCommand, CacheLookupArgs, FlushArgs,
+    JobsArgs, ListsArgs, ListsCommand, LogLevelArgs, NegativeCommand, ReloadArgs, ResolverArgs,
+    ResolverCommand, ResolverFlushArgs, ServerCommand, SetAddArgs, SetArgs, SetCommand, SetNameArgs,
+    StatsArgs, TokenAddArgs, TokenCommand, TokenRevokeArgs,
 };
 use asking::QUERY_HELP;
 pub use asking::{ExplainArgs, ProbeArgs, QueryArgs};

@@ -6,6 +6,7 @@
 
 pub mod alias;
 pub mod anchors;
+mod checkpoints;
 mod clock;
 pub mod dnstap;
 mod download;
@@ -43,6 +44,7 @@ pub use resolver::{Addresses, Lookup};
 pub use schedule::{ScheduleError, State};
 pub use server::Server;
 
+use checkpoints::Checkpoints;
 use download::Downloads;
 use drain::{Drain, Route, Routes};
 use effects::{Runner, Tail};
@@ -76,6 +78,7 @@ pub struct Parts {
 pub struct Jobs {
     drain: Drain,
     dnstap: dnstap::Sender,
+    checkpoints: Checkpoints,
     schedules: Schedules,
     downloads: Arc<Downloads>,
     counts: Vec<EventCounts>,
@@ -197,6 +200,7 @@ impl Jobs {
         Ok(Self {
             drain: Drain::start(readers, doorbell, clock)?,
             dnstap: dnstap::Sender::start(dnstap, clock)?,
+            checkpoints: Checkpoints::new(resolvers.clone()),
             schedules: Schedules::start(Arc::new(own_tasks))?,
             downloads,
             counts,
@@ -262,6 +266,7 @@ impl Jobs {
         }
         self.resolvers.adopt(&plan.resolvers);
         self.dnstap.adopt(plan.dnstap.as_ref());
+        self.checkpoints.adopt(&plan.audit_sinks);
         let mut running = lock(&self.running);
         if let Some(recorder) = &recorder
             && running.recorder.as_ref().is_none_or(|known| !Arc::ptr_eq(known, recorder))
@@ -312,6 +317,12 @@ impl Jobs {
         if let Some(recorder) = recorder {
             recorder.stop();
         }
+        self.checkpoints.stop();
+    }
+
+    /// Has a checkpoint of the audit log given to those who keep them; waits for nobody.
+    pub fn keep_checkpoint(&self, checkpoint: &str) {
+        self.checkpoints.give(checkpoint);
     }
 
     /// Returns the schedules.
@@ -369,6 +380,7 @@ impl Jobs {
         if let Some(counts) = self.dnstap.stats() {
             put("dnstap", &counts);
         }
+        put("audit-checkpoints", &self.checkpoints.stats());
         let running = lock(&self.running);
         if let Some(recorder) = &running.recorder {
             let counts = recorder.counts();

@@ -19,6 +19,8 @@ pub struct Jobs {
     pub schedules: Vec<Schedule>,
     /// Where queries are recorded.
     pub recorder: Option<Recorder>,
+    /// Who is given checkpoints of the audit log.
+    pub audit_sinks: Vec<AuditSink>,
     /// Who receives messages as dnstap.
     pub dnstap: Option<crate::dnstap::Dnstap>,
     /// What each [`EventId`](events::EventId) stands for.
@@ -30,6 +32,27 @@ pub struct Jobs {
     pub listeners: Vec<SocketAddr>,
     /// The metrics labels by [`LabelId`](events::LabelId).
     pub labels: Vec<String>,
+}
+
+/// Who is given checkpoints of the audit log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AuditSink {
+    /// The system's log.
+    Syslog,
+    /// A file, to which lines are added.
+    File(PathBuf),
+    /// A web server, by the URL that it takes JSON at.
+    Http(String),
+}
+
+impl fmt::Display for AuditSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Syslog => f.write_str("syslog"),
+            Self::File(file) => write!(f, "{}", file.display()),
+            Self::Http(url) => f.write_str(url),
+        }
+    }
 }
 
 /// An event that a policy emits for a query.

@@ -159,6 +159,16 @@ pub(super) const ROWS: &[Row] = &[
         unbound: &[],
     },
     unset("control.oidc.groups.*", Kind::One(Value::Word(RoleWord::WORDS)), "The role of the group."),
+    section("control.audit", "The audit log: who had what done (see audit.md)."),
+    row(
+        "control.audit.sinks",
+        Kind::List(Value::Text { word: None }),
+        "[]",
+        "the log has them, too, and may be kept on another machine",
+        "Who is given checkpoints of the audit log, after each 256 rows and each hour in which there were new ones: \
+         `syslog`, paths of files, to which lines are added, and URLs, which get JSON (`{\"checkpoint\": \"…\"}`) by POST. \
+         Nobody waits for them; a checkpoint that cannot be given is given later, at most 64 for each.",
+    ),
     section(
         "control.unbound",
         "The channel of `unbound-control`, for programs that know that one (see unbound.md).",

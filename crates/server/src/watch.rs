@@ -37,6 +37,8 @@ const IDLE_LOOK_EVERY: Duration = Duration::from_secs(5);
 const HELD_OCTETS_MUCH: usize = 2 << 20;
 /// How often the log has a line on clients that are refused.
 const TELL_OF_REFUSALS_EVERY: Duration = Duration::from_secs(60);
+/// Every how many looks it is looked whether many rows of the audit log have come.
+const AUDIT_LOOKS: u32 = 10;
 /// How often the log says where the audit log stands.
 const TELL_OF_AUDIT_EVERY: Duration = Duration::from_secs(60 * 60);
 /// How often we look whether a cache is due to be written.
@@ -194,11 +196,11 @@ impl Watch {
         let is_served = is_clean && threads.into_iter().all(|thread| matches!(thread.join(), Ok(Ok(()))));
         let operator = Arc::clone(&self.operator);
         let dumps = tokio::task::spawn_blocking(move || {
+            operator.audit_failed_log_ins();
+            operator.tell_audit();
             operator.stop_jobs();
             operator.manager().stop();
             operator.keep_sets();
-            operator.audit_failed_log_ins();
-            operator.tell_audit();
             operator.dump(Which::All)
         });
         tokio::select! {
@@ -258,7 +260,9 @@ impl Watch {
                 order = next(&mut self.orders) => match order {
                     Order::Reload => spawn(|operator| {
                         operator.audit("a signal", ("reload", ""), "accepted");
-                        drop(operator.reload());
+                        if let Err(why) = operator.reload() {
+                            operator.audit("a signal", ("reload", ""), &format!("refused: {why}"));
+                        }
                     }),
                     Order::Dump => spawn(|operator| drop(operator.dump(Which::All))),
                     Order::End => return true,
@@ -277,6 +281,8 @@ impl Watch {
                     if Instant::now() >= next_audit {
                         next_audit = Instant::now() + TELL_OF_AUDIT_EVERY;
                         spawn(Operator::tell_audit);
+                    } else if looks.is_multiple_of(AUDIT_LOOKS) {
+                        spawn(Operator::look_at_audit);
                     }
                     let is_idle = self.operator.is_idle();
                     next_look += if is_idle { IDLE_LOOK_EVERY } else { LOOK_EVERY };

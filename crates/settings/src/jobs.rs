@@ -60,6 +60,7 @@ pub fn plan(settings: &Settings) -> Jobs {
         schedules: settings.schedules.iter().map(ScheduleSettings::plan).collect(),
         recorder: settings.recorder.clone(),
         resolvers: settings.server_resolvers.clone(),
+        audit_sinks: settings.audit_sinks.clone(),
         ..Jobs::default()
     }
 }

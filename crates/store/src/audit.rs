@@ -8,7 +8,8 @@
 //! # Limitations
 //!
 //! Who has the key of now can write rows from now on, and a tail that nobody has seen can be cut
-//! off: [`verify`] takes a row that somebody noted elsewhere.
+//! off: [`verify`] takes rows that were noted elsewhere, such as those of
+//! [checkpoints](crate::checkpoint).
 
 use std::fs;
 use std::io::Write as _;
@@ -181,7 +182,7 @@ pub fn unhex(text: &str) -> Option<Octets> {
 }
 
 /// Checks rows in the order of their numbers: that each follows from the one before, with the first
-/// key also that each was written by who had the key, and that a row that was noted is among them.
+/// key also that each was written by who had the key, and that rows that were noted are among them.
 /// Returns how many there are.
 ///
 /// # Errors
@@ -190,7 +191,7 @@ pub fn unhex(text: &str) -> Option<Octets> {
 pub fn verify(
     rows: impl IntoIterator<Item = Row>,
     first_key: Option<&Octets>,
-    noted: Option<(u64, Octets)>,
+    noted: &[(u64, Octets)],
 ) -> Result<u64, Fault> {
     let (mut count, mut before) = (0, [0; OCTETS]);
     let mut key = first_key.copied();
@@ -212,15 +213,15 @@ pub fn verify(
                 return Err(fault(FaultKind::Forged));
             }
         }
-        if noted.is_some_and(|(noted, hash)| noted == number && hash != row.hash) {
+        if noted.iter().any(|(noted, hash)| *noted == number && *hash != row.hash) {
             return Err(fault(FaultKind::Forged));
         }
         (count, before) = (number, row.hash);
     }
-    match noted {
-        Some((noted, _)) if noted > count => Err(Fault { number: count + 1, kind: FaultKind::Cut }),
-        _ => Ok(count),
+    if noted.iter().any(|(noted, _)| *noted > count) {
+        return Err(Fault { number: count + 1, kind: FaultKind::Cut });
     }
+    Ok(count)
 }
 
 /// The key of now.
@@ -413,7 +414,7 @@ mod tests {
     #[test]
     fn rows_that_were_written_are_right_over_changes_of_the_key_and_a_restart() {
         let (folder, store, key) = store(600);
-        assert_eq!(verify(rows(&store), Some(&key), None), Ok(600));
+        assert_eq!(verify(rows(&store), Some(&key), &[]), Ok(600));
         assert_eq!(
             rows(&store)[0].text,
             "{\"at\":1001,\"by\":\"\\u00e4nna\",\"number\":1,\"on\":\"a\\\"1\\u000a\",\"outcome\":\"done\",\"what\":\"set-add\"}"
@@ -423,16 +424,16 @@ mod tests {
         assert!(now.starts_with("2 ") && !now.contains(&hex(&key)), "the keys before are erased");
         let store = Store::open(folder.path()).expect("a store");
         store.audit(&[event(601)]).expect("written");
-        assert_eq!(verify(rows(&store), Some(&key), None), Ok(601));
+        assert_eq!(verify(rows(&store), Some(&key), &[]), Ok(601));
     }
 
     #[test]
     fn the_first_row_that_is_wrong_is_named_with_what_is_wrong() {
         let (_folder, store, key) = store(300);
         let right = rows(&store);
-        let last = right.last().map(|row| (row.number, row.hash));
+        let last: Vec<(u64, Octets)> = right.last().map(|row| (row.number, row.hash)).into_iter().collect();
         let check = |rows: Vec<Row>, number, kind| {
-            assert_eq!(verify(rows, Some(&key), last), Err(Fault { number, kind }));
+            assert_eq!(verify(rows, Some(&key), &last), Err(Fault { number, kind }));
         };
         let mut changed = right.clone();
         changed[100].text = changed[100].text.replace("done", "dona");
@@ -457,11 +458,8 @@ mod tests {
         swapped.swap(10, 11);
         check(swapped, 11, FaultKind::Removed);
         check(right[..200].to_vec(), 201, FaultKind::Cut);
-        assert_eq!(verify(right[..200].to_vec(), Some(&key), None), Ok(200), "nobody noted a later row");
-        assert_eq!(
-            verify(right, Some(&[0; OCTETS]), None),
-            Err(Fault { number: 1, kind: FaultKind::Forged })
-        );
+        assert_eq!(verify(right[..200].to_vec(), Some(&key), &[]), Ok(200), "nobody noted a later row");
+        assert_eq!(verify(right, Some(&[0; OCTETS]), &[]), Err(Fault { number: 1, kind: FaultKind::Forged }));
     }
 
     #[test]
@@ -471,11 +469,8 @@ mod tests {
         fs::remove_file(folder.path().join(KEY_FILE)).expect("removed");
         let store = Store::open(folder.path()).expect("a store");
         store.audit(&[event(11)]).expect("written");
-        assert_eq!(verify(rows(&store), None, None), Ok(11));
-        assert_eq!(
-            verify(rows(&store), Some(&key), None),
-            Err(Fault { number: 11, kind: FaultKind::Forged })
-        );
+        assert_eq!(verify(rows(&store), None, &[]), Ok(11));
+        assert_eq!(verify(rows(&store), Some(&key), &[]), Err(Fault { number: 11, kind: FaultKind::Forged }));
     }
 
     #[test]

@@ -14,6 +14,7 @@
 
 pub mod audit;
 mod blobs;
+pub mod checkpoint;
 mod database;
 mod error;
 mod history;

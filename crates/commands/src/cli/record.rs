@@ -95,7 +95,7 @@ fn parse_type(text: &str) -> Result<wire::Rtype, String> {
 }
 
 /// Reads a moment; returns it in milliseconds since 1970.
-fn parse_moment(text: &str) -> Result<i64, String> {
+pub(super) fn parse_moment(text: &str) -> Result<i64, String> {
     use jiff::civil::{DateTime, Time};
     use jiff::{Timestamp, Zoned};
     let wrong = || "expected a time such as 2026-08-01T12:00, 12:00, or 30m, 2h or 7d ago".to_owned();

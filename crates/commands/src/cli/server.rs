@@ -67,8 +67,10 @@ pub enum AuditCommand {
     /// Check an export: that no row was changed, removed or put elsewhere.
     ///
     /// Needs no server. With the first key, also that each row was written by the server; with a
-    /// row that was noted, also that none was cut off up to it.
+    /// row that was noted, or checkpoints, also that none was cut off up to them.
     Verify(AuditVerifyArgs),
+    /// Print the rows that fit, of the running server or of an export.
+    Search(AuditSearchArgs),
 }
 
 /// Arguments of `audit tail`.
@@ -93,8 +95,44 @@ pub struct AuditVerifyArgs {
     /// A row that was noted: its number and its hash.
     #[arg(long, value_name = "NUMBER:HASH")]
     pub(crate) noted: Option<String>,
+    /// A file with checkpoints, such as one of `control.audit.sinks` or a log; may be given several
+    /// times.
+    #[arg(long, value_name = "FILE", requires = "public_key")]
+    pub(crate) checkpoint: Vec<std::path::PathBuf>,
+    /// The key that checkpoints are signed with: what the log of the server says, or the file
+    /// audit-sign.pub.
+    #[arg(long, value_name = "KEY|FILE", requires = "checkpoint")]
+    pub(crate) public_key: Option<String>,
     #[command(flatten)]
     pub(crate) output: super::OutputArgs,
+}
+
+/// Arguments of `audit search`.
+#[derive(Args, Clone, Debug)]
+pub struct AuditSearchArgs {
+    /// An export, or - for standard input; the running server is asked without it.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<std::path::PathBuf>,
+    /// Only what somebody had done whose name has this in it.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) by: Option<String>,
+    /// Only this, such as `config-change`, or what begins with it.
+    #[arg(long, value_name = "WORD")]
+    pub(crate) what: Option<String>,
+    /// Only what was done with something that has this in it: a path, a zone, a name.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) on: Option<String>,
+    /// Only what came out like this, or begins with it: `done`, `accepted`, `refused`.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) outcome: Option<String>,
+    /// Not before this time: `2026-08-01T12:00`, `12:00` of today, or `30m`, `2h`, `7d` ago.
+    #[arg(long, value_name = "TIME", value_parser = super::record::parse_moment)]
+    pub(crate) since: Option<i64>,
+    /// Before this time.
+    #[arg(long, value_name = "TIME", value_parser = super::record::parse_moment)]
+    pub(crate) until: Option<i64>,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
 }
 
 /// What to do with tokens.

@@ -5,9 +5,10 @@ use std::process::ExitCode;
 
 use control::api::{self, AuditRow, Request, Response, to_json_line};
 use store::audit::{FaultKind, Octets, Row, unhex, verify};
+use store::checkpoint::Checkpoint;
 
 use super::{LOOK_PATIENCE, ask, ask_once, show};
-use crate::cli::{AuditCommand, AuditVerifyArgs, RemoteArgs};
+use crate::cli::{AuditCommand, AuditSearchArgs, AuditVerifyArgs, RemoteArgs};
 use crate::out;
 
 /// Rows that are asked for at once.
@@ -21,6 +22,10 @@ pub(super) fn run(command: &AuditCommand) -> ExitCode {
             ask(&args.remote, &Request::Audit(asked), LOOK_PATIENCE)
         }
         AuditCommand::Export(args) => export(args),
+        AuditCommand::Search(args) => match search(args) {
+            Ok(code) => code,
+            Err(why) => out::failed(&why, args.remote.output),
+        },
         AuditCommand::Verify(args) => match checked(args) {
             Ok(text) => {
                 out::print(&text);
@@ -43,6 +48,11 @@ pub(super) fn text(rows: &[AuditRow]) -> String {
 }
 
 fn export(args: &RemoteArgs) -> ExitCode {
+    each_part(args, |rows| out::still_read(&rows.iter().map(to_json_line).collect::<String>()))
+}
+
+/// Asks the server for all rows, part by part, for as long as somebody wants them.
+fn each_part(args: &RemoteArgs, mut take: impl FnMut(&[AuditRow]) -> bool) -> ExitCode {
     let mut after = 0;
     loop {
         let asked = api::AuditRows { after: Some(after), count: Some(PART_ROWS) };
@@ -53,17 +63,62 @@ fn export(args: &RemoteArgs) -> ExitCode {
         };
         let Some(last) = rows.last() else { return out::FINE };
         after = last.number;
-        if !out::still_read(&rows.iter().map(to_json_line).collect::<String>()) {
+        if !take(&rows) {
             return out::FINE;
         }
     }
 }
 
+/// Prints the rows that fit.
+fn search(args: &AuditSearchArgs) -> Result<ExitCode, String> {
+    let mut print = |rows: &[AuditRow]| {
+        let found = rows.iter().filter(|row| fits(args, row));
+        let text: String = if args.remote.output.json {
+            found.map(to_json_line).collect()
+        } else {
+            found.map(|row| format!("{}\n", out::escaped(&row.line()))).collect()
+        };
+        text.is_empty() || out::still_read(&text)
+    };
+    match &args.file {
+        None => Ok(each_part(&args.remote, print)),
+        Some(file) => {
+            let text = text_of(file)?;
+            for (at, line) in text.lines().enumerate() {
+                let row =
+                    AuditRow::parse(line).map_err(|why| format!("{}:{}: {why}", file.display(), at + 1))?;
+                if !print(std::slice::from_ref(&row)) {
+                    break;
+                }
+            }
+            Ok(out::FINE)
+        }
+    }
+}
+
+/// Returns whether a row is one that is looked for.
+fn fits(args: &AuditSearchArgs, row: &AuditRow) -> bool {
+    let AuditSearchArgs { by, what, on, outcome, since, until, .. } = args;
+    let fields = row.fields();
+    let has = |wanted: &Option<String>, of: &str| wanted.as_ref().is_none_or(|text| of.contains(text));
+    let begins = |wanted: &Option<String>, of: &str| wanted.as_ref().is_none_or(|it| of.starts_with(it));
+    let at_ms = i64::try_from(fields.at).unwrap_or(i64::MAX).saturating_mul(1000);
+    has(by, &fields.by)
+        && begins(what, &fields.what)
+        && has(on, &fields.on)
+        && begins(outcome, &fields.outcome)
+        && since.is_none_or(|since| at_ms >= since)
+        && until.is_none_or(|until| at_ms < until)
+}
+
 fn checked(args: &AuditVerifyArgs) -> Result<String, String> {
     let rows = read(&args.file)?;
     let key = args.key.as_deref().map(key).transpose()?;
-    let noted = args.noted.as_deref().map(noted).transpose()?;
-    match verify(rows, key.as_ref(), noted) {
+    let mut noted: Vec<(u64, Octets)> = args.noted.as_deref().map(noted).transpose()?.into_iter().collect();
+    for file in &args.checkpoint {
+        noted.extend(checkpoints(file, args.public_key.as_deref().unwrap_or_default())?);
+    }
+    match verify(rows, key.as_ref(), &noted) {
         Ok(count) => Ok(format!("{count} rows are as they were written\n")),
         Err(fault) => {
             let what = match fault.kind {
@@ -109,4 +164,21 @@ fn noted(text: &str) -> Result<(u64, Octets), String> {
         Some((number.parse().ok()?, unhex(hash)?))
     };
     read().ok_or_else(|| format!("\"{text}\" is not NUMBER:HASH as \"gannet audit tail\" prints it"))
+}
+
+/// Reads the checkpoints in a file, which have to be signed.
+fn checkpoints(file: &Path, public_key: &str) -> Result<Vec<(u64, Octets)>, String> {
+    let key = match unhex(public_key) {
+        Some(key) => key,
+        None => unhex(text_of(Path::new(public_key))?.trim())
+            .ok_or_else(|| format!("\"{public_key}\" is not the public key of an audit log"))?,
+    };
+    match Checkpoint::find(&text_of(file)?, &key) {
+        Ok(found) if found.is_empty() => Err(format!("\"{}\" has no checkpoints", file.display())),
+        Ok(found) => Ok(found.iter().map(|it| (it.number, it.hash)).collect()),
+        Err(number) => Err(format!(
+            "\"{}\": the checkpoint of row {number} was not signed with this key",
+            file.display()
+        )),
+    }
 }

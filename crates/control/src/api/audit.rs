@@ -39,12 +39,43 @@ impl AuditRow {
         serde_json::from_str(line).map_err(|error| error.to_string())
     }
 
+    /// Returns what it says.
+    pub fn fields(&self) -> AuditFields {
+        let fields: serde_json::Value = serde_json::from_str(&self.row).unwrap_or_default();
+        let text =
+            |name: &str| fields.get(name).and_then(serde_json::Value::as_str).unwrap_or("?").to_owned();
+        let number = |name: &str| fields.get(name).and_then(serde_json::Value::as_u64);
+        AuditFields {
+            at: number("at").unwrap_or(0),
+            by: text("by"),
+            what: text("what"),
+            on: text("on"),
+            outcome: text("outcome"),
+            revision: number("revision"),
+        }
+    }
+
     /// Returns who had what done, for a person.
     pub fn line(&self) -> String {
-        let fields: serde_json::Value = serde_json::from_str(&self.row).unwrap_or_default();
-        let text = |name: &str| fields.get(name).and_then(serde_json::Value::as_str).unwrap_or("?");
-        let revision = fields.get("revision").map_or_else(String::new, |it| format!(" (revision {it})"));
-        let (what, on, by, outcome) = (text("what"), text("on"), text("by"), text("outcome"));
+        let AuditFields { by, what, on, outcome, revision, .. } = self.fields();
+        let revision = revision.map_or_else(String::new, |it| format!(" (revision {it})"));
         format!("{} {what} {on} by {by}: {outcome}{revision}", self.number)
     }
+}
+
+/// What a row of the audit log says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditFields {
+    /// When, in seconds since 1970.
+    pub at: u64,
+    /// Who.
+    pub by: String,
+    /// What was asked for.
+    pub what: String,
+    /// With what.
+    pub on: String,
+    /// What came of it.
+    pub outcome: String,
+    /// The revision that it made, if it made one.
+    pub revision: Option<u64>,
 }

@@ -234,8 +234,13 @@ impl Operator {
         self.components.orders.connect(Callbacks {
             dump: Box::new(move |which| Some(for_dumps.upgrade()?.dump(which))),
             reload_set: Box::new(move |set| {
-                // What becomes of it is in the log.
-                drop(for_sets.upgrade().map(|operator| operator.set_reload(set)));
+                if let Some(operator) = for_sets.upgrade() {
+                    let outcome = match operator.set_reload(set) {
+                        Ok(_) => "done".to_owned(),
+                        Err(why) => format!("refused: {why}"),
+                    };
+                    operator.audit("a job", ("list-update", set), &outcome);
+                }
             }),
             follow_zone: Box::new(move |apex| {
                 if let Some(operator) = for_following.upgrade() {
@@ -312,15 +317,32 @@ impl Operator {
         self.is_audit_failing.store(written.is_err(), Ordering::Relaxed);
     }
 
-    /// Has the log say where the audit log stands, if it has gone on since that was said last: with
-    /// it, rows that are cut off the end are missed.
+    /// Has the log and those who keep checkpoints know where the audit log stands, if it has gone
+    /// on since they were told last: with it, rows that are cut off the end are missed.
     pub(crate) fn tell_audit(&self) {
+        let authority = self.changing.authority();
         // What cannot be read is in the status.
-        let Ok(rows) = self.changing.authority().audited(None, 1) else { return };
-        let Some(last) = rows.last() else { return };
-        if self.audit_told.swap(last.number, Ordering::Relaxed) != last.number {
-            let noted = format!("{}:{}", last.number, store::audit::hex(&last.hash));
-            info!(noted, "the audit log has gone on");
+        let told = self.audit_told.load(Ordering::Relaxed);
+        if !authority.last_audited().is_ok_and(|last| last != told) {
+            return;
+        }
+        match authority.checkpoint(unix_seconds()) {
+            Ok(None) => {}
+            Ok(Some((number, checkpoint))) => {
+                self.audit_told.store(number, Ordering::Relaxed);
+                self.components.jobs.keep_checkpoint(&checkpoint);
+                info!(checkpoint, "the audit log has gone on");
+            }
+            Err(error) => tracing::error!(%error, "the audit log has no checkpoint"),
+        }
+    }
+
+    /// Tells of the audit log if so many rows have come that a checkpoint is due.
+    pub(crate) fn look_at_audit(&self) {
+        let part = |number: u64| number / store::audit::EPOCH_ROWS;
+        let told = self.audit_told.load(Ordering::Relaxed);
+        if self.changing.authority().last_audited().is_ok_and(|last| part(last) != part(told)) {
+            self.tell_audit();
         }
     }
 

@@ -28,7 +28,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use plan::checks::Check;
-use plan::jobs::Recorder;
+use plan::jobs::{AuditSink, Recorder};
 use schema::RoleWord;
 
 use crate::jobs::{EffectSettings, ScheduleSettings};
@@ -143,6 +143,8 @@ pub struct Settings {
     pub totp_roles: Vec<RoleWord>,
     /// Who proves who people are.
     pub oidc: Option<Arc<OidcSettings>>,
+    /// Who is given checkpoints of the audit log.
+    pub audit_sinks: Vec<AuditSink>,
     /// Sets of names and clients.
     pub sets: Vec<Set>,
     /// Conditions with a name, in the order of the file.

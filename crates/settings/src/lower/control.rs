@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use diagnostic::Problem;
+use plan::jobs::AuditSink;
 
 use super::read::{Values as _, unreachable_kind};
 use super::{Lowering, Section};
@@ -77,6 +78,31 @@ impl Lowering<'_> {
             other => unreachable_kind(other),
         })
         .values()
+    }
+
+    /// Reads who is given checkpoints of the audit log.
+    pub(super) fn audit_sinks(&mut self, root: &Section<'_>) -> Vec<AuditSink> {
+        let control = self.section(root, "control");
+        let section = self.section(&control, "audit");
+        let sinks = self.list(&section, "sinks", |lowering, _, scalar| {
+            let text = &scalar.text;
+            if text == "syslog" {
+                return Ok(AuditSink::Syslog);
+            }
+            if text.starts_with("https://") || text.starts_with("http://") {
+                return Ok(AuditSink::Http(text.clone()));
+            }
+            if text.contains('/') && !text.contains("://") {
+                return Ok(AuditSink::File(lowering.beside(scalar.place().file, Path::new(text))));
+            }
+            Err(values::Misread {
+                at: 0..text.len(),
+                message: format!("\"{text}\" keeps no checkpoints"),
+                expected: Some("\"syslog\", the path of a file or a URL".to_owned()),
+                hint: None,
+            })
+        });
+        sinks.values()
     }
 
     /// Reads what may be changed while the server runs.

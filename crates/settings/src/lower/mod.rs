@@ -134,7 +134,6 @@ impl Lowering<'_> {
         let deny_set = self.optional(&root, "deny-set", |lowering, _, node| {
             lowering.read(node, "the name of a set", |text| values::identifier(text).map(str::to_owned))
         });
-        let trusted_peers = self.prefixes(&root, "trusted-peers");
         let server_resolvers = self.server_resolvers(&server);
         let outgoing = self.outgoing(&root);
         let upstreams = self.groups(&root);
@@ -168,7 +167,7 @@ impl Lowering<'_> {
             allow,
             deny: self.prefixes(&root, "deny"),
             deny_set,
-            trusted_peers,
+            trusted_peers: self.prefixes(&root, "trusted-peers"),
             server_resolvers,
             outgoing,
             upstreams,
@@ -203,6 +202,7 @@ impl Lowering<'_> {
             control_names: self.control_names(&root),
             totp_roles: self.totp_roles(&root),
             oidc: self.oidc(&root).map(std::sync::Arc::new),
+            audit_sinks: self.audit_sinks(&root),
             sets,
             effects,
             recorder,

@@ -33,7 +33,9 @@ print(number, "rows")
 
 #[test]
 fn what_was_done_is_in_the_audit_log_and_a_change_of_it_is_noticed() {
-    let (_stub, server) = start("sets: {bad: {dynamic: {holds: names}}}\n");
+    let (_stub, server) = start(
+        "sets: {bad: {dynamic: {holds: names}}}\ncontrol: {audit: {sinks: [\"@DIRECTORY@/checkpoints\"]}}\n",
+    );
     let run = |arguments: &[&str]| {
         let output = server.command(arguments);
         let text =
@@ -97,9 +99,55 @@ fn what_was_done_is_in_the_audit_log_and_a_change_of_it_is_noticed() {
     let cut: String = text.lines().take(100).map(|line| format!("{line}\n")).collect();
     check("cut", cut, "row 101 and all after it are not there", "100 rows");
     let noted = noted.to_owned();
-    let (_, log, _) = server.stop();
-    let said = log.iter().find(|line| line.contains("the audit log has gone on")).expect("it is told");
-    contains(said, &noted);
+    let public_key = find(place, "audit-sign.pub").display().to_string();
+    let (_, log, place) = server.stop();
+    let told = log.iter().rev().find(|line| line.contains("the audit log has gone on"));
+    contains(told.expect("it is told"), &noted);
+
+    // Who has the last checkpoint from elsewhere needs no note and no key of ours.
+    let kept = std::fs::read_to_string(place.path().join("checkpoints")).expect("they are kept");
+    contains(kept.lines().last().expect("a checkpoint"), &noted);
+    let verify = |file: &str, public_key: &str| {
+        let mut command = program(place.path());
+        command.args(["audit", "verify", file, "--checkpoint", "checkpoints", "--public-key", public_key]);
+        let output = command.current_dir(place.path()).output().expect("it starts");
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+    };
+    contains(&verify("audit.ndjson", &public_key), "304 rows are as they were written");
+    contains(&verify("cut", &public_key), "row 101 and all after it are not there");
+    contains(&verify("audit.ndjson", &"0".repeat(64)), "was not signed with this key");
+}
+
+#[test]
+fn rows_of_the_audit_log_are_found_by_who_what_when_and_what_came_of_it() {
+    let (_stub, server) = start("sets: {bad: {dynamic: {holds: names}}}\n");
+    for arguments in [
+        &["set", "add", "bad", "a.example"][..],
+        &["config", "set", "local.nas.home.arpa", "192.0.2.1"],
+        &["config", "set", "cache.main.max-tl", "1h"],
+        &["reload"],
+    ] {
+        server.command(arguments);
+    }
+    let export = server.command(&["audit", "export"]).stdout;
+    std::fs::write(server.directory().join("export"), export).expect("written");
+    let found = |arguments: &[&str]| {
+        let file = server.directory().join("export").display().to_string();
+        let of_server = server.command(&[&["audit", "search"], arguments].concat());
+        let of_file = server.command(&[&["audit", "search", &file], arguments].concat());
+        assert!(of_server.status.success() && of_file.status.success(), "{arguments:?}: {of_server:?}");
+        assert_eq!(of_server.stdout, of_file.stdout, "{arguments:?}");
+        let text = String::from_utf8(of_server.stdout).expect("text");
+        text.lines().map(|line| line.split(' ').next().unwrap_or("").to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(found(&[]), ["1", "2", "3", "4"]);
+    assert_eq!(found(&["--what", "set"]), ["1"]);
+    assert_eq!(found(&["--on", "nas.home.arpa"]), ["2"]);
+    assert_eq!(found(&["--outcome", "refused"]), ["3"]);
+    assert_eq!(found(&["--outcome", "refused", "--what", "reload"]), [""; 0]);
+    assert_eq!(found(&["--by", "nobody of that name"]), [""; 0]);
+    assert_eq!(found(&["--since", "1h"]).len(), 4);
+    assert_eq!(found(&["--until", "1h"]), [""; 0]);
 }
 
 /// Finds a file somewhere below a directory.
