@@ -7,6 +7,7 @@
 
 pub mod anchors;
 pub mod caches;
+pub mod certificates;
 pub mod checks;
 pub mod devices;
 pub mod dnscrypt;

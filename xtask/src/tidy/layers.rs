@@ -6,7 +6,7 @@ use super::{File, Finding};
 
 /// The layer of each crate. A crate uses only crates of lower layers; equals do not know each
 /// other.
-pub(crate) const LAYERS: [(&str, u8); 49] = [
+pub(crate) const LAYERS: [(&str, u8); 50] = [
     ("diagnostic", 0),
     ("wire", 0),
     ("http2", 0),
@@ -50,6 +50,7 @@ pub(crate) const LAYERS: [(&str, u8); 49] = [
     ("import", 9),
     ("authority", 9),
     ("jobs", 9),
+    ("acme", 9),
     ("zones", 9),
     ("server", 10),
     ("commands", 10),
@@ -83,8 +84,8 @@ const IMPURE_MAY: [(&str, &str, &str); 2] = [
 ];
 
 /// Who makes types of text and text of types: the one has the types, the other is what programs
-/// speak with.
-const JSON_MAY: [&str; 3] = ["control", "api", "oidc"];
+/// speak with, and authorities and providers of OpenID Connect know nothing else.
+const JSON_MAY: [&str; 4] = ["control", "api", "oidc", "acme"];
 
 /// Code that the pure layers leave alone: what is looked for, and what to do instead.
 const IMPURE_CODE: [(&str, &str); 9] = [

@@ -24,6 +24,7 @@ pub struct CertificateFacts {
 }
 
 const BOOLEAN: u8 = 0x01;
+const INTEGER: u8 = 0x02;
 const OID: u8 = 0x06;
 const OCTETS: u8 = 0x04;
 const SEQUENCE: u8 = 0x30;
@@ -32,18 +33,41 @@ const GENERAL_TIME: u8 = 0x18;
 const VERSION: u8 = 0xa0;
 const EXTENSIONS: u8 = 0xa3;
 const SET: u8 = 0x31;
+const KEY_IDENTIFIER: u8 = 0x80;
 const MAIL_ADDRESS: u8 = 0x81;
 const DNS_NAME: u8 = 0x82;
 const URI: u8 = 0x86;
 const IP_ADDRESS: u8 = 0x87;
 /// 2.5.29.17, subjectAltName.
 const ALTERNATIVE_NAMES: &[u8] = &[0x55, 0x1d, 0x11];
+/// 2.5.29.35, authorityKeyIdentifier.
+const AUTHORITY_KEY: &[u8] = &[0x55, 0x1d, 0x23];
 
 impl CertificateFacts {
     /// Reads a certificate in DER form; `None` if it is not one.
     pub fn parse(der: &[u8]) -> Option<Self> {
         read(der)
     }
+}
+
+/// Returns the octets that name a certificate among all (RFC 9773 §4.1): the key identifier of its
+/// authority, and its serial number. `None` if it does not say which key its authority has.
+pub fn renewal_id(der: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (certificate, _) = expect(der, SEQUENCE)?;
+    let (mut rest, _) = expect(certificate, SEQUENCE)?;
+    if rest.first() == Some(&VERSION) {
+        (_, _, rest) = element(rest)?;
+    }
+    let (serial, mut rest) = expect(rest, INTEGER)?;
+    while let Some((tag, content, after)) = element(rest) {
+        rest = after;
+        if tag == EXTENSIONS {
+            let (value, _) = expect(extension(content, AUTHORITY_KEY)?, SEQUENCE)?;
+            let (key, _) = expect(value, KEY_IDENTIFIER)?;
+            return Some((key, serial));
+        }
+    }
+    None
 }
 
 fn read(der: &[u8]) -> Option<CertificateFacts> {
@@ -207,6 +231,27 @@ fn escaped(text: &str) -> String {
 
 /// Returns all alternative names, and the hosts among them.
 fn alternative_names(extensions: &[u8]) -> Option<(Vec<String>, Vec<String>)> {
+    let (mut found, mut hosts) = (Vec::new(), Vec::new());
+    let Some(value) = extension(extensions, ALTERNATIVE_NAMES) else { return Some((found, hosts)) };
+    let (mut names, _) = expect(value, SEQUENCE)?;
+    while let Some((tag, name, after)) = element(names) {
+        names = after;
+        if tag == DNS_NAME {
+            hosts.extend(std::str::from_utf8(name).ok().map(str::to_owned));
+        }
+        match tag {
+            DNS_NAME | MAIL_ADDRESS | URI => {
+                found.extend(std::str::from_utf8(name).ok().map(str::to_owned));
+            }
+            IP_ADDRESS => found.extend(address(name)),
+            _ => {}
+        }
+    }
+    Some((found, hosts))
+}
+
+/// Returns the value of an extension; `None` if it is not there.
+fn extension<'e>(extensions: &'e [u8], wanted: &[u8]) -> Option<&'e [u8]> {
     let (mut rest, _) = expect(extensions, SEQUENCE)?;
     while let Some((_, extension, after)) = element(rest) {
         rest = after;
@@ -214,28 +259,11 @@ fn alternative_names(extensions: &[u8]) -> Option<(Vec<String>, Vec<String>)> {
         if value.first() == Some(&BOOLEAN) {
             (_, _, value) = element(value)?;
         }
-        if oid != ALTERNATIVE_NAMES {
-            continue;
+        if oid == wanted {
+            return Some(expect(value, OCTETS)?.0);
         }
-        let (value, _) = expect(value, OCTETS)?;
-        let (mut names, _) = expect(value, SEQUENCE)?;
-        let (mut found, mut hosts) = (Vec::new(), Vec::new());
-        while let Some((tag, name, after)) = element(names) {
-            names = after;
-            if tag == DNS_NAME {
-                hosts.extend(std::str::from_utf8(name).ok().map(str::to_owned));
-            }
-            match tag {
-                DNS_NAME | MAIL_ADDRESS | URI => {
-                    found.extend(std::str::from_utf8(name).ok().map(str::to_owned));
-                }
-                IP_ADDRESS => found.extend(address(name)),
-                _ => {}
-            }
-        }
-        return Some((found, hosts));
     }
-    Some((Vec::new(), Vec::new()))
+    None
 }
 
 fn address(octets: &[u8]) -> Option<String> {

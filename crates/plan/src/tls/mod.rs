@@ -11,7 +11,7 @@ use rustls::{CipherSuite, RootCertStore};
 
 use crate::Secret;
 
-pub use certificate::CertificateFacts;
+pub use certificate::{CertificateFacts, renewal_id};
 pub use client::{Authorities, ClientTls, NoAuthority, Proof, Roots, tls_name};
 pub use identity::{Identity, IdentityError};
 pub use pem::{Pem, certificates, private_key};
