@@ -222,6 +222,10 @@ async fn try_respond<S: Service + 'static>(
         Ok(Asked::Head) => request::read_get(head)?,
         Ok(asked) => asked,
         Err(refusal) => {
+            let file = request::challenge(head).and_then(|token| shared.challenge(token));
+            if let Some(text) = file {
+                return Ok(challenge_file(text));
+            }
             // A stream that is reset while its body is under way looks broken to some clients: they
             // are heard out, within bounds.
             drop(timeout(visit.asker.shared().plan().query_timeout, body).await);
@@ -275,6 +279,15 @@ async fn try_respond<S: Service + 'static>(
         response.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     }
     Ok(response)
+}
+
+/// Returns the file that an authority looks for.
+fn challenge_file(text: String) -> Response<Once> {
+    let mut response = Response::new(Once(Some(text.into())));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
 }
 
 /// The format of a response.
@@ -392,6 +405,7 @@ impl<S: Service + 'static> Visit<S> {
             }
             Ok(Asked::Body) => Ok(body),
             Ok(_) => return Ok(AtOnce::Other),
+            Err(_) if request::challenge(head).is_some() => return Ok(AtOnce::Other),
             Err(refusal) => Err(refusal),
         };
         let counters = shared.counters();

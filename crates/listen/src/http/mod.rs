@@ -47,7 +47,7 @@ use crate::budget::Account;
 use crate::proxy::{self, HEADER_OCTETS_MAX, Source, Unread};
 use crate::service::Service;
 use crate::tcp::{AnyConnection, Ending, Place, Shared};
-use crate::tls::ShownCertificate;
+use crate::tls::{ALPN_CHALLENGE, ShownCertificate};
 use plan::listeners::{Connections, TcpPlan};
 
 /// One connection as the outside sees it.
@@ -277,6 +277,10 @@ async fn serve<S: Service + 'static>(shared: &Rc<Shared<S>>, accepted: Accepted)
     let certificate = ShownCertificate::of(session.peer_certificates());
     let visit = visit.named(session.server_name()).shown(certificate);
     let protocol = stream.get_ref().1.alpn_protocol().map(<[u8]>::to_vec);
+    if protocol.as_deref() == Some(ALPN_CHALLENGE) {
+        // An authority has seen what it looked for; nothing else is served to it (RFC 8737 §3).
+        return Err(Ending::Finished);
+    }
     talk(shared, Rc::new(visit), (stream, Carrier::Tls), protocol.as_deref()).await
 }
 

@@ -13,6 +13,9 @@ pub(super) const METHODS: &str = "GET, HEAD, POST, OPTIONS";
 /// The media type of answers in JSON.
 pub(super) const JSON: &str = "application/dns-json";
 
+/// Where authorities that are asked for certificates look for files (RFC 8555 §8.3).
+const CHALLENGES: &str = "/.well-known/acme-challenge/";
+
 /// Octets of the path at a target.
 const TARGET_PATH_OCTETS_MAX: usize = 256;
 
@@ -117,6 +120,12 @@ pub(super) struct Refusal {
 
 const fn refusal(status: StatusCode, text: &'static str) -> Refusal {
     Refusal { status, text }
+}
+
+/// Returns the name of the file that an authority may be looking for.
+pub(super) fn challenge(head: &impl Head) -> Option<&str> {
+    let token = head.path().strip_prefix(CHALLENGES)?;
+    matches!(head.method(), "GET" | "HEAD").then_some(token)
 }
 
 /// Reads the head of a request.

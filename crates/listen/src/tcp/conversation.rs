@@ -374,6 +374,9 @@ impl<S: Service> Conversation<S> {
         }
         if was_shaking_hands && session.is_established() {
             connection.counters.tls_handshakes.bump();
+            if session.is_challenge() {
+                return Err(Ending::Finished);
+            }
         }
         self.is_eof |= advance.is_closed;
         Ok(advance.plain)

@@ -310,6 +310,11 @@ impl<S: Service + 'static> Shared<S> {
         self.tls_acceptor.borrow_mut().https(listener_info.client_certificates)
     }
 
+    /// Returns the text of the file that an authority looks for which is asked for a certificate.
+    pub(crate) fn challenge(&self, token: &str) -> Option<String> {
+        self.tls_acceptor.borrow().challenge(token)
+    }
+
     /// Returns how to speak TLS in QUIC; `None` when there is no certificate.
     pub(crate) fn quic_config(
         &self,

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use plan::listeners::ClientCertificates;
 use rustls::ServerConfig;
+use rustls::server::ResolvesServerCert;
 use tokio::sync::watch;
 
+use super::challenges::ChallengeResolver;
 use super::identity::AskedName;
-use super::{Session, Tls, TlsCell, Trust};
+use super::{ALPN_CHALLENGE, Session, Tls, TlsCell, Trust};
 
 /// How DNS over TLS is called in a handshake (IANA's registry of ALPN protocol IDs).
 const ALPN_DOT: &[u8] = b"dot";
@@ -41,7 +43,7 @@ pub(crate) struct TlsAcceptor {
 
 impl TlsAcceptor {
     pub(crate) fn new(cell: Arc<TlsCell>) -> Self {
-        let mut changes = cell.0.subscribe();
+        let mut changes = cell.tls.subscribe();
         changes.mark_changed();
         Self { cell, changes, all_configs: Vec::new(), asked_name: Arc::default() }
     }
@@ -56,15 +58,40 @@ impl TlsAcceptor {
             self.all_configs.iter().position(|accept_configs| accept_configs.certificates == certificates);
         let at = known.unwrap_or_else(|| {
             let tls = self.cell.load();
-            let https = tls.as_ref().and_then(|tls| tls.config(vouched(certificates), &ALPN_HTTP, None));
-            let dot = tls.and_then(|tls| {
+            let https =
+                tls.as_ref().and_then(|tls| self.config(tls, vouched(certificates), &ALPN_HTTP, None));
+            let dot = tls.as_ref().and_then(|tls| {
                 let resolver = self.asked_name.noting(Arc::clone(&tls.identities));
-                tls.config(certificates, &[ALPN_DOT], Some(resolver))
+                self.config(tls, certificates, &[ALPN_DOT], Some(resolver))
             });
             self.all_configs.push(AcceptConfigs { certificates, dot, https });
             self.all_configs.len() - 1
         });
         self.all_configs.get(at)
+    }
+
+    /// Returns how to speak with clients over TCP, and with authorities as long as one looks for
+    /// something.
+    fn config(
+        &self,
+        tls: &Tls,
+        certificates: ClientCertificates,
+        protocols: &[&[u8]],
+        resolver: Option<Arc<dyn ResolvesServerCert>>,
+    ) -> Option<Arc<ServerConfig>> {
+        let challenges = self.cell.challenges();
+        if !challenges.has_certificates() {
+            return tls.config(certificates, protocols, resolver);
+        }
+        let protocols = [protocols, &[ALPN_CHALLENGE]].concat();
+        let otherwise = resolver.unwrap_or_else(|| Arc::clone(&tls.identities) as _);
+        let resolver = ChallengeResolver::new(challenges, otherwise);
+        tls.config(certificates, &protocols, Some(Arc::new(resolver)))
+    }
+
+    /// Returns the text of the file that an authority looks for.
+    pub(crate) fn challenge(&self, token: &str) -> Option<String> {
+        self.cell.challenges().file(token).map(str::to_owned)
     }
 
     /// Returns how to speak with clients over QUIC; `None` when there is no certificate.
@@ -78,7 +105,7 @@ impl TlsAcceptor {
 
     /// Returns the channel of changes.
     pub(crate) fn changes(&self) -> watch::Receiver<Option<Arc<Tls>>> {
-        self.cell.0.subscribe()
+        self.cell.tls.subscribe()
     }
 
     /// Returns how to speak with clients that speak HTTP; `None` when there is no certificate.

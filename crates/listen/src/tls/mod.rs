@@ -5,6 +5,7 @@
 //! printed.
 
 mod acceptor;
+mod challenges;
 mod client_certificates;
 mod handshakes;
 mod identity;
@@ -13,7 +14,7 @@ mod shown;
 mod tickets;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustls::CipherSuite;
 use rustls::ServerConfig;
@@ -22,10 +23,13 @@ use rustls::server::{NoServerSessionStorage, ResolvesServerCert};
 use rustls::version::{TLS12, TLS13};
 use tokio::sync::watch;
 
+use plan::certificates::Challenge;
 use plan::listeners::ClientCertificates;
 use plan::tls::TlsPlan;
 
 pub(crate) use acceptor::TlsAcceptor;
+pub(crate) use challenges::ALPN_CHALLENGE;
+use challenges::Challenges;
 use client_certificates::{Demand, verifier};
 pub(crate) use handshakes::Handshakes;
 use identity::Identities;
@@ -121,7 +125,12 @@ impl Tls {
 
 /// Holds how TLS is spoken from now on. Workers look when a connection begins.
 #[derive(Debug)]
-pub struct TlsCell(watch::Sender<Option<Arc<Tls>>>);
+pub struct TlsCell {
+    tls: watch::Sender<Option<Arc<Tls>>>,
+    /// What is answered to authorities. Held for a moment, when a handshake is prepared for or a
+    /// file is asked for.
+    challenges: Mutex<Arc<Challenges>>,
+}
 
 impl Default for TlsCell {
     fn default() -> Self {
@@ -132,7 +141,7 @@ impl Default for TlsCell {
 impl TlsCell {
     /// Returns a cell with its first content.
     pub fn new(first: Option<Arc<Tls>>) -> Self {
-        Self(watch::Sender::new(first))
+        Self { tls: watch::Sender::new(first), challenges: Mutex::default() }
     }
 
     /// Prepares a plan to be published here, so that clients that hold tickets can resume.
@@ -151,7 +160,7 @@ impl TlsCell {
 
     /// Replaces the content for connections that begin from now on.
     pub fn publish(&self, tls: Option<Arc<Tls>>) {
-        self.0.send_if_modified(|known| {
+        self.tls.send_if_modified(|known| {
             let is_same = match (&*known, &tls) {
                 (Some(known), Some(tls)) => Arc::ptr_eq(known, tls),
                 (None, None) => true,
@@ -164,6 +173,25 @@ impl TlsCell {
 
     /// Returns the content.
     pub fn load(&self) -> Option<Arc<Tls>> {
-        self.0.borrow().clone()
+        self.tls.borrow().clone()
+    }
+
+    /// Answers authorities like this from now on, instead of what was answered before. Connections
+    /// stay open.
+    ///
+    /// # Errors
+    ///
+    /// The TLS library refuses a key; then nothing has changed.
+    pub fn answer_challenges(&self, challenges: &[Challenge]) -> Result<(), rustls::Error> {
+        let challenges = Arc::new(Challenges::new(challenges)?);
+        *self.challenges.lock().unwrap_or_else(PoisonError::into_inner) = challenges;
+        // Workers look again how they shake hands.
+        self.tls.send_modify(|_| ());
+        Ok(())
+    }
+
+    /// Returns what is answered to authorities.
+    fn challenges(&self) -> Arc<Challenges> {
+        Arc::clone(&self.challenges.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -13,6 +13,7 @@ use rustls::unbuffered::{ConnectionState, UnbufferedStatus};
 
 use plan::tls::CertificateFacts;
 
+use super::ALPN_CHALLENGE;
 use super::identity::AskedName;
 use super::shown::ShownCertificate;
 
@@ -106,6 +107,12 @@ impl Session {
     /// Returns the name of the server that the client wants to speak with.
     pub(crate) fn server_name(&self) -> Option<&str> {
         self.server_name.as_deref()
+    }
+
+    /// Returns whether the client is an authority that has seen by now what it looked for.
+    #[cold]
+    pub(crate) fn is_challenge(&self) -> bool {
+        self.tls.alpn_protocol() == Some(ALPN_CHALLENGE)
     }
 
     /// Returns what the client's certificate says, if it has shown one.

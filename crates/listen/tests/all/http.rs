@@ -2,13 +2,16 @@
 
 use crate::common;
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use common::{BIG, Running, query, run, settle, start};
+use common::{BIG, Running, query, run, settle, start, start_with};
 use engine::Transport;
 use h2::client::SendRequest;
 use hyper::body::Bytes;
 use hyper::{Request, StatusCode};
+use listen::TlsCell;
+use plan::certificates::Challenge;
 use plan::listeners::{Plan, Prefix, Transports};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -549,5 +552,34 @@ fn head_and_options_are_answered_and_scripts_of_other_sites_may_read_json() {
             assert!(response.body_mut().data().await.is_none());
             client = client.ready().await.expect("the connection goes on");
         }
+    });
+}
+
+#[test]
+fn an_authority_finds_the_file_that_it_looks_for_and_no_other() {
+    run(async {
+        let cell = Arc::new(TlsCell::new(None));
+        let server = start_with("127.0.0.1:0", &cell, |plan| plan.listeners[0].transports = Transports::HTTP);
+        let file = Challenge::File { token: "token_1-A".to_owned(), text: "token_1-A.key".to_owned() };
+        cell.answer_challenges(&[file]).expect("a file");
+        let request = |method: &str, token: &str| {
+            format!("{method} /.well-known/acme-challenge/{token} HTTP/1.1\r\nHost: dns.example.org\r\n\r\n")
+        };
+        let mut stream = connect(&server).await;
+        for _ in 0..2 {
+            let response = ask(&mut stream, request("GET", "token_1-A").as_bytes()).await;
+            assert_eq!((response.status, &*response.body), (200, &b"token_1-A.key"[..]), "{}", response.head);
+        }
+        for token in ["other", "", "token_1-A/", "../dns-query"] {
+            let response = ask(&mut stream, request("GET", token).as_bytes()).await;
+            assert_eq!(response.status, 404, "{token}");
+        }
+        assert_eq!(ask(&mut stream, request("DELETE", "token_1-A").as_bytes()).await.status, 404);
+        let mut client = connect_h2(&server).await.ready().await.expect("open");
+        let found = Request::get("http://dns.example.org/.well-known/acme-challenge/token_1-A").body(());
+        let (response, _) = client.send_request(found.expect("a request"), true).expect("sent");
+        assert_eq!(response.await.expect("a response").status(), StatusCode::OK);
+        cell.answer_challenges(&[]).expect("nothing");
+        assert_eq!(ask(&mut stream, request("GET", "token_1-A").as_bytes()).await.status, 404);
     });
 }

@@ -11,6 +11,7 @@ use common::{BIG, Running, proxy_header, query, run, run_paused, settle, start_w
 use engine::Transport;
 use listen::{Tls, TlsCell};
 use plan::Secret;
+use plan::certificates::Challenge;
 use plan::listeners::{Prefix, Transports};
 use plan::tls::{Identity, IdentityError, SuiteWord, TICKET_KEY_OCTETS, TlsPlan};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
@@ -545,5 +546,43 @@ fn a_stopping_worker_says_goodbye() {
         server.service.echo(0);
         assert_eq!(receive(&mut stream).await, query(1, "late"));
         assert_eq!(stream.read(&mut [0; 8]).await.expect("closed cleanly"), 0);
+    });
+}
+
+#[test]
+fn an_authority_sees_its_certificate_and_gets_nothing_else_while_clients_go_on() {
+    run(async {
+        let (own, shown) = (Certificate::new("a.example.org"), Certificate::new("b.example.org"));
+        let cell = cell(&[&own]);
+        let server = start(&cell, |_| {});
+        let https = start(&cell, |plan| plan.listeners[0].transports = Transports::HTTPS);
+        let authority = |version: &'static SupportedProtocolVersion| {
+            let mut config = client(&[&own, &shown], &[version]);
+            config.alpn_protocols = vec![b"acme-tls/1".to_vec()];
+            TlsConnector::from(Arc::new(config))
+        };
+        let mut before = connect(&server, &connector(&[&own]), "a.example.org").await.expect("connected");
+        assert!(connect(&server, &authority(&TLS13), "b.example.org").await.is_err(), "nobody waits for it");
+        let challenge = Challenge::Handshake {
+            server_name: "b.example.org".to_owned(),
+            certificate: shown.certificate.clone(),
+            key: Arc::new(shown.key.clone_key()),
+        };
+        cell.answer_challenges(&[challenge]).expect("a good key");
+        for (server, version) in [(&server, &TLS13), (&server, &TLS12), (&https, &TLS13), (&https, &TLS12)] {
+            let mut seen = connect(server, &authority(version), "B.example.org").await.expect("connected");
+            assert_eq!(seen.get_ref().1.alpn_protocol(), Some(&b"acme-tls/1"[..]));
+            let certificate = seen.get_ref().1.peer_certificates().and_then(|all| all.first());
+            assert_eq!(certificate, Some(&shown.certificate));
+            // Queries are not for it.
+            let _ = seen.write_all(&framed(&query(1, "now"))).await;
+            assert!(seen.read_u8().await.is_err(), "{version:?}");
+            assert!(connect(server, &authority(version), "a.example.org").await.is_err());
+        }
+        assert_eq!(ask(&mut before, &query(1, "now")).await, query(1, "now"));
+        let mut client = connect(&server, &connector(&[&own]), "a.example.org").await.expect("connected");
+        assert_eq!(ask(&mut client, &query(2, "now")).await, query(2, "now"));
+        cell.answer_challenges(&[]).expect("nothing");
+        assert!(connect(&server, &authority(&TLS13), "b.example.org").await.is_err());
     });
 }
