@@ -172,9 +172,6 @@ impl Resolver<'_> {
             trouble = match timeout(patience, ask(self.bind, server, &query)).await {
                 Ok(Ok(Heard::Addresses(found))) => return Ok(found),
                 Ok(Ok(Heard::Rcode(rcode))) => ResolveError::Rcode(server, rcode),
-                Ok(Ok(Heard::Truncated)) => {
-                    ResolveError::Network(server, io::Error::other("the reply over TCP is truncated"))
-                }
                 Ok(Err(error)) => ResolveError::Network(server, error),
                 Err(_) => ResolveError::Silent(server),
             };
@@ -183,30 +180,61 @@ impl Resolver<'_> {
     }
 }
 
-/// Asks one server, over TCP if the reply over UDP is truncated.
-async fn ask(bind: &Bind, server: SocketAddr, query: &OutQuery) -> io::Result<Heard> {
+/// Asks one server, over TCP if the reply over UDP is truncated; returns its reply. Without
+/// `recursion_desired`, it is asked for what it is authoritative for.
+///
+/// # Errors
+///
+/// The network, or the machine, would not.
+pub async fn reply(
+    bind: &Bind,
+    server: SocketAddr,
+    (name, qtype): (NameBuf, Rtype),
+    recursion_desired: bool,
+) -> io::Result<Vec<u8>> {
+    let query = question(name, qtype);
     let id = rand::rng().next_u32() as u16;
-    let format = QueryFormat { recursion_desired: true, edns: None, pads: false, case: None };
+    let format = QueryFormat { recursion_desired, edns: None, pads: false, case: None };
     let mut room = [0; QUERY_OCTETS_MAX];
-    let octets = packet::write(&mut room, id, query, format);
+    let octets = packet::write(&mut room, id, &query, format);
     let packet = room.get(..octets).unwrap_or_default();
     // The kernel draws the port at random, and takes datagrams of this server only.
     let socket = connect::udp(bind, server)?;
     socket.send(packet).await?;
-    let mut reply = [0; REPLY_OCTETS_MAX];
-    let heard = loop {
+    let mut reply = vec![0; REPLY_OCTETS_MAX];
+    loop {
         // Ends: whoever waits gives up in time. What is not the reply may be somebody's guess at
         // it.
         let octets = socket.recv(&mut reply).await?;
-        if let Some(heard) = hear(reply.get(..octets).unwrap_or_default(), id, query) {
-            break heard;
+        let came = reply.get(..octets).unwrap_or_default();
+        match is_reply(came, id, &query).map(|message| message.header.flags.has(Flags::TC)) {
+            None => {}
+            Some(true) => break,
+            Some(false) => {
+                reply.truncate(octets);
+                return Ok(reply);
+            }
         }
-    };
-    if !matches!(heard, Heard::Truncated) {
-        return Ok(heard);
     }
     let reply = connect::ask_over(connect::tcp(bind, server).await?, packet).await?;
-    hear(&reply, id, query).ok_or_else(|| io::Error::other("not a reply to the query"))
+    match is_reply(&reply, id, &query).map(|message| message.header.flags.has(Flags::TC)) {
+        Some(false) => Ok(reply),
+        Some(true) => Err(io::Error::other("the reply over TCP is truncated")),
+        None => Err(io::Error::other("not a reply to the query")),
+    }
+}
+
+/// Asks one server for the addresses of a name.
+async fn ask(bind: &Bind, server: SocketAddr, query: &OutQuery) -> io::Result<Heard> {
+    let reply = reply(bind, server, (query.qname, query.qtype), true).await?;
+    let message = Message::parse(&reply).map_err(|_| io::Error::other("not a reply to the query"))?;
+    // A name that does not exist has no addresses.
+    Ok(match message.rcode() {
+        Rcode::NOERROR | Rcode::NXDOMAIN => {
+            Heard::Addresses(Addresses::read(&message, &query.qname, query.qtype))
+        }
+        rcode => Heard::Rcode(rcode),
+    })
 }
 
 /// What a reply says.
@@ -215,29 +243,15 @@ enum Heard {
     Addresses(Addresses),
     /// An error.
     Rcode(Rcode),
-    /// There is more, over TCP.
-    Truncated,
 }
 
-/// Reads the reply to a query; `None` if it is not.
-fn hear(reply: &[u8], id: u16, query: &OutQuery) -> Option<Heard> {
+/// Returns a message if it is the reply to a query.
+fn is_reply<'r>(reply: &'r [u8], id: u16, query: &OutQuery) -> Option<Message<'r>> {
     let message = Message::parse(reply).ok()?;
     let is_ours = message.header.id == id
         && message.header.flags.has(Flags::QR)
         && packet::echo(reply, &message.header, query, None) == Echo::Same;
-    if !is_ours {
-        return None;
-    }
-    if message.header.flags.has(Flags::TC) {
-        return Some(Heard::Truncated);
-    }
-    // A name that does not exist has no addresses.
-    Some(match message.rcode() {
-        Rcode::NOERROR | Rcode::NXDOMAIN => {
-            Heard::Addresses(Addresses::read(&message, &query.qname, query.qtype))
-        }
-        rcode => Heard::Rcode(rcode),
-    })
+    is_ours.then_some(message)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use ureq::unversioned::transport::DefaultConnector;
 
 /// What a request of ours says about itself.
 const USER_AGENT: &str = concat!("gannet/", env!("CARGO_PKG_VERSION"));
-/// Redirections that are followed.
+/// Redirections that are followed by those who may be led elsewhere.
 const REDIRECTS_MAX: u32 = 5;
 
 /// Whom to believe about who they are.

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flate2::read::MultiGzDecoder;
-use ureq::http::{Request, Uri, header};
+use ureq::Agent;
+use ureq::http::{HeaderMap, Request, Uri, header};
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::NextTimeout;
 
@@ -57,6 +58,78 @@ pub enum WebReply {
 pub trait Hosts: Send + Sync + fmt::Debug {
     /// Returns the addresses of a host; an error says why they are not known. Blocks.
     fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, String>;
+}
+
+/// Sends single requests whose responses are looked at whole. Follows no redirection.
+#[derive(Debug)]
+pub struct Client(Agent);
+
+/// A request.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent<'a> {
+    /// The method.
+    pub method: &'a str,
+    /// Where to.
+    pub url: &'a str,
+    /// The type of the body, and the body.
+    pub body: Option<(&'a str, &'a str)>,
+    /// Octets that the body of the response may have.
+    pub octets_max: u64,
+}
+
+/// A response, whatever its status.
+#[derive(Clone, Debug)]
+pub struct Received {
+    /// The status.
+    pub status: u16,
+    fields: HeaderMap,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+impl Received {
+    /// Returns a field of its head, if it is a text.
+    pub fn field(&self, name: &str) -> Option<&str> {
+        self.fields.get(name)?.to_str().ok()
+    }
+}
+
+impl Client {
+    /// Prepares to ask servers that one of the authorities in a file vouches for, or one that
+    /// Mozilla trusts. Each request may take so long; `hosts` finds the servers.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be used.
+    pub fn new(roots: Option<&Path>, hosts: &Arc<dyn Hosts>, patience: Duration) -> io::Result<Self> {
+        let trust = roots.map_or(Trust::Usual, |file| Trust::File(file.to_owned()));
+        agent_following(0, patience, &trust, ByHosts(Arc::clone(hosts))).map(Self)
+    }
+
+    /// Sends a request. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// Why there is no response, or not the whole of it.
+    pub fn send(&self, sent: &Sent<'_>) -> Result<Received, String> {
+        let said = |error: ureq::Error| error.to_string();
+        let request = Request::builder().method(sent.method).uri(sent.url);
+        let response = match sent.body {
+            Some((kind, body)) => {
+                let request = request.header(header::CONTENT_TYPE, kind).body(body);
+                self.0.run(request.map_err(|error| error.to_string())?)
+            }
+            None => self.0.run(request.body(()).map_err(|error| error.to_string())?),
+        };
+        let (head, mut body) = response.map_err(said)?.into_parts();
+        let mut octets = Vec::new();
+        let read = body.as_reader().take(sent.octets_max.saturating_add(1)).read_to_end(&mut octets);
+        read.map_err(|error| error.to_string())?;
+        if octets.len() as u64 > sent.octets_max {
+            return Err(format!("it answers with more than {} octets", sent.octets_max));
+        }
+        Ok(Received { status: head.status.as_u16(), fields: head.headers, body: octets })
+    }
 }
 
 /// Fetches a file; `hosts` finds its server. Blocks.
@@ -218,4 +291,56 @@ impl Resolver for ByHosts {
 pub(crate) fn port_of(uri: &Uri) -> u16 {
     let usual = if uri.scheme_str() == Some("https") { 443 } else { 80 };
     uri.port_u16().unwrap_or(usual)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// Knows no host: the tests name addresses.
+    #[derive(Debug)]
+    struct Nobody;
+
+    impl Hosts for Nobody {
+        fn addresses(&self, _: &str) -> Result<Vec<IpAddr>, String> {
+            Err("nobody is there".to_owned())
+        }
+    }
+
+    /// Asks a server that says this to everybody, without end if it is so wanted.
+    fn asked(says: &'static str, is_endless: bool) -> Result<Received, String> {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let url = format!("http://{}/x", listener.local_addr().expect("a bound socket"));
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a client");
+            let mut request = [0; 4096];
+            let _ = stream.read(&mut request);
+            let _ = stream.write_all(says.as_bytes());
+            while is_endless && stream.write_all(&[b' '; 4096]).is_ok() {}
+            // Until the other side gives up.
+            let _ = stream.read(&mut request);
+        });
+        let hosts: Arc<dyn Hosts> = Arc::new(Nobody);
+        let client = Client::new(None, &hosts, Duration::from_secs(3)).expect("roots");
+        client.send(&Sent { method: "GET", url: &url, body: None, octets_max: 10_000 })
+    }
+
+    #[test]
+    fn a_response_comes_as_it_is_whatever_its_status() {
+        let moved = asked("HTTP/1.1 302 X\r\nLocation: /y\r\nContent-Length: 2\r\n\r\nok", false);
+        let moved = moved.expect("a response");
+        assert_eq!((moved.status, moved.field("location"), &*moved.body), (302, Some("/y"), &b"ok"[..]));
+        assert_eq!(moved.field("replay-nonce"), None);
+    }
+
+    #[test]
+    fn a_response_without_end_and_one_that_never_comes_are_given_up() {
+        let why = asked("HTTP/1.1 200 X\r\n\r\n", true).expect_err("it has no end");
+        assert!(why.contains("more than 10000 octets"), "{why}");
+        let why = asked("", false).expect_err("it never comes");
+        assert!(why.contains("timeout"), "{why}");
+    }
 }

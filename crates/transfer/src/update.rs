@@ -39,19 +39,83 @@ pub async fn push_ds(
         let mut connection = Connection::open(client, remote, patience).await?;
         let reply = connection.ask_soa(remote, above, Expire::Unasked).await?;
         let parent = zone_of(&reply, above)?;
-        let (id, mut message) = update(parent.as_name(), delegation);
-        let mut verifier = signed(remote, &mut message);
-        connection.send(&message).await?;
-        let mut buffer = Vec::new();
-        connection.receive(&mut buffer).await?;
-        let reply = believed(&buffer, (id, Opcode::UPDATE), verifier.as_mut())?;
-        match Message::parse(&reply).map(|parsed| parsed.rcode()) {
-            Ok(Rcode::NOERROR) => Ok(parent),
-            Ok(rcode) => Err(PeerError::Refused(rcode)),
-            Err(_) => Err(PeerError::Fault(Fault::Malformed)),
-        }
+        let message = update(parent.as_name(), delegation);
+        sent(&mut connection, remote, message).await.map(|()| parent)
     };
     timeout(patience.whole, work).await.unwrap_or(Err(PeerError::Slow))
+}
+
+/// A TXT record that is to be there, or not, beside whatever else its name has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TxtChange {
+    /// Its name.
+    pub owner: NameBuf,
+    /// Its text: at most 255 octets count.
+    pub text: String,
+    /// Whether it is to be there.
+    pub is_wanted: bool,
+}
+
+/// For how many seconds a record that is there for a moment may be remembered.
+const MOMENT: Ttl = Ttl::new(60);
+/// Octets of a text in a TXT record.
+const TEXT_OCTETS_MAX: usize = 255;
+
+impl TxtChange {
+    /// Makes an update of a zone (RFC 2136 §2.5.1, §2.5.4); returns its ID, too.
+    pub fn update(&self, zone: Name<'_>) -> (u16, Vec<u8>) {
+        let (class, ttl) = if self.is_wanted { (Class::IN, MOMENT) } else { (Class::NONE, Ttl::new(0)) };
+        let text = self.text.as_bytes();
+        let text = text.get(..text.len().min(TEXT_OCTETS_MAX)).unwrap_or(&[]);
+        written(zone, |writer| {
+            let _ = writer.record(
+                wire::Section::Authority,
+                self.owner.as_name(),
+                Rtype::TXT,
+                class,
+                ttl,
+                |writer| {
+                    writer.bytes(&[text.len() as u8])?;
+                    writer.bytes(text)
+                },
+            );
+        })
+    }
+}
+
+/// Has a server change a TXT record in whichever of its zones that is. Returns the zone.
+pub async fn push_txt(
+    client: &Client,
+    remote: &Remote,
+    change: &TxtChange,
+    patience: Patience,
+) -> Result<NameBuf, PeerError> {
+    let work = async {
+        let mut connection = Connection::open(client, remote, patience).await?;
+        let reply = connection.ask_soa(remote, change.owner.as_name(), Expire::Unasked).await?;
+        let zone = zone_of(&reply, change.owner.as_name())?;
+        let (id, message) = change.update(zone.as_name());
+        sent(&mut connection, remote, (id, message)).await.map(|()| zone)
+    };
+    timeout(patience.whole, work).await.unwrap_or(Err(PeerError::Slow))
+}
+
+/// Sends an update over a connection; an error is also that the server does not carry it out.
+async fn sent(
+    connection: &mut Connection,
+    remote: &Remote,
+    (id, mut message): (u16, Vec<u8>),
+) -> Result<(), PeerError> {
+    let mut verifier = signed(remote, &mut message);
+    connection.send(&message).await?;
+    let mut buffer = Vec::new();
+    connection.receive(&mut buffer).await?;
+    let reply = believed(&buffer, (id, Opcode::UPDATE), verifier.as_mut())?;
+    match Message::parse(&reply).map(|parsed| parsed.rcode()) {
+        Ok(Rcode::NOERROR) => Ok(()),
+        Ok(rcode) => Err(PeerError::Refused(rcode)),
+        Err(_) => Err(PeerError::Fault(Fault::Malformed)),
+    }
 }
 
 /// Passes an update on as it came and returns the reply as it came, with their ID and signatures
@@ -91,19 +155,26 @@ fn zone_of(reply: &[u8], above: Name<'_>) -> Result<NameBuf, PeerError> {
 
 /// Makes the update: all DS of the child go, and these come (RFC 2136 §2.5).
 fn update(parent: Name<'_>, delegation: &Delegation) -> (u16, Vec<u8>) {
+    let child = delegation.child.as_name();
+    written(parent, |writer| {
+        let section = wire::Section::Authority;
+        let _ = writer.record(section, child, Rtype::DS, Class::ANY, Ttl::new(0), |_| Ok(()));
+        for ds in &delegation.ds {
+            let put = |writer: &mut Writer<'_>| writer.bytes(ds);
+            let _ = writer.record(section, child, Rtype::DS, Class::IN, delegation.ttl, put);
+        }
+    })
+}
+
+/// Writes an update of a zone: returns its ID, and what `records` has put in.
+fn written(zone: Name<'_>, records: impl FnOnce(&mut Writer<'_>)) -> (u16, Vec<u8>) {
     let id = rand::random();
     let mut message = vec![0; UPDATE_OCTETS_MAX];
     let limit = message.len();
-    let child = delegation.child.as_name();
     let mut writer = Writer::new(&mut message, limit, id, Flags(0).with_opcode(Opcode::UPDATE));
-    // A name, and records of a few dozen octets for each key: they fit.
-    let _ = writer.question(&Question { qname: parent, qtype: Rtype::SOA, qclass: Class::IN });
-    let section = wire::Section::Authority;
-    let _ = writer.record(section, child, Rtype::DS, Class::ANY, Ttl::new(0), |_| Ok(()));
-    for ds in &delegation.ds {
-        let _ =
-            writer.record(section, child, Rtype::DS, Class::IN, delegation.ttl, |writer| writer.bytes(ds));
-    }
+    // A name, and records of a few dozen octets each: they fit.
+    let _ = writer.question(&Question { qname: zone, qtype: Rtype::SOA, qclass: Class::IN });
+    records(&mut writer);
     let len = writer.finish();
     message.truncate(len);
     (id, message)

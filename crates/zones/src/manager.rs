@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::thread::JoinHandle;
 
 use engine::SnapshotCell;
-use engine::peers::Places;
+use engine::peers::{Places, Scope};
 use environment::System;
 use plan::zones::{CatalogRole, FileChange};
 use tokio::sync::{Semaphore, mpsc};
 use tracing::info;
-use wire::{HashKey, Name, NameBuf, Rtype};
+use wire::{HashKey, Name, NameBuf, Rcode, Rtype};
 use zone::master::NoIncludes;
 use zone::rows::Rows;
 use zone::update::RrsetChange;
@@ -302,6 +302,44 @@ impl ZoneManager {
             return Ok(managed);
         };
         Err(ZoneError::Refused(format!("zone \"{}\" {why}", managed.apex)))
+    }
+
+    /// Carries out an update that the server itself makes (RFC 2136): it is on disk when this
+    /// returns, and served or on its way to being signed. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// The zone is not one that changes here, or it does not take the update.
+    pub fn update(&self, apex: Name<'_>, message: &[u8]) -> Result<(), ZoneError> {
+        let managed = self.find(apex)?;
+        if managed.is_secondary() {
+            return Err(ZoneError::Refused(format!("zone \"{}\" comes from other servers", managed.apex)));
+        }
+        let everything = [Arc::new(Scope::default())];
+        let answered = managed.update(message, &everything, self.shared.key, unix_seconds());
+        if answered.is_new {
+            self.shared.changed(&managed);
+        }
+        match (answered.rcode, answered.trouble) {
+            (Rcode::NOERROR, _) => Ok(()),
+            (_, Some(error)) => Err(ZoneError::NotKept(error)),
+            (rcode, None) => Err(ZoneError::Refused(format!(
+                "zone \"{}\" does not take the update: {rcode}",
+                managed.apex
+            ))),
+        }
+    }
+
+    /// Returns the apex of the zone here that a name is in.
+    pub fn closest(&self, name: Name<'_>) -> Option<NameBuf> {
+        let mut at = Some(name);
+        while let Some(apex) = at {
+            if self.role(apex).is_some() {
+                return Some(apex.to_buf());
+            }
+            at = apex.parent();
+        }
+        None
     }
 
     fn find(&self, apex: Name<'_>) -> Result<Arc<ManagedZone>, ZoneError> {
