@@ -41,6 +41,8 @@ const PYTHON: [&str; 4] =
 const H2SPEC: &str = "github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible";
 /// A client of DNSCrypt; its version and the sums of what it needs are in `tests/tests/clients`.
 const DNSCRYPT: &str = "github.com/ameshkov/dnscrypt/v2/cmd";
+/// An authority that gives certificates to tests, a Go module with its version.
+const PEBBLE: &str = "github.com/letsencrypt/pebble/v2/cmd/pebble@v2.10.3";
 /// A browser: wanted, but a large thing to install for one test.
 pub(crate) const BROWSER: &str = "chromium";
 
@@ -59,8 +61,10 @@ pub(crate) fn install_missing() -> Result<(), String> {
     }
     let tools = target().join("tools");
     python(&tools.join("python"))?;
-    h2spec(&tools.join("bin"))?;
-    dnscrypt(&tools.join("bin"))
+    let programs = tools.join("bin");
+    go_module(&programs, "h2spec", H2SPEC)?;
+    go_module(&programs, "pebble", PEBBLE)?;
+    dnscrypt(&programs)
 }
 
 /// Installs Debian packages of programs.
@@ -126,13 +130,13 @@ fn python(place: &Path) -> Result<(), String> {
     std::fs::write(&note, wanted).map_err(|error| format!("{}: {error}", note.display()))
 }
 
-/// Builds h2spec, unless it is there.
-fn h2spec(place: &Path) -> Result<(), String> {
-    if place.join("h2spec").is_file() {
-        println!("h2spec is in {}", place.display());
+/// Builds a program that is a Go module, unless it is there.
+fn go_module(place: &Path, program: &str, module: &str) -> Result<(), String> {
+    if place.join(program).is_file() {
+        println!("{program} is in {}", place.display());
         return Ok(());
     }
-    run(Command::new("go").env("GOBIN", place).args(["install", H2SPEC]))
+    run(Command::new("go").env("GOBIN", place).args(["install", module]))
 }
 
 /// Builds the client of DNSCrypt, unless it is there. Its program is in the module's folder `cmd`,

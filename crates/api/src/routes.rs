@@ -473,6 +473,21 @@ const ROUTES: &[Route] = &[
     post(("/jobs/{job}/run", Role::Operator), "Begins it now.", many::<api::Job>, |call| {
         Ok(Request::JobRun(api::JobRun { name: call.part(0) }))
     }),
+    get("/certificates", "How certificates stand that are ordered.", many::<api::OrderedCertificate>, |_| {
+        Ok(Request::Certificates(api::CertificatesOf::default()))
+    }),
+    get(
+        "/certificates/{certificate}",
+        "How one of them stands, in a list of one.",
+        many::<api::OrderedCertificate>,
+        |call| Ok(Request::Certificates(api::CertificatesOf { name: Some(call.part(0)) })),
+    ),
+    post(
+        ("/certificates/{certificate}/renew", Role::Operator),
+        "Orders it now.",
+        many::<api::OrderedCertificate>,
+        |call| Ok(Request::CertificateRenew(api::CertificateName { name: call.part(0) })),
+    ),
     get("/log-level", "What is logged.", one::<api::LogLevelIs>, |_| {
         Ok(Request::LogLevel(api::LogLevel::default()))
     }),

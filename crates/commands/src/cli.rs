@@ -18,7 +18,7 @@ use std::time::Duration;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 pub use self::server::{
-    AuditCommand, AuditSearchArgs, AuditTailArgs, AuditVerifyArgs, CacheCommand, CacheLookupArgs, FlushArgs,
+    AuditCommand, AuditSearchArgs, AuditTailArgs, AuditVerifyArgs, CacheCommand, CacheLookupArgs, CertificatesArgs, CertificatesCommand, FlushArgs,
     JobsArgs, ListsArgs, ListsCommand, LogLevelArgs, NegativeCommand, ReloadArgs, ResolverArgs,
     ResolverCommand, ResolverFlushArgs, ServerCommand, SetAddArgs, SetArgs, SetCommand, SetNameArgs,
     StatsArgs, TokenAddArgs, TokenCommand, TokenRevokeArgs,

@@ -2,6 +2,7 @@
 
 mod audit;
 mod caches;
+mod certificates;
 mod config;
 mod explained;
 mod lists;
@@ -78,6 +79,7 @@ pub fn run(command: &ServerCommand, descriptions: Descriptions<'_>) -> ExitCode 
         ServerCommand::Log(args) => record::show(args),
         ServerCommand::LogLevel(args) => log_level(args),
         ServerCommand::Jobs(args) => jobs(args),
+        ServerCommand::Certificates(args) => certificates::run(args),
         ServerCommand::Audit(command) => audit::run(command),
         ServerCommand::Token(command) => tokens::run(command),
         ServerCommand::Login(args) => users::log_in_link(args),
@@ -291,6 +293,7 @@ pub fn show(response: &Response, output: OutputArgs) -> ExitCode {
         Response::Lists(sets) => (lists::text(sets), true),
         Response::ListsFetched(it) => (lists::fetched_text(it), it.failed == 0),
         Response::Jobs(jobs) => (jobs_text(jobs), true),
+        Response::Certificates(it) => (certificates::text(it), true),
         Response::LogLevel(log) => (level_text(log), true),
         Response::SetList(items) => (items_text(items), true),
         Response::Zones(zones) => (zones::text(zones), true),

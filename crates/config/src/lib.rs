@@ -10,5 +10,5 @@ pub mod zones;
 
 pub use compile::{
     Listening, OwnCertificate, Plans, Prepared, as_run, compile, devices, files_of_set, listening, prepare,
-    upstream_descriptors, watched, workers,
+    resolvers_of_machine, upstream_descriptors, watched, workers,
 };

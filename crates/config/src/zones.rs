@@ -15,7 +15,7 @@ use zone::Zones;
 use settings::{ZoneDirectory, ZoneSettings};
 
 pub use added::{Planned, Planner};
-pub(crate) use plan::{Trusts, zones};
+pub(crate) use plan::{Trusts, remote, zones};
 
 /// What came of loading the zones of a plan.
 #[derive(Default)]

@@ -5,6 +5,8 @@
 //! for what only grows; octets are `bytes`, times are seconds. Labels come from the configuration
 //! or are fixed, never from queries: a stranger cannot make the exposition longer.
 
+mod certificates;
+
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fmt::Write as _;
@@ -58,6 +60,8 @@ pub struct Numbers<'a> {
     pub checks: &'a Checks,
     /// Sets and their lists.
     pub sets: &'a [api::Set],
+    /// Certificates that are ordered.
+    pub certificates: &'a [api::OrderedCertificate],
     /// How long clients waited, by what for.
     pub waits: &'a [(&'a str, Buckets)],
     /// What counters are called.
@@ -269,7 +273,7 @@ const JOBS: [(&str, &str, &str); 22] = [
 
 /// Returns the exposition of everything that a server counts and is.
 pub fn text(numbers: &Numbers<'_>) -> String {
-    let Numbers { stats, status, caches, checks, sets, waits, descriptions } = *numbers;
+    let Numbers { stats, status, caches, checks, sets, certificates, waits, descriptions } = *numbers;
     let mut out = Exposition::default();
     for (group, counters) in stats {
         for (name, value) in counters {
@@ -307,6 +311,7 @@ pub fn text(numbers: &Numbers<'_>) -> String {
     }
     state(&mut out, status);
     records(&mut out, checks);
+    certificates::add(&mut out, certificates);
     lists(&mut out, sets);
     out.text()
 }
@@ -640,6 +645,7 @@ mod tests {
             caches: &BTreeMap::new(),
             checks,
             sets: &[],
+            certificates: &[],
             waits: &[],
             descriptions,
         })
@@ -742,6 +748,7 @@ mod tests {
             caches: &BTreeMap::new(),
             checks: &Checks::default(),
             sets: &[set],
+            certificates: &[],
             waits: &[],
             descriptions: &[],
         };

@@ -11,6 +11,7 @@
 mod access;
 mod alias;
 mod cache;
+mod certificates;
 mod checks;
 mod control;
 mod dnstap;
@@ -302,6 +303,7 @@ impl Row {
 const GROUPS: &[&[Row]] = &[
     server::ROWS,
     listeners::ROWS,
+    certificates::ROWS,
     sockets::ROWS,
     xdp::ROWS,
     access::ROWS,

@@ -110,6 +110,7 @@ pub fn needed(request: &Request) -> Role {
         | Request::CacheLookup(_)
         | Request::Explain(_)
         | Request::Jobs
+        | Request::Certificates(_)
         | Request::Lists(_)
         | Request::SetList(_)
         | Request::ZoneKeys(_)
@@ -126,6 +127,7 @@ pub fn needed(request: &Request) -> Role {
         Request::Reload
         | Request::CacheDump
         | Request::JobRun(_)
+        | Request::CertificateRenew(_)
         | Request::SetReload(_)
         | Request::ListsFetch(_)
         | Request::ZoneAdd(_)

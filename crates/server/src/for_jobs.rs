@@ -7,11 +7,13 @@ use std::time::{Duration, Instant};
 use config::Plans;
 use config::sets::{Sets, UrlList};
 use control::api;
+use environment::System;
 use exchange::resolve::Resolver;
 use jobs::{Addresses, Download, Jobs, Lookup, Occurrence, Server, StepNames};
 use plan::jobs::{Learn, Learned};
 use plan::upstreams::Bind;
 use tokio::runtime::Builder;
+use transfer::TxtChange;
 use wire::{NameBuf, Rtype};
 use zone::Zone;
 
@@ -26,6 +28,9 @@ const HOST_PATIENCE: Duration = Duration::from_secs(10);
 /// Writes caches to their files; `None` when the server has ended.
 pub(crate) type Dump = Box<dyn Fn(Which<'_>) -> Option<Vec<api::Dumped>> + Send + Sync>;
 
+/// Changes a record in one of the server's zones.
+pub(crate) type RecordChange = Box<dyn Fn(&TxtChange) -> Option<Result<NameBuf, String>> + Send + Sync>;
+
 /// What the server does for its jobs, once it runs; nothing any more when it has ended.
 pub(crate) struct Callbacks {
     /// Writes caches to their files.
@@ -36,6 +41,11 @@ pub(crate) struct Callbacks {
     pub(crate) follow_zone: Box<dyn Fn(&NameBuf) + Send + Sync>,
     /// Forgets answers for a name and all below it.
     pub(crate) forget: Box<dyn Fn(&NameBuf) + Send + Sync>,
+    /// Changes a record in the zone here that it belongs to, and returns that; `None` if there is
+    /// none.
+    pub(crate) change_record: RecordChange,
+    /// Uses the certificates that were just written, of which this is one.
+    pub(crate) use_certificates: Box<dyn Fn(&str) -> Result<(), String> + Send + Sync>,
     /// Serves versions of zones that were just signed.
     pub(crate) serve_signed: Box<dyn Fn(Vec<Arc<Zone>>) + Send + Sync>,
 }
@@ -76,6 +86,25 @@ impl Orders {
         if let Some(callbacks) = self.callbacks.get() {
             (callbacks.follow_zone)(apex);
         }
+    }
+
+    /// Changes a record in the zone here that it belongs to, and returns that; `Some(None)` if
+    /// there is none, `None` before the server runs.
+    pub(crate) fn change_record(&self, change: &TxtChange) -> Option<Option<Result<NameBuf, String>>> {
+        self.callbacks.get().map(|callbacks| (callbacks.change_record)(change))
+    }
+
+    /// Returns the servers that resolve names for the server itself: those that the operator has
+    /// named, or else those of the machine.
+    pub(crate) fn resolvers(&self) -> Vec<SocketAddr> {
+        let named = lock(&self.known).resolvers.clone();
+        if named.is_empty() { config::resolvers_of_machine(&System) } else { named }
+    }
+
+    /// Uses the certificates that there are now; before the server runs, that is done when it
+    /// starts.
+    pub(crate) fn use_certificates(&self, certificate: &str) -> Result<(), String> {
+        self.callbacks.get().map_or(Ok(()), |callbacks| (callbacks.use_certificates)(certificate))
     }
 
     /// Looks up the addresses of a host as those of web servers are looked up: with the servers

@@ -8,6 +8,7 @@
 mod anchors;
 mod caches;
 mod caller;
+mod certificates;
 mod compile;
 pub mod devices;
 pub mod explain;

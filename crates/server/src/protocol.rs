@@ -219,6 +219,8 @@ fn answer(operator: &Arc<Operator>, request: Request) -> Result<Answer, Operator
         }
         Request::LogLevel(wanted) => operator.log_level(wanted.level.as_deref()).map(Response::LogLevel)?,
         Request::Jobs => Response::Jobs(operator.jobs()),
+        Request::Certificates(of) => operator.certificates(of.name.as_deref()).map(Response::Certificates)?,
+        Request::CertificateRenew(of) => operator.certificate_renew(&of.name).map(Response::Certificates)?,
         Request::JobRun(job) => operator.job_run(&job.name).map(Response::Jobs)?,
         Request::Zone(order) if order.what == ZoneWhat::Print => return print(operator, &order),
         Request::Zone(order) => zone(operator, &order)?,

@@ -31,6 +31,7 @@ use tokio::sync::{mpsc, watch};
 use tracing::{error, info, warn};
 
 use crate::caches::Dumps;
+use crate::certificates::Listeners;
 use crate::compile::{Compiled, compile, compile_for_set};
 use crate::for_jobs::{Orders, StubResolver};
 use crate::log_level::LogLevelHandle;
@@ -171,8 +172,6 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
     for warning in loaded.warnings.iter().chain(&plans.warnings) {
         warn!("{}", warning.line());
     }
-    let dumps = Dumps::read(plans);
-
     let cell = cell(plans)?;
     let checker = Checker::default();
     let orders = Arc::<Orders>::default();
@@ -180,7 +179,9 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
     let (tables, for_answers) = (Arc::clone(&shared.tables), Arc::clone(&orders));
     let prober = Arc::new(anchors::Prober { probes, tables, orders: for_answers });
     let signer = (Arc::clone(&signing), checker.clone());
-    let manager = start_zones(&cell, signer, (&prober, &orders), transfers, (&zones_folder, register))?;
+    let folder = (zones_folder.as_path(), register);
+    let place = Listeners::new(&orders, &prober, transfers.clone());
+    let manager = start_zones(&cell, signer, (&prober, &orders), transfers, folder)?;
     let (stopper, stop) = listen::stop();
     let clock = Clock::start(sys::since_boot, SystemTime::now);
     let doorbell = Arc::<Doorbell>::default();
@@ -192,7 +193,8 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
         anchors: start_anchors(Arc::clone(&prober))?,
         cell,
         manager,
-        tls: Arc::default(),
+        tls: place.tls(),
+        certificates: place.certificates(),
         dnscrypt: Arc::default(),
         upstreams: watch::Sender::new(Upstreams::first(plans)),
         resolver_tables: Arc::clone(&shared.tables),
@@ -200,7 +202,7 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
         orders,
         signing,
         checker,
-        dumps,
+        dumps: Dumps::read(plans),
         log_level,
         devices,
     };

@@ -1,6 +1,7 @@
 //! The built program as clients and operators meet it: transports, conformance, metrics, operation.
 
 mod api;
+mod certificates;
 mod clients;
 mod conformance;
 mod dnstap;

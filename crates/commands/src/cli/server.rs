@@ -42,6 +42,8 @@ pub enum ServerCommand {
     LogLevel(LogLevelArgs),
     /// Show the schedules of the running server, or start one now.
     Jobs(JobsArgs),
+    /// Show the certificates that the running server orders from authorities, or order one now.
+    Certificates(CertificatesArgs),
     /// Show who had what done, export that, and check an export.
     #[command(subcommand)]
     Audit(AuditCommand),
@@ -55,6 +57,38 @@ pub enum ServerCommand {
     /// Add, list and remove users of the HTTP API, and change what they log in with.
     #[command(subcommand)]
     Users(UsersCommand),
+}
+
+/// Arguments of `certificates`.
+#[derive(Args, Clone, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct CertificatesArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<CertificatesCommand>,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+/// What to do with certificates that are ordered.
+#[derive(Clone, Debug, Subcommand)]
+pub enum CertificatesCommand {
+    /// Show all of them: until when they hold, when they are ordered next, what failed.
+    List(RemoteArgs),
+    /// Show one of them.
+    Show(CertificateNameArgs),
+    /// Order one of them now, whenever it was due.
+    ///
+    /// Does not wait for the authority: show says what has become of it.
+    Renew(CertificateNameArgs),
+}
+
+/// Arguments of `certificates show` and `certificates renew`.
+#[derive(Args, Clone, Debug)]
+pub struct CertificateNameArgs {
+    /// The certificate's name in the configuration.
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
 }
 
 /// What to do with the audit log.

@@ -37,6 +37,7 @@ use engine::reverse::ReverseTable;
 use engine::{Caches, Snapshot};
 use plan::anchors::AnchorPlan;
 use plan::caches::CachePlan;
+use plan::certificates::CertificatePlan;
 use plan::dnscrypt::ProviderPlan;
 use plan::listeners::{ListenerPlan, TcpPlan, Transports, UdpPlan};
 use plan::tls::TlsPlan;
@@ -51,6 +52,7 @@ pub use devices::devices;
 use environment::Environment;
 use plan::jobs::{Jobs, Learned};
 use plan::zones::ZonesPlan;
+pub use resolv::resolvers_of_machine;
 pub(crate) use resolvers::trusts;
 use settings::load::Loaded;
 use settings::{Settings, Startup};
@@ -77,6 +79,8 @@ pub struct Plans {
     pub relay: Arc<plan::relay::RelayPlan>,
     /// For listeners that speak TLS.
     pub tls: Option<Arc<TlsPlan>>,
+    /// Certificates that are ordered, in the order of the file.
+    pub ordered: Vec<Arc<CertificatePlan>>,
     /// For listeners that speak DNSCrypt.
     pub dnscrypt: Option<Arc<ProviderPlan>>,
     /// What caches are to be, in the order of the file.
@@ -319,6 +323,7 @@ pub struct Prepared<'a> {
     caches: Vec<CachePlan>,
     gate: Gate,
     tls: Option<Arc<TlsPlan>>,
+    ordered: Vec<Arc<CertificatePlan>>,
     dnscrypt: Option<Arc<ProviderPlan>>,
     fetch: plan::upstreams::Plan,
     resolvers: plan::resolvers::Plan,
@@ -354,11 +359,12 @@ pub fn prepare<'a>(
     };
     keep.number(settings);
     let mut gate = gate::gate(settings, &mut keep, environment);
+    let ordered = tls::ordered(settings, &keep.state_directory, environment, &mut problems);
     let tls = match (only, previous) {
         (Some(_), Some(previous)) => previous.tls.clone(),
         _ => {
             let keep = (&mut keep.server_name, &mut keep.certificates);
-            tls::compile(settings, keep, environment, &mut problems)
+            tls::compile((settings, &ordered), keep, environment, &mut problems)
         }
     };
     let dnscrypt = match (only, previous) {
@@ -401,6 +407,7 @@ pub fn prepare<'a>(
         keep,
         gate,
         tls,
+        ordered,
         dnscrypt,
         fetch,
         resolvers,
@@ -492,6 +499,7 @@ impl Prepared<'_> {
             anchors: self.anchors.into(),
             relay: Arc::new(self.relay),
             tls: self.tls,
+            ordered: self.ordered,
             dnscrypt: self.dnscrypt,
             cache_plans: self.caches,
             caches,
@@ -770,5 +778,18 @@ mod tests {
         assert_eq!(doq.transports.datagrams, Some(Datagrams::Quic { doq: true, h3: false }));
         assert_eq!(doq.client_certificates, ClientCertificates::ByRoots);
         assert_eq!((udp.transports, tcp.transports), (Transports::UDP, Transports::TCP));
+    }
+
+    #[test]
+    fn a_certificate_that_is_ordered_is_there_at_once_signed_by_the_server_itself() {
+        let text = "listen: [{at: 192.0.2.1, transport: tls}]\n\
+                    certificates: {c: {names: [c.example.org, 192.0.2.1], challenge: tls-alpn-01, \
+                    authorities: \"https://ca.example.net/\"}}\n";
+        let plans = plans(text, None);
+        let [own] = plans.certificates() else { panic!("one certificate") };
+        assert_eq!(own.names, ["c.example.org", "192.0.2.1"]);
+        assert!(own.file.ends_with("certificates/c.pem") && own.file == plans.ordered[0].file);
+        let tls = plans.tls.as_ref().expect("listeners can speak TLS");
+        assert!(tls.identities[0].is_for("c.example.org"));
     }
 }

@@ -28,6 +28,12 @@ pub(super) fn servers(text: &str, environment: &dyn Environment) -> Vec<SocketAd
     servers
 }
 
+/// Returns the servers that this machine asks.
+pub fn resolvers_of_machine(environment: &dyn Environment) -> Vec<SocketAddr> {
+    let text = environment.read(&environment.resolv_conf()).unwrap_or_default();
+    servers(&String::from_utf8_lossy(&text), environment)
+}
+
 /// Reads an address whose scope may be the name of an interface: `fe80::1%eth0`.
 fn address(word: &str, environment: &dyn Environment) -> Option<SocketAddr> {
     if let Some(mut address) = values::scoped(word) {

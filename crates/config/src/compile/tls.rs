@@ -3,17 +3,25 @@
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use diagnostic::{At, Problem, io_text};
+use diagnostic::{At, FileId, Problem, io_text};
 use plan::Secret;
+use plan::certificates::CertificatePlan;
 use plan::tls::{
     CertificateDer, CertificateFacts, Identity, IdentityError, Pem, PrivateKeyDer, TICKET_KEY_OCTETS,
     TlsPlan, check_authority,
 };
+use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use wire::NameBuf;
 
+use crate::zones::remote;
 use environment::Environment;
-use settings::{Certificate, Settings, TlsVersionWord, TrustedRoots};
+use settings::{Certificate, OrderedCertificate, Settings, TlsVersionWord, TrustedRoots};
+
+const DAY: i64 = 86_400;
+/// For how long a certificate holds that the server signs itself: nobody trusts it anyway.
+const SELF_SIGNED_DAYS: i64 = 30;
 
 /// A certificate that the server shows to clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,10 +34,26 @@ pub struct OwnCertificate {
     pub ends: i64,
 }
 
+/// Returns the certificates that are ordered, with their files below the directory for state.
+pub(super) fn ordered(
+    settings: &Settings,
+    state_directory: &Path,
+    environment: &dyn Environment,
+    problems: &mut Vec<Problem>,
+) -> Vec<Arc<CertificatePlan>> {
+    let mut placed = |certificate: &OrderedCertificate| {
+        let update = certificate.update.iter();
+        let update = update.filter_map(|at| remote(at, &settings.keys, environment, problems)).collect();
+        let file = state_directory.join(&certificate.plan.file);
+        CertificatePlan { file, update, ..(*certificate.plan).clone() }
+    };
+    settings.certificates.iter().map(|certificate| Arc::new(placed(certificate))).collect()
+}
+
 /// Compiles what the configuration says about TLS; `None` if there is no certificate, or a mistake.
 /// Notes the server's name in its first certificate.
 pub(super) fn compile(
-    settings: &Settings,
+    (settings, ordered): (&Settings, &[Arc<CertificatePlan>]),
     (server_name, shown): (&mut Option<NameBuf>, &mut Vec<OwnCertificate>),
     environment: &dyn Environment,
     problems: &mut Vec<Problem>,
@@ -37,7 +61,7 @@ pub(super) fn compile(
     let tls = &settings.tls;
     *server_name = None;
     shown.clear();
-    if tls.certificates.is_empty() {
+    if tls.certificates.is_empty() && ordered.is_empty() {
         return None;
     }
     let files = Files { environment };
@@ -54,6 +78,19 @@ pub(super) fn compile(
             Err(problem) => problems.push(*problem),
         }
     }
+    let is_complete = identities.len() == tls.certificates.len();
+    for plan in ordered {
+        match files.ordered(plan) {
+            Ok((identity, name, own)) => {
+                if identities.is_empty() {
+                    *server_name = name;
+                }
+                shown.push(own);
+                identities.push(identity);
+            }
+            Err(why) => problems.push(Problem::of_file(FileId(0), why)),
+        }
+    }
     let mut client_roots = Vec::new();
     for file in &tls.client_ca {
         match files.chain(file) {
@@ -67,7 +104,7 @@ pub(super) fn compile(
             Err(problem) => problems.push(*problem),
         }
     }
-    if identities.len() < tls.certificates.len() {
+    if !is_complete || identities.is_empty() {
         return None;
     }
     let mut ticket_keys = Vec::new();
@@ -214,10 +251,37 @@ impl Files<'_> {
         Ok((identity, name, own))
     }
 
+    /// Returns who the server is by a certificate that it orders: by the one that it has, or by one
+    /// that it signs itself as long as it has none. That one is never written down: whoever sees it
+    /// learns nothing by seeing it again.
+    fn ordered(&self, plan: &CertificatePlan) -> Result<(Identity, Option<NameBuf>, OwnCertificate), String> {
+        let named = |names: &[String]| {
+            let is_name = |name: &&String| name.parse::<IpAddr>().is_err() && !name.starts_with('*');
+            names.iter().find(is_name).and_then(|name| name.parse().ok())
+        };
+        let octets = self.environment.read(&plan.file).ok();
+        // Whatever is in the way of it, the server runs: the certificate is ordered again.
+        if let Some((identity, facts)) = octets.and_then(|octets| plan::certificates::identity(&octets).ok())
+        {
+            let (names, ends) = (facts.names, facts.ends);
+            let name = named(&names);
+            return Ok((identity, name, OwnCertificate { file: plan.file.clone(), names, ends }));
+        }
+        let names: Vec<String> = plan.identifiers.iter().map(ToString::to_string).collect();
+        let now = self.environment.unix_seconds();
+        let made = self_signed(&names, now);
+        let made = made.map_err(|error| error.to_string()).and_then(|(chain, key)| {
+            Identity::new(chain, &key, names.clone()).map_err(|error| error.to_string())
+        });
+        let made =
+            made.map_err(|why| format!("no certificate for the time being for \"{}\": {why}", plan.name))?;
+        let (name, ends) = (named(&names), now + SELF_SIGNED_DAYS * DAY);
+        Ok((made, name, OwnCertificate { file: plan.file.clone(), names, ends }))
+    }
+
     /// Warns about a certificate that clients will refuse now. The server runs all the same: its
     /// other listeners need none.
     fn check_time(&self, file: &At<PathBuf>, facts: &CertificateFacts, problems: &mut Vec<Problem>) {
-        const DAY: i64 = 86_400;
         let now = self.environment.unix_seconds();
         let days = |seconds: i64| match seconds / DAY {
             0 => "today".to_owned(),
@@ -238,6 +302,19 @@ impl Files<'_> {
             problems.push(Problem::warning(file.span, message));
         }
     }
+}
+
+/// Makes a certificate for the time until there is a better one.
+fn self_signed(
+    names: &[String],
+    now: i64,
+) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), rcgen::Error> {
+    let key = KeyPair::generate()?;
+    let mut params = CertificateParams::new(names.to_vec())?;
+    let at = |seconds: i64| date_time_ymd(1970, 1, 1) + Duration::from_secs(seconds.max(0).unsigned_abs());
+    (params.not_before, params.not_after) = (at(now - DAY), at(now + SELF_SIGNED_DAYS * DAY));
+    let certificate = params.self_signed(&key)?;
+    Ok((vec![certificate.der().clone()], PrivateKeyDer::Pkcs8(key.serialize_der().into())))
 }
 
 fn shown(path: &Path) -> std::path::Display<'_> {

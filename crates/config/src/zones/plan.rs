@@ -242,7 +242,7 @@ fn parents(
 }
 
 /// Returns another server as transfers need it.
-fn remote(
+pub(crate) fn remote(
     at: &At<RemoteSettings>,
     keys: &[KeySettings],
     environment: &dyn Environment,

@@ -4,6 +4,7 @@
 
 mod audit;
 mod caches;
+mod certificates;
 mod config;
 mod explain;
 mod files;
@@ -28,6 +29,7 @@ use utoipa::ToSchema;
 
 pub use audit::{AuditRow, AuditRows};
 pub use caches::{CacheEntries, CacheEntry, CacheFlush, CacheLookup, CacheStats, Dumped, Flush, Flushed};
+pub use certificates::{CertificateName, CertificatesOf, OrderedCertificate};
 pub use config::{
     ChangesSummary, ConfigChange, ConfigChanged, ConfigDiff, ConfigDifference, ConfigEdit, ConfigExpected,
     ConfigExport, ConfigGet, ConfigHistory, ConfigOf, ConfigShown, ConfigStep, Setting,
@@ -87,6 +89,10 @@ pub enum Request {
     Jobs,
     /// Begin one of those now.
     JobRun(JobRun),
+    /// Say how certificates stand that are ordered.
+    Certificates(CertificatesOf),
+    /// Order one of those now.
+    CertificateRenew(CertificateName),
     /// Read the lists of one set again.
     SetReload(SetName),
     /// Say how sets and their lists stand.
@@ -181,6 +187,8 @@ pub enum Response {
     CacheStats(BTreeMap<String, CacheStats>),
     /// To [`Request::Jobs`] and [`Request::JobRun`].
     Jobs(Vec<Job>),
+    /// To [`Request::Certificates`] and [`Request::CertificateRenew`].
+    Certificates(Vec<OrderedCertificate>),
     /// To [`Request::LogLevel`].
     LogLevel(LogLevelIs),
     /// To [`Request::Explain`].
@@ -296,6 +304,7 @@ impl Response {
             Self::CacheDump(it) => to_json(it),
             Self::CacheStats(it) => to_json(it),
             Self::Jobs(it) => to_json(it),
+            Self::Certificates(it) => to_json(it),
             Self::LogLevel(it) => to_json(it),
             Self::Lists(it) => to_json(it),
             Self::ListsFetched(it) => to_json(it),

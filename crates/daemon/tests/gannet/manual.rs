@@ -88,6 +88,7 @@ const FILES: &[(&str, &str)] = &[
     ("transfer.key", SECRET),
     ("child.secret", SECRET),
     ("router", "password\n"),
+    ("eab.key", "c2VjcmV0\n"),
     ("pin", "1234\n"),
     ("lists/easylist.txt", "||ads.example^\n"),
     ("list.txt", "||ads.example^\n"),

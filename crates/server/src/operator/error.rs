@@ -53,6 +53,8 @@ pub enum OperatorError {
 pub enum What {
     /// A cache.
     Cache,
+    /// A certificate that is ordered.
+    Certificate,
     /// A listener.
     Listener,
     /// A resolver.
@@ -77,6 +79,7 @@ impl What {
     const fn word(self) -> &'static str {
         match self {
             Self::Cache => "cache",
+            Self::Certificate => "certificate",
             Self::Listener => "listener",
             Self::Resolver => "resolver",
             Self::Schedule => "schedule",

@@ -3,6 +3,7 @@
 mod accounts;
 mod bans;
 mod caches;
+mod certificates;
 mod changes;
 mod configuration;
 mod error;
@@ -229,8 +230,8 @@ impl Operator {
 
     /// Does what jobs want of the server from now on, until it is gone.
     pub(crate) fn serve_jobs(self: &Arc<Self>) {
-        let [for_dumps, for_sets, for_following, for_answers, for_zones] =
-            [(); 5].map(|()| Arc::downgrade(self));
+        let [for_dumps, for_sets, for_following, for_answers, for_records, for_certificates, for_zones] =
+            [(); 7].map(|()| Arc::downgrade(self));
         self.components.orders.connect(Callbacks {
             dump: Box::new(move |which| Some(for_dumps.upgrade()?.dump(which))),
             reload_set: Box::new(move |set| {
@@ -252,6 +253,21 @@ impl Operator {
                     operator.forget_answers(zone);
                 }
             }),
+            change_record: Box::new(move |change| {
+                let operator = for_records.upgrade()?;
+                let manager = operator.manager();
+                let zone = manager.closest(change.owner.as_name())?;
+                let (_, message) = change.update(zone.as_name());
+                let changed = manager.update(zone.as_name(), &message);
+                Some(changed.map(|()| zone).map_err(|error| error.to_string()))
+            }),
+            use_certificates: Box::new(move |certificate| {
+                let Some(operator) = for_certificates.upgrade() else { return Ok(()) };
+                let used = operator.refresh();
+                let outcome = if used.is_ok() { "accepted" } else { "refused" };
+                operator.audit("the server", ("use certificate", certificate), outcome);
+                used.map(drop).map_err(|error| error.to_string())
+            }),
             serve_signed: Box::new(move |zones| {
                 if let Some(operator) = for_zones.upgrade() {
                     operator.serve_signed(zones);
@@ -260,6 +276,7 @@ impl Operator {
         });
         // Whatever has come meanwhile.
         self.follow_zones();
+        self.components.certificates.begin();
     }
 
     /// Returns one line about the server, for systemd.
@@ -286,6 +303,7 @@ impl Operator {
         self.components.follower.stop();
         self.components.anchors.stop();
         self.components.checker.stop();
+        self.components.certificates.stop();
         self.components.jobs.stop();
     }
 

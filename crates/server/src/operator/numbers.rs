@@ -132,6 +132,7 @@ impl Operator {
             caches: &self.cache_stats(),
             checks: &self.checks(),
             sets: &self.lists(None).unwrap_or_default(),
+            certificates: &self.certificates(None).unwrap_or_default(),
             waits: &self.waits(),
             descriptions: DESCRIPTIONS,
         })

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
+use acme::Certificates;
 use diagnostic::{Diagnostic, FileId, Problem, diagnostics};
 use driver::ResolverTables;
 use engine::SnapshotCell;
@@ -48,6 +49,8 @@ pub(crate) struct Components {
     pub(crate) upstreams: watch::Sender<Upstreams>,
     /// What resolvers have learned.
     pub(crate) resolver_tables: Arc<ResolverTables>,
+    /// Orders certificates.
+    pub(crate) certificates: Certificates,
     pub(crate) jobs: Jobs,
     /// What the jobs know of lists and sets, and who carries out what they want.
     pub(crate) orders: Arc<Orders>,
@@ -121,7 +124,7 @@ pub(crate) fn bring_into_use_kept<E>(
 /// - The policy answers from the zones that are served, so these are there before the first query
 ///   that goes through it.
 /// - What costs nothing but a wrong line in a log if it is late comes last.
-fn parts<'a>() -> [Part<Input<'a>>; 13] {
+fn parts<'a>() -> [Part<Input<'a>>; 14] {
     [
         Part { name: "jobs", prepare: jobs },
         Part { name: "trust anchors", prepare: anchors },
@@ -136,6 +139,7 @@ fn parts<'a>() -> [Part<Input<'a>>; 13] {
         Part { name: "cache dumps", prepare: dumps },
         Part { name: "log and interfaces", prepare: log_and_devices },
         Part { name: "ALIAS", prepare: alias },
+        Part { name: "certificates", prepare: certificates },
     ]
 }
 
@@ -253,6 +257,10 @@ fn log_and_devices<'i>(input: &'i Input<'_>) -> Prepared<'i> {
 
 fn alias<'i>(input: &'i Input<'_>) -> Prepared<'i> {
     Ok(Box::new(move || input.components.follower.adopt(alias_plan(&input.next.loaded.settings))))
+}
+
+fn certificates<'i>(input: &'i Input<'_>) -> Prepared<'i> {
+    Ok(Box::new(move || input.components.certificates.adopt(&input.next.plans.ordered)))
 }
 
 /// Gives the workers a plan and waits until they have it.

@@ -5,6 +5,7 @@
 //! resolves them.
 
 mod cache;
+mod certificates;
 mod control;
 mod dnstap;
 mod limits;
@@ -34,6 +35,7 @@ use schema::RoleWord;
 use crate::jobs::{EffectSettings, ScheduleSettings};
 
 pub use cache::CacheSettings;
+pub use certificates::OrderedCertificate;
 pub use control::{ChangesAllowed, ControlIdentity, ControlPlace, UnboundChannel, UnboundStatistics};
 use diagnostic::At;
 pub use dnstap::{DnstapSettings, ReceiverPlace};
@@ -117,6 +119,8 @@ pub struct Settings {
     pub relay_to: Vec<RelayTarget>,
     /// Who the server is over TLS.
     pub tls: Tls,
+    /// Certificates that the server orders, in the order of the file.
+    pub certificates: Vec<OrderedCertificate>,
     /// Who the server is over DNSCrypt.
     pub dnscrypt: Dnscrypt,
     /// What protects the server.

@@ -12,7 +12,9 @@ use values::Misread;
 use super::notation::{SOCKET_PATH_OCTETS_MAX, account, http_path, mode, path, tls_name};
 use super::read::{Values as _, unreachable_kind};
 use super::{Lowering, Section};
-use crate::groups::{Certificate, Listener, LocalSocket, RelayTarget, Startup, Tls, TlsVersionWord};
+use crate::groups::{
+    Certificate, Listener, LocalSocket, OrderedCertificate, RelayTarget, Startup, Tls, TlsVersionWord,
+};
 use schema::{Kind, Value};
 
 impl Lowering<'_> {
@@ -223,7 +225,7 @@ impl Lowering<'_> {
     }
 
     /// Checks that listeners that take a certificate have one.
-    pub(super) fn check_secure(&mut self, startup: &Startup, tls: &Tls) {
+    pub(super) fn check_secure(&mut self, startup: &Startup, tls: &Tls, ordered: &[OrderedCertificate]) {
         let listeners = startup.listen.as_deref();
         let secure = |listener: &&Listener| listener.speaks.iter().any(|word| word.is_secure());
         let all = || listeners.into_iter().flatten();
@@ -249,22 +251,22 @@ impl Lowering<'_> {
         }
         let first = all().find(secure);
         match first {
-            Some(listener) if tls.certificates.is_empty() => self.problems.push(
+            Some(listener) if tls.certificates.is_empty() && ordered.is_empty() => self.problems.push(
                 Problem::error(listener.at.span, "there is no certificate for this listener")
-                    .expected("one under \"tls: certificates:\"")
+                    .expected(
+                        "one under \"tls: certificates:\", or one that is ordered, under \"certificates:\"",
+                    )
                     .hint("\"gannet certificate\" makes one to try things with"),
             ),
             Some(_) => {}
             // The API speaks HTTPS.
             None if !startup.control.is_empty() => {}
             None => {
-                if let Some(certificate) = tls.certificates.first() {
+                let first = tls.certificates.first().map(|certificate| certificate.chain.span);
+                if let Some(span) = first.or_else(|| Some(ordered.first()?.span)) {
                     self.problems.push(
-                        Problem::warning(
-                            certificate.chain.span,
-                            "certificates are not used: no listener speaks TLS",
-                        )
-                        .hint("see \"transport\" under \"listen\""),
+                        Problem::warning(span, "certificates are not used: no listener speaks TLS")
+                            .hint("see \"transport\" under \"listen\""),
                     );
                 }
             }

@@ -5,6 +5,7 @@
 
 mod authority;
 mod cache;
+mod certificates;
 mod checks;
 mod control;
 mod dnscrypt;
@@ -128,7 +129,8 @@ impl Lowering<'_> {
         let presentation = self.presentation(&server);
         let tls = self.tls(&root);
         let dnscrypt = self.dnscrypt(&root, startup.listen.as_deref());
-        self.check_secure(&startup, &tls);
+        let keys = self.keys(&root);
+        let certificates = self.certificates(&root, (&startup, &tls), &keys);
         let allow_at = root.entry("allow").map_or(Span::BUILT_IN, |entry| entry.node.span);
         let allow = At { value: self.prefixes(&root, "allow"), span: allow_at };
         let deny_set = self.optional(&root, "deny-set", |lowering, _, node| {
@@ -140,7 +142,6 @@ impl Lowering<'_> {
         let resolvers = self.resolvers(&root);
         let hosts = self.hosts(&root);
         let local = self.local(&root);
-        let keys = self.keys(&root);
         let signing = self.signing(&root, &keys);
         let checks = self.checks(&root);
         let (zones, template_sets) = self.zones(&root, (&signing, &checks), &keys, &resolvers);
@@ -189,6 +190,7 @@ impl Lowering<'_> {
             records,
             relay_to: self.relay_to(&root),
             tls,
+            certificates,
             dnscrypt,
             limits,
             cookies,
@@ -444,7 +446,7 @@ mod tests {
              \x20 e: {type: http, url: http://192.0.2.1}\n  f: {type: script, command: /bin/true}\n\
              schedules: [{at: 0 4 * * *, do: dump(caches)}]\nzone-directories: [{path: z}]\nzone-templates: {t: {file: \"{name}\"}}\nzones: [{name: example.net, like: t}, {name: example.org, file: org.zone, sign: s, \
              make: [{networks: 192.0.2.0/24}], choose: [{name: www.example.org, type: A, from: [{data: 192.0.2.1}]}], \
-             catalog: c.example, group: g}, {name: c.example, catalog-role: producer}]\nsigning: {s: {}}\nchecks: {c: {port: 80}}\nkeys: [{name: k, secret: AAAA}]\n\
+             catalog: c.example, group: g}, {name: c.example, catalog-role: producer}]\nsigning: {s: {}}\ncertificates: {c: {names: c.example.org, authorities: https://ca.example.org/, challenge: tls-alpn-01}}\nchecks: {c: {port: 80}}\nkeys: [{name: k, secret: AAAA}]\n\
              outgoing: {options: {servers: 192.0.2.1, text: a}}\nlimits: {wait-networks: {prefix: 192.0.2.0/24, replies: 5}, tcp: {networks: {prefix: 192.0.2.0/24, connections: 5}}}\nsplit: {b.example: 192.0.2.1}\nlocal-sockets: dns.sock\noblivious: {relay-to: odoh.example.net}\n",
         );
         assert_eq!(problems, 0);
