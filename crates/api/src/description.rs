@@ -53,6 +53,11 @@ pub(crate) fn records(_: &mut Schemas) -> Value {
     json!("text/dns")
 }
 
+/// Describes events, as browsers read them.
+pub(crate) fn events(_: &mut Schemas) -> Value {
+    json!("text/event-stream")
+}
+
 /// Describes JSON of the control socket.
 pub(crate) fn nothing(_: &mut Schemas) -> Value {
     json!({"type": "object"})

@@ -18,6 +18,7 @@ mod network;
 mod pages;
 mod powerdns;
 mod problem;
+mod queries;
 mod repeated;
 mod reply;
 mod resources;

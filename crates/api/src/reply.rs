@@ -33,6 +33,11 @@ impl Reply {
         Self::new(200, "application/json", Body::whole(text))
     }
 
+    /// Returns what is made while the client takes it.
+    pub(crate) fn stream(kind: &str, body: Body) -> Self {
+        Self::new(200, kind, body)
+    }
+
     pub(crate) fn text(kind: &str, text: String) -> Self {
         Self::new(200, kind, Body::whole(text))
     }

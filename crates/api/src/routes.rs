@@ -508,6 +508,11 @@ const ROUTES: &[Route] = &[
         parameter("after", "integer", "Rows after this one; the newest when absent."),
         parameter("count", "integer", "At most so many; 20 when absent."),
     ]),
+    crate::queries::SEARCH,
+    crate::queries::LIVE,
+    crate::queries::FORGET,
+    crate::queries::TOP,
+    crate::queries::OVER_TIME,
     get("/tokens", "The tokens, without their texts.", many::<api::Token>, |_| Ok(Request::TokenList))
         .role(Role::Admin),
     post(

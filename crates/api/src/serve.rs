@@ -234,6 +234,9 @@ fn done(route: &Route, call: &Call) -> Result<Reply, Problem> {
     }
     match outcome {
         Ok(Answer::Whole(response)) => (route.reply)(call, *response),
+        Ok(Answer::Parts(parts)) if route.path == crate::queries::LIVE.path => {
+            Ok(crate::queries::live(parts))
+        }
         Ok(Answer::Parts(parts)) => {
             let text = parts.map(|part| match part {
                 Response::ZoneRecords(records) => records.text,

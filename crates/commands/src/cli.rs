@@ -18,10 +18,10 @@ use std::time::Duration;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 pub use self::server::{
-    AuditCommand, AuditSearchArgs, AuditTailArgs, AuditVerifyArgs, CacheCommand, CacheLookupArgs, CertificatesArgs, CertificatesCommand, FlushArgs,
-    JobsArgs, ListsArgs, ListsCommand, LogLevelArgs, NegativeCommand, ReloadArgs, ResolverArgs,
-    ResolverCommand, ResolverFlushArgs, ServerCommand, SetAddArgs, SetArgs, SetCommand, SetNameArgs,
-    StatsArgs, TokenAddArgs, TokenCommand, TokenRevokeArgs,
+    AuditCommand, AuditSearchArgs, AuditTailArgs, AuditVerifyArgs, CacheCommand, CacheLookupArgs,
+    CertificatesArgs, CertificatesCommand, FlushArgs, JobsArgs, ListsArgs, ListsCommand, LogLevelArgs,
+    NegativeCommand, ReloadArgs, ResolverArgs, ResolverCommand, ResolverFlushArgs, ServerCommand, SetAddArgs,
+    SetArgs, SetCommand, SetNameArgs, StatsArgs, TokenAddArgs, TokenCommand, TokenRevokeArgs,
 };
 use asking::QUERY_HELP;
 pub use asking::{ExplainArgs, ProbeArgs, QueryArgs};
@@ -38,7 +38,8 @@ pub use signing::{
     KeysDirArgs, ListArgs, RoleWord, RollArgs, SerialWord, SignArgs, VerifyArgs,
 };
 pub use users::{
-    LoginArgs, UsersAddArgs, UsersCommand, UsersPasswordArgs, UsersRemoveArgs, UsersRevokeArgs, UsersRoleArgs, UsersTotpArgs,
+    LoginArgs, UsersAddArgs, UsersCommand, UsersPasswordArgs, UsersRemoveArgs, UsersRevokeArgs,
+    UsersRoleArgs, UsersTotpArgs,
 };
 pub use zones::{
     ZoneAddArgs, ZoneCheckArgs, ZoneCommand, ZoneFileArgs, ZoneGetArgs, ZoneLoadArgs, ZonePrintArgs,

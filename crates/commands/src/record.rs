@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use control::api;
-use jobs::recorder::{Reader, Recorded, Wanted};
+use jobs::recorder::{Kind, NameTest, Names, Outcome, Page, Reader, Recorded, TopOf, Wanted};
 use wire::{Rcode, Rtype};
 
 use crate::cli::{LogArgs, Top};
@@ -14,6 +14,9 @@ use crate::{configuration, out, remote};
 
 /// What `--top` counts, in milliseconds.
 const TOP_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// How long a search with a cursor goes on.
+const SEARCH_TIME: Duration = Duration::from_millis(250);
 
 /// How often new records are looked for.
 const FOLLOW_EVERY: Duration = Duration::from_millis(200);
@@ -29,32 +32,69 @@ pub(crate) fn show(args: &LogArgs) -> ExitCode {
 fn try_show(args: &LogArgs) -> Result<(), String> {
     let is_json = args.remote.output.json;
     let file = database(args)?;
-    if !file.exists() {
-        return Err(format!("no queries were recorded yet: {} is not there", file.display()));
-    }
     let reader = Reader::open(&file)?;
     if let Some(top) = args.top {
         let since = args.since.unwrap_or_else(|| unix_ms().saturating_sub(TOP_MS));
-        let found = match top {
-            Top::Names => reader.top_names(since, args.lines)?,
-            Top::Clients => reader.top_clients(since, args.lines)?,
+        let of = match top {
+            Top::Names => TopOf::Names,
+            Top::Blocked => TopOf::Blocked,
+            Top::Clients => TopOf::By(Kind::Client),
+            Top::Outcomes => TopOf::By(Kind::Outcome),
+            Top::Types => TopOf::By(Kind::Type),
+            Top::Transports => TopOf::By(Kind::Transport),
+            Top::Upstreams => TopOf::By(Kind::Upstream),
+            Top::Lists => TopOf::By(Kind::List),
         };
-        let tallies: Vec<api::Tally> =
-            found.into_iter().map(|(what, queries)| api::Tally { what, queries }).collect();
+        let found = reader.top(of, since, args.lines)?.into_iter();
+        let tallies: Vec<api::Tally> = found
+            .map(|tally| api::Tally { what: tally.what, queries: tally.queries, error: tally.error })
+            .collect();
         out::print(&if is_json { api::to_json(&tallies) } else { top_text(&tallies) });
         return Ok(());
     }
-    let name = args.name.as_deref().map(|name| {
-        let name = wire::idn::to_ascii(name).unwrap_or_else(|_| name.into()).to_ascii_lowercase();
-        if name == "." { name } else { name.trim_end_matches('.').to_owned() }
+    let wanted = wanted(args)?;
+    if args.follow {
+        return follow(&reader, wanted, args);
+    }
+    let page = reader.search(&wanted)?;
+    page.unreadable.iter().for_each(|why| out::complain(why));
+    let has_cursor = args.cursor.is_some();
+    out::print(&match (is_json, has_cursor) {
+        (true, false) => api::to_json(&page.queries.iter().map(shown).collect::<Vec<_>>()),
+        (true, true) => api::to_json(&api::QueriesFound {
+            queries: page.queries.iter().map(shown).collect(),
+            cursor: page.cursor,
+            searched_to_ms: page.searched_to_ms,
+            unreadable: page.unreadable.clone(),
+        }),
+        (false, _) => {
+            let mut text: String = page.queries.iter().map(|query| line(query, args.path)).collect();
+            if has_cursor {
+                text.push_str(&rest(&page));
+            }
+            text
+        }
     });
-    let wanted = Wanted {
+    Ok(())
+}
+
+/// Says where the rest is.
+fn rest(page: &Page) -> String {
+    match (page.cursor, page.searched_to_ms) {
+        (None, _) => "no more\n".to_owned(),
+        (Some(cursor), None) => format!("more with --cursor {cursor}\n"),
+        (Some(cursor), Some(to_ms)) => {
+            format!("searched back to {}, goes on with --cursor {cursor}\n", moment(to_ms))
+        }
+    }
+}
+
+/// Returns what the arguments ask for.
+fn wanted(args: &LogArgs) -> Result<Wanted, String> {
+    Ok(Wanted {
         count: args.lines,
-        client: args.client,
-        name,
-        covers_below: args.below,
-        part: args.contains.as_ref().map(|text| text.to_ascii_lowercase()),
-        without: args.without.as_ref().map(|text| text.to_ascii_lowercase()),
+        clients: args.client,
+        names: names(args)?,
         qtype: args.qtype.map(|qtype| qtype.0),
         transport: args.transport.clone(),
         answer: args.answer,
@@ -62,19 +102,39 @@ fn try_show(args: &LogArgs) -> Result<(), String> {
         since_ms: args.since,
         until_ms: args.until,
         rcode: args.rcode.map(|word| word.0),
-        blocked: args.blocked,
+        outcomes: match args.blocked {
+            true => vec![Outcome::Blocked, Outcome::Refused, Outcome::Dropped],
+            false => args.outcome.clone(),
+        },
+        list: args.list.clone(),
+        upstream: args.upstream.clone(),
+        before_id: args.cursor.and_then(|cursor| cursor.0),
         after_id: None,
-    };
-    if args.follow {
-        return follow(&reader, wanted, args);
+        time: args.cursor.map(|_| SEARCH_TIME),
+    })
+}
+
+/// Returns the names that the arguments ask for.
+fn names(args: &LogArgs) -> Result<Names, String> {
+    let whole = NameTest::whole;
+    let part = |text: &String| NameTest::Part(text.to_ascii_lowercase());
+    let mut names = Names::default();
+    if let Some(name) = &args.name {
+        names.are(if args.below { NameTest::Suffix(whole(name)) } else { NameTest::Exact(whole(name)) });
     }
-    let found = reader.newest(&wanted)?;
-    out::print(&if is_json {
-        api::to_json(&found.iter().map(shown).collect::<Vec<_>>())
-    } else {
-        found.iter().map(|query| line(query, args.path)).collect()
-    });
-    Ok(())
+    if let Some(suffix) = &args.suffix {
+        names.are(NameTest::Suffix(whole(suffix)));
+    }
+    if let Some(regex) = &args.regex {
+        names.are(NameTest::regex(regex)?);
+    }
+    args.contains.iter().for_each(|text| names.are(part(text)));
+    args.without.iter().for_each(|text| names.are_not(part(text)));
+    args.without_suffix.iter().for_each(|suffix| names.are_not(NameTest::Suffix(whole(suffix))));
+    for regex in &args.without_regex {
+        names.are_not(NameTest::regex(regex)?);
+    }
+    Ok(names)
 }
 
 /// Prints the newest, the oldest of them first, and then what comes; in JSON, each on a line of its
@@ -136,6 +196,7 @@ fn shown(query: &Recorded) -> api::Recorded {
     let words = |text: &str, separator: &str| {
         text.split(separator).filter(|word| !word.is_empty()).map(str::to_owned).collect()
     };
+    let text = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
     api::Recorded {
         at_ms: query.at_ms,
         waited_ms: query.waited_us as f64 / 1000.0,
@@ -148,29 +209,49 @@ fn shown(query: &Recorded) -> api::Recorded {
         addresses: words(&query.addresses, " "),
         path: words(&query.path, "; "),
         one_of: query.one_of,
+        id: query.id,
+        outcome: query.outcome.word().to_owned(),
+        ede: query.ede,
+        rule: text(&query.rule),
+        list: text(&query.list),
+        line: Some(query.line).filter(|line| *line > 0),
+        upstream: text(&query.upstream),
     }
 }
 
 fn line(query: &Recorded, has_path: bool) -> String {
-    let status = query.rcode.map_or_else(|| "no reply".to_owned(), |rcode| Rcode(rcode).to_string());
-    let waited = milliseconds(query.waited_us);
-    let mut text = format!(
-        "{} {} {} {} {} {waited} ms",
-        moment(query.at_ms),
-        query.client,
-        out::escaped(&query.name),
-        Rtype(query.qtype),
-        status,
-    );
-    if !query.addresses.is_empty() {
-        let _ = write!(text, " {}", query.addresses);
-    }
-    text.push('\n');
+    let mut text = shown_line(&shown(query));
     if has_path {
+        let list = match query.list.as_str() {
+            "" => String::new(),
+            list => format!(", by line {} of {list}", query.line),
+        };
+        let by = [&query.upstream, &query.rule].into_iter().filter(|word| !word.is_empty());
+        let by: Vec<&str> = by.map(String::as_str).collect();
+        let _ =
+            writeln!(text, "    {}: {}{}", query.outcome, out::escaped(&by.join(", ")), out::escaped(&list));
         for step in query.path.split("; ").filter(|step| !step.is_empty()) {
             let _ = writeln!(text, "    {}", out::escaped(step));
         }
     }
+    text
+}
+
+/// Writes a query on one line.
+pub(crate) fn shown_line(query: &api::Recorded) -> String {
+    let status = query.status.as_deref().unwrap_or("no reply");
+    let waited = milliseconds((query.waited_ms * 1000.0).round() as u64);
+    let mut text = format!(
+        "{} {} {} {} {status} {waited} ms",
+        moment(query.at_ms),
+        query.client,
+        out::escaped(&query.name),
+        query.rtype,
+    );
+    if !query.addresses.is_empty() {
+        let _ = write!(text, " {}", query.addresses.join(" "));
+    }
+    text.push('\n');
     text
 }
 
@@ -195,10 +276,12 @@ fn moment(at_ms: i64) -> String {
     format!("{}.{:03}", local.strftime(form), at_ms.rem_euclid(1000))
 }
 
-fn top_text(tallies: &[api::Tally]) -> String {
+/// Writes counted things, one a line.
+pub(crate) fn top_text(tallies: &[api::Tally]) -> String {
     let mut text = String::new();
     for tally in tallies {
-        let _ = writeln!(text, "{:>9}  {}", tally.queries, out::escaped(&tally.what));
+        let error = if tally.error > 0 { format!("  ±{}", tally.error) } else { String::new() };
+        let _ = writeln!(text, "{:>9}  {}{error}", tally.queries, out::escaped(&tally.what));
     }
     text
 }

@@ -312,6 +312,13 @@ pub fn show(response: &Response, output: OutputArgs) -> ExitCode {
         Response::ConfigSteps(steps) => (config::steps_text(steps), true),
         Response::Settings(settings) => (config::settings_text(settings), true),
         Response::Audited(rows) => (audit::text(rows), true),
+        Response::Queries(found) => (found.queries.iter().map(record::shown_line).collect(), true),
+        Response::QueryEvent(event) => (event.query.iter().map(record::shown_line).collect(), true),
+        Response::QueriesTop(all) => (record::top_text(all), true),
+        Response::QueriesOverTime(all) => {
+            (all.iter().map(|sum| format!("{} {} {}\n", sum.start_ms, sum.what, sum.queries)).collect(), true)
+        }
+        Response::QueriesRemoved(removed) => (format!("{} queries removed\n", removed.removed), true),
         Response::TokenAdded(added) => (format!("{}\n", added.secret), true),
         Response::Tokens(all) => (tokens::text(all), true),
         Response::Users(all) => (users::text(all), true),

@@ -397,7 +397,10 @@ impl Driver {
         let mut resumed = self.resumed.take();
         loop {
             let next = self.machine.borrow_mut().next_waiter(&mut waiters);
-            let Some(asker) = next else { break };
+            let Some(mut asker) = next else { break };
+            if let Some((server, _)) = from {
+                asker.suspended.answered_by(server);
+            }
             if let (Some(recorder), Some((server, took))) = (asker.suspended.recorder(), from) {
                 recorder.won(server, Duration::from_micros(took.0));
             }

@@ -487,6 +487,7 @@ fn tell(
         began_us: env.now.monotonic_us(),
         query,
         client,
+        upstream: None,
         answer: answer
             .map(|(answer, message)| told(answer, message.get(run.request.body_at()..).unwrap_or(&[]))),
     });

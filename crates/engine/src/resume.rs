@@ -396,6 +396,7 @@ impl Engine {
             began_us: suspended.began_us,
             query,
             client: &suspended.client,
+            upstream: suspended.upstream,
             answer: answer.map(|answer| told(answer, body)),
         });
     }

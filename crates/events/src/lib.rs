@@ -13,12 +13,14 @@ mod path;
 mod record;
 mod ring;
 
+use std::net::SocketAddr;
+
 use wire::{EdeCode, Header, Query, Rcode};
 
 use clients::client::{Client, Now};
 use clients::gate::prefix_set::PrefixSet;
 pub use counter::Counter;
-pub use path::{Mark, PATH_MAX, Path};
+pub use path::{Listed, Mark, PATH_MAX, Path, list_number};
 pub use record::{ADDRESSES_MAX, Addresses, Event, EventRecord, EventView};
 pub use ring::{Doorbell, EventCounts, EventReader, EventWriter, ring};
 
@@ -126,6 +128,8 @@ pub struct EventContext<'a> {
     pub client: &'a Client,
     /// What it was answered; nothing if it was dropped.
     pub answer: Option<AnswerFacts<'a>>,
+    /// The server that answered it, if others were asked and it is known.
+    pub upstream: Option<SocketAddr>,
 }
 
 /// The answer of such a query.
@@ -193,6 +197,7 @@ impl EventSink {
             addresses: &addresses,
             snapshot: told.snapshot,
             path: told.path.unwrap_or(&Path::NONE),
+            upstream: told.upstream,
         });
     }
 }

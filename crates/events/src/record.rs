@@ -3,13 +3,13 @@
 //! The record of one query: a score of words, which workers write and jobs read.
 
 use std::iter::Chain;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::slice::Iter;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use wire::{Class, EdeCode, Name, Rcode, Rtype};
 
-use crate::path::{Mark, PATH_MAX, Path};
+use crate::path::{Listed, Mark, PATH_MAX, Path};
 use crate::{EVENTS_MAX, EventId, EventSet};
 use clients::client::{ListenerId, Transport};
 
@@ -17,7 +17,9 @@ use clients::client::{ListenerId, Transport};
 pub const ADDRESSES_MAX: usize = 16;
 
 /// Words before the parts of variable length.
-const FIXED_WORDS: usize = 7;
+const FIXED_WORDS: usize = 8;
+/// Words of the server that answered.
+const UPSTREAM_WORDS: usize = 3;
 /// Octets of the longest name.
 const NAME_OCTETS_MAX: usize = 255;
 /// The longest record: what the first word says about it fits eight bits.
@@ -25,7 +27,9 @@ const RECORD_WORDS_MAX: usize = FIXED_WORDS
     + EVENTS_MAX.div_ceil(4)
     + NAME_OCTETS_MAX.div_ceil(8)
     + 2 * ADDRESSES_MAX
-    + PATH_MAX.div_ceil(2);
+    + PATH_MAX.div_ceil(2)
+    + 1
+    + UPSTREAM_WORDS;
 const _: () = assert!(RECORD_WORDS_MAX <= u8::MAX as usize);
 
 /// The addresses of an answer, and how long they hold.
@@ -136,6 +140,8 @@ pub struct Event<'a> {
     pub snapshot: u32,
     /// The way through the policy.
     pub path: &'a Path,
+    /// The server that answered, if others were asked and it is known.
+    pub upstream: Option<SocketAddr>,
 }
 
 /// Where the octets of the reply stand in the word that has how long the query waited.
@@ -150,6 +156,12 @@ const CAUSE_SHIFT: u32 = 56;
 /// The latest moment that has room beside them: as long as thirty years fit.
 const MONOTONIC_MS_MAX: u64 = (1 << LISTENER_SHIFT) - 1;
 
+/// Where what came of the step that decided stands beside it, and that there is one.
+const DECIDED_MARK_SHIFT: u32 = 16;
+const HAS_DECIDED: u64 = 1 << 24;
+/// Where the step stands there that looked at a list.
+const LISTED_STEP_SHIFT: u32 = 32;
+
 /// Bits of the first word, from the lowest.
 mod bits {
     pub(super) const WORDS: u32 = 0;
@@ -158,6 +170,8 @@ mod bits {
     pub(super) const EVENT_SET: u32 = 24;
     pub(super) const PATH: u32 = 32;
     pub(super) const TRANSPORT: u32 = 40;
+    pub(super) const LISTED: u32 = 44;
+    pub(super) const UPSTREAM: u32 = 45;
     pub(super) const URGENT: u32 = 46;
     pub(super) const HAS_REPLY: u32 = 47;
     pub(super) const RCODE: u32 = 48;
@@ -171,6 +185,8 @@ impl Event<'_> {
             + self.qname.as_bytes().len().div_ceil(8)
             + 2 * self.addresses.list().len()
             + self.path.steps().len().div_ceil(2)
+            + usize::from(self.path.listed().is_some())
+            + if self.upstream.is_some() { UPSTREAM_WORDS } else { 0 }
     }
 
     /// Writes the record, which takes so many words.
@@ -187,6 +203,8 @@ impl Event<'_> {
                 | (event_set.len() as u64) << bits::EVENT_SET
                 | (path.len() as u64) << bits::PATH
                 | transport << bits::TRANSPORT
+                | u64::from(event.path.listed().is_some()) << bits::LISTED
+                | u64::from(event.upstream.is_some()) << bits::UPSTREAM
                 | u64::from(event.event_set.is_urgent) << bits::URGENT
                 | u64::from(event.rcode.is_some()) << bits::HAS_REPLY
                 | u64::from(event.rcode.map_or(0, |rcode| rcode.0)) << bits::RCODE,
@@ -208,6 +226,13 @@ impl Event<'_> {
         slots.put_address(address_bits(event.client));
         // As long as nine years fit.
         slots.put(event.waited_us & WAITED_US_MAX | u64::from(event.octets) << OCTETS_SHIFT);
+        // The step that decided, and the one that looked at a list.
+        let decided = event
+            .path
+            .decided()
+            .map_or(0, |(step, mark)| u64::from(step) | (mark as u64) << DECIDED_MARK_SHIFT | HAS_DECIDED);
+        let listed = event.path.listed();
+        slots.put(decided | listed.map_or(0, |listed| u64::from(listed.step) << LISTED_STEP_SHIFT));
         slots.put_numbers(event_set);
         let (whole, rest) = name.as_chunks::<8>();
         for octets in whole {
@@ -226,6 +251,13 @@ impl Event<'_> {
         for steps in path.chunks(2) {
             let word = steps.iter().rev().fold(0, |word, &step| word << 32 | u64::from(step));
             slots.put(word);
+        }
+        if let Some(listed) = listed {
+            slots.put(u64::from(listed.list) | u64::from(listed.line) << 32);
+        }
+        if let Some(upstream) = event.upstream {
+            slots.put_address(address_bits(upstream.ip()));
+            slots.put(u64::from(upstream.port()));
         }
     }
 }
@@ -428,6 +460,37 @@ impl<'a> EventView<'a> {
             let step = self.word(at + index / 2) >> (32 * (index % 2));
             (step as u16, Mark::ALL.get((step >> 16 & 0xff) as usize).copied().unwrap_or(Mark::Done))
         })
+    }
+
+    /// Returns the step that decided, and what came of it.
+    pub fn decided(self) -> Option<(u16, Mark)> {
+        let word = self.word(7);
+        let mark = Mark::ALL.get((word >> DECIDED_MARK_SHIFT & 0xff) as usize).copied();
+        Some((word as u16, mark?)).filter(|_| word & HAS_DECIDED != 0)
+    }
+
+    /// Returns the line of a list that the query fitted.
+    pub fn listed(self) -> Option<Listed> {
+        let word = self.word(self.behind_path());
+        let step = (self.word(7) >> LISTED_STEP_SHIFT) as u16;
+        (self.word(0) >> bits::LISTED & 1 != 0).then_some(Listed {
+            step,
+            list: word as u32,
+            line: (word >> 32) as u32,
+        })
+    }
+
+    /// Returns the server that answered.
+    pub fn upstream(self) -> Option<SocketAddr> {
+        if self.word(0) >> bits::UPSTREAM & 1 == 0 {
+            return None;
+        }
+        let at = self.behind_path() + (self.word(0) >> bits::LISTED & 1) as usize;
+        Some(SocketAddr::new(self.address(at), self.word(at + 2) as u16))
+    }
+
+    fn behind_path(self) -> usize {
+        self.addresses_at() + 2 * self.len(bits::ADDRESSES) + self.len(bits::PATH).div_ceil(2)
     }
 
     fn address(self, at: usize) -> IpAddr {

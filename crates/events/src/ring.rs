@@ -249,9 +249,17 @@ mod tests {
     use super::*;
     use crate::record::tests::body;
     use crate::tests::event_set;
-    use crate::{Addresses, EventId, EventSet, Mark, PATH_MAX, Path};
+    use crate::{Addresses, EventId, EventSet, Listed, Mark, PATH_MAX, Path};
     use clients::client::{ListenerId, Transport};
     use wire::{Class, EdeCode, NameBuf, Rcode, Rtype};
+
+    const UPSTREAM: std::net::SocketAddr =
+        std::net::SocketAddr::new(IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 53)), 5353);
+
+    /// Whether a server answered; records of a multiple of 40 are of one length.
+    const fn has_upstream(number: u64) -> bool {
+        number.is_multiple_of(3) && !number.is_multiple_of(40)
+    }
 
     fn name(text: &str) -> NameBuf {
         text.parse().expect("a name")
@@ -271,6 +279,9 @@ mod tests {
         let (qname, addresses) = (name(qname), addresses.to_vec());
         let mut path = Path::default();
         (0..number as u16 % 40).for_each(|step| path.push(step, Mark::Hit));
+        if number % 40 % 2 == 1 {
+            path.note_listed(Listed { step: number as u16, list: 7 + number as u32, line: u32::MAX });
+        }
         writer.tell(&Event {
             event_set,
             monotonic_ms: number,
@@ -289,6 +300,7 @@ mod tests {
             addresses: &Addresses::read(&body(&addresses, 60), addresses.len() as u16),
             snapshot: 3,
             path: &path,
+            upstream: has_upstream(number).then_some(UPSTREAM),
         });
     }
 
@@ -310,6 +322,11 @@ mod tests {
         assert_eq!(view.ttl(), if addresses.is_empty() { u32::MAX } else { 60 });
         assert_eq!(view.path().count(), (number as usize % 40).min(PATH_MAX));
         assert!(view.path().enumerate().all(|(index, step)| step == (index as u16, Mark::Hit)));
+        // The last step counts, also if there was no room for it.
+        assert_eq!(view.decided(), (number as u16 % 40).checked_sub(1).map(|step| (step, Mark::Hit)));
+        let listed = Listed { step: number as u16, list: 7 + number as u32, line: u32::MAX };
+        assert_eq!(view.listed(), (number % 40 % 2 == 1).then_some(listed));
+        assert_eq!(view.upstream(), has_upstream(number).then_some(UPSTREAM));
     }
 
     #[test]

@@ -85,7 +85,7 @@ fn main() {
         Plan { recorder: Some(recorder(&file)), event_set: vec![EventAction::Record], ..Plan::default() };
     let names = ["a", "1: cache(main)", "2: forward(default)"].map(str::to_owned).into();
     let Ok(prepared) = jobs.prepare(&plan) else { panic!("no threads") };
-    jobs.adopt(prepared, &plan, &[], StepNames { snapshot: 1, names });
+    jobs.adopt(prepared, &plan, &[], StepNames { snapshot: 1, names, facts: Arc::default() });
 
     let names: Vec<NameBuf> = (0..NAMES)
         .map(|number| format!("host{number}.example{}.org", number % 100).parse().expect("a name"))
@@ -128,6 +128,7 @@ fn main() {
                 addresses: &addresses,
                 snapshot: 1,
                 path: &way,
+                upstream: None,
             });
         }
         std::thread::yield_now();
@@ -157,5 +158,7 @@ fn recorder(file: &Path) -> Recorder {
         keeps_path: true,
         keep: Duration::from_secs(3600),
         octets_max: 1 << 32,
+        clients: Default::default(),
+        except_clients: Vec::new(),
     }
 }

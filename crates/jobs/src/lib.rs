@@ -99,11 +99,14 @@ struct Running {
 }
 
 /// A policy's number and what its steps are called.
+#[derive(Clone)]
 pub struct StepNames {
     /// The number of its snapshot.
     pub snapshot: u32,
     /// The steps in order.
     pub names: Arc<[String]>,
+    /// What the record says of them.
+    pub facts: Arc<plan::jobs::StepFacts>,
 }
 
 /// Jobs that have their threads, and run as soon as their plan is adopted. Dropping it ends what is
@@ -261,7 +264,7 @@ impl Jobs {
         let Prepared { effects, recorder } = prepared;
         {
             let mut known = lock(&self.steps);
-            known.insert(0, (steps.snapshot, steps.names));
+            known.insert(0, steps);
             known.truncate(POLICIES_REMEMBERED);
         }
         self.resolvers.adopt(&plan.resolvers);
@@ -344,6 +347,16 @@ impl Jobs {
     /// Begins a schedule now; an error says why not.
     pub fn run_now(&self, name: &str) -> Result<(), ScheduleError> {
         self.schedules.run_now(name)
+    }
+
+    /// Removes what these clients asked for from the record of queries; returns how many records.
+    ///
+    /// # Errors
+    ///
+    /// Nothing is recorded, or a file cannot be changed.
+    pub fn forget_client(&self, clients: recorder::Clients) -> Result<u64, String> {
+        let recorder = lock(&self.running).recorder.clone();
+        recorder.ok_or_else(|| "no queries are recorded".to_owned())?.forget_clients(clients)
     }
 
     /// Returns what is counted: `events`, `recorder`, one group for each effect, and the labels.

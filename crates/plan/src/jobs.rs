@@ -511,8 +511,51 @@ pub struct Recorder {
     pub keeps_path: bool,
     /// How long records are kept.
     pub keep: Duration,
-    /// How large the database may grow, in octets.
+    /// How large the databases may grow together, in octets.
     pub octets_max: u64,
+    /// What of clients is recorded.
+    pub clients: RecordedClients,
+    /// Clients of which nothing is recorded.
+    pub except_clients: Vec<Prefix>,
+}
+
+/// What of clients is recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RecordedClients {
+    /// Their addresses.
+    #[default]
+    Full,
+    /// The networks that they are in: 24 bits of an IPv4 address, 56 of an IPv6 address.
+    Prefix,
+    /// A number that stands for an address for one day, and leads nobody back to it.
+    Pseudonym,
+    /// Nothing.
+    None,
+}
+
+/// What the record of queries says of the steps of a policy.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StepFacts {
+    /// For each step the file and the line where it stands, and which rule it is a step of.
+    pub places: Vec<(String, u32)>,
+    /// The lists of conditions, by [`list_number`](events::list_number), in ascending order.
+    pub lists: Vec<(u32, String)>,
+}
+
+impl StepFacts {
+    /// Adds a list, if it is not there yet.
+    pub fn add_list(&mut self, label: &str) {
+        let number = events::list_number(label);
+        if let Err(at) = self.lists.binary_search_by_key(&number, |(known, _)| *known) {
+            self.lists.insert(at, (number, label.to_owned()));
+        }
+    }
+
+    /// Returns what a list is called.
+    pub fn list(&self, number: u32) -> Option<&str> {
+        let at = self.lists.binary_search_by_key(&number, |(known, _)| *known).ok()?;
+        self.lists.get(at).map(|(_, label)| label.as_str())
+    }
 }
 
 /// Something to be done at certain times.

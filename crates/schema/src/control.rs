@@ -1,7 +1,7 @@
 //! Channels on which operators give orders, beside the control socket.
 
-use super::{DAY, SECOND};
 use super::{Apply, Kind, Row, Value, duration_or, row, section, text_or, unset, word};
+use super::{DAY, SECOND};
 
 values::words! {
     /// Which settings may be changed while the server runs.

@@ -187,7 +187,11 @@ pub(super) const ROWS: &[Row] = &[
         "http, script: how many at once.",
     ),
     section("recorder", "Records queries in a database (SQLite), for `gannet log` and whatever reads it."),
-    unset("recorder.file", Kind::One(Value::Path), "The database. Without it nothing is recorded."),
+    unset(
+        "recorder.file",
+        Kind::One(Value::Path),
+        "How the databases are named: `queries.db` stands for `queries-2026-11-27.db` and so on, one for each day (UTC). Without it nothing is recorded.",
+    ),
     row(
         "recorder.queries",
         word(&["all", "chosen"]),
@@ -214,14 +218,29 @@ pub(super) const ROWS: &[Row] = &[
         duration(MINUTE, 3650 * DAY),
         "7d",
         "clients' habits are their own affair after that",
-        "How long records are kept.",
+        "How long records are kept: a day's file goes when all of it is older; below one day, row after row.",
     ),
     row(
         "recorder.size",
         Kind::One(Value::Size { min: 1 << 20, max: 1 << 42 }),
         "256MiB",
         "some two million queries",
-        "How large the database may grow; the oldest records go first.",
+        "How large the databases may grow together; the oldest go first.",
+    ),
+    row(
+        "recorder.clients",
+        word(&["full", "prefix", "pseudonym", "none"]),
+        "full",
+        "one looks for the client that asked",
+        "What of clients is recorded: addresses, networks (/24 and /56), a pseudonym that changes each day \
+         and leads nobody back to an address, or nothing.",
+    ),
+    row(
+        "recorder.except-clients",
+        Kind::List(Value::Prefix),
+        "[]",
+        "a gap in the record is hard to tell from silence",
+        "Clients of which nothing is recorded or counted.",
     ),
     Row {
         path: "schedules",

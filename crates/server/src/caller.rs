@@ -124,6 +124,11 @@ pub fn needed(request: &Request) -> Role {
         // Their own, unless they have some.
         Request::TotpBegin(_) | Request::TotpConfirm(_) => Role::Viewer,
         Request::CacheFlush(_) | Request::SetAdd(_) | Request::SetRemove(_) => Role::Helper,
+        // Who asked for what is more than how the server is.
+        Request::Queries(_) | Request::QueriesLive(_) | Request::QueriesTop(_) => Role::Helper,
+        Request::QueriesOverTime(asked) if asked.what == "clients" => Role::Helper,
+        Request::QueriesOverTime(_) => Role::Viewer,
+        Request::QueriesForget(_) => Role::Operator,
         Request::Reload
         | Request::CacheDump
         | Request::JobRun(_)

@@ -139,7 +139,11 @@ impl Orders {
             sets: Some(plans.sets.clone()),
             resolvers: plans.jobs.resolvers.clone(),
         };
-        let steps = StepNames { snapshot: plans.snapshot.number, names: Arc::clone(&plans.steps) };
+        let steps = StepNames {
+            snapshot: plans.snapshot.number,
+            names: Arc::clone(&plans.steps),
+            facts: Arc::clone(&plans.step_facts),
+        };
         let downloads: Vec<Download> = plans
             .lists
             .iter()

@@ -83,8 +83,17 @@ pub fn carry_out(
     caller: &Caller,
 ) -> Result<Answer, OperatorError> {
     let role = needed(&request);
-    let is_look =
-        role == Role::Viewer || matches!(request, Request::Audit(_) | Request::TokenList | Request::UserList);
+    let is_look = role == Role::Viewer
+        || matches!(
+            request,
+            Request::Audit(_)
+                | Request::TokenList
+                | Request::UserList
+                | Request::Queries(_)
+                | Request::QueriesLive(_)
+                | Request::QueriesTop(_)
+                | Request::QueriesOverTime(_)
+        );
     let words = (!is_look).then(|| audited(&request));
     let audit = |outcome: &str| {
         if let Some((what, on)) = &words {
@@ -244,6 +253,13 @@ fn answer(operator: &Arc<Operator>, request: Request) -> Result<Answer, Operator
         Request::ConfigGet(asked) => operator.config_get(&asked).map(Response::Settings)?,
         Request::Audit(asked) => operator.audited(asked).map(Response::Audited)?,
         Request::TokenList => Response::Tokens(operator.token_list()),
+        Request::Queries(asked) => operator.queries_found(&asked).map(Response::Queries)?,
+        Request::QueriesTop(asked) => operator.queries_top(&asked).map(Response::QueriesTop)?,
+        Request::QueriesOverTime(asked) => {
+            operator.queries_over_time(&asked).map(Response::QueriesOverTime)?
+        }
+        Request::QueriesLive(asked) => return live(operator, &asked),
+        Request::QueriesForget(of) => operator.queries_forget(&of.client).map(Response::QueriesRemoved)?,
         // It matters who asks: `carry_out` does them.
         Request::TokenAdd(_)
         | Request::TokenRevoke(_)
@@ -297,6 +313,12 @@ fn zone(operator: &Operator, order: &ZoneOrder) -> Result<Response, OperatorErro
         ZoneWhat::Diff => operator.zone_difference(named()?).map(Response::ZoneDiff),
         ZoneWhat::Print => Err(OperatorError::Argument("a zone is printed in parts".to_owned())),
     }
+}
+
+/// Begins to say which queries are recorded.
+fn live(operator: &Operator, asked: &api::QueriesAsked) -> Result<Answer, OperatorError> {
+    let events = operator.queries_live(asked)?;
+    Ok(Answer::Parts(Box::new(events.map(|event| Response::QueryEvent(Box::new(event))))))
 }
 
 /// Begins to print the version of a zone that is served.

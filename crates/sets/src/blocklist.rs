@@ -229,6 +229,19 @@ impl Blocklist {
         !self.zones.is_empty() || self.include.iter().any(|list| list.has_zones())
     }
 
+    /// Returns what the sources of its rules are called, those of response policy zones left out:
+    /// they change while the server runs.
+    // Once per configuration.
+    pub fn labels(&self) -> Vec<&str> {
+        let plain = self.plain.iter().flat_map(|names| names.labels());
+        let special = self.specials.iter().flat_map(|specials| &specials.rules).map(|rule| &*rule.source);
+        let mut labels: Vec<&str> = plain.chain(special).collect();
+        labels.extend(self.include.iter().flat_map(|list| list.labels()));
+        labels.sort_unstable();
+        labels.dedup();
+        labels
+    }
+
     /// Returns whether there are rules on name servers.
     // Once per configuration.
     pub fn looks_at_servers(&self) -> bool {

@@ -75,6 +75,13 @@ impl NameSet {
             && !self.except.iter().any(|set| set.contains(sought))
     }
 
+    /// Returns what the sources of its rules are called.
+    // Once per configuration.
+    pub fn labels(&self) -> Vec<&str> {
+        let own = self.sources.iter().map(|source| &*source.label);
+        own.chain(self.include.iter().flat_map(|set| set.labels())).collect()
+    }
+
     /// Finds a rule that is why the set holds the name: the closest of those on labels, else any.
     pub fn find(&self, sought: &Sought<'_>) -> Option<Found<'_>> {
         if self.except.iter().any(|set| set.contains(sought)) {

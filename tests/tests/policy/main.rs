@@ -8,6 +8,7 @@ mod jobs;
 mod language;
 mod lists;
 mod policy_zones;
+mod recorder;
 mod sets;
 mod splits;
 mod zones;

@@ -18,21 +18,33 @@ pub struct LogArgs {
     /// How many lines.
     #[arg(short = 'n', long, value_name = "NUMBER", default_value_t = 20)]
     pub(crate) lines: u32,
-    /// Only those of this client.
+    /// Only those of this client, or of the clients of a prefix.
     #[arg(long, value_name = "ADDRESS")]
-    pub(crate) client: Option<IpAddr>,
+    pub(crate) client: Option<jobs::recorder::Clients>,
     /// Only those for this name.
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
     /// Also for names below it.
     #[arg(long, requires = "name")]
     pub(crate) below: bool,
-    /// Only those for names that have this text in them.
+    /// Only those for names that have this text in them; can be repeated.
     #[arg(long, value_name = "TEXT")]
-    pub(crate) contains: Option<String>,
-    /// Only those for names that do not have this text in them.
+    pub(crate) contains: Vec<String>,
+    /// Only those for this name and names below it.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) suffix: Option<String>,
+    /// Only those for names that fit this regular expression somewhere.
+    #[arg(long, value_name = "EXPRESSION")]
+    pub(crate) regex: Option<String>,
+    /// Only those for names that do not have this text in them; can be repeated.
     #[arg(long, value_name = "TEXT")]
-    pub(crate) without: Option<String>,
+    pub(crate) without: Vec<String>,
+    /// Not those for this name and names below it; can be repeated.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) without_suffix: Vec<String>,
+    /// Not those for names that fit this regular expression; can be repeated.
+    #[arg(long, value_name = "EXPRESSION")]
+    pub(crate) without_regex: Vec<String>,
     /// Only those for this type, such as `aaaa`.
     #[arg(long = "type", value_name = "TYPE", value_parser = parse_type)]
     pub(crate) qtype: Option<wire::Rtype>,
@@ -40,10 +52,10 @@ pub struct LogArgs {
     #[arg(long, value_name = "TRANSPORT", value_parser = ["udp", "tcp", "tls", "https", "quic", "h3", "dnscrypt", "unix"])]
     pub(crate) transport: Option<String>,
     /// Only those with this address in the answer.
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, visible_alias = "address", value_name = "ADDRESS")]
     pub(crate) answer: Option<IpAddr>,
     /// Only those that waited at least this long for others, such as `200ms`.
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    #[arg(long, visible_alias = "longer-than", value_name = "DURATION", value_parser = parse_duration)]
     pub(crate) slower: Option<std::time::Duration>,
     /// Not before this time: `2026-08-01T12:00`, `12:00` of today, or `30m`, `2h`, `7d` ago.
     #[arg(long, value_name = "TIME", value_parser = parse_moment)]
@@ -54,20 +66,36 @@ pub struct LogArgs {
     /// Only those with this response code, such as `nxdomain`; `none` for those that got no reply.
     #[arg(long, value_name = "RCODE", value_parser = parse_rcode)]
     pub(crate) rcode: Option<RcodeWord>,
-    /// Only those that the policy blocked: answered by `block`, `blocklist` or `reject`, or
-    /// dropped.
-    #[arg(long)]
+    /// Only those that the policy blocked, refused or dropped.
+    #[arg(long, conflicts_with = "outcome")]
     pub(crate) blocked: bool,
+    /// Only those of which this became: `cached`, `stale`, `local`, `resolved`, `blocked`,
+    /// `refused` or `dropped`; can be repeated.
+    #[arg(long, value_name = "OUTCOME")]
+    pub(crate) outcome: Vec<jobs::recorder::Outcome>,
+    /// Only those that a line of this list decided.
+    #[arg(long, value_name = "LIST")]
+    pub(crate) list: Option<String>,
+    /// Only those that this upstream answered: a group, or the address of a server.
+    #[arg(long, value_name = "UPSTREAM")]
+    pub(crate) upstream: Option<String>,
+    /// Look for a quarter of a second at most, and print where the next command goes on; with that
+    /// number, go on there.
+    #[arg(long, value_name = "NUMBER", num_args = 0..=1, default_missing_value = "newest",
+        value_parser = parse_cursor, conflicts_with = "follow")]
+    pub(crate) cursor: Option<Cursor>,
     /// Then print new queries until the command is interrupted.
     #[arg(short, long, conflicts_with_all = ["top", "until"])]
     pub(crate) follow: bool,
     /// Print each query's path through the policy too.
     #[arg(long)]
     pub(crate) path: bool,
-    /// Count instead: the most frequent names or clients of the last day (or since `--since`).
+    /// Count instead: the most frequent names, clients and so on of the last day (or since the hour of
+    /// `--since`).
     #[arg(long, value_enum, value_name = "WHAT",
-        conflicts_with_all = ["client", "name", "contains", "without", "qtype", "transport", "answer", "slower",
-            "path", "until", "rcode", "blocked"])]
+        conflicts_with_all = ["client", "name", "contains", "suffix", "regex", "without", "without_suffix",
+            "without_regex", "qtype", "transport", "answer", "slower", "path", "until", "rcode", "blocked",
+            "outcome", "list", "upstream", "cursor"])]
     pub(crate) top: Option<Top>,
     #[command(flatten)]
     pub(crate) remote: LocalArgs,
@@ -76,6 +104,20 @@ pub struct LogArgs {
 /// A response code, or that there was no reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RcodeWord(pub(crate) Option<u16>);
+
+/// Where a search goes on: before the row of this number, or at the newest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cursor(pub(crate) Option<i64>);
+
+fn parse_cursor(text: &str) -> Result<Cursor, String> {
+    match text {
+        "newest" => Ok(Cursor(None)),
+        digits => digits
+            .parse()
+            .map(|number| Cursor(Some(number)))
+            .map_err(|_| "expected the number that the command before printed".to_owned()),
+    }
+}
 
 fn parse_rcode(text: &str) -> Result<RcodeWord, String> {
     if text.eq_ignore_ascii_case("none") {
@@ -125,8 +167,20 @@ pub(super) fn parse_moment(text: &str) -> Result<i64, String> {
 pub enum Top {
     /// Names asked for.
     Names,
+    /// Names that were blocked.
+    Blocked,
     /// Clients.
     Clients,
+    /// What became of queries.
+    Outcomes,
+    /// Types.
+    Types,
+    /// Transports.
+    Transports,
+    /// Upstreams that answered.
+    Upstreams,
+    /// Lists that decided.
+    Lists,
 }
 
 #[cfg(test)]

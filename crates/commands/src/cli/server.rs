@@ -33,7 +33,7 @@ pub enum ServerCommand {
     Set(SetCommand),
     /// Show recorded queries, the newest first.
     ///
-    /// Reads the database of the running server; without one, that of the configuration (setting
+    /// Reads the databases of the running server; without one, those of the configuration (setting
     /// recorder.file).
     Log(LogArgs),
     /// Show the log level of the running server, or change it until the next reload or restart.

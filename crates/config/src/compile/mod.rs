@@ -15,6 +15,7 @@ mod policies;
 mod records;
 mod resolv;
 mod resolvers;
+mod steps;
 mod tls;
 mod upstreams;
 
@@ -31,7 +32,7 @@ use engine::gate::bans::RateBans;
 use engine::gate::prefix_set::PrefixSet;
 use engine::gate::rate::RateTable;
 use engine::matchers::rate::RateCells;
-use engine::program::{Op, Program};
+use engine::program::Op;
 use engine::records::Records;
 use engine::reverse::ReverseTable;
 use engine::{Caches, Snapshot};
@@ -50,7 +51,7 @@ use crate::sets::{DynamicHandle, Sets, UrlList, Workshop, policy_zones, url_list
 use crate::zones::{self, Outcome, Planner};
 pub use devices::devices;
 use environment::Environment;
-use plan::jobs::{Jobs, Learned};
+use plan::jobs::{Jobs, Learned, StepFacts};
 use plan::zones::ZonesPlan;
 pub use resolv::resolvers_of_machine;
 pub(crate) use resolvers::trusts;
@@ -93,6 +94,8 @@ pub struct Plans {
     pub jobs: Arc<Jobs>,
     /// What each step of the policy is called: its line and what stands there.
     pub steps: Arc<[String]>,
+    /// What the record of queries says of these steps.
+    pub step_facts: Arc<StepFacts>,
     /// What it was written in.
     pub sources: Arc<Sources>,
     /// Zones that are served.
@@ -473,7 +476,8 @@ impl Prepared<'_> {
         let Some(compiled) = compiled.filter(|_| !failed) else { return Err(found) };
         let policies::Compiled { program, places, connection_tests, rate_cells } = compiled;
         keep.rate_cells = rate_cells;
-        let steps = steps(&program, &places, &loaded.sources);
+        let steps = steps::names(&program, &places, &loaded.sources);
+        let step_facts = steps::facts(&program, &places, &loaded.sources);
         let snapshot = Snapshot {
             key: keep.key,
             gate: self.gate,
@@ -488,7 +492,8 @@ impl Prepared<'_> {
             takes_dnssec_ok: settings.takes_dnssec_ok,
             minimal_any: settings.minimal_any,
             number: keep.snapshots,
-            keeps_path: jobs.recorder.as_ref().is_some_and(|recorder| recorder.keeps_path),
+            // What became of a query follows from its path, whether that is recorded or not.
+            keeps_path: jobs.recorder.is_some(),
             counts_details: settings.unbound_statistics.is_extended,
             taps_clients: jobs.dnstap.as_ref().is_some_and(|dnstap| dnstap.kinds.has_clients()),
         };
@@ -509,6 +514,7 @@ impl Prepared<'_> {
             sources: Arc::new(loaded.sources.clone()),
             jobs: Arc::new(jobs),
             steps,
+            step_facts: Arc::new(step_facts),
             lists: url_lists(settings, &keep.state_directory),
             policy_zones: policy_zones(settings),
             sets,
@@ -529,36 +535,6 @@ fn chaos(settings: &Settings, anchors: &[AnchorPlan]) -> Chaos {
         trust_anchors: if said.trust_anchors { anchors::shown(anchors) } else { Box::default() },
         nsid: said.nsid.as_deref().map_or_else(|| text(&said.identity), Into::into),
     }
-}
-
-/// Characters of a step's name.
-const STEP_CHARACTERS_MAX: usize = 60;
-
-/// Returns what each step of a program is called.
-fn steps(program: &Program, places: &[Span], sources: &Sources) -> Arc<[String]> {
-    let names = program.ops().iter().zip(places).map(|(op, place)| {
-        let source = sources.file(place.file);
-        let text = source.and_then(|source| source.part(*place));
-        let (Some(source), Some(text)) = (source, text) else {
-            return if matches!(op, Op::Event(_)) { "record" } else { "built in" }.to_owned();
-        };
-        let is_test = matches!(op, Op::SkipIf(..) | Op::SkipUnless(..) | Op::Seek(_));
-        let mut name = format!("{}:", source.place(place.start).line);
-        if is_test {
-            name.push_str(" if");
-        }
-        for word in text.split_whitespace() {
-            name.push(' ');
-            name.push_str(word);
-        }
-        if let Some((at, _)) = name.char_indices().nth(STEP_CHARACTERS_MAX) {
-            name.truncate(at);
-            name.push('…');
-        }
-        // What separates the steps of a path.
-        name.replace(';', ",")
-    });
-    names.collect()
 }
 
 /// Checks that what is learned goes to sets that can take it.

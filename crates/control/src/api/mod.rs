@@ -12,6 +12,7 @@ mod jobs;
 mod log;
 mod lookup;
 mod probe;
+mod queries;
 mod reload;
 mod resolver;
 mod rrsets;
@@ -36,10 +37,13 @@ pub use config::{
 };
 pub use explain::{Explain, Explained, ExplainedReply, ExplainedStep};
 pub use files::{CheckedZone, StoredKey, VerifiedZone, ZoneFacts};
-pub use jobs::{Job, JobRun, Recorded, Tally};
+pub use jobs::{Job, JobRun};
 pub use log::{LogLevel, LogLevelIs};
 pub use lookup::{EdnsOption, ExtendedError, Lookup, Question, Record, Transfer, flag_names};
 pub use probe::{Dnssec, Offered, Pipelining, Probe, RoundTrips, XdpCheck, XdpFact};
+pub use queries::{
+    QueriesAsked, QueriesFound, QueriesOf, QueriesRemoved, QueryEvent, QuerySum, QuerySums, Recorded, Tally,
+};
 pub use reload::{Diagnostic, Reload};
 pub use resolver::{
     NegativeOrder, ResolverAnchor, ResolverAnchorKey, ResolverFlush, ResolverNegative, ResolverOrder,
@@ -51,8 +55,8 @@ pub use sets::{List, ListsFetched, ListsOf, Set, SetChange, SetChanged, SetItem,
 pub use status::{Certificate, Configuration, Listener, ListsSummary, Stats, Status, Upstream, ZonesSummary};
 pub use tokens::{Token, TokenAdd, TokenAdded, TokenKept, TokenName};
 pub use users::{
-    CredentialsKept, PasswordKept, Secret, TotpBegun, TotpConfirm, TotpConfirmed, TotpKept, User, UserAdd, UserKept,
-    UserName, UserPassword, UserRole,
+    CredentialsKept, PasswordKept, Secret, TotpBegun, TotpConfirm, TotpConfirmed, TotpKept, User, UserAdd,
+    UserKept, UserName, UserPassword, UserRole,
 };
 pub use zones::{
     DsSeen, FileChange, Zone, ZoneAdd, ZoneCheck, ZoneDone, ZoneKey, ZoneKeys, ZoneLoad, ZoneName, ZoneNames,
@@ -137,6 +141,16 @@ pub enum Request {
     ConfigGet(ConfigGet),
     /// Give rows of the audit log.
     Audit(AuditRows),
+    /// Find recorded queries.
+    Queries(QueriesAsked),
+    /// Say which queries are recorded, as they come: one response after the other.
+    QueriesLive(QueriesAsked),
+    /// Say what was asked for most, and by whom.
+    QueriesTop(QuerySums),
+    /// Say how many queries there were in each minute, hour or day.
+    QueriesOverTime(QuerySums),
+    /// Remove a client's queries from the record.
+    QueriesForget(QueriesOf),
     /// Make a token of the API.
     TokenAdd(TokenAdd),
     /// Say which tokens there are.
@@ -243,6 +257,16 @@ pub enum Response {
     Settings(Vec<Setting>),
     /// To [`Request::Audit`].
     Audited(Vec<AuditRow>),
+    /// To [`Request::Queries`].
+    Queries(QueriesFound),
+    /// To [`Request::QueriesLive`]; without anything in it when nothing has come for a while.
+    QueryEvent(Box<QueryEvent>),
+    /// To [`Request::QueriesTop`].
+    QueriesTop(Vec<Tally>),
+    /// To [`Request::QueriesOverTime`].
+    QueriesOverTime(Vec<QuerySum>),
+    /// To [`Request::QueriesForget`].
+    QueriesRemoved(QueriesRemoved),
     /// To [`Request::TokenAdd`].
     TokenAdded(Box<TokenAdded>),
     /// To [`Request::TokenList`] and [`Request::TokenRevoke`].
@@ -324,6 +348,11 @@ impl Response {
             Self::ConfigSteps(it) => to_json(it),
             Self::Settings(it) => to_json(it),
             Self::Audited(it) => to_json(it),
+            Self::Queries(it) => to_json(it),
+            Self::QueryEvent(it) => to_json(it),
+            Self::QueriesTop(it) => to_json(it),
+            Self::QueriesOverTime(it) => to_json(it),
+            Self::QueriesRemoved(it) => to_json(it),
             Self::TokenAdded(it) => to_json(it),
             Self::Tokens(it) => to_json(it),
             Self::Users(it) => to_json(it),

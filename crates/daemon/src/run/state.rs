@@ -48,11 +48,7 @@ fn names(settings: &Settings) -> Vec<OsString> {
     let mut names: Vec<OsString> = NAMES.iter().map(Into::into).collect();
     names.extend(settings.caches.iter().filter_map(|cache| Some(cache.dump_file.as_ref()?.into())));
     if let Some(recorder) = &settings.recorder {
-        for end in ["", "-wal", "-shm", "-journal"] {
-            let mut name = recorder.file.clone().into_os_string();
-            name.push(end);
-            names.push(name);
-        }
+        names.extend(server::recorder_files(&settings.startup.state_directory.join(&recorder.file)));
     }
     names
 }

@@ -1,5 +1,6 @@
 //! A query that is put aside until what it waits for has come.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use cache::{KeyBits, Recovery};
@@ -60,6 +61,8 @@ pub struct Suspended {
     pub(crate) recovery: Recovery,
     /// Who watches what happens to it.
     pub(crate) recorder: Option<Recorder>,
+    /// The server that answered last what was asked for it.
+    pub(crate) upstream: Option<SocketAddr>,
 }
 
 /// An answer under way, for as long as its query is put aside.
@@ -100,6 +103,7 @@ impl Suspended {
             recovery: recovery(snapshot, run.fill.as_ref(), &want),
             want,
             recorder,
+            upstream: None,
         })
     }
 
@@ -162,6 +166,11 @@ impl Suspended {
             depth: self.depth,
             ..Run::new(request, self.at)
         }
+    }
+
+    /// Notes which server answered what it waited for.
+    pub const fn answered_by(&mut self, server: SocketAddr) {
+        self.upstream = Some(server);
     }
 
     /// Returns what it waits for.

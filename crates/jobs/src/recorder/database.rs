@@ -1,17 +1,17 @@
-//! The database file of the recorder: its schema, how it is opened, and what is removed from it.
+//! A database file of the recorder: its schema, how it is opened, and what is removed from it.
 
 use std::fs::{OpenOptions, Permissions};
-use std::net::IpAddr;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use plan::jobs as settings;
 use rusqlite::{Connection, params};
 use tracing::warn;
 
+use super::days::{self, DayFile, with_end};
+
 /// The version of the schema.
-pub const VERSION: i64 = 2;
+pub const VERSION: i64 = 3;
 
 /// Rows whose `id` differs in these last bits alone are a block: some hundred kilobytes, which are
 /// read in milliseconds.
@@ -20,11 +20,19 @@ pub(super) const BLOCK_BITS: u32 = 14;
 const SCHEMA: &str = "
 CREATE TABLE names (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
 CREATE TABLE paths (id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE) STRICT;
+CREATE TABLE decisions (
+    id INTEGER PRIMARY KEY,
+    rule TEXT NOT NULL,               -- file:line, its steps; '' if none decided
+    list TEXT NOT NULL,               -- the list that has the rule's line, or ''
+    line INTEGER NOT NULL,            -- the line there, or 0
+    upstream TEXT NOT NULL,           -- the server that answered, or ''
+    UNIQUE (rule, list, line, upstream)
+) STRICT;
 CREATE TABLE queries (
     id INTEGER PRIMARY KEY,           -- rises in the order of recording
     at_ms INTEGER NOT NULL,           -- when the reply was complete, since 1970
     waited_ms INTEGER NOT NULL,       -- how long the query waited for others
-    client BLOB NOT NULL,             -- 4 or 16 octets
+    client BLOB NOT NULL,             -- 4 or 16 octets; 8: a pseudonym; none: not recorded
     port INTEGER NOT NULL,
     transport TEXT NOT NULL,          -- udp, tcp
     name INTEGER NOT NULL REFERENCES names (id),
@@ -34,77 +42,61 @@ CREATE TABLE queries (
     answers INTEGER NOT NULL,         -- records in the answer section
     addresses TEXT,                   -- of the reply, separated by spaces
     path INTEGER REFERENCES paths (id),
-    waited_us INTEGER NOT NULL DEFAULT 0,   -- microseconds beside waited_ms
-    one_of INTEGER NOT NULL DEFAULT 1       -- how many queries it stands for
+    waited_us INTEGER NOT NULL,       -- microseconds beside waited_ms
+    one_of INTEGER NOT NULL,          -- how many queries it stands for
+    outcome INTEGER NOT NULL,         -- what became of it, see the manual
+    decision INTEGER REFERENCES decisions (id),
+    ede INTEGER                       -- the Extended DNS Error of the reply
 ) STRICT;
-CREATE INDEX queries_by_time ON queries (at_ms);
-";
-
-/// What version 2 added.
-const BLOCKS: &str = "
+CREATE TABLE blocks (
+    block INTEGER PRIMARY KEY,
+    since_ms INTEGER NOT NULL,        -- the least at_ms of its rows
+    until_ms INTEGER NOT NULL,        -- the greatest
+    holds INTEGER NOT NULL            -- a bit for each outcome and each rcode among them
+) STRICT;
 CREATE TABLE client_blocks (block INTEGER, client BLOB, PRIMARY KEY (block, client)) STRICT, WITHOUT ROWID;
 CREATE TABLE name_blocks (block INTEGER, name INTEGER, PRIMARY KEY (block, name)) STRICT, WITHOUT ROWID;
-PRAGMA user_version = 2;
-";
-
-/// Makes version 2 of version 1.
-const FROM_1: &str = "
-DROP INDEX queries_by_client;
-DROP INDEX queries_by_name;
-ALTER TABLE queries ADD COLUMN waited_us INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE queries ADD COLUMN one_of INTEGER NOT NULL DEFAULT 1;
+PRAGMA user_version = 3;
 ";
 
 /// Read and written by the server alone.
 const PRIVATE: u32 = 0o600;
 /// Rows that one clean-up removes, so that writing goes on.
-const CLEAN_ROWS_MAX: u32 = 20_000;
+const CLEAN_ROWS_MAX: i64 = 20_000;
 
-/// Opens the database for writing, and makes it if it is not there; one of another version is put
-/// aside.
-pub(super) fn open(file: &Path) -> rusqlite::Result<Connection> {
-    if let Some(folder) = file.parent() {
-        // What cannot be made is reported by the database.
-        let _ = std::fs::create_dir_all(folder);
-    }
-    let database = open_as_it_is(file)?;
+/// Opens the database of a day for writing, and makes it if it is not there; one of another version
+/// is put aside.
+pub(super) fn open(file: &DayFile) -> rusqlite::Result<Connection> {
+    let database = open_as_it_is(&file.path)?;
     let version: i64 = database.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     let is_empty: bool =
         database.query_row("SELECT count(*) = 0 FROM sqlite_schema", [], |row| row.get(0))?;
-    let database = match (version, is_empty) {
-        (VERSION, _) => database,
+    match (version, is_empty) {
+        (VERSION, _) => Ok(database),
         (_, true) => {
             make(&database)?;
-            database
-        }
-        (1, false) => {
-            database.execute_batch(&format!(
-                "BEGIN IMMEDIATE; {FROM_1} {BLOCKS}
-                 INSERT INTO client_blocks SELECT DISTINCT id >> {BLOCK_BITS}, client FROM queries;
-                 INSERT INTO name_blocks SELECT DISTINCT id >> {BLOCK_BITS}, name FROM queries;
-                 COMMIT;"
-            ))?;
-            database
+            Ok(database)
         }
         (other, false) => {
             drop(database);
-            let aside = PathBuf::from(format!("{}.version-{other}", file.display()));
-            warn!(file = %file.display(), aside = %aside.display(), "a database of another version is put aside");
-            for end in ["", "-wal", "-shm"] {
-                let _ =
-                    std::fs::rename(format!("{}{end}", file.display()), format!("{}{end}", aside.display()));
-            }
-            let database = open_as_it_is(file)?;
+            let aside = file.put_aside(&format!("version-{other}"));
+            warn!(file = %file.path.display(), aside = %aside.display(), "a database of another version is put aside");
+            let database = open_as_it_is(&file.path)?;
             make(&database)?;
-            database
+            Ok(database)
         }
-    };
-    Ok(database)
+    }
 }
 
 /// Makes the tables of an empty database.
 fn make(database: &Connection) -> rusqlite::Result<()> {
-    database.execute_batch(&format!("BEGIN IMMEDIATE; {SCHEMA} {BLOCKS} COMMIT;"))
+    database.execute_batch(&format!("BEGIN IMMEDIATE; {SCHEMA} COMMIT;"))
+}
+
+/// Returns whether a file is no database any more: something cut it off or wrote over it.
+pub(super) fn is_broken(error: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
+    matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase))
 }
 
 /// Returns the number of the newest row; 0 if there is none.
@@ -124,12 +116,16 @@ fn keep_private(file: &Path) {
     // What cannot be done is reported when the database is opened, or it is somebody else's file.
     let _ = OpenOptions::new().create(true).append(true).mode(PRIVATE).open(file);
     for end in ["", "-wal", "-shm"] {
-        let path = format!("{}{end}", file.display());
-        let _ = std::fs::set_permissions(path, Permissions::from_mode(PRIVATE));
+        let _ = std::fs::set_permissions(with_end(file, end), Permissions::from_mode(PRIVATE));
     }
 }
 
-fn open_as_it_is(file: &Path) -> rusqlite::Result<Connection> {
+/// Opens a database for writing, for the server alone.
+pub(super) fn open_as_it_is(file: &Path) -> rusqlite::Result<Connection> {
+    if let Some(folder) = file.parent() {
+        // What cannot be made is reported by the database.
+        let _ = std::fs::create_dir_all(folder);
+    }
     keep_private(file);
     let database = Connection::open(file)?;
     // Readers do not wait for the writer, and a lost second after a power cut is no harm. Rows name
@@ -145,60 +141,76 @@ fn open_as_it_is(file: &Path) -> rusqlite::Result<Connection> {
     Ok(database)
 }
 
-/// Removes records; returns how many.
-pub(super) fn clean(
-    database: &mut Connection,
-    settings: &settings::Recorder,
-    now_ms: i64,
-) -> rusqlite::Result<u64> {
-    let keep_ms = i64::try_from(settings.keep.as_millis()).unwrap_or(i64::MAX);
-    let oldest = now_ms.saturating_sub(keep_ms);
-    let mut removed = database.execute(
-        "DELETE FROM queries WHERE id IN (SELECT id FROM queries WHERE at_ms < ?1 ORDER BY at_ms LIMIT ?2)",
-        params![oldest, CLEAN_ROWS_MAX],
+/// Returns how many rows a file has, rows that were removed between others counted with them.
+pub(super) fn rows_of(file: &DayFile) -> u64 {
+    let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
+    let count = Connection::open_with_flags(&file.path, flags).and_then(|database| {
+        let sql = "SELECT coalesce((SELECT max(id) FROM queries) - (SELECT min(id) FROM queries) + 1, 0)";
+        database.query_row(sql, [], |row| row.get::<_, i64>(0))
+    });
+    count.map_or(0, i64::unsigned_abs)
+}
+
+/// Removes rows from before `oldest_ms`, a part of them if they are many; returns how many.
+pub(super) fn clean_by_age(database: &mut Connection, oldest_ms: i64) -> rusqlite::Result<u64> {
+    let transaction = database.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    let removed = transaction.execute(
+        "DELETE FROM queries WHERE id IN (
+           SELECT queries.id FROM blocks CROSS JOIN queries
+             ON queries.id >= block << ?3 AND queries.id < (block + 1) << ?3
+           WHERE since_ms < ?1 AND at_ms < ?1 LIMIT ?2)",
+        params![oldest_ms, CLEAN_ROWS_MAX, BLOCK_BITS],
     )?;
-    let octets: i64 = database.query_row(
+    if removed > 0 {
+        forget_blocks(&transaction)?;
+    }
+    transaction.commit()?;
+    Ok(removed as u64)
+}
+
+/// Removes the oldest rows of a database that is too large alone; returns how many.
+pub(super) fn clean_by_size(database: &mut Connection, octets_max: u64) -> rusqlite::Result<u64> {
+    let transaction = database.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    let octets: i64 = transaction.query_row(
         "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size",
         [],
         |row| row.get(0),
     )?;
-    let octets_max = i64::try_from(settings.octets_max).unwrap_or(i64::MAX);
-    if octets > octets_max {
-        // As large a part of the rows as the file is too large, and a little more.
-        let rows: i64 = database.query_row("SELECT count(*) FROM queries", [], |row| row.get(0))?;
-        let part = (octets - octets_max) as f64 / octets as f64 + 0.05;
-        let count = ((rows as f64 * part) as i64).max(1);
-        removed += database.execute(
-            "DELETE FROM queries WHERE id IN (SELECT id FROM queries ORDER BY id LIMIT ?1)",
-            params![count],
-        )?;
+    let octets_max = i64::try_from(octets_max).unwrap_or(i64::MAX);
+    if octets <= octets_max {
+        return Ok(0);
     }
-    if removed > 0 {
-        const END: i64 = i64::MAX;
-        database.execute_batch(&format!(
-            "DELETE FROM client_blocks WHERE block < coalesce((SELECT min(id) FROM queries) >> {BLOCK_BITS}, {END});
-             DELETE FROM name_blocks WHERE block < coalesce((SELECT min(id) FROM queries) >> {BLOCK_BITS}, {END});
-             DELETE FROM names WHERE id NOT IN (SELECT name FROM name_blocks);
-             DELETE FROM paths WHERE id NOT IN (SELECT path FROM queries WHERE path IS NOT NULL);
-             PRAGMA incremental_vacuum;",
-        ))?;
-    }
+    // As large a part of the rows as the file is too large, and a little more.
+    let rows: i64 = transaction.query_row("SELECT count(*) FROM queries", [], |row| row.get(0))?;
+    let part = (octets - octets_max) as f64 / octets as f64 + 0.05;
+    let count = ((rows as f64 * part) as i64).max(1);
+    let removed = transaction.execute(
+        "DELETE FROM queries WHERE id IN (SELECT id FROM queries ORDER BY id LIMIT ?1)",
+        params![count],
+    )?;
+    forget_blocks(&transaction)?;
+    transaction.commit()?;
+    database.execute_batch("PRAGMA incremental_vacuum;")?;
     Ok(removed as u64)
 }
 
-/// Writes an address as it stands in the database.
-pub(super) fn octets(address: IpAddr) -> Vec<u8> {
-    match address {
-        IpAddr::V4(address) => address.octets().to_vec(),
-        IpAddr::V6(address) => address.octets().to_vec(),
-    }
+/// Removes what only rows had that are gone, the oldest of the file.
+fn forget_blocks(database: &Connection) -> rusqlite::Result<()> {
+    const END: i64 = i64::MAX;
+    database.execute_batch(&format!(
+        "CREATE TEMP TABLE first_block AS SELECT coalesce((SELECT min(id) FROM queries) >> {BLOCK_BITS}, {END}) AS number;
+         DELETE FROM blocks WHERE block < (SELECT number FROM first_block);
+         DELETE FROM client_blocks WHERE block < (SELECT number FROM first_block);
+         DELETE FROM name_blocks WHERE block < (SELECT number FROM first_block);
+         DROP TABLE first_block;
+         DELETE FROM names WHERE id NOT IN (SELECT name FROM name_blocks);
+         DELETE FROM paths WHERE id NOT IN (SELECT path FROM queries WHERE path IS NOT NULL);
+         DELETE FROM decisions WHERE id NOT IN (SELECT decision FROM queries WHERE decision IS NOT NULL);",
+    ))
 }
 
-/// Reads one.
-pub(super) fn address(octets: &[u8]) -> IpAddr {
-    match (<[u8; 4]>::try_from(octets), <[u8; 16]>::try_from(octets)) {
-        (Ok(octets), _) => IpAddr::from(octets),
-        (_, Ok(octets)) => IpAddr::from(octets),
-        _ => IpAddr::from([0; 4]),
-    }
+/// Puts a database aside that is none any more, so that a new one is begun.
+pub(super) fn put_aside_broken(file: &DayFile, error: &rusqlite::Error) {
+    let aside = days::put_aside(&file.path, "broken");
+    warn!(file = %file.path.display(), aside = %aside.display(), %error, "a damaged database is put aside");
 }

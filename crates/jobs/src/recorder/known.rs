@@ -9,13 +9,13 @@ use std::mem;
 /// before.
 ///
 /// When one generation is full, the one before is forgotten, so that what is used often stays.
-pub(super) struct Known<K> {
-    young: HashMap<K, i64>,
-    old: HashMap<K, i64>,
+pub(super) struct Known<K, V = i64> {
+    young: HashMap<K, V>,
+    old: HashMap<K, V>,
     max: usize,
 }
 
-impl<K: Eq + Hash> Known<K> {
+impl<K: Eq + Hash, V: Copy> Known<K, V> {
     /// Remembers at most `2 * max`.
     pub(super) fn new(max: usize) -> Self {
         Self { young: HashMap::new(), old: HashMap::new(), max }
@@ -26,7 +26,7 @@ impl<K: Eq + Hash> Known<K> {
         self.old.clear();
     }
 
-    pub(super) fn find<Q: ?Sized + Eq + Hash>(&mut self, what: &Q) -> Option<i64>
+    pub(super) fn find<Q: ?Sized + Eq + Hash>(&mut self, what: &Q) -> Option<V>
     where
         K: Borrow<Q>,
     {
@@ -38,7 +38,7 @@ impl<K: Eq + Hash> Known<K> {
         Some(number)
     }
 
-    pub(super) fn remember(&mut self, what: K, number: i64) {
+    pub(super) fn remember(&mut self, what: K, number: V) {
         if self.young.len() >= self.max {
             self.old.clear();
             mem::swap(&mut self.young, &mut self.old);

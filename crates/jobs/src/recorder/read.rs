@@ -1,65 +1,29 @@
 //! What people ask the record of queries.
 
-use std::net::IpAddr;
+use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row};
 
-use super::database::{BLOCK_BITS, VERSION, address, octets};
-
-/// Names with a part from which on it is frequent.
-const FREQUENT_NAMES: u32 = 1000;
-
-/// Which recorded queries to show.
-#[derive(Clone, Debug, Default)]
-pub struct Wanted {
-    /// At most so many.
-    pub count: u32,
-    /// Of this client.
-    pub client: Option<IpAddr>,
-    /// For this name, in lower case and without its final dot.
-    pub name: Option<String>,
-    /// Also for names below that.
-    pub covers_below: bool,
-    /// For names that have this text in them, in lower case.
-    pub part: Option<String>,
-    /// For names that do not have this text in them.
-    pub without: Option<String>,
-    /// For this type.
-    pub qtype: Option<u16>,
-    /// Over this transport.
-    pub transport: Option<String>,
-    /// With this address in the answer.
-    pub answer: Option<IpAddr>,
-    /// That waited at least so many microseconds.
-    pub waited_us: Option<u64>,
-    /// Not before this time, in milliseconds since 1970.
-    pub since_ms: Option<i64>,
-    /// Before this time.
-    pub until_ms: Option<i64>,
-    /// With this code in the reply; the outer `Some` says that it matters, the inner `None` that
-    /// there was no reply.
-    pub rcode: Option<Option<u16>>,
-    /// Only those that the policy blocked: answered by `block`, `blocklist` or `reject`, or
-    /// dropped.
-    pub blocked: bool,
-    /// Recorded behind this one.
-    pub after_id: Option<i64>,
-}
+use super::client::Client;
+use super::database::VERSION;
+use super::days::{Day, DayFile, Files};
+use super::outcome::{Outcome, action_of};
+use super::search::{Page, Progress, Search, Wanted};
+use super::sums::{Kind, Sum, SumsReader, Tally};
 
 /// A recorded query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recorded {
-    /// Its number, rising in the order in which queries were recorded: each worker hands over its
-    /// own in batches.
+    /// Its number, rising in the order in which queries were recorded, over all files.
     pub id: i64,
     /// When its reply was complete, in milliseconds since 1970.
     pub at_ms: i64,
     /// How long it waited for others, in microseconds.
     pub waited_us: u64,
     /// Who asked.
-    pub client: IpAddr,
+    pub client: Client,
     /// Over what.
     pub transport: String,
     /// The name asked for.
@@ -77,240 +41,323 @@ pub struct Recorded {
     /// How many queries it stands for: more than one when they came faster than they could be
     /// recorded.
     pub one_of: u32,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// The Extended DNS Error of the reply.
+    pub ede: Option<u16>,
+    /// The rule that decided, as file and line, with what it says; empty if none did.
+    pub rule: String,
+    /// The list with the line that decided; empty if none did.
+    pub list: String,
+    /// That line, from 1; 0 if there is none.
+    pub line: u32,
+    /// Who answered: the group of upstreams, and its server.
+    pub upstream: String,
 }
 
-impl Recorded {
-    /// Returns whether the policy blocked it, as far as its way was recorded.
-    pub fn is_blocked(&self) -> bool {
-        self.path.split("; ").any(|step| {
-            // The line of the configuration stands in front, what came of it behind.
-            let text = step.split_once(": ").map_or(step, |(_, text)| text);
-            let has_ended = text.ends_with(": answers") || text.ends_with(": ends");
-            has_ended && ["block", "reject", "drop"].iter().any(|action| text.starts_with(action))
+/// Reads the files of the recorder, while they are written or not.
+pub struct Reader {
+    files: Files,
+}
+
+/// A file that is open for reading.
+pub(super) struct File {
+    pub(super) day: Day,
+    pub(super) database: Connection,
+    /// Whether it says who is in which block (from version 2 on).
+    pub(super) has_blocks: bool,
+    /// Whether it says what is in a block, outcomes and decisions (from version 3 on).
+    pub(super) has_summaries: bool,
+    /// Where the microseconds beside the milliseconds are.
+    pub(super) waited_us: &'static str,
+}
+
+impl File {
+    /// Opens a file for reading only.
+    pub(super) fn open(file: &DayFile) -> Result<Self, String> {
+        let said = |error: rusqlite::Error| format!("{}: {error}", file.path.display());
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
+        let database = Connection::open_with_flags(&file.path, flags).map_err(said)?;
+        database.busy_timeout(Duration::from_secs(2)).map_err(said)?;
+        database.set_prepared_statement_cache_capacity(32);
+        let version: i64 = database.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(said)?;
+        if !(1..=VERSION).contains(&version) {
+            return Err(format!("{} is no record of queries that this program reads", file.path.display()));
+        }
+        // One state of the file for all questions.
+        database.execute_batch("BEGIN").map_err(said)?;
+        let waited_us = if version >= 2 { "waited_us" } else { "0" };
+        Ok(Self { day: file.day, database, has_blocks: version >= 2, has_summaries: version >= 3, waited_us })
+    }
+
+    /// Reads one row.
+    pub(super) fn row(&self, id: i64) -> rusqlite::Result<Option<Recorded>> {
+        let one_of = if self.has_blocks { "one_of" } else { "1" };
+        let (more, join) = match self.has_summaries {
+            true => (
+                "outcome, ede, decisions.rule, decisions.list, decisions.line, decisions.upstream",
+                "LEFT JOIN decisions ON decisions.id = queries.decision",
+            ),
+            false => ("NULL, NULL, NULL, NULL, NULL, NULL", ""),
+        };
+        let mut query = self.database.prepare_cached(&format!(
+            "SELECT at_ms, waited_ms, {}, client, transport, names.name, type, rcode, answers, addresses, paths.path, {one_of}, {more}
+             FROM queries JOIN names ON names.id = queries.name LEFT JOIN paths ON paths.id = queries.path {join}
+             WHERE queries.id = ?1",
+            self.waited_us
+        ))?;
+        query.query_row([id], |row| self.recorded(id, row)).optional()
+    }
+
+    fn recorded(&self, id: i64, row: &Row<'_>) -> rusqlite::Result<Recorded> {
+        let text = |at: usize| row.get::<_, Option<String>>(at).map(Option::unwrap_or_default);
+        let client: Vec<u8> = row.get(3)?;
+        let (path, rcode) = (text(10)?, row.get(7)?);
+        let waited_us = u64::from(row.get::<_, u32>(1)?) * 1000 + u64::from(row.get::<_, u32>(2)?);
+        let outcome = row.get::<_, Option<u8>>(12)?.and_then(Outcome::read);
+        Ok(Recorded {
+            id: self.day.global(id),
+            at_ms: row.get(0)?,
+            waited_us,
+            client: Client::read(&client),
+            transport: row.get(4)?,
+            name: row.get(5)?,
+            qtype: row.get(6)?,
+            rcode,
+            answers: row.get(8)?,
+            addresses: text(9)?,
+            outcome: outcome.unwrap_or_else(|| outcome_of(&path, rcode, waited_us)),
+            path,
+            one_of: row.get(11)?,
+            ede: row.get(13)?,
+            rule: text(14)?,
+            list: text(15)?,
+            line: row.get::<_, Option<u32>>(16)?.unwrap_or(0),
+            upstream: text(17)?,
         })
+    }
+
+    fn last_id(&self) -> rusqlite::Result<i64> {
+        super::database::last_id(&self.database)
     }
 }
 
-/// Reads a database of the recorder, while it is written or not.
-pub struct Reader {
-    pub(super) database: Connection,
+/// Returns what became of a query of a version that did not record it, as far as its way tells.
+fn outcome_of(path: &str, rcode: Option<u16>, waited_us: u64) -> Outcome {
+    use events::Mark;
+    let ends = [
+        (": hit", Mark::Hit),
+        (": stale", Mark::Stale),
+        (": waits", Mark::Waited),
+        (": answers", Mark::Answered),
+        (": ends", Mark::Ended),
+    ];
+    let decided = path.rsplit("; ").find_map(|step| {
+        let text = action_of(step);
+        ends.iter().find_map(|(end, mark)| Some((text.strip_suffix(end)?, *mark)))
+    });
+    Outcome::of(decided, rcode.map(wire::Rcode), None, waited_us > 0)
 }
 
 impl Reader {
-    /// Opens the database for reading only.
-    pub fn open(file: &Path) -> Result<Self, String> {
-        let said = |error: rusqlite::Error| format!("{}: {error}", file.display());
-        let database = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(said)?;
-        database.busy_timeout(Duration::from_secs(2)).map_err(said)?;
-        // SQLite would read all rows to make an index for one question, in place of the few blocks
-        // that it needs.
-        database.pragma_update(None, "automatic_index", false).map_err(said)?;
-        let version: i64 = database.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(said)?;
-        if version == 1 {
-            return Err(format!(
-                "{} was written by an older version of the server; the server makes it anew when it records the next query",
-                file.display()
-            ));
-        }
-        if version != VERSION {
-            return Err(format!("{} is no record of queries that this program reads", file.display()));
-        }
-        Ok(Self { database })
+    /// Returns what reads the files that belong to the setting `recorder.file`, once there are any.
+    pub fn new(file: &Path) -> Self {
+        Self { files: Files::new(file) }
     }
 
-    /// Returns the newest queries first, by the time of their replies.
+    /// Returns what reads the files that belong to the setting `recorder.file`, or one of them.
+    ///
+    /// # Errors
+    ///
+    /// There is none yet.
+    pub fn open(file: &Path) -> Result<Self, String> {
+        let files = Files::new(file);
+        if files.all().is_empty() {
+            return Err(format!("no queries were recorded yet: {} is not there", file.display()));
+        }
+        Ok(Self { files })
+    }
+
+    /// Returns one page of queries, the newest first.
+    ///
+    /// # Errors
+    ///
+    /// None of the files can be read.
+    pub fn search(&self, wanted: &Wanted) -> Result<Page, String> {
+        let mut search = Search::new(wanted);
+        for file in
+            self.files.all().iter().rev().filter(|file| search.may_be_on(file.day)).collect::<Vec<_>>()
+        {
+            let said = |error: rusqlite::Error| format!("{}: {error}", file.path.display());
+            match File::open(file).and_then(|file| search.look_through(&file).map_err(said)) {
+                Ok(Progress::On) => {}
+                Ok(Progress::Over) => break,
+                Err(why) => search.page.unreadable.push(why),
+            }
+        }
+        whole(search.newest_first())
+    }
+
+    /// Returns the newest queries first, by the time of their replies, however long it takes to
+    /// find them.
+    ///
+    /// # Errors
+    ///
+    /// None of the files can be read.
     pub fn newest(&self, wanted: &Wanted) -> Result<Vec<Recorded>, String> {
-        self.find(wanted, "at_ms DESC, queries.id DESC").map_err(|error| error.to_string())
+        let wanted = Wanted { time: None, ..wanted.clone() };
+        self.search(&wanted).map(|page| page.queries)
     }
 
     /// Returns the number of what was recorded last.
+    ///
+    /// # Errors
+    ///
+    /// The newest file cannot be read.
     pub fn last_id(&self) -> Result<i64, String> {
-        let last = self.database.query_row("SELECT coalesce(max(id), 0) FROM queries", [], |row| row.get(0));
-        last.map_err(|error| error.to_string())
+        let Some(newest) = self.files.all().pop() else { return Ok(0) };
+        let file = File::open(&newest)?;
+        let last = file.last_id().map_err(|error| format!("{}: {error}", newest.path.display()))?;
+        Ok(newest.day.global(last))
     }
 
     /// Returns queries in the order in which they were recorded; with [`Wanted::after_id`], those
     /// that are new.
+    ///
+    /// # Errors
+    ///
+    /// None of the files can be read.
     pub fn following(&self, wanted: &Wanted) -> Result<Vec<Recorded>, String> {
-        self.find(wanted, "queries.id").map_err(|error| error.to_string())
+        let mut search = Search::new(wanted);
+        for file in self.files.all().iter().filter(|file| search.may_be_on(file.day)).collect::<Vec<_>>() {
+            let said = |error: rusqlite::Error| format!("{}: {error}", file.path.display());
+            match File::open(file).and_then(|file| search.follow(&file).map_err(said)) {
+                Ok(Progress::On) => {}
+                Ok(Progress::Over) => break,
+                Err(why) => search.page.unreadable.push(why),
+            }
+        }
+        whole(search.page).map(|page| page.queries)
     }
 
-    fn find(&self, wanted: &Wanted, order: &str) -> rusqlite::Result<Vec<Recorded>> {
-        let client = wanted.client.map(octets);
-        let answer = wanted.answer.map(|address| format!(" {address} "));
-        let waited_us = wanted.waited_us.map(|us| i64::try_from(us).unwrap_or(i64::MAX));
-        let is_frequent = self.is_frequent(wanted)?;
-        let mut query = self.database.prepare(&statement(wanted, order, is_frequent))?;
-        // Parameters that no condition uses are bound all the same.
-        let (since, until, rcode) = (wanted.since_ms, wanted.until_ms, wanted.rcode.flatten());
-        let bound = params![
-            client,
-            wanted.name,
-            since,
-            until,
-            rcode,
-            wanted.after_id,
-            wanted.part,
-            wanted.without,
-            wanted.qtype,
-            wanted.transport,
-            answer,
-            waited_us
-        ];
-        // SQLite refuses to bind more than the statement has.
-        let count = query.parameter_count();
-        let rows = query.query_map(&bound[..count], |row| {
-            let client: Vec<u8> = row.get(3)?;
-            Ok(Recorded {
-                id: row.get(0)?,
-                at_ms: row.get(1)?,
-                waited_us: u64::from(row.get::<_, u32>(2)?) * 1000 + u64::from(row.get::<_, u32>(11)?),
-                client: address(&client),
-                transport: row.get(4)?,
-                name: row.get(5)?,
-                qtype: row.get(6)?,
-                rcode: row.get(7)?,
-                answers: row.get(8)?,
-                addresses: row.get::<_, Option<String>>(9)?.unwrap_or_default(),
-                path: row.get::<_, Option<String>>(10)?.unwrap_or_default(),
-                one_of: row.get(12)?,
-            })
-        })?;
-        let fits = |row: &rusqlite::Result<Recorded>| match row {
-            Ok(query) => !wanted.blocked || query.is_blocked(),
-            Err(_) => true,
+    /// Returns how many records there are behind one and before another.
+    pub(super) fn count_between(&self, after: i64, before: i64) -> u64 {
+        let ((first_day, first), (last_day, last)) = (Day::split(after), Day::split(before));
+        let files = self.files.all().into_iter().filter(|file| (first_day..=last_day).contains(&file.day));
+        let counts = files.filter_map(|file| {
+            let from = if file.day == first_day { first + 1 } else { i64::MIN };
+            let to = if file.day == last_day { last } else { i64::MAX };
+            let sql = "SELECT count(*) FROM queries WHERE id >= ?1 AND id < ?2";
+            let count =
+                File::open(&file).ok()?.database.query_row(sql, [from, to], |row| row.get::<_, i64>(0));
+            count.ok().map(i64::unsigned_abs)
+        });
+        counts.sum()
+    }
+
+    /// Returns what was counted most since the beginning of the hour of a time: by sums, and by
+    /// the rows that are not in them yet. Rows that stand for several queries count as many.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be read.
+    pub fn top(&self, of: TopOf, since_ms: i64, count: u32) -> Result<Vec<Tally>, String> {
+        let path = self.files.sums();
+        let said = |error: rusqlite::Error| format!("{}: {error}", path.display());
+        let sums = SumsReader::open(&path);
+        let hour = since_ms.div_euclid(HOUR_MS) * (HOUR_MS / 1000);
+        let mut found = match &sums {
+            Some(sums) => sums.top(of, hour).map_err(said)?,
+            None => HashMap::new(),
         };
-        rows.filter(fits).take(wanted.count as usize).collect()
+        let since_ms = if sums.is_some() { hour.saturating_mul(1000) } else { since_ms };
+        let is_since = |file: &&DayFile| file.day == Day::UNDIVIDED || file.day.end_ms() > since_ms;
+        for file in self.files.all().iter().filter(is_since) {
+            let from = sums.as_ref().map_or(Ok(0), |sums| sums.last_id(file.day)).map_err(said)?;
+            let opened = File::open(file)?;
+            let said = |error: rusqlite::Error| format!("{}: {error}", file.path.display());
+            for (what, queries) in opened.count(of, from, since_ms).map_err(said)? {
+                found.entry(what).or_default().0 += queries;
+            }
+        }
+        let tally = |(what, (queries, error))| Tally { what, queries, error };
+        let mut all: Vec<Tally> = found.into_iter().map(tally).filter(|tally| tally.queries > 0).collect();
+        all.sort_by(|one, other| other.queries.cmp(&one.queries).then_with(|| one.what.cmp(&other.what)));
+        all.truncate(count as usize);
+        Ok(all)
     }
 
-    /// Returns whether so many names have a part that rows are found soonest from the newest back.
-    fn is_frequent(&self, wanted: &Wanted) -> rusqlite::Result<bool> {
-        let (Some(part), None) = (&wanted.part, &wanted.name) else { return Ok(false) };
-        let sql = "SELECT count(*) FROM (SELECT 1 FROM names WHERE instr(name, ?1) > 0 LIMIT ?2)";
-        let found: u32 = self.database.query_row(sql, params![part, FREQUENT_NAMES], |row| row.get(0))?;
-        Ok(found == FREQUENT_NAMES)
-    }
-
-    /// Returns the names asked for most since a time, and how often: rows that stand for several
-    /// queries count as many.
-    pub fn top_names(&self, since_ms: i64, count: u32) -> Result<Vec<(String, u64)>, String> {
-        self.top(
-            "SELECT names.name, n FROM (SELECT name, sum(one_of) AS n FROM queries WHERE at_ms >= ?1 GROUP BY name
-             ORDER BY n DESC LIMIT ?2) AS top JOIN names ON names.id = top.name ORDER BY n DESC, names.name",
-            since_ms,
-            count,
-            |row| row.get(0),
-        )
-    }
-
-    /// Returns the clients that asked most since a time, and how often.
-    pub fn top_clients(&self, since_ms: i64, count: u32) -> Result<Vec<(String, u64)>, String> {
-        self.top(
-            "SELECT client, sum(one_of) AS n FROM queries WHERE at_ms >= ?1 GROUP BY client ORDER BY n DESC, client LIMIT ?2",
-            since_ms,
-            count,
-            |row| Ok(address(&row.get::<_, Vec<u8>>(0)?).to_string()),
-        )
-    }
-
-    fn top(
-        &self,
-        sql: &str,
-        since_ms: i64,
-        count: u32,
-        text: impl Fn(&rusqlite::Row<'_>) -> rusqlite::Result<String>,
-    ) -> Result<Vec<(String, u64)>, String> {
-        let found = || -> rusqlite::Result<Vec<(String, u64)>> {
-            let mut query = self.database.prepare(sql)?;
-            let rows = query.query_map(params![since_ms, count], |row| {
-                Ok((text(row)?, row.get::<_, i64>(1)?.unsigned_abs()))
-            })?;
-            rows.collect()
-        };
-        found().map_err(|error| error.to_string())
+    /// Returns sums of each minute, hour or day (`period_s`: 60, 3600, 86400) between two times, in
+    /// milliseconds since 1970; what was recorded in the last seconds may be missing.
+    ///
+    /// # Errors
+    ///
+    /// They cannot be read.
+    pub fn over_time(&self, kind: Kind, period_s: i64, between: (i64, i64)) -> Result<Vec<Sum>, String> {
+        let path = self.files.sums();
+        let Some(sums) = SumsReader::open(&path) else { return Ok(Vec::new()) };
+        let (since, until) = (between.0.div_euclid(1000), between.1.div_euclid(1000));
+        sums.periods(kind, (period_s, since, until)).map_err(|error| format!("{}: {error}", path.display()))
     }
 }
 
-/// Returns the statement that finds what is wanted. Blocks do not help if what is wanted
-/// `is_frequent`.
-pub(super) fn statement(wanted: &Wanted, order: &str, is_frequent: bool) -> String {
-    let mut conditions: Vec<&str> = Vec::new();
-    if wanted.client.is_some() {
-        conditions.push("queries.client = ?1");
-    }
-    // Names that have to be looked for.
-    let mut of_names: Vec<&str> = Vec::new();
-    if wanted.part.is_some() {
-        of_names.push("instr(name, ?7) > 0");
-    }
-    match (&wanted.name, wanted.covers_below) {
-        (None, _) => {}
-        (Some(_), false) => conditions.push("queries.name = (SELECT id FROM names WHERE name = ?2)"),
-        (Some(_), true) => of_names.push("(name = ?2 OR substr(name, -length(?2) - 1) = '.' || ?2)"),
-    }
-    if !of_names.is_empty() {
-        conditions.push("queries.name IN (SELECT id FROM wanted)");
-    }
-    // Who looks for what is new does so without the blocks: it is not much.
-    let is_in_blocks = wanted.after_id.is_none();
-    let mut blocks: Vec<&str> = Vec::new();
-    if is_in_blocks && wanted.client.is_some() {
-        blocks.push("EXISTS (SELECT 1 FROM client_blocks AS c WHERE c.block = number AND c.client = ?1)");
-    }
-    if is_in_blocks && wanted.name.is_some() && !wanted.covers_below {
-        blocks.push(
-            "EXISTS (SELECT 1 FROM name_blocks AS n WHERE n.block = number AND n.name = (SELECT id FROM names WHERE name = ?2))",
-        );
-    }
-    if is_in_blocks && !of_names.is_empty() && !is_frequent {
-        blocks.push(
-            "EXISTS (SELECT 1 FROM wanted CROSS JOIN name_blocks AS n WHERE n.block = number AND n.name = wanted.id)",
-        );
-    }
-    for (is_wanted, condition) in [
-        (wanted.since_ms.is_some(), "at_ms >= ?3"),
-        (wanted.until_ms.is_some(), "at_ms < ?4"),
-        (wanted.rcode.is_some(), "rcode IS ?5"),
-        (wanted.after_id.is_some(), "queries.id > ?6"),
-        (wanted.without.is_some(), "instr(names.name, ?8) = 0"),
-        (wanted.qtype.is_some(), "type = ?9"),
-        (wanted.transport.is_some(), "transport = ?10"),
-        (wanted.answer.is_some(), "instr(' ' || addresses || ' ', ?11) > 0"),
-        (wanted.waited_us.is_some(), "waited_ms * 1000 + waited_us >= ?12"),
-        // Only a first look: what the steps say is looked at below.
-        (wanted.blocked, "(paths.path LIKE '%: answers%' OR paths.path LIKE '%: ends%')"),
-    ] {
-        if is_wanted {
-            conditions.push(condition);
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TopOf {
+    /// Names asked for.
+    Names,
+    /// Names that were blocked.
+    Blocked,
+    /// By one of the things that queries are told apart by.
+    By(Kind),
+}
+
+/// Milliseconds of an hour.
+const HOUR_MS: i64 = 3_600_000;
+
+impl File {
+    /// Counts the rows behind `from` and not before `since_ms`.
+    fn count(&self, of: TopOf, from: i64, since_ms: i64) -> rusqlite::Result<Vec<(String, u64)>> {
+        let names = "JOIN names ON names.id = queries.name";
+        let decisions = "JOIN decisions ON decisions.id = decision";
+        let (key, join, group) = match of {
+            TopOf::Names => ("names.name", names, "queries.name"),
+            TopOf::Blocked => ("names.name", names, "queries.name"),
+            TopOf::By(Kind::Client) => ("client", "", "client"),
+            TopOf::By(Kind::Type) => ("type", "", "type"),
+            TopOf::By(Kind::Transport) => ("transport", "", "transport"),
+            TopOf::By(Kind::Outcome) => ("outcome", "", "outcome"),
+            TopOf::By(Kind::Upstream) => ("upstream", decisions, "upstream"),
+            TopOf::By(Kind::List) => ("list", decisions, "list"),
+        };
+        let needs_summaries =
+            matches!(of, TopOf::Blocked | TopOf::By(Kind::Outcome | Kind::Upstream | Kind::List));
+        if needs_summaries && !self.has_summaries {
+            return Ok(Vec::new());
         }
+        let more = if of == TopOf::Blocked { "AND outcome = 5" } else { "" };
+        let one_of = if self.has_blocks { "one_of" } else { "1" };
+        let mut query = self.database.prepare(&format!(
+            "SELECT {key}, sum({one_of}) FROM queries {join} WHERE queries.id > ?1 AND at_ms >= ?2 {more} GROUP BY {group}"
+        ))?;
+        let rows = query.query_map([from, since_ms], |row| {
+            let what = match of {
+                TopOf::By(Kind::Client) => Client::read(row.get_ref(0)?.as_blob()?).to_string(),
+                TopOf::By(Kind::Type) => wire::Rtype(row.get(0)?).to_string(),
+                TopOf::By(Kind::Outcome) => Outcome::read(row.get(0)?).map_or("", Outcome::word).to_owned(),
+                _ => row.get(0)?,
+            };
+            Ok((what, row.get::<_, i64>(1)?.unsigned_abs()))
+        })?;
+        let found: Vec<(String, u64)> = rows.collect::<rusqlite::Result<_>>()?;
+        Ok(found.into_iter().filter(|(what, _)| !what.is_empty()).collect())
     }
-    let filter =
-        if conditions.is_empty() { String::new() } else { format!("WHERE {}", conditions.join(" AND ")) };
-    let tables = match of_names.is_empty() {
-        true => String::new(),
-        false => {
-            format!("wanted (id) AS MATERIALIZED (SELECT id FROM names WHERE {}),", of_names.join(" AND "))
-        }
-    };
-    // Which blocks is settled first: SQLite would rather read all rows and look for the block of
-    // each.
-    let (chosen, from) = if blocks.is_empty() {
-        (String::new(), "queries".to_owned())
-    } else {
-        let chosen = blocks.join(" AND ");
-        let of_block = format!(
-            "chosen CROSS JOIN queries ON queries.id >= number << {BLOCK_BITS} AND queries.id < (number + 1) << {BLOCK_BITS}"
-        );
-        (format!(", chosen (number) AS MATERIALIZED (SELECT number FROM blocks WHERE {chosen})"), of_block)
-    };
-    format!(
-        "WITH RECURSIVE {tables} blocks (number) AS (
-           SELECT min(id) >> {BLOCK_BITS} FROM queries
-           UNION ALL SELECT number + 1 FROM blocks WHERE number < (SELECT max(id) >> {BLOCK_BITS} FROM queries))
-           {chosen}
-         SELECT queries.id, at_ms, waited_ms, client, transport, names.name, type, rcode, answers, addresses, paths.path,
-           waited_us, one_of
-         FROM {from} JOIN names ON names.id = queries.name LEFT JOIN paths ON paths.id = queries.path
-         {filter} ORDER BY {order}",
-    )
+}
+
+/// Returns a page, unless no file could be read at all.
+fn whole(mut page: Page) -> Result<Page, String> {
+    match page.queries.is_empty() && page.cursor.is_none() {
+        true if !page.unreadable.is_empty() => Err(page.unreadable.swap_remove(0)),
+        _ => Ok(page),
+    }
 }

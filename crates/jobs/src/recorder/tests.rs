@@ -2,11 +2,26 @@
 
 use std::path::{Path, PathBuf};
 
+use super::database::open;
+use super::days::{Day, DayFile, Files};
 use super::*;
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use events::Mark;
+use rusqlite::Connection;
+
+use crate::clock::unix_ms_now;
 
 use engine::Transport;
 use events::{Addresses, Event, EventRecord, EventSet, ring};
 use wire::{Class, NameBuf, Rcode, Rtype};
+
+mod search;
+mod sums;
+
+use self::search::week;
 
 fn settings(file: PathBuf) -> settings::Recorder {
     settings::Recorder {
@@ -14,8 +29,10 @@ fn settings(file: PathBuf) -> settings::Recorder {
         records_all: true,
         share_percent: 100,
         keeps_path: true,
-        keep: Duration::from_secs(3600),
+        keep: Duration::from_secs(30 * 86_400),
         octets_max: 1 << 30,
+        clients: Default::default(),
+        except_clients: Vec::new(),
     }
 }
 
@@ -50,6 +67,7 @@ fn words(qname: &str, client: &str, monotonic_ms: u64) -> Vec<u64> {
         addresses: &Addresses::read(&body, 1),
         snapshot: 4,
         path: &path,
+        upstream: Some("192.0.2.53:53".parse().expect("an address")),
     });
     let mut record = EventRecord::default();
     assert!(reader.read(&mut record));
@@ -58,7 +76,11 @@ fn words(qname: &str, client: &str, monotonic_ms: u64) -> Vec<u64> {
 
 fn steps() -> Steps {
     let names: Arc<[String]> = ["a", "if b", "cache(main)"].map(str::to_owned).into();
-    Arc::new(Mutex::new(vec![(9, Arc::from([])), (4, names)]))
+    let place = |line: u32, rule: u32| (format!("gannet.yaml:{line}"), rule);
+    let lists = vec![(events::list_number("ads.txt"), "ads.txt".to_owned())];
+    let facts = plan::jobs::StepFacts { places: vec![place(1, 0), place(2, 1), place(2, 1)], lists };
+    let other = StepNames { snapshot: 9, names: Arc::from([]), facts: Arc::default() };
+    Arc::new(Mutex::new(vec![other, StepNames { snapshot: 4, names, facts: Arc::new(facts) }]))
 }
 
 /// Offers records once, and calls again until what was put aside is taken or dropped.
@@ -68,6 +90,19 @@ fn take(recorder: &Recorder, words: &[u64], records: u64) {
         std::thread::yield_now();
         taking = recorder.take(&[], 0);
     }
+}
+
+/// Returns the file of today, and the one that is written, before midnight or after.
+fn day_file(file: &Path) -> DayFile {
+    let mut all = Files::new(file).all();
+    all.pop().unwrap_or_else(|| Files::new(file).of(Day::of(unix_ms_now())))
+}
+
+/// Returns the names that a test stands for.
+fn only(test: NameTest) -> Names {
+    let mut names = Names::default();
+    names.are(test);
+    names
 }
 
 fn record(file: &Path, queries: &[(&str, &str)]) {
@@ -99,79 +134,75 @@ fn what_is_recorded_is_found_again() {
     assert_eq!((first.qtype, first.rcode, first.waited_us, first.answers), (1, Some(0), 3_040, 1));
     assert_eq!((first.addresses.as_str(), first.transport.as_str()), ("192.0.2.7", "udp"));
     assert_eq!(first.path, "if b: no; cache(main): hit");
-    let client = |text: &str| Some(text.parse().expect("an address"));
+    let client = |text: &str| Some(text.parse::<Clients>().expect("an address"));
     assert_eq!(
-        names(&find(Wanted { client: client("2001:db8::1"), ..Wanted::default() })),
+        names(&find(Wanted { clients: client("2001:db8::1"), ..Wanted::default() })),
         ["b.a.example.org"]
     );
-    let name = Some("a.example.org".to_owned());
-    assert_eq!(names(&find(Wanted { name: name.clone(), ..Wanted::default() })), ["a.example.org"]);
-    let below = find(Wanted { name, covers_below: true, ..Wanted::default() });
+    assert_eq!(find(Wanted { clients: client("192.0.2.0/30"), ..Wanted::default() }).len(), 3);
+    let named = |names: Names| find(Wanted { names, ..Wanted::default() });
+    let exact = NameTest::Exact("a.example.org".to_owned());
+    assert_eq!(names(&named(only(exact))), ["a.example.org"]);
+    let below = named(only(NameTest::Suffix("a.example.org".to_owned())));
     assert_eq!(names(&below), ["b.a.example.org", "a.example.org"]);
-    let text = |text: &str| Some(text.to_owned());
-    let part = |part: &str| names(&find(Wanted { part: text(part), ..Wanted::default() })).join(" ");
+    let part = |part: &str| names(&named(only(NameTest::Part(part.to_owned())))).join(" ");
     assert_eq!(part("a.exa"), "xa.example.org b.a.example.org a.example.org");
     assert_eq!((part("xa."), part("%"), part("_.")), ("xa.example.org".into(), String::new(), String::new()));
-    let both =
-        Wanted { part: text("b."), name: text("example.org"), covers_below: true, ..Wanted::default() };
-    assert_eq!(names(&find(both)), ["b.a.example.org"]);
-    let of_client =
-        Wanted { part: text("a."), client: client("192.0.2.1"), without: text("xa."), ..Wanted::default() };
+    let regex = NameTest::regex("^x?a[.]").expect("an expression");
+    assert_eq!(names(&named(only(regex))), ["xa.example.org", "a.example.org"]);
+    let mut both = only(NameTest::Part("b.".to_owned()));
+    both.are(NameTest::Suffix("example.org".to_owned()));
+    assert_eq!(names(&named(both)), ["b.a.example.org"]);
+    let mut without = only(NameTest::Part("a.".to_owned()));
+    without.are_not(NameTest::Part("xa.".to_owned()));
+    let of_client = Wanted { names: without, clients: client("192.0.2.1"), ..Wanted::default() };
     assert_eq!(names(&find(of_client)), ["a.example.org"]);
+    let text = |text: &str| Some(text.to_owned());
+    let address = |text: &str| Some(text.parse().expect("an address"));
     for (wanted, count) in [
         (Wanted { qtype: Some(1), ..Wanted::default() }, 4),
         (Wanted { qtype: Some(28), ..Wanted::default() }, 0),
         (Wanted { transport: text("udp"), ..Wanted::default() }, 4),
         (Wanted { transport: text("tcp"), ..Wanted::default() }, 0),
-        (Wanted { answer: client("192.0.2.7"), ..Wanted::default() }, 4),
+        (Wanted { answer: address("192.0.2.7"), ..Wanted::default() }, 4),
         // A part of an address is none.
-        (Wanted { answer: client("192.0.2.70"), ..Wanted::default() }, 0),
+        (Wanted { answer: address("192.0.2.70"), ..Wanted::default() }, 0),
         (Wanted { waited_us: Some(3_040), ..Wanted::default() }, 4),
         (Wanted { waited_us: Some(3_041), ..Wanted::default() }, 0),
     ] {
         assert_eq!(find(wanted.clone()).len(), count, "{wanted:?}");
     }
+    assert_eq!((first.outcome, all[0].outcome), (Outcome::Cached, Outcome::Cached));
+    assert_eq!((first.rule.as_str(), first.list.as_str()), ("gannet.yaml:2 cache(main)", ""));
+    assert_eq!((first.upstream.as_str(), first.ede), ("", None), "nobody was asked");
     assert_eq!(reader.newest(&Wanted { count: 1, ..Wanted::default() }).expect("one").len(), 1);
-    let top = reader.top_clients(0, 1).expect("an answer");
-    assert_eq!(top, [("192.0.2.1".to_owned(), 3)]);
-    assert_eq!(reader.top_names(0, 10).expect("an answer").len(), 4);
-    assert_eq!(reader.top_names(i64::MAX, 10).expect("an answer"), []);
+    let top = reader.top(TopOf::By(Kind::Client), 0, 1).expect("an answer");
+    assert_eq!(top, [Tally { what: "192.0.2.1".to_owned(), queries: 3, error: 0 }]);
+    assert_eq!(reader.top(TopOf::Names, 0, 10).expect("an answer").len(), 4);
+    assert_eq!(reader.top(TopOf::Names, i64::MAX, 10).expect("an answer"), []);
 }
 
 #[test]
 fn the_newest_come_first_by_their_time_whatever_worker_recorded_them() {
     let folder = tempfile::TempDir::new().expect("a temporary directory");
     let file = folder.path().join("queries.db");
-    record(&file, &[("first.example.org", "192.0.2.1")]);
-    let database = open(&file).expect("a database");
-    let insert = |name: &str, at_ms: i64, rcode: Option<u16>, path: &str| {
-        database
-            .execute_batch(&format!(
-                "INSERT OR IGNORE INTO names (name) VALUES ('{name}'); INSERT OR IGNORE INTO paths (path) VALUES ('{path}');
-                 INSERT INTO queries (at_ms, waited_ms, client, port, transport, name, type, class, rcode, answers, path)
-                 VALUES ({at_ms}, 0, x'c0000201', 53, 'udp', (SELECT id FROM names WHERE name = '{name}'), 1, 1, {}, 0,
-                 (SELECT id FROM paths WHERE path = '{path}'))",
-                rcode.map_or_else(|| "NULL".to_owned(), |rcode| rcode.to_string()),
-            ))
-            .expect("a row");
-    };
     // Two workers, each with a batch of its own.
-    insert("b", 2_000, Some(0), "7: if qname in blocked: no; 8: forward(default): waits");
-    insert("d", 4_000, Some(3), "7: if qname in blocked: yes; 7: block(nxdomain): answers");
-    insert("a", 1_000, Some(2), "8: forward(default): waits");
-    insert("c", 3_000, None, "9: drop: ends");
+    let recorder = Recorder::start(&settings(file.clone()), clock(), steps(), || ()).expect("a thread");
+    let batch: Vec<u64> = [("b", 2_000), ("d", 4_000), ("a", 1_000), ("c", 3_000)]
+        .iter()
+        .flat_map(|(name, at)| words(name, "192.0.2.1", *at))
+        .collect();
+    take(&recorder, &batch, 4);
+    recorder.stop();
     let reader = Reader::open(&file).expect("a database");
-    let find = |wanted: Wanted| {
-        let wanted = Wanted { count: 10, until_ms: wanted.until_ms.or(Some(10_000)), ..wanted };
-        names(&reader.newest(&wanted).expect("an answer")).join(" ")
-    };
-    assert_eq!(find(Wanted::default()), "d c b a");
-    assert_eq!(find(Wanted { since_ms: Some(2_000), until_ms: Some(4_000), ..Wanted::default() }), "c b");
-    assert_eq!(find(Wanted { rcode: Some(Some(2)), ..Wanted::default() }), "a");
-    assert_eq!(find(Wanted { rcode: Some(None), ..Wanted::default() }), "c");
-    assert_eq!(find(Wanted { blocked: true, ..Wanted::default() }), "d c");
+    let all = reader.newest(&Wanted { count: 10, ..Wanted::default() }).expect("an answer");
+    assert_eq!(names(&all).join(" "), "d c b a");
+    assert!(all.is_sorted_by_key(|query| std::cmp::Reverse(query.id)), "recorded in their order");
+    let between =
+        Wanted { count: 10, since_ms: Some(all[2].at_ms), until_ms: Some(all[0].at_ms), ..Wanted::default() };
+    assert_eq!(names(&reader.newest(&between).expect("an answer")).join(" "), "c b");
     let last = reader.last_id().expect("a number");
-    insert("e", 500, Some(0), "8: forward(default): waits");
+    record(&file, &[("e", "192.0.2.1")]);
     let new = Wanted { count: 10, after_id: Some(last), ..Wanted::default() };
     assert_eq!(names(&reader.following(&new).expect("an answer")), ["e"]);
 }
@@ -180,26 +211,87 @@ fn the_newest_come_first_by_their_time_whatever_worker_recorded_them() {
 fn what_is_old_or_too_much_is_removed() {
     let folder = tempfile::TempDir::new().expect("a temporary directory");
     let file = folder.path().join("queries.db");
-    record(&file, &(0..500).map(|_| ("a.example.org", "192.0.2.1")).collect::<Vec<_>>());
-    let mut database = open(&file).expect("a database");
-    let count = |database: &Connection| -> i64 {
-        database.query_row("SELECT count(*) FROM queries", [], |row| row.get(0)).expect("a count")
+    let now_ms = unix_ms_now();
+    week(&file, 4, 400);
+    let days =
+        || Files::new(&file).all().iter().map(|file| Day::of(now_ms).0 - file.day.0).collect::<Vec<_>>();
+    let writer = |keep: Duration, octets_max: u64| {
+        let rules = settings::Recorder { keep, octets_max, ..settings(file.clone()) };
+        Writer::new(rules, Arc::default(), clock(), steps())
     };
-    let mut rules = settings(file);
-    assert_eq!(clean(&mut database, &rules, unix_ms_now()), Ok(0));
-    rules.octets_max = 40_000;
-    let removed = clean(&mut database, &rules, unix_ms_now()).expect("it cleans");
+    let day = |count: u64| Duration::from_secs(count * 86_400);
+    assert_eq!(writer(day(7), u64::MAX).try_clean(now_ms), Ok(0));
+    // A day goes when all of it is old enough.
+    assert_eq!(writer(day(2), u64::MAX).try_clean(now_ms), Ok(400));
+    assert_eq!(days(), [2, 1, 0]);
+    // Then there is room for one less.
+    let octets: u64 = Files::new(&file).all().iter().map(DayFile::octets).sum();
+    assert_eq!((writer(day(7), octets - 1).try_clean(now_ms), days()), (Ok(400), vec![1, 0]));
+    // Less than a day: row after row.
+    let today = Day::of(now_ms);
+    let mut by_row = writer(Duration::from_millis(300), u64::MAX);
+    assert_eq!((by_row.try_clean(today.begin_ms() + 501), days()), (Ok(400 + 200), vec![0]));
+    let reader = Reader::open(&file).expect("a database");
+    let left = reader.newest(&Wanted { count: 1000, ..Wanted::default() }).expect("an answer");
+    assert_eq!((left.len(), left.last().map(|query| query.at_ms)), (200, Some(today.begin_ms() + 201)));
+}
+
+#[test]
+fn of_a_day_that_is_too_large_alone_the_oldest_rows_go() {
+    let folder = tempfile::TempDir::new().expect("a temporary directory");
+    let file = folder.path().join("queries.db");
+    record(&file, &(0..500).map(|_| ("a.example.org", "192.0.2.1")).collect::<Vec<_>>());
+    let mut database = open(&day_file(&file)).expect("a database");
+    let removed = database::clean_by_size(&mut database, 40_000).expect("it cleans");
     assert!(removed > 20 && removed < 500, "{removed}");
-    assert_eq!(count(&database), 500 - removed as i64);
-    let oldest: i64 = database.query_row("SELECT min(id) FROM queries", [], |row| row.get(0)).expect("an id");
-    assert_eq!(oldest, removed as i64 + 1, "the oldest go first");
-    let later = unix_ms_now() + 2 * 3_600_000;
-    clean(&mut database, &rules, later).expect("it cleans");
-    assert_eq!(count(&database), 0);
+    let left: (i64, i64) = database
+        .query_row("SELECT count(*), min(id) FROM queries", [], |row| Ok((row.get(0)?, row.get(1)?)))
+        .expect("a count");
+    assert_eq!(left, (500 - removed as i64, removed as i64 + 1), "the oldest go first");
+    database::clean_by_age(&mut database, i64::MAX).expect("it cleans");
     let left: i64 = database
-        .query_row("SELECT (SELECT count(*) FROM names) + (SELECT count(*) FROM paths)", [], |row| row.get(0))
+        .query_row("SELECT (SELECT count(*) FROM queries) + (SELECT count(*) FROM names) + (SELECT count(*) FROM paths)", [], |row| row.get(0))
         .expect("a count");
     assert_eq!(left, 0);
+}
+
+#[test]
+fn a_file_that_is_removed_or_cut_off_is_begun_anew_and_the_others_are_read_on() {
+    let folder = tempfile::TempDir::new().expect("a temporary directory");
+    let file = folder.path().join("queries.db");
+    week(&file, 2, 5);
+    let all = |reader: &Reader| reader.search(&Wanted { count: 100, ..Wanted::default() }).expect("a page");
+    let recorder = Recorder::start(&settings(file.clone()), clock(), steps(), || ()).expect("a thread");
+    let wait_for = |count: u64| {
+        while recorder.counts().written.read() < count {
+            std::thread::yield_now();
+        }
+    };
+    take(&recorder, &words("one.example.org", "192.0.2.1", 0), 1);
+    wait_for(1);
+    // Somebody deletes today's file while it is written.
+    let today = day_file(&file);
+    today.remove().expect("it is removed");
+    take(&recorder, &words("two.example.org", "192.0.2.1", 0), 1);
+    wait_for(2);
+    recorder.stop();
+    let reader = Reader::open(&file).expect("databases");
+    assert_eq!(all(&reader).queries.len(), 1 + 5, "what was in it is gone, and the rest is there");
+    // Something overwrites it.
+    let octets = std::fs::read(&today.path).expect("a file");
+    std::fs::write(&today.path, &octets[..octets.len() / 3]).expect("it is written");
+    let page = all(&reader);
+    assert!(page.queries.len() >= 5 && page.unreadable.len() <= 1, "{page:?}");
+    std::fs::write(
+        &today.path,
+        "no database, and longer than a header, but of nothing else
+"
+        .repeat(90),
+    )
+    .expect("it is written");
+    let page = all(&reader);
+    assert_eq!((page.queries.len(), page.unreadable.len()), (5, 1));
+    record(&file, &[("three.example.org", "192.0.2.1"), ("four.example.org", "192.0.2.1")]);
 }
 
 #[test]
@@ -207,132 +299,32 @@ fn nobody_else_can_read_who_asked_for_what() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::TempDir::new().expect("a temporary directory");
     let file = folder.path().join("queries.db");
+    record(&file, &[("b.example", "192.0.2.1")]);
+    let day = day_file(&file);
     let modes = || -> Vec<u32> {
         ["", "-wal", "-shm"]
             .iter()
             .map(|end| {
-                let path = format!("{}{end}", file.display());
+                let path = format!("{}{end}", day.path.display());
                 std::fs::metadata(path).expect("a file").permissions().mode() & 0o777
             })
             .collect()
     };
-    let database = open(&file).expect("a database");
+    let database = open(&day).expect("a database");
     database.execute("INSERT INTO names (name) VALUES ('a.example')", []).expect("a row");
     assert_eq!(modes(), [0o600; 3]);
     // Those of servers that made it for everybody to read.
     for end in ["", "-wal", "-shm"] {
-        let path = format!("{}{end}", file.display());
+        let path = format!("{}{end}", day.path.display());
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o644)).expect("rights");
     }
-    drop(open(&file).expect("a database"));
+    drop(open(&day).expect("a database"));
     assert_eq!(modes(), [0o600; 3]);
     drop(database);
 }
 
 #[test]
-fn the_questions_people_ask_use_an_index() {
-    let folder = tempfile::TempDir::new().expect("a temporary directory");
-    let file = folder.path().join("queries.db");
-    drop(open(&file).expect("a database"));
-    let reader = Reader::open(&file).expect("a database");
-    let check_of = |wanted: Wanted, is_frequent: bool, expected: &[&str]| {
-        let order = if wanted.after_id.is_some() { "queries.id" } else { "at_ms DESC, queries.id DESC" };
-        let sql = read::statement(&wanted, order, is_frequent);
-        let mut query = reader.database.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("a statement");
-        for at in 1..=query.parameter_count() {
-            query.raw_bind_parameter(at, rusqlite::types::Null).expect("it is bound");
-        }
-        let mut rows = query.raw_query();
-        let mut plan = Vec::new();
-        while let Some(row) = rows.next().expect("a plan") {
-            plan.push(row.get::<_, String>("detail").expect("text"));
-        }
-        let plan = plan.join("\n");
-        let mut rest = plan.as_str();
-        for part in expected {
-            // One after the other.
-            rest = rest.split_once(part).unwrap_or_else(|| panic!("no {part} in its place in\n{plan}")).1;
-        }
-        let is_full = plan.lines().any(|line| line == "SCAN queries");
-        assert!(!is_full, "{plan}");
-    };
-    let check = |wanted: Wanted, expected: &[&str]| check_of(wanted, false, expected);
-    let some = Wanted { count: 20, ..Wanted::default() };
-    let part = Wanted { part: Some("a".to_owned()), ..some.clone() };
-    check(
-        part.clone(),
-        &["MATERIALIZE chosen", "USING PRIMARY KEY (block=? AND name=?)", "USING INTEGER PRIMARY KEY"],
-    );
-    // From the newest back, until there are enough.
-    check_of(part, true, &["SCAN queries USING INDEX queries_by_time"]);
-    let client = Some("192.0.2.1".parse().expect("an address"));
-    let name = Some("a.example.org".to_owned());
-    const ROWS: &str = "SEARCH queries USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)";
-    let by_client = "USING PRIMARY KEY (block=? AND client=?)";
-    let by_name = "USING PRIMARY KEY (block=? AND name=?)";
-    check(Wanted { client, ..some.clone() }, &["MATERIALIZE chosen", by_client, ROWS]);
-    check(Wanted { name: name.clone(), ..some.clone() }, &["MATERIALIZE chosen", by_name, ROWS]);
-    let below = Wanted { name: name.clone(), covers_below: true, ..some.clone() };
-    check(below, &["MATERIALIZE chosen", by_name, ROWS]);
-    let both = Wanted { client, name: name.clone(), since_ms: Some(5), ..some.clone() };
-    check(both, &["MATERIALIZE chosen", by_client, by_name, ROWS]);
-    check(
-        Wanted { name, after_id: Some(5), ..some.clone() },
-        &["SEARCH queries USING INTEGER PRIMARY KEY (rowid>?)"],
-    );
-    check(
-        Wanted { since_ms: Some(5), ..some.clone() },
-        &["SEARCH queries USING INDEX queries_by_time (at_ms>?)"],
-    );
-    check(some, &["SCAN queries USING INDEX queries_by_time"]);
-}
-
-#[test]
-fn a_client_and_a_name_are_found_in_every_block() {
-    let folder = tempfile::TempDir::new().expect("a temporary directory");
-    let file = folder.path().join("queries.db");
-    let block = 1_i64 << database::BLOCK_BITS;
-    let jump = |id: i64| {
-        // As if so many rows had been written and removed.
-        let database = open(&file).expect("a database");
-        let sql =
-            "INSERT INTO queries (id, at_ms, waited_ms, client, port, transport, name, type, class, answers)
-                   VALUES (?1, 0, 0, x'c0000209', 0, 'udp', 1, 1, 1, 0)";
-        database.execute(sql, [id]).expect("a row");
-    };
-    record(&file, &[("a.example.org", "192.0.2.1"), ("b.example.org", "192.0.2.2")]);
-    jump(block - 2);
-    record(
-        &file,
-        &[("b.example.org", "192.0.2.2"), ("a.example.org", "192.0.2.1"), ("a.example.org", "192.0.2.1")],
-    );
-    jump(4 * block + 7);
-    record(&file, &[("A.example.org", "192.0.2.1"), ("x.a.example.org", "192.0.2.2")]);
-    let reader = Reader::open(&file).expect("a database");
-    let ids = |wanted: Wanted| -> Vec<i64> {
-        let found = reader.newest(&Wanted { count: 100, since_ms: Some(1), ..wanted }).expect("an answer");
-        let mut ids: Vec<i64> = found.iter().map(|query| query.id).collect();
-        ids.sort_unstable();
-        ids
-    };
-    let client = Some("192.0.2.1".parse().expect("an address"));
-    let of_client = vec![1, block, block + 1, 4 * block + 8];
-    assert_eq!(ids(Wanted { client, ..Wanted::default() }), of_client);
-    let name = Some("a.example.org".to_owned());
-    assert_eq!(ids(Wanted { name: name.clone(), ..Wanted::default() }), of_client);
-    let below = ids(Wanted { name: name.clone(), covers_below: true, ..Wanted::default() });
-    assert_eq!(below, [1, block, block + 1, 4 * block + 8, 4 * block + 9]);
-    assert!(ids(Wanted { name: Some("c.example.org".to_owned()), ..Wanted::default() }).is_empty());
-    let new = Wanted { count: 100, client, after_id: Some(block), ..Wanted::default() };
-    assert_eq!(reader.following(&new).expect("an answer").len(), 2);
-    let database = open(&file).expect("a database");
-    let count = |sql: &str| -> i64 { database.query_row(sql, [], |row| row.get(0)).expect("a count") };
-    assert_eq!(count("SELECT count(*) FROM name_blocks WHERE block = 0"), 2, "once for each block");
-    assert_eq!(count("SELECT count(*) FROM client_blocks"), 2 + 1 + 2);
-}
-
-#[test]
-fn a_database_of_version_1_is_taken_over() {
+fn files_of_older_versions_are_read_on() {
     let folder = tempfile::TempDir::new().expect("a temporary directory");
     let file = folder.path().join("queries.db");
     let old = Connection::open(&file).expect("a database");
@@ -342,43 +334,82 @@ fn a_database_of_version_1_is_taken_over() {
          CREATE TABLE queries (id INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, waited_ms INTEGER NOT NULL, client BLOB NOT NULL,
            port INTEGER NOT NULL, transport TEXT NOT NULL, name INTEGER NOT NULL REFERENCES names (id), type INTEGER NOT NULL,
            class INTEGER NOT NULL, rcode INTEGER, answers INTEGER NOT NULL, addresses TEXT, path INTEGER REFERENCES paths (id)) STRICT;
-         CREATE INDEX queries_by_client ON queries (client, id);
-         CREATE INDEX queries_by_name ON queries (name, id);
-         CREATE INDEX queries_by_time ON queries (at_ms);
          PRAGMA user_version = 1;
          INSERT INTO names VALUES (1, 'old.example.org');
-         INSERT INTO queries VALUES (1, unixepoch() * 1000 - 1000, 12, x'c0000201', 53, 'udp', 1, 1, 1, 0, 1, '192.0.2.7', NULL);",
+         INSERT INTO paths VALUES (1, '3: if qname in ads: yes; 3: block: answers');
+         INSERT INTO queries VALUES (1, unixepoch() * 1000 - 1000, 12, x'c0000201', 53, 'udp', 1, 1, 1, 0, 1, '192.0.2.7', 1);",
     )
     .expect("a database of version 1");
+    let check = |waited_us| {
+        record(&file, &[("new.example.org", "192.0.2.1")]);
+        let reader = Reader::open(&file).expect("a database");
+        let clients = Some("192.0.2.1".parse().expect("an address"));
+        let found = reader.newest(&Wanted { count: 9, clients, ..Wanted::default() }).expect("an answer");
+        let names = names(&found);
+        assert_eq!((names.first(), names.last()), (Some(&"new.example.org"), Some(&"old.example.org")));
+        let old = found.last().expect("a row");
+        assert_eq!((old.waited_us, old.one_of, old.outcome), (waited_us, 1, Outcome::Blocked));
+        let old_name = only(NameTest::Part("old".to_owned()));
+        for wanted in [
+            Wanted { names: old_name, ..Wanted::default() },
+            Wanted { outcomes: vec![Outcome::Blocked], ..Wanted::default() },
+            Wanted { waited_us: Some(12_000), ..Wanted::default() },
+        ] {
+            let wanted = Wanted { count: 9, ..wanted };
+            assert_eq!(reader.newest(&wanted).expect("an answer").len(), 1, "{wanted:?}");
+        }
+        assert_eq!(
+            reader.top(TopOf::Names, 0, 9).expect("an answer").last().expect("one").what,
+            "old.example.org"
+        );
+    };
+    check(12_000);
+    old.execute_batch(
+        "ALTER TABLE queries ADD COLUMN waited_us INTEGER NOT NULL DEFAULT 0;
+         ALTER TABLE queries ADD COLUMN one_of INTEGER NOT NULL DEFAULT 1;
+         CREATE TABLE client_blocks (block INTEGER, client BLOB, PRIMARY KEY (block, client)) STRICT, WITHOUT ROWID;
+         CREATE TABLE name_blocks (block INTEGER, name INTEGER, PRIMARY KEY (block, name)) STRICT, WITHOUT ROWID;
+         INSERT INTO client_blocks VALUES (0, x'c0000201');
+         INSERT INTO name_blocks VALUES (0, 1);
+         UPDATE queries SET waited_us = 5;
+         PRAGMA user_version = 2;",
+    )
+    .expect("a database of version 2");
     drop(old);
-    assert!(Reader::open(&file).is_err_and(|why| why.contains("older version")));
-    record(&file, &[("new.example.org", "192.0.2.1")]);
-    let reader = Reader::open(&file).expect("a database");
-    let client = Some("192.0.2.1".parse().expect("an address"));
-    let found = reader.newest(&Wanted { count: 9, client, ..Wanted::default() }).expect("an answer");
-    assert_eq!(names(&found), ["new.example.org", "old.example.org"]);
-    assert_eq!((found[1].waited_us, found[1].one_of, found[0].waited_us), (12_000, 1, 3_040));
-    assert_eq!(reader.last_id(), Ok(2));
+    check(12_005);
+    // It goes when its newest row is too old.
+    let rules = settings::Recorder { keep: Duration::from_secs(3600), ..settings(file.clone()) };
+    let mut writer = Writer::new(rules, Arc::default(), clock(), steps());
+    writer.try_clean(unix_ms_now() + 2 * 3_600_000).expect("it cleans");
+    assert!(!file.exists());
 }
 
 #[test]
 fn a_database_of_another_version_is_put_aside() {
     let folder = tempfile::TempDir::new().expect("a temporary directory");
     let file = folder.path().join("queries.db");
-    let other = Connection::open(&file).expect("a database");
+    record(&file, &[("a.example.org", "192.0.2.1")]);
+    let day = day_file(&file);
+    day.remove().expect("it is removed");
+    let other = Connection::open(&day.path).expect("a database");
     other.execute_batch("CREATE TABLE x (y); PRAGMA user_version = 7;").expect("it is made");
     drop(other);
-    assert!(Reader::open(&file).is_err());
+    let all = Wanted { count: 9, ..Wanted::default() };
+    let reader = Reader::open(&file).expect("a file");
+    assert!(
+        reader.search(&all).is_err_and(|why| why.contains("no record of queries that this program reads"))
+    );
     record(&file, &[("a.example.org", "192.0.2.1")]);
-    assert!(folder.path().join("queries.db.version-7").is_file());
-    assert!(Reader::open(&file).is_ok());
+    assert!(days::with_end(&day.path, ".version-7").is_file());
+    assert_eq!(reader.search(&all).expect("a page").queries.len(), 1);
 }
 
 #[test]
 fn what_cannot_be_written_is_counted_and_slows_nobody() {
     let folder = tempfile::TempDir::new().expect("a temporary directory");
-    // A folder is no database.
-    let rules = settings(folder.path().to_owned());
+    // A file is no folder.
+    let rules = settings(folder.path().join("a file/queries.db"));
+    std::fs::write(folder.path().join("a file"), "").expect("a file");
     let recorder = Recorder::start(&rules, clock(), steps(), || ()).expect("a thread");
     take(&recorder, &words("a.example.org", "192.0.2.1", 0), 1);
     recorder.stop();
@@ -463,29 +494,93 @@ fn a_burst_is_recorded_as_an_even_sample_that_adds_up_and_is_told_of_once() {
     assert_eq!(lines.len(), 1, "{lines:?}");
     assert!(lines[0].contains("an even sample") && lines[0].contains("dropped="), "{lines:?}");
     recorder.close();
-    let mut writer = Writer {
-        settings: settings(file.clone()),
-        shared: Arc::clone(&recorder.shared),
-        clock: clock(),
-        steps: steps(),
-        database: None,
-        names: Known::new(10),
-        paths: Known::new(10),
-        block: Block::default(),
-        cleaned: None,
-        paused_until: None,
-        is_well: true,
-    };
+    let mut writer = Writer::new(settings(file.clone()), Arc::clone(&recorder.shared), clock(), steps());
     writer.work();
     assert_eq!(recorder.counts().written.read() + dropped, total);
     let reader = Reader::open(&file).expect("a database");
-    let top = reader.top_names(0, 10).expect("an answer");
+    let top = reader.top(TopOf::Names, 0, 10).expect("an answer");
     assert_eq!(top.len(), 3);
-    for (name, queries) in top {
-        assert!(queries.abs_diff(40_000) < 2_000, "{name}: {queries}");
+    for Tally { what, queries, error } in top {
+        assert!(queries.abs_diff(40_000) < 2_000 && error == 0, "{what}: {queries}");
     }
     let one = reader.newest(&Wanted { count: 1, ..Wanted::default() }).expect("an answer");
     assert!(one[0].one_of > 1, "{one:?}");
+}
+
+#[test]
+fn what_is_recorded_is_heard_by_who_watches_and_what_is_too_much_is_counted() {
+    let folder = tempfile::TempDir::new().expect("a temporary directory");
+    let file = folder.path().join("queries.db");
+    record(&file, &[("old.example.org", "192.0.2.1"), ("a.example.org", "192.0.2.1")]);
+    let reader = || Reader::new(&file);
+    let last = reader().last_id().expect("a number");
+    let heard = |told: Option<Told>| match told {
+        Some(Told::Query(query)) => query.name,
+        other => format!("{other:?}"),
+    };
+    // One from now on, for some names, and one that was away.
+    let mut now =
+        Live::new(reader(), Wanted { names: only(NameTest::Part("b".into())), ..Wanted::default() }, None)
+            .expect("a reader");
+    let mut away = Live::new(reader(), Wanted::default(), Some(last - 1)).expect("a reader");
+    record(&file, &[("c.example.org", "192.0.2.1"), ("b.example.org", "192.0.2.1")]);
+    assert_eq!(heard(now.next()), "b.example.org");
+    let all: Vec<String> = (0..3).map(|_| heard(away.next())).collect();
+    assert_eq!(all, ["a.example.org", "c.example.org", "b.example.org"]);
+    let many: Vec<_> = (0..5_000).map(|_| ("b.example.org", "192.0.2.1")).collect();
+    record(&file, &many);
+    assert_eq!(away.next(), Some(Told::Missed(5_000 - 4_096)));
+    assert_eq!(heard(away.next()), "b.example.org");
+    assert_eq!(away.by_ref().take(4_095).filter(|told| matches!(told, Told::Query(_))).count(), 4_095);
+    away.look();
+    record(&file, &[("last.example.org", "192.0.2.1")]);
+    assert_eq!(heard(away.next()), "last.example.org");
+}
+
+#[test]
+fn what_one_client_asked_for_is_removed_while_others_are_recorded() {
+    let folder = tempfile::TempDir::new().expect("a temporary directory");
+    let file = folder.path().join("queries.db");
+    week(&file, 2, 300);
+    let recorder = Recorder::start(&settings(file.clone()), clock(), steps(), || ()).expect("a thread");
+    let ask = |queries: &[(&str, &str)], count: u64| {
+        queries.iter().for_each(|(name, client)| take(&recorder, &words(name, client, 0), 1));
+        while recorder.counts().written.read() < count {
+            std::thread::yield_now();
+        }
+    };
+    ask(
+        &[
+            ("secret.example.org", "192.0.2.77"),
+            ("shared.example.org", "192.0.2.77"),
+            ("shared.example.org", "192.0.2.1"),
+        ],
+        3,
+    );
+    let clients: Clients = "192.0.2.77".parse().expect("a client");
+    assert_eq!(recorder.forget_clients(clients), Ok(2));
+    assert_eq!(recorder.forget_clients(clients), Ok(0));
+    // What was forgotten is written anew when it comes again.
+    ask(
+        &[
+            ("shared.example.org", "192.0.2.1"),
+            ("other.example.org", "192.0.2.1"),
+            ("secret.example.org", "192.0.2.2"),
+        ],
+        6,
+    );
+    recorder.stop();
+    let reader = Reader::open(&file).expect("databases");
+    let find = |wanted: Wanted| reader.newest(&Wanted { count: 1000, ..wanted }).expect("an answer");
+    assert!(find(Wanted { clients: Some(clients), ..Wanted::default() }).is_empty());
+    assert_eq!(find(Wanted { names: only(NameTest::Part("shared".into())), ..Wanted::default() }).len(), 2);
+    let secret =
+        find(Wanted { names: only(NameTest::Exact("secret.example.org".into())), ..Wanted::default() });
+    assert_eq!(secret.iter().map(|query| query.client.to_string()).collect::<Vec<_>>(), ["192.0.2.2"]);
+    assert_eq!(find(Wanted::default()).len(), 600 + 4);
+    // Nothing of it is left in the file of today.
+    let octets = std::fs::read(&day_file(&file).path).expect("a file");
+    assert!(!octets.windows(4).any(|octets| octets == [192, 0, 2, 77]));
 }
 
 /// Collects events as text.
@@ -530,7 +625,7 @@ fn ways_through_the_policy_and_names_are_told_apart() {
         &file,
         &[("a.example.org", "192.0.2.1"), ("A.Example.ORG", "192.0.2.1"), ("[.example.org", "192.0.2.1")],
     );
-    let database = open(&file).expect("a database");
+    let database = open(&day_file(&file)).expect("a database");
     let count = |table: &str| -> i64 {
         let sql = format!("SELECT count(*) FROM {table}");
         database.query_row(&sql, [], |row| row.get(0)).expect("a count")

@@ -13,6 +13,7 @@ mod lists;
 mod numbers;
 mod overlay;
 mod policy_zones;
+mod queries;
 mod resolvers;
 mod rrsets;
 mod sets;
@@ -95,6 +96,8 @@ pub struct Operator {
     is_audit_failing: AtomicBool,
     /// The row of the audit log that the log was told of last.
     audit_told: AtomicU64,
+    /// Held by each reader of the live log of queries.
+    live: Arc<()>,
 }
 
 /// What stays the same for as long as the server runs.
@@ -218,6 +221,7 @@ impl Operator {
             accounts: accounts::Accounts::default(),
             is_audit_failing: AtomicBool::new(false),
             audit_told: AtomicU64::new(0),
+            live: Arc::default(),
         }
     }
 

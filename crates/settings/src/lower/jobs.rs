@@ -6,8 +6,8 @@ use diagnostic::suggest::one_of;
 use diagnostic::{At, Problem, Span, io_text};
 use plan::Secret;
 use plan::jobs::{
-    EffectKind, Family, Http, Ipset, Method, Mikrotik, MikrotikWhat, Nftset, Recorder, RouterTls, Script,
-    Template, Timeout,
+    EffectKind, Family, Http, Ipset, Method, Mikrotik, MikrotikWhat, Nftset, RecordedClients, Recorder,
+    RouterTls, Script, Template, Timeout,
 };
 use values::{Misread, Read};
 
@@ -456,6 +456,14 @@ impl Lowering<'_> {
             keeps_path: self.boolean(&section, "path"),
             keep: self.duration(&section, "keep"),
             octets_max: self.size(&section, "size"),
+            clients: self.word(&section, "clients", |text| match text {
+                "full" => Some(RecordedClients::Full),
+                "prefix" => Some(RecordedClients::Prefix),
+                "pseudonym" => Some(RecordedClients::Pseudonym),
+                "none" => Some(RecordedClients::None),
+                _ => None,
+            }),
+            except_clients: self.prefixes(&section, "except-clients"),
         };
         if file.is_none() {
             // A default that is written out says nothing that could be missed.

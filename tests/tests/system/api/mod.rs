@@ -3,9 +3,10 @@
 mod audit;
 mod hostile;
 mod network;
-mod rrsets;
 mod oidc;
 mod pages;
+mod queries;
+mod rrsets;
 mod totp;
 mod users;
 
@@ -275,7 +276,7 @@ fn members_of_a_set_are_added_listed_in_parts_and_removed() {
 
 #[test]
 fn whatever_is_looked_at_is_json_that_the_description_has() {
-    let (_stub, server) = start("");
+    let (_stub, server) = start("recorder: {file: queries.db}\n");
     server.ask(&Ask::new("www.example.org", Rtype::A));
     let description = get(&server, "/openapi.json");
     assert_eq!(description.status, 200);
@@ -286,7 +287,8 @@ fn whatever_is_looked_at_is_json_that_the_description_has() {
         .filter(|word| word.starts_with("/api/v1/") && !word.contains('{'))
         .collect();
     assert!(paths.len() > 20, "{paths:?}");
-    for path in paths {
+    // What has no end is looked at elsewhere.
+    for path in paths.into_iter().filter(|path| !path.ends_with("/live")) {
         let path = path.trim_start_matches("/api/v1");
         let asked = if path == "/caches/answers" { "/caches/answers?name=www.example.org" } else { path };
         let heard = get(&server, asked);

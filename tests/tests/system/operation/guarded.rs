@@ -35,10 +35,11 @@ fn the_record_of_queries_is_for_its_owner_alone_whatever_the_umask() {
     let files: Vec<_> = std::fs::read_dir(server.directory())
         .expect("its directory")
         .map(|entry| entry.expect("a readable directory"))
-        .filter(|entry| entry.file_name().to_string_lossy().starts_with("queries.db"))
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with("queries"))
         .collect();
-    // The database, and what SQLite writes beside it while it is open.
-    assert!(files.iter().any(|file| file.file_name() == "queries.db"));
+    // The databases, and what SQLite writes beside them while they are open.
+    let is_day = |name: &str| name.starts_with("queries-20") && name.ends_with(".db");
+    assert!(files.iter().any(|file| is_day(&file.file_name().to_string_lossy())));
     assert!(files.len() > 1, "{files:?}");
     for file in files {
         let mode = file.metadata().expect("a file").permissions().mode() & 0o777;

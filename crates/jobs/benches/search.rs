@@ -1,0 +1,203 @@
+//! How long searches of a week of queries take: names by a power law, a thousand clients; and how
+//! much longer the same takes as SQL that looks at each row.
+//!
+//! `GANNET_BENCH_QUERIES` says how many queries, 1,000,000 if it does not.
+
+#![expect(clippy::print_stdout, reason = "a benchmark talks to its user")]
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use engine::Transport;
+use events::{Addresses, Doorbell, Event, EventId, EventSet, EventWriter, Mark, Path as Way, ring};
+use jobs::recorder::{Kind, NameTest, Names, Outcome, Reader, TopOf, Wanted};
+use jobs::{Clock, Download, Jobs, Occurrence, Parts, Server, StepNames};
+use plan::jobs::{EventAction, Jobs as Plan, Learn, Recorder};
+use wire::{Class, NameBuf, Rcode, Rtype};
+
+const NAMES: usize = 60_000;
+const WEEK: Duration = Duration::from_secs(7 * 86_400);
+
+/// The workers' clock: it was zero when the program began, and for everybody else a week has passed
+/// since, so that the queries are of the past week.
+fn since_boot() -> Duration {
+    if std::thread::current().name() == Some("main") { Duration::ZERO } else { WEEK }
+}
+
+/// Nothing is scheduled or fetched here.
+#[derive(Debug)]
+struct Nobody;
+
+impl Server for Nobody {
+    fn dump(&self, _: Option<&str>) -> Result<String, String> {
+        Ok(String::new())
+    }
+
+    fn check_list(&self, _: &Download, _: &[u8]) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn adopt_lists(&self, _: &[String]) {}
+
+    fn learn(&self, _: &Learn, _: &Occurrence) {}
+
+    fn serve_signed(&self, _: Vec<Arc<zone::Zone>>) {}
+}
+
+impl jobs::Lookup for Nobody {
+    fn addresses(
+        &self,
+        _: &[std::net::SocketAddr],
+        _: &NameBuf,
+        _: Rtype,
+        _: Instant,
+    ) -> Result<jobs::Addresses, String> {
+        Err("nobody is asked".to_owned())
+    }
+}
+
+fn main() {
+    let count: u64 =
+        std::env::var("GANNET_BENCH_QUERIES").ok().and_then(|text| text.parse().ok()).unwrap_or(1_000_000);
+    let folder: PathBuf = std::env::temp_dir().join(format!("gannet-search-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let file = folder.join("queries.db");
+    record(&file, count);
+    let octets: u64 = std::fs::read_dir(&folder)
+        .expect("a folder")
+        .filter_map(|entry| entry.ok()?.metadata().ok())
+        .map(|found| found.len())
+        .sum();
+    println!("{count} queries of a week, {:.0} octets each", octets as f64 / count as f64);
+    searches(&file);
+    std::fs::remove_dir_all(&folder).expect("our folder");
+}
+
+/// Records queries that are spread over the past week.
+fn record(file: &Path, count: u64) {
+    let doorbell = Arc::<Doorbell>::default();
+    let workers = engine::Clock::start(since_boot, SystemTime::now);
+    let (mut writer, reader) = ring(16 << 20, Arc::clone(&doorbell));
+    let jobs = Jobs::start(Parts {
+        readers: vec![reader],
+        doorbell,
+        dnstap: jobs::dnstap::Parts { tap: Arc::default(), readers: Vec::new(), listeners: Vec::new() },
+        clock: Clock::new(workers),
+        server: Arc::new(Nobody),
+        lookup: Arc::new(Nobody),
+        lower_priority: || (),
+    })
+    .expect("threads");
+    let recorder = Recorder {
+        file: file.to_owned(),
+        records_all: true,
+        share_percent: 100,
+        keeps_path: true,
+        keep: 3 * WEEK,
+        octets_max: 1 << 40,
+        clients: Default::default(),
+        except_clients: Vec::new(),
+    };
+    let plan = Plan { recorder: Some(recorder), event_set: vec![EventAction::Record], ..Plan::default() };
+    let names = ["a", "1: cache(main)", "2: forward(default)"].map(str::to_owned).into();
+    let Ok(prepared) = jobs.prepare(&plan) else { panic!("no threads") };
+    jobs.adopt(prepared, &plan, &[], StepNames { snapshot: 1, names, facts: Arc::default() });
+    let written = || {
+        let stats = jobs.stats();
+        let read = |name: &str| stats.get("recorder").and_then(|group| group.get(name)).copied().unwrap_or(0);
+        assert_eq!(read("failed") + read("dropped"), 0, "everything is recorded");
+        read("written")
+    };
+    let names: Vec<NameBuf> = (0..NAMES)
+        .map(|number| format!("host{number}.example{}.org", number % 100).parse().expect("a name"))
+        .collect();
+    let mut chance = 0x9e37_79b9_7f4a_7c15_u64;
+    for number in 0..count {
+        chance ^= chance << 13;
+        chance ^= chance >> 7;
+        chance ^= chance << 17;
+        let share = (chance >> 11) as f64 / (1_u64 << 53) as f64;
+        let name = names.get((NAMES as f64).powf(share) as usize - 1).expect("one of them");
+        tell(&mut writer, name, chance, WEEK.as_millis() as u64 * number / count);
+        // As fast as it is written, and no faster.
+        while number % 10_000 == 0 && written() + 20_000 < number {
+            std::thread::yield_now();
+        }
+    }
+    jobs.stop();
+}
+
+fn tell(writer: &mut EventWriter, name: &NameBuf, chance: u64, monotonic_ms: u64) {
+    let body = [0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 192, 0, 2, 7];
+    let mut event_set = EventSet::default();
+    assert!(event_set.add(EventId(0), false));
+    let mut way = Way::default();
+    way.push(1, if chance & 7 == 0 { Mark::Missed } else { Mark::Hit });
+    if chance & 7 == 0 {
+        way.push(2, Mark::Waited);
+    }
+    writer.tell(&Event {
+        event_set: &event_set,
+        monotonic_ms,
+        waited_us: if chance & 7 == 0 { chance & 0xffff } else { 0 },
+        octets: 100,
+        client: [10, 0, (chance >> 8 & 3) as u8, chance as u8].into(),
+        port: chance as u16,
+        transport: Transport::Udp,
+        listener: Default::default(),
+        cause: None,
+        qname: name.as_name(),
+        qtype: Rtype::A,
+        qclass: Class::IN,
+        rcode: Some(Rcode::NOERROR),
+        answers: 1,
+        addresses: &Addresses::read(&body, 1),
+        snapshot: 1,
+        path: &way,
+        upstream: (chance & 7 == 0).then(|| ([192, 0, 2, 53], 53).into()),
+    });
+}
+
+/// Prints how long searches take.
+fn searches(file: &Path) {
+    let reader = Reader::open(file).expect("databases");
+    let part = |text: &str| {
+        let mut names = Names::default();
+        names.are(NameTest::Part(text.to_owned()));
+        names
+    };
+    let page = Wanted { count: 100, time: Some(Duration::from_millis(250)), ..Wanted::default() };
+    let client = || Some("10.0.1.7".parse().expect("a client"));
+    let wanted = [
+        ("the newest page", page.clone()),
+        ("a client", Wanted { clients: client(), ..page.clone() }),
+        ("a rare part", Wanted { names: part("host59998."), ..page.clone() }),
+        ("a client and a part", Wanted { clients: client(), names: part("host777"), ..page.clone() }),
+        ("a common part", Wanted { names: part(".org"), ..page.clone() }),
+        ("no such part", Wanted { names: part("nothing"), ..page.clone() }),
+        ("no such response code", Wanted { rcode: Some(Some(2)), ..page.clone() }),
+        ("no such outcome", Wanted { outcomes: vec![Outcome::Blocked], ..page.clone() }),
+        ("no such answer", Wanted { answer: "192.0.2.200".parse().ok(), ..page }),
+    ];
+    for (what, wanted) in wanted {
+        let begin = Instant::now();
+        let found = reader.search(&wanted).expect("a page");
+        let end = if found.cursor.is_some() { "a cursor" } else { "the end" };
+        println!("{what}: {:.1} ms, {} queries and {end}", ms(begin), found.queries.len());
+    }
+    for (what, of) in [("names", TopOf::Names), ("clients", TopOf::By(Kind::Client))] {
+        let begin = Instant::now();
+        let found = reader.top(of, 0, 20).expect("an answer");
+        println!("the most frequent {what} of the week: {:.1} ms", ms(begin));
+        assert_eq!(found.len(), 20);
+    }
+    let begin = Instant::now();
+    let found = reader.over_time(Kind::Outcome, 3600, (0, i64::MAX)).expect("an answer");
+    println!("outcomes by the hour: {:.1} ms, {} sums", ms(begin), found.len());
+    assert!(found.len() >= 7 * 24);
+}
+
+fn ms(begin: Instant) -> f64 {
+    begin.elapsed().as_secs_f64() * 1000.0
+}
