@@ -1,11 +1,13 @@
 //! A mistake as the readers report it, and how it becomes one that can be printed.
 
+use std::collections::HashSet;
+
 use crate::redact;
 use crate::report::{Diagnostic, Severity};
 use crate::source::{FileId, Sources, Span};
 
 /// A mistake as the readers report it; becomes a [`Diagnostic`] when all are known.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Problem {
     severity: Severity,
     place: Meant,
@@ -15,7 +17,7 @@ pub struct Problem {
 }
 
 /// What a problem points at.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Meant {
     Text(Span),
     File(FileId),
@@ -137,6 +139,9 @@ impl Problem {
 /// Puts problems into file order and makes them printable.
 pub fn diagnostics(mut problems: Vec<Problem>, sources: &Sources) -> Vec<Diagnostic> {
     problems.sort_by_key(Problem::order);
+    // A part of a file that several readers look at has its mistakes once.
+    let mut known = HashSet::new();
+    problems.retain(|problem| known.insert(problem.clone()));
     problems.into_iter().map(|problem| problem.into_diagnostic(sources)).collect()
 }
 
@@ -184,5 +189,14 @@ mod tests {
             found[0].json(),
             r#"{"severity":"error","file":"a\"b","line":1,"column":1,"width":1,"message":"line\nbreak","expected":"y"}"#
         );
+    }
+
+    #[test]
+    fn a_mistake_that_two_readers_find_is_told_once() {
+        let mut sources = Sources::new(&[]);
+        let file = sources.add(Path::new("gannet.yaml"), "a: b\n".to_owned());
+        let problem = |message| Problem::error(Span { file, start: 0, end: 1 }, message);
+        let found = diagnostics(vec![problem("one"), problem("two"), problem("one")], &sources);
+        assert_eq!(found.iter().map(|found| found.message.as_str()).collect::<Vec<_>>(), ["one", "two"]);
     }
 }
