@@ -144,6 +144,7 @@ fn engine_with(rate: Option<RateRule>, ops: Vec<Op>, zones: Option<Arc<Zones>>) 
         number: 1,
         keeps_path: false,
         taps_clients: false,
+        refused_event: None,
         counts_details: false,
     };
     // Nobody receives old snapshots here: there is only one.

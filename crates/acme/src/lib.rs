@@ -40,6 +40,9 @@ use web::Web;
 /// How long the thread sleeps at most: the clock on the wall may be set.
 const SLEEP_MAX: Duration = Duration::from_secs(30);
 
+/// Characters that are told of what was in the way: authorities choose many of them.
+const TROUBLE_CHARS_MAX: usize = 1_000;
+
 /// Returns the seconds since 1970; tests have a clock of their own.
 pub type WallClock = Arc<dyn Fn() -> u64 + Send + Sync>;
 
@@ -412,6 +415,7 @@ impl Shared {
         let now = (self.clock)();
         let asked = failures.iter().filter_map(|failure| failure.retry_after).max();
         let why = failures.into_iter().map(|failure| failure.why).collect::<Vec<_>>().join("; ");
+        let why: String = why.chars().take(TROUBLE_CHARS_MAX).collect();
         let is_known = is_repeated && entry.record.trouble.as_ref().is_some_and(|(_, known)| *known == why);
         entry.record.next_at = now + retry_in(entry.record.failures, asked, drawn());
         let (certificate, retry_in_s) = (&entry.plan.name, entry.record.next_at - now);

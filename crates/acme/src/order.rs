@@ -80,7 +80,7 @@ pub(crate) fn issue(
         }
         ordered => ordered?,
     };
-    session.carry_out(plan, order, around.place)
+    session.carry_out(plan, &order, around.place)
 }
 
 /// Checks that the owners of the names let the authority give certificates for them, as far as that
@@ -221,7 +221,7 @@ impl Session {
     fn carry_out(
         &mut self,
         plan: &CertificatePlan,
-        order: Order,
+        order: &Order,
         place: &dyn Place,
     ) -> Result<Issued, Failure> {
         let mut pending = Vec::new();

@@ -44,7 +44,7 @@ struct Authority {
     requests: Arc<AtomicU64>,
 }
 
-impl web::Web for Authority {
+impl Web for Authority {
     fn session(&self, _: Option<&Path>) -> Result<Box<dyn web::Session>, String> {
         Ok(Box::new(Self { conduct: self.conduct, requests: Arc::clone(&self.requests) }))
     }

@@ -12,9 +12,9 @@ use crate::call::Call;
 use crate::description::{many, nothing, one, records};
 use crate::json;
 use crate::problem::Problem;
+use crate::reply::Reply;
 use crate::resources::{self as of, as_json, unexpected};
 use crate::routes::{Parameter, Route, Wanted, get, parameter, post, route};
-use crate::serve::Reply;
 
 /// Below which all of it is.
 pub(crate) const BASE: &str = "/api/v1/servers";
@@ -41,7 +41,6 @@ pub(crate) struct PdnsServer {
 
 /// A setting of PowerDNS.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-#[expect(dead_code, reason = "there are none; programs ask for them all the same")]
 pub(crate) struct PdnsSetting {
     name: String,
     value: String,

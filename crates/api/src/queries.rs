@@ -7,8 +7,8 @@ use crate::body::Body;
 use crate::call::Call;
 use crate::description::{events, many, one};
 use crate::problem::Problem;
+use crate::reply::Reply;
 use crate::routes::{Parameter, Route, get, parameter, route};
-use crate::serve::Reply;
 
 /// What a search may have as its conditions.
 const CONDITIONS: &[Parameter] = &[

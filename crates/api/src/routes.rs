@@ -9,7 +9,6 @@ use crate::problem::Problem;
 use crate::reply::Reply;
 use crate::resources as of;
 use crate::rrsets;
-use crate::serve::Reply;
 
 /// One row.
 #[derive(Clone, Copy)]

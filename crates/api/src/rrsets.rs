@@ -8,8 +8,8 @@ use utoipa::ToSchema;
 use crate::call::Call;
 use crate::json;
 use crate::problem::Problem;
+use crate::reply::Reply;
 use crate::resources::{PART_ITEMS, PART_ITEMS_MAX, as_json, unexpected};
-use crate::serve::Reply;
 
 /// RRsets to change: all of them, or none.
 #[derive(Clone, Debug, Deserialize, ToSchema)]

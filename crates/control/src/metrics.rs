@@ -246,7 +246,18 @@ const RCODES: [(&str, &str); 5] = [
 ];
 
 /// What the jobs count, which has no sentence of its own elsewhere: group, name, and the sentence.
-const JOBS: [(&str, &str, &str); 22] = [
+const JOBS: [(&str, &str, &str); 25] = [
+    (
+        "audit-checkpoints",
+        "delivered",
+        "Checkpoints of the audit log that were given to those who keep them.",
+    ),
+    ("audit-checkpoints", "failed", "Tries to give away a checkpoint of the audit log that failed."),
+    (
+        "audit-checkpoints",
+        "dropped",
+        "Checkpoints of the audit log that found no room in the queue of a sink.",
+    ),
     ("events", "told", "Records that workers told of queries."),
     ("events", "dropped", "Records that found no room in a worker's ring."),
     ("events", "read", "Records that were read from the rings."),

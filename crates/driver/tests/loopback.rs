@@ -99,6 +99,7 @@ impl House {
             number: 1,
             keeps_path: false,
             taps_clients: false,
+            refused_event: None,
             counts_details: false,
         };
         let (reclaim, _) = mpsc::channel();

@@ -12,6 +12,7 @@ use crate::{Engine, Verdict};
 use clients::client::Client;
 use clients::gate::Admission;
 use clients::gate::cookie::Proof;
+use events::{EventId, RefusedContext};
 
 /// Where a message has the octet of its flags that RA is in.
 const FLAGS_LOW_AT: usize = 3;
@@ -70,6 +71,27 @@ impl Engine {
 
     #[cold]
     pub(crate) fn turn_away(&mut self, admission: Admission, to: &To<'_>, reply: &mut Reply<'_>) -> Verdict {
+        let verdict = self.turned_away(admission, to, reply);
+        if let Some(id) = self.snapshot.refused_event {
+            // As far as the header says it: the code of a wrong cookie stands in EDNS.
+            let low = reply.buffer().get(FLAGS_LOW_AT).map(|flags| Rcode(u16::from(flags & 0x0f)));
+            let is_answered = matches!(verdict, Verdict::Answered);
+            self.events.tell_refused(
+                EventId(id),
+                &RefusedContext {
+                    trusted_peers: &self.snapshot.trusted_peers,
+                    now: self.state.now,
+                    query: to.query,
+                    client: to.client,
+                    rcode: low.filter(|_| is_answered),
+                    snapshot: self.snapshot.number,
+                },
+            );
+        }
+        verdict
+    }
+
+    fn turned_away(&mut self, admission: Admission, to: &To<'_>, reply: &mut Reply<'_>) -> Verdict {
         match admission {
             Admission::Denied => {
                 self.state.counters.denied.bump();

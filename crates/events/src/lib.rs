@@ -26,6 +26,8 @@ pub use ring::{Doorbell, EventCounts, EventReader, EventWriter, ring};
 
 /// Things to tell about one query; a policy that tells more loses the rest, counted.
 pub const EVENTS_MAX: usize = 8;
+/// How often a worker tells of queries that were turned away, in milliseconds.
+const REFUSED_EVERY_MS: u64 = 100;
 /// Labels that the metrics of one process may have.
 pub const LABELS_MAX: usize = 256;
 
@@ -106,6 +108,9 @@ impl EventSet {
 pub struct EventSink {
     writer: Option<EventWriter>,
     chance: u32,
+    /// Queries that were turned away since one of them was told, and when that was.
+    refused: u32,
+    refused_told_ms: Option<u64>,
 }
 
 /// A query whose reply is complete.
@@ -130,6 +135,22 @@ pub struct EventContext<'a> {
     pub answer: Option<AnswerFacts<'a>>,
     /// The server that answered it, if others were asked and it is known.
     pub upstream: Option<SocketAddr>,
+}
+
+/// A query that was turned away before the policy.
+pub struct RefusedContext<'a> {
+    /// Peers that may ask for somebody.
+    pub trusted_peers: &'a PrefixSet,
+    /// When.
+    pub now: Now,
+    /// The query.
+    pub query: &'a Query<'a>,
+    /// Who asked.
+    pub client: &'a Client,
+    /// What it was answered; nothing if it was dropped.
+    pub rcode: Option<Rcode>,
+    /// The number of the snapshot.
+    pub snapshot: u32,
 }
 
 /// The answer of such a query.
@@ -166,6 +187,43 @@ impl EventSink {
         (self.chance ^ self.chance >> 16).wrapping_mul(0x9e37_79b1)
     }
 
+    /// Tells of queries that were turned away: of one in a while, and for how many it stands, so
+    /// that a flood of them is not a flood of records.
+    #[cold]
+    pub fn tell_refused(&mut self, id: EventId, refused: &RefusedContext<'_>) {
+        self.refused = self.refused.saturating_add(1);
+        let now_ms = refused.now.monotonic_ms;
+        if self.refused_told_ms.is_some_and(|told| now_ms < told.saturating_add(REFUSED_EVERY_MS)) {
+            return;
+        }
+        let Some(writer) = self.writer.as_mut() else { return };
+        let mut event_set = EventSet::NONE;
+        event_set.add(id, false);
+        let question = &refused.query.question;
+        writer.tell(&Event {
+            event_set: &event_set,
+            monotonic_ms: now_ms,
+            waited_us: 0,
+            octets: 0,
+            client: refused.client.address_of(refused.query, refused.trusted_peers),
+            port: refused.client.port,
+            transport: refused.client.transport,
+            qname: question.qname,
+            qtype: question.qtype,
+            qclass: question.qclass,
+            listener: refused.client.listener,
+            rcode: refused.rcode,
+            cause: None,
+            answers: 0,
+            addresses: &Addresses::default(),
+            snapshot: refused.snapshot,
+            path: &Path::NONE,
+            upstream: None,
+            refused: self.refused,
+        });
+        (self.refused, self.refused_told_ms) = (0, Some(now_ms));
+    }
+
     /// Tells what a query has to tell, if it has.
     pub fn tell(&mut self, told: &EventContext<'_>) {
         let Some(writer) = self.writer.as_mut().filter(|_| !told.event_set.is_empty()) else { return };
@@ -198,6 +256,7 @@ impl EventSink {
             snapshot: told.snapshot,
             path: told.path.unwrap_or(&Path::NONE),
             upstream: told.upstream,
+            refused: 0,
         });
     }
 }

@@ -142,6 +142,8 @@ pub struct Event<'a> {
     pub path: &'a Path,
     /// The server that answered, if others were asked and it is known.
     pub upstream: Option<SocketAddr>,
+    /// How many queries it stands for that were turned away before the policy; 0: it was let in.
+    pub refused: u32,
 }
 
 /// Where the octets of the reply stand in the word that has how long the query waited.
@@ -175,6 +177,9 @@ mod bits {
     pub(super) const URGENT: u32 = 46;
     pub(super) const HAS_REPLY: u32 = 47;
     pub(super) const RCODE: u32 = 48;
+    /// An rcode has twelve bits (RFC 6891 §6.1.3).
+    pub(super) const RCODE_MAX: u64 = 0xfff;
+    pub(super) const REFUSED: u32 = 63;
 }
 
 impl Event<'_> {
@@ -207,7 +212,8 @@ impl Event<'_> {
                 | u64::from(event.upstream.is_some()) << bits::UPSTREAM
                 | u64::from(event.event_set.is_urgent) << bits::URGENT
                 | u64::from(event.rcode.is_some()) << bits::HAS_REPLY
-                | u64::from(event.rcode.map_or(0, |rcode| rcode.0)) << bits::RCODE,
+                | (u64::from(event.rcode.map_or(0, |rcode| rcode.0)) & bits::RCODE_MAX) << bits::RCODE
+                | u64::from(event.refused > 0) << bits::REFUSED,
         );
         // The codes that there are, are small.
         let cause = event.cause.and_then(|code| u8::try_from(code.0).ok()?.checked_add(1)).unwrap_or(0);
@@ -225,7 +231,9 @@ impl Event<'_> {
         slots.put(u64::from(event.addresses.ttl) | u64::from(event.snapshot) << 32);
         slots.put_address(address_bits(event.client));
         // As long as nine years fit.
-        slots.put(event.waited_us & WAITED_US_MAX | u64::from(event.octets) << OCTETS_SHIFT);
+        // Nobody waited for what was turned away: their number takes the place.
+        let waited_us = if event.refused > 0 { u64::from(event.refused) } else { event.waited_us };
+        slots.put(waited_us & WAITED_US_MAX | u64::from(event.octets) << OCTETS_SHIFT);
         // The step that decided, and the one that looked at a list.
         let decided = event
             .path
@@ -370,7 +378,17 @@ impl<'a> EventView<'a> {
 
     /// Returns how long the query waited for others, in microseconds.
     pub fn waited_us(self) -> u64 {
-        self.word(6) & WAITED_US_MAX
+        if self.is_refused() { 0 } else { self.word(6) & WAITED_US_MAX }
+    }
+
+    /// Returns for how many queries it stands that were turned away before the policy; 0: it was
+    /// let in.
+    pub fn refused(self) -> u32 {
+        if self.is_refused() { self.word(6) as u32 } else { 0 }
+    }
+
+    fn is_refused(self) -> bool {
+        self.word(0) >> bits::REFUSED & 1 != 0
     }
 
     /// Returns the octets of the reply, without its EDNS options.
@@ -411,7 +429,7 @@ impl<'a> EventView<'a> {
     /// Returns the reply's code; `None` when there was no reply.
     pub fn rcode(self) -> Option<Rcode> {
         let first = self.word(0);
-        (first >> bits::HAS_REPLY & 1 != 0).then_some(Rcode((first >> bits::RCODE) as u16))
+        (first >> bits::HAS_REPLY & 1 != 0).then_some(Rcode((first >> bits::RCODE & bits::RCODE_MAX) as u16))
     }
 
     /// Returns the number of records in the answer section.

@@ -129,6 +129,7 @@ fn main() {
                 snapshot: 1,
                 path: &way,
                 upstream: None,
+                refused: 0,
             });
         }
         std::thread::yield_now();

@@ -156,6 +156,7 @@ fn tell(writer: &mut EventWriter, name: &NameBuf, chance: u64, monotonic_ms: u64
         snapshot: 1,
         path: &way,
         upstream: (chance & 7 == 0).then(|| ([192, 0, 2, 53], 53).into()),
+        refused: 0,
     });
 }
 

@@ -24,6 +24,7 @@ mod resolver;
 mod schedule;
 mod server;
 pub mod signing;
+mod steps;
 mod tls;
 pub mod web;
 
@@ -43,6 +44,7 @@ pub use effects::Occurrence;
 pub use resolver::{Addresses, Lookup};
 pub use schedule::{ScheduleError, State};
 pub use server::Server;
+pub use steps::StepNames;
 
 use checkpoints::Checkpoints;
 use download::Downloads;
@@ -96,17 +98,6 @@ struct Running {
     effects: Vec<Arc<Runner>>,
     recorder: Option<Arc<Recorder>>,
     labels: Vec<String>,
-}
-
-/// A policy's number and what its steps are called.
-#[derive(Clone)]
-pub struct StepNames {
-    /// The number of its snapshot.
-    pub snapshot: u32,
-    /// The steps in order.
-    pub names: Arc<[String]>,
-    /// What the record says of them.
-    pub facts: Arc<plan::jobs::StepFacts>,
 }
 
 /// Jobs that have their threads, and run as soon as their plan is adopted. Dropping it ends what is

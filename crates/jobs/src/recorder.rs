@@ -27,6 +27,7 @@
 //! last [`database::BLOCK_BITS`] bits are a block, and each client and each name is noted once for
 //! each block. Who looks for one reads the blocks that it is in ([`search`]).
 
+mod block;
 mod client;
 mod database;
 mod days;
@@ -57,9 +58,9 @@ use std::{io, mem};
 use plan::jobs as settings;
 use tracing::warn;
 
-use crate::StepNames;
 use crate::clock::Clock;
 use crate::effects::Count;
+use crate::steps::StepNames;
 pub use client::{Client, Clients};
 pub use database::VERSION;
 pub use live::{Live, Told};

@@ -307,10 +307,10 @@ mod tests {
         let claims = claims(|_| ());
         let pair = RsaKeyPair::generate(KeySize::Rsa2048).expect("a key");
         let public = pair.public_key();
-        let (n, e) = (
-            public.modulus().big_endian_without_leading_zero(),
-            public.exponent().big_endian_without_leading_zero(),
-        );
+        // RSAPublicKey (RFC 8017 §A.1.1): both numbers, of 257 octets and of three, behind their
+        // lengths.
+        let der = public.as_ref();
+        let (n, e) = (&der[9..265], &der[der.len() - 3..]);
         let set = format!(
             "{{\"keys\": [{{\"kty\": \"RSA\", \"use\": \"sig\", \"n\": \"{}\", \"e\": \"{}\"}}]}}",
             base64url(n),

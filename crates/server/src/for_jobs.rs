@@ -31,6 +31,9 @@ pub(crate) type Dump = Box<dyn Fn(Which<'_>) -> Option<Vec<api::Dumped>> + Send 
 /// Changes a record in one of the server's zones.
 pub(crate) type RecordChange = Box<dyn Fn(&TxtChange) -> Option<Result<NameBuf, String>> + Send + Sync>;
 
+/// Uses certificates that were written.
+pub(crate) type UseCertificates = Box<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
+
 /// What the server does for its jobs, once it runs; nothing any more when it has ended.
 pub(crate) struct Callbacks {
     /// Writes caches to their files.
@@ -45,7 +48,7 @@ pub(crate) struct Callbacks {
     /// none.
     pub(crate) change_record: RecordChange,
     /// Uses the certificates that were just written, of which this is one.
-    pub(crate) use_certificates: Box<dyn Fn(&str) -> Result<(), String> + Send + Sync>,
+    pub(crate) use_certificates: UseCertificates,
     /// Serves versions of zones that were just signed.
     pub(crate) serve_signed: Box<dyn Fn(Vec<Arc<Zone>>) + Send + Sync>,
 }

@@ -260,11 +260,6 @@ fn open_for_changes(authority: &Authority) {
     if let Some(file) = authority.first_audit_key() {
         info!(file = %file.display(), "the first key of the audit log: keep it elsewhere, and remove it here");
     }
-    match authority.checkpoint_key() {
-        Ok(Some(public_key)) => info!(public_key, "what checkpoints of the audit log are signed with"),
-        Ok(None) => {}
-        Err(error) => error!(%error, "the audit log has no checkpoints"),
-    }
 }
 
 /// Compiles the configuration. If files and changes do not go together although the files are right

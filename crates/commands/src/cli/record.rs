@@ -90,8 +90,8 @@ pub struct LogArgs {
     /// Print each query's path through the policy too.
     #[arg(long)]
     pub(crate) path: bool,
-    /// Count instead: the most frequent names, clients and so on of the last day (or since the hour of
-    /// `--since`).
+    /// Count instead: the most frequent names, clients and so on of the last day (or since the hour
+    /// of `--since`).
     #[arg(long, value_enum, value_name = "WHAT",
         conflicts_with_all = ["client", "name", "contains", "suffix", "regex", "without", "without_suffix",
             "without_regex", "qtype", "transport", "answer", "slower", "path", "until", "rcode", "blocked",

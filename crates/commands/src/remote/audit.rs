@@ -71,7 +71,7 @@ fn each_part(args: &RemoteArgs, mut take: impl FnMut(&[AuditRow]) -> bool) -> Ex
 
 /// Prints the rows that fit.
 fn search(args: &AuditSearchArgs) -> Result<ExitCode, String> {
-    let mut print = |rows: &[AuditRow]| {
+    let print = |rows: &[AuditRow]| {
         let found = rows.iter().filter(|row| fits(args, row));
         let text: String = if args.remote.output.json {
             found.map(to_json_line).collect()

@@ -99,7 +99,7 @@ mod tests {
              by https://ca.example.org/directory\n\
              dns: dns.example.org, 192.0.2.1\n    \
              none yet: clients get one that the server has signed itself, ordered in 1h1m, 1 failure\n    \
-             failed 7s ago: no\\nway\n"
+             failed 7s ago: no\\u{a}way\n"
         );
     }
 }

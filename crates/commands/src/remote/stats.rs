@@ -13,7 +13,8 @@ use crate::cli::StatsArgs;
 use crate::out;
 
 /// What the groups are about; those of effects and interfaces have a name behind a dot.
-const GROUPS: [(&str, &str); 13] = [
+const GROUPS: [(&str, &str); 14] = [
+    ("audit-checkpoints", "Checkpoints of the audit log (gannet audit)."),
     ("bans", "Prefixes that are banned."),
     ("downloads", "Lists from web servers (gannet lists)."),
     ("ds-push", "DS records sent to parents."),

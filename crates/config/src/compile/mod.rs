@@ -51,7 +51,7 @@ use crate::sets::{DynamicHandle, Sets, UrlList, Workshop, policy_zones, url_list
 use crate::zones::{self, Outcome, Planner};
 pub use devices::devices;
 use environment::Environment;
-use plan::jobs::{Jobs, Learned, StepFacts};
+use plan::jobs::{EventAction, Jobs, Learned, StepFacts};
 use plan::zones::ZonesPlan;
 pub use resolv::resolvers_of_machine;
 pub(crate) use resolvers::trusts;
@@ -495,6 +495,7 @@ impl Prepared<'_> {
             // What became of a query follows from its path, whether that is recorded or not.
             keeps_path: jobs.recorder.is_some(),
             counts_details: settings.unbound_statistics.is_extended,
+            refused_event: refused_event(&jobs),
             taps_clients: jobs.dnstap.as_ref().is_some_and(|dnstap| dnstap.kinds.has_clients()),
         };
         Ok(Plans {
@@ -535,6 +536,14 @@ fn chaos(settings: &Settings, anchors: &[AnchorPlan]) -> Chaos {
         trust_anchors: if said.trust_anchors { anchors::shown(anchors) } else { Box::default() },
         nsid: said.nsid.as_deref().map_or_else(|| text(&said.identity), Into::into),
     }
+}
+
+/// Returns the number of the event that tells of queries which are turned away: when all queries
+/// are recorded, a sample of these is.
+fn refused_event(jobs: &Jobs) -> Option<u16> {
+    jobs.recorder.as_ref().filter(|recorder| recorder.records_all)?;
+    let at = jobs.event_set.iter().position(|action| *action == EventAction::Record)?;
+    u16::try_from(at).ok()
 }
 
 /// Checks that what is learned goes to sets that can take it.

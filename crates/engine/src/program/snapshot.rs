@@ -85,6 +85,8 @@ pub struct Snapshot {
     pub keeps_path: bool,
     /// Whether messages between clients and us are copied, for dnstap.
     pub taps_clients: bool,
+    /// The number of the event that queries are told by which are turned away before the policy.
+    pub refused_event: Option<u16>,
     /// Whether queries and replies are counted by type, code and the like.
     pub counts_details: bool,
     /// Peers that are believed when they say whom they ask for.

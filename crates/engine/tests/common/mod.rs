@@ -201,6 +201,7 @@ fn snapshot(gate: Gate, ops: Vec<Op>) -> Snapshot {
         number: 1,
         keeps_path: false,
         taps_clients: false,
+        refused_event: None,
         counts_details: false,
     }
 }

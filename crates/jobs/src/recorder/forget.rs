@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rusqlite::types::Value;
 use rusqlite::{Connection, TransactionBehavior, params};
 
-use super::client::Clients;
+use super::client::{Client, Clients};
 use super::database::{self, BLOCK_BITS, VERSION};
 use super::days::{DayFile, Files};
 
@@ -29,7 +29,7 @@ fn of_file(file: &DayFile, clients: Clients, has_forgotten: &AtomicBool) -> rusq
     // What was removed is overwritten, not only unlinked.
     database.execute_batch("PRAGMA secure_delete = ON")?;
     let (first, last) = clients.range();
-    let blob = |client: super::Client| {
+    let blob = |client: Client| {
         let (octets, len) = client.octets();
         Value::Blob(octets.get(..len).unwrap_or_default().to_vec())
     };

@@ -1,8 +1,9 @@
-//! The most frequent of many things, counted in bounded memory (Space-Saving, Metwally et al. 2005).
+//! The most frequent of many things, counted in bounded memory: Space-Saving (Metwally, Agrawal and
+//! El Abbadi, 2005).
 //!
-//! What is not among the counters takes the place of the rarest, with its count: so a count is never
-//! too small, and too large by what stands beside it at most. Whatever makes up more than one of
-//! [`Sketch::max`] is among them.
+//! What is not among the counters takes the place of the rarest, with its count: so a count is
+//! never too small, and too large by what stands beside it at most. Whatever makes up more than one
+//! of [`Sketch::max`] is among them.
 
 use std::collections::HashMap;
 use std::hash::Hash;

@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 
 use super::client::{Client, Clients};
 use super::database::open_as_it_is;
-use super::days::{Day, DayFile};
+use super::days::Day;
 use super::outcome::{self, Outcome};
 use super::read::TopOf;
 use super::sketch::Sketch;
@@ -121,6 +121,8 @@ pub(super) struct Sums {
     names: Sketch<i64>,
     blocked: Sketch<i64>,
     has_new: bool,
+    /// Whether rows may have no sums: what was counted of them was given up.
+    is_behind: bool,
     pub(super) written: Option<Instant>,
 }
 
@@ -135,6 +137,7 @@ impl Sums {
             names: Sketch::new(NAMES_MAX),
             blocked: Sketch::new(NAMES_MAX),
             has_new: false,
+            is_behind: false,
             written: None,
         }
     }
@@ -191,6 +194,12 @@ impl Sums {
         ends: Ends,
     ) -> rusqlite::Result<()> {
         self.written = Some(Instant::now());
+        if self.is_behind {
+            // What was counted since then is counted again with the rest.
+            self.minutes.clear();
+            self.begin_hour();
+            self.catch_up(file, day, of_day)?;
+        }
         if self.has_new {
             let mut database = match self.database.take() {
                 Some(database) => database,
@@ -230,22 +239,19 @@ impl Sums {
     pub(super) fn give_up(&mut self) {
         self.database = None;
         self.minutes.clear();
-        self.has_new = false;
+        (self.has_new, self.is_behind) = (false, true);
         self.begin_hour();
     }
 
-    /// Counts the rows of a file that no run has counted: the one before was killed.
-    pub(super) fn catch_up(
-        &mut self,
-        file: &Path,
-        day: &DayFile,
-        of_day: &Connection,
-    ) -> rusqlite::Result<()> {
+    /// Counts the rows of a file that have no sums: the server was killed before it wrote them, or
+    /// could not.
+    pub(super) fn catch_up(&mut self, file: &Path, day: Day, of_day: &Connection) -> rusqlite::Result<()> {
+        self.is_behind = false;
         let database = match self.database.take() {
             Some(database) => database,
             None => open(file)?,
         };
-        let from = last_id(&database, day.day)?;
+        let from = last_id(&database, day)?;
         self.database = Some(database);
         let mut query = of_day.prepare(
             "SELECT at_ms, name, client, type, transport, outcome, decision, one_of, id FROM queries WHERE id > ?1 ORDER BY id",
@@ -254,7 +260,7 @@ impl Sums {
         while let Some(row) = rows.next()? {
             let (at_ms, id): (i64, i64) = (row.get(0)?, row.get(8)?);
             if self.is_other_hour(at_ms) {
-                self.write(file, (day.day, id - 1, of_day), Ends::Yes)?;
+                self.write(file, (day, id - 1, of_day), Ends::Yes)?;
             }
             self.add(&Counted {
                 at_ms,

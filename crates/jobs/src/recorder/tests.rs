@@ -68,6 +68,7 @@ fn words(qname: &str, client: &str, monotonic_ms: u64) -> Vec<u64> {
         snapshot: 4,
         path: &path,
         upstream: Some("192.0.2.53:53".parse().expect("an address")),
+        refused: 0,
     });
     let mut record = EventRecord::default();
     assert!(reader.read(&mut record));

@@ -1,6 +1,5 @@
 //! The recorder's thread: writes records into the file of their day, and removes old ones.
 
-use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::mem;
 use std::net::SocketAddr;
@@ -13,7 +12,7 @@ use plan::jobs as settings;
 use rusqlite::{Connection, Statement, Transaction, TransactionBehavior, params};
 use tracing::{error, info, warn};
 
-use super::client::Client;
+use super::block::Block;
 use super::database::{self, block_of, last_id, open};
 use super::days::{DAY_MS, Day, DayFile, Files};
 use super::known::Known;
@@ -22,9 +21,9 @@ use super::pseudonyms::Recording;
 use super::sample::Sample;
 use super::sums::{self, Counted, Ends, Sums};
 use super::{Shared, Steps, WAITING_OCTETS_MAX, Waiting};
-use crate::StepNames;
 use crate::clock::{Clock, unix_ms_now};
 use crate::names::name_text;
+use crate::steps::StepNames;
 
 const INSERT: &str = "
 INSERT INTO queries (id, at_ms, waited_ms, client, port, transport, name, type, class, rcode, answers, addresses, path, waited_us, one_of, outcome, decision, ede)
@@ -35,7 +34,7 @@ const WRITE_EVERY: Duration = Duration::from_millis(200);
 /// How often old records are removed.
 const CLEAN_EVERY: Duration = Duration::from_secs(60);
 /// Names and paths whose numbers are remembered, in each of two generations.
-pub(super) const REMEMBERED_MAX: usize = 50_000;
+const REMEMBERED_MAX: usize = 50_000;
 /// How long the database is left alone after it failed.
 const PAUSE: Duration = Duration::from_secs(5);
 
@@ -105,72 +104,6 @@ struct Scratch {
     path: Vec<u32>,
 }
 
-/// Who is in a block of rows, as far as it was written since the start.
-#[derive(Default)]
-struct Block {
-    number: i64,
-    clients: HashSet<Client>,
-    names: HashSet<i64>,
-    /// Those that the database lacks.
-    new_clients: Vec<Client>,
-    new_names: Vec<i64>,
-    /// Of rows that the database's row of the block does not cover.
-    since_ms: i64,
-    until_ms: i64,
-    holds: Holds,
-}
-
-impl Block {
-    fn begin(&mut self, number: i64) {
-        *self = Self { number, ..Self::default() };
-        self.begin_rows();
-    }
-
-    fn begin_rows(&mut self) {
-        (self.since_ms, self.until_ms, self.holds) = (i64::MAX, i64::MIN, Holds::default());
-    }
-
-    /// Notes a row.
-    fn add(&mut self, client: Client, name: i64, at_ms: i64, holds: Holds) {
-        if self.clients.insert(client) {
-            self.new_clients.push(client);
-        }
-        if self.names.insert(name) {
-            self.new_names.push(name);
-        }
-        self.since_ms = self.since_ms.min(at_ms);
-        self.until_ms = self.until_ms.max(at_ms);
-        self.holds.add(holds);
-    }
-
-    /// Writes who is new, in the order of the tables.
-    fn write(&mut self, transaction: &Transaction<'_>) -> rusqlite::Result<()> {
-        self.new_clients.sort_unstable();
-        self.new_names.sort_unstable();
-        let mut insert = transaction
-            .prepare_cached("INSERT OR IGNORE INTO client_blocks (block, client) VALUES (?1, ?2)")?;
-        for client in self.new_clients.drain(..) {
-            let (room, len) = client.octets();
-            insert.execute(params![self.number, room.get(..len)])?;
-        }
-        let mut insert =
-            transaction.prepare_cached("INSERT OR IGNORE INTO name_blocks (block, name) VALUES (?1, ?2)")?;
-        for name in self.new_names.drain(..) {
-            insert.execute([self.number, name])?;
-        }
-        if self.since_ms <= self.until_ms {
-            let mut update = transaction.prepare_cached(
-                "INSERT INTO blocks (block, since_ms, until_ms, holds) VALUES (?1, ?2, ?3, ?4)
-                 ON CONFLICT DO UPDATE SET since_ms = min(since_ms, excluded.since_ms),
-                   until_ms = max(until_ms, excluded.until_ms), holds = holds | excluded.holds",
-            )?;
-            update.execute([self.number, self.since_ms, self.until_ms, self.holds.0])?;
-            self.begin_rows();
-        }
-        Ok(())
-    }
-}
-
 impl Writer {
     pub(super) fn new(settings: settings::Recorder, shared: Arc<Shared>, clock: Clock, steps: Steps) -> Self {
         let files = Files::new(&settings.file);
@@ -186,7 +119,7 @@ impl Writer {
             names: Known::new(REMEMBERED_MAX),
             ways: Known::new(REMEMBERED_MAX),
             decisions: Known::new(REMEMBERED_MAX),
-            block: Block { number: -1, ..Block::default() },
+            block: Block::none(),
             cleaned: None,
             paused_until: None,
             is_well: true,
@@ -280,8 +213,7 @@ impl Writer {
         self.said_of_sums(outcome);
     }
 
-    /// Says once that sums cannot be written. Rows without sums are counted when the file of their
-    /// day is opened again.
+    /// Says once that sums cannot be written. Rows without sums are counted the next time.
     fn said_of_sums(&mut self, outcome: rusqlite::Result<()>) {
         match outcome {
             Ok(()) => self.are_sums_well = true,
@@ -340,7 +272,7 @@ impl Writer {
         self.names.clear();
         self.ways.clear();
         self.decisions.clear();
-        self.block.begin(-1);
+        self.block = Block::none();
     }
 
     /// Writes records by their time, each into the file of its day; counts those that were
@@ -388,7 +320,7 @@ impl Writer {
                 self.close();
                 let database = database::open(file)?;
                 // What was written before a crash.
-                let outcome = self.sums.catch_up(&self.files.sums(), file, &database);
+                let outcome = self.sums.catch_up(&self.files.sums(), file.day, &database);
                 self.said_of_sums(outcome);
                 Ok(database)
             }
@@ -421,7 +353,8 @@ impl Writer {
                     self.block.write(&transaction)?;
                     self.block.begin(block_of(id));
                 }
-                let row = Row { id, at_ms: place.at_ms, one_of: sample.one_of() };
+                let one_of = sample.one_of().saturating_mul(event.refused().max(1));
+                let row = Row { id, at_ms: place.at_ms, one_of };
                 self.insert(&transaction, &mut insert, &mut scratch, event, row)?;
             }
             self.block.write(&transaction)?;
@@ -523,7 +456,9 @@ impl Writer {
             .push(event.decided().map_or(u32::MAX, |(step, mark)| u32::from(step) << 8 | mark as u32));
         scratch.path.push(event.rcode().map_or(u32::MAX, |rcode| u32::from(rcode.0)));
         let cause = event.cause().map_or(u32::from(u16::MAX), |cause| u32::from(cause.0));
-        scratch.path.push(cause << 1 | u32::from(event.waited_us() > 0));
+        scratch
+            .path
+            .push(cause << 2 | u32::from(event.refused() > 0) << 1 | u32::from(event.waited_us() > 0));
         if let Some(way) = self.ways.find(scratch.path.as_slice()) {
             return Ok(way);
         }
@@ -538,7 +473,11 @@ impl Writer {
             name.map_or("", |name| action_of(name))
         };
         let decided = event.decided().map(|(step, mark)| (text(step), mark));
-        let outcome = Outcome::of(decided, event.rcode(), event.cause(), event.waited_us() > 0);
+        let outcome = match event.refused() {
+            0 => Outcome::of(decided, event.rcode(), event.cause(), event.waited_us() > 0),
+            _ if event.rcode().is_some() => Outcome::Refused,
+            _ => Outcome::Dropped,
+        };
         let way = Way { path, outcome };
         self.ways.remember(scratch.path.as_slice().into(), way);
         Ok(way)

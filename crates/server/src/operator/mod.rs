@@ -160,9 +160,9 @@ impl View {
             certificates: revision.plans.certificates().to_vec(),
             recorder: recorder_file(&revision.plans),
             statistics: revision.loaded.settings.unbound_statistics,
-            names: revision.loaded.settings.control_names.as_slice().into(),
+            names: revision.loaded.settings.api.names.as_slice().into(),
             totp_roles: totp_roles(&revision.loaded.settings),
-            oidc: revision.loaded.settings.oidc.clone(),
+            oidc: revision.loaded.settings.api.oidc.clone(),
         }
     }
 
@@ -175,9 +175,9 @@ impl View {
         self.certificates = revision.plans.certificates().to_vec();
         self.recorder = recorder_file(&revision.plans);
         self.statistics = revision.loaded.settings.unbound_statistics;
-        self.names = revision.loaded.settings.control_names.as_slice().into();
+        self.names = revision.loaded.settings.api.names.as_slice().into();
         self.totp_roles = totp_roles(&revision.loaded.settings);
-        self.oidc.clone_from(&revision.loaded.settings.oidc);
+        self.oidc.clone_from(&revision.loaded.settings.api.oidc);
         self.revision = revision.number;
     }
 
@@ -191,7 +191,7 @@ impl View {
 
 /// Returns the roles whose users need one-time codes.
 fn totp_roles(settings: &Settings) -> Arc<[Role]> {
-    settings.totp_roles.iter().filter_map(|word| Role::parse(word.word())).collect()
+    settings.api.totp_roles.iter().filter_map(|word| Role::parse(word.word())).collect()
 }
 
 /// Returns the database of recorded queries, as a path from any working directory.
@@ -351,6 +351,11 @@ impl Operator {
         match authority.checkpoint(unix_seconds()) {
             Ok(None) => {}
             Ok(Some((number, checkpoint))) => {
+                if told == 0
+                    && let Ok(Some(public_key)) = authority.checkpoint_key()
+                {
+                    info!(public_key, "checkpoints of the audit log are signed");
+                }
                 self.audit_told.store(number, Ordering::Relaxed);
                 self.components.jobs.keep_checkpoint(&checkpoint);
                 info!(checkpoint, "the audit log has gone on");

@@ -2,12 +2,25 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use diagnostic::At;
-use schema::ChangesWord;
+use schema::{ChangesWord, RoleWord};
 
+use super::oidc::OidcSettings;
 use crate::overlay::SettingPath;
+
+/// Where the HTTP API is reached, and how people log in to it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ApiSettings {
+    /// Names that it is reached by, besides those of the certificates.
+    pub names: Vec<String>,
+    /// Roles whose users need one-time codes.
+    pub totp_roles: Vec<RoleWord>,
+    /// Who proves who people are.
+    pub oidc: Option<Arc<OidcSettings>>,
+}
 
 /// Which settings may be changed while the server runs.
 #[derive(Clone, Debug, PartialEq, Eq)]

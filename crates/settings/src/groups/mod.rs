@@ -30,13 +30,14 @@ use std::sync::Arc;
 
 use plan::checks::Check;
 use plan::jobs::{AuditSink, Recorder};
-use schema::RoleWord;
 
 use crate::jobs::{EffectSettings, ScheduleSettings};
 
 pub use cache::CacheSettings;
 pub use certificates::OrderedCertificate;
-pub use control::{ChangesAllowed, ControlIdentity, ControlPlace, UnboundChannel, UnboundStatistics};
+pub use control::{
+    ApiSettings, ChangesAllowed, ControlIdentity, ControlPlace, UnboundChannel, UnboundStatistics,
+};
 use diagnostic::At;
 pub use dnstap::{DnstapSettings, ReceiverPlace};
 pub use limits::{Cookies, Handshakes, Limits, Rate, Tcp, WaitNetwork};
@@ -141,12 +142,8 @@ pub struct Settings {
     pub unbound_statistics: UnboundStatistics,
     /// What may be changed while the server runs.
     pub changes: ChangesAllowed,
-    /// Names that the API is reached by, besides those of the certificates.
-    pub control_names: Vec<String>,
-    /// Roles whose users need one-time codes.
-    pub totp_roles: Vec<RoleWord>,
-    /// Who proves who people are.
-    pub oidc: Option<Arc<OidcSettings>>,
+    /// Where the HTTP API is reached, and how people log in to it.
+    pub api: ApiSettings,
     /// Who is given checkpoints of the audit log.
     pub audit_sinks: Vec<AuditSink>,
     /// Sets of names and clients.

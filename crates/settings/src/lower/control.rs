@@ -2,13 +2,16 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
 
 use diagnostic::Problem;
 use plan::jobs::AuditSink;
 
 use super::read::{Values as _, unreachable_kind};
 use super::{Lowering, Section};
-use crate::groups::{ChangesAllowed, ControlIdentity, ControlPlace, UnboundChannel, UnboundStatistics};
+use crate::groups::{
+    ApiSettings, ChangesAllowed, ControlIdentity, ControlPlace, UnboundChannel, UnboundStatistics,
+};
 
 use crate::overlay::SettingPath;
 use schema::{ChangesWord, RoleWord, Value};
@@ -55,8 +58,17 @@ impl Lowering<'_> {
         listen.values()
     }
 
+    /// Reads where the API is reached, and how people log in to it.
+    pub(super) fn api_settings(&mut self, root: &Section<'_>) -> ApiSettings {
+        ApiSettings {
+            names: self.control_names(root),
+            totp_roles: self.totp_roles(root),
+            oidc: self.oidc(root).map(Arc::new),
+        }
+    }
+
     /// Reads the names that the API is reached by.
-    pub(super) fn control_names(&mut self, root: &Section<'_>) -> Vec<String> {
+    fn control_names(&mut self, root: &Section<'_>) -> Vec<String> {
         let control = self.section(root, "control");
         let names = self.list(&control, "names", |_, _, scalar| {
             let is_name = scalar.text.parse::<wire::NameBuf>().is_ok();
@@ -71,7 +83,7 @@ impl Lowering<'_> {
     }
 
     /// Reads the roles whose users need one-time codes.
-    pub(super) fn totp_roles(&mut self, root: &Section<'_>) -> Vec<RoleWord> {
+    fn totp_roles(&mut self, root: &Section<'_>) -> Vec<RoleWord> {
         let control = self.section(root, "control");
         self.list(&control, "totp-roles", |_, value, scalar| match value {
             Value::Word(words) => Self::one_word(words, &scalar.text, RoleWord::parse),

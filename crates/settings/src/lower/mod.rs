@@ -201,9 +201,7 @@ impl Lowering<'_> {
             log_level,
             unbound_statistics,
             changes: self.changes_allowed(&root),
-            control_names: self.control_names(&root),
-            totp_roles: self.totp_roles(&root),
-            oidc: self.oidc(&root).map(std::sync::Arc::new),
+            api: self.api_settings(&root),
             audit_sinks: self.audit_sinks(&root),
             sets,
             effects,
@@ -439,6 +437,7 @@ mod tests {
     fn no_setting_is_accepted_and_ignored() {
         let (touched, problems) = lower(
             "listen: [{at: 192.0.2.1, transport: tls}]\ntls: {certificates: [{certificate: a.pem}]}\n\
+             control: {oidc: {issuer: https://id.example.org, client-id: a, url: https://a.example, groups: {a: admin}}}\n\
              local: {a.example: 192.0.2.1}\nrecords: {a: {text: www A 192.0.2.1}}\nconditions: {a: rd}\nviews: [{policy: main, if: a}]\nresolvers: {default: {zones: {a.example: {stub: 192.0.2.1}}, zone-rate: {zones: {a.example: {below: 5}}}}}\nsets: {a: {names: a.example, lists: [\"names:x\"], tags: {tv: 192.0.2.1}}}\nupstreams: {a: {servers: [{address: 192.0.2.1}]}}\n\
              effects:\n  a: {type: nftset, table: t, set: a}\n  b: {type: ipset, set4: b}\n\
              \x20 c: {type: mikrotik-list, address: 192.0.2.1, user: u, password: p, list4: c}\n\

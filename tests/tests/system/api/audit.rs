@@ -99,8 +99,8 @@ fn what_was_done_is_in_the_audit_log_and_a_change_of_it_is_noticed() {
     let cut: String = text.lines().take(100).map(|line| format!("{line}\n")).collect();
     check("cut", cut, "row 101 and all after it are not there", "100 rows");
     let noted = noted.to_owned();
-    let public_key = find(place, "audit-sign.pub").display().to_string();
     let (_, log, place) = server.stop();
+    let public_key = find(place.path(), "audit-sign.pub").display().to_string();
     let told = log.iter().rev().find(|line| line.contains("the audit log has gone on"));
     contains(told.expect("it is told"), &noted);
 

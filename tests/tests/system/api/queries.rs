@@ -8,13 +8,13 @@ use wire::Rtype;
 use super::{DEADLINE, ask, connect, get, start};
 
 const RECORDED: &str = "recorder: {file: queries.db}\n\
-     sets: {ads: {lists: \"domains:ads.txt\"}}\n\
+     sets: {ads: {lists: \"names:ads.txt\"}}\n\
      policy: {main: [{if: qname in ads, do: reject(nxdomain)}, cache(main), forward(default)]}\n";
 
 /// Starts a server that records and has a list.
 fn start_recording() -> (Stub, Server) {
     let directory = tempfile::TempDir::new().expect("a temporary directory");
-    std::fs::write(directory.path().join("ads.txt"), "# a list\nads.example.org\n").expect("a list");
+    std::fs::write(directory.path().join("ads.txt"), "# a list\nsuffix:ads.example.org\n").expect("a list");
     let stub = Stub::start(testkit::Script::default());
     let server = Server::start_in(directory, &testkit::forwarding(&[&stub], RECORDED));
     (stub, server)
@@ -136,4 +136,58 @@ fn what_a_client_asked_for_is_removed() {
     eventually("the next one is written", || count() == 1);
     let (_stub, other) = start("");
     assert_eq!(get(&other, "/queries").status, 409, "nothing is recorded");
+}
+
+#[test]
+fn of_queries_that_are_turned_away_a_sample_is_recorded_that_adds_up() {
+    let (_stub, server) = start("allow: 127.0.0.1/32\nrecorder: {file: queries.db}\n");
+    let stranger = std::net::UdpSocket::bind("127.0.0.2:0").expect("an address");
+    stranger.set_read_timeout(Some(DEADLINE)).expect("a timeout");
+    stranger.connect(server.address()).expect("the server");
+    let mut sent = 0;
+    let found = || get(&server, "/queries?outcome=refused&client=127.0.0.2&count=1000").json();
+    let sum = |found: &str| -> u64 {
+        let counts = found
+            .split("\"one-of\": ")
+            .skip(1)
+            .filter_map(|rest| rest.split([',', ' ']).next()?.parse::<u64>().ok());
+        counts.sum()
+    };
+    // One after the other, until several of them are in one record.
+    eventually("a record stands for several", || {
+        for _ in 0..50 {
+            stranger.send(&Ask::new("www.example.org", Rtype::A).bytes()).expect("sent");
+            let mut reply = [0; 512];
+            assert!(stranger.recv(&mut reply).expect("a reply") > 12 && reply[3] & 15 == 5, "REFUSED");
+            sent += 1;
+        }
+        let found = found();
+        found.matches("\"name\"").count() > 1 && sum(&found) > found.matches("\"name\"").count() as u64
+    });
+    let found = found();
+    assert!(sum(&found) <= sent && found.contains("\"status\": \"REFUSED\""), "{sent}: {found}");
+    assert!((found.matches("\"name\"").count() as u64) < sent, "a sample");
+}
+
+#[test]
+fn clients_are_recorded_under_a_pseudonym_or_not_at_all() {
+    let recorded = |more: &str| {
+        let (_stub, server) = start(&format!("recorder: {{file: queries.db, {more}}}\n"));
+        server.ask(&Ask::new("www.example.org", Rtype::A));
+        server
+    };
+    let found = |server: &Server| get(server, "/queries?contains=www").json();
+    let server = recorded("clients: pseudonym");
+    eventually("it is written", || found(&server).contains("\"client\": \"~"));
+    assert!(server.directory().join("queries.key").is_file());
+    let server = recorded("clients: none");
+    eventually("it is written", || found(&server).contains("\"client\": \"unknown\""));
+    let server = recorded("clients: prefix");
+    eventually("it is written", || found(&server).contains("\"client\": \"127.0.0.0\""));
+    let server = recorded("except-clients: 127.0.0.0/8");
+    // What is told before the end is written before the end.
+    let (status, log, directory) = server.stop();
+    assert!(status.success(), "{}", log.join("\n"));
+    let files = std::fs::read_dir(directory.path()).expect("a directory").flatten();
+    assert!(!files.into_iter().any(|file| file.file_name().to_string_lossy().starts_with("queries")));
 }

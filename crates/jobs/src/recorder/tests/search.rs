@@ -126,19 +126,19 @@ fn a_search_finds_what_a_plain_look_at_each_row_finds() {
             match draw(12) {
                 0 => wanted.clients = format!("192.0.2.{}", number % 9).parse().ok(),
                 1 => wanted.clients = Some("192.0.2.2/31".parse().expect("a prefix")),
-                2 => wanted.names.are(NameTest::Part(format!("{}.z", number))),
+                2 => wanted.names.are(NameTest::Part(format!("{number}.z"))),
                 3 => wanted.names.are(NameTest::Suffix(format!("z{}.example.org", number % 6))),
                 4 => wanted.names.are_not(NameTest::regex(&format!("^h{}", number % 10)).expect("one")),
                 5 => wanted.qtype = Some(1 + (number % 4) as u16),
                 6 => wanted.rcode = Some((number % 5 != 4).then_some((number % 5) as u16)),
                 7 => {
                     wanted.outcomes =
-                        vec![outcome::ALL[number as usize % 7], outcome::ALL[number as usize % 5]]
+                        vec![outcome::ALL[number as usize % 7], outcome::ALL[number as usize % 5]];
                 }
                 8 => wanted.waited_us = Some(number * 500),
                 9 => wanted.list = Some(["ads", "others"][number as usize % 2].to_owned()),
                 10 => {
-                    wanted.upstream = Some(["default", "192.0.2.53:53", "x"][number as usize % 3].to_owned())
+                    wanted.upstream = Some(["default", "192.0.2.53:53", "x"][number as usize % 3].to_owned());
                 }
                 _ => {
                     let from = all[draw(all.len() as u64) as usize].at_ms;

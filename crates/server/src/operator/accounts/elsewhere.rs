@@ -190,7 +190,7 @@ impl Operator {
             return Err(forbidden("another provider sends them back"));
         }
         if let Some(error) = &back.error {
-            let error: String = error.chars().filter(|c| c.is_ascii_graphic()).take(64).collect();
+            let error: String = error.chars().filter(char::is_ascii_graphic).take(64).collect();
             return Err(forbidden(format!("the provider refuses: {error}")));
         }
         let code = back.code.as_ref().ok_or_else(|| forbidden("the provider sends no code"))?;

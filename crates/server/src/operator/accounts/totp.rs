@@ -82,7 +82,7 @@ fn sha256(text: &str) -> String {
 
 /// Returns a recovery code as it is compared: however it was typed.
 fn plain(text: &str) -> String {
-    text.chars().filter(|c| c.is_ascii_alphanumeric()).map(|c| c.to_ascii_lowercase()).collect()
+    text.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
 }
 
 /// Begins to keep a secret whose code somebody has shown; returns the recovery codes, too, which
