@@ -22,10 +22,12 @@ mod queries;
 mod repeated;
 mod reply;
 mod resources;
+mod route;
 mod routes;
 mod rrsets;
 mod serve;
 mod session;
+mod shapes;
 
 pub use description::description;
 pub use network::{CONNECTIONS_MAX, serve};

@@ -9,12 +9,12 @@ use server::Role;
 use utoipa::ToSchema;
 
 use crate::call::Call;
-use crate::description::{many, nothing, one, records};
 use crate::json;
 use crate::problem::Problem;
 use crate::reply::Reply;
 use crate::resources::{self as of, as_json, unexpected};
-use crate::routes::{Parameter, Route, Wanted, get, parameter, post, route};
+use crate::route::{Parameter, Route, Wanted, get, parameter, post, route};
+use crate::shapes::{many, nothing, one, records};
 
 /// Below which all of it is.
 pub(crate) const BASE: &str = "/api/v1/servers";

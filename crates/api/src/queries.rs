@@ -5,10 +5,10 @@ use server::Role;
 
 use crate::body::Body;
 use crate::call::Call;
-use crate::description::{events, many, one};
 use crate::problem::Problem;
 use crate::reply::Reply;
-use crate::routes::{Parameter, Route, get, parameter, route};
+use crate::route::{Parameter, Route, get, parameter, route};
+use crate::shapes::{events, many, one};
 
 /// What a search may have as its conditions.
 const CONDITIONS: &[Parameter] = &[

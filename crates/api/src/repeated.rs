@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::call::Call;
 use crate::problem::Problem;
 use crate::reply::Reply;
-use crate::routes::Route;
+use crate::route::Route;
 
 /// The header with what the client calls the request.
 const HEADER: HeaderName = HeaderName::from_static("idempotency-key");

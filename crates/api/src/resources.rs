@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::call::Call;
-use crate::description::{Schemas, one};
 use crate::json;
 use crate::problem::Problem;
 use crate::reply::Reply;
+use crate::shapes::{Schemas, one};
 
 pub(crate) use users::{FirstCode, NewPassword, NewRole, one_user, totp_confirm, user_password, user_role};
 
@@ -41,15 +41,6 @@ pub(crate) struct Members {
     items: Vec<String>,
     /// How long they stay; as long as the set says when absent.
     ttl_s: Option<u64>,
-}
-
-/// Answers with what a response holds.
-pub(crate) fn whole(_: &Call, response: Response) -> Result<Reply, Problem> {
-    Ok(match response {
-        Response::Metrics(text) => Reply::text("text/plain; version=0.0.4; charset=utf-8", text),
-        Response::ConfigShown(shown) => Reply::text("application/yaml", shown.text),
-        other => Reply::json(other.to_json()),
-    })
 }
 
 pub(crate) fn unexpected<T>(response: &Response) -> Result<T, Problem> {

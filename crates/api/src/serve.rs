@@ -25,7 +25,8 @@ use crate::powerdns;
 use crate::problem::Problem;
 use crate::repeated::{self, UnderWay};
 use crate::reply::{Reply, is_json, not_allowed, read};
-use crate::routes::{Route, TUNNEL, Wanted, all};
+use crate::route::{Route, TUNNEL, Wanted};
+use crate::routes::all;
 use crate::session::Visitor;
 
 /// Octets of a body.

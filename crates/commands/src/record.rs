@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use control::api;
-use jobs::recorder::{Kind, NameTest, Names, Outcome, Page, Reader, Recorded, TopOf, Wanted};
+use recorder::{Kind, NameTest, Names, Outcome, Page, Reader, Recorded, TopOf, Wanted};
 use wire::{Rcode, Rtype};
 
 use crate::cli::{LogArgs, Top};

@@ -1,6 +1,6 @@
 //! Hot path: no allocation, no locks, no waiting, no panics.
 //!
-//! A number that a worker counts in.
+//! Numbers that are counted.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -30,6 +30,22 @@ impl Counter {
 
     /// Returns the count.
     #[inline]
+    pub fn read(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A number that several threads raise.
+#[derive(Debug, Default)]
+pub struct Count(AtomicU64);
+
+impl Count {
+    /// Adds `n`.
+    pub fn add(&self, n: u64) {
+        self.0.fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// Returns the count.
     pub fn read(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use engine::Transport;
 use events::{Addresses, Doorbell, Event, EventId, EventSet, Mark, Path as Way, ring};
-use jobs::recorder::{Reader, Wanted};
 use jobs::{Clock, Download, Jobs, Occurrence, Parts, Server, StepNames};
 use plan::jobs::{EventAction, Jobs as Plan, Learn, Recorder};
+use recorder::{Reader, Wanted};
 use wire::{Class, NameBuf, Rcode, Rtype};
 
 const NAMES: usize = 100_000;

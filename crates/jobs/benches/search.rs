@@ -11,9 +11,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use engine::Transport;
 use events::{Addresses, Doorbell, Event, EventId, EventSet, EventWriter, Mark, Path as Way, ring};
-use jobs::recorder::{Kind, NameTest, Names, Outcome, Reader, TopOf, Wanted};
 use jobs::{Clock, Download, Jobs, Occurrence, Parts, Server, StepNames};
 use plan::jobs::{EventAction, Jobs as Plan, Learn, Recorder};
+use recorder::{Kind, NameTest, Names, Outcome, Reader, TopOf, Wanted};
 use wire::{Class, NameBuf, Rcode, Rtype};
 
 const NAMES: usize = 60_000;

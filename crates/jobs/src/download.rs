@@ -26,12 +26,12 @@ use std::time::{Duration, Instant};
 
 use tracing::{info, warn};
 
-use crate::clock::unix_ms_now;
-use crate::effects::Count;
 use crate::lock;
 use crate::resolver::Resolvers;
 use crate::server::Server;
 use crate::web::{Validators, WebFile, WebReply, fetch_by};
+use events::Count;
+use recorder::unix_ms_now;
 
 /// The pause after the first failure where there is a copy, where there is none, and the longest.
 const RETRY_FIRST: Duration = Duration::from_secs(60);

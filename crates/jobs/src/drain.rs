@@ -14,12 +14,13 @@ use events::{Doorbell, EventReader, EventView};
 use plan::jobs::{Learn, QueryLines};
 use tracing::info;
 
-use crate::clock::Clock;
-use crate::effects::{Count, Occurrence, Runner, Tail};
+use crate::effects::{Occurrence, Runner, Tail};
 use crate::limiter::Limiter;
-use crate::names::name_text;
-use crate::recorder::{Recorder, Taking};
 use crate::server::Server;
+use events::Count;
+use recorder::Clock;
+use recorder::name_text;
+use recorder::{Recorder, Taking};
 
 /// Records that are read from one worker's ring before the others get their turn.
 const TURN_RECORDS: usize = 4096;

@@ -7,7 +7,6 @@
 pub mod alias;
 pub mod anchors;
 mod checkpoints;
-mod clock;
 pub mod dnstap;
 mod download;
 mod drain;
@@ -16,15 +15,12 @@ pub mod health;
 mod http;
 mod limiter;
 mod lines;
-mod names;
 mod netlink;
 mod queue;
-pub mod recorder;
 mod resolver;
 mod schedule;
 mod server;
 pub mod signing;
-mod steps;
 mod tls;
 pub mod web;
 
@@ -38,13 +34,12 @@ use events::{Doorbell, EventCounts, EventReader, LabelId};
 use plan::jobs::{EventAction, Task};
 use tracing::info;
 
-pub use clock::Clock;
 pub use download::{Download, ListState};
 pub use effects::Occurrence;
+pub use recorder::{Clock, StepNames};
 pub use resolver::{Addresses, Lookup};
 pub use schedule::{ScheduleError, State};
 pub use server::Server;
-pub use steps::StepNames;
 
 use checkpoints::Checkpoints;
 use download::Downloads;
@@ -165,7 +160,7 @@ impl TaskRunner for OwnTasks {
         let runner = lock(&self.running).effects.iter().find(|effect| effect.name == *name).cloned();
         let Some(runner) = runner else { return Err(format!("there is no effect \"{name}\"")) };
         let (tail, end) = Tail::new();
-        let occurrence = Occurrence { unix_ms: clock::unix_ms_now(), tail, ..Occurrence::default() };
+        let occurrence = Occurrence { unix_ms: recorder::unix_ms_now(), tail, ..Occurrence::default() };
         if !runner.tell(Arc::new(occurrence)) {
             return Err(format!("the queue of effect \"{name}\" is full"));
         }

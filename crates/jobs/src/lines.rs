@@ -11,7 +11,7 @@ use plan::jobs::QueryLines;
 use tracing::{error, info};
 use wire::{EdeCode, Rcode};
 
-use crate::names::name_text;
+use recorder::name_text;
 
 /// Whence lines with questions are: who formats the log can tell them from others.
 const QUESTIONS: &str = "gannet::query";

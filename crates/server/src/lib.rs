@@ -37,13 +37,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub use caller::{Caller, Role, Scope, needed};
 pub use compile::{Compiled, Previous, compile};
 pub use driver::{Waiting, WaitsFor};
-pub use jobs::recorder::names as recorder_files;
 pub use log_level::{LogLevelHandle, filter};
 pub use operator::{
     CachedAnswer, ComesBack, DESCRIPTIONS, LinkFor, LogInRefusal, LoggedIn, Operator, OperatorError,
     Rejected, What, WorkerNumbers,
 };
 pub use protocol::{SocketUsers, answered, carry_out};
+pub use recorder::names as recorder_files;
 pub use start::{Opened, Server, StartError, start};
 pub use watch::{End, Order, Serving};
 

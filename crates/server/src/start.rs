@@ -169,9 +169,7 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
     let (loaded, compiled, wrong) = first_compiled((loaded, wrong), &authority, &addresses)?;
     let (candidate, signing) = first_candidate(loaded, compiled, transfers.clone());
     let Revision { loaded, plans, zones, .. } = &candidate.revision;
-    for warning in loaded.warnings.iter().chain(&plans.warnings) {
-        warn!("{}", warning.line());
-    }
+    loaded.warnings.iter().chain(&plans.warnings).for_each(|warning| warn!("{}", warning.line()));
     let cell = cell(plans)?;
     let checker = Checker::default();
     let orders = Arc::<Orders>::default();

@@ -6,7 +6,7 @@ use super::{File, Finding};
 
 /// The layer of each crate. A crate uses only crates of lower layers; equals do not know each
 /// other.
-pub(crate) const LAYERS: [(&str, u8); 50] = [
+pub(crate) const LAYERS: [(&str, u8); 51] = [
     ("diagnostic", 0),
     ("wire", 0),
     ("http2", 0),
@@ -39,6 +39,7 @@ pub(crate) const LAYERS: [(&str, u8); 50] = [
     ("authorities", 6),
     ("policy", 6),
     ("schema", 6),
+    ("recorder", 6),
     ("unbound", 6),
     ("exchange", 7),
     ("transfer", 7),

@@ -20,7 +20,7 @@ pub struct LogArgs {
     pub(crate) lines: u32,
     /// Only those of this client, or of the clients of a prefix.
     #[arg(long, value_name = "ADDRESS")]
-    pub(crate) client: Option<jobs::recorder::Clients>,
+    pub(crate) client: Option<recorder::Clients>,
     /// Only those for this name.
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
@@ -72,7 +72,7 @@ pub struct LogArgs {
     /// Only those of which this became: `cached`, `stale`, `local`, `resolved`, `blocked`,
     /// `refused` or `dropped`; can be repeated.
     #[arg(long, value_name = "OUTCOME")]
-    pub(crate) outcome: Vec<jobs::recorder::Outcome>,
+    pub(crate) outcome: Vec<recorder::Outcome>,
     /// Only those that a line of this list decided.
     #[arg(long, value_name = "LIST")]
     pub(crate) list: Option<String>,

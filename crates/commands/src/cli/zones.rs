@@ -49,8 +49,8 @@ pub enum ZoneCommand {
     Get(ZoneGetArgs),
     /// Replace an RRset of a zone; it is on disk and served when the command ends.
     ///
-    /// Every DATA is one record as a master file has it, names in full: `gannet zone set example.org
-    /// mail.example.org MX '10 mx1.example.org' '20 mx2.example.org'`.
+    /// Every DATA is one record as a master file has it, names in full: `gannet zone set
+    /// example.org mail.example.org MX '10 mx1.example.org' '20 mx2.example.org'`.
     Set(ZoneSetArgs),
     /// Remove an RRset from a zone.
     Unset(ZoneUnsetArgs),

@@ -16,9 +16,9 @@ use dnstap::{Encoder, Message, Sampling, Tap, TapReader, TapView, Times, frames}
 use plan::dnstap::Dnstap;
 use tracing::{info, warn};
 
-use crate::clock::Clock;
 use crate::lock;
 use connection::Connection;
+use recorder::Clock;
 
 /// Octets that are written at once, but for the last message.
 const BATCH_OCTETS: usize = 64 * 1024;

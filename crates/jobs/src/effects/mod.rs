@@ -16,13 +16,14 @@ pub(crate) mod template;
 use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use engine::Transport;
+use events::Count;
 use plan::jobs::{Effect as EffectPlan, EffectKind};
 use tracing::{info, warn};
 use wire::{Class, Rcode, Rtype};
@@ -161,20 +162,6 @@ pub(crate) struct Counts {
     pub(crate) dropped: Count,
     limiter: Limiter,
     is_well: AtomicBool,
-}
-
-/// A number that anybody may raise.
-#[derive(Default)]
-pub(crate) struct Count(AtomicU64);
-
-impl Count {
-    pub(crate) fn add(&self, n: u64) {
-        self.0.fetch_add(n, Ordering::Relaxed);
-    }
-
-    pub(crate) fn read(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
 }
 
 impl Counts {

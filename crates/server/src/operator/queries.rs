@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use control::api;
-use jobs::recorder::{Kind, Live, NameTest, Names, Outcome, Reader, Recorded, Told, TopOf, Wanted};
+use recorder::{Kind, Live, NameTest, Names, Outcome, Reader, Recorded, Told, TopOf, Wanted};
 use wire::{Rcode, Rtype};
 
 use super::{Operator, OperatorError};
@@ -85,7 +85,7 @@ impl Operator {
         let since_ms = asked.since_ms.unwrap_or_else(|| unix_ms().saturating_sub(DAY_MS));
         let count = asked.count.unwrap_or(TOP).clamp(1, PAGE_MAX);
         let found = self.reader()?.top(top_of(&asked.what)?, since_ms, count);
-        let tally = |tally: jobs::recorder::Tally| api::Tally {
+        let tally = |tally: recorder::Tally| api::Tally {
             what: tally.what,
             queries: tally.queries,
             error: tally.error,
@@ -109,7 +109,7 @@ impl Operator {
         let since_ms = asked.since_ms.unwrap_or_else(|| unix_ms().saturating_sub(DAY_MS));
         let between = (since_ms, asked.until_ms.unwrap_or(i64::MAX));
         let found = self.reader()?.over_time(kind, period_s, between).map_err(OperatorError::Refused)?;
-        let sum = |sum: jobs::recorder::Sum| api::QuerySum {
+        let sum = |sum: recorder::Sum| api::QuerySum {
             start_ms: sum.start.saturating_mul(1000),
             what: sum.key,
             queries: sum.queries,

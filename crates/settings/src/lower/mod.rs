@@ -133,9 +133,7 @@ impl Lowering<'_> {
         let certificates = self.certificates(&root, (&startup, &tls), &keys);
         let allow_at = root.entry("allow").map_or(Span::BUILT_IN, |entry| entry.node.span);
         let allow = At { value: self.prefixes(&root, "allow"), span: allow_at };
-        let deny_set = self.optional(&root, "deny-set", |lowering, _, node| {
-            lowering.read(node, "the name of a set", |text| values::identifier(text).map(str::to_owned))
-        });
+        let deny_set = self.deny_set(&root);
         let server_resolvers = self.server_resolvers(&server);
         let outgoing = self.outgoing(&root);
         let upstreams = self.groups(&root);
@@ -215,6 +213,13 @@ impl Lowering<'_> {
             policies,
             policy_is_given,
         }
+    }
+
+    /// Reads the set of those who are denied.
+    fn deny_set(&mut self, root: &Section<'_>) -> Option<At<String>> {
+        self.optional(root, "deny-set", |lowering, _, node| {
+            lowering.read(node, "the name of a set", |text| values::identifier(text).map(str::to_owned))
+        })
     }
 
     /// Reads how many transfers there may be at a time.

@@ -193,7 +193,7 @@ pub fn read_data(rtype: Rtype, text: &str) -> Result<Vec<u8>, (usize, String)> {
     let mut data = None;
     let options = Options { names: NameForm::Idn, ..Options::of_zone(owner) };
     let outcome = master::read("", line.as_bytes(), &options, &mut NoIncludes, |entry| {
-        data = Some(entry.rdata.to_vec())
+        data = Some(entry.rdata.to_vec());
     });
     match (outcome.mistakes.into_iter().next(), data) {
         (None, Some(data)) => Ok(data),

@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 
-use super::client::{Client, Clients};
-use super::database::open_as_it_is;
-use super::days::Day;
-use super::outcome::{self, Outcome};
-use super::read::TopOf;
-use super::sketch::Sketch;
+use crate::client::{Client, Clients};
+use crate::database::open_as_it_is;
+use crate::days::Day;
+use crate::outcome::{self, Outcome};
+use crate::read::TopOf;
+use crate::sketch::Sketch;
 
 /// The version of the schema.
 const VERSION: i64 = 1;
@@ -398,10 +398,10 @@ fn open(file: &Path) -> rusqlite::Result<Connection> {
     let opened = open_as_it_is(file).and_then(|database| Ok((is_ours(&database)?, database)));
     match opened {
         Ok((true, database)) => return Ok(database),
-        Err(error) if !super::database::is_broken(&error) => return Err(error),
+        Err(error) if !crate::database::is_broken(&error) => return Err(error),
         _ => {}
     }
-    super::days::put_aside(file, "other");
+    crate::days::put_aside(file, "other");
     let database = open_as_it_is(file)?;
     is_ours(&database)?;
     Ok(database)

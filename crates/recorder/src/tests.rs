@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::database::open;
-use super::days::{Day, DayFile, Files};
 use super::*;
+use crate::database::open;
+use crate::days::{Day, DayFile, Files};
 
 use std::fmt::Write as _;
 use std::time::Duration;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rusqlite::{Connection, params};
 use tracing::warn;
 
-use super::days::{self, DayFile, with_end};
+use crate::days::{self, DayFile, with_end};
 
 /// The version of the schema.
 pub const VERSION: i64 = 3;

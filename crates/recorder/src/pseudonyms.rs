@@ -15,8 +15,8 @@ use plan::jobs::RecordedClients;
 use wire::Prefix;
 use zeroize::Zeroizing;
 
-use super::client::{Client, PSEUDONYM_OCTETS};
-use super::days::Day;
+use crate::client::{Client, PSEUDONYM_OCTETS};
+use crate::days::Day;
 
 /// Octets of a key.
 const KEY_OCTETS: usize = 32;

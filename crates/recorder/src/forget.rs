@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rusqlite::types::Value;
 use rusqlite::{Connection, TransactionBehavior, params};
 
-use super::client::{Client, Clients};
-use super::database::{self, BLOCK_BITS, VERSION};
-use super::days::{DayFile, Files};
+use crate::client::{Client, Clients};
+use crate::database::{self, BLOCK_BITS, VERSION};
+use crate::days::{DayFile, Files};
 
 /// Removes the records of clients from all files, a block at a time so that the writer goes on;
 /// returns how many. `has_forgotten` tells the writer that numbers of names are not as before.

@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
-use super::client::{Client, Clients};
-use super::database::BLOCK_BITS;
-use super::days::Day;
-use super::names::{Names, NamesOf};
-use super::outcome::{Holds, Outcome};
-use super::read::{File, Recorded};
+use crate::client::{Client, Clients};
+use crate::database::BLOCK_BITS;
+use crate::days::Day;
+use crate::names::{Names, NamesOf};
+use crate::outcome::{Holds, Outcome};
+use crate::read::{File, Recorded};
 
 /// Which recorded queries to show.
 #[derive(Clone, Debug, Default)]

@@ -6,8 +6,8 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use super::read::{Reader, Recorded};
-use super::search::Wanted;
+use crate::read::{Reader, Recorded};
+use crate::search::Wanted;
 
 /// How often new records are looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(200);

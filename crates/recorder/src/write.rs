@@ -12,18 +12,18 @@ use plan::jobs as settings;
 use rusqlite::{Connection, Statement, Transaction, TransactionBehavior, params};
 use tracing::{error, info, warn};
 
-use super::block::Block;
-use super::database::{self, block_of, last_id, open};
-use super::days::{DAY_MS, Day, DayFile, Files};
-use super::known::Known;
-use super::outcome::{Holds, Outcome, action_of};
-use super::pseudonyms::Recording;
-use super::sample::Sample;
-use super::sums::{self, Counted, Ends, Sums};
-use super::{Shared, Steps, WAITING_OCTETS_MAX, Waiting};
+use crate::StepNames;
+use crate::block::Block;
 use crate::clock::{Clock, unix_ms_now};
-use crate::names::name_text;
-use crate::steps::StepNames;
+use crate::database::{self, block_of, last_id, open};
+use crate::days::{DAY_MS, Day, DayFile, Files};
+use crate::known::Known;
+use crate::name_text;
+use crate::outcome::{Holds, Outcome, action_of};
+use crate::pseudonyms::Recording;
+use crate::sample::Sample;
+use crate::sums::{self, Counted, Ends, Sums};
+use crate::{Shared, Steps, WAITING_OCTETS_MAX, Waiting};
 
 const INSERT: &str = "
 INSERT INTO queries (id, at_ms, waited_ms, client, port, transport, name, type, class, rcode, answers, addresses, path, waited_us, one_of, outcome, decision, ede)

@@ -16,7 +16,7 @@ impl Clock {
 
     /// Returns the time on the wall, in milliseconds since 1970, at a time of the workers' clock.
     /// Follows the wall's clock when somebody sets it.
-    pub(crate) fn unix_ms(self, monotonic_ms: u64) -> i64 {
+    pub fn unix_ms(self, monotonic_ms: u64) -> i64 {
         let now = self.workers.wall().duration_since(UNIX_EPOCH).unwrap_or_default();
         let ago = self.workers.since_start().saturating_sub(Duration::from_millis(monotonic_ms));
         i64::try_from(now.saturating_sub(ago).as_millis()).unwrap_or(i64::MAX)
@@ -25,16 +25,16 @@ impl Clock {
 
 /// What to add to times of the workers' clocks, in microseconds, to have those since 1970.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Offsets {
+pub struct Offsets {
     /// To times since the server was started.
-    pub(crate) since_start: u64,
+    pub since_start: u64,
     /// To times since the machine was.
-    pub(crate) since_boot: u64,
+    pub since_boot: u64,
 }
 
 impl Clock {
     /// Returns what to add to times of about now.
-    pub(crate) fn offsets(self) -> Offsets {
+    pub fn offsets(self) -> Offsets {
         let us = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let now = us(self.workers.wall().duration_since(UNIX_EPOCH).unwrap_or_default());
         Offsets {
@@ -45,7 +45,7 @@ impl Clock {
 }
 
 /// Returns the time on the wall, in milliseconds since 1970.
-pub(crate) fn unix_ms_now() -> i64 {
+pub fn unix_ms_now() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,7 @@
-//! The record of queries: a SQLite database that one thread writes in batches.
+//! The record of queries: SQLite databases that one thread writes in batches.
+//!
+//! Never slows a worker, nor the thread that reads the workers' rings: what cannot be written in
+//! time is sampled, and what goes is counted.
 //!
 //! The events thread hands over records as they came from the workers' rings, by copying words;
 //! everything else (names to text, paths to text, SQL) happens here. When there is no room for all
@@ -27,13 +30,17 @@
 //! last [`database::BLOCK_BITS`] bits are a block, and each client and each name is noted once for
 //! each block. Who looks for one reads the blocks that it is in ([`search`]).
 
+#![forbid(unsafe_code)]
+
 mod block;
 mod client;
+mod clock;
 mod database;
 mod days;
 mod forget;
 mod known;
 mod live;
+mod name_text;
 mod names;
 mod notice;
 mod outcome;
@@ -42,6 +49,7 @@ mod read;
 mod sample;
 mod search;
 mod sketch;
+mod steps;
 mod sums;
 #[cfg(test)]
 mod tests;
@@ -58,18 +66,20 @@ use std::{io, mem};
 use plan::jobs as settings;
 use tracing::warn;
 
-use crate::clock::Clock;
-use crate::effects::Count;
-use crate::steps::StepNames;
+use events::Count;
+
 pub use client::{Client, Clients};
+pub use clock::{Clock, Offsets, unix_ms_now};
 pub use database::VERSION;
 pub use live::{Live, Told};
+pub use name_text::name_text;
 pub use names::{NameTest, Names};
 use notice::Notice;
 pub use outcome::Outcome;
 pub use read::{Reader, Recorded, TopOf};
 use sample::Sample;
 pub use search::{Page, Wanted};
+pub use steps::StepNames;
 pub use sums::{Kind, Sum, Tally};
 use write::Writer;
 
@@ -88,15 +98,19 @@ pub fn names(file: &Path) -> Vec<OsString> {
 }
 
 /// What the steps of each policy of the last reloads are called.
-pub(crate) type Steps = Arc<Mutex<Vec<StepNames>>>;
+pub type Steps = Arc<Mutex<Vec<StepNames>>>;
 
 /// What the recorder counts.
 #[derive(Default)]
-pub(crate) struct Counts {
-    pub(crate) written: Count,
-    pub(crate) dropped: Count,
-    pub(crate) failed: Count,
-    pub(crate) removed: Count,
+pub struct Counts {
+    /// Records that were written.
+    pub written: Count,
+    /// Records that found no room.
+    pub dropped: Count,
+    /// Records that could not be written.
+    pub failed: Count,
+    /// Records that were removed: too old, or too much.
+    pub removed: Count,
 }
 
 #[derive(Default)]
@@ -135,8 +149,9 @@ impl Shared {
 }
 
 /// The recorder as others see it.
-pub(crate) struct Recorder {
-    pub(crate) settings: settings::Recorder,
+pub struct Recorder {
+    /// What it was started with.
+    pub settings: settings::Recorder,
     shared: Arc<Shared>,
     /// What came while the writer took out what came before. Only the events thread uses it.
     aside: Mutex<Sample>,
@@ -146,7 +161,7 @@ pub(crate) struct Recorder {
 impl Recorder {
     /// Starts its thread. The database is opened there; that it cannot be is logged, counted, and
     /// tried again.
-    pub(crate) fn start(
+    pub fn start(
         settings: &settings::Recorder,
         clock: Clock,
         steps: Steps,
@@ -163,7 +178,7 @@ impl Recorder {
     }
 
     /// Returns what it counts.
-    pub(crate) fn counts(&self) -> &Counts {
+    pub fn counts(&self) -> &Counts {
         &self.shared.counts
     }
 
@@ -172,7 +187,7 @@ impl Recorder {
     ///
     /// Does not wait: while the writer takes records out, they are put aside, and it is to be
     /// called again soon, with others or none.
-    pub(crate) fn take(&self, words: &[u64], records: u64) -> Taking {
+    pub fn take(&self, words: &[u64], records: u64) -> Taking {
         let mut aside = self.aside.lock().unwrap_or_else(PoisonError::into_inner);
         let mut waiting = match self.shared.waiting.try_lock() {
             Ok(waiting) => waiting,
@@ -214,7 +229,7 @@ impl Recorder {
     /// # Errors
     ///
     /// A file cannot be changed; those before it were.
-    pub(crate) fn forget_clients(&self, clients: Clients) -> Result<u64, String> {
+    pub fn forget_clients(&self, clients: Clients) -> Result<u64, String> {
         let files = days::Files::new(&self.settings.file);
         let removed = forget::clients(&files, clients, &self.shared.has_forgotten)?;
         let sums = files.sums();
@@ -223,7 +238,7 @@ impl Recorder {
     }
 
     /// Writes what waits and ends.
-    pub(crate) fn stop(&self) {
+    pub fn stop(&self) {
         self.close();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
@@ -253,7 +268,7 @@ impl Drop for Recorder {
 /// What became of records that were offered to the recorder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub(crate) enum Taking {
+pub enum Taking {
     /// They were taken, or dropped and counted.
     Done,
     /// They were put aside: the recorder is to be called again soon.

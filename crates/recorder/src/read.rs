@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row};
 
-use super::client::Client;
-use super::database::VERSION;
-use super::days::{Day, DayFile, Files};
-use super::outcome::{Outcome, action_of};
-use super::search::{Page, Progress, Search, Wanted};
-use super::sums::{Kind, Sum, SumsReader, Tally};
+use crate::client::Client;
+use crate::database::VERSION;
+use crate::days::{Day, DayFile, Files};
+use crate::outcome::{Outcome, action_of};
+use crate::search::{Page, Progress, Search, Wanted};
+use crate::sums::{Kind, Sum, SumsReader, Tally};
 
 /// A recorded query.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -138,7 +138,7 @@ impl File {
     }
 
     fn last_id(&self) -> rusqlite::Result<i64> {
-        super::database::last_id(&self.database)
+        crate::database::last_id(&self.database)
     }
 }
 

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use rusqlite::{Transaction, params};
 
-use super::client::Client;
-use super::outcome::Holds;
+use crate::client::Client;
+use crate::outcome::Holds;
 
 /// Who is in a block of rows, as far as it was written since the start.
 #[derive(Default)]

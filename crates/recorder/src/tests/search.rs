@@ -1,7 +1,7 @@
 //! Searching, against a plain look at each row.
 
-use super::super::days::DAY_MS;
 use super::*;
+use crate::days::DAY_MS;
 
 fn client_blob(client: std::net::IpAddr) -> Vec<u8> {
     let (octets, len) = Client::Address(client).octets();
