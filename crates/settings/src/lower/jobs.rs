@@ -468,9 +468,12 @@ impl Lowering<'_> {
         if file.is_none() {
             // A default that is written out says nothing that could be missed.
             let is_default = |entry: &&yaml::Entry| {
-                let row = schema::find(&format!("recorder.{}", entry.key));
-                matches!(&entry.node.value, yaml::Value::Scalar(scalar)
-                    if row.is_some_and(|row| row.default == Some(scalar.text.as_str())))
+                let default = schema::find(&format!("recorder.{}", entry.key)).and_then(|row| row.default);
+                match &entry.node.value {
+                    yaml::Value::Scalar(scalar) => default == Some(scalar.text.as_str()),
+                    yaml::Value::List(items) => items.is_empty() && default == Some("[]"),
+                    _ => false,
+                }
             };
             let others = section.entries.iter().filter(|entry| entry.key != "file");
             for entry in others.filter(|entry| !is_default(entry)) {
