@@ -563,10 +563,11 @@ fn print_tally(tally: &Tally) {
         latency.deviation_us()
     );
     println!(
-        "latency         p50 {:.1}, p95 {:.1}, p99 {:.1}, max {:.1} µs",
+        "latency         p50 {:.1}, p95 {:.1}, p99 {:.1}, p99.9 {:.1}, max {:.1} µs",
         latency.quantile_us(0.5),
         latency.quantile_us(0.95),
         latency.quantile_us(0.99),
+        latency.quantile_us(0.999),
         latency.max_us()
     );
     println!(
