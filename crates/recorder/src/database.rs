@@ -3,7 +3,7 @@
 use std::fs::{OpenOptions, Permissions};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, params};
 use tracing::warn;
@@ -56,13 +56,16 @@ CREATE TABLE blocks (
 ) STRICT;
 CREATE TABLE client_blocks (block INTEGER, client BLOB, PRIMARY KEY (block, client)) STRICT, WITHOUT ROWID;
 CREATE TABLE name_blocks (block INTEGER, name INTEGER, PRIMARY KEY (block, name)) STRICT, WITHOUT ROWID;
+CREATE TABLE removed (last_id INTEGER NOT NULL) STRICT; -- the last number when rows were removed
 PRAGMA user_version = 3;
 ";
 
 /// Read and written by the server alone.
 const PRIVATE: u32 = 0o600;
-/// Rows that one clean-up removes, so that writing goes on.
+/// Rows that one transaction removes, so that others need not wait long.
 const CLEAN_ROWS_MAX: i64 = 20_000;
+/// How long a clean-up goes on: meanwhile, nothing is written.
+const CLEAN_TIME: Duration = Duration::from_secs(10);
 
 /// Opens the database of a day for writing, and makes it if it is not there; one of another version
 /// is put aside.
@@ -99,10 +102,27 @@ pub(super) fn is_broken(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase))
 }
 
-/// Returns the number of the newest row; 0 if there is none.
+/// Returns the number of the newest row, whether it was removed since or not; 0 if there was none.
 pub(super) fn last_id(database: &Connection) -> rusqlite::Result<i64> {
     let mut query = database.prepare_cached("SELECT coalesce(max(id), 0) FROM queries")?;
-    query.query_row([], |row| row.get(0))
+    let last: i64 = query.query_row([], |row| row.get(0))?;
+    // Files of older versions lack it.
+    let has_removed = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'removed')";
+    if !database.prepare_cached(has_removed)?.query_row([], |row| row.get(0))? {
+        return Ok(last);
+    }
+    let mut query = database.prepare_cached("SELECT coalesce(max(last_id), 0) FROM removed")?;
+    query.query_row([], |row| row.get(0)).map(|removed: i64| last.max(removed))
+}
+
+/// Notes the number of the newest row before rows are removed, so that no other gets it: sums and
+/// readers know by numbers what they have seen.
+pub(super) fn keep_last_id(database: &Connection) -> rusqlite::Result<()> {
+    let last = last_id(database)?;
+    database.execute_batch(
+        "CREATE TABLE IF NOT EXISTS removed (last_id INTEGER NOT NULL) STRICT; DELETE FROM removed;",
+    )?;
+    database.execute("INSERT INTO removed VALUES (?1)", [last]).map(drop)
 }
 
 /// Returns the block of a row.
@@ -151,9 +171,30 @@ pub(super) fn rows_of(file: &DayFile) -> u64 {
     count.map_or(0, i64::unsigned_abs)
 }
 
-/// Removes rows from before `oldest_ms`, a part of them if they are many; returns how many.
+/// Removes rows from before `oldest_ms`, in small transactions, and a part of them if it takes too
+/// long; returns how many.
 pub(super) fn clean_by_age(database: &mut Connection, oldest_ms: i64) -> rusqlite::Result<u64> {
+    let begin = Instant::now();
+    let mut removed = 0;
+    loop {
+        let count = clean_some(database, oldest_ms)?;
+        removed += count;
+        if count < CLEAN_ROWS_MAX as u64 || begin.elapsed() >= CLEAN_TIME {
+            break;
+        }
+    }
+    if removed > 0 {
+        let transaction = database.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        forget_blocks(&transaction)?;
+        transaction.commit()?;
+    }
+    Ok(removed)
+}
+
+/// Removes the first rows from before `oldest_ms`; returns how many.
+fn clean_some(database: &mut Connection, oldest_ms: i64) -> rusqlite::Result<u64> {
     let transaction = database.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    keep_last_id(&transaction)?;
     let removed = transaction.execute(
         "DELETE FROM queries WHERE id IN (
            SELECT queries.id FROM blocks CROSS JOIN queries
@@ -161,10 +202,11 @@ pub(super) fn clean_by_age(database: &mut Connection, oldest_ms: i64) -> rusqlit
            WHERE since_ms < ?1 AND at_ms < ?1 LIMIT ?2)",
         params![oldest_ms, CLEAN_ROWS_MAX, BLOCK_BITS],
     )?;
-    if removed > 0 {
-        forget_blocks(&transaction)?;
+    // Nothing was written if nothing was removed.
+    match removed {
+        0 => transaction.rollback()?,
+        _ => transaction.commit()?,
     }
-    transaction.commit()?;
     Ok(removed as u64)
 }
 
@@ -184,6 +226,7 @@ pub(super) fn clean_by_size(database: &mut Connection, octets_max: u64) -> rusql
     let rows: i64 = transaction.query_row("SELECT count(*) FROM queries", [], |row| row.get(0))?;
     let part = (octets - octets_max) as f64 / octets as f64 + 0.05;
     let count = ((rows as f64 * part) as i64).max(1);
+    keep_last_id(&transaction)?;
     let removed = transaction.execute(
         "DELETE FROM queries WHERE id IN (SELECT id FROM queries ORDER BY id LIMIT ?1)",
         params![count],

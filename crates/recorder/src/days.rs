@@ -20,6 +20,8 @@ pub(super) struct Day(pub(super) i64);
 impl Day {
     /// What one file for all days counts as.
     pub(super) const UNDIVIDED: Self = Self(0);
+    /// The greatest number of a row in its file.
+    pub(super) const ID_MAX: i64 = (1 << DAY_SHIFT) - 1;
 
     /// Returns the day of a moment, in milliseconds since 1970.
     pub(super) fn of(at_ms: i64) -> Self {
@@ -44,7 +46,7 @@ impl Day {
 
     /// Returns the day and the number in its file that a number over all files stands for.
     pub(super) const fn split(global: i64) -> (Self, i64) {
-        (Self(global >> DAY_SHIFT), global & ((1 << DAY_SHIFT) - 1))
+        (Self(global >> DAY_SHIFT), global & Self::ID_MAX)
     }
 
     /// Returns how files are named after it: `2026-11-27`.

@@ -37,6 +37,10 @@ fn of_file(file: &DayFile, clients: Clients, has_forgotten: &AtomicBool) -> rusq
     let mut removed = 0;
     for block in blocks(&database, (&first, &last), version)? {
         let transaction = database.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        if version >= 3 {
+            // Those before are not written any more.
+            database::keep_last_id(&transaction)?;
+        }
         let count = transaction.execute(
             "DELETE FROM queries WHERE id >= ?1 AND id < ?2 AND client BETWEEN ?3 AND ?4 AND length(client) = ?5",
             params![block << BLOCK_BITS, (block + 1) << BLOCK_BITS, first, last, len],

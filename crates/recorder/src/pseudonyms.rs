@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::fs::OpenOptions;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Seek as _, Write as _};
 use std::net::IpAddr;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -34,13 +34,15 @@ pub(super) struct Recording {
     except: Vec<Prefix>,
     file: PathBuf,
     key: Option<(Day, Key)>,
+    /// The newest day whose key is forgotten.
+    forgotten: Day,
     known: HashMap<IpAddr, Client>,
 }
 
 impl Recording {
     /// `file` holds the key of the day, so that a restart goes on with it.
     pub(super) fn new(clients: RecordedClients, except: Vec<Prefix>, file: PathBuf) -> Self {
-        Self { clients, except, file, key: None, known: HashMap::new() }
+        Self { clients, except, file, key: None, forgotten: Day(0), known: HashMap::new() }
     }
 
     /// Returns whether nothing of a client is recorded.
@@ -66,7 +68,13 @@ impl Recording {
     }
 
     fn pseudonym(&mut self, address: IpAddr, day: Day) -> io::Result<Client> {
-        if self.key.as_ref().is_none_or(|(known, _)| *known < day) {
+        if day <= self.forgotten {
+            return Ok(Client::Unknown);
+        }
+        // The other way round, a day may be over and have late records. More than that is a clock
+        // that went forward and back.
+        let is_of_other = |known: &Day| *known < day || known.0 > day.0 + 1;
+        if self.key.as_ref().is_none_or(|(known, _)| is_of_other(known)) {
             self.known.clear();
             self.key = Some((day, key_of(&self.file, day)?));
         }
@@ -86,6 +94,38 @@ impl Recording {
         }
         self.known.insert(address, client);
         Ok(client)
+    }
+}
+
+impl Recording {
+    /// Overwrites and removes the key of another day than today, and any if no pseudonyms are
+    /// recorded: also of a server that records nothing at the moment.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be overwritten.
+    pub(super) fn forget_old(&mut self, today: Day) -> io::Result<()> {
+        self.forgotten = Day(today.0 - 1);
+        if self.key.as_ref().is_some_and(|(day, _)| *day != today) {
+            self.known.clear();
+            self.key = None;
+        }
+        let mut of = [0; DAY_OCTETS];
+        let mut file = match OpenOptions::new().read(true).write(true).open(&self.file) {
+            Ok(file) => file,
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        let is_todays = file.read_exact(&mut of).is_ok() && i64::from_be_bytes(of) == today.0;
+        if is_todays && matches!(self.clients, RecordedClients::Pseudonym) {
+            return Ok(());
+        }
+        file.rewind()?;
+        file.write_all(&[0; DAY_OCTETS + KEY_OCTETS])?;
+        file.sync_data()?;
+        std::fs::remove_file(&self.file)
     }
 }
 
@@ -149,6 +189,57 @@ mod tests {
         assert_eq!(of("192.0.2.1", 5), Client::Unknown, "its key is forgotten");
         let next = std::fs::read(&file).expect("a key");
         assert!(key.len() == next.len() && key[DAY_OCTETS..] != next[DAY_OCTETS..]);
+    }
+
+    #[test]
+    fn a_key_is_gone_when_its_day_is_over_also_if_nothing_or_no_pseudonym_is_recorded() {
+        let folder = tempfile::TempDir::new().expect("a temporary directory");
+        let file = folder.path().join("key");
+        let new = |clients| Recording::new(clients, Vec::new(), file.clone());
+        let of = |recording: &mut Recording, day| {
+            recording.client(address("192.0.2.1"), Day(day)).expect("a client")
+        };
+        let mut idle = new(RecordedClients::Pseudonym);
+        let one = of(&mut idle, 5);
+        // Another name of the same octets shows what became of them.
+        let octets = folder.path().join("octets");
+        std::fs::hard_link(&file, &octets).expect("a link");
+        idle.forget_old(Day(5)).expect("nothing to do");
+        assert_eq!(of(&mut idle, 5), one);
+        idle.forget_old(Day(6)).expect("it is overwritten");
+        assert_eq!(std::fs::read(&octets).expect("a file"), [0; DAY_OCTETS + KEY_OCTETS]);
+        assert!(!file.exists());
+        assert_eq!(of(&mut idle, 5), Client::Unknown, "no new key for an old day");
+        assert!(!file.exists());
+        // Restarted on the same day, and a day later.
+        let one = of(&mut idle, 6);
+        let mut next = new(RecordedClients::Pseudonym);
+        next.forget_old(Day(6)).expect("nothing to do");
+        assert_eq!(of(&mut next, 6), one);
+        new(RecordedClients::Pseudonym).forget_old(Day(7)).expect("it is overwritten");
+        assert!(!file.exists());
+        of(&mut next, 7);
+        assert!(file.exists());
+        new(RecordedClients::Full).forget_old(Day(7)).expect("it is overwritten");
+        assert!(!file.exists());
+    }
+
+    #[test]
+    fn a_clock_that_went_forward_and_back_leaves_clients_their_pseudonyms() {
+        let folder = tempfile::TempDir::new().expect("a temporary directory");
+        let mut recording = Recording::new(RecordedClients::Pseudonym, Vec::new(), folder.path().join("key"));
+        let of = |recording: &mut Recording, day| {
+            recording.client(address("192.0.2.1"), Day(day)).expect("a client")
+        };
+        of(&mut recording, 5);
+        of(&mut recording, 90);
+        assert!(matches!(of(&mut recording, 5), Client::Pseudonym(_)));
+        // By a day: from the next clean-up on.
+        of(&mut recording, 6);
+        assert_eq!(of(&mut recording, 5), Client::Unknown);
+        recording.forget_old(Day(90)).expect("it is overwritten");
+        recording.forget_old(Day(5)).expect("it is overwritten");
+        assert!(matches!(of(&mut recording, 5), Client::Pseudonym(_)));
     }
 
     #[test]

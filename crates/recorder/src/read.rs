@@ -221,6 +221,14 @@ impl Reader {
         Ok(newest.day.global(last))
     }
 
+    /// Returns the number of what was recorded last into the file of a day, if there is one.
+    pub(super) fn last_id_on(&self, day: Day) -> Option<i64> {
+        let file = self.files.of(day);
+        // A file that is not there is not made.
+        let last = File::open(&file).ok()?.last_id().ok()?;
+        Some(day.global(last))
+    }
+
     /// Returns queries in the order in which they were recorded; with [`Wanted::after_id`], those
     /// that are new.
     ///

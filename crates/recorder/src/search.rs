@@ -100,12 +100,14 @@ impl Block {
 pub(super) struct Search<'a> {
     wanted: &'a Wanted,
     begin: Instant,
+    /// Whether a block or a whole file was looked at: the next page must begin further back.
+    has_looked: bool,
     pub(super) page: Page,
 }
 
 impl<'a> Search<'a> {
     pub(super) fn new(wanted: &'a Wanted) -> Self {
-        Self { wanted, begin: Instant::now(), page: Page::default() }
+        Self { wanted, begin: Instant::now(), has_looked: false, page: Page::default() }
     }
 
     fn is_full(&self) -> bool {
@@ -113,7 +115,7 @@ impl<'a> Search<'a> {
     }
 
     fn is_late(&self) -> bool {
-        self.wanted.time.is_some_and(|time| self.begin.elapsed() >= time)
+        self.has_looked && self.wanted.time.is_some_and(|time| self.begin.elapsed() >= time)
     }
 
     /// Returns whether a file of a day can have what is wanted.
@@ -129,7 +131,16 @@ impl<'a> Search<'a> {
     /// Looks through a file, from its newest row back.
     pub(super) fn look_through(&mut self, file: &File) -> rusqlite::Result<Progress> {
         let (database, wanted) = (&file.database, self.wanted);
-        let Some(mut tests) = Tests::new(wanted, file)? else { return Ok(Progress::On) };
+        if self.is_late() {
+            // Before the names of another file are tested.
+            self.page.cursor = Some(file.day.global(Day::ID_MAX));
+            self.page.searched_to_ms = (file.day != Day::UNDIVIDED).then(|| file.day.end_ms());
+            return Ok(Progress::Over);
+        }
+        let Some(mut tests) = Tests::new(wanted, file)? else {
+            self.has_looked = true;
+            return Ok(Progress::On);
+        };
         let end = match wanted.before_id.map(Day::split) {
             Some((day, id)) if day == file.day => id,
             _ => i64::MAX,
@@ -150,7 +161,11 @@ impl<'a> Search<'a> {
                 self.page.searched_to_ms = (block.until_ms < i64::MAX).then_some(block.until_ms);
                 return Ok(Progress::Over);
             }
-            if !block.may_hold(wanted) || !tests.may_be_in(database, block.number)? {
+            if !block.may_hold(wanted) {
+                continue;
+            }
+            self.has_looked = true;
+            if !tests.may_be_in(database, block.number)? {
                 continue;
             }
             let (from, to) = (block.number << BLOCK_BITS, ((block.number + 1) << BLOCK_BITS).min(end));

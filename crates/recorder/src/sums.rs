@@ -55,6 +55,9 @@ const NAMES_MAX: usize = 2_000;
 /// Clients that are told apart in an hour; what others ask counts as that of `others`.
 const CLIENTS_MAX: usize = 10_000;
 const OTHERS: &str = "others";
+/// Types, upstreams and lists that are told apart in a period: clients choose types, and names
+/// choose the servers that are asked.
+const KEYS_MAX: usize = 256;
 /// Seconds of the periods, and for how many seconds their sums are kept.
 const PERIODS: [(i64, i64); 3] = [(60, 48 * 3_600), (3_600, 90 * 86_400), (86_400, 5 * 366 * 86_400)];
 /// Seconds of an hour.
@@ -105,6 +108,7 @@ struct Minute {
     start: i64,
     outcomes: [u64; 8],
     types: HashMap<u16, u64>,
+    other_types: u64,
     transports: HashMap<Box<str>, u64>,
     /// By number, as the day's file has them.
     decisions: HashMap<i64, u64>,
@@ -163,7 +167,12 @@ impl Sums {
         if let Some(sum) = minute.outcomes.get_mut(row.outcome as usize) {
             *sum += count;
         }
-        *minute.types.entry(row.qtype).or_default() += count;
+        let is_full = minute.types.len() >= KEYS_MAX;
+        match minute.types.get_mut(&row.qtype) {
+            Some(sum) => *sum += count,
+            None if is_full => minute.other_types += count,
+            None => drop(minute.types.insert(row.qtype, count)),
+        }
         match minute.transports.get_mut(row.transport) {
             Some(sum) => *sum += count,
             None => drop(minute.transports.insert(row.transport.into(), count)),
@@ -251,7 +260,16 @@ impl Sums {
             Some(database) => database,
             None => open(file)?,
         };
-        let from = last_id(&database, day)?;
+        let mut from = last_id(&database, day)?;
+        let last = crate::database::last_id(of_day)?;
+        if last < from {
+            // The file was begun anew: its numbers, too.
+            from = last;
+            match last {
+                0 => database.execute("DELETE FROM files WHERE day = ?1", [day.0])?,
+                _ => database.execute("UPDATE files SET last_id = ?2 WHERE day = ?1", [day.0, last])?,
+            };
+        }
         self.database = Some(database);
         let mut query = of_day.prepare(
             "SELECT at_ms, name, client, type, transport, outcome, decision, one_of, id FROM queries WHERE id > ?1 ORDER BY id",
@@ -291,21 +309,21 @@ impl Minute {
             let count = self.outcomes.get(outcome as usize).copied().unwrap_or(0);
             sums.insert((Kind::Outcome, outcome.word().to_owned()), count);
         }
-        for (qtype, count) in &self.types {
-            sums.insert((Kind::Type, wire::Rtype(*qtype).to_string()), *count);
-        }
         for (transport, count) in &self.transports {
             sums.insert((Kind::Transport, transport.to_string()), *count);
         }
+        let types = self.types.iter();
+        let types = types.map(|(qtype, count)| (wire::Rtype(*qtype).to_string(), *count)).collect();
+        let (mut lists, mut upstreams) = (HashMap::new(), HashMap::new());
         let mut decision = of_day.prepare_cached("SELECT list, upstream FROM decisions WHERE id = ?1")?;
         for (number, count) in &self.decisions {
             let found = decision
                 .query_row([number], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))
                 .optional()?;
             let Some((list, upstream)) = found else { continue };
-            for (kind, key) in [(Kind::List, list), (Kind::Upstream, upstream)] {
+            for (sums, key) in [(&mut lists, list), (&mut upstreams, upstream)] {
                 if !key.is_empty() {
-                    *sums.entry((kind, key)).or_default() += count;
+                    *sums.entry(key).or_default() += count;
                 }
             }
         }
@@ -319,11 +337,32 @@ impl Minute {
                 add.execute(params![period, *kind as u8, start, key, *count as i64])?;
             }
         }
-        self.write_clients(transaction)
+        let clients = self.clients.iter();
+        let clients = clients.map(|(client, count)| (client.to_string(), *count)).collect();
+        for (kind, keys, others) in [
+            (Kind::Type, &types, self.other_types),
+            (Kind::List, &lists, 0),
+            (Kind::Upstream, &upstreams, 0),
+            (Kind::Client, &clients, self.others),
+        ] {
+            self.write_keys(transaction, kind, keys, others)?;
+        }
+        Ok(())
     }
 
-    /// Writes clients, by the hour and the day: by the minute they would be too many.
-    fn write_clients(&self, transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+    /// Writes what there may be too many of: those that are not told apart are `others`.
+    fn write_keys(
+        &self,
+        transaction: &Transaction<'_>,
+        kind: Kind,
+        keys: &HashMap<String, u64>,
+        others: u64,
+    ) -> rusqlite::Result<()> {
+        // Clients by the hour and the day: by the minute they would be too many.
+        let (periods, keys_max) = match kind {
+            Kind::Client => (&PERIODS[1..], CLIENTS_MAX),
+            _ => (&PERIODS[..], KEYS_MAX),
+        };
         let mut grow = transaction.prepare_cached(
             "UPDATE sums SET queries = queries + ?5 WHERE period = ?1 AND kind = ?2 AND start = ?3 AND key = ?4",
         )?;
@@ -333,18 +372,20 @@ impl Minute {
         )?;
         let mut known = transaction
             .prepare_cached("SELECT count(*) FROM sums WHERE period = ?1 AND kind = ?2 AND start = ?3")?;
-        for (period, _) in &PERIODS[1..] {
+        // The most frequent are told apart first.
+        let mut keys: Vec<(&str, u64)> = keys.iter().map(|(key, count)| (key.as_str(), *count)).collect();
+        keys.sort_unstable_by(|one, other| other.1.cmp(&one.1).then(one.0.cmp(other.0)));
+        for (period, _) in periods {
             let start = self.start.div_euclid(*period) * period;
-            let kind = Kind::Client as u8;
+            let kind = kind as u8;
             let mut count: usize =
                 known.query_row(params![period, kind, start], |row| row.get::<_, u32>(0))? as usize;
-            let mut others = self.others;
-            for (client, queries) in &self.clients {
-                let key = client.to_string();
+            let mut others = others;
+            for (key, queries) in &keys {
                 if grow.execute(params![period, kind, start, key, *queries as i64])? > 0 {
                     continue;
                 }
-                if count >= CLIENTS_MAX {
+                if count >= keys_max {
                     others += queries;
                     continue;
                 }

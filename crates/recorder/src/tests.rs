@@ -18,6 +18,7 @@ use engine::Transport;
 use events::{Addresses, Event, EventRecord, EventSet, ring};
 use wire::{Class, NameBuf, Rcode, Rtype};
 
+mod cleaning;
 mod search;
 mod sums;
 

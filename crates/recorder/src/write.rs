@@ -132,6 +132,7 @@ impl Writer {
     /// Writes what comes until the recorder is closed.
     pub(super) fn work(&mut self) {
         let mut words = Vec::new();
+        self.forget_key();
         loop {
             let (sample, is_closed) = self.wait(mem::take(&mut words));
             if sample.records() > 0 {
@@ -147,7 +148,7 @@ impl Writer {
                 self.write_sums(Ends::No);
             }
             let is_time = self.cleaned.is_none_or(|at| at.elapsed() >= CLEAN_EVERY);
-            if is_time && self.open.is_some() {
+            if is_time {
                 self.cleaned = Some(Instant::now());
                 self.clean();
             }
@@ -192,7 +193,7 @@ impl Writer {
 
     /// Returns when something is to be done although no record comes.
     fn idle_until(&self) -> Option<Instant> {
-        let clean = self.cleaned.filter(|_| self.open.is_some()).map(|at| at + CLEAN_EVERY);
+        let clean = Some(self.cleaned.map_or_else(Instant::now, |at| at + CLEAN_EVERY));
         let dropped = self.shared.counts.dropped.read();
         let report = self.shared.notice.lock().unwrap_or_else(PoisonError::into_inner).at(dropped);
         [clean, report, self.sums_due()].into_iter().flatten().min()
@@ -205,12 +206,21 @@ impl Writer {
     }
 
     /// Writes the sums of the rows that were written.
-    fn write_sums(&mut self, ends: Ends) {
+    pub(super) fn write_sums(&mut self, ends: Ends) {
+        self.drop_forgotten();
         let Some(open) = &self.open else { return };
         let file = self.files.sums();
         let outcome = last_id(&open.database)
             .and_then(|last| self.sums.write(&file, (open.file.day, last, &open.database), ends));
         self.said_of_sums(outcome);
+    }
+
+    /// Drops what was counted and remembered of rows if some of them were removed. They are counted
+    /// again without these.
+    fn drop_forgotten(&mut self) {
+        if self.shared.has_forgotten.swap(false, Ordering::AcqRel) {
+            self.forget();
+        }
     }
 
     /// Says once that sums cannot be written. Rows without sums are counted the next time.
@@ -227,7 +237,7 @@ impl Writer {
         }
     }
 
-    fn write(&mut self, sample: &Sample) {
+    pub(super) fn write(&mut self, sample: &Sample) {
         let records = sample.records();
         if self.paused_until.is_some_and(|until| until > Instant::now()) {
             // The log has the database's failure.
@@ -329,18 +339,15 @@ impl Writer {
 
     fn write_day(&mut self, file: &DayFile, places: &[Place], sample: &Sample) -> rusqlite::Result<()> {
         let mut database = self.open_day(file)?;
+        self.drop_forgotten();
         if places.first().is_some_and(|first| self.sums.is_other_hour(first.at_ms)) {
             let last = last_id(&database)?;
             let outcome = self.sums.write(&self.files.sums(), (file.day, last, &database), Ends::Yes);
             self.said_of_sums(outcome);
         }
         let transaction = database.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        if self.shared.has_forgotten.swap(false, Ordering::AcqRel) {
-            let last = last_id(&transaction)?;
-            let outcome = self.sums.write(&self.files.sums(), (file.day, last, &*transaction), Ends::Yes);
-            self.said_of_sums(outcome);
-            self.forget();
-        }
+        // From here on nobody else removes any.
+        self.drop_forgotten();
         {
             let mut insert = transaction.prepare_cached(INSERT)?;
             let mut scratch = Scratch::default();
@@ -525,6 +532,7 @@ impl Writer {
 
     /// Removes what is too old, and the oldest of what is too much.
     fn clean(&mut self) {
+        self.forget_key();
         let outcome = sums::clean(&self.files.sums(), unix_ms_now(), self.settings.keep);
         if let Err(problem) = outcome {
             warn!(error = %problem, "old sums of queries were not removed");
@@ -535,11 +543,23 @@ impl Writer {
         }
     }
 
+    /// Forgets the key of pseudonyms of another day.
+    fn forget_key(&mut self) {
+        if let Err(problem) = self.clients.forget_old(Day::of(unix_ms_now())) {
+            let file = self.files.key();
+            warn!(file = %file.display(), error = %problem, "the key of pseudonyms is not overwritten");
+        }
+    }
+
     /// Removes whole days, and of the current one what whole days do not suffice for; returns how
     /// many rows.
     pub(super) fn try_clean(&mut self, now_ms: i64) -> Result<u64, String> {
         let keep_ms = i64::try_from(self.settings.keep.as_millis()).unwrap_or(i64::MAX);
         let oldest_ms = now_ms.saturating_sub(keep_ms);
+        if self.open.as_ref().is_some_and(|open| open.file.day.end_ms() <= oldest_ms) {
+            // Nothing came since that day.
+            self.close();
+        }
         let current = self.open.as_ref().map(|open| open.file.day);
         let mut removed = 0;
         let mut files = self.files.all();

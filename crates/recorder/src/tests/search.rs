@@ -170,11 +170,29 @@ fn a_search_that_takes_too_long_says_where_to_go_on() {
     let file = folder.path().join("queries.db");
     let all = week(&file, 2, 20_000);
     let reader = Reader::open(&file).expect("databases");
-    // No time at all: block after block is left for the next page.
-    let mut wanted = Wanted { count: 10, time: Some(Duration::ZERO), ..Wanted::default() };
-    let page = reader.search(&wanted).expect("a page");
-    assert_eq!((page.queries.len(), page.searched_to_ms), (0, Some(all[0].at_ms)));
-    wanted.before_id = page.cursor;
-    wanted.time = None;
-    assert_eq!(reader.search(&wanted).expect("a page").queries, all[..10]);
+    // No time at all: each page has one block.
+    let names = only(NameTest::Part("example".to_owned()));
+    let mut wanted = Wanted { count: 100_000, names, time: Some(Duration::ZERO), ..Wanted::default() };
+    let (mut found, mut pages) = (Vec::new(), 0);
+    loop {
+        let page = reader.search(&wanted).expect("a page");
+        found.extend(page.queries);
+        pages += 1;
+        if page.cursor.is_none() {
+            break;
+        }
+        assert!(page.cursor < wanted.before_id.or(Some(i64::MAX)), "it goes on");
+        if pages == 1 {
+            let next = found.len();
+            assert_eq!(page.searched_to_ms, Some(all[next].at_ms));
+        }
+        wanted.before_id = page.cursor;
+    }
+    assert_eq!((found == all, pages), (true, 4));
+    // Files without a name that fits are passed over, one with each page.
+    let names = only(NameTest::Part("nowhere".to_owned()));
+    let mut wanted = Wanted { names, before_id: None, ..wanted };
+    wanted.before_id = reader.search(&wanted).expect("a page").cursor;
+    assert_eq!(wanted.before_id, Some(Day(Day::split(all[0].id).0.0 - 1).global(Day::ID_MAX)));
+    assert_eq!(reader.search(&wanted).expect("a page").cursor, None);
 }

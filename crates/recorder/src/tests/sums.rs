@@ -1,6 +1,7 @@
 //! Sums, against the rows that they are made of.
 
 use super::*;
+use crate::sums::Ends;
 
 #[test]
 fn sums_are_those_of_the_rows_also_after_a_crash_and_without_a_client_that_was_removed() {
@@ -60,4 +61,113 @@ fn sums_are_those_of_the_rows_also_after_a_crash_and_without_a_client_that_was_r
         .expect("written");
     record(&file, &[("c.example.org", "192.0.2.2")]);
     assert_eq!(tallies(TopOf::Names), expect(&[("a.example.org", 1), ("c.example.org", 1)]));
+}
+
+fn sample(queries: &[(&str, &str)]) -> Sample {
+    let mut sample = Sample::default();
+    for (at, (qname, client)) in queries.iter().enumerate() {
+        sample.add(&words(qname, client, at as u64), 1, WAITING_OCTETS_MAX);
+    }
+    sample
+}
+
+#[test]
+fn what_was_counted_of_a_client_and_not_written_is_forgotten_with_its_records() {
+    let folder = tempfile::TempDir::new().expect("a temporary directory");
+    let file = folder.path().join("queries.db");
+    let shared = Arc::<Shared>::default();
+    let mut writer = Writer::new(settings(file.clone()), Arc::clone(&shared), clock(), steps());
+    let files = Files::new(&file);
+    let forget = |client: &str| {
+        let clients = client.parse().expect("a client");
+        forget::clients(&files, clients, &shared.has_forgotten).expect("removed");
+        crate::sums::forget(&files.sums(), clients).expect("removed");
+    };
+    writer.write(&sample(&[("a.example.org", "192.0.2.77"), ("b.example.org", "192.0.2.1")]));
+    forget("192.0.2.77");
+    // What is written every few seconds.
+    writer.write_sums(Ends::No);
+    let tallies = || -> Vec<(String, u64)> {
+        let top = Reader::new(&file).top(TopOf::By(Kind::Client), 0, 100).expect("an answer");
+        top.into_iter().map(|tally| (tally.what, tally.queries)).collect()
+    };
+    assert_eq!(tallies(), [("192.0.2.1".to_owned(), 1)]);
+    // And what is written because of the next rows. Their numbers are new.
+    writer.write(&sample(&[("a.example.org", "192.0.2.78")]));
+    forget("192.0.2.78");
+    writer.write(&sample(&[("c.example.org", "192.0.2.1")]));
+    writer.write_sums(Ends::Yes);
+    assert_eq!(tallies(), [("192.0.2.1".to_owned(), 2)]);
+}
+
+#[test]
+fn numbers_of_rows_that_were_removed_are_not_used_again_and_a_new_file_is_counted() {
+    let folder = tempfile::TempDir::new().expect("a temporary directory");
+    let file = folder.path().join("queries.db");
+    let queries = |client: &'static str| [("a.example.org", client); 3];
+    let count = || {
+        let sums = Reader::new(&file).over_time(Kind::Outcome, 86_400, (0, i64::MAX)).expect("an answer");
+        sums.iter().map(|sum| sum.queries).sum::<u64>()
+    };
+    record(&file, &queries("192.0.2.1"));
+    let mut recorder = without_writer();
+    recorder.settings = settings(file.clone());
+    let last = Reader::new(&file).last_id().expect("a number");
+    assert_eq!(recorder.forget_clients("192.0.2.1".parse().expect("a client")), Ok(3));
+    assert_eq!(Reader::new(&file).last_id(), Ok(last));
+    record(&file, &queries("192.0.2.2"));
+    assert_eq!((Reader::new(&file).last_id(), count()), (Ok(last + 3), 6));
+    // By age, and by size.
+    let day = day_file(&file);
+    let mut database = open(&day).expect("a database");
+    assert_eq!(database::clean_by_age(&mut database, i64::MAX).expect("it cleans"), 3);
+    assert_eq!(Reader::new(&file).last_id(), Ok(last + 3));
+    // As the file of a server that did not note it.
+    database.execute_batch("DROP TABLE removed").expect("it is removed");
+    drop(database);
+    record(&file, &queries("192.0.2.2"));
+    assert_eq!(count(), 9);
+    // Somebody removes the file.
+    day.remove().expect("it is removed");
+    record(&file, &queries("192.0.2.2"));
+    assert_eq!(count(), 12);
+    // Readers see the rows of a new file before they are in the sums.
+    day.remove().expect("it is removed");
+    let mut writer = Writer::new(settings(file.clone()), Arc::default(), clock(), steps());
+    writer.write(&sample(&[("a.example.org", "192.0.2.2")]));
+    let top = Reader::new(&file).top(TopOf::By(Kind::Outcome), 0, 10).expect("an answer");
+    assert_eq!((count(), top.iter().map(|tally| tally.queries).sum()), (12, 13_u64));
+}
+
+#[test]
+fn types_and_upstreams_that_are_told_apart_are_bounded_and_the_rest_is_counted_together() {
+    let folder = tempfile::TempDir::new().expect("a temporary directory");
+    let file = folder.path().join("queries.db");
+    let day = Day(20_000);
+    let of_day = open(&Files::new(&file).of(day)).expect("a database");
+    let mut sums = crate::sums::Sums::new(1);
+    for round in 0..3_u16 {
+        for number in round * 400..round * 400 + 400 {
+            let sql = "INSERT INTO decisions VALUES (?1, '', '', 0, 'servers ' || ?1)";
+            of_day.execute(sql, [number + 1]).expect("a decision");
+            sums.add(&crate::sums::Counted {
+                at_ms: day.begin_ms() + 1,
+                name: 1,
+                client: Client::Unknown,
+                qtype: number,
+                transport: "udp",
+                outcome: Outcome::Resolved,
+                decision: Some(i64::from(number) + 1),
+                one_of: 1,
+            });
+        }
+        let of_day = (day, i64::from(round) + 1, &of_day);
+        sums.write(&Files::new(&file).sums(), of_day, Ends::No).expect("written");
+    }
+    for (kind, period) in [(Kind::Type, 60), (Kind::Type, 86_400), (Kind::Upstream, 60)] {
+        let found = Reader::new(&file).over_time(kind, period, (0, i64::MAX)).expect("an answer");
+        assert_eq!(found.iter().map(|sum| sum.queries).sum::<u64>(), 1_200, "{kind:?}");
+        assert!(found.len() <= 257, "{kind:?}: {}", found.len());
+        assert!(found.iter().any(|sum| sum.key == "others" && sum.queries > 900), "{kind:?}");
+    }
 }
