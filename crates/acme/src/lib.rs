@@ -316,7 +316,9 @@ impl Certificates {
     pub fn renew(&self, name: &str) -> Result<(), NoSuchCertificate> {
         let mut state = lock(&self.0.state);
         let entry = state.entries.iter_mut().find(|entry| entry.plan.name == name);
-        entry.ok_or_else(|| NoSuchCertificate(name.to_owned()))?.is_wanted = true;
+        let entry = entry.ok_or_else(|| NoSuchCertificate(name.to_owned()))?;
+        entry.is_wanted = true;
+        (entry.record.failures, entry.record.next_at) = (0, 0);
         self.0.wake.notify_all();
         Ok(())
     }

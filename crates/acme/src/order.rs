@@ -350,6 +350,11 @@ fn check(plan: &CertificatePlan, pem: &str) -> Result<(), Failure> {
     if let Some(missing) = missing {
         return Err(format!("its certificate is not for {missing}").into());
     }
+    // One for more would never count as what was ordered, and would be ordered for ever.
+    let wanted: Vec<String> = plan.identifiers.iter().map(ToString::to_string).collect();
+    if let Some(other) = names.iter().find(|name| !wanted.contains(name)) {
+        return Err(format!("its certificate is for {} as well", said(other)).into());
+    }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     if u64::try_from(facts.ends).unwrap_or(0) <= now {
         return Err("its certificate has expired already".into());

@@ -196,8 +196,13 @@ fn deliver(plan: &AuditSink, checkpoint: &str, resolvers: &Resolvers) -> io::Res
         AuditSink::Syslog => to_syslog(Path::new(SYSLOG), checkpoint),
         AuditSink::File(file) => {
             let mut file = OpenOptions::new().append(true).create(true).mode(MODE).open(file)?;
-            file.write_all(format!("{checkpoint}\n").as_bytes())?;
-            file.sync_data()
+            let length = file.metadata()?.len();
+            let written = file.write_all(format!("{checkpoint}\n").as_bytes());
+            if written.is_err() {
+                // Half a line would spoil the next one.
+                drop(file.set_len(length));
+            }
+            written.and_then(|()| file.sync_data())
         }
         AuditSink::Http(url) => {
             let agent = agent(PATIENCE, &Trust::Usual, resolvers.clone())?;
