@@ -101,6 +101,12 @@ fn refused(why: impl Into<String>) -> LogInRefusal {
     LogInRefusal::Failed(OperatorError::Refused(why.into()))
 }
 
+/// Says to a stranger that the provider cannot be asked; why not is for the log.
+fn not_asked(why: &str) -> LogInRefusal {
+    warn!(why, "the provider of OpenID Connect cannot be asked");
+    refused("the provider to log in at cannot be asked")
+}
+
 fn forbidden(why: impl Into<String>) -> LogInRefusal {
     LogInRefusal::Failed(OperatorError::Forbidden(why.into()))
 }
@@ -181,7 +187,7 @@ impl Operator {
         let now = unix_seconds();
         let begun = lock(&self.accounts.elsewhere.begun).remove(&sha256(&back.state.0));
         let begun = begun.filter(|begun| begun.until > now).ok_or_else(not_begun)?;
-        let provider = self.provider(settings).map_err(refused)?;
+        let provider = self.provider(settings).map_err(|why| not_asked(&why))?;
         let is_issuer = match &back.issuer {
             Some(issuer) => *issuer == provider.issuer,
             None => !provider.says_issuer,
@@ -194,7 +200,8 @@ impl Operator {
             return Err(forbidden(format!("the provider refuses: {error}")));
         }
         let code = back.code.as_ref().ok_or_else(|| forbidden("the provider sends no code"))?;
-        let token = self.token(settings, &provider, &code.0, &begun.verifier).map_err(refused)?;
+        let token =
+            self.token(settings, &provider, &code.0, &begun.verifier).map_err(|why| not_asked(&why))?;
         let expected = Expected {
             issuer: &provider.issuer,
             client: &settings.client_id,
@@ -203,11 +210,11 @@ impl Operator {
             name_claim: &settings.name_claim,
             groups_claim: &settings.groups_claim,
         };
-        let keys = self.keys(settings, &provider, Wanted::Known).map_err(refused)?;
+        let keys = self.keys(settings, &provider, Wanted::Known).map_err(|why| not_asked(&why))?;
         let checked = match oidc::check(&token, &keys, &expected) {
             // It may have new keys.
             Err(Unproved::UnknownKey) => {
-                let keys = self.keys(settings, &provider, Wanted::New).map_err(refused)?;
+                let keys = self.keys(settings, &provider, Wanted::New).map_err(|why| not_asked(&why))?;
                 oidc::check(&token, &keys, &expected)
             }
             checked => checked,

@@ -141,9 +141,9 @@ impl Operator {
     ) -> Result<LoggedIn, LogInRefusal> {
         let none = || OperatorError::Refused("only users who have logged in have a password".to_owned());
         let name = caller.name.strip_prefix(USER).ok_or_else(none)?;
-        self.prove(name, &asked.password, from)?;
+        let proved = self.prove(name, &asked.password, from)?;
         let password = self.accounts.hashing.kept(&asked.new_password.0)?;
-        self.set_password(name, password)?;
+        self.set_password(name, password, Some(&proved.credentials))?;
         self.audit(&caller.name, ("user-password", name), "accepted");
         let known = self.known_user(name)?;
         self.begin_session(name, &known.credentials, from)
@@ -171,7 +171,7 @@ impl Operator {
         match (whom, password) {
             (LinkFor::First, password) => self.add_user(&name, Role::Admin, password, BY_LINK)?,
             (LinkFor::User(_), Some(password)) => {
-                self.set_password(&name, password)?;
+                self.set_password(&name, password, None)?;
                 self.audit(&called(&name), ("user-password", &name), "accepted, by a link");
             }
             (LinkFor::User(_), None) => {}
@@ -362,7 +362,10 @@ impl Operator {
 
     /// Returns the sessions that somebody may see: their own, and admins all.
     pub fn session_list(&self, caller: &Caller) -> Vec<api::Session> {
-        let own = caller.name.strip_prefix(USER).unwrap_or(&caller.name);
+        // A user of the system is another than one of the API who is called the same.
+        let of_api = caller.name.strip_prefix(USER);
+        let own =
+            of_api.or_else(|| caller.name.starts_with(ELSEWHERE).then_some(&*caller.name)).unwrap_or("");
         let user = (caller.role < Role::Admin).then_some(own);
         lock(&self.accounts.sessions).list(user, unix_seconds())
     }

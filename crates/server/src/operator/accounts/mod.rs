@@ -257,13 +257,22 @@ impl Operator {
     pub fn user_password(&self, asked: &api::UserPassword) -> Result<Vec<api::User>, OperatorError> {
         self.known_user(&asked.name)?;
         let password = self.accounts.hashing.kept(&asked.password.0)?;
-        self.set_password(&asked.name, password)?;
+        self.set_password(&asked.name, password, None)?;
         Ok(self.one_user(&asked.name))
     }
 
-    fn set_password(&self, name: &str, password: PasswordKept) -> Result<(), OperatorError> {
+    /// Gives a user another password, if `proved` is what they still log in with.
+    fn set_password(
+        &self,
+        name: &str,
+        password: PasswordKept,
+        proved: Option<&CredentialsKept>,
+    ) -> Result<(), OperatorError> {
         let _writing = lock(&self.accounts.writing);
         let known = self.known_user(name)?;
+        if proved.is_some_and(|proved| proved.password != known.credentials.password) {
+            return Err(OperatorError::Conflict("somebody else has changed the password".to_owned()));
+        }
         let password = Some(password);
         self.keep_credentials(name, &CredentialsKept { password, ..known.credentials.clone() })?;
         self.read_accounts();

@@ -1,5 +1,7 @@
 //! One-time codes: who has them, who needs them, and how one is used.
 
+use std::time::Instant;
+
 use control::api::{self, CredentialsKept};
 use tracing::info;
 
@@ -42,8 +44,9 @@ impl Operator {
         caller: &Caller,
     ) -> Result<api::TotpConfirmed, OperatorError> {
         let name = &asked.name;
-        let known = self.check_totp(name, caller)?;
+        // Held, so that nothing is written back that somebody has changed meanwhile.
         let _writing = lock(&self.accounts.writing);
+        let known = self.check_totp(name, caller)?;
         let now = unix_seconds();
         let begun = lock(&self.accounts.totp_begun).get(name).filter(|(_, until)| *until > now).cloned();
         let (secret, _) = begun.ok_or_else(|| {
@@ -107,7 +110,10 @@ impl Operator {
             };
         };
         let code = code.ok_or(LogInRefusal::CodeNeeded)?;
+        // Whoever gets here knows the password.
+        self.accounts.tries.admit_code(name, Instant::now()).map_err(LogInRefusal::Slow)?;
         let totp = totp::used(totp, &code.0, unix_seconds()).ok_or(LogInRefusal::Wrong)?;
+        self.accounts.tries.code_was_right(name);
         let credentials = CredentialsKept { totp: Some(totp), ..known.credentials.clone() };
         self.keep_credentials(name, &credentials)?;
         self.read_accounts();

@@ -21,6 +21,8 @@ const ACCOUNT: Rate = Rate { at_once: 10.0, per_second: 1.0 };
 const PAIR: Rate = Rate { at_once: 2.0, per_second: 1.0 / 60.0 };
 /// Of a prefix for an account that was logged in from there before.
 const TRUSTED: Rate = Rate { at_once: 10.0, per_second: 1.0 };
+/// One-time codes for an account, behind its password: of a million numbers three are right.
+const CODE: Rate = Rate { at_once: 5.0, per_second: 1.0 / 300.0 };
 /// Buckets of each kind that are told apart; what is beyond shares one.
 const BUCKETS_MAX: usize = 4096;
 
@@ -97,6 +99,7 @@ struct Table {
     accounts: Buckets<String>,
     pairs: Buckets<(String, IpAddr)>,
     trusted: Buckets<(String, IpAddr)>,
+    codes: Buckets<String>,
 }
 
 /// Who has tried to log in lately.
@@ -110,6 +113,7 @@ impl Default for Tries {
             accounts: Buckets::new(ACCOUNT),
             pairs: Buckets::new(PAIR),
             trusted: Buckets::new(TRUSTED),
+            codes: Buckets::new(CODE),
         }))
     }
 }
@@ -126,7 +130,7 @@ impl Tries {
         is_trusted: bool,
         now: Instant,
     ) -> Result<(), Duration> {
-        let Table { prefixes, accounts, pairs, trusted } = &mut *lock(&self.0);
+        let Table { prefixes, accounts, pairs, trusted, codes: _ } = &mut *lock(&self.0);
         let pair = (account.to_owned(), prefix);
         if is_trusted {
             let place = trusted.place(pair, now);
@@ -155,6 +159,26 @@ impl Tries {
         }
         prefixes.take(of_prefix, now);
         Ok(())
+    }
+
+    /// Takes a try of a one-time code for an account whose password was right.
+    ///
+    /// # Errors
+    ///
+    /// There is none left; how long it takes until there is one.
+    pub(super) fn admit_code(&self, account: &str, now: Instant) -> Result<(), Duration> {
+        let codes = &mut lock(&self.0).codes;
+        let place = codes.place(account.to_owned(), now);
+        let wait = codes.wait(place.as_ref(), now);
+        if wait.is_zero() {
+            codes.take(place, now);
+        }
+        as_result(wait)
+    }
+
+    /// Gives an account all its tries of one-time codes back.
+    pub(super) fn code_was_right(&self, account: &str) {
+        lock(&self.0).codes.by_key.remove(&Some(account.to_owned()));
     }
 
     #[cfg(test)]
@@ -240,5 +264,19 @@ mod tests {
         assert_eq!(prefix("192.0.2.1"), prefix("::ffff:192.0.2.254"));
         assert_eq!(prefix("2001:db8:0:1::1"), prefix("2001:db8:0:ff::2"));
         assert_ne!(prefix("2001:db8:0:1::1"), prefix("2001:db8:0:100::1"));
+    }
+
+    #[test]
+    fn codes_are_guessed_slowly_by_who_knows_the_password() {
+        let (tries, begin) = (Tries::default(), Instant::now());
+        let mut admitted = 0;
+        for second in 0..86_400 {
+            admitted += u32::from(tries.admit_code("anna", begin + Duration::from_secs(second)).is_ok());
+        }
+        assert!((290..=294).contains(&admitted), "{admitted} in a day");
+        let now = begin + Duration::from_secs(86_400);
+        assert!(tries.admit_code("bob", now).is_ok());
+        tries.code_was_right("anna");
+        assert!((0..5).all(|_| tries.admit_code("anna", now).is_ok()));
     }
 }
