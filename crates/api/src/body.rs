@@ -25,8 +25,10 @@ impl Body {
 
     /// Returns it as text, if it is there already.
     pub(crate) fn text(&self) -> Option<String> {
-        let octets = self.first.as_ref().filter(|_| self.rest.is_none())?;
-        String::from_utf8(octets.to_vec()).ok()
+        if self.rest.is_some() {
+            return None;
+        }
+        String::from_utf8(self.first.as_deref().unwrap_or_default().to_vec()).ok()
     }
 
     /// Returns a body whose parts a thread makes while the client takes them.

@@ -7,6 +7,8 @@ use control::api::{self, Request, Response, RrsetAction, ZoneWhat};
 use serde::{Deserialize, Serialize};
 use server::Role;
 use utoipa::ToSchema;
+use wire::{NameBuf, Rtype};
+use zone::update::read_data;
 
 use crate::call::Call;
 use crate::json;
@@ -351,43 +353,45 @@ fn create(call: &Call) -> Result<Request, Problem> {
 /// Writes the first records of a zone as a master file: with a SOA if it brings none.
 fn first_records(new: &PdnsNewZone) -> Result<String, Problem> {
     let apex = canonical(&new.name);
-    let line = |text: &str| match text.contains(char::is_control) {
-        true => Err(Problem::new(422, "records and names are on one line")),
-        false => Ok(()),
+    let has = |rtype: &str| {
+        new.rrsets.iter().any(|rrset| rrset.rtype.eq_ignore_ascii_case(rtype) && is_same(&rrset.name, &apex))
     };
-    line(&apex)?;
     let mut text = String::new();
-    let has =
-        |rtype: &str| new.rrsets.iter().any(|rrset| rrset.rtype == rtype && is_same(&rrset.name, &apex));
     if !has("SOA") {
         let of_rrsets = || {
             let ns = new.rrsets.iter().find(|rrset| rrset.rtype == "NS" && is_same(&rrset.name, &apex));
             ns.and_then(|ns| ns.records.first()).map(|record| record.content.as_str())
         };
         let primary = new.nameservers.first().map(String::as_str).or_else(of_rrsets).unwrap_or(&apex);
-        line(primary)?;
-        text += &format!(
-            "{apex} 3600 IN SOA {} hostmaster.{apex} 1 10800 3600 604800 3600\n",
-            canonical(primary)
-        );
+        let soa = format!("{} hostmaster.{apex} 1 10800 3600 604800 3600", canonical(primary));
+        text += &line(&apex, &apex, (3600, "SOA"), &soa)?;
     }
     if !has("NS") {
         for server in &new.nameservers {
-            line(server)?;
-            text += &format!("{apex} 3600 IN NS {}\n", canonical(server));
+            text += &line(&apex, &apex, (3600, "NS"), server)?;
         }
     }
     for rrset in &new.rrsets {
-        let ttl = rrset.ttl.unwrap_or(3600);
-        for part in [&rrset.name, &rrset.rtype] {
-            line(part)?;
-        }
         for content in data_of(rrset)? {
-            line(&content)?;
-            text += &format!("{} {ttl} IN {} {content}\n", canonical(&rrset.name), rrset.rtype);
+            text += &line(&apex, &rrset.name, (rrset.ttl.unwrap_or(3600), &rrset.rtype), &content)?;
         }
     }
     Ok(text)
+}
+
+/// Writes one record as a master file has it. Nothing of the client's stands there unread: what
+/// means something else in a file is a name, or data.
+fn line(apex: &str, name: &str, (ttl, rtype): (u32, &str), content: &str) -> Result<String, Problem> {
+    let wrong = |why: String| Problem::new(422, format!("{name} {rtype}: {why}"));
+    let read = |name| NameBuf::from_text(name).map_err(|error| wrong(format!("this is no name: {error}")));
+    let owner = read(name)?;
+    if !owner.as_name().is_at_or_below(read(apex)?.as_name()) {
+        return Err(wrong("the name is not in the zone; names are in full".to_owned()));
+    }
+    let known: Rtype = rtype.parse().map_err(|_| wrong("there is no such type".to_owned()))?;
+    let data = read_data(known, content).map_err(|(_, why)| wrong(format!("\"{content}\": {why}")))?;
+    let data = wire::rdata::display(known, &data, 0..data.len());
+    Ok(format!("{owner} {ttl} IN {known} {data}\n"))
 }
 
 /// Answers with a new zone.

@@ -44,7 +44,10 @@ impl Reply {
 
     /// Returns what was answered before.
     pub(crate) fn again(status: u16, kind: &str, text: String) -> Self {
-        Self::new(status, kind, Body::whole(text))
+        match kind {
+            "" => Self::nothing(status),
+            kind => Self::new(status, kind, Body::whole(text)),
+        }
     }
 
     /// Returns status, type, ETag and body, if all of it is there already.
@@ -52,7 +55,8 @@ impl Reply {
         let header = |name: &str| {
             self.headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone())
         };
-        Some((self.status, header("content-type")?, header("etag"), self.body.text()?))
+        let kind = header("content-type").unwrap_or_default();
+        Some((self.status, kind, header("etag"), self.body.text()?))
     }
 
     pub(crate) fn nothing(status: u16) -> Self {

@@ -39,7 +39,7 @@ pub use answer::{ALIASES_MAX, Answered, Asked, Failure};
 pub use build::{Builder, Built, FINDINGS_MAX};
 pub use check::{Finding, Level, Origin, Problem};
 pub use difference::{Difference, Misfit};
-pub use load::{Loaded, load};
+pub use load::{Loaded, load, load_sent};
 pub use nsec3::ITERATIONS_MAX;
 pub use online::{Good, Online, OnlineKey, Pool};
 pub use outgoing::Outgoing;

@@ -4,7 +4,7 @@ use wire::{HashKey, Name};
 
 use crate::build::Builder;
 use crate::check::Finding;
-use crate::master::{self, Include, Mistake, Options};
+use crate::master::{self, Include, Mistake, NoIncludes, Options};
 use crate::zone::Zone;
 
 /// What came of a zone's file.
@@ -23,9 +23,26 @@ pub struct Loaded {
 
 /// Reads and compiles a zone. `file` is what its text is called in messages.
 pub fn load(apex: Name<'_>, file: &str, text: &[u8], include: &mut dyn Include, key: HashKey) -> Loaded {
-    let mut builder = Builder::new(apex, key);
+    load_by(&Options::of_zone(apex), file, text, include, key)
+}
+
+/// Reads and compiles a zone that somebody sent: it is not larger than its text, as `$GENERATE` and
+/// `$INCLUDE` are mistakes.
+pub fn load_sent(apex: Name<'_>, file: &str, text: &[u8], key: HashKey) -> Loaded {
+    let options = Options { generated_max: 0, ..Options::of_zone(apex) };
+    load_by(&options, file, text, &mut NoIncludes, key)
+}
+
+fn load_by(
+    options: &Options<'_>,
+    file: &str,
+    text: &[u8],
+    include: &mut dyn Include,
+    key: HashKey,
+) -> Loaded {
+    let mut builder = Builder::new(options.origin, key);
     builder.reserve(text.len());
-    let read = master::read(file, text, &Options::of_zone(apex), include, |entry| builder.push(entry));
+    let read = master::read(file, text, options, include, |entry| builder.push(entry));
     let mut built = builder.compile();
     if !read.mistakes.is_empty() {
         // What is not there may only be what could not be read.

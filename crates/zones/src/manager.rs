@@ -14,7 +14,6 @@ use plan::zones::{CatalogRole, FileChange};
 use tokio::sync::{Semaphore, mpsc};
 use tracing::info;
 use wire::{HashKey, Name, NameBuf, Rcode, Rtype};
-use zone::master::NoIncludes;
 use zone::rows::Rows;
 use zone::update::RrsetChange;
 use zone::{Difference, Finding, Level, Zone};
@@ -234,7 +233,7 @@ impl ZoneManager {
     /// a sentence on what came of it.
     pub fn load_text(&self, apex: Name<'_>, text: &str) -> Result<String, ZoneError> {
         let managed = self.find_made_here(apex)?;
-        let loaded = zone::load(apex, "records", text.as_bytes(), &mut NoIncludes, self.shared.key);
+        let loaded = zone::load_sent(apex, "records", text.as_bytes(), self.shared.key);
         let mistake = loaded.mistakes.first().map(ToString::to_string);
         let Some(zone) = loaded.zone.filter(|_| mistake.is_none()) else {
             let is_error = |finding: &&Finding| finding.problem.level() == Level::Error;

@@ -10,6 +10,8 @@ use zone::update::{RrsetAction, RrsetChange, read_data};
 use super::zones::parse;
 use super::{Operator, OperatorError, What};
 
+/// RRsets of a zone that are listed at once.
+const LISTED_MAX: u64 = 50_000;
 /// RRsets that one change may have.
 const CHANGES_MAX: usize = 10_000;
 
@@ -23,7 +25,7 @@ impl Operator {
         let zone = self.unsigned(&asked.zone)?;
         let name = asked.name.as_deref().map(owner).transpose()?;
         let wanted = asked.rtype.as_deref().map(rtype).transpose()?;
-        let count = asked.count.unwrap_or(u64::MAX);
+        let count = asked.count.unwrap_or(LISTED_MAX).min(LISTED_MAX);
         let mut found = api::Rrsets {
             zone: zone.apex().to_string(),
             serial: zone.facts().serial,
@@ -59,6 +61,12 @@ impl Operator {
             if !put(by_type(rows)) {
                 break;
             }
+        }
+        if found.is_cut && asked.count.is_none() {
+            return Err(OperatorError::Refused(format!(
+                "zone \"{}\" has more than {LISTED_MAX} RRsets: ask for some of them, or for the zone as a file",
+                found.zone
+            )));
         }
         Ok(found)
     }

@@ -212,16 +212,22 @@ impl Operator {
         options: &str,
         records: &str,
     ) -> Result<api::ZonesChanged, OperatorError> {
-        let zones = vec![zone.to_owned()];
-        let add = api::ZoneAdd { zones: zones.clone(), options: options.to_owned(), records: None };
-        let done = self.zone_add(&add)?;
-        if done.done == 1
-            && let Err(why) = self.components.manager.load_text(parse(zone)?.as_name(), records)
-        {
-            self.zone_remove(&zones);
-            return Err(why.into());
+        let (apex, zones) = (parse(zone)?, vec![zone.to_owned()]);
+        // One that is there already stays, whatever becomes of this.
+        if self.components.manager.role(apex.as_name()).is_some() {
+            return Err(OperatorError::Refused(format!("there is a zone \"{apex}\" already")));
         }
-        Ok(done)
+        let add = api::ZoneAdd { zones: zones.clone(), options: options.to_owned(), records: None };
+        let added = self.zone_add(&add);
+        let load = || self.components.manager.load_text(apex.as_name(), records).map_err(OperatorError::from);
+        let loaded = match &added {
+            Ok(done) if done.done == 1 => load().map(drop),
+            _ => Ok(()),
+        };
+        if added.is_err() || loaded.is_err() {
+            self.zone_remove(&zones);
+        }
+        loaded.and(added)
     }
 
     /// Takes zones out that were added.

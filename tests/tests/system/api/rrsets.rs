@@ -228,6 +228,66 @@ fn octodns_moves_a_zone_here_and_finds_nothing_to_change_afterwards() {
 }
 
 #[test]
+fn a_zone_that_is_created_is_what_its_records_say_and_no_line_of_a_file() {
+    let (server, at, _stub) = start_network("");
+    let key = format!("X-API-Key: {}", token(&server, "creator", &["--role", "operator"]));
+    let create = |rrset: &str| {
+        let body = format!(
+            r#"{{"name": "example.org.", "kind": "Native", "nameservers": ["ns.example.net."], "rrsets": [{rrset}]}}"#
+        );
+        let arguments = ["--request", "POST", "--header", &key, "--header", JSON, "--data", &body];
+        curl(at, "/api/v1/servers/localhost/zones", &arguments)
+    };
+    for (name, content) in [
+        ("$GENERATE 1-16777215 h$.example.org. ;", "192.0.2.1"),
+        ("a.example.org. 1 IN A 192.0.2.9 ;", "192.0.2.1"),
+        ("a.example.org.", "192.0.2.1 ("),
+        ("a.example.org.", "192.0.2.1\\nb 1 IN A 192.0.2.2"),
+        ("a.example.org.", "192.0.2.900"),
+        ("a.example.net.", "192.0.2.1"),
+    ] {
+        let (status, why) = create(&format!(
+            r#"{{"name": "{name}", "type": "A", "ttl": 1, "records": [{{"content": "{content}"}}]}}"#
+        ));
+        assert_eq!(status, 422, "{name} {content}: {why}");
+        assert_eq!(get(&server, "/zones/example.org").status, 404, "nothing is left of it");
+    }
+    // Names are in full, as in a PATCH.
+    let (status, _) = create(
+        r#"{"name": "example.org.", "type": "MX", "ttl": 1, "records": [{"content": "10 mail.example.org"}]}"#,
+    );
+    assert_eq!(status, 201);
+    assert_eq!(server.dig_short(&["example.org", "MX"]), ["10 mail.example.org."]);
+    assert_eq!(server.dig_short(&["example.org", "NS"]), ["ns.example.net."]);
+    // The first records of a request of the control socket are not larger than their text, either.
+    let many = r#"{"request": "zone-add", "zones": ["example.net"],
+        "records": "@ 1 SOA a b 1 2 3 4 5\n$GENERATE 1-16777215 h$ 1 A 192.0.2.1\n"}"#;
+    contains(&ask(&server, "POST", "/requests", &[JSON], many).body, "error");
+    assert_eq!(get(&server, "/zones/example.net").status, 404);
+}
+
+#[test]
+fn a_change_over_powerdns_s_api_that_is_sent_again_is_made_once() {
+    let (server, at, _stub) = start_network("");
+    add(&server, "example.org");
+    let key = format!("X-API-Key: {}", token(&server, "acme", &["--role", "operator"]));
+    let patch = |address: &str, once: &str| {
+        let body = format!(
+            r#"{{"rrsets": [{{"name": "a.example.org.", "type": "A", "ttl": 1, "changetype": "REPLACE",
+                "records": [{{"content": "{address}"}}]}}]}}"#
+        );
+        let once = format!("Idempotency-Key: {once}");
+        let path = "/api/v1/servers/localhost/zones/example.org.";
+        let head =
+            ["--request", "PATCH", "--header", &key, "--header", JSON, "--header", &once, "--data", &body];
+        curl(at, path, &head).0
+    };
+    assert_eq!((patch("192.0.2.1", "one"), patch("192.0.2.2", "two")), (204, 204));
+    assert_eq!(patch("192.0.2.1", "one"), 204, "as it was answered before");
+    assert_eq!(server.dig_short(&["a.example.org", "A"]), ["192.0.2.2"]);
+}
+
+#[test]
 fn the_manual_s_example_of_rrsets_works() {
     let (_stub, server) = start("");
     add(&server, "example.org");
