@@ -560,7 +560,8 @@ impl Writer {
             // Nothing came since that day.
             self.close();
         }
-        let current = self.open.as_ref().map(|open| open.file.day);
+        // The file of a day that goes on is not removed as a whole, whether it is open yet or not.
+        let current = self.open.as_ref().map_or_else(|| Day::of(now_ms), |open| open.file.day);
         let mut removed = 0;
         let mut files = self.files.all();
         let is_old = |file: &DayFile| match file.day {
@@ -568,7 +569,7 @@ impl Writer {
             Day::UNDIVIDED => file.written_ms().is_some_and(|at_ms| at_ms < oldest_ms),
             day => day.end_ms() <= oldest_ms,
         };
-        let is_others = |file: &DayFile| current != Some(file.day);
+        let is_others = |file: &DayFile| current != file.day;
         let remove = |file: &DayFile| {
             let rows = database::rows_of(file);
             file.remove().map(|()| rows).map_err(|error| format!("{}: {error}", file.path.display()))
@@ -596,7 +597,7 @@ impl Writer {
             removed += remove(file)?;
         }
         if octets > self.settings.octets_max
-            && let Some(file) = self.open.as_ref().map(|open| open.file.clone())
+            && let Some(file) = kept.into_iter().find(|file| !is_others(file))
         {
             let octets_max = self.settings.octets_max;
             removed += self.clean_rows(&file, |database| database::clean_by_size(database, octets_max))?;
