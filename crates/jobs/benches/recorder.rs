@@ -4,52 +4,23 @@
 
 #![expect(clippy::print_stdout, reason = "a benchmark talks to its user")]
 
+mod nobody;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use engine::Transport;
 use events::{Addresses, Doorbell, Event, EventId, EventSet, Mark, Path as Way, ring};
-use jobs::{Clock, Download, Jobs, Occurrence, Parts, Server, StepNames};
-use plan::jobs::{EventAction, Jobs as Plan, Learn, Recorder};
+use jobs::{Clock, Jobs, Parts, StepNames};
+use nobody::Nobody;
+use plan::jobs::{EventAction, Jobs as Plan, Recorder};
 use recorder::{Reader, Wanted};
 use wire::{Class, NameBuf, Rcode, Rtype};
 
 const NAMES: usize = 100_000;
 const TIME: Duration = Duration::from_secs(10);
 const RING_OCTETS: usize = 256 << 10;
-
-/// Nothing is scheduled or fetched here.
-#[derive(Debug)]
-struct Nobody;
-
-impl Server for Nobody {
-    fn dump(&self, _: Option<&str>) -> Result<String, String> {
-        Ok(String::new())
-    }
-
-    fn check_list(&self, _: &Download, _: &[u8]) -> Result<(), String> {
-        Ok(())
-    }
-
-    fn adopt_lists(&self, _: &[String]) {}
-
-    fn learn(&self, _: &Learn, _: &Occurrence) {}
-
-    fn serve_signed(&self, _: Vec<Arc<zone::Zone>>) {}
-}
-
-impl jobs::Lookup for Nobody {
-    fn addresses(
-        &self,
-        _: &[std::net::SocketAddr],
-        _: &NameBuf,
-        _: Rtype,
-        _: Instant,
-    ) -> Result<jobs::Addresses, String> {
-        Err("nobody is asked".to_owned())
-    }
-}
 
 /// Returns the seconds of a processor that a thread of this process has used.
 fn processor_seconds(thread: &str) -> f64 {

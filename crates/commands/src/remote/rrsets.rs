@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use control::api::{self, Request};
 
 use super::{WORK_PATIENCE, ask};
-use crate::cli::{ZoneGetArgs, ZoneSetArgs, ZoneUnsetArgs};
+use crate::cli::{RemoteArgs, ZoneGetArgs, ZoneSetArgs, ZoneUnsetArgs};
 use crate::out;
 
 /// Runs `gannet zone get`.
@@ -31,8 +31,7 @@ pub(crate) fn set(args: &ZoneSetArgs) -> ExitCode {
         records: args.data.clone(),
         tag: None,
     };
-    let change = api::RrsetsChange { zone: args.zone.clone(), changes: vec![edit] };
-    ask(&args.remote, &Request::RrsetsChange(change), WORK_PATIENCE)
+    change(&args.remote, &args.zone, edit)
 }
 
 /// Runs `gannet zone unset`.
@@ -41,12 +40,16 @@ pub(crate) fn unset(args: &ZoneUnsetArgs) -> ExitCode {
         name: owner(&args.name, &args.zone),
         rtype: args.rtype.clone(),
         action: if args.data.is_empty() { api::RrsetAction::Replace } else { api::RrsetAction::Prune },
-        ttl: None,
         records: args.data.clone(),
-        tag: None,
+        ..api::RrsetEdit::default()
     };
-    let change = api::RrsetsChange { zone: args.zone.clone(), changes: vec![edit] };
-    ask(&args.remote, &Request::RrsetsChange(change), WORK_PATIENCE)
+    change(&args.remote, &args.zone, edit)
+}
+
+/// Has one RRset of a zone changed.
+fn change(remote: &RemoteArgs, zone: &str, edit: api::RrsetEdit) -> ExitCode {
+    let change = api::RrsetsChange { zone: zone.to_owned(), changes: vec![edit] };
+    ask(remote, &Request::RrsetsChange(change), WORK_PATIENCE)
 }
 
 /// Returns the owner in full: `@` is the zone.
