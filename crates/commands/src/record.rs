@@ -117,7 +117,7 @@ fn wanted(args: &LogArgs) -> Result<Wanted, String> {
 /// Returns the names that the arguments ask for.
 fn names(args: &LogArgs) -> Result<Names, String> {
     let whole = NameTest::whole;
-    let part = |text: &String| NameTest::Part(text.to_ascii_lowercase());
+    let part = |text: &String| NameTest::part(&text.to_ascii_lowercase());
     let mut names = Names::default();
     if let Some(name) = &args.name {
         names.are(if args.below { NameTest::Suffix(whole(name)) } else { NameTest::Exact(whole(name)) });

@@ -1,17 +1,21 @@
 //! The block of rows that is being written: what is known of it without reading it.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use rusqlite::{Transaction, params};
 
 use crate::client::Client;
+use crate::database::BLOCK_BITS;
 use crate::outcome::Holds;
+use crate::rows::Rows;
 
 /// Who is in a block of rows, as far as it was written since the start.
 #[derive(Default)]
 pub(super) struct Block {
     pub(super) number: i64,
-    clients: HashSet<Client>,
+    clients: HashMap<Client, Rows>,
+    /// Whether `clients` has all rows so far.
+    has_all: bool,
     names: HashSet<i64>,
     /// Those that the database lacks.
     new_clients: Vec<Client>,
@@ -26,13 +30,15 @@ impl Block {
     /// Returns no block.
     pub(super) fn none() -> Self {
         let mut none = Self::default();
-        none.begin(-1);
+        none.begin(-1, 0);
         none
     }
 
-    /// Begins with another one.
-    pub(super) fn begin(&mut self, number: i64) {
-        *self = Self { number, ..Self::default() };
+    /// Begins with another one, whose first row is not written yet if `id` is that.
+    pub(super) fn begin(&mut self, number: i64, id: i64) {
+        // Numbers begin with one.
+        let has_all = id == (number << BLOCK_BITS).max(1);
+        *self = Self { number, has_all, ..Self::default() };
         self.begin_rows();
     }
 
@@ -41,9 +47,13 @@ impl Block {
     }
 
     /// Notes a row.
-    pub(super) fn add(&mut self, client: Client, name: i64, at_ms: i64, holds: Holds) {
-        if self.clients.insert(client) {
+    pub(super) fn add(&mut self, id: i64, client: Client, name: i64, at_ms: i64, holds: Holds) {
+        let rows = self.clients.entry(client).or_insert_with(|| {
             self.new_clients.push(client);
+            Rows::default()
+        });
+        if self.has_all {
+            rows.add(id, name);
         }
         if self.names.insert(name) {
             self.new_names.push(name);
@@ -51,6 +61,21 @@ impl Block {
         self.since_ms = self.since_ms.min(at_ms);
         self.until_ms = self.until_ms.max(at_ms);
         self.holds.add(holds);
+    }
+
+    /// Writes which rows are whose: the block is full.
+    pub(super) fn finish(&mut self, transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+        self.write(transaction)?;
+        if !self.has_all {
+            return Ok(());
+        }
+        let mut update = transaction
+            .prepare_cached("UPDATE client_blocks SET rows = ?3 WHERE block = ?1 AND client = ?2")?;
+        for (client, rows) in &self.clients {
+            let (room, len) = client.octets();
+            update.execute(params![self.number, room.get(..len), rows.octets()])?;
+        }
+        Ok(())
     }
 
     /// Writes who is new, in the order of the tables.

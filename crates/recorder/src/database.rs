@@ -54,7 +54,12 @@ CREATE TABLE blocks (
     until_ms INTEGER NOT NULL,        -- the greatest
     holds INTEGER NOT NULL            -- a bit for each outcome and each rcode among them
 ) STRICT;
-CREATE TABLE client_blocks (block INTEGER, client BLOB, PRIMARY KEY (block, client)) STRICT, WITHOUT ROWID;
+CREATE TABLE client_blocks (
+    block INTEGER,
+    client BLOB,
+    rows BLOB,                        -- its rows there and their names, once the block is full
+    PRIMARY KEY (block, client)
+) STRICT, WITHOUT ROWID;
 CREATE TABLE name_blocks (block INTEGER, name INTEGER, PRIMARY KEY (block, name)) STRICT, WITHOUT ROWID;
 CREATE TABLE removed (last_id INTEGER NOT NULL) STRICT; -- the last number when rows were removed
 PRAGMA user_version = 3;

@@ -23,7 +23,7 @@
 //! | `paths` | each way through the policy once, as text |
 //! | `decisions` | what decided and who answered, each combination once |
 //! | `blocks` | from when the rows of a block are, and what is among them |
-//! | `client_blocks`, `name_blocks` | who is among the rows of which block |
+//! | `client_blocks`, `name_blocks` | who is among the rows of which block, and which rows are whose |
 //!
 //! An index by client and one by name would cost four times as much as everything else: each row
 //! would change two pages somewhere in the file. Instead, rows whose `id` is the same but for the
@@ -46,6 +46,7 @@ mod notice;
 mod outcome;
 mod pseudonyms;
 mod read;
+mod rows;
 mod sample;
 mod search;
 mod sketch;
@@ -53,6 +54,7 @@ mod steps;
 mod sums;
 #[cfg(test)]
 mod tests;
+mod tops;
 mod write;
 
 use std::ffi::OsString;
@@ -232,8 +234,8 @@ impl Recorder {
     pub fn forget_clients(&self, clients: Clients) -> Result<u64, String> {
         let files = days::Files::new(&self.settings.file);
         let removed = forget::clients(&files, clients, &self.shared.has_forgotten)?;
-        let sums = files.sums();
-        sums::forget(&sums, clients).map_err(|error| format!("{}: {error}", sums.display()))?;
+        let said = |error: rusqlite::Error| format!("{}: {error}", files.sums().display());
+        sums::forget(&files, clients).map_err(said)?;
         Ok(removed)
     }
 

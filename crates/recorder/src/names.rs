@@ -1,5 +1,6 @@
 //! Which names are looked for, and which rows of a file have one of them.
 
+use memchr::memmem::Finder;
 use regex_automata::meta::Regex;
 use regex_automata::util::syntax;
 use rusqlite::{Connection, OptionalExtension as _};
@@ -11,6 +12,8 @@ const REGEX_OCTETS_MAX: usize = 1 << 20;
 const NAMES_AT_ONCE_MAX: i64 = 400_000;
 /// Names that are looked for in a block one by one; of more, all names of the block are looked at.
 const NAMES_FEW: usize = 64;
+/// Names that are tested one by one, as rows have them, before it takes longer than testing all.
+const NAMES_ALONE_MAX: usize = 2_000;
 
 /// What a name must be. Texts are in lower case and without a final dot.
 #[derive(Clone, Debug)]
@@ -20,12 +23,17 @@ pub enum NameTest {
     /// This name or one below it.
     Suffix(String),
     /// A name that has this text in it.
-    Part(String),
+    Part(Finder<'static>),
     /// A name that fits this regular expression somewhere.
     Regex(Regex),
 }
 
 impl NameTest {
+    /// Returns the test for names that have a text in them.
+    pub fn part(text: &str) -> Self {
+        Self::Part(Finder::new(text).into_owned())
+    }
+
     /// Reads a regular expression; letter case does not matter.
     ///
     /// # Errors
@@ -58,7 +66,7 @@ impl NameTest {
                 let before = name.strip_suffix(suffix.as_str());
                 before.is_some_and(|before| before.is_empty() || before.ends_with('.'))
             }
-            Self::Part(part) => name.contains(part.as_str()),
+            Self::Part(part) => part.find(name.as_bytes()).is_some(),
             Self::Regex(regex) => regex.is_match(name),
         }
     }
@@ -125,6 +133,13 @@ impl Bits {
     }
 }
 
+/// How many rows of a file are looked at, as far as that is known before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rows {
+    Few,
+    Many,
+}
+
 /// The names of one file that fit.
 pub(super) struct NamesOf<'a> {
     names: &'a Names,
@@ -133,14 +148,23 @@ pub(super) struct NamesOf<'a> {
     few: Option<Vec<i64>>,
     /// Those that were tested; `None`: all were.
     tested: Option<Bits>,
+    /// How many may still be tested one by one before all are.
+    alone: Option<usize>,
     /// Whether the file has `name_blocks`.
     has_blocks: bool,
 }
 
 impl<'a> NamesOf<'a> {
-    /// Tests the names of a file, if they are not too many.
-    pub(super) fn new(names: &'a Names, database: &Connection, has_blocks: bool) -> rusqlite::Result<Self> {
-        let mut found = Self { names, fitting: Bits::default(), few: None, tested: None, has_blocks };
+    /// Tests the names of a file, if they are not too many, and if not few rows are looked at, which
+    /// may have few of them.
+    pub(super) fn new(
+        names: &'a Names,
+        database: &Connection,
+        has_blocks: bool,
+        rows: Rows,
+    ) -> rusqlite::Result<Self> {
+        let mut found =
+            Self { names, fitting: Bits::default(), few: None, tested: None, alone: None, has_blocks };
         if names.is_empty() {
             return Ok(found);
         }
@@ -158,23 +182,33 @@ impl<'a> NamesOf<'a> {
         }
         let count: i64 =
             database.query_row("SELECT coalesce(max(id), 0) FROM names", [], |row| row.get(0))?;
-        if count > NAMES_AT_ONCE_MAX {
+        let are_many = count > NAMES_AT_ONCE_MAX;
+        if are_many || rows == Rows::Few {
             found.tested = Some(Bits::default());
+            found.alone = (!are_many).then_some(NAMES_ALONE_MAX);
             return Ok(found);
         }
+        found.test_all(database)?;
+        Ok(found)
+    }
+
+    /// Tests all names of the file.
+    fn test_all(&mut self, database: &Connection) -> rusqlite::Result<()> {
+        let mut few = Vec::new();
         let mut query = database.prepare_cached("SELECT id, name FROM names")?;
         let mut rows = query.query([])?;
         while let Some(row) = rows.next()? {
-            if names.fit(row.get_ref(1)?.as_str()?) {
+            if self.names.fit(row.get_ref(1)?.as_str()?) {
                 let id = row.get(0)?;
-                found.fitting.set(id);
+                self.fitting.set(id);
                 if few.len() <= NAMES_FEW {
                     few.push(id);
                 }
             }
         }
-        found.few = Some(few).filter(|few| few.len() <= NAMES_FEW);
-        Ok(found)
+        self.few = Some(few).filter(|few| few.len() <= NAMES_FEW);
+        self.tested = None;
+        Ok(())
     }
 
     /// Returns whether no row can fit.
@@ -190,6 +224,14 @@ impl<'a> NamesOf<'a> {
         if let Some(tested) = &mut self.tested
             && !tested.has(name)
         {
+            match &mut self.alone {
+                Some(0) => {
+                    self.test_all(database)?;
+                    return Ok(self.fitting.has(name));
+                }
+                Some(alone) => *alone -= 1,
+                None => {}
+            }
             tested.set(name);
             let mut query = database.prepare_cached("SELECT name FROM names WHERE id = ?1")?;
             let fits = query.query_row([name], |row| Ok(self.names.fit(row.get_ref(0)?.as_str()?)))?;
@@ -248,7 +290,7 @@ mod tests {
             &["xa.example", "example"],
         );
         check(NameTest::Suffix(".".into()), &["a.example", "."], &[]);
-        check(NameTest::Part("a.e".into()), &["a.example", "xa.example"], &["b.example"]);
+        check(NameTest::part("a.e"), &["a.example", "xa.example"], &["b.example"]);
         let regex = NameTest::regex("^AD[0-9]+\\.").expect("an expression");
         check(regex, &["ad7.example", "ad12.a.example"], &["xad7.example", "ad.example"]);
         assert!(NameTest::regex("(").is_err_and(|why| why.starts_with("not a regular expression")));

@@ -9,14 +9,18 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use rusqlite::types::Value;
-use rusqlite::{Connection, params_from_iter};
+use rusqlite::{Connection, Statement, params_from_iter};
 
 use crate::client::{Client, Clients};
 use crate::database::BLOCK_BITS;
 use crate::days::Day;
-use crate::names::{Names, NamesOf};
+use crate::names::{Names, NamesOf, Rows};
 use crate::outcome::{Holds, Outcome};
 use crate::read::{File, Recorded};
+use crate::rows;
+
+/// Rows of a block that are read one by one; of more, the block is read.
+const ROWS_MAX: usize = 2_000;
 
 /// Which recorded queries to show.
 #[derive(Clone, Debug, Default)]
@@ -165,23 +169,43 @@ impl<'a> Search<'a> {
                 continue;
             }
             self.has_looked = true;
-            if !tests.may_be_in(database, block.number)? {
-                continue;
-            }
             let (from, to) = (block.number << BLOCK_BITS, ((block.number + 1) << BLOCK_BITS).min(end));
             let from = from.max(start);
-            let mut rows = first.query(params_from_iter(tests.bound(from, to)))?;
-            while let Some(row) = rows.next()? {
-                let id: i64 = row.get(0)?;
-                if !tests.fit(database, row.get(1)?, row.get(2)?)? {
-                    continue;
-                }
-                let Some(found) = file.row(id)?.filter(|found| tests.fit_late(found)) else { continue };
-                self.page.queries.push(found);
-                if self.is_full() {
-                    self.page.cursor = Some(file.day.global(id));
+            let one = |at: i64| (block.number << BLOCK_BITS | at, (block.number << BLOCK_BITS | at) + 1);
+            let ranges: Vec<(i64, i64)> = match tests.rows_in(database, block.number)? {
+                RowsIn::Listed(rows) => rows.into_iter().map(one).collect(),
+                RowsIn::Any => vec![(from, to)],
+                RowsIn::None => Vec::new(),
+            };
+            for (one, end) in ranges {
+                let range = (one.max(from), end.min(to));
+                if let Progress::Over = self.add_between(&mut first, file, &mut tests, range)? {
                     return Ok(Progress::Over);
                 }
+            }
+        }
+        Ok(Progress::On)
+    }
+
+    /// Adds those rows between two numbers that fit.
+    fn add_between(
+        &mut self,
+        first: &mut Statement<'_>,
+        file: &File,
+        tests: &mut Tests<'_>,
+        (from, to): (i64, i64),
+    ) -> rusqlite::Result<Progress> {
+        let mut rows = first.query(params_from_iter(tests.bound(from, to)))?;
+        while let Some(row) = rows.next()? {
+            let id: i64 = row.get(0)?;
+            if !tests.fit(&file.database, row.get(1)?, row.get(2)?)? {
+                continue;
+            }
+            let Some(found) = file.row(id)?.filter(|found| tests.fit_late(found)) else { continue };
+            self.page.queries.push(found);
+            if self.is_full() {
+                self.page.cursor = Some(file.day.global(id));
+                return Ok(Progress::Over);
             }
         }
         Ok(Progress::On)
@@ -237,6 +261,16 @@ fn blocks(file: &File, end: i64) -> rusqlite::Result<Vec<Block>> {
     rows.collect()
 }
 
+/// Which rows of a block may fit.
+enum RowsIn {
+    /// No row.
+    None,
+    /// These, the newest first.
+    Listed(Vec<i64>),
+    /// Any row.
+    Any,
+}
+
 /// What rows of one file are tested for.
 struct Tests<'a> {
     wanted: &'a Wanted,
@@ -252,7 +286,11 @@ struct Tests<'a> {
 impl<'a> Tests<'a> {
     /// Returns the tests; `None` if no row of the file can fit.
     fn new(wanted: &'a Wanted, file: &File) -> rusqlite::Result<Option<Self>> {
-        let names = NamesOf::new(&wanted.names, &file.database, file.has_blocks)?;
+        let rows = match wanted.clients {
+            Some(_) if file.has_summaries => Rows::Few,
+            _ => Rows::Many,
+        };
+        let names = NamesOf::new(&wanted.names, &file.database, file.has_blocks, rows)?;
         if names.are_none() {
             return Ok(None);
         }
@@ -344,18 +382,48 @@ impl<'a> Tests<'a> {
         [Value::Integer(from), Value::Integer(to)].into_iter().chain(self.values.iter().cloned()).collect()
     }
 
-    /// Returns whether a block may have rows that fit.
-    fn may_be_in(&mut self, database: &Connection, block: i64) -> rusqlite::Result<bool> {
-        if let Some(clients) = self.wanted.clients.filter(|_| self.has_client_blocks) {
-            let (first, last) = clients.range();
-            let sql =
-                "SELECT EXISTS (SELECT 1 FROM client_blocks WHERE block = ?1 AND client BETWEEN ?2 AND ?3)";
-            let mut query = database.prepare_cached(sql)?;
-            if !query.query_row((block, blob(first), blob(last)), |row| row.get(0))? {
-                return Ok(false);
+    /// Returns which rows of a block may fit.
+    fn rows_in(&mut self, database: &Connection, block: i64) -> rusqlite::Result<RowsIn> {
+        let listed = match self.wanted.clients.filter(|_| self.has_client_blocks) {
+            Some(clients) => self.rows_of(clients, database, block)?,
+            None => RowsIn::Any,
+        };
+        match listed {
+            RowsIn::Any if !self.names.may_be_in(database, block)? => Ok(RowsIn::None),
+            listed => Ok(listed),
+        }
+    }
+
+    /// Returns which rows of a block are of clients and have names that fit.
+    fn rows_of(&mut self, clients: Clients, database: &Connection, block: i64) -> rusqlite::Result<RowsIn> {
+        // Older versions have no lists.
+        let listed = if self.has_outcomes { "rows" } else { "NULL" };
+        let mut query = database.prepare_cached(&format!(
+            "SELECT {listed} FROM client_blocks
+             WHERE block = ?1 AND client BETWEEN ?2 AND ?3 AND length(client) = ?4"
+        ))?;
+        let (first, last) = clients.range();
+        let len = first.octets().1 as i64;
+        let mut lists = query.query((block, blob(first), blob(last), len))?;
+        let (mut found, mut count, mut is_there) = (Vec::new(), 0, false);
+        while let Some(list) = lists.next()? {
+            is_there = true;
+            let Some(octets) = list.get_ref(0)?.as_blob_or_null()? else { return Ok(RowsIn::Any) };
+            for (at, name) in rows::read(octets) {
+                count += 1;
+                if count > ROWS_MAX {
+                    return Ok(RowsIn::Any);
+                }
+                if self.names.fit(database, name)? {
+                    found.push(at);
+                }
             }
         }
-        self.names.may_be_in(database, block)
+        if !is_there || found.is_empty() {
+            return Ok(RowsIn::None);
+        }
+        found.sort_unstable_by(|one, other| other.cmp(one));
+        Ok(RowsIn::Listed(found))
     }
 
     fn fit(&mut self, database: &Connection, name: i64, decision: Option<i64>) -> rusqlite::Result<bool> {

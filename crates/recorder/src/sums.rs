@@ -1,4 +1,4 @@
-//! Sums of recorded queries: by minute, hour and day, and the most frequent names by the hour.
+//! Sums of recorded queries: by minute, hour and day.
 //!
 //! The recorder's thread makes them of the rows that it writes and keeps them in a database beside
 //! the days' files. That database says up to which row of each file they are, so that what a crash
@@ -12,10 +12,11 @@ use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 
 use crate::client::{Client, Clients};
 use crate::database::open_as_it_is;
-use crate::days::Day;
+use crate::days::{Day, Files};
 use crate::outcome::{self, Outcome};
 use crate::read::TopOf;
 use crate::sketch::Sketch;
+use crate::tops::{self, Tops};
 
 /// The version of the schema.
 const VERSION: i64 = 1;
@@ -28,30 +29,12 @@ CREATE TABLE sums (
     queries INTEGER NOT NULL,
     PRIMARY KEY (period, kind, start, key)
 ) STRICT, WITHOUT ROWID;
-CREATE TABLE top (
-    kind INTEGER NOT NULL,            -- 1: names, 2: names that were blocked
-    hour INTEGER NOT NULL,            -- when it began, in seconds since 1970
-    run INTEGER NOT NULL,             -- which run of the server counted
-    name TEXT NOT NULL,
-    queries INTEGER NOT NULL,         -- at most so many
-    error INTEGER NOT NULL,           -- by so much that may be too large
-    PRIMARY KEY (kind, hour, run, name)
-) STRICT, WITHOUT ROWID;
-CREATE TABLE floors (
-    kind INTEGER NOT NULL,
-    hour INTEGER NOT NULL,
-    run INTEGER NOT NULL,
-    queries INTEGER NOT NULL,         -- a name that is not there had so many at most
-    PRIMARY KEY (kind, hour, run)
-) STRICT, WITHOUT ROWID;
 CREATE TABLE files (day INTEGER PRIMARY KEY, last_id INTEGER NOT NULL) STRICT;
 PRAGMA user_version = 1;
 ";
 
 /// How often what was counted is written.
 pub(super) const WRITE_EVERY: Duration = Duration::from_secs(10);
-/// Names that are counted in an hour.
-const NAMES_MAX: usize = 2_000;
 /// Clients that are told apart in an hour; what others ask counts as that of `others`.
 const CLIENTS_MAX: usize = 10_000;
 const OTHERS: &str = "others";
@@ -62,6 +45,8 @@ const KEYS_MAX: usize = 256;
 const PERIODS: [(i64, i64); 3] = [(60, 48 * 3_600), (3_600, 90 * 86_400), (86_400, 5 * 366 * 86_400)];
 /// Seconds of an hour.
 const HOUR: i64 = 3_600;
+/// Seconds of a day.
+const DAY: i64 = 86_400;
 
 /// What queries are told apart by. The numbers stand in databases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -79,14 +64,6 @@ pub enum Kind {
     List = 5,
     /// Who asked.
     Client = 6,
-}
-
-/// Which names are counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-enum Tops {
-    All = 1,
-    Blocked = 2,
 }
 
 /// What counts of a row.
@@ -138,8 +115,8 @@ impl Sums {
             run,
             minutes: Vec::new(),
             hour: 0,
-            names: Sketch::new(NAMES_MAX),
-            blocked: Sketch::new(NAMES_MAX),
+            names: Sketch::new(tops::NAMES_MAX),
+            blocked: Sketch::new(tops::NAMES_MAX),
             has_new: false,
             is_behind: false,
             written: None,
@@ -219,7 +196,7 @@ impl Sums {
                 minute.write(&transaction, of_day)?;
             }
             for (kind, sketch) in [(Tops::All, &self.names), (Tops::Blocked, &self.blocked)] {
-                write_names(&transaction, of_day, (kind, self.hour, self.run), sketch)?;
+                tops::write(&transaction, of_day, (kind, self.hour, self.run), sketch)?;
             }
             transaction.execute(
                 "INSERT INTO files VALUES (?1, ?2) ON CONFLICT DO UPDATE SET last_id = max(last_id, excluded.last_id)",
@@ -238,7 +215,7 @@ impl Sums {
 
     /// Counts names from nothing.
     fn begin_hour(&mut self) {
-        (self.names, self.blocked) = (Sketch::new(NAMES_MAX), Sketch::new(NAMES_MAX));
+        (self.names, self.blocked) = (Sketch::new(tops::NAMES_MAX), Sketch::new(tops::NAMES_MAX));
         self.hour = 0;
         // Names counted before keep their rows.
         self.run += 1;
@@ -400,39 +377,12 @@ impl Minute {
     }
 }
 
-/// Writes the most frequent names of an hour in place of what was written before.
-fn write_names(
-    transaction: &Transaction<'_>,
-    of_day: &Connection,
-    (kind, hour, run): (Tops, i64, i64),
-    sketch: &Sketch<i64>,
-) -> rusqlite::Result<()> {
-    let kind = kind as u8;
-    transaction
-        .prepare_cached("DELETE FROM top WHERE kind = ?1 AND hour = ?2 AND run = ?3")?
-        .execute(params![kind, hour, run])?;
-    let mut name = of_day.prepare_cached("SELECT name FROM names WHERE id = ?1")?;
-    let mut insert =
-        transaction.prepare_cached("INSERT OR REPLACE INTO top VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?;
-    for counter in sketch.counters() {
-        let name: Option<String> = name.query_row([counter.key], |row| row.get(0)).optional()?;
-        if let Some(name) = name {
-            insert.execute(params![kind, hour, run, name, counter.count as i64, counter.error as i64])?;
-        }
-    }
-    let floor = sketch.floor() as i64;
-    transaction
-        .prepare_cached("INSERT OR REPLACE INTO floors VALUES (?1, ?2, ?3, ?4)")?
-        .execute(params![kind, hour, run, floor])?;
-    Ok(())
-}
-
 /// Opens the database, and makes it if it is not there or another.
 fn open(file: &Path) -> rusqlite::Result<Connection> {
     let is_ours = |database: &Connection| -> rusqlite::Result<bool> {
         let version: i64 = database.query_row("PRAGMA user_version", [], |row| row.get(0))?;
         if version == 0 {
-            database.execute_batch(&format!("BEGIN IMMEDIATE; {SCHEMA} COMMIT;"))?;
+            database.execute_batch(&format!("BEGIN IMMEDIATE; {SCHEMA} {} COMMIT;", tops::SCHEMA))?;
         }
         Ok(version == 0 || version == VERSION)
     };
@@ -456,12 +406,13 @@ fn last_id(database: &Connection, day: Day) -> rusqlite::Result<i64> {
     Ok(found.unwrap_or(0))
 }
 
-/// Removes sums that are too old; those of names and clients no later than the records are.
+/// Adds up what is over, and removes sums that are too old; those of names and clients no later
+/// than the records are.
 pub(super) fn clean(file: &Path, now_ms: i64, keep: Duration) -> rusqlite::Result<()> {
     if !file.exists() {
         return Ok(());
     }
-    let database = open(file)?;
+    let mut database = open(file)?;
     let now = now_ms.div_euclid(1000);
     for (period, kept) in PERIODS {
         database.execute("DELETE FROM sums WHERE period = ?1 AND start < ?2", [period, now - kept])?;
@@ -472,19 +423,19 @@ pub(super) fn clean(file: &Path, now_ms: i64, keep: Duration) -> rusqlite::Resul
         "DELETE FROM sums WHERE kind = ?1 AND start + period <= ?2",
         params![Kind::Client as u8, oldest],
     )?;
-    for table in ["top", "floors"] {
-        database.execute(&format!("DELETE FROM {table} WHERE hour + {HOUR} <= ?1"), [oldest])?;
-    }
+    tops::clean(&database, oldest)?;
+    tops::add_up_days(&mut database, Day::of(now_ms))?;
     database.execute("DELETE FROM files WHERE (day + 1) * 86400 <= ?1", [oldest])?;
     Ok(())
 }
 
-/// Removes what is told apart of clients.
-pub(super) fn forget(file: &Path, clients: Clients) -> rusqlite::Result<()> {
+/// Removes what is told apart of clients, and names that nobody else asked for.
+pub(super) fn forget(files: &Files, clients: Clients) -> rusqlite::Result<()> {
+    let file = files.sums();
     if !file.exists() {
         return Ok(());
     }
-    let mut database = open(file)?;
+    let mut database = open(&file)?;
     database.execute_batch("PRAGMA secure_delete = ON")?;
     let transaction = database.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     let keys: Vec<String> = {
@@ -497,6 +448,7 @@ pub(super) fn forget(file: &Path, clients: Clients) -> rusqlite::Result<()> {
         transaction
             .execute("DELETE FROM sums WHERE kind = ?1 AND key = ?2", params![Kind::Client as u8, key])?;
     }
+    tops::forget(&transaction, files)?;
     transaction.commit()
 }
 
@@ -563,40 +515,30 @@ impl SumsReader {
     /// Adds up since the beginning of an hour: how often, and by how much that may be wrong.
     pub(super) fn top(&self, of: TopOf, since: i64) -> rusqlite::Result<HashMap<String, (u64, u64)>> {
         match of {
-            TopOf::Names => self.names(Tops::All, since),
-            TopOf::Blocked => self.names(Tops::Blocked, since),
+            TopOf::Names => tops::since(&self.database, Tops::All, since),
+            TopOf::Blocked => tops::since(&self.database, Tops::Blocked, since),
             TopOf::By(kind) => self.tallies(kind, since),
         }
     }
 
+    /// Adds up the days since then, and the hours before the first of them.
     fn tallies(&self, kind: Kind, since: i64) -> rusqlite::Result<HashMap<String, (u64, u64)>> {
         let mut query = self.database.prepare_cached(
-            "SELECT key, sum(queries) FROM sums WHERE period = 3600 AND kind = ?1 AND start >= ?2 GROUP BY key",
+            "SELECT key, queries FROM sums WHERE period = ?1 AND kind = ?2 AND start >= ?3 AND start < ?4",
         )?;
-        let rows = query.query_map(params![kind as u8, since], |row| {
-            Ok((row.get(0)?, (row.get::<_, i64>(1)?.unsigned_abs(), 0)))
-        })?;
-        rows.collect()
-    }
-
-    /// Adds up the most frequent names since the beginning of an hour, with what may be wrong.
-    fn names(&self, kind: Tops, since: i64) -> rusqlite::Result<HashMap<String, (u64, u64)>> {
-        let kind = kind as u8;
-        let floors: i64 = self.database.query_row(
-            "SELECT coalesce(sum(queries), 0) FROM floors WHERE kind = ?1 AND hour >= ?2",
-            params![kind, since],
-            |row| row.get(0),
-        )?;
-        // A name that is missing in an hour had at most the floor of that hour.
-        let mut query = self.database.prepare_cached(
-            "SELECT name, sum(top.queries), sum(error), sum(floors.queries)
-             FROM top JOIN floors USING (kind, hour, run) WHERE kind = ?1 AND hour >= ?2 GROUP BY name",
-        )?;
-        let rows = query.query_map(params![kind, since], |row| {
-            let number = |at: usize| row.get::<_, i64>(at).map(i64::unsigned_abs);
-            let missing = floors.unsigned_abs().saturating_sub(number(3)?);
-            Ok((row.get(0)?, (number(1)?, number(2)? + missing)))
-        })?;
-        rows.collect()
+        let midnight = since.saturating_add(DAY - 1).div_euclid(DAY).saturating_mul(DAY);
+        let mut found: HashMap<String, (u64, u64)> = HashMap::new();
+        for (period, begin, end) in [(HOUR, since, midnight), (DAY, midnight, i64::MAX)] {
+            let mut rows = query.query(params![period, kind as u8, begin, end])?;
+            while let Some(row) = rows.next()? {
+                let key = row.get_ref(0)?.as_str()?;
+                let queries = row.get::<_, i64>(1)?.unsigned_abs();
+                match found.get_mut(key) {
+                    Some((sum, _)) => *sum += queries,
+                    None => drop(found.insert(key.to_owned(), (queries, 0))),
+                }
+            }
+        }
+        Ok(found)
     }
 }

@@ -21,6 +21,7 @@ use wire::{Class, NameBuf, Rcode, Rtype};
 mod cleaning;
 mod search;
 mod sums;
+mod tops;
 
 use self::search::week;
 
@@ -147,16 +148,16 @@ fn what_is_recorded_is_found_again() {
     assert_eq!(names(&named(only(exact))), ["a.example.org"]);
     let below = named(only(NameTest::Suffix("a.example.org".to_owned())));
     assert_eq!(names(&below), ["b.a.example.org", "a.example.org"]);
-    let part = |part: &str| names(&named(only(NameTest::Part(part.to_owned())))).join(" ");
+    let part = |part: &str| names(&named(only(NameTest::part(part)))).join(" ");
     assert_eq!(part("a.exa"), "xa.example.org b.a.example.org a.example.org");
     assert_eq!((part("xa."), part("%"), part("_.")), ("xa.example.org".into(), String::new(), String::new()));
     let regex = NameTest::regex("^x?a[.]").expect("an expression");
     assert_eq!(names(&named(only(regex))), ["xa.example.org", "a.example.org"]);
-    let mut both = only(NameTest::Part("b.".to_owned()));
+    let mut both = only(NameTest::part("b."));
     both.are(NameTest::Suffix("example.org".to_owned()));
     assert_eq!(names(&named(both)), ["b.a.example.org"]);
-    let mut without = only(NameTest::Part("a.".to_owned()));
-    without.are_not(NameTest::Part("xa.".to_owned()));
+    let mut without = only(NameTest::part("a."));
+    without.are_not(NameTest::part("xa."));
     let of_client = Wanted { names: without, clients: client("192.0.2.1"), ..Wanted::default() };
     assert_eq!(names(&find(of_client)), ["a.example.org"]);
     let text = |text: &str| Some(text.to_owned());
@@ -351,7 +352,7 @@ fn files_of_older_versions_are_read_on() {
         assert_eq!((names.first(), names.last()), (Some(&"new.example.org"), Some(&"old.example.org")));
         let old = found.last().expect("a row");
         assert_eq!((old.waited_us, old.one_of, old.outcome), (waited_us, 1, Outcome::Blocked));
-        let old_name = only(NameTest::Part("old".to_owned()));
+        let old_name = only(NameTest::part("old"));
         for wanted in [
             Wanted { names: old_name, ..Wanted::default() },
             Wanted { outcomes: vec![Outcome::Blocked], ..Wanted::default() },
@@ -521,9 +522,8 @@ fn what_is_recorded_is_heard_by_who_watches_and_what_is_too_much_is_counted() {
         other => format!("{other:?}"),
     };
     // One from now on, for some names, and one that was away.
-    let mut now =
-        Live::new(reader(), Wanted { names: only(NameTest::Part("b".into())), ..Wanted::default() }, None)
-            .expect("a reader");
+    let mut now = Live::new(reader(), Wanted { names: only(NameTest::part("b")), ..Wanted::default() }, None)
+        .expect("a reader");
     let mut away = Live::new(reader(), Wanted::default(), Some(last - 1)).expect("a reader");
     record(&file, &[("c.example.org", "192.0.2.1"), ("b.example.org", "192.0.2.1")]);
     assert_eq!(heard(now.next()), "b.example.org");
@@ -575,7 +575,7 @@ fn what_one_client_asked_for_is_removed_while_others_are_recorded() {
     let reader = Reader::open(&file).expect("databases");
     let find = |wanted: Wanted| reader.newest(&Wanted { count: 1000, ..wanted }).expect("an answer");
     assert!(find(Wanted { clients: Some(clients), ..Wanted::default() }).is_empty());
-    assert_eq!(find(Wanted { names: only(NameTest::Part("shared".into())), ..Wanted::default() }).len(), 2);
+    assert_eq!(find(Wanted { names: only(NameTest::part("shared")), ..Wanted::default() }).len(), 2);
     let secret =
         find(Wanted { names: only(NameTest::Exact("secret.example.org".into())), ..Wanted::default() });
     assert_eq!(secret.iter().map(|query| query.client.to_string()).collect::<Vec<_>>(), ["192.0.2.2"]);

@@ -357,8 +357,8 @@ impl Writer {
                 let Some((event, _)) = event else { continue };
                 id += 1;
                 if block_of(id) != self.block.number {
-                    self.block.write(&transaction)?;
-                    self.block.begin(block_of(id));
+                    self.block.finish(&transaction)?;
+                    self.block.begin(block_of(id), id);
                 }
                 let one_of = sample.one_of().saturating_mul(event.refused().max(1));
                 let row = Row { id, at_ms: place.at_ms, one_of };
@@ -395,7 +395,7 @@ impl Writer {
         let rcode = event.rcode().map(|rcode| rcode.0);
         let mut holds = Holds::outcome(way.outcome);
         holds.add(Holds::rcode(rcode));
-        self.block.add(client, name, row.at_ms, holds);
+        self.block.add(row.id, client, name, row.at_ms, holds);
         let (room, len) = client.octets();
         insert.execute(params![
             row.id,

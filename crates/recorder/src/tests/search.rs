@@ -1,7 +1,9 @@
 //! Searching, against a plain look at each row.
 
 use super::*;
+use crate::database::BLOCK_BITS;
 use crate::days::DAY_MS;
+use crate::rows::Rows;
 
 fn client_blob(client: std::net::IpAddr) -> Vec<u8> {
     let (octets, len) = Client::Address(client).octets();
@@ -30,7 +32,9 @@ pub(super) fn week(file: &Path, days: i64, count: i64) -> Vec<Recorded> {
                     "INSERT INTO names (name) VALUES (?1) ON CONFLICT DO UPDATE SET name = name RETURNING id";
                 transaction.query_row(sql, [&name], |row| row.get(0)).expect("a name")
             };
-            let (client, decision) = (std::net::IpAddr::from([192, 0, 2, (seed % 7) as u8]), seed % 3);
+            // One asks seldom.
+            let host = if id % 100 == 0 { 8 } else { seed % 7 };
+            let (client, decision) = (std::net::IpAddr::from([192, 0, 2, host as u8]), seed % 3);
             let outcome = outcome::ALL[seed as usize % 7];
             let rcode = (outcome != Outcome::Dropped).then_some(seed as u16 % 4);
             let at_ms = day.begin_ms() + id;
@@ -47,7 +51,7 @@ pub(super) fn week(file: &Path, days: i64, count: i64) -> Vec<Recorded> {
             holds.add(outcome::Holds::rcode(rcode));
             transaction
                 .execute_batch(&format!(
-                    "INSERT OR IGNORE INTO client_blocks SELECT {id} >> 14, client FROM queries WHERE id = {id};
+                    "INSERT OR IGNORE INTO client_blocks (block, client) SELECT {id} >> 14, client FROM queries WHERE id = {id};
                      INSERT OR IGNORE INTO name_blocks VALUES ({id} >> 14, {name_id});
                      INSERT INTO blocks VALUES ({id} >> 14, {at_ms}, {at_ms}, {0}) ON CONFLICT DO UPDATE
                        SET until_ms = {at_ms}, holds = holds | {0};",
@@ -75,10 +79,29 @@ pub(super) fn week(file: &Path, days: i64, count: i64) -> Vec<Recorded> {
                 upstream: if decision == 2 { "default 192.0.2.53:53".to_owned() } else { String::new() },
             });
         }
+        list_full_blocks(&transaction, count);
         transaction.commit().expect("rows");
     }
     all.reverse();
     all
+}
+
+/// Lists the rows of each client in blocks that are full.
+fn list_full_blocks(transaction: &rusqlite::Transaction<'_>, count: i64) {
+    for block in 0..count >> BLOCK_BITS {
+        let mut lists: std::collections::HashMap<Vec<u8>, Rows> = std::collections::HashMap::new();
+        let sql = "SELECT id, client, name FROM queries WHERE id >> ?1 = ?2 ORDER BY id";
+        let mut query = transaction.prepare(sql).expect("a table");
+        let mut rows = query.query([i64::from(BLOCK_BITS), block]).expect("rows");
+        while let Some(row) = rows.next().expect("a row") {
+            let list = lists.entry(row.get(1).expect("octets")).or_default();
+            list.add(row.get(0).expect("a number"), row.get(2).expect("a number"));
+        }
+        for (client, rows) in lists {
+            let sql = "UPDATE client_blocks SET rows = ?3 WHERE block = ?1 AND client = ?2";
+            transaction.execute(sql, rusqlite::params![block, client, rows.octets()]).expect("a list");
+        }
+    }
 }
 
 /// Finds what a plain look at each row finds.
@@ -126,7 +149,7 @@ fn a_search_finds_what_a_plain_look_at_each_row_finds() {
             match draw(12) {
                 0 => wanted.clients = format!("192.0.2.{}", number % 9).parse().ok(),
                 1 => wanted.clients = Some("192.0.2.2/31".parse().expect("a prefix")),
-                2 => wanted.names.are(NameTest::Part(format!("{number}.z"))),
+                2 => wanted.names.are(NameTest::part(&format!("{number}.z"))),
                 3 => wanted.names.are(NameTest::Suffix(format!("z{}.example.org", number % 6))),
                 4 => wanted.names.are_not(NameTest::regex(&format!("^h{}", number % 10)).expect("one")),
                 5 => wanted.qtype = Some(1 + (number % 4) as u16),
@@ -165,13 +188,51 @@ fn a_search_finds_what_a_plain_look_at_each_row_finds() {
 }
 
 #[test]
+fn rows_of_a_client_are_found_by_lists_of_full_blocks_and_without_them() {
+    let folder = tempfile::TempDir::new().expect("a temporary directory");
+    let file = folder.path().join("queries.db");
+    let record = |from: usize, to: usize| {
+        let recorder = Recorder::start(&settings(file.clone()), clock(), steps(), || ()).expect("a thread");
+        for at in from..to {
+            // All of one time, so that they stand in this order.
+            let client = format!("192.0.2.{}", at % 40);
+            take(&recorder, &words(&format!("n{}.example.org", at % 7), &client, 0), 1);
+        }
+        recorder.stop();
+    };
+    // The second block goes on in another run of the server, the third begins in it.
+    record(0, 17_000);
+    record(17_000, 50_000);
+    let database = Connection::open(&day_file(&file).path).expect("a database");
+    let listed = |block: i64| -> (i64, i64) {
+        let sql = "SELECT count(*), count(rows) FROM client_blocks WHERE block = ?1";
+        database.query_row(sql, [block], |row| Ok((row.get(0)?, row.get(1)?))).expect("a block")
+    };
+    assert_eq!([0, 1, 2, 3].map(listed), [(40, 40), (40, 0), (40, 40), (40, 0)]);
+    let reader = Reader::open(&file).expect("a database");
+    let find = |name: Option<&str>| {
+        let names = name.map_or_else(Names::default, |name| only(NameTest::part(name)));
+        let clients = "192.0.2.3".parse().ok();
+        let found = reader.newest(&Wanted { count: 50_000, clients, names, ..Wanted::default() });
+        found.expect("an answer").iter().map(|query| Day::split(query.id).1).collect::<Vec<_>>()
+    };
+    let expected = |name: Option<i64>| -> Vec<i64> {
+        let is_it = |at: &i64| at % 40 == 3 && name.is_none_or(|name| at % 7 == name);
+        (0..50_000).rev().filter(is_it).map(|at| at + 1).collect()
+    };
+    assert_eq!(find(None), expected(None));
+    assert_eq!(find(Some("n5.")), expected(Some(5)));
+    assert_eq!(find(Some("n8.")), []);
+}
+
+#[test]
 fn a_search_that_takes_too_long_says_where_to_go_on() {
     let folder = tempfile::TempDir::new().expect("a temporary directory");
     let file = folder.path().join("queries.db");
     let all = week(&file, 2, 20_000);
     let reader = Reader::open(&file).expect("databases");
     // No time at all: each page has one block.
-    let names = only(NameTest::Part("example".to_owned()));
+    let names = only(NameTest::part("example"));
     let mut wanted = Wanted { count: 100_000, names, time: Some(Duration::ZERO), ..Wanted::default() };
     let (mut found, mut pages) = (Vec::new(), 0);
     loop {
@@ -190,7 +251,7 @@ fn a_search_that_takes_too_long_says_where_to_go_on() {
     }
     assert_eq!((found == all, pages), (true, 4));
     // Files without a name that fits are passed over, one with each page.
-    let names = only(NameTest::Part("nowhere".to_owned()));
+    let names = only(NameTest::part("nowhere"));
     let mut wanted = Wanted { names, before_id: None, ..wanted };
     wanted.before_id = reader.search(&wanted).expect("a page").cursor;
     assert_eq!(wanted.before_id, Some(Day(Day::split(all[0].id).0.0 - 1).global(Day::ID_MAX)));

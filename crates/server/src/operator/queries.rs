@@ -206,7 +206,7 @@ fn wanted(asked: &api::QueriesAsked) -> Result<Wanted, OperatorError> {
 
 fn names(asked: &api::QueriesAsked) -> Result<Names, OperatorError> {
     let whole = |name: &String| NameTest::whole(name);
-    let part = |text: &String| NameTest::Part(text.to_ascii_lowercase());
+    let part = |text: &String| NameTest::part(&text.to_ascii_lowercase());
     let regex = |text: &String| NameTest::regex(text).map_err(OperatorError::Argument);
     let mut names = Names::default();
     asked.name.iter().for_each(|name| names.are(NameTest::Exact(whole(name))));
