@@ -211,6 +211,11 @@ impl<'a> NamesOf<'a> {
         Ok(())
     }
 
+    /// Returns whether names are tested as the few rows have them that are looked at.
+    pub(super) fn are_few(&self) -> bool {
+        self.alone.is_some() && self.tested.is_some()
+    }
+
     /// Returns whether no row can fit.
     pub(super) fn are_none(&self) -> bool {
         self.few.as_ref().is_some_and(Vec::is_empty)

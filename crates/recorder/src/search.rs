@@ -389,6 +389,8 @@ impl<'a> Tests<'a> {
             None => RowsIn::Any,
         };
         match listed {
+            // As long as names are tested one by one, those of a block are more than those of rows.
+            RowsIn::Any if self.names.are_few() => Ok(RowsIn::Any),
             RowsIn::Any if !self.names.may_be_in(database, block)? => Ok(RowsIn::None),
             listed => Ok(listed),
         }

@@ -482,11 +482,11 @@ pub struct Sum {
 impl SumsReader {
     /// Opens the database for reading; `None` if there is none that can be read.
     pub(super) fn open(file: &Path) -> Option<Self> {
-        let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
+        let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY | rusqlite::OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let database = Connection::open_with_flags(file, flags).ok()?;
         database.busy_timeout(Duration::from_secs(2)).ok()?;
         let version: i64 = database.query_row("PRAGMA user_version", [], |row| row.get(0)).ok()?;
-        database.execute_batch("BEGIN").ok()?;
+        database.execute_batch("PRAGMA cache_size = -8192; BEGIN").ok()?;
         (version == VERSION).then_some(Self { database })
     }
 
