@@ -7,6 +7,7 @@
 mod path;
 mod show;
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -99,7 +100,13 @@ impl Loader<'_> {
         let secret_keys: Vec<&'static str> = self.sources.secret_keys().to_vec();
         let is_secret = |key: &String| secret_keys.contains(&key.as_str());
         let mut ordered: Vec<&Layer> = layers.iter().collect();
-        ordered.sort_by_key(|layer| layer.path.keys().len());
+        // Neighbours are found by one look at what holds them; what is taken away comes last, as it
+        // moves them.
+        ordered.sort_by_key(|layer| {
+            let above = layer.path.keys().split_last().map(|(_, above)| above);
+            (layer.path.keys().len(), above, layer.text.is_none())
+        });
+        let mut places = Places::default();
         for layer in ordered {
             let text = layer.text.clone().unwrap_or_default();
             let file = self.sources.add_beside(layer.name.as_ref(), text.clone(), directory.clone());
@@ -124,16 +131,43 @@ impl Loader<'_> {
                     .push(problem.hint("to have nothing there, whatever the files say, take it away"));
                 continue;
             }
-            put(entries, &layer.path, node, whole, &mut self.problems);
+            put(entries, &mut places, &layer.path, node, whole, &mut self.problems);
         }
         // A change may say a group of upstreams in short, too.
         short_forms(entries);
     }
 }
 
+/// Where the entries of one mapping are, so that many changes to it do not look through it each.
+#[derive(Default)]
+struct Places {
+    /// The keys that lead to the mapping.
+    above: Vec<String>,
+    at: HashMap<String, usize>,
+    is_known: bool,
+}
+
+impl Places {
+    /// Returns where the mapping that `above` leads to has a key.
+    fn find(&mut self, above: &[String], entries: &[Entry], key: &str) -> Option<usize> {
+        if !self.is_known || self.above != above {
+            above.clone_into(&mut self.above);
+            self.at = entries.iter().enumerate().map(|(at, entry)| (entry.key.clone(), at)).collect();
+            self.is_known = true;
+        }
+        self.at.get(key).copied()
+    }
+
+    /// Notes an entry that was added.
+    fn add(&mut self, key: &str, at: usize) {
+        self.at.insert(key.to_owned(), at);
+    }
+}
+
 /// Puts a node in place of what stands at a path; without one it is taken away.
 fn put(
     entries: &mut Vec<Entry>,
+    places: &mut Places,
     path: &SettingPath,
     node: Option<Node>,
     whole: Span,
@@ -163,7 +197,10 @@ fn put(
         };
         entries = below;
     }
-    let known = entries.iter().position(|entry| entry.key == *last);
+    let known = match node {
+        Some(_) => places.find(above, entries, last),
+        None => entries.iter().position(|entry| entry.key == *last),
+    };
     match (known, node) {
         (Some(at), Some(node)) => {
             let Some(entry) = entries.get_mut(at) else { return };
@@ -175,8 +212,14 @@ fn put(
             // Places of what is changed are those of the change.
             *entry = Entry { key: last.clone(), key_span, node };
         }
-        (None, Some(node)) => entries.push(Entry { key: last.clone(), key_span, node }),
-        (Some(at), None) => drop(entries.remove(at)),
+        (None, Some(node)) => {
+            places.add(last, entries.len());
+            entries.push(Entry { key: last.clone(), key_span, node });
+        }
+        (Some(at), None) => {
+            entries.remove(at);
+            places.is_known = false;
+        }
         (None, None) => {}
     }
 }

@@ -1,11 +1,13 @@
 //! How changes are shown: the difference that they make, and as settings for a file.
 
+use std::collections::HashMap;
+
 use environment::Environment;
 use schema::{Kind, default_node};
 use yaml::{Entry, Node, Value};
 
 use super::path::row_of;
-use super::{Layer, SettingPath, put};
+use super::{Layer, Places, SettingPath, put};
 use crate::Loaded;
 use crate::print::{flow, key_text};
 use crate::secrets;
@@ -31,16 +33,20 @@ pub fn difference(
     environment: &dyn Environment,
 ) -> Vec<Difference> {
     let [before, after] = [before, after].map(|layers| leaves(&loaded.tree_with(layers, environment)));
+    let by_path = |leaves: &[Leaf]| -> HashMap<String, usize> {
+        leaves.iter().enumerate().rev().map(|(at, leaf)| (leaf.path.clone(), at)).collect()
+    };
+    let (places_before, places_after) = (by_path(&before), by_path(&after));
     let mut all: Vec<Difference> = Vec::new();
     for leaf in &before {
-        let other = after.iter().find(|other| other.path == leaf.path);
+        let other = places_after.get(&leaf.path).and_then(|at| after.get(*at));
         if other.is_none_or(|other| other.text != leaf.text) {
             let after = other.map(|other| other.shown.clone());
             all.push(Difference { path: leaf.path.clone(), before: Some(leaf.shown.clone()), after });
         }
     }
     for leaf in &after {
-        if before.iter().all(|other| other.path != leaf.path) {
+        if !places_before.contains_key(&leaf.path) {
             let after = Some(leaf.shown.clone());
             all.push(Difference { path: leaf.path.clone(), before: None, after });
         }
@@ -202,6 +208,7 @@ pub fn export(loaded: &Loaded, with_secrets: bool) -> String {
     let mut out = String::new();
     let mut ordered: Vec<&Layer> = layers.iter().collect();
     ordered.sort_by_key(|layer| (layer.path.keys().len(), layer.path.clone()));
+    let mut places = Places::default();
     for layer in ordered {
         let Some(text) = &layer.text else {
             out.push_str(&format!("# taken away, remove it from the file: {}\n", layer.path));
@@ -210,7 +217,7 @@ pub fn export(loaded: &Loaded, with_secrets: bool) -> String {
         let file = sources.add(layer.name.as_ref(), text.clone());
         // Variables are written as they were.
         let parsed = yaml::parse(file, text, &|_| Some("-".to_owned()), &mut Vec::new());
-        put_alone(&mut entries, (loaded, layer), parsed.root);
+        put_alone(&mut entries, &mut places, (loaded, layer), parsed.root);
     }
     let mut tree = Node { span: Span { file: FileId(0), start: 0, end: 0 }, value: Value::Map(entries) };
     if !with_secrets {
@@ -221,7 +228,7 @@ pub fn export(loaded: &Loaded, with_secrets: bool) -> String {
 }
 
 /// Puts a node at its path, beside other changes.
-fn put_alone(entries: &mut Vec<Entry>, (loaded, layer): (&Loaded, &Layer), node: Node) {
+fn put_alone(entries: &mut Vec<Entry>, places: &mut Places, (loaded, layer): (&Loaded, &Layer), node: Node) {
     let (key_span, span) = (node.span, node.span);
     if let [first, _, ..] = layer.path.keys()
         && entries.iter().all(|entry| entry.key != *first)
@@ -231,7 +238,7 @@ fn put_alone(entries: &mut Vec<Entry>, (loaded, layer): (&Loaded, &Layer), node:
         let value = Value::Map(Vec::new());
         entries.push(Entry { key: first.clone(), key_span, node: Node { span, value } });
     }
-    put(entries, &layer.path, Some(node), span, &mut Vec::new());
+    put(entries, places, &layer.path, Some(node), span, &mut Vec::new());
 }
 
 /// Writes settings as a block.

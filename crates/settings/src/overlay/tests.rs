@@ -305,3 +305,36 @@ fn what_is_locked_or_no_data_is_not_changed() {
         found[0].line()
     );
 }
+
+#[test]
+fn changes_to_one_mapping_count_in_any_order_beside_what_is_taken_away() {
+    let file = "local: {a.example: 192.0.2.1, b.example: 192.0.2.2, c.example: 192.0.2.3}\n";
+    let changes = [
+        ("local.a.example", None),
+        ("local.n1.example", Some("192.0.2.11")),
+        ("edns.udp-size", Some("1400")),
+        ("local.c.example", Some("192.0.2.13")),
+        ("cache.main.size", Some("128MiB")),
+        ("local.n2.example", Some("192.0.2.12")),
+        ("local.d.example", None),
+    ];
+    for turn in 0..changes.len() {
+        let mut changes = changes;
+        changes.rotate_left(turn);
+        let loaded = ok(file, &changes);
+        let mut shown: Vec<String> = print::show(&loaded)
+            .lines()
+            .filter(|line| line.contains(".example"))
+            .map(|line| line.split('#').next().unwrap_or_default().trim().to_owned())
+            .collect();
+        shown.sort();
+        let expected = [
+            "b.example: 192.0.2.2",
+            "c.example: 192.0.2.13",
+            "n1.example: 192.0.2.11",
+            "n2.example: 192.0.2.12",
+        ];
+        assert_eq!(shown, expected, "{turn}");
+        assert_eq!((loaded.settings.udp_size, loaded.settings.caches[0].size >> 20), (1400, 128));
+    }
+}
