@@ -13,6 +13,7 @@ mod queue;
 mod start;
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -668,7 +669,8 @@ impl Authority {
             };
             may(path)?;
             // It says the whole of what stands there.
-            let below = entries.keys().filter(|known| *known != path && known.is_within(path));
+            let behind = entries.range((Bound::Excluded(path), Bound::Unbounded));
+            let below = behind.map(|(known, _)| known).take_while(|known| known.is_within(path));
             let below: Vec<SettingPath> = below.cloned().collect();
             for gone in &below {
                 entries.remove(gone);

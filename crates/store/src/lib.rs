@@ -20,6 +20,7 @@ mod error;
 mod history;
 mod notes;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -331,8 +332,10 @@ impl Store {
         let revision = next.position.revision;
         let trouble = |error: rusqlite::Error| self.trouble(&error);
         let mut number = 0;
+        let last: HashMap<(&str, &str), usize> =
+            change.puts.iter().enumerate().map(|(at, put)| ((&*put.space, &*put.name), at)).collect();
         for (at, put) in change.puts.iter().enumerate() {
-            let is_last = !change.puts[at + 1..].iter().any(|later| same_entry(later, put));
+            let is_last = last.get(&(&*put.space, &*put.name)) == Some(&at);
             let known = database::entry(transaction, &put.space, &put.name).map_err(trouble)?;
             let (before, known_revision) =
                 known.map_or((Held::default(), None), |(held, at)| (held, Some(at)));
@@ -464,10 +467,6 @@ fn audited(change: &Change, revision: u64) -> audit::Event {
         outcome: "done".to_owned(),
         revision: Some(revision),
     }
-}
-
-fn same_entry(one: &Put, other: &Put) -> bool {
-    one.space == other.space && one.name == other.name
 }
 
 /// What is held of an entry; nothing of one that is not there.
