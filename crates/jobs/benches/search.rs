@@ -46,7 +46,7 @@ fn main() {
         record(&file, count);
         // A server that goes on adds up the days that are over; this one has a moment for it.
         let (jobs, _) = recording(&file);
-        std::thread::sleep(Duration::from_secs(3));
+        std::thread::park_timeout(Duration::from_secs(3));
         jobs.stop();
     }
     let octets: u64 = std::fs::read_dir(&folder)

@@ -155,8 +155,8 @@ pub(super) struct NamesOf<'a> {
 }
 
 impl<'a> NamesOf<'a> {
-    /// Tests the names of a file, if they are not too many, and if not few rows are looked at, which
-    /// may have few of them.
+    /// Tests the names of a file, if they are not too many, and if more than few rows are looked
+    /// at, which may have few of them.
     pub(super) fn new(
         names: &'a Names,
         database: &Connection,
