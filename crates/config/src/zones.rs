@@ -172,6 +172,10 @@ mod tests {
             "zones: [{name: example.org, file: org, write-to: copy}]\n",
             "only a zone from other servers is written to a file",
         );
+        check(
+            "zones: [{name: example.org, file: org, keep: false}]\n",
+            "only a zone from other servers can be had from them again",
+        );
     }
 
     #[test]

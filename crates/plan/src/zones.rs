@@ -124,6 +124,9 @@ pub struct ZonePlan {
     pub zonemd: Option<Arc<ZonemdPlan>>,
     /// A file that versions from other servers are written to.
     pub copy: Option<PathBuf>,
+    /// Whether versions from other servers are kept on disk: without, the zone is fetched anew
+    /// after a start.
+    pub keeps: bool,
     /// Records that it has besides those in its file; at a catalog, what its members have.
     pub synthesis: Option<Arc<Synthesis>>,
     /// How the server signs it.
@@ -228,6 +231,7 @@ impl ZonePlan {
             is_for_resolvers: false,
             zonemd: None,
             copy: None,
+            keeps: true,
             synthesis: None,
             sign: None,
             key_sets: None,

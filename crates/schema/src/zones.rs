@@ -75,6 +75,15 @@ pub(super) const ROWS: &[Row] = &[
          zones in `server.state-directory`, and reads this file only where it has kept nothing of the zone yet. `{name}` in it stands for the zone's name.",
     )
     .unbound(&["zonefile"]),
+    row(
+        "zones[].keep",
+        Kind::One(Value::Bool),
+        "true",
+        "secondaries start without their primaries",
+        "Whether versions from `primaries` or `urls` are kept in `server.state-directory`. With `false` the zone is in memory alone: \
+         after a start it is fetched anew, and until then it is what the file of `write-to` says, if there is one. Not for a zone \
+         that the server signs.",
+    ),
     unset(
         "zones[].make",
         Kind::Items,

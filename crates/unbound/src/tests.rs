@@ -600,7 +600,7 @@ fn zones_with_authority_are_served_and_read() {
     assert!(found.is_empty(), "{found:?}");
     let zones = at(&entries, "zones");
     for expected in [
-        "primaries: [192.0.2.1], write-to: /z/a, zonemd: require}",
+        "primaries: [192.0.2.1], write-to: /z/a, keep: false, zonemd: require}",
         "{name: b.example, for-clients: false, file: /z/b, zonemd: verify}",
         ", file: /z/c}",
     ] {

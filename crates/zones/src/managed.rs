@@ -181,6 +181,12 @@ pub(crate) fn is_taken(zone: &Zone, loaded: &LoadedZone) -> bool {
     checked.is_ok()
 }
 
+/// Returns whether versions are written down, and read after a start. Those of a zone from other
+/// servers need not be.
+fn is_kept(loaded: &LoadedZone) -> bool {
+    loaded.plan.keeps || !loaded.plan.is_secondary()
+}
+
 /// Returns whether a version can be served only together with its file, which has the keys that its
 /// proofs are signed with.
 fn is_tied_to_file(zone: &Zone) -> bool {
@@ -199,7 +205,8 @@ impl ManagedZone {
         let apex = loaded.plan.apex;
         let mut journal = Journal::new(Arc::clone(disk), apex.as_name());
         // What was kept of a zone from before the server signed it has no signatures.
-        let found = if loaded.signed.is_file() { Ok(Found::default()) } else { journal.open(key) };
+        let is_kept = !loaded.signed.is_file() && is_kept(loaded);
+        let found = if is_kept { journal.open(key) } else { Ok(Found::default()) };
         let mut unreadable = None;
         let found = found.unwrap_or_else(|error| {
             tracing::error!(zone = %apex, %error, "what was kept of the zone cannot be read");

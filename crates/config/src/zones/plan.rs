@@ -103,6 +103,7 @@ impl Compiler<'_> {
             is_for_resolvers: zone.is_for_resolvers,
             zonemd: self.zonemd(zone),
             copy: zone.copy.as_ref().map(|file| named_file(&file.value, &apex)),
+            keeps: zone.keeps,
             synthesis: None,
             sign: zone.sign.clone(),
             key_sets: zone.key_sets.as_ref().map(|file| named_file(&file.value, &apex)),

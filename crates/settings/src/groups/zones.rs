@@ -35,6 +35,8 @@ pub struct ZoneSettings {
     pub trusted_by: Option<String>,
     /// A file that versions from other servers are written to.
     pub copy: Option<At<PathBuf>>,
+    /// Whether versions from other servers are kept on disk.
+    pub keeps: bool,
     /// Names that are made from addresses.
     pub make: Vec<ZoneMaker>,
     /// Records of which the client decides.

@@ -397,6 +397,11 @@ impl Lowering<'_> {
             let problem = Problem::error(copy.span, "only a zone from other servers is written to a file");
             self.problems.push(problem.expected("\"primaries:\" or \"urls:\" beside it"));
         }
+        if !zone.keeps && whose == Whose::Zone && (!is_secondary(&zone) || zone.sign.is_some()) {
+            let span = item.entry("keep").map_or(item.span, |entry| entry.node.span);
+            let problem = Problem::error(span, "only a zone from other servers can be had from them again");
+            self.problems.push(problem.expected("\"primaries:\" or \"urls:\" beside it, and no \"sign:\""));
+        }
         if let Some(policy) = &zone.sign {
             self.check_signed(item, policy);
         }
@@ -446,6 +451,7 @@ impl Lowering<'_> {
             zonemd: self.word(item, "zonemd", ZonemdRule::parse),
             trusted_by: None,
             copy: self.path_of_zone(item, "write-to", named),
+            keeps: self.boolean(item, "keep"),
             make: self.makers(item),
             choose: self.choices(item, checks),
             primaries: self.remotes(item, "primaries"),

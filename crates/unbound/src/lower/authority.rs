@@ -227,6 +227,8 @@ impl Lowering<'_> {
                 entries.extend((!all.is_empty()).then(|| (key, tree::list(all))));
             }
             entries.extend(file.map(|file| ("write-to", self.file(file))));
+            // What is not in a file of the zone's own is fetched anew after a start.
+            entries.push(("keep", tree::flag(false, block.at)));
             entries.extend(self.transfer_limits(block));
         } else if let Some(file) = file {
             entries.push(("file", self.file(file)));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use zone::{Difference, Zone};
 
-use super::{Current, ManagedZone, is_tied_to_file};
+use super::{Current, ManagedZone, is_kept, is_tied_to_file};
 use crate::history::History;
 use crate::journal::{FileMark, Keeps};
 use crate::load::LoadedZone;
@@ -40,7 +40,7 @@ impl ManagedZone {
     ) -> std::io::Result<()> {
         let steps: Vec<Arc<Difference>> = steps.into_iter().map(Arc::new).collect();
         // A zone that is only a file is kept by its file.
-        let is_kept = current.has_base || loaded.plan.file.is_none();
+        let is_kept = is_kept(loaded) && (current.has_base || loaded.plan.file.is_none());
         let written = match is_kept {
             // Proofs are made with keys that only the file has: what is kept would lack them.
             true if is_tied_to_file(&zone) => self.unkeep(current),

@@ -286,6 +286,28 @@ fn a_zone_is_fetched_from_a_web_server_and_again_only_when_it_has_changed() {
     assert_eq!(address(&server), "192.0.2.8");
 }
 
+#[test]
+fn a_zone_that_is_not_kept_is_gone_after_a_restart_unless_its_file_has_it() {
+    let web = Web::start(|_| Page::found(text(7, "192.0.2.7")));
+    let urls = [web.url("/zone")];
+    let server = from_web(&urls, ", keep: false");
+    eventually("the zone", || address(&server) == "192.0.2.7");
+    let (_, _, directory) = server.stop();
+    assert!(!directory.path().join("zones").exists(), "nothing is written down");
+    web.behave(|_| Page::status("404 Not Found", "nothing"));
+    let server = Server::start_in(directory, &web_config(&urls, ", keep: false, write-to: copy"));
+    assert_eq!(address(&server), "");
+    web.behave(|_| Page::found(text(8, "192.0.2.8")));
+    eventually("the zone and its file", || {
+        notify(&server);
+        server.directory().join("copy").exists()
+    });
+    let (_, _, directory) = server.stop();
+    web.behave(|_| Page::status("404 Not Found", "nothing"));
+    let server = Server::start_in(directory, &web_config(&urls, ", keep: false, write-to: copy"));
+    assert_eq!(address(&server), "192.0.2.8");
+}
+
 /// Returns the lines of the log about files that were not taken.
 fn refusals(server: &mut Server) -> Vec<String> {
     let lines = server.log().iter();

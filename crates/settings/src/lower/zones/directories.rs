@@ -98,6 +98,7 @@ impl Lowering<'_> {
             zonemd: ZonemdRule::Off,
             trusted_by: None,
             copy: None,
+            keeps: true,
             make: Vec::new(),
             choose: Vec::new(),
             sign: sign.map(Arc::clone),
