@@ -91,6 +91,26 @@ impl Transport {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ListenerId(pub u16);
 
+/// Who is told for how long a connection may be quiet (RFC 7828).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Announce {
+    /// Clients that send the option.
+    Asked,
+    /// All that send EDNS, as RFC 7828 §3.3.2 allows.
+    All,
+    /// Nobody.
+    Nobody,
+}
+
+/// The idle timeout of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keepalive {
+    /// In units of 100 ms.
+    pub timeout: u16,
+    /// Who is told.
+    pub announced_to: Announce,
+}
+
 /// The client of one query, as far as policy may know it.
 #[derive(Clone, Debug)]
 pub struct Client {
@@ -104,8 +124,8 @@ pub struct Client {
     pub verified: bool,
     /// The most octets the transport carries in a reply, whatever the client's EDNS says.
     pub reply_octets_max: u16,
-    /// The idle timeout to announce in edns-tcp-keepalive (RFC 7828), in units of 100 ms.
-    pub keepalive: Option<u16>,
+    /// What to announce in edns-tcp-keepalive, of a connection.
+    pub keepalive: Option<Keepalive>,
     /// Where the query came to.
     pub listener: ListenerId,
     /// What the snapshot's `connection_bits` found out about the

@@ -63,8 +63,8 @@ impl Engine {
                 }
             }
         };
-        if let (Verdict::Answered, Some(flags)) = (&verdict, reply.buffer().get_mut(FLAGS_LOW_AT)) {
-            *flags &= !RA_BIT;
+        if matches!(verdict, Verdict::Answered) {
+            clear_ra(reply);
         }
         verdict
     }
@@ -132,6 +132,14 @@ impl Engine {
         let slip = self.snapshot.gate.rate.as_ref().map_or(0, |rule| rule.slip);
         self.limited = self.limited.wrapping_add(1);
         slip != 0 && self.limited.is_multiple_of(slip)
+    }
+}
+
+/// Has a reply say nothing of recursion.
+#[cold]
+pub(crate) fn clear_ra(reply: &mut Reply<'_>) {
+    if let Some(flags) = reply.buffer().get_mut(FLAGS_LOW_AT) {
+        *flags &= !RA_BIT;
     }
 }
 

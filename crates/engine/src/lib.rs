@@ -29,7 +29,7 @@ pub use answer::failure::{Blame, Failure};
 pub use answer::reply::Reply;
 pub use answer::{chaos, edit, local, records, reply, special};
 pub use cache::Caches;
-pub use clients::client::{Client, ClientCertificate, ListenerId, Now, Transport};
+pub use clients::client::{Announce, Client, ClientCertificate, Keepalive, ListenerId, Now, Transport};
 pub use clients::clock::Clock;
 pub use clients::subnet::ClientSubnet;
 pub use clients::{client, clock, gate};
@@ -51,7 +51,7 @@ pub use run::suspended::{Continuation, Suspended};
 pub use run::want::{EndedBranch, SharedSplit, SplitWant, Want};
 pub use sets::{NameServer, NameServers};
 
-use admission::{denied, note_of};
+use admission::{clear_ra, denied, note_of};
 use answer::chaos::Chaos;
 use answer::finish::{To, complete, complete_inlined, cookie_alone, header_only};
 use answer::put::put_record;
@@ -298,7 +298,17 @@ impl Engine {
         }
         if let Some(answer) = self.by_rule_of_protocol(query, reply) {
             tracer.note(Note::Protocol);
-            return self.complete(&to, &answer, reply);
+            // A question that cannot be used is not repeated.
+            if query.question.qtype == Rtype::IXFR && answer.rcode == Rcode::FORMERR {
+                header_only(query.header, answer.rcode, reply);
+                return Verdict::Answered;
+            }
+            let verdict = self.complete(&to, &answer, reply);
+            // Recursion has nothing to do with it.
+            if is_transfer(query.question.qtype) {
+                clear_ra(reply);
+            }
+            return verdict;
         }
         self.by_policy::<T, false>(&to, reply, tracer)
     }
@@ -388,7 +398,7 @@ impl Engine {
             // Ordinary types; the common case ends here.
             0..=127 | 256.. if question.qtype != Rtype::OPT => None,
             255 => self.any(query, reply),
-            _ => Some(special_type(question.qtype)),
+            _ => Some(special_type(query)),
         }
     }
 
@@ -522,8 +532,10 @@ fn minimal_any(query: &Query<'_>, reply: &mut Reply<'_>) -> Answer {
 
 /// Types that are no data (RFC 6895 §3.1) and make no sense in a question, or not without zones.
 #[cold]
-fn special_type(qtype: Rtype) -> Answer {
-    match qtype {
+fn special_type(query: &Query<'_>) -> Answer {
+    match query.question.qtype {
+        // Who has a version of a zone that is not here.
+        Rtype::IXFR if query.header.authorities > 0 => Answer::empty(Rcode::FORMERR, None),
         Rtype::AXFR | Rtype::IXFR => no_transfers(),
         Rtype::OPT => Answer::empty(Rcode::FORMERR, None),
         // RFC 9824 §3.5.

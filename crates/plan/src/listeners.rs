@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use engine::Transport;
+use engine::{Announce, Transport};
 pub use wire::Prefix;
 
 /// All listeners and their limits. Fixed until a restart.
@@ -23,6 +23,28 @@ pub struct Plan {
     /// For how long each key of the oblivious target (RFC 9230) is the newest; `None`: there is no
     /// target.
     pub oblivious: Option<Duration>,
+}
+
+values::words! {
+    /// Who is told for how long a connection may be quiet (RFC 7828).
+    AnnounceWord {
+        /// Clients that send the option.
+        Asked = "asked",
+        /// All that send EDNS.
+        All = "all",
+        /// Nobody.
+        Nobody = "nobody",
+    }
+}
+
+impl From<AnnounceWord> for Announce {
+    fn from(word: AnnounceWord) -> Self {
+        match word {
+            AnnounceWord::Asked => Self::Asked,
+            AnnounceWord::All => Self::All,
+            AnnounceWord::Nobody => Self::Nobody,
+        }
+    }
 }
 
 values::words! {
@@ -405,8 +427,9 @@ pub struct TcpPlan {
     /// still answered.
     pub age_max: Option<Duration>,
     /// How long a connection may be quiet, while there is room for others (RFC 7766 §6.2.3).
-    /// Announced to clients that ask (RFC 7828).
     pub idle_timeout: Duration,
+    /// Who is told of it.
+    pub announced_to: Announce,
     /// How long it may be quiet when nearly all connections are taken. From half of them on the
     /// time goes down to this.
     pub idle_timeout_min: Duration,
@@ -483,6 +506,7 @@ impl Default for TcpPlan {
             queries_max: None,
             age_max: None,
             idle_timeout: Self::IDLE_TIMEOUT,
+            announced_to: Announce::Asked,
             idle_timeout_min: Self::IDLE_TIMEOUT_MIN,
             first_timeout: Self::FIRST_TIMEOUT,
             query_timeout: Self::QUERY_TIMEOUT,

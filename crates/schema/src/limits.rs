@@ -4,6 +4,7 @@ use super::{
     Apply, DAY, HOUR, Kind, MINUTE, Row, SECOND, Value, duration, duration_or, row, section, unset, whole,
     whole_or, word,
 };
+use plan::listeners::AnnounceWord;
 use plan::upstreams::Shed;
 
 pub(super) const ROWS: &[Row] = &[
@@ -134,6 +135,15 @@ pub(super) const ROWS: &[Row] = &[
     )
     .restart()
     .unbound(&["tcp-idle-timeout"]),
+    row(
+        "limits.tcp.announce",
+        word(AnnounceWord::WORDS),
+        "\"asked\"",
+        "old clients have no use for it",
+        "Who is told of `idle-timeout`: clients that send edns-tcp-keepalive (`asked`), all that send EDNS (`all`), or `nobody`.",
+    )
+    .restart()
+    .unbound(&["edns-tcp-keepalive"]),
     row(
         "limits.tcp.first-query-timeout",
         duration(100, MINUTE),

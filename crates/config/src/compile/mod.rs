@@ -241,6 +241,7 @@ pub fn listening(startup: &Startup) -> Listening {
             connections_per_client_max: startup.tcp.connections_per_client as usize,
             waiting_max: startup.tcp.pipeline,
             idle_timeout: startup.tcp.idle_timeout,
+            announced_to: startup.tcp.announced_to.into(),
             first_timeout: startup.tcp.first_query_timeout,
             age_max: startup.tcp.age,
             handshakes_per_second: startup.tls.handshakes_per_second,

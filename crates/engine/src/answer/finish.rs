@@ -10,7 +10,7 @@ use super::reply::Reply;
 use super::texts::{REASON_OCTETS_MAX, Text, TextId};
 use super::{Answer, DO, Security};
 use crate::query::counters::Counters;
-use clients::client::{Client, Transport};
+use clients::client::{Announce, Client, Transport};
 use clients::gate::cookie::{self, Proof};
 
 /// What of the server goes into its replies.
@@ -304,11 +304,15 @@ fn write_opt<S: Server>(
         let data: [u8; cookie::FULL_OCTETS] = secrets.make(client_cookie, client.address, unix_seconds);
         opt.option(OptionCode::COOKIE, &[&data]);
     }
-    // RFC 7828 §3.2.1: told only to a client that sent the option, and only on a connection.
+    // RFC 7828 §3.3.2: only on a connection.
     if let Some(keepalive) = client.keepalive
-        && edns.option(OptionCode::TCP_KEEPALIVE).is_some()
+        && match keepalive.announced_to {
+            Announce::Asked => edns.option(OptionCode::TCP_KEEPALIVE).is_some(),
+            Announce::All => true,
+            Announce::Nobody => false,
+        }
     {
-        opt.option(OptionCode::TCP_KEEPALIVE, &[&keepalive.to_be_bytes()]);
+        opt.option(OptionCode::TCP_KEEPALIVE, &[&keepalive.timeout.to_be_bytes()]);
     }
     let nsid = server.nsid();
     if !nsid.is_empty() && edns.option(OptionCode::NSID).is_some() {

@@ -10,7 +10,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use engine::{Address, Client, ClientCertificate, ConnectionText, ListenerId, ReplyTo, Said, Transport};
+use engine::{
+    Address, Client, ClientCertificate, ConnectionText, Keepalive, ListenerId, ReplyTo, Said, Transport,
+};
 use tokio::io::unix::AsyncFdReadyGuard;
 use tokio::task::yield_now;
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -533,10 +535,11 @@ impl<S: Service> Conversation<S> {
         }
     }
 
-    /// Returns the idle timeout to announce, in units of 100 ms (RFC 7828 §3.1).
-    fn keepalive(&self) -> u16 {
+    /// Returns the idle timeout to announce.
+    fn keepalive(&self) -> Keepalive {
         let timeout = self.shared.plan.idle_timeout(self.shared.places.taken());
-        u16::try_from(timeout.as_millis() / 100).unwrap_or(u16::MAX)
+        let timeout = u16::try_from(timeout.as_millis() / 100).unwrap_or(u16::MAX);
+        Keepalive { timeout, announced_to: self.shared.plan.announced_to }
     }
 
     /// Returns whether something is still to be sent.

@@ -67,7 +67,7 @@ fn replies_come_when_they_are_ready() {
         assert_eq!(receive(&mut client).await, queries[0]);
         let seen = server.service.last_client();
         assert!(seen.verified);
-        assert_eq!(seen.keepalive, Some(100), "the idle timeout in units of 100 ms");
+        assert_eq!(seen.keepalive.map(|it| it.timeout), Some(100), "the idle timeout in units of 100 ms");
         assert_eq!((server.count("tcp_queries"), server.count("tcp_replies")), (4, 4));
     });
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use diagnostic::At;
 use plan::Secret;
+use plan::listeners::AnnounceWord;
 use plan::upstreams::Shed;
 use wire::Prefix;
 
@@ -77,6 +78,8 @@ pub struct Tcp {
     pub networks: Vec<(Prefix, u32)>,
     /// How long one may be quiet.
     pub idle_timeout: Duration,
+    /// Who is told of it.
+    pub announced_to: AnnounceWord,
     /// How long after connecting the first query must be there.
     pub first_query_timeout: Duration,
     /// Queries of one connection that may wait at once.

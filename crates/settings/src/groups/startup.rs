@@ -216,6 +216,7 @@ impl Startup {
                 format!("[{}]", texts.collect::<Vec<_>>().join(", "))
             }),
             ("limits.tcp.idle-timeout".to_owned(), duration_text(self.tcp.idle_timeout)),
+            ("limits.tcp.announce".to_owned(), self.tcp.announced_to.word().to_owned()),
             ("limits.tcp.first-query-timeout".to_owned(), duration_text(self.tcp.first_query_timeout)),
             ("limits.tcp.age".to_owned(), self.tcp.age.map_or_else(|| "off".to_owned(), duration_text)),
             ("limits.tcp.pipeline".to_owned(), self.tcp.pipeline.to_string()),

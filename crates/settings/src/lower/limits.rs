@@ -1,6 +1,7 @@
 //! What protects the server: the tree to settings.
 
 use diagnostic::{At, Problem};
+use plan::listeners::AnnounceWord;
 use plan::upstreams::Shed;
 use wire::Prefix;
 
@@ -88,6 +89,7 @@ impl Lowering<'_> {
             connections: self.whole(&tcp, "connections") as u32,
             connections_per_client: self.whole(&tcp, "connections-per-client") as u32,
             idle_timeout: self.duration(&tcp, "idle-timeout"),
+            announced_to: self.word(&tcp, "announce", AnnounceWord::parse),
             first_query_timeout: self.duration(&tcp, "first-query-timeout"),
             age: self.duration_or(&tcp, "age"),
             pipeline: self.whole(&tcp, "pipeline") as u32,

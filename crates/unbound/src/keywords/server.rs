@@ -28,7 +28,7 @@ const TWO_SECONDS: &str =
     "another server is asked after two seconds in any case: \"resolvers.*.patience.max\"";
 const PROBED: &str = "a silent server is tried again within two seconds";
 const OWN_CONNECTIONS: &str = "connections to servers have limits of their own";
-const KEEPALIVE: &str = "clients that ask are told \"tcp-idle-timeout\" (RFC 7828)";
+const KEEPALIVE: &str = "what is announced is \"tcp-idle-timeout\"";
 const UDP_TO_SERVERS: &str = "servers are asked over UDP in any case";
 const PADDED: &str = "encrypted queries are padded to 128 octets in any case (RFC 8467)";
 const NO_USER_AGENT: &str = "requests to servers name no program";
@@ -114,7 +114,7 @@ pub(super) const ROWS: &[Row] = &[
     row("tcp-reuse-timeout", Number, "60000", Nothing(OWN_CONNECTIONS)),
     row("max-reuse-tcp-queries", Number, "200", Nothing(OWN_CONNECTIONS)),
     row("tcp-auth-query-timeout", Number, "3000", Nothing(OWN_CONNECTIONS)),
-    row("edns-tcp-keepalive", Flag, "no", Always(KEEPALIVE)),
+    row("edns-tcp-keepalive", Flag, "no", Setting),
     row("edns-tcp-keepalive-timeout", Number, "120000", Nothing(KEEPALIVE)),
     row("sock-queue-timeout", Number, "0", Setting),
     row("tcp-upstream", Flag, "no", Setting),
@@ -279,7 +279,7 @@ pub(super) const ROWS: &[Row] = &[
     row("iter-scrub-cname", Number, "11", Nothing(ONE_CHAIN)),
     row("iter-scrub-rrsig", Number, "8", Nothing(EIGHT_SIGNATURES)),
     row("max-global-quota", Number, "200", Setting),
-    row("iter-scrub-promiscuous", Flag, "yes", Always(ADDITIONAL)),
+    row("iter-scrub-promiscuous", Flag, "yes", Setting),
     row("fast-server-permil", Number, "0", Nothing(NEARLY_BEST)),
     row("fast-server-num", Number, "3", Nothing(NEARLY_BEST)),
     row("answer-cookie", Flag, "no", Setting),

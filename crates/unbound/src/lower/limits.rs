@@ -22,6 +22,9 @@ impl Lowering<'_> {
         self.set_or_off(&["limits", "discard-timeout"], discard, &format!("{}ms", discard.max(100)), at);
         let (idle, at) = self.bounded("tcp-idle-timeout", 1000, 3_600_000);
         self.set_ms(&["limits", "tcp", "idle-timeout"], (idle, at));
+        let (is_announced, at) = self.flag("edns-tcp-keepalive");
+        let announced_to = if is_announced { "all" } else { "nobody" };
+        self.set(&["limits", "tcp", "announce"], tree::text(announced_to, at));
         let (connections, at) = self.number("incoming-num-tcp");
         let connections = connections.saturating_mul(threads.max(1)).clamp(1, 1_000_000);
         self.set_number(&["limits", "tcp", "connections"], (connections, at));

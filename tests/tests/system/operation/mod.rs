@@ -480,6 +480,20 @@ fn keepalive_is_announced_to_those_who_ask() {
 }
 
 #[test]
+fn keepalive_can_be_announced_to_all_or_nobody() {
+    let stub = Stub::start(Script::default());
+    let with = Ask::new("localhost", Rtype::A).option(OptionCode::TCP_KEEPALIVE, &[]);
+    for (word, expected) in [("all", Some(vec![0, 70])), ("nobody", None)] {
+        let limits = format!("limits: {{tcp: {{idle-timeout: 7s, announce: {word}}}}}");
+        let server = Server::start(&forwarding(&[&stub], &limits));
+        for ask in [&with, &Ask::new("localhost", Rtype::A).dnssec()] {
+            assert_eq!(server.ask_tcp(ask).option(OptionCode::TCP_KEEPALIVE), expected);
+            assert_eq!(server.ask(ask).option(OptionCode::TCP_KEEPALIVE), None);
+        }
+    }
+}
+
+#[test]
 fn sockets_that_systemd_opened_are_used() {
     let address = testkit::free_address();
     let udp = UdpSocket::bind(address).expect("a free port");
