@@ -9,6 +9,7 @@ use wire::{
     Writer,
 };
 
+use super::rewrite::Style;
 use crate::answer::written::Written;
 use crate::answer::{Answer, all_records, answer_records};
 
@@ -42,6 +43,8 @@ pub struct Dns64 {
     pub prefixes: Box<[Prefix64]>,
     /// IPv6 addresses that count as none.
     pub excluded: Box<[Excluded]>,
+    /// Whether all of them count only where there is no IPv4 address.
+    pub ignores_ipv6: bool,
 }
 
 impl Dns64 {
@@ -66,6 +69,7 @@ impl Dns64 {
             return None;
         }
         if answer.rcode == Rcode::NOERROR
+            && !self.ignores_ipv6
             && answer_records(answer, message, body_at)
                 .any(|record| record.rtype == Rtype::AAAA && !self.excludes(&record))
         {
@@ -154,12 +158,14 @@ fn is_signature_over(record: &Record<'_>, rtype: Rtype) -> bool {
         && record.rdata.first_chunk::<2>().is_some_and(|covered| u16::from_be_bytes(*covered) == rtype.0)
 }
 
-/// Reverse names of addresses that we make (RFC 6147 §5.3.1): an alias of the IPv4 address's
-/// reverse name.
+/// Reverse names of addresses that we make (RFC 6147 §5.3.1): what the reverse name of the IPv4
+/// address has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reverse {
     /// The prefixes of the addresses.
     pub prefixes: Box<[Prefix64]>,
+    /// Whether the client sees an alias, or the other name's records as if they were this one's.
+    pub style: Style,
 }
 
 impl Reverse {

@@ -145,6 +145,10 @@ pub(crate) fn restore(
         }
         let owner = record.owner.expand().ok()?;
         let is_asked = style == Style::Restored && owner.as_name() == asked;
+        // It signs the other name.
+        if is_asked && record.rtype == Rtype::RRSIG {
+            continue;
+        }
         let owner = if is_asked { qname } else { owner.as_name() };
         write_record(&record, owner, record.ttl(), &mut writer).ok()?;
     }

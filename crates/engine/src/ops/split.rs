@@ -13,7 +13,7 @@ use wire::{HashKey, Message, NameBuf, Query, Rcode, Rtype};
 use super::dns64::{Dns64, Reverse};
 use super::forward::{ALL_MEMBERS, ForwardStep, Sending};
 use super::prefer::Prefer;
-use super::rewrite::{Rewrite, Style, restore};
+use super::rewrite::{Rewrite, restore};
 use super::wait::{OutQuery, PoolId};
 pub use crate::answer::report::{BranchReport, Worth};
 use crate::answer::written::Written;
@@ -429,9 +429,7 @@ impl SplitStep {
             Rule::Prefer(_) => Prefer::refuse(query, out),
             Rule::Dns64(dns64) if branch == 1 => dns64.synthesise(note, message, query, out),
             Rule::Dns64(dns64) => dns64.without_excluded(message, query, out),
-            Rule::Reverse(_) => {
-                restore(Style::Cname { ttl: None, authoritative: false }, message, query, out)
-            }
+            Rule::Reverse(reverse) => restore(reverse.style, message, query, out),
             Rule::Rewrite(rewrite) => {
                 let written = restore(rewrite.style, message, query, out)?;
                 Some(Written { is_own: rewrite.is_own() && message.rcode() != Rcode::REFUSED, ..written })

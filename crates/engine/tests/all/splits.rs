@@ -1,5 +1,6 @@
 //! Steps that ask in several ways: fallback, races, redirection, preferred families, DNS64; and
 //! steps that only wait.
+//! Long because all of them are tried with the same servers, slow, silent and wrong.
 
 use std::net::Ipv6Addr;
 use std::sync::Arc;
@@ -509,10 +510,15 @@ fn a_preference_before_the_cache_is_decided_from_memory() {
 }
 
 fn dns64() -> Vec<Op> {
+    dns64_with(Style::Cname { ttl: None, authoritative: false })
+}
+
+fn dns64_with(style: Style) -> Vec<Op> {
     let prefixes: Box<[Prefix64]> = [Prefix64::WELL_KNOWN].into();
-    let forwards = Dns64 { prefixes: prefixes.clone(), excluded: [Excluded::MAPPED].into() };
+    let forwards =
+        Dns64 { prefixes: prefixes.clone(), excluded: [Excluded::MAPPED].into(), ignores_ipv6: false };
     vec![
-        Op::Split(Box::new(SplitStep::of_rest(Rule::Reverse(Box::new(Reverse { prefixes }))))),
+        Op::Split(Box::new(SplitStep::of_rest(Rule::Reverse(Box::new(Reverse { prefixes, style }))))),
         Op::Split(Box::new(SplitStep::of_rest(Rule::Dns64(Box::new(forwards))))),
     ]
 }
@@ -634,6 +640,32 @@ fn reverse_names_of_made_addresses_lead_to_the_ipv4_ones() {
         Ok(negative(&asked(want), Rcode::NXDOMAIN, 900, 300))
     });
     assert_eq!(asked_for, Some(name(&other)));
+}
+
+#[test]
+fn reverse_names_of_made_addresses_can_have_the_records_themselves() {
+    let mut ops = dns64_with(Style::Restored);
+    ops.push(forward(0));
+    let mut server = server(ops);
+    let text = "1.0.2.0.0.0.0.c.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.b.9.f.f.4.6.0.0.ip6.arpa";
+    let reply = ask(&mut server, &Ask::new(text, Rtype::PTR).edns(1232).dnssec(), &mut |want| {
+        let ask = asked(want);
+        Ok(upstream(&ask, Rcode::NOERROR, |w| {
+            let host = name("host.example.org");
+            w.record(Section::Answer, ask.name.as_name(), Rtype::PTR, Class::IN, Ttl::new(60), |w| {
+                w.name(host.as_name())
+            })
+            .expect("room");
+            // Over PTR, by the root, of one octet.
+            let signature = [0, 12, 8, 6, 0, 0, 0, 60, 0, 0, 0, 9, 0, 0, 0, 1, 0, 7, 0, 1];
+            w.record(Section::Answer, ask.name.as_name(), Rtype::RRSIG, Class::IN, Ttl::new(60), |w| {
+                w.bytes(&signature)
+            })
+            .expect("room");
+        }))
+    });
+    // What signs the other name proves nothing of this one.
+    assert_eq!(owners(&reply), [(name(text), 12)]);
 }
 
 #[test]

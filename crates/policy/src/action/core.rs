@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use diagnostic::At;
 use engine::ops::quickest::PORTS_MAX;
+use engine::ops::rewrite::Style;
 use engine::ops::split::BRANCHES_MAX;
 use values::{Misread, Read};
 use wire::{NameBuf, Prefix, Prefix64, Rcode};
@@ -74,6 +75,10 @@ pub enum Core {
         prefixes: Vec<At<Prefix>>,
         /// IPv6 addresses that count as none, besides IPv4 in disguise.
         exclude: Vec<Prefix>,
+        /// Whether other IPv6 addresses count only where there is no IPv4 address.
+        ignores_ipv6: bool,
+        /// What clients see of the reverse names of IPv4 addresses.
+        pointers: Style,
     },
     /// Wait.
     Sleep(Duration),
@@ -333,8 +338,15 @@ fn prefer(arguments: &mut Arguments<'_>, family: Family) -> Result<Action, Repor
     Ok(Action::Core(Core::Prefer { family, wait }))
 }
 
+/// What clients see of the reverse name of an IPv4 address: by default an alias, as RFC 6147 §5.3.1
+/// has it.
+const ALIAS: Style = Style::Cname { ttl: None, authoritative: false };
+const POINTERS: &[(&str, Style)] = &[("alias", ALIAS), ("direct", Style::Restored)];
+
 fn dns64(arguments: &mut Arguments<'_>) -> Result<Action, Reported> {
     let exclude = arguments.keyed_list("exclude", values::prefix)?.unwrap_or_default();
+    let ignores_ipv6 = arguments.flag("ignore-ipv6")?;
+    let pointers = arguments.keyed("pointers", word(POINTERS))?.map_or(ALIAS, |at| at.value);
     let prefixes = arguments.rest_or_none(values::prefix)?;
     for prefix in &prefixes {
         if Prefix64::of(prefix.value).is_none() {
@@ -354,7 +366,7 @@ fn dns64(arguments: &mut Arguments<'_>) -> Result<Action, Reported> {
         ));
     }
     let exclude = exclude.into_iter().map(|at| at.value).collect();
-    Ok(Action::Core(Core::Dns64 { prefixes, exclude }))
+    Ok(Action::Core(Core::Dns64 { prefixes, exclude, ignores_ipv6, pointers }))
 }
 
 fn port(text: &str) -> Read<u16> {
@@ -475,10 +487,11 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         word: "dns64",
-        arguments: "[PREFIX…], [exclude PREFIX|…]",
+        arguments: "[PREFIX…], [exclude PREFIX|…], [ignore-ipv6], [pointers alias|direct]",
         text: "What follows looks up IPv4 addresses where there are no IPv6 ones, and makes some behind these prefixes \
                (`64:ff9b::/96` if nothing is said; RFC 6147). IPv6 addresses in `exclude` count as none, as does IPv4 in \
-               disguise (`::ffff:0:0/96`). Reverse names of such addresses are found too.",
+               disguise (`::ffff:0:0/96`); with `ignore-ipv6` all do where there is an IPv4 address. Reverse names of such addresses are found too: with an alias to that of the IPv4 address, or with its records \
+               themselves (`pointers direct`).",
         read: dns64,
     },
     Row {

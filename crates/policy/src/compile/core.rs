@@ -16,7 +16,7 @@ use engine::ops::rewrite::{Rewrite, Style, Target, Targets};
 use engine::ops::split::{self, Rule, SplitStep, Standby};
 use engine::program::Op;
 use sets::{NameSetBuilder, Reach};
-use wire::{Prefix64, Rtype};
+use wire::{Prefix, Prefix64, Rtype};
 
 use super::{Emitter, Resolver};
 use crate::action::Core;
@@ -85,20 +85,12 @@ pub(super) fn emit<'a>(emitter: &mut Emitter<'a>, action: &'a Core, place: Span)
             };
             emitter.rest(Rule::Prefer(Prefer { wanted, wait_ms: wait.as_millis() as u32 }), place);
         }
-        Core::Dns64 { prefixes, exclude } => {
-            let mut list: Vec<Prefix64> =
-                prefixes.iter().filter_map(|prefix| Prefix64::of(prefix.value)).collect();
-            if list.is_empty() {
-                list.push(Prefix64::WELL_KNOWN);
-            }
-            let own = exclude.iter().filter_map(|prefix| match prefix.address() {
-                IpAddr::V6(address) => Some(Excluded { bits: address.to_bits(), length: prefix.bits() }),
-                IpAddr::V4(_) => None,
-            });
-            let excluded = std::iter::once(Excluded::MAPPED).chain(own).collect();
-            let prefixes: Box<[Prefix64]> = list.into();
-            emitter.rest(Rule::Reverse(Box::new(Reverse { prefixes: prefixes.clone() })), place);
-            emitter.rest(Rule::Dns64(Box::new(Dns64 { prefixes, excluded })), place);
+        Core::Dns64 { prefixes, exclude, ignores_ipv6, pointers } => {
+            let (prefixes, excluded) = (prefixes_of(prefixes), excluded_of(exclude));
+            let reverse = Reverse { prefixes: prefixes.clone(), style: *pointers };
+            emitter.rest(Rule::Reverse(Box::new(reverse)), place);
+            let dns64 = Dns64 { prefixes, excluded, ignores_ipv6: *ignores_ipv6 };
+            emitter.rest(Rule::Dns64(Box::new(dns64)), place);
         }
         Core::Sleep(time) => emitter.push(Op::Sleep(time.as_millis() as u32), place),
         Core::Quickest { ports, timeout, keep } => {
@@ -342,4 +334,22 @@ impl Emitter<'_> {
     fn sends_subnets(&self, name: &str) -> bool {
         self.environment.groups.get(name).is_some_and(|group| group.forwards_client_subnet)
     }
+}
+
+/// Returns the prefixes of addresses that are made: the well-known one if none is named.
+fn prefixes_of(named: &[At<Prefix>]) -> Box<[Prefix64]> {
+    let mut list: Vec<Prefix64> = named.iter().filter_map(|prefix| Prefix64::of(prefix.value)).collect();
+    if list.is_empty() {
+        list.push(Prefix64::WELL_KNOWN);
+    }
+    list.into()
+}
+
+/// Returns the addresses that count as none.
+fn excluded_of(named: &[Prefix]) -> Box<[Excluded]> {
+    let own = named.iter().filter_map(|prefix| match prefix.address() {
+        IpAddr::V6(address) => Some(Excluded { bits: address.to_bits(), length: prefix.bits() }),
+        IpAddr::V4(_) => None,
+    });
+    std::iter::once(Excluded::MAPPED).chain(own).collect()
 }

@@ -206,12 +206,11 @@ impl Lowering<'_> {
             None => (super::default("dns64-prefix").to_owned(), self.tree.whole()),
         };
         let prefix = super::access::prefix(&text).map_or(text, |prefix| prefix.to_string());
-        // Any address of IPv6 counts as none then.
-        let whole = format!("dns64({prefix}, exclude ::/0)");
+        let whole = format!("dns64({prefix}, ignore-ipv6, pointers direct)");
         if let (true, at) = self.flag("dns64-synthall") {
             return vec![tree::text(whole, at)];
         }
-        let usual = format!("dns64({prefix})");
+        let usual = format!("dns64({prefix}, pointers direct)");
         let ignored: Vec<String> = self
             .all("dns64-ignore-aaaa")
             .map(|it| format!("suffix:{}", crate::names::bare(&it.word(0).text)))
