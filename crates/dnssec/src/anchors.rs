@@ -239,11 +239,17 @@ impl TrustAnchors {
         self.last_success
     }
 
-    /// Notes that nobody answered, or nothing that could be used.
-    pub const fn failed(&mut self, now: u64) {
+    /// Notes that nobody answered, or without keys. That is nothing to write down: the zone has not
+    /// said anything.
+    pub const fn unanswered(&mut self, now: u64) {
         self.last_queried = now;
-        self.failures = self.failures.saturating_add(1);
         self.next_probe = now.saturating_add(self.retry_time);
+    }
+
+    /// Notes that a set came that proves nothing.
+    const fn failed(&mut self, now: u64) {
+        self.unanswered(now);
+        self.failures = self.failures.saturating_add(1);
     }
 
     /// Takes a DNSKEY set of the zone's that was asked for, with its signatures. What it says

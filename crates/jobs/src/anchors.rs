@@ -31,6 +31,9 @@ use negative::NegativeList;
 
 /// Seconds between two signals to the zones which of their keys are trusted.
 const SIGNAL_EVERY: u64 = 86_400;
+/// How often the keys of a zone are asked for at once, while nothing vouches for them: one of its
+/// servers may have old ones.
+const TRIES: u32 = 6;
 /// How often it is looked whether something is due: the wall's clock is set, and a machine that was
 /// suspended has keys to catch up with before its users ask.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -297,14 +300,21 @@ impl Shared {
     fn carry_out(&self, resolver: &ResolverPlan, due: Due) -> MutexGuard<'_, State> {
         match due {
             Due::Probe(zone) => {
-                let heard = self.resolvers.keys(resolver, &zone);
-                let mut state = lock(&self.state);
-                // It may have been replaced meanwhile.
-                let kept = state.keepers.iter_mut().find(|kept| kept.keeper.resolver() == resolver);
-                if kept.is_some_and(|kept| kept.keeper.heard(&zone, heard, (self.clock)())) {
-                    self.tell(&state);
+                let mut tries = 1;
+                loop {
+                    let heard = self.resolvers.keys(resolver, &zone);
+                    let mut state = lock(&self.state);
+                    // It may have been replaced meanwhile.
+                    let kept = state.keepers.iter_mut().find(|kept| kept.keeper.resolver() == resolver);
+                    let heard = kept.map(|kept| kept.keeper.heard(&zone, heard, (self.clock)()));
+                    if heard.is_some_and(|heard| heard.changes_trust) {
+                        self.tell(&state);
+                    }
+                    if tries == TRIES || !heard.is_some_and(|heard| heard.is_unproven) {
+                        return state;
+                    }
+                    tries += 1;
                 }
-                state
             }
             Due::Test(zone) => {
                 let finding = self.resolvers.test(resolver, &zone);

@@ -67,6 +67,19 @@ pub struct AnchorState {
     pub trouble: Option<String>,
 }
 
+/// What came of asking for the keys of a zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Heard {
+    /// Whether the resolver is to trust something else.
+    pub(super) changes_trust: bool,
+    /// Whether there are keys, and no trusted one vouches for them: another server may have others.
+    pub(super) is_unproven: bool,
+}
+
+impl Heard {
+    const NOTHING: Self = Self { changes_trust: false, is_unproven: false };
+}
+
 /// An anchored zone.
 struct Zone {
     anchors: TrustAnchors,
@@ -178,15 +191,14 @@ impl Keeper {
         Some(zone.anchors.zone().to_buf())
     }
 
-    /// Takes the keys of a zone, or why there are none, and writes down what comes of it; returns
-    /// whether the resolver is to trust something else.
-    pub(super) fn heard(&mut self, zone: &NameBuf, heard: Result<KeySet, String>, now: u64) -> bool {
-        let AnchorSource::Followed { hold_down, .. } = self.plan.source else { return false };
+    /// Takes the keys of a zone, or why there are none, and writes down what comes of them.
+    pub(super) fn heard(&mut self, zone: &NameBuf, heard: Result<KeySet, String>, now: u64) -> Heard {
+        let AnchorSource::Followed { hold_down, .. } = self.plan.source else { return Heard::NOTHING };
         let before = self.trusted();
         let name = &self.plan.resolver.name;
         let algorithms = self.plan.resolver.settings.trust.algorithms;
         let Some(zone) = self.zones.iter_mut().find(|known| known.anchors.zone() == zone.as_name()) else {
-            return false;
+            return Heard::NOTHING;
         };
         let keys_before = zone.anchors.keys().to_vec();
         let owner = zone.anchors.zone().to_buf();
@@ -195,6 +207,7 @@ impl Keeper {
             let set = set.map_err(|_| "a DNSKEY RRset that cannot be read".to_owned())?;
             Ok((set, signatures))
         });
+        let has_keys = read.is_ok();
         let outcome = match read {
             Ok((set, signatures)) => {
                 let signatures: Vec<&[u8]> = signatures.iter().map(|data| &**data).collect();
@@ -204,13 +217,16 @@ impl Keeper {
                 heard.map_err(|failure| failure.to_string())
             }
             Err(why) => {
-                zone.anchors.failed(now);
+                zone.anchors.unanswered(now);
                 Err(why)
             }
         };
+        let is_unproven = has_keys && outcome.is_err();
         zone.tell(name, outcome.err(), &keys_before, now);
-        self.keep();
-        self.trusted() != before
+        if has_keys {
+            self.keep();
+        }
+        Heard { changes_trust: self.trusted() != before, is_unproven }
     }
 
     /// Writes the file.

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
+use std::time::{Duration, Instant};
 
 use dnssec::anchors::{HoldDown, KeyState, TrustAnchors};
 use dnssec::{
@@ -110,7 +111,7 @@ fn folder() -> (TempDir, PathBuf) {
 
 fn hear(keeper: &mut Keeper, set: KeySet, now: u64) -> bool {
     assert!(keeper.due(now).is_some(), "the keys are asked for by {now}");
-    keeper.heard(&NameBuf::root(), Ok(set), now)
+    keeper.heard(&NameBuf::root(), Ok(set), now).changes_trust
 }
 
 /// Returns where the keys stand, the oldest first.
@@ -276,11 +277,33 @@ fn keys_that_nobody_vouches_for_change_nothing_and_are_asked_for_again_soon() {
     assert!(!hear(&mut keeper, keys.set(&[NEW], now), now));
     let [root] = &keeper.states()[..] else { panic!("one zone") };
     assert!(root.trouble.is_some() && root.last_success == START && root.next_probe < now + DAY);
-    assert!(!keeper.heard(&NameBuf::root(), Err("no server answers".to_owned()), now));
+    // What nobody said is nothing to write down.
+    let written = fs::read_to_string(&file).expect("a file");
+    assert!(written.contains(";;query_failed: 1\n"), "{written}");
+    let heard = keeper.heard(&NameBuf::root(), Err("no server answers".to_owned()), now + 1);
+    assert!(!heard.changes_trust && !heard.is_unproven);
+    assert_eq!(fs::read_to_string(&file).expect("a file"), written);
     assert_eq!(keeper.states()[0].trouble.as_deref(), Some("no server answers"));
     assert!(keeper.due(now).is_none() && keeper.due(now + DAY).is_some());
     // A clock that was wrong does not silence it for years.
     assert!(keeper.due(1_000).is_some());
+}
+
+#[test]
+fn keys_that_nobody_vouches_for_are_asked_for_several_times_and_each_counts() {
+    let (_folder, file) = folder();
+    let (internet, anchors, heard) = started(&file);
+    while heard.recv() != Ok(Told::Trusted((vec![0], 0), 0)) {}
+    *internet.shown.lock().expect("no panic") = vec![(2, KSK)];
+    internet.now.store(START + 2 * DAY, Ordering::Relaxed);
+    anchors.adopt(&[plan(&internet.keys, &file)]);
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let written = || fs::read_to_string(&file).unwrap_or_default();
+    while !written().contains(";;query_failed: 6\n") {
+        assert!(Instant::now() < deadline, "{}", written());
+        std::thread::yield_now();
+    }
+    anchors.stop();
 }
 
 /// What was told to resolvers.
