@@ -22,8 +22,8 @@ use engine::ops::split::{Fallback, Rule, SplitStep, Standby, Unusable};
 use engine::ops::ttl::TtlRule;
 use engine::program::{Op, Program};
 use engine::{
-    Client, Counters, Engine, Failure, ListenerId, Now, Outcome, PoolId, Reply, Share, Snapshot,
-    SnapshotCell, Transport, Verdict,
+    Announce, Client, Counters, Engine, Failure, Keepalive, ListenerId, Now, Outcome, PoolId, Reply, Share,
+    Snapshot, SnapshotCell, Transport, Verdict,
 };
 use events::EventId;
 use sets::{NameSetBuilder, Reach};
@@ -63,7 +63,8 @@ pub fn client(transport: Transport) -> Client {
         transport,
         verified: transport != Transport::Udp,
         reply_octets_max: if transport == Transport::Udp { 1232 } else { u16::MAX },
-        keepalive: matches!(transport, Transport::Tcp | Transport::Tls).then_some(100),
+        keepalive: matches!(transport, Transport::Tcp | Transport::Tls)
+            .then_some(Keepalive { timeout: 100, announced_to: Announce::Asked }),
         listener: ListenerId::default(),
         connection: 0,
         certificate: None,
@@ -246,13 +247,18 @@ pub fn splitting() -> Engine {
         standby: Standby::Always,
         unusable: Unusable::default(),
     });
+    let alias = Style::Cname { ttl: None, authoritative: false };
     let mut ops = vec![
         local(),
-        rest(Rule::Reverse(Box::new(Reverse { prefixes: prefixes.clone() }))),
+        rest(Rule::Reverse(Box::new(Reverse { prefixes: prefixes.clone(), style: alias }))),
         only("v4.example.org"),
         rest(Rule::Prefer(Prefer { wanted: Rtype::A, wait_ms: 500 })),
         only("made.example.org"),
-        rest(Rule::Dns64(Box::new(Dns64 { prefixes, excluded: [Excluded::MAPPED].into() }))),
+        rest(Rule::Dns64(Box::new(Dns64 {
+            prefixes,
+            excluded: [Excluded::MAPPED].into(),
+            ignores_ipv6: false,
+        }))),
         rename("alias.example.org", Style::Cname { ttl: None, authoritative: false }),
         rename("hidden.example.org", Style::Restored),
         rename("v4.example.org", Style::Restored),

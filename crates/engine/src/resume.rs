@@ -2,7 +2,7 @@
 //! the cache.
 
 use cache::Recovery;
-use wire::reply::{normalise, normalise_relevant};
+use wire::reply::{Normalised, Unfit, normalise, normalise_relevant};
 use wire::{Flags, Header, Message, Query, Rcode, Rtype};
 
 use crate::answer::failure::Failure;
@@ -184,7 +184,7 @@ impl Engine {
                 let trusts_ad = suspended.want.fetch().is_some_and(|want| want.trusts_ad);
                 let is_secure = trusts_ad && message.header.flags.has(Flags::AD);
                 let security = if is_secure { Security::Secure } else { Security::Unchecked };
-                let mut brought = self.buffers.bring_reply(message, security, body_at);
+                let mut brought = self.buffers.bring_reply(message, normalise_relevant, security, body_at);
                 if let (Want::Fetch(want), Some(answer)) = (&suspended.want, &mut brought.answer)
                     && !answer.end.is_failure()
                 {
@@ -193,7 +193,8 @@ impl Engine {
                 Some(brought)
             }
             (Outcome::Resolved(Resolved { message, security, is_unsigned, scope, is_interim }), None) => {
-                let mut brought = self.buffers.bring_reply(message, security, body_at);
+                // A resolver has left out what does not concern the question.
+                let mut brought = self.buffers.bring_reply(message, normalise, security, body_at);
                 if let (Want::Resolve(want), Some(answer)) = (&suspended.want, &mut brought.answer) {
                     answer.scope = scope.map_or(SubnetScope::EVERY, SubnetScope::of);
                     answer.subnet_bits = suspended.outgoing.echoed_bits(query, want.query.client_subnet);
@@ -499,9 +500,15 @@ impl Suspended {
 impl Buffers {
     /// Copies a reply of an upstream or a resolver into the message, ready to be kept and passed
     /// on.
-    fn bring_reply(&mut self, message: &Message<'_>, security: Security, body_at: usize) -> Brought {
+    fn bring_reply(
+        &mut self,
+        message: &Message<'_>,
+        normalise: impl FnOnce(&Message<'_>, &mut [u8], &mut [u16]) -> Result<Normalised, Unfit>,
+        security: Security,
+        body_at: usize,
+    ) -> Brought {
         let rcode = message.rcode();
-        let Ok(normal) = normalise_relevant(message, &mut self.message, &mut self.ttl_offsets) else {
+        let Ok(normal) = normalise(message, &mut self.message, &mut self.ttl_offsets) else {
             return Brought::answer(Answer::failed(Failure::BadReply(rcode)));
         };
         // Same name, same length, same place: `exchange` compared the questions.

@@ -48,7 +48,7 @@ pub struct AddressPolicy {
     pub v4: bool,
     /// Whether servers are asked over IPv6.
     pub v6: bool,
-    /// Whether addresses of the machine itself (loopback) are asked; for tests.
+    /// Whether addresses of the machine itself (loopback, 0.0.0.0/8) are asked; for tests.
     pub loopback: bool,
     /// Whether private and link-local addresses are asked: where the zones of a network of its own
     /// are.
@@ -147,9 +147,9 @@ impl AddressPolicy {
     fn admits_v4(&self, address: Ipv4Addr, private: bool) -> bool {
         let is_private = address.is_private() || address.is_link_local();
         // 0.0.0.0/8 is "this network" (RFC 1122 §3.2.1.3), which Linux takes for itself.
-        let is_nobody =
-            address.octets().first() == Some(&0) || address.is_multicast() || address.is_broadcast();
-        !is_nobody && (self.loopback || !address.is_loopback()) && (private || !is_private)
+        let is_own = address.is_loopback() || address.octets().first() == Some(&0);
+        let is_nobody = address.is_multicast() || address.is_broadcast();
+        !is_nobody && (self.loopback || !is_own) && (private || !is_private)
     }
 
     fn admits_v6(&self, address: Ipv6Addr, private: bool) -> bool {
@@ -212,8 +212,8 @@ mod tests {
         check("2001:db8::1", [true, true, false]);
         check("192.0.2.127", [false; 3]);
         check("192.0.2.128", [true; 3]);
-        check("0.0.0.0", [false; 3]);
-        check("0.1.2.3", [false; 3]);
+        check("0.0.0.0", [false, true, false]);
+        check("0.1.2.3", [false, true, false]);
         check("::", [false; 3]);
         check("224.0.0.1", [false; 3]);
         check("255.255.255.255", [false; 3]);

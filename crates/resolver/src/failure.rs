@@ -64,6 +64,8 @@ pub enum Defect {
     Signature(dnssec::Failure),
     /// Absence is not proved.
     Denial(Unproved),
+    /// Absence is not proved by the proofs that there are, or by nobody who could.
+    Unproved,
     /// A zone that its parent has DS records of has no DNSKEY.
     NoKeys,
     /// Data is signed as if by a zone that is none.
@@ -77,7 +79,7 @@ impl Defect {
             Self::Signature(failure) => failure.ede(),
             Self::Denial(unproved) => unproved.ede(),
             Self::NoKeys => EdeCode::DNSKEY_MISSING,
-            Self::NoZone => EdeCode::DNSSEC_BOGUS,
+            Self::NoZone | Self::Unproved => EdeCode::DNSSEC_BOGUS,
         }
     }
 }
@@ -90,6 +92,7 @@ impl fmt::Display for Defect {
             Self::Denial(Unproved::Exists) => f.write_str("a proof that what is denied exists"),
             Self::Denial(Unproved::MixedParameters) => f.write_str("NSEC3 records of different chains"),
             Self::Denial(Unproved::TooMuchWork) => f.write_str("a proof that takes too many hashes"),
+            Self::Unproved => f.write_str("absence that nothing proves"),
             Self::NoKeys => f.write_str("no DNSKEY"),
             Self::NoZone => f.write_str("signed as if by a zone that is none"),
         }

@@ -211,11 +211,12 @@ impl Part {
         self.records += 1;
     }
 
-    /// Adds what is not there yet: two names of a chain may come from one DNAME (RFC 2181 §5).
+    /// Adds the RRsets that are not there yet: two names of a chain may come from one DNAME, and
+    /// from one zone (RFC 2181 §5).
     fn append(&mut self, other: &Self) {
         let count = self.records;
         for record in other.each(other.records) {
-            let is_it = |known: Record<'_>| is_same(&known, &record);
+            let is_it = |known: Record<'_>| is_of_same_set(&known, &record);
             if !self.each(count).any(is_it)
                 && let Some(octets) = other.octets.get(record.at..record.end())
             {
@@ -232,11 +233,15 @@ impl Part {
     }
 }
 
-/// Returns whether two records are the same but for their TTLs.
-fn is_same(one: &Record<'_>, other: &Record<'_>) -> bool {
+/// Returns whether two records are of one RRset, or signatures of one.
+fn is_of_same_set(one: &Record<'_>, other: &Record<'_>) -> bool {
     let owner = |record: &Record<'_>| record.owner.expand().ok();
+    let covered = |record: &Record<'_>| match record.rtype {
+        Rtype::RRSIG => record.rdata.first_chunk::<2>().copied(),
+        _ => None,
+    };
     one.rtype == other.rtype
-        && one.rdata == other.rdata
+        && covered(one) == covered(other)
         && owner(one).zip(owner(other)).is_some_and(|(one, other)| one.as_name() == other.as_name())
 }
 

@@ -97,6 +97,12 @@ pub(crate) struct Terms<'a> {
     pub(crate) requires_authority: bool,
     /// Whether the zone's name servers beside an answer are taken for the client to see.
     pub(crate) takes_servers: bool,
+    /// Whether they are beside a denial.
+    pub(crate) takes_servers_with_denials: bool,
+    /// Whether it counts what TTL the zone's own NS records have.
+    pub(crate) reads_ns_ttl: bool,
+    /// Whether forwarders that refer to others say that there is no data.
+    pub(crate) takes_referrals: bool,
 }
 
 impl Terms<'_> {
@@ -173,6 +179,8 @@ pub(crate) struct Answer {
     /// What stands beside the answer, for the client alone: nothing is done because of it, and
     /// nobody keeps it.
     pub(crate) beside: Beside,
+    /// Seconds that the zone's own NS records last, if they came along and count.
+    pub(crate) ns_ttl: Option<u32>,
     /// Why it is insecure, if a judgement said so and there is a code for that.
     pub(crate) insecure_because: Option<EdeCode>,
     /// For how many bits of the client's subnet it is, if the server looked at that.
@@ -206,6 +214,13 @@ pub(crate) struct Beside {
     pub(crate) servers: Vec<Set>,
     /// Their addresses, for the additional section.
     pub(crate) addresses: Vec<Set>,
+}
+
+impl Beside {
+    /// Returns whether nothing stands there.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.servers.is_empty() && self.addresses.is_empty()
+    }
 }
 
 /// What the question comes to.
@@ -260,6 +275,7 @@ pub(crate) fn read(message: &Message<'_>, asked: &Asked<'_>, terms: &Terms<'_>) 
     let is_forwarder = asked.by != Speaker::Server;
     if is_at_start && message.rcode() == Rcode::NOERROR {
         match referral::read(message, asked, terms) {
+            Ok(Some(_)) if is_forwarder && terms.takes_referrals => {}
             // Who refers to others does not find answers for us.
             Ok(Some(_)) if is_forwarder => return Reading::Fault(Fault::Lame),
             Ok(Some(referral)) => return Reading::Referral(referral),
@@ -306,6 +322,7 @@ fn answer(message: &Message<'_>, asked: &Asked<'_>, terms: &Terms<'_>, chain: Ch
             });
         }
     }
+    let first_is_none = first_target.is_none();
     let verdict = match (first_target, &end) {
         (Some(target), _) => Verdict::Alias(target),
         (None, End::Data) => Verdict::Data,
@@ -319,10 +336,50 @@ fn answer(message: &Message<'_>, asked: &Asked<'_>, terms: &Terms<'_>, chain: Ch
     // §4.2).
     let takes_beside = terms.takes_servers || matches!(asked.qtype, Rtype::ANY | Rtype::NS);
     let beside = match end {
-        End::Data if takes_beside => sets::beside(message, &sets, asked.zone, terms).ok()?,
+        End::Data if takes_beside => match sets.last() {
+            Some(last) => {
+                sets::beside(message, (last.owner.as_name(), last.rtype), &sets, asked.zone, terms).ok()?
+            }
+            None => Beside::default(),
+        },
+        End::Open(name) if first_is_none && terms.takes_servers_with_denials => {
+            sets::beside(message, (name.as_name(), asked.qtype), &[], asked.zone, terms).ok()?
+        }
         _ => Beside::default(),
     };
-    Some(Answer { sets, verdict, denial, has_dname, proofs, beside, insecure_because: None, scope: None })
+    let ns_ttl = if terms.reads_ns_ttl { ns_ttl(message, asked, terms).ok()? } else { None };
+    Some(Answer {
+        sets,
+        verdict,
+        denial,
+        has_dname,
+        proofs,
+        beside,
+        ns_ttl,
+        insecure_because: None,
+        scope: None,
+    })
+}
+
+/// Returns for how many seconds the NS records last that a zone's servers say it has.
+fn ns_ttl(
+    message: &Message<'_>,
+    asked: &Asked<'_>,
+    terms: &Terms<'_>,
+) -> Result<Option<u32>, work::Unreadable> {
+    let mut least = None;
+    if asked.by != Speaker::Server {
+        return Ok(None);
+    }
+    for record in message.records() {
+        terms.work.pass()?;
+        let is_ns = record.rtype == Rtype::NS && record.section != wire::Section::Additional;
+        if is_ns && terms.work.owner(&record)?.as_name() == asked.zone {
+            let ttl = record.ttl().seconds();
+            least = Some(least.map_or(ttl, |least: u32| least.min(ttl)));
+        }
+    }
+    Ok(least)
 }
 
 #[cfg(test)]

@@ -310,6 +310,11 @@ pub struct Settings {
     /// Questions with less than the full name for one question (RFC 9156 §2.3: its
     /// MAX_MINIMISE_COUNT); after that the full name is sent.
     pub minimised_max: u8,
+    /// Whether the servers of the name's own zone see it with the type A first, unless it is asked
+    /// for one that is common to all names.
+    pub hides_type: bool,
+    /// Whether a DNAME that nobody signed is asked for again over TCP, unless it is hard to forge.
+    pub checks_dnames: bool,
     /// Which addresses of servers are asked.
     pub addresses: AddressPolicy,
     /// Name servers of a zone that are used; one that names more does not want more.
@@ -344,6 +349,14 @@ pub struct Settings {
     /// Whether clients get what they asked for and nothing besides; else also the name servers that
     /// stand beside it in the reply.
     pub minimal_responses: bool,
+    /// Whether clients that are told that there is no data or no name get no name servers besides.
+    pub minimal_denials: bool,
+    /// Whether a delegation lasts no longer than the zone's own NS records do, as they come along
+    /// with its answers.
+    pub own_ns_ttl: bool,
+    /// Whether a forwarder that refers to other servers says that there is no data; else another
+    /// one is asked.
+    pub takes_referrals: bool,
     /// Whether SVCB and HTTPS records come with what is known of their targets (RFC 9460 §4.2).
     pub service_addresses: bool,
     /// Seconds that data is kept at most.
@@ -386,6 +399,8 @@ impl Default for Settings {
             limits: Limits::default(),
             minimisation: Minimisation::default(),
             minimised_max: 10,
+            hides_type: false,
+            checks_dnames: true,
             addresses: AddressPolicy::default(),
             servers_max: 13,
             subnets: Subnets::default(),
@@ -402,6 +417,9 @@ impl Default for Settings {
             tcp_only: false,
             requires_authority: true,
             minimal_responses: true,
+            minimal_denials: true,
+            own_ns_ttl: false,
+            takes_referrals: false,
             service_addresses: true,
             ttl_max: 86_400,
             negative_ttl_max: 3600,

@@ -14,10 +14,10 @@ use cache::{Now, Security};
 use wire::{Class, HashKey, Name, NameBuf, Rtype};
 
 use crate::addresses::address;
-use crate::delegation::{Delegation, DsState, with_cut};
+use crate::delegation::{Delegation, DsState, NameServer, with_cut};
 use crate::failures::Failures;
 use crate::heap_name::{HeapName, HeapQuestion};
-use crate::scrub::{Answer, Denial, Referral, Set};
+use crate::scrub::{Answer, Beside, Denial, Referral, Set};
 use crate::zone_rates::ZoneRates;
 
 /// The tables that all workers share.
@@ -280,6 +280,47 @@ impl Memory {
         self.keep(ds, Rank::Authority, Keep { unchecked: false, renewal: Renewal::No }, now);
     }
 
+    /// Has a delegation that is known end at this time, if it lasts longer.
+    pub(crate) fn shorten_cut(&mut self, zone: Name<'_>, ends_at: Now, now: Now) {
+        let Self { tables, partition, room, .. } = self;
+        let Some(cut) = tables.rrsets.cut(zone, *partition, now, room).filter(|cut| cut.ends_at > ends_at)
+        else {
+            return;
+        };
+        let servers = cut.servers().map(|(name, glue)| NameServer {
+            name: HeapName::new(name.as_name()),
+            glue: glue.into_iter().collect(),
+        });
+        let servers: Vec<NameServer> = servers.collect();
+        let ds = Delegation::of(&cut).ds;
+        with_cut(&servers, &ds, (ends_at.0.saturating_sub(now.0), ends_at), |cut| {
+            let _ = tables.rrsets.put_cut(zone, *partition, cut, now);
+        });
+    }
+
+    /// Has name servers and their addresses beside an answer end when they did as they were seen
+    /// first: that they come with each answer again does not make a delegation last.
+    pub(crate) fn age_beside(&mut self, beside: &mut Beside, now: Now) {
+        let Self { tables, partition, room, .. } = self;
+        let (rrsets, hash_key) = (&tables.rrsets, tables.rrsets.hash_key());
+        for set in beside.servers.iter_mut().chain(&mut beside.addresses) {
+            let owner = set.owner.as_name();
+            let key = RrsetKey::of_lower_case(hash_key, owner, set.rtype, Class::IN, *partition);
+            let mark = rrsets.reference_mark(set.data());
+            let mut ttl_of = |key: &RrsetKey<'_>| match rrsets.look(key, now, room) {
+                Some(Found::Rrset(known)) if rrsets.reference_mark(known.records()) == mark => {
+                    Some(known.ttl)
+                }
+                _ => None,
+            };
+            let known = ttl_of(&key).or_else(|| ttl_of(&key.beside(hash_key)));
+            match known {
+                Some(ttl) => set.ttl = set.ttl.min(ttl),
+                None => keep_beside(rrsets, &key.beside(hash_key), set, now),
+            }
+        }
+    }
+
     fn counts(&self, security: Security, unchecked: bool) -> bool {
         let is_known = !matches!(security, Security::Unchecked | Security::Bogus);
         !self.validates || unchecked || is_known
@@ -363,6 +404,22 @@ impl Memory {
         }
         Delegation::new(zone, servers, ends_at, ds)
     }
+}
+
+fn keep_beside(rrsets: &Rrsets, key: &RrsetKey<'_>, set: &Set, now: Now) {
+    let records: Vec<&[u8]> = set.data().collect();
+    let new = NewRrset {
+        records: &records,
+        signatures: &[],
+        ttl: set.ttl,
+        rank: Rank::Answer,
+        security: Security::Unchecked,
+        signer_labels: 0,
+        labels_signed: 0,
+        // What stands there says something else.
+        renewal: Renewal::Delegated,
+    };
+    let _ = rrsets.put(key, &new, now);
 }
 
 /// Records of an RRset that are passed on without memory of their own.

@@ -318,6 +318,43 @@ pub(super) const ROWS: &[Row] = &[
         "Queries for parts of one name, at most; a name with more labels is shown in larger parts.",
     ),
     row(
+        "resolvers.*.qname-minimisation-type",
+        Kind::One(Value::Bool),
+        "false",
+        "a query more for each name of which something else than an address is wanted",
+        "Whether the servers of a zone are asked for the address of the full name first, and then for what is wanted: those of a \
+         zone cut that nobody knew of do not see the type.",
+    ),
+    row(
+        "resolvers.*.minimal-denials",
+        Kind::One(Value::Bool),
+        "true",
+        "clients have no use for them",
+        "Whether an answer that there is no data or no name comes without the name servers that stand beside it in the reply.",
+    ),
+    row(
+        "resolvers.*.own-ns-ttl",
+        Kind::One(Value::Bool),
+        "false",
+        "parents are asked less often",
+        "Whether a zone's servers are found anew when its own NS records end, as they come along with its answers, or only when \
+         those of its parent do.",
+    ),
+    row(
+        "resolvers.*.accept-referrals",
+        Kind::One(Value::Bool),
+        "false",
+        "RFC 2308 §2.2: who refers to others has no answer",
+        "Whether a forwarder that refers to other servers says that there is no data. If not, the next one is asked.",
+    ),
+    row(
+        "resolvers.*.check-dnames",
+        Kind::One(Value::Bool),
+        "true",
+        "a forged one redirects all names below it",
+        "Whether a DNAME without a valid signature is asked for again over TCP, unless the reply with it was hard to forge.",
+    ),
+    row(
         "resolvers.*.exact-case",
         Kind::List(Value::Text { word: None }),
         "[]",
@@ -579,7 +616,7 @@ pub(super) const ROWS: &[Row] = &[
          their addresses, if these stood beside the answer. They are not kept, so an answer from the tables lacks them. \
          NS records come with these addresses in any case.",
     )
-    .unbound(&["minimal-responses"]),
+    .unbound(&["minimal-responses", "iter-scrub-promiscuous"]),
     row(
         "resolvers.*.service-addresses",
         Kind::One(Value::Bool),

@@ -11,6 +11,8 @@ pub(super) const NO_NAME: Rtype = Rtype(0);
 
 /// Set in the identity of what was fetched with CD.
 const CD: u64 = 1 << 48;
+/// Set in the identity of what stood beside an answer.
+const BESIDE: u64 = 4 << 48;
 /// Set in the identity of a cut.
 const CUT: u64 = 2 << 48;
 
@@ -79,6 +81,12 @@ impl<'a> RrsetKey<'a> {
     #[must_use]
     pub fn unchecked(self, hash_key: &HashKey) -> Self {
         self.with_identity(hash_key, self.identity | CD)
+    }
+
+    /// Returns the key for what stands beside answers: it answers no question.
+    #[must_use]
+    pub fn beside(self, hash_key: &HashKey) -> Self {
+        self.with_identity(hash_key, self.identity | BESIDE)
     }
 
     pub(super) fn checked(self, hash_key: &HashKey) -> Self {

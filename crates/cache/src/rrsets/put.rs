@@ -23,8 +23,11 @@ pub enum Renewal {
     /// It came along, or nothing else was known.
     #[default]
     No,
-    /// It was: answers with AA then get a new life. NS records never do, nor does what ranks lower.
+    /// It was: answers with AA then get a new life. NS records do not, nor does what ranks lower.
     Prefetched,
+    /// It was, and whoever delegates the name has said again where its servers are: NS records get
+    /// a new life, too.
+    Delegated,
 }
 
 /// An RRset that came.
@@ -123,7 +126,12 @@ fn weigh(
     if new.facts.rank < old.facts.rank || is == Security::Bogus {
         return None;
     }
-    if new.renewal == Renewal::Prefetched && new.facts.rank >= Rank::Answer && !new.is_ns {
+    let renews = match new.renewal {
+        Renewal::No => false,
+        Renewal::Prefetched => !new.is_ns,
+        Renewal::Delegated => true,
+    };
+    if renews && new.facts.rank >= Rank::Answer {
         return Some(own);
     }
     let is_proved = was != Security::Secure && is == Security::Secure;

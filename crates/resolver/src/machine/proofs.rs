@@ -288,8 +288,16 @@ impl Resolver {
         // Forwarders answer for all zones.
         let root = HeapName::new(Name::ROOT);
         let (asked, is_forwarded) = (asked.unwrap_or(&root), asked.is_none());
-        let mut judge =
-            Judge { chains, settings: &settings.trust, now, work, asked, is_forwarded, why: None };
+        let mut judge = Judge {
+            chains,
+            settings: &settings.trust,
+            now,
+            work,
+            asked,
+            is_forwarded,
+            why: None,
+            spans_islands: false,
+        };
         let found = run(&mut judge);
         let (work, why) = (judge.work, judge.why);
         *checks_now = work.checks_now;
@@ -445,7 +453,8 @@ impl Resolver {
 
     /// Keeps what a reply says, and ends its fetch.
     fn believe(&mut self, key: FetchKey, held: Held, ds: DsState, why: Option<Why>, now: Moment) {
-        if let Some(server) = held.server.filter(|_| held.has_weak_dname()) {
+        let is_weak = self.settings.checks_dnames && held.has_weak_dname();
+        if let Some(server) = held.server.filter(|_| is_weak) {
             return self.ask_over_tcp(key, server, now);
         }
         let Some(fetch) = self.fetch(key) else { return };
@@ -471,6 +480,15 @@ impl Resolver {
                 }
                 let tasks = tasks.iter().filter_map(|&task| self.task(task));
                 let renewal = tasks.map(|task| task.renewal_of(&question)).max().unwrap_or_default();
+                if let Some(ttl) = answer.ns_ttl {
+                    let now = now.seconds();
+                    self.memory.shorten_cut(delegation.zone.as_name(), Now(now.0.saturating_add(ttl)), now);
+                }
+                // What is for one subnet is kept by itself, servers included.
+                let is_for_all = question.subnet.is_none() && answer.scope.unwrap_or(0) == 0;
+                if is_for_all && !answer.beside.is_empty() {
+                    self.memory.age_beside(&mut answer.beside, now.seconds());
+                }
                 let how = Keep { unchecked: question.unchecked, renewal };
                 self.keep_answer(key, (&answer, held.server), (question.rtype, how), now);
                 self.end_fetch(key, &FetchEnd::Answer(&answer));

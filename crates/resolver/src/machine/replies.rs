@@ -194,6 +194,9 @@ impl Resolver {
             work: &work,
             requires_authority: self.settings.requires_authority,
             takes_servers: !self.settings.minimal_responses,
+            takes_servers_with_denials: !self.settings.minimal_denials,
+            reads_ns_ttl: self.settings.own_ns_ttl,
+            takes_referrals: self.settings.takes_referrals,
         };
         let reading = scrub::read(reply, &asked, &terms);
         let root = scrub::read_priming(reply, &asked, &terms);

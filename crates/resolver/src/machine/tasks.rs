@@ -31,6 +31,9 @@ use crate::trace::Trace;
 /// are, if these lead to nothing.
 const PRIMING_US: u64 = 5_000_000;
 
+/// Microseconds that a delegation must still last for an answer to be renewed by it.
+const RENEWAL_LEEWAY_US: u64 = 60_000_000;
+
 /// A question that has no answer yet.
 pub(super) struct Task {
     pub(super) question: HeapQuestion,
@@ -114,7 +117,12 @@ impl Task {
 
     /// Returns what the answer to a question is for the tables.
     pub(super) fn renewal_of(&self, question: &HeapQuestion) -> Renewal {
-        if self.renews && self.question.is_like(question) { Renewal::Prefetched } else { Renewal::No }
+        match self.renews && self.question.is_like(question) {
+            // The way to an answer began with the parent.
+            true if question.rtype == Rtype::NS && !question.name.as_name().is_root() => Renewal::Delegated,
+            true => Renewal::Prefetched,
+            false => Renewal::No,
+        }
     }
 
     /// Adds what belongs to the answer section, and the proofs of expansions to the other.
@@ -286,7 +294,14 @@ impl Resolver {
             },
             None => {
                 let failed_route = self.task(key).and_then(|task| task.failed_route);
-                let delegation = self.closest(&question, failed_route, now);
+                let delegation = match question.rtype {
+                    // Which servers a zone has is its parent's to say, who may know of others.
+                    Rtype::NS if renews && !question.name.as_name().is_root() => {
+                        let above = HeapQuestion { rtype: Rtype::DS, ..question.clone() };
+                        self.closest(&above, failed_route, (now, renews))
+                    }
+                    _ => self.closest(&question, failed_route, (now, renews)),
+                };
                 let floor = delegation.zone.as_name().label_count();
                 if !renews
                     && (self.derive(key, &question, floor, now)
@@ -320,15 +335,17 @@ impl Resolver {
         }
     }
 
-    /// Returns the closest zone whose servers can be asked.
+    /// Returns the closest zone whose servers can be asked; for an answer that is renewed, one of
+    /// which that is known for longer.
     fn closest(
         &mut self,
         question: &HeapQuestion,
         failed_route: Option<RouteKey>,
-        now: Moment,
+        (now, renews): (Moment, bool),
     ) -> Arc<Delegation> {
         let place = question.place();
-        let cut = self.memory.delegation(place, now.seconds());
+        let until = if renews { now.after_us(RENEWAL_LEEWAY_US) } else { now };
+        let cut = self.memory.delegation(place, until.seconds());
         let key = self.routes.closest(place, failed_route);
         let Some((key, delegation)) = key.and_then(|key| Some((key, self.routes.delegation(key)?))) else {
             return cut.unwrap_or_else(|| Arc::new(self.root(now)));
@@ -362,12 +379,17 @@ impl Resolver {
             let Self { tasks, settings, memory, .. } = self;
             let Some(task) = tasks.get_mut(key.0 as usize) else { return };
             let shown = task.shown.max(delegation.zone.as_name().label_count());
-            let next = match settings.minimisation {
-                Minimisation::Off => labels,
-                _ if task.shows_all => labels,
-                _ => next_labels(labels, shown, task.hiding, settings.minimised_max),
+            let minimises = settings.minimisation != Minimisation::Off && !task.shows_all;
+            let next = match minimises {
+                false => labels,
+                true => next_labels(labels, shown, task.hiding, settings.minimised_max),
             };
-            if next >= labels {
+            let hides_type = settings.hides_type
+                && minimises
+                && shown < labels
+                && task.hiding < settings.minimised_max
+                && !matches!(question.rtype, Rtype::A | Rtype::DS);
+            if next >= labels && !hides_type {
                 return self.join_fetch(key, delegation, question.clone());
             }
             // RFC 9156 §2.1: a type that servers know how to answer for any name.
@@ -522,6 +544,10 @@ impl Resolver {
         }
         if let Some(task) = self.task_mut(key) {
             task.add_answer(sets, proofs);
+            // AD would say that the response code is proved, too.
+            if rcode == Rcode::YXDOMAIN {
+                task.security = lower(task.security, Security::Indeterminate);
+            }
         }
         if let Some(set) = sets.first() {
             self.add_services(key, set, self.ran_at);

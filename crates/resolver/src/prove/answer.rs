@@ -2,6 +2,7 @@
 
 use cache::Security;
 use dnssec::Rrsig;
+use dnssec::proof::Unproved;
 use wire::{Name, Rtype};
 
 use super::chains::ZoneTrust;
@@ -9,6 +10,10 @@ use super::judge::{Judge, Obstacle, Signer};
 use crate::failure::Defect;
 use crate::heap_name::HeapName;
 use crate::scrub::{Answer, Set, Verdict};
+
+/// Names between a zone and the target of an alias of which NSEC3 records are asked: each costs
+/// hashes.
+const CUTS_MAX: usize = 4;
 
 impl Judge<'_> {
     /// Judges an answer. What the question itself comes to must be right; what the reply says of
@@ -29,12 +34,19 @@ impl Judge<'_> {
                 Err(_) => break,
             }
         }
-        self.beside(answer)?;
+        if !is_denial {
+            let is_secure = answer.sets.first().is_some_and(|set| set.security == Security::Secure);
+            self.beside(answer, is_secure)?;
+        }
         if let Some(settled) = answer.sets.first().and_then(|set| settled_for_all(set.security)) {
             settle(&mut answer.proofs, settled);
         }
         let Some(denial) = &mut answer.denial else { return self.way_to_target(answer) };
         match self.denial(denial, &mut answer.proofs, qtype) {
+            Ok(()) if is_denial => {
+                let is_secure = denial.security == Security::Secure;
+                self.beside(answer, is_secure)
+            }
             Ok(()) => Ok(()),
             Err(obstacle) if is_denial || obstacle == Obstacle::Paused => Err(obstacle),
             Err(_) => Ok(()),
@@ -47,24 +59,37 @@ impl Judge<'_> {
         let Some(alias) = answer.sets.last().filter(|set| set.rtype == Rtype::CNAME) else { return Ok(()) };
         let target = alias.records.first().and_then(|data| Name::parse(data).ok()).map(|(name, _)| name);
         let Some(target) = target else { return Ok(()) };
-        let is_on_way = |set: &&Set| set.rtype == Rtype::NSEC && target.is_at_or_below(set.owner.as_name());
-        let found = answer.proofs.iter().find(is_on_way);
-        let Some((cut, zone)) = found.and_then(|set| Some((set.owner.clone(), self.signer_of(set)?))) else {
+        let is_on_way = |set: &&Set| match set.rtype {
+            Rtype::NSEC => target.is_at_or_below(set.owner.as_name()),
+            rtype => rtype == Rtype::NSEC3,
+        };
+        let Some(found) = answer.proofs.iter().find(is_on_way) else { return Ok(()) };
+        let Some(zone) = self.signer_of(found).filter(|zone| target.is_at_or_below(zone.as_name())) else {
             return Ok(());
         };
+        let (above, labels) = (zone.as_name().label_count(), target.label_count());
+        let cuts: Vec<HeapName> = match found.rtype {
+            Rtype::NSEC => vec![found.owner.clone()],
+            // Which name is the cut cannot be seen.
+            _ => (above + 1..=labels).take(CUTS_MAX).map(|it| HeapName::new(target.suffix(it))).collect(),
+        };
         let Ok(ZoneTrust::Keys(keys)) = self.trust_in(&zone) else { return Ok(()) };
-        match self.proves_unsigned(&cut, &zone, &keys, &mut answer.proofs) {
-            Err(Obstacle::Paused) => Err(Obstacle::Paused),
-            // The answer is as good without it.
-            Ok(_) | Err(_) => Ok(()),
+        for cut in &cuts {
+            match self.proves_unsigned(cut, &zone, &keys, &mut answer.proofs) {
+                Err(Obstacle::Paused) => return Err(Obstacle::Paused),
+                Ok(false) => {}
+                // The answer is as good without it.
+                Ok(true) | Err(_) => break,
+            }
         }
+        Ok(())
     }
 
     /// Judges what stands beside an answer, as far as what is known already allows; what is not as
     /// good as the answer is left out.
-    fn beside(&mut self, answer: &mut Answer) -> Result<(), Obstacle> {
-        let is_secure = answer.sets.first().is_some_and(|set| set.security == Security::Secure);
-        let Answer { beside, proofs, .. } = answer;
+    fn beside(&mut self, answer: &mut Answer, is_secure: bool) -> Result<(), Obstacle> {
+        let Answer { beside, proofs, denial, .. } = answer;
+        let is_denial = denial.is_some();
         for sets in [&mut beside.servers, &mut beside.addresses] {
             for at in 0..sets.len() {
                 if let Err(Obstacle::Paused) = self.set(sets, at, proofs) {
@@ -74,7 +99,9 @@ impl Judge<'_> {
             sets.retain(|set| match set.security {
                 Security::Secure => true,
                 Security::Insecure | Security::Indeterminate => !is_secure,
-                Security::Bogus | Security::Unchecked => false,
+                // What denies it is not proved either.
+                Security::Unchecked => is_denial && !is_secure,
+                Security::Bogus => false,
             });
         }
         Ok(())
@@ -137,7 +164,11 @@ impl Judge<'_> {
                 Ok(proved) => set.security = self.security_of(proved),
                 Err(unproved) => {
                     set.security = Security::Bogus;
-                    return Err(self.unproved(wrong.unwrap_or(Defect::Denial(unproved)), zone));
+                    let defect = match unproved {
+                        Unproved::Missing => Defect::Unproved,
+                        unproved => Defect::Denial(unproved),
+                    };
+                    return Err(self.unproved(wrong.unwrap_or(defect), zone));
                 }
             }
         }

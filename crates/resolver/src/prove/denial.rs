@@ -3,6 +3,7 @@
 use cache::{Now, Security};
 use dnssec::chain::SecureKeys;
 use dnssec::proof::{Delegation, Proved, Unproved};
+use dnssec::{Failure, Rrsig, Unverified};
 use wire::Rtype;
 
 use super::answer::settle;
@@ -24,6 +25,38 @@ impl Judge<'_> {
         if denial.security != Security::Unchecked {
             return Ok(());
         }
+        self.spans_islands = self.denies_island(denial, proofs, qtype)?;
+        let judged = self.denial_of_zone(denial, proofs, qtype);
+        self.spans_islands = false;
+        judged
+    }
+
+    /// Returns whether the zone that was asked denies a name in an island of trust below it, and
+    /// has keys that are trusted, too: of several trust anchors above a name, each counts (RFC 6840
+    /// appendix C.3).
+    fn denies_island(&self, denial: &Denial, proofs: &[Set], qtype: Rtype) -> Result<bool, Obstacle> {
+        let name = denial.name.as_name();
+        if self.is_forwarded || self.base(name, qtype) == self.asked {
+            return Ok(false);
+        }
+        let asked = self.asked.as_name();
+        let is_own = |set: &Set| {
+            let mut signers = set.signatures.iter().filter_map(|data| Rrsig::parse(data));
+            signers.any(|rrsig| rrsig.signer == asked)
+        };
+        let mut sets = proofs.iter().chain(&denial.soa).peekable();
+        if sets.peek().is_none() || !sets.all(is_own) {
+            return Ok(false);
+        }
+        Ok(matches!(self.trust_in(self.asked)?, ZoneTrust::Keys(_)))
+    }
+
+    fn denial_of_zone(
+        &mut self,
+        denial: &mut Denial,
+        proofs: &mut [Set],
+        qtype: Rtype,
+    ) -> Result<(), Obstacle> {
         let zone = self.denier(denial, proofs, qtype);
         let base = self.base(denial.name.as_name(), qtype);
         let denier = if self.is_forwarded { &denial.name } else { base };
@@ -34,7 +67,15 @@ impl Judge<'_> {
         {
             return Err(Obstacle::Bogus(Defect::NoKeys, denial.name.clone()));
         }
-        let (zone, keys) = match self.signer(&denial.name, qtype, zone)? {
+        let signer = match self.signer(&denial.name, qtype, zone) {
+            Err(Obstacle::Bogus(Defect::Signature(Failure { why: Unverified::Unsigned, .. }), zone))
+                if qtype != Rtype::DS =>
+            {
+                return Err(Obstacle::Bogus(Defect::Unproved, zone));
+            }
+            signer => signer?,
+        };
+        let (zone, keys) = match signer {
             Signer::Keys(zone, keys) => (zone, keys),
             Signer::Settled(security) => {
                 denial.security = security;
@@ -68,7 +109,14 @@ impl Judge<'_> {
                 denial.security = self.security_of(proved);
                 Ok(())
             }
-            Err(unproved) => Err(self.unproved(wrong.unwrap_or(Defect::Denial(unproved)), &zone)),
+            Err(unproved) => {
+                let has_proofs = proofs.iter().any(|set| set.security == Security::Secure);
+                let defect = match unproved {
+                    Unproved::Missing if has_proofs => Defect::Unproved,
+                    unproved => Defect::Denial(unproved),
+                };
+                Err(self.unproved(wrong.unwrap_or(defect), &zone))
+            }
         }
     }
 

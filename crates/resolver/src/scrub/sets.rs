@@ -179,17 +179,16 @@ const SERVERS_MAX: usize = 16;
 /// far as they are in the zone asked.
 pub(super) fn beside(
     message: &Message<'_>,
+    (name, rtype): (Name<'_>, Rtype),
     answer: &[Set],
     zone: Name<'_>,
     terms: &Terms<'_>,
 ) -> Result<Beside, Unreadable> {
     let mut beside = Beside::default();
-    let Some(last) = answer.last() else { return Ok(beside) };
-    let is_of_answer =
-        |owner: Name<'_>| last.owner.as_name().is_at_or_below(owner) && owner.is_at_or_below(zone);
+    let is_of_answer = |owner: Name<'_>| name.is_at_or_below(owner) && owner.is_at_or_below(zone);
     for record in message.records() {
         terms.work.pass()?;
-        if last.rtype == Rtype::NS || record.section != Section::Authority || record.rtype != Rtype::NS {
+        if rtype == Rtype::NS || record.section != Section::Authority || record.rtype != Rtype::NS {
             continue;
         }
         let owner = terms.work.owner(&record)?;
@@ -202,6 +201,9 @@ pub(super) fn beside(
                 terms,
             )?);
         }
+    }
+    if !terms.takes_servers && answer.is_empty() {
+        return Ok(beside);
     }
     let named = beside.servers.first().into_iter().chain(answer);
     let hosts = named.flat_map(|set| set.data().filter_map(|data| host_in(set.rtype, data)));

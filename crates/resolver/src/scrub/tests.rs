@@ -74,6 +74,9 @@ fn read_with(
         work: &Work::of_one_reply(Vec::new()),
         requires_authority,
         takes_servers,
+        takes_servers_with_denials: takes_servers,
+        reads_ns_ttl: false,
+        takes_referrals: false,
     };
     read(&message, &asked, &terms)
 }
@@ -295,6 +298,9 @@ fn the_roots_servers_are_taken_with_their_addresses() {
         work: &Work::of_one_reply(Vec::new()),
         requires_authority: true,
         takes_servers: false,
+        takes_servers_with_denials: false,
+        reads_ns_ttl: false,
+        takes_referrals: false,
     };
     let routes = Routes::default();
     let asked = Asked {

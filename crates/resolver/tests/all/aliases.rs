@@ -1,11 +1,16 @@
 //! CNAME and DNAME.
 
+use resolver::Settings;
 use wire::{Rcode, Rtype};
 
-use crate::world::{Behaviour, World, record};
+use crate::world::{Behaviour, World, plain_settings, record};
 
 fn world() -> World {
-    let mut world = World::new();
+    world_with(plain_settings())
+}
+
+fn world_with(settings: Settings) -> World {
+    let mut world = World::with(settings);
     world.zone(
         ".",
         &["192.0.2.1"],
@@ -101,6 +106,25 @@ fn a_dname_is_asked_for_again_over_tcp() {
     let over_tcp: Vec<bool> = world.sent.iter().map(|sent| sent.over_tcp).collect();
     assert_eq!(over_tcp, [false, false, true, false, false]);
     assert_eq!(world.resolve("www.old.org", Rtype::A).sends, 0);
+}
+
+#[test]
+fn a_dname_is_believed_at_once_where_settings_say_so() {
+    let mut world = world_with(Settings { checks_dnames: false, ..plain_settings() });
+    assert_eq!(world.resolve("www.old.org", Rtype::A).answer.len(), 3);
+    assert!(world.sent.iter().all(|sent| !sent.over_tcp));
+}
+
+#[test]
+fn what_a_dname_leads_to_is_asked_for_by_itself() {
+    let mut world = world();
+    world.zone("org", &["192.0.2.2"], "near.org 300 DNAME org\n host.org A 198.51.100.1");
+    let seen = world.resolve("host.near.org", Rtype::A);
+    let expected =
+        ["near.org. 300 DNAME org.", "host.near.org. 300 CNAME host.org.", "host.org. 3600 A 198.51.100.1"];
+    assert_eq!(seen.answer, expected);
+    let asked: Vec<&str> = world.sent.iter().map(|sent| &*sent.question).collect();
+    assert_eq!(asked.last(), Some(&"host.org. A"));
 }
 
 #[test]

@@ -175,6 +175,18 @@ fn forwarders_refer_to_nobody() {
 }
 
 #[test]
+fn a_forwarder_that_refers_to_others_has_no_data_where_settings_say_so() {
+    let routes = vec![forward("corp.example.org", 1)];
+    let mut world = World::with(Settings { routes, takes_referrals: true, ..plain_settings() });
+    small(&mut world);
+    groups(&mut world);
+    let referral = vec![(Section::Authority, record("lab.corp.example.org NS ns.lab.corp.example.org"))];
+    world.server(ONE).behaviour = Behaviour::Liar(referral);
+    let seen = world.resolve("a.lab.corp.example.org", Rtype::A);
+    assert_eq!((seen.rcode, seen.answer.len(), seen.failure, seen.sends), (Rcode::NOERROR, 0, None, 1));
+}
+
+#[test]
 fn a_denial_without_soa_is_good_once() {
     let mut world = plain(vec![forward("corp.example.org", 1)]);
     world.server(ONE).behaviour = Behaviour::Liar(Vec::new());

@@ -34,6 +34,23 @@ fn servers_see_one_label_more_than_their_zone_has() {
 }
 
 #[test]
+fn the_type_is_hidden_until_the_whole_name_is_known_to_the_servers_of_its_zone() {
+    let settings = Settings { minimisation: Minimisation::Relaxed, hides_type: true, ..plain_settings() };
+    let mut world = World::with(settings);
+    small(&mut world);
+    world.resolve("www.example.org", Rtype::AAAA);
+    let expected = ["org. A", "example.org. A", "www.example.org. A", "www.example.org. AAAA"];
+    assert_eq!(questions(&world), expected);
+    world.sent.clear();
+    // The address is known by now; of another name it is what is asked for.
+    world.resolve("www.example.org", Rtype::TXT);
+    world.resolve("ns1.example.org", Rtype::A);
+    world.resolve("ns2.example.org", Rtype::DS);
+    let expected = ["www.example.org. TXT", "ns1.example.org. A", "ns2.example.org. DS"];
+    assert_eq!(questions(&world), expected);
+}
+
+#[test]
 fn two_types_of_one_name_share_the_way_down() {
     let mut world = world(Minimisation::Relaxed);
     world.want("www.example.org", Rtype::A, 1);

@@ -214,6 +214,26 @@ fn island() -> World {
 }
 
 #[test]
+fn of_several_anchors_above_a_name_the_zone_above_may_deny_it_with_signatures() {
+    let build = |signing| {
+        let Signed { world, .. } = Internet::default()
+            .zone(".", &["192.0.2.1"], signing, "")
+            .trusting(|trust| {
+                // A zone that the root does not have.
+                let ds = [&[0, 1, 13, 2][..], &[7; 32]].concat();
+                TrustAnchor::add(&mut trust.anchors, name("gone").as_name(), Rtype::DS, ds);
+            })
+            .build();
+        world
+    };
+    let seen = build(Signing::Nsec).resolve("www.gone", Rtype::A);
+    check(&seen, Rcode::NXDOMAIN, Security::Secure);
+    // Without signatures nobody need believe it.
+    let seen = build(Signing::No).resolve("www.gone", Rtype::A);
+    assert_eq!((seen.rcode, seen.security), (Rcode::SERVFAIL, Security::Bogus), "{seen:?}");
+}
+
+#[test]
 fn what_is_above_an_island_of_trust_says_nothing_about_it() {
     let mut world = island();
     let seen = world.resolve("www.example", Rtype::A);

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use resolver::Settings;
+use resolver::{Settings, Waiter};
 use wire::{Class, Flags, Question, Rcode, Rtype, Section, Ttl, Writer};
 
-use crate::world::{Behaviour, World, name, plain_settings, record};
+use crate::world::{Behaviour, Seen, World, ip, name, plain_settings, record};
 
 /// The root, org and example.org, each with one server of its own.
 pub(crate) fn small(world: &mut World) {
@@ -77,6 +77,105 @@ fn the_servers_of_the_zone_are_told_to_who_wants_them_and_kept_by_nobody() {
         let again = world.resolve("www.example.org", Rtype::A);
         assert_eq!((again.sends, again.authority.len()), (0, 0));
     }
+}
+
+#[test]
+fn servers_beside_an_answer_end_when_they_did_as_they_were_seen_first() {
+    let mut world = World::with(Settings { minimal_responses: false, ..plain_settings() });
+    small(&mut world);
+    let beside = |section, line: &str| (section, record(line));
+    let records = vec![
+        beside(Section::Authority, "example.org 600 NS ns1.example.org"),
+        beside(Section::Additional, "ns1.example.org 600 A 192.0.2.3"),
+    ];
+    for address in ["192.0.2.3", "192.0.2.4"] {
+        world.server(address).behaviour = Behaviour::Poisoner(records.clone());
+    }
+    for (text, ttl) in [("www.example.org", 600), ("ftp.example.org", 500), ("none.example.org", 400)] {
+        let seen = world.resolve(text, Rtype::TXT);
+        let expected = format!("example.org. {ttl} NS ns1.example.org.");
+        assert!(seen.authority.iter().all(|line| !line.contains(" NS ") || *line == expected), "{seen:?}");
+        world.pass_ms(100_000);
+    }
+}
+
+#[test]
+fn servers_beside_an_answer_end_with_those_that_somebody_asked_for() {
+    let mut world = World::with(Settings { minimal_responses: false, ..plain_settings() });
+    small(&mut world);
+    world.zone(
+        "example.org",
+        &["192.0.2.3", "192.0.2.4"],
+        "example.org 600 NS ns1.example.org
+         www.example.org 300 A 198.51.100.1",
+    );
+    let records = vec![(Section::Authority, record("example.org 600 NS ns1.example.org"))];
+    for address in ["192.0.2.3", "192.0.2.4"] {
+        world.server(address).behaviour = Behaviour::Poisoner(records.clone());
+    }
+    let ttl = |seen: &Seen| seen.authority.iter().find(|line| line.contains(" NS ")).cloned();
+    let expected = |ttl: u32| Some(format!("example.org. {ttl} NS ns1.example.org."));
+    world.resolve("example.org", Rtype::NS);
+    world.pass_ms(200_000);
+    assert_eq!(ttl(&world.resolve("www.example.org", Rtype::A)), expected(400));
+    world.pass_ms(300_000);
+    let qname = name("example.org");
+    let question = Question { qname: qname.as_name(), qtype: Rtype::NS, qclass: Class::IN };
+    world.resolver.want_anew(&question, Waiter(7), world.now);
+    world.settle_effects();
+    world.pass_ms(200_000);
+    assert_eq!(ttl(&world.resolve("www.example.org", Rtype::A)), expected(400));
+}
+
+#[test]
+fn denials_come_with_the_servers_beside_them_where_settings_say_so() {
+    let records = vec![(Section::Authority, record("example.org 600 NS ns1.example.org"))];
+    for minimal_denials in [true, false] {
+        let mut world = World::with(Settings { minimal_denials, ..plain_settings() });
+        small(&mut world);
+        for address in ["192.0.2.3", "192.0.2.4"] {
+            world.server(address).behaviour = Behaviour::Poisoner(records.clone());
+        }
+        let seen = world.resolve("none.example.org", Rtype::A);
+        let servers = seen.authority.iter().filter(|line| line.contains(" NS ")).count();
+        assert_eq!((seen.rcode, servers), (Rcode::NXDOMAIN, usize::from(!minimal_denials)), "{seen:?}");
+    }
+}
+
+#[test]
+fn a_delegation_can_end_with_the_zones_own_ns_records() {
+    for (own_ns_ttl, asked_after) in [(false, "192.0.2.3"), (true, "192.0.2.2")] {
+        let mut world = World::with(Settings { own_ns_ttl, ..plain_settings() });
+        small(&mut world);
+        world.zone(
+            "example.org",
+            &["192.0.2.3"],
+            "example.org 100 NS ns1.example.org
+             www.example.org 300 A 198.51.100.1",
+        );
+        world.server("192.0.2.4").behaviour = Behaviour::Dead;
+        world.resolve("example.org", Rtype::NS);
+        world.pass_ms(101_000);
+        world.sent.clear();
+        world.resolve("ftp.example.org", Rtype::A);
+        let first = world.sent.iter().find(|sent| sent.to != ip("192.0.2.4"));
+        assert_eq!(first.map(|sent| sent.to), Some(ip(asked_after)), "{own_ns_ttl}");
+    }
+}
+
+#[test]
+fn the_parent_is_asked_for_the_servers_of_a_zone_that_are_wanted_anew() {
+    let mut world = World::with(plain_settings());
+    small(&mut world);
+    world.resolve("example.org", Rtype::NS);
+    world.sent.clear();
+    let qname = name("example.org");
+    let question = Question { qname: qname.as_name(), qtype: Rtype::NS, qclass: Class::IN };
+    world.resolver.want_anew(&question, Waiter(7), world.now);
+    world.settle_effects();
+    let asked: Vec<_> = world.sent.iter().map(|sent| (&*sent.question, sent.to)).collect();
+    assert_eq!(asked.first(), Some(&("example.org. NS", ip("192.0.2.2"))), "{asked:?}");
+    assert_eq!(asked.len(), 2, "{asked:?}");
 }
 
 #[test]
@@ -155,7 +254,7 @@ fn two_clients_with_one_question_share_what_is_asked() {
 fn who_has_gone_is_told_nothing_and_the_tables_are_filled() {
     let mut world = world();
     world.want("www.example.org", Rtype::A, 1);
-    world.resolver.forget(resolver::Waiter(1));
+    world.resolver.forget(Waiter(1));
     world.settle();
     assert!(world.done.is_empty());
     assert_eq!(world.resolve("www.example.org", Rtype::A).sends, 0);

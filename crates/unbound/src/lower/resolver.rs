@@ -46,13 +46,24 @@ impl Lowering<'_> {
             (true, true) => ("strict", strict_at),
         };
         self.set(&[a, b, "qname-minimisation"], tree::text(word, at));
+        self.set(&[a, b, "qname-minimisation-type"], tree::flag(minimises, at));
+        for (key, is_on) in [
+            ("check-dnames", false),
+            ("minimal-denials", false),
+            ("accept-referrals", true),
+            ("own-ns-ttl", true),
+        ] {
+            self.set(&[a, b, key], tree::flag(is_on, whole));
+        }
         let octets = self.bounded("edns-buffer-size", 512, 4096);
         self.set_number(&[a, b, "udp-size"], octets);
         self.set(&[a, b, "require-authority"], tree::flag(false, whole));
         // It knows none; who matches the options of its queries would see others.
         self.set(&[a, b, "cookies"], tree::flag(false, whole));
         let (is_minimal, at) = self.flag("minimal-responses");
-        self.set(&[a, b, "minimal-responses"], tree::flag(is_minimal, at));
+        // Either leaves the name servers beside an answer out.
+        let (scrubs, _) = self.flag("iter-scrub-promiscuous");
+        self.set(&[a, b, "minimal-responses"], tree::flag(is_minimal || scrubs, at));
         let (reports, at) = self.flag("dns-error-reporting");
         self.set(&[a, b, "error-reports"], tree::flag(reports, at));
         self.quotas();
