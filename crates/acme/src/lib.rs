@@ -73,6 +73,30 @@ pub trait Place: Send + Sync {
     ///
     /// Why those of before stay in use.
     fn adopt(&self, certificate: &str) -> Result<(), String>;
+
+    /// Hears what became of an order. Must not wait.
+    fn hear(&self, plan: &CertificatePlan, news: &News<'_>);
+}
+
+/// What became of an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum News<'a> {
+    /// A certificate was issued.
+    Issued {
+        /// Whether there was one before.
+        is_renewal: bool,
+        /// Who issued it.
+        authority: &'a str,
+        /// Until when it holds, in seconds since 1970.
+        ends: u64,
+    },
+    /// There is none.
+    Failed {
+        /// Why.
+        why: &'a str,
+        /// When it is ordered again, in seconds since 1970.
+        again_at: u64,
+    },
 }
 
 /// How a certificate stands.
@@ -426,6 +450,7 @@ impl Shared {
         } else {
             warn!(certificate, why, retry_in_s, "no certificate; the one that there is stays in use");
         }
+        self.place.hear(&entry.plan, &News::Failed { why: &why, again_at: entry.record.next_at });
         entry.record.trouble = Some((now, why));
         self.write(entry);
     }
@@ -436,6 +461,7 @@ impl Shared {
         write_private(&plan.file, issued.pem.as_bytes())
             .map_err(|error| format!("\"{}\" cannot be written: {error}", plan.file.display()))?;
         let now = (self.clock)();
+        let is_renewal = entry.held.is_some();
         entry.held = Held::read(&plan);
         let record = &mut entry.record;
         (record.failures, record.next_at, record.issued_at, record.ask_at) = (0, 0, now, now);
@@ -447,6 +473,7 @@ impl Shared {
             // It is on the disk: the next reload takes it.
             warn!(certificate = plan.name, why, "the new certificate is not in use yet");
         }
+        self.place.hear(&plan, &News::Issued { is_renewal, authority, ends });
         Ok(())
     }
 

@@ -98,6 +98,8 @@ struct Nowhere {
 }
 
 impl Place for Nowhere {
+    fn hear(&self, _: &CertificatePlan, _: &News<'_>) {}
+
     fn show(&self, _: &CertificatePlan, _: &[Challenge]) -> Result<(), String> {
         self.shown.fetch_add(1, Ordering::Relaxed);
         Ok(())

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::problem::Problem;
 use crate::route::{IDEMPOTENCY_KEY, Parameter, Route, Wanted};
 use crate::routes::all;
-use crate::shapes::{Schemas, one};
+use crate::shapes::{EVENT_STREAM, Schemas, one};
 
 /// Returns the whole description, as indented JSON.
 pub fn description() -> String {
@@ -69,6 +69,7 @@ fn content(route: &Route, schemas: &mut Schemas) -> Value {
     match (route.shape)(schemas) {
         // Text that is no JSON.
         Value::String(kind) => json!({kind: {"schema": {"type": "string"}}}),
+        stream if stream.get(EVENT_STREAM).is_some() => stream,
         shape => json!({"application/json": {"schema": shape}}),
     }
 }

@@ -12,10 +12,12 @@
 mod body;
 mod call;
 mod description;
+mod events;
 mod json;
 mod limits;
 mod network;
 mod pages;
+mod patience;
 mod powerdns;
 mod problem;
 mod queries;

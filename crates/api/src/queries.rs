@@ -8,7 +8,7 @@ use crate::call::Call;
 use crate::problem::Problem;
 use crate::reply::Reply;
 use crate::route::{Parameter, Route, get, parameter, route};
-use crate::shapes::{events, many, one};
+use crate::shapes::{EVENT_STREAM, events, many, one};
 
 /// What a search may have as its conditions.
 const CONDITIONS: &[Parameter] = &[
@@ -49,7 +49,7 @@ pub(crate) const SEARCH: Route = get(
 pub(crate) const LIVE: Route = get(
     "/queries/live",
     "Queries as they are recorded: `query` and `missed` events (SSE).",
-    events,
+    events::<api::Recorded>,
     |call| {
         let mut asked = asked(call)?;
         if let Some(last) = call.header(&LAST_EVENT_ID)? {
@@ -121,7 +121,8 @@ fn number(call: &Call, name: &str) -> Result<Option<i64>, Problem> {
     text.parse().map(Some).map_err(wrong)
 }
 
-const LAST_EVENT_ID: hyper::header::HeaderName = hyper::header::HeaderName::from_static("last-event-id");
+pub(crate) const LAST_EVENT_ID: hyper::header::HeaderName =
+    hyper::header::HeaderName::from_static("last-event-id");
 
 fn asked(call: &Call) -> Result<api::QueriesAsked, Problem> {
     let text = |name: &str| call.asked(name).filter(|text| !text.is_empty()).map(str::to_owned);
@@ -171,7 +172,7 @@ pub(crate) fn live(parts: control::Parts) -> Reply {
         // Nothing else comes.
         _ => String::new(),
     });
-    Reply::stream("text/event-stream", Body::in_parts(events))
+    Reply::stream(EVENT_STREAM, Body::in_parts(events))
 }
 
 fn event_text(event: &api::QueryEvent) -> String {

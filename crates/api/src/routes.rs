@@ -355,6 +355,7 @@ const ROUTES: &[Route] = &[
         parameter("after", "integer", "Rows after this one; the newest when absent."),
         parameter("count", "integer", "At most so many; 20 when absent."),
     ]),
+    crate::events::LIVE,
     crate::queries::SEARCH,
     crate::queries::LIVE,
     crate::queries::FORGET,

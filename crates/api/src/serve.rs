@@ -21,6 +21,7 @@ use crate::body::Body;
 use crate::call::{Call, path_parts, query_parts};
 use crate::description::description;
 use crate::limits::Limits;
+use crate::patience::Patient;
 use crate::powerdns;
 use crate::problem::Problem;
 use crate::repeated::{self, UnderWay};
@@ -113,7 +114,7 @@ impl Api {
             .header_read_timeout(HEAD_TIME_MAX)
             .max_headers(HEADERS_MAX)
             .max_buf_size(HEAD_OCTETS_MAX)
-            .serve_connection(TokioIo::new(stream), service);
+            .serve_connection(TokioIo::new(Patient::new(stream)), service);
         // What goes wrong here concerns this client alone, and it notices.
         drop(timeout(CONNECTION_TIME_MAX, connection).await);
     }
@@ -209,7 +210,7 @@ impl Api {
                 call.operator.note_sessions();
             }
             if let Some(from) = logs_in_from {
-                call.operator.audit(&call.caller.name, ("log-in", &from.to_string()), "accepted");
+                call.operator.note_log_in(&call.caller.name, from);
             }
             match route.method {
                 "GET" => done(route, &call),
@@ -238,6 +239,7 @@ fn done(route: &Route, call: &Call) -> Result<Reply, Problem> {
         Ok(Answer::Parts(parts)) if route.path == crate::queries::LIVE.path => {
             Ok(crate::queries::live(parts))
         }
+        Ok(Answer::Parts(parts)) if route.path == crate::events::LIVE.path => Ok(crate::events::live(parts)),
         Ok(Answer::Parts(parts)) => {
             let text = parts.map(|part| match part {
                 Response::ZoneRecords(records) => records.text,

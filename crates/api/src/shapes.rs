@@ -50,9 +50,12 @@ pub(crate) fn records(_: &mut Schemas) -> Value {
     json!("text/dns")
 }
 
-/// Describes events, as browsers read them.
-pub(crate) fn events(_: &mut Schemas) -> Value {
-    json!("text/event-stream")
+/// What events are, as browsers read them.
+pub(crate) const EVENT_STREAM: &str = "text/event-stream";
+
+/// Describes events whose data are of a type.
+pub(crate) fn events<T: ToSchema>(schemas: &mut Schemas) -> Value {
+    json!({EVENT_STREAM: {"schema": one::<T>(schemas)}})
 }
 
 /// Describes JSON of the control socket.

@@ -2,6 +2,7 @@
 //! completions come.
 
 mod asking;
+mod events;
 mod files;
 #[cfg(test)]
 mod page;
@@ -25,6 +26,7 @@ pub use self::server::{
 };
 use asking::QUERY_HELP;
 pub use asking::{ExplainArgs, ProbeArgs, QueryArgs};
+pub use events::EventsArgs;
 pub use files::{
     CertificateArgs, ChangeArgs, CheckArgs, CheckFormat, ConfigChangeCommand, ConfigCommand, ConfigDiffArgs,
     ConfigExportArgs, ConfigHistoryArgs, ConfigRollbackArgs, ConfigSetArgs, ConfigShowArgs, ConfigUnsetArgs,

@@ -268,7 +268,7 @@ fn milliseconds(us: u64) -> String {
 }
 
 /// Writes a moment in the local time zone, without the date if it is of the last day.
-fn moment(at_ms: i64) -> String {
+pub(crate) fn moment(at_ms: i64) -> String {
     let is_recent = unix_ms().saturating_sub(at_ms) < TOP_MS;
     let at = jiff::Timestamp::from_millisecond(at_ms).unwrap_or_default();
     let form = if is_recent { "%H:%M:%S" } else { "%Y-%m-%d %H:%M:%S" };

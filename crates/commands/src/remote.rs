@@ -4,6 +4,7 @@ mod audit;
 mod caches;
 mod certificates;
 mod config;
+mod events;
 mod explained;
 mod lists;
 mod network;
@@ -77,6 +78,7 @@ pub fn run(command: &ServerCommand, descriptions: Descriptions<'_>) -> ExitCode 
         ServerCommand::Set(SetCommand::Del(args)) => set_remove(args),
         ServerCommand::Set(SetCommand::List(args)) => set_list(args),
         ServerCommand::Log(args) => record::show(args),
+        ServerCommand::Events(args) => events::run(args),
         ServerCommand::LogLevel(args) => log_level(args),
         ServerCommand::Jobs(args) => jobs(args),
         ServerCommand::Certificates(args) => certificates::run(args),
@@ -312,6 +314,7 @@ pub fn show(response: &Response, output: OutputArgs) -> ExitCode {
         Response::ConfigSteps(steps) => (config::steps_text(steps), true),
         Response::Settings(settings) => (config::settings_text(settings), true),
         Response::Audited(rows) => (audit::text(rows), true),
+        Response::Event(part) => (events::text(part), true),
         Response::Queries(found) => (found.queries.iter().map(record::shown_line).collect(), true),
         Response::QueryEvent(event) => (event.query.iter().map(record::shown_line).collect(), true),
         Response::QueriesTop(all) => (record::top_text(all), true),

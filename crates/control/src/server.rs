@@ -23,8 +23,9 @@ use crate::api::{Request, Response, to_json_line};
 
 /// Octets of a request line; the longest we know holds the text of a setting.
 const REQUEST_OCTETS_MAX: usize = 2 << 20;
-/// Connections at once, so that a script gone wild does not exhaust descriptors.
-const CONNECTIONS_MAX: usize = 16;
+/// Connections at once, so that a script gone wild does not exhaust descriptors. All who may watch
+/// queries and events can, and commands still find a place.
+const CONNECTIONS_MAX: usize = 64;
 /// How long a connection may be silent, or refuse to take what we say.
 const PATIENCE: Duration = Duration::from_secs(30);
 

@@ -17,7 +17,7 @@ mod waiting;
 pub use counters::{Counters, Counts, Group, Waits};
 pub use driver::{Board, Driver, Plans, Shared};
 pub use forward::status::{self, Status};
-pub use forward::upstream_log::UpstreamLog;
+pub use forward::upstream_log::{UpstreamLog, UpstreamNews};
 pub use recursion::{Counters as RecursionCounters, Learned, Probe, Probing, ResolverTables, Trusted};
 pub use resolver::Resolution;
 pub use waiting::{Waiting, WaitsFor};

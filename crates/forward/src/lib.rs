@@ -13,4 +13,4 @@ pub mod upstream_log;
 pub use counters::Counters;
 pub use machine::{Ended, Ending, Event, FetchKey, Forward, PoolKey};
 pub use status::Status;
-pub use upstream_log::UpstreamLog;
+pub use upstream_log::{UpstreamLog, UpstreamNews};

@@ -2,6 +2,7 @@
 //! sees it first.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -35,9 +36,30 @@ pub struct StateChange {
     pub dead_groups: Vec<String>,
 }
 
+/// Something new about an upstream, as it is in the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UpstreamNews {
+    /// The server; `None` if it is about a group.
+    pub server: Option<String>,
+    /// The groups that the server is in, or the group.
+    pub groups: Vec<String>,
+    /// Whether it answers again.
+    pub is_up: bool,
+    /// Why it is down.
+    pub why: Option<String>,
+    /// Changes before this one that were not told.
+    pub left_out: u64,
+}
+
+/// Whoever is told what is new, from a worker's thread: must not wait.
+pub type Tell = Box<dyn Fn(UpstreamNews) + Send + Sync>;
+
 /// What is in the log, for all workers of a process.
-#[derive(Debug, Default)]
-pub struct UpstreamLog(Mutex<Logged>);
+#[derive(Default)]
+pub struct UpstreamLog {
+    logged: Mutex<Logged>,
+    tell: Option<Tell>,
+}
 
 #[derive(Debug, Default)]
 struct Logged {
@@ -56,65 +78,94 @@ struct Budget {
     since: Instant,
 }
 
-/// A line for the log.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Line {
-    Warn(String),
-    Info(String),
+impl fmt::Debug for UpstreamLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UpstreamLog").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for UpstreamNews {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let groups = self.groups.join(", ");
+        match (&self.server, &self.why) {
+            (Some(server), why) => {
+                let groups = if groups.is_empty() { String::new() } else { format!(" ({groups})") };
+                match why {
+                    Some(why) => write!(f, "upstream {server}{groups} is down: {why}")?,
+                    None => write!(f, "upstream {server}{groups} answers again")?,
+                }
+            }
+            (None, _) if self.is_up => {
+                write!(f, "upstream group \"{groups}\" has a server that answers again")?;
+            }
+            (None, _) => write!(f, "upstream group \"{groups}\" is down: none of its servers answers")?,
+        }
+        match self.left_out {
+            0 => Ok(()),
+            left_out => write!(f, "; {left_out} changes before this one were not logged"),
+        }
+    }
 }
 
 impl UpstreamLog {
+    /// Returns a log whose lines somebody else is told, too.
+    pub fn telling(tell: Tell) -> Self {
+        Self { tell: Some(tell), ..Self::default() }
+    }
+
     /// Writes what is new about an upstream.
     pub fn write(&self, state_change: &StateChange, now: Instant) {
-        for line in self.lines(state_change, now) {
-            match line {
-                Line::Warn(text) => warn!("{text}"),
-                Line::Info(text) => info!("{text}"),
+        for news in self.news(state_change, now) {
+            if news.is_up {
+                info!("{news}");
+            } else {
+                warn!("{news}");
+            }
+            if let Some(tell) = &self.tell {
+                tell(news);
             }
         }
     }
 
-    /// Returns what is to be written.
-    fn lines(&self, state_change: &StateChange, now: Instant) -> Vec<Line> {
-        let mut logged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let server = format!("{}{}", state_change.protocol.prefix(), state_change.address);
-        let groups = match state_change.groups.as_slice() {
-            [] => String::new(),
-            groups => format!(" ({})", groups.join(", ")),
+    /// Returns what is new.
+    fn news(&self, state_change: &StateChange, now: Instant) -> Vec<UpstreamNews> {
+        let StateChange { address, protocol, is_up, why, groups, dead_groups } = state_change;
+        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_server = || UpstreamNews {
+            server: Some(format!("{}{address}", protocol.prefix())),
+            groups: groups.clone(),
+            is_up: *is_up,
+            why: (!is_up).then(|| why.to_string()),
+            left_out: 0,
         };
-        let key = (state_change.protocol.prefix().to_owned(), state_change.address);
-        let mut lines = Vec::new();
-        if state_change.is_up {
-            if logged.down.remove(&key) {
-                lines.push(Line::Info(format!("upstream {server}{groups} answers again")));
-            }
-            for group in &state_change.groups {
-                if logged.dead_groups.remove(group) {
-                    lines.push(Line::Info(format!(
-                        "upstream group \"{group}\" has a server that answers again"
-                    )));
-                }
-            }
+        let of_group = |group: &String| UpstreamNews {
+            server: None,
+            groups: vec![group.clone()],
+            is_up: *is_up,
+            why: None,
+            left_out: 0,
+        };
+        let key = (protocol.prefix().to_owned(), *address);
+        let mut news = Vec::new();
+        if *is_up {
+            news.extend(logged.down.remove(&key).then(of_server));
+            let back = groups.iter().filter(|group| logged.dead_groups.remove(*group));
+            news.extend(back.map(of_group));
         } else {
             if logged.down.len() < UPSTREAMS_MAX && logged.down.insert(key) {
-                lines.push(Line::Warn(format!("upstream {server}{groups} is down: {}", state_change.why)));
+                news.push(of_server());
             }
-            for group in &state_change.dead_groups {
+            for group in dead_groups {
                 if logged.dead_groups.len() < UPSTREAMS_MAX && logged.dead_groups.insert(group.clone()) {
-                    lines.push(Line::Warn(format!(
-                        "upstream group \"{group}\" is down: none of its servers answers"
-                    )));
+                    news.push(of_group(group));
                 }
             }
         }
-        lines.retain(|_| logged.may_write(now));
-        if let (Some(Line::Warn(text) | Line::Info(text)), left_out @ 1..) =
-            (lines.first_mut(), logged.left_out)
-        {
-            text.push_str(&format!("; {left_out} changes before this one were not logged"));
-            logged.left_out = 0;
+        news.retain(|_| logged.may_write(now));
+        if let Some(first) = news.first_mut() {
+            first.left_out = std::mem::take(&mut logged.left_out);
         }
-        lines
+        news
     }
 }
 
@@ -156,28 +207,32 @@ mod tests {
         }
     }
 
+    fn lines(upstream_log: &UpstreamLog, state_change: &StateChange, now: Instant) -> Vec<String> {
+        upstream_log.news(state_change, now).iter().map(ToString::to_string).collect()
+    }
+
     #[test]
     fn each_change_is_said_once_whichever_worker_sees_it() {
         let (upstream_log, now) = (UpstreamLog::default(), Instant::now());
-        let lines = upstream_log.lines(&state_change(1, false, &[]), now);
-        assert_eq!(lines, [Line::Warn("upstream 192.0.2.1:53 (main) is down: connection refused".into())]);
-        assert_eq!(upstream_log.lines(&state_change(1, false, &[]), now), [], "another worker");
-        let lines = upstream_log.lines(&state_change(2, false, &["main"]), now);
-        assert_eq!(lines.len(), 2);
+        let found = lines(&upstream_log, &state_change(1, false, &[]), now);
+        assert_eq!(found, ["upstream 192.0.2.1:53 (main) is down: connection refused"]);
+        assert_eq!(lines(&upstream_log, &state_change(1, false, &[]), now), [""; 0], "another worker");
+        let found = lines(&upstream_log, &state_change(2, false, &["main"]), now);
+        assert_eq!(found.len(), 2);
         assert_eq!(
-            lines.last(),
-            Some(&Line::Warn("upstream group \"main\" is down: none of its servers answers".into()))
+            found.last().map(String::as_str),
+            Some("upstream group \"main\" is down: none of its servers answers")
         );
-        assert_eq!(upstream_log.lines(&state_change(1, false, &["main"]), now), []);
-        let lines = upstream_log.lines(&state_change(1, true, &[]), now);
+        assert_eq!(lines(&upstream_log, &state_change(1, false, &["main"]), now), [""; 0]);
+        let found = lines(&upstream_log, &state_change(1, true, &[]), now);
         assert_eq!(
-            lines,
+            found,
             [
-                Line::Info("upstream 192.0.2.1:53 (main) answers again".into()),
-                Line::Info("upstream group \"main\" has a server that answers again".into()),
+                "upstream 192.0.2.1:53 (main) answers again",
+                "upstream group \"main\" has a server that answers again",
             ]
         );
-        assert_eq!(upstream_log.lines(&state_change(1, true, &[]), now), []);
+        assert_eq!(lines(&upstream_log, &state_change(1, true, &[]), now), [""; 0]);
     }
 
     #[test]
@@ -186,7 +241,7 @@ mod tests {
         let mut count = 0;
         for round in 0..10_000 {
             now += Duration::from_millis(30);
-            count += upstream_log.lines(&state_change(1, round % 2 == 1, &[]), now).len();
+            count += lines(&upstream_log, &state_change(1, round % 2 == 1, &[]), now).len();
         }
         assert!(count <= 40 + 300 / 3 + 1, "{count} lines in 300 s");
     }

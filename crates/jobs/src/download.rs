@@ -415,6 +415,7 @@ impl Shared {
                         info!(%set, %url, octets = meta.octets, took_ms, "a new list");
                         self.counts.fetched.add(1);
                         self.counts.octets.add(meta.octets);
+                        self.server.list_fetched(download, Ok(meta.octets));
                         entry.meta = Some(meta);
                     }
                     None => {
@@ -448,6 +449,7 @@ impl Shared {
                 };
                 warn!(%set, %url, again_in_s = pause.as_secs(), "the list was not fetched: {why}; {stays}");
                 self.counts.failed.add(1);
+                self.server.list_fetched(download, Err(&why));
                 entry.trouble = Some(why);
                 false
             }
@@ -543,6 +545,8 @@ mod tests {
         fn check_list(&self, _: &Download, octets: &[u8]) -> Result<(), String> {
             if octets.starts_with(b"good") { Ok(()) } else { Err("it makes no sense".to_owned()) }
         }
+
+        fn list_fetched(&self, _: &Download, _: Result<u64, &str>) {}
 
         fn learn(&self, _: &Learn, _: &Occurrence) {}
 

@@ -18,6 +18,10 @@ pub trait Server: Send + Sync {
     /// Returns what is wrong with a list that was fetched, if it cannot take the place of the last.
     fn check_list(&self, download: &Download, octets: &[u8]) -> Result<(), String>;
 
+    /// Hears that there is a new copy of a list, with its octets, or why there is none. Must not
+    /// wait.
+    fn list_fetched(&self, download: &Download, outcome: Result<u64, &str>);
+
     /// Takes new lists of these sets into use.
     fn adopt_lists(&self, sets: &[String]);
 
@@ -41,6 +45,8 @@ impl Server for Nobody {
     fn check_list(&self, _: &Download, _: &[u8]) -> Result<(), String> {
         Err("nobody is there".to_owned())
     }
+
+    fn list_fetched(&self, _: &Download, _: Result<u64, &str>) {}
 
     fn adopt_lists(&self, _: &[String]) {}
 

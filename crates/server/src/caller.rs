@@ -122,7 +122,8 @@ pub fn needed(request: &Request) -> Role {
         | Request::ConfigShow
         | Request::ConfigGet(_)
         | Request::ConfigDiff(_)
-        | Request::ConfigHistory(_) => Role::Viewer,
+        | Request::ConfigHistory(_)
+        | Request::Events(_) => Role::Viewer,
         // Their own; others' are for admins, which `Operator::session_list` sees to.
         Request::SessionList | Request::SessionRevoke(_) => Role::Viewer,
         // Their own, unless they have some.

@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use acme::web::{RESPONSE_OCTETS_MAX, Request, Response, SIGNED, Session, Web};
-use acme::{Caa, Certificates, Place, wall_clock};
+use acme::{Caa, Certificates, News, Place, wall_clock};
+use control::api::{CertificateEvent, EventOf};
 use jobs::web;
 use listen::TlsCell;
 use plan::certificates::{CertificatePlan, Challenge};
@@ -18,6 +19,7 @@ use transfer::{Patience, TxtChange, push_txt};
 use wire::{Message, NameBuf, Rcode, Record, Rtype, Section};
 
 use crate::anchors::Prober;
+use crate::feed::bounded;
 use crate::for_jobs::Orders;
 use crate::lock;
 
@@ -90,6 +92,25 @@ impl Place for Listeners {
 
     fn adopt(&self, certificate: &str) -> Result<(), String> {
         self.orders.use_certificates(certificate)
+    }
+
+    fn hear(&self, plan: &CertificatePlan, news: &News<'_>) {
+        let (name, names) = (plan.name.clone(), plan.identifiers.iter().map(ToString::to_string).collect());
+        let event = CertificateEvent { name, names, ..CertificateEvent::default() };
+        self.orders.feed().tell(EventOf::Certificate(match *news {
+            News::Issued { is_renewal, authority, ends } => CertificateEvent {
+                what: if is_renewal { "renewed" } else { "ordered" }.to_owned(),
+                authority: Some(authority.to_owned()),
+                ends_s: Some(ends),
+                ..event
+            },
+            News::Failed { why, again_at } => CertificateEvent {
+                what: "failed".to_owned(),
+                why: Some(bounded(why)),
+                again_at_s: Some(again_at),
+                ..event
+            },
+        }));
     }
 
     fn caa(&self, host: &str) -> Result<Vec<Caa>, String> {

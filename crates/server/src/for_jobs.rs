@@ -18,6 +18,7 @@ use wire::{NameBuf, Rtype};
 use zone::Zone;
 
 use crate::caches::Which;
+use crate::feed::{Feed, bounded};
 use crate::lock;
 
 /// How long one resolver is waited for that a job asks; it is asked twice.
@@ -59,6 +60,8 @@ pub(crate) struct Orders {
     callbacks: OnceLock<Callbacks>,
     /// The lists and sets in use. Held for a moment only.
     known: Mutex<Known>,
+    /// Who hears what happens.
+    feed: Arc<Feed>,
 }
 
 #[derive(Default)]
@@ -74,6 +77,11 @@ impl Orders {
     pub(crate) fn connect(&self, callbacks: Callbacks) {
         // It is called once.
         drop(self.callbacks.set(callbacks));
+    }
+
+    /// Returns what hears of everything that happens.
+    pub(crate) const fn feed(&self) -> &Arc<Feed> {
+        &self.feed
     }
 
     /// Forgets answers for a name and all below it; before the server runs, there are none.
@@ -192,6 +200,16 @@ impl Server for Orders {
         if let Some(callbacks) = self.callbacks.get() {
             sets.iter().for_each(|set| (callbacks.reload_set)(set));
         }
+    }
+
+    fn list_fetched(&self, download: &Download, outcome: Result<u64, &str>) {
+        self.feed.tell(api::EventOf::List(api::ListEvent {
+            set: download.set.clone(),
+            url: diagnostic::without_secrets(&download.url).into_owned(),
+            is_fetched: outcome.is_ok(),
+            octets: outcome.ok(),
+            why: outcome.err().map(|why| bounded(&diagnostic::without_secrets(why))),
+        }));
     }
 
     fn learn(&self, learn: &Learn, occurrence: &Occurrence) {

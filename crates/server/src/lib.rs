@@ -12,6 +12,7 @@ mod certificates;
 mod compile;
 pub mod devices;
 pub mod explain;
+mod feed;
 mod for_jobs;
 mod log_level;
 mod operator;

@@ -188,6 +188,10 @@ fn try_carry_out(
             return Ok(Response::Sessions(left).into());
         }
         Request::UserRole(asked) => return operator.user_role(&asked, &caller.name).map(users),
+        Request::Events(asked) => {
+            let parts = operator.events(&asked, caller)?;
+            return Ok(Answer::Parts(Box::new(parts.map(|part| Response::Event(Box::new(part))))));
+        }
         Request::ConfigChange(change) => {
             let by = Some(signed(&caller.name, change.by.as_deref()));
             Request::ConfigChange(api::ConfigChange { by, ..change })
@@ -269,7 +273,8 @@ fn answer(operator: &Arc<Operator>, request: Request) -> Result<Answer, Operator
         | Request::TotpBegin(_)
         | Request::TotpConfirm(_)
         | Request::SessionList
-        | Request::SessionRevoke(_) => Response::error("nobody asks for this"),
+        | Request::SessionRevoke(_)
+        | Request::Events(_) => Response::error("nobody asks for this"),
         Request::LogInLink(asked) => operator.log_in_link(asked.user.as_deref()).map(Response::LogInLink)?,
         Request::TotpRemove(user) => operator.totp_remove(&user.name).map(Response::Users)?,
         Request::UserList => Response::Users(operator.user_list()),

@@ -358,6 +358,12 @@ fn with_policy_zones(
     Ok(revision)
 }
 
+/// Returns what is told to those who watch the server when an upstream goes down or comes back.
+fn upstream_event(news: driver::UpstreamNews) -> api::EventOf {
+    let driver::UpstreamNews { server, groups, is_up, why, left_out } = news;
+    api::EventOf::Upstream(api::UpstreamEvent { server, groups, is_up, why, left_out })
+}
+
 /// Returns what the workers read the first snapshot from, and later ones.
 fn cell(plans: &Plans) -> Result<Arc<SnapshotCell>, StartError> {
     let reclaim = reclaim::start().map_err(thread("a thread"))?;
@@ -398,7 +404,9 @@ impl Workers<'_> {
     ) -> Result<StartedWorkers, StartError> {
         let (ended, all_ended) = mpsc::channel(1);
         let (mut asking, mut probes) = (Vec::new(), Some(self.probes));
-        let upstream_log = Arc::<driver::UpstreamLog>::default();
+        let feed = Arc::clone(self.components.orders.feed());
+        let tell = move |news| feed.tell(upstream_event(news));
+        let upstream_log = Arc::new(driver::UpstreamLog::telling(Box::new(tell)));
         let Components { cell, upstreams, tls, dnscrypt, .. } = self.components;
         let (mut threads, mut handles) = (Vec::new(), Vec::new());
         for (index, (sockets, (events, taps))) in sockets.into_workers().into_iter().zip(rings).enumerate() {

@@ -196,7 +196,7 @@ impl Watch {
         let is_served = is_clean && threads.into_iter().all(|thread| matches!(thread.join(), Ok(Ok(()))));
         let operator = Arc::clone(&self.operator);
         let dumps = tokio::task::spawn_blocking(move || {
-            operator.audit_failed_log_ins();
+            operator.tell_log_ins();
             operator.tell_audit();
             operator.stop_jobs();
             operator.manager().stop();
@@ -275,8 +275,8 @@ impl Watch {
                     if self.operator.has_ended_changes() {
                         spawn(Operator::end_changes);
                     }
-                    if self.operator.has_failed_log_ins() {
-                        spawn(Operator::audit_failed_log_ins);
+                    if self.operator.has_log_ins() {
+                        spawn(Operator::tell_log_ins);
                     }
                     if Instant::now() >= next_audit {
                         next_audit = Instant::now() + TELL_OF_AUDIT_EVERY;

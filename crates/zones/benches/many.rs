@@ -43,6 +43,8 @@ impl Trust for Nobody {
 }
 
 impl zones::News for Nobody {
+    fn transfer(&self, _: Name<'_>, _: &zones::TransferOutcome<'_>) {}
+
     fn changed(&self, _: Name<'_>) {}
 }
 

@@ -40,4 +40,4 @@ pub use load::{Checked, Checks, Failing, Found, LoadedZones, check, name_of};
 pub use manager::{Dependencies, ZoneManager};
 pub use register::Register;
 pub use report::{Role, Summary, ZoneReport};
-pub use shared::{News, Signer, Watcher};
+pub use shared::{News, Signer, TransferOutcome, Watcher};

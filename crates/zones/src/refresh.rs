@@ -18,7 +18,7 @@ use zone::{Finding, Zone};
 use crate::digest::DigestCheck;
 use crate::lock::lock;
 use crate::managed::ManagedZone;
-use crate::shared::{Shared, unix_seconds};
+use crate::shared::{Shared, TransferOutcome, unix_seconds};
 
 /// Seconds between two looks, whatever a SOA says: less would be a nuisance, more would be
 /// forgotten.
@@ -82,6 +82,10 @@ pub(crate) async fn follow(shared: Arc<Shared>, managed: Arc<ManagedZone>) {
         .await;
         let is_fine = looked.unwrap_or(false);
         failures = if is_fine { 0 } else { failures + 1 };
+        if failures == 1 {
+            let trouble = lock(&managed.current).trouble.clone().unwrap_or_default();
+            shared.news.transfer(managed.apex.as_name(), &TransferOutcome::Failed(&trouble));
+        }
         let wait = next_look(&managed, failures);
         look_at = Instant::now() + wait;
         debug!(zone = %managed.apex, poked, is_fine, wait_s = wait.as_secs(), "looked for a newer version");
@@ -95,6 +99,7 @@ async fn expire(shared: &Arc<Shared>, managed: &Arc<ManagedZone>) {
     };
     if is_news {
         warn!(zone = %managed.apex, "no primary was heard of for too long: questions about the zone get SERVFAIL");
+        shared.news.transfer(managed.apex.as_name(), &TransferOutcome::Expired);
         let (shared, managed) = (Arc::clone(shared), Arc::clone(managed));
         drop(tokio::task::spawn_blocking(move || shared.publish(&managed)).await);
     }
@@ -193,7 +198,7 @@ async fn look(shared: &Arc<Shared>, managed: &Arc<ManagedZone>, mut primaries: V
                     info!(zone = %managed.apex, %primary, serial = managed.serial(), steps = count, "transferred by IXFR");
                     let zone = lock(&managed.current).zone.clone();
                     warn_of_flaws(managed, zone.as_deref().map_or(&[], Zone::flaws));
-                    shared.changed(managed);
+                    taken_over(shared, managed);
                     return true;
                 }
                 Err(why) => {
@@ -219,7 +224,7 @@ async fn look(shared: &Arc<Shared>, managed: &Arc<ManagedZone>, mut primaries: V
                 }
                 info!(zone = %managed.apex, %primary, serial = managed.serial(), records, "transferred by AXFR");
                 warn_of_flaws(managed, &flaws);
-                shared.changed(managed);
+                taken_over(shared, managed);
                 return true;
             }
             Ok(Word { expire_s, .. }) => {
@@ -246,6 +251,12 @@ async fn look(shared: &Arc<Shared>, managed: &Arc<ManagedZone>, mut primaries: V
         return has_heard;
     }
     web::look(shared, managed, wants_whole)
+}
+
+/// Serves a version that was transferred, and tells of it.
+fn taken_over(shared: &Arc<Shared>, managed: &Arc<ManagedZone>) {
+    shared.changed(managed);
+    shared.news.transfer(managed.apex.as_name(), &TransferOutcome::Transferred(managed.serial()));
 }
 
 /// Says what is wrong with a zone that only the operator of its primary can put right.

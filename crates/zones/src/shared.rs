@@ -114,6 +114,21 @@ pub trait Signer: Send + Sync {
 pub trait News: Send + Sync {
     /// There is another version of a zone, or the first one. Must not wait.
     fn changed(&self, apex: Name<'_>);
+
+    /// A zone of another server was transferred, could not be for the first time, or has expired.
+    /// Must not wait.
+    fn transfer(&self, apex: Name<'_>, outcome: &TransferOutcome<'_>);
+}
+
+/// What became of a zone of another server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransferOutcome<'a> {
+    /// There is a new version, with this serial.
+    Transferred(u32),
+    /// No primary gave one. Not told again until one of them has answered.
+    Failed(&'a str),
+    /// No primary was heard of for too long.
+    Expired,
 }
 
 /// Checks whether what records lead to works.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{LogArgs, LoginArgs, RemoteArgs, UsersCommand, parse_seconds};
+use super::{EventsArgs, LogArgs, LoginArgs, RemoteArgs, UsersCommand, parse_seconds};
 
 /// What to ask of the running server.
 #[derive(Debug, Subcommand)]
@@ -36,6 +36,11 @@ pub enum ServerCommand {
     /// Reads the databases of the running server; without one, those of the configuration (setting
     /// recorder.file).
     Log(LogArgs),
+    /// Show what has happened to the running server: changes, reloads, upstreams, lists,
+    /// certificates, log-ins, zones.
+    ///
+    /// The server keeps the last 1,024 events until it ends.
+    Events(EventsArgs),
     /// Show the log level of the running server, or change it until the next reload or restart.
     ///
     /// The setting log.level counts again after a reload, which needs no change of the file.

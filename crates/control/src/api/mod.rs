@@ -6,6 +6,7 @@ mod audit;
 mod caches;
 mod certificates;
 mod config;
+mod events;
 mod explain;
 mod files;
 mod jobs;
@@ -34,6 +35,10 @@ pub use certificates::{CertificateName, CertificatesOf, OrderedCertificate};
 pub use config::{
     ChangesSummary, ConfigChange, ConfigChanged, ConfigDiff, ConfigDifference, ConfigEdit, ConfigExpected,
     ConfigExport, ConfigGet, ConfigHistory, ConfigOf, ConfigShown, ConfigStep, Setting,
+};
+pub use events::{
+    CertificateEvent, ChangeEvent, Event, EventOf, EventPart, EventsAsked, EventsLost, ListEvent, LoginEvent,
+    ReloadEvent, UpstreamEvent, ZoneEvent,
 };
 pub use explain::{Explain, Explained, ExplainedReply, ExplainedStep};
 pub use files::{CheckedZone, StoredKey, VerifiedZone, ZoneFacts};
@@ -141,6 +146,8 @@ pub enum Request {
     ConfigGet(ConfigGet),
     /// Give rows of the audit log.
     Audit(AuditRows),
+    /// Say what happens to the server, as it happens: one response after the other.
+    Events(EventsAsked),
     /// Find recorded queries.
     Queries(QueriesAsked),
     /// Say which queries are recorded, as they come: one response after the other.
@@ -257,6 +264,8 @@ pub enum Response {
     Settings(Vec<Setting>),
     /// To [`Request::Audit`].
     Audited(Vec<AuditRow>),
+    /// To [`Request::Events`].
+    Event(Box<EventPart>),
     /// To [`Request::Queries`].
     Queries(QueriesFound),
     /// To [`Request::QueriesLive`]; without anything in it when nothing has come for a while.
@@ -348,6 +357,7 @@ impl Response {
             Self::ConfigSteps(it) => to_json(it),
             Self::Settings(it) => to_json(it),
             Self::Audited(it) => to_json(it),
+            Self::Event(it) => to_json(it),
             Self::Queries(it) => to_json(it),
             Self::QueryEvent(it) => to_json(it),
             Self::QueriesTop(it) => to_json(it),

@@ -22,6 +22,8 @@ impl Server for Nobody {
 
     fn adopt_lists(&self, _: &[String]) {}
 
+    fn list_fetched(&self, _: &Download, _: Result<u64, &str>) {}
+
     fn learn(&self, _: &Learn, _: &Occurrence) {}
 
     fn serve_signed(&self, _: Vec<Arc<zone::Zone>>) {}

@@ -90,6 +90,8 @@ impl Operator {
         }
         lock(&self.view).show(current);
         info!(revision = current.number, "changes laid over the configuration");
+        let by = "unbound-control".to_owned();
+        self.tell(control::api::EventOf::Change(control::api::ChangeEvent { by, ..Default::default() }));
         Ok(())
     }
 

@@ -66,6 +66,7 @@ impl Operator {
             }
         };
         drop(view);
+        self.tell_reload(("configuration", None), &outcome);
         systemd::ready(&self.summary());
         outcome
     }
@@ -172,6 +173,12 @@ impl Operator {
     }
 
     fn read_files(&self, only: Option<&str>) -> Result<api::Reload, OperatorError> {
+        let outcome = self.try_read_files(only);
+        self.tell_reload((if only.is_some() { "set" } else { "files" }, only), &outcome);
+        outcome
+    }
+
+    fn try_read_files(&self, only: Option<&str>) -> Result<api::Reload, OperatorError> {
         let mut current = lock(&self.current);
         if let Some(name) = only
             && current.plans.sets.iter().all(|(other, _)| other != name)

@@ -7,6 +7,7 @@ mod certificates;
 mod changes;
 mod configuration;
 mod error;
+mod events;
 mod files;
 mod keys;
 mod lists;
@@ -379,7 +380,7 @@ impl Operator {
     ///
     /// It cannot be read.
     pub fn audited(&self, asked: api::AuditRows) -> Result<Vec<api::AuditRow>, OperatorError> {
-        self.audit_failed_log_ins();
+        self.tell_log_ins();
         let count = asked.count.map_or(AUDIT_SHOWN, |count| count.min(AUDIT_SHOWN_MAX)) as usize;
         let rows = self.changing.authority().audited(asked.after, count);
         let rows = rows.map_err(|error| OperatorError::Refused(error.to_string()))?.into_iter();

@@ -160,6 +160,7 @@ impl Operator {
     fn decide(&self, request: Request) -> Result<api::ConfigChanged, OperatorError> {
         let begin = Instant::now();
         let (by, is_dry_run) = (request.by.clone(), request.is_dry_run);
+        let (edits, reason) = (request.edits.clone(), request.why.clone());
         let outcome = self.changing.queue.carry_out(request, |requests| self.decide_all(&requests));
         let done = outcome.map_err(|refusal| {
             warn!(by, why = %refusal, "settings stay as they are");
@@ -169,6 +170,7 @@ impl Operator {
         if !is_dry_run {
             let needs_restart = done.outcome.needs_restart.join(", ");
             info!(revision = done.revision, by, needs_restart, "settings changed");
+            self.tell_change(&edits, &by, &reason, done.revision);
         }
         Ok(api::ConfigChanged {
             revision: done.revision,

@@ -330,6 +330,8 @@ impl crate::Trust for Nobody {
 }
 
 impl crate::News for Nobody {
+    fn transfer(&self, _: Name<'_>, _: &crate::TransferOutcome<'_>) {}
+
     fn changed(&self, _: Name<'_>) {}
 }
 

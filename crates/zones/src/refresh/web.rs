@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tracing::{info, warn};
 use wire::serial::is_newer;
 
-use super::warn_of_flaws;
+use super::{taken_over, warn_of_flaws};
 use crate::digest::DigestCheck;
 use crate::elsewhere::{Validators, WebFile, WebReply};
 use crate::lock::lock;
@@ -30,7 +30,7 @@ pub(super) fn look(shared: &Arc<Shared>, managed: &Arc<ManagedZone>, wants_whole
                 let records = zone.as_ref().map_or(0, |zone| zone.facts().records);
                 info!(zone = %managed.apex, url = %shown, serial = managed.serial(), records, "taken from a web server");
                 warn_of_flaws(managed, zone.as_deref().map_or(&[], zone::Zone::flaws));
-                shared.changed(managed);
+                taken_over(shared, managed);
                 return true;
             }
             Ok(Outcome::Same) => {

@@ -1,5 +1,5 @@
-//! Log-ins that failed, as the audit log has them: one row for a prefix and a minute, so that
-//! strangers cannot fill the disk.
+//! Log-ins, as the audit log has those that failed, and events all: one row for a prefix and a
+//! minute, so that strangers cannot fill the disk.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -12,7 +12,7 @@ const OTHERS: &str = "other prefixes";
 /// Rows that wait to be written.
 const ROWS_MAX: usize = 64;
 
-/// Failures that are not written yet.
+/// Log-ins of one kind that are not told of yet.
 #[derive(Debug, Default)]
 pub(super) struct Failures {
     /// Minutes since 1970.

@@ -11,7 +11,7 @@ use super::elsewhere::ELSEWHERE;
 use super::links::GOOD_S;
 use super::sessions::end_of_note;
 use super::tries::prefix_of;
-use super::{Known, LinkFor, NAME_CHARS_MAX, SESSIONS, check_name};
+use super::{Accounts, Known, LinkFor, NAME_CHARS_MAX, SESSIONS, check_name};
 use crate::caller::{Caller, Role};
 use crate::lock;
 use crate::operator::overlay::rfc3339;
@@ -291,7 +291,7 @@ impl Operator {
         let session = sessions.by_secret(&begun.secret, now);
         drop(sessions);
         let by = called(name);
-        self.audit(&by, ("log-in", &from.to_string()), "accepted");
+        self.note_log_in(&by, from);
         info!(user = name, %from, "a user of the API has logged in");
         let role = role.word().to_owned();
         Ok(LoggedIn { secret: api::Secret(begun.secret), who: api::WhoAsks { name: by, role, session } })
@@ -416,15 +416,31 @@ impl Operator {
         lock(&self.accounts.failures).note(prefix_of(from), minute);
     }
 
-    /// Returns whether failed log-ins are to be written to the audit log.
-    pub(crate) fn has_failed_log_ins(&self) -> bool {
-        lock(&self.accounts.failures).are_due(unix_seconds() / 60)
+    /// Writes to the audit log that somebody has proved who they are.
+    pub fn note_log_in(&self, by: &str, from: IpAddr) {
+        lock(&self.accounts.log_ins).note(prefix_of(from), unix_seconds() / 60);
+        self.audit(by, ("log-in", &from.to_string()), "accepted");
     }
 
-    /// Writes failed log-ins to the audit log.
-    pub(crate) fn audit_failed_log_ins(&self) {
-        let rows = lock(&self.accounts.failures).take();
-        for (from, count) in rows {
+    /// Returns whether log-ins are to be told of, and those that failed to be written to the audit
+    /// log.
+    pub(crate) fn has_log_ins(&self) -> bool {
+        let minute = unix_seconds() / 60;
+        let Accounts { failures, log_ins, .. } = &self.accounts;
+        [failures, log_ins].into_iter().any(|of| lock(of).are_due(minute))
+    }
+
+    /// Tells of log-ins, by prefix and minute, and writes those that failed to the audit log.
+    pub(crate) fn tell_log_ins(&self) {
+        let told = |from: &String, is_accepted, count| {
+            let event = api::LoginEvent { from: from.clone(), is_accepted, count };
+            self.tell(api::EventOf::Login(event));
+        };
+        let accepted = lock(&self.accounts.log_ins).take();
+        accepted.iter().for_each(|(from, count)| told(from, true, *count));
+        let failed = lock(&self.accounts.failures).take();
+        for (from, count) in failed {
+            told(&from, false, count);
             self.audit("nobody", ("log-in", &from), &format!("refused: {count} times within a minute"));
         }
     }

@@ -72,6 +72,8 @@ pub(super) struct Accounts {
     /// Where browsers find the API.
     addresses: Mutex<Vec<SocketAddr>>,
     failures: Mutex<Failures>,
+    /// Those that did not fail, for whoever watches.
+    log_ins: Mutex<Failures>,
 }
 
 impl Accounts {
