@@ -68,6 +68,10 @@ pub struct Numbers<'a> {
     pub certificates: &'a [api::OrderedCertificate],
     /// How long clients waited, by what for.
     pub waits: &'a [(&'a str, Buckets)],
+    /// How long clients had to wait for replies, by transport.
+    pub replies: &'a [(&'a str, Buckets)],
+    /// How long replies of upstreams took, by group and server.
+    pub upstreams: &'a [([String; 2], Buckets)],
     /// What counters are called.
     pub descriptions: Descriptions<'a>,
 }
@@ -251,7 +255,18 @@ const RCODES: [(&str, &str); 5] = [
 
 /// Returns the exposition of everything that a server counts and is.
 pub fn text(numbers: &Numbers<'_>) -> String {
-    let Numbers { stats, status, caches, checks, sets, certificates, waits, descriptions } = *numbers;
+    let Numbers {
+        stats,
+        status,
+        caches,
+        checks,
+        sets,
+        certificates,
+        waits,
+        replies,
+        upstreams,
+        descriptions,
+    } = *numbers;
     let mut out = Exposition::default();
     for (group, counters) in stats {
         for (name, value) in counters {
@@ -286,6 +301,14 @@ pub fn text(numbers: &Numbers<'_>) -> String {
     for (source, buckets) in waits {
         let help = "Time for which clients waited for answers that were not in memory, by what for.";
         out.histogram("gannet_wait_seconds", help, &[("source", source)], buckets);
+    }
+    for (transport, buckets) in replies {
+        let help = "Time from queries to their replies, by transport; queries that waited for nobody are below the lowest bound.";
+        out.histogram("gannet_reply_seconds", help, &[("transport", transport)], buckets);
+    }
+    for ([pool, server], buckets) in upstreams {
+        let help = "Time that the upstream's replies took, each from when its query was sent.";
+        out.histogram("gannet_upstream_reply_seconds", help, &[("pool", pool), ("server", server)], buckets);
     }
     state(&mut out, status);
     records(&mut out, checks);
@@ -625,6 +648,8 @@ mod tests {
             sets: &[],
             certificates: &[],
             waits: &[],
+            replies: &[],
+            upstreams: &[],
             descriptions,
         })
     }
@@ -728,6 +753,8 @@ mod tests {
             sets: &[set],
             certificates: &[],
             waits: &[],
+            replies: &[],
+            upstreams: &[],
             descriptions: &[],
         };
         let text = text(&numbers);

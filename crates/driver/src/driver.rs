@@ -21,19 +21,19 @@ use engine::{
 use exchange::net::{Net, PoolEvents, PoolNet, SocketEvents};
 use exchange::server::Meters;
 use exchange::sys::Inbox;
-use forward::status::Status;
+use forward::status::{Status, UpstreamStatus};
 use forward::upstream_log::UpstreamLog;
 use identity::Registry;
 use plan::upstreams::{Plan, Shed};
 use rand::rngs::StdRng;
 use resolver::Resolution;
-use timers::{Moment, Span};
+use timers::{Histogram, Moment, Span};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use wire::{Header, Message, Question, Rcode};
 
 use crate::clients::Held;
-use crate::counters::Counts;
+use crate::counters::{Counts, WaitedFor};
 use crate::machine::{Ending, Event, Finished, Machine, SplitKey, Waiter};
 use crate::recursion::{self, ResolverTables};
 use crate::second_level::SecondLevels;
@@ -85,6 +85,15 @@ impl Board {
         status.waiting = self.waiting.load(Ordering::Relaxed);
         status.fetching = self.fetching.load(Ordering::Relaxed);
         status
+    }
+}
+
+impl Board {
+    /// Calls `f` with each upstream and how long its replies took.
+    pub fn read_reply_times(&self, mut f: impl FnMut(&UpstreamStatus, &Histogram)) {
+        let published = self.published.lock().unwrap_or_else(PoisonError::into_inner);
+        let upstreams = published.status.upstreams.iter().zip(&published.meters);
+        upstreams.for_each(|(upstream, meters)| f(upstream, &meters.reply_times));
     }
 }
 
@@ -431,20 +440,20 @@ impl Driver {
     fn resume(&self, asker: Asker, outcome: Outcome<'_>, share: Share, now: Moment) {
         let is_late = self.is_late(&asker, now);
         let Asker { suspended, mut to, deferrals, since } = asker;
+        let transport = suspended.client().transport;
         let is_dropped = matches!(outcome, Outcome::Failed(Failure::Overloaded))
             && self.shed.get() == Shed::Drop
-            && suspended.client().transport == Transport::Udp;
+            && transport == Transport::Udp;
         let mut buffer = self.reply.borrow_mut();
         let mut reply = Reply::new(room(&mut buffer, &to));
         let verdict = self.worker.engine.borrow_mut().resume(suspended, outcome, share, &mut reply);
         if matches!((&verdict, &to), (Verdict::Answered, To::Client(_))) {
-            let waits = &self.board.counts.waits;
-            let wait = match outcome {
-                Outcome::Resolved(_) | Outcome::Unresolved(_) => &waits.recursion,
-                Outcome::Branch(_) | Outcome::NoBranch { .. } => &waits.branches,
-                Outcome::Reply(_) | Outcome::Failed(_) | Outcome::Slept => &waits.upstream,
+            let what = match outcome {
+                Outcome::Resolved(_) | Outcome::Unresolved(_) => WaitedFor::Recursion,
+                Outcome::Branch(_) | Outcome::NoBranch { .. } => WaitedFor::Branches,
+                Outcome::Reply(_) | Outcome::Failed(_) | Outcome::Slept => WaitedFor::Upstream,
             };
-            wait.note(now.since(since));
+            self.board.counts.waits.note(what, transport, now.since(since));
         }
         if is_dropped && matches!((&verdict, &to), (Verdict::Answered, To::Client(_))) && is_failure(&reply) {
             self.board.counts.driver.shed_silently.bump();
@@ -640,6 +649,7 @@ impl Driver {
 impl engine::Driver for Driver {
     fn take(&self, suspended: Box<Suspended>, to: ReplyTo) {
         let now = self.batch_now();
+        self.board.counts.waits.begin(suspended.client().transport);
         let asker = Asker { suspended, to: To::Client(to), deferrals: 0, since: now };
         self.machine.borrow_mut().take(asker, now);
     }

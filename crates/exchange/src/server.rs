@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use events::Counter;
 use plan::upstreams::CONNECTIONS_MAX;
-use timers::{Moment, Span, TimerKey};
+use timers::{Histogram, Moment, Span, TimerKey};
 
 use crate::health::{Change, Health};
 use crate::network::{LinkKey, Remote, SocketKey};
@@ -100,6 +100,8 @@ pub struct Meters {
     pub unusable: Counter,
     /// Queries on the wire.
     pub outstanding: Counter,
+    /// How long replies took, each from when its query was sent.
+    pub reply_times: Histogram,
 }
 
 impl Meters {

@@ -78,7 +78,8 @@ fn what_the_server_counts_can_be_fetched() {
     assert!(values.contains_key("gannet_cache_entries{cache=\"main\"}"));
     assert!(values.keys().any(|name| name.starts_with("gannet_upstream_up{pool=\"default\",server=\"")));
     for (name, (kind, help)) in &metrics {
-        let is_histogram = name == "gannet_wait_seconds";
+        let is_histogram = ["gannet_wait_seconds", "gannet_reply_seconds", "gannet_upstream_reply_seconds"]
+            .contains(&name.as_str());
         assert_eq!(kind == "histogram", is_histogram, "{name}: {kind}");
         assert!(is_histogram || kind == "counter" || kind == "gauge", "{name}: {kind}");
         assert_eq!(kind == "counter", name.ends_with("_total"), "{name} is a {kind}");
@@ -106,6 +107,68 @@ fn waits_are_a_histogram_by_what_clients_wait_for() {
     // None of the five is below 32 ms; what the test asked until the server was there may be.
     assert!(upstream("_bucket{source=\"upstream\",le=\"0.032768\"}") <= count - 5.0);
     assert_eq!(upstream("_count{source=\"recursion\"}"), 0.0);
+}
+
+#[test]
+fn replies_are_a_histogram_by_transport_and_by_upstream() {
+    let (server, address, stub) = start("local: {router.example.org: [192.168.1.1]}\n");
+    stub.behave(Script::default().delayed(Duration::from_millis(40)));
+    for number in 0..5 {
+        server.ask(&Ask::new(&format!("n{number}.example.org"), Rtype::A));
+    }
+    // Nobody waits for these.
+    for _ in 0..3 {
+        server.ask(&Ask::new("n0.example.org", Rtype::A));
+        server.ask_tcp(&Ask::new("router.example.org", Rtype::A));
+    }
+    let (_, values) = parse(body(&curl(address, "/metrics", &[])));
+    let of = |metric: &str, part: &str, labels: &str| {
+        *values.get(&format!("{metric}_{part}{{{labels}}}")).unwrap_or_else(|| panic!("no {metric} {labels}"))
+    };
+    let udp =
+        |part: &str, bound: &str| of("gannet_reply_seconds", part, &format!("transport=\"udp\"{bound}"));
+    let count = udp("count", "");
+    assert_eq!(count, values["gannet_queries_total{transport=\"udp\"}"], "each of them has a place");
+    assert_eq!(count, udp("bucket", ",le=\"+Inf\""));
+    assert!(udp("bucket", ",le=\"0.032768\"") <= count - 5.0 && udp("bucket", ",le=\"0.000128\"") >= 3.0);
+    assert!(udp("sum", "") >= 5.0 * 0.04);
+    let tcp = |part: &str| of("gannet_reply_seconds", part, "transport=\"tcp\"");
+    assert!(tcp("count") >= 3.0);
+    assert!(!values.keys().any(|name| name.contains("gannet_reply_seconds_count{transport=\"quic\"")));
+    let labels = format!("pool=\"default\",server=\"{}\"", stub.address());
+    let upstream =
+        |part: &str, bound: &str| of("gannet_upstream_reply_seconds", part, &format!("{labels}{bound}"));
+    assert!(upstream("count", "") >= 5.0);
+    assert!(upstream("bucket", ",le=\"0.032768\"") <= upstream("count", "") - 5.0);
+    assert!(upstream("sum", "") >= 5.0 * 0.04);
+}
+
+#[test]
+fn the_buckets_of_histograms_are_in_order_and_include_those_before() {
+    let (server, address, _stub) = start("");
+    for number in 0..5 {
+        server.ask(&Ask::new(&format!("n{number}.example.org"), Rtype::A));
+    }
+    let response = curl(address, "/metrics", &[]);
+    let mut before: Option<(String, f64, f64)> = None;
+    let mut histograms = 0;
+    for line in body(&response).lines().filter(|line| !line.starts_with('#')) {
+        let Some((series, rest)) = line.split_once("le=\"") else {
+            if let Some((series, bound, _)) = before.take() {
+                assert!(bound.is_infinite(), "{series} has no last bucket");
+                histograms += 1;
+            }
+            continue;
+        };
+        let (bound, count) = rest.split_once("\"} ").expect("a bound and a count");
+        let bound = if bound == "+Inf" { f64::INFINITY } else { bound.parse().expect("a bound") };
+        let count = count.parse().expect("a count");
+        if let Some((known, lower, fewer)) = &before {
+            assert!(known == series && *lower < bound && *fewer <= count, "{line}");
+        }
+        before = Some((series.to_owned(), bound, count));
+    }
+    assert!(histograms >= 6, "{histograms}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use engine::{Reply, Verdict};
 use timers::Moment;
 
 use super::{Driver, To, room};
+use crate::counters::WaitedFor;
 
 impl Driver {
     /// Gives a client that waited long enough the stale answer at hand, or the query that waits for
@@ -33,7 +34,8 @@ impl Driver {
         self.board.counts.driver.impatient.bump();
         match std::mem::replace(&mut asker.to, To::Nobody) {
             To::Client(to) => {
-                self.board.counts.waits.stale.note(now.since(asker.since));
+                let transport = asker.suspended.client().transport;
+                self.board.counts.waits.note(WaitedFor::Stale, transport, now.since(asker.since));
                 machine.replied(waiter);
                 drop(machine);
                 self.deliver(&to, reply.bytes());

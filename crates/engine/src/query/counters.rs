@@ -49,7 +49,7 @@ impl Counters {
     /// Returns what counts the queries of a transport. Most come over UDP: a comparison is cheaper
     /// than a jump by table.
     #[inline(always)]
-    pub(crate) fn queries_over(&self, transport: Transport) -> &Counter {
+    pub fn queries_over(&self, transport: Transport) -> &Counter {
         if transport == Transport::Udp { &self.queries_udp } else { self.queries_over_other(transport) }
     }
 

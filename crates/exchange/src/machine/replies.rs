@@ -69,6 +69,7 @@ impl<N: Network> Exchange<N> {
             return None;
         }
         if let Some(server) = self.servers.get_mut(attempt.server as usize) {
+            server.meters.reply_times.note(now.since(attempt.sent));
             // A query repeated over TCP says nothing about datagrams' round-trip time.
             let usual = over_stream == server.is_connected;
             let change = if usual {

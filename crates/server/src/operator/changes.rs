@@ -147,7 +147,7 @@ impl Operator {
             worker.listen.read(|name, value| add("listen", name, value));
             worker.board.counts.read(&mut add);
             let mut waits = Counted::default();
-            worker.board.counts.waits.read(|_, histogram| histogram.read(&mut waits));
+            worker.board.counts.waits.read(|_, _, histogram| histogram.read(&mut waits));
             let waiting = u64::from(worker.board.status().waiting);
             WorkerNumbers { counters, details: worker.details.read(), waits, waiting }
         };

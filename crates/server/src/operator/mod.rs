@@ -18,6 +18,7 @@ mod queries;
 mod resolvers;
 mod rrsets;
 mod sets;
+mod times;
 mod tokens;
 mod zones;
 
@@ -87,6 +88,8 @@ pub struct Operator {
     seen: Mutex<Seen>,
     /// How many queries there were lately.
     pace: Mutex<numbers::Pace>,
+    /// How many queries did not wait.
+    instant: times::Instant,
     /// Who decides about changes of settings.
     changing: Changing,
     /// The tokens of the API.
@@ -217,6 +220,7 @@ impl Operator {
             banned: Mutex::default(),
             seen: Mutex::default(),
             pace: Mutex::default(),
+            instant: times::Instant::default(),
             changing,
             tokens: tokens::Tokens::default(),
             accounts: accounts::Accounts::default(),

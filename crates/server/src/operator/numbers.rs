@@ -1,13 +1,11 @@
 //! How the server is, in numbers.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
 use control::api;
-use control::metrics::{Buckets, CheckedRecord, Checks, Descriptions, Numbers, text};
+use control::metrics::{CheckedRecord, Checks, Descriptions, Numbers, text};
 use driver::status::UpstreamState;
-use timers::Counted;
 
 use super::Operator;
 use crate::lock;
@@ -134,23 +132,10 @@ impl Operator {
             sets: &self.lists(None).unwrap_or_default(),
             certificates: &self.certificates(None).unwrap_or_default(),
             waits: &self.waits(),
+            replies: &self.reply_times(),
+            upstreams: &self.upstream_times(),
             descriptions: DESCRIPTIONS,
         })
-    }
-
-    /// Returns how long clients waited, by what for.
-    fn waits(&self) -> Vec<(&'static str, Buckets)> {
-        let mut sums: Vec<(&'static str, Counted)> = Vec::new();
-        for worker_handle in &self.facts.worker_handles {
-            worker_handle.board.counts.waits.read(|source, histogram| {
-                let at = sums.iter().position(|(known, _)| *known == source).unwrap_or_else(|| {
-                    sums.push((source, Counted::default()));
-                    sums.len() - 1
-                });
-                histogram.read(&mut sums[at].1);
-            });
-        }
-        sums.into_iter().map(|(source, counted)| (source, buckets(&counted))).collect()
     }
 
     /// Returns how checks of what records lead to stand.
@@ -169,23 +154,6 @@ impl Operator {
             .map(|(check, made)| (check, [made.passed, made.failed]));
         Checks { records: records.collect(), made: made.collect() }
     }
-}
-
-/// The buckets of waits that are shown, by the binary logarithm of their bounds in microseconds:
-/// from 0.1 ms to 17 s. Those below are in the first, those above in none.
-const BUCKETS_SHOWN: RangeInclusive<u32> = 7..=24;
-
-/// Returns a histogram as it is shown.
-fn buckets(counted: &Counted) -> Buckets {
-    let mut below = 0;
-    let mut shown = Vec::new();
-    for (power, count) in (0_u32..).zip(counted.counts) {
-        below += count;
-        if BUCKETS_SHOWN.contains(&power) {
-            shown.push((1 << power, below));
-        }
-    }
-    Buckets { below: shown, count: below, sum_us: counted.sum_us }
 }
 
 /// The least time between two looks that count.
@@ -295,15 +263,6 @@ mod tests {
             pace.note(begin + Duration::from_secs(second), queries);
         }
         assert_eq!(pace.per_second(), 50.0);
-    }
-
-    #[test]
-    fn buckets_hold_all_that_is_shorter() {
-        let mut counted = Counted { sum_us: 77, ..Counted::default() };
-        (counted.counts[0], counted.counts[7], counted.counts[10], counted.counts[39]) = (2, 3, 4, 5);
-        let shown = buckets(&counted);
-        assert_eq!((shown.count, shown.sum_us), (14, 77));
-        assert_eq!((shown.below[0], shown.below[3], shown.below[17]), ((128, 5), (1024, 9), (1 << 24, 9)));
     }
 
     #[test]
