@@ -7,6 +7,8 @@
 
 mod certificates;
 mod jobs;
+mod times;
+mod webhooks;
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -255,24 +257,14 @@ const RCODES: [(&str, &str); 5] = [
 
 /// Returns the exposition of everything that a server counts and is.
 pub fn text(numbers: &Numbers<'_>) -> String {
-    let Numbers {
-        stats,
-        status,
-        caches,
-        checks,
-        sets,
-        certificates,
-        waits,
-        replies,
-        upstreams,
-        descriptions,
-    } = *numbers;
+    let Numbers { stats, status, caches, checks, sets, certificates, descriptions, .. } = *numbers;
     let mut out = Exposition::default();
     for (group, counters) in stats {
         for (name, value) in counters {
             match group.split_once('.') {
                 Some(("xdp", interface)) => frames(&mut out, interface, name, *value),
                 Some(("effect", effect)) => effects(&mut out, effect, name, *value),
+                Some(("webhook", webhook)) => webhooks::add(&mut out, webhook, name, *value),
                 // How long each ban lasts is for people: prefixes as labels would pile up in a
                 // database without end.
                 Some(("bans", _)) => {}
@@ -298,18 +290,7 @@ pub fn text(numbers: &Numbers<'_>) -> String {
         let help = "Answers put out of the cache for want of room.";
         out.counter("gannet_cache_evictions_total", help, &labels, stats.evictions);
     }
-    for (source, buckets) in waits {
-        let help = "Time for which clients waited for answers that were not in memory, by what for.";
-        out.histogram("gannet_wait_seconds", help, &[("source", source)], buckets);
-    }
-    for (transport, buckets) in replies {
-        let help = "Time from queries to their replies, by transport; queries that waited for nobody are below the lowest bound.";
-        out.histogram("gannet_reply_seconds", help, &[("transport", transport)], buckets);
-    }
-    for ([pool, server], buckets) in upstreams {
-        let help = "Time that the upstream's replies took, each from when its query was sent.";
-        out.histogram("gannet_upstream_reply_seconds", help, &[("pool", pool), ("server", server)], buckets);
-    }
+    times::add(&mut out, numbers);
     state(&mut out, status);
     records(&mut out, checks);
     certificates::add(&mut out, certificates);

@@ -219,7 +219,7 @@ impl Entry {
 }
 
 /// Returns a time up to a tenth shorter or longer.
-fn jittered(time: Duration) -> Duration {
+pub(crate) fn jittered(time: Duration) -> Duration {
     let mut octets = [0; 4];
     // Without chance, everybody at once: no harm for one machine.
     let _ = getrandom::fill(&mut octets);

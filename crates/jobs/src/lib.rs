@@ -23,6 +23,7 @@ mod server;
 pub mod signing;
 mod tls;
 pub mod web;
+mod webhooks;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -40,6 +41,7 @@ pub use recorder::{Clock, StepNames};
 pub use resolver::{Addresses, Lookup};
 pub use schedule::{ScheduleError, State};
 pub use server::Server;
+pub use webhooks::{Message, Webhooks};
 
 use checkpoints::Checkpoints;
 use download::Downloads;
@@ -76,6 +78,7 @@ pub struct Jobs {
     drain: Drain,
     dnstap: dnstap::Sender,
     checkpoints: Checkpoints,
+    webhooks: Webhooks,
     schedules: Schedules,
     downloads: Arc<Downloads>,
     counts: Vec<EventCounts>,
@@ -190,6 +193,7 @@ impl Jobs {
             drain: Drain::start(readers, doorbell, clock)?,
             dnstap: dnstap::Sender::start(dnstap, clock)?,
             checkpoints: Checkpoints::new(resolvers.clone()),
+            webhooks: Webhooks::new(resolvers.clone()),
             schedules: Schedules::start(Arc::new(own_tasks))?,
             downloads,
             counts,
@@ -256,6 +260,7 @@ impl Jobs {
         self.resolvers.adopt(&plan.resolvers);
         self.dnstap.adopt(plan.dnstap.as_ref());
         self.checkpoints.adopt(&plan.audit_sinks);
+        self.webhooks.adopt(&plan.webhooks);
         let mut running = lock(&self.running);
         if let Some(recorder) = &recorder
             && running.recorder.as_ref().is_none_or(|known| !Arc::ptr_eq(known, recorder))
@@ -307,11 +312,17 @@ impl Jobs {
             recorder.stop();
         }
         self.checkpoints.stop();
+        self.webhooks.stop();
     }
 
     /// Has a checkpoint of the audit log given to those who keep them; waits for nobody.
     pub fn keep_checkpoint(&self, checkpoint: &str) {
         self.checkpoints.give(checkpoint);
+    }
+
+    /// Returns who is sent events of the server.
+    pub const fn webhooks(&self) -> &Webhooks {
+        &self.webhooks
     }
 
     /// Returns the schedules.
@@ -380,6 +391,9 @@ impl Jobs {
             put("dnstap", &counts);
         }
         put("audit-checkpoints", &self.checkpoints.stats());
+        for (name, counts) in self.webhooks.stats() {
+            put(&format!("webhook.{name}"), &counts);
+        }
         let running = lock(&self.running);
         if let Some(recorder) = &running.recorder {
             let counts = recorder.counts();

@@ -21,6 +21,8 @@ pub struct Jobs {
     pub recorder: Option<Recorder>,
     /// Who is given checkpoints of the audit log.
     pub audit_sinks: Vec<AuditSink>,
+    /// Who is sent events of the server.
+    pub webhooks: Vec<Webhook>,
     /// Who receives messages as dnstap.
     pub dnstap: Option<crate::dnstap::Dnstap>,
     /// What each [`EventId`](events::EventId) stands for.
@@ -53,6 +55,61 @@ impl fmt::Display for AuditSink {
             Self::Http(url) => f.write_str(url),
         }
     }
+}
+
+values::words! {
+    /// A kind of events of the server.
+    EventKind {
+        /// Settings were changed while it ran.
+        Change = "change",
+        /// Files were read again.
+        Reload = "reload",
+        /// An upstream went down or came back.
+        Upstream = "upstream",
+        /// A list was fetched, or could not be.
+        List = "list",
+        /// A certificate was ordered, or could not be.
+        Certificate = "certificate",
+        /// Log-ins of a minute.
+        Login = "login",
+        /// A zone of another server was transferred, could not be, or has expired.
+        Zone = "zone",
+    }
+}
+
+/// Who is sent events of the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Webhook {
+    /// Its name.
+    pub name: String,
+    /// Where events go.
+    pub target: WebhookTarget,
+    /// The kinds that are wanted; all when empty.
+    pub kinds: Vec<EventKind>,
+    /// What events are signed with.
+    pub secret: Secret,
+    /// Certificates of authorities that the receiver is believed by, in place of the usual ones.
+    pub ca: Option<PathBuf>,
+    /// How long the receiver may take.
+    pub patience: Duration,
+    /// How long an event is tried again before it is given up.
+    pub retry_for: Duration,
+}
+
+impl Webhook {
+    /// Returns whether events of a kind are wanted.
+    pub fn wants(&self, kind: &str) -> bool {
+        self.kinds.is_empty() || self.kinds.iter().any(|wanted| wanted.word() == kind)
+    }
+}
+
+/// Where events go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WebhookTarget {
+    /// To a URL, which may hold secrets.
+    Url(String),
+    /// To what listens on a Unix socket.
+    Unix(PathBuf),
 }
 
 /// An event that a policy emits for a query.

@@ -1,6 +1,8 @@
 //! Channels on which operators give orders, beside the control socket.
 
-use super::{Apply, Kind, Row, Value, duration_or, row, section, text_or, unset, word};
+use plan::jobs::EventKind;
+
+use super::{Apply, Kind, Row, Value, duration, duration_or, row, section, text_or, unset, word};
 use super::{DAY, SECOND};
 
 values::words! {
@@ -168,6 +170,56 @@ pub(super) const ROWS: &[Row] = &[
         "Who is given checkpoints of the audit log, after each 256 rows and each hour in which there were new ones: \
          `syslog`, paths of files, to which lines are added, and URLs, which get JSON (`{\"checkpoint\": \"…\"}`) by POST. \
          Nobody waits for them; a checkpoint that cannot be given is given later, at most 64 for each.",
+    ),
+    Row {
+        path: "control.webhooks",
+        kind: Kind::Named("webhook"),
+        default: Some("{}"),
+        reason: "who is to hear of the server is for its operator to say",
+        apply: Apply::Reload,
+        text: "Who is sent events of the server (see api.md): each as JSON by POST, signed as the Standard Webhooks \
+               specification has it. Nobody waits for them.",
+        unbound: &[],
+    },
+    unset(
+        "control.webhooks.*.url",
+        Kind::One(Value::Text { word: None }),
+        "Where events go: a URL of HTTPS, one of HTTP at an address of this machine, or `unix:` and the path of a \
+         socket. Needed. Redirections are not followed.",
+    ),
+    row(
+        "control.webhooks.*.kinds",
+        Kind::List(Value::Word(EventKind::WORDS)),
+        "[]",
+        "a receiver can leave out what it does not want",
+        "The kinds of events that are sent; all when empty.",
+    ),
+    unset(
+        "control.webhooks.*.secret",
+        Kind::One(Value::Password),
+        "What events are signed with (HMAC-SHA-256): `whsec_` and 24 to 64 octets in base64, or `file:` and a path. \
+         Needed.",
+    ),
+    unset(
+        "control.webhooks.*.ca",
+        Kind::One(Value::Path),
+        "Certificates of authorities that the receiver's has to be signed by, in PEM form, in place of those that web \
+         servers are believed by.",
+    ),
+    row(
+        "control.webhooks.*.patience",
+        duration(SECOND, 60 * SECOND),
+        "10s",
+        "a receiver should take an event and work later",
+        "How long the receiver may take for one event.",
+    ),
+    row(
+        "control.webhooks.*.retry-for",
+        duration(SECOND, DAY),
+        "1h",
+        "long enough for a restart of the receiver",
+        "How long an event is sent again that the receiver did not take (status 2xx), with pauses that grow from one \
+         second to ten minutes. Then it is given up. 256 events wait for one receiver; what finds no room is dropped.",
     ),
     section(
         "control.unbound",

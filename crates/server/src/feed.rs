@@ -4,10 +4,11 @@
 //! ring: one that does not read costs no memory, and hears how many events it has lost.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use control::api::{Event, EventOf, EventPart, EventsAsked, EventsLost};
+use control::api::{self, Event, EventOf, EventPart, EventsAsked, EventsLost};
+use jobs::{Message, Webhooks};
 
 use crate::caller::{Caller, Role};
 use crate::lock;
@@ -31,6 +32,8 @@ pub(crate) struct Feed {
     /// There is another event.
     changed: Condvar,
     readers: Mutex<BTreeMap<String, usize>>,
+    /// Who is sent events.
+    webhooks: OnceLock<Webhooks>,
 }
 
 #[derive(Default)]
@@ -61,11 +64,17 @@ impl Default for Feed {
         }
         let epoch = format!("{:016x}", u64::from_be_bytes(octets));
         let ring = Mutex::new(Ring { events: VecDeque::new(), next: 1 });
-        Self { epoch, ring, changed: Condvar::new(), readers: Mutex::default() }
+        Self { epoch, ring, changed: Condvar::new(), readers: Mutex::default(), webhooks: OnceLock::new() }
     }
 }
 
 impl Feed {
+    /// Has webhooks get events from now on.
+    pub(crate) fn send_to(&self, webhooks: Webhooks) {
+        // It is called once.
+        drop(self.webhooks.set(webhooks));
+    }
+
     /// Has all readers know of something that happens now. Waits for none of them.
     pub(crate) fn tell(&self, what: EventOf) {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -73,6 +82,11 @@ impl Feed {
         let mut ring = lock(&self.ring);
         let event = Event { id: format!("{}-{}", self.epoch, ring.next), at_ms, what };
         ring.next += 1;
+        if let Some(webhooks) = self.webhooks.get().filter(|webhooks| webhooks.want(event.what.kind())) {
+            // While the ring is held: they get events in their order.
+            let body = api::to_json_line(&event).trim_end().to_owned();
+            webhooks.give(event.what.kind(), Message { id: event.id.clone(), body });
+        }
         if ring.events.len() >= EVENTS_MAX {
             ring.events.pop_front();
         }
@@ -258,6 +272,11 @@ mod tests {
         let asked = EventsAsked { after: Some(first), ..EventsAsked::default() };
         let rest = kept(&feed, asked, Role::Viewer);
         assert_eq!((ids(&rest), rest[0].lost), (vec!["2", "3"], None));
+    }
+
+    #[test]
+    fn settings_know_all_kinds() {
+        assert_eq!(plan::jobs::EventKind::WORDS, EventOf::KINDS);
     }
 
     #[test]

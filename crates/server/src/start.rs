@@ -204,6 +204,7 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
         log_level,
         devices,
     };
+    components.orders.feed().send_to(components.jobs.webhooks().clone());
     let first = bring_into_use(&components, candidate, None)?;
     let first = with_policy_zones(&components, first, &addresses)?;
     let startup = first.loaded.settings.startup.clone();

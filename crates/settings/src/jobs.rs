@@ -61,6 +61,7 @@ pub fn plan(settings: &Settings) -> Jobs {
         recorder: settings.recorder.clone(),
         resolvers: settings.server_resolvers.clone(),
         audit_sinks: settings.audit_sinks.clone(),
+        webhooks: settings.webhooks.clone(),
         ..Jobs::default()
     }
 }

@@ -13,12 +13,13 @@ use crate::cli::StatsArgs;
 use crate::out;
 
 /// What the groups are about; those of effects and interfaces have a name behind a dot.
-const GROUPS: [(&str, &str); 14] = [
+const GROUPS: [(&str, &str); 15] = [
     ("audit-checkpoints", "Checkpoints of the audit log (gannet audit)."),
     ("bans", "Prefixes that are banned."),
     ("downloads", "Lists from web servers (gannet lists)."),
     ("ds-push", "DS records sent to parents."),
     ("effect", "What policies have done outside."),
+    ("webhook", "Events sent to web servers."),
     ("engine", "Queries, and what became of them."),
     ("events", "What workers hand to jobs."),
     ("fetch", "What upstream servers are asked."),

@@ -66,6 +66,7 @@ const JSON: &str = r#"[{"name": "example.com", "records": [
      "rname": "admin.example.com", "serial": 1, "refresh": 60, "retry": 60, "expire": 600, "minimum": 60}},
     {"name": "example.com", "type": "NS", "ttl": 60, "data": {"dname": "ns.example.net"}}]}]
 "#;
+const WEBHOOK: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n";
 const SECRET: &str = "c2VjcmV0IHNlY3JldCBzZWNyZXQ=\n";
 
 /// Files that blocks name, beside the configuration.
@@ -89,6 +90,8 @@ const FILES: &[(&str, &str)] = &[
     ("child.secret", SECRET),
     ("router", "password\n"),
     ("eab.key", "c2VjcmV0\n"),
+    ("alarm.key", WEBHOOK),
+    ("local.key", WEBHOOK),
     ("pin", "1234\n"),
     ("lists/easylist.txt", "||ads.example^\n"),
     ("list.txt", "||ads.example^\n"),

@@ -29,7 +29,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use plan::checks::Check;
-use plan::jobs::{AuditSink, Recorder};
+use plan::jobs::{AuditSink, Recorder, Webhook};
 
 use crate::jobs::{EffectSettings, ScheduleSettings};
 
@@ -146,6 +146,8 @@ pub struct Settings {
     pub api: ApiSettings,
     /// Who is given checkpoints of the audit log.
     pub audit_sinks: Vec<AuditSink>,
+    /// Who is sent events of the server.
+    pub webhooks: Vec<Webhook>,
     /// Sets of names and clients.
     pub sets: Vec<Set>,
     /// Conditions with a name, in the order of the file.

@@ -27,6 +27,7 @@ mod signing;
 mod sockets;
 mod stamp;
 mod upstreams;
+mod webhooks;
 mod xdp;
 mod zones;
 
@@ -201,6 +202,7 @@ impl Lowering<'_> {
             changes: self.changes_allowed(&root),
             api: self.api_settings(&root),
             audit_sinks: self.audit_sinks(&root),
+            webhooks: self.webhooks(&root),
             sets,
             effects,
             recorder,

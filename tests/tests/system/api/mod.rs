@@ -10,6 +10,7 @@ mod queries;
 mod rrsets;
 mod totp;
 mod users;
+mod webhooks;
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
