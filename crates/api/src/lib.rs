@@ -30,6 +30,7 @@ mod rrsets;
 mod serve;
 mod session;
 mod shapes;
+mod tools;
 
 pub use description::description;
 pub use network::{CONNECTIONS_MAX, serve};

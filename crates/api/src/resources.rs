@@ -134,7 +134,7 @@ fn change(call: &Call, edit: ConfigEdit) -> Result<Request, Problem> {
 }
 
 /// Returns the text of a setting that a body holds.
-fn setting_text(call: &Call) -> Result<String, Problem> {
+pub(crate) fn setting_text(call: &Call) -> Result<String, Problem> {
     let kind = call.header(&CONTENT_TYPE)?.unwrap_or("");
     let kind = kind.split(';').next().unwrap_or("").trim();
     if kind.eq_ignore_ascii_case("application/json") {

@@ -316,6 +316,8 @@ const ROUTES: &[Route] = &[
         |call| Ok(Request::Explain(crate::json::parse(&call.body)?)),
     )
     .body(Wanted::Json(one::<api::Explain>)),
+    crate::tools::CHECK,
+    crate::tools::PROBE,
     get("/jobs", "What is done at certain times.", many::<api::Job>, |_| Ok(Request::Jobs)),
     post(("/jobs/{job}/run", Role::Operator), "Begins it now.", many::<api::Job>, |call| {
         Ok(Request::JobRun(api::JobRun { name: call.part(0) }))

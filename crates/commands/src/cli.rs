@@ -203,7 +203,7 @@ pub struct ServerArgs {
 
 impl ServerArgs {
     /// Returns whether a server is named.
-    pub(crate) const fn is_given(&self) -> bool {
+    pub const fn is_given(&self) -> bool {
         self.server.is_some()
     }
 }
@@ -417,7 +417,7 @@ mod tests {
         assert!(
             parsed("gannet --socket S lists").is_ok() && parsed("gannet lists update ads --socket S").is_ok()
         );
-        assert!(parsed("gannet --socket S check").is_err());
+        assert!(parsed("gannet --socket S completions bash").is_err());
         assert!(parsed("gannet --server U status").is_ok() && parsed("gannet status --server U").is_ok());
         for wrong in [
             "gannet --server U",

@@ -51,18 +51,18 @@ pub(crate) fn human_of(name: &str, found: &[Diagnostic]) -> String {
         let _ = writeln!(text, "{}", diagnostic.human());
     }
     let count = |severity| found.iter().filter(|found| found.severity == severity).count();
-    let _ = writeln!(
-        text,
-        "{name}: {}",
-        match (count(Severity::Error), count(Severity::Warning)) {
-            (0, 0) => "no mistakes found".into(),
-            (0, warnings) => number_of(warnings, "warning"),
-            (errors, 0) => number_of(errors, "error"),
-            (errors, warnings) =>
-                format!("{}, {}", number_of(errors, "error"), number_of(warnings, "warning")),
-        }
-    );
-    text
+    text + &summary(name, (count(Severity::Error), count(Severity::Warning)))
+}
+
+/// Returns a line that says how many errors and warnings were found.
+pub(crate) fn summary(name: &str, counts: (usize, usize)) -> String {
+    let found = match counts {
+        (0, 0) => "no mistakes found".into(),
+        (0, warnings) => number_of(warnings, "warning"),
+        (errors, 0) => number_of(errors, "error"),
+        (errors, warnings) => format!("{}, {}", number_of(errors, "error"), number_of(warnings, "warning")),
+    };
+    format!("{name}: {found}\n")
 }
 
 /// Colours what [`human`] printed: severities, marks under places, and hints.

@@ -3,11 +3,13 @@
 mod audit;
 mod caches;
 mod certificates;
+mod check;
 mod config;
 mod events;
 mod explained;
 mod lists;
 mod network;
+mod probe;
 mod resolvers;
 pub(crate) mod rrsets;
 mod stats;
@@ -104,6 +106,9 @@ pub fn status(socket: &SocketArgs) -> Option<api::Status> {
 
 /// Runs those of `gannet config …` that are for the running server.
 pub(crate) use config::{run as config, show as config_show};
+
+pub use check::check;
+pub use probe::probe;
 
 /// Runs `gannet reload`.
 fn reload(args: &ReloadArgs) -> ExitCode {
@@ -308,6 +313,8 @@ pub fn show(response: &Response, output: OutputArgs) -> ExitCode {
         Response::SetChanged(it) => (format!("{} changed, {} in the set\n", it.changed, it.holds), true),
         Response::ZoneKeys(keys) => (zones::keys_text(keys), keys.trouble.is_none()),
         Response::Explained(explained) => (explained::text(explained), true),
+        Response::Checked(found) => (check::human(found), !check::has_errors(found)),
+        Response::Probed(report) => (probe::text(report), report.trouble.is_none()),
         Response::ConfigChanged(changed) => (config::changed_text(changed), true),
         Response::ConfigShown(shown) => (shown.text.clone(), true),
         Response::ConfigDifferences(all) => (config::differences_text(all), true),

@@ -3,12 +3,15 @@
 use std::process::ExitCode;
 
 use commands::cli::{CheckArgs, CheckFormat, GraphLanguage};
-use commands::{configuration, out, progress};
+use commands::{configuration, out, progress, remote};
 use policy::graph::{Language, graph};
 use settings::Origin;
 
 /// Runs `gannet check`.
 pub(crate) fn run(args: &CheckArgs) -> ExitCode {
+    if args.running || args.server.is_given() || args.socket.socket.is_some() {
+        return remote::check(args);
+    }
     let origin = match &args.file {
         Some(file) if args.unbound => Origin::Unbound(file.clone()),
         Some(file) => Origin::File(file.clone()),

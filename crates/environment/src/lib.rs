@@ -89,6 +89,11 @@ pub trait Environment {
     /// Returns the names in a directory, in any order.
     fn list(&self, directory: &Path) -> io::Result<Vec<String>>;
 
+    /// Returns whether a configuration may include files: one that somebody sends may not.
+    fn may_include(&self) -> bool {
+        true
+    }
+
     /// Returns where the system's resolver configuration is.
     fn resolv_conf(&self) -> PathBuf;
 

@@ -12,6 +12,7 @@ use plan::tls::ClientTls;
 use rustls::ClientConfig;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::CryptoProvider;
+use rustls::pki_types::CertificateDer;
 
 use self::verifier::Verifier;
 use crate::last_errors::LastErrors;
@@ -76,5 +77,10 @@ impl Client {
     /// Returns why a certificate was last refused, where the transport does not pass that on.
     pub fn last_refusal(&self) -> Option<String> {
         self.verifier.last_refusal()
+    }
+
+    /// Returns the certificate that a server last showed, accepted or not.
+    pub fn last_shown(&self) -> Option<CertificateDer<'static>> {
+        self.verifier.last_shown()
     }
 }

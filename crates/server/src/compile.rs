@@ -16,6 +16,9 @@ use zones::{Found, LoadedZones, Planned, Planner};
 
 use crate::caches;
 
+/// Octets of a cache in a configuration that is only checked: nothing is ever kept in it.
+const CHECKED_OCTETS_MAX: usize = 1 << 20;
+
 /// What a server runs on.
 pub struct Compiled {
     /// Everything but zones.
@@ -69,6 +72,31 @@ pub(crate) fn compile_for_set(
     finish(prepared, Some(&previous.plans.caches), loaded)
 }
 
+/// Finds out what is wrong with a configuration that is not going to be used; returns warnings.
+///
+/// # Errors
+///
+/// All mistakes, in the configuration and in files of zones.
+pub(crate) fn check(
+    loaded: &Loaded,
+    environment: &dyn Environment,
+) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
+    let prepared = config::prepare(loaded, &[], None, environment, None);
+    let (zones, found) = LoadedZones::load(prepared.zones(), prepared.key(), None, environment);
+    let small = prepared.caches().iter().map(|plan| (&*plan.name, plan.octets_max.min(CHECKED_OCTETS_MAX)));
+    let caches = Caches::new(prepared.key()).adopt(small);
+    Ok(prepared.finish(caches, outcome(&zones, found))?.warnings.clone())
+}
+
+fn outcome(zones: &LoadedZones, found: Found) -> Outcome {
+    Outcome {
+        zones: zones.served().map(Arc::clone),
+        sets: zones.sets().clone(),
+        findings: found.findings,
+        diagnostics: found.diagnostics,
+    }
+}
+
 fn finish(
     prepared: Prepared<'_>,
     known: Option<&Caches>,
@@ -76,13 +104,7 @@ fn finish(
 ) -> Result<Compiled, Vec<Diagnostic>> {
     let known = known.map_or_else(|| Caches::new(prepared.key()), Caches::clone);
     let caches = caches::make(prepared.caches(), &known);
-    let outcome = Outcome {
-        zones: zones.served().map(Arc::clone),
-        sets: zones.sets().clone(),
-        findings: found.findings,
-        diagnostics: found.diagnostics,
-    };
-    Ok(Compiled { plans: prepared.finish(caches, outcome)?, zones })
+    Ok(Compiled { plans: prepared.finish(caches, outcome(&zones, found))?, zones })
 }
 
 /// Plans zones that are added while the server runs, as the configuration says.

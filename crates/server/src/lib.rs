@@ -18,6 +18,7 @@ mod log_level;
 mod operator;
 mod policy_zones;
 mod polling;
+pub mod probe;
 mod progress;
 mod protocol;
 mod reclaim;

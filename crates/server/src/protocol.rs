@@ -93,6 +93,7 @@ pub fn carry_out(
                 | Request::QueriesLive(_)
                 | Request::QueriesTop(_)
                 | Request::QueriesOverTime(_)
+                | Request::Check(_)
         );
     let words = (!is_look).then(|| audited(&request));
     let audit = |outcome: &str| {
@@ -143,6 +144,7 @@ fn audited(request: &Request) -> (String, String) {
             };
             format!("{}: {}{more}", change.zone, rrsets.join(", "))
         }
+        Request::Probe(asked) => asked.server.clone(),
         // Nothing of a password is anywhere.
         Request::UserAdd(user) => user.name.clone(),
         Request::UserPassword(user) => user.name.clone(),
@@ -186,6 +188,10 @@ fn try_carry_out(
         Request::SessionRevoke(session) => {
             let left = operator.session_revoke(&session.id, caller)?;
             return Ok(Response::Sessions(left).into());
+        }
+        Request::Check(asked) => return Ok(Response::Checked(operator.check(&asked, caller.role)?).into()),
+        Request::Probe(asked) => {
+            return Ok(Response::Probed(Box::new(operator.probe(&asked, caller.role)?)).into());
         }
         Request::UserRole(asked) => return operator.user_role(&asked, &caller.name).map(users),
         Request::Events(asked) => {
@@ -270,6 +276,8 @@ fn answer(operator: &Arc<Operator>, request: Request) -> Result<Answer, Operator
         | Request::UserAdd(_)
         | Request::UserRemove(_)
         | Request::UserRole(_)
+        | Request::Check(_)
+        | Request::Probe(_)
         | Request::TotpBegin(_)
         | Request::TotpConfirm(_)
         | Request::SessionList

@@ -316,6 +316,10 @@ impl<'a> Loader<'a> {
     fn includes(&mut self, file: FileId, entries: &mut Vec<Entry>, depth: usize) {
         let Some(at) = entries.iter().position(|entry| entry.key == "include") else { return };
         let include = entries.remove(at);
+        if !self.environment.may_include() {
+            self.problems.push(Problem::error(include.key_span, "settings that are sent include no files"));
+            return;
+        }
         let patterns = match include.node.value {
             Value::List(nodes) => nodes,
             Value::Null => Vec::new(),

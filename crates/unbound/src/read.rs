@@ -545,6 +545,10 @@ impl Reader<'_> {
 
     /// Reads the files that a name stands for.
     fn include(&mut self, name: &str, asked: Span, depth: usize, is_top: bool) {
+        if !self.context.environment.may_include() {
+            self.context.problems.push(Problem::error(asked, "settings that are sent include no files"));
+            return;
+        }
         // `chroot` does not matter: the other program reads files before it confines itself.
         let wanted = self.found.directory.join(name);
         for path in glob::expand(&wanted.to_string_lossy(), self.context.environment) {

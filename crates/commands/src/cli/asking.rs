@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use wire::NameBuf;
 
-use super::{LocalArgs, OutputArgs, RemoteArgs, parse_seconds};
+use super::{LocalArgs, RemoteArgs, parse_seconds};
 
 /// Arguments of `query`.
 #[derive(Args, Debug)]
@@ -91,7 +91,10 @@ does not hold; 2 wrong usage.";
 pub struct ProbeArgs {
     /// The server: an address, `tls://`, `https://` and so on, a DNS stamp, or a mapping in braces.
     #[arg(value_name = "UPSTREAM")]
-    pub server: String,
+    pub upstream: String,
+    /// Have the running server measure it: one of its configuration, and for admins any other.
+    #[arg(long)]
+    pub running: bool,
     /// The query name; further queries use random names below it.
     #[arg(long, value_name = "NAME", default_value = "example.com")]
     pub name: NameBuf,
@@ -101,18 +104,18 @@ pub struct ProbeArgs {
     /// A name with invalid signatures.
     #[arg(long, value_name = "NAME", default_value = "dnssec-failed.org")]
     pub bogus: NameBuf,
-    /// Queries to send one after the other.
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=1000), default_value = "20")]
-    pub count: u16,
+    /// Queries to send one after the other [default: 20; by the running server 5, and 20 at most].
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub count: Option<u16>,
     /// How long to wait for each reply.
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, default_value = "2")]
     pub timeout: Duration,
-    /// How long to wait for an idle connection to be closed.
-    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds, default_value = "15")]
-    pub idle: Duration,
-    /// How results are printed.
+    /// How long to wait for an idle connection to be closed [default: 15].
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    pub idle: Option<Duration>,
+    /// The running server, and how results are printed.
     #[command(flatten)]
-    pub output: OutputArgs,
+    pub remote: RemoteArgs,
 }
 
 /// Arguments of `explain`.

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use control::api;
 
-use super::{ConfigArgs, OutputArgs, RemoteArgs};
+use super::{ConfigArgs, OutputArgs, RemoteArgs, ServerArgs, SocketArgs};
 
 /// Arguments of `certificate`.
 #[derive(Args, Debug)]
@@ -142,6 +142,15 @@ pub struct CheckArgs {
     /// The file is an `unbound.conf`.
     #[arg(long, requires = "file")]
     pub unbound: bool,
+    /// Have the running server check it; files that it includes are not sent.
+    #[arg(long, conflicts_with = "graph")]
+    pub running: bool,
+    /// Where the control socket is.
+    #[command(flatten)]
+    pub socket: SocketArgs,
+    /// The server, if it is not of this machine.
+    #[command(flatten)]
+    pub server: ServerArgs,
     /// How findings are printed.
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = CheckFormat::Human)]
     pub format: CheckFormat,
@@ -149,7 +158,7 @@ pub struct CheckArgs {
     #[arg(long, conflicts_with = "format")]
     pub json: bool,
     /// Print a drawing of the policies instead, if there are no mistakes.
-    #[arg(long, value_enum, value_name = "LANGUAGE", conflicts_with_all = ["format", "json"])]
+    #[arg(long, value_enum, value_name = "LANGUAGE", conflicts_with_all = ["format", "json", "server", "socket"])]
     pub graph: Option<GraphLanguage>,
 }
 

@@ -5,6 +5,7 @@
 mod audit;
 mod caches;
 mod certificates;
+mod check;
 mod config;
 mod events;
 mod explain;
@@ -32,6 +33,7 @@ use utoipa::ToSchema;
 pub use audit::{AuditRow, AuditRows};
 pub use caches::{CacheEntries, CacheEntry, CacheFlush, CacheLookup, CacheStats, Dumped, Flush, Flushed};
 pub use certificates::{CertificateName, CertificatesOf, OrderedCertificate};
+pub use check::{Check, SettingsLanguage};
 pub use config::{
     ChangesSummary, ConfigChange, ConfigChanged, ConfigDiff, ConfigDifference, ConfigEdit, ConfigExpected,
     ConfigExport, ConfigGet, ConfigHistory, ConfigOf, ConfigShown, ConfigStep, Setting,
@@ -45,7 +47,9 @@ pub use files::{CheckedZone, StoredKey, VerifiedZone, ZoneFacts};
 pub use jobs::{Job, JobRun};
 pub use log::{LogLevel, LogLevelIs};
 pub use lookup::{EdnsOption, ExtendedError, Lookup, Question, Record, Transfer, flag_names};
-pub use probe::{Dnssec, Offered, Pipelining, Probe, RoundTrips, XdpCheck, XdpFact};
+pub use probe::{
+    Dnssec, Offered, Pipelining, Probe, ProbeAsked, RoundTrips, ShownCertificate, XdpCheck, XdpFact,
+};
 pub use queries::{
     QueriesAsked, QueriesFound, QueriesOf, QueriesRemoved, QueryEvent, QuerySum, QuerySums, Recorded, Tally,
 };
@@ -92,6 +96,10 @@ pub enum Request {
     Resolver(ResolverOrder),
     /// Take a query through the policy and say what happens to it on its way.
     Explain(Explain),
+    /// Check settings without using them.
+    Check(Check),
+    /// Measure an upstream server.
+    Probe(ProbeAsked),
     /// Say what is logged, and change it until the next reload.
     LogLevel(LogLevel),
     /// Say what is done at certain times.
@@ -214,6 +222,10 @@ pub enum Response {
     LogLevel(LogLevelIs),
     /// To [`Request::Explain`].
     Explained(Explained),
+    /// To [`Request::Check`]: everything the checker found.
+    Checked(Vec<Diagnostic>),
+    /// To [`Request::Probe`].
+    Probed(Box<Probe>),
     /// To [`Request::Lists`].
     Lists(Vec<Set>),
     /// To [`Request::ListsFetch`].
@@ -351,6 +363,8 @@ impl Response {
             Self::SetChanged(it) => to_json(it),
             Self::ZoneKeys(it) => to_json(it),
             Self::Explained(it) => to_json(it),
+            Self::Checked(it) => to_json(it),
+            Self::Probed(it) => to_json(it),
             Self::ConfigChanged(it) => to_json(it),
             Self::ConfigShown(it) => to_json(it),
             Self::ConfigDifferences(it) => to_json(it),

@@ -25,6 +25,47 @@ pub struct XdpFact {
     pub found: String,
 }
 
+/// Which upstream server to measure, and how.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ProbeAsked {
+    /// The server as in the settings: one of the configuration, and for admins any other.
+    pub server: String,
+    /// The query name; further queries use random names below it. `example.com` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// A name with valid signatures; `example.com` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signed: Option<String>,
+    /// A name with invalid signatures; `dnssec-failed.org` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bogus: Option<String>,
+    /// Queries to send one after the other, 20 at most; 5 when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u16>,
+    /// How long to wait for each reply, 5000 at most; 2000 when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u32>,
+}
+
+/// What an upstream server showed to prove who it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct ShownCertificate {
+    /// Whom it is for, as RFC 4514 writes it; empty if it does not say.
+    pub subject: String,
+    /// The names and addresses that it is for.
+    pub names: Vec<String>,
+    /// From when it is valid (RFC 3339).
+    pub begins: String,
+    /// Until when (RFC 3339).
+    pub ends: String,
+    /// Seconds until then; below zero when that is past.
+    pub ends_in_s: i64,
+    /// The SHA-256 of its public key, as `pins` has it (RFC 7858).
+    pub pin: String,
+}
+
 /// What `gannet probe` found out about an upstream server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -33,6 +74,11 @@ pub struct Probe {
     pub server: String,
     /// Where it was asked.
     pub address: String,
+    /// `udp`, `tcp`, `tls`, `https`, `h3`, `quic`, `dnscrypt` or `odoh`.
+    pub transport: String,
+    /// What it showed to prove who it is, also when that was not enough.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificate: Option<ShownCertificate>,
     /// What became of each transport, at its usual port.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub offered: Vec<Offered>,
@@ -45,6 +91,9 @@ pub struct Probe {
     /// The same once more, with what is remembered of the first time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again_ms: Option<f64>,
+    /// The response code of the first reply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rcode: Option<String>,
     /// Queries answered, one after the other, over one connection.
     pub answered: u32,
     /// Queries not answered.

@@ -7,10 +7,9 @@ use std::sync::Arc;
 use commands::cli::QueryArgs;
 use commands::query::{Carrier, Proof, Words};
 use commands::{out, remote};
+use environment::System;
 use identity::{Registry, Transport};
 use plan::upstreams;
-
-use crate::probe;
 
 /// Where a local server is looked for when none is running under our control.
 const LOCAL_PORTS: [u16; 2] = [53, 5300];
@@ -193,7 +192,7 @@ fn planned(url: &str, proof: &Proof, args: &QueryArgs) -> Result<Planned, Nobody
         say("source", quoted(&source.to_string()));
     }
     item.push('}');
-    let server = probe::server(&item).map_err(Nobody::Usage)?;
+    let server = server::probe::server(&item, &System).map_err(Nobody::Usage)?;
     let addresses = match &server.target {
         upstreams::Target::Address(address) => vec![*address],
         upstreams::Target::Name { name, port } => addresses(name.to_string().trim_end_matches('.'), *port)?,

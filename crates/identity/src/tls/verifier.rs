@@ -53,6 +53,8 @@ pub(super) struct Verifier {
     certificates: Vec<[u8; 32]>,
     /// Why a certificate was last refused.
     refusal: Mutex<Option<String>>,
+    /// The certificate that a server last showed, accepted or not.
+    shown: Mutex<Option<CertificateDer<'static>>>,
 }
 
 #[derive(Debug)]
@@ -86,18 +88,25 @@ impl Verifier {
             Proof::Keys(keys) => Demand::Keys(keys.clone()),
             Proof::None => Demand::Nothing,
         };
-        Self { provider, demand, certificates: plan.certificates.clone(), refusal: Mutex::default() }
+        let certificates = plan.certificates.clone();
+        Self { provider, demand, certificates, refusal: Mutex::default(), shown: Mutex::default() }
     }
 
     /// Returns one that demands nothing.
     pub(super) fn anybody(provider: Arc<CryptoProvider>) -> Self {
         let demand = Demand::Nothing;
-        Self { provider, demand, certificates: Vec::new(), refusal: Mutex::default() }
+        let certificates = Vec::new();
+        Self { provider, demand, certificates, refusal: Mutex::default(), shown: Mutex::default() }
     }
 
     /// Returns why a certificate was last refused.
     pub(super) fn last_refusal(&self) -> Option<String> {
         self.refusal.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns the certificate that a server last showed.
+    pub(super) fn last_shown(&self) -> Option<CertificateDer<'static>> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn check(
@@ -168,6 +177,7 @@ impl ServerCertVerifier for Verifier {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
+        *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = Some(end_entity.clone().into_owned());
         let checked = self.check(end_entity, intermediates, server_name, ocsp_response, now);
         if let Err(error) = &checked {
             *self.refusal.lock().unwrap_or_else(PoisonError::into_inner) = Some(explain_tls(error));

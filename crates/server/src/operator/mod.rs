@@ -5,6 +5,7 @@ mod bans;
 mod caches;
 mod certificates;
 mod changes;
+mod check;
 mod configuration;
 mod error;
 mod events;
@@ -14,6 +15,7 @@ mod lists;
 mod numbers;
 mod overlay;
 mod policy_zones;
+mod probe;
 mod queries;
 mod resolvers;
 mod rrsets;
@@ -102,6 +104,10 @@ pub struct Operator {
     audit_told: AtomicU64,
     /// Held by each reader of the live log of queries.
     live: Arc<()>,
+    /// Held by each check of settings that were sent.
+    checks: Arc<()>,
+    /// Held by each measuring of an upstream server.
+    probes: Arc<()>,
 }
 
 /// What stays the same for as long as the server runs.
@@ -227,6 +233,8 @@ impl Operator {
             is_audit_failing: AtomicBool::new(false),
             audit_told: AtomicU64::new(0),
             live: Arc::default(),
+            checks: Arc::default(),
+            probes: Arc::default(),
         }
     }
 
@@ -524,6 +532,15 @@ impl Operator {
             return Err(OperatorError::Busy(why.to_owned()));
         }
         Ok(prepared.explained(&plans, &trace, reply.as_deref()))
+    }
+}
+
+/// Takes one of so many places; it is free again when what is returned is dropped.
+fn place(places: &Arc<()>, max: usize, what: &str) -> Result<Arc<()>, OperatorError> {
+    let place = Arc::clone(places);
+    match Arc::strong_count(&place) > max + 1 {
+        true => Err(OperatorError::Busy(format!("{max} {what} are under way already"))),
+        false => Ok(place),
     }
 }
 

@@ -1,7 +1,6 @@
 //! The record of queries, as its operator searches, watches and shortens it.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use control::api;
@@ -60,10 +59,7 @@ impl Operator {
         &self,
         asked: &api::QueriesAsked,
     ) -> Result<impl Iterator<Item = api::QueryEvent> + Send + use<>, OperatorError> {
-        let place = Arc::clone(&self.live);
-        if Arc::strong_count(&place) > LIVE_MAX + 1 {
-            return Err(OperatorError::Busy(format!("{LIVE_MAX} readers watch the queries already")));
-        }
+        let place = super::place(&self.live, LIVE_MAX, "readers of the live log")?;
         let live = Live::new(self.reader()?, wanted(asked)?, asked.cursor).map_err(OperatorError::Refused)?;
         Ok(live.map(move |told| {
             // It is free again when the reader is gone.

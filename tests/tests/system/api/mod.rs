@@ -8,6 +8,7 @@ mod oidc;
 mod pages;
 mod queries;
 mod rrsets;
+mod tools;
 mod totp;
 mod users;
 mod webhooks;
