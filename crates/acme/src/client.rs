@@ -13,8 +13,9 @@ use crate::web::{Request, Response, Session, Web};
 
 /// Requests of one order, so that an authority that always wants another ends.
 const REQUESTS_MAX: u32 = 400;
-/// How often a request is repeated because of its nonce (RFC 8555 §6.5).
-const BAD_NONCES_MAX: u32 = 5;
+/// How often a request is repeated because of its nonce (RFC 8555 §6.5). An authority with several
+/// machines may refuse many that are right.
+const BAD_NONCES_MAX: u32 = 10;
 /// Characters of what an authority says that are told.
 const SAID_CHARS_MAX: usize = 300;
 /// The longest time that an authority may have us wait.

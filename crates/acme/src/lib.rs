@@ -291,6 +291,13 @@ impl Certificates {
             .map(|plan| match before.iter().position(|entry| entry.plan.file == plan.file) {
                 Some(at) => {
                     let mut entry = before.swap_remove(at);
+                    let contacts = |plan: &CertificatePlan| {
+                        plan.authorities.iter().map(|it| it.contact.clone()).collect::<Vec<_>>()
+                    };
+                    if contacts(&entry.plan) != contacts(plan) {
+                        // It is told with the question when to renew.
+                        entry.record.ask_at = 0;
+                    }
                     entry.plan = Arc::clone(plan);
                     entry.settle();
                     entry
@@ -394,10 +401,22 @@ impl Shared {
             Due::Order => self.order(&mut entry),
             Due::Ask => self.ask(&mut entry),
         }
+        self.publish(&entry, false);
+    }
+
+    /// Has the world know what became of a certificate.
+    fn publish(&self, entry: &Entry, is_at_work: bool) {
         let mut state = lock(&self.state);
         let known = state.entries.iter_mut().find(|known| known.plan.file == entry.plan.file);
         if let Some(known) = known {
-            (known.held, known.record, known.is_at_work) = (entry.held, entry.record, false);
+            // What is to be told since is told in a turn of its own.
+            let asks_at_once =
+                known.record.ask_at == 0 && entry.record.ask_at != 0 && known.plan != entry.plan;
+            (known.held, known.record) = (entry.held.clone(), entry.record.clone());
+            known.is_at_work = is_at_work;
+            if asks_at_once {
+                known.record.ask_at = 0;
+            }
             known.settle();
         }
     }
@@ -469,6 +488,8 @@ impl Shared {
         self.write(entry);
         let ends = entry.held.as_ref().map_or(0, |held| held.life.ends);
         info!(certificate = plan.name, authority, ends, "a certificate was issued");
+        // Whoever is shown it in a handshake is told of it by commands, too.
+        self.publish(entry, true);
         if let Err(why) = self.place.adopt(&plan.name) {
             // It is on the disk: the next reload takes it.
             warn!(certificate = plan.name, why, "the new certificate is not in use yet");
@@ -489,6 +510,7 @@ impl Shared {
             return;
         };
         let heard = Client::new(authority, &*self.web, Instant::now() + ORDER_PATIENCE)
+            .and_then(|client| order::tell_contacts(&plan, authority, client))
             .and_then(|mut client| client.window(&id));
         let (window, retry_after) = match heard {
             Ok(heard) => heard,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use aws_lc_rs::digest::{SHA256, digest};
 use plan::certificates::{AuthorityPlan, CertificatePlan, Challenge, ChallengeWord, Identifier, identity};
 use serde_json::{Value, json};
-use tracing::{debug, info};
+use tracing::{debug, info, warn};
 use wire::text::read_base64url;
 
 use crate::Place;
@@ -22,6 +22,8 @@ pub(crate) const ORDER_PATIENCE: Duration = Duration::from_secs(5 * 60);
 /// How long until an authority is asked again how an order stands, at first and at last.
 const POLL_FIRST: Duration = Duration::from_millis(250);
 const POLL_LAST: Duration = Duration::from_secs(10);
+/// Seconds between accounts that are made in place of ones that are no more.
+const REMADE_EVERY: u64 = 24 * 60 * 60;
 /// Letters of a token: some dozen are usual.
 const TOKEN_LETTERS_MAX: usize = 256;
 
@@ -67,20 +69,31 @@ pub(crate) fn issue(
         return Err(format!("it has no profile \"{profile}\" (it has: {known})").into());
     }
     check_caa(plan, &client, around.place)?;
-    let place = account_file(plan, authority);
-    let is_known = place.exists();
-    let mut session = Session::begin(client, authority, &place)?;
+    let mut session = Session::begin(client, plan, authority)?;
+    session.tell_contacts(authority);
     let order = match session.order(plan, authority, replaces) {
-        // Somebody has closed the account, or the authority has forgotten it.
-        Err(failure) if is_known && failure.kind == "accountDoesNotExist" => {
-            info!(authority = authority.url, "the account is gone; another one is made");
-            std::fs::remove_file(&place).map_err(|error| cannot(&place, &error))?;
-            session = Session::begin(session.client, authority, &place)?;
+        Err(failure) if session.is_closed(&failure) => {
+            session = session.anew(plan, authority)?;
             session.order(plan, authority, replaces)?
         }
         ordered => ordered?,
     };
     session.carry_out(plan, &order, around.place)
+}
+
+/// Tells an authority whom it can write to, if the account that there is says another.
+pub(crate) fn tell_contacts(
+    plan: &CertificatePlan,
+    authority: &AuthorityPlan,
+    client: Client,
+) -> Result<Client, Failure> {
+    let place = account_file(plan, authority);
+    if !place.exists() || Account::read(&place)?.contact == authority.contact {
+        return Ok(client);
+    }
+    let mut session = Session::begin(client, plan, authority)?;
+    session.tell_contacts(authority);
+    Ok(session.client)
 }
 
 /// Checks that the owners of the names let the authority give certificates for them, as far as that
@@ -132,29 +145,83 @@ struct Pending {
     shown: Challenge,
 }
 
+/// What is kept of an account.
+struct Account {
+    file: PathBuf,
+    /// The authority's directory.
+    directory: String,
+    /// The account's URL.
+    url: String,
+    key: AccountKey,
+    /// Whom the authority can write to, as far as it was told.
+    contact: Vec<String>,
+    /// When it was made in place of one that is gone, in seconds since 1970; 0 of the first.
+    remade_at: u64,
+}
+
+impl Account {
+    fn read(file: &Path) -> Result<Self, Failure> {
+        let text = read_text(file)
+            .map_err(|error| Failure::from(format!("\"{}\" cannot be read: {error}", file.display())))?;
+        let known: Value = serde_json::from_str(&text).unwrap_or_default();
+        let mut pkcs8 = Vec::new();
+        let (url, key) = (known["account"].as_str(), known["key"].as_str());
+        let (Some(url), Some(())) = (url, key.and_then(|key| read_base64url(key.as_bytes(), &mut pkcs8)))
+        else {
+            return Err(format!("\"{}\" holds no account", file.display()).into());
+        };
+        let contact = known["contact"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        Ok(Self {
+            file: file.to_owned(),
+            directory: known["directory"].as_str().unwrap_or_default().to_owned(),
+            url: url.to_owned(),
+            key: AccountKey::read(&pkcs8)?,
+            contact: contact.map(str::to_owned).collect(),
+            remade_at: known["remade-at"].as_u64().unwrap_or(0),
+        })
+    }
+
+    fn write(&self) -> Result<(), Failure> {
+        let kept = json!({
+            "directory": self.directory,
+            "account": self.url,
+            "key": base64url(self.key.pkcs8()),
+            "contact": self.contact,
+            "remade-at": self.remade_at,
+        });
+        write_private(&self.file, kept.to_string().as_bytes()).map_err(|error| cannot(&self.file, &error))
+    }
+}
+
 /// What is spoken with an authority as one of its accounts.
 struct Session {
     client: Client,
-    key: AccountKey,
-    account: String,
+    account: Account,
+    /// Whether the account was there already.
+    is_known: bool,
+}
+
+fn unix_seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 impl Session {
     /// Takes up the account that there is, or makes one.
-    fn begin(mut client: Client, authority: &AuthorityPlan, file: &Path) -> Result<Self, Failure> {
+    fn begin(client: Client, plan: &CertificatePlan, authority: &AuthorityPlan) -> Result<Self, Failure> {
+        let file = account_file(plan, authority);
         if file.exists() {
-            let text = read_text(file)
-                .map_err(|error| Failure::from(format!("\"{}\" cannot be read: {error}", file.display())))?;
-            let known: Value = serde_json::from_str(&text).unwrap_or_default();
-            let mut pkcs8 = Vec::new();
-            let (account, key) = (known["account"].as_str(), known["key"].as_str());
-            if let (Some(account), Some(())) =
-                (account, key.and_then(|key| read_base64url(key.as_bytes(), &mut pkcs8)))
-            {
-                return Ok(Self { client, key: AccountKey::read(&pkcs8)?, account: account.to_owned() });
-            }
-            return Err(format!("\"{}\" holds no account", file.display()).into());
+            return Ok(Self { client, account: Account::read(&file)?, is_known: true });
         }
+        Self::made(client, authority, file, 0)
+    }
+
+    /// Makes an account (RFC 8555 §7.3).
+    fn made(
+        mut client: Client,
+        authority: &AuthorityPlan,
+        file: PathBuf,
+        remade_at: u64,
+    ) -> Result<Self, Failure> {
         let key = AccountKey::generate()?;
         let url = client.directory.new_account.clone();
         let mut payload = json!({"termsOfServiceAgreed": true});
@@ -165,16 +232,76 @@ impl Session {
             payload["externalAccountBinding"] = key.bound(key_id, secret.reveal(), &url)?;
         }
         let reply = client.post((&key, By::Key), &url, Some(&payload))?;
-        let account = reply.location.ok_or("it does not say where the account is")?;
-        let account = checked(&account)?.to_owned();
-        let kept = json!({"directory": authority.url, "account": account, "key": base64url(key.pkcs8())});
-        write_private(file, kept.to_string().as_bytes()).map_err(|error| cannot(file, &error))?;
-        info!(authority = authority.url, account, "an account was made");
-        Ok(Self { client, key, account })
+        let url = reply.location.ok_or("it does not say where the account is")?;
+        let url = checked(&url)?.to_owned();
+        let (directory, contact) = (authority.url.clone(), authority.contact.clone());
+        let account = Account { file, directory, url, key, contact, remade_at };
+        account.write()?;
+        info!(authority = authority.url, account = account.url, "an account was made");
+        Ok(Self { client, account, is_known: false })
+    }
+
+    /// Returns whether a request failed because the account that was known is no more: the
+    /// authority has forgotten or closed it, or somebody has deactivated it (RFC 8555 §7.3.6).
+    fn is_closed(&mut self, failure: &Failure) -> bool {
+        match failure.kind.as_str() {
+            _ if !self.is_known => false,
+            "accountDoesNotExist" => true,
+            // Much else is unauthorized, too.
+            "unauthorized" => {
+                let url = self.account.url.clone();
+                match self.post(&url, None) {
+                    Ok(reply) => {
+                        let state = reply.json().unwrap_or_default();
+                        matches!(state["status"].as_str(), Some("deactivated" | "revoked"))
+                    }
+                    Err(failure) => {
+                        matches!(failure.kind.as_str(), "unauthorized" | "accountDoesNotExist")
+                    }
+                }
+            }
+            _ => false,
+        }
+    }
+
+    /// Makes another account in place of one that is no more. An authority that closes one after
+    /// the other gets one a day.
+    fn anew(self, plan: &CertificatePlan, authority: &AuthorityPlan) -> Result<Self, Failure> {
+        let now = unix_seconds();
+        if now < self.account.remade_at.saturating_add(REMADE_EVERY) {
+            return Err("the account is gone, and was made anew less than a day ago".into());
+        }
+        warn!(
+            authority = authority.url,
+            account = self.account.url,
+            "the account is gone at the authority; another one is made"
+        );
+        Self::made(self.client, authority, account_file(plan, authority), now)
+    }
+
+    /// Tells the authority whom it can write to, if that is not what it knows (RFC 8555 §7.3.2).
+    /// Where that fails, nothing is missing but what it would write: it is tried again with the
+    /// next order.
+    fn tell_contacts(&mut self, authority: &AuthorityPlan) {
+        if self.account.contact == authority.contact {
+            return;
+        }
+        let url = self.account.url.clone();
+        let told = self.post(&url, Some(&json!({"contact": authority.contact}))).and_then(|_| {
+            self.account.contact.clone_from(&authority.contact);
+            self.account.write()
+        });
+        match told {
+            Ok(()) => info!(authority = authority.url, "the authority knows the contacts"),
+            Err(failure) => {
+                let why = &failure.why;
+                warn!(authority = authority.url, why, "the authority was not told the contacts");
+            }
+        }
     }
 
     fn post(&mut self, url: &str, payload: Option<&Value>) -> Result<Reply, Failure> {
-        self.client.post((&self.key, By::Account(&self.account)), url, payload)
+        self.client.post((&self.account.key, By::Account(&self.account.url)), url, payload)
     }
 
     /// Orders a certificate (RFC 8555 §7.4).
@@ -284,7 +411,7 @@ impl Session {
         if token.is_empty() || token.len() > TOKEN_LETTERS_MAX || !token.bytes().all(is_letter) {
             return Err(format!("{identifier}: the token of its challenge is no base64url").into());
         }
-        let text = format!("{token}.{}", self.key.thumbprint());
+        let text = format!("{token}.{}", self.account.key.thumbprint());
         let shown = match plan.challenge {
             ChallengeWord::Http => Challenge::File { token: token.to_owned(), text },
             ChallengeWord::TlsAlpn => key::handshake(identifier, &text)?,

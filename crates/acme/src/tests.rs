@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 
 use super::*;
 
+mod accounts;
+
 const DAY: u64 = 86_400;
 const NOW: u64 = 1_900_000_000;
 
