@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use settings::overlay::{Layer, SettingPath, difference, export};
+
 /// A machine without files or variables.
 struct Nothing;
 
@@ -124,6 +126,40 @@ pub fn config(bytes: &[u8]) {
             }
         }
         Ok(_) => {}
+        Err(diagnostics) => {
+            assert!(!diagnostics.is_empty(), "a refusal has a reason");
+            for diagnostic in diagnostics {
+                assert!(!diagnostic.to_string().is_empty());
+            }
+        }
+    }
+}
+
+/// What a file says under the changes of [`overlay`].
+const FILE: &str = "local: {nas.home.arpa: 192.0.2.1}\ncookies: {secret: 00112233445566778899aabbccddeeff}\n\
+                    cache: {main: {size: 1MiB}}\n";
+
+/// A change of a setting: a line with its path, and behind it what is said there.
+pub fn overlay(bytes: &[u8]) {
+    let text = text_of(bytes);
+    let (path, said) = text.split_once('\n').unwrap_or((text, ""));
+    let path = match SettingPath::parse(path) {
+        Ok(path) => path,
+        Err(why) => return assert!(!why.is_empty(), "a refusal has a reason"),
+    };
+    assert_eq!(SettingPath::parse(&path.to_string()).as_ref(), Ok(&path), "a path is read as it is written");
+    let base = settings::load_text(Path::new("fuzz.yaml"), FILE, &Nothing).expect("it is right");
+    let layer = Layer { path, text: Some(said.to_owned()), name: "change 1 by anna".to_owned() };
+    match base.with_changes(std::slice::from_ref(&layer), &Nothing) {
+        Ok(loaded) => {
+            let same = difference(&base, [&[layer.clone()], &[layer.clone()]], &Nothing);
+            assert!(same.is_empty(), "it is the same: {same:?}");
+            for without in [export(&loaded, false), settings::print::show(&loaded)] {
+                assert!(!without.contains("00112233445566778899"), "a secret is shown: {without}");
+            }
+            let back = loaded.without_changes(&Nothing).expect("the file is right alone");
+            assert!(back.settings == base.settings, "a change that is taken back is gone");
+        }
         Err(diagnostics) => {
             assert!(!diagnostics.is_empty(), "a refusal has a reason");
             for diagnostic in diagnostics {

@@ -33,8 +33,8 @@ macro_rules! targets {
 }
 
 targets! {
-    authority config denials dnscrypt engine forwarders frames http2 journal lists name network proxy query rdata_text reply signed transfer
-    unbound update zone_file
+    authority config denials dnscrypt engine forwarders frames http2 journal lists name network overlay proxy query rdata_text reply search
+    signed token transfer unbound update zone_file
 }
 
 /// Returns what is in a folder of `fuzz/`, without the extensions.
