@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod audit;
 mod kept;
 mod last_good;
 mod queue;
@@ -154,6 +155,13 @@ pub trait Runner {
     /// Returns whether the files say something at this path.
     fn is_said(&self, path: &SettingPath) -> bool;
 
+    /// Returns what other changes over the files make different, with `digest` of each secret.
+    fn differences(
+        &self,
+        layers: [&[Layer]; 2],
+        digest: &dyn Fn(&str) -> String,
+    ) -> Vec<store::audit::Difference>;
+
     /// Makes a configuration of the files with changes over them.
     ///
     /// # Errors
@@ -218,17 +226,25 @@ struct State {
     in_use: BTreeMap<SettingPath, Kept>,
     revision: u64,
     counts: Counts,
+    /// The first key of the audit log, if it comes from elsewhere.
+    audit_key: Option<store::audit::Octets>,
 }
 
 impl Authority {
     /// Returns who decides about changes of a server that has none.
     pub fn of_nobody() -> Self {
-        Self::new(None, BTreeMap::new(), 0)
+        Self::new(None, BTreeMap::new(), 0, None)
     }
 
-    fn new(folder: Option<PathBuf>, in_use: BTreeMap<SettingPath, Kept>, revision: u64) -> Self {
+    fn new(
+        folder: Option<PathBuf>,
+        in_use: BTreeMap<SettingPath, Kept>,
+        revision: u64,
+        audit_key: Option<store::audit::Octets>,
+    ) -> Self {
         let counts = Counts::default();
-        Self { folder, state: Mutex::new(State { store: None, trouble: None, in_use, revision, counts }) }
+        let state = State { store: None, trouble: None, in_use, revision, counts, audit_key };
+        Self { folder, state: Mutex::new(state) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -296,67 +312,6 @@ impl Authority {
         let position = state.opened(folder).and_then(|store| store.commit(change)).map_err(Refusal::Store)?;
         state.revision = position.revision;
         Ok(())
-    }
-
-    /// Writes to the audit log that somebody has something done; it is on disk when this returns.
-    /// Changes of settings are there without it.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be written.
-    pub fn audit(&self, event: store::audit::Event) -> Result<(), StoreError> {
-        // What keeps no changes, or has no folder for state at all, has no audit log either.
-        let is_there = |folder: &&Path| folder.parent().is_some_and(Path::is_dir);
-        let Some(folder) = self.folder.as_deref().filter(is_there) else { return Ok(()) };
-        self.state().opened(folder)?.audit(&[event])
-    }
-
-    /// Returns where the first key of the audit log is, if nobody has taken it away yet.
-    pub fn first_audit_key(&self) -> Option<PathBuf> {
-        Store::first_audit_key(self.folder.as_deref()?)
-    }
-
-    /// Returns the public key of the audit log's checkpoints; `None` if there is no log.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be read or made.
-    pub fn checkpoint_key(&self) -> Result<Option<String>, StoreError> {
-        self.with_store(None, |store| store.checkpoint_key().map(Some))
-    }
-
-    /// Returns a signed checkpoint of the audit log as it is now, and its last row's number; `None`
-    /// if it has no rows.
-    ///
-    /// # Errors
-    ///
-    /// The store or the key cannot be read.
-    pub fn checkpoint(&self, at: u64) -> Result<Option<(u64, String)>, StoreError> {
-        self.with_store(None, |store| store.checkpoint(at))
-    }
-
-    /// Returns the number of the audit log's newest row; 0 without any.
-    ///
-    /// # Errors
-    ///
-    /// The store cannot be read.
-    pub fn last_audited(&self) -> Result<u64, StoreError> {
-        self.with_store(0, Store::last_audited)
-    }
-
-    /// Returns rows of the audit log after `after`, or the newest, at most `count`.
-    ///
-    /// # Errors
-    ///
-    /// The store cannot be read.
-    pub fn audited(&self, after: Option<u64>, count: usize) -> Result<Vec<store::audit::Row>, StoreError> {
-        self.with_store(Vec::new(), |store| {
-            let after = match after {
-                Some(after) => after,
-                None => store.last_audited()?.saturating_sub(count as u64),
-            };
-            store.audited(after, count)
-        })
     }
 
     /// Notes a text under a name for a time; it is on disk when this returns.
@@ -582,8 +537,15 @@ impl Authority {
             let puts = kept::puts(&before, &entries);
             if !puts.is_empty() {
                 revision += 1;
+                let differences = match is_dry_run {
+                    true => Vec::new(),
+                    false => {
+                        let both = audit::near([layers(&before), layers(&entries)], &puts);
+                        runner.differences([&both[0], &both[1]], &|secret| self.digest(secret))
+                    }
+                };
                 let (by, why) = (request.by.clone(), request.why.clone());
-                changes.push(store::Change { by, why, at: request.at, expected: None, puts });
+                changes.push(store::Change { by, why, at: request.at, expected: None, puts, differences });
             }
             done.push((revision, replaced));
         }
@@ -704,7 +666,7 @@ impl State {
     /// Returns the store, opened if it is not.
     fn opened(&mut self, folder: &Path) -> Result<&Store, StoreError> {
         if self.store.is_none() {
-            match Store::open(folder) {
+            match Store::open_with(folder, self.audit_key) {
                 Ok(store) => self.store = Some(store),
                 Err(error) => {
                     self.trouble = Some(error.clone());

@@ -43,8 +43,10 @@ pub fn begin(origin: &Origin) -> Result<Begun, Vec<Diagnostic>> {
         return Ok(Begun { loaded: files, authority: Authority::of_nobody(), wrong: None });
     }
     let folder = files.settings.startup.state_directory.join(FOLDER);
-    let (entries, revision, trouble) = known(&folder);
-    let authority = Authority::new(Some(folder), entries, revision);
+    let key = files.settings.startup.audit_key.as_ref();
+    let key: Option<store::audit::Octets> = key.and_then(|it| it.key.reveal().try_into().ok());
+    let (entries, revision, trouble) = known(&folder, key);
+    let authority = Authority::new(Some(folder), entries, revision, key);
     authority.state().trouble = trouble;
     let layers = authority.layers();
     if layers.is_empty() {
@@ -81,10 +83,13 @@ fn without_last_good(mut diagnostics: Vec<Diagnostic>, authority: &Authority) ->
 
 /// Returns the changes that there are, the revision, and why the store cannot be used: then they
 /// are those that ran last.
-fn known(folder: &Path) -> (BTreeMap<SettingPath, Kept>, u64, Option<StoreError>) {
+fn known(
+    folder: &Path,
+    key: Option<store::audit::Octets>,
+) -> (BTreeMap<SettingPath, Kept>, u64, Option<StoreError>) {
     let noted = last_good::read(folder);
     let read = match Store::is_in(folder) {
-        true => Store::open(folder).and_then(|store| kept::read(&store)),
+        true => Store::open_with(folder, key).and_then(|store| kept::read(&store)),
         false => Ok((BTreeMap::new(), 0)),
     };
     match (read, noted) {

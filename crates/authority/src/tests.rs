@@ -39,6 +39,24 @@ impl Runner for Running<'_> {
         settings::overlay::is_said(self.files, path)
     }
 
+    fn differences(
+        &self,
+        layers: [&[Layer]; 2],
+        digest: &dyn Fn(&str) -> String,
+    ) -> Vec<store::audit::Difference> {
+        let of = |layers: &[Layer], layer: &Layer| {
+            let other = layers.iter().find(|other| other.path == layer.path);
+            other.and_then(|other| other.text.as_deref()).map(digest)
+        };
+        let [before, after] = layers;
+        let changed = after.iter().filter(|layer| !before.contains(layer));
+        let difference = |layer: &Layer| {
+            let path = layer.path.to_string();
+            store::audit::Difference { path, before: of(before, layer), after: of(after, layer) }
+        };
+        changed.map(difference).collect()
+    }
+
     fn check(&mut self, layers: &[Layer]) -> Result<(Loaded, Outcome), Vec<Diagnostic>> {
         *self.checked += 1;
         let loaded = self.files.with_changes(layers, &System)?;
@@ -378,7 +396,14 @@ fn a_change_that_was_refused_and_came_to_the_disk_all_the_same_is_not_written_ov
     let put = put_of(&at("edns.padding"), None);
     let put = Put { text: Some(WhatBecame::Text("128".to_owned()).encoded()), ..put };
     let (by_whom, why) = ("ben".to_owned(), String::new());
-    let change = store::Change { by: by_whom, why, at: 1_000, expected: None, puts: vec![put] };
+    let change = store::Change {
+        by: by_whom,
+        why,
+        at: 1_000,
+        expected: None,
+        puts: vec![put],
+        differences: Vec::new(),
+    };
     let folder = server.authority.folder().expect("a folder");
     state.opened(folder).expect("open").commit(&change).expect("a disk");
     drop(state);

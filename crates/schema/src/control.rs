@@ -162,6 +162,15 @@ pub(super) const ROWS: &[Row] = &[
     },
     unset("control.oidc.groups.*", Kind::One(Value::Word(RoleWord::WORDS)), "The role of the group."),
     section("control.audit", "The audit log: who had what done (see audit.md)."),
+    unset(
+        "control.audit.key",
+        Kind::One(Value::Path),
+        "A file with the first key of the audit log, 64 hexadecimal digits (`openssl rand -hex 32`), in place of one that \
+         the server makes: from outside of its directory, such as a credential of systemd \
+         (`${CREDENTIALS_DIRECTORY}/audit.key`). It counts for a log that has no rows yet. The user that the server \
+         runs as has to be able to read it.",
+    )
+    .restart(),
     row(
         "control.audit.sinks",
         Kind::List(Value::Text { word: None }),

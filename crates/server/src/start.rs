@@ -256,6 +256,9 @@ fn open_for_changes(authority: &Authority) {
     if let Err(error) = authority.open() {
         error!(%error, "settings cannot be changed; those that were changed before stay as they are");
     }
+    if authority.has_other_audit_key() {
+        warn!("the audit log was begun with another key than control.audit.key, and goes on with that one");
+    }
     if let Some(file) = authority.first_audit_key() {
         info!(file = %file.display(), "the first key of the audit log: keep it elsewhere, and remove it here");
     }

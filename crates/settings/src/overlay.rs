@@ -18,7 +18,9 @@ use yaml::{Entry, Node, Value};
 
 use crate::load::{Base, Loaded, Loader, short_forms};
 pub use path::SettingPath;
-pub use show::{Difference, Said, all_said, difference, export, is_said, said};
+pub use show::{
+    Difference, Said, all_said, difference, difference_of, difference_with, export, is_said, said,
+};
 
 /// A change as it is laid over files.
 #[derive(Clone, Debug, PartialEq, Eq)]

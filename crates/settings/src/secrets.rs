@@ -26,7 +26,12 @@ pub(crate) fn note(tree: &Node, sources: &mut Sources) {
 
 /// Replaces the secrets of a tree, but for those that say their default.
 pub(crate) fn mask(tree: &mut Node) {
-    walk_mut(tree, "", &mut |node| cover(node));
+    mask_with(tree, &|_| HIDDEN.to_owned());
+}
+
+/// Like [`mask`], with what stands for each of them.
+pub(crate) fn mask_with(tree: &mut Node, stand_in: &dyn Fn(&str) -> String) {
+    walk_mut(tree, "", &mut |node| cover(node, stand_in));
 }
 
 fn hide(node: &Node, found: &mut Vec<Secret>) {
@@ -59,13 +64,13 @@ fn hide_slips(node: &Node, keys: &[&str], found: &mut Vec<Secret>) {
     }
 }
 
-fn cover(node: &mut Node) {
+fn cover(node: &mut Node, stand_in: &dyn Fn(&str) -> String) {
     match &mut node.value {
         Value::Null | Value::Long(_) => {}
         Value::Scalar(scalar) if scalar.text.starts_with(FILE) => {}
-        Value::Scalar(scalar) => HIDDEN.clone_into(&mut scalar.text),
-        Value::List(items) => items.iter_mut().for_each(cover),
-        Value::Map(entries) => entries.iter_mut().for_each(|entry| cover(&mut entry.node)),
+        Value::Scalar(scalar) => scalar.text = stand_in(&scalar.text),
+        Value::List(items) => items.iter_mut().for_each(|item| cover(item, stand_in)),
+        Value::Map(entries) => entries.iter_mut().for_each(|entry| cover(&mut entry.node, stand_in)),
     }
 }
 

@@ -32,6 +32,12 @@ const KEY_FILE: &str = "audit.key";
 /// The first key, until somebody takes it away to a safe place.
 const FIRST_KEY_FILE: &str = "audit-first.key";
 
+/// The key of digests of secrets, in the folder of the store. It is none of the audit log's, so
+/// that who checks the log cannot try secrets.
+const SECRETS_KEY_FILE: &str = "audit-secrets.key";
+/// Differences that a row has at most.
+const DIFFERENCES_MAX: usize = 100;
+
 /// A hash, or a key.
 pub type Octets = [u8; OCTETS];
 
@@ -50,6 +56,21 @@ pub struct Event {
     pub outcome: String,
     /// The revision that it made, if it made one.
     pub revision: Option<u64>,
+    /// What it made different.
+    pub differences: Vec<Difference>,
+    /// Where that comes from, if not from who is named: `file`.
+    pub source: Option<&'static str>,
+}
+
+/// What was made different. Secrets have to be [digests](Store::digest) in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Difference {
+    /// What: the path of a setting, the name of a token.
+    pub path: String,
+    /// What it said; `None`: nothing.
+    pub before: Option<String>,
+    /// What it says now.
+    pub after: Option<String>,
 }
 
 /// A row.
@@ -92,18 +113,42 @@ impl Event {
     fn text(&self, number: u64) -> String {
         let text = json_text;
         let mut fields = format!(
-            "{{\"at\":{},\"by\":{},\"number\":{number},\"on\":{},\"outcome\":{}",
+            "{{\"at\":{},\"by\":{},{}\"number\":{number},\"on\":{},\"outcome\":{}",
             self.at,
             text(&self.by),
+            differences_text(&self.differences),
             text(&self.on),
             text(&self.outcome)
         );
         if let Some(revision) = self.revision {
             fields.push_str(&format!(",\"revision\":{revision}"));
         }
+        if let Some(source) = self.source {
+            fields.push_str(&format!(",\"source\":{}", text(source)));
+        }
         fields.push_str(&format!(",\"what\":{}}}", text(&self.what)));
         fields
     }
+}
+
+/// Returns what was made different as a field with the comma behind it; nothing if nothing was.
+fn differences_text(all: &[Difference]) -> String {
+    if all.is_empty() {
+        return String::new();
+    }
+    let value = |name: &str, value: &Option<String>| {
+        value.as_ref().map_or_else(String::new, |value| format!("\"{name}\":{},", json_text(value)))
+    };
+    let one = |it: &Difference| {
+        let (before, after) = (value("before", &it.before), value("after", &it.after));
+        format!("{{{after}{before}\"path\":{}}}", json_text(&it.path))
+    };
+    let shown: Vec<String> = all.iter().take(DIFFERENCES_MAX).map(one).collect();
+    let more = match all.len().saturating_sub(DIFFERENCES_MAX) {
+        0 => String::new(),
+        more => format!("\"differences-more\":{more},"),
+    };
+    format!("\"differences\":[{}],{more}", shown.join(","))
 }
 
 /// Returns a text as JSON has it, in ASCII alone.
@@ -232,8 +277,13 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// Reads the key, or makes one if there is none.
-    pub(crate) fn open(folder: &Path, database: &Connection) -> Result<Self, StoreError> {
+    /// Reads the key. If there is none, it follows from the first one that is given, or a new one
+    /// is made.
+    pub(crate) fn open(
+        folder: &Path,
+        database: &Connection,
+        first: Option<&Octets>,
+    ) -> Result<Self, StoreError> {
         let file = folder.join(KEY_FILE);
         let damaged = |what: &str| StoreError::Trouble(Trouble::Damaged(file.clone(), what.to_owned()));
         let rows: u64 = database
@@ -242,6 +292,11 @@ impl Key {
         let text = match fs::read_to_string(&file) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                if let Some(first) = first {
+                    let given = Self { epoch: 0, key: *first }.moved_to(rows + 1);
+                    given.write(&file)?;
+                    return Ok(given);
+                }
                 let mut key = [0; OCTETS];
                 rand::fill(&mut key).map_err(|_| damaged("the system has no random numbers"))?;
                 // In place of one that was lost there is another: whoever has the first key sees
@@ -263,7 +318,22 @@ impl Key {
         if key.epoch > rows / EPOCH_ROWS {
             return Err(damaged("it is the key of later rows than the audit log has: some are gone"));
         }
+        if let Some(first) = first.filter(|_| rows == 0) {
+            // Nothing was written with the one that was made.
+            let given = Self { epoch: 0, key: *first };
+            given.write(&file)?;
+            let made = folder.join(FIRST_KEY_FILE);
+            if made.exists() {
+                fs::remove_file(&made).map_err(|error| StoreError::io(&made, &error))?;
+            }
+            return Ok(given);
+        }
         Ok(key)
+    }
+
+    /// Returns whether it follows from a first key.
+    fn follows_from(&self, first: &Octets) -> bool {
+        Self { epoch: 0, key: *first }.moved_to(self.epoch * EPOCH_ROWS + 1).key == self.key
     }
 
     /// Returns the key for a row.
@@ -277,17 +347,38 @@ impl Key {
 
     /// Writes it in place of the one before.
     fn write(&self, file: &Path) -> Result<(), StoreError> {
-        let draft = file.with_extension("new");
-        let write = || {
-            let mut options = fs::OpenOptions::new();
-            let mut out = options.write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
-            out.write_all(format!("{} {}\n", self.epoch, hex(&self.key)).as_bytes())?;
-            out.sync_all()?;
-            fs::rename(&draft, file)?;
-            file.parent().map_or(Ok(()), |folder| fs::File::open(folder)?.sync_all())
-        };
-        write().map_err(|error| StoreError::io(file, &error))
+        write_key(file, &format!("{} {}\n", self.epoch, hex(&self.key)))
     }
+}
+
+/// Reads the key of digests of secrets, or makes one if there is none.
+fn secrets_key(folder: &Path) -> Result<Octets, StoreError> {
+    let file = folder.join(SECRETS_KEY_FILE);
+    let damaged = |what: &str| StoreError::Trouble(Trouble::Damaged(file.clone(), what.to_owned()));
+    match fs::read_to_string(&file) {
+        Ok(text) => unhex(text.trim()).ok_or_else(|| damaged("it is not the key of digests")),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let mut key = [0; OCTETS];
+            rand::fill(&mut key).map_err(|_| damaged("the system has no random numbers"))?;
+            write_key(&file, &format!("{}\n", hex(&key)))?;
+            Ok(key)
+        }
+        Err(error) => Err(StoreError::io(&file, &error)),
+    }
+}
+
+/// Writes a file that nobody else may read in place of the one before.
+fn write_key(file: &Path, text: &str) -> Result<(), StoreError> {
+    let draft = file.with_extension("new");
+    let write = || {
+        let mut options = fs::OpenOptions::new();
+        let mut out = options.write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+        out.write_all(text.as_bytes())?;
+        out.sync_all()?;
+        fs::rename(&draft, file)?;
+        file.parent().map_or(Ok(()), |folder| fs::File::open(folder)?.sync_all())
+    };
+    write().map_err(|error| StoreError::io(file, &error))
 }
 
 /// Appends rows in a transaction; returns the key for the next one.
@@ -312,6 +403,30 @@ pub(crate) fn append(transaction: &Transaction<'_>, key: &Key, events: &[Event])
 }
 
 impl Store {
+    /// Returns what stands for a secret in the audit log: the same for the same secret, and nothing
+    /// that anybody without a key of its own can try secrets with.
+    ///
+    /// # Errors
+    ///
+    /// The key cannot be read or made.
+    pub fn digest(&self, secret: &str) -> Result<String, StoreError> {
+        let key = match self.secrets_key.get() {
+            Some(key) => *key,
+            None => {
+                let key = secrets_key(&self.folder)?;
+                *self.secrets_key.get_or_init(|| key)
+            }
+        };
+        let digest = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &key), secret.as_bytes());
+        Ok(format!("hmac-sha256:{}", hex(digest.as_ref())))
+    }
+
+    /// Returns whether the audit log was begun with another first key than the one that is given.
+    pub fn has_other_audit_key(&self) -> bool {
+        let state = self.state();
+        self.first_key.as_ref().is_some_and(|first| !state.key.follows_from(first))
+    }
+
     /// Returns where the first key is, if nobody has taken it away yet.
     pub fn first_audit_key(folder: &Path) -> Option<PathBuf> {
         Some(folder.join(FIRST_KEY_FILE)).filter(|file| file.exists())
@@ -390,7 +505,7 @@ mod tests {
 
     fn event(number: u64) -> Event {
         let (by, what, on) = ("änna".to_owned(), "set-add".to_owned(), format!("a\"{number}\n"));
-        Event { at: 1_000 + number, by, what, on, outcome: "done".to_owned(), revision: None }
+        Event { at: 1_000 + number, by, what, on, outcome: "done".to_owned(), ..Event::default() }
     }
 
     /// A store with so many rows, and the first key.

@@ -22,7 +22,7 @@ mod notes;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use database::Standing;
@@ -106,12 +106,18 @@ pub struct Change {
     pub expected: Option<u64>,
     /// The entries; of several with one name the last counts.
     pub puts: Vec<Put>,
+    /// What it makes different, as the audit log says it.
+    pub differences: Vec<audit::Difference>,
 }
 
 /// The store.
 pub struct Store {
     folder: PathBuf,
     blobs: Blobs,
+    /// The first key of the audit log, if it comes from elsewhere.
+    first_key: Option<audit::Octets>,
+    /// The key of digests of secrets, once it was read.
+    secrets_key: OnceLock<audit::Octets>,
     state: Mutex<State>,
     moved: Condvar,
 }
@@ -149,11 +155,22 @@ impl Store {
     ///
     /// Another process has it, it is of a later version, damaged, or cannot be read.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
+        Self::open_with(folder, None)
+    }
+
+    /// Like [`Store::open`], with a first key for the audit log if it has no rows yet.
+    ///
+    /// # Errors
+    ///
+    /// As those.
+    pub fn open_with(folder: &Path, first_key: Option<audit::Octets>) -> Result<Self, StoreError> {
         let (database, standing) = database::open(&folder.join(FILE))?;
-        let key = audit::Key::open(folder, &database)?;
+        let key = audit::Key::open(folder, &database, first_key.as_ref())?;
         Ok(Self {
             folder: folder.to_owned(),
             blobs: Blobs::new(folder.join("blobs")),
+            first_key,
+            secrets_key: OnceLock::new(),
             state: Mutex::new(State { database, standing, key, is_doubtful: false }),
             moved: Condvar::new(),
         })
@@ -171,7 +188,7 @@ impl Store {
             // The lock of the old connection goes first.
             state.database = Connection::open_in_memory().map_err(|error| self.trouble(&error))?;
             let (database, standing) = database::open(&self.folder.join(FILE))?;
-            let key = audit::Key::open(&self.folder, &database)?;
+            let key = audit::Key::open(&self.folder, &database, self.first_key.as_ref())?;
             *state = State { database, standing, key, is_doubtful: false };
             self.moved.notify_all();
         }
@@ -466,6 +483,8 @@ fn audited(change: &Change, revision: u64) -> audit::Event {
         on: names.join(", "),
         outcome: "done".to_owned(),
         revision: Some(revision),
+        differences: change.differences.clone(),
+        source: None,
     }
 }
 

@@ -28,7 +28,8 @@ fn put(name: &str, text: Option<&str>) -> Put {
 }
 
 fn change(puts: Vec<Put>) -> Change {
-    Change { by: "anna".to_owned(), why: "a test".to_owned(), at: 1_000, expected: None, puts }
+    let (by, why) = ("anna".to_owned(), "a test".to_owned());
+    Change { by, why, at: 1_000, expected: None, puts, differences: Vec::new() }
 }
 
 fn commit(store: &Store, name: &str, text: Option<&str>) -> u64 {

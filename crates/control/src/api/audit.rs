@@ -52,14 +52,24 @@ impl AuditRow {
             on: text("on"),
             outcome: text("outcome"),
             revision: number("revision"),
+            differences: fields
+                .get("differences")
+                .and_then(|all| serde_json::from_value(all.clone()).ok())
+                .unwrap_or_default(),
         }
     }
 
     /// Returns who had what done, for a person.
     pub fn line(&self) -> String {
-        let AuditFields { by, what, on, outcome, revision, .. } = self.fields();
+        let AuditFields { by, what, on, outcome, revision, differences, .. } = self.fields();
         let revision = revision.map_or_else(String::new, |it| format!(" (revision {it})"));
-        format!("{} {what} {on} by {by}: {outcome}{revision}", self.number)
+        let said = |text: Option<String>| text.unwrap_or_else(|| "nothing".to_owned());
+        let difference = |it: AuditDifference| {
+            let (path, before, after) = (it.path, said(it.before), said(it.after));
+            format!("; {path}: {before} -> {after}")
+        };
+        let differences: String = differences.into_iter().map(difference).collect();
+        format!("{} {what} {on} by {by}: {outcome}{revision}{differences}", self.number)
     }
 }
 
@@ -78,4 +88,17 @@ pub struct AuditFields {
     pub outcome: String,
     /// The revision that it made, if it made one.
     pub revision: Option<u64>,
+    /// What it made different.
+    pub differences: Vec<AuditDifference>,
+}
+
+/// What a row of the audit log says was made different.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct AuditDifference {
+    /// What.
+    pub path: String,
+    /// What it said; secrets are digests.
+    pub before: Option<String>,
+    /// What it says since.
+    pub after: Option<String>,
 }

@@ -93,6 +93,8 @@ const FILES: &[(&str, &str)] = &[
     ("alarm.key", WEBHOOK),
     ("local.key", WEBHOOK),
     ("pin", "1234\n"),
+    ("audit.key", "7f3a7f3a7f3a7f3a7f3a7f3a7f3a7f3a7f3a7f3a7f3a7f3a7f3a7f3a7f3a7f3a\n"),
+    ("oidc-secret", "secret\n"),
     ("lists/easylist.txt", "||ads.example^\n"),
     ("list.txt", "||ads.example^\n"),
     ("block.txt", "ads.example\n"),

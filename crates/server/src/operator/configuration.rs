@@ -36,7 +36,9 @@ impl Operator {
         let begin = Instant::now();
         let outcome = self.read_again(&current).and_then(|read| {
             let Read { candidate, warnings, watched, on_disk } = read;
+            let before = Arc::clone(&current.loaded);
             self.change(&mut current, candidate)?;
+            self.audit_files(&before, &current.loaded);
             self.changes_taken(on_disk, &current.loaded);
             Ok((warnings, watched))
         });

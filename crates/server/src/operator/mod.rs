@@ -341,8 +341,11 @@ impl Operator {
     pub fn audit(&self, by: &str, (what, on): (&str, &str), outcome: &str) {
         let on = on.chars().take(AUDITED_CHARS_MAX).collect();
         let (by, what, outcome) = (by.to_owned(), what.to_owned(), outcome.to_owned());
-        let event = store::audit::Event { at: unix_seconds(), by, what, on, outcome, revision: None };
-        let written = self.changing.authority().audit(event);
+        self.audit_event(store::audit::Event { by, what, on, outcome, ..store::audit::Event::default() });
+    }
+
+    fn audit_event(&self, event: store::audit::Event) {
+        let written = self.changing.authority().audit(store::audit::Event { at: unix_seconds(), ..event });
         // Once is enough: the status says it, too.
         if let Err(error) = &written
             && !self.is_audit_failing.load(Ordering::Relaxed)

@@ -10,7 +10,9 @@ use authority::{
 use control::api;
 use diagnostic::Diagnostic;
 use environment::System;
-use settings::overlay::{Layer, Said, SettingPath, all_said, difference, export, is_said, said};
+use settings::overlay::{
+    Layer, Said, SettingPath, all_said, difference, difference_of, difference_with, export, is_said, said,
+};
 use settings::{ChangesAllowed, Loaded};
 use store::StoreError;
 use tracing::{error, info, warn};
@@ -24,6 +26,8 @@ use crate::{lock, progress};
 
 /// Changes that history shows unless somebody wants another number.
 const HISTORY_SHOWN: usize = 20;
+/// Characters of what a setting says that the audit log has.
+const AUDITED_CHARS_MAX: usize = 1_000;
 
 /// What decides about changes, and what waits for it.
 pub(crate) struct Changing {
@@ -82,6 +86,14 @@ impl Runner for Running<'_> {
 
     fn is_said(&self, path: &SettingPath) -> bool {
         is_said(self.files(), path)
+    }
+
+    fn differences(
+        &self,
+        layers: [&[Layer]; 2],
+        digest: &dyn Fn(&str) -> String,
+    ) -> Vec<store::audit::Difference> {
+        audited(difference_with(self.files(), layers, &System, digest))
     }
 
     fn check(&mut self, layers: &[Layer]) -> Result<(Self::Candidate, Outcome), Vec<Diagnostic>> {
@@ -372,6 +384,26 @@ impl Operator {
         Ok((loaded, on_disk))
     }
 
+    /// Writes to the audit log what files say differently from before.
+    pub(super) fn audit_files(&self, before: &Loaded, after: &Loaded) {
+        let authority = self.changing.authority();
+        if !authority.keeps_changes() {
+            return;
+        }
+        let differences = audited(difference_of([before, after], &|secret| authority.digest(secret)));
+        if !differences.is_empty() {
+            self.audit_event(store::audit::Event {
+                by: "the file".to_owned(),
+                what: "change".to_owned(),
+                on: self.facts.origin.name(),
+                outcome: "done".to_owned(),
+                differences,
+                source: Some("file"),
+                ..store::audit::Event::default()
+            });
+        }
+    }
+
     /// Notes that files with these changes have come into use.
     pub(super) fn changes_taken(&self, on_disk: Option<authority::OnDisk>, loaded: &Loaded) {
         if let Some(on_disk) = on_disk {
@@ -413,6 +445,21 @@ impl Operator {
                 .unwrap_or_default(),
         }
     }
+}
+
+/// Returns differences as the audit log has them: what is long is a digest.
+pub(super) fn audited(all: Vec<settings::overlay::Difference>) -> Vec<store::audit::Difference> {
+    let short = |text: String| match text.chars().count() {
+        0..=AUDITED_CHARS_MAX => text,
+        _ => format!("sha256:{} of {} octets", store::Hash::of(text.as_bytes()), text.len()),
+    };
+    let all = all.into_iter();
+    all.map(|it| store::audit::Difference {
+        path: it.path,
+        before: it.before.map(short),
+        after: it.after.map(short),
+    })
+    .collect()
 }
 
 pub(super) fn rfc3339(seconds: u64) -> String {

@@ -232,6 +232,11 @@ impl Operator {
     }
 
     fn keep_token(&self, name: &str, text: Option<String>, by: &str) -> Result<(), OperatorError> {
+        let role = |token: &api::Token| token.role.clone();
+        let before = self.token_list().iter().find(|token| token.name == name).map(role);
+        // The text has a digest of the token, which is nobody's business.
+        let after = text.as_deref().and_then(|text| Some(TokenKept::parse(text).ok()?.role));
+        let differences = vec![store::audit::Difference { path: name.to_owned(), before, after }];
         let put = store::Put {
             space: SPACE.to_owned(),
             name: name.to_owned(),
@@ -240,7 +245,8 @@ impl Operator {
             expected: store::Expected::Any,
         };
         let (by, why) = (by.to_owned(), String::new());
-        let change = store::Change { by, why, at: unix_seconds(), expected: None, puts: vec![put] };
+        let change =
+            store::Change { by, why, at: unix_seconds(), expected: None, puts: vec![put], differences };
         let kept = self.changing.authority().keep(&change);
         kept.map_err(|refusal| OperatorError::NotKept(refusal.to_string()))?;
         self.read_tokens();

@@ -6,10 +6,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use diagnostic::At;
+use plan::Secret;
 use schema::{ChangesWord, RoleWord};
 
 use super::oidc::OidcSettings;
 use crate::overlay::SettingPath;
+
+/// The first key of the audit log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditKey {
+    /// The file that it is in.
+    pub file: PathBuf,
+    /// The key, 32 octets.
+    pub key: Secret,
+}
 
 /// Where the HTTP API is reached, and how people log in to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -36,7 +36,7 @@ use crate::jobs::{EffectSettings, ScheduleSettings};
 pub use cache::CacheSettings;
 pub use certificates::OrderedCertificate;
 pub use control::{
-    ApiSettings, ChangesAllowed, ControlIdentity, ControlPlace, UnboundChannel, UnboundStatistics,
+    ApiSettings, AuditKey, ChangesAllowed, ControlIdentity, ControlPlace, UnboundChannel, UnboundStatistics,
 };
 use diagnostic::At;
 pub use dnstap::{DnstapSettings, ReceiverPlace};

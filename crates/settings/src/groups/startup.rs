@@ -9,7 +9,7 @@ use plan::listeners::{LocalKind, LocalPlan};
 use schema::{RoleWord, StayAwake};
 use values::{duration_text, size_text};
 
-use super::{Handshakes, Listener, LocalSocket, Log, Sockets, Tcp, UnboundChannel, Xdp};
+use super::{AuditKey, Handshakes, Listener, LocalSocket, Log, Sockets, Tcp, UnboundChannel, Xdp};
 
 /// What only a new start changes.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,6 +44,8 @@ pub struct Startup {
     pub control: Vec<SocketAddr>,
     /// Where `unbound-control` can reach the server.
     pub unbound_channel: UnboundChannel,
+    /// The first key of the audit log; `None`: one is made.
+    pub audit_key: Option<AuditKey>,
     /// Where the log goes and how it looks.
     pub log: Log,
     /// A file that has the number of the process.
@@ -188,6 +190,10 @@ impl Startup {
             ("control.socket-group".to_owned(), self.socket_group.clone().unwrap_or_else(none)),
             ("control.socket-role".to_owned(), self.socket_role.word().to_owned()),
             ("control.listen".to_owned(), format!("[{}]", control.join(", "))),
+            (
+                "control.audit.key".to_owned(),
+                self.audit_key.as_ref().map_or_else(none, |it| it.file.display().to_string()),
+            ),
             ("control.unbound.listen".to_owned(), {
                 let places: Vec<String> =
                     self.unbound_channel.places.iter().map(super::ControlPlace::text).collect();

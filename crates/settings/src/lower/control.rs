@@ -4,13 +4,14 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use diagnostic::Problem;
+use diagnostic::{Problem, Span, io_text};
+use plan::Secret;
 use plan::jobs::AuditSink;
 
 use super::read::{Values as _, unreachable_kind};
 use super::{Lowering, Section};
 use crate::groups::{
-    ApiSettings, ChangesAllowed, ControlIdentity, ControlPlace, UnboundChannel, UnboundStatistics,
+    ApiSettings, AuditKey, ChangesAllowed, ControlIdentity, ControlPlace, UnboundChannel, UnboundStatistics,
 };
 
 use crate::overlay::SettingPath;
@@ -18,6 +19,8 @@ use schema::{ChangesWord, RoleWord, Value};
 
 /// The port of `unbound-control`.
 const PORT: u16 = 8953;
+/// Octets of a key of the audit log.
+const AUDIT_KEY_OCTETS: usize = 32;
 
 impl Lowering<'_> {
     /// Reads where `unbound-control` can reach the server, and what its statistics show.
@@ -90,6 +93,41 @@ impl Lowering<'_> {
             other => unreachable_kind(other),
         })
         .values()
+    }
+
+    /// Reads the first key of the audit log.
+    pub(super) fn audit_key(&mut self, root: &Section<'_>) -> Option<AuditKey> {
+        let control = self.section(root, "control");
+        let section = self.section(&control, "audit");
+        let at = self.path(&section, "key")?;
+        let file = self.beside(at.span.file, &at.value);
+        let text = self.file_with_secret(&file, at.span)?;
+        // As the server writes one that it makes: behind the number of its epoch.
+        let digits = text.strip_prefix("0 ").unwrap_or(&text);
+        let Some(key) = values::hex(digits).filter(|key| key.len() == AUDIT_KEY_OCTETS) else {
+            // What is there is not quoted: it may be most of a secret.
+            let problem =
+                Problem::error(at.span, format!("\"{}\" has no key of an audit log", file.display()));
+            self.problems
+                .push(problem.expected("64 hexadecimal digits").hint("\"openssl rand -hex 32\" prints some"));
+            return None;
+        };
+        Some(AuditKey { file, key: Secret::new(key) })
+    }
+
+    /// Reads a file with a secret, without what surrounds it.
+    pub(super) fn file_with_secret(&mut self, file: &Path, span: Span) -> Option<String> {
+        match (self.read_file)(file) {
+            Ok(octets) => {
+                self.warn_of_open_file(file, span);
+                Some(String::from_utf8_lossy(&octets).trim().to_owned())
+            }
+            Err(error) => {
+                let message = format!("cannot read \"{}\": {}", file.display(), io_text(&error));
+                self.problems.push(Problem::error(span, message));
+                None
+            }
+        }
     }
 
     /// Reads who is given checkpoints of the audit log.
@@ -181,6 +219,37 @@ impl Lowering<'_> {
             is_cumulative: self.boolean(&section, "cumulative"),
             inhibits_zero: self.boolean(&section, "inhibit-zero"),
             interval: self.duration_or(&section, "interval"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use environment::Memory;
+
+    use super::*;
+
+    #[test]
+    fn the_key_of_the_audit_log_is_64_digits_and_never_quoted() {
+        let load = |key: &str| {
+            let memory = Memory::new(&[("/etc/audit.key", key)]);
+            let text = "control: {audit: {key: audit.key}}\n";
+            crate::load_text(Path::new("/etc/g.yaml"), text, &memory)
+        };
+        let digits = "0f".repeat(32);
+        for text in [format!("{digits}\n"), format!("0 {digits}\n")] {
+            let read = load(&text).expect("right").settings.startup.audit_key.expect("a key");
+            assert_eq!(
+                (read.file.as_path(), read.key.reveal()),
+                (Path::new("/etc/audit.key"), &[15; 32][..])
+            );
+        }
+        for wrong in ["hunter2", "", &digits[2..], &format!("1 {digits}"), &format!("{digits}00")] {
+            let found = load(wrong).expect_err("wrong");
+            assert_eq!(found.len(), 1, "{found:?}");
+            let said = found[0].human();
+            assert!(said.contains("\"/etc/audit.key\" has no key of an audit log"), "{said}");
+            assert!(wrong.is_empty() || !said.contains(wrong), "{said}");
         }
     }
 }

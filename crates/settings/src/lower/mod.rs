@@ -315,6 +315,7 @@ impl Lowering<'_> {
             socket_group,
             socket_role,
             control: self.api(root),
+            audit_key: self.audit_key(root),
             log: self.log(root),
             pid_file: self.path(server, "pid-file").map(|at| self.beside(at.span.file, &at.value)),
             unbound_channel,

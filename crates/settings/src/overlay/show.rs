@@ -32,24 +32,40 @@ pub fn difference(
     [before, after]: [&[Layer]; 2],
     environment: &dyn Environment,
 ) -> Vec<Difference> {
-    let [before, after] = [before, after].map(|layers| leaves(&loaded.tree_with(layers, environment)));
+    difference_with(loaded, [before, after], environment, &|_| HIDDEN.to_owned())
+}
+
+/// Like [`difference`], with what stands for each secret.
+pub fn difference_with(
+    loaded: &Loaded,
+    layers: [&[Layer]; 2],
+    environment: &dyn Environment,
+    stand_in: &dyn Fn(&str) -> String,
+) -> Vec<Difference> {
+    between(layers.map(|layers| leaves(&loaded.tree_with(layers, environment), stand_in)))
+}
+
+/// Returns the settings that two configurations say differently, with what stands for each secret.
+pub fn difference_of(both: [&Loaded; 2], stand_in: &dyn Fn(&str) -> String) -> Vec<Difference> {
+    between(both.map(|loaded| leaves(&loaded.tree, stand_in)))
+}
+
+fn between([before, after]: [Vec<Leaf>; 2]) -> Vec<Difference> {
     let by_path = |leaves: &[Leaf]| -> HashMap<String, usize> {
         leaves.iter().enumerate().rev().map(|(at, leaf)| (leaf.path.clone(), at)).collect()
     };
-    let (places_before, places_after) = (by_path(&before), by_path(&after));
+    let (then, now) = (by_path(&before), by_path(&after));
     let mut all: Vec<Difference> = Vec::new();
     for leaf in &before {
-        let other = places_after.get(&leaf.path).and_then(|at| after.get(*at));
+        let other = now.get(&leaf.path).and_then(|at| after.get(*at));
         if other.is_none_or(|other| other.text != leaf.text) {
             let after = other.map(|other| other.shown.clone());
             all.push(Difference { path: leaf.path.clone(), before: Some(leaf.shown.clone()), after });
         }
     }
-    for leaf in &after {
-        if !places_before.contains_key(&leaf.path) {
-            let after = Some(leaf.shown.clone());
-            all.push(Difference { path: leaf.path.clone(), before: None, after });
-        }
+    for leaf in after.iter().filter(|leaf| !then.contains_key(&leaf.path)) {
+        let after = Some(leaf.shown.clone());
+        all.push(Difference { path: leaf.path.clone(), before: None, after });
     }
     all
 }
@@ -63,9 +79,9 @@ struct Leaf {
 }
 
 /// Returns all settings of a tree.
-fn leaves(tree: &Node) -> Vec<Leaf> {
+fn leaves(tree: &Node, stand_in: &dyn Fn(&str) -> String) -> Vec<Leaf> {
     let mut masked = tree.clone();
-    secrets::mask(&mut masked);
+    secrets::mask_with(&mut masked, stand_in);
     let mut leaves = Vec::new();
     collect([tree, &masked], "", "", &mut leaves);
     leaves

@@ -150,6 +150,177 @@ fn rows_of_the_audit_log_are_found_by_who_what_when_and_what_came_of_it() {
     assert_eq!(found(&["--until", "1h"]), [""; 0]);
 }
 
+/// Returns the rows of an export as text.
+fn exported(server: &testkit::Server) -> String {
+    String::from_utf8(server.command(&["audit", "export"]).stdout).expect("text")
+}
+
+/// Verifies an export with a first key as we do, and as somebody else does.
+fn verified(place: &std::path::Path, export: &str, key: &str) -> [String; 2] {
+    std::fs::write(place.join("export"), export).expect("written");
+    let said = |output: std::process::Output| {
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+    };
+    let ours = program(place).args(["audit", "verify", "export", "--key", key]).current_dir(place).output();
+    let theirs = Command::new("python3").args(["-c", VERIFIER, "export", key]).current_dir(place).output();
+    [said(ours.expect("it starts")), said(theirs.expect("python3 is installed"))]
+}
+
+#[test]
+fn a_row_says_what_was_different_before_and_secrets_are_digests_of_another_key() {
+    const SECRETS: [&str; 2] = ["00112233445566778899aabbccddeeff", "ffeeddccbbaa99887766554433221100"];
+    let (_stub, server) = start("local: {nas.home.arpa: 192.0.2.1}\n");
+    let set = |path: &str, text: &str| {
+        let output = server.command(&["config", "set", path, text]);
+        assert!(output.status.success(), "{output:?}");
+    };
+    set("local.nas.home.arpa", "192.0.2.2");
+    set("cookies", &format!("{{secret: {}}}", SECRETS[0]));
+    set("cookies.secret", SECRETS[1]);
+    set("cookies.secret", SECRETS[0]);
+    assert!(server.command(&["config", "unset", "local.nas.home.arpa"]).status.success());
+    let many: Vec<String> = (0..250).map(|number| format!("192.0.2.{number}")).collect();
+    set("local.many.home.arpa", &format!("[{}]", many.join(", ")));
+    assert!(server.command(&["token", "add", "monitoring", "--role", "operator"]).status.success());
+    let rows = exported(&server);
+    let row = |number: usize| {
+        let line = rows.lines().nth(number - 1).unwrap_or_else(|| panic!("{rows}"));
+        serde_json::from_str::<serde_json::Value>(line).expect("JSON")["row"]
+            .as_str()
+            .expect("text")
+            .to_owned()
+    };
+    contains(
+        &row(1),
+        "\"differences\":[{\"after\":\"192.0.2.2\",\"before\":\"192.0.2.1\",\"path\":\"local.nas.home.arpa\"}],\"number\":1,",
+    );
+    let digest_in = |text: &str, which: &str| {
+        let (_, rest) =
+            text.split_once(&format!("\"{which}\":\"hmac-sha256:")).unwrap_or_else(|| panic!("{text}"));
+        rest.split('"').next().unwrap_or("").to_owned()
+    };
+    assert!(!row(2).contains("\"before\""), "{}", row(2));
+    let (first, second) = (digest_in(&row(2), "after"), digest_in(&row(3), "after"));
+    assert!(first.len() == 64 && second.len() == 64 && first != second, "{first} {second}");
+    assert_eq!(digest_in(&row(3), "before"), first, "the same secret has the same digest");
+    assert_eq!((digest_in(&row(4), "before"), digest_in(&row(4), "after")), (second, first.clone()));
+    contains(&row(5), "{\"after\":\"192.0.2.1\",\"before\":\"192.0.2.2\",\"path\":\"local.nas.home.arpa\"}");
+    contains(&row(6), "\"after\":\"sha256:");
+    contains(&rows, "{\\\"after\\\":\\\"operator\\\",\\\"path\\\":\\\"monitoring\\\"}");
+    // Whoever has the log and the keys of the log can try no secret.
+    let place = server.directory();
+    let key_of_log = std::fs::read_to_string(find(place, "audit-first.key")).expect("a key");
+    let key_of_log = key_of_log.trim().split_once(' ').expect("an epoch").1.to_owned();
+    let script = "import hashlib, hmac, sys; print(hmac.new(bytes.fromhex(sys.argv[1]), sys.argv[2].encode(), hashlib.sha256).hexdigest())";
+    let hmac = |key: &str| {
+        let output = Command::new("python3").args(["-c", script, key, SECRETS[0]]).output().expect("python3");
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    };
+    assert_ne!(hmac(&key_of_log), first);
+    let key_of_digests = find(place, "audit-secrets.key");
+    let mode = std::os::unix::fs::PermissionsExt::mode(
+        &std::fs::metadata(&key_of_digests).expect("a file").permissions(),
+    );
+    assert_eq!(mode & 0o777, 0o600);
+    assert_eq!(hmac(std::fs::read_to_string(key_of_digests).expect("a key").trim()), first);
+    for secret in SECRETS {
+        assert!(!rows.contains(secret), "{rows}");
+    }
+    let shown = String::from_utf8(server.command(&["audit", "tail", "-n", "50"]).stdout).expect("text");
+    contains(&shown, "; local.nas.home.arpa: 192.0.2.1 -> 192.0.2.2");
+    let key = find(place, "audit-first.key").display().to_string();
+    let count = rows.lines().count();
+    let [ours, theirs] = verified(place, &rows, &key);
+    contains(&ours, &format!("{count} rows are as they were written"));
+    contains(&theirs, &format!("{count} rows"));
+    let changed = rows.replacen("192.0.2.1", "192.0.2.9", 1);
+    for said in verified(place, &changed, &key) {
+        contains(&said, "row 1 ");
+    }
+}
+
+#[test]
+fn what_a_reload_of_the_file_made_different_is_in_the_audit_log() {
+    let (stub, server) = start("local: {nas.home.arpa: 192.0.2.1}\n");
+    assert_eq!(server.command(&["reload"]).status.code(), Some(0));
+    assert_eq!(exported(&server).lines().count(), 1, "nothing is different");
+    let yaml = testkit::forwarding(
+        &[&stub],
+        "local: {nas.home.arpa: 192.0.2.2, tv.home.arpa: 192.0.2.3}\ncookies: {secret: 00112233445566778899aabbccddeeff}\n",
+    );
+    server.write_config(&yaml);
+    assert_eq!(server.command(&["reload"]).status.code(), Some(0));
+    let rows = exported(&server);
+    assert_eq!(rows.lines().count(), 3, "{rows}");
+    let last = rows.lines().last().expect("a row");
+    let row = serde_json::from_str::<serde_json::Value>(last).expect("JSON");
+    let row: serde_json::Value = serde_json::from_str(row["row"].as_str().expect("text")).expect("JSON");
+    assert_eq!((row["source"].as_str(), row["by"].as_str()), (Some("file"), Some("the file")), "{row}");
+    contains(row["on"].as_str().expect("text"), ".yaml");
+    let differences = row["differences"].to_string();
+    contains(
+        &differences,
+        "{\"after\":\"192.0.2.2\",\"before\":\"192.0.2.1\",\"path\":\"local.nas.home.arpa\"}",
+    );
+    contains(&differences, "{\"after\":\"192.0.2.3\",\"path\":\"local.tv.home.arpa\"}");
+    contains(&differences, "{\"after\":\"hmac-sha256:");
+    assert!(!rows.contains("00112233445566778899"), "{rows}");
+    // What was refused has changed nothing.
+    server.write_config(&format!("{yaml}nonsense: 1\n"));
+    assert_eq!(server.command(&["reload"]).status.code(), Some(1));
+    assert!(!exported(&server).lines().skip(3).any(|line| line.contains("differences")));
+    let key = find(server.directory(), "audit-first.key").display().to_string();
+    let rows = exported(&server);
+    for said in verified(server.directory(), &rows, &key) {
+        contains(&said, &format!("{} rows", rows.lines().count()));
+    }
+}
+
+#[test]
+fn the_first_key_of_the_audit_log_comes_from_outside_and_nothing_of_it_stays() {
+    const KEY: &str = "7f3a7f3a7f3a7f3a7f3a7f3a7f3a7f3a7f3a7f3a7f3a7f3a7f3a7f3a7f3a7f3a";
+    let outside = tempfile::tempdir().expect("a directory");
+    let key = outside.path().join("audit.key");
+    std::fs::write(&key, format!("0 {KEY}\n")).expect("written");
+    let (stub, server) = start(&format!(
+        "control: {{audit: {{key: {}}}}}\nsets: {{bad: {{dynamic: {{holds: names}}}}}}\n",
+        key.display()
+    ));
+    for number in 0..300 {
+        let body = format!("{{\"items\": [\"n{number}.example\"]}}");
+        assert_eq!(ask(&server, "POST", "/sets/bad/members", &[JSON], &body).status, 200);
+    }
+    let rows = exported(&server);
+    let place = server.directory();
+    for said in verified(place, &rows, &key.display().to_string()) {
+        contains(&said, "300 rows");
+    }
+    assert!(find(place, "audit-first.key").as_os_str().is_empty(), "none is made");
+    let grep = Command::new("grep").args(["-rlF", KEY, "."]).current_dir(place).output().expect("grep(1)");
+    assert!(grep.stdout.is_empty(), "{grep:?}");
+    // The key of now is lost: it follows from the first one, and the rows go on.
+    let (_, _, directory) = server.stop();
+    std::fs::remove_file(find(directory.path(), "audit.key")).expect("it was there");
+    let yaml = testkit::forwarding(&[&stub], &format!("control: {{audit: {{key: {}}}}}\n", key.display()));
+    let server = testkit::Server::start_in(directory, &yaml);
+    assert!(server.command(&["reload"]).status.success());
+    let rows = exported(&server);
+    for said in verified(server.directory(), &rows, &key.display().to_string()) {
+        contains(&said, &format!("{} rows", rows.lines().count()));
+    }
+    // Another key does not count for a log that has rows, and that is said.
+    std::fs::write(&key, KEY.replace("7f", "8e")).expect("written");
+    let (_, _, directory) = server.stop();
+    let mut server = testkit::Server::start_in(directory, &yaml);
+    server.wait_for_log("the audit log was begun with another key than control.audit.key");
+    std::fs::write(&key, "no key").expect("written");
+    let checked = server.command(&["reload"]);
+    let said = String::from_utf8_lossy(&checked.stdout).into_owned();
+    assert_eq!(checked.status.code(), Some(1), "{said}");
+    contains(&said, "has no key of an audit log");
+    assert!(!said.contains("no key\""), "what is in it is not shown: {said}");
+}
+
 /// Finds a file somewhere below a directory.
 fn find(directory: &std::path::Path, name: &str) -> std::path::PathBuf {
     let output = Command::new("find").arg(directory).args(["-name", name]).output().expect("find(1)");

@@ -290,6 +290,9 @@ impl Operator {
     }
 
     fn keep_user(&self, name: &str, role: Option<Role>, by: &str) -> Result<(), OperatorError> {
+        let before = self.user_list().into_iter().find(|user| user.name == name).map(|user| user.role);
+        let (before, after) = (before, role.map(|role| role.word().to_owned()));
+        let differences = vec![store::audit::Difference { path: name.to_owned(), before, after }];
         let put = store::Put {
             space: SPACE.to_owned(),
             name: name.to_owned(),
@@ -298,7 +301,8 @@ impl Operator {
             expected: store::Expected::Any,
         };
         let (by, why) = (by.to_owned(), String::new());
-        let change = store::Change { by, why, at: unix_seconds(), expected: None, puts: vec![put] };
+        let change =
+            store::Change { by, why, at: unix_seconds(), expected: None, puts: vec![put], differences };
         let kept = self.changing.authority().keep(&change);
         kept.map_err(|refusal| OperatorError::NotKept(refusal.to_string()))?;
         self.read_accounts();

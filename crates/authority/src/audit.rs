@@ -1,0 +1,159 @@
+//! The audit log, which is kept beside the changes.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use settings::overlay::{Layer, SettingPath};
+use store::{Put, Store, StoreError};
+
+use crate::Authority;
+
+/// Settings of one change up to which others are left out when it is looked at what is different.
+const FEW: usize = 16;
+
+/// Returns the changes, before and after, that can make settings different which a change is about:
+/// those that hold them or are part of them. Thousands of others say the same before and after.
+pub(crate) fn near([before, after]: [Vec<Layer>; 2], puts: &[Put]) -> [Vec<Layer>; 2] {
+    let changed: Vec<SettingPath> =
+        puts.iter().filter_map(|put| SettingPath::parse(&put.name).ok()).collect();
+    if changed.len() > FEW {
+        return [before, after];
+    }
+    let is_near =
+        |layer: &Layer| changed.iter().any(|path| layer.path.is_within(path) || path.is_within(&layer.path));
+    // With the first change below a setting that holds names, its default counts as said. So one
+    // of the others stays for each, if there is one.
+    let top = |path: &SettingPath| path.keys().first().cloned();
+    let (mut tops, mut witnesses) = (BTreeSet::new(), BTreeSet::new());
+    for layer in after.iter().filter(|layer| !is_near(layer)) {
+        if changed.iter().any(|path| top(path) == top(&layer.path)) && tops.insert(top(&layer.path)) {
+            witnesses.insert(layer.path.clone());
+        }
+    }
+    [before, after].map(|mut layers| {
+        layers.retain(|layer| is_near(layer) || witnesses.contains(&layer.path));
+        layers
+    })
+}
+
+impl Authority {
+    /// Writes to the audit log that somebody has something done; it is on disk when this returns.
+    /// Changes of settings are there without it.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written.
+    pub fn audit(&self, event: store::audit::Event) -> Result<(), StoreError> {
+        // What keeps no changes, or has no folder for state at all, has no audit log either.
+        self.with_opened(|store| store.audit(&[event])).map(|_| ())
+    }
+
+    /// Returns what stands for a secret in the audit log.
+    pub fn digest(&self, secret: &str) -> String {
+        let digest = self.with_opened(|store| store.digest(secret));
+        // Nothing is better than the secret.
+        digest.ok().flatten().unwrap_or_else(|| "(secret)".to_owned())
+    }
+
+    /// Returns whether the audit log was begun with another first key than the one that is set.
+    pub fn has_other_audit_key(&self) -> bool {
+        self.with_store(false, |store| Ok(store.has_other_audit_key())).unwrap_or(false)
+    }
+
+    /// Does something with the store, which is made if there is none; `None` if nothing is kept.
+    fn with_opened<T>(
+        &self,
+        work: impl FnOnce(&Store) -> Result<T, StoreError>,
+    ) -> Result<Option<T>, StoreError> {
+        let is_there = |folder: &&Path| folder.parent().is_some_and(Path::is_dir);
+        let Some(folder) = self.folder.as_deref().filter(is_there) else { return Ok(None) };
+        work(self.state().opened(folder)?).map(Some)
+    }
+
+    /// Returns where the first key of the audit log is, if nobody has taken it away yet.
+    pub fn first_audit_key(&self) -> Option<PathBuf> {
+        Store::first_audit_key(self.folder.as_deref()?)
+    }
+
+    /// Returns the public key of the audit log's checkpoints; `None` if there is no log.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read or made.
+    pub fn checkpoint_key(&self) -> Result<Option<String>, StoreError> {
+        self.with_store(None, |store| store.checkpoint_key().map(Some))
+    }
+
+    /// Returns a signed checkpoint of the audit log as it is now, and its last row's number; `None`
+    /// if it has no rows.
+    ///
+    /// # Errors
+    ///
+    /// The store or the key cannot be read.
+    pub fn checkpoint(&self, at: u64) -> Result<Option<(u64, String)>, StoreError> {
+        self.with_store(None, |store| store.checkpoint(at))
+    }
+
+    /// Returns the number of the audit log's newest row; 0 without any.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    pub fn last_audited(&self) -> Result<u64, StoreError> {
+        self.with_store(0, Store::last_audited)
+    }
+
+    /// Returns rows of the audit log after `after`, or the newest, at most `count`.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    pub fn audited(&self, after: Option<u64>, count: usize) -> Result<Vec<store::audit::Row>, StoreError> {
+        self.with_store(Vec::new(), |store| {
+            let after = match after {
+                Some(after) => after,
+                None => store.last_audited()?.saturating_sub(count as u64),
+            };
+            store.audited(after, count)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use store::Expected;
+
+    use super::*;
+
+    #[test]
+    fn of_many_changes_only_those_that_matter_for_one_are_looked_at() {
+        let path = |text: &str| SettingPath::parse(text).expect("a path");
+        let layers = |paths: &[&str]| -> Vec<Layer> {
+            let layer = |at: &&str| Layer { path: path(at), text: Some("x".to_owned()), name: String::new() };
+            paths.iter().map(layer).collect()
+        };
+        let put = |name: &str| Put {
+            space: "settings".to_owned(),
+            name: name.to_owned(),
+            text: None,
+            until: None,
+            expected: Expected::Any,
+        };
+        let check = |puts: &[&str], before: &[&str], after: &[&str], expect: [&[&str]; 2]| {
+            let puts: Vec<Put> = puts.iter().map(|name| put(name)).collect();
+            let found = near([layers(before), layers(after)], &puts);
+            let paths = |layers: &[Layer]| layers.iter().map(|it| it.path.to_string()).collect::<Vec<_>>();
+            assert_eq!(found.map(|layers| paths(&layers)), expect.map(|all| all.to_vec()));
+        };
+        let many = ["cache.main.size", "local.a.example", "local.b.example", "local.c.example"];
+        check(
+            &["local.b.example"],
+            &[many[0], many[1], many[3]],
+            &many,
+            [&["local.a.example"], &["local.a.example", "local.b.example"]],
+        );
+        check(&["cache"], &many, &["cache"], [&["cache.main.size"], &["cache"]]);
+        check(&["cache.main.size"], &["cache.main"], &["cache.main"], [&["cache.main"], &["cache.main"]]);
+        check(&["edns.padding"], &many, &many, [&[], &[]]);
+    }
+}
