@@ -1,6 +1,8 @@
 //! Providers of OpenID Connect: the tree to settings.
 
-use diagnostic::{At, Problem};
+use std::path::PathBuf;
+
+use diagnostic::{At, Problem, io_text};
 use schema::{Kind, RoleWord, Row, Value};
 use values::{Misread, Read};
 use yaml::Node;
@@ -87,6 +89,12 @@ impl Lowering<'_> {
             let message = "no group of the provider has a role: nobody is let in";
             self.problems.push(Problem::error(issuer.span, message).expected("\"groups\""));
         }
+        if let Some(at) = &secret {
+            self.check_client_secret(at);
+        }
+        if let Some(at) = &ca {
+            self.check_readable(at, "the provider is not believed");
+        }
         let [secret_file, ca] =
             [secret, ca].map(|path| path.map(|path| self.beside(path.span.file, &path.value)));
         Some(OidcSettings {
@@ -100,6 +108,31 @@ impl Lowering<'_> {
             groups_claim,
             groups,
         })
+    }
+
+    /// Says that a file cannot be read, and what comes of it. The rest of the server does without.
+    fn check_readable(&mut self, at: &At<PathBuf>, what: &str) -> Option<Vec<u8>> {
+        let file = self.beside(at.span.file, &at.value);
+        match (self.read_file)(&file) {
+            Ok(octets) => Some(octets),
+            Err(error) => {
+                let why = io_text(&error);
+                let message = format!("cannot read \"{}\": {why}; until it can be, {what}", file.display());
+                self.problems.push(Problem::warning(at.span, message));
+                None
+            }
+        }
+    }
+
+    /// Looks whether the secret for the provider is there.
+    fn check_client_secret(&mut self, at: &At<PathBuf>) {
+        let file = self.beside(at.span.file, &at.value);
+        let Some(octets) = self.check_readable(at, "nobody can log in at the provider") else { return };
+        self.warn_of_open_file(&file, at.span);
+        if octets.trim_ascii().is_empty() {
+            let message = format!("\"{}\" is empty: nobody can log in at the provider", file.display());
+            self.problems.push(Problem::warning(at.span, message));
+        }
     }
 
     fn oidc_groups(&mut self, section: &Section<'_>) -> Vec<(String, RoleWord)> {
@@ -120,7 +153,41 @@ impl Lowering<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use environment::Memory;
+
     use super::*;
+
+    #[test]
+    fn a_secret_that_cannot_be_read_is_reported_and_the_rest_counts() {
+        let text = "control: {oidc: {issuer: https://id.example.org, client-id: a, url: https://a.example, \
+                    groups: {a: admin}, client-secret-file: secret, ca: ca.pem}}\n";
+        let found = |files: &[(&str, &str)]| -> Vec<String> {
+            let memory = Memory::new(files);
+            let loaded = crate::load_text(Path::new("/etc/g.yaml"), text, &memory).expect("it starts");
+            assert!(loaded.settings.api.oidc.is_some());
+            loaded.warnings.iter().map(|found| found.message.clone()).collect()
+        };
+        let secret = ("/etc/secret", "s3cret\n");
+        assert_eq!(found(&[secret, ("/etc/ca.pem", "")]), [""; 0]);
+        assert_eq!(
+            found(&[("/etc/ca.pem", "")]),
+            [
+                "cannot read \"/etc/secret\": no such file or directory; until it can be, nobody can log in at the provider"
+            ]
+        );
+        assert_eq!(
+            found(&[secret]),
+            [
+                "cannot read \"/etc/ca.pem\": no such file or directory; until it can be, the provider is not believed"
+            ]
+        );
+        assert_eq!(
+            found(&[("/etc/secret", " \n"), ("/etc/ca.pem", "")]),
+            ["\"/etc/secret\" is empty: nobody can log in at the provider"]
+        );
+    }
 
     #[test]
     fn a_provider_is_asked_where_nobody_reads_along() {
