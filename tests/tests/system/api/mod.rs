@@ -5,6 +5,7 @@ mod events;
 mod hostile;
 mod network;
 mod oidc;
+mod oidc_provider;
 mod pages;
 mod queries;
 mod rrsets;

@@ -263,7 +263,7 @@ impl Room {
     }
 }
 
-fn session_of(said: &str) -> String {
+pub(super) fn session_of(said: &str) -> String {
     let mut cookies = said.lines().filter_map(|line| line.strip_prefix("set-cookie: gannet=gns_"));
     let rest = cookies.next().and_then(|line| line.split(';').next()).unwrap_or_else(|| panic!("{said}"));
     format!("gannet=gns_{rest}")
