@@ -1,7 +1,7 @@
 //! How often somebody may ask: buckets that fill as time goes by.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -28,10 +28,7 @@ pub(crate) enum Asker {
 impl Asker {
     /// Returns who asks from an address.
     pub(crate) fn stranger(address: IpAddr) -> Self {
-        Self::Stranger(match address.to_canonical() {
-            IpAddr::V4(v4) => Ipv4Addr::from_bits(v4.to_bits() & !0xff).into(),
-            IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & !((1 << 72) - 1)).into(),
-        })
+        Self::Stranger(control::network_of(address))
     }
 }
 
@@ -97,6 +94,8 @@ impl Limits {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
 
     fn stranger(address: &str) -> Asker {

@@ -23,7 +23,7 @@ use crate::reply::Reply;
 use crate::serve::{Api, HEAD_TIME_MAX, Who};
 use crate::session::{self, Visitor};
 
-/// Connections at once; the oldest makes way for the next.
+/// Connections at once; of the network that has the most, the oldest makes way for the next.
 pub const CONNECTIONS_MAX: usize = 64;
 /// What the first octet of TLS is: a record of the handshake (RFC 8446 §5.1).
 const TLS_HANDSHAKE: u8 = 0x16;
@@ -174,7 +174,7 @@ fn is_for_us<'h>(headers: &'h HeaderMap, operator: &Operator) -> Result<&'h str,
 fn is_address(host: &str) -> bool {
     let is_v6 = |text: &str| text.parse::<std::net::Ipv6Addr>().is_ok();
     match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((address, _)) => is_v6(address),
+        Some((address, rest)) => is_v6(address) && (rest.is_empty() || rest.starts_with(':')),
         None => without_port(host).parse::<std::net::Ipv4Addr>().is_ok(),
     }
 }
@@ -216,7 +216,8 @@ mod tests {
         for host in ["192.0.2.1", "192.0.2.1:8533", "[2001:db8::1]:8533", "[::1]"] {
             assert!(is_address(host), "{host}");
         }
-        for host in ["evil.example", "192.0.2.1.evil.example", "[evil]", "::1", "", "1"] {
+        for host in ["evil.example", "192.0.2.1.evil.example", "[evil]", "[::1].evil.example", "::1", "", "1"]
+        {
             assert!(!is_address(host), "{host}");
         }
         assert!(is_name("dns.example.org", "DNS.example.org") && is_name("*.example.org", "a.example.org"));

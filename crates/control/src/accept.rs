@@ -1,9 +1,11 @@
 //! Connections, of which there are only so many at once.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
+use tokio::net::{TcpStream, UnixStream};
 use tokio::task::{AbortHandle, JoinSet};
 
 /// Pause after a failed `accept`, so that a lack of descriptors does not become a busy loop.
@@ -14,8 +16,46 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub enum WhenFull {
     /// It waits until one of them ends.
     Waits,
-    /// The oldest of them is ended for it.
+    /// The oldest of those from the network that has the most is ended for it: whoever opens more
+    /// and more ends their own.
     EndsOldest,
+}
+
+/// A connection that has come from somewhere.
+pub trait Accepted {
+    /// Returns the address that it has come from; `None` if it is of this machine.
+    fn address(&self) -> Option<IpAddr>;
+}
+
+impl Accepted for (TcpStream, SocketAddr) {
+    fn address(&self) -> Option<IpAddr> {
+        Some(self.1.ip())
+    }
+}
+
+impl Accepted for (UnixStream, tokio::net::unix::SocketAddr) {
+    fn address(&self) -> Option<IpAddr> {
+        None
+    }
+}
+
+/// Returns the network that one person has: a /24, or a /56.
+pub fn network_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(v4) => Ipv4Addr::from_bits(v4.to_bits() & !0xff).into(),
+        IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & !((1 << 72) - 1)).into(),
+    }
+}
+
+/// Returns which of the connections, in the order of their age, makes way for one from `network`.
+fn makes_way<T>(by_age: &VecDeque<(T, Option<IpAddr>)>, network: Option<IpAddr>) -> Option<usize> {
+    let mut counts = HashMap::from([(network, 1)]);
+    for (_, from) in by_age {
+        *counts.entry(*from).or_insert(0) += 1;
+    }
+    let most = counts.values().copied().max()?;
+    let is_of_most = |from: &Option<IpAddr>| counts.get(from) == Some(&most);
+    by_age.iter().position(|(_, from)| is_of_most(from)).or(Some(0))
 }
 
 /// Accepts connections and converses with each beside the others, with at most `connections_max` at
@@ -30,6 +70,7 @@ pub async fn converse_with_all<C, A, T>(
     converse: impl Fn(C) -> T,
 ) -> io::Result<()>
 where
+    C: Accepted,
     A: Future<Output = io::Result<C>>,
     T: Future<Output = ()> + Send + 'static,
 {
@@ -43,15 +84,37 @@ where
         }
         match accept().await {
             Ok(connection) => {
-                by_age.retain(|open: &AbortHandle| !open.is_finished());
+                let network = connection.address().map(network_of);
+                by_age.retain(|(open, _): &(AbortHandle, _)| !open.is_finished());
                 if by_age.len() >= connections_max
-                    && let Some(oldest) = by_age.pop_front()
+                    && let Some((oldest, _)) = makes_way(&by_age, network).and_then(|at| by_age.remove(at))
                 {
                     oldest.abort();
                 }
-                by_age.push_back(connections.spawn(converse(connection)));
+                by_age.push_back((connections.spawn(converse(connection)), network));
             }
             Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_has_the_most_makes_way() {
+        let network = |text: &str| Some(network_of(text.parse().expect("an address")));
+        let open = |from: &[&str]| from.iter().map(|from| ((), network(from))).collect::<VecDeque<_>>();
+        let check = |from: &[&str], new: &str, expect: usize| {
+            assert_eq!(makes_way(&open(from), network(new)), Some(expect), "{new} after {from:?}");
+        };
+        check(&["192.0.2.1", "198.51.100.1", "198.51.100.2"], "203.0.113.1", 1);
+        check(&["192.0.2.1", "198.51.100.1", "198.51.100.2"], "198.51.100.9", 1);
+        // All have as many: the oldest.
+        check(&["192.0.2.1", "198.51.100.1"], "203.0.113.1", 0);
+        check(&["192.0.2.1", "198.51.100.1"], "198.51.100.1", 1);
+        check(&["2001:db8:0:1::1", "2001:db8:0:ff::1", "2001:db8:0:100::1"], "192.0.2.1", 0);
+        check(&["2001:db8:0:100::1", "2001:db8:0:ff::1", "2001:db8:0:1::1"], "192.0.2.1", 1);
     }
 }

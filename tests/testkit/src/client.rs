@@ -233,3 +233,22 @@ pub fn contains(text: &str, part: &str) {
 pub fn lacks(text: &str, part: &str) {
     assert!(!text.contains(part), "expected no {part:?} in:\n{text}");
 }
+
+/// Opens a connection from an address of our own, such as `127.0.1.1`.
+///
+/// # Errors
+///
+/// Nobody listens there.
+///
+/// # Panics
+///
+/// When it is not an address of this machine.
+pub fn tcp_from(own: IpAddr, server: SocketAddr) -> io::Result<TcpStream> {
+    use socket2::{Domain, Socket, Type};
+    let socket = Socket::new(Domain::for_address(server), Type::STREAM, None).expect("a socket");
+    socket.bind(&SocketAddr::new(own, 0).into()).expect("an address of this machine");
+    socket.connect(&server.into())?;
+    let stream = TcpStream::from(socket);
+    stream.set_read_timeout(Some(DEADLINE))?;
+    Ok(stream)
+}

@@ -29,7 +29,7 @@ pub mod web;
 pub mod world;
 
 pub use ask::{Ask, Heard, name};
-pub use client::{TcpClient, UdpClient, contains, dig, kdig, lacks};
+pub use client::{TcpClient, UdpClient, contains, dig, kdig, lacks, tcp_from};
 pub use dnscrypt::Provider;
 pub use identity::{Authority, Identity};
 pub use oblivious::Oblivious;

@@ -1,6 +1,7 @@
 //! The HTTP API of the built program, as scripts and strangers meet it.
 
 mod audit;
+mod crowds;
 mod events;
 mod hostile;
 mod network;
