@@ -23,6 +23,9 @@ const FOLLOW_EVERY: Duration = Duration::from_millis(200);
 
 /// Runs `gannet log`.
 pub(crate) fn show(args: &LogArgs) -> ExitCode {
+    if let Some(client) = &args.forget {
+        return remote::forget_client(&args.remote, client);
+    }
     match try_show(args) {
         Ok(()) => out::FINE,
         Err(why) => out::failed(&why, args.remote.output),

@@ -31,8 +31,8 @@ use control::metrics::Descriptions;
 
 use crate::cli::{
     CacheCommand, CacheLookupArgs, DsSeenArgs, FlushArgs, JobsArgs, KeyStatusArgs, ListsArgs, ListsCommand,
-    LogLevelArgs, OutputArgs, ReloadArgs, RemoteArgs, RollArgs, ServerCommand, SetAddArgs, SetArgs,
-    SetCommand, SetNameArgs, SocketArgs, ZoneAddArgs, ZoneLoadArgs, ZoneReloadArgs, ZoneRemoveArgs,
+    LocalArgs, LogLevelArgs, OutputArgs, ReloadArgs, RemoteArgs, RollArgs, ServerCommand, SetAddArgs,
+    SetArgs, SetCommand, SetNameArgs, SocketArgs, ZoneAddArgs, ZoneLoadArgs, ZoneReloadArgs, ZoneRemoveArgs,
 };
 use crate::{out, record};
 
@@ -101,6 +101,15 @@ pub fn status(socket: &SocketArgs) -> Option<api::Status> {
     match control::ask(&socket_paths(socket), &Request::Status, LOOK_PATIENCE) {
         Ok(Response::Status(status)) => Some(status),
         Ok(_) | Err(_) => None,
+    }
+}
+
+/// Has the running server remove a client from the record of queries.
+pub(crate) fn forget_client(args: &LocalArgs, client: &str) -> ExitCode {
+    let request = Request::QueriesForget(api::QueriesOf { client: client.to_owned() });
+    match control::ask(&socket_paths(&args.socket), &request, WORK_PATIENCE) {
+        Ok(response) => show(&response, args.output),
+        Err(error) => out::failed(&error.to_string(), args.output),
     }
 }
 

@@ -287,6 +287,15 @@ impl Jobs {
         for effect in old.iter().filter(|old| !running.effects.iter().any(|new| Arc::ptr_eq(old, new))) {
             effect.close();
         }
+        let is_over = |old: &Recorder| {
+            let goes_on = |new: &Arc<Recorder>| {
+                new.settings.file == old.settings.file && new.settings.clients == old.settings.clients
+            };
+            !recorder.as_ref().is_some_and(goes_on)
+        };
+        if let Some(old) = running.recorder.as_ref().filter(|old| is_over(old)) {
+            old.forget_key();
+        }
         running.recorder = recorder;
         running.labels = plan.labels.clone();
         drop(running);

@@ -59,7 +59,7 @@ mod write;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -130,6 +130,8 @@ struct Shared {
     /// Whether the writer has to look up numbers of names again. Set and read by whoever may write
     /// the file at the moment.
     has_forgotten: AtomicBool,
+    /// Whether the key of pseudonyms goes with the writer.
+    forgets_key: AtomicBool,
 }
 
 impl Shared {
@@ -237,6 +239,12 @@ impl Recorder {
         let said = |error: rusqlite::Error| format!("{}: {error}", files.sums().display());
         sums::forget(&files, clients).map_err(said)?;
         Ok(removed)
+    }
+
+    /// Has the key of today's pseudonyms overwritten and removed when all is written: nobody goes
+    /// on with it.
+    pub fn forget_key(&self) {
+        self.shared.forgets_key.store(true, Ordering::Release);
     }
 
     /// Writes what waits and ends.

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::fs::OpenOptions;
-use std::io::{self, Read as _, Seek as _, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::net::IpAddr;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -122,7 +122,25 @@ impl Recording {
         if is_todays && matches!(self.clients, RecordedClients::Pseudonym) {
             return Ok(());
         }
-        file.rewind()?;
+        drop(file);
+        self.forget_all()
+    }
+
+    /// Overwrites and removes the key, whatever day it is of.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be overwritten.
+    pub(super) fn forget_all(&mut self) -> io::Result<()> {
+        self.known.clear();
+        self.key = None;
+        let mut file = match OpenOptions::new().write(true).open(&self.file) {
+            Ok(file) => file,
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
         file.write_all(&[0; DAY_OCTETS + KEY_OCTETS])?;
         file.sync_data()?;
         std::fs::remove_file(&self.file)

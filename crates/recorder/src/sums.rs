@@ -449,7 +449,9 @@ pub(super) fn forget(files: &Files, clients: Clients) -> rusqlite::Result<()> {
             .execute("DELETE FROM sums WHERE kind = ?1 AND key = ?2", params![Kind::Client as u8, key])?;
     }
     tops::forget(&transaction, files)?;
-    transaction.commit()
+    transaction.commit()?;
+    // What is not in the file any more is not in the one beside it either.
+    database.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")
 }
 
 /// Reads sums.

@@ -154,6 +154,12 @@ impl Writer {
             }
         }
         self.close();
+        if self.shared.forgets_key.load(Ordering::Acquire)
+            && let Err(problem) = self.clients.forget_all()
+        {
+            let file = self.files.key();
+            warn!(file = %file.display(), error = %problem, "the key of pseudonyms is not overwritten");
+        }
     }
 
     /// Closes the file that is being written, so that the next reader finds one file.

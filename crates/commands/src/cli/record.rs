@@ -97,6 +97,13 @@ pub struct LogArgs {
             "without_regex", "qtype", "transport", "answer", "slower", "path", "until", "rcode", "blocked",
             "outcome", "list", "upstream", "cursor"])]
     pub(crate) top: Option<Top>,
+    /// Remove this client, or the clients of a prefix, from the record of the running server
+    /// instead, and from its sums.
+    #[arg(long, value_name = "CLIENT", value_parser = parse_client,
+        conflicts_with_all = ["config", "file", "top", "client", "name", "contains", "suffix", "regex", "without",
+            "without_suffix", "without_regex", "qtype", "transport", "answer", "slower", "since", "until", "rcode",
+            "blocked", "outcome", "list", "upstream", "cursor", "follow", "path"])]
+    pub(crate) forget: Option<String>,
     #[command(flatten)]
     pub(crate) remote: LocalArgs,
 }
@@ -117,6 +124,10 @@ fn parse_cursor(text: &str) -> Result<Cursor, String> {
             .map(|number| Cursor(Some(number)))
             .map_err(|_| "expected the number that the command before printed".to_owned()),
     }
+}
+
+fn parse_client(text: &str) -> Result<String, String> {
+    text.parse::<recorder::Clients>().map(|_| text.to_owned())
 }
 
 fn parse_rcode(text: &str) -> Result<RcodeWord, String> {

@@ -171,3 +171,73 @@ fn types_and_upstreams_that_are_told_apart_are_bounded_and_the_rest_is_counted_t
         assert!(found.iter().any(|sum| sum.key == "others" && sum.queries > 900), "{kind:?}");
     }
 }
+
+#[test]
+fn a_name_that_only_a_forgotten_client_asked_for_is_not_among_the_most_frequent() {
+    let folder = tempfile::TempDir::new().expect("a temporary directory");
+    let file = folder.path().join("queries.db");
+    record(
+        &file,
+        &[
+            ("mine.example.org", "192.0.2.1"),
+            ("mine.example.org", "192.0.2.1"),
+            ("ours.example.org", "192.0.2.1"),
+            ("ours.example.org", "192.0.2.2"),
+        ],
+    );
+    let names = || -> Vec<String> {
+        let top = Reader::new(&file).top(TopOf::Names, 0, 100).expect("an answer");
+        let mut names: Vec<String> = top.into_iter().map(|tally| tally.what).collect();
+        names.sort_unstable();
+        names
+    };
+    assert_eq!(names(), ["mine.example.org", "ours.example.org"]);
+    // Once by a server that has nothing more to write, and once with counters in its memory.
+    let mut recorder = without_writer();
+    recorder.settings = settings(file.clone());
+    assert_eq!(recorder.forget_clients("192.0.2.1".parse().expect("a client")), Ok(3));
+    assert_eq!(names(), ["ours.example.org"]);
+    let of_files = Files::new(&file);
+    let folder_of_all: Vec<_> = std::fs::read_dir(folder.path()).expect("a directory").flatten().collect();
+    for entry in &folder_of_all {
+        let octets = std::fs::read(entry.path()).expect("readable");
+        let is_there = octets.windows(4).any(|part| part == b"mine");
+        assert!(!is_there, "it is in {}", entry.path().display());
+    }
+    let shared = Arc::<Shared>::default();
+    let mut writer = Writer::new(settings(file.clone()), Arc::clone(&shared), clock(), steps());
+    writer.write(&sample(&[("his.example.org", "192.0.2.3"), ("ours.example.org", "192.0.2.3")]));
+    writer.write_sums(Ends::No);
+    assert_eq!(names(), ["his.example.org", "ours.example.org"]);
+    let clients = "192.0.2.3".parse().expect("a client");
+    forget::clients(&of_files, clients, &shared.has_forgotten).expect("removed");
+    crate::sums::forget(&of_files, clients).expect("removed");
+    assert_eq!(names(), ["ours.example.org"]);
+    writer.write(&sample(&[("next.example.org", "192.0.2.4")]));
+    writer.write_sums(Ends::Yes);
+    assert_eq!(names(), ["next.example.org", "ours.example.org"]);
+}
+
+#[test]
+fn the_key_of_pseudonyms_goes_with_a_recorder_that_is_switched_off_and_stays_over_a_restart() {
+    let folder = tempfile::TempDir::new().expect("a temporary directory");
+    let file = folder.path().join("queries.db");
+    let settings =
+        settings::Recorder { clients: settings::RecordedClients::Pseudonym, ..settings(file.clone()) };
+    let key = Files::new(&file).key();
+    let run = |is_off: bool| {
+        let recorder = Recorder::start(&settings, clock(), steps(), || ()).expect("a thread");
+        let taken = recorder.take(&words("a.example.org", "192.0.2.1", 0), 1);
+        assert_eq!(taken, Taking::Done);
+        if is_off {
+            recorder.forget_key();
+        }
+        recorder.stop();
+    };
+    run(false);
+    let kept = std::fs::read(&key).expect("a key");
+    run(false);
+    assert_eq!(std::fs::read(&key).expect("a key"), kept, "a restart goes on with it");
+    run(true);
+    assert!(!key.exists());
+}

@@ -139,6 +139,31 @@ fn what_a_client_asked_for_is_removed() {
 }
 
 #[test]
+fn a_command_removes_a_client_and_the_names_that_only_they_have_asked_for() {
+    let (_stub, server) = start_recording();
+    let ask_from = |own: &str, name: &str| {
+        let own = own.parse().expect("an address");
+        testkit::UdpClient::connect_from(own, server.address()).ask(&Ask::new(name, Rtype::A));
+    };
+    ask_from("127.0.0.2", "theirs.example.org");
+    ask_from("127.0.0.2", "everybodys.example.org");
+    ask_from("127.0.0.3", "everybodys.example.org");
+    let queries = || get(&server, "/queries?suffix=example.org").body.matches("\"name\"").count();
+    eventually("all are written", || queries() == 3);
+    let forget = |arguments: &[&str]| {
+        let output = server.command(&[&["log", "--forget"], arguments].concat());
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    assert_eq!(forget(&["127.0.0.2"]), (Some(0), "2 queries removed\n".to_owned()));
+    assert_eq!(forget(&["127.0.0.2"]).1, "0 queries removed\n");
+    assert_eq!(queries(), 1);
+    let top = get(&server, "/statistics/top/names").body;
+    assert!(top.contains("everybodys.example.org") && !top.contains("theirs.example.org"), "{top}");
+    assert_eq!(forget(&["nobody"]).0, Some(2));
+    assert_eq!(forget(&["127.0.0.3", "--top", "names"]).0, Some(2), "one or the other");
+}
+
+#[test]
 fn of_queries_that_are_turned_away_a_sample_is_recorded_that_adds_up() {
     let (_stub, server) = start("allow: 127.0.0.1/32\nrecorder: {file: queries.db}\n");
     let stranger = std::net::UdpSocket::bind("127.0.0.2:0").expect("an address");
@@ -179,7 +204,13 @@ fn clients_are_recorded_under_a_pseudonym_or_not_at_all() {
     let found = |server: &Server| get(server, "/queries?contains=www").json();
     let server = recorded("clients: pseudonym");
     eventually("it is written", || found(&server).contains("\"client\": \"~"));
-    assert!(server.directory().join("queries.key").is_file());
+    let key = server.directory().join("queries.key");
+    assert!(key.is_file());
+    // It goes when nobody goes on with it.
+    let stub = Stub::start(testkit::Script::default());
+    server.write_config(&testkit::forwarding(&[&stub], ""));
+    assert!(server.command(&["reload"]).status.success());
+    eventually("the key is gone", || !key.exists());
     let server = recorded("clients: none");
     eventually("it is written", || found(&server).contains("\"client\": \"unknown\""));
     let server = recorded("clients: prefix");
