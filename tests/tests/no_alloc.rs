@@ -21,7 +21,7 @@ use engine::{Client, Engine, PoolId, Reply, Transport, Verdict};
 use gannet_tests::bare::{
     KEY, TTL, client, engine, engine_of, engine_serving, fetch, later, splitting, warm,
 };
-use sets::{AddressSet, AddressSetBuilder};
+use sets::{AddressSet, AddressSetBuilder, Reach};
 use testkit::corpus::{CACHED, LOCAL, cases};
 use testkit::{Answer, Ask, Heard};
 use wire::rdata::SvcKey;
@@ -451,6 +451,33 @@ fn what_is_learned_is_found_without_allocation() {
         ("alone.example", Rcode::NXDOMAIN),
         ("www.alone.example", Rcode::NOTIMP),
         ("a.b.c.d.e.f.g.h.i.j.learned.example", Rcode::NXDOMAIN),
+    ] {
+        let query = Ask::new(name, Rtype::A).bytes();
+        let heard = answer(&mut engine, name, &query, &client(Transport::Udp)).expect("a reply");
+        assert_eq!(heard.rcode(), rcode, "{name}");
+    }
+}
+
+#[test]
+fn a_list_that_changes_is_asked_without_allocation() {
+    let mut rules = sets::NameSetBuilder::new(&KEY);
+    for (line, name) in (1..).zip(["stays.example", "goes.example"]) {
+        rules.name(testkit::name(name).as_name(), Reach::ItselfAndBelow, line);
+    }
+    let names = rules.compile_changing(10);
+    let none = sets::RulesOfName::default();
+    assert!(names.set(testkit::name("goes.example").as_name(), none));
+    assert!(names.set(testkit::name("comes.example").as_name(), sets::RulesOfName { alone: true, ..none }));
+    let mut builder = sets::NameSetBuilder::new(&KEY);
+    builder.changing(Arc::new(names));
+    let in_set = Op::SkipUnless(Matcher::Qname(Arc::new(builder.compile())), 1);
+    let mut engine =
+        engine_of(None, vec![in_set, Op::Reject(Rcode::NXDOMAIN, None), Op::Reject(Rcode::NOTIMP, None)]);
+    for (name, rcode) in [
+        ("a.b.c.d.e.f.g.h.i.j.stays.example", Rcode::NXDOMAIN),
+        ("comes.example", Rcode::NXDOMAIN),
+        ("www.comes.example", Rcode::NOTIMP),
+        ("a.b.c.d.e.f.g.h.i.j.goes.example", Rcode::NOTIMP),
     ] {
         let query = Ask::new(name, Rtype::A).bytes();
         let heard = answer(&mut engine, name, &query, &client(Transport::Udp)).expect("a reply");

@@ -1,9 +1,9 @@
 //! One request of HTTP, taken apart.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use hyper::header::{HeaderMap, HeaderName};
-use server::{Caller, Operator};
+use server::{Caller, Draft, Operator};
 
 use crate::problem::Problem;
 
@@ -20,6 +20,8 @@ pub(crate) struct Call {
     pub(crate) query: Vec<(String, String)>,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
+    /// A body that went to a file as it came.
+    pub(crate) upload: Mutex<Option<Draft>>,
     /// Who asks.
     pub(crate) caller: Caller,
 }
@@ -28,6 +30,20 @@ impl Call {
     /// Returns a part of the path.
     pub(crate) fn part(&self, at: usize) -> String {
         self.parts.get(at).cloned().unwrap_or_default()
+    }
+
+    /// Returns what stands for the body where requests are compared.
+    pub(crate) fn digested_body(&self) -> Vec<u8> {
+        let upload = self.upload.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*upload {
+            Some(draft) => draft.hash().to_string().into_bytes(),
+            None => self.body.clone(),
+        }
+    }
+
+    /// Takes the body that went to a file, once.
+    pub(crate) fn take_upload(&self) -> Option<Draft> {
+        self.upload.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Returns what the query says of `name`.

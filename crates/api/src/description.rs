@@ -56,6 +56,15 @@ fn operation(route: &Route, problem: &Value, schemas: &mut Schemas) -> Value {
             let content = json!({"application/json": {"schema": shape(schemas)}});
             operation["requestBody"] = json!({"required": true, "content": content});
         }
+        Wanted::Lines => {
+            let shape = one::<control::api::RuleEdit>(schemas);
+            let content = json!({"application/x-ndjson": {"schema": shape}});
+            operation["requestBody"] = json!({"required": true, "content": content});
+        }
+        Wanted::Upload => {
+            let content = json!({"text/plain": {"schema": {"type": "string"}}});
+            operation["requestBody"] = json!({"required": true, "content": content});
+        }
         Wanted::Setting => {
             let yaml = json!({"schema": {"type": "string"}});
             let content = json!({"application/yaml": yaml, "application/json": {"schema": {}}});

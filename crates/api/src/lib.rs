@@ -16,6 +16,7 @@ mod events;
 mod json;
 mod limits;
 mod network;
+mod own_lists;
 mod pages;
 mod patience;
 mod powerdns;

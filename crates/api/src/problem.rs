@@ -47,6 +47,21 @@ impl Problem {
         self.status
     }
 
+    pub(crate) fn into_detail(self) -> String {
+        self.detail
+    }
+
+    /// Adds what is wrong with lines of a body.
+    pub(crate) fn with_diagnostics(mut self, diagnostics: Vec<api::Diagnostic>) -> Self {
+        self.diagnostics = diagnostics;
+        self
+    }
+
+    #[cfg(test)]
+    pub(crate) fn diagnostics(&self) -> &[api::Diagnostic] {
+        &self.diagnostics
+    }
+
     #[cfg(test)]
     pub(crate) fn detail(&self) -> &str {
         &self.detail
@@ -72,7 +87,7 @@ impl From<OperatorError> for Problem {
             OperatorError::NotFound { .. } => 404,
             OperatorError::Busy(_) | OperatorError::Refused(_) => 409,
             OperatorError::Conflict(_) => 412,
-            OperatorError::Invalid(_) | OperatorError::Unfit(_) => 422,
+            OperatorError::Invalid(_) | OperatorError::Lines(_) | OperatorError::Unfit(_) => 422,
             OperatorError::Io { .. } => 500,
             OperatorError::TimedOut(_) => 504,
             OperatorError::NotKept(_) => 507,
@@ -82,6 +97,9 @@ impl From<OperatorError> for Problem {
             OperatorError::Invalid(rejected) => {
                 let diagnostics = rejected.diagnostics.iter().map(api::Diagnostic::from).collect();
                 Self { diagnostics, ..problem }
+            }
+            OperatorError::Lines(found) => {
+                problem.with_diagnostics(found.iter().map(api::Diagnostic::from).collect())
             }
             _ => problem,
         }

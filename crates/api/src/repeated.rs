@@ -69,7 +69,7 @@ pub(crate) fn once(
         return Err(Problem::new(400, why));
     }
     let name = digest(&[call.caller.name.as_bytes(), key.as_bytes()]);
-    let asked = digest(&[route.method.as_bytes(), call.target.as_bytes(), &call.body]);
+    let asked = digest(&[route.method.as_bytes(), call.target.as_bytes(), &call.digested_body()]);
     if !under_way.keys().insert(name.clone()) {
         return Err(Problem::new(409, "a request with this Idempotency-Key is being carried out"));
     }

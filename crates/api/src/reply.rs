@@ -1,12 +1,15 @@
 //! What goes back, and what is read of what comes.
 
 use std::future::poll_fn;
+use std::io::Write as _;
 use std::pin::Pin;
 use std::time::Duration;
 
 use control::api;
-use hyper::body::{Body as _, Incoming};
+use hyper::body::{Body as _, Bytes, Incoming};
 use hyper::header::HeaderValue;
+use server::Draft;
+use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::body::Body;
@@ -14,6 +17,12 @@ use crate::problem::Problem;
 
 /// How long a body may take.
 const BODY_TIME_MAX: Duration = Duration::from_secs(30);
+/// How long a body may take that is longer than others.
+const LONG_BODY_TIME_MAX: Duration = Duration::from_secs(300);
+/// Octets of bodies that are not longer than others.
+const SHORT_OCTETS_MAX: u64 = 1 << 20;
+/// Parts of a body that wait to be written.
+const PARTS_MAX: usize = 4;
 
 /// What goes back.
 pub(crate) struct Reply {
@@ -123,6 +132,43 @@ pub(crate) async fn read(mut body: Incoming, octets_max: u64) -> Result<Vec<u8>,
         Ok(())
     };
     let late = |_| Err(Problem::new(408, "the body took too long"));
-    timeout(BODY_TIME_MAX, all).await.unwrap_or_else(late)?;
+    let patience = if octets_max > SHORT_OCTETS_MAX { LONG_BODY_TIME_MAX } else { BODY_TIME_MAX };
+    timeout(patience, all).await.unwrap_or_else(late)?;
     Ok(octets)
+}
+
+/// Writes a body of so many octets at most to a file as it comes; returns the file.
+pub(crate) async fn read_to_file(
+    mut body: Incoming,
+    mut draft: Draft,
+    octets_max: u64,
+) -> Result<Draft, Problem> {
+    let (sender, mut parts) = mpsc::channel::<Bytes>(PARTS_MAX);
+    let writing = tokio::task::spawn_blocking(move || {
+        while let Some(part) = parts.blocking_recv() {
+            draft.write_all(&part)?;
+        }
+        Ok::<_, std::io::Error>(draft)
+    });
+    let all = async move {
+        let mut octets = 0;
+        while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
+            let frame = frame.map_err(|_| Problem::new(400, "the body was cut off"))?;
+            let Ok(part) = frame.into_data() else { continue };
+            octets += part.len() as u64;
+            if octets > octets_max {
+                return Err(Problem::new(413, format!("this takes a body of at most {octets_max} octets")));
+            }
+            // Whoever writes says why it does not go on.
+            if sender.send(part).await.is_err() {
+                break;
+            }
+        }
+        Ok(())
+    };
+    let late = |_| Err(Problem::new(408, "the body took too long"));
+    timeout(LONG_BODY_TIME_MAX, all).await.unwrap_or_else(late)?;
+    let gone = |_| Problem::new(500, "the body could not be written");
+    let written = writing.await.map_err(gone)?;
+    written.map_err(|error| Problem::new(507, format!("the body cannot be kept: {error}")))
 }

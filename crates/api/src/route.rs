@@ -57,6 +57,10 @@ pub(crate) enum Wanted {
     Json(Shape),
     /// A setting, in YAML or JSON.
     Setting,
+    /// Lines of JSON, many of them.
+    Lines,
+    /// A long text, which goes to a file as it comes.
+    Upload,
 }
 
 pub(crate) const fn parameter(name: &'static str, kind: &'static str, about: &'static str) -> Parameter {

@@ -27,7 +27,7 @@ const IF_NONE_MATCH: Parameter = parameter("If-None-Match", "string", "`*`: only
 
 /// Returns all rows.
 pub(crate) fn all() -> impl Iterator<Item = &'static Route> {
-    ROUTES.iter().chain(crate::powerdns::ROUTES)
+    ROUTES.iter().chain(crate::own_lists::ROUTES).chain(crate::powerdns::ROUTES)
 }
 
 /// The rows of our own resources.

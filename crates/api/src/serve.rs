@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use control::api::{self, Response};
@@ -15,23 +15,30 @@ use hyper::{Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use server::{Caller, Operator, SocketUsers};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use crate::body::Body;
 use crate::call::{Call, path_parts, query_parts};
 use crate::description::description;
 use crate::limits::Limits;
+<<<<<<< HEAD
 use crate::patience::Patient;
+=======
+use crate::own_lists;
+>>>>>>> f3235c82 (sets, lists, server, api, commands: lists of one's own change by single rules, without compiling)
 use crate::powerdns;
 use crate::problem::Problem;
 use crate::repeated::{self, UnderWay};
-use crate::reply::{Reply, is_json, not_allowed, read};
+use crate::reply::{Reply, is_json, not_allowed, read, read_to_file};
 use crate::route::{Route, TUNNEL, Wanted};
 use crate::routes::all;
 use crate::session::Visitor;
 
 /// Octets of a body.
 const BODY_OCTETS_MAX: u64 = 1 << 20;
+/// Bodies that are longer than others at a time, so that they do not fill the memory.
+const LONG_BODIES_MAX: usize = 1;
 /// How long the head of a request may take, and a connection may be without one.
 pub(crate) const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
 /// How long a connection may last from its beginning to its end.
@@ -83,12 +90,14 @@ pub(crate) struct Api {
     operator: Arc<Operator>,
     pub(crate) limits: Limits,
     under_way: Arc<UnderWay>,
+    long_bodies: Arc<Semaphore>,
 }
 
 impl Api {
     /// Returns what answers for this server.
     pub(crate) fn new(operator: Arc<Operator>) -> Self {
-        Self { operator, limits: Limits::default(), under_way: Arc::default() }
+        let long_bodies = Arc::new(Semaphore::new(LONG_BODIES_MAX));
+        Self { operator, limits: Limits::default(), under_way: Arc::default(), long_bodies }
     }
 
     pub(crate) const fn operator(&self) -> &Arc<Operator> {
@@ -197,13 +206,45 @@ impl Api {
             return Err(Problem::new(415, "expected a Content-Type of application/json"));
         }
         let target = request.uri().to_string();
-        let body = read(request.into_body(), BODY_OCTETS_MAX).await?;
+        let is_long = content_length(&request).is_some_and(|octets| octets > BODY_OCTETS_MAX);
+        // What nobody may change is not read first.
+        if is_long && visitor.caller.role < route.role {
+            let why = format!("this needs the role {}", route.role.word());
+            return Err(Problem::new(403, why));
+        }
+        let _long_body = match is_long {
+            true => Some(Arc::clone(&self.long_bodies).try_acquire_owned().map_err(|_| {
+                Problem::new(503, "another long body is being read; try again when it is done")
+            })?),
+            false => None,
+        };
+        let (body, upload) = match route.body {
+            Wanted::Upload => {
+                let draft = self.operator.own_list_draft()?;
+                (
+                    Vec::new(),
+                    Some(read_to_file(request.into_body(), draft, own_lists::UPLOAD_OCTETS_MAX).await?),
+                )
+            }
+            Wanted::Lines => (read(request.into_body(), own_lists::LINES_OCTETS_MAX).await?, None),
+            _ => (read(request.into_body(), BODY_OCTETS_MAX).await?, None),
+        };
+        let upload = Mutex::new(upload);
         if matches!(route.body, Wanted::Nothing) && !body.is_empty() {
             return Err(Problem::new(400, "this takes no body"));
         }
         let Visitor { caller, logs_in_from, is_due, .. } = visitor;
-        let call =
-            Call { operator: Arc::clone(&self.operator), path, target, parts, query, headers, body, caller };
+        let call = Call {
+            operator: Arc::clone(&self.operator),
+            path,
+            target,
+            parts,
+            query,
+            headers,
+            body,
+            upload,
+            caller,
+        };
         let under_way = Arc::clone(&self.under_way);
         let done = tokio::task::spawn_blocking(move || {
             if is_due {
@@ -223,6 +264,9 @@ impl Api {
 
 /// Carries out what a row asks for.
 fn done(route: &Route, call: &Call) -> Result<Reply, Problem> {
+    if let Some(draft) = call.take_upload() {
+        return (route.reply)(call, own_lists::put(call, draft)?);
+    }
     let request = (route.request)(call)?;
     let outcome = server::carry_out(&call.operator, request, &call.caller);
     if route.path == TUNNEL {
@@ -236,6 +280,9 @@ fn done(route: &Route, call: &Call) -> Result<Reply, Problem> {
     }
     match outcome {
         Ok(Answer::Whole(response)) => (route.reply)(call, *response),
+        Ok(Answer::Parts(parts)) if matches!(route.path, "/lists/{list}/content") => {
+            Ok(own_lists::content(call, parts))
+        }
         Ok(Answer::Parts(parts)) if route.path == crate::queries::LIVE.path => {
             Ok(crate::queries::live(parts))
         }
@@ -296,9 +343,14 @@ fn refused_body(request: &Request<Incoming>) -> Option<Problem> {
     if request.headers().contains_key(TRANSFER_ENCODING) {
         return Some(Problem::new(411, "a body needs a Content-Length, and no Transfer-Encoding"));
     }
-    let length = request.headers().get(CONTENT_LENGTH)?.to_str().ok()?.parse::<u64>().ok()?;
-    (length > BODY_OCTETS_MAX)
-        .then(|| Problem::new(413, format!("a body has at most {BODY_OCTETS_MAX} octets")))
+    let octets_max = own_lists::body_octets_max(request.method().as_str(), request.uri().path());
+    let octets_max = octets_max.unwrap_or(BODY_OCTETS_MAX);
+    let length = content_length(request)?;
+    (length > octets_max).then(|| Problem::new(413, format!("a body has at most {octets_max} octets")))
+}
+
+fn content_length(request: &Request<Incoming>) -> Option<u64> {
+    request.headers().get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
 fn as_response(reply: Reply) -> hyper::Response<Body> {

@@ -45,6 +45,11 @@ pub(crate) fn yaml(_: &mut Schemas) -> Value {
     json!("application/yaml")
 }
 
+/// Describes plain text.
+pub(crate) fn text(_: &mut Schemas) -> Value {
+    json!("text/plain")
+}
+
 /// Describes records of a master file.
 pub(crate) fn records(_: &mut Schemas) -> Value {
     json!("text/dns")

@@ -215,6 +215,9 @@ pub struct Authority {
     /// The folder for all that; `None`: nothing is kept, and nothing changed.
     folder: Option<PathBuf>,
     state: Mutex<State>,
+    /// Held while settings are decided about: their changes have promised numbers. Nothing else
+    /// is kept meanwhile.
+    deciding: Mutex<()>,
 }
 
 #[derive(Debug)]
@@ -244,12 +247,16 @@ impl Authority {
     ) -> Self {
         let counts = Counts::default();
         let state = State { store: None, trouble: None, in_use, revision, counts, audit_key };
-        Self { folder, state: Mutex::new(state) }
+        Self { folder, state: Mutex::new(state), deciding: Mutex::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         // A panic ends the process, so a poisoned lock is never seen.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn deciding(&self) -> MutexGuard<'_, ()> {
+        self.deciding.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Opens the store if there is one, as the user who serves; returns why it cannot be.
@@ -296,22 +303,29 @@ impl Authority {
         self.with_store(Vec::new(), |store| store.entries(space))
     }
 
-    /// Keeps a change of what is no setting; it is on disk when this returns. No settings are to be
-    /// decided about meanwhile.
+    /// Keeps a change of what is no setting, when no settings are being decided about; it is on disk
+    /// when this returns. Returns the revision then.
     ///
     /// # Errors
     ///
     /// It cannot be kept; then nothing has changed.
-    pub fn keep(&self, change: &store::Change) -> Result<(), Refusal> {
+    pub fn keep(&self, change: &store::Change) -> Result<u64, Refusal> {
         let folder = self.folder.as_deref().ok_or_else(|| {
             Refusal::NotAllowed(
                 "this configuration keeps no changes: nothing can be kept beside it".to_owned(),
             )
         })?;
+        let _deciding = self.deciding();
         let mut state = self.state();
         let position = state.opened(folder).and_then(|store| store.commit(change)).map_err(Refusal::Store)?;
         state.revision = position.revision;
-        Ok(())
+        state.compact();
+        Ok(position.revision)
+    }
+
+    /// Returns the folder of long texts of a kind that are kept beside settings.
+    pub fn files(&self, kind: &str) -> Option<store::Files> {
+        Some(store::Files::new(self.folder.as_deref()?.join(kind)))
     }
 
     /// Notes a text under a name for a time; it is on disk when this returns.
@@ -504,6 +518,7 @@ impl Authority {
         }
         let is_dry_run = requests.iter().any(|request| request.is_dry_run);
         let allowed = runner.allowed();
+        let _deciding = self.deciding();
         let (mut entries, mut revision) = {
             let mut state = self.state();
             let (in_use, revision) = (state.in_use.clone(), state.revision);
@@ -575,11 +590,7 @@ impl Authority {
         runner.adopt(candidate, &mut keep)?;
         let mut state = self.state();
         (state.in_use, state.revision) = (entries, revision);
-        if let Some(store) = state.store.as_ref().filter(|_| revision % COMPACT_EVERY == 0)
-            && let Err(error) = store.compact(HISTORY_MAX)
-        {
-            tracing::warn!(%error, "old changes cannot be forgotten");
-        }
+        state.compact();
         Ok(finish(&outcome))
     }
 
@@ -663,6 +674,15 @@ impl OnDisk {
 }
 
 impl State {
+    /// Forgets what is too old to be undone, now and then.
+    fn compact(&self) {
+        if let Some(store) = self.store.as_ref().filter(|_| self.revision.is_multiple_of(COMPACT_EVERY))
+            && let Err(error) = store.compact(HISTORY_MAX)
+        {
+            tracing::warn!(%error, "old changes cannot be forgotten");
+        }
+    }
+
     /// Returns the store, opened if it is not.
     fn opened(&mut self, folder: &Path) -> Result<&Store, StoreError> {
         if self.store.is_none() {

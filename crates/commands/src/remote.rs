@@ -9,7 +9,11 @@ mod events;
 mod explained;
 mod lists;
 mod network;
+<<<<<<< HEAD
 mod probe;
+=======
+mod own_lists;
+>>>>>>> f3235c82 (sets, lists, server, api, commands: lists of one's own change by single rules, without compiling)
 mod resolvers;
 pub(crate) mod rrsets;
 mod stats;
@@ -76,6 +80,7 @@ pub fn run(command: &ServerCommand, descriptions: Descriptions<'_>) -> ExitCode 
         ServerCommand::Cache(CacheCommand::Lookup(args)) => cache_lookup(args),
         ServerCommand::Resolver(command) => resolvers::run(command),
         ServerCommand::Lists(args) => lists(args),
+        ServerCommand::List(command) => own_lists::run(command),
         ServerCommand::Set(SetCommand::Add(args)) => set_add(args),
         ServerCommand::Set(SetCommand::Del(args)) => set_remove(args),
         ServerCommand::Set(SetCommand::List(args)) => set_list(args),
@@ -307,6 +312,9 @@ pub fn show(response: &Response, output: OutputArgs) -> ExitCode {
         Response::ResolverAnchors(anchors) => (resolvers::anchors_text(anchors), true),
         Response::ResolverNegative(all) => (resolvers::negative_text(all), true),
         Response::Lists(sets) => (lists::text(sets), true),
+        Response::OwnLists(all) => (own_lists::text(all), true),
+        Response::OwnListText(part) => (part.text.clone(), true),
+        Response::OwnListChanged(changed) => (own_lists::changed_text(changed), true),
         Response::ListsFetched(it) => (lists::fetched_text(it), it.failed == 0),
         Response::Jobs(jobs) => (jobs_text(jobs), true),
         Response::Certificates(it) => (certificates::text(it), true),

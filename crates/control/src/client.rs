@@ -134,6 +134,79 @@ pub fn read(line: &str) -> Result<Response, AskError> {
     serde_json::from_str(line).map_err(|error| AskError::Unreadable(error.to_string()))
 }
 
+/// Sends a body over HTTP to the first of `paths` where a server listens; returns the status and the
+/// text of the response.
+///
+/// # Errors
+///
+/// Nobody listens, the connection breaks, or the response cannot be understood.
+pub fn send(
+    paths: &[PathBuf],
+    (method, target): (&str, &str),
+    headers: &[(&str, &str)],
+    body: &[u8],
+    patience: Duration,
+) -> Result<(u16, String), AskError> {
+    let mut tried = Vec::new();
+    for path in paths {
+        let mut stream = match UnixStream::connect(path) {
+            Ok(stream) => stream,
+            Err(error) => {
+                tried.push((path.clone(), error));
+                continue;
+            }
+        };
+        let broke = |error| AskError::Io(path.clone(), error);
+        stream.set_read_timeout(Some(patience)).map_err(broke)?;
+        stream.set_write_timeout(Some(patience)).map_err(broke)?;
+        let mut head = format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
+        for (name, value) in headers.iter().chain(&[("Content-Length", body.len().to_string().as_str())]) {
+            head += &format!("{name}: {value}\r\n");
+        }
+        head += "\r\n";
+        let written = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));
+        let mut response = Vec::new();
+        // Who is refused before the end hears why.
+        let heard = (&mut stream).take(RESPONSE_OCTETS_MAX).read_to_end(&mut response);
+        if response.is_empty() {
+            written.and(heard.map(drop)).map_err(broke)?;
+        }
+        return response_of(&response);
+    }
+    Err(AskError::NotRunning(tried))
+}
+
+/// Takes a response apart: the status, and the text behind the head.
+fn response_of(response: &[u8]) -> Result<(u16, String), AskError> {
+    let wrong = || AskError::Unreadable("it is no response of HTTP".to_owned());
+    let text = String::from_utf8_lossy(response);
+    let (head, body) = text.split_once("\r\n\r\n").ok_or_else(wrong)?;
+    let status = head.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)?.parse().ok());
+    Ok((status.ok_or_else(wrong)?, body.to_owned()))
+}
+
+/// Reads what a server has answered with.
+///
+/// # Errors
+///
+/// It is something else.
+pub fn parse<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, AskError> {
+    serde_json::from_str(text).map_err(|error| AskError::Unreadable(error.to_string()))
+}
+
+/// Returns what a problem of the HTTP API says for a person, with everything that the checker found;
+/// `None` if it is none.
+pub fn problem(text: &str) -> Option<String> {
+    let problem: serde_json::Value = serde_json::from_str(text).ok()?;
+    let found = problem.get("diagnostics").and_then(serde_json::Value::as_array);
+    let texts = found.into_iter().flatten().filter_map(|found| found.get("text")?.as_str());
+    let all: Vec<&str> = texts.map(str::trim_end).collect();
+    match all.is_empty() {
+        true => detail(text),
+        false => Some(all.join("\n")),
+    }
+}
+
 /// Returns what a problem of the HTTP API (RFC 9457) says for a person; `None` if it is none.
 pub fn detail(problem: &str) -> Option<String> {
     let problem: serde_json::Value = serde_json::from_str(problem).ok()?;
@@ -148,5 +221,17 @@ mod tests {
     fn a_problem_is_told_in_its_own_words() {
         assert_eq!(detail("{\"status\": 403, \"detail\": \"no\"}"), Some("no".to_owned()));
         assert_eq!(detail("<html>"), None);
+        let found =
+            "{\"detail\": \"two\", \"diagnostics\": [{\"text\": \"line 1: x\"}, {\"text\": \"line 2: y\"}]}";
+        assert_eq!(problem(found).as_deref(), Some("line 1: x\nline 2: y"));
+        assert_eq!(problem("{\"detail\": \"one\"}").as_deref(), Some("one"));
+    }
+
+    #[test]
+    fn a_response_of_http_is_taken_apart() {
+        let read = |text: &str| response_of(text.as_bytes()).ok();
+        assert_eq!(read("HTTP/1.1 200 OK\r\nx: y\r\n\r\n{}"), Some((200, "{}".to_owned())));
+        assert_eq!(read("HTTP/1.1 200 OK\r\n"), None);
+        assert_eq!(read("nonsense\r\n\r\n"), None);
     }
 }

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use lists::own::OwnList;
 use wire::Name;
 use zone::Zone;
 
@@ -44,6 +45,15 @@ pub struct SetProgress<'a> {
     pub list: Option<&'a str>,
     /// Lines, entries or records that are read, or rules of the set.
     pub count: usize,
+}
+
+/// A list of the operator that is kept beside the settings.
+#[derive(Clone, Debug)]
+pub struct KeptList {
+    /// What is known of it, and changed while it is in use.
+    pub list: Arc<OwnList>,
+    /// The file with its text; without one it is empty.
+    pub file: Option<PathBuf>,
 }
 
 /// What a configuration and zones are read in.
@@ -78,6 +88,12 @@ pub trait Environment {
     /// yet.
     fn zone(&self, apex: Name<'_>) -> Option<Arc<Zone>> {
         let _ = apex;
+        None
+    }
+
+    /// Returns a list that is kept beside the settings; `None` where nobody knows.
+    fn own_list(&self, name: &str) -> Option<KeptList> {
+        let _ = name;
         None
     }
 
@@ -209,19 +225,26 @@ fn open(path: &Path) -> io::Result<std::fs::File> {
 /// The machine we run on, for somebody who wants to hear how far large sets are.
 pub struct Telling<F>(pub F);
 
-/// Like [`Telling`], on a server whose zones from other servers are at hand.
-pub struct Serving<F, Z> {
+/// Like [`Telling`], on a server whose zones from other servers and own lists are at hand.
+pub struct Serving<F, Z, L> {
     /// Hears how far large sets are.
     pub hear: F,
     /// Finds a zone.
     pub zone: Z,
+    /// Finds a list that is kept beside the settings.
+    pub own_list: L,
 }
 
-impl<F, Z> Environment for Serving<F, Z>
+impl<F, Z, L> Environment for Serving<F, Z, L>
 where
     F: Fn(&SetProgress<'_>),
     Z: Fn(Name<'_>) -> Option<Arc<Zone>>,
+    L: Fn(&str) -> Option<KeptList>,
 {
+    fn own_list(&self, name: &str) -> Option<KeptList> {
+        (self.own_list)(name)
+    }
+
     fn zone(&self, apex: Name<'_>) -> Option<Arc<Zone>> {
         (self.zone)(apex)
     }
@@ -336,6 +359,8 @@ pub struct Memory {
     pub heard: Option<RefCell<Vec<String>>>,
     /// The zones from other servers.
     pub zones: Vec<Arc<Zone>>,
+    /// Lists that are kept beside the settings.
+    pub own_lists: HashMap<String, KeptList>,
 }
 
 impl Memory {
@@ -348,6 +373,10 @@ impl Memory {
 }
 
 impl Environment for Memory {
+    fn own_list(&self, name: &str) -> Option<KeptList> {
+        self.own_lists.get(name).cloned()
+    }
+
     fn zone(&self, apex: Name<'_>) -> Option<Arc<Zone>> {
         self.zones.iter().find(|zone| zone.apex() == apex).map(Arc::clone)
     }

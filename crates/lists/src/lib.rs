@@ -9,6 +9,7 @@ mod adguard;
 mod collection;
 mod format;
 mod mmdb;
+pub mod own;
 mod pattern;
 pub mod policy_zone;
 mod reading;

@@ -14,7 +14,7 @@ const MISTAKES_TOLD_MAX: usize = 3;
 const OWN_MISTAKES_TOLD_MAX: usize = 100;
 
 /// The mistakes in a list.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistakes {
     told_max: usize,
     /// The first ones: the line, from 1 (zero if it is about the whole list), and the message.
@@ -43,6 +43,14 @@ impl Mistakes {
         if self.told.len() < self.told_max {
             self.told.push((line, what()));
         }
+    }
+
+    /// Adds those of another reading, in the order of their lines.
+    pub(crate) fn append(&mut self, other: Self) {
+        self.count += other.count;
+        self.told.extend(other.told);
+        self.told.sort_by_key(|(line, _)| *line);
+        self.told.truncate(self.told_max);
     }
 
     /// Returns one message for all; `None` if there are no mistakes.

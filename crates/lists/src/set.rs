@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use sets::{
-    AddressSet, AddressSetBuilder, Blocklist, BlocklistBuilder, DynamicAddresses, DynamicNames, NameSet,
-    NameSetBuilder, PolicyZone,
+    AddressSet, AddressSetBuilder, Blocklist, BlocklistBuilder, ChangingNames, DynamicAddresses,
+    DynamicNames, NameSet, NameSetBuilder, PolicyZone,
 };
 use wire::{HashKey, Prefix};
 
@@ -172,6 +172,11 @@ impl<'a> SetBuilder<'a> {
             is_own: list.is_own,
             mistakes: Mistakes::of(list.is_own),
         }
+    }
+
+    /// Adds the names of a list that changes by single rules.
+    pub fn changing(&mut self, names: Arc<ChangingNames>) {
+        self.names.changing(names);
     }
 
     /// Adds a response policy zone.

@@ -4,7 +4,9 @@ use std::net::IpAddr;
 
 use sets::Reach;
 
-use crate::reading::{Reading, address_range, lenient_range, lines, shown};
+use wire::NameBuf;
+
+use crate::reading::{Reading, address_range, lenient_range, lines, name_of, shown};
 
 /// Reads rules on names: `domain:`, `full:`, `keyword:`, `regexp:`, and names, which stand for what
 /// is below them too. The first line has this number; returns how many there were.
@@ -28,6 +30,28 @@ pub(super) fn names(to: &mut Reading<'_>, octets: &[u8], first: u32) -> u32 {
         rule(to, line, number);
     }
     ended
+}
+
+/// Returns the rule of a line on names, without blanks and comment; `None` if there is none.
+pub(super) fn rule_of(line: &[u8]) -> Option<&[u8]> {
+    Some(without_comment(line.trim_ascii())).filter(|line| !line.is_empty())
+}
+
+/// Returns the name of a rule on a name, and whether those below it are meant as well; `None` if it
+/// is a keyword, an expression, or wrong.
+pub(super) fn name_rule(rule: &[u8]) -> Option<(NameBuf, bool)> {
+    if rule.iter().any(u8::is_ascii_whitespace) {
+        return None;
+    }
+    let (name, is_below) = match rule.iter().position(|&octet| octet == b':') {
+        None => (bare(rule), true),
+        Some(colon) => match &rule[..colon] {
+            b"domain" | b"suffix" => (bare(&rule[colon + 1..]), true),
+            b"full" | b"exact" => (&rule[colon + 1..], false),
+            _ => return None,
+        },
+    };
+    Some((name_of(name).ok()?, is_below))
 }
 
 /// Reads one rule on names.

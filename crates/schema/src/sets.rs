@@ -67,6 +67,19 @@ pub(super) const ROWS: &[Row] = &[
         "In place of `list`: a zone in `zones` that comes from other servers, as a response policy zone. Its next versions come \
          into use as they are transferred, and cost in proportion to what has changed.",
     ),
+    unset(
+        "sets.*.lists[].own",
+        Kind::One(Value::Label),
+        "In place of `list`: a list that is kept beside the settings and changed while the server runs, by `gannet list` and the \
+         HTTP API. It is empty until then. Rules on names are added and removed without compiling the others.",
+    ),
+    row(
+        "sets.*.lists[].format",
+        word(&["names", "addresses", "adguard", "hosts", "dnsmasq", "rpz"]),
+        "names",
+        "most are names",
+        "The format of a list that is `own`.",
+    ),
     row(
         "sets.*.lists[].refresh",
         duration_or(MINUTE, 365 * DAY, "off"),

@@ -117,6 +117,8 @@ pub fn needed(request: &Request) -> Role {
         | Request::Jobs
         | Request::Certificates(_)
         | Request::Lists(_)
+        | Request::OwnLists
+        | Request::OwnListContent(_)
         | Request::SetList(_)
         | Request::ZoneKeys(_)
         | Request::Rrsets(_)
@@ -144,6 +146,8 @@ pub fn needed(request: &Request) -> Role {
         | Request::CertificateRenew(_)
         | Request::SetReload(_)
         | Request::ListsFetch(_)
+        | Request::OwnListChange(_)
+        | Request::OwnListRemove(_)
         | Request::ZoneAdd(_)
         | Request::ZoneRemove(_)
         | Request::RrsetsChange(_) => Role::Operator,

@@ -16,6 +16,7 @@ mod feed;
 mod for_jobs;
 mod log_level;
 mod operator;
+mod own_lists;
 mod policy_zones;
 mod polling;
 pub mod probe;
@@ -41,12 +42,13 @@ pub use compile::{Compiled, Previous, compile};
 pub use driver::{Waiting, WaitsFor};
 pub use log_level::{LogLevelHandle, filter};
 pub use operator::{
-    CachedAnswer, ComesBack, DESCRIPTIONS, LinkFor, LogInRefusal, LoggedIn, Operator, OperatorError,
-    Rejected, What, WorkerNumbers,
+    CachedAnswer, ComesBack, DESCRIPTIONS, EDITS_MAX, LinkFor, LogInRefusal, LoggedIn, Operator,
+    OperatorError, Rejected, What, WorkerNumbers,
 };
-pub use protocol::{SocketUsers, answered, carry_out};
+pub use protocol::{SocketUsers, answered, carry_out, own_list_put};
 pub use recorder::names as recorder_files;
 pub use start::{Opened, Server, StartError, start};
+pub use store::Draft;
 pub use watch::{End, Order, Serving};
 
 /// Locks a mutex. A panic ends the process, so that a poisoned one is never seen.

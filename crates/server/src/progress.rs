@@ -9,20 +9,22 @@ use wire::Name;
 use zone::Zone;
 use zones::ZoneManager;
 
+use crate::own_lists::OwnLists;
+
 /// After so many entries of a list the log has a line, however quickly they were read.
 const TELL_ENTRIES: usize = 1 << 20;
 
-/// Returns the machine, for a server: the log says how far sets are.
-pub(crate) fn logged() -> impl Environment {
-    serving(|_| None)
+/// Returns the machine, for a server that begins: the log says how far sets are.
+pub(crate) fn logged(own_lists: &OwnLists) -> impl Environment {
+    with(|_| None, own_lists)
 }
 
-/// Returns the machine, for a server that has these zones.
-pub(crate) fn with_zones(manager: &ZoneManager) -> impl Environment {
-    serving(|apex| manager.received(apex))
+/// Returns the machine, for a server that has these zones and lists.
+pub(crate) fn serving(manager: &ZoneManager, own_lists: &OwnLists) -> impl Environment {
+    with(|apex| manager.received(apex), own_lists)
 }
 
-fn serving(zone: impl Fn(Name<'_>) -> Option<Arc<Zone>>) -> impl Environment {
+fn with(zone: impl Fn(Name<'_>) -> Option<Arc<Zone>>, own_lists: &OwnLists) -> impl Environment {
     let pace = Pace::begin();
     let hear = move |progress: &SetProgress<'_>| {
         let is_milestone = progress.list.is_some() && progress.count.is_multiple_of(TELL_ENTRIES);
@@ -37,5 +39,5 @@ fn serving(zone: impl Fn(Name<'_>) -> Option<Arc<Zone>>) -> impl Environment {
             }
         }
     };
-    Serving { hear, zone }
+    Serving { hear, zone, own_list: |name: &str| Some(own_lists.find(name)) }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use control::api::{self, Request, ResolverOrder, ResolverWhat, Response, ZoneOrder, ZoneWhat};
 use control::{Answer, Peer};
+use store::Draft;
 
 use crate::caller::{Caller, Role, needed};
 use crate::operator::{Operator, OperatorError};
@@ -110,6 +111,8 @@ pub fn carry_out(
             | Request::UserAdd(_)
             | Request::UserRemove(_)
             | Request::UserRole(_)
+            | Request::OwnListChange(_)
+            | Request::OwnListRemove(_)
     );
     if !is_kept && caller.role >= role {
         audit("accepted");
@@ -121,8 +124,35 @@ pub fn carry_out(
     outcome
 }
 
+/// Makes a text that was uploaded that of a list, for somebody.
+///
+/// # Errors
+///
+/// They may not, or it cannot be.
+pub fn own_list_put(
+    operator: &Operator,
+    (name, tag): (&str, &str),
+    draft: Draft,
+    is_dry_run: bool,
+    caller: &Caller,
+) -> Result<api::OwnListChanged, OperatorError> {
+    // What it changes, and so who may, is what removing it does.
+    let like = Request::OwnListRemove(api::OwnListRemove { name: name.to_owned(), tag: None });
+    let put = may(caller, &like, needed(&like))
+        .and_then(|()| operator.own_list_put((name, Some(tag)), draft, is_dry_run, &caller.name));
+    if let Err(why) = &put {
+        operator.audit(&caller.name, ("own-list-put", name), &format!("refused: {why}"));
+    }
+    put
+}
+
 /// Returns what the audit log says of a request: texts of settings may be secrets.
 fn audited(request: &Request) -> (String, String) {
+    if let Request::OwnListChange(change) = request {
+        // There may be a million.
+        let on = format!("{}: {} rules", change.name, change.edits.len());
+        return ("own-list-change".to_owned(), on);
+    }
     let (what, with) = request.words();
     let on = match request {
         Request::ConfigChange(change) => {
@@ -159,13 +189,7 @@ fn try_carry_out(
     caller: &Caller,
     role: Role,
 ) -> Result<Answer, OperatorError> {
-    if caller.role < role {
-        let (name, role, own) = (&caller.name, role.word(), caller.role.word());
-        return Err(OperatorError::Forbidden(format!("this needs the role {role}, and {name} has {own}")));
-    }
-    if let Some(why) = caller.scope.refusal(&request) {
-        return Err(OperatorError::Forbidden(format!("{why}, and {} may change nothing else", caller.name)));
-    }
+    may(caller, &request, role)?;
     let request = match request {
         Request::TokenAdd(asked) => {
             let added = operator.token_add(&asked, &caller.name)?;
@@ -198,6 +222,14 @@ fn try_carry_out(
             let parts = operator.events(&asked, caller)?;
             return Ok(Answer::Parts(Box::new(parts.map(|part| Response::Event(Box::new(part))))));
         }
+        Request::OwnListChange(change) => {
+            let changed = operator.own_list_change(&change, &caller.name)?;
+            return Ok(Response::OwnListChanged(changed).into());
+        }
+        Request::OwnListRemove(asked) => {
+            let changed = operator.own_list_remove(&asked, &caller.name)?;
+            return Ok(Response::OwnListChanged(changed).into());
+        }
         Request::ConfigChange(change) => {
             let by = Some(signed(&caller.name, change.by.as_deref()));
             Request::ConfigChange(api::ConfigChange { by, ..change })
@@ -205,6 +237,20 @@ fn try_carry_out(
         other => other,
     };
     answer(operator, request)
+}
+
+/// Refuses what somebody may not have done.
+fn may(caller: &Caller, request: &Request, role: Role) -> Result<(), OperatorError> {
+    if caller.role < role {
+        let (name, role, own) = (&caller.name, role.word(), caller.role.word());
+        return Err(OperatorError::Forbidden(format!("this needs the role {role}, and {name} has {own}")));
+    }
+    match caller.scope.refusal(request) {
+        Some(why) => {
+            Err(OperatorError::Forbidden(format!("{why}, and {} may change nothing else", caller.name)))
+        }
+        None => Ok(()),
+    }
 }
 
 fn users(all: Vec<api::User>) -> Answer {
@@ -235,6 +281,11 @@ fn answer(operator: &Arc<Operator>, request: Request) -> Result<Answer, Operator
         Request::Lists(asked) => operator.lists(asked.set.as_deref()).map(Response::Lists)?,
         Request::ListsFetch(asked) => {
             operator.lists_fetch(asked.set.as_deref()).map(Response::ListsFetched)?
+        }
+        Request::OwnLists => Response::OwnLists(operator.own_list_states()),
+        Request::OwnListContent(of) => {
+            let parts = operator.own_list_text(&of.name)?;
+            return Ok(Answer::Parts(Box::new(parts.map(Response::OwnListText))));
         }
         Request::LogLevel(wanted) => operator.log_level(wanted.level.as_deref()).map(Response::LogLevel)?,
         Request::Jobs => Response::Jobs(operator.jobs()),
@@ -278,6 +329,8 @@ fn answer(operator: &Arc<Operator>, request: Request) -> Result<Answer, Operator
         | Request::UserRole(_)
         | Request::Check(_)
         | Request::Probe(_)
+        | Request::OwnListChange(_)
+        | Request::OwnListRemove(_)
         | Request::TotpBegin(_)
         | Request::TotpConfirm(_)
         | Request::SessionList

@@ -36,6 +36,7 @@ use crate::compile::{Compiled, compile, compile_for_set};
 use crate::for_jobs::{Orders, StubResolver};
 use crate::log_level::LogLevelHandle;
 use crate::operator::{Changing, Facts, Operator, Watched};
+use crate::own_lists::OwnLists;
 use crate::policy_zones::PolicyZones;
 use crate::reload::{Candidate, Cause, Components, Revision, bring_into_use};
 use crate::watch::{HeldMemory, RefusalLog};
@@ -166,7 +167,8 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
     // What workers, transfers and relays know of other servers, they know together.
     let shared = driver::Shared::default();
     let transfers = transfer::Client::new(Arc::clone(&shared.registry));
-    let (loaded, compiled, wrong) = first_compiled((loaded, wrong), &authority, &addresses)?;
+    let own_lists = own_lists(&authority);
+    let (loaded, compiled, wrong) = first_compiled((loaded, wrong), (&authority, &own_lists), &addresses)?;
     let (candidate, signing) = first_candidate(loaded, compiled, transfers.clone());
     let Revision { loaded, plans, zones, .. } = &candidate.revision;
     loaded.warnings.iter().chain(&plans.warnings).for_each(|warning| warn!("{}", warning.line()));
@@ -196,6 +198,7 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
         dnscrypt: Arc::default(),
         upstreams: watch::Sender::new(Upstreams::first(plans)),
         resolver_tables: Arc::clone(&shared.tables),
+        own_lists,
         jobs: start_jobs(&orders, (readers, doorbell), tapped, clock)?,
         orders,
         signing,
@@ -264,14 +267,23 @@ fn open_for_changes(authority: &Authority) {
     }
 }
 
+/// Reads the lists that are kept beside the settings.
+fn own_lists(authority: &Authority) -> Arc<OwnLists> {
+    let read = OwnLists::read(authority).unwrap_or_else(|error| {
+        error!(%error, "lists that are kept beside the settings cannot be read: sets are without them");
+        OwnLists::default()
+    });
+    Arc::new(read)
+}
+
 /// Compiles the configuration. If files and changes do not go together although the files are right
 /// alone, what ran last is compiled.
 fn first_compiled(
     (loaded, wrong): (Loaded, Option<WrongPair>),
-    authority: &Authority,
+    (authority, own_lists): (&Authority, &OwnLists),
     addresses: &[SocketAddr],
 ) -> Result<(Loaded, Compiled, Option<WrongPair>), StartError> {
-    let compiled = |loaded: &Loaded| compile(loaded, addresses, None, &progress::logged());
+    let compiled = |loaded: &Loaded| compile(loaded, addresses, None, &progress::logged(own_lists));
     let diagnostics = match compiled(&loaded) {
         Ok(compiled) => return Ok((loaded, compiled, wrong)),
         Err(found) => found,
@@ -350,7 +362,7 @@ fn with_policy_zones(
         kept.map(|(_, set)| set.clone()).collect()
     };
     for set in sets {
-        let environment = progress::with_zones(&components.manager);
+        let environment = progress::serving(&components.manager, &components.own_lists);
         let compiled =
             compile_for_set(&revision.loaded, addresses, revision.as_previous(), &environment, &set)?;
         let Compiled { plans, zones } = compiled;

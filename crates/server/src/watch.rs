@@ -275,6 +275,9 @@ impl Watch {
                     if self.operator.has_ended_changes() {
                         spawn(Operator::end_changes);
                     }
+                    if self.operator.has_changed_lists() {
+                        spawn(Operator::merge_lists);
+                    }
                     if self.operator.has_log_ins() {
                         spawn(Operator::tell_log_ins);
                     }

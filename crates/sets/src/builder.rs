@@ -9,10 +9,11 @@ use regex_automata::nfa::thompson::NFA;
 use regex_syntax::hir::Hir;
 use wire::{HashKey, Name};
 
+use crate::changing::ChangingNames;
 use crate::dynamic::DynamicNames;
 use crate::fingerprint::FingerprintKey;
 use crate::literals;
-use crate::names::{NameSet, Source};
+use crate::names::{NameSet, Part, Source};
 use crate::patterns::{
     ANY_TOP, Always, Automat, GLANCE_OCTETS, Group, PIECE_OCTETS, PatternError, Patterns, Piece,
     REGEX_OCTETS_MAX, TOPS, Trial, glance_of, last_of, pairs, part_of, place_of,
@@ -66,7 +67,7 @@ pub struct NameSetBuilder {
     sources: Vec<Source>,
     /// The highest number of a rule so far.
     highest: u32,
-    include: Vec<Arc<NameSet>>,
+    include: Vec<Part>,
     except: Vec<Arc<NameSet>>,
     live: Option<Arc<DynamicNames>>,
 }
@@ -153,7 +154,12 @@ impl NameSetBuilder {
 
     /// Adds everything that another set holds.
     pub fn include(&mut self, set: Arc<NameSet>) {
-        self.include.push(set);
+        self.include.push(Part::Set(set));
+    }
+
+    /// Adds a list that changes by single rules.
+    pub fn changing(&mut self, names: Arc<ChangingNames>) {
+        self.include.push(Part::Changing(names));
     }
 
     /// Takes out everything that another set holds.
@@ -176,9 +182,22 @@ impl NameSetBuilder {
         self.len() == 0
     }
 
+    /// Builds names that single rules can be added to and removed from, with room for a difference
+    /// of about `limit` names. Other sets are no part of it.
+    pub fn compile_changing(mut self, limit: usize) -> ChangingNames {
+        (self.include, self.except, self.live) = (Vec::new(), Vec::new(), None);
+        let mut both = Vec::new();
+        let table = Table::compile_noting(&self.entries, self.outline, &mut both);
+        ChangingNames::new(self.with_table(table), both.into(), limit)
+    }
+
     /// Builds the set.
     pub fn compile(self) -> NameSet {
         let table = Table::compile(&self.entries, self.outline);
+        self.with_table(table)
+    }
+
+    fn with_table(self, table: Table) -> NameSet {
         drop(self.entries);
         NameSet {
             key: self.key,

@@ -149,7 +149,7 @@ pub struct DynamicNames(Kept<Box<[u8]>>);
 pub struct DynamicAddresses(Kept<(IpAddr, u8)>);
 
 /// The length of everything that stands for a name alone; no name has so many labels.
-const ALONE: u32 = 191;
+pub(crate) const ALONE: u32 = 191;
 
 /// Returns what a name is kept as: whether what lies below it counts, and the name in lower case.
 fn item(name: Name<'_>, is_alone: bool) -> Box<[u8]> {

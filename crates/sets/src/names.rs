@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use crate::changing::ChangingNames;
 use crate::dynamic::DynamicNames;
 use crate::fingerprint::FingerprintKey;
 use crate::patterns::Patterns;
@@ -23,11 +24,52 @@ pub struct NameSet {
     pub(crate) key: FingerprintKey,
     pub(crate) table: Table,
     pub(crate) patterns: Option<Box<Patterns>>,
-    pub(crate) include: Box<[Arc<NameSet>]>,
+    pub(crate) include: Box<[Part]>,
     pub(crate) except: Box<[Arc<NameSet>]>,
     /// Names that are added and removed while the server runs.
     pub(crate) live: Option<Arc<DynamicNames>>,
     pub(crate) sources: Box<[Source]>,
+}
+
+/// What a set holds besides its own rules.
+#[derive(Clone)]
+pub(crate) enum Part {
+    /// What another one holds.
+    Set(Arc<NameSet>),
+    /// A list that changes by single rules.
+    Changing(Arc<ChangingNames>),
+}
+
+impl Part {
+    #[inline]
+    fn contains(&self, sought: &Sought<'_>) -> bool {
+        match self {
+            Self::Set(set) => set.contains(sought),
+            Self::Changing(names) => names.contains(sought),
+        }
+    }
+
+    fn find(&self, sought: &Sought<'_>) -> Option<Found<'_>> {
+        match self {
+            Self::Set(set) => set.find(sought),
+            Self::Changing(names) => names.find(sought),
+        }
+    }
+
+    /// Returns the set, or the one that a list was compiled to.
+    fn base(&self) -> &Arc<NameSet> {
+        match self {
+            Self::Set(set) => set,
+            Self::Changing(names) => names.base(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::Set(set) => set.is_empty(),
+            Self::Changing(names) => names.is_empty(),
+        }
+    }
 }
 
 /// Where rules come from.
@@ -71,7 +113,7 @@ impl NameSet {
         (self.table.holds(&self.key, sought)
             || self.patterns.as_ref().is_some_and(|patterns| patterns.fits(sought))
             || self.live.as_ref().is_some_and(|live| live.contains(sought))
-            || self.include.iter().any(|set| set.contains(sought)))
+            || self.include.iter().any(|part| part.contains(sought)))
             && !self.except.iter().any(|set| set.contains(sought))
     }
 
@@ -79,7 +121,7 @@ impl NameSet {
     // Once per configuration.
     pub fn labels(&self) -> Vec<&str> {
         let own = self.sources.iter().map(|source| &*source.label);
-        own.chain(self.include.iter().flat_map(|set| set.labels())).collect()
+        own.chain(self.include.iter().flat_map(|part| part.base().labels())).collect()
     }
 
     /// Finds a rule that is why the set holds the name: the closest of those on labels, else any.
@@ -88,23 +130,33 @@ impl NameSet {
             return None;
         }
         if let Some(place) = self.table.find(&self.key, sought) {
-            return Some(Found { set: self, rule: RuleRef(self.table.origin(place)) });
+            return Some(self.found_at(place));
         }
+        match self.found_pattern(sought) {
+            Some(found) => Some(found),
+            None if self.live.as_ref().is_some_and(|live| live.contains(sought)) => Some(self.found_added()),
+            None => self.include.iter().find_map(|part| part.find(sought)),
+        }
+    }
+
+    /// Returns the rule in a place of the table.
+    pub(crate) fn found_at(&self, place: usize) -> Found<'_> {
+        Found { set: self, rule: RuleRef(self.table.origin(place)) }
+    }
+
+    /// Finds a keyword or an expression that the name fits.
+    pub(crate) fn found_pattern(&self, sought: &Sought<'_>) -> Option<Found<'_>> {
         let mut rule = None;
-        if let Some(patterns) = &self.patterns {
-            patterns.each(sought, |origin| {
-                rule = Some(RuleRef(origin));
-                true
-            });
-        }
-        match rule {
-            Some(rule) => Some(Found { set: self, rule }),
-            // What was added while the server ran has no line.
-            None if self.live.as_ref().is_some_and(|live| live.contains(sought)) => {
-                Some(Found { set: self, rule: RuleRef(0) })
-            }
-            None => self.include.iter().find_map(|set| set.find(sought)),
-        }
+        self.patterns.as_ref()?.each(sought, |origin| {
+            rule = Some(RuleRef(origin));
+            true
+        });
+        rule.map(|rule| Found { set: self, rule })
+    }
+
+    /// Returns what stands for a rule that was added while the server ran: it has no line.
+    pub(crate) const fn found_added(&self) -> Found<'_> {
+        Found { set: self, rule: RuleRef(0) }
     }
 
     /// Finds the closest of the set's own rules on labels, and how many labels it is about.
@@ -131,7 +183,7 @@ impl NameSet {
         if self.table.octets() >= LARGE_OCTETS_MIN {
             f(self);
         }
-        for set in self.include.iter().chain(&self.except) {
+        for set in self.include.iter().map(Part::base).chain(&self.except) {
             set.each_large(f);
         }
     }
@@ -151,16 +203,25 @@ impl NameSet {
         self.table.prefetch_rules(ahead);
     }
 
-    /// Returns how many rules the set has itself; equal names count once.
+    /// Returns how many rules the set has itself; equal names count once in each list that changes,
+    /// and once in all others.
     pub fn len(&self) -> usize {
-        self.table.len() + self.patterns.as_ref().map_or(0, |patterns| patterns.len())
+        let changing: usize = self.changing().map(|names| names.len()).sum();
+        self.table.len() + self.patterns.as_ref().map_or(0, |patterns| patterns.len()) + changing
+    }
+
+    fn changing(&self) -> impl Iterator<Item = &ChangingNames> {
+        self.include.iter().filter_map(|part| match part {
+            Part::Set(_) => None,
+            Part::Changing(names) => Some(&**names),
+        })
     }
 
     /// Returns whether no name is in the set.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
             && self.live.as_ref().is_none_or(|live| live.is_empty())
-            && self.include.iter().all(|set| set.is_empty())
+            && self.include.iter().all(Part::is_empty)
     }
 
     /// Returns how many octets of memory the set takes itself, without those that it includes.
@@ -169,6 +230,7 @@ impl NameSet {
         size_of::<Self>()
             + self.table.octets()
             + self.patterns.as_ref().map_or(0, |patterns| size_of::<Patterns>() + patterns.octets())
+            + self.changing().map(ChangingNames::octets).sum::<usize>()
             + sources
     }
 }

@@ -132,13 +132,27 @@ impl Table {
     /// counts there.
     // Once per configuration.
     pub(crate) fn compile(entries: &[Entry], outline: Outline) -> Self {
-        let table = Self::with_room(entries, outline, entries.len());
+        let table = Self::with_room(entries, outline, entries.len(), None);
         // Lists that hold much of each other leave room that nobody needs.
-        if table.len * 10 < entries.len() * 9 { Self::with_room(entries, outline, table.len) } else { table }
+        if table.len * 10 < entries.len() * 9 {
+            Self::with_room(entries, outline, table.len, None)
+        } else {
+            table
+        }
+    }
+
+    /// Like [`Table::compile`], and notes what is kept of names that have rules which reach
+    /// differently far, in order.
+    // Once per configuration.
+    pub(crate) fn compile_noting(entries: &[Entry], outline: Outline, both: &mut Vec<u64>) -> Self {
+        let table = Self::with_room(entries, outline, entries.len(), Some(both));
+        both.sort_unstable();
+        both.dedup();
+        table
     }
 
     // Once per configuration.
-    fn with_room(entries: &[Entry], outline: Outline, rules: usize) -> Self {
+    fn with_room(entries: &[Entry], outline: Outline, rules: usize, mut both: Option<&mut Vec<u64>>) -> Self {
         let count = (rules * FULL_OF).div_ceil(FULL_SLOTS * BUCKET).max(usize::from(!entries.is_empty()));
         // One more where every slot might be taken, so that each search comes to an end.
         let count = if rules >= count * BUCKET { count + 1 } else { count };
@@ -157,13 +171,13 @@ impl Table {
             len: 0,
         };
         for entry in entries {
-            table.put(entry);
+            table.put(entry, both.as_deref_mut());
         }
         table
     }
 
     // Once per configuration.
-    fn put(&mut self, entry: &Entry) {
+    fn put(&mut self, entry: &Entry, mut both: Option<&mut Vec<u64>>) {
         let mut at = scale(entry.place, self.buckets);
         let mut reach = entry.slot & REACH;
         // Ends: there are more slots than rules.
@@ -171,6 +185,9 @@ impl Table {
             let Some(bucket) = self.lines.line_mut(self.buckets_at + at) else { return };
             for (place, slot) in bucket.iter_mut().enumerate() {
                 if *slot & !REACH == entry.slot & !REACH {
+                    if let Some(both) = both.as_deref_mut().filter(|_| *slot != entry.slot) {
+                        both.push(entry.slot & !REACH);
+                    }
                     reach &= !*slot;
                     if reach == 0 {
                         return;
@@ -268,6 +285,41 @@ impl Table {
             }
         }
         None
+    }
+
+    /// Finds the rule that is closest to the name among those that `counts` says count, from the
+    /// fingerprint and the number of labels.
+    pub(crate) fn closest_of(
+        &self,
+        key: &FingerprintKey,
+        sought: &Sought<'_>,
+        counts: impl Fn(Fingerprint, u32) -> bool,
+    ) -> Option<usize> {
+        if self.outline.tops & sought.top() == 0 {
+            return None;
+        }
+        let mut found = None;
+        let mut look = |depth: u32, fingerprint: Fingerprint| {
+            if self.is_wanted(depth, sought.depth())
+                && self.may_hold(fingerprint)
+                && let Some(place) = self.probe(fingerprint, reach_at(depth, sought.depth()))
+                && counts(fingerprint, depth)
+            {
+                found = Some(place);
+            }
+        };
+        for depth in 0..=sought.depth().min(DEPTHS_KEPT as u32) {
+            look(depth, sought.suffix(key, depth));
+        }
+        if sought.is_long() {
+            sought.long_suffixes(key, look);
+        }
+        found
+    }
+
+    /// Returns whether a rule on this very name reaches so far.
+    pub(crate) fn has_rule(&self, fingerprint: Fingerprint, reach: Reach) -> bool {
+        self.may_hold(fingerprint) && self.probe(fingerprint, reach.bits()).is_some()
     }
 
     /// Finds the rule that is closest to the name among those on suffixes that are longer than
@@ -429,7 +481,7 @@ const fn reach_at(depth: u32, of: u32) -> u64 {
 
 /// Returns what of a fingerprint is kept in a slot; never zero, which is a free slot.
 #[inline]
-const fn kept(check: u64) -> u64 {
+pub(crate) const fn kept(check: u64) -> u64 {
     let kept = check & !REACH;
     if kept == 0 { REACH + 1 } else { kept }
 }

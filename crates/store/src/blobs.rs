@@ -6,12 +6,12 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 
-use aws_lc_rs::digest::{SHA256, digest};
+use aws_lc_rs::digest::{Digest, SHA256, digest};
 
 use crate::{StoreError, TEXT_OCTETS_MAX, Trouble};
 
 /// Read and written by the server alone: settings may hold secrets.
-const PRIVATE: u32 = 0o600;
+pub(crate) const PRIVATE: u32 = 0o600;
 
 /// The SHA-256 of some octets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,8 +20,12 @@ pub struct Hash([u8; 32]);
 impl Hash {
     /// Returns the hash of some octets.
     pub fn of(octets: &[u8]) -> Self {
+        Self::from_digest(&digest(&SHA256, octets))
+    }
+
+    pub(crate) fn from_digest(digest: &Digest) -> Self {
         let mut hash = [0; 32];
-        hash.copy_from_slice(digest(&SHA256, octets).as_ref());
+        hash.copy_from_slice(digest.as_ref());
         Self(hash)
     }
 }

@@ -17,6 +17,7 @@ mod blobs;
 pub mod checkpoint;
 mod database;
 mod error;
+mod files;
 mod history;
 mod notes;
 
@@ -30,6 +31,7 @@ use rusqlite::{Connection, OptionalExtension as _, Transaction};
 
 pub use blobs::{Blobs, Hash};
 pub use error::{Conflict, StoreError, Trouble};
+pub use files::{Draft, Files};
 pub use history::{Edit, Step, Was};
 
 /// The database, in the folder of the store.

@@ -7,6 +7,7 @@ mod inventory;
 mod jobs;
 mod language;
 mod lists;
+mod own_lists;
 mod policy_zones;
 mod recorder;
 mod sets;

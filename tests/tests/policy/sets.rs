@@ -8,7 +8,7 @@ const HELD: &str = "status: NOTIMP";
 const NOT_HELD: &str = "status: REFUSED";
 
 /// Starts a server that tells by the response code whether a name is in the set `listed`.
-fn with_events(files: &[(&str, &[u8])], sets: &str) -> Server {
+pub(super) fn with_events(files: &[(&str, &[u8])], sets: &str) -> Server {
     let directory = tempfile::TempDir::new().expect("a temporary directory");
     for (name, content) in files {
         std::fs::write(directory.path().join(name), content).expect("a writable directory");
@@ -16,7 +16,7 @@ fn with_events(files: &[(&str, &[u8])], sets: &str) -> Server {
     Server::start_in(directory, &config(sets))
 }
 
-fn config(sets: &str) -> String {
+pub(super) fn config(sets: &str) -> String {
     let stub_that_is_not_asked = Stub::start(Script::silent());
     let policy = "policy:\n  main:\n    - if: qname == localhost\n      do: local\n    - if: qname in listed\n      do: reject(notimp)\n    - if: rd or not rd\n      do: reject(refused)\n    - forward(default)\n";
     forwarding(&[&stub_that_is_not_asked], &format!("{policy}sets:\n{sets}"))
@@ -28,7 +28,7 @@ fn check(server: &Server, name: &str, expect: &str) {
     assert!(said.contains(expect), "expected {expect:?} for {name} in:\n{said}");
 }
 
-fn check_all(server: &Server, inside: &[&str], outside: &[&str]) {
+pub(super) fn check_all(server: &Server, inside: &[&str], outside: &[&str]) {
     for name in inside {
         check(server, name, HELD);
     }

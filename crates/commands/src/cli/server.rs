@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{EventsArgs, LogArgs, LoginArgs, RemoteArgs, UsersCommand, parse_seconds};
+use super::{EventsArgs, ListCommand, LogArgs, LoginArgs, RemoteArgs, UsersCommand, parse_seconds};
 
 /// What to ask of the running server.
 #[derive(Debug, Subcommand)]
@@ -28,6 +28,10 @@ pub enum ServerCommand {
     Resolver(ResolverCommand),
     /// Show the sets of the running server and their lists: rules, age, failures, next fetch.
     Lists(ListsArgs),
+    /// Change lists that are kept beside the settings of the running server (setting
+    /// sets.*.lists[].own).
+    #[command(subcommand)]
+    List(ListCommand),
     /// Show and change dynamic sets of the running server.
     #[command(subcommand)]
     Set(SetCommand),

@@ -19,6 +19,8 @@ const PATH: &str = "/api/v1/requests";
 const TOKEN: &str = "GANNET_TOKEN";
 /// Octets of all responses to one request.
 const RESPONSES_OCTETS_MAX: u64 = 256 << 20;
+/// Octets of the response to a body.
+const TEXT_OCTETS_MAX: u64 = 1 << 20;
 /// Octets of an error that are read.
 const ERROR_OCTETS_MAX: u64 = 64 << 10;
 
@@ -61,6 +63,29 @@ pub(super) fn ask_for_all(
             return Ok(());
         }
     }
+}
+
+/// Sends a body to a path of a server's API; returns the status and the text of the response.
+pub(super) fn send(
+    (url, args): (&str, &ServerArgs),
+    (method, target): (&str, &str),
+    headers: &[(&str, &str)],
+    body: &[u8],
+    patience: Duration,
+) -> Result<(u16, String), String> {
+    let broke = |error: &dyn std::fmt::Display| format!("the server at {url} cannot be asked: {error}");
+    let token = token(args)?;
+    let agent = agent(args.ca.as_deref(), patience)?;
+    let to = format!("{}{target}", url.trim_end_matches('/'));
+    let request = if method == "PUT" { agent.put(to) } else { agent.patch(to) };
+    let request = request.header("Authorization", format!("Bearer {token}"));
+    let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+    let mut response = request.send(body).map_err(|error| broke(&error))?;
+    let status = response.status().as_u16();
+    let mut text = String::new();
+    let mut reader = response.body_mut().as_reader().take(TEXT_OCTETS_MAX);
+    reader.read_to_string(&mut text).map_err(|error| broke(&error))?;
+    Ok((status, text))
 }
 
 /// Returns the token that is shown.

@@ -23,7 +23,7 @@ use wire::HashKey;
 pub use dynamic::{Dynamic, DynamicError, DynamicHandle};
 pub use place::{UrlList, copy_file};
 pub(crate) use place::{file_of, policy_zones, url_lists};
-use place::{label_of, read_list};
+use place::{label_of, read_list, read_own_names};
 use zone::MadeZone;
 
 use environment::{Environment, Loading, SetProgress};
@@ -112,10 +112,14 @@ impl Sets {
         open.pop();
         let known = workshop.previous.and_then(|previous| previous.made.get(name));
         let is_looked_at = workshop.only.is_none_or(|only| only == name);
-        let stamps = match known.filter(|known| !is_looked_at && known.stamps.len() == set.lists.len()) {
-            Some(known) => known.stamps.clone(),
-            None => set.lists.iter().map(|list| workshop.stamp(set, list)).collect(),
+        let same = known.filter(|known| !is_looked_at && known.stamps.len() == set.lists.len());
+        // Whoever replaces a list of the operator's own does not say which sets have it.
+        let known_stamp = |at: usize, list: &SetList| match &list.place.value {
+            ListPlace::Own(_) => None,
+            _ => same?.stamps.get(at).copied(),
         };
+        let stamp = |(at, list)| known_stamp(at, list).unwrap_or_else(|| workshop.stamp(set, list));
+        let stamps: Vec<Option<u64>> = set.lists.iter().enumerate().map(stamp).collect();
         let print = self.print(set, &stamps);
         let made = match known.filter(|known| known.print == print) {
             Some(known) => Arc::clone(known),
@@ -239,6 +243,9 @@ impl Workshop<'_> {
             // A set keeps the version that it was made of, so that no other is at its address.
             return self.environment.zone(apex.as_name()).map(|zone| Arc::as_ptr(&zone).addr() as u64);
         }
+        if let ListPlace::Own(name) = &list.place.value {
+            return self.environment.own_list(name).map(|kept| kept.list.number());
+        }
         self.environment.stamp(&file_of(set, list, self.state_directory)?).ok()
     }
 
@@ -289,6 +296,14 @@ fn read_lists(
                 .each()
                 .map(|text| Mistake { text: format!("\"{label}\": {text}"), is_error: true })
                 .collect()
+        }
+        Ok(_)
+            if let ListPlace::Own(name) = &place.place.value
+                && list.format == ListFormat::Names =>
+        {
+            let label = label_of(set, place);
+            let report = |count| workshop.report(set, Some(&label), count);
+            read_own_names((name, &label), builder, workshop, Progress::to(&report))
         }
         Ok(octets) => {
             let label = label_of(set, place);

@@ -1,11 +1,14 @@
 //! Where lists are: in files, on web servers with a copy here, in the configuration itself.
 
 use std::borrow::Cow;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::{Mistake, Workshop};
 use diagnostic::{io_text, without_secrets};
-use lists::ListFormat;
+use environment::KeptList;
+use lists::own::OCTETS_MAX as OWN_OCTETS_MAX;
+use lists::{ListFormat, Progress, SetBuilder};
 use settings::{ListPlace, Set, SetList, Settings};
 use wire::NameBuf;
 
@@ -32,7 +35,7 @@ pub(crate) fn url_lists(settings: &Settings, state_directory: &Path) -> Vec<UrlL
             file: copy_file(state_directory, &set.name.value, url),
             list: list.clone(),
         }),
-        ListPlace::File(_) | ListPlace::Here(_) | ListPlace::Zone(_) => None,
+        ListPlace::File(_) | ListPlace::Here(_) | ListPlace::Zone(_) | ListPlace::Own(_) => None,
     });
     urls.collect()
 }
@@ -42,7 +45,7 @@ pub(crate) fn policy_zones(settings: &Settings) -> Vec<(NameBuf, String)> {
     let all = settings.sets.iter().flat_map(|set| set.lists.iter().map(move |list| (set, list)));
     let zones = all.filter_map(|(set, list)| match &list.place.value {
         ListPlace::Zone(apex) => Some((*apex, set.name.value.clone())),
-        ListPlace::File(_) | ListPlace::Url(_) | ListPlace::Here(_) => None,
+        ListPlace::File(_) | ListPlace::Url(_) | ListPlace::Here(_) | ListPlace::Own(_) => None,
     });
     zones.collect()
 }
@@ -63,7 +66,7 @@ pub(crate) fn file_of(set: &Set, list: &SetList, state_directory: &Path) -> Opti
     match &list.place.value {
         ListPlace::File(file) => Some(file.clone()),
         ListPlace::Url(url) => Some(copy_file(state_directory, &set.name.value, url)),
-        ListPlace::Here(_) | ListPlace::Zone(_) => None,
+        ListPlace::Here(_) | ListPlace::Zone(_) | ListPlace::Own(_) => None,
     }
 }
 
@@ -74,6 +77,7 @@ pub(super) fn label_of(set: &Set, list: &SetList) -> String {
         ListPlace::Url(url) => without_secrets(url).into_owned(),
         ListPlace::Here(_) => format!("rules of {}", set.name.value),
         ListPlace::Zone(apex) => format!("zone {apex}"),
+        ListPlace::Own(name) => format!("list {name}"),
     }
 }
 
@@ -99,6 +103,14 @@ pub(super) fn read_list<'l>(
         }
         // Its records are in memory.
         ListPlace::Zone(_) => return Ok(Cow::Borrowed(&[])),
+        // Names are read by the first set that has the list.
+        ListPlace::Own(_) if list.format == ListFormat::Names => return Ok(Cow::Borrowed(&[])),
+        ListPlace::Own(name) => {
+            let Some(kept) = workshop.environment.own_list(name) else { return Ok(Cow::Borrowed(&[])) };
+            let read = read_own(&kept, workshop)
+                .map_err(|error| Mistake { text: cannot_read(&label, &error), is_error: true })?;
+            return Ok(Cow::Owned(kept.list.text(read)));
+        }
     };
     let wrong = |text: String| Mistake { text, is_error: !is_url };
     match workshop.environment.read_list(&file, list.octets_max) {
@@ -109,9 +121,40 @@ pub(super) fn read_list<'l>(
             )))
         }
         Ok(octets) => Ok(Cow::Owned(octets)),
-        Err(error) if is_url && error.kind() == std::io::ErrorKind::NotFound => {
+        Err(error) if is_url && error.kind() == io::ErrorKind::NotFound => {
             Err(wrong(format!("\"{label}\" was not fetched yet; the set is without it until then")))
         }
-        Err(error) => Err(wrong(format!("cannot read \"{label}\": {}", io_text(&error)))),
+        Err(error) => Err(wrong(cannot_read(&label, &error))),
+    }
+}
+
+fn cannot_read(label: &str, error: &io::Error) -> String {
+    format!("cannot read \"{label}\": {}", io_text(error))
+}
+
+/// Reads the text of a list that is kept beside the settings.
+fn read_own(kept: &KeptList, workshop: &Workshop<'_>) -> io::Result<Vec<u8>> {
+    match &kept.file {
+        Some(file) => workshop.environment.read_list(file, OWN_OCTETS_MAX),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// Adds a list of names that is kept beside the settings; returns what is wrong with it.
+pub(super) fn read_own_names(
+    (name, label): (&str, &str),
+    builder: &mut SetBuilder<'_>,
+    workshop: &Workshop<'_>,
+    progress: Progress<'_>,
+) -> Vec<Mistake> {
+    // A checker of files does not know it.
+    let Some(kept) = workshop.environment.own_list(name) else { return Vec::new() };
+    let told = |text: String| Mistake { text, is_error: true };
+    match kept.list.names((&workshop.key, label), progress, || read_own(&kept, workshop)) {
+        Ok((names, mistakes)) => {
+            builder.changing(names);
+            mistakes.each().map(|text| told(format!("\"{label}\": {text}"))).collect()
+        }
+        Err(error) => vec![told(cannot_read(label, &error))],
     }
 }

@@ -13,6 +13,7 @@ mod files;
 mod jobs;
 mod log;
 mod lookup;
+mod own_lists;
 mod probe;
 mod queries;
 mod reload;
@@ -47,6 +48,9 @@ pub use files::{CheckedZone, StoredKey, VerifiedZone, ZoneFacts};
 pub use jobs::{Job, JobRun};
 pub use log::{LogLevel, LogLevelIs};
 pub use lookup::{EdnsOption, ExtendedError, Lookup, Question, Record, Transfer, flag_names};
+pub use own_lists::{
+    OwnList, OwnListChange, OwnListChanged, OwnListName, OwnListRemove, OwnListText, RuleEdit,
+};
 pub use probe::{
     Dnssec, Offered, Pipelining, Probe, ProbeAsked, RoundTrips, ShownCertificate, XdpCheck, XdpFact,
 };
@@ -116,6 +120,14 @@ pub enum Request {
     Lists(ListsOf),
     /// Fetch lists from their web servers now, and say how they stand then.
     ListsFetch(ListsOf),
+    /// Say which lists are kept beside the settings.
+    OwnLists,
+    /// Give the text of one.
+    OwnListContent(OwnListName),
+    /// Change single rules of one.
+    OwnListChange(OwnListChange),
+    /// Remove one.
+    OwnListRemove(OwnListRemove),
     /// Say what a dynamic set holds.
     SetList(SetName),
     /// Add to a dynamic set.
@@ -230,6 +242,12 @@ pub enum Response {
     Lists(Vec<Set>),
     /// To [`Request::ListsFetch`].
     ListsFetched(ListsFetched),
+    /// To [`Request::OwnLists`].
+    OwnLists(Vec<OwnList>),
+    /// To [`Request::OwnListContent`]: one response after the other, until one is the last.
+    OwnListText(OwnListText),
+    /// To [`Request::OwnListChange`] and [`Request::OwnListRemove`].
+    OwnListChanged(OwnListChanged),
     /// To [`Request::CacheLookup`].
     CacheEntries(CacheEntries),
     /// To [`Request::Resolver`] with [`ResolverWhat::Stats`].
@@ -359,6 +377,9 @@ impl Response {
             Self::ResolverZones(it) => to_json(it),
             Self::ResolverAnchors(it) => to_json(it),
             Self::ResolverNegative(it) => to_json(it),
+            Self::OwnLists(it) => to_json(it),
+            Self::OwnListText(it) => to_json(it),
+            Self::OwnListChanged(it) => to_json(it),
             Self::SetList(it) => to_json(it),
             Self::SetChanged(it) => to_json(it),
             Self::ZoneKeys(it) => to_json(it),

@@ -104,7 +104,7 @@ impl Operator {
                 &loaded,
                 &self.facts.addresses,
                 Some(previous),
-                &progress::with_zones(&self.components.manager),
+                &progress::serving(&self.components.manager, &self.components.own_lists),
             )?;
             Ok::<_, Vec<Diagnostic>>((Arc::new(loaded), compiled))
         })?;

@@ -98,7 +98,7 @@ impl Operator {
                 &loaded,
                 &self.facts.addresses,
                 Some(previous),
-                &progress::with_zones(&self.components.manager),
+                &progress::serving(&self.components.manager, &self.components.own_lists),
             )?;
             Ok((Arc::new(loaded), watched, compiled, on_disk))
         })?;
@@ -148,7 +148,8 @@ impl Operator {
         }
         let mut loaded = (*current.loaded).clone();
         loaded.settings.has_added_zones = true;
-        let (addresses, progress) = (&self.facts.addresses, progress::with_zones(&self.components.manager));
+        let (addresses, progress) =
+            (&self.facts.addresses, progress::serving(&self.components.manager, &self.components.own_lists));
         // There is no set without a name, so all sets stay as they are.
         let compiled = compile_for_set(&loaded, addresses, current.as_previous(), &progress, "")?;
         let Compiled { plans, zones } = compiled;
@@ -192,7 +193,7 @@ impl Operator {
         let previous = current.as_previous();
         let (watched, compiled) = apart(|| {
             let watched = Watched::of(&loaded.settings);
-            let progress = progress::with_zones(&self.components.manager);
+            let progress = progress::serving(&self.components.manager, &self.components.own_lists);
             let addresses = &self.facts.addresses;
             let compiled = match only {
                 Some(set) => compile_for_set(&loaded, addresses, previous, &progress, set),

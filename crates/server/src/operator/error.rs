@@ -23,6 +23,8 @@ pub enum OperatorError {
     Argument(String),
     /// A configuration, or a file that it names, has mistakes; what was in use stays in use.
     Invalid(Box<Rejected>),
+    /// Lines of a list have mistakes: all of them. The list stays as it was.
+    Lines(Vec<Diagnostic>),
     /// It would not be a zone that can be served.
     Unfit(String),
     /// Somebody else has changed what it was made for.
@@ -55,6 +57,8 @@ pub enum What {
     Cache,
     /// A certificate that is ordered.
     Certificate,
+    /// A list that is kept beside the settings.
+    List,
     /// A listener.
     Listener,
     /// A resolver.
@@ -80,6 +84,7 @@ impl What {
         match self {
             Self::Cache => "cache",
             Self::Certificate => "certificate",
+            Self::List => "list",
             Self::Listener => "listener",
             Self::Resolver => "resolver",
             Self::Schedule => "schedule",
@@ -123,6 +128,10 @@ impl fmt::Display for OperatorError {
             | Self::TimedOut(why) => f.write_str(why),
             Self::Invalid(rejected) => {
                 let lines: Vec<String> = rejected.diagnostics.iter().map(Diagnostic::line).collect();
+                f.write_str(&lines.join("\n"))
+            }
+            Self::Lines(diagnostics) => {
+                let lines: Vec<String> = diagnostics.iter().map(Diagnostic::line).collect();
                 f.write_str(&lines.join("\n"))
             }
             Self::Io { what, error } => write!(f, "{what}: {error}"),

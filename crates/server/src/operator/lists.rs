@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use control::api;
 use jobs::ListState;
+use lists::ListFormat;
 use settings::{ListPlace, Settings};
 
 use super::{Operator, OperatorError, What};
@@ -29,6 +30,7 @@ enum Source {
     File(PathBuf),
     Here,
     Zone(NameBuf),
+    Own(String),
 }
 
 /// Returns the sets of a configuration.
@@ -44,12 +46,23 @@ pub(super) fn listed(settings: &Settings) -> Arc<[Listed]> {
                     ListPlace::File(file) => Source::File(file.clone()),
                     ListPlace::Here(_) => Source::Here,
                     ListPlace::Zone(apex) => Source::Zone(*apex),
+                    ListPlace::Own(name) => Source::Own(name.clone()),
                 };
                 (list.format.word().to_owned(), source)
             })
             .collect(),
     });
     sets.collect()
+}
+
+/// Returns in which formats sets read a list that is kept beside the settings, and these sets.
+pub(super) fn readers(listed: &[Listed], name: &str) -> Vec<(ListFormat, String)> {
+    let all = listed.iter().flat_map(|set| set.lists.iter().map(move |list| (set, list)));
+    let readers = all.filter_map(|(set, (format, source))| match source {
+        Source::Own(own) if own == name => Some((ListFormat::parse(format)?, set.set.clone())),
+        _ => None,
+    });
+    readers.collect()
 }
 
 impl Operator {
@@ -135,6 +148,7 @@ fn list(set: &str, format: &str, source: &Source, states: &[ListState]) -> api::
     let bare = api::List { format: format.to_owned(), ..api::List::default() };
     match source {
         Source::Here => bare,
+        Source::Own(name) => api::List { source: Some(format!("list {name}")), ..bare },
         Source::Zone(apex) => api::List { source: Some(format!("zone {apex}")), ..bare },
         Source::File(file) => {
             let known = std::fs::metadata(file);

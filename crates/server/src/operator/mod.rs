@@ -14,6 +14,7 @@ mod keys;
 mod lists;
 mod numbers;
 mod overlay;
+mod own_lists;
 mod policy_zones;
 mod probe;
 mod queries;
@@ -59,6 +60,7 @@ pub use error::{OperatorError, Rejected, What};
 pub(crate) use files::Watched;
 pub use numbers::DESCRIPTIONS;
 pub(crate) use overlay::Changing;
+pub use own_lists::EDITS_MAX;
 
 /// Characters that the audit log has of what something is done with.
 const AUDITED_CHARS_MAX: usize = 1_000;

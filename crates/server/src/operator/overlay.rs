@@ -104,7 +104,7 @@ impl Runner for Running<'_> {
             let mut loaded = files.with_changes(layers, &System)?;
             loaded.settings.has_added_zones = components.manager.has_added();
             let watched = Watched::of(&loaded.settings);
-            let environment = progress::with_zones(&components.manager);
+            let environment = progress::serving(&components.manager, &components.own_lists);
             let compiled = compile(&loaded, &facts.addresses, Some(previous), &environment)?;
             Ok::<_, Vec<Diagnostic>>((Arc::new(loaded), watched, compiled))
         })?;

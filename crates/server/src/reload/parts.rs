@@ -29,6 +29,7 @@ use crate::compile::ZonePlanner;
 use crate::devices::Devices;
 use crate::for_jobs::Orders;
 use crate::log_level::{self, LogLevelHandle};
+use crate::own_lists::OwnLists;
 use crate::signing::alias_plan;
 use crate::worker::Upstreams;
 
@@ -52,6 +53,8 @@ pub(crate) struct Components {
     /// Orders certificates.
     pub(crate) certificates: Certificates,
     pub(crate) jobs: Jobs,
+    /// Lists of the operator that are kept beside the settings.
+    pub(crate) own_lists: Arc<OwnLists>,
     /// What the jobs know of lists and sets, and who carries out what they want.
     pub(crate) orders: Arc<Orders>,
     /// Signs zones.

@@ -97,6 +97,7 @@ impl SetList {
             ListPlace::File(_) => {
                 self.is_strict && matches!(self.format, ListFormat::Names | ListFormat::Addresses)
             }
+            ListPlace::Own(_) => matches!(self.format, ListFormat::Names | ListFormat::Addresses),
             ListPlace::Here(_) => true,
             ListPlace::Url(_) | ListPlace::Zone(_) => false,
         }
@@ -120,6 +121,8 @@ pub enum ListPlace {
     Here(LongText),
     /// In a zone of this server that comes from other servers.
     Zone(NameBuf),
+    /// Kept beside the settings, under this name.
+    Own(String),
 }
 
 /// What a set holds that is changed while the server runs.

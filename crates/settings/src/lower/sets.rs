@@ -93,28 +93,41 @@ impl Lowering<'_> {
             let found = lowering.read(node, &expected, notation)?;
             let place = match found.value.place {
                 ListPlace::File(file) => ListPlace::File(lowering.beside(node.span.file, &file)),
-                other @ (ListPlace::Url(_) | ListPlace::Here(_) | ListPlace::Zone(_)) => other,
+                other => other,
             };
             Some(At { value: Notation { place, ..found.value }, span: found.span })
         });
         let zone =
             self.optional(item, "zone", |lowering, _, node| lowering.read(node, "a name", values::name));
-        if let (Some(_), Some(zone)) = (&list, &zone) {
-            let problem = Problem::error(zone.span, "a list is in one place");
-            self.problems.push(problem.expected("\"list\" or \"zone\", not both"));
-        }
-        let list = list.or_else(|| {
-            let At { value, span } = zone?;
-            let place = ListPlace::Zone(value);
-            Some(At { value: Notation { format: ListFormat::Rpz, place, select: Vec::new() }, span })
+        let own = self.optional(item, "own", |lowering, _, node| {
+            lowering.read(node, "a word", |text| values::identifier(text).map(str::to_owned))
         });
+        let format = self.word(item, "format", ListFormat::parse);
+        let places = [
+            list.as_ref().map(|at| at.span),
+            zone.as_ref().map(|at| at.span),
+            own.as_ref().map(|at| at.span),
+        ];
+        if let Some(second) = places.into_iter().flatten().nth(1) {
+            let problem = Problem::error(second, "a list is in one place");
+            self.problems.push(problem.expected("one of \"list\", \"zone\" and \"own\""));
+        }
+        if let (None, Some(entry)) = (&own, item.entry("format")) {
+            let message = "\"format\" is ignored: only a list that is \"own\" has it";
+            let hint = "\"list\" says it itself: \"list: adguard:FILE\"";
+            self.problems.push(Problem::warning(entry.key_span, message).hint(hint));
+        }
+        let of = |format, place, span| At { value: Notation { format, place, select: Vec::new() }, span };
+        let list = list
+            .or_else(|| zone.map(|At { value, span }| of(ListFormat::Rpz, ListPlace::Zone(value), span)))
+            .or_else(|| own.map(|At { value, span }| of(format, ListPlace::Own(value), span)));
         let more = self.list(item, "select", |_, _, scalar| Ok(scalar.text.clone()));
         let refresh = self.duration_or(item, "refresh");
         let timeout = self.duration(item, "timeout");
         let octets_max = self.size(item, "size");
         let is_strict = self.boolean(item, "strict");
         let Some(At { value: list, span }) = list else {
-            if item.entry("list").is_none() && item.entry("zone").is_none() {
+            if ["list", "zone", "own"].into_iter().all(|key| item.entry(key).is_none()) {
                 self.problems.push(
                     Problem::error(item.span, "nothing says which list this is")
                         .expected(format!("\"list:\" and {}", Value::SetList.expected())),
@@ -149,6 +162,9 @@ impl Lowering<'_> {
             }
             ListPlace::Zone(_) => {
                 (&["refresh", "timeout", "size"][..], "a zone", "what it comes from is said in \"zones\"")
+            }
+            ListPlace::Own(_) => {
+                (&["refresh", "timeout", "size"][..], "one of your own", "\"gannet list\" changes it")
             }
             ListPlace::Url(_) | ListPlace::Here(_) => return,
         };

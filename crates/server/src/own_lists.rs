@@ -1,0 +1,245 @@
+//! Lists of the operator that are kept beside the settings: what is known of each.
+//!
+//! The text of a list is a file. Single rules that were changed since are in the store, a text for
+//! each change, until they are merged into the next file. While it serves, a set has the file
+//! compiled, and what is different from it in a live table.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+
+use authority::Authority;
+use environment::KeptList;
+use lists::ListFormat;
+use lists::own::{OwnList, RuleChange, differences_max, rewrite};
+use store::{Expected, Files, Put, StoreError};
+
+use crate::lock;
+
+/// The space of the store with the file of each list.
+const SPACE: &str = "lists";
+/// The folder with these files.
+const FOLDER: &str = "lists";
+
+/// All of them.
+#[derive(Default)]
+pub(crate) struct OwnLists {
+    /// Held while one of them is changed, from before it is kept until queries meet it.
+    changing: Mutex<()>,
+    /// Held for a moment only.
+    all: Mutex<BTreeMap<String, Own>>,
+    files: Option<Files>,
+}
+
+/// What is known of a list.
+#[derive(Clone, Debug)]
+pub(crate) struct Own {
+    /// Whether anybody has made it; otherwise a set names it, and it is empty.
+    pub(crate) is_made: bool,
+    /// The SHA-256 of its file, and its octets.
+    pub(crate) file: Option<(String, u64)>,
+    /// Changes of single rules since, by their numbers: how many rules each is about.
+    pub(crate) patches: BTreeMap<u64, usize>,
+    /// What sets are compiled from.
+    pub(crate) list: Arc<OwnList>,
+    /// What sets may be compiled from still, or were.
+    pub(crate) others: Vec<Weak<OwnList>>,
+    /// What they are being compiled from.
+    next: Option<KeptList>,
+    /// The change that made it what it is.
+    pub(crate) revision: u64,
+}
+
+impl Own {
+    fn empty() -> Self {
+        Self {
+            is_made: false,
+            file: None,
+            patches: BTreeMap::new(),
+            list: Arc::new(OwnList::new(Vec::new())),
+            others: Vec::new(),
+            next: None,
+            revision: 0,
+        }
+    }
+
+    /// Returns whether it should be written as a whole again, and compiled.
+    pub(crate) fn is_much_changed(&self) -> bool {
+        /// Octets of a line, roughly.
+        const LINE_OCTETS: u64 = 20;
+        let rules = self.file.as_ref().map_or(0, |(_, octets)| octets / LINE_OCTETS) as usize;
+        self.list.is_much_changed() || self.patches.values().sum::<usize>() > differences_max(rules)
+    }
+}
+
+/// Returns the space of the store with changes of single rules of a list.
+fn space_of(name: &str) -> String {
+    format!("list {name}")
+}
+
+/// Writes changes as a text for the store.
+fn text_of(changes: &[RuleChange]) -> String {
+    let line = |change: &RuleChange| {
+        let sign = if change.is_added { '+' } else { '-' };
+        format!("{sign}{}\n", change.rule.trim())
+    };
+    changes.iter().map(line).collect()
+}
+
+/// Reads what [`text_of`] wrote.
+fn changes_of(text: &str) -> impl Iterator<Item = RuleChange> + '_ {
+    text.lines().filter_map(|line| {
+        let (is_added, rule) = match line.split_at_checked(1)? {
+            ("+", rule) => (true, rule),
+            ("-", rule) => (false, rule),
+            _ => return None,
+        };
+        Some(RuleChange { is_added, rule: rule.to_owned() })
+    })
+}
+
+impl OwnLists {
+    /// Reads which lists there are.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    pub(crate) fn read(authority: &Authority) -> Result<Self, StoreError> {
+        let files = authority.files(FOLDER);
+        let mut all = BTreeMap::new();
+        for entry in authority.entries(SPACE)? {
+            let mut own = Own { is_made: true, revision: entry.revision, ..Own::empty() };
+            let mut words = entry.text.split(' ').filter(|word| !word.is_empty());
+            if let Some(hash) = words.next() {
+                let mut number = || words.next().and_then(|word| word.parse().ok());
+                own.file = Some((hash.to_owned(), number().unwrap_or(0)));
+                own.revision = number().unwrap_or(entry.revision);
+            }
+            let mut changes = Vec::new();
+            for patch in authority.entries(&space_of(&entry.name))? {
+                let before = changes.len();
+                changes.extend(changes_of(&patch.text));
+                own.patches.insert(patch.name.parse().unwrap_or(0), changes.len() - before);
+                own.revision = own.revision.max(patch.revision);
+            }
+            own.list = Arc::new(OwnList::new(changes));
+            all.insert(entry.name, own);
+        }
+        if let Some(files) = &files {
+            let is_wanted =
+                |name: &str| all.values().any(|own| own.file.as_ref().is_some_and(|(hash, _)| hash == name));
+            files.retain(is_wanted);
+        }
+        Ok(Self { changing: Mutex::default(), all: Mutex::new(all), files })
+    }
+
+    /// Has nobody else change a list until this is dropped.
+    pub(crate) fn change(&self) -> MutexGuard<'_, ()> {
+        lock(&self.changing)
+    }
+
+    /// Returns the folder of their files; `None` if nothing is kept.
+    pub(crate) const fn files(&self) -> Option<&Files> {
+        self.files.as_ref()
+    }
+
+    /// Returns what is known of a list.
+    pub(crate) fn get(&self, name: &str) -> Option<Own> {
+        lock(&self.all).get(name).cloned()
+    }
+
+    /// Returns all that anybody has made.
+    pub(crate) fn made(&self) -> Vec<(String, Own)> {
+        let all = lock(&self.all);
+        all.iter().filter(|(_, own)| own.is_made).map(|(name, own)| (name.clone(), own.clone())).collect()
+    }
+
+    /// Edits what is known of a list.
+    pub(crate) fn edit<T>(&self, name: &str, edit: impl FnOnce(&mut Own) -> T) -> T {
+        edit(lock(&self.all).entry(name.to_owned()).or_insert_with(Own::empty))
+    }
+
+    /// Returns what a set with this list is compiled from.
+    pub(crate) fn find(&self, name: &str) -> KeptList {
+        self.edit(name, |own| match &own.next {
+            Some(next) => next.clone(),
+            None => KeptList { list: Arc::clone(&own.list), file: self.file(own) },
+        })
+    }
+
+    fn file(&self, own: &Own) -> Option<PathBuf> {
+        let (hash, _) = own.file.as_ref()?;
+        Some(self.files.as_ref()?.path(hash))
+    }
+
+    /// Has sets that are compiled from now on have this text of a list, or what they had before.
+    pub(crate) fn compile_next(&self, name: &str, next: Option<KeptList>) {
+        self.edit(name, |own| own.next = next);
+    }
+
+    /// Returns the text of a list as it is.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read.
+    pub(crate) fn text(&self, name: &str, authority: &Authority) -> io::Result<Vec<u8>> {
+        let Some(own) = self.get(name) else { return Ok(Vec::new()) };
+        let text = self.file(&own).map_or_else(|| Ok(Vec::new()), std::fs::read)?;
+        if own.patches.is_empty() {
+            return Ok(text);
+        }
+        let entries =
+            authority.entries(&space_of(name)).map_err(|error| io::Error::other(error.to_string()))?;
+        let changes: Vec<RuleChange> = entries.iter().flat_map(|entry| changes_of(&entry.text)).collect();
+        Ok(rewrite(&text, ListFormat::Names, &changes).text)
+    }
+}
+
+/// Returns what the store is to have of a list whose text is a file, without the changes up to
+/// `merged`. With a revision, the file says nothing that was not there before, from that revision on.
+pub(crate) fn puts_of_file(
+    name: &str,
+    own: &Own,
+    file: Option<&(String, u64)>,
+    (merged, revision): (u64, u64),
+) -> Vec<Put> {
+    let text = file.map(|(hash, octets)| match revision {
+        0 => format!("{hash} {octets}"),
+        revision => format!("{hash} {octets} {revision}"),
+    });
+    let patches = own.patches.range(..=merged).map(|(&number, _)| put(space_of(name), patch(number), None));
+    std::iter::once(put(SPACE.to_owned(), name.to_owned(), text)).chain(patches).collect()
+}
+
+/// Returns what the store is to have of changes of single rules.
+pub(crate) fn puts_of_changes(name: &str, own: &Own, changes: &[RuleChange]) -> (u64, Vec<Put>) {
+    let number = own.patches.last_key_value().map_or(0, |(number, _)| *number) + 1;
+    let mut puts = vec![put(space_of(name), patch(number), Some(text_of(changes)))];
+    if !own.is_made {
+        puts.push(put(SPACE.to_owned(), name.to_owned(), Some(String::new())));
+    }
+    (number, puts)
+}
+
+/// Returns the name of an entry: in the order of numbers.
+fn patch(number: u64) -> String {
+    format!("{number:012}")
+}
+
+const fn put(space: String, name: String, text: Option<String>) -> Put {
+    Put { space, name, text, until: None, expected: Expected::Any }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_read_as_they_were_written() {
+        let changes = [("a.example", true), ("regexp:^x y$", false), ("+", true)]
+            .map(|(rule, is_added)| RuleChange { is_added, rule: rule.to_owned() });
+        assert_eq!(changes_of(&text_of(&changes)).collect::<Vec<_>>(), changes);
+        assert_eq!(changes_of("").count(), 0);
+    }
+}

@@ -1,0 +1,158 @@
+//! Long texts that are part of no history, each a file whose name is its SHA-256: only the newest of
+//! each is kept.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use aws_lc_rs::digest::{Context, SHA256};
+
+use crate::blobs::PRIVATE;
+use crate::{Hash, StoreError};
+
+/// A folder of such files.
+#[derive(Clone, Debug)]
+pub struct Files {
+    folder: PathBuf,
+}
+
+/// A file that is being written, and gone if it is not kept.
+pub struct Draft {
+    folder: PathBuf,
+    path: PathBuf,
+    file: File,
+    context: Context,
+    octets: u64,
+}
+
+impl std::fmt::Debug for Draft {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Draft({})", self.path.display())
+    }
+}
+
+impl Files {
+    /// Names the folder; it is made when something is written.
+    pub const fn new(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    /// Returns where the file with a hash is.
+    pub fn path(&self, hash: &str) -> PathBuf {
+        self.folder.join(hash)
+    }
+
+    /// Begins a file.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be made.
+    pub fn draft(&self) -> Result<Draft, StoreError> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = self.folder.join(format!("{}-{number}.new", std::process::id()));
+        let failed = |error: io::Error| StoreError::io(&path, &error);
+        fs::create_dir_all(&self.folder).map_err(failed)?;
+        let mut options = OpenOptions::new();
+        let options = options.write(true).create(true).truncate(true).mode(PRIVATE);
+        let file = options.open(&path).map_err(failed)?;
+        Ok(Draft { folder: self.folder.clone(), path, file, context: Context::new(&SHA256), octets: 0 })
+    }
+
+    /// Removes every file that is not `wanted`, drafts included.
+    pub fn retain(&self, wanted: impl Fn(&str) -> bool) {
+        let Ok(files) = fs::read_dir(&self.folder) else { return };
+        for name in files.filter_map(|file| file.ok()?.file_name().into_string().ok()) {
+            if !wanted(&name) {
+                // What cannot be removed takes room, and nothing else.
+                drop(fs::remove_file(self.folder.join(name)));
+            }
+        }
+    }
+
+    /// Removes the file with a hash.
+    pub fn remove(&self, hash: &str) {
+        drop(fs::remove_file(self.path(hash)));
+    }
+}
+
+impl Draft {
+    /// Returns where it is until it is kept.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns how many octets were written.
+    pub const fn octets(&self) -> u64 {
+        self.octets
+    }
+
+    /// Returns the hash of what was written.
+    pub fn hash(&self) -> Hash {
+        Hash::from_digest(&self.context.clone().finish())
+    }
+
+    /// Has it be there under its hash; it is on disk when this returns.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written.
+    pub fn keep(self) -> Result<Hash, StoreError> {
+        let hash = self.hash();
+        let path = self.folder.join(hash.to_string());
+        let written = self
+            .file
+            .sync_all()
+            .and_then(|()| fs::rename(&self.path, &path))
+            .and_then(|()| File::open(&self.folder)?.sync_all());
+        written.map_err(|error| StoreError::io(&path, &error))?;
+        Ok(hash)
+    }
+}
+
+impl Write for Draft {
+    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(octets)?;
+        self.context.update(&octets[..written]);
+        self.octets += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        // Nothing is there any more if it was kept.
+        drop(fs::remove_file(&self.path));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_draft_that_is_not_kept_is_gone() {
+        let folder = tempfile::tempdir().expect("a temporary directory");
+        let files = Files::new(folder.path().join("lists"));
+        let mut draft = files.draft().expect("a draft");
+        draft.write_all(b"a.example\n").expect("written");
+        let hash = draft.keep().expect("kept").to_string();
+        assert_eq!(hash, Hash::of(b"a.example\n").to_string());
+        assert_eq!(fs::read(files.path(&hash)).expect("there"), b"a.example\n");
+        let other = files.draft().expect("a draft");
+        let path = other.path().to_owned();
+        drop(other);
+        assert!(!path.exists());
+        fs::write(files.path("1-1.new"), "").expect("written");
+        files.retain(|name| name == hash);
+        assert_eq!(fs::read_dir(folder.path().join("lists")).expect("a folder").count(), 1);
+        files.remove(&hash);
+        assert!(!files.path(&hash).exists());
+    }
+}

@@ -1,0 +1,101 @@
+//! Lists that are kept beside the settings, as resources.
+
+use testkit::Server;
+
+use super::{Heard, ask, get, say, start};
+
+const LINES: &str = "Content-Type: application/x-ndjson";
+const SETS: &str = "sets: {ads: {lists: [{own: mine}]}}\nlocal: {nas.home.arpa: 192.0.2.1}\n";
+const CONTENT: &str = "/lists/mine/content";
+
+fn patch(server: &Server, head: &[&str], body: &str) -> Heard {
+    ask(server, "PATCH", CONTENT, &[&[LINES], head].concat(), body)
+}
+
+#[test]
+fn a_list_is_made_changed_and_removed_by_whoever_knows_how_it_is() {
+    let (_stub, server) = start(SETS);
+    assert_eq!(get(&server, "/lists/mine").status, 404);
+    let made = ask(&server, "PUT", CONTENT, &["If-None-Match: *"], "a.example\nb.example\n");
+    assert!(made.status == 200 && made.json().contains("\"changed\": 2"), "{made:?}");
+    let tag = made.header("etag").expect("an ETag").to_owned();
+    assert_eq!(ask(&server, "PUT", CONTENT, &[], "c.example\n").status, 428);
+    assert_eq!(ask(&server, "PUT", CONTENT, &["If-None-Match: *"], "c.example\n").status, 412);
+    let content = get(&server, CONTENT);
+    assert_eq!((content.status, content.header("etag")), (200, Some(tag.as_str())));
+    assert!(content.body.contains("a.example\nb.example\n"), "{content:?}");
+
+    let match_it = format!("If-Match: {tag}");
+    let both = "{\"add\": \"c.example\"}\n{\"remove\": \"a.example\"}\n";
+    let dry = ask(&server, "PATCH", "/lists/mine/content?dry-run", &[LINES, &match_it], both);
+    assert!(dry.status == 200 && dry.json().contains("\"is-dry-run\": true"), "{dry:?}");
+    let changed = patch(&server, &[&match_it], both);
+    assert!(changed.status == 200 && changed.json().contains("\"changed\": 2"), "{changed:?}");
+    assert!(!changed.json().contains("is-compiled"), "it is beside what is compiled: {changed:?}");
+    assert_eq!(patch(&server, &[&match_it], both).status, 412);
+    assert_eq!(patch(&server, &[], both).status, 200, "without a condition");
+    let lists = get(&server, "/lists").json();
+    assert!(lists.contains("\"name\": \"mine\"") && lists.contains("\"sets\": [ \"ads\" ]"), "{lists}");
+    let rows = server.command(&["audit", "tail"]);
+    let rows = String::from_utf8_lossy(&rows.stdout).into_owned();
+    assert!(rows.contains("list mine"), "{rows}");
+
+    assert_eq!(ask(&server, "DELETE", "/lists/mine", &[], "").status, 428);
+    assert_eq!(ask(&server, "DELETE", "/lists/mine", &["If-Match: *"], "").status, 200);
+    assert_eq!(get(&server, CONTENT).status, 404);
+}
+
+#[test]
+fn a_request_that_is_sent_again_is_carried_out_once() {
+    let (_stub, server) = start(SETS);
+    let key = "Idempotency-Key: one";
+    let put = |text: &str| ask(&server, "PUT", CONTENT, &["If-None-Match: *", key], text);
+    assert_eq!(put("a.example\n").status, 200);
+    let again = put("a.example\n");
+    assert_eq!((again.status, again.header("idempotent-replayed")), (200, Some("true")));
+    assert_eq!(put("b.example\n").status, 422, "another body");
+}
+
+#[test]
+fn hostile_lines_change_nothing_and_nobody_else_notices() {
+    let (_stub, server) = start(SETS);
+    ask(&server, "PUT", CONTENT, &["If-None-Match: *"], "a.example\n");
+    let deep = "[".repeat(100_000);
+    let endless = "a".repeat(900_000);
+    for (body, line) in [
+        ("{\"add\": \"b.example\"}\n{\"add\": ".to_owned(), 2),
+        ("{\"add\": \"b.example\"}\n\n{\"add\": \"c.example\"}".to_owned(), 2),
+        (format!("{{\"add\": \"b.example\"}}\n{deep}"), 2),
+        (format!("{{\"add\": \"{endless}\"}}"), 1),
+        ("{\"add\": \"b.example\", \"add\": \"c.example\"}".to_owned(), 1),
+        ("{\"add\": [\"b.example\"]}".to_owned(), 1),
+        ("{\"add\": \"b.example\"}\n{\"add\": \"b..example\"}".to_owned(), 2),
+        ("{\"add\": \"b.example\\nc.example\"}".to_owned(), 1),
+    ] {
+        let heard = patch(&server, &[], &body);
+        let told = format!("\"line\": {line},");
+        assert!(heard.status == 422 && heard.json().contains(&told), "{line}: {heard:?}");
+    }
+    assert_eq!(patch(&server, &[], "").status, 422);
+    assert_eq!(ask(&server, "PATCH", CONTENT, &["Content-Type: text/plain"], "").status, 415);
+    for octets in [257_u64 << 20, u64::MAX / 2] {
+        let head = format!(
+            "PUT /api/v1{CONTENT} HTTP/1.1\r\nHost: localhost\r\nIf-Match: *\r\nContent-Length: {octets}\r\n\r\n"
+        );
+        assert_eq!(say(&server, head.as_bytes()).status, 413);
+    }
+    let head = format!(
+        "PATCH /api/v1{CONTENT} HTTP/1.1\r\nHost: localhost\r\n{LINES}\r\nContent-Length: {}\r\n\r\n",
+        60 << 20
+    );
+    // One that is begun and never ends keeps another one out, and nobody else.
+    let mut slow = super::connect(&server);
+    std::io::Write::write_all(&mut slow, head.as_bytes()).expect("taken");
+    testkit::eventually("the long body is being read", || say(&server, head.as_bytes()).status == 503);
+    assert_eq!(patch(&server, &[], "{\"add\": \"d.example\"}").status, 200);
+    assert_eq!(server.dig_short(&["nas.home.arpa", "A"]), ["192.0.2.1"]);
+    drop(slow);
+    let content = get(&server, CONTENT);
+    assert!(content.body.contains("a.example\nd.example\n"), "{content:?}");
+    assert!(!content.body.contains("b.example"), "{content:?}");
+}
