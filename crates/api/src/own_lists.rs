@@ -1,7 +1,7 @@
 //! Lists that are kept beside the settings, as resources: their texts, and changes of single rules.
 
 use control::api::{self, Request, Response, RuleEdit};
-use hyper::header::{CONTENT_TYPE, HeaderName, IF_MATCH, IF_NONE_MATCH};
+use hyper::header::{CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH};
 use server::{EDITS_MAX, Role};
 
 use crate::body::Body;
@@ -21,6 +21,7 @@ const MISTAKES_TOLD_MAX: usize = 100;
 const KIND: &str = "application/x-ndjson";
 
 const DRY_RUN: Parameter = parameter("dry-run", "boolean", "Only checks it, and says what it would change.");
+const STEPS: Parameter = parameter("count", "integer", "At most so many; 20 when absent.");
 const TAG: Parameter =
     parameter("If-Match", "string", "The ETag of the list that the change is made for, or `*`.");
 const NEEDED_TAG: Parameter = parameter(
@@ -44,6 +45,16 @@ pub(crate) const ROUTES: &[Route] = &[
     get("/lists/{list}/content", "The text of a list.", text, |call| {
         Ok(Request::OwnListContent(api::OwnListName { name: call.part(0) }))
     }),
+    get("/lists/{list}/history", "Who changed a list, the newest change first.", many::<api::DataStep>, |call| {
+        let (list, count) = (Some(call.part(0)), call.number("count")?);
+        Ok(Request::DataHistory(api::DataHistory { set: None, list, count }))
+    })
+    .query(&[STEPS]),
+    get("/sets/{set}/history", "Who changed a dynamic set, the newest change first.", many::<api::DataStep>, |call| {
+        let (set, count) = (Some(call.part(0)), call.number("count")?);
+        Ok(Request::DataHistory(api::DataHistory { set, list: None, count }))
+    })
+    .query(&[STEPS]),
     route(
         "PUT",
         "/lists/{list}/content",
@@ -155,7 +166,7 @@ pub(crate) fn put(call: &Call, draft: server::Draft) -> Result<Response, Problem
 
 /// Asks to change rules.
 fn patch(call: &Call) -> Result<Request, Problem> {
-    let kind = call.header(&HeaderName::from(CONTENT_TYPE))?.unwrap_or("");
+    let kind = call.header(&CONTENT_TYPE)?.unwrap_or("");
     let kind = kind.split(';').next().unwrap_or("").trim();
     if !kind.eq_ignore_ascii_case(KIND) {
         return Err(Problem::new(415, format!("expected a Content-Type of {KIND}")));
@@ -203,7 +214,7 @@ fn edit(line: &[u8]) -> Result<RuleEdit, String> {
         format!("{error} (expected {{\"add\": \"…\"}} or {{\"remove\": \"…\"}})")
     };
     // A key that stands there twice is a mistake, too.
-    json::check(line).map_err(|problem| problem.into_detail())?;
+    json::check(line).map_err(Problem::into_detail)?;
     serde_json::from_slice(line).map_err(|error| wrong(&error))
 }
 

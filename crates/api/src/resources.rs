@@ -68,10 +68,13 @@ pub(crate) fn elsewhere(_: &Call) -> Result<Request, Problem> {
 /// Returns what a setting is known by: who changed it last, and what it says, as a reload of files
 /// changes it, too.
 fn tag(setting: &api::Setting) -> String {
-    // FNV-1a: it is compared with itself, and nobody gains by a collision.
+    format!("\"{}-{:016x}\"", setting.revision, fnv(&setting.text))
+}
+
+/// FNV-1a: it is compared with itself, and nobody gains by a collision.
+fn fnv(text: &str) -> u64 {
     let step = |sum: u64, octet: u8| (sum ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3);
-    let sum = setting.text.bytes().fold(0xcbf2_9ce4_8422_2325, step);
-    format!("\"{}-{sum:016x}\"", setting.revision)
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
 /// Answers with a setting.
@@ -236,13 +239,19 @@ pub(crate) fn one_set(_: &Call, response: Response) -> Result<Reply, Problem> {
 /// Asks to add to a dynamic set.
 pub(crate) fn add_members(call: &Call) -> Result<Request, Problem> {
     let Members { items, ttl_s } = json::parse(&call.body)?;
-    Ok(Request::SetAdd(api::SetChange { name: call.part(0), items, ttl_s }))
+    Ok(Request::SetAdd(api::SetChange { name: call.part(0), items, ttl_s, tag: set_tag(call)? }))
+}
+
+/// Returns what the client says the members of a set are known by.
+pub(crate) fn set_tag(call: &Call) -> Result<Option<String>, Problem> {
+    Ok(call.header(&IF_MATCH)?.map(|tag| tag.trim_matches('"').to_owned()))
 }
 
 /// Answers with a part of what a dynamic set holds.
 pub(crate) fn members(call: &Call, response: Response) -> Result<Reply, Problem> {
     let Response::SetList(items) = response else { return unexpected(&response) };
-    part_of(call, items, |item| item.item.clone())
+    let tag = format!("\"{}\"", call.operator.set_tag(&call.part(0))?);
+    Ok(part_of(call, items, |item| item.item.clone())?.with("etag", tag))
 }
 
 /// Answers with a part of a list in the order of its keys, and where the next one is.
@@ -293,7 +302,9 @@ pub(crate) fn upstreams(_: &Call, response: Response) -> Result<Reply, Problem> 
 pub(crate) fn bans(_: &Call, response: Response) -> Result<Reply, Problem> {
     let Response::Stats(stats) = response else { return unexpected(&response) };
     let bans: BTreeMap<_, _> = stats.into_iter().filter(|(group, _)| group.starts_with("bans")).collect();
-    Ok(as_json(&bans))
+    let text = api::to_json(&bans);
+    let tag = format!("\"{:016x}\"", fnv(&text));
+    Ok(Reply::json(text).with("etag", tag))
 }
 
 /// Asks something about resolvers.

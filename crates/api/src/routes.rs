@@ -23,6 +23,8 @@ const IF_MATCH: Parameter = parameter(
     "string",
     "The ETag of what the change is made for, or `*`. Needed for what is there already.",
 );
+const MEMBERS_MATCH: Parameter =
+    parameter("If-Match", "string", "The ETag of the members that the change is made for, or `*`.");
 const IF_NONE_MATCH: Parameter = parameter("If-None-Match", "string", "`*`: only if nothing is there.");
 
 /// Returns all rows.
@@ -123,6 +125,7 @@ const ROUTES: &[Route] = &[
         one::<api::SetChanged>,
         of::add_members,
     )
+    .headers(&[MEMBERS_MATCH])
     .body(Wanted::Json(one::<of::Members>)),
     route(
         "DELETE",
@@ -131,10 +134,11 @@ const ROUTES: &[Route] = &[
         one::<api::SetChanged>,
         |call| {
             let items = vec![call.part(1)];
-            Ok(Request::SetRemove(api::SetChange { name: call.part(0), items, ttl_s: None }))
+            Ok(Request::SetRemove(api::SetChange { name: call.part(0), items, ttl_s: None, tag: of::set_tag(call)? }))
         },
     )
-    .role(Role::Helper),
+    .role(Role::Helper)
+    .headers(&[MEMBERS_MATCH]),
     post(("/lists/fetch", Role::Operator), "Fetches lists now.", one::<api::ListsFetched>, |call| {
         Ok(Request::ListsFetch(api::ListsOf { set: call.asked("set").map(str::to_owned) }))
     })

@@ -312,7 +312,11 @@ enum Found {
 }
 
 fn find(method: &str, path: &[String]) -> Found {
-    let known = all().filter_map(|route| Some((route, route.parts(path)?)));
+    // A word of ours in a path is nobody's name.
+    let is_ours = |route: &Route| !route.path.contains('{');
+    let is_word = all().any(|route| is_ours(route) && route.parts(path).is_some());
+    let known = all().filter(|route| !is_word || is_ours(route));
+    let known = known.filter_map(|route| Some((route, route.parts(path)?)));
     let mut methods = Vec::new();
     for (route, parts) in known {
         if route.method == method {

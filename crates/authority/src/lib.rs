@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod audit;
+mod data;
 mod kept;
 mod last_good;
 mod queue;
@@ -292,40 +293,6 @@ impl Authority {
         let state = self.state();
         let near = state.in_use.iter().filter(|(known, _)| known.is_within(path) || path.is_within(known));
         near.map(|(_, kept)| kept).max_by_key(|kept| kept.revision).cloned()
-    }
-
-    /// Returns the entries of a space that holds no settings.
-    ///
-    /// # Errors
-    ///
-    /// The store cannot be read.
-    pub fn entries(&self, space: &str) -> Result<Vec<store::Entry>, StoreError> {
-        self.with_store(Vec::new(), |store| store.entries(space))
-    }
-
-    /// Keeps a change of what is no setting, when no settings are being decided about; it is on disk
-    /// when this returns. Returns the revision then.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be kept; then nothing has changed.
-    pub fn keep(&self, change: &store::Change) -> Result<u64, Refusal> {
-        let folder = self.folder.as_deref().ok_or_else(|| {
-            Refusal::NotAllowed(
-                "this configuration keeps no changes: nothing can be kept beside it".to_owned(),
-            )
-        })?;
-        let _deciding = self.deciding();
-        let mut state = self.state();
-        let position = state.opened(folder).and_then(|store| store.commit(change)).map_err(Refusal::Store)?;
-        state.revision = position.revision;
-        state.compact();
-        Ok(position.revision)
-    }
-
-    /// Returns the folder of long texts of a kind that are kept beside settings.
-    pub fn files(&self, kind: &str) -> Option<store::Files> {
-        Some(store::Files::new(self.folder.as_deref()?.join(kind)))
     }
 
     /// Notes a text under a name for a time; it is on disk when this returns.

@@ -35,7 +35,7 @@ pub use files::{
     EncryptedProtocol, GraphLanguage, ImportArgs, MobileconfigArgs, Program, Purpose, StarterArgs,
     XdpCheckArgs, XdpCommand,
 };
-pub use own_lists::{ListCommand, ListDeleteArgs, ListEditArgs, ListNameArgs, ListPutArgs};
+pub use own_lists::{ListCommand, ListDeleteArgs, ListEditArgs, ListHistoryArgs, ListNameArgs, ListPutArgs};
 pub use record::{LogArgs, Top};
 pub use signing::{
     DsArgs, DsSeenArgs, ExportArgs, GenerateArgs, KeyForm, KeyImportArgs, KeyStatusArgs, KeysCommand,

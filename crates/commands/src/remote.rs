@@ -84,6 +84,11 @@ pub fn run(command: &ServerCommand, descriptions: Descriptions<'_>) -> ExitCode 
         ServerCommand::Set(SetCommand::Add(args)) => set_add(args),
         ServerCommand::Set(SetCommand::Del(args)) => set_remove(args),
         ServerCommand::Set(SetCommand::List(args)) => set_list(args),
+        ServerCommand::Set(SetCommand::History(args)) => {
+            let (set, count) = (Some(args.name.clone()), Some(args.count));
+            let asked = api::DataHistory { set, list: None, count };
+            ask(&args.remote, &Request::DataHistory(asked), LOOK_PATIENCE)
+        }
         ServerCommand::Log(args) => record::show(args),
         ServerCommand::Events(args) => events::run(args),
         ServerCommand::LogLevel(args) => log_level(args),
@@ -136,13 +141,14 @@ fn reload(args: &ReloadArgs) -> ExitCode {
 /// Runs `gannet set add`.
 fn set_add(args: &SetAddArgs) -> ExitCode {
     let SetArgs { name, items, remote } = &args.set;
-    let change = api::SetChange { name: name.clone(), items: items.clone(), ttl_s: args.ttl };
+    let change = api::SetChange { name: name.clone(), items: items.clone(), ttl_s: args.ttl, tag: None };
     ask(remote, &Request::SetAdd(change), WORK_PATIENCE)
 }
 
 /// Runs `gannet set del`.
 fn set_remove(args: &SetArgs) -> ExitCode {
-    let change = api::SetChange { name: args.name.clone(), items: args.items.clone(), ttl_s: None };
+    let change =
+        api::SetChange { name: args.name.clone(), items: args.items.clone(), ttl_s: None, tag: None };
     ask(&args.remote, &Request::SetRemove(change), WORK_PATIENCE)
 }
 
@@ -312,6 +318,7 @@ pub fn show(response: &Response, output: OutputArgs) -> ExitCode {
         Response::ResolverAnchors(anchors) => (resolvers::anchors_text(anchors), true),
         Response::ResolverNegative(all) => (resolvers::negative_text(all), true),
         Response::Lists(sets) => (lists::text(sets), true),
+        Response::DataSteps(steps) => (own_lists::steps_text(steps), true),
         Response::OwnLists(all) => (own_lists::text(all), true),
         Response::OwnListText(part) => (part.text.clone(), true),
         Response::OwnListChanged(changed) => (own_lists::changed_text(changed), true),

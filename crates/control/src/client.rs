@@ -134,8 +134,8 @@ pub fn read(line: &str) -> Result<Response, AskError> {
     serde_json::from_str(line).map_err(|error| AskError::Unreadable(error.to_string()))
 }
 
-/// Sends a body over HTTP to the first of `paths` where a server listens; returns the status and the
-/// text of the response.
+/// Sends a body over HTTP to the first of `paths` where a server listens; returns the status and
+/// the text of the response.
 ///
 /// # Errors
 ///
@@ -194,8 +194,8 @@ pub fn parse<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, AskError> 
     serde_json::from_str(text).map_err(|error| AskError::Unreadable(error.to_string()))
 }
 
-/// Returns what a problem of the HTTP API says for a person, with everything that the checker found;
-/// `None` if it is none.
+/// Returns what a problem of the HTTP API says for a person, with everything that the checker
+/// found; `None` if it is none.
 pub fn problem(text: &str) -> Option<String> {
     let problem: serde_json::Value = serde_json::from_str(text).ok()?;
     let found = problem.get("diagnostics").and_then(serde_json::Value::as_array);

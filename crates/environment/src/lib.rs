@@ -56,6 +56,19 @@ pub struct KeptList {
     pub file: Option<PathBuf>,
 }
 
+/// Keeps what is changed of data beside the settings: texts in the order of their numbers, each
+/// with who made it so, and on disk with its row of the audit log when it is kept.
+pub trait Keeper: Send + Sync {
+    /// Returns the texts of a space and their numbers, in order.
+    fn texts(&self, space: &str) -> io::Result<Vec<(u64, String)>>;
+
+    /// Keeps one more text, or nothing; with who it is from, and what the audit log says of it.
+    fn keep(&self, space: &str, number: u64, text: &str, said: (&str, &str)) -> io::Result<()>;
+
+    /// Forgets the texts up to a number: what they say is kept elsewhere.
+    fn forget(&self, space: &str, up_to: u64) -> io::Result<()>;
+}
+
 /// What a configuration and zones are read in.
 pub trait Environment {
     /// Returns the value of an environment variable.
@@ -94,6 +107,11 @@ pub trait Environment {
     /// Returns a list that is kept beside the settings; `None` where nobody knows.
     fn own_list(&self, name: &str) -> Option<KeptList> {
         let _ = name;
+        None
+    }
+
+    /// Returns what keeps changes of data beside the settings; `None` where nothing does.
+    fn keeper(&self) -> Option<Arc<dyn Keeper>> {
         None
     }
 
@@ -233,6 +251,8 @@ pub struct Serving<F, Z, L> {
     pub zone: Z,
     /// Finds a list that is kept beside the settings.
     pub own_list: L,
+    /// Keeps changes of data beside the settings.
+    pub keeper: Option<Arc<dyn Keeper>>,
 }
 
 impl<F, Z, L> Environment for Serving<F, Z, L>
@@ -243,6 +263,10 @@ where
 {
     fn own_list(&self, name: &str) -> Option<KeptList> {
         (self.own_list)(name)
+    }
+
+    fn keeper(&self) -> Option<Arc<dyn Keeper>> {
+        self.keeper.clone()
     }
 
     fn zone(&self, apex: Name<'_>) -> Option<Arc<Zone>> {

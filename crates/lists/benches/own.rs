@@ -58,7 +58,7 @@ fn main() {
     }
     let whole = median(times);
 
-    let list = OwnList::new(Vec::new());
+    let list = OwnList::new(1, Vec::new());
     let read = || Ok(text.clone().into_bytes());
     let (names, _) = list.names((&KEY, "list"), Progress::default(), read).expect("read");
     let change = |changes: &[RuleChange]| {

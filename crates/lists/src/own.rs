@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use sets::{ChangingNames, NameSetBuilder, RulesOfName};
@@ -185,13 +184,13 @@ impl std::fmt::Debug for OwnList {
 }
 
 impl OwnList {
-    /// Returns a list whose text is read later, with changes of it.
-    pub fn new(before: Vec<RuleChange>) -> Self {
-        static NUMBER: AtomicU64 = AtomicU64::new(1);
-        Self { number: NUMBER.fetch_add(1, Ordering::Relaxed), before, state: Mutex::default() }
+    /// Returns a list whose text is read later, with changes of it. No other list has its number,
+    /// nor another text of this one.
+    pub fn new(number: u64, before: Vec<RuleChange>) -> Self {
+        Self { number, before, state: Mutex::default() }
     }
 
-    /// Returns a number that no other list has, nor another text of this one.
+    /// Returns its number.
     pub const fn number(&self) -> u64 {
         self.number
     }
@@ -436,7 +435,7 @@ mod tests {
     #[test]
     fn a_rule_that_is_removed_leaves_what_others_hold() {
         let text = "a.example\nfull:a.example\nb.example\nsub.b.example\nc.example\nkeyword:d.ex\n";
-        let list = OwnList::new(Vec::new());
+        let list = OwnList::new(1, Vec::new());
         let set = set(&list, text, "c.example\n");
         let all = changes(&["-a.example", "-sub.b.example", "-c.example", "-d.example", "+e.example"]);
         assert_eq!(list.would_change(&all), Some(4));
@@ -451,7 +450,7 @@ mod tests {
 
     #[test]
     fn what_is_changed_before_a_set_has_the_list_is_not_lost() {
-        let list = OwnList::new(changes(&["+b.example", "-a.example"]));
+        let list = OwnList::new(1, changes(&["+b.example", "-a.example"]));
         assert_eq!(list.change(&changes(&["+c.example", "-b.example"])), None);
         let set = set(&list, "a.example\n", "");
         let held = ["a.example", "b.example", "c.example"].map(|name| holds(&set, name));
@@ -460,7 +459,7 @@ mod tests {
 
     #[test]
     fn names_that_no_set_has_are_gone_and_their_changes_are_not() {
-        let list = OwnList::new(changes(&["+first.example"]));
+        let list = OwnList::new(1, changes(&["+first.example"]));
         let text = "a.example\n";
         let one = set(&list, text, "");
         list.change(&changes(&["+b.example", "-a.example"]));
@@ -478,7 +477,7 @@ mod tests {
 
     #[test]
     fn what_finds_no_room_is_said() {
-        let list = OwnList::new(Vec::new());
+        let list = OwnList::new(1, Vec::new());
         let set = set(&list, "a.example\n", "");
         let many: Vec<RuleChange> = (0..5_000).map(|n| change(&format!("+n{n}.example"))).collect();
         assert_eq!(list.change(&many), Some(Changed { changed: 5_000, is_late: true }));
@@ -503,7 +502,7 @@ mod tests {
             asked in prop::collection::vec(rule(), 1..60),
         ) {
             let (text, others) = (text.join("\n"), others.join("\n"));
-            let list = OwnList::new(Vec::new());
+            let list = OwnList::new(1, Vec::new());
             let live = set(&list, &text, &others);
             let mut now = text.clone().into_bytes();
             for patch in &patches {
@@ -518,13 +517,13 @@ mod tests {
                 prop_assert_eq!(before, Some(came.changed));
                 prop_assert!(!came.is_late);
             }
-            let compiled = set(&OwnList::new(Vec::new()), &String::from_utf8(now).expect("text"), &others);
+            let compiled = set(&OwnList::new(1, Vec::new()), &String::from_utf8(now).expect("text"), &others);
             let all: Vec<RuleChange> = patches
                 .into_iter()
                 .flatten()
                 .map(|(is_added, rule)| RuleChange { is_added, rule })
                 .collect();
-            let again = set(&OwnList::new(all), &text, &others);
+            let again = set(&OwnList::new(1, all), &text, &others);
             // Names of rules are asked for as well, and names below them.
             let of_rules = text.lines().chain(others.lines()).map(str::to_owned);
             for rule in asked.iter().cloned().chain(of_rules) {

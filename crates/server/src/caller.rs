@@ -118,6 +118,7 @@ pub fn needed(request: &Request) -> Role {
         | Request::Certificates(_)
         | Request::Lists(_)
         | Request::OwnLists
+        | Request::DataHistory(_)
         | Request::OwnListContent(_)
         | Request::SetList(_)
         | Request::ZoneKeys(_)

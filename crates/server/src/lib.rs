@@ -14,6 +14,7 @@ pub mod devices;
 pub mod explain;
 mod feed;
 mod for_jobs;
+mod keeper;
 mod log_level;
 mod operator;
 mod own_lists;

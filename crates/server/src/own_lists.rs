@@ -7,14 +7,16 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use authority::Authority;
-use environment::KeptList;
+use environment::{Keeper, KeptList};
 use lists::ListFormat;
 use lists::own::{OwnList, RuleChange, differences_max, rewrite};
 use store::{Expected, Files, Put, StoreError};
 
+use crate::keeper::StoreKeeper;
 use crate::lock;
 
 /// The space of the store with the file of each list.
@@ -30,6 +32,10 @@ pub(crate) struct OwnLists {
     /// Held for a moment only.
     all: Mutex<BTreeMap<String, Own>>,
     files: Option<Files>,
+    /// The number of the next text.
+    next: AtomicU64,
+    /// Keeps changes of other data.
+    keeper: Option<Arc<dyn Keeper>>,
 }
 
 /// What is known of a list.
@@ -52,12 +58,12 @@ pub(crate) struct Own {
 }
 
 impl Own {
-    fn empty() -> Self {
+    fn empty(number: u64) -> Self {
         Self {
             is_made: false,
             file: None,
             patches: BTreeMap::new(),
-            list: Arc::new(OwnList::new(Vec::new())),
+            list: Arc::new(OwnList::new(number, Vec::new())),
             others: Vec::new(),
             next: None,
             revision: 0,
@@ -105,11 +111,12 @@ impl OwnLists {
     /// # Errors
     ///
     /// The store cannot be read.
-    pub(crate) fn read(authority: &Authority) -> Result<Self, StoreError> {
+    pub(crate) fn read(authority: &Arc<Authority>) -> Result<Self, StoreError> {
         let files = authority.files(FOLDER);
         let mut all = BTreeMap::new();
         for entry in authority.entries(SPACE)? {
-            let mut own = Own { is_made: true, revision: entry.revision, ..Own::empty() };
+            let number = all.len() as u64;
+            let mut own = Own { is_made: true, revision: entry.revision, ..Own::empty(number) };
             let mut words = entry.text.split(' ').filter(|word| !word.is_empty());
             if let Some(hash) = words.next() {
                 let mut number = || words.next().and_then(|word| word.parse().ok());
@@ -123,7 +130,7 @@ impl OwnLists {
                 own.patches.insert(patch.name.parse().unwrap_or(0), changes.len() - before);
                 own.revision = own.revision.max(patch.revision);
             }
-            own.list = Arc::new(OwnList::new(changes));
+            own.list = Arc::new(OwnList::new(number, changes));
             all.insert(entry.name, own);
         }
         if let Some(files) = &files {
@@ -131,12 +138,28 @@ impl OwnLists {
                 |name: &str| all.values().any(|own| own.file.as_ref().is_some_and(|(hash, _)| hash == name));
             files.retain(is_wanted);
         }
-        Ok(Self { changing: Mutex::default(), all: Mutex::new(all), files })
+        let keeper = StoreKeeper::of(authority);
+        let next = AtomicU64::new(all.len() as u64);
+        Ok(Self { changing: Mutex::default(), all: Mutex::new(all), files, next, keeper })
+    }
+
+    /// Returns a text of a list that is empty, or read later.
+    pub(crate) fn text_of_list(&self) -> Arc<OwnList> {
+        Arc::new(OwnList::new(self.number(), Vec::new()))
+    }
+
+    fn number(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Has nobody else change a list until this is dropped.
     pub(crate) fn change(&self) -> MutexGuard<'_, ()> {
         lock(&self.changing)
+    }
+
+    /// Returns what keeps changes of other data.
+    pub(crate) fn keeper(&self) -> Option<Arc<dyn Keeper>> {
+        self.keeper.clone()
     }
 
     /// Returns the folder of their files; `None` if nothing is kept.
@@ -157,7 +180,8 @@ impl OwnLists {
 
     /// Edits what is known of a list.
     pub(crate) fn edit<T>(&self, name: &str, edit: impl FnOnce(&mut Own) -> T) -> T {
-        edit(lock(&self.all).entry(name.to_owned()).or_insert_with(Own::empty))
+        let empty = || Own::empty(self.number());
+        edit(lock(&self.all).entry(name.to_owned()).or_insert_with(empty))
     }
 
     /// Returns what a set with this list is compiled from.
@@ -197,7 +221,7 @@ impl OwnLists {
 }
 
 /// Returns what the store is to have of a list whose text is a file, without the changes up to
-/// `merged`. With a revision, the file says nothing that was not there before, from that revision on.
+/// `merged`. With a revision, the file says what that revision has said already.
 pub(crate) fn puts_of_file(
     name: &str,
     own: &Own,
@@ -234,6 +258,80 @@ const fn put(space: String, name: String, text: Option<String>) -> Put {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Returns what is known after a start in a folder, as after a power cut.
+    fn start(folder: &std::path::Path) -> (Arc<Authority>, OwnLists) {
+        let file = folder.join("g.yaml");
+        let text = format!("server: {{state-directory: {}}}\n", folder.display());
+        std::fs::write(&file, text).expect("a writable folder");
+        let begun = authority::begin(&settings::Origin::File(file)).expect("it is right");
+        let authority = Arc::new(begun.authority);
+        let lists = OwnLists::read(&authority).expect("readable");
+        (authority, lists)
+    }
+
+    fn keep(authority: &Authority, puts: Vec<Put>) {
+        let (by, why) = ("anna".to_owned(), String::new());
+        authority.keep(&store::Change { by, why, at: 1_000, expected: None, puts }).expect("kept");
+    }
+
+    fn text(lists: &OwnLists, authority: &Authority) -> String {
+        String::from_utf8(lists.text("mine", authority).expect("readable")).expect("text")
+    }
+
+    fn draft(lists: &OwnLists, text: &str) -> (String, u64) {
+        let mut draft = lists.files().expect("a folder").draft().expect("a draft");
+        io::Write::write_all(&mut draft, text.as_bytes()).expect("written");
+        let octets = draft.octets();
+        (draft.keep().expect("kept").to_string(), octets)
+    }
+
+    fn names(folder: &std::path::Path) -> usize {
+        std::fs::read_dir(folder.join("changes/lists")).map_or(0, Iterator::count)
+    }
+
+    #[test]
+    fn a_power_cut_between_any_two_steps_leaves_the_list_as_it_was_or_as_it_is() {
+        let folder = tempfile::tempdir().expect("a temporary directory");
+        let (authority, lists) = start(folder.path());
+        let change = |rule: &str| RuleChange { is_added: true, rule: rule.to_owned() };
+        let (_, puts) =
+            puts_of_changes("mine", &lists.edit("mine", |own| own.clone()), &[change("a.example")]);
+        keep(&authority, puts);
+        drop((authority, lists));
+        // A draft that was begun, and a file that was kept: nobody was told of either.
+        let (authority, lists) = start(folder.path());
+        assert_eq!(text(&lists, &authority), "a.example\n");
+        std::fs::create_dir_all(folder.path().join("changes/lists")).expect("a writable folder");
+        std::fs::write(folder.path().join("changes/lists/1-1.new"), "x").expect("a writable folder");
+        draft(&lists, "other.example\n");
+        assert_eq!(names(folder.path()), 2);
+        drop((authority, lists));
+        let (authority, lists) = start(folder.path());
+        assert_eq!((text(&lists, &authority).as_str(), names(folder.path())), ("a.example\n", 0));
+        // The list is written as a whole, and what it was made of is still there.
+        let own = lists.get("mine").expect("it is there");
+        let file = draft(&lists, "a.example\n");
+        draft(&lists, "old.example\n");
+        keep(&authority, puts_of_file("mine", &own, Some(&file), (1, own.revision)));
+        drop((authority, lists));
+        let (authority, lists) = start(folder.path());
+        assert_eq!((text(&lists, &authority).as_str(), names(folder.path())), ("a.example\n", 1));
+        let then = lists.get("mine").expect("it is there");
+        assert_eq!((then.patches.len(), then.revision), (0, own.revision), "it says what it said");
+        // Rules that are changed after that have numbers of their own.
+        let (_, puts) = puts_of_changes("mine", &then, &[change("b.example")]);
+        keep(&authority, puts);
+        drop((authority, lists));
+        let (authority, lists) = start(folder.path());
+        assert_eq!(text(&lists, &authority), "a.example\nb.example\n");
+        // It is gone, and its file is not yet.
+        let own = lists.get("mine").expect("it is there");
+        keep(&authority, puts_of_file("mine", &own, None, (u64::MAX, 0)));
+        drop((authority, lists));
+        let (_, lists) = start(folder.path());
+        assert_eq!((lists.made().len(), names(folder.path())), (0, 0));
+    }
 
     #[test]
     fn changes_are_read_as_they_were_written() {

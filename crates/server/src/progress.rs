@@ -39,5 +39,6 @@ fn with(zone: impl Fn(Name<'_>) -> Option<Arc<Zone>>, own_lists: &OwnLists) -> i
             }
         }
     };
-    Serving { hear, zone, own_list: |name: &str| Some(own_lists.find(name)) }
+    let own_list = |name: &str| Some(own_lists.find(name));
+    Serving { hear, zone, own_list, keeper: own_lists.keeper() }
 }

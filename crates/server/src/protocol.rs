@@ -114,6 +114,8 @@ pub fn carry_out(
             | Request::OwnListChange(_)
             | Request::OwnListRemove(_)
     );
+    let is_kept = is_kept
+        || matches!(&request, Request::SetAdd(change) | Request::SetRemove(change) if operator.keeps_set(&change.name));
     if !is_kept && caller.role >= role {
         audit("accepted");
     }
@@ -222,6 +224,12 @@ fn try_carry_out(
             let parts = operator.events(&asked, caller)?;
             return Ok(Answer::Parts(Box::new(parts.map(|part| Response::Event(Box::new(part))))));
         }
+        Request::SetAdd(change) => {
+            return operator.set_add(&change, &caller.name).map(|it| Response::SetChanged(it).into());
+        }
+        Request::SetRemove(change) => {
+            return operator.set_remove(&change, &caller.name).map(|it| Response::SetChanged(it).into());
+        }
         Request::OwnListChange(change) => {
             let changed = operator.own_list_change(&change, &caller.name)?;
             return Ok(Response::OwnListChanged(changed).into());
@@ -282,6 +290,7 @@ fn answer(operator: &Arc<Operator>, request: Request) -> Result<Answer, Operator
         Request::ListsFetch(asked) => {
             operator.lists_fetch(asked.set.as_deref()).map(Response::ListsFetched)?
         }
+        Request::DataHistory(asked) => operator.data_history(&asked).map(Response::DataSteps)?,
         Request::OwnLists => Response::OwnLists(operator.own_list_states()),
         Request::OwnListContent(of) => {
             let parts = operator.own_list_text(&of.name)?;
@@ -301,8 +310,6 @@ fn answer(operator: &Arc<Operator>, request: Request) -> Result<Answer, Operator
         Request::RrsetsChange(change) => operator.rrsets_change(&change).map(Response::RrsetsChanged)?,
         Request::SetReload(set) => operator.set_reload(&set.name).map(Response::Reload)?,
         Request::SetList(set) => operator.set_list(&set.name).map(Response::SetList)?,
-        Request::SetAdd(change) => operator.set_add(&change).map(Response::SetChanged)?,
-        Request::SetRemove(change) => operator.set_remove(&change).map(Response::SetChanged)?,
         Request::ZoneKeys(asked) => operator.zone_keys(&asked.zone).map(Response::ZoneKeys)?,
         Request::ZoneDsSeen(seen) => operator.zone_ds_seen(&seen).map(Response::ZoneKeys)?,
         Request::ZoneRoll(roll) => operator.zone_roll(&roll).map(Response::ZoneKeys)?,
@@ -329,6 +336,8 @@ fn answer(operator: &Arc<Operator>, request: Request) -> Result<Answer, Operator
         | Request::UserRole(_)
         | Request::Check(_)
         | Request::Probe(_)
+        | Request::SetAdd(_)
+        | Request::SetRemove(_)
         | Request::OwnListChange(_)
         | Request::OwnListRemove(_)
         | Request::TotpBegin(_)

@@ -154,7 +154,7 @@ impl Server {
 pub fn start(opened: Opened) -> Result<Server, StartError> {
     let Opened { origin, begun, log_level, cores, workers, sockets, devices } = opened;
     let Begun { mut loaded, authority, wrong } = begun;
-    open_for_changes(&authority);
+    let (authority, own_lists) = open_for_changes(authority);
     let devices::Opened { devices, queues } = devices;
     let listeners: Vec<listen::Bound> = sockets.addresses().to_vec();
     let addresses: Vec<SocketAddr> = listeners.iter().map(|bound| bound.address).collect();
@@ -167,7 +167,6 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
     // What workers, transfers and relays know of other servers, they know together.
     let shared = driver::Shared::default();
     let transfers = transfer::Client::new(Arc::clone(&shared.registry));
-    let own_lists = own_lists(&authority);
     let (loaded, compiled, wrong) = first_compiled((loaded, wrong), (&authority, &own_lists), &addresses)?;
     let (candidate, signing) = first_candidate(loaded, compiled, transfers.clone());
     let Revision { loaded, plans, zones, .. } = &candidate.revision;
@@ -254,8 +253,9 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
     })
 }
 
-/// Has settings changed from now on, if they can be kept.
-fn open_for_changes(authority: &Authority) {
+/// Has settings changed from now on, if they can be kept; returns the lists that are kept beside
+/// them, too.
+fn open_for_changes(authority: Authority) -> (Arc<Authority>, Arc<OwnLists>) {
     if let Err(error) = authority.open() {
         error!(%error, "settings cannot be changed; those that were changed before stay as they are");
     }
@@ -265,15 +265,12 @@ fn open_for_changes(authority: &Authority) {
     if let Some(file) = authority.first_audit_key() {
         info!(file = %file.display(), "the first key of the audit log: keep it elsewhere, and remove it here");
     }
-}
-
-/// Reads the lists that are kept beside the settings.
-fn own_lists(authority: &Authority) -> Arc<OwnLists> {
-    let read = OwnLists::read(authority).unwrap_or_else(|error| {
+    let authority = Arc::new(authority);
+    let own_lists = OwnLists::read(&authority).unwrap_or_else(|error| {
         error!(%error, "lists that are kept beside the settings cannot be read: sets are without them");
         OwnLists::default()
     });
-    Arc::new(read)
+    (authority, Arc::new(own_lists))
 }
 
 /// Compiles the configuration. If files and changes do not go together although the files are right

@@ -206,7 +206,7 @@ impl NameSet {
     /// Returns how many rules the set has itself; equal names count once in each list that changes,
     /// and once in all others.
     pub fn len(&self) -> usize {
-        let changing: usize = self.changing().map(|names| names.len()).sum();
+        let changing: usize = self.changing().map(ChangingNames::len).sum();
         self.table.len() + self.patterns.as_ref().map_or(0, |patterns| patterns.len()) + changing
     }
 

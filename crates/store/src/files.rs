@@ -1,10 +1,11 @@
-//! Long texts that are part of no history, each a file whose name is its SHA-256: only the newest of
-//! each is kept.
+//! Long texts that are part of no history, each a file whose name is its SHA-256: only the newest
+//! of each is kept.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use aws_lc_rs::digest::{Context, SHA256};
@@ -16,6 +17,8 @@ use crate::{Hash, StoreError};
 #[derive(Clone, Debug)]
 pub struct Files {
     folder: PathBuf,
+    /// The number of the next draft.
+    next: Arc<AtomicU64>,
 }
 
 /// A file that is being written, and gone if it is not kept.
@@ -35,8 +38,8 @@ impl std::fmt::Debug for Draft {
 
 impl Files {
     /// Names the folder; it is made when something is written.
-    pub const fn new(folder: PathBuf) -> Self {
-        Self { folder }
+    pub fn new(folder: PathBuf) -> Self {
+        Self { folder, next: Arc::default() }
     }
 
     /// Returns where the file with a hash is.
@@ -50,8 +53,7 @@ impl Files {
     ///
     /// It cannot be made.
     pub fn draft(&self) -> Result<Draft, StoreError> {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
         let path = self.folder.join(format!("{}-{number}.new", std::process::id()));
         let failed = |error: io::Error| StoreError::io(&path, &error);
         fs::create_dir_all(&self.folder).map_err(failed)?;

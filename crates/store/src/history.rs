@@ -172,6 +172,32 @@ impl Store {
         Ok(then)
     }
 
+    /// Forgets the entries of a space up to a name: what they say is kept elsewhere. It is no
+    /// change of anything, and what made them stays in the history. Returns how many there were.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written; then nothing is forgotten.
+    pub fn forget(&self, space: &str, up_to: &str) -> Result<u64, StoreError> {
+        let mut state = self.sound()?;
+        let count = |database: &rusqlite::Connection| {
+            let query = "SELECT count(*), coalesce(sum(sum), 0) FROM entries WHERE space = ?1 AND name <= ?2";
+            database
+                .query_row(query, [space, up_to], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))
+        };
+        let (entries, total) = count(&state.database).map_err(|error| self.trouble(&error))?;
+        if entries == 0 {
+            return Ok(0);
+        }
+        let before = state.standing;
+        let next = Standing { entries: before.entries - entries, total: before.total - total, ..before };
+        self.stand(&mut state, next, |transaction| {
+            let query = "DELETE FROM entries WHERE space = ?1 AND name <= ?2";
+            transaction.execute(query, [space, up_to]).map(drop)
+        })?;
+        Ok(entries as u64)
+    }
+
     /// Forgets what was changed by all but the newest `keep` changes; returns how many that were.
     /// Entries stay, with who made them what they are.
     ///

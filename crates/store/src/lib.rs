@@ -38,6 +38,10 @@ pub use history::{Edit, Step, Was};
 const FILE: &str = "changes.db";
 /// Octets of a text that stands in the database itself; a longer one is a file.
 const INLINE_OCTETS_MAX: usize = 64 << 10;
+/// Characters of the reason of a change that the audit log has.
+const WHY_AUDITED_CHARS_MAX: usize = 1_000;
+/// Entries of a change that the audit log names.
+const NAMES_AUDITED_MAX: usize = 200;
 /// Octets of one text.
 pub const TEXT_OCTETS_MAX: usize = 64 << 20;
 
@@ -478,11 +482,22 @@ fn audited(change: &Change, revision: u64) -> audit::Event {
     let mut names: Vec<String> =
         change.puts.iter().map(|put| format!("{} {}", put.space, put.name)).collect();
     names.dedup();
+    let more = names.len().saturating_sub(NAMES_AUDITED_MAX);
+    if more > 0 {
+        names.truncate(NAMES_AUDITED_MAX);
+        names.push(format!("{more} more"));
+    }
     audit::Event {
         at: change.at,
         by: change.by.clone(),
         what: "change".to_owned(),
-        on: names.join(", "),
+        on: match change.why.as_str() {
+            "" => names.join(", "),
+            why => {
+                let why: String = why.chars().take(WHY_AUDITED_CHARS_MAX).collect();
+                format!("{}: {why}", names.join(", "))
+            }
+        },
         outcome: "done".to_owned(),
         revision: Some(revision),
         differences: change.differences.clone(),

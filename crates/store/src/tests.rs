@@ -173,6 +173,25 @@ fn every_revision_can_be_read_again_until_it_is_forgotten() {
 }
 
 #[test]
+fn what_is_kept_elsewhere_is_forgotten_and_stays_in_the_history() {
+    let place = place();
+    let store = open(&place);
+    for name in ["1", "2", "3"] {
+        commit(&store, name, Some("x"));
+    }
+    assert_eq!(store.forget("settings", "2"), Ok(2));
+    assert_eq!(store.forget("settings", "2"), Ok(0));
+    assert_eq!(said(&store).into_keys().collect::<Vec<_>>(), ["3"]);
+    assert_eq!(store.position().expect("readable").revision, 3, "it is no change");
+    assert_eq!(store.newest(Some("settings"), None, 10).expect("readable").len(), 3);
+    drop(store);
+    let store = open(&place);
+    assert_eq!(said(&store).into_keys().collect::<Vec<_>>(), ["3"]);
+    commit(&store, "2", Some("y"));
+    assert_eq!(said(&store).len(), 2);
+}
+
+#[test]
 fn whoever_waits_hears_of_the_next_revision() {
     let place = place();
     let store = Arc::new(open(&place));

@@ -220,6 +220,11 @@ fn what_was_added_to_a_set_is_there_after_a_kill() {
     let (_, _, directory) = server.stop_by("KILL");
     let server = Server::start_in(directory, &config(sets));
     check_all(&server, &["stays.example", "leaves.example"], &["goes.example"]);
+    let history = fine(&server, &["set", "history", "listed"]);
+    assert!(history.contains(": +stays.example., +goes.example.\n"), "{history}");
+    assert!(history.lines().next().is_some_and(|line| line.ends_with(": -goes.example.")), "{history}");
+    let rows = fine(&server, &["audit", "tail"]);
+    assert!(rows.contains("set listed"), "a row with each change: {rows}");
     let listed = fine(&server, &["set", "list", "listed"]);
     let left = listed.lines().find_map(|line| line.strip_prefix("leaves.example.  ")?.strip_suffix('s'));
     let left: u64 = left.and_then(|left| left.parse().ok()).unwrap_or_else(|| panic!("{listed}"));

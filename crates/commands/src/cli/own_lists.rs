@@ -20,6 +20,8 @@ pub enum ListCommand {
     Put(ListPutArgs),
     /// Print the list, or the names of all.
     Print(ListNameArgs),
+    /// Print who changed the list, the newest change first.
+    History(ListHistoryArgs),
     /// Remove the list itself. Sets that name it have nothing of it then.
     Delete(ListDeleteArgs),
 }
@@ -65,6 +67,19 @@ pub struct ListNameArgs {
     /// The list [default: the names of all].
     #[arg(value_name = "LIST")]
     pub(crate) name: Option<String>,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+/// A list and how much of its history.
+#[derive(Args, Clone, Debug)]
+pub struct ListHistoryArgs {
+    /// The list.
+    #[arg(value_name = "LIST")]
+    pub(crate) name: String,
+    /// At most so many changes.
+    #[arg(short = 'n', long, value_name = "NUMBER", default_value = "20")]
+    pub(crate) count: u64,
     #[command(flatten)]
     pub(crate) remote: RemoteArgs,
 }

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{EventsArgs, ListCommand, LogArgs, LoginArgs, RemoteArgs, UsersCommand, parse_seconds};
+use super::{
+    EventsArgs, ListCommand, ListHistoryArgs, LogArgs, LoginArgs, RemoteArgs, UsersCommand, parse_seconds,
+};
 
 /// What to ask of the running server.
 #[derive(Debug, Subcommand)]
@@ -287,6 +289,8 @@ pub enum SetCommand {
     Del(SetArgs),
     /// Print the entries of the set, and how long each stays.
     List(SetNameArgs),
+    /// Print who changed the set, the newest change first.
+    History(ListHistoryArgs),
 }
 
 /// Arguments of `set add`.

@@ -26,6 +26,11 @@ pub(super) fn run(command: &ListCommand) -> ExitCode {
         ListCommand::Remove(args) => edit(args, RuleEdit::Remove),
         ListCommand::Put(args) => put(args),
         ListCommand::Print(args) => print(args),
+        ListCommand::History(args) => {
+            let (list, count) = (Some(args.name.clone()), Some(args.count));
+            let asked = api::DataHistory { set: None, list, count };
+            ask(&args.remote, &Request::DataHistory(asked), LOOK_PATIENCE)
+        }
         ListCommand::Delete(args) => {
             let remove = api::OwnListRemove { name: args.name.clone(), tag: None };
             ask(&args.remote, &Request::OwnListRemove(remove), WORK_PATIENCE)
@@ -181,6 +186,27 @@ pub(super) fn text(lists: &[api::OwnList]) -> String {
     }
     if lists.is_empty() {
         text.push_str("there are no lists beside the settings\n");
+    }
+    text
+}
+
+/// Lays out who changed a set or a list.
+pub(super) fn steps_text(steps: &[api::DataStep]) -> String {
+    let mut text = String::new();
+    for step in steps {
+        let more = match step.count.saturating_sub(step.changes.len() as u64) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let changes = step.changes.join(", ");
+        let _ = writeln!(
+            text,
+            "{} {} {}: {}{more}",
+            step.revision,
+            step.at,
+            out::escaped(&step.by),
+            out::escaped(&changes)
+        );
     }
     text
 }

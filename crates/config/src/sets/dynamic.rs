@@ -187,7 +187,7 @@ impl Dynamic {
             wanted.persist.then(|| workshop.state_directory.join("sets").join(format!("{name}.dynamic")));
         let store = file.map(|file| match known.and_then(|known| known.store.as_ref()) {
             Some(store) if store.file() == file => Arc::clone(store),
-            _ => Arc::new(Store::new(file)),
+            _ => Arc::new(Store::new(name, file, workshop.environment.keeper())),
         });
         let kind = |handle: &DynamicHandle| match handle {
             DynamicHandle::Names(_) => DynamicKind::Names,
@@ -237,13 +237,18 @@ impl Dynamic {
 
     /// Adds names, addresses or prefixes at the second `now`, for `ttl` seconds or as long as the
     /// set says: all of them, or none if one is not understood or cannot be kept. They are on disk
-    /// when this returns. Returns how many were not there.
-    pub fn add(&self, items: &[String], now: u64, ttl: Option<u64>) -> Result<usize, DynamicError> {
+    /// when this returns, with who added them. Returns how many were not there.
+    pub fn add(
+        &self,
+        items: &[String],
+        (now, ttl): (u64, Option<u64>),
+        by: &str,
+    ) -> Result<usize, DynamicError> {
         let items = self.parse_all(items)?;
         let ttl = ttl.or(self.ttl.map(u64::from));
         let leaves = ttl.map_or(FOREVER, |ttl| now.saturating_add(ttl));
         let changes: Vec<Change> = items.iter().map(|item| Change::Add(item.to_string(), leaves)).collect();
-        self.change(&changes, || {
+        self.change((&changes, by), || {
             let added = |handle: &DynamicHandle| {
                 let added = items.iter().map(|item| handle.put(item, now, leaves));
                 added.filter(|added| *added != sets::Added::Renewed).count()
@@ -254,12 +259,25 @@ impl Dynamic {
 
     /// Removes names, addresses or prefixes, as [`Dynamic::add`] adds them; returns how many were
     /// there.
-    pub fn remove(&self, items: &[String]) -> Result<usize, DynamicError> {
+    pub fn remove(&self, items: &[String], by: &str) -> Result<usize, DynamicError> {
         let items = self.parse_all(items)?;
         let changes: Vec<Change> = items.iter().map(|item| Change::Remove(item.to_string())).collect();
-        self.change(&changes, || {
+        self.change((&changes, by), || {
             self.on_all(|handle| items.iter().filter(|item| handle.remove(item)).count())
         })
+    }
+
+    /// Returns what its members are known by: others, and when they leave, are known by something
+    /// else.
+    pub fn tag(&self) -> String {
+        // FNV-1a: it is compared with itself, and nobody gains by a collision.
+        let step = |sum: u64, octet: u8| (sum ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3);
+        format!("{:016x}", self.text().bytes().fold(0xcbf2_9ce4_8422_2325, step))
+    }
+
+    /// Returns whether changes of it are kept over restarts.
+    pub const fn is_kept(&self) -> bool {
+        self.store.is_some()
     }
 
     /// Does the same to all handles of the set; returns what came of it for this one.
@@ -274,9 +292,13 @@ impl Dynamic {
     }
 
     /// Makes a change that is on disk first.
-    fn change(&self, changes: &[Change], make: impl FnOnce() -> usize) -> Result<usize, DynamicError> {
+    fn change(
+        &self,
+        (changes, by): (&[Change], &str),
+        make: impl FnOnce() -> usize,
+    ) -> Result<usize, DynamicError> {
         match &self.store {
-            Some(store) => store.change(changes, || self.text(), make).map_err(DynamicError::Store),
+            Some(store) => store.change(changes, by, || self.text(), make).map_err(DynamicError::Store),
             None => Ok(make()),
         }
     }
@@ -390,6 +412,7 @@ impl Dynamic {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use environment::Keeper;
     use std::path::Path;
     use std::time::Duration;
     use wire::HashKey;
@@ -411,11 +434,11 @@ mod tests {
     }
 
     fn add(set: &Dynamic, item: &str, now: u64, ttl: Option<u64>) {
-        assert_eq!(set.add(&[item.to_owned()], now, ttl).ok(), Some(1), "{item}");
+        assert_eq!(set.add(&[item.to_owned()], (now, ttl), "anna").ok(), Some(1), "{item}");
     }
 
     fn removed(set: &Dynamic, item: &str) -> Option<usize> {
-        set.remove(&[item.to_owned()]).ok()
+        set.remove(&[item.to_owned()], "anna").ok()
     }
 
     #[test]
@@ -449,13 +472,121 @@ mod tests {
         assert_eq!(new(&forever, None, directory.path()).list(), second.list());
     }
 
+    /// Keeps texts in memory; refuses them when it is told to.
+    #[derive(Default)]
+    struct Kept {
+        texts: Mutex<Vec<(String, u64, String)>>,
+        is_full: std::sync::atomic::AtomicBool,
+    }
+
+    impl Keeper for Kept {
+        fn texts(&self, space: &str) -> io::Result<Vec<(u64, String)>> {
+            let texts = self.texts.lock().expect("no panic");
+            let of_space = texts.iter().filter(|(known, _, _)| known == space);
+            Ok(of_space.map(|(_, number, text)| (*number, text.clone())).collect())
+        }
+
+        fn keep(&self, space: &str, number: u64, text: &str, said: (&str, &str)) -> io::Result<()> {
+            if self.is_full.load(std::sync::atomic::Ordering::Relaxed) {
+                return Err(io::Error::other("no room"));
+            }
+            assert!(said.0 == "anna" && said.1.starts_with(['+', '-']), "{said:?}");
+            let mut texts = self.texts.lock().expect("no panic");
+            assert!(texts.iter().all(|(_, known, _)| *known < number), "numbers grow");
+            texts.push((space.to_owned(), number, text.to_owned()));
+            Ok(())
+        }
+
+        fn forget(&self, space: &str, up_to: u64) -> io::Result<()> {
+            let mut texts = self.texts.lock().expect("no panic");
+            texts.retain(|(known, number, _)| known != space || *number > up_to);
+            Ok(())
+        }
+    }
+
+    /// Returns the set as a server has it that keeps changes.
+    fn new_kept(directory: &Path, kept: &Arc<Kept>) -> Dynamic {
+        let environment = environment::Serving {
+            hear: |_: &environment::SetProgress<'_>| {},
+            zone: |_: wire::Name<'_>| None,
+            own_list: |_: &str| None,
+            keeper: Some(Arc::clone(kept) as Arc<dyn Keeper>),
+        };
+        let workshop = Workshop {
+            key: HashKey::new([1, 2]),
+            state_directory: directory,
+            environment: &environment,
+            previous: None,
+            only: None,
+        };
+        let wanted = DynamicSet { ttl: None, ..wanted(DynamicKind::Names) };
+        Dynamic::new("learned", &wanted, None, &workshop)
+    }
+
+    #[test]
+    fn changes_are_kept_beside_the_settings_until_everything_is_written_anew() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let kept = Arc::<Kept>::default();
+        let first = new_kept(directory.path(), &kept);
+        add(&first, "example.org", 1000, Some(77));
+        add(&first, "example.com", 1000, None);
+        assert_eq!(removed(&first, "example.com"), Some(1));
+        assert_eq!(kept.texts("set learned").expect("kept").len(), 3);
+        // A kill: nobody calls `keep`.
+        let second = new_kept(directory.path(), &kept);
+        assert_eq!(second.list(), [("example.org.".to_owned(), Some(1077))]);
+        second.learn(Learned::Suffix, "example.net", &[], 1000);
+        assert!(second.keep().expect("the directory is writable"));
+        assert_eq!(kept.texts("set learned").expect("kept"), []);
+        add(&second, "example.com", 1000, None);
+        assert_eq!(removed(&second, "example.net"), Some(1));
+        let third = new_kept(directory.path(), &kept);
+        assert_eq!(third.list(), second.list());
+        // What the file has already does not count again.
+        let old = Change::Add("example.net.".to_owned(), FOREVER).line_for_tests();
+        kept.texts.lock().expect("no panic").insert(0, ("set learned".to_owned(), 1, old));
+        assert_eq!(new_kept(directory.path(), &kept).list(), second.list());
+        kept.is_full.store(true, std::sync::atomic::Ordering::Relaxed);
+        let why = third.add(&["full.example".to_owned()], (1, None), "anna").expect_err("no room");
+        assert!(matches!(why, DynamicError::Store(_)) && why.to_string().contains("nothing is changed"));
+        assert_eq!(third.list(), second.list());
+        let tag = third.tag();
+        assert_eq!(tag, second.tag());
+        third.learn(Learned::Name, "a.example", &[], 1000);
+        assert_ne!(third.tag(), tag);
+    }
+
+    #[test]
+    fn files_of_before_changes_were_kept_there_are_read_once() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let forever = DynamicSet { ttl: None, ..wanted(DynamicKind::Names) };
+        let before = new(&forever, None, directory.path());
+        before.learn(Learned::Suffix, "learned.example", &[], 1000);
+        before.keep().expect("the directory is writable");
+        add(&before, "example.org", 1000, None);
+        assert_eq!(removed(&before, "learned.example"), Some(1));
+        let log = directory.path().join("sets/learned.dynamic.log");
+        assert!(log.exists());
+        let kept = Arc::<Kept>::default();
+        let after = new_kept(directory.path(), &kept);
+        assert_eq!(after.list(), before.list());
+        add(&after, "example.com", 2000, None);
+        // A kill before anything is written anew.
+        let after = new_kept(directory.path(), &kept);
+        assert_eq!(after.list().len(), 2);
+        after.learn(Learned::Suffix, "more.example", &[], 1000);
+        assert!(after.keep().expect("the directory is writable"));
+        assert!(!log.exists(), "it is in the file");
+        assert_eq!(new_kept(directory.path(), &kept).list(), after.list());
+    }
+
     #[test]
     fn what_cannot_be_kept_is_not_added() {
         let directory = tempfile::tempdir().expect("a directory");
         // A file where the directory should be.
         std::fs::write(directory.path().join("sets"), "").expect("a writable directory");
         let set = new(&wanted(DynamicKind::Names), None, directory.path());
-        let why = set.add(&["example.org".to_owned()], 1, None).expect_err("it cannot be kept");
+        let why = set.add(&["example.org".to_owned()], (1, None), "anna").expect_err("it cannot be kept");
         assert!(matches!(why, DynamicError::Store(_)));
         let why = why.to_string();
         assert!(why.contains("nothing is changed") && why.contains("sets"), "{why}");
@@ -472,9 +603,9 @@ mod tests {
         add(&first, "example.org", 1000, None);
         add(&first, "example.net", 1000, Some(500));
         let some = ["example.com".to_owned(), "a..b".to_owned()];
-        let why = first.add(&some, 1000, None);
+        let why = first.add(&some, (1000, None), "anna");
         assert!(matches!(why, Err(DynamicError::Misread(_))), "all or nothing");
-        let why = first.add(&["regex:a".to_owned()], 1000, None);
+        let why = first.add(&["regex:a".to_owned()], (1000, None), "anna");
         assert!(matches!(why, Err(DynamicError::Form(form)) if form == "regex"));
         let expected = [("example.org.".to_owned(), Some(1060)), ("example.net.".to_owned(), Some(1500))];
         assert_eq!(first.list(), expected);

@@ -1,17 +1,22 @@
-//! What keeps a dynamic set over restarts: a file with all that it held, and a log of the changes
-//! since.
+//! What keeps a dynamic set over restarts: a file with all that it held, and the changes since.
 //!
-//! A change is on disk before it is acknowledged. The log begins with the number of the file that
-//! it follows: when everything is written anew, the file is replaced first, and what the log of the
-//! one before says is in it already.
+//! A change is on disk before it is acknowledged. Changes are kept beside the settings, by number;
+//! the file begins with the number of the last one that is in it. Where nothing is kept there they
+//! are in a log beside the file, as they were before: the log begins with the number of the file
+//! that it follows. When everything is written anew, the file is replaced first, and what the log
+//! of the one before says is in it already.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use environment::Keeper;
 
 /// Octets of a log; then everything is written anew.
 const LOG_OCTETS_MAX: u64 = 1 << 20;
+/// Members of one change that the audit log names.
+const SAID_MAX: usize = 20;
 /// What the first line of both files begins with.
 const NUMBER: &str = "#number ";
 
@@ -31,6 +36,11 @@ impl Change {
         format!("{:08x} {text}\n", crc32fast::hash(text.as_bytes()))
     }
 
+    #[cfg(test)]
+    pub(super) fn line_for_tests(&self) -> String {
+        self.line()
+    }
+
     /// Reads a line; `None` if it is not whole.
     fn parse(line: &str) -> Option<Self> {
         let (sum, text) = line.split_once(' ')?;
@@ -48,9 +58,20 @@ impl Change {
     }
 }
 
+impl State {
+    fn check(&self) -> io::Result<()> {
+        match &self.broken {
+            Some(why) => Err(io::Error::other(why.clone())),
+            None => Ok(()),
+        }
+    }
+}
+
 /// The files of one set.
 pub(super) struct Store {
     file: PathBuf,
+    /// Keeps changes, in the space of the set.
+    keeper: Option<(Arc<dyn Keeper>, String)>,
     state: Mutex<State>,
 }
 
@@ -63,12 +84,15 @@ struct State {
     is_sound: bool,
     /// Whether the file should have been written and was not.
     is_behind: bool,
+    /// Why nothing may be written: there may be changes that are not known here.
+    broken: Option<String>,
 }
 
 impl Store {
-    /// Names the file; the log is beside it.
-    pub(super) fn new(file: PathBuf) -> Self {
-        Self { file, state: Mutex::default() }
+    /// Names the file of a set; without a keeper, the log is beside it.
+    pub(super) fn new(set: &str, file: PathBuf, keeper: Option<Arc<dyn Keeper>>) -> Self {
+        let keeper = keeper.map(|keeper| (keeper, format!("set {set}")));
+        Self { file, keeper, state: Mutex::default() }
     }
 
     pub(super) fn file(&self) -> &Path {
@@ -94,7 +118,21 @@ impl Store {
         let mut state = self.state();
         state.number = number.unwrap_or(0);
         let is_its = number.is_some() && number_in(lines.next()) == number;
-        let changes = lines.filter(|_| is_its).map_while(Change::parse).collect();
+        let mut changes: Vec<Change> = lines.filter(|_| is_its).map_while(Change::parse).collect();
+        if let Some((keeper, space)) = &self.keeper {
+            let texts = keeper.texts(space).unwrap_or_else(|error| {
+                state.broken = Some(format!("what was changed before cannot be read: {error}"));
+                Vec::new()
+            });
+            for (kept, text) in texts {
+                // What the file has already is about to be forgotten.
+                if number.is_none_or(|number| kept > number) {
+                    changes.extend(text.lines().filter_map(Change::parse));
+                    state.log_octets += text.len() as u64;
+                }
+                state.number = state.number.max(kept);
+            }
+        }
         let text = match number {
             Some(_) => text.split_once('\n').map_or("", |(_, rest)| rest).to_owned(),
             None => text,
@@ -106,11 +144,21 @@ impl Store {
     pub(super) fn change<T>(
         &self,
         changes: &[Change],
+        by: &str,
         whole: impl FnOnce() -> String,
         make: impl FnOnce() -> T,
     ) -> io::Result<T> {
         let lines: String = changes.iter().map(Change::line).collect();
         let mut state = self.state();
+        state.check()?;
+        if let Some((keeper, space)) = &self.keeper {
+            keeper.keep(space, state.number + 1, &lines, (by, &summary(changes)))?;
+            state.number += 1;
+            state.log_octets += lines.len() as u64;
+            // Written anew before long.
+            state.is_behind |= state.log_octets > LOG_OCTETS_MAX;
+            return Ok(make());
+        }
         if !state.is_sound || state.log_octets > LOG_OCTETS_MAX {
             self.rewrite(&mut state, &whole())?;
         }
@@ -134,6 +182,7 @@ impl Store {
         if !is_changed && !state.is_behind {
             return Ok(false);
         }
+        state.check()?;
         state.is_behind = true;
         self.rewrite(&mut state, &whole())?;
         Ok(true)
@@ -148,17 +197,38 @@ impl Store {
         let (new_file, new_log) = (file.with_extension("dynamic.new"), file.with_extension("log.new"));
         // Whatever needs room is done before anything is replaced.
         write(&new_file, &[first.as_bytes(), text.as_bytes()].concat())?;
-        write(&new_log, first.as_bytes())?;
         let sync = || File::open(directory)?.sync_all();
+        if let Some((keeper, space)) = &self.keeper {
+            fs::rename(&new_file, file).map_err(|error| named(file, &error))?;
+            (state.number, state.is_behind) = (number, true);
+            sync().map_err(|error| named(directory, &error))?;
+            // That of a time before changes were kept elsewhere: all of it is in the file.
+            drop(fs::remove_file(&log));
+            keeper.forget(space, number)?;
+            *state = State { number, log_octets: 0, is_sound: true, ..State::default() };
+            return Ok(());
+        }
+        write(&new_log, first.as_bytes())?;
         fs::rename(&new_file, file).map_err(|error| named(file, &error))?;
         (state.number, state.is_sound) = (number, false);
         sync()
             .and_then(|()| fs::rename(&new_log, &log))
             .and_then(|()| sync())
             .map_err(|error| named(&log, &error))?;
-        *state = State { number, log_octets: first.len() as u64, is_sound: true, is_behind: false };
+        *state = State { number, log_octets: first.len() as u64, is_sound: true, ..State::default() };
         Ok(())
     }
+}
+
+/// Returns what the audit log says of changes.
+fn summary(changes: &[Change]) -> String {
+    let said = changes.iter().take(SAID_MAX).map(|change| match change {
+        Change::Add(item, _) => format!("+{item}"),
+        Change::Remove(item) => format!("-{item}"),
+    });
+    let more = changes.len().saturating_sub(SAID_MAX);
+    let more = (more > 0).then(|| format!("{more} more"));
+    said.chain(more).collect::<Vec<_>>().join(", ")
 }
 
 /// Writes a file that nobody knows yet. If that fails, it takes no room.

@@ -64,7 +64,9 @@ pub use resolver::{
 };
 pub use rrsets::{Rrset, RrsetAction, RrsetEdit, Rrsets, RrsetsChange, RrsetsChanged, RrsetsOf};
 pub use sessions::{LogIn, LogInLink, LogInLinkFor, OwnPassword, Session, SessionId, SessionKept, WhoAsks};
-pub use sets::{List, ListsFetched, ListsOf, Set, SetChange, SetChanged, SetItem, SetName};
+pub use sets::{
+    DataHistory, DataStep, List, ListsFetched, ListsOf, Set, SetChange, SetChanged, SetItem, SetName,
+};
 pub use status::{Certificate, Configuration, Listener, ListsSummary, Stats, Status, Upstream, ZonesSummary};
 pub use tokens::{Token, TokenAdd, TokenAdded, TokenKept, TokenName};
 pub use users::{
@@ -130,6 +132,8 @@ pub enum Request {
     OwnListRemove(OwnListRemove),
     /// Say what a dynamic set holds.
     SetList(SetName),
+    /// Say who changed a dynamic set or a list that is kept beside the settings.
+    DataHistory(DataHistory),
     /// Add to a dynamic set.
     SetAdd(SetChange),
     /// Remove from a dynamic set.
@@ -248,6 +252,8 @@ pub enum Response {
     OwnListText(OwnListText),
     /// To [`Request::OwnListChange`] and [`Request::OwnListRemove`].
     OwnListChanged(OwnListChanged),
+    /// To [`Request::DataHistory`], the newest first.
+    DataSteps(Vec<DataStep>),
     /// To [`Request::CacheLookup`].
     CacheEntries(CacheEntries),
     /// To [`Request::Resolver`] with [`ResolverWhat::Stats`].
@@ -377,6 +383,7 @@ impl Response {
             Self::ResolverZones(it) => to_json(it),
             Self::ResolverAnchors(it) => to_json(it),
             Self::ResolverNegative(it) => to_json(it),
+            Self::DataSteps(it) => to_json(it),
             Self::OwnLists(it) => to_json(it),
             Self::OwnListText(it) => to_json(it),
             Self::OwnListChanged(it) => to_json(it),

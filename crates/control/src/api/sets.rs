@@ -22,6 +22,9 @@ pub struct SetChange {
     /// How long they stay when they are added; as long as the set says when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_s: Option<u64>,
+    /// What the members have to be known by; anything when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
 }
 
 /// What became of a change of a dynamic set.
@@ -43,6 +46,37 @@ pub struct SetItem {
     /// Seconds until it leaves; absent if it stays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leaves_in_s: Option<u64>,
+}
+
+/// Whose history: of a dynamic set, or of a list that is kept beside the settings.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct DataHistory {
+    /// The set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub set: Option<String>,
+    /// Or the list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub list: Option<String>,
+    /// At most so many changes; 20 when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+}
+
+/// A change of a set or a list.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct DataStep {
+    /// Its number.
+    pub revision: u64,
+    /// Who made it.
+    pub by: String,
+    /// When (RFC 3339).
+    pub at: String,
+    /// What was added, with `+` in front, and removed, with `-`: the first hundred.
+    pub changes: Vec<String>,
+    /// How many there are.
+    pub count: u64,
 }
 
 /// Which set's lists; all when absent.

@@ -10,6 +10,7 @@ mod configuration;
 mod error;
 mod events;
 mod files;
+mod history;
 mod keys;
 mod lists;
 mod numbers;

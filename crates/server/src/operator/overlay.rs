@@ -31,14 +31,16 @@ const AUDITED_CHARS_MAX: usize = 1_000;
 
 /// What decides about changes, and what waits for it.
 pub(crate) struct Changing {
-    authority: Authority,
+    authority: Arc<Authority>,
     queue: Queue<Request, Result<Done, Refusal>>,
+    /// Held while members of dynamic sets are changed by hand.
+    pub(super) members: Mutex<()>,
     /// Files and changes that do not go together: something else runs.
     wrong: Mutex<Option<Arc<WrongPair>>>,
 }
 
 impl Changing {
-    pub(crate) fn new(authority: Authority, wrong: Option<WrongPair>, running: &Loaded) -> Self {
+    pub(crate) fn new(authority: Arc<Authority>, wrong: Option<WrongPair>, running: &Loaded) -> Self {
         match &wrong {
             Some(wrong) => {
                 report(&wrong.diagnostics);
@@ -49,7 +51,8 @@ impl Changing {
             }
             None => authority.note_good(running),
         }
-        Self { authority, queue: Queue::default(), wrong: Mutex::new(wrong.map(Arc::new)) }
+        let wrong = Mutex::new(wrong.map(Arc::new));
+        Self { authority, queue: Queue::default(), members: Mutex::default(), wrong }
     }
 
     /// Returns whether the files and the changes of them do not go together.
@@ -58,7 +61,7 @@ impl Changing {
     }
 
     /// Returns what decides.
-    pub(super) const fn authority(&self) -> &Authority {
+    pub(super) fn authority(&self) -> &Authority {
         &self.authority
     }
 }

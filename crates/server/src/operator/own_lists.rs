@@ -8,7 +8,7 @@ use std::time::Instant;
 use control::api::{self, RuleEdit};
 use diagnostic::{Diagnostic, Severity};
 use environment::KeptList;
-use lists::own::{self, OwnList, RuleChange, differences_max};
+use lists::own::{self, RuleChange, differences_max};
 use lists::{ListFormat, Mistakes};
 use store::{Draft, Put};
 use tracing::{info, warn};
@@ -24,6 +24,8 @@ use crate::{lock, progress};
 pub const EDITS_MAX: usize = 1_000_000;
 /// Octets of changes that are kept as they are; more are written into the list at once.
 const KEPT_CHANGES_OCTETS_MAX: usize = 1 << 20;
+/// Rules of one change that the audit log names.
+const SAID_MAX: usize = 20;
 /// Octets of a part of a text.
 const PART_OCTETS: usize = 64 << 10;
 
@@ -215,7 +217,7 @@ impl Operator {
         by: &str,
     ) -> Result<(u64, bool), OperatorError> {
         let (number, puts) = puts_of_changes(name, own, changes);
-        let revision = self.keep_list(puts, by)?;
+        let revision = self.keep_list(puts, (by, &summary(changes)))?;
         let others = self.own_lists().edit(name, |own| {
             own.is_made = true;
             own.revision = revision;
@@ -232,8 +234,8 @@ impl Operator {
         Ok((revision, is_late))
     }
 
-    fn keep_list(&self, puts: Vec<Put>, by: &str) -> Result<u64, OperatorError> {
-        let (by, why) = (by.to_owned(), String::new());
+    fn keep_list(&self, puts: Vec<Put>, (by, why): (&str, &str)) -> Result<u64, OperatorError> {
+        let (by, why) = (by.to_owned(), why.to_owned());
         let change = store::Change { by, why, at: unix_seconds(), expected: None, puts };
         let kept = self.changing.authority().keep(&change);
         kept.map_err(|refusal| OperatorError::NotKept(refusal.to_string()))
@@ -366,11 +368,11 @@ impl Operator {
             }
             None => None,
         };
-        let list = Arc::new(OwnList::new(Vec::new()));
+        let list = self.own_lists().text_of_list();
         let puts = puts_of_file(name, &own, file.as_ref(), (u64::MAX, 0));
         let path = file.as_ref().zip(self.own_lists().files()).map(|((hash, _), files)| files.path(hash));
         self.own_lists().compile_next(name, Some(KeptList { list: Arc::clone(&list), file: path }));
-        let done = self.compile_lists(&mut current, name, || self.keep_list(puts, by));
+        let done = self.compile_lists(&mut current, name, || self.keep_list(puts, (by, "")));
         self.own_lists().compile_next(name, None);
         match done {
             Ok(revision) => {
@@ -452,9 +454,17 @@ impl Operator {
     ///
     /// It cannot be written, or sets that have it cannot be compiled; then it stays as it was.
     fn own_list_merge(&self, name: &str) -> Result<(), OperatorError> {
+        self.merge(name, |_| true)
+    }
+
+    /// Does that if it is still `wanted` when nothing else is being compiled.
+    fn merge(&self, name: &str, wanted: impl Fn(&Own) -> bool) -> Result<(), OperatorError> {
         let mut current = lock(&self.current);
+        if !self.own_lists().get(name).is_some_and(|own| wanted(&own)) {
+            return Ok(());
+        }
         let begin = Instant::now();
-        let list = Arc::new(OwnList::new(Vec::new()));
+        let list = self.own_lists().text_of_list();
         let (own, text) = {
             let _order = self.own_lists().change();
             let own = self.own_lists().edit(name, |own| {
@@ -476,7 +486,7 @@ impl Operator {
         let done = self.compile_lists(&mut current, name, || {
             order = Some(self.own_lists().change());
             let puts = puts_of_file(name, &own, Some(&file), (merged, own.revision));
-            self.keep_list(puts, "the server")
+            self.keep_list(puts, ("the server", ""))
         });
         self.own_lists().compile_next(name, None);
         match done {
@@ -511,7 +521,7 @@ impl Operator {
     /// Writes lists as a whole again of which much was changed.
     pub(crate) fn merge_lists(&self) {
         for (name, _) in self.own_lists().made().into_iter().filter(|(_, own)| own.is_much_changed()) {
-            if let Err(why) = self.own_list_merge(&name) {
+            if let Err(why) = self.merge(&name, Own::is_much_changed) {
                 warn!(list = name, %why, "a list cannot be compiled with its changes; they stay beside it");
             }
         }
@@ -530,6 +540,17 @@ fn check_name(name: &str) -> Result<(), OperatorError> {
         Ok(_) => Ok(()),
         Err(misread) => Err(OperatorError::Argument(misread.message)),
     }
+}
+
+/// Returns what the audit log says of changes.
+fn summary(changes: &[RuleChange]) -> String {
+    let said = changes.iter().take(SAID_MAX).map(|change| {
+        let sign = if change.is_added { '+' } else { '-' };
+        format!("{sign}{}", change.rule.trim())
+    });
+    let more = changes.len().saturating_sub(SAID_MAX);
+    let more = (more > 0).then(|| format!("{more} more"));
+    said.chain(more).collect::<Vec<_>>().join(", ")
 }
 
 fn rule_change(edit: &RuleEdit) -> RuleChange {

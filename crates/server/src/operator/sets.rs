@@ -38,15 +38,32 @@ impl Operator {
         Ok(items.collect())
     }
 
+    /// Returns what the members of a dynamic set are known by.
+    ///
+    /// # Errors
+    ///
+    /// There is no such set, or it is not dynamic.
+    pub fn set_tag(&self, name: &str) -> Result<String, OperatorError> {
+        Ok(self.dynamic(name)?.tag())
+    }
+
+    /// Returns whether changes of a set are kept, with a row of the audit log.
+    pub(crate) fn keeps_set(&self, name: &str) -> bool {
+        self.components.own_lists.keeper().is_some()
+            && self.dynamic(name).is_ok_and(|dynamic| dynamic.is_kept())
+    }
+
     /// Adds to a dynamic set.
     ///
     /// # Errors
     ///
     /// There is no such set, it is not dynamic, or it cannot hold all of that; then nothing is
     /// added.
-    pub fn set_add(&self, change: &api::SetChange) -> Result<api::SetChanged, OperatorError> {
+    pub fn set_add(&self, change: &api::SetChange, by: &str) -> Result<api::SetChanged, OperatorError> {
         let dynamic = self.dynamic(&change.name)?;
-        let added = dynamic.add(&change.items, unix_seconds(), change.ttl_s);
+        let _members = lock(&self.changing.members);
+        check_tag(&dynamic, change)?;
+        let added = dynamic.add(&change.items, (unix_seconds(), change.ttl_s), by);
         let changed = added.map_err(|error| refused(&error))?;
         Ok(api::SetChanged { changed, holds: dynamic.list().len() })
     }
@@ -56,16 +73,31 @@ impl Operator {
     /// # Errors
     ///
     /// There is no such set, it is not dynamic, or it could not hold such items.
-    pub fn set_remove(&self, change: &api::SetChange) -> Result<api::SetChanged, OperatorError> {
+    pub fn set_remove(&self, change: &api::SetChange, by: &str) -> Result<api::SetChanged, OperatorError> {
         let dynamic = self.dynamic(&change.name)?;
-        let changed = dynamic.remove(&change.items).map_err(|error| refused(&error))?;
+        let _members = lock(&self.changing.members);
+        check_tag(&dynamic, change)?;
+        let changed = dynamic.remove(&change.items, by).map_err(|error| refused(&error))?;
         Ok(api::SetChanged { changed, holds: dynamic.list().len() })
+    }
+}
+
+/// Refuses a change that was made for other members.
+fn check_tag(dynamic: &Dynamic, change: &api::SetChange) -> Result<(), OperatorError> {
+    match &change.tag {
+        Some(tag) if *tag != "*" && *tag != dynamic.tag() => {
+            Err(OperatorError::Conflict(format!("the members of \"{}\" are others by now", change.name)))
+        }
+        _ => Ok(()),
     }
 }
 
 /// Returns the error of a set that stays as it is.
 fn refused(error: &DynamicError) -> OperatorError {
-    OperatorError::Argument(error.to_string())
+    match error {
+        DynamicError::Store(_) => OperatorError::NotKept(error.to_string()),
+        DynamicError::Misread(_) | DynamicError::Form(_) => OperatorError::Argument(error.to_string()),
+    }
 }
 
 /// Writes dynamic sets to their files.

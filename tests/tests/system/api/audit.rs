@@ -54,9 +54,9 @@ fn what_was_done_is_in_the_audit_log_and_a_change_of_it_is_noticed() {
         assert_eq!(ask(&server, "POST", "/sets/bad/members", &[JSON], &body).status, 200);
     }
     let rows = run(&["audit", "tail", "-n", "1000"]).1;
-    contains(&rows, "1 set-add {\"items\":[\"a.example\"],\"name\":\"bad\"} by ");
+    contains(&rows, "1 change set bad 000000000001: +a.example. by ");
     contains(&rows, "2 change settings local.nas.home.arpa by ");
-    contains(&rows, ": done (revision 1)");
+    contains(&rows, ": done (revision 2)");
     contains(&rows, "3 config-change ");
     contains(&rows, ": refused: unknown setting");
     contains(&rows, "4 reload {} by ");
@@ -141,7 +141,7 @@ fn rows_of_the_audit_log_are_found_by_who_what_when_and_what_came_of_it() {
         text.lines().map(|line| line.split(' ').next().unwrap_or("").to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(found(&[]), ["1", "2", "3", "4"]);
-    assert_eq!(found(&["--what", "set"]), ["1"]);
+    assert_eq!(found(&["--on", "a.example"]), ["1"]);
     assert_eq!(found(&["--on", "nas.home.arpa"]), ["2"]);
     assert_eq!(found(&["--outcome", "refused"]), ["3"]);
     assert_eq!(found(&["--outcome", "refused", "--what", "reload"]), [""; 0]);

@@ -99,3 +99,26 @@ fn hostile_lines_change_nothing_and_nobody_else_notices() {
     assert!(content.body.contains("a.example\nd.example\n"), "{content:?}");
     assert!(!content.body.contains("b.example"), "{content:?}");
 }
+
+#[test]
+fn members_are_changed_by_whoever_knows_them_and_the_history_says_who() {
+    let (_stub, server) = start("sets: {dyn: {dynamic: {holds: names}}}\n");
+    let path = "/sets/dyn/members";
+    let tag = get(&server, path).header("etag").expect("an ETag").to_owned();
+    let match_it = format!("If-Match: {tag}");
+    let add = |name: &str, head: &[&str]| {
+        let body = format!("{{\"items\": [\"{name}\"]}}");
+        ask(&server, "POST", path, &[&[super::JSON], head].concat(), &body).status
+    };
+    assert_eq!(add("a.example", &[&match_it]), 200);
+    assert_eq!(add("b.example", &[&match_it]), 412, "others are there by now");
+    assert_eq!(add("b.example", &[]), 200);
+    let gone = ask(&server, "DELETE", "/sets/dyn/members/a.example", &[&match_it], "");
+    assert_eq!(gone.status, 412, "{gone:?}");
+    assert_eq!(ask(&server, "DELETE", "/sets/dyn/members/a.example", &["If-Match: *"], "").status, 200);
+    let history = get(&server, "/sets/dyn/history").json();
+    let at = |what: &str| history.find(what).unwrap_or_else(|| panic!("{what} in {history}"));
+    assert!(at("-a.example.") < at("+b.example.") && at("+b.example.") < at("+a.example."), "{history}");
+    assert!(history.contains("\"revision\": 3") && history.contains("\"by\": \""), "{history}");
+    assert!(get(&server, "/bans").header("etag").is_some());
+}

@@ -1,0 +1,59 @@
+//! What is kept in the store beside settings.
+
+use store::{Step, StoreError};
+
+use crate::{Authority, Refusal};
+
+impl Authority {
+    /// Returns the entries of a space that holds no settings.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    pub fn entries(&self, space: &str) -> Result<Vec<store::Entry>, StoreError> {
+        self.with_store(Vec::new(), |store| store.entries(space))
+    }
+
+    /// Keeps a change of what is no setting, when no settings are being decided about; it is on
+    /// disk when this returns. Returns the revision then.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be kept; then nothing has changed.
+    pub fn keep(&self, change: &store::Change) -> Result<u64, Refusal> {
+        let folder = self.folder.as_deref().ok_or_else(|| {
+            Refusal::NotAllowed(
+                "this configuration keeps no changes: nothing can be kept beside it".to_owned(),
+            )
+        })?;
+        let _deciding = self.deciding();
+        let mut state = self.state();
+        let position = state.opened(folder).and_then(|store| store.commit(change)).map_err(Refusal::Store)?;
+        state.revision = position.revision;
+        state.compact();
+        Ok(position.revision)
+    }
+
+    /// Forgets the entries of a space up to a name: what they say is kept elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written; then nothing is forgotten.
+    pub fn forget(&self, space: &str, up_to: &str) -> Result<(), StoreError> {
+        self.with_store((), |store| store.forget(space, up_to).map(drop))
+    }
+
+    /// Returns who changed a space, when and how, the newest change first.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read.
+    pub fn steps(&self, space: &str, count: usize) -> Result<Vec<Step>, StoreError> {
+        self.with_store(Vec::new(), |store| store.newest(Some(space), None, count))
+    }
+
+    /// Returns the folder of long texts of a kind that are kept beside settings.
+    pub fn files(&self, kind: &str) -> Option<store::Files> {
+        Some(store::Files::new(self.folder.as_deref()?.join(kind)))
+    }
+}
