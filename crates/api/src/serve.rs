@@ -22,11 +22,8 @@ use crate::body::Body;
 use crate::call::{Call, path_parts, query_parts};
 use crate::description::description;
 use crate::limits::Limits;
-<<<<<<< HEAD
-use crate::patience::Patient;
-=======
 use crate::own_lists;
->>>>>>> f3235c82 (sets, lists, server, api, commands: lists of one's own change by single rules, without compiling)
+use crate::patience::Patient;
 use crate::powerdns;
 use crate::problem::Problem;
 use crate::repeated::{self, UnderWay};

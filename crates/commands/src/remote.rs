@@ -9,11 +9,8 @@ mod events;
 mod explained;
 mod lists;
 mod network;
-<<<<<<< HEAD
-mod probe;
-=======
 mod own_lists;
->>>>>>> f3235c82 (sets, lists, server, api, commands: lists of one's own change by single rules, without compiling)
+mod probe;
 mod resolvers;
 pub(crate) mod rrsets;
 mod stats;

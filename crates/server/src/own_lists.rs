@@ -272,7 +272,9 @@ mod tests {
 
     fn keep(authority: &Authority, puts: Vec<Put>) {
         let (by, why) = ("anna".to_owned(), String::new());
-        authority.keep(&store::Change { by, why, at: 1_000, expected: None, puts }).expect("kept");
+        authority
+            .keep(&store::Change { by, why, at: 1_000, expected: None, puts, differences: Vec::new() })
+            .expect("kept");
     }
 
     fn text(lists: &OwnLists, authority: &Authority) -> String {

@@ -204,6 +204,8 @@ struct Onlooker {
 }
 
 impl Place for Onlooker {
+    fn hear(&self, _: &CertificatePlan, _: &News<'_>) {}
+
     fn show(&self, _: &CertificatePlan, _: &[Challenge]) -> Result<(), String> {
         Ok(())
     }

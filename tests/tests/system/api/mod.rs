@@ -6,11 +6,8 @@ mod events;
 mod hostile;
 mod network;
 mod oidc;
-<<<<<<< HEAD
 mod oidc_provider;
-=======
 mod own_lists;
->>>>>>> f3235c82 (sets, lists, server, api, commands: lists of one's own change by single rules, without compiling)
 mod pages;
 mod queries;
 mod rrsets;
