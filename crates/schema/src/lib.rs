@@ -34,9 +34,6 @@ mod upstreams;
 mod xdp;
 mod zones;
 
-use std::collections::HashMap;
-use std::sync::OnceLock;
-
 use diagnostic::FileId;
 use yaml::Node;
 
@@ -207,30 +204,21 @@ impl Row {
         matches!(self.kind, Kind::One(Value::Secret { .. } | Value::Password))
             || SECRET_TEXTS.contains(&self.path)
     }
-}
 
-/// Rows by their paths, and by what they are a direct part of.
-struct Index {
-    by_path: HashMap<&'static str, &'static Row>,
-    by_parent: HashMap<&'static str, Vec<&'static Row>>,
-}
-
-/// Returns the index: thousands of changes are looked up in it at a start.
-fn index() -> &'static Index {
-    static INDEX: OnceLock<Index> = OnceLock::new();
-    INDEX.get_or_init(|| {
-        let mut index = Index { by_path: HashMap::new(), by_parent: HashMap::new() };
-        for row in rows() {
-            index.by_path.entry(row.path).or_insert(row);
-            index.by_parent.entry(row.parent()).or_default().push(row);
-        }
-        index
-    })
+    /// Returns whether it is a direct part of what `parent` names.
+    fn is_child_of(&self, parent: &str) -> bool {
+        let rest = if parent.is_empty() {
+            Some(self.path)
+        } else {
+            self.path.strip_prefix(parent).and_then(|rest| rest.strip_prefix('.'))
+        };
+        rest.is_some_and(|key| !key.contains('.'))
+    }
 }
 
 /// Returns the row of a path.
 pub fn find(path: &str) -> Option<&'static Row> {
-    index().by_path.get(path).copied()
+    rows().find(|row| row.path == path)
 }
 
 /// Lists of texts that often hold secrets: a token in a header, a password for a program.
@@ -243,7 +231,7 @@ const ZONE_TEMPLATE: &str = "zone-templates.*";
 pub fn children(parent: &str) -> impl Iterator<Item = &'static Row> {
     // What a template says, a zone says.
     let parent = if parent == ZONE_TEMPLATE { "zones[]" } else { parent };
-    index().by_parent.get(parent).into_iter().flatten().copied()
+    rows().filter(move |row| row.is_child_of(parent))
 }
 
 const SECOND: u64 = 1000;

@@ -206,7 +206,6 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
         log_level,
         devices,
     };
-    components.orders.feed().send_to(components.jobs.webhooks().clone());
     let first = bring_into_use(&components, candidate, None)?;
     let first = with_policy_zones(&components, first, &addresses)?;
     let startup = first.loaded.settings.startup.clone();
@@ -485,7 +484,9 @@ fn start_jobs(
         lookup: Arc::new(StubResolver),
         lower_priority: sys::lower_priority,
     });
-    jobs.map_err(thread("the jobs"))
+    let jobs = jobs.map_err(thread("the jobs"))?;
+    orders.feed().send_to(jobs.webhooks().clone());
+    Ok(jobs)
 }
 
 /// Starts what follows trust anchors.
