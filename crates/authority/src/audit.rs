@@ -143,7 +143,7 @@ mod tests {
             let puts: Vec<Put> = puts.iter().map(|name| put(name)).collect();
             let found = near([layers(before), layers(after)], &puts);
             let paths = |layers: &[Layer]| layers.iter().map(|it| it.path.to_string()).collect::<Vec<_>>();
-            assert_eq!(found.map(|layers| paths(&layers)), expect.map(|all| all.to_vec()));
+            assert_eq!(found.map(|layers| paths(&layers)), expect.map(<[&str]>::to_vec));
         };
         let many = ["cache.main.size", "local.a.example", "local.b.example", "local.c.example"];
         check(

@@ -152,7 +152,8 @@ pub fn overlay(bytes: &[u8]) {
     let layer = Layer { path, text: Some(said.to_owned()), name: "change 1 by anna".to_owned() };
     match base.with_changes(std::slice::from_ref(&layer), &Nothing) {
         Ok(loaded) => {
-            let same = difference(&base, [&[layer.clone()], &[layer.clone()]], &Nothing);
+            let one = std::slice::from_ref(&layer);
+            let same = difference(&base, [one, one], &Nothing);
             assert!(same.is_empty(), "it is the same: {same:?}");
             for without in [export(&loaded, false), settings::print::show(&loaded)] {
                 assert!(!without.contains("00112233445566778899"), "a secret is shown: {without}");

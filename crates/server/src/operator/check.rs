@@ -46,7 +46,7 @@ impl Operator {
                     Ok([loaded.warnings, warnings].concat())
                 })
                 .unwrap_or_else(|mistakes| mistakes);
-            found.iter_mut().for_each(|found| soften(found));
+            found.iter_mut().for_each(soften);
             found
         });
         Ok(found.iter().map(api::Diagnostic::from).collect())
