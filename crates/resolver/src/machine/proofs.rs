@@ -288,16 +288,8 @@ impl Resolver {
         // Forwarders answer for all zones.
         let root = HeapName::new(Name::ROOT);
         let (asked, is_forwarded) = (asked.unwrap_or(&root), asked.is_none());
-        let mut judge = Judge {
-            chains,
-            settings: &settings.trust,
-            now,
-            work,
-            asked,
-            is_forwarded,
-            why: None,
-            spans_islands: false,
-        };
+        let mut judge =
+            Judge { chains, settings: &settings.trust, now, work, asked, is_forwarded, why: None };
         let found = run(&mut judge);
         let (work, why) = (judge.work, judge.why);
         *checks_now = work.checks_now;
@@ -478,8 +470,10 @@ impl Resolver {
                 if let Some(root) = held.root {
                     self.memory.keep_referral(root, DsState::Unknown, Now(u32::MAX), now.seconds());
                 }
+                let has_route = self.routes.has(question.name.as_name());
                 let tasks = tasks.iter().filter_map(|&task| self.task(task));
-                let renewal = tasks.map(|task| task.renewal_of(&question)).max().unwrap_or_default();
+                let renewal =
+                    tasks.map(|task| task.renewal_of(&question, has_route)).max().unwrap_or_default();
                 if let Some(ttl) = answer.ns_ttl {
                     let now = now.seconds();
                     self.memory.shorten_cut(delegation.zone.as_name(), Now(now.0.saturating_add(ttl)), now);

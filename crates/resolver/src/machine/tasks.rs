@@ -116,10 +116,11 @@ impl Task {
     }
 
     /// Returns what the answer to a question is for the tables.
-    pub(super) fn renewal_of(&self, question: &HeapQuestion) -> Renewal {
+    pub(super) fn renewal_of(&self, question: &HeapQuestion, has_route: bool) -> Renewal {
+        let has_parent = !has_route && !question.name.as_name().is_root();
         match self.renews && self.question.is_like(question) {
             // The way to an answer began with the parent.
-            true if question.rtype == Rtype::NS && !question.name.as_name().is_root() => Renewal::Delegated,
+            true if question.rtype == Rtype::NS && has_parent => Renewal::Delegated,
             true => Renewal::Prefetched,
             false => Renewal::No,
         }
@@ -281,8 +282,8 @@ impl Resolver {
                 return self.end(key, Resolution::failed(failure));
             }
         }
-        let renews = self.task(key).is_some_and(|task| task.renews);
-        let renews = renews || self.is_tailored(&question);
+        let is_renewed = self.task(key).is_some_and(|task| task.renews);
+        let renews = is_renewed || self.is_tailored(&question);
         let known = if renews { None } else { self.memory.look(&question, now.seconds()) };
         match known.filter(|known| self.suffices(key, known)) {
             Some(Known::Data(set)) => self.end_with_data(key, Rcode::NOERROR, &[set], &[]),
@@ -295,12 +296,17 @@ impl Resolver {
             None => {
                 let failed_route = self.task(key).and_then(|task| task.failed_route);
                 let delegation = match question.rtype {
-                    // Which servers a zone has is its parent's to say, who may know of others.
-                    Rtype::NS if renews && !question.name.as_name().is_root() => {
+                    // Which servers a zone has is its parent's to say, who may know of others; of a
+                    // zone with a route the parent need not know.
+                    Rtype::NS
+                        if is_renewed
+                            && !question.name.as_name().is_root()
+                            && !self.routes.has(question.name.as_name()) =>
+                    {
                         let above = HeapQuestion { rtype: Rtype::DS, ..question.clone() };
-                        self.closest(&above, failed_route, (now, renews))
+                        self.closest(&above, failed_route, (now, is_renewed))
                     }
-                    _ => self.closest(&question, failed_route, (now, renews)),
+                    _ => self.closest(&question, failed_route, (now, is_renewed)),
                 };
                 let floor = delegation.zone.as_name().label_count();
                 if !renews

@@ -3,7 +3,7 @@
 use cache::{Now, Security};
 use dnssec::chain::SecureKeys;
 use dnssec::proof::{Delegation, Proved, Unproved};
-use dnssec::{Failure, Rrsig, Unverified};
+use dnssec::{Failure, Unverified};
 use wire::Rtype;
 
 use super::answer::settle;
@@ -25,38 +25,6 @@ impl Judge<'_> {
         if denial.security != Security::Unchecked {
             return Ok(());
         }
-        self.spans_islands = self.denies_island(denial, proofs, qtype)?;
-        let judged = self.denial_of_zone(denial, proofs, qtype);
-        self.spans_islands = false;
-        judged
-    }
-
-    /// Returns whether the zone that was asked denies a name in an island of trust below it, and
-    /// has keys that are trusted, too: of several trust anchors above a name, each counts (RFC 6840
-    /// appendix C.3).
-    fn denies_island(&self, denial: &Denial, proofs: &[Set], qtype: Rtype) -> Result<bool, Obstacle> {
-        let name = denial.name.as_name();
-        if self.is_forwarded || self.base(name, qtype) == self.asked {
-            return Ok(false);
-        }
-        let asked = self.asked.as_name();
-        let is_own = |set: &Set| {
-            let mut signers = set.signatures.iter().filter_map(|data| Rrsig::parse(data));
-            signers.any(|rrsig| rrsig.signer == asked)
-        };
-        let mut sets = proofs.iter().chain(&denial.soa).peekable();
-        if sets.peek().is_none() || !sets.all(is_own) {
-            return Ok(false);
-        }
-        Ok(matches!(self.trust_in(self.asked)?, ZoneTrust::Keys(_)))
-    }
-
-    fn denial_of_zone(
-        &mut self,
-        denial: &mut Denial,
-        proofs: &mut [Set],
-        qtype: Rtype,
-    ) -> Result<(), Obstacle> {
         let zone = self.denier(denial, proofs, qtype);
         let base = self.base(denial.name.as_name(), qtype);
         let denier = if self.is_forwarded { &denial.name } else { base };
@@ -129,6 +97,11 @@ impl Judge<'_> {
         keys: &SecureKeys,
         proofs: &mut [Set],
     ) -> Result<bool, Obstacle> {
+        // What is above an island of trust says nothing about it.
+        let anchor = self.settings.anchor_of(below.as_name()).map(|anchor| &anchor.zone);
+        if anchor.is_some_and(|island| island != zone && island.as_name().is_at_or_below(zone.as_name())) {
+            return Ok(false);
+        }
         self.check_proofs(proofs, zone, keys)?;
         let found =
             self.ask_proofs(proofs, zone, |denials, hashes| denials.delegation(below.as_name(), hashes));

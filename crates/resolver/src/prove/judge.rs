@@ -51,8 +51,6 @@ pub(crate) struct Judge<'a> {
     pub(crate) is_forwarded: bool,
     /// Why something signed is insecure.
     pub(crate) why: Option<Why>,
-    /// Whether the zone that was asked speaks for islands of trust below it, too.
-    pub(crate) spans_islands: bool,
 }
 
 /// What the zone of an RRset makes of it.
@@ -66,11 +64,8 @@ pub(super) enum Signer {
 impl<'a> Judge<'a> {
     /// Returns the zone whose trust is where a judgement of a name begins: the one that was asked,
     /// or the closest below it that is trusted by itself. What stands above such an island of trust
-    /// may be insecure, and says nothing about it then.
+    /// may be insecure, and says nothing about it.
     pub(super) fn base(&self, owner: Name<'_>, rtype: Rtype) -> &'a HeapName {
-        if self.spans_islands {
-            return self.asked;
-        }
         let asked = self.asked.as_name();
         let fits = |zone: Name<'_>| {
             let is_parents = rtype == Rtype::DS && zone == owner && !owner.is_root();

@@ -214,23 +214,26 @@ fn island() -> World {
 }
 
 #[test]
-fn of_several_anchors_above_a_name_the_zone_above_may_deny_it_with_signatures() {
-    let build = |signing| {
-        let Signed { world, .. } = Internet::default()
-            .zone(".", &["192.0.2.1"], signing, "")
-            .trusting(|trust| {
-                // A zone that the root does not have.
-                let ds = [&[0, 1, 13, 2][..], &[7; 32]].concat();
-                TrustAnchor::add(&mut trust.anchors, name("gone").as_name(), Rtype::DS, ds);
-            })
-            .build();
-        world
-    };
-    let seen = build(Signing::Nsec).resolve("www.gone", Rtype::A);
-    check(&seen, Rcode::NXDOMAIN, Security::Secure);
-    // Without signatures nobody need believe it.
-    let seen = build(Signing::No).resolve("www.gone", Rtype::A);
-    assert_eq!((seen.rcode, seen.security), (Rcode::SERVFAIL, Security::Bogus), "{seen:?}");
+fn an_alias_with_proofs_of_the_zone_above_takes_no_trust_from_an_island() {
+    // Its parent has no DS records of it, and says so with NSEC3 records that span its name.
+    let Signed { mut world, .. } = Internet::default()
+        .zone(".", &["192.0.2.1"], Signing::Nsec, "")
+        .zone(
+            "example",
+            &["192.0.2.2"],
+            Signing::Nsec3 { iterations: 0, opts_out: true },
+            "*.example. CNAME www.island.example.",
+        )
+        .zone("island.example", &["192.0.2.3"], Signing::No, "www.island.example. A 198.51.100.7")
+        .trusting(|trust| {
+            let ds = [&[0, 1, 13, 2][..], &[7; 32]].concat();
+            TrustAnchor::add(&mut trust.anchors, name("island.example").as_name(), Rtype::DS, ds);
+        })
+        .build();
+    for question in ["x.example", "www.island.example"] {
+        let seen = world.resolve(question, Rtype::A);
+        assert_eq!((seen.rcode, seen.security), (Rcode::SERVFAIL, Security::Bogus), "{question}: {seen:?}");
+    }
 }
 
 #[test]

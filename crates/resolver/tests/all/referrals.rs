@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use resolver::{Settings, Waiter};
+use resolver::{HeapName, Route, Settings, Stub, Waiter, Way};
 use wire::{Class, Flags, Question, Rcode, Rtype, Section, Ttl, Writer};
 
 use crate::world::{Behaviour, Seen, World, ip, name, plain_settings, record};
@@ -176,6 +176,23 @@ fn the_parent_is_asked_for_the_servers_of_a_zone_that_are_wanted_anew() {
     let asked: Vec<_> = world.sent.iter().map(|sent| (&*sent.question, sent.to)).collect();
     assert_eq!(asked.first(), Some(&("example.org. NS", ip("192.0.2.2"))), "{asked:?}");
     assert_eq!(asked.len(), 2, "{asked:?}");
+}
+
+#[test]
+fn the_parent_is_not_asked_for_the_servers_of_a_zone_that_has_a_route() {
+    let stub = Stub { addresses: vec!["192.0.2.3:53".parse().expect("an address")], ..Stub::default() };
+    let zone = HeapName::new(name("example.org").as_name());
+    let routes = vec![Route { zone, way: Way::Stub(stub), first: false, keeps: true }];
+    let mut world = World::with(Settings { routes, ..plain_settings() });
+    small(&mut world);
+    world.resolve("example.org", Rtype::NS);
+    world.sent.clear();
+    let qname = name("example.org");
+    let question = Question { qname: qname.as_name(), qtype: Rtype::NS, qclass: Class::IN };
+    world.resolver.want_anew(&question, Waiter(7), world.now);
+    world.settle_effects();
+    let asked: Vec<_> = world.sent.iter().map(|sent| (&*sent.question, sent.to)).collect();
+    assert_eq!(asked, [("example.org. NS", ip("192.0.2.3"))]);
 }
 
 #[test]

@@ -445,7 +445,7 @@ mod tests {
     fn no_setting_is_accepted_and_ignored() {
         let (touched, problems) = lower(
             "listen: [{at: 192.0.2.1, transport: tls}]\ntls: {certificates: [{certificate: a.pem}]}\n\
-             control: {oidc: {issuer: https://id.example.org, client-id: a, url: https://a.example, groups: {a: admin}}}\n\
+             control: {oidc: {issuer: https://id.example.org, client-id: a, url: https://a.example, groups: {a: admin}}, webhooks: {w: {url: https://a.example, secret: whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz}}}\n\
              local: {a.example: 192.0.2.1}\nrecords: {a: {text: www A 192.0.2.1}}\nconditions: {a: rd}\nviews: [{policy: main, if: a}]\nresolvers: {default: {zones: {a.example: {stub: 192.0.2.1}}, zone-rate: {zones: {a.example: {below: 5}}}}}\nsets: {a: {names: a.example, lists: [\"names:x\"], tags: {tv: 192.0.2.1}}}\nupstreams: {a: {servers: [{address: 192.0.2.1}]}}\n\
              effects:\n  a: {type: nftset, table: t, set: a}\n  b: {type: ipset, set4: b}\n\
              \x20 c: {type: mikrotik-list, address: 192.0.2.1, user: u, password: p, list4: c}\n\
