@@ -10,6 +10,8 @@ mod scopes;
 mod security;
 mod walk;
 
+use std::sync::atomic::AtomicU32;
+
 use wire::HashKey;
 
 use crate::store::{Head, Inserted, Newcomer, Stats, Store};
@@ -39,6 +41,8 @@ pub struct Cache {
     hash_key: HashKey,
     recoveries: Recoveries,
     scopes: Scopes,
+    /// Until when the last failure is remembered; written once a second at most.
+    failures_end: AtomicU32,
 }
 
 /// Where an entry comes from.
@@ -70,7 +74,13 @@ impl Cache {
     /// Returns an empty cache. Memory is taken from the system as it is filled.
     pub fn new(limits: Limits, hash_key: HashKey) -> Self {
         let store = Store::new(limits.octets_max, size_of::<Self>());
-        Self { store, hash_key, recoveries: Recoveries::default(), scopes: Scopes::default() }
+        Self {
+            store,
+            hash_key,
+            recoveries: Recoveries::default(),
+            scopes: Scopes::default(),
+            failures_end: AtomicU32::new(0),
+        }
     }
 
     /// Returns an empty cache with room for so many words, so that loom comes to an end.
@@ -81,6 +91,7 @@ impl Cache {
             hash_key,
             recoveries: Recoveries::default(),
             scopes: Scopes::default(),
+            failures_end: AtomicU32::new(0),
         }
     }
 

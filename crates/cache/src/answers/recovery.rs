@@ -1,6 +1,7 @@
 //! When remembered failures end before their time: a server of the group that failed has come back.
 
 use super::Cache;
+use crate::Now;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Counters; groups beyond so many share them, which ends some failures early.
@@ -52,6 +53,19 @@ impl Cache {
             }
         };
         Recovery { group, count }
+    }
+
+    /// Notes that a failure is remembered until then.
+    pub fn remembers_failure(&self, until: Now) {
+        // Whoever looks for answers reads what is beside it.
+        if self.failures_end.load(Ordering::Relaxed) < until.0 {
+            self.failures_end.fetch_max(until.0, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns whether any failure may be remembered now, of this run of the server.
+    pub fn may_have_failures(&self, now: Now) -> bool {
+        now.0 < self.failures_end.load(Ordering::Relaxed)
     }
 
     /// Returns whether a server of the group has come back since.

@@ -43,7 +43,7 @@ impl CacheStep {
     /// Returns what is remembered of a failure that counts yet: its response code, and so many
     /// octets.
     pub(super) fn failure(&self, key: &Key<'_>, now: Now) -> Option<(Rcode, Kept, usize)> {
-        if self.rules.failure_ttl == Ttl::ZERO {
+        if self.rules.failure_ttl == Ttl::ZERO || !self.cache.may_have_failures(now) {
             return None;
         }
         let key = key.with_bits(self.cache.hash_key(), key.bits().with(KeyBits::FAILURE));
@@ -124,6 +124,7 @@ impl CacheStep {
             stale: ttl_max,
             ede: None,
         };
+        self.cache.remembers_failure(Now(now.0.saturating_add(entry.ttl)));
         let _ = self.cache.insert(&key, &entry, now);
     }
 
