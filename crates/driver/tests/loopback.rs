@@ -450,7 +450,8 @@ fn upstreams_are_found_by_name() {
         let house = House::new(pool);
         assert_answered(&house.ask("www.example.org").await);
     });
-    assert_eq!(bootstrap.count("dns.example.net."), 2);
+    // Both families; once more each if the machine was too busy for the first reply.
+    assert!(matches!(bootstrap.count("dns.example.net."), 2..=4));
 }
 
 #[test]
