@@ -278,6 +278,7 @@ impl ManagedZone {
             last_members: Mutex::new(Arc::from([])),
         };
         let mut current = lock(&managed.current);
+        managed.forget_kept(&mut current, loaded);
         managed.take_file(&mut current, loaded, key, now);
         managed.show(&current, now);
         drop(current);
@@ -288,6 +289,7 @@ impl ManagedZone {
     pub(crate) fn replan(&self, loaded: &Arc<LoadedZone>, key: HashKey, now: u64) -> Taken {
         *lock(&self.loaded) = Arc::clone(loaded);
         let mut current = lock(&self.current);
+        self.forget_kept(&mut current, loaded);
         let taken = self.take_file(&mut current, loaded, key, now);
         self.show(&current, now);
         taken

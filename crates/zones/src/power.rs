@@ -14,6 +14,7 @@ use zone::difference::{Difference, build};
 use zone::rows::{Row, Rows};
 
 use self::fragile::{Failure, Fragile, Loss, Trust};
+use crate::digest::DigestCheck;
 use crate::disk::Disk;
 use crate::journal::{FileMark, Journal, Keeps, entry, file_name};
 use crate::load::LoadedZone;
@@ -516,6 +517,45 @@ fn a_zone_that_came_from_a_primary_and_gets_a_file_is_what_the_file_says() {
     let (_, zone) = kept_with(version(80), FileChange::Refuse, &disk);
     assert_eq!((zone.facts().serial, rows(&zone)), (80, rows(&version(80))));
     assert!(disk.read("example.org.base.1").expect("a disk").is_some(), "it is set aside");
+}
+
+/// Returns the plan of a zone from a web server, which is kept or not.
+fn from_elsewhere(keeps: bool) -> Arc<LoadedZone> {
+    let urls = vec!["https://example.org/zone".to_owned()];
+    let plan = ZonePlan { urls, keeps, journal_octets_max: 1 << 20, ..ZonePlan::nothing(apex().as_name()) };
+    Arc::new(LoadedZone::without_file(Arc::new(plan)))
+}
+
+#[test]
+fn nothing_is_left_of_a_zone_that_is_not_kept_any_more() {
+    let (disk, now) = (new_disk(), (1000, None));
+    let digest = DigestCheck::by_settings(None, apex().as_name());
+    let open = |keeps| ManagedZone::open(&from_elsewhere(keeps), Origin::Configured, KEY, &disk, 1000);
+    let serial = |managed: &ManagedZone| lock(&managed.served).as_ref().map(|zone| zone.facts().serial);
+    let is_there =
+        || ["base", "log"].map(|end| disk.read(&format!("example.org.{end}")).expect("a disk").is_some());
+    let go_on = |managed: &ManagedZone, from: u32| {
+        let mut current = lock(&managed.current);
+        let step = Difference::between(&version(from), &version(from + 1), &KEY);
+        managed.take_steps(&mut current, vec![step], (KEY, &digest), now).expect("a step");
+        managed.note_refreshed(&mut current, now);
+    };
+    let managed = open(true);
+    managed.take_whole(&mut lock(&managed.current), version(1), KEY, now);
+    go_on(&managed, 1);
+    assert_eq!(is_there(), [true, true]);
+    // While it runs; later versions and that they are fresh are not written either.
+    managed.replan(&from_elsewhere(false), KEY, 1000);
+    assert_eq!((serial(&managed), is_there()), (Some(2), [false, false]));
+    go_on(&managed, 2);
+    assert_eq!((serial(&managed), is_there()), (Some(3), [false, false]));
+    // It is kept again, and the next steps follow what is there.
+    managed.replan(&from_elsewhere(true), KEY, 1000);
+    go_on(&managed, 3);
+    drop(managed);
+    assert_eq!(serial(&open(true)), Some(4));
+    // And at a start.
+    assert_eq!((serial(&open(false)), is_there()), (None, [false, false]));
 }
 
 #[test]

@@ -78,7 +78,19 @@ impl ManagedZone {
         self.show(current, now);
     }
 
-    /// Forgets what was kept of a zone that its file keeps.
+    /// Removes what is on disk of a zone that is in memory alone: it would grow old there, and steps
+    /// to later versions would not fit it.
+    pub(super) fn forget_kept(&self, current: &mut Current, loaded: &LoadedZone) {
+        if is_kept(loaded) || loaded.signed.is_file() || loaded.signed.has_versions() {
+            return;
+        }
+        if let Err(error) = self.unkeep(current) {
+            // Nothing is written there any more: it does not look newer than it is.
+            tracing::warn!(zone = %self.apex, %error, "what was kept of the zone cannot be removed");
+        }
+    }
+
+    /// Removes what was kept of the zone, and begins anew with the next version that is kept.
     pub(super) fn unkeep(&self, current: &mut Current) -> std::io::Result<()> {
         current.has_base = false;
         current.log_octets = 0;
