@@ -5,7 +5,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use sets::{ChangingNames, NameSetBuilder, RulesOfName};
-use wire::{HashKey, NameBuf};
+use wire::{HashKey, Name, NameBuf};
 
 use crate::reading::{Mistakes, Progress};
 use crate::{List, ListFormat, SetBuilder, text};
@@ -164,8 +164,11 @@ impl State {
 
     /// Forgets names that no set has any more; what was changed in them stays.
     fn forget(&mut self) {
-        self.later = self.since();
-        self.compiled = None;
+        // Those who change a list that no set has do not copy all that was changed before them.
+        if self.compiled.is_some() {
+            self.later = self.since();
+            self.compiled = None;
+        }
     }
 }
 
@@ -308,6 +311,27 @@ fn name_of(change: &RuleChange) -> Option<(NameBuf, bool)> {
     text::name_rule(text::rule_of(change.rule.as_bytes())?)
 }
 
+/// Returns a name as a rule may have it: all octets that mean something else in a rule, or that no
+/// rule has, are escaped.
+fn escaped(name: Name<'_>) -> String {
+    let mut text = String::new();
+    for label in name.labels() {
+        if !text.is_empty() {
+            text.push('.');
+        }
+        for &octet in label {
+            match octet {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' => text.push(char::from(octet)),
+                other => {
+                    let digits = [other / 100, other / 10 % 10, other % 10];
+                    text.extend(std::iter::once('\\').chain(digits.map(|it| char::from(b'0' + it))));
+                }
+            }
+        }
+    }
+    text
+}
+
 impl Compiled {
     /// Returns the names and what is wrong with the list, if somebody has them.
     fn known(&self) -> Option<(Arc<ChangingNames>, Mistakes)> {
@@ -317,7 +341,8 @@ impl Compiled {
     /// Returns what was changed since it was compiled.
     fn changes(&self) -> Vec<RuleChange> {
         let touched = self.touched.iter().filter_map(|(folded, rules)| {
-            let (name, _) = wire::Name::parse(folded).ok()?;
+            let (name, _) = Name::parse(folded).ok()?;
+            let name = escaped(name);
             let change = |form: &str, is_added| RuleChange { is_added, rule: format!("{form}{name}") };
             Some([change("domain:", rules.with_below), change("full:", rules.alone)])
         });
@@ -473,6 +498,27 @@ mod tests {
             assert_eq!((held, holds(&set, "a.example")), ([true; 3], false));
             list.change(&changes(&["+a.example", "-a.example"]));
         }
+    }
+
+    #[test]
+    fn changes_of_names_with_escapes_outlive_the_set() {
+        let added =
+            [r"\042.example", r"a\035b.example", r"a\047b.example", r"a\046b.example", r"\032.example"];
+        let (kept, removed) = ("example\n", r"c\047d.test");
+        let text = format!("{kept}full:{removed}\n");
+        let list = OwnList::new(1, Vec::new());
+        let one = set(&list, &text, "");
+        assert!(holds(&one, removed));
+        let mut all = changes(&["-example", "+full:example"]);
+        all.extend(added.iter().map(|name| change(&format!("+full:{name}"))));
+        all.push(change(&format!("-full:{removed}")));
+        assert_eq!(list.change(&all).map(|it| it.changed), Some(all.len()));
+        drop(one);
+        let two = set(&list, &text, "");
+        for name in added {
+            assert!(holds(&two, name) && !holds(&two, &format!("x.{name}")), "{name}");
+        }
+        assert!(holds(&two, "example") && !holds(&two, "x.example") && !holds(&two, removed));
     }
 
     #[test]
