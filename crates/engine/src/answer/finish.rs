@@ -244,7 +244,9 @@ pub(crate) fn header_only(header: Header, rcode: Rcode, reply: &mut Reply<'_>) {
 /// most.
 pub(crate) fn opt_octets_max<S: Server>(server: &S, to: &To<'_>) -> usize {
     let Some(edns) = to.query.edns else { return 0 };
-    if edns.options_bytes().is_empty() {
+    let keepalive = to.client.keepalive;
+    let is_announced = keepalive.is_some_and(|keepalive| keepalive.announced_to == Announce::All);
+    if edns.options_bytes().is_empty() && !is_announced {
         return OPT_FIXED_OCTETS;
     }
     let mut room = [0; OPT_OCTETS_MAX];

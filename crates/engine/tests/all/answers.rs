@@ -12,7 +12,7 @@ use engine::ops::cache::{CacheRules, CacheStep};
 use engine::ops::forward::ForwardStep;
 use engine::ops::ttl::TtlRule;
 use engine::program::{Matcher, Op};
-use engine::{Client, Failure, PoolId, Reply, Transport, Verdict};
+use engine::{Announce, Client, Failure, Keepalive, PoolId, Reply, Transport, Verdict};
 use sets::{NameSetBuilder, Reach};
 use wire::Prefix;
 use wire::{Class, Flags, Header, Message, OptionCode, Rcode, Rtype, Section, Ttl};
@@ -813,6 +813,23 @@ fn outline(reply: &[u8]) -> (Rcode, bool, bool, Option<u16>, u16) {
     let seen = seen(reply);
     let answers = Message::parse(reply).expect("a message").header.answers;
     (seen.rcode, flags.has(Flags::AA), flags.has(Flags::RA), seen.ede, answers)
+}
+
+#[test]
+fn room_is_left_for_an_idle_timeout_that_nobody_asked_for() {
+    let mut server = with_zones(vec![]);
+    server.client.transport = Transport::Tcp;
+    server.client.keepalive = Some(Keepalive { timeout: 100, announced_to: Announce::All });
+    let ask = Ask::new("a.example", Rtype::NS).edns(1232);
+    let whole = server.ask(&ask).answered();
+    assert_eq!((header(&whole).answers, header(&whole).additionals), (1, 2), "an address and the OPT");
+    for short in 1..=6 {
+        server.client.reply_octets_max = (whole.len() - short) as u16;
+        let reply = server.ask(&ask).answered();
+        let Header { flags, answers, additionals, .. } = header(&reply);
+        // The address may be left out, and nothing else.
+        assert_eq!((flags.has(Flags::TC), answers, additionals), (false, 1, 1), "{short} octets too few");
+    }
 }
 
 #[test]
