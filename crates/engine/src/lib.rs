@@ -301,6 +301,7 @@ impl Engine {
             // A question that cannot be used is not repeated.
             if query.question.qtype == Rtype::IXFR && answer.rcode == Rcode::FORMERR {
                 header_only(query.header, answer.rcode, reply);
+                self.state.counters.count(answer.rcode, false);
                 return Verdict::Answered;
             }
             let verdict = self.complete(&to, &answer, reply);

@@ -121,6 +121,22 @@ fn any_gets_one_hinfo_and_transfers_are_refused() {
 }
 
 #[test]
+fn a_query_for_changes_since_a_version_that_is_not_here_is_counted_as_answered() {
+    let mut server = server();
+    let mut query = Ask::new("example.org", Rtype::IXFR).bytes();
+    // The version that the client has: one record in the authority section.
+    query[9] = 1;
+    query.extend_from_slice(&[0, 0, 6, 0, 1, 0, 0, 0, 0, 0, 22]);
+    query.extend_from_slice(&[0; 22]);
+    let mut buf = [0; 512];
+    let mut reply = Reply::new(&mut buf);
+    let verdict = server.engine.answer(&query, &client("192.0.2.1"), &mut reply);
+    assert!(matches!(verdict, Verdict::Answered));
+    assert_eq!(header(reply.bytes()).flags.rcode(), Rcode::FORMERR);
+    assert_eq!(server.counters.other_rcode.read(), 1);
+}
+
+#[test]
 fn chaos_is_hidden_unless_told() {
     let mut server = server();
     let ask = Ask { qclass: Class::CH, ..Ask::new("version.bind", Rtype::TXT) };
