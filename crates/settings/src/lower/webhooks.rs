@@ -47,7 +47,8 @@ fn target(text: &str) -> Read<Written> {
     if host.is_empty() || host.contains('@') || !is_plain {
         return Err(wrong("this is no URL of HTTP"));
     }
-    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+    // What is behind the last colon of an address in brackets is no port.
+    let (name, _) = host.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')).unwrap_or((host, ""));
     let is_local = matches!(name, "127.0.0.1" | "[::1]" | "localhost");
     if !text.starts_with("https://") && !is_local {
         return Err(wrong("what is sent there could be read along"));
@@ -111,6 +112,8 @@ mod tests {
             "https://hooks.example.org/a?b=c",
             "http://127.0.0.1:8080/a",
             "http://[::1]:80/",
+            "http://[::1]/",
+            "http://[::1]",
             "http://localhost",
         ] {
             assert!(matches!(target(text), Ok(Written::Url(url)) if url == text), "{text}");
@@ -125,6 +128,7 @@ mod tests {
             "https:///a",
             "https://a b",
             "unix:",
+            "http://[2001:db8::1]/",
             "ftp://localhost/",
         ] {
             assert!(target(text).is_err(), "{text}");
