@@ -323,7 +323,7 @@ pub(super) const ROWS: &[Row] = &[
         "false",
         "a query more for each name of which something else than an address is wanted",
         "Whether the servers of a zone are asked for the address of the full name first, and then for what is wanted: those of a \
-         zone cut that nobody knew of do not see the type.",
+         zone cut that nobody knew of do not see the type. It needs `qname-minimisation`.",
     ),
     row(
         "resolvers.*.minimal-denials",

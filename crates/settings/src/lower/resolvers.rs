@@ -66,8 +66,14 @@ const DEFAULT: &str = "default";
 impl Lowering<'_> {
     pub(super) fn resolvers(&mut self, root: &Section<'_>) -> Vec<ResolverSettings> {
         let sections = self.named_sections(root, "resolvers");
-        let mut resolvers: Vec<ResolverSettings> =
-            sections.into_iter().map(|(name, section)| self.resolver(name, &section)).collect();
+        let mut resolvers: Vec<ResolverSettings> = sections
+            .into_iter()
+            .map(|(name, section)| {
+                let resolver = self.resolver(name, &section);
+                self.check_minimisation(&section, &resolver.rules);
+                resolver
+            })
+            .collect();
         let name = At { value: DEFAULT.to_owned(), span: Span::BUILT_IN };
         let path = "resolvers.*".to_owned();
         let nothing = Section { path, entries: Cow::Borrowed(&[]), span: Span::BUILT_IN };
@@ -79,6 +85,15 @@ impl Lowering<'_> {
             None => resolvers.push(built_in),
         }
         resolvers
+    }
+
+    /// Warns of what does nothing while whole names are shown.
+    fn check_minimisation(&mut self, section: &Section<'_>, rules: &resolver::Settings) {
+        let is_vain = rules.hides_type && rules.minimisation == Minimisation::Off;
+        if let Some(entry) = section.entry("qname-minimisation-type").filter(|_| is_vain) {
+            let message = "\"qname-minimisation-type\" does nothing: \"qname-minimisation\" is \"off\"";
+            self.problems.push(Problem::warning(entry.key_span, message));
+        }
     }
 
     fn resolver(&mut self, name: At<String>, section: &Section<'_>) -> ResolverSettings {

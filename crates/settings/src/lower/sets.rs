@@ -145,10 +145,17 @@ impl Lowering<'_> {
         let is_own = matches!(list.place, ListPlace::File(_))
             && matches!(list.format, ListFormat::Names | ListFormat::Addresses);
         if let (Some(entry), false) = (item.entry("strict"), is_own) {
-            let message = "\"strict\" is ignored: mistakes in lists of others are never errors";
-            self.problems.push(
-                Problem::warning(entry.key_span, message).expected("a file of the format names or addresses"),
-            );
+            self.problems.push(match list.place {
+                ListPlace::Own(_) => {
+                    let message = "\"strict\" is ignored: this list is one of your own";
+                    Problem::warning(entry.key_span, message).hint("rules with mistakes do not get into it")
+                }
+                _ => {
+                    let message = "\"strict\" is ignored: mistakes in lists of others are never errors";
+                    Problem::warning(entry.key_span, message)
+                        .expected("a file of the format names or addresses")
+                }
+            });
         }
         let (format, place) = (list.format, At { value: list.place, span });
         Some(SetList { format, place, select, refresh, timeout, octets_max, is_strict })
