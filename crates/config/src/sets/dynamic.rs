@@ -185,16 +185,18 @@ impl Dynamic {
         let ttl = wanted.ttl.map(|ttl| ttl.as_secs().clamp(1, u32::MAX.into()) as u32);
         let file =
             wanted.persist.then(|| workshop.state_directory.join("sets").join(format!("{name}.dynamic")));
-        let store = file.map(|file| match known.and_then(|known| known.store.as_ref()) {
-            Some(store) if store.file() == file => Arc::clone(store),
-            _ => Arc::new(Store::new(name, file, workshop.environment.keeper())),
-        });
         let kind = |handle: &DynamicHandle| match handle {
             DynamicHandle::Names(_) => DynamicKind::Names,
             DynamicHandle::Addresses(_) => DynamicKind::Addresses,
         };
-        if let Some(known) = known
-            && kind(&known.handle) == wanted.holds
+        // A set of another kind has a store of its own: it is read below, and who changes the one
+        // before holds that one's lock until the change of settings that has this read is over.
+        let same = known.filter(|known| kind(&known.handle) == wanted.holds);
+        let store = file.map(|file| match same.and_then(|known| known.store.as_ref()) {
+            Some(store) if store.file() == file => Arc::clone(store),
+            _ => Arc::new(Store::new(name, file, workshop.environment.keeper())),
+        });
+        if let Some(known) = same
             && (known.limit, known.ttl) == (wanted.limit, ttl)
         {
             return Self { store, ..known.clone() };
@@ -208,14 +210,13 @@ impl Dynamic {
                 DynamicHandle::Addresses(Arc::new(DynamicAddresses::new(&workshop.key, limit, ttl)))
             }
         };
-        let kept = known.filter(|known| kind(&known.handle) == wanted.holds);
-        let handles = kept.map_or_else(Arc::default, |known| Arc::clone(&known.handles));
+        let handles = same.map_or_else(Arc::default, |known| Arc::clone(&known.handles));
         let new = Self { handle, store, limit: wanted.limit, ttl, handles };
         let handles = Arc::clone(&new.handles);
         let mut handles = handles.lock();
         handles.retain(|handle| handle.upgrade().is_some());
         handles.push(new.handle.downgrade());
-        match kept {
+        match same {
             // Another limit or time: what there is stays, and what comes meanwhile goes to both.
             Some(known) => new.put(&known.text()),
             None => {
@@ -506,6 +507,16 @@ mod tests {
 
     /// Returns the set as a server has it that keeps changes.
     fn new_kept(directory: &Path, kept: &Arc<Kept>) -> Dynamic {
+        let wanted = DynamicSet { ttl: None, ..wanted(DynamicKind::Names) };
+        new_kept_with(&wanted, None, directory, kept)
+    }
+
+    fn new_kept_with(
+        wanted: &DynamicSet,
+        known: Option<&Dynamic>,
+        directory: &Path,
+        kept: &Arc<Kept>,
+    ) -> Dynamic {
         let environment = environment::Serving {
             hear: |_: &environment::SetProgress<'_>| {},
             zone: |_: wire::Name<'_>| None,
@@ -519,8 +530,59 @@ mod tests {
             previous: None,
             only: None,
         };
-        let wanted = DynamicSet { ttl: None, ..wanted(DynamicKind::Names) };
-        Dynamic::new("learned", &wanted, None, &workshop)
+        Dynamic::new("learned", wanted, known, &workshop)
+    }
+
+    #[test]
+    fn changes_after_a_time_in_which_nothing_was_kept_follow_those_before() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let kept = Arc::<Kept>::default();
+        let forever = DynamicSet { ttl: None, ..wanted(DynamicKind::Names) };
+        let passing = DynamicSet { persist: false, ..forever.clone() };
+        let first = new_kept(directory.path(), &kept);
+        first.learn(Learned::Suffix, "learned.example", &[], 1000);
+        for item in ["a.example", "b.example", "c.example"] {
+            add(&first, item, 1000, None);
+        }
+        assert!(first.keep().expect("the directory is writable"));
+        add(&first, "d.example", 1000, None);
+        let off = new_kept_with(&passing, Some(&first), directory.path(), &kept);
+        assert_eq!(removed(&off, "d.example"), Some(1));
+        assert_eq!(removed(&off, "a.example"), Some(1));
+        let on = new_kept_with(&forever, Some(&off), directory.path(), &kept);
+        add(&on, "e.example", 1000, None);
+        assert_eq!(removed(&on, "b.example"), Some(1));
+        // A kill: nobody calls `keep`.
+        let names = |set: &Dynamic| {
+            let mut names: Vec<String> = set.list().into_iter().map(|(name, _)| name).collect();
+            names.sort();
+            names
+        };
+        let after = new_kept(directory.path(), &kept);
+        assert_eq!(names(&after), names(&on));
+        assert_eq!(names(&after), ["c.example.", "e.example.", "learned.example."]);
+        // The same where it is written anew before it is changed.
+        let off = new_kept_with(&passing, Some(&after), directory.path(), &kept);
+        assert_eq!(removed(&off, "c.example"), Some(1));
+        let on = new_kept_with(&forever, Some(&off), directory.path(), &kept);
+        on.learn(Learned::Suffix, "more.example", &[], 1000);
+        assert!(on.keep().expect("the directory is writable"));
+        add(&on, "f.example", 1000, None);
+        assert_eq!(names(&new_kept(directory.path(), &kept)), names(&on));
+    }
+
+    #[test]
+    fn a_set_of_another_kind_is_not_read_under_the_lock_of_the_one_before() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let first = new(&wanted(DynamicKind::Names), None, directory.path());
+        let is_same = |one: &Dynamic, other: &Dynamic| match (&one.store, &other.store) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        };
+        let longer = DynamicSet { limit: 200, ..wanted(DynamicKind::Names) };
+        assert!(is_same(&first, &new(&longer, Some(&first), directory.path())));
+        let other = new(&wanted(DynamicKind::Addresses), Some(&first), directory.path());
+        assert!(!is_same(&first, &other));
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! of the one before says is in it already.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -19,6 +19,8 @@ const LOG_OCTETS_MAX: u64 = 1 << 20;
 const SAID_MAX: usize = 20;
 /// What the first line of both files begins with.
 const NUMBER: &str = "#number ";
+/// Octets of that line, and more.
+const NUMBER_OCTETS_MAX: u64 = 64;
 
 /// Something that was added, and the second it leaves at, or removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,7 +82,8 @@ pub(super) struct Store {
 struct State {
     number: u64,
     log_octets: u64,
-    /// Whether the log is that of the file, and nothing but what was acknowledged is in it.
+    /// Whether it is known what the files say, the log is that of the file, and nothing but what
+    /// was acknowledged is in it.
     is_sound: bool,
     /// Whether the file should have been written and was not.
     is_behind: bool,
@@ -112,7 +115,6 @@ impl Store {
     pub(super) fn read(&self, read: impl Fn(&Path) -> Option<String>) -> (String, Vec<Change>) {
         let text = read(&self.file).unwrap_or_default();
         let log = read(&self.log()).unwrap_or_default();
-        let number_in = |line: Option<&str>| line?.strip_prefix(NUMBER)?.parse::<u64>().ok();
         let number = number_in(text.lines().next());
         let mut lines = log.lines();
         let mut state = self.state();
@@ -132,6 +134,7 @@ impl Store {
                 }
                 state.number = state.number.max(kept);
             }
+            state.is_sound = state.broken.is_none();
         }
         let text = match number {
             Some(_) => text.split_once('\n').map_or("", |(_, rest)| rest).to_owned(),
@@ -152,6 +155,9 @@ impl Store {
         let mut state = self.state();
         state.check()?;
         if let Some((keeper, space)) = &self.keeper {
+            if !state.is_sound {
+                self.rewrite(&mut state, &whole())?;
+            }
             keeper.keep(space, state.number + 1, &lines, (by, &summary(changes)))?;
             state.number += 1;
             state.log_octets += lines.len() as u64;
@@ -188,7 +194,28 @@ impl Store {
         Ok(true)
     }
 
+    /// Returns the number of the last change that is anywhere on disk: what is written next has to
+    /// come after it.
+    fn last_number(&self) -> io::Result<u64> {
+        let mut first = Vec::new();
+        match File::open(&self.file) {
+            Ok(file) => {
+                let mut start = BufReader::new(file.take(NUMBER_OCTETS_MAX));
+                start.read_until(b'\n', &mut first).map_err(|error| named(&self.file, &error))?;
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(named(&self.file, &error)),
+        }
+        let in_file = number_in(str::from_utf8(&first).ok().map(str::trim_end)).unwrap_or(0);
+        let Some((keeper, space)) = &self.keeper else { return Ok(in_file) };
+        let kept = keeper.texts(space)?.last().map_or(0, |(number, _)| *number);
+        Ok(in_file.max(kept))
+    }
+
     fn rewrite(&self, state: &mut State, text: &str) -> io::Result<()> {
+        if !state.is_sound {
+            state.number = state.number.max(self.last_number()?);
+        }
         let (file, log) = (&self.file, self.log());
         let directory = file.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(directory).map_err(|error| named(directory, &error))?;
@@ -218,6 +245,11 @@ impl Store {
         *state = State { number, log_octets: first.len() as u64, is_sound: true, ..State::default() };
         Ok(())
     }
+}
+
+/// Returns the number that a file begins with.
+fn number_in(line: Option<&str>) -> Option<u64> {
+    line?.strip_prefix(NUMBER)?.parse().ok()
 }
 
 /// Returns what the audit log says of changes.
