@@ -43,13 +43,23 @@ impl Authority {
         self.with_store((), |store| store.forget(space, up_to).map(drop))
     }
 
-    /// Returns who changed a space, when and how, the newest change first.
+    /// Returns who changed a space, or one entry of it, when and how, the newest change first.
     ///
     /// # Errors
     ///
     /// The store cannot be read.
-    pub fn steps(&self, space: &str, count: usize) -> Result<Vec<Step>, StoreError> {
-        self.with_store(Vec::new(), |store| store.newest(Some(space), None, count))
+    pub fn steps(&self, space: &str, name: Option<&str>, count: usize) -> Result<Vec<Step>, StoreError> {
+        self.with_store(Vec::new(), |store| match name {
+            Some(name) => store.newest_of(space, name, count),
+            None => store.newest(Some(space), None, count),
+        })
+    }
+
+    /// Returns whether the store is there, and what it says is what was kept: not if it was made
+    /// anew, or cannot be read.
+    pub fn is_whole(&self) -> bool {
+        let position = self.with_store(None, |store| store.position().map(Some));
+        matches!(position, Ok(Some(position)) if position.revision > 0)
     }
 
     /// Returns the folder of long texts of a kind that are kept beside settings.

@@ -32,7 +32,8 @@ pub use start::{Begun, WrongPair, begin};
 const SPACE: &str = "settings";
 /// The folder for all that, in the folder for state.
 const FOLDER: &str = "changes";
-/// Changes that can be undone; older ones are forgotten.
+/// Changes of settings that can be undone, and changes of all else whose history is known; older
+/// ones are forgotten.
 const HISTORY_MAX: u64 = 10_000;
 /// So many changes later the history is looked at again.
 const COMPACT_EVERY: u64 = 100;
@@ -63,7 +64,7 @@ pub struct Request {
     pub at: u64,
     /// The second since 1970 at which what is set ends.
     pub until: Option<u64>,
-    /// The revision that it was made for, if that matters.
+    /// The revision that it was made for, if that matters: no settings may have changed after it.
     pub expected: Option<u64>,
     /// What must hold of single settings.
     pub expected_at: Vec<(SettingPath, Expectation)>,
@@ -486,21 +487,25 @@ impl Authority {
         let is_dry_run = requests.iter().any(|request| request.is_dry_run);
         let allowed = runner.allowed();
         let _deciding = self.deciding();
-        let (mut entries, mut revision) = {
+        let (mut entries, mut revision, mut last_of_settings) = {
             let mut state = self.state();
             let (in_use, revision) = (state.in_use.clone(), state.revision);
             // What cannot be kept is not compiled first.
             let store = state.opened(folder).map_err(Refusal::Store)?;
-            match store.position().map_err(Refusal::Store)?.revision == revision {
+            let (entries, revision) = match store.position().map_err(Refusal::Store)?.revision == revision {
                 true => (in_use, revision),
                 // A change that was refused because it could not be written, and was all the same.
                 false => kept::read(store).map_err(Refusal::Store)?,
-            }
+            };
+            let last = store.newest(Some(SPACE), None, 1).map_err(Refusal::Store)?;
+            (entries, revision, last.first().map_or(0, |step| step.revision))
         };
         let before_all = revision;
         let (mut changes, mut done) = (Vec::new(), Vec::new());
         for request in requests {
-            if let Some(expected) = request.expected.filter(|expected| *expected != revision) {
+            // Changes of other data have revisions, too, and are no reason to refuse it.
+            let is_expected = |expected: &u64| (last_of_settings..=revision).contains(expected);
+            if let Some(expected) = request.expected.filter(|expected| !is_expected(expected)) {
                 let moved = store::Conflict::Moved { expected, found: revision };
                 return Err(Refusal::Store(StoreError::Conflict(moved)));
             }
@@ -519,6 +524,7 @@ impl Authority {
             let puts = kept::puts(&before, &entries);
             if !puts.is_empty() {
                 revision += 1;
+                last_of_settings = revision;
                 let differences = match is_dry_run {
                     true => Vec::new(),
                     false => {
@@ -644,7 +650,7 @@ impl State {
     /// Forgets what is too old to be undone, now and then.
     fn compact(&self) {
         if let Some(store) = self.store.as_ref().filter(|_| self.revision.is_multiple_of(COMPACT_EVERY))
-            && let Err(error) = store.compact(HISTORY_MAX)
+            && let Err(error) = store.compact(SPACE, HISTORY_MAX)
         {
             tracing::warn!(%error, "old changes cannot be forgotten");
         }

@@ -224,7 +224,16 @@ fn a_change_made_for_another_revision_is_refused() {
     let late = Request { expected: Some(0), ..by("ben", edits.clone()) };
     let refused = server.one(late).expect_err("somebody was faster").to_string();
     assert!(refused.contains("somebody was faster"), "{refused}");
-    assert!(server.one(Request { expected: Some(1), ..by("ben", edits) }).is_ok());
+    // A change of other data in between is no reason.
+    let (space, name, text) = ("set s".to_owned(), "1".to_owned(), Some("x".to_owned()));
+    let put = Put { space, name, text, until: None, expected: Expected::Any };
+    let (anna, why) = ("anna".to_owned(), String::new());
+    let change =
+        store::Change { by: anna, why, at: 1_000, expected: None, puts: vec![put], differences: Vec::new() };
+    assert_eq!(server.authority.keep(&change), Ok(2));
+    assert!(server.one(Request { expected: Some(3), ..by("ben", edits.clone()) }).is_err());
+    assert!(server.one(Request { expected: Some(1), ..by("ben", edits.clone()) }).is_ok());
+    assert!(server.one(Request { expected: Some(2), ..by("ben", edits) }).is_err());
 }
 
 #[test]

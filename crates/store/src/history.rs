@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rusqlite::params;
+use rusqlite::{OptionalExtension as _, params};
 
 use crate::database::Standing;
 use crate::{Held, Store, StoreError};
@@ -41,7 +41,8 @@ pub struct Edit {
 pub type Was = (String, Option<u64>);
 
 impl Store {
-    /// Returns the oldest revision whose entries can be read again: all changes after it are known.
+    /// Returns the oldest revision whose entries can be read again: all changes after it are known
+    /// of the space that [`Store::compact`] keeps the history of.
     ///
     /// # Errors
     ///
@@ -67,7 +68,7 @@ impl Store {
     /// Some of them are forgotten already, or the file cannot be read.
     pub fn since(&self, after: u64, space: Option<&str>, count: usize) -> Result<Vec<Step>, StoreError> {
         self.check_revision(after)?;
-        self.steps("changes.revision > ?1", "changes.revision", (after, space, count))
+        self.steps("changes.revision > ?1", "changes.revision", (after, (space, None), count))
     }
 
     /// Returns the newest changes before a revision, or of all, the newest first, at most `count`;
@@ -82,28 +83,38 @@ impl Store {
         before: Option<u64>,
         count: usize,
     ) -> Result<Vec<Step>, StoreError> {
-        let oldest = self.oldest()?;
         let before = before.unwrap_or(u64::MAX).min(i64::MAX as u64);
-        let which = format!("changes.revision > ?1 AND changes.revision < {before}");
-        self.steps(&which, "changes.revision DESC", (oldest, space, count))
+        self.steps("changes.revision < ?1", "changes.revision DESC", (before, (space, None), count))
+    }
+
+    /// Returns the newest changes of one entry, the newest first, at most `count`; each says
+    /// nothing of other entries.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read.
+    pub fn newest_of(&self, space: &str, name: &str, count: usize) -> Result<Vec<Step>, StoreError> {
+        let which = (i64::MAX as u64, (Some(space), Some(name)), count);
+        self.steps("changes.revision < ?1", "changes.revision DESC", which)
     }
 
     fn steps(
         &self,
         which: &str,
         order: &str,
-        (revision, space, count): (u64, Option<&str>, usize),
+        (revision, (space, name), count): (u64, (Option<&str>, Option<&str>), usize),
     ) -> Result<Vec<Step>, StoreError> {
         let state = self.sound()?;
         let look = || -> rusqlite::Result<Vec<Step>> {
             let mut query = state.database.prepare_cached(&format!(
                 "SELECT revision, by, at, why FROM changes WHERE {which}
-                   AND (?2 IS NULL OR EXISTS (
-                        SELECT 1 FROM edits WHERE edits.revision = changes.revision AND space = ?2))
+                   AND EXISTS (
+                        SELECT 1 FROM edits WHERE edits.revision = changes.revision
+                        AND (?2 IS NULL OR space = ?2) AND (?4 IS NULL OR name = ?4))
                  ORDER BY {order} LIMIT ?3"
             ))?;
             let count = i64::try_from(count).unwrap_or(i64::MAX);
-            let steps = query.query_map(params![revision as i64, space, count], |row| {
+            let steps = query.query_map(params![revision as i64, space, count, name], |row| {
                 Ok(Step {
                     revision: row.get::<_, i64>(0)? as u64,
                     by: row.get(1)?,
@@ -117,11 +128,12 @@ impl Store {
         let mut steps = look().map_err(|error| self.trouble(&error))?;
         drop(state);
         for step in &mut steps {
-            for (space_of, name, before, after) in self.edits(step.revision)? {
-                if space.is_none_or(|space| space == space_of) {
+            for (space_of, name_of, before, after) in self.edits(step.revision)? {
+                let is_its = space.is_none_or(|space| space == space_of);
+                if is_its && name.is_none_or(|name| name == name_of) {
                     let until = after.until.map(|until| until as u64);
                     let (before, after) = (self.read(before)?, self.read(after)?);
-                    step.edits.push(Edit { space: space_of, name, before, after, until });
+                    step.edits.push(Edit { space: space_of, name: name_of, before, after, until });
                 }
             }
         }
@@ -153,11 +165,10 @@ impl Store {
     /// The revision is forgotten or was never there, or the file cannot be read.
     pub fn entries_at(&self, space: &str, revision: u64) -> Result<BTreeMap<String, Was>, StoreError> {
         self.check_revision(revision)?;
-        let newest = self.position()?.revision;
         let entries = self.entries(space)?.into_iter();
         let mut then: BTreeMap<String, Was> =
             entries.map(|entry| (entry.name, (entry.text, entry.until))).collect();
-        for undone in (revision + 1..=newest).rev() {
+        for undone in self.revisions_after(space, revision)? {
             for (space_of, name, before, _) in self.edits(undone)?.into_iter().rev() {
                 if space_of != space {
                     continue;
@@ -198,25 +209,64 @@ impl Store {
         Ok(entries as u64)
     }
 
-    /// Forgets what was changed by all but the newest `keep` changes; returns how many that were.
-    /// Entries stay, with who made them what they are.
+    /// Returns the revisions after one that changed a space, the newest first.
+    fn revisions_after(&self, space: &str, revision: u64) -> Result<Vec<u64>, StoreError> {
+        let state = self.sound()?;
+        let look = || -> rusqlite::Result<Vec<u64>> {
+            let mut query = state.database.prepare_cached(
+                "SELECT DISTINCT revision FROM edits WHERE space = ?1 AND revision > ?2 ORDER BY revision DESC",
+            )?;
+            let all = query.query_map(params![space, revision as i64], |row| row.get::<_, i64>(0))?;
+            all.map(|revision| revision.map(|revision| revision as u64)).collect()
+        };
+        look().map_err(|error| self.trouble(&error))
+    }
+
+    /// Forgets what was changed by all but the newest `keep` changes of a space, and by all but the
+    /// newest `keep` changes of the others together: none of them pushes out its history. Returns
+    /// how many changes that were. Entries stay, with who made them what they are.
     ///
     /// # Errors
     ///
     /// It cannot be written; then nothing is forgotten.
-    pub fn compact(&self, keep: u64) -> Result<u64, StoreError> {
+    pub fn compact(&self, space: &str, keep: u64) -> Result<u64, StoreError> {
         let mut state = self.sound()?;
         let before = state.standing;
-        let next = Standing { oldest: before.position.revision.saturating_sub(keep), ..before };
-        if next.oldest <= before.oldest {
+        let last_forgotten = |which: &str| -> rusqlite::Result<u64> {
+            let mut query = state.database.prepare_cached(&format!(
+                "SELECT DISTINCT revision FROM edits WHERE {which} ORDER BY revision DESC LIMIT 1 OFFSET ?2"
+            ))?;
+            let keep = i64::try_from(keep).unwrap_or(i64::MAX);
+            let found = query.query_row(params![space, keep], |row| row.get::<_, i64>(0)).optional()?;
+            Ok(found.map_or(0, |revision| revision as u64))
+        };
+        let both = last_forgotten("space = ?1").and_then(|its| Ok((its, last_forgotten("space <> ?1")?)));
+        let (its, others) = both.map_err(|error| self.trouble(&error))?;
+        if its == 0 && others == 0 {
             return Ok(0);
         }
-        let oldest = next.oldest as i64;
+        let next = Standing { oldest: before.oldest.max(its), ..before };
+        let mut forgotten = 0;
+        let count = |database: &rusqlite::Connection| {
+            let query = "SELECT count(DISTINCT revision) FROM edits";
+            database.query_row(query, [], |row| row.get::<_, i64>(0))
+        };
         self.stand(&mut state, next, |transaction| {
-            transaction.execute("DELETE FROM edits WHERE revision <= ?1", [oldest])?;
-            let query =
-                "DELETE FROM changes WHERE revision <= ?1 AND revision NOT IN (SELECT revision FROM entries)";
-            transaction.execute(query, [oldest]).map(drop)
+            let edited = count(transaction)?;
+            transaction.execute(
+                "DELETE FROM edits WHERE revision <= ?1 AND space = ?2",
+                params![its as i64, space],
+            )?;
+            transaction.execute(
+                "DELETE FROM edits WHERE revision <= ?1 AND space <> ?2",
+                params![others as i64, space],
+            )?;
+            let query = "DELETE FROM changes WHERE revision <= ?1
+                AND revision NOT IN (SELECT revision FROM edits)
+                AND revision NOT IN (SELECT revision FROM entries)";
+            transaction.execute(query, [its.max(others) as i64])?;
+            forgotten = edited - count(transaction)?;
+            Ok(())
         })?;
         let named = || -> rusqlite::Result<BTreeSet<String>> {
             let mut query = state.database.prepare_cached(
@@ -230,6 +280,6 @@ impl Store {
         // Under the lock: a text that is being kept is named before anybody looks again.
         let named = named().map_err(|error| self.trouble(&error))?;
         self.blobs.retain(|name| named.contains(name));
-        Ok(next.oldest - before.oldest)
+        Ok(forgotten as u64)
     }
 }

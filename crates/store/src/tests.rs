@@ -156,8 +156,8 @@ fn every_revision_can_be_read_again_until_it_is_forgotten() {
     assert_eq!(steps.iter().map(|step| step.revision).collect::<Vec<_>>(), [4, 5]);
     assert_eq!((steps[0].edits[0].before.as_deref(), steps[0].edits[0].after.as_deref()), (Some("2"), None));
     assert_eq!(store.newest(None, None, 1).expect("known")[0].revision, 5);
-    assert_eq!(store.compact(2), Ok(3));
-    assert_eq!(store.compact(2), Ok(0));
+    assert_eq!(store.compact("settings", 2), Ok(3));
+    assert_eq!(store.compact("settings", 2), Ok(0));
     let forgotten = StoreError::NoRevision { wanted: 2, oldest: 3, newest: 5 };
     assert_eq!(store.entries_at("settings", 2), Err(forgotten.clone()));
     assert_eq!(store.since(2, None, 10), Err(forgotten));
@@ -170,6 +170,46 @@ fn every_revision_can_be_read_again_until_it_is_forgotten() {
     assert_eq!(store.newest(None, None, 10).expect("known").len(), 2);
     let before = store.newest(None, Some(5), 10).expect("known");
     assert_eq!(before.iter().map(|step| step.revision).collect::<Vec<_>>(), [4]);
+}
+
+#[test]
+fn changes_of_other_spaces_push_out_no_history() {
+    let place = place();
+    let store = open(&place);
+    commit(&store, "a", Some("1"));
+    commit(&store, "a", Some("2"));
+    let of_set = |name: &str| change(vec![Put { space: "set s".to_owned(), ..put(name, Some("x")) }]);
+    for number in 0..10 {
+        store.commit(&of_set(&number.to_string())).expect("a disk");
+    }
+    assert_eq!(store.compact("settings", 3), Ok(7));
+    assert_eq!(said_at(&store, 1)["a"], "1", "settings can be undone all the same");
+    let revisions = |space: &str| -> Vec<u64> {
+        let steps = store.newest(Some(space), None, 20).expect("readable");
+        steps.iter().map(|step| step.revision).collect()
+    };
+    assert_eq!((revisions("settings"), revisions("set s")), (vec![2, 1], vec![12, 11, 10]));
+    for text in ["3", "4", "5"] {
+        commit(&store, "a", Some(text));
+    }
+    assert_eq!(store.compact("settings", 3), Ok(2));
+    assert_eq!((revisions("settings"), revisions("set s")), (vec![15, 14, 13], vec![12, 11, 10]));
+    assert_eq!((store.oldest(), said_at(&store, 2)["a"].as_str()), (Ok(2), "2"));
+}
+
+#[test]
+fn the_history_of_an_entry_is_counted_without_that_of_others() {
+    let place = place();
+    let store = open(&place);
+    commit(&store, "a", Some("1"));
+    for text in ["1", "2", "3"] {
+        commit(&store, "b", Some(text));
+    }
+    commit(&store, "a", None);
+    let steps = store.newest_of("settings", "a", 2).expect("readable");
+    assert_eq!(steps.iter().map(|step| step.revision).collect::<Vec<_>>(), [5, 1]);
+    assert_eq!(store.newest_of("settings", "a", 1).expect("readable")[0].edits[0].after, None);
+    assert_eq!(store.newest_of("settings", "c", 2), Ok(Vec::new()));
 }
 
 #[test]
@@ -226,10 +266,10 @@ fn a_large_text_is_a_file_until_nothing_names_it() {
     assert_eq!((said(&store)["large"].len(), files()), (large.len(), 1));
     commit(&store, "large", None);
     assert_eq!(said_at(&store, 1)["large"], large);
-    store.compact(1).expect("a disk");
+    store.compact("settings", 1).expect("a disk");
     assert_eq!(files(), 1, "the change that took it away can still be undone");
     commit(&store, "a", Some("1"));
-    store.compact(1).expect("a disk");
+    store.compact("settings", 1).expect("a disk");
     assert_eq!(files(), 0);
     let huge = change(vec![put("huge", Some(&"x".repeat(TEXT_OCTETS_MAX + 1)))]);
     assert_eq!(store.commit(&huge), Err(StoreError::TooLarge { name: "huge".to_owned() }));
@@ -522,7 +562,7 @@ proptest! {
                 store = open(&place);
             }
         }
-        store.compact(keep).expect("a disk");
+        store.compact("settings", keep).expect("a disk");
         let oldest = store.oldest().expect("readable");
         for (revision, state) in states.iter().enumerate().skip(oldest as usize) {
             prop_assert_eq!(&said_at(&store, revision as u64), state);

@@ -24,16 +24,17 @@ impl Operator {
         let count = usize::try_from(asked.count.unwrap_or(STEPS_SHOWN)).unwrap_or(usize::MAX);
         let spaces = match (&asked.set, &asked.list) {
             (Some(set), None) => vec![(format!("set {set}"), None)],
-            (None, Some(list)) => vec![(format!("list {list}"), None), ("lists".to_owned(), Some(list))],
+            (None, Some(list)) => {
+                vec![(format!("list {list}"), None), ("lists".to_owned(), Some(list.as_str()))]
+            }
             _ => return Err(OperatorError::Argument("expected a set or a list".to_owned())),
         };
         let mut all: BTreeMap<u64, api::DataStep> = BTreeMap::new();
         for (space, only) in &spaces {
-            let steps = self.changing.authority().steps(space, count.min(STEPS_MAX));
+            let steps = self.changing.authority().steps(space, *only, count.min(STEPS_MAX));
             for step in steps.map_err(|error| OperatorError::Refused(error.to_string()))? {
-                let edits = step.edits.iter().filter(|edit| only.is_none_or(|name| *name == edit.name));
-                let texts = edits.filter_map(|edit| edit.after.as_deref());
-                let changes: Vec<String> = texts.flat_map(|text| shown(space, text)).collect();
+                let changes: Vec<String> =
+                    step.edits.iter().flat_map(|edit| shown(space, edit.after.as_deref())).collect();
                 if changes.is_empty() {
                     continue;
                 }
@@ -51,8 +52,9 @@ impl Operator {
     }
 }
 
-/// Returns what was added and removed, as the text of a change says it.
-fn shown(space: &str, text: &str) -> Vec<String> {
+/// Returns what was added and removed, as the text of a change says it; without one, the entry is
+/// gone.
+fn shown(space: &str, text: Option<&str>) -> Vec<String> {
     // A set's lines have a checksum, and when what was added leaves.
     let of_set = |line: &str| {
         let (_, line) = line.split_once(' ')?;
@@ -62,12 +64,30 @@ fn shown(space: &str, text: &str) -> Vec<String> {
             _ => None,
         }
     };
-    match space.split_once(' ') {
-        Some(("set", _)) => text.lines().filter_map(of_set).collect(),
-        Some(("list", _)) => text.lines().map(str::to_owned).collect(),
-        _ => vec![match text.split(' ').nth(1) {
+    match (space.split_once(' '), text) {
+        (Some(("set", _)), Some(text)) => text.lines().filter_map(of_set).collect(),
+        (Some(("list", _)), Some(text)) => text.lines().map(str::to_owned).collect(),
+        // It is in the text of the list now, or the list is gone, which its own entry says.
+        (Some(_), None) => Vec::new(),
+        (_, Some(text)) => vec![match text.split(' ').nth(1) {
             Some(octets) => format!("written as a whole, {octets} octets"),
             None => "made".to_owned(),
         }],
+        (None, None) => vec!["removed".to_owned()],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shown;
+
+    #[test]
+    fn changes_are_shown_as_they_were_asked_for_and_a_list_that_is_gone_as_removed() {
+        assert_eq!(shown("set s", Some("0 + 7 a.example\n0 - b.example\n")), ["+a.example", "-b.example"]);
+        assert_eq!(shown("list mine", Some("+a.example\n-b.example\n")), ["+a.example", "-b.example"]);
+        assert_eq!(shown("lists", Some("")), ["made"]);
+        assert_eq!(shown("lists", Some("abc 12 3")), ["written as a whole, 12 octets"]);
+        assert_eq!(shown("lists", None), ["removed"]);
+        assert!(shown("list mine", None).is_empty() && shown("set s", None).is_empty());
     }
 }
