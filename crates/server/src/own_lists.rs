@@ -15,6 +15,7 @@ use environment::{Keeper, KeptList};
 use lists::ListFormat;
 use lists::own::{OwnList, RuleChange, differences_max, rewrite};
 use store::{Expected, Files, Put, StoreError};
+use tracing::warn;
 
 use crate::keeper::StoreKeeper;
 use crate::lock;
@@ -36,6 +37,8 @@ pub(crate) struct OwnLists {
     next: AtomicU64,
     /// Keeps changes of other data.
     keeper: Option<Arc<dyn Keeper>>,
+    /// Why it is not known which lists there are: nothing may be written over them.
+    trouble: Option<String>,
 }
 
 /// What is known of a list.
@@ -134,13 +137,31 @@ impl OwnLists {
             all.insert(entry.name, own);
         }
         if let Some(files) = &files {
+            // Files of a store that is not there any more may be all that is left of the lists.
+            let is_held = !authority.is_whole() && files.hold();
             let is_wanted =
                 |name: &str| all.values().any(|own| own.file.as_ref().is_some_and(|(hash, _)| hash == name));
-            files.retain(is_wanted);
+            if is_held || !files.retain(is_wanted) {
+                let folder = files.path("");
+                warn!(folder = %folder.display(), "there are texts of lists of which the store knows nothing; they stay");
+            }
         }
         let keeper = StoreKeeper::of(authority);
         let next = AtomicU64::new(all.len() as u64);
-        Ok(Self { changing: Mutex::default(), all: Mutex::new(all), files, next, keeper })
+        let (changing, all) = (Mutex::default(), Mutex::new(all));
+        Ok(Self { changing, all, files, next, keeper, trouble: None })
+    }
+
+    /// Returns what there is where the store cannot be read: changes of lists and of other data are
+    /// refused, so that nothing is written over what was kept before.
+    pub(crate) fn unread(authority: &Arc<Authority>, error: &StoreError) -> Self {
+        let trouble = Some(format!("what was kept before could not be read at the start: {error}"));
+        Self { keeper: StoreKeeper::of(authority), trouble, ..Self::default() }
+    }
+
+    /// Returns why lists may not be changed, if so.
+    pub(crate) fn trouble(&self) -> Option<&str> {
+        self.trouble.as_deref()
     }
 
     /// Returns a text of a list that is empty, or read later.
@@ -170,6 +191,11 @@ impl OwnLists {
     /// Returns what is known of a list.
     pub(crate) fn get(&self, name: &str) -> Option<Own> {
         lock(&self.all).get(name).cloned()
+    }
+
+    /// Returns what is known of a list, or that it is empty.
+    pub(crate) fn look_up(&self, name: &str) -> Own {
+        self.get(name).unwrap_or_else(|| Own::empty(self.number()))
     }
 
     /// Returns all that anybody has made.
@@ -333,6 +359,71 @@ mod tests {
         drop((authority, lists));
         let (_, lists) = start(folder.path());
         assert_eq!((lists.made().len(), names(folder.path())), (0, 0));
+    }
+
+    #[test]
+    fn texts_of_lists_outlive_the_store_that_names_them() {
+        let folder = tempfile::tempdir().expect("a temporary directory");
+        let changes = folder.path().join("changes");
+        let (authority, lists) = start(folder.path());
+        let file = draft(&lists, "a.example\n");
+        keep(&authority, puts_of_file("mine", &lists.look_up("mine"), Some(&file), (0, 0)));
+        drop((authority, lists));
+        let is_there = || changes.join("lists").join(&file.0).exists();
+        std::fs::rename(changes.join("changes.db"), folder.path().join("away")).expect("a writable folder");
+        let (authority, lists) = start(folder.path());
+        assert!(is_there() && lists.made().is_empty());
+        // Another store is begun, and is no reason to remove them either.
+        let change = [RuleChange { is_added: true, rule: "b.example".to_owned() }];
+        keep(&authority, puts_of_changes("other", &lists.look_up("other"), &change).1);
+        drop((authority, lists));
+        let (authority, lists) = start(folder.path());
+        assert!(is_there() && lists.made().len() == 1);
+        drop((authority, lists));
+        std::fs::rename(folder.path().join("away"), changes.join("changes.db")).expect("a writable folder");
+        let (authority, lists) = start(folder.path());
+        assert_eq!(text(&lists, &authority), "a.example\n");
+        // From now on what nobody names is removed again.
+        draft(&lists, "old.example\n");
+        drop((authority, lists));
+        drop(start(folder.path()));
+        assert_eq!(names(folder.path()), 1);
+    }
+
+    #[test]
+    fn without_the_store_nothing_is_written_over_what_was_kept() {
+        let folder = tempfile::tempdir().expect("a temporary directory");
+        let (authority, lists) = start(folder.path());
+        let keeper = lists.keeper().expect("changes are kept");
+        keeper.keep("set s", 1, "x", ("anna", "+x")).expect("kept");
+        drop((keeper, authority, lists));
+        let file = folder.path().join("changes/changes.db");
+        let octets = std::fs::read(&file).expect("there");
+        std::fs::write(&file, "x".repeat(5000)).expect("a writable folder");
+        let begun = authority::begin(&settings::Origin::File(folder.path().join("g.yaml")));
+        let authority = Arc::new(begun.expect("it is right").authority);
+        let lists = match OwnLists::read(&authority) {
+            Ok(_) => panic!("that is no store"),
+            Err(error) => OwnLists::unread(&authority, &error),
+        };
+        assert!(lists.trouble().is_some());
+        // The set is told, and does not go back to files.
+        let keeper = lists.keeper().expect("changes would be kept");
+        assert!(keeper.texts("set s").is_err());
+        assert!(keeper.keep("set s", 1, "y", ("anna", "+y")).is_err());
+        drop((keeper, authority, lists));
+        std::fs::write(&file, octets).expect("a writable folder");
+        let (_, lists) = start(folder.path());
+        let texts = lists.keeper().expect("changes are kept").texts("set s").expect("readable");
+        assert_eq!(texts, [(1, "x".to_owned())]);
+    }
+
+    #[test]
+    fn asking_for_a_list_makes_none() {
+        let folder = tempfile::tempdir().expect("a temporary directory");
+        let (_, lists) = start(folder.path());
+        assert!(!lists.look_up("nobody").is_made);
+        assert!(lists.get("nobody").is_none());
     }
 
     #[test]

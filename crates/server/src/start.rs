@@ -267,7 +267,7 @@ fn open_for_changes(authority: Authority) -> (Arc<Authority>, Arc<OwnLists>) {
     let authority = Arc::new(authority);
     let own_lists = OwnLists::read(&authority).unwrap_or_else(|error| {
         error!(%error, "lists that are kept beside the settings cannot be read: sets are without them");
-        OwnLists::default()
+        OwnLists::unread(&authority, &error)
     });
     (authority, Arc::new(own_lists))
 }

@@ -13,6 +13,9 @@ use aws_lc_rs::digest::{Context, SHA256};
 use crate::blobs::PRIVATE;
 use crate::{Hash, StoreError};
 
+/// Marks a folder with files that may be another store's.
+const HELD: &str = "held";
+
 /// A folder of such files.
 #[derive(Clone, Debug)]
 pub struct Files {
@@ -63,15 +66,35 @@ impl Files {
         Ok(Draft { folder: self.folder.clone(), path, file, context: Context::new(&SHA256), octets: 0 })
     }
 
-    /// Removes every file that is not `wanted`, drafts included.
-    pub fn retain(&self, wanted: impl Fn(&str) -> bool) {
-        let Ok(files) = fs::read_dir(&self.folder) else { return };
-        for name in files.filter_map(|file| file.ok()?.file_name().into_string().ok()) {
-            if !wanted(&name) {
+    /// Has [`Files::retain`] remove none of the files that are there until all of them are wanted:
+    /// they may be all that is left of a store that was lost. Returns whether there are any.
+    pub fn hold(&self) -> bool {
+        let is_any = self.names().iter().any(|name| is_hash(name));
+        if is_any {
+            // Where it cannot be written, no other store is begun either.
+            drop(File::create(self.folder.join(HELD)));
+        }
+        is_any
+    }
+
+    /// Removes every file that is not `wanted`, drafts included; returns false if some are
+    /// [held](Files::hold).
+    pub fn retain(&self, wanted: impl Fn(&str) -> bool) -> bool {
+        let names = self.names();
+        let is_lost = |name: &String| is_hash(name) && !wanted(name);
+        let is_held = names.iter().any(|name| name == HELD) && names.iter().any(is_lost);
+        for name in names.iter().filter(|name| !wanted(name)) {
+            if !is_held || !is_hash(name) && *name != HELD {
                 // What cannot be removed takes room, and nothing else.
                 drop(fs::remove_file(self.folder.join(name)));
             }
         }
+        !is_held
+    }
+
+    fn names(&self) -> Vec<String> {
+        let Ok(files) = fs::read_dir(&self.folder) else { return Vec::new() };
+        files.filter_map(|file| file.ok()?.file_name().into_string().ok()).collect()
     }
 
     /// Removes the file with a hash.
@@ -134,6 +157,11 @@ impl Drop for Draft {
     }
 }
 
+/// Returns whether a file has the name of one that was kept.
+fn is_hash(name: &str) -> bool {
+    name.len() == 64 && name.bytes().all(|octet| octet.is_ascii_hexdigit())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -152,7 +180,13 @@ mod tests {
         drop(other);
         assert!(!path.exists());
         fs::write(files.path("1-1.new"), "").expect("written");
-        files.retain(|name| name == hash);
+        assert!(files.retain(|name| name == hash));
+        assert_eq!(fs::read_dir(folder.path().join("lists")).expect("a folder").count(), 1);
+        fs::write(files.path("1-1.new"), "").expect("written");
+        assert!(files.hold());
+        assert!(!files.retain(|_| false));
+        assert!(files.path(&hash).exists() && !files.path("1-1.new").exists());
+        assert!(files.retain(|name| name == hash));
         assert_eq!(fs::read_dir(folder.path().join("lists")).expect("a folder").count(), 1);
         files.remove(&hash);
         assert!(!files.path(&hash).exists());

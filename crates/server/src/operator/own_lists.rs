@@ -119,7 +119,10 @@ impl Operator {
 
     /// Refuses a list that is not known by what it should be.
     fn check_tag(&self, name: &str, tag: Option<&str>) -> Result<Own, OperatorError> {
-        let own = self.own_lists().edit(name, |own| own.clone());
+        if let Some(why) = self.own_lists().trouble() {
+            return Err(OperatorError::NotKept(why.to_owned()));
+        }
+        let own = self.own_lists().look_up(name);
         let is_expected = match tag {
             None => true,
             // Only if there is none.
@@ -218,16 +221,15 @@ impl Operator {
     ) -> Result<(u64, bool), OperatorError> {
         let (number, puts) = puts_of_changes(name, own, changes);
         let revision = self.keep_list(puts, (by, &summary(changes)))?;
-        let others = self.own_lists().edit(name, |own| {
+        let (current, others) = self.own_lists().edit(name, |own| {
             own.is_made = true;
             own.revision = revision;
             own.patches.insert(number, changes.len());
             own.others.retain(|other| other.strong_count() > 0);
-            own.others.clone()
+            (Arc::clone(&own.list), own.others.clone())
         });
         let mut is_late = false;
-        let all =
-            std::iter::once(Arc::clone(&own.list)).chain(others.iter().filter_map(std::sync::Weak::upgrade));
+        let all = std::iter::once(current).chain(others.iter().filter_map(std::sync::Weak::upgrade));
         for list in all {
             is_late |= list.change(changes).is_some_and(|came| came.is_late);
         }
