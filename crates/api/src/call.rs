@@ -1,6 +1,6 @@
 //! One request of HTTP, taken apart.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use hyper::header::{HeaderMap, HeaderName};
 use server::{Caller, Draft, Operator};
@@ -24,6 +24,9 @@ pub(crate) struct Call {
     pub(crate) upload: Mutex<Option<Draft>>,
     /// Who asks.
     pub(crate) caller: Caller,
+    /// What the thing that is read was known by before it was read: one that changes meanwhile is
+    /// known by something else, and a change that is made for this is refused.
+    pub(crate) tag: OnceLock<String>,
 }
 
 impl Call {

@@ -43,6 +43,9 @@ pub(crate) const ROUTES: &[Route] = &[
     .headers(&[NEEDED_TAG])
     .replies(changed),
     get("/lists/{list}/content", "The text of a list.", text, |call| {
+        if let Some(list) = find(call) {
+            call.tag.get_or_init(|| tag_of(list.revision));
+        }
         Ok(Request::OwnListContent(api::OwnListName { name: call.part(0) }))
     }),
     get("/lists/{list}/history", "Who changed a list, the newest change first.", many::<api::DataStep>, |call| {
@@ -142,8 +145,8 @@ pub(crate) fn content(call: &Call, parts: control::Parts) -> Reply {
         other => other.to_json(),
     });
     let reply = Reply::new(200, "text/plain; charset=utf-8", Body::in_parts(text));
-    match find(call) {
-        Some(list) => reply.with("etag", tag_of(list.revision)),
+    match call.tag.get() {
+        Some(tag) => reply.with("etag", tag.clone()),
         None => reply,
     }
 }

@@ -247,11 +247,24 @@ pub(crate) fn set_tag(call: &Call) -> Result<Option<String>, Problem> {
     Ok(call.header(&IF_MATCH)?.map(|tag| tag.trim_matches('"').to_owned()))
 }
 
+/// Asks for what a dynamic set holds.
+pub(crate) fn ask_members(call: &Call) -> Result<Request, Problem> {
+    let name = call.part(0);
+    // If there is none, what is asked for says so.
+    if let Ok(tag) = call.operator.set_tag(&name) {
+        call.tag.get_or_init(|| format!("\"{tag}\""));
+    }
+    Ok(Request::SetList(api::SetName { name }))
+}
+
 /// Answers with a part of what a dynamic set holds.
 pub(crate) fn members(call: &Call, response: Response) -> Result<Reply, Problem> {
     let Response::SetList(items) = response else { return unexpected(&response) };
-    let tag = format!("\"{}\"", call.operator.set_tag(&call.part(0))?);
-    Ok(part_of(call, items, |item| item.item.clone())?.with("etag", tag))
+    let reply = part_of(call, items, |item| item.item.clone())?;
+    Ok(match call.tag.get() {
+        Some(tag) => reply.with("etag", tag.clone()),
+        None => reply,
+    })
 }
 
 /// Answers with a part of a list in the order of its keys, and where the next one is.

@@ -114,9 +114,7 @@ const ROUTES: &[Route] = &[
         one::<api::Reload>,
         |call| Ok(Request::SetReload(api::SetName { name: call.part(0) })),
     ),
-    get("/sets/{set}/members", "What a dynamic set holds.", many::<api::SetItem>, |call| {
-        Ok(Request::SetList(api::SetName { name: call.part(0) }))
-    })
+    get("/sets/{set}/members", "What a dynamic set holds.", many::<api::SetItem>, of::ask_members)
     .query(&[COUNT, AFTER])
     .replies(of::members),
     post(

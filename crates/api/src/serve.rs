@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use control::api::{self, Response};
@@ -241,6 +241,7 @@ impl Api {
             body,
             upload,
             caller,
+            tag: OnceLock::new(),
         };
         let under_way = Arc::clone(&self.under_way);
         let done = tokio::task::spawn_blocking(move || {
