@@ -6,7 +6,7 @@
 
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -68,13 +68,20 @@ impl Resolver for Resolvers {
         config: &ureq::config::Config,
         timeout: NextTimeout,
     ) -> Result<ResolvedSocketAddrs, ureq::Error> {
-        let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let host = uri.host().unwrap_or("");
+        let port = crate::web::port_of(uri);
+        if is_localhost(host) {
+            let mut all = self.empty();
+            for address in [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)] {
+                all.push(SocketAddr::new(address, port));
+            }
+            return Ok(all);
+        }
+        let servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let is_address = host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
         if servers.is_empty() || is_address {
             return DefaultResolver::default().resolve(uri, config, timeout);
         }
-        let port = crate::web::port_of(uri);
         let patience = if timeout.after.is_not_happening() { PATIENCE_ALL } else { *timeout.after };
         let found =
             look_up(&*self.lookup, &servers, host, Instant::now() + patience).map_err(io::Error::other)?;
@@ -82,6 +89,13 @@ impl Resolver for Resolvers {
         found.iter().take(ADDRESSES_MAX).for_each(|address| all.push(SocketAddr::new(*address, port)));
         Ok(all)
     }
+}
+
+/// Returns whether a host is this machine, whatever anybody says who is asked (RFC 6761 §6.3):
+/// what is sent there without TLS must not leave it.
+fn is_localhost(host: &str) -> bool {
+    let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+    host == "localhost" || host.ends_with(".localhost")
 }
 
 /// Looks up the addresses of a name. IPv4 first: they are tried one after the other, each until it
@@ -137,6 +151,16 @@ mod tests {
                 true => Ok(Addresses { list: vec![address.parse().expect("an address")], ttl: 60 }),
                 false => Err("192.0.2.53:53 answers SERVFAIL".to_owned()),
             }
+        }
+    }
+
+    #[test]
+    fn localhost_is_this_machine_and_nothing_else_is() {
+        for host in ["localhost", "LOCALHOST.", "a.localhost"] {
+            assert!(is_localhost(host), "{host}");
+        }
+        for host in ["localhost.example", "alocalhost", "", "127.0.0.1"] {
+            assert!(!is_localhost(host), "{host}");
         }
     }
 

@@ -7,14 +7,16 @@
 
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use aws_lc_rs::hmac;
-use events::{Count, Counter};
+use events::Count;
 use plan::jobs::{Webhook, WebhookTarget};
+use socket2::{Domain, SockAddr, Socket, Type};
 use tracing::{info, warn};
 use ureq::http::{Request, header};
 
@@ -30,7 +32,7 @@ const QUEUE_MAX: usize = 256;
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 /// The longest pause, also if the receiver asks for a longer one.
 const RETRY_LAST: Duration = Duration::from_secs(600);
-/// Octets of a response over a Unix socket that are read: its first line is enough.
+/// Octets of a response over a Unix socket that are read: its head is enough.
 const RESPONSE_OCTETS_MAX: u64 = 4096;
 /// How long what waits may still be delivered when the server ends.
 const LAST_WORDS: Duration = Duration::from_secs(2);
@@ -61,12 +63,18 @@ struct Hook {
 struct Shared {
     plan: Webhook,
     queue: Queue<Arc<Message>>,
-    delivered: Counter,
-    failed: Counter,
-    given_up: Counter,
-    dropped: Count,
+    counts: Arc<Counts>,
     /// Whether the log has been told that events find no room.
     is_full: AtomicBool,
+}
+
+/// What became of events. A webhook that is changed goes on counting.
+#[derive(Default)]
+struct Counts {
+    delivered: Count,
+    failed: Count,
+    given_up: Count,
+    dropped: Count,
 }
 
 /// What became of a try.
@@ -84,7 +92,7 @@ impl Webhooks {
     }
 
     /// Delivers to these from now on. What is as before goes on undisturbed; of what is gone, the
-    /// event that is being sent is the last.
+    /// event that is being sent is the last: what waits was meant for who is no more to hear of it.
     pub(crate) fn adopt(&self, plans: &[Webhook]) {
         let mut hooks = lock(&self.hooks);
         let mut old = std::mem::take(&mut *hooks);
@@ -93,13 +101,11 @@ impl Webhooks {
                 hooks.push(old.swap_remove(at));
                 continue;
             }
+            let before = old.iter().find(|hook| hook.shared.plan.name == plan.name);
             let shared = Arc::new(Shared {
                 plan: plan.clone(),
                 queue: Queue::new(QUEUE_MAX),
-                delivered: Counter::default(),
-                failed: Counter::default(),
-                given_up: Counter::default(),
-                dropped: Count::default(),
+                counts: before.map_or_else(Arc::default, |hook| Arc::clone(&hook.shared.counts)),
                 is_full: AtomicBool::new(false),
             });
             let (own, resolvers) = (Arc::clone(&shared), self.resolvers.clone());
@@ -113,7 +119,10 @@ impl Webhooks {
             }
         }
         drop(hooks);
-        old.iter().for_each(Hook::close);
+        for hook in old {
+            hook.close();
+            hook.shared.forget();
+        }
     }
 
     /// Returns whether somebody wants events of a kind.
@@ -126,7 +135,7 @@ impl Webhooks {
         let message = Arc::new(message);
         for Hook { shared, .. } in lock(&self.hooks).iter().filter(|hook| hook.shared.plan.wants(kind)) {
             if !shared.queue.put(Arc::clone(&message)) {
-                shared.dropped.add(1);
+                shared.counts.dropped.add(1);
                 if !shared.is_full.swap(true, Ordering::Relaxed) {
                     warn!(webhook = shared.plan.name, "events find no room and are not delivered");
                 }
@@ -148,7 +157,7 @@ impl Webhooks {
     /// what found no room, and what waits.
     pub(crate) fn stats(&self) -> Vec<(String, [(&'static str, u64); 5])> {
         let of = |Hook { shared, .. }: &Hook| {
-            let Shared { delivered, failed, given_up, dropped, .. } = &**shared;
+            let Counts { delivered, failed, given_up, dropped } = &*shared.counts;
             let counts = [
                 ("delivered", delivered.read()),
                 ("failed", failed.read()),
@@ -194,6 +203,16 @@ impl Shared {
         }
     }
 
+    /// Gives up what waits.
+    fn forget(&self) {
+        let mut waiting = Vec::new();
+        if self.queue.take(&mut waiting, QUEUE_MAX, Duration::ZERO) == Taken::Some {
+            self.counts.given_up.add(waiting.len() as u64);
+            let given_up = waiting.len();
+            warn!(webhook = self.plan.name, given_up, "events are given up: the webhook is another or gone");
+        }
+    }
+
     /// Sends a message until the receiver has it, or it is given up.
     fn deliver(&self, message: &Message, resolvers: &Resolvers, standing: &mut Standing) {
         let deadline = Instant::now() + self.plan.retry_for;
@@ -203,7 +222,7 @@ impl Shared {
                 Ok(()) => return self.was_delivered(standing),
                 Err(refusal) => refusal,
             };
-            self.failed.bump();
+            self.counts.failed.add(1);
             let (why, wanted) = match refusal {
                 Refusal::Gone => return self.give_up(standing, "it wants no more (410 Gone)"),
                 Refusal::Later(why, wanted) => (why, wanted),
@@ -211,7 +230,7 @@ impl Shared {
             if !std::mem::replace(&mut standing.is_failing, true) {
                 warn!(webhook = self.plan.name, why, "an event is not delivered, and is tried again");
             }
-            let until = Instant::now() + wanted.unwrap_or(jittered(pause)).min(RETRY_LAST);
+            let until = Instant::now() + pause_before(wanted, jittered(pause));
             if until > deadline || self.queue.is_closed() {
                 return self.give_up(standing, &why);
             }
@@ -227,7 +246,7 @@ impl Shared {
     }
 
     fn was_delivered(&self, standing: &mut Standing) {
-        self.delivered.bump();
+        self.counts.delivered.add(1);
         self.is_full.store(false, Ordering::Relaxed);
         let Standing { is_failing, given_up } = std::mem::take(standing);
         if is_failing {
@@ -236,7 +255,7 @@ impl Shared {
     }
 
     fn give_up(&self, standing: &mut Standing, why: &str) {
-        self.given_up.bump();
+        self.counts.given_up.add(1);
         if standing.given_up == 0 {
             warn!(
                 webhook = self.plan.name,
@@ -246,6 +265,12 @@ impl Shared {
         standing.is_failing = true;
         standing.given_up += 1;
     }
+}
+
+/// Returns how long to wait: as long as the receiver wants, within bounds, so that none has itself
+/// asked without a pause.
+fn pause_before(wanted: Option<Duration>, own: Duration) -> Duration {
+    wanted.map_or(own, |wanted| wanted.max(RETRY_FIRST)).min(RETRY_LAST)
 }
 
 fn unix_seconds() -> u64 {
@@ -287,9 +312,12 @@ fn send(plan: &Webhook, message: &Message, at: u64, resolvers: &Resolvers) -> Re
             judged(response.status().as_u16(), wanted)
         }
         WebhookTarget::Unix(path) => {
-            let status = over_unix(path, &headers, &message.body, plan.patience)
-                .map_err(|error| later(error.to_string()))?;
-            judged(status, None)
+            let answered = over_unix(path, &headers, &message.body, plan.patience);
+            let (status, wanted) = answered.map_err(|error| {
+                let is_late = matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock);
+                later(if is_late { "it takes too long".to_owned() } else { error.to_string() })
+            })?;
+            judged(status, wanted.as_deref())
         }
     }
 }
@@ -315,40 +343,77 @@ fn judged(status: u16, retry_after: Option<&str>) -> Result<(), Refusal> {
     }
 }
 
-/// Posts to what listens on a Unix socket; returns the status.
+/// Posts to what listens on a Unix socket; returns the status, and the `Retry-After`.
 fn over_unix(
-    path: &std::path::Path,
+    path: &Path,
     headers: &[(&str, String)],
     body: &str,
     patience: Duration,
-) -> io::Result<u16> {
-    let mut stream = UnixStream::connect(path)?;
-    stream.set_write_timeout(Some(patience))?;
+) -> io::Result<(u16, Option<String>)> {
+    let deadline = Instant::now() + patience;
+    let left = || match deadline.saturating_duration_since(Instant::now()) {
+        Duration::ZERO => Err(io::Error::from(io::ErrorKind::TimedOut)),
+        left => Ok(left),
+    };
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    // Linux waits for a place with a receiver that takes no connections as long as it would wait
+    // to send; others refuse at once.
+    socket.set_write_timeout(Some(left()?))?;
+    socket.connect(&SockAddr::unix(path)?)?;
+    let mut stream = UnixStream::from(socket);
     let mut request = "POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n".to_owned();
     request.push_str("Content-Type: application/json\r\n");
     for (name, value) in headers {
         request.push_str(&format!("{name}: {value}\r\n"));
     }
     request.push_str(&format!("Content-Length: {}\r\n\r\n{body}", body.len()));
-    stream.write_all(request.as_bytes())?;
-    let deadline = Instant::now() + patience;
-    let (mut head, mut chunk) = (Vec::new(), [0; 512]);
-    while !head.contains(&b'\n') && (head.len() as u64) < RESPONSE_OCTETS_MAX {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(io::ErrorKind::TimedOut.into());
+    let mut rest = request.as_bytes();
+    while !rest.is_empty() {
+        stream.set_write_timeout(Some(left()?))?;
+        match stream.write(rest)? {
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            sent => rest = rest.get(sent..).unwrap_or_default(),
         }
-        stream.set_read_timeout(Some(left))?;
-        let len = stream.read(&mut chunk)?;
-        if len == 0 {
+    }
+    let (mut head, mut chunk) = (Vec::new(), [0; 512]);
+    loop {
+        let status = status_of(&head);
+        let is_enough = status.is_some_and(|status| (200..300).contains(&status))
+            || head.windows(4).any(|end| end == b"\r\n\r\n")
+            || head.len() as u64 >= RESPONSE_OCTETS_MAX;
+        if is_enough {
             break;
         }
-        head.extend_from_slice(&chunk[..len]);
+        let len = left().and_then(|left| {
+            stream.set_read_timeout(Some(left))?;
+            stream.read(&mut chunk)
+        });
+        match (len, status) {
+            (Ok(0), _) => break,
+            (Ok(len), _) => head.extend_from_slice(chunk.get(..len).unwrap_or_default()),
+            // It has said what it thinks of it, if no more.
+            (Err(_), Some(_)) => break,
+            (Err(error), None) => return Err(error),
+        }
     }
-    let line = String::from_utf8_lossy(&head);
-    let status = line.strip_prefix("HTTP/1.").and_then(|rest| rest.split(' ').nth(1));
-    let status = status.and_then(|status| status.get(..3)?.parse().ok());
-    status.ok_or_else(|| io::Error::other("what answers is no HTTP"))
+    let status = status_of(&head).ok_or_else(|| io::Error::other("what answers is no HTTP"))?;
+    Ok((status, retry_after(&head)))
+}
+
+/// Returns the status of a response, once its first line is there.
+fn status_of(head: &[u8]) -> Option<u16> {
+    let end = head.iter().position(|&octet| octet == b'\n')?;
+    let line = std::str::from_utf8(head.get(..end)?).ok()?;
+    line.strip_prefix("HTTP/1.")?.split(' ').nth(1)?.get(..3)?.parse().ok()
+}
+
+/// Returns what the head of a response says of when to come again.
+fn retry_after(head: &[u8]) -> Option<String> {
+    let head = String::from_utf8_lossy(head);
+    let fields = head.split("\r\n").skip(1).take_while(|line| !line.is_empty());
+    let mut fields = fields.filter_map(|line| line.split_once(':'));
+    let (_, value) = fields.find(|(name, _)| name.eq_ignore_ascii_case("retry-after"))?;
+    Some(value.trim().to_owned())
 }
 
 #[cfg(test)]
@@ -446,6 +511,19 @@ mod tests {
     }
 
     #[test]
+    fn no_dns_server_is_asked_where_localhost_is() {
+        let (target, heard) = receiver(&["200 OK"]);
+        let WebhookTarget::Url(url) = target else { unreachable!("it has a port") };
+        let plan = hook(WebhookTarget::Url(url.replace("127.0.0.1", "localhost")));
+        let resolvers = resolvers();
+        resolvers.adopt(&["192.0.2.53:53".parse().expect("an address")]);
+        assert_eq!(send(&plan, &message(1), 7, &resolvers), Ok(()));
+        assert!(heard.recv().is_ok());
+        let other = hook(WebhookTarget::Url("https://hooks.example/".to_owned()));
+        assert!(send(&other, &message(1), 7, &resolvers).is_err(), "nobody is there to ask");
+    }
+
+    #[test]
     fn a_receiver_on_a_unix_socket_is_posted_to() {
         let folder = tempfile::tempdir().expect("a directory");
         let path = folder.path().join("hook.sock");
@@ -455,6 +533,70 @@ mod tests {
         assert_eq!(send(&plan, &message(2), 7, &resolvers()), Ok(()));
         let heard = heard.join().expect("it ends");
         assert!(heard.contains("webhook-timestamp: 7\r\n") && heard.ends_with("{\"number\":2}"), "{heard}");
+    }
+
+    #[test]
+    fn a_receiver_on_a_unix_socket_says_when_to_come_again() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let path = folder.path().join("hook.sock");
+        let listener = UnixListener::bind(&path).expect("a socket");
+        let plan = hook(WebhookTarget::Unix(path));
+        thread::spawn(move || answer(listener.accept().expect("a connection").0, "429 No\r\nretry-after: 9"));
+        let wait = Some(Duration::from_secs(9));
+        let expected = Refusal::Later("the receiver answers 429".to_owned(), wait);
+        assert_eq!(send(&plan, &message(2), 7, &resolvers()), Err(expected));
+    }
+
+    #[test]
+    fn a_unix_socket_that_takes_no_connection_is_waited_for_no_longer_than_the_patience() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let path = folder.path().join("hook.sock");
+        let listener = Socket::new(Domain::UNIX, Type::STREAM, None).expect("a socket");
+        let address = SockAddr::unix(&path).expect("an address");
+        listener.bind(&address).expect("bound");
+        listener.listen(0).expect("it listens");
+        // It has room for one that waits.
+        let _waiting = UnixStream::connect(&path).expect("a connection");
+        let mut plan = hook(WebhookTarget::Unix(path));
+        plan.patience = Duration::from_millis(50);
+        assert!(matches!(send(&plan, &message(2), 7, &resolvers()), Err(Refusal::Later(_, None))));
+    }
+
+    #[test]
+    fn no_receiver_is_asked_again_without_a_pause_or_after_a_very_long_one() {
+        let [none, second, long] = [0, 1, 100_000].map(Duration::from_secs);
+        assert_eq!(pause_before(Some(none), long), RETRY_FIRST);
+        assert_eq!(pause_before(Some(long), second), RETRY_LAST);
+        assert_eq!(pause_before(Some(second * 9), long), second * 9);
+        assert_eq!(pause_before(None, second), second);
+    }
+
+    #[test]
+    fn a_webhook_that_is_changed_or_removed_gets_nothing_that_waited_and_it_is_counted() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}/", listener.local_addr().expect("an address"));
+        let old = hook(WebhookTarget::Url(url));
+        let (target, heard) = receiver(&["200 OK"]);
+        let hooks = Webhooks::new(resolvers());
+        hooks.adopt(std::slice::from_ref(&old));
+        hooks.give("zone", message(1));
+        // The first is on its way, and is not answered.
+        let (stream, _) = listener.accept().expect("a connection");
+        hooks.give("zone", message(2));
+        hooks.give("zone", message(3));
+        hooks.adopt(&[hook(target)]);
+        assert_eq!(hooks.stats()[0].1[2], ("given-up", 2));
+        hooks.give("zone", message(4));
+        assert!(heard.recv().expect("a request").ends_with("{\"number\":4}"));
+        // The one on its way is the last, also if it is refused.
+        answer(stream, "503 Later");
+        while hooks.stats()[0].1[2].1 < 3 {
+            thread::yield_now();
+        }
+        listener.set_nonblocking(true).expect("no waiting");
+        assert!(listener.accept().is_err(), "nothing else comes");
+        hooks.adopt(&[]);
+        assert!(hooks.stats().is_empty());
     }
 
     #[test]
