@@ -59,15 +59,30 @@ pub struct Scope {
     pub zones: Vec<NameBuf>,
 }
 
+impl Caller {
+    /// Returns whether files and variables of the machine may be read for them: messages show
+    /// what is in there.
+    pub fn may_read_the_machine(&self) -> bool {
+        self.role >= Role::Admin && self.scope.is_all()
+    }
+}
+
 impl Scope {
+    /// Returns whether everything is in it.
+    pub const fn is_all(&self) -> bool {
+        self.paths.is_empty() && self.zones.is_empty()
+    }
+
     /// Returns why a request is beyond it; `None` if it is not.
     pub fn refusal(&self, request: &Request) -> Option<String> {
         // Everybody may change these of their own, and admins those of others.
         let is_of_accounts =
             matches!(request, Request::TotpBegin(_) | Request::TotpConfirm(_) | Request::SessionRevoke(_));
-        let changes_nothing = needed(request) == Role::Viewer || matches!(request, Request::Check(_));
+        // A check with variables can show what is in them, which is more than any scope.
+        let is_check = matches!(request, Request::Check(check) if !has_variables(check));
+        let changes_nothing = needed(request) == Role::Viewer || is_check;
         let is_look = changes_nothing && !is_of_accounts;
-        if (self.paths.is_empty() && self.zones.is_empty()) || is_look {
+        if self.is_all() || is_look {
             return None;
         }
         let zones: Vec<&str> = match request {
@@ -105,6 +120,11 @@ impl Scope {
     }
 }
 
+/// Returns whether variables of the environment stand in settings that are checked.
+fn has_variables(check: &api::Check) -> bool {
+    check.text.contains("${")
+}
+
 /// Returns the role that may have a request carried out.
 pub fn needed(request: &Request) -> Role {
     match request {
@@ -139,7 +159,7 @@ pub fn needed(request: &Request) -> Role {
         Request::QueriesOverTime(_) => Role::Viewer,
         Request::QueriesForget(_) => Role::Operator,
         // A variable of the environment may be a secret, and a message can show what was wrong.
-        Request::Check(check) if check.text.contains("${") => Role::Admin,
+        Request::Check(check) if has_variables(check) => Role::Admin,
         Request::Check(_) | Request::Probe(_) => Role::Operator,
         Request::Reload
         | Request::CacheDump
@@ -244,6 +264,9 @@ mod tests {
         assert!(!allowed(&add("example.com")) && !allowed(&add("anexample.org")));
         assert!(allowed(&Request::Status) && !allowed(&Request::Reload));
         assert!(Scope::default().refusal(&Request::Reload).is_none());
+        let check =
+            |text: &str| Request::Check(api::Check { text: text.to_owned(), ..api::Check::default() });
+        assert!(allowed(&check("local: {}")) && !allowed(&check("local: {a: \"${SECRET}\"}")));
     }
 
     #[test]

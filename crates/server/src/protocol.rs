@@ -119,9 +119,13 @@ pub fn carry_out(
     if !is_kept && caller.role >= role {
         audit("accepted");
     }
+    let probed = match &request {
+        Request::Probe(asked) => Some(asked.server.clone()),
+        _ => None,
+    };
     let outcome = try_carry_out(operator, request, caller, role);
     if let Err(why) = &outcome {
-        audit(&format!("refused: {why}"));
+        audit(&refusal_shown(why, probed.as_deref()));
     }
     outcome
 }
@@ -176,13 +180,40 @@ fn audited(request: &Request) -> (String, String) {
             };
             format!("{}: {}{more}", change.zone, rrsets.join(", "))
         }
-        Request::Probe(asked) => asked.server.clone(),
+        Request::Probe(asked) => server_shown(&asked.server),
         // Nothing of a password is anywhere.
         Request::UserAdd(user) => user.name.clone(),
         Request::UserPassword(user) => user.name.clone(),
         _ => with,
     };
     (what, on)
+}
+
+/// Returns what the audit log says of an upstream server that is measured: a mapping may hold
+/// passwords, and the path of a URL may be known to its owner alone.
+fn server_shown(written: &str) -> String {
+    if is_mapping(written) {
+        return "a mapping".to_owned();
+    }
+    let shown = diagnostic::without_secrets(written).into_owned();
+    let Some((scheme, rest)) = shown.split_once("://") else { return shown };
+    match rest.find(['/', '?', '#']) {
+        Some(at) => format!("{scheme}://{}/...", &rest[..at]),
+        None => shown,
+    }
+}
+
+fn is_mapping(written: &str) -> bool {
+    written.contains(['{', '\n'])
+}
+
+/// Returns what the audit log says of why something was refused, which may quote the request.
+fn refusal_shown(why: &OperatorError, probed: Option<&str>) -> String {
+    match probed {
+        None => format!("refused: {why}"),
+        Some(server) if is_mapping(server) => "refused".to_owned(),
+        Some(server) => format!("refused: {}", why.to_string().replace(server, &server_shown(server))),
+    }
 }
 
 fn try_carry_out(
@@ -215,7 +246,7 @@ fn try_carry_out(
             let left = operator.session_revoke(&session.id, caller)?;
             return Ok(Response::Sessions(left).into());
         }
-        Request::Check(asked) => return Ok(Response::Checked(operator.check(&asked, caller.role)?).into()),
+        Request::Check(asked) => return Ok(Response::Checked(operator.check(&asked, caller)?).into()),
         Request::Probe(asked) => {
             return Ok(Response::Probed(Box::new(operator.probe(&asked, caller.role)?)).into());
         }
@@ -414,6 +445,27 @@ mod tests {
         let said = audited(&Request::ConfigChange(change));
         assert_eq!(said, ("config-change".to_owned(), "cookies.secret".to_owned()));
         assert_eq!(audited(&Request::Reload), ("reload".to_owned(), "{}".to_owned()));
+    }
+
+    #[test]
+    fn no_secret_of_a_probed_server_is_in_the_audit_log() {
+        for (written, shown) in [
+            ("192.0.2.1", "192.0.2.1"),
+            ("tls://[2001:db8::1]:853", "tls://[2001:db8::1]:853"),
+            ("https://dns.example/t0ken/dns-query", "https://dns.example/..."),
+            ("https://dns.example?t0ken", "https://dns.example/..."),
+            ("socks5://anna:hunter2@h:1080", "socks5://anna:*******@h:1080"),
+            ("{address: 192.0.2.1, proxy-password: hunter2}", "a mapping"),
+            (" {address: 192.0.2.1, proxy-password: hunter2}", "a mapping"),
+        ] {
+            let asked = api::ProbeAsked { server: written.to_owned(), ..api::ProbeAsked::default() };
+            assert_eq!(audited(&Request::Probe(asked)), ("probe".to_owned(), shown.to_owned()));
+            let why = OperatorError::Argument(format!("\"{written}\" is no server"));
+            let refused = refusal_shown(&why, Some(written));
+            assert!(!refused.contains("t0ken") && !refused.contains("hunter2"), "{refused}");
+        }
+        let why = OperatorError::Argument("hunter2".to_owned());
+        assert_eq!(refusal_shown(&why, None), format!("refused: {why}"));
     }
 
     #[test]

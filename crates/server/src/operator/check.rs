@@ -9,7 +9,7 @@ use environment::{Environment, System};
 
 use super::configuration::apart;
 use super::{Operator, OperatorError};
-use crate::caller::Role;
+use crate::caller::Caller;
 use crate::compile::check;
 
 /// Checks at once.
@@ -20,12 +20,12 @@ const NAME_CHARS_MAX: usize = 200;
 const NOT_READ: &str = "not read for settings that are sent by others than admins";
 
 impl Operator {
-    /// Returns everything that is wrong with settings that somebody with this role sent.
+    /// Returns everything that is wrong with settings that somebody sent.
     ///
     /// # Errors
     ///
     /// So many are being checked that this has to wait.
-    pub fn check(&self, asked: &api::Check, role: Role) -> Result<Vec<api::Diagnostic>, OperatorError> {
+    pub fn check(&self, asked: &api::Check, caller: &Caller) -> Result<Vec<api::Diagnostic>, OperatorError> {
         let _place = super::place(&self.checks, CHECKS_MAX, "checks")?;
         let usual = match asked.language {
             SettingsLanguage::Yaml => "settings",
@@ -35,7 +35,7 @@ impl Operator {
         let name: String = name.chars().filter(|c| !c.is_control()).take(NAME_CHARS_MAX).collect();
         let name = PathBuf::from(if name.is_empty() { usual.to_owned() } else { name });
         let found = apart(|| {
-            let sent = Sent { name: &name, text: &asked.text, reads_files: role >= Role::Admin };
+            let sent = Sent { name: &name, text: &asked.text, reads_files: caller.may_read_the_machine() };
             let loaded = match asked.language {
                 SettingsLanguage::Yaml => settings::load_text(&name, &asked.text, &sent),
                 SettingsLanguage::Unbound => settings::load_unbound_in(&name, &sent),
@@ -62,8 +62,8 @@ fn soften(found: &mut Diagnostic) {
 
 /// The machine, for settings that somebody sent.
 ///
-/// What a file holds can be in a message about it, and so can a variable. Only who may set
-/// everything, and so may see that anyway, has files read.
+/// What a file holds can be in a message about it, and so can a variable. Only an admin without a
+/// scope, who may set everything and so may see that anyway, has files read.
 struct Sent<'a> {
     /// What stands for the text.
     name: &'a Path,

@@ -30,7 +30,7 @@ const BOGUS: &str = "dnssec-failed.org";
 
 impl Operator {
     /// Measures an upstream server for somebody with this role: one of the configuration, asked as
-    /// it is configured; for admins also another one.
+    /// it is configured; for admins also another one, and one as a mapping says.
     ///
     /// # Errors
     ///
@@ -76,11 +76,9 @@ impl Operator {
         }
         let machine: &dyn Environment = if role >= Role::Admin { &System } else { &Nothing };
         let wanted = server(written, machine).map_err(OperatorError::Argument)?;
-        let scheme = |server: &ServerPlan| server.way.protocol.scheme();
-        let is_it = |known: &&ServerPlan| known.target == wanted.target && scheme(known) == scheme(&wanted);
         let current = lock(&self.current);
-        let mut known = current.plans.fetch.pools.iter().flat_map(|pool| &pool.servers);
-        match known.find(is_it) {
+        let known = current.plans.fetch.pools.iter().flat_map(|pool| &pool.servers);
+        match meant(written, &wanted, known) {
             Some(known) => Ok(known.clone()),
             None if role >= Role::Admin => Ok(wanted),
             None => Err(OperatorError::Forbidden(format!(
@@ -88,6 +86,20 @@ impl Operator {
             ))),
         }
     }
+}
+
+/// Returns which of the servers of the configuration is meant, and asked as it is configured.
+fn meant<'p>(
+    written: &str,
+    wanted: &ServerPlan,
+    mut known: impl Iterator<Item = &'p ServerPlan>,
+) -> Option<&'p ServerPlan> {
+    // A mapping says how a server is to be asked, which may not be how it is configured.
+    if written.contains('{') {
+        return None;
+    }
+    let scheme = |server: &ServerPlan| server.way.protocol.scheme();
+    known.find(|known| known.target == wanted.target && scheme(known) == scheme(wanted))
 }
 
 /// A machine without files and variables: what somebody wrote is a server, and nothing else.
@@ -124,5 +136,28 @@ impl Environment for Nothing {
 
     fn random(&self, octets: &mut [u8]) {
         System.random(octets);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_asked_as_it_is_configured_and_a_mapping_as_it_says() {
+        let read = |written: &str| server(written, &Nothing).expect("a server");
+        let known = [
+            read("192.0.2.1"),
+            read("{address: \"tls://192.0.2.1\", tls-name: a.example}"),
+            read("{address: \"tls://192.0.2.2\", tls-name: b.example}"),
+        ];
+        let of = |written: &str| {
+            let found = meant(written, &read(written), known.iter())?;
+            known.iter().position(|known| std::ptr::eq(known, found))
+        };
+        assert_eq!(of("192.0.2.1"), Some(0));
+        assert_eq!(of("tls://192.0.2.1"), Some(1));
+        assert_eq!(of("192.0.2.2"), None);
+        assert_eq!(of("{address: \"tls://192.0.2.1\", tls-name: c.example}"), None);
     }
 }

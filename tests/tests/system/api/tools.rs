@@ -76,6 +76,16 @@ fn a_text_that_is_sent_includes_no_files_and_shows_nothing_of_the_machine_to_ope
     assert_eq!(check(&operator, "", variable).0, 403);
     contains(&check(&admin, "", variable).1, "/bin");
     assert_eq!(check(&viewer, "", "local: {}\n").0, 403);
+    // An admin for some settings or zones may not set everything, and so sees no more than operators.
+    let of_paths = shown(&token(&server, "paths", &["--role", "admin", "--path", "local"]));
+    let of_zones = shown(&token(&server, "zones", &["--role", "admin", "--zone", "example.org"]));
+    for bound in [&of_paths, &of_zones] {
+        assert_eq!(check(bound, "", &list(&path)), check(&operator, "", &list(&path)));
+        let (status, said) = check(bound, "", variable);
+        assert_eq!(status, 403, "{said}");
+        lacks(&said, "/bin");
+        assert_eq!(check(bound, "", "local: {a.home.arpa: 192.0.2.1}\n").0, 200);
+    }
     // The text is what has its name, and nothing else.
     let (_, said) = check(&operator, &format!("?name={path}"), "local: 1\n");
     lacks(&said, "hunter");
@@ -135,6 +145,10 @@ fn an_upstream_is_measured_by_operators_if_it_is_configured_and_by_admins_in_any
     contains(&said, "\"trouble\": \"no reply in time\"");
     contains(&said, "\"transport\": \"tcp\"");
     assert!(elsewhere.accept().is_ok(), "the admin's probe came");
+    // Nothing of a mapping is in the audit log: it may hold passwords.
+    let mapping = format!("{{address: {known}, proxy-password: hunter2, proxy: 127.0.0.1}}");
+    let (status, said) = probe(&admin, &of(&mapping));
+    assert_eq!(status, 200, "{said}");
     for wrong in ["\"count\": 21", "\"count\": 0", "\"timeout-ms\": 5001", "\"name\": \"a..b\""] {
         let body = format!("{{\"server\": \"{known}\", {wrong}}}");
         assert_eq!(probe(&operator, &body).0, 400, "{wrong}");
@@ -142,6 +156,8 @@ fn an_upstream_is_measured_by_operators_if_it_is_configured_and_by_admins_in_any
     let audit = text(&server.command(&["audit", "tail"]));
     contains(&audit, &format!("probe {known} by token operator: accepted"));
     contains(&audit, "refused: ");
+    contains(&audit, "probe a mapping by token admin: accepted");
+    lacks(&audit, "hunter2");
     let output = server.command(&["probe", &known, "--running", "--count", "1", "--timeout", "1"]);
     assert!(output.status.success(), "{}", text(&output));
     contains(&text(&output), &format!("address         {known} over udp"));
