@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{
-    EventsArgs, ListCommand, ListHistoryArgs, LogArgs, LoginArgs, RemoteArgs, UsersCommand, parse_seconds,
-};
+use super::{EventsArgs, ListCommand, LogArgs, LoginArgs, RemoteArgs, UsersCommand, parse_seconds};
 
 /// What to ask of the running server.
 #[derive(Debug, Subcommand)]
@@ -290,7 +288,20 @@ pub enum SetCommand {
     /// Print the entries of the set, and how long each stays.
     List(SetNameArgs),
     /// Print who changed the set, the newest change first.
-    History(ListHistoryArgs),
+    History(SetHistoryArgs),
+}
+
+/// A dynamic set and how much of its history.
+#[derive(Args, Clone, Debug)]
+pub struct SetHistoryArgs {
+    /// The set.
+    #[arg(value_name = "SET")]
+    pub(crate) name: String,
+    /// At most so many changes.
+    #[arg(short = 'n', long, value_name = "NUMBER", default_value = "20")]
+    pub(crate) count: u64,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
 }
 
 /// Arguments of `set add`.
