@@ -97,6 +97,35 @@ pub fn rewrite(text: &[u8], format: ListFormat, changes: &[RuleChange]) -> Rewri
     Rewritten { text: out, changed }
 }
 
+/// Checks rules of a list that nobody reads yet, whatever format they are in: each has to be one
+/// line. The number of a mistake's line is that of the change, from 1.
+pub fn check_lines(changes: &[RuleChange]) -> Mistakes {
+    let mut mistakes = Mistakes::of(true);
+    for (number, change) in (1..).zip(changes) {
+        check_line(&mut mistakes, (number, &change.rule), ListFormat::Names);
+    }
+    mistakes
+}
+
+/// Returns how many lines of a text that nobody reads yet have a rule.
+pub fn count_lines(text: &[u8]) -> usize {
+    let lines = text.split(|&octet| octet == b'\n');
+    lines.filter(|line| key(line, ListFormat::Names).is_some()).count()
+}
+
+/// Adds what is wrong with a rule as a line; returns whether nothing is.
+fn check_line(mistakes: &mut Mistakes, (number, rule): (u32, &str), format: ListFormat) -> bool {
+    let wrong = if rule.contains(['\n', '\r']) {
+        "a rule is one line"
+    } else if key(rule.as_bytes(), format).is_none() {
+        "it has no rule"
+    } else {
+        return true;
+    };
+    mistakes.add(number, || wrong.to_owned());
+    false
+}
+
 /// Checks rules that are to be added or removed; the number of a mistake's line is that of the
 /// change, from 1.
 pub fn check(changes: &[RuleChange], format: ListFormat) -> Mistakes {
@@ -106,11 +135,7 @@ pub fn check(changes: &[RuleChange], format: ListFormat) -> Mistakes {
     let mut lines = Vec::new();
     for (number, change) in (1..).zip(changes) {
         let rule = change.rule.as_str();
-        if rule.contains(['\n', '\r']) {
-            mistakes.add(number, || "a rule is one line".to_owned());
-        } else if key(rule.as_bytes(), format).is_none() {
-            mistakes.add(number, || "it has no rule".to_owned());
-        } else {
+        if check_line(&mut mistakes, (number, rule), format) {
             lines.extend_from_slice(rule.as_bytes());
         }
         lines.push(b'\n');

@@ -46,7 +46,7 @@ pub use operator::{
     CachedAnswer, ComesBack, DESCRIPTIONS, EDITS_MAX, LinkFor, LogInRefusal, LoggedIn, Operator,
     OperatorError, Rejected, What, WorkerNumbers,
 };
-pub use protocol::{SocketUsers, answered, carry_out, own_list_put};
+pub use protocol::{SocketUsers, answered, carry_out, own_list_allowed, own_list_put};
 pub use recorder::names as recorder_files;
 pub use start::{Opened, Server, StartError, start};
 pub use store::Draft;

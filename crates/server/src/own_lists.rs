@@ -5,10 +5,12 @@
 //! compiled, and what is different from it in a live table.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::time::{Duration, Instant};
 
 use authority::Authority;
 use environment::{Keeper, KeptList};
@@ -39,6 +41,50 @@ pub(crate) struct OwnLists {
     keeper: Option<Arc<dyn Keeper>>,
     /// Why it is not known which lists there are: nothing may be written over them.
     trouble: Option<String>,
+    /// Whether lists are being written as a whole again.
+    is_merging: AtomicBool,
+}
+
+/// The shortest and the longest time before a list that could not be written as a whole is tried
+/// again.
+const RETRY_FIRST: Duration = Duration::from_secs(10);
+const RETRY_LAST: Duration = Duration::from_secs(3600);
+
+/// When a list is tried again that could not be written as a whole.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Retry {
+    at: Instant,
+    pause: Duration,
+}
+
+impl Retry {
+    /// Returns when to try again after it went wrong now, the pause each time twice as long.
+    fn after(before: Option<Self>, now: Instant) -> Self {
+        let pause = before.map_or(RETRY_FIRST, |before| (before.pause * 2).min(RETRY_LAST));
+        Self { at: now + pause, pause }
+    }
+}
+
+/// The text of a list as it was at one time.
+pub(crate) struct Text {
+    /// Its file.
+    pub(crate) file: Option<File>,
+    /// What was changed since.
+    pub(crate) changes: Vec<RuleChange>,
+}
+
+impl Text {
+    /// Reads all of it.
+    pub(crate) fn read(self) -> io::Result<Vec<u8>> {
+        let mut text = Vec::new();
+        if let Some(mut file) = self.file {
+            file.read_to_end(&mut text)?;
+        }
+        match self.changes.is_empty() {
+            true => Ok(text),
+            false => Ok(rewrite(&text, ListFormat::Names, &self.changes).text),
+        }
+    }
 }
 
 /// What is known of a list.
@@ -56,6 +102,8 @@ pub(crate) struct Own {
     pub(crate) others: Vec<Weak<OwnList>>,
     /// What they are being compiled from.
     next: Option<KeptList>,
+    /// When it is tried again to write it as a whole, if that went wrong.
+    retry: Option<Retry>,
     /// The change that made it what it is.
     pub(crate) revision: u64,
 }
@@ -69,6 +117,7 @@ impl Own {
             list: Arc::new(OwnList::new(number, Vec::new())),
             others: Vec::new(),
             next: None,
+            retry: None,
             revision: 0,
         }
     }
@@ -148,8 +197,8 @@ impl OwnLists {
         }
         let keeper = StoreKeeper::of(authority);
         let next = AtomicU64::new(all.len() as u64);
-        let (changing, all) = (Mutex::default(), Mutex::new(all));
-        Ok(Self { changing, all, files, next, keeper, trouble: None })
+        let (changing, is_merging) = (Mutex::default(), AtomicBool::new(false));
+        Ok(Self { changing, all: Mutex::new(all), files, next, keeper, trouble: None, is_merging })
     }
 
     /// Returns what there is where the store cannot be read: changes of lists and of other data are
@@ -228,21 +277,53 @@ impl OwnLists {
         self.edit(name, |own| own.next = next);
     }
 
-    /// Returns the text of a list as it is.
+    /// Returns the text of a list as it is, to be read later: its file stays there for whoever has
+    /// opened it.
     ///
     /// # Errors
     ///
     /// It cannot be read.
-    pub(crate) fn text(&self, name: &str, authority: &Authority) -> io::Result<Vec<u8>> {
-        let Some(own) = self.get(name) else { return Ok(Vec::new()) };
-        let text = self.file(&own).map_or_else(|| Ok(Vec::new()), std::fs::read)?;
-        if own.patches.is_empty() {
-            return Ok(text);
+    pub(crate) fn text(&self, name: &str, authority: &Authority) -> io::Result<Text> {
+        let Some(own) = self.get(name) else { return Ok(Text { file: None, changes: Vec::new() }) };
+        let file = self.file(&own).map(File::open).transpose()?;
+        let mut changes = Vec::new();
+        if !own.patches.is_empty() {
+            let entries = authority.entries(&space_of(name));
+            let entries = entries.map_err(|error| io::Error::other(error.to_string()))?;
+            changes.extend(entries.iter().flat_map(|entry| changes_of(&entry.text)));
         }
-        let entries =
-            authority.entries(&space_of(name)).map_err(|error| io::Error::other(error.to_string()))?;
-        let changes: Vec<RuleChange> = entries.iter().flat_map(|entry| changes_of(&entry.text)).collect();
-        Ok(rewrite(&text, ListFormat::Names, &changes).text)
+        Ok(Text { file, changes })
+    }
+
+    /// Returns the lists that are to be written as a whole again now.
+    pub(crate) fn much_changed(&self, now: Instant) -> Vec<String> {
+        let all = lock(&self.all);
+        let is_due = |own: &Own| own.retry.is_none_or(|retry| retry.at <= now);
+        let due = all.iter().filter(|(_, own)| own.is_made && own.is_much_changed() && is_due(own));
+        due.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Notes whether a list could be written as a whole; returns whether it is the first time that
+    /// it could not.
+    pub(crate) fn note_merged(&self, name: &str, is_done: bool, now: Instant) -> bool {
+        self.edit(name, |own| {
+            let before = own.retry;
+            own.retry = (!is_done).then(|| Retry::after(before, now));
+            !is_done && before.is_none()
+        })
+    }
+
+    /// Returns whether lists are being written as a whole again.
+    pub(crate) fn is_merging(&self) -> bool {
+        self.is_merging.load(Ordering::Relaxed)
+    }
+
+    /// Does this unless it is being done.
+    pub(crate) fn merging(&self, merge: impl FnOnce()) {
+        if !self.is_merging.swap(true, Ordering::AcqRel) {
+            merge();
+            self.is_merging.store(false, Ordering::Release);
+        }
     }
 }
 
@@ -304,7 +385,8 @@ mod tests {
     }
 
     fn text(lists: &OwnLists, authority: &Authority) -> String {
-        String::from_utf8(lists.text("mine", authority).expect("readable")).expect("text")
+        let text = lists.text("mine", authority).and_then(Text::read).expect("readable");
+        String::from_utf8(text).expect("text")
     }
 
     fn draft(lists: &OwnLists, text: &str) -> (String, u64) {
@@ -424,6 +506,49 @@ mod tests {
         let (_, lists) = start(folder.path());
         assert!(!lists.look_up("nobody").is_made);
         assert!(lists.get("nobody").is_none());
+    }
+
+    #[test]
+    fn a_text_is_that_of_its_time_also_when_its_file_is_gone() {
+        let folder = tempfile::tempdir().expect("a temporary directory");
+        let (authority, lists) = start(folder.path());
+        let file = draft(&lists, "a.example\n");
+        lists.edit("mine", |own| (own.is_made, own.file) = (true, Some(file.clone())));
+        let text = lists.text("mine", &authority).expect("readable");
+        lists.files().expect("a folder").remove(&file.0);
+        assert_eq!(text.read().expect("readable"), b"a.example\n");
+        assert!(lists.text("mine", &authority).is_err());
+    }
+
+    #[test]
+    fn a_list_that_cannot_be_written_is_tried_again_later_and_later_and_told_once() {
+        let lists = OwnLists::default();
+        let many = |own: &mut Own| {
+            own.is_made = true;
+            own.patches.insert(1, 1_000);
+        };
+        lists.edit("bad", many);
+        lists.edit("good", many);
+        let mut now = Instant::now();
+        assert_eq!(lists.much_changed(now), ["bad", "good"]);
+        assert!(lists.note_merged("bad", false, now));
+        for pause in [10, 20, 40, 80, 160, 320, 640, 1_280, 2_560, 3_600, 3_600] {
+            let pause = Duration::from_secs(pause);
+            assert_eq!(lists.much_changed(now + pause - Duration::from_secs(1)), ["good"]);
+            now += pause;
+            assert_eq!(lists.much_changed(now), ["bad", "good"], "after {pause:?}");
+            assert!(!lists.note_merged("bad", false, now), "it is told once");
+        }
+        assert!(!lists.note_merged("bad", true, now));
+        assert_eq!(lists.much_changed(now), ["bad", "good"]);
+        let mut times = 0;
+        lists.merging(|| {
+            assert!(lists.is_merging());
+            lists.merging(|| unreachable!("one at a time"));
+            times += 1;
+        });
+        lists.merging(|| times += 1);
+        assert_eq!((times, lists.is_merging()), (2, false));
     }
 
     #[test]

@@ -130,6 +130,21 @@ pub fn carry_out(
     outcome
 }
 
+/// Refuses somebody who may not change a list, before what they send is read.
+///
+/// # Errors
+///
+/// They may not.
+pub fn own_list_allowed(operator: &Operator, name: &str, caller: &Caller) -> Result<(), OperatorError> {
+    // What a text changes, and so who may, is what removing the list does.
+    let like = Request::OwnListRemove(api::OwnListRemove { name: name.to_owned(), tag: None });
+    let allowed = may(caller, &like, needed(&like));
+    if let Err(why) = &allowed {
+        operator.audit(&caller.name, ("own-list-change", name), &format!("refused: {why}"));
+    }
+    allowed
+}
+
 /// Makes a text that was uploaded that of a list, for somebody.
 ///
 /// # Errors
@@ -142,10 +157,8 @@ pub fn own_list_put(
     is_dry_run: bool,
     caller: &Caller,
 ) -> Result<api::OwnListChanged, OperatorError> {
-    // What it changes, and so who may, is what removing it does.
-    let like = Request::OwnListRemove(api::OwnListRemove { name: name.to_owned(), tag: None });
-    let put = may(caller, &like, needed(&like))
-        .and_then(|()| operator.own_list_put((name, Some(tag)), draft, is_dry_run, &caller.name));
+    own_list_allowed(operator, name, caller)?;
+    let put = operator.own_list_put((name, Some(tag)), draft, is_dry_run, &caller.name);
     if let Err(why) = &put {
         operator.audit(&caller.name, ("own-list-put", name), &format!("refused: {why}"));
     }

@@ -217,7 +217,11 @@ pub(super) fn changed_text(changed: &api::OwnListChanged) -> String {
     let compiled = if changed.is_compiled { ", with the sets compiled anew" } else { "" };
     match changed.is_dry_run {
         true => format!("{rules} would be changed\n"),
-        false => format!("{rules} changed, revision {}{compiled}\n", changed.revision),
+        false => {
+            let warning = changed.warning.as_deref();
+            let warning = warning.map_or_else(String::new, |why| format!("warning: {}\n", out::escaped(why)));
+            format!("{rules} changed, revision {}{compiled}\n{warning}", changed.revision)
+        }
     }
 }
 

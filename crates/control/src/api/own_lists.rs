@@ -80,6 +80,9 @@ pub struct OwnListChanged {
     /// Whether sets were compiled for it: some changes cannot be made beside what is compiled.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_compiled: bool,
+    /// What did not go well, although the list is kept as it is to be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
     /// How long it took.
     pub took_ms: u64,
 }

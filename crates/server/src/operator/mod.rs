@@ -111,6 +111,8 @@ pub struct Operator {
     checks: Arc<()>,
     /// Held by each measuring of an upstream server.
     probes: Arc<()>,
+    /// Copies of it are readers of lists.
+    list_reads: Arc<()>,
 }
 
 /// What stays the same for as long as the server runs.
@@ -238,6 +240,7 @@ impl Operator {
             live: Arc::default(),
             checks: Arc::default(),
             probes: Arc::default(),
+            list_reads: Arc::default(),
         }
     }
 

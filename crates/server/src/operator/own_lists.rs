@@ -1,7 +1,7 @@
 //! Lists of the operator that are kept beside the settings, as their operator sees and changes
 //! them.
 
-use std::io::Write as _;
+use std::io::{self, Read as _, Write as _};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -16,7 +16,7 @@ use tracing::{info, warn};
 use super::configuration::{apart, report};
 use super::{Operator, OperatorError, What, unix_seconds};
 use crate::compile::{Compiled, compile_for_set};
-use crate::own_lists::{Own, OwnLists, puts_of_changes, puts_of_file};
+use crate::own_lists::{Own, OwnLists, Text, puts_of_changes, puts_of_file};
 use crate::reload::{Candidate, Cause, NotCarriedOut, Revision, bring_into_use_kept};
 use crate::{lock, progress};
 
@@ -28,6 +28,10 @@ const KEPT_CHANGES_OCTETS_MAX: usize = 1 << 20;
 const SAID_MAX: usize = 20;
 /// Octets of a part of a text.
 const PART_OCTETS: usize = 64 << 10;
+/// Readers at a time of lists that have to be in the memory for them.
+const READS_MAX: usize = 2;
+/// A word of the HTTP API that stands where names of lists do.
+const FETCH: &str = "fetch";
 
 /// Returns the error of lines with mistakes; `lines` returns the text of a line.
 fn wrong(name: &str, mistakes: &Mistakes, lines: &dyn Fn(u32) -> String) -> OperatorError {
@@ -88,22 +92,29 @@ impl Operator {
             // Its file and its changes, as they go together.
             let _order = self.own_lists().change();
             self.made(name)?;
-            self.effective_text(name)?
+            self.snapshot(name)?
         };
-        let mut at = 0;
-        let mut is_over = false;
+        let failed = |error| OperatorError::Io { what: "the list cannot be read", error };
+        // With changes it has to be in the memory as a whole, and readers may be slow.
+        let place = match text.changes.is_empty() {
+            true => None,
+            false => Some(super::place(&self.list_reads, READS_MAX, "readers of lists with changes")?),
+        };
+        let whole: Box<dyn io::Read + Send> = match text.file {
+            Some(file) if text.changes.is_empty() => Box::new(file),
+            file => Box::new(io::Cursor::new(Text { file, ..text }.read().map_err(failed)?)),
+        };
+        let name = name.to_owned();
+        let mut parts = parts(whole);
         Ok(std::iter::from_fn(move || {
-            if is_over {
-                return None;
+            let _place = &place;
+            match parts.next()? {
+                Ok(part) => Some(part),
+                Err(error) => {
+                    warn!(list = name, %error, "a list cannot be read to its end");
+                    None
+                }
             }
-            let end = text.len().min(at + PART_OCTETS);
-            // Whole lines, so that no character is cut.
-            let cut = text[at..end].iter().rposition(|&octet| octet == b'\n').map(|last| at + last + 1);
-            let end = if end == text.len() { end } else { cut.unwrap_or(text.len()) };
-            let part = String::from_utf8_lossy(&text[at..end]).into_owned();
-            at = end;
-            is_over = at == text.len();
-            Some(api::OwnListText { text: part, is_last: is_over })
         }))
     }
 
@@ -112,9 +123,14 @@ impl Operator {
         own.ok_or_else(|| OperatorError::not_found(What::List, name))
     }
 
-    fn effective_text(&self, name: &str) -> Result<Vec<u8>, OperatorError> {
+    fn snapshot(&self, name: &str) -> Result<Text, OperatorError> {
         let text = self.own_lists().text(name, self.changing.authority());
         text.map_err(|error| OperatorError::Io { what: "the list cannot be read", error })
+    }
+
+    fn effective_text(&self, name: &str) -> Result<Vec<u8>, OperatorError> {
+        let read = self.snapshot(name)?.read();
+        read.map_err(|error| OperatorError::Io { what: "the list cannot be read", error })
     }
 
     /// Refuses a list that is not known by what it should be.
@@ -158,8 +174,10 @@ impl Operator {
         }
         let changes: Vec<RuleChange> = change.edits.iter().map(rule_change).collect();
         let readers = self.readers(name);
-        for format in formats(&readers) {
-            let mistakes = own::check(&changes, format);
+        let checks = formats(&readers).into_iter().map(|format| own::check(&changes, format));
+        // Nobody knows yet how a set will read it.
+        let unread = readers.is_empty().then(|| own::check_lines(&changes));
+        for mistakes in checks.chain(unread) {
             if mistakes.count > 0 {
                 let line = |line: u32| {
                     let at = (line as usize).checked_sub(1).and_then(|at| changes.get(at));
@@ -174,6 +192,7 @@ impl Operator {
             revision,
             is_dry_run: change.is_dry_run,
             is_compiled,
+            warning: None,
             took_ms: begin.elapsed().as_millis() as u64,
         };
         let octets: usize = changes.iter().map(|change| change.rule.len() + 2).sum();
@@ -190,10 +209,11 @@ impl Operator {
                 }
                 let (revision, is_late) = self.keep_and_change(name, &own, &changes, by)?;
                 drop(order);
-                if is_late {
-                    self.own_list_merge(name)?;
-                }
-                return Ok(changed(would, revision, is_late));
+                let merged = if is_late { self.own_list_merge(name) } else { Ok(()) };
+                // It is kept whatever becomes of this.
+                let warning = merged.err().map(|why| late_warning(&why));
+                let is_compiled = is_late && warning.is_none();
+                return Ok(api::OwnListChanged { warning, ..changed(would, revision, is_compiled) });
             }
         }
         let format = formats(&readers).into_iter().next().unwrap_or(ListFormat::Names);
@@ -285,7 +305,7 @@ impl Operator {
         if std::str::from_utf8(&text).is_err() {
             return Err(OperatorError::Argument("the text is not UTF-8".to_owned()));
         }
-        let mut rules = 0;
+        let mut rules = if readers.is_empty() { own::count_lines(&text) } else { 0 };
         for format in formats(&readers) {
             let (count, mistakes) = own::check_text(&text, format);
             rules = count;
@@ -308,7 +328,7 @@ impl Operator {
         let (name, changed, is_compiled) =
             (name.to_owned(), rules as u64, !is_dry_run && !readers.is_empty());
         let took_ms = begin.elapsed().as_millis() as u64;
-        Ok(api::OwnListChanged { name, changed, revision, is_dry_run, is_compiled, took_ms })
+        Ok(api::OwnListChanged { name, changed, revision, is_dry_run, is_compiled, warning: None, took_ms })
     }
 
     /// Removes a list. Sets that name it have nothing of it then.
@@ -468,15 +488,17 @@ impl Operator {
         }
         let begin = Instant::now();
         let list = self.own_lists().text_of_list();
-        let (own, text) = {
+        let (own, snapshot) = {
             let _order = self.own_lists().change();
             let own = self.own_lists().edit(name, |own| {
                 // What is changed from now on comes after its text.
                 own.others.push(Arc::downgrade(&list));
                 own.clone()
             });
-            (own, self.effective_text(name)?)
+            (own, self.snapshot(name)?)
         };
+        let read = snapshot.read();
+        let text = read.map_err(|error| OperatorError::Io { what: "the list cannot be read", error })?;
         let draft = self.draft(&text)?;
         drop(text);
         let octets = draft.octets();
@@ -518,17 +540,58 @@ impl Operator {
 
     /// Returns whether so much of a list was changed that it is to be written as a whole again.
     pub(crate) fn has_changed_lists(&self) -> bool {
-        self.own_lists().made().iter().any(|(_, own)| own.is_much_changed())
+        !self.own_lists().is_merging() && !self.own_lists().much_changed(Instant::now()).is_empty()
     }
 
     /// Writes lists as a whole again of which much was changed.
     pub(crate) fn merge_lists(&self) {
-        for (name, _) in self.own_lists().made().into_iter().filter(|(_, own)| own.is_much_changed()) {
-            if let Err(why) = self.merge(&name, Own::is_much_changed) {
-                warn!(list = name, %why, "a list cannot be compiled with its changes; they stay beside it");
+        self.own_lists().merging(|| {
+            for name in self.own_lists().much_changed(Instant::now()) {
+                let merged = self.merge(&name, Own::is_much_changed);
+                let is_first = self.own_lists().note_merged(&name, merged.is_ok(), Instant::now());
+                if let Some(why) = merged.err().filter(|_| is_first) {
+                    warn!(
+                        list = name,
+                        %why,
+                        "a list cannot be compiled with its changes; they stay beside it, and it is tried again"
+                    );
+                }
             }
-        }
+        });
     }
+}
+
+/// Returns the parts of a text: whole lines, so that no character is cut, unless a line is longer
+/// than all memory that is meant for it.
+fn parts(mut text: impl io::Read) -> impl Iterator<Item = io::Result<api::OwnListText>> {
+    let mut rest: Vec<u8> = Vec::new();
+    let mut is_over = false;
+    std::iter::from_fn(move || {
+        if is_over {
+            return None;
+        }
+        loop {
+            let before = rest.len();
+            let read = (&mut text).take(PART_OCTETS as u64).read_to_end(&mut rest);
+            if let Err(error) = read {
+                is_over = true;
+                return Some(Err(error));
+            }
+            is_over = rest.len() - before < PART_OCTETS;
+            let new = rest.get(before..).unwrap_or_default();
+            let cut = new.iter().rposition(|&octet| octet == b'\n').map(|last| before + last + 1);
+            let end = match is_over {
+                true => rest.len(),
+                false => match cut {
+                    Some(cut) => cut,
+                    None => continue,
+                },
+            };
+            let after = rest.split_off(end);
+            let text = String::from_utf8_lossy(&std::mem::replace(&mut rest, after)).into_owned();
+            return Some(Ok(api::OwnListText { text, is_last: is_over }));
+        }
+    })
 }
 
 /// Returns the formats in which a list is read.
@@ -538,8 +601,16 @@ fn formats(readers: &[(ListFormat, String)]) -> Vec<ListFormat> {
     formats
 }
 
+/// Returns what is said of changes that are on disk, and that queries do not meet yet.
+fn late_warning(why: &OperatorError) -> String {
+    format!("the changes are kept, but some are not in use yet, for the list cannot be compiled: {why}")
+}
+
 fn check_name(name: &str) -> Result<(), OperatorError> {
     match values::identifier(name) {
+        Ok(_) if name == FETCH => Err(OperatorError::Argument(format!(
+            "a list cannot be called \"{FETCH}\": the HTTP API has that word"
+        ))),
         Ok(_) => Ok(()),
         Err(misread) => Err(OperatorError::Argument(misread.message)),
     }
@@ -560,5 +631,38 @@ fn rule_change(edit: &RuleEdit) -> RuleChange {
     match edit {
         RuleEdit::Add(rule) => RuleChange { is_added: true, rule: rule.clone() },
         RuleEdit::Remove(rule) => RuleChange { is_added: false, rule: rule.clone() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the lengths of the parts of a text, which has to be what they are put together.
+    fn lengths(text: &str) -> Vec<usize> {
+        let parts: Vec<_> = parts(text.as_bytes()).map(|part| part.expect("readable")).collect();
+        let put_together: String = parts.iter().map(|part| part.text.as_str()).collect();
+        assert!(put_together == text);
+        let lasts: Vec<bool> = parts.iter().map(|part| part.is_last).collect();
+        assert_eq!(lasts.iter().rposition(|is_last| !is_last).map_or(0, |at| at + 1), parts.len() - 1);
+        parts.iter().map(|part| part.text.len()).collect()
+    }
+
+    #[test]
+    fn a_text_is_sent_in_whole_lines() {
+        assert_eq!(lengths(""), [0]);
+        assert_eq!(lengths("a.example"), [9]);
+        // The two octets of the letter are in two reads.
+        let long = format!("a\n{}\u{fc}\nb", "x".repeat(PART_OCTETS - 3));
+        assert_eq!(lengths(&long), [2, long.len() - 2]);
+        assert_eq!(lengths(&"x".repeat(3 * PART_OCTETS)), [3 * PART_OCTETS]);
+        let lines = "1234567\n".repeat(2 * PART_OCTETS / 8);
+        assert_eq!(lengths(&lines), [PART_OCTETS, PART_OCTETS, 0]);
+    }
+
+    #[test]
+    fn a_word_of_the_api_is_no_name_of_a_list() {
+        assert!(check_name("fetch").is_err() && check_name("a b").is_err());
+        assert!(check_name("fetched").is_ok());
     }
 }

@@ -2,6 +2,7 @@
 
 use testkit::Server;
 
+use super::network::{shown, start as start_network, token};
 use super::{Heard, ask, get, say, start};
 
 const LINES: &str = "Content-Type: application/x-ndjson";
@@ -98,6 +99,43 @@ fn hostile_lines_change_nothing_and_nobody_else_notices() {
     let content = get(&server, CONTENT);
     assert!(content.body.contains("a.example\nd.example\n"), "{content:?}");
     assert!(!content.body.contains("b.example"), "{content:?}");
+}
+
+#[test]
+fn who_may_not_change_a_list_is_refused_before_anything_is_read() {
+    let (server, at, _stub) = start_network(SETS);
+    let viewer = shown(&token(&server, "viewer", &[]));
+    let bound = shown(&token(&server, "bound", &["--role", "admin", "--zone", "example.org"]));
+    for who in [&viewer, &bound] {
+        for (method, kind) in [("PUT", "Content-Type: text/plain"), ("PATCH", LINES)] {
+            // The body does not come: who reads it first does not answer.
+            let mut stream = std::net::TcpStream::connect(at).expect("a connection");
+            let head = format!(
+                "{method} /api/v1{CONTENT} HTTP/1.1\r\nHost: localhost\r\n{who}\r\n{kind}\r\nIf-Match: *\r\n\
+                 Content-Length: 100\r\n\r\n"
+            );
+            std::io::Write::write_all(&mut stream, head.as_bytes()).expect("taken");
+            let mut line = String::new();
+            std::io::BufRead::read_line(&mut std::io::BufReader::new(stream), &mut line).expect("an answer");
+            assert!(line.starts_with("HTTP/1.1 403 "), "{method}: {line}");
+        }
+    }
+}
+
+#[test]
+fn a_list_that_no_set_names_is_kept_and_its_rules_are_lines() {
+    let (_stub, server) = start(SETS);
+    let content = "/lists/later/content";
+    let put = ask(&server, "PUT", content, &["If-None-Match: *"], "# mine\na.example\n||b.example^\n");
+    assert!(put.status == 200 && put.json().contains("\"changed\": 2"), "{put:?}");
+    let wrong = ask(&server, "PATCH", content, &[LINES], "{\"add\": \"c.example\\nd.example\"}");
+    assert!(wrong.status == 422 && wrong.json().contains("a rule is one line"), "{wrong:?}");
+    let right = ask(&server, "PATCH", content, &[LINES], "{\"add\": \"||c.example^\"}");
+    assert_eq!(right.status, 200, "{right:?}");
+    let text = get(&server, content);
+    assert!(text.body.contains("# mine\na.example\n||b.example^\n||c.example^\n"), "{text:?}");
+    let fetch = ask(&server, "PUT", "/lists/fetch/content", &["If-None-Match: *"], "a.example\n");
+    assert_eq!(fetch.status, 400, "{fetch:?}");
 }
 
 #[test]
