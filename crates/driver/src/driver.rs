@@ -447,14 +447,6 @@ impl Driver {
         let mut buffer = self.reply.borrow_mut();
         let mut reply = Reply::new(room(&mut buffer, &to));
         let verdict = self.worker.engine.borrow_mut().resume(suspended, outcome, share, &mut reply);
-        if matches!((&verdict, &to), (Verdict::Answered, To::Client(_))) {
-            let what = match outcome {
-                Outcome::Resolved(_) | Outcome::Unresolved(_) => WaitedFor::Recursion,
-                Outcome::Branch(_) | Outcome::NoBranch { .. } => WaitedFor::Branches,
-                Outcome::Reply(_) | Outcome::Failed(_) | Outcome::Slept => WaitedFor::Upstream,
-            };
-            self.board.counts.waits.note(what, transport, now.since(since));
-        }
         if is_dropped && matches!((&verdict, &to), (Verdict::Answered, To::Client(_))) && is_failure(&reply) {
             self.board.counts.driver.shed_silently.bump();
             to = To::Nobody;
@@ -462,6 +454,15 @@ impl Driver {
         if is_late && matches!((&verdict, &to), (Verdict::Answered, To::Client(_))) && !is_failure(&reply) {
             self.board.counts.driver.discarded.bump();
             to = To::Nobody;
+        }
+        // Who gets no reply has not waited for one.
+        if matches!((&verdict, &to), (Verdict::Answered, To::Client(_))) {
+            let what = match outcome {
+                Outcome::Resolved(_) | Outcome::Unresolved(_) => WaitedFor::Recursion,
+                Outcome::Branch(_) | Outcome::NoBranch { .. } => WaitedFor::Branches,
+                Outcome::Reply(_) | Outcome::Failed(_) | Outcome::Slept => WaitedFor::Upstream,
+            };
+            self.board.counts.waits.note(what, transport, now.since(since));
         }
         self.went_on(verdict, &reply, to, (deferrals, since), now);
     }
