@@ -91,9 +91,14 @@ impl Board {
 impl Board {
     /// Calls `f` with each upstream and how long its replies took.
     pub fn read_reply_times(&self, mut f: impl FnMut(&UpstreamStatus, &Histogram)) {
-        let published = self.published.lock().unwrap_or_else(PoisonError::into_inner);
-        let upstreams = published.status.upstreams.iter().zip(&published.meters);
-        upstreams.for_each(|(upstream, meters)| f(upstream, &meters.reply_times));
+        // Copied, so that the worker does not wait for what `f` does.
+        let (upstreams, meters) = {
+            let published = self.published.lock().unwrap_or_else(PoisonError::into_inner);
+            (published.status.upstreams.clone(), published.meters.clone())
+        };
+        for (upstream, meters) in upstreams.iter().zip(&meters) {
+            f(upstream, &meters.reply_times);
+        }
     }
 }
 

@@ -4,6 +4,8 @@
 //! memory reads no clock. How many queries of a transport did not wait is worked out here, of those
 //! that came and those that began to wait.
 
+use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::Mutex;
 
 use control::metrics::Buckets;
@@ -48,15 +50,22 @@ fn buckets(counted: &Counted, instant: u64, bounds: &[u32]) -> Buckets {
 }
 
 /// Adds up histograms by a key, in the order in which keys come first.
-struct Sums<K>(Vec<(K, Counted)>);
+struct Sums<K> {
+    all: Vec<(K, Counted)>,
+    places: HashMap<K, usize>,
+}
 
-impl<K: PartialEq> Sums<K> {
+impl<K: Clone + Eq + Hash> Sums<K> {
+    fn new() -> Self {
+        Self { all: Vec::new(), places: HashMap::new() }
+    }
+
     fn of(&mut self, key: K) -> &mut Counted {
-        let at = self.0.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
-            self.0.push((key, Counted::default()));
-            self.0.len() - 1
+        let at = *self.places.entry(key).or_insert_with_key(|key| {
+            self.all.push((key.clone(), Counted::default()));
+            self.all.len() - 1
         });
-        &mut self.0[at].1
+        &mut self.all[at].1
     }
 }
 
@@ -65,11 +74,11 @@ const _: () = assert!(BUCKETS > 24);
 impl Operator {
     /// Returns how long clients waited, by what for.
     pub(super) fn waits(&self) -> Vec<(&'static str, Buckets)> {
-        let mut sums = Sums(Vec::new());
+        let mut sums = Sums::new();
         for worker in &self.facts.worker_handles {
             worker.board.counts.waits.read(|source, _, times| times.read(sums.of(source)));
         }
-        sums.0.into_iter().map(|(source, counted)| (source, buckets(&counted, 0, &ALL_BOUNDS))).collect()
+        sums.all.into_iter().map(|(source, counted)| (source, buckets(&counted, 0, &ALL_BOUNDS))).collect()
     }
 
     /// Returns how long clients had to wait for replies, by transport; of transports over which
@@ -81,7 +90,7 @@ impl Operator {
                 *sum += worker.engine.queries_over(transport).read();
             }
         }
-        let (mut begun, mut sums) = ([0; Transport::ALL.len()], Sums(Vec::new()));
+        let (mut begun, mut sums) = ([0; Transport::ALL.len()], Sums::new());
         for worker in &self.facts.worker_handles {
             let waits = &worker.board.counts.waits;
             waits.read_begun(|transport, count| begun[transport as usize] += count);
@@ -92,19 +101,19 @@ impl Operator {
             let instant = self.instant.count(transport, queries[at], begun[at]);
             (queries[at] > 0).then(|| (transport.word(), buckets(&counted, instant, &FEW_BOUNDS)))
         };
-        sums.0.into_iter().filter_map(of_transport).collect()
+        sums.all.into_iter().filter_map(of_transport).collect()
     }
 
     /// Returns how long replies of upstreams took, by group and server.
     pub(super) fn upstream_times(&self) -> Vec<([String; 2], Buckets)> {
-        let mut sums = Sums(Vec::new());
+        let mut sums = Sums::new();
         for worker in &self.facts.worker_handles {
             worker.board.read_reply_times(|upstream, times| {
                 let server = format!("{}{}", upstream.protocol.prefix(), upstream.address);
                 times.read(sums.of([upstream.pool.clone(), server]));
             });
         }
-        sums.0.into_iter().map(|(key, counted)| (key, buckets(&counted, 0, &FEW_BOUNDS))).collect()
+        sums.all.into_iter().map(|(key, counted)| (key, buckets(&counted, 0, &FEW_BOUNDS))).collect()
     }
 }
 
@@ -119,6 +128,16 @@ mod tests {
         let shown = buckets(&counted, 0, &ALL_BOUNDS);
         assert_eq!((shown.count, shown.sum_us), (14, 77));
         assert_eq!((shown.below[0], shown.below[3], shown.below[17]), ((128, 5), (1024, 9), (1 << 24, 9)));
+    }
+
+    #[test]
+    fn sums_are_in_the_order_in_which_keys_come() {
+        let mut sums = Sums::new();
+        for (key, us) in [("b", 1), ("a", 2), ("b", 4)] {
+            sums.of(key).sum_us += us;
+        }
+        let all: Vec<(&str, u64)> = sums.all.iter().map(|(key, counted)| (*key, counted.sum_us)).collect();
+        assert_eq!(all, [("b", 5), ("a", 2)]);
     }
 
     #[test]
