@@ -78,8 +78,8 @@ impl ManagedZone {
         self.show(current, now);
     }
 
-    /// Removes what is on disk of a zone that is in memory alone: it would grow old there, and steps
-    /// to later versions would not fit it.
+    /// Removes what is on disk of a zone that is in memory alone: it would grow old there, and
+    /// steps to later versions would not fit it.
     pub(super) fn forget_kept(&self, current: &mut Current, loaded: &LoadedZone) {
         if is_kept(loaded) || loaded.signed.is_file() || loaded.signed.has_versions() {
             return;
