@@ -44,6 +44,8 @@ fn a_list_is_made_changed_and_removed_by_whoever_knows_how_it_is() {
     assert_eq!(ask(&server, "DELETE", "/lists/mine", &[], "").status, 428);
     assert_eq!(ask(&server, "DELETE", "/lists/mine", &["If-Match: *"], "").status, 200);
     assert_eq!(get(&server, CONTENT).status, 404);
+    let history = get(&server, "/lists/mine/history?count=1").json();
+    assert!(history.contains("\"removed\"") && !history.contains("+c.example"), "{history}");
 }
 
 #[test]
