@@ -76,7 +76,7 @@ fn a_text_that_is_sent_includes_no_files_and_shows_nothing_of_the_machine_to_ope
     assert_eq!(check(&operator, "", variable).0, 403);
     contains(&check(&admin, "", variable).1, "/bin");
     assert_eq!(check(&viewer, "", "local: {}\n").0, 403);
-    // An admin for some settings or zones may not set everything, and so sees no more than operators.
+    // An admin for some settings or zones may not set everything, and sees no more than operators.
     let of_paths = shown(&token(&server, "paths", &["--role", "admin", "--path", "local"]));
     let of_zones = shown(&token(&server, "zones", &["--role", "admin", "--zone", "example.org"]));
     for bound in [&of_paths, &of_zones] {
