@@ -146,9 +146,12 @@ fn an_upstream_is_measured_by_operators_if_it_is_configured_and_by_admins_in_any
     contains(&said, "\"transport\": \"tcp\"");
     assert!(elsewhere.accept().is_ok(), "the admin's probe came");
     // Nothing of a mapping is in the audit log: it may hold passwords.
-    let mapping = format!("{{address: {known}, proxy-password: hunter2, proxy: 127.0.0.1}}");
+    let mapping =
+        format!("{{address: tcp://{known}, proxy: 127.0.0.1, proxy-user: anna, proxy-password: hunter2}}");
     let (status, said) = probe(&admin, &of(&mapping));
     assert_eq!(status, 200, "{said}");
+    // It is asked as the mapping says, not as the server that is configured.
+    contains(&said, "\"trouble\": ");
     for wrong in ["\"count\": 21", "\"count\": 0", "\"timeout-ms\": 5001", "\"name\": \"a..b\""] {
         let body = format!("{{\"server\": \"{known}\", {wrong}}}");
         assert_eq!(probe(&operator, &body).0, 400, "{wrong}");
