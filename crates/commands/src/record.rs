@@ -7,7 +7,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use control::api;
 use recorder::{Kind, NameTest, Names, Outcome, Page, Reader, Recorded, TopOf, Wanted};
-use wire::{Rcode, Rtype};
 
 use crate::cli::{LogArgs, Top};
 use crate::{configuration, out, remote};
@@ -63,9 +62,9 @@ fn try_show(args: &LogArgs) -> Result<(), String> {
     page.unreadable.iter().for_each(|why| out::complain(why));
     let has_cursor = args.cursor.is_some();
     out::print(&match (is_json, has_cursor) {
-        (true, false) => api::to_json(&page.queries.iter().map(shown).collect::<Vec<_>>()),
+        (true, false) => api::to_json(&page.queries.iter().map(api::Recorded::from).collect::<Vec<_>>()),
         (true, true) => api::to_json(&api::QueriesFound {
-            queries: page.queries.iter().map(shown).collect(),
+            queries: page.queries.iter().map(api::Recorded::from).collect(),
             cursor: page.cursor,
             searched_to_ms: page.searched_to_ms,
             unreadable: page.unreadable.clone(),
@@ -153,7 +152,7 @@ fn follow(reader: &Reader, mut wanted: Wanted, args: &LogArgs) -> Result<(), Str
         let text: String = found
             .iter()
             .map(|query| match args.remote.output.json {
-                true => api::to_json_line(&shown(query)),
+                true => api::to_json_line(&api::Recorded::from(query)),
                 false => line(query, args.path),
             })
             .collect();
@@ -195,35 +194,8 @@ fn unix_ms() -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-fn shown(query: &Recorded) -> api::Recorded {
-    let words = |text: &str, separator: &str| {
-        text.split(separator).filter(|word| !word.is_empty()).map(str::to_owned).collect()
-    };
-    let text = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
-    api::Recorded {
-        at_ms: query.at_ms,
-        waited_ms: query.waited_us as f64 / 1000.0,
-        client: query.client.to_string(),
-        transport: query.transport.clone(),
-        name: query.name.clone(),
-        rtype: Rtype(query.qtype).to_string(),
-        status: query.rcode.map(|rcode| Rcode(rcode).to_string()),
-        answers: query.answers,
-        addresses: words(&query.addresses, " "),
-        path: words(&query.path, "; "),
-        one_of: query.one_of,
-        id: query.id,
-        outcome: query.outcome.word().to_owned(),
-        ede: query.ede,
-        rule: text(&query.rule),
-        list: text(&query.list),
-        line: Some(query.line).filter(|line| *line > 0),
-        upstream: text(&query.upstream),
-    }
-}
-
 fn line(query: &Recorded, has_path: bool) -> String {
-    let mut text = shown_line(&shown(query));
+    let mut text = shown_line(&query.into());
     if has_path {
         let list = match query.list.as_str() {
             "" => String::new(),

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use wire::{Rcode, Rtype};
 
 /// Which recorded queries are wanted: all conditions hold together.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -146,6 +147,35 @@ pub struct Recorded {
     /// Who answered: the group of upstreams, and its server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upstream: Option<String>,
+}
+
+impl From<&recorder::Recorded> for Recorded {
+    fn from(query: &recorder::Recorded) -> Self {
+        let words = |text: &str, separator: &str| {
+            text.split(separator).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+        };
+        let text = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
+        Self {
+            at_ms: query.at_ms,
+            waited_ms: query.waited_us as f64 / 1000.0,
+            client: query.client.to_string(),
+            transport: query.transport.clone(),
+            name: query.name.clone(),
+            rtype: Rtype(query.qtype).to_string(),
+            status: query.rcode.map(|rcode| Rcode(rcode).to_string()),
+            answers: query.answers,
+            addresses: words(&query.addresses, " "),
+            path: words(&query.path, "; "),
+            one_of: query.one_of,
+            id: query.id,
+            outcome: query.outcome.word().to_owned(),
+            ede: query.ede,
+            rule: text(&query.rule),
+            list: text(&query.list),
+            line: Some(query.line).filter(|line| *line > 0),
+            upstream: text(&query.upstream),
+        }
+    }
 }
 
 /// Recorded queries, the newest first.

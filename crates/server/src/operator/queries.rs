@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use control::api;
-use recorder::{Kind, Live, NameTest, Names, Outcome, Reader, Recorded, Told, TopOf, Wanted};
+use recorder::{Kind, Live, NameTest, Names, Outcome, Reader, Told, TopOf, Wanted};
 use wire::{Rcode, Rtype};
 
 use super::{Operator, OperatorError};
@@ -42,7 +42,7 @@ impl Operator {
         let wanted = Wanted { before_id: asked.cursor, time: Some(SEARCH_TIME), ..wanted(asked)? };
         let page = self.reader()?.search(&wanted).map_err(OperatorError::Refused)?;
         Ok(api::QueriesFound {
-            queries: page.queries.iter().map(shown).collect(),
+            queries: page.queries.iter().map(api::Recorded::from).collect(),
             cursor: page.cursor,
             searched_to_ms: page.searched_to_ms,
             unreadable: page.unreadable,
@@ -65,7 +65,7 @@ impl Operator {
             // It is free again when the reader is gone.
             let _ = &place;
             match told {
-                Told::Query(query) => api::QueryEvent { query: Some(shown(&query)), missed: None },
+                Told::Query(query) => api::QueryEvent { query: Some((&*query).into()), missed: None },
                 Told::Missed(count) => api::QueryEvent { query: None, missed: Some(count) },
                 Told::Nothing => api::QueryEvent::default(),
             }
@@ -217,32 +217,4 @@ fn names(asked: &api::QueriesAsked) -> Result<Names, OperatorError> {
         names.are_not(regex(text)?);
     }
     Ok(names)
-}
-
-/// Shows a recorded query.
-fn shown(query: &Recorded) -> api::Recorded {
-    let words = |text: &str, separator: &str| {
-        text.split(separator).filter(|word| !word.is_empty()).map(str::to_owned).collect()
-    };
-    let text = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
-    api::Recorded {
-        at_ms: query.at_ms,
-        waited_ms: query.waited_us as f64 / 1000.0,
-        client: query.client.to_string(),
-        transport: query.transport.clone(),
-        name: query.name.clone(),
-        rtype: Rtype(query.qtype).to_string(),
-        status: query.rcode.map(|rcode| Rcode(rcode).to_string()),
-        answers: query.answers,
-        addresses: words(&query.addresses, " "),
-        path: words(&query.path, "; "),
-        one_of: query.one_of,
-        id: query.id,
-        outcome: query.outcome.word().to_owned(),
-        ede: query.ede,
-        rule: text(&query.rule),
-        list: text(&query.list),
-        line: Some(query.line).filter(|line| *line > 0),
-        upstream: text(&query.upstream),
-    }
 }
