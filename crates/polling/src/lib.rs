@@ -54,8 +54,12 @@ const SHARE: u64 = 4;
 /// The divisor of a budget that was halved as often as it may be.
 const SHARE_LEAST: u64 = 64;
 
-/// What a worker that slept for long may spend at once, in microseconds.
-const ALLOWANCE_MAX_US: u64 = 500;
+/// Units of the allowance in a microsecond: one is added in a microsecond at the least share. A look
+/// takes less than a microsecond, and its share counts, too.
+const UNITS: u64 = SHARE_LEAST;
+
+/// What a worker that slept for long may spend at once, in units.
+const ALLOWANCE_MAX: u64 = 500 * UNITS;
 
 /// Preemptions in one stretch from which on another thread is taken to want the processor.
 const PREEMPTIONS_MAX: u64 = 2;
@@ -135,9 +139,9 @@ pub struct BusyPoll {
     baseline_us: Cell<u64>,
     /// How long the next rest is.
     rest: Cell<u32>,
-    /// What may be spent on polling, in microseconds; and that of the time that passes which is
-    /// added.
-    allowance_us: Cell<u64>,
+    /// What may be spent on polling, in [`UNITS`] of a microsecond; and the divisor of the time that
+    /// passes which is added.
+    allowance: Cell<u64>,
     share: Cell<u64>,
     /// Time spent polling in this phase.
     polled_us: Cell<u64>,
@@ -168,7 +172,7 @@ impl BusyPoll {
             phase_began_us: Cell::new(0),
             baseline_us: Cell::new(0),
             rest: Cell::new(REST_MIN),
-            allowance_us: Cell::new(0),
+            allowance: Cell::new(0),
             share: Cell::new(SHARE),
             polled_us: Cell::new(0),
             usage: Cell::new(Usage { cpu_us: 0, preemptions: 0 }),
@@ -273,7 +277,7 @@ impl BusyPoll {
             Phase::Trial => true,
             // A span that began can end: one that is cut short was for nothing.
             Phase::Stretch if self.is_looking() => true,
-            Phase::Stretch => self.allowance_us.get() >= SPAN_US,
+            Phase::Stretch => self.allowance.get() >= SPAN_US * UNITS,
         }
     }
 
@@ -312,13 +316,14 @@ impl BusyPoll {
     /// Adds to the allowance what has passed, and takes from it what was spent.
     fn account(&self, now_us: u64) {
         let passed_us = now_us.saturating_sub(self.told_us.replace(now_us));
-        let mut allowance_us = self.allowance_us.get().saturating_add(passed_us / self.share.get());
+        let spent = passed_us.saturating_mul(UNITS);
+        let mut allowance = self.allowance.get().saturating_add(spent / self.share.get());
         // What a look that found a batch took was mostly answering.
         if self.is_looking() {
             self.polled_us.set(self.polled_us.get().saturating_add(passed_us));
-            allowance_us = allowance_us.saturating_sub(passed_us);
+            allowance = allowance.saturating_sub(spent);
         }
-        self.allowance_us.set(allowance_us.min(ALLOWANCE_MAX_US));
+        self.allowance.set(allowance.min(ALLOWANCE_MAX));
     }
 
     fn begin(&self, phase: Phase, batches: u32, now_us: u64) {
@@ -460,7 +465,7 @@ mod tests {
 
     #[test]
     fn a_client_that_asks_again_at_once_mostly_finds_the_worker_awake_within_the_budget() {
-        for (think_us, least) in [(2, 80), (5, 65), (12, 52), (20, 40)] {
+        for (think_us, least) in [(2, 90), (5, 75), (12, 58), (20, 48)] {
             let mut clock = Clock::new(Polling::Budgeted);
             clock.run(50_000, Client::AfterAnswer(think_us));
             let found = clock.found * 100 / clock.batches;
