@@ -4,6 +4,7 @@ mod clients;
 
 mod dnscrypt;
 mod dnstap;
+mod keywords;
 mod lists;
 mod response_policy;
 mod second_level;
