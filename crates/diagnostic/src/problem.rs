@@ -132,7 +132,29 @@ impl Problem {
                 }
             }
         }
+        let said = [&mut diagnostic.message].into_iter();
+        for said in said.chain(&mut diagnostic.expected).chain(&mut diagnostic.hint) {
+            make_fit(said);
+        }
         diagnostic
+    }
+}
+
+/// Octets of a sentence that are kept of its beginning and of its end, if it is longer than both.
+const BEGINNING_OCTETS: usize = 1500;
+const END_OCTETS: usize = 500;
+
+/// Makes a sentence that quotes a file fit for a terminal and a log, whatever the file has: a word
+/// may have a hundred megabytes, and control characters.
+fn make_fit(said: &mut String) {
+    if said.len() > BEGINNING_OCTETS + END_OCTETS {
+        let beginning = said.floor_char_boundary(BEGINNING_OCTETS);
+        let end = said.ceil_char_boundary(said.len() - END_OCTETS);
+        *said = format!("{} … {}", &said[..beginning], &said[end..]);
+    }
+    let is_wrong = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    if said.contains(is_wrong) {
+        *said = said.replace(is_wrong, "\u{fffd}");
     }
 }
 
@@ -175,8 +197,23 @@ mod tests {
     fn control_characters_do_not_reach_the_terminal() {
         let mut sources = Sources::new(&[]);
         let file = sources.add(Path::new("x"), "\u{1b}[2J: 1".to_owned());
-        let found = diagnostics(vec![Problem::error(Span { file, start: 0, end: 4 }, "bad")], &sources);
-        assert!(!found[0].human().contains('\u{1b}'));
+        let message = "unknown key \"\u{1b}[2J\"";
+        let found = diagnostics(vec![Problem::error(Span { file, start: 0, end: 4 }, message)], &sources);
+        assert!(!found[0].human().contains('\u{1b}'), "{:?}", found[0].human());
+        assert!(!found[0].line().contains('\u{1b}'));
+    }
+
+    #[test]
+    fn of_a_long_sentence_the_beginning_and_the_end_are_printed() {
+        let mut sources = Sources::new(&[]);
+        let text = "ä".repeat(1_000_000);
+        let file = sources.add(Path::new("x"), text.clone());
+        let problem =
+            Problem::error(Span { file, start: 0, end: 4 }, format!("unknown word \"{text}\" here"));
+        let found = diagnostics(vec![problem], &sources);
+        let line = found[0].line();
+        assert!(line.len() < 3000, "{}", line.len());
+        assert!(line.starts_with("x:1:1: error: unknown word \"ää") && line.ends_with("ää\" here"), "{line}");
     }
 
     #[test]

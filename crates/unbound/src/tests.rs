@@ -169,6 +169,11 @@ fn includes_end() {
     let twice = [("/u.conf", "include: /u.conf\ninclude: /u.conf\n")];
     let (_, found) = read_files(&twice);
     assert!(found.iter().any(|line| line.contains("more than 10000 files")), "{}", found.len());
+    let deep: Vec<_> =
+        (0..100_000).map(|level| (format!("/{level}"), format!("include: /{}", level + 1))).collect();
+    let deep: Vec<_> = deep.iter().map(|(path, text)| (&**path, &**text)).collect();
+    let (_, found) = read_files(&deep);
+    assert_eq!(found, ["/32:1:10: error: files include files more than 32 levels deep"]);
 }
 
 #[test]

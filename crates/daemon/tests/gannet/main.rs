@@ -12,6 +12,7 @@ mod serving;
 mod starters;
 mod unbound;
 mod unbound_control;
+mod unbound_hostile;
 mod unbound_machines;
 mod unbound_programs;
 mod unbound_views;

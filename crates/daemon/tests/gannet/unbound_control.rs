@@ -1,5 +1,6 @@
 //! The control channel, as Debian's `unbound-control` and ours use it, and as nobody should.
 
+mod caches;
 mod statistics;
 
 use std::io::{Read as _, Write as _};
