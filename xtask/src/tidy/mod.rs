@@ -15,6 +15,7 @@ mod lengths;
 mod licences;
 mod source;
 mod text;
+mod theirs;
 mod words;
 
 use source::Source;
@@ -108,6 +109,7 @@ fn check(files: &[File]) -> Vec<Finding> {
     let sources: Vec<_> = rust.map(|file| Source::read(&file.path, &file.text)).collect();
     columns::project(files, &mut findings);
     lengths::all(files, &sources, &mut findings);
+    theirs::project(files, &sources, &mut findings);
     for source in &sources {
         crates::root(source, &mut findings);
         crates::unsafe_code(source, &mut findings);
