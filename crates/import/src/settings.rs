@@ -45,8 +45,99 @@ fn out(node: &Node) -> Out {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
     use environment::Memory;
+
+    /// Fails unless a file and what is imported of it have the same settings.
+    fn means_the_same(path: &Path, environment: &Memory, shown: &str) {
+        let found =
+            |found: Vec<Diagnostic>| found.iter().map(Diagnostic::line).collect::<Vec<_>>().join("\n");
+        let read = settings::load_unbound_in(path, environment);
+        let read = read.unwrap_or_else(|mistakes| panic!("{shown}: {}", found(mistakes)));
+        let imported = unbound(path, environment).expect("it was read before");
+        let again = settings::load_text(Path::new("/g.yaml"), &imported.text, environment);
+        let again =
+            again.unwrap_or_else(|mistakes| panic!("{shown}: {}\n{}", found(mistakes), imported.text));
+        assert_eq!(read.settings, again.settings, "{shown}");
+    }
+
+    /// Returns every file below a folder, by its path there.
+    fn tree(folder: &Path, inside: &Path, files: &mut Vec<(PathBuf, Vec<u8>)>) {
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let entry = entry.expect("an entry");
+            let (path, inside) = (entry.path(), inside.join(entry.file_name()));
+            if path.is_dir() {
+                tree(&path, &inside, files);
+            } else if let Ok(octets) = std::fs::read(&path) {
+                files.push((inside, octets));
+            }
+        }
+    }
+
+    /// Returns the files of benchmarks, by the names of their settings: a template with what each
+    /// has in the place of its words.
+    fn of_benchmarks(rival: &Path) -> Vec<(String, String)> {
+        let text = std::fs::read_to_string(rival).expect("text");
+        let value = |of: &str, key: &str| {
+            let long = of.split_once(&format!("\n{key} = '''")).and_then(|(_, rest)| rest.split_once("'''"));
+            let short = of.split_once(&format!("\n{key} = \"")).and_then(|(_, rest)| rest.split_once('"'));
+            long.or(short).map(|(value, _)| value.to_owned())
+        };
+        let template = value(&text, "\"unbound.conf\"").expect("a template");
+        let usual = text.split_once("\n[defaults]").and_then(|(_, rest)| value(rest, "modules"));
+        let settings = text.split("\n[settings.").skip(1).map(|section| {
+            let (name, section) = section.split_once(']').expect("a name");
+            let section = section.split("\n[").next().unwrap_or("");
+            let modules = value(section, "modules").or(usual.clone()).unwrap_or_default();
+            let mut conf = template.clone();
+            for (word, text) in [
+                ("server", value(section, "server").unwrap_or_default()),
+                ("zones", value(section, "zones").unwrap_or_default()),
+                ("modules", modules),
+                ("dir", "/d".to_owned()),
+                ("threads", "1".to_owned()),
+                ("secure", "8853".to_owned()),
+            ] {
+                conf = conf.replace(&format!("{{{{{word}}}}}"), &text);
+            }
+            // What is left are ports.
+            while let Some((before, (_, after))) =
+                conf.split_once("{{").and_then(|(before, rest)| Some((before, rest.split_once("}}")?)))
+            {
+                conf = format!("{before}5353{after}");
+            }
+            (name.to_owned(), conf)
+        });
+        settings.collect()
+    }
+
+    /// All files there are: those of machines, and those that Unbound gets in benchmarks.
+    #[test]
+    fn every_file_of_the_repository_and_its_import_have_the_same_settings() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let machines = root.join("tests/fixtures/unbound");
+        let mut count = 0;
+        for entry in std::fs::read_dir(&machines).expect("a folder") {
+            let machine = entry.expect("an entry").path();
+            let Ok(conf) = std::fs::read_to_string(machine.join("conf")) else { continue };
+            let mut files = Vec::new();
+            tree(&machine.join("root"), Path::new("/"), &mut files);
+            let environment = Memory { files: files.into_iter().collect(), ..Memory::default() };
+            means_the_same(Path::new(conf.trim()), &environment, &machine.display().to_string());
+            count += 1;
+        }
+        for (name, text) in of_benchmarks(&root.join("bench/rivals/unbound.toml")) {
+            let mentioned = text.split("/d/").skip(1).filter_map(|rest| rest.split(['"', '\n']).next());
+            let empty = mentioned.map(|file| (PathBuf::from(format!("/d/{file}")), Vec::new()));
+            let mut environment = Memory { files: empty.collect(), ..Memory::default() };
+            environment.files.insert("/d/unbound.conf".into(), text.clone().into_bytes());
+            means_the_same(Path::new("/d/unbound.conf"), &environment, &name);
+            count += 1;
+        }
+        assert!(count > 15, "{count}");
+    }
 
     #[test]
     fn what_is_printed_means_the_same_as_what_was_read() {
@@ -71,11 +162,7 @@ mod tests {
             "server: val-override-date: \"20260131120000\" private-address: 10.0.0.0/8 serve-expired: yes\n",
         ] {
             let environment = Memory::new(&[("/u.conf", text)]);
-            let read = settings::load_unbound_in(Path::new("/u.conf"), &environment).expect("no mistakes");
-            let imported = unbound(Path::new("/u.conf"), &environment).expect("no mistakes");
-            let again = settings::load_text(Path::new("/g.yaml"), &imported.text, &environment);
-            let again = again.unwrap_or_else(|found| panic!("{}\n{}", found[0].line(), imported.text));
-            assert_eq!(read.settings, again.settings, "{text}");
+            means_the_same(Path::new("/u.conf"), &environment, text);
         }
     }
 }
