@@ -127,6 +127,7 @@ fn engine_with(rate: Option<RateRule>, ops: Vec<Op>, zones: Option<Arc<Zones>>) 
             allowed: loopback(),
             banned: Default::default(),
             banned_live: None,
+            query_octets_max: u16::MAX,
             cookies: Some(Secrets { active: [7; 16], staging: Some([8; 16]) }),
             cookie_required: None,
             rate,

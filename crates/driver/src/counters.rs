@@ -2,6 +2,7 @@
 //! up.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use engine::Transport;
 use events::Counter;
@@ -50,17 +51,27 @@ impl WaitedFor {
 
 /// How long clients waited for answers that were not in memory, by what for and over which
 /// transport they had asked. One count for each wait is all that it costs: sums are made by whoever
-/// reads. 10,560 octets.
+/// reads. 10,576 octets.
 #[derive(Debug, Default)]
 pub struct Waits {
     times: [[Histogram; Transport::ALL.len()]; WaitedFor::WORDS.len()],
     /// Queries of clients that began to wait, by transport.
     begun: [Counter; Transport::ALL.len()],
+    /// How many waited already when one began to, added up.
+    found: Counter,
+    /// The most of them since somebody looked.
+    most: AtomicU64,
 }
 
 impl Waits {
-    /// Counts a query that begins to wait.
-    pub(crate) fn begin(&self, transport: Transport) {
+    /// Counts a query that begins to wait, when so many wait already.
+    pub(crate) fn begin(&self, transport: Transport, waiting: usize) {
+        let waiting = waiting as u64;
+        self.found.add(waiting);
+        // Who forgets it at this moment hears of it once more.
+        if waiting > self.most.load(Ordering::Relaxed) {
+            self.most.store(waiting, Ordering::Relaxed);
+        }
         if let Some(counter) = self.begun.get(transport as usize) {
             counter.bump();
         }
@@ -79,6 +90,17 @@ impl Waits {
         for (what, times) in WaitedFor::WORDS.into_iter().zip(&self.times) {
             Transport::ALL.into_iter().zip(times).for_each(|(transport, times)| f(what, transport, times));
         }
+    }
+
+    /// Returns how many queries were waiting already when one began to, added up for all of them,
+    /// and the most.
+    pub fn read_found(&self) -> (u64, u64) {
+        (self.found.read(), self.most.load(Ordering::Relaxed))
+    }
+
+    /// Has the most begin from zero.
+    pub fn forget_most(&self) {
+        self.most.store(0, Ordering::Relaxed);
     }
 
     /// Calls `f` with each transport, and how many queries over it began to wait.
@@ -131,7 +153,10 @@ mod tests {
     #[test]
     fn a_wait_counts_for_what_it_was_for_and_for_its_transport() {
         let waits = Waits::default();
-        waits.begin(Transport::Unix);
+        waits.begin(Transport::Unix, 7);
+        assert_eq!(waits.read_found(), (7, 7));
+        waits.forget_most();
+        assert_eq!(waits.read_found(), (7, 0));
         waits.note(WaitedFor::Stale, Transport::Unix, Span(5));
         waits.note(WaitedFor::Upstream, Transport::Udp, Span(7));
         let mut found = Vec::new();

@@ -318,6 +318,14 @@ impl Driver {
         self.settle(now);
     }
 
+    /// Ends queries that wait now, as an operator wants; returns how many there were.
+    pub fn end_waiting(&self) -> usize {
+        let now = self.begin();
+        let count = self.machine.borrow_mut().shed_all();
+        self.settle(now);
+        count
+    }
+
     /// Ends all fetches with [`Failure::Stopping`] and takes no more.
     pub fn stop(&self) {
         let now = self.begin();
@@ -655,7 +663,8 @@ impl Driver {
 impl engine::Driver for Driver {
     fn take(&self, suspended: Box<Suspended>, to: ReplyTo) {
         let now = self.batch_now();
-        self.board.counts.waits.begin(suspended.client().transport);
+        let waiting = self.machine.borrow().waiting();
+        self.board.counts.waits.begin(suspended.client().transport, waiting);
         let asker = Asker { suspended, to: To::Client(to), deferrals: 0, since: now };
         self.machine.borrow_mut().take(asker, now);
     }

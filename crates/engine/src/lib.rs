@@ -58,7 +58,7 @@ use answer::put::put_record;
 use answer::texts::Texts;
 use answer::{Answer, Interim};
 use clients::gate::Admission;
-use clients::gate::cookie::Proof;
+use clients::gate::cookie::{CLIENT_OCTETS, Proof};
 use events::{EventContext, EventSink, Path};
 use observe::explain::Recorder;
 use observe::trace::{NoTrace, Note, Tracer};
@@ -270,6 +270,7 @@ impl Engine {
         tracer: &mut T,
     ) -> Verdict {
         self.state.counters.queries_over(client.transport).bump();
+        let octets = query.len();
         let parsed = Query::parse_inlined(query);
         let query = match &parsed {
             Ok(query) => query,
@@ -284,9 +285,14 @@ impl Engine {
             tracer.note(Note::Protocol);
             return verdict;
         }
+        if octets > usize::from(self.snapshot.gate.query_octets_max) {
+            return self.too_large(tracer);
+        }
         let (admission, proof) = self.snapshot.gate.admit(query, client, self.state.now);
-        if let Proof::Proven(_) = proof {
-            self.state.counters.cookies_valid.bump();
+        match proof {
+            Proof::None | Proof::Malformed => {}
+            Proof::Proven(_) => self.state.counters.cookies_valid.bump(),
+            Proof::Unproven(_) => self.count_unproven(query),
         }
         if admission == Admission::Denied {
             return self.answer_outsider(query, client, reply, tracer);
@@ -435,6 +441,24 @@ impl Engine {
             };
         }
         Answer::empty(Rcode::REFUSED, Some((EdeCode::NOT_SUPPORTED, "class not served")))
+    }
+
+    #[cold]
+    fn too_large<T: Tracer + ?Sized>(&mut self, tracer: &mut T) -> Verdict {
+        tracer.note(Note::TooLarge);
+        self.state.counters.too_large.bump();
+        self.stay_silent()
+    }
+
+    /// Counts a query whose cookie proves nothing: a client's own, or one that is wrong.
+    #[cold]
+    fn count_unproven(&mut self, query: &Query<'_>) {
+        let data = query.edns.as_ref().and_then(|edns| edns.option(OptionCode::COOKIE));
+        let counter = match data {
+            Some(data) if data.len() > CLIENT_OCTETS => &self.state.counters.cookies_invalid,
+            _ => &self.state.counters.cookies_client,
+        };
+        counter.bump();
     }
 
     #[cold]

@@ -37,6 +37,7 @@ events::counters! {
     tcp_closed_stopping: "Connections closed because the server stops.",
     tls_refused: "Connections closed at once because there were too many handshakes, or there is no certificate.",
     tls_handshakes: "TLS handshakes that were done.",
+    tls_resumed: "Those of them that went on with a session of before (RFC 8446 §2.2).",
     tls_slow: "Connections closed because the TLS handshake took too long.",
     quic_accepted: "QUIC connections accepted.",
     quic_retries: "QUIC clients that had to prove their address first.",

@@ -176,6 +176,7 @@ const fn note_text(note: Note) -> &'static str {
         Note::Banned => "the client is banned (setting deny): no reply",
         Note::Limited => "the client asks too often (setting limits.rate)",
         Note::BadCookie => "the cookie of the query is malformed",
+        Note::TooLarge => "the query is larger than queries may be (limits.query-size)",
         Note::NoCookie => "the client has to show a cookie, and does not",
         Note::Protocol => "the protocol decides, before any rule",
     }

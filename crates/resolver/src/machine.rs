@@ -115,6 +115,10 @@ pub struct Counts {
     pub reports: u64,
     /// Queries that were not sent because their zone is asked too often.
     pub limited: u64,
+    /// Answers read in zones of this server.
+    pub own: u64,
+    /// Answers of servers that looked at the client's subnet.
+    pub subnets: u64,
 }
 
 /// A question to forwarders that the caller has not reported yet.

@@ -237,6 +237,14 @@ pub(super) const ROWS: &[Row] = &[
          connections it is always SERVFAIL.",
     ),
     row(
+        "limits.query-size",
+        whole_or(512, 65_535, "off"),
+        "off",
+        "a query of any size costs the same to read",
+        "Queries of clients with more octets get no reply. Ordinary ones have less than 512; EDNS padding makes them larger.",
+    )
+    .unbound(&["harden-large-queries"]),
+    row(
         "limits.wait-limit",
         whole_or(1, 10_000_000, "off"),
         "1000",

@@ -62,6 +62,8 @@ pub(crate) enum Asked {
     Explain(Explaining),
     /// To list the queries that wait.
     List(SyncSender<Vec<driver::Waiting>>),
+    /// To end the queries that wait, and say how many.
+    EndWaiting(SyncSender<usize>),
 }
 
 /// A query that somebody wants explained.
@@ -219,6 +221,7 @@ async fn serve(parts: Parts) -> io::Result<()> {
                 Asked::Explain(job) => explain(&worker, &driver, job),
                 // Whoever asked may have gone.
                 Asked::List(to) => drop(to.try_send(driver.list_waiting())),
+                Asked::EndWaiting(to) => drop(to.try_send(driver.end_waiting())),
             }
         }
         std::future::pending::<()>().await;

@@ -28,6 +28,8 @@ pub struct Gate {
     pub banned: prefix_set::PrefixSet,
     /// The same, changed while the server runs.
     pub banned_live: Option<Arc<sets::DynamicAddresses>>,
+    /// Octets of a query that gets a reply.
+    pub query_octets_max: u16,
     /// Secrets for cookies; `None` ignores the option.
     pub cookies: Option<cookie::Secrets>,
     /// Clients that must show a cookie, unless a connection proves their address; `None` if nobody

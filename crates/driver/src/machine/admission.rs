@@ -174,6 +174,15 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
         false
     }
 
+    /// Ends all queries that wait, but for those that end anyway; returns how many.
+    #[cold]
+    pub(crate) fn shed_all(&mut self) -> usize {
+        let waits = self.waiters.iter().filter(|(_, entry)| entry.home != Home::Ending);
+        let keys: Vec<usize> = waits.map(|(key, _)| key).collect();
+        keys.iter().for_each(|&key| self.shed(u32::try_from(key).unwrap_or(u32::MAX)));
+        keys.len()
+    }
+
     /// Ends a query before what it waits for has ended; that ends, too, if nobody else waits for
     /// it.
     fn shed(&mut self, key: u32) {

@@ -17,6 +17,8 @@ events::counters! {
     second_level_skipped: "Questions that a second-level cache was not asked because it is down or overloaded.",
     second_level_stored: "Answers that a second-level cache has taken.",
     second_level_not_stored: "Answers that a second-level cache has refused, or that found no room on the way to it.",
+    subnets: "Answers of servers that looked at the client's subnet (RFC 7871).",
+    own: "Answers that were read in zones of this server.",
     limited: "Queries that were not sent because the servers of their zone were asked too often.",
 }
 
@@ -30,6 +32,8 @@ impl Counters {
         self.yielded.add(now.yielded - before.yielded);
         self.remembered.add(now.remembered - before.remembered);
         self.reports.add(now.reports - before.reports);
+        self.subnets.add(now.subnets - before.subnets);
+        self.own.add(now.own - before.own);
         self.limited.add(now.limited - before.limited);
         *before = now;
     }

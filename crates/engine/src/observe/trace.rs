@@ -39,6 +39,8 @@ pub enum Note {
     BadCookie,
     /// It has no cookie of ours, which its client must show.
     NoCookie,
+    /// It has more octets than may be.
+    TooLarge,
     /// The protocol says what the answer is, whatever the policy.
     Protocol,
 }

@@ -647,6 +647,22 @@ fn banned_clients_hear_nothing() {
 }
 
 #[test]
+fn a_query_with_more_octets_than_may_be_gets_no_reply() {
+    let gate = gate_with(|gate| gate.query_octets_max = 512);
+    let mut server = Server::with(gate, |cache| usual(cache, CacheRules::default()));
+    let mut buf = [0; 1232];
+    let padded = |octets: usize| Ask::new("localhost", Rtype::A).option(12, &vec![0; octets]).bytes();
+    let smallest = padded(0).len();
+    let mut is_answered = |query: &[u8]| {
+        matches!(server.engine.answer(query, &server.client, &mut Reply::new(&mut buf)), Verdict::Answered)
+    };
+    assert!(is_answered(&padded(512 - smallest)));
+    assert!(!is_answered(&padded(513 - smallest)));
+    assert!(is_answered(&padded(0)));
+    assert_eq!(server.counters.too_large.read(), 1);
+}
+
+#[test]
 fn who_has_to_show_a_cookie_is_not_answered_without_one_over_udp() {
     let ours = Prefix::new("192.0.2.0".parse().expect("an address"), 25);
     let gate = gate_with(|gate| {
@@ -672,6 +688,10 @@ fn who_has_to_show_a_cookie_is_not_answered_without_one_over_udp() {
     std::mem::swap(&mut server.client, &mut stolen);
     assert_eq!(seen(&server.ask(&with(&cookie)).answered()).rcode, Rcode::BADCOOKIE, "of another client");
     assert_eq!(server.counters.without_cookie.read(), 3);
+    let counters = &server.counters;
+    let [valid, client_alone, invalid] =
+        [&counters.cookies_valid, &counters.cookies_client, &counters.cookies_invalid];
+    assert_eq!([valid.read(), client_alone.read(), invalid.read()], [1, 1, 1]);
     // A connection proves the address as well, and others need no cookie.
     server.client = Client { transport: Transport::Tcp, verified: true, ..client("192.0.2.1") };
     assert_eq!(seen(&server.ask(&plain).answered()).rcode, Rcode::NOERROR);

@@ -162,6 +162,7 @@ pub fn gate() -> Gate {
         allowed: PrefixSet::compile([any("0.0.0.0"), any("::")]),
         banned: PrefixSet::default(),
         banned_live: None,
+        query_octets_max: u16::MAX,
         cookies: None,
         cookie_required: None,
         rate: None,

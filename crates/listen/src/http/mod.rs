@@ -36,6 +36,7 @@ use tokio::net::UnixStream;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::HandshakeKind;
 
 pub(crate) use self::answer::Visit;
 use self::corked::{Acknowledge, Carrier, Corked};
@@ -274,6 +275,9 @@ async fn serve<S: Service + 'static>(shared: &Rc<Shared<S>>, accepted: Accepted)
     shared.counters().tls_handshakes.bump();
     handle.touch();
     let session = stream.get_ref().1;
+    if session.handshake_kind() == Some(HandshakeKind::Resumed) {
+        shared.counters().tls_resumed.bump();
+    }
     let certificate = ShownCertificate::of(session.peer_certificates());
     let visit = visit.named(session.server_name()).shown(certificate);
     let protocol = stream.get_ref().1.alpn_protocol().map(<[u8]>::to_vec);

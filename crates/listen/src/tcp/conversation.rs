@@ -376,6 +376,9 @@ impl<S: Service> Conversation<S> {
         }
         if was_shaking_hands && session.is_established() {
             connection.counters.tls_handshakes.bump();
+            if session.is_resumed() {
+                connection.counters.tls_resumed.bump();
+            }
             if session.is_challenge() {
                 return Err(Ending::Finished);
             }

@@ -7,9 +7,9 @@
 use std::sync::Arc;
 
 use engine::ClientCertificate;
-use rustls::ServerConfig;
 use rustls::server::UnbufferedServerConnection;
 use rustls::unbuffered::{ConnectionState, UnbufferedStatus};
+use rustls::{HandshakeKind, ServerConfig};
 
 use plan::tls::CertificateFacts;
 
@@ -102,6 +102,11 @@ impl Session {
     /// Returns whether the handshake is done.
     pub(crate) const fn is_established(&self) -> bool {
         self.is_established
+    }
+
+    /// Returns whether the handshake went on with a session of before.
+    pub(crate) fn is_resumed(&self) -> bool {
+        self.tls.handshake_kind() == Some(HandshakeKind::Resumed)
     }
 
     /// Returns the name of the server that the client wants to speak with.

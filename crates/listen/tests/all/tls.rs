@@ -336,6 +336,7 @@ fn sessions_are_resumed_on_any_worker_and_with_any_configuration() {
             ask(&mut stream, &query(1, "now")).await;
             assert_eq!(stream.get_ref().1.handshake_kind(), Some(HandshakeKind::Resumed));
         }
+        assert_eq!((one.count("tls_resumed"), other.count("tls_resumed")), (0, 2));
     });
 }
 

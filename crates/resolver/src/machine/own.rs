@@ -118,6 +118,7 @@ impl Resolver {
         let Some((reading, _)) = self.read_reply(key, &message) else {
             return self.end_over_limit(key, Limit::Octets);
         };
+        self.counts.own += 1;
         self.note(key, TraceServer::Own, &TraceEvent::of(&reading), now);
         let reading = match reading {
             Reading::Fault(_) => return self.end_own(key, Reason::Faulty, zone),

@@ -123,6 +123,7 @@ impl Resolver {
         }
         let covered = match end {
             FetchEnd::Answer(answer) => {
+                self.counts.subnets += u64::from(answer.scope.is_some());
                 let bits = answer.scope.unwrap_or(0);
                 (bits <= subnet.prefix).then(|| subnet.cut(bits, bits))
             }

@@ -29,6 +29,10 @@ pub struct WorkerNumbers {
     pub waits: Counted,
     /// Queries that wait now.
     pub waiting: u64,
+    /// How many waited already when one began to, added up for all of them.
+    pub found_waiting: u64,
+    /// The most of these since [`Operator::forget_most_waiting`].
+    pub most_waiting: u64,
 }
 
 impl Operator {
@@ -149,9 +153,18 @@ impl Operator {
             let mut waits = Counted::default();
             worker.board.counts.waits.read(|_, _, histogram| histogram.read(&mut waits));
             let waiting = u64::from(worker.board.status().waiting);
-            WorkerNumbers { counters, details: worker.details.read(), waits, waiting }
+            let (found_waiting, most_waiting) = worker.board.counts.waits.read_found();
+            let details = worker.details.read();
+            WorkerNumbers { counters, details, waits, waiting, found_waiting, most_waiting }
         };
         self.facts.worker_handles.iter().map(of_one).collect()
+    }
+
+    /// Has what is the most of queries that wait begin from zero.
+    pub fn forget_most_waiting(&self) {
+        for worker in &self.facts.worker_handles {
+            worker.board.counts.waits.forget_most();
+        }
     }
 
     /// Returns how many queries policies have counted under each label.

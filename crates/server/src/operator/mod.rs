@@ -30,7 +30,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -502,10 +502,24 @@ impl Operator {
     ///
     /// A worker does not answer.
     pub fn waiting(&self) -> Result<Vec<Vec<driver::Waiting>>, OperatorError> {
+        self.ask_each_worker(Asked::List)
+    }
+
+    /// Ends the queries that wait for other servers, whose clients get SERVFAIL; returns how many
+    /// there were.
+    ///
+    /// # Errors
+    ///
+    /// A worker does not answer.
+    pub fn end_waiting(&self) -> Result<usize, OperatorError> {
+        Ok(self.ask_each_worker(Asked::EndWaiting)?.into_iter().sum())
+    }
+
+    fn ask_each_worker<T>(&self, order: fn(SyncSender<T>) -> Asked) -> Result<Vec<T>, OperatorError> {
         let of_worker = |worker: &mpsc::Sender<Asked>| {
             let (reply, heard) = sync_channel(1);
             worker
-                .blocking_send(Asked::List(reply))
+                .blocking_send(order(reply))
                 .map_err(|_| OperatorError::Refused("the server is ending".to_owned()))?;
             let late = |_| OperatorError::TimedOut("a worker did not answer in time".to_owned());
             heard.recv_timeout(EXPLANATION_PATIENCE).map_err(late)

@@ -20,6 +20,8 @@ pub struct Limits {
     pub shed: Shed,
     /// Replies held for one client whose address may be forged; `None`: any number.
     pub wait_limit: Option<u32>,
+    /// Octets of a query that gets a reply; `None`: any number.
+    pub query_size: Option<u16>,
     /// Replies held for one client whose address is proven; `None`: any number.
     pub wait_limit_with_cookie: Option<u32>,
     /// The same for clients of networks.

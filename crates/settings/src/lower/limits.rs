@@ -119,6 +119,7 @@ impl Lowering<'_> {
             rate,
             waiting: self.whole(&limits, "waiting") as u32,
             shed: self.word(&limits, "shed", Shed::parse),
+            query_size: self.whole_or(&limits, "query-size").map(|number| number as u16),
             wait_limit: self.whole_or(&limits, "wait-limit").map(|number| number as u32),
             wait_limit_with_cookie: self
                 .whole_or(&limits, "wait-limit-with-cookie")
