@@ -249,7 +249,7 @@ pub struct UnboundArgs {
     /// The configuration.
     #[arg(short = 'c', value_name = "FILE", default_value = "/etc/unbound/unbound.conf")]
     pub config: PathBuf,
-    /// Stay in the foreground, as it always does; twice, log to standard error.
+    /// Stay in the foreground; twice, log to standard error.
     #[arg(short = 'd', action = clap::ArgAction::Count)]
     pub foreground: u8,
     /// Write no file with the number of the process, whatever the configuration says.

@@ -3,6 +3,7 @@
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::io;
 use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd as _, BorrowedFd};
 
 /// Octets for the strings of one entry of the databases of users and groups; more than any real one
 /// needs, and groups have members.
@@ -76,6 +77,52 @@ pub(crate) fn become_user(user: &User) -> io::Result<()> {
     check(unsafe { libc::setresgid(user.gid, user.gid, user.gid) })?;
     // SAFETY: takes numbers only.
     check(unsafe { libc::setresuid(user.uid, user.uid, user.uid) })
+}
+
+/// Which of two processes this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Forked {
+    /// The one that was there before.
+    Parent,
+    /// The new one.
+    Child,
+}
+
+/// Makes a second process like this one.
+///
+/// # Errors
+///
+/// There is no room for one, or this process has threads, which the second would not have.
+pub(crate) fn fork() -> io::Result<Forked> {
+    if std::fs::read_dir("/proc/self/task")?.count() != 1 {
+        return Err(io::Error::other("threads were started already"));
+    }
+    // SAFETY: there is one thread, so that no lock is held by one that the child lacks.
+    let process = unsafe { libc::fork() };
+    check(process)?;
+    Ok(if process == 0 { Forked::Child } else { Forked::Parent })
+}
+
+/// Begins a session without a terminal.
+pub(crate) fn leave_terminal() -> io::Result<()> {
+    // SAFETY: takes nothing.
+    check(unsafe { libc::setsid() })
+}
+
+/// Ends this process; nothing is flushed and nothing dropped, as another process has the same.
+pub(crate) fn end_at_once(code: i32) -> ! {
+    // SAFETY: takes a number only, and never returns.
+    unsafe { libc::_exit(code) }
+}
+
+/// Puts a file in the place of standard input, output and error.
+pub(crate) fn replace_standard_streams(file: BorrowedFd<'_>) -> io::Result<()> {
+    for stream in [libc::STDIN_FILENO, libc::STDOUT_FILENO, libc::STDERR_FILENO] {
+        // SAFETY: both are numbers of descriptors, and the standard streams are nobody's: the
+        // library opens them anew with each use.
+        check(unsafe { libc::dup2(file.as_raw_fd(), stream) })?;
+    }
+    Ok(())
 }
 
 /// Forbids this thread and its children to gain privileges by starting programs.

@@ -240,7 +240,7 @@ pub(super) const ROWS: &[Row] = &[
         "[]",
         "who reaches it may do everything",
         "Where it can be reached: paths of Unix sockets, or addresses, with port 8953 unless they say \
-         otherwise.",
+         otherwise. A network device, such as `lo` or `lo@953`, is all addresses that it has when the server starts.",
     )
     .restart()
     .unbound(&["control-enable", "control-interface", "control-port"]),

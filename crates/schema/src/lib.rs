@@ -39,10 +39,10 @@ use yaml::Node;
 
 pub use checks::CheckWord;
 pub use control::{ChangesWord, RoleWord};
-pub use listeners::TlsVersionWord;
+pub use listeners::{DeviceFamilyWord, TlsVersionWord};
 pub use log::{LogFormat, LogLevel, LogTime};
 pub use resolvers::{FamilyWord, MinimisationWord, OpportunisticWord, ValidationWord};
-pub use server::StayAwake;
+pub use server::{DaemonizeWord, StayAwake};
 pub use signing::{CdsDigestWord, CdsWord, SerialWord, SigningAlgorithmWord, ZonemdWord};
 pub use transfers::AlgorithmWord;
 pub use upstreams::{ClientSubnetUse, NUMBERED_PICKS, PLAIN_PICKS};

@@ -15,6 +15,18 @@ values::words! {
     }
 }
 
+values::words! {
+    /// Which addresses of a device are meant.
+    DeviceFamilyWord {
+        /// All.
+        Any = "any",
+        /// Those of IPv4.
+        Ipv4 = "ipv4",
+        /// Those of IPv6.
+        Ipv6 = "ipv6",
+    }
+}
+
 pub(super) const ROWS: &[Row] = &[
     Row {
         path: "listen",
@@ -29,9 +41,20 @@ pub(super) const ROWS: &[Row] = &[
     unset(
         "listen[].at",
         Kind::One(Value::Socket { port: 53, word: Some("auto") }),
-        "The address and port, such as `192.0.2.1`, `192.0.2.1:5300`, `[2001:db8::1]:53` or `0.0.0.0:53`.",
+        "The address and port, such as `192.0.2.1`, `192.0.2.1:5300`, `[2001:db8::1]:53` or `0.0.0.0:53`. Or a network \
+         device, such as `eth0` or `eth0@5300`: all addresses that it has when the server starts. Addresses that it gets \
+         later take a restart. It is an error if there is no such device, or if it has no address.",
     )
     .restart(),
+    row(
+        "listen[].family",
+        word(DeviceFamilyWord::WORDS),
+        "any",
+        "a device is listened on as a whole",
+        "Which addresses of a device are listened on: `any`, `ipv4` or `ipv6`.",
+    )
+    .restart()
+    .unbound(&["do-ip4", "do-ip6"]),
     row(
         "listen[].transport",
         Kind::List(Value::Word(TransportWord::WORDS)),

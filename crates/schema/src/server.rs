@@ -1,6 +1,6 @@
 //! The process and how it presents itself; other files of the configuration.
 
-use super::{Kind, MINUTE, Row, Value, duration, row, section, text_or, unset, whole_or};
+use super::{Kind, MINUTE, Row, Value, duration, row, section, text_or, unset, whole_or, word};
 
 values::words! {
     /// Whether workers poll for the next query before they sleep (busy polling).
@@ -11,6 +11,18 @@ values::words! {
         True = "true",
         /// Never.
         False = "false",
+    }
+}
+
+values::words! {
+    /// Whether the server goes into the background.
+    DaemonizeWord {
+        /// As the program does by whose name it is called.
+        Auto = "auto",
+        /// Yes.
+        Yes = "true",
+        /// No.
+        No = "false",
     }
 }
 
@@ -56,7 +68,7 @@ pub(super) const ROWS: &[Row] = &[
         text_or("auto"),
         "auto",
         "the user `gannet` if the server is started as root and that user exists, else nobody else",
-        "The user to become once the sockets are open. `root` stays root.",
+        "The user to become once the sockets are open. `root` stays root. In the place of Unbound it is `unbound`.",
     )
     .restart()
     .unbound(&["username"]),
@@ -66,10 +78,23 @@ pub(super) const ROWS: &[Row] = &[
         "/var/lib/gannet",
         "where packages put the state of services",
         "The directory of the server's state: zones, keys, lists, caches, recorded queries (see \
-         `docs/manual/state.md`). It also has the files that settings name without a directory.",
+         `docs/manual/state.md`). It also has the files that settings name without a directory. In the place of Unbound it \
+         is `gannet` below its `directory`, or `/var/lib/unbound/gannet`.",
     )
     .restart()
     .unbound(&["directory"]),
+    row(
+        "server.daemonize",
+        word(DaemonizeWord::WORDS),
+        "auto",
+        "service managers and containers want the server in the foreground",
+        "Whether the server goes into the background once clients are answered, as a daemon: the process that was started \
+         ends with 0 then, or with 1 and the reason if the start fails. `auto` is `false`; for the program `unbound` \
+         without `-d` it is `true`. Where a service manager waits for the process (`NOTIFY_SOCKET`), it stays in the \
+         foreground. A log that would go to standard error goes to the system's log.",
+    )
+    .restart()
+    .unbound(&["do-daemonize"]),
     unset(
         "server.pid-file",
         Kind::One(Value::Path),

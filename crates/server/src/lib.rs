@@ -14,6 +14,7 @@ pub mod devices;
 pub mod explain;
 mod feed;
 mod for_jobs;
+pub mod interfaces;
 mod keeper;
 mod log_level;
 mod operator;

@@ -1,6 +1,6 @@
 //! What only the operating system can do for a running server, each call in a safe function.
 
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, CString, c_char, c_int};
 use std::io;
 use std::mem::MaybeUninit;
 use std::num::NonZeroU64;
@@ -47,6 +47,26 @@ pub fn user_name(user: u32) -> Option<String> {
     // in `strings`, which still lives.
     let name = unsafe { CStr::from_ptr(entry.assume_init().pw_name) };
     name.to_str().ok().map(str::to_owned)
+}
+
+/// Returns whether the system knows a user of this name.
+pub fn has_user(name: &str) -> bool {
+    let Ok(name) = CString::new(name) else { return false };
+    let mut strings: Vec<c_char> = vec![0; USER_OCTETS];
+    let mut entry = MaybeUninit::<libc::passwd>::uninit();
+    let mut found = std::ptr::null_mut();
+    // SAFETY: `name` ends in a zero byte, and `entry`, `strings` (with its length) and `found` are
+    // ours to write.
+    let error = unsafe {
+        libc::getpwnam_r(
+            name.as_ptr(),
+            entry.as_mut_ptr(),
+            strings.as_mut_ptr(),
+            strings.len(),
+            &raw mut found,
+        )
+    };
+    error == 0 && !found.is_null()
 }
 
 /// Makes the calling thread the least important: it runs when the others have nothing to do, and

@@ -88,6 +88,11 @@ impl Channel {
                     channel.listeners.push(Listener::Unix(bind(path, owner).map_err(failed)?));
                     channel.paths.push(path.clone());
                 }
+                // Looked up by whoever opens the channel.
+                ControlPlace::Device(name, _) => {
+                    let error = io::Error::from(io::ErrorKind::AddrNotAvailable);
+                    return Err(OpenError::Place { at: name.clone(), error });
+                }
             }
         }
         Ok(channel)

@@ -18,7 +18,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use server::Operator;
 use settings::Loaded;
-use unbound::{Facts, OptionValue};
+pub use unbound::Facts;
+use unbound::OptionValue;
 
 /// The usual configuration.
 const CONFIGURATION: &str = "/etc/unbound/unbound.conf";

@@ -200,12 +200,12 @@ impl Changes {
     pub fn option(&mut self, name: &str, value: &str) -> Result<(), ChangeError> {
         let row = keywords::rows(Section::Server).iter().find(|row| row.name == name);
         let row = row.filter(|row| row.form.words() == 1).ok_or(ChangeError::Option)?;
-        if row.form.expected(value).is_some() {
+        if row.expected(value).is_some() {
             return Err(ChangeError::Option);
         }
         match row.becomes {
             Becomes::Setting if keywords::RUN_TIME.contains(&name) => {}
-            Becomes::Setting => return Err(ChangeError::Restart),
+            Becomes::Setting | Becomes::Partly(_) => return Err(ChangeError::Restart),
             Becomes::Nothing(_) | Becomes::Always(_) | Becomes::Silent(_) => {
                 return Err(ChangeError::NoEffect);
             }

@@ -157,7 +157,7 @@ impl Facts {
         let row = keywords::rows(Section::Server).iter().find(|row| row.name == name)?;
         match row.becomes {
             Becomes::Nothing(reason) | Becomes::Always(reason) | Becomes::Silent(reason) => Some(reason),
-            Becomes::Setting => None,
+            Becomes::Setting | Becomes::Partly(_) => None,
         }
     }
 
@@ -196,6 +196,19 @@ impl Facts {
         last.extend(implied.into_iter().map(|name| (name, "transparent".to_owned())));
         last.sort_by_cached_key(|(name, _)| key(name));
         last
+    }
+
+    /// Returns local zones that there are although the files have none of their names, with their
+    /// types.
+    pub fn built_in_zones(&self) -> Vec<(String, String)> {
+        let blocks = self.blocks(Section::Server);
+        let named: BTreeSet<String> =
+            blocks.flat_map(|block| self.found.zones(block)).map(|zone| bare(zone.name)).collect();
+        let lan: Vec<String> =
+            if self.is("unblock-lan-zones") { Vec::new() } else { crate::names::lan_zones().collect() };
+        let all = crate::names::special_zones().chain(lan).filter(|name| !named.contains(name));
+        let kind = |name: &str| if name == "localhost" { "redirect" } else { "static" };
+        all.map(|name| (kind(&name).to_owned(), name)).map(|(kind, name)| (name, kind)).collect()
     }
 
     /// Returns local data: each with its owner, and with owner, TTL, class, type and data as text.

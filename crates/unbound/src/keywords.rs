@@ -90,10 +90,19 @@ pub(crate) enum Becomes {
     Setting,
     /// Nothing, for this reason: nobody misses it.
     Nothing(&'static str),
+    /// Settings of ours, but not all that it does there: this is different.
+    Partly(&'static str),
     /// What "yes" asks for is done always, for this reason; "no" has no effect.
     Always(&'static str),
     /// Nothing for the server, and nothing is said about it: a program beside it reads it.
     Silent(&'static str),
+}
+
+impl Becomes {
+    /// Returns whether it becomes settings of ours.
+    pub(crate) const fn is_setting(self) -> bool {
+        matches!(self, Self::Setting | Self::Partly(_))
+    }
 }
 
 /// One keyword.
@@ -105,6 +114,39 @@ pub(crate) struct Row {
     /// What it is if it is not written; empty if it then is not there.
     pub(crate) default: &'static str,
     pub(crate) becomes: Becomes,
+}
+
+/// Keywords whose number cannot be zero.
+const NOT_ZERO: [&str; 12] = [
+    "edns-buffer-size",
+    "fast-server-num",
+    "https-port",
+    "infra-cache-numhosts",
+    "num-queries-per-thread",
+    "num-threads",
+    "outgoing-range",
+    "pad-queries-block-size",
+    "pad-responses-block-size",
+    "port",
+    "ssl-port",
+    "tls-port",
+];
+/// The end of keywords whose number is a power of two.
+const SLABS: &str = "-slabs";
+/// Octets that `msg-buffer-size` has at least.
+const MESSAGE_OCTETS_MIN: u64 = 4096;
+
+impl Row {
+    /// Returns what is wrong with a value, as what was expected.
+    pub(crate) fn expected(&self, text: &str) -> Option<&'static str> {
+        let number = || size(text).unwrap_or(0);
+        match self.form.expected(text) {
+            None if NOT_ZERO.contains(&self.name) && number() == 0 => Some("a number above 0"),
+            None if self.name.ends_with(SLABS) && !number().is_power_of_two() => Some("a power of two"),
+            None if self.name == "msg-buffer-size" && number() < MESSAGE_OCTETS_MIN => Some("4096 or more"),
+            found => found,
+        }
+    }
 }
 
 const fn row(name: &'static str, form: Form, default: &'static str, becomes: Becomes) -> Row {

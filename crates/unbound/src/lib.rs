@@ -31,7 +31,7 @@ pub use facts::{AuthZone, Facts, FoundElsewhere, OptionValue, is_address};
 pub use names::reverse_owner;
 
 pub use kind::kind_word as local_zone_type;
-pub use lower::{log_level, record_parts};
+pub use lower::{log_level, module_order_mistake, record_parts};
 
 /// Keywords whose values are secrets.
 pub const SECRET_KEYS: [&str; 4] =
@@ -45,6 +45,8 @@ pub const OCTETS_MAX: usize = 1 << 30;
 pub enum Effect {
     /// It becomes settings.
     Settings,
+    /// It becomes settings, and this is different.
+    Partly(&'static str),
     /// It has none, for this reason.
     None(&'static str),
     /// What "yes" asks for happens always, for this reason.
@@ -57,6 +59,7 @@ pub fn keywords() -> impl Iterator<Item = (&'static str, &'static str, &'static 
     keywords::all().map(|(section, row)| {
         let effect = match row.becomes {
             keywords::Becomes::Setting => Effect::Settings,
+            keywords::Becomes::Partly(difference) => Effect::Partly(difference),
             keywords::Becomes::Nothing(reason) | keywords::Becomes::Silent(reason) => Effect::None(reason),
             keywords::Becomes::Always(reason) => Effect::Always(reason),
         };

@@ -4,6 +4,7 @@ mod access;
 mod authority;
 mod bulk;
 mod cache;
+mod checks;
 mod clients;
 mod control;
 mod dnscrypt;
@@ -12,6 +13,7 @@ mod limits;
 mod listening;
 mod local;
 mod log;
+mod modules;
 mod policy;
 mod process;
 mod resolver;
@@ -25,6 +27,7 @@ mod zones;
 use std::path::{Path, PathBuf};
 
 pub use local::record_parts;
+pub use modules::module_order_mistake;
 pub use process::log_level;
 
 use diagnostic::{FileId, Problem, Span};
@@ -39,6 +42,8 @@ pub(crate) fn lower(statements: &Statements, main: FileId, problems: &mut Vec<Pr
     let mut lowering =
         Lowering { statements, tree: Tree::new(main), problems, steps: policy::Steps::default() };
     lowering.process();
+    lowering.check_modules();
+    lowering.check_together();
     lowering.log();
     lowering.listening();
     lowering.sockets();
@@ -150,12 +155,18 @@ impl<'a> Lowering<'a> {
     /// one outside means the file of this name inside.
     fn file(&self, word: &Word) -> Node {
         let path = self.in_directory(word);
+        let inside = self.inside(path.clone());
+        if inside == path { self.file_outside(word) } else { tree::text(inside.to_string_lossy(), word.span) }
+    }
+
+    /// Returns where a path is for who is confined to `chroot`.
+    fn inside(&self, path: PathBuf) -> PathBuf {
+        let path = std::path::absolute(&path).unwrap_or(path);
         let chroot = self.last("chroot").map_or("", |chroot| &chroot.text);
         if chroot.is_empty() || path.starts_with(chroot) {
-            return self.file_outside(word);
+            return path;
         }
-        let inside = path.strip_prefix("/").unwrap_or(&path);
-        tree::text(Path::new(chroot).join(inside).to_string_lossy(), word.span)
+        Path::new(chroot).join(path.strip_prefix("/").unwrap_or(&path))
     }
 
     /// Returns the path of a file that it opens before it confines itself.
@@ -188,7 +199,7 @@ fn default(name: &str) -> &'static str {
 }
 
 fn is_setting(section: Section, name: &str) -> bool {
-    keywords::rows(section).iter().any(|row| row.name == name && row.becomes == keywords::Becomes::Setting)
+    keywords::rows(section).iter().any(|row| row.name == name && row.becomes.is_setting())
 }
 
 impl Block {
@@ -234,9 +245,11 @@ mod tests {
     #[test]
     fn every_keyword_that_becomes_a_setting_is_read_somewhere() {
         let sources = [
+            include_str!("lower.rs"),
             include_str!("lower/access.rs"),
             include_str!("lower/authority.rs"),
             include_str!("lower/cache.rs"),
+            include_str!("lower/checks.rs"),
             include_str!("lower/clients.rs"),
             include_str!("lower/control.rs"),
             include_str!("lower/dnscrypt.rs"),
@@ -245,6 +258,7 @@ mod tests {
             include_str!("lower/listening.rs"),
             include_str!("lower/local.rs"),
             include_str!("lower/log.rs"),
+            include_str!("lower/modules.rs"),
             include_str!("lower/policy.rs"),
             include_str!("lower/process.rs"),
             include_str!("lower/resolver.rs"),
@@ -256,8 +270,7 @@ mod tests {
             include_str!("read.rs"),
         ];
         for section in keywords::all_sections() {
-            for row in keywords::rows(section).iter().filter(|row| row.becomes == keywords::Becomes::Setting)
-            {
+            for row in keywords::rows(section).iter().filter(|row| row.becomes.is_setting()) {
                 let quoted = format!("\"{}\"", row.name);
                 assert!(sources.iter().any(|source| source.contains(&quoted)), "{quoted}");
             }

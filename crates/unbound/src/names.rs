@@ -91,20 +91,27 @@ pub(crate) fn lan_zones() -> impl Iterator<Item = String> {
     LAN_ZONES.iter().map(|&name| name.to_owned()).chain(private).chain(shared).chain([unspecified])
 }
 
+/// Names that are not of the Internet, or of this machine (RFC 6761, RFC 8375, RFC 9462).
+const SPECIAL_ZONES: [&str; 8] = [
+    "localhost",
+    "home.arpa",
+    "resolver.arpa",
+    "service.arpa",
+    "onion",
+    "test",
+    "invalid",
+    "127.in-addr.arpa",
+];
+
+/// Walks the local zones that there are although no file has them, besides [`lan_zones`].
+pub(crate) fn special_zones() -> impl Iterator<Item = String> {
+    let loopback = "1.0.".to_owned() + &"0.".repeat(30) + "ip6.arpa";
+    SPECIAL_ZONES.iter().map(|&name| name.to_owned()).chain([loopback])
+}
+
 /// Returns whether there is a local zone of this name although no file has one.
 pub(crate) fn is_built_in(name: &str) -> bool {
-    const NAMES: [&str; 8] = [
-        "localhost",
-        "home.arpa",
-        "resolver.arpa",
-        "service.arpa",
-        "onion",
-        "test",
-        "invalid",
-        "127.in-addr.arpa",
-    ];
-    let loopback = || name.strip_prefix("1.0.").is_some_and(|rest| rest == "0.".repeat(30) + "ip6.arpa");
-    NAMES.contains(&name) || loopback() || lan_zones().any(|zone| zone == name)
+    special_zones().chain(lan_zones()).any(|zone| zone == name)
 }
 
 /// Returns the name of the PTR record that `ADDRESS [TTL] NAME` stands for.

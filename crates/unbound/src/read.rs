@@ -486,9 +486,8 @@ impl Reader<'_> {
     }
 
     fn finished(&mut self, statement: Statement) {
-        let form = statement.row.form;
         for word in &statement.words {
-            if let Some(expected) = form.expected(&word.text) {
+            if let Some(expected) = statement.row.expected(&word.text) {
                 let message = format!("\"{}\" is no value of \"{}\"", word.text, statement.row.name);
                 self.context.problems.push(Problem::error(word.span, message).expected(expected));
                 return;
@@ -519,6 +518,10 @@ impl Reader<'_> {
         let name = row.name;
         let problem = match row.becomes {
             Becomes::Setting | Becomes::Silent(_) => return,
+            Becomes::Partly(_) if statement.word(0).text.is_empty() => return,
+            Becomes::Partly(difference) => {
+                Problem::warning(statement.at, format!("\"{name}\" is different here: {difference}"))
+            }
             Becomes::Always(_) if statement.word(0).text == "yes" => return,
             Becomes::Nothing(reason) | Becomes::Always(reason) => {
                 Problem::warning(statement.at, format!("\"{name}\" has no effect: {reason}"))

@@ -66,6 +66,23 @@ pub fn socket_address(text: &str, port: u16) -> Read<SocketAddr> {
     }
 }
 
+/// Reads the name of a network device with or without a port: `eth0`, `eth0@853`. `None` if it
+/// cannot be one.
+///
+/// Whoever reads addresses tries those first: names of devices begin with a letter here.
+pub fn device(text: &str, port: u16) -> Option<(&str, u16)> {
+    /// Octets of a name (`IFNAMSIZ`, without the NUL at its end).
+    const OCTETS_MAX: usize = 15;
+    let (name, port) = match text.rsplit_once('@') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => (name, port.parse().ok()?),
+        Some(_) => return None,
+        None => (text, port),
+    };
+    let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let is_name = name.len() <= OCTETS_MAX && name.starts_with(|c: char| c.is_ascii_alphabetic());
+    (is_name && name.chars().all(is_legal)).then_some((name, port))
+}
+
 /// Reads an address that may have a scope after `%`; the port is zero.
 ///
 /// A scope must be the number of the interface: looking up its name takes the system, which this

@@ -19,7 +19,7 @@ use diagnostic::{Problem, Span};
 use wire::rtypes::describe;
 use wire::{Rcode, Rtype};
 
-pub use address::{PREFIX_WORDS, address, prefix, prefix_word, scoped, socket_address};
+pub use address::{PREFIX_WORDS, address, device, prefix, prefix_word, scoped, socket_address};
 pub use duration::{duration, duration_text, ttl};
 pub use name::name;
 pub use size::{size, size_text};
@@ -252,6 +252,13 @@ mod tests {
         check(socket_address("[::1]", 5300), v6);
         check(socket_address("::1@5300", 1), v6);
         check(socket_address("fe80::1%3", 53), "[fe80::1%3]:53".parse().expect("legal"));
+        assert_eq!(device("eth0", 53), Some(("eth0", 53)));
+        assert_eq!(device("br-lan.7@853", 53), Some(("br-lan.7", 853)));
+        for text in
+            ["", "0", "192.0.2.300", "eth0:1", "eth0@", "eth0@x", "eth0@99999", "/run/x", "sixteen-letters-"]
+        {
+            assert_eq!(device(text, 53), None, "{text}");
+        }
         check_wrong(socket_address("9.9.9.9:99999", 53), "\"99999\" is not a port");
         check_wrong(socket_address("9.9.9.9:+5", 53), "not a port");
         check_wrong(socket_address("*:53", 53), "0.0.0.0:53");

@@ -64,7 +64,7 @@ fn ask(server: &Other, qname: &str) -> String {
 #[test]
 fn rpz_cname_override_is_the_alias_in_place_of_what_the_zone_says() {
     let upstream = upstream();
-    let rpz = "rpz:\n name: rpz.example\n zonefile: rpz\n rpz-action-override: cname\n \
+    let rpz = "server:\n module-config: \"respip iterator\"\nrpz:\n name: rpz.example\n zonefile: rpz\n rpz-action-override: cname\n \
                rpz-cname-override: walled.example.net\n";
     let modules = " module-config: \"respip iterator\"\n";
     let server = start(&upstream, &format!("{modules}{rpz}"), &[("rpz", POLICY_ZONE)]);
@@ -78,7 +78,7 @@ fn rpz_cname_override_is_the_alias_in_place_of_what_the_zone_says() {
 #[test]
 fn rpz_log_has_one_line_for_what_a_zone_leaves_alone_and_one_for_what_it_denies() {
     let upstream = upstream();
-    let rpz = "rpz:\n name: rpz.example\n zonefile: rpz\n rpz-log: yes\n rpz-log-name: mine\n";
+    let rpz = "server:\n module-config: \"respip iterator\"\nrpz:\n name: rpz.example\n zonefile: rpz\n rpz-log: yes\n rpz-log-name: mine\n";
     let modules = " module-config: \"respip iterator\"\n";
     let server = start(&upstream, &format!("{modules}{rpz}"), &[("rpz", POLICY_ZONE)]);
     contains(&ask(&server, "good.example.org"), "192.0.2.7");

@@ -1,6 +1,6 @@
 //! Designated resolvers (RFC 9462): how clients of plain DNS hear of the encrypted transports.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use engine::Transport;
 use engine::local::LocalBuilder;
@@ -32,7 +32,15 @@ pub(super) fn add(local: &mut LocalBuilder, listeners: &[Listener], open: &[Sock
         return;
     }
     let mut priority = 0;
+    // Each device is told of once, whatever its addresses are.
+    let mut devices = Vec::new();
     for (number, listener) in listeners.iter().enumerate() {
+        if listener.device.is_some() {
+            if devices.contains(&listener.place()) {
+                continue;
+            }
+            devices.push(listener.place());
+        }
         // Port 0 let the system choose.
         let port = match listener.at.value.port() {
             0 => open.get(number).map_or(0, SocketAddr::port),
@@ -73,7 +81,11 @@ fn records(listener: &Listener, port: u16, name: &NameBuf, priority: &mut u16) -
         }
         *priority += 1;
         let path = listener.paths.first().filter(|_| is_http);
-        found.push(rdata(*priority, name, &alpn, port, listener.at.value.ip(), path));
+        let address = match listener.device {
+            Some(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            None => listener.at.value.ip(),
+        };
+        found.push(rdata(*priority, name, &alpn, port, address, path));
     }
     found
 }
@@ -117,6 +129,7 @@ mod tests {
     #[test]
     fn records_say_how_each_listener_is_reached() {
         let listener = |at: &str, speaks: Vec<TransportWord>| Listener {
+            device: None,
             at: At { value: at.parse().expect("an address"), span: Span::BUILT_IN },
             name: None,
             speaks,

@@ -56,7 +56,7 @@ use plan::zones::ZonesPlan;
 pub use resolv::resolvers_of_machine;
 pub(crate) use resolvers::trusts;
 use settings::load::Loaded;
-use settings::{Settings, Startup};
+use settings::{Listener, Settings, Startup};
 pub use tls::OwnCertificate;
 
 /// The port when 53 may not be had and nobody said which.
@@ -187,13 +187,10 @@ impl Keep {
             numbers: policy::compile::Numbers::default(),
             snapshots: 0,
             rate_cells: BTreeMap::new(),
-            listeners: startup
-                .listen
-                .iter()
-                .flatten()
+            listeners: listeners(startup)
                 .map(|listener| listener.name.as_ref().map(|name| name.value.clone()))
                 .collect(),
-            listener_addresses: startup.listen.iter().flatten().map(|listener| listener.at.value).collect(),
+            listener_addresses: listeners(startup).map(|listener| listener.at.value).collect(),
             local_sockets: startup
                 .local_sockets
                 .iter()
@@ -222,6 +219,11 @@ pub struct Listening {
     pub plan: plan::listeners::Plan,
     /// What to try if port 53 may not be had; only when nothing is configured.
     pub otherwise: Option<plan::listeners::Plan>,
+}
+
+/// Returns the listeners of which the addresses are known: not devices that nobody looked up.
+fn listeners(startup: &Startup) -> impl Iterator<Item = &Listener> {
+    startup.listen.iter().flatten().filter(|listener| listener.is_found())
 }
 
 /// Returns where to listen.
@@ -258,10 +260,10 @@ pub fn listening(startup: &Startup) -> Listening {
         let addresses = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
         plan(addresses.map(|address| ListenerPlan::new(SocketAddr::new(address, port))).to_vec())
     };
-    let Some(listeners) = &startup.listen else {
+    if startup.listen.is_none() {
         return Listening { plan: own(53), otherwise: Some(own(OTHER_PORT)) };
-    };
-    let listeners = listeners.iter().map(|listener| ListenerPlan {
+    }
+    let listeners = listeners(startup).map(|listener| ListenerPlan {
         address: listener.at.value,
         transports: Transports::of(&listener.speaks),
         proxies: listener.proxy_protocol_from.clone(),

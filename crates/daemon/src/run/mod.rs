@@ -3,6 +3,7 @@
 //! The main thread is the control plane: signals, the control socket, systemd. Workers answer
 //! queries.
 
+mod background;
 mod descriptors;
 mod greeting;
 mod signals;
@@ -23,7 +24,7 @@ use control::Socket;
 use environment::System;
 use plan::listeners::{ListenerPlan, Plan};
 use server::{End, Operator, Order, Role, Server, Serving, SocketUsers, StartError};
-use settings::{Loaded, Log, Origin};
+use settings::{Loaded, Log, LogPlace, Origin, Startup};
 use tokio::sync::mpsc;
 use tracing::level_filters::LevelFilter;
 use tracing::{debug, error, info, warn};
@@ -32,6 +33,7 @@ use unbound_control::{Channel, Hooks, programs};
 use crate::log::{self, Output};
 use crate::privileges::{self, Become};
 use crate::sys::{self, Kept};
+use background::Starter;
 use signals::Signals;
 
 /// Signals that wait until the one before was heard.
@@ -99,11 +101,46 @@ fn told(result: Result<ExitCode, String>) -> ExitCode {
     }
 }
 
+/// Reads the configuration, and looks up the network devices in it.
+fn begin(origin: &Origin) -> Result<Begun, String> {
+    authority::begin(origin)
+        .and_then(|mut begun| server::interfaces::look_up(&mut begun.loaded).map(|()| begun))
+        .map_err(|found| configuration::human(origin, &found).trim_end().to_owned())
+}
+
+/// Goes into the background if that is wanted; returns who waits for the start then, and where the
+/// log goes.
+fn leave_foreground(
+    theirs: Option<&UnboundArgs>,
+    startup: &Startup,
+) -> Result<(Option<Starter>, Log), String> {
+    let mut log_settings = unbound::log(theirs, &startup.log);
+    if !unbound::detaches(theirs, startup.daemonize) {
+        return Ok((None, log_settings));
+    }
+    let starter = background::detach().map_err(|error| in_background(&error))?;
+    // Nobody reads standard error: the system's log is the usual place then, as there.
+    if log_settings.place == LogPlace::Stderr {
+        log_settings.place = LogPlace::Syslog;
+    }
+    Ok((Some(starter), log_settings))
+}
+
+fn in_background(error: &io::Error) -> String {
+    format!("cannot go into the background: {error}")
+}
+
+/// Opens the channel of `unbound-control`; its Unix sockets belong to `owner`.
+fn open_channel(startup: &Startup, owner: Option<(u32, u32)>) -> Result<Channel, String> {
+    let channel = server::interfaces::channel(&startup.unbound_channel)
+        .map_err(|why| format!("{why} (setting control.unbound.listen)"))?;
+    Channel::open(&channel, owner).map_err(|error| error.to_string())
+}
+
 fn try_run(origin: Origin, socket: &SocketArgs, theirs: Option<&UnboundArgs>) -> Result<ExitCode, String> {
-    let begun = authority::begin(&origin)
-        .map_err(|found| configuration::human(&origin, &found).trim_end().to_owned())?;
+    let begun = begin(&origin)?;
     let loaded = &begun.loaded;
-    let log_settings = unbound::log(theirs, &loaded.settings.startup.log);
+    let (starter, log_settings) = leave_foreground(theirs, &loaded.settings.startup)?;
     let output = Arc::new(Output::open(&log_settings)?);
     let level = server::filter(unbound::log_level(theirs, loaded.settings.log_level));
     let log_level = log::start(log::Format::of(&log_settings), level, &output);
@@ -144,7 +181,7 @@ fn try_run(origin: Origin, socket: &SocketArgs, theirs: Option<&UnboundArgs>) ->
     }
     let plan = Become::plan(Some(startup.user.as_deref().unwrap_or(USUAL_USER)));
     let user = plan.map_err(|error| format!("the user to become cannot be looked up: {error}"))?;
-    if let (Become::Nobody { wanted }, true) = (&user, startup.user.is_some()) {
+    if let (Become::Nobody { wanted }, true) = (&user, unbound::names_user(&origin, startup)) {
         return Err(format!("the user \"{wanted}\" of the setting server.user does not exist"));
     }
     output.give_to(user.owner());
@@ -157,7 +194,7 @@ fn try_run(origin: Origin, socket: &SocketArgs, theirs: Option<&UnboundArgs>) ->
     let socket = control_socket(socket, &startup.state_directory, (&user, group));
     let role = Role::parse(startup.socket_role.word()).unwrap_or(Role::Viewer);
     let group = group.map(|group| (group, role));
-    let channel = Channel::open(&startup.unbound_channel, user.owner()).map_err(|error| error.to_string())?;
+    let channel = open_channel(startup, user.owner())?;
     let kept = if settings::jobs::touches_packet_filter(&loaded.settings) {
         Kept::PacketFilter
     } else {
@@ -185,6 +222,7 @@ fn try_run(origin: Origin, socket: &SocketArgs, theirs: Option<&UnboundArgs>) ->
     })?;
     let started = (&mistakes, &addresses[..], opened.why_not_53.as_deref());
     tell_start(started, &server, (&log_settings, &output));
+    starter.map_or(Ok(()), Starter::let_go).map_err(|error| in_background(&error))?;
     let end =
         runtime.block_on(serve(server, signals, Doors { socket, group, channel, metrics, api, output }));
     // What still reads a file that never ends keeps nobody.

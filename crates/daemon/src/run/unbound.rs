@@ -1,7 +1,9 @@
 //! What Unbound says, for programs that wait for it.
 
 use commands::cli::UnboundArgs;
-use settings::{Log, LogLevel, LogPlace};
+use environment::System;
+use settings::{Log, LogLevel, LogPlace, Origin, Startup};
+use unbound_control::programs::Facts;
 
 /// What it does to a query, by the names of its modules.
 const MODULES: &str = "respip dns64 validator iterator";
@@ -17,13 +19,33 @@ pub(super) fn usage() -> String {
     "usage:  unbound [options]\n\
      Runs a DNS server on an unbound.conf.\n\
      -c FILE\tthe configuration (default /etc/unbound/unbound.conf)\n\
-     -d\tstay in the foreground, as it always does; twice, log to standard error\n\
+     -d\tstay in the foreground; twice, log to standard error\n\
      -p\twrite no file with the number of the process\n\
      -v\tlog more; more often, still more\n\
      -V\tprint the version\n\
      -h\tprint this\n"
         .to_owned()
         + &version()
+}
+
+/// Returns whether the server goes into the background: as `configured`, or else as the program
+/// called `unbound` does. Never when it is told to stay or a service manager waits for this
+/// process.
+pub(super) fn detaches(args: Option<&UnboundArgs>, configured: Option<bool>) -> bool {
+    let is_told_to_stay = args.is_some_and(|args| args.foreground > 0);
+    let is_watched = std::env::var_os("NOTIFY_SOCKET").is_some();
+    !is_told_to_stay && !is_watched && configured.unwrap_or(args.is_some())
+}
+
+/// Returns whether the configuration names the user to become: that of an `unbound.conf` which says
+/// nothing is as usual there, and need not exist.
+pub(super) fn names_user(origin: &Origin, startup: &Startup) -> bool {
+    match origin {
+        Origin::Unbound(path) => {
+            Facts::open_without_lists(path, &System).is_ok_and(|facts| facts.says("username"))
+        }
+        Origin::BuiltIn | Origin::File(_) => startup.user.is_some(),
+    }
 }
 
 /// Returns where the log goes and how it looks.

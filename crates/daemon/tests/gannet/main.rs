@@ -14,5 +14,6 @@ mod unbound;
 mod unbound_control;
 mod unbound_hostile;
 mod unbound_machines;
+mod unbound_process;
 mod unbound_programs;
 mod unbound_views;

@@ -69,7 +69,7 @@ fn a_reload_takes_the_new_file_and_refuses_a_bad_one() {
     let (_, stdout, _) = text(&server.run(&["cache", "stats"]));
     assert!(stdout.starts_with("main: 1 answers in "), "the cache was lost: {stdout}");
 
-    server.place.write("gannet.yaml", "listen: [nowhere]\nlokal: {}\n");
+    server.place.write("gannet.yaml", "listen: [192.0.2.300]\nlokal: {}\n");
     let (code, stdout, _) = text(&server.run(&["reload"]));
     assert_eq!(code, 1);
     assert!(stdout.contains("gannet.yaml:1:") && stdout.contains("gannet.yaml:2:"), "{stdout}");

@@ -9,7 +9,7 @@ use crate::harness::{Place, ask, free_port, text};
 /// A configuration as Unbound has it: it listens on a port, and knows one name.
 fn config(port: u16) -> String {
     format!(
-        "server:\n\tinterface: 127.0.0.1@{port}\n\tusername: \"\" # stay\n\tmodule-config: 'iterator'\n\
+        "server:\n\tinterface: 127.0.0.1@{port}\n\tusername: \"\" # stay\n\tmodule-config: 'respip iterator'\n\
          \tlocal-data: \"www.example.org. 60 IN A 192.0.2.7\"\n"
     )
 }
@@ -79,7 +79,7 @@ fn what_depends_on_clients_and_answers_is_imported_as_it_is() {
     let place = Place::new();
     let zone = "$ORIGIN rpz.example.\n@ 300 SOA ns. root. 1 2 3 4 5\nbad.example CNAME .\n";
     place.write("rpz.zone", zone);
-    let text = "server:\n username: \"\"\n define-tag: \"a b\"\n access-control: 192.0.2.0/24 allow_snoop\n\
+    let text = "server:\n username: \"\"\n module-config: \"respip validator iterator\"\n define-tag: \"a b\"\n access-control: 192.0.2.0/24 allow_snoop\n\
                 \taccess-control-tag: 192.0.2.0/25 \"a\"\n access-control-tag: 192.0.2.128/25 \"b\"\n\
                 \taccess-control-tag-action: 192.0.2.128/25 b refuse\n access-control-view: 192.0.2.64/26 own\n\
                 \tlocal-zone: tagged.example redirect\n local-zone-tag: tagged.example \"a b\"\n\

@@ -2,6 +2,7 @@
 
 mod caches;
 mod statistics;
+mod zones;
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpStream, UdpSocket};
@@ -266,7 +267,8 @@ fn each_command_says_what_its_users_expect() {
         ("ip_ratelimit_list +a", 0, ""),
         ("list_auth_zones", 0, ""),
         ("auth_zone_reload none.example", 1, "error no auth-zone none.example\n"),
-        ("auth_zone_transfer none.example", 1, "error no auth-zone none.example\n"),
+        ("auth_zone_transfer none.example", 1, "error zone xfr task not found none.example\n"),
+        ("flush_requestlist", 0, ok),
         ("rpz_enable none.example", 1, "error no auth-zone none.example\n"),
         ("view_list_local_zones none", 0, "no view with name: none\n"),
         ("view_local_data none a.example A 192.0.2.1", 0, "no view with name: none\n"),
@@ -282,7 +284,7 @@ fn each_command_says_what_its_users_expect() {
     for command in ["fast_reload", "fast_reload +dpv", "cache_lookup example.org", "list_changes"] {
         assert_eq!(running.ours(command, "").0, 0, "{command}");
     }
-    for command in ["flush_requestlist", "print_cookie_secrets", "add_cookie_secret 00", "stats_shm"] {
+    for command in ["print_cookie_secrets", "add_cookie_secret 00", "stats_shm"] {
         assert_eq!(running.ours(command, "").0, 1, "{command}");
     }
     assert!(running.is_well());
@@ -625,6 +627,28 @@ fn configurations_are_checked_as_debian_s_program_does() {
     let (ours, theirs) = check(&["/nonexistent"]);
     assert_eq!((ours.0, theirs.0), (1, 1));
     assert!(ours.2.to_lowercase().contains("error: could not open /nonexistent: no such file"), "{}", ours.2);
+}
+
+/// Files with one mistake each: Debian's checker refuses each of them, and so does ours.
+#[test]
+fn a_file_with_one_mistake_is_refused_as_by_debian_s_program() {
+    let place = Place::new();
+    let mistakes = include_str!("unbound_control/mistakes.txt");
+    let mut count = 0;
+    for line in mistakes.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let text_of_file = match line.strip_prefix('!') {
+            Some(whole) => whole.replace("\\n", "\n"),
+            None => format!("server:\n username: \"\"\n {}", line.replace("\\n", "\n ")),
+        };
+        let file = place.write("mistake.conf", &(text_of_file + "\n")).display().to_string();
+        let (theirs, said_there, _) = text(&Command::new("unbound-checkconf").arg(&file).output().unwrap());
+        assert_eq!(theirs, 1, "{line}: {said_there}");
+        let (ours, _, said) = text(&place.run(&["unbound", "checkconf", &file]));
+        assert_eq!(ours, 1, "{line}");
+        assert!(said.contains("mistake.conf:") && said.contains("error: "), "{line}: {said}");
+        count += 1;
+    }
+    assert!(count > 60, "{count}");
 }
 
 #[test]

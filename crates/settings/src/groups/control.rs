@@ -70,6 +70,8 @@ pub enum ControlPlace {
     Address(SocketAddr),
     /// A Unix socket.
     Path(PathBuf),
+    /// All addresses of a network device, and the port.
+    Device(String, u16),
 }
 
 /// The channel of `unbound-control`.
@@ -110,6 +112,7 @@ impl ControlPlace {
         match self {
             Self::Address(address) => address.to_string(),
             Self::Path(path) => path.display().to_string(),
+            Self::Device(name, port) => format!("{name}@{port}"),
         }
     }
 }

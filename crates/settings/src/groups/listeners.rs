@@ -6,17 +6,31 @@ use std::path::PathBuf;
 use diagnostic::At;
 use plan::listeners::{ClientCertificates, LocalPlan, TransportWord};
 use plan::tls::SuiteWord;
-use schema::TlsVersionWord;
+use schema::{DeviceFamilyWord, TlsVersionWord};
 use wire::NameBuf;
 use wire::Prefix;
 
 use super::TrustedRoots;
 
-/// One address at which queries are taken.
+/// A network device whose addresses are listened on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenDevice {
+    /// Its name.
+    pub name: String,
+    /// Which of its addresses are meant.
+    pub family: DeviceFamilyWord,
+    /// Whether it was looked up. Until then nobody listens, and [`Listener::at`] has the port
+    /// alone.
+    pub is_found: bool,
+}
+
+/// One address at which queries are taken, or a device until it was looked up.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Listener {
     /// The address and port.
     pub at: At<SocketAddr>,
+    /// The device that it is an address of, if the configuration names that.
+    pub device: Option<ListenDevice>,
     /// What conditions call it.
     pub name: Option<At<String>>,
     /// What is spoken there.
@@ -29,6 +43,34 @@ pub struct Listener {
     pub forwarded_from: Vec<Prefix>,
     /// Whether clients show certificates.
     pub client_certificates: Option<At<ClientCertificates>>,
+}
+
+impl Listener {
+    /// Returns whether its sockets are known.
+    pub fn is_found(&self) -> bool {
+        self.device.as_ref().is_none_or(|device| device.is_found)
+    }
+
+    /// Returns whether this and `other` would be one socket. Port 0 asks the system for any free
+    /// port: two of those are two sockets. Nor is there a clash between UDP and TCP.
+    pub fn clashes(&self, other: &Self) -> bool {
+        let device = |it: &Self| it.device.as_ref().filter(|it| !it.is_found).map(|it| it.name.clone());
+        let mut pairs = self.speaks.iter().flat_map(|one| other.speaks.iter().map(move |two| (one, two)));
+        other.at.value == self.at.value
+            && device(other) == device(self)
+            && self.at.value.port() != 0
+            && pairs.any(|(one, two)| one.shares_protocol(*two))
+    }
+
+    /// Returns where it is, as the configuration has it.
+    pub fn place(&self) -> String {
+        let port = self.at.value.port();
+        match &self.device {
+            Some(ListenDevice { name, family: DeviceFamilyWord::Any, .. }) => format!("{name}@{port}"),
+            Some(ListenDevice { name, family, .. }) => format!("{name}@{port} ({})", family.word()),
+            None => self.at.value.to_string(),
+        }
+    }
 }
 
 /// An oblivious target that messages are carried to.

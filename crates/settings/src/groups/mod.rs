@@ -41,7 +41,7 @@ pub use control::{
 use diagnostic::At;
 pub use dnstap::{DnstapSettings, ReceiverPlace};
 pub use limits::{Cookies, Handshakes, Limits, Rate, Tcp, WaitNetwork};
-pub use listeners::{Certificate, Dnscrypt, Listener, LocalSocket, RelayTarget, Tls};
+pub use listeners::{Certificate, Dnscrypt, ListenDevice, Listener, LocalSocket, RelayTarget, Tls};
 pub use local::{Hosts, LocalName};
 pub use log::{Log, LogPlace};
 pub use oidc::OidcSettings;
@@ -49,8 +49,8 @@ use policy::{NamedCondition, Policy, View};
 pub use records::{IncludingText, RecordSet};
 pub use resolvers::{LocalRootSettings, ResolverSettings, RouteSettings, RouteWay};
 pub use schema::{
-    AlgorithmWord, CdsDigestWord, CdsWord, CheckWord, ClientSubnetUse, LogFormat, LogLevel, LogTime,
-    SerialWord, SigningAlgorithmWord, StayAwake, TlsVersionWord, ZonemdWord,
+    AlgorithmWord, CdsDigestWord, CdsWord, CheckWord, ClientSubnetUse, DeviceFamilyWord, LogFormat, LogLevel,
+    LogTime, SerialWord, SigningAlgorithmWord, StayAwake, TlsVersionWord, ZonemdWord,
 };
 pub use sets::{DynamicKind, DynamicSet, ListPlace, Set, SetList};
 pub use signing::SigningSettings;

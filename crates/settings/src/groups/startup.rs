@@ -48,6 +48,8 @@ pub struct Startup {
     pub audit_key: Option<AuditKey>,
     /// Where the log goes and how it looks.
     pub log: Log,
+    /// Whether the server goes into the background; `None`: as its program does.
+    pub daemonize: Option<bool>,
     /// A file that has the number of the process.
     pub pid_file: Option<PathBuf>,
     /// Limits of connections.
@@ -133,11 +135,16 @@ impl Startup {
             let certificates = listener.client_certificates.as_ref().and_then(|at| at.value.word());
             let certificates =
                 certificates.map_or_else(String::new, |word| format!(" (client certificates {word})"));
-            format!("{}{transports}{proxies}{paths}{forwarders}{certificates}", listener.at.value)
+            format!("{}{transports}{proxies}{paths}{forwarders}{certificates}", listener.place())
         };
         let listen = self.listen.as_ref().map_or_else(
             || "auto".to_owned(),
-            |listen| format!("[{}]", listen.iter().map(listener).collect::<Vec<_>>().join(", ")),
+            |listen| {
+                let mut places: Vec<String> = listen.iter().map(listener).collect();
+                // Of a device, whichever addresses it has now.
+                places.dedup();
+                format!("[{}]", places.join(", "))
+            },
         );
         let local_sockets: Vec<String> =
             self.local_sockets.iter().map(|socket| shown(&socket.plan)).collect();
@@ -210,6 +217,10 @@ impl Startup {
             ("log.identity".to_owned(), self.log.identity.clone()),
             ("log.time".to_owned(), self.log.time.word().to_owned()),
             ("log.tag-queries".to_owned(), self.log.tags_queries.to_string()),
+            (
+                "server.daemonize".to_owned(),
+                self.daemonize.map_or_else(auto, |daemonize| daemonize.to_string()),
+            ),
             (
                 "server.pid-file".to_owned(),
                 self.pid_file.as_ref().map_or_else(none, |file| file.display().to_string()),

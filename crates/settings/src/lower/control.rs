@@ -175,12 +175,15 @@ impl Lowering<'_> {
                 let path = lowering.beside(scalar.place().file, Path::new(&scalar.text));
                 return Ok(ControlPlace::Path(path));
             }
-            values::socket_address(&scalar.text, PORT).map(ControlPlace::Address)
+            values::socket_address(&scalar.text, PORT).map(ControlPlace::Address).or_else(|misread| {
+                let (name, port) = values::device(&scalar.text, PORT).ok_or(misread)?;
+                Ok(ControlPlace::Device(name.to_owned(), port))
+            })
         });
         let wants_certificates = self.boolean(section, "certificates");
         let certificate = self.path(section, "certificate");
         let key = self.path(section, "key");
-        let addresses = || listen.iter().filter(|at| matches!(at.value, ControlPlace::Address(_)));
+        let addresses = || listen.iter().filter(|at| !matches!(at.value, ControlPlace::Path(_)));
         let mut identity = None;
         match (wants_certificates, certificate, key) {
             (false, ..) => {

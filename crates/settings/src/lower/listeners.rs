@@ -13,9 +13,10 @@ use super::notation::{SOCKET_PATH_OCTETS_MAX, account, http_path, mode, path, tl
 use super::read::{Values as _, unreachable_kind};
 use super::{Lowering, Section};
 use crate::groups::{
-    Certificate, Listener, LocalSocket, OrderedCertificate, RelayTarget, Startup, Tls, TlsVersionWord,
+    Certificate, ListenDevice, Listener, LocalSocket, OrderedCertificate, RelayTarget, Startup, Tls,
+    TlsVersionWord,
 };
-use schema::{Kind, Value};
+use schema::{DeviceFamilyWord, Kind, Value};
 
 impl Lowering<'_> {
     pub(super) fn listeners(&mut self, root: &Section<'_>) -> Option<Vec<Listener>> {
@@ -40,8 +41,17 @@ impl Lowering<'_> {
                 lowering.read(node, &expected, |text| Self::one_word(words, text, ClientCertificates::parse))
             });
             let port = transports.first().map_or(53, |at| at.value.port());
-            match self.socket_or(&item, "at", port) {
-                Some(At { value: Some(address), span }) => {
+            match self.place_or(&item, "at", port) {
+                Some(At { value: Some((address, device)), span }) => {
+                    let family = self.word(&item, "family", DeviceFamilyWord::parse);
+                    if device.is_none()
+                        && let Some(entry) = self.said(&item, "family")
+                    {
+                        self.problems.push(Problem::warning(
+                            entry.key_span,
+                            "\"family\" is ignored: this listener has an address, not a device",
+                        ));
+                    }
                     self.check_transports(&item, &transports);
                     let speaks_http = transports.iter().any(|at| at.value.is_http());
                     if !speaks_http {
@@ -57,6 +67,7 @@ impl Lowering<'_> {
                     }
                     let listener = Listener {
                         at: At { value: address, span },
+                        device: device.map(|name| ListenDevice { name, family, is_found: false }),
                         name,
                         speaks: transports.values(),
                         proxy_protocol_from: from,
@@ -64,24 +75,10 @@ impl Lowering<'_> {
                         forwarded_from: forwarded,
                         client_certificates,
                     };
-                    // Port 0 asks the system for any free port: two of those are two sockets.
-                    // Nor is there a clash between UDP and TCP.
-                    let clashes = |other: &&Listener| {
-                        let mut pairs = listener
-                            .speaks
-                            .iter()
-                            .flat_map(|one| other.speaks.iter().map(move |two| (one, two)));
-                        other.at == listener.at
-                            && address.port() != 0
-                            && pairs.any(|(one, two)| one.shares_protocol(*two))
-                    };
-                    match listeners.iter().find(clashes) {
+                    match listeners.iter().find(|other| listener.clashes(other)) {
                         Some(first) => self.problems.push(
-                            Problem::error(span, format!("\"{address}\" is listened on twice")).hint_at(
-                                "the first time is on ",
-                                first.at.span,
-                                "",
-                            ),
+                            Problem::error(span, format!("\"{}\" is listened on twice", listener.place()))
+                                .hint_at("the first time is on ", first.at.span, ""),
                         ),
                         None => listeners.push(listener),
                     }

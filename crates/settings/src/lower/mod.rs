@@ -42,7 +42,7 @@ use diagnostic::{At, Problem, Sources, Span, io_text};
 pub use notation::server;
 use plan::Secret;
 use read::unreachable_kind;
-use schema::{Kind, Value, default_node};
+use schema::{DaemonizeWord, Kind, Value, default_node};
 use yaml::{Entry, Node};
 pub use zones::{Known, added_zone, check_chosen, named_file};
 
@@ -317,6 +317,11 @@ impl Lowering<'_> {
             control: self.api(root),
             audit_key: self.audit_key(root),
             log: self.log(root),
+            daemonize: match self.word(server, "daemonize", DaemonizeWord::parse) {
+                DaemonizeWord::Auto => None,
+                DaemonizeWord::Yes => Some(true),
+                DaemonizeWord::No => Some(false),
+            },
             pid_file: self.path(server, "pid-file").map(|at| self.beside(at.span.file, &at.value)),
             unbound_channel,
             tcp,

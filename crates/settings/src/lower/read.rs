@@ -1,7 +1,7 @@
 //! One setting by its row: what it takes, its range, its default.
 
 use std::borrow::Cow;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -17,6 +17,9 @@ use super::{Lowering, Section};
 use crate::print::flow;
 use schema::{Kind, Row, Value, default_node};
 use yaml::{Entry, Node};
+
+/// An address and port; or the name of a device, with a port and no address.
+pub(super) type Place = (SocketAddr, Option<String>);
 
 impl Lowering<'_> {
     /// Returns the entry of `key` if it says something else than the default.
@@ -467,13 +470,13 @@ impl Lowering<'_> {
         }
     }
 
-    /// Reads an address and port, which is `port` if none is written.
-    pub(super) fn socket_or(
+    /// Reads an address or the name of a device, and the port, which is `port` if none is written.
+    pub(super) fn place_or(
         &mut self,
         section: &Section<'_>,
         key: &str,
         port: u16,
-    ) -> Option<At<Option<SocketAddr>>> {
+    ) -> Option<At<Option<Place>>> {
         let row = self.row(section, key);
         if section.entry(key).is_none() {
             self.problems.push(
@@ -484,7 +487,12 @@ impl Lowering<'_> {
             let Kind::One(Value::Socket { word, .. }) = row.kind else { unreachable_kind(&row.kind) };
             lowering.read(node, &row.kind.expected(), |text| match word {
                 Some(word) if word == text => Ok(None),
-                _ => values::socket_address(text, port).map(Some),
+                _ => values::socket_address(text, port).map(|address| Some((address, None))).or_else(
+                    |misread| {
+                        let (name, port) = values::device(text, port).ok_or(misread)?;
+                        Ok(Some(((Ipv4Addr::UNSPECIFIED, port).into(), Some(name.to_owned()))))
+                    },
+                ),
             })
         })
     }

@@ -35,6 +35,7 @@ fn page() -> String {
                 Some(paths) => paths.iter().map(|path| format!("`{path}`")).collect::<Vec<_>>().join(", "),
                 None => "works".to_owned(),
             },
+            Effect::Partly(difference) => code(difference),
             Effect::None(reason) => format!("no effect: {}", code(reason)),
             Effect::Always(reason) => format!("`yes` always: {}", code(reason)),
         };

@@ -78,10 +78,10 @@ pub(super) fn flush_stale(call: &mut Call<'_>) -> Outcome {
     told(call, (0, messages))
 }
 
-pub(super) fn flush_requestlist(_: &mut Call<'_>) -> Outcome {
-    Err(Failure::Error(
-        "queries that wait are answered or fail in their own time: none is dropped".to_owned(),
-    ))
+/// Ends queries that wait for other servers; their clients get SERVFAIL.
+pub(super) fn flush_requestlist(call: &mut Call<'_>) -> Outcome {
+    call.context.operator.end_waiting()?;
+    call.ok()
 }
 
 pub(super) fn flush_infra(call: &mut Call<'_>) -> Outcome {

@@ -1,5 +1,7 @@
 //! What is in use: zones, data, servers, queries that wait.
 
+use std::cmp::Ordering;
+
 use cache::servers::{Edns, Facts as ServerFacts};
 use control::api::ResolverZone;
 use server::WaitsFor;
@@ -18,10 +20,32 @@ pub(super) fn view_list_local_zones(call: &mut Call<'_>) -> Outcome {
 }
 
 fn zones(call: &mut Call<'_>, view: Option<&str>) -> Outcome {
-    for (name, kind) in call.facts()?.local_zones(view) {
+    let facts = call.facts()?;
+    let mut zones = facts.local_zones(view);
+    if view.is_none() {
+        zones.retain(|(_, kind)| kind != "nodefault");
+        zones.extend(facts.built_in_zones());
+    }
+    zones.sort_by(|(one, _), (two, _)| by_labels(one, two));
+    for (name, kind) in zones {
         call.line(format_args!("{} {kind}", dotted(&name)))?;
     }
     Ok(())
+}
+
+/// Compares names as the other program lists them: label by label from the last one, of two the
+/// shorter first.
+pub(super) fn by_labels(one: &str, two: &str) -> Ordering {
+    let labels = |name: &str| {
+        let labels: Vec<(usize, String)> = name
+            .trim_end_matches('.')
+            .rsplit('.')
+            .filter(|label| !label.is_empty())
+            .map(|label| (label.len(), label.to_ascii_lowercase()))
+            .collect();
+        labels
+    };
+    labels(one).cmp(&labels(two))
 }
 
 pub(super) fn list_local_data(call: &mut Call<'_>) -> Outcome {

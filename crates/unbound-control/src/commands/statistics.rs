@@ -62,6 +62,7 @@ pub(super) fn begin_from_zero(context: &Context) {
         labels: operator.label_counts(),
         at: operator.uptime(),
     };
+    operator.forget_most_waiting();
     *context.zero() = now;
 }
 
@@ -82,6 +83,7 @@ impl Numbers {
                 *count = count.saturating_sub(*before);
             }
             counted.waits.sum_us = counted.waits.sum_us.saturating_sub(before.waits.sum_us);
+            counted.found_waiting = counted.found_waiting.saturating_sub(before.found_waiting);
             counted.details.subtract(&before.details);
         }
         Self { counted }
@@ -96,6 +98,8 @@ impl Numbers {
         }
         self.counted.waits.sum_us = self.counted.waits.sum_us.wrapping_add(other.counted.waits.sum_us);
         self.counted.waiting += other.counted.waiting;
+        self.counted.found_waiting += other.counted.found_waiting;
+        self.counted.most_waiting = self.counted.most_waiting.max(other.counted.most_waiting);
         self.counted.details.add(&other.counted.details);
     }
 
@@ -159,8 +163,8 @@ impl Numbers {
         line("num.queries", self.queries());
         line("num.queries_ip_ratelimited", self.engine("limited"));
         line("num.queries_cookie_valid", self.engine("cookies_valid"));
-        line("num.queries_cookie_client", 0);
-        line("num.queries_cookie_invalid", 0);
+        line("num.queries_cookie_client", self.engine("cookies_client"));
+        line("num.queries_cookie_invalid", self.engine("cookies_invalid"));
         line("num.queries_discard_timeout", self.of("fetch", "discarded"));
         line("num.queries_replyaddr_limit", 0);
         line("num.queries_wait_limit", self.of("fetch", "shed_client"));
@@ -179,8 +183,10 @@ impl Numbers {
             line("num.dnscrypt.malformed", self.of("listen", "dnscrypt_malformed"));
         }
         line("num.dns_error_reports", self.of("resolver", "reports"));
-        line("requestlist.avg", self.counted.waiting);
-        line("requestlist.max", self.counted.waiting);
+        let _ =
+            writeln!(out, "{whose}.requestlist.avg={}", average(self.counted.found_waiting, self.misses()));
+        let mut line = |name: &str, value: u64| out.push_str(&format!("{whose}.{name}={value}\n"));
+        line("requestlist.max", self.counted.most_waiting);
         line("requestlist.overwritten", self.of("fetch", "shed_oldest"));
         line("requestlist.exceeded", self.exceeded());
         line("requestlist.current.all", self.counted.waiting);
@@ -190,6 +196,12 @@ impl Numbers {
         let _ = writeln!(out, "{whose}.recursion.time.median={}", median(&self.counted.waits));
         let _ = writeln!(out, "{whose}.tcpusage={connections}");
     }
+}
+
+/// Returns an average as the other program writes it: six digits, without zeros at the end.
+fn average(sum: u64, count: u64) -> f64 {
+    let millionths = sum.saturating_mul(1_000_000) / count.max(1);
+    millionths as f64 / 1_000_000.0
 }
 
 /// Returns microseconds as seconds.
@@ -291,7 +303,7 @@ fn extended(
     line("num.query.tcpout", sent("sent_tcp"));
     line("num.query.udpout", sent("sent_udp"));
     line("num.query.tls", total.engine("queries_tls"));
-    line("num.query.tls.resume", 0);
+    line("num.query.tls.resume", total.of("listen", "tls_resumed"));
     line("num.query.ipv6", detail(Detail::V6));
     line("num.query.https", total.engine("queries_https") + total.engine("queries_h3"));
     line("num.query.quic", total.engine("queries_quic"));
@@ -335,9 +347,9 @@ fn extended(
     line("msg.cache.max_collisions", 0);
     line("rrset.cache.max_collisions", 0);
     response_policies(labels, settings.inhibits_zero, &mut line);
-    line("num.query.authzone.up", 0);
+    line("num.query.authzone.up", total.of("resolver", "own"));
     line("num.query.authzone.down", total.engine("answers_zone"));
-    line("num.query.subnet", 0);
+    line("num.query.subnet", total.of("resolver", "subnets"));
     line("num.query.subnet_cache", 0);
     line("num.query.cachedb", total.of("resolver", "second_level_hits"));
 }
@@ -395,10 +407,11 @@ pub(crate) async fn log_statistics(context: Arc<Context>) {
                 numbers.engine("limited"),
             );
             info!(
-                "server stats for thread {index}: requestlist max {waiting} avg {waiting} exceeded {} jostled {}",
+                "server stats for thread {index}: requestlist max {} avg {} exceeded {} jostled {}",
+                numbers.counted.most_waiting,
+                average(numbers.counted.found_waiting, numbers.misses()),
                 numbers.exceeded(),
                 numbers.of("fetch", "shed_oldest"),
-                waiting = numbers.counted.waiting,
             );
         }
         zero = Zero { workers: now, at: uptime, ..Zero::default() };

@@ -2,6 +2,7 @@
 
 use unbound::AuthZone;
 
+use super::lists::by_labels;
 use super::server::change;
 use super::{Call, Failure, Outcome, dotted};
 
@@ -17,7 +18,10 @@ fn zone(call: &Call<'_>) -> Result<AuthZone, Failure> {
 
 pub(super) fn list_auth_zones(call: &mut Call<'_>) -> Outcome {
     let reports = call.context.operator.zone_status(None)?;
-    for zone in call.facts()?.auth_zones() {
+    let mut zones = call.facts()?.auth_zones();
+    // As there: response policy zones first.
+    zones.sort_by(|one, two| two.is_policy.cmp(&one.is_policy).then_with(|| by_labels(&one.name, &two.name)));
+    for zone in zones {
         let name = dotted(&zone.name);
         let report = reports.iter().find(|report| dotted(&report.name).eq_ignore_ascii_case(&name));
         match report.and_then(|report| report.serial) {
@@ -26,7 +30,9 @@ pub(super) fn list_auth_zones(call: &mut Call<'_>) -> Outcome {
                 Some(serial) => call.line(format_args!("{name}\tserial {serial}"))?,
                 None => call.line(format_args!("{name}\tno serial"))?,
             },
-            None if report.is_some() => call.line(format_args!("{name}\texpired"))?,
+            None if report.is_some_and(|report| report.expires_in_s.is_some()) => {
+                call.line(format_args!("{name}\texpired"))?;
+            }
             None => call.line(format_args!("{name}\tno serial"))?,
         }
     }
@@ -41,16 +47,27 @@ fn policy_serial(zone: &AuthZone) -> Option<u32> {
 }
 
 pub(super) fn auth_zone_reload(call: &mut Call<'_>) -> Outcome {
-    zone(call)?;
+    let zone = zone(call)?;
     call.context.operator.refresh()?;
+    let reports = call.context.operator.zone_status(None)?;
+    let name = dotted(&zone.name);
+    let report = reports.iter().find(|report| dotted(&report.name).eq_ignore_ascii_case(&name));
+    let is_there = report.is_some_and(|report| report.serial.is_some())
+        || (zone.is_policy && report.is_none() && policy_serial(&zone).is_some());
+    if !is_there {
+        // With this, and no error.
+        let argument = call.argument;
+        return call.line(format_args!("zone {argument} has no contents"));
+    }
     call.ok()
 }
 
 pub(super) fn auth_zone_transfer(call: &mut Call<'_>) -> Outcome {
-    let zone = zone(call)?;
-    if !zone.has_primaries || zone.is_policy {
+    let found = zone(call).ok().filter(|zone| zone.has_primaries);
+    let Some(zone) = found else {
         return Err(Failure::Error(format!("zone xfr task not found {}", call.argument)));
-    }
+    };
+    // Whether a version comes is seen later, as there.
     call.context.operator.zone_refresh(Some(&zone.name), None)?;
     call.ok()
 }
@@ -69,7 +86,7 @@ fn switch(call: &mut Call<'_>, is_enabled: bool) -> Outcome {
     let loaded = call.context.operator.loaded();
     let is_off = loaded.changes.as_ref().is_some_and(|changes| changes.is_disabled(&name));
     if !is_off && !zone(call)?.is_policy {
-        return Err(Failure::Error(format!("auth-zone {} is not an RPZ zone", call.argument)));
+        return Err(Failure::Error(format!("auth-zone {} not RPZ", call.argument)));
     }
     change(call, |changes| changes.policy_zone(&name, is_enabled), |_| "no such zone".to_owned())?;
     call.ok()

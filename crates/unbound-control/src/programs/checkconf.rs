@@ -82,12 +82,61 @@ fn mistakes(path: &Path, facts: &Facts) -> Vec<String> {
         format!("{}:{line}: error: {message}{expected}", file.display())
     };
     let compiled = settings::check_unbound(path)
+        .and_then(|mut loaded| server::interfaces::look_up(&mut loaded).map(|()| loaded))
         .and_then(|loaded| server::compile(&loaded, &[], None, &System).map(drop));
     let found = compiled.err().unwrap_or_default();
     let errors = found.iter().filter(|found| found.severity == Severity::Error);
     let mut mistakes: Vec<String> = errors.map(line).collect();
-    mistakes.extend(missing_keys(facts).into_iter().map(|why| format!("{}: error: {why}", path.display())));
+    let others = missing_keys(facts).into_iter().chain(refused(facts));
+    mistakes.extend(others.map(|why| format!("{}: error: {why}", path.display())));
     mistakes
+}
+
+/// Returns what the other checker refuses although its server would start, or would start somewhere
+/// else.
+fn refused(facts: &Facts) -> Vec<String> {
+    let mut found = Vec::new();
+    found.extend(unbound::module_order_mistake(&facts.value("module-config")));
+    let user = facts.value("username");
+    if facts.says("username") && !user.is_empty() && !server::sys::has_user(&user) {
+        found.push(format!("user \"{user}\" does not exist"));
+    }
+    let chroot = facts.value("chroot");
+    if chroot.len() > 1 && chroot.ends_with('/') {
+        found.push(format!("chroot \"{chroot}\" has a \"/\" at its end"));
+    } else if !chroot.is_empty() && !Path::new(&chroot).is_dir() {
+        found.push(format!("chroot \"{chroot}\" is no directory"));
+    }
+    if facts.says("directory") && !is_there(facts, facts.directory()) {
+        found.push(format!("directory \"{}\" does not exist", facts.directory().display()));
+    }
+    for option in ["auto-trust-anchor-file", "trust-anchor-file", "root-hints"] {
+        let OptionValue::Values(files) = facts.option(option) else { continue };
+        let files = files.iter().filter(|file| !file.is_empty()).map(|file| facts.directory().join(file));
+        let missing = files.filter(|file| !is_there(facts, file));
+        found.extend(missing.map(|file| format!("{option}: \"{}\" does not exist", file.display())));
+    }
+    for zone in facts.auth_zones().into_iter().filter(|zone| !zone.has_primaries) {
+        if let Some(file) = zone.file.filter(|file| !is_there(facts, file)) {
+            found.push(format!("the file of zone \"{}\", \"{}\", does not exist", zone.name, file.display()));
+        }
+    }
+    for option in ["pidfile", "logfile"] {
+        let path = facts.directory().join(facts.value(option));
+        let folder = path.parent().filter(|_| facts.says(option) && !facts.value(option).is_empty());
+        if let Some(folder) = folder.filter(|folder| !is_there(facts, folder)) {
+            found.push(format!("the directory of {option}, \"{}\", does not exist", folder.display()));
+        }
+    }
+    found
+}
+
+/// Returns whether a path is there, perhaps within the chroot.
+fn is_there(facts: &Facts, path: &Path) -> bool {
+    let chroot = facts.value("chroot");
+    let inside = || Path::new(&chroot).join(path.strip_prefix("/").unwrap_or(path));
+    // Nothing is the directory where we are.
+    path.as_os_str().is_empty() || path.exists() || !chroot.is_empty() && inside().exists()
 }
 
 /// Returns the files of the control channel that are needed and not there.

@@ -46,7 +46,9 @@ pub(super) fn run(arguments: Vec<String>) -> ExitCode {
     let configuration = arguments.value('c').unwrap_or(CONFIGURATION);
     let command = arguments.rest.join(" ");
     if command == "start" {
-        let error = Command::new("unbound").args(["-c", configuration]).exec();
+        // This program under its other name, wherever it is.
+        let program = std::env::current_exe().unwrap_or_else(|_| "gannet".into());
+        let error = Command::new(program).args(["unbound", "-c", configuration]).exec();
         log(NAME, "fatal error", format_args!("could not exec unbound: {}", io_text(&error)));
         return ExitCode::FAILURE;
     }
@@ -111,7 +113,12 @@ fn place(facts: &Facts, wanted: Option<&str>) -> Result<Place, Failure> {
         // A server that listens everywhere is here, too.
         "0.0.0.0" => IpAddr::from([127, 0, 0, 1]),
         "::" => IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1]),
-        host => host.parse().map_err(|_| Failure::Other(format!("could not parse IP: {text}")))?,
+        host => match host.parse() {
+            Ok(address) => address,
+            // One address of a device is as good as another.
+            Err(_) => server::interfaces::first_address(host)
+                .map_err(|_| Failure::Other(format!("could not parse IP: {text}")))?,
+        },
     };
     let port = port.parse().map_err(|_| Failure::Other(format!("could not parse IP: {text}")))?;
     Ok(Place::Address(SocketAddr::new(address, port)))

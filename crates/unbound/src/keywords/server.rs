@@ -1,6 +1,6 @@
 //! Keywords of the section `server`.
 
-use super::Becomes::{Always, Nothing, Setting};
+use super::Becomes::{Always, Nothing, Partly, Setting};
 use super::Form::{Flag, Number, Pair, Size, Text, Triple};
 use super::{Row, row};
 
@@ -16,7 +16,6 @@ const ONE_TABLE: &str = "the table of servers has one size";
 const NOT_WINDOWS: &str = "this is not Windows";
 const NO_DELAY: &str = "replies are never held back";
 const FOUND_OUT: &str = "whether a service manager waits for the start is found out";
-const FOREGROUND: &str = "the program stays in the foreground, where service managers want it";
 const LOG_THREAD: &str = "threads have the numbers of workers in the log";
 const RAISED: &str = "smaller sizes always count as 512";
 const ONE_CACHE: &str = "what is learned of zones is in one cache: \"rrset-cache-size\"";
@@ -32,7 +31,9 @@ const KEEPALIVE: &str = "what is announced is \"tcp-idle-timeout\"";
 const UDP_TO_SERVERS: &str = "servers are asked over UDP in any case";
 const PADDED: &str = "encrypted queries are padded to 128 octets in any case (RFC 8467)";
 const NO_USER_AGENT: &str = "requests to servers name no program";
-const ANY_QUERY: &str = "a query of any size costs the same to read";
+const STRIPPED: &str = "what lacks its signatures is bogus";
+const CHROOT: &str =
+    "files are those inside of it, but the process sees the whole file system: systemd can confine it";
 const SUBNETS: &str = "subnets that clients send go to listed servers alone, as all others do";
 const CLEAN: &str = "what stands beside an answer is left out unless it is as secure as the answer";
 const PATH: &str = "referrals only say whom to ask, and answers are believed by their signatures";
@@ -152,7 +153,7 @@ pub(super) const ROWS: &[Row] = &[
     row("quic-port", Number, "853", Setting),
     row("quic-size", Size, "8m", Nothing(ONE_BOUND)),
     row("use-systemd", Flag, "no", Nothing(FOUND_OUT)),
-    row("do-daemonize", Flag, "yes", Nothing(FOREGROUND)),
+    row("do-daemonize", Flag, "yes", Setting),
     row("tcp-connection-limit", Pair, "", Setting),
     row("access-control", Pair, "", Setting),
     row("access-control-tag", Pair, "", Setting),
@@ -164,7 +165,7 @@ pub(super) const ROWS: &[Row] = &[
     row("interface-tag-action", Triple, "", Setting),
     row("interface-tag-data", Triple, "", Setting),
     row("interface-view", Pair, "", Setting),
-    row("chroot", Text, "", Setting),
+    row("chroot", Text, "", Partly(CHROOT)),
     row("username", Text, "", Setting),
     row("directory", Text, "", Setting),
     row("logfile", Text, "", Setting),
@@ -191,10 +192,10 @@ pub(super) const ROWS: &[Row] = &[
     row("hide-trustanchor", Flag, "no", Setting),
     row("target-fetch-policy", Text, "3 2 1 0 0", Setting),
     row("harden-short-bufsize", Flag, "yes", Nothing(RAISED)),
-    row("harden-large-queries", Flag, "no", Nothing(ANY_QUERY)),
+    row("harden-large-queries", Flag, "no", Setting),
     row("harden-glue", Flag, "yes", Always(GLUE)),
     row("harden-unverified-glue", Flag, "no", Always(GLUE)),
-    row("harden-dnssec-stripped", Flag, "yes", Setting),
+    row("harden-dnssec-stripped", Flag, "yes", Always(STRIPPED)),
     row("harden-below-nxdomain", Flag, "yes", Always(NXDOMAIN)),
     row("harden-referral-path", Flag, "no", Nothing(PATH)),
     row("harden-algo-downgrade", Flag, "no", Setting),

@@ -1,12 +1,11 @@
 //! Who may ask: of all prefixes that have a client, the longest one counts.
 
-use std::net::SocketAddr;
-
 use diagnostic::Problem;
 use wire::Prefix;
 
 use super::Lowering;
 use super::clients::{self, Clients, LOOPBACK, Place};
+use super::listening::Interface;
 use super::local::rule;
 use crate::read::{Statement, Word};
 use crate::tree;
@@ -98,8 +97,8 @@ impl Lowering<'_> {
     /// it does. Then the policy decides, as addresses alone do not.
     fn interfaces(&mut self, rights: &[(Prefix, Right, Option<&Statement>)]) -> bool {
         let clients = self.clients();
-        let mut by_right: Vec<(Right, Vec<SocketAddr>)> = Vec::new();
-        let mut known: Vec<(SocketAddr, Right)> = Vec::new();
+        let mut by_right: Vec<(Right, Vec<Interface>)> = Vec::new();
+        let mut known: Vec<(Interface, Right)> = Vec::new();
         for statement in self.all("interface-action") {
             let address = self.interface(statement.word(0));
             let right = self.action(statement.word(1));
@@ -110,10 +109,10 @@ impl Lowering<'_> {
         }
         for it in &clients {
             // Who has a tag or a view may ask, unless the file says otherwise.
-            if let Place::Interface(address) = it.place
-                && !known.iter().any(|(other, _)| *other == address)
+            if let Place::Interface(address) = &it.place
+                && !known.iter().any(|(other, _)| other == address)
             {
-                known.push((address, Right::Allow));
+                known.push((address.clone(), Right::Allow));
             }
         }
         if known.is_empty() {
@@ -149,7 +148,7 @@ impl Lowering<'_> {
             if right == Right::Cookie {
                 self.cookies_on(&addresses, &clients);
             }
-            let Some(who) = clients::of_interfaces(&clients, addresses.into_iter()) else { continue };
+            let Some(who) = clients::of_interfaces(&clients, addresses.iter()) else { continue };
             match right {
                 Right::Allow | Right::Cookie => allowed.push(who),
                 Right::Snoop => {
@@ -178,9 +177,9 @@ impl Lowering<'_> {
 
     /// Has clients show a cookie that come to these interfaces, but for those that the file names
     /// by their addresses.
-    fn cookies_on(&mut self, addresses: &[SocketAddr], clients: &[Clients<'_>]) {
+    fn cookies_on(&mut self, addresses: &[Interface], clients: &[Clients<'_>]) {
         let whole = self.tree.whole();
-        for &address in addresses {
+        for address in addresses {
             let name = clients::listener_name(address);
             self.tree.push(&["cookies", "required-on"], tree::text(name, whole));
         }

@@ -2,21 +2,20 @@
 //! what these do, and views. Of all prefixes that have a client, the longest one counts; the
 //! interface counts for those that no prefix has.
 
-use std::net::SocketAddr;
-
 use wire::Prefix;
 
 use super::Lowering;
 use super::access::{prefix, without};
+use super::listening::Interface;
 use crate::read::{Statement, Word};
 
 /// By what the file names clients.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// Their addresses.
     Prefix(Prefix),
     /// The interface that their queries come to.
-    Interface(SocketAddr),
+    Interface(Interface),
 }
 
 /// Keywords that say something of an interface, with what each is for prefixes.
@@ -135,7 +134,7 @@ impl<'a> Clients<'a> {
         self.tags.iter().copied().find(|tag| tags.contains(tag))
     }
 
-    const fn prefix(&self) -> Option<Prefix> {
+    fn prefix(&self) -> Option<Prefix> {
         match self.place {
             Place::Prefix(prefix) => Some(prefix),
             Place::Interface(_) => None,
@@ -155,8 +154,9 @@ impl<'a> Clients<'a> {
 }
 
 /// Returns the name of the listener at an interface that the file says something of.
-pub(super) fn listener_name(address: SocketAddr) -> String {
-    super::label(&format!("interface-{}-{}", address.ip(), address.port())).replace('.', "-")
+pub(super) fn listener_name(interface: &Interface) -> String {
+    let (host, port) = interface.parts();
+    super::label(&format!("interface-{host}-{port}")).replace('.', "-")
 }
 
 /// Returns the condition for those of all clients that `wants` names; `None` if it names none.
@@ -164,8 +164,8 @@ pub(super) fn condition(all: &[Clients<'_>], wants: impl Fn(&Clients<'_>) -> boo
     let parts = all.iter().filter(|clients| wants(clients)).flat_map(|clients| clients.parts(all));
     let texts: Vec<String> = parts.map(|part| part.to_string()).collect();
     let by_prefix = (!texts.is_empty()).then(|| format!("client in {}", texts.join("|")));
-    let interfaces = all.iter().filter(|clients| wants(clients)).filter_map(|it| match it.place {
-        Place::Interface(address) => Some(address),
+    let interfaces = all.iter().filter(|clients| wants(clients)).filter_map(|it| match &it.place {
+        Place::Interface(interface) => Some(interface),
         Place::Prefix(_) => None,
     });
     match (by_prefix, of_interfaces(all, interfaces)) {
@@ -175,12 +175,12 @@ pub(super) fn condition(all: &[Clients<'_>], wants: impl Fn(&Clients<'_>) -> boo
 }
 
 /// Returns the condition for clients that come to these interfaces and that no prefix names.
-pub(super) fn of_interfaces(
+pub(super) fn of_interfaces<'i>(
     all: &[Clients<'_>],
-    interfaces: impl Iterator<Item = SocketAddr>,
+    interfaces: impl Iterator<Item = &'i Interface>,
 ) -> Option<String> {
     let listeners: Vec<String> =
-        interfaces.map(|address| format!("listener == {}", listener_name(address))).collect();
+        interfaces.map(|interface| format!("listener == {}", listener_name(interface))).collect();
     let listeners = match &listeners[..] {
         [] => return None,
         [one] => one.clone(),

@@ -3,6 +3,7 @@
 use diagnostic::Span;
 
 use super::Lowering;
+use super::listening::Interface;
 use crate::keywords::{self, Section};
 use crate::read::{Block, Word};
 use crate::tree;
@@ -37,17 +38,14 @@ impl Lowering<'_> {
                 continue;
             }
             has_address = true;
-            match values::socket_address(&word.text, port.parse().unwrap_or(0)) {
-                Ok(address) => {
-                    self.tree.push(&[a, b, "listen"], tree::text(address.to_string(), word.span));
+            match Interface::read(&word.text, port.parse().unwrap_or(0)) {
+                Some(place) => self.tree.push(&[a, b, "listen"], tree::text(place.text(), word.span)),
+                None => {
+                    self.error(
+                        word.span,
+                        format!("\"{}\" is neither an address, a device nor a path", word.text),
+                    );
                 }
-                Err(_) => self.error(
-                    word.span,
-                    format!(
-                        "\"{}\" is neither an address nor a path; names of devices are not looked up",
-                        word.text
-                    ),
-                ),
             }
         }
         let (wants_certificates, at) = block.flag("control-use-cert");

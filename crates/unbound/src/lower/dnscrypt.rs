@@ -1,6 +1,7 @@
 //! DNSCrypt: a port of the interfaces that are listened on.
 
 use super::Lowering;
+use super::listening::Interface;
 use crate::keywords::{self, Section};
 use crate::read::Word;
 use crate::tree;
@@ -26,7 +27,7 @@ impl Lowering<'_> {
         let usual = self.number("port").0 as u16;
         let names = |name: &str| matches!(name, "interface" | "ip-address");
         let mut interfaces = self.server().iter().filter(|statement| names(statement.row.name));
-        let is_there = |text: &str| values::socket_address(text, usual).is_ok_and(|it| it.port() == port);
+        let is_there = |text: &str| Interface::read(text, usual).is_some_and(|it| it.port() == port);
         if usual != port && !interfaces.any(|statement| is_there(&statement.word(0).text)) {
             self.warn(at, format!("nobody is served over DNSCrypt: no \"interface\" has the port {port}"));
         }

@@ -7,6 +7,10 @@ use super::clients::LOOPBACK;
 use super::{Lowering, access};
 use crate::tree;
 
+/// Octets from which on a query is large there: more than one of UDP without EDNS (RFC 1035
+/// §4.2.1).
+const LARGE_OCTETS: u64 = 512;
+
 impl Lowering<'_> {
     pub(super) fn limits(&mut self) {
         let (threads, _) = self.number("num-threads");
@@ -29,6 +33,9 @@ impl Lowering<'_> {
         let connections = connections.saturating_mul(threads.max(1)).clamp(1, 1_000_000);
         self.set_number(&["limits", "tcp", "connections"], (connections, at));
         self.set_number(&["limits", "tcp", "connections-per-client"], (connections, at));
+        if let (true, at) = self.flag("harden-large-queries") {
+            self.set_number(&["limits", "query-size"], (LARGE_OCTETS, at));
+        }
         self.networks();
         self.rate();
         self.cookies();

@@ -26,6 +26,48 @@ const TLS12: [(&str, &str); 6] = [
     ("ECDHE-RSA-CHACHA20-POLY1305", "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256"),
 ];
 
+/// Where queries come to, as the file names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Interface {
+    /// An address and port.
+    Address(SocketAddr),
+    /// All addresses of a network device, and the port.
+    Device(String, u16),
+}
+
+impl Interface {
+    /// Reads one; `port` is for those that name none.
+    pub(super) fn read(text: &str, port: u16) -> Option<Self> {
+        if let Ok(address) = values::socket_address(text, port) {
+            return Some(Self::Address(address));
+        }
+        values::device(text, port).map(|(name, port)| Self::Device(name.to_owned(), port))
+    }
+
+    pub(super) const fn port(&self) -> u16 {
+        match self {
+            Self::Address(address) => address.port(),
+            Self::Device(_, port) => *port,
+        }
+    }
+
+    /// Returns the address or name, and the port.
+    pub(super) fn parts(&self) -> (String, u16) {
+        match self {
+            Self::Address(address) => (address.ip().to_string(), address.port()),
+            Self::Device(name, port) => (name.clone(), *port),
+        }
+    }
+
+    /// Returns it as settings have it.
+    pub(super) fn text(&self) -> String {
+        match self {
+            Self::Address(address) => address.to_string(),
+            Self::Device(name, port) => format!("{name}@{port}"),
+        }
+    }
+}
+
 impl Lowering<'_> {
     pub(super) fn listening(&mut self) {
         let (port, _) = self.number("port");
@@ -37,7 +79,7 @@ impl Lowering<'_> {
             .map(|statement| statement.word(0))
             .collect();
         let (is_automatic, at) = self.flag("interface-automatic");
-        let mut addresses: Vec<(SocketAddr, Span)> = Vec::new();
+        let mut places: Vec<(Interface, Span)> = Vec::new();
         if is_automatic || written.is_empty() {
             let (v4, v6) = if is_automatic { ("0.0.0.0", "::") } else { ("127.0.0.1", "::1") };
             let at = if is_automatic { at } else { whole };
@@ -45,33 +87,33 @@ impl Lowering<'_> {
             let more = if is_automatic { self.automatic_ports() } else { Vec::new() };
             for (_, address) in known.into_iter().filter(|(family, _)| self.flag(family).0) {
                 let address = address.parse().expect("an address");
-                addresses.push((SocketAddr::new(address, port as u16), at));
-                addresses.extend(more.iter().map(|&(port, at)| (SocketAddr::new(address, port), at)));
+                let place = |port| Interface::Address(SocketAddr::new(address, port));
+                places.push((place(port as u16), at));
+                places.extend(more.iter().map(|&(port, at)| (place(port), at)));
             }
         } else {
             for word in written {
-                match values::socket_address(&word.text, port as u16) {
-                    Ok(address) => addresses.push((address, word.span)),
-                    Err(_) => {
-                        let problem =
-                            Problem::error(word.span, format!("\"{}\" is not an address", word.text));
+                match Interface::read(&word.text, port as u16) {
+                    Some(place) => places.push((place, word.span)),
+                    None => {
+                        let problem = Problem::error(word.span, format!("\"{}\" is no interface", word.text));
                         self.problems.push(problem.expected(
-                            "one such as 192.0.2.1, 192.0.2.1@53 or ::1; names of devices are not looked up",
+                            "an address or a device, such as 192.0.2.1, 192.0.2.1@53, ::1 or eth0",
                         ));
                     }
                 }
             }
         }
-        let named: Vec<SocketAddr> = self
+        let named: Vec<Interface> = self
             .clients()
-            .iter()
+            .into_iter()
             .filter_map(|clients| match clients.place {
-                Place::Interface(address) => Some(address),
+                Place::Interface(interface) => Some(interface),
                 Place::Prefix(_) => None,
             })
             .collect();
-        for (address, at) in addresses {
-            let item = self.listener(address, &named, at);
+        for (place, at) in places {
+            let item = self.listener(&place, &named, at);
             self.tree.push(&["listen"], item);
         }
         self.tls();
@@ -92,32 +134,40 @@ impl Lowering<'_> {
     }
 
     /// Returns the address of an interface that a keyword names, if it is listened on.
-    pub(super) fn interface(&self, word: &Word) -> Option<SocketAddr> {
+    pub(super) fn interface(&self, word: &Word) -> Option<Interface> {
         let port = self.number("port").0 as u16;
-        let wanted = values::socket_address(&word.text, port).ok()?;
+        let wanted = Interface::read(&word.text, port)?;
         let names = |name: &str| matches!(name, "interface" | "ip-address");
         let mut listened = self.server().iter().filter(|statement| names(statement.row.name));
-        let is_it = |text: &str| values::socket_address(text, port).is_ok_and(|address| address == wanted);
+        let is_it = |text: &str| Interface::read(text, port).is_some_and(|place| place == wanted);
         listened.any(|statement| is_it(&statement.word(0).text)).then_some(wanted)
     }
 
-    fn listener(&self, address: SocketAddr, named: &[SocketAddr], at: Span) -> Node {
+    fn listener(&self, place: &Interface, named: &[Interface], at: Span) -> Node {
         let (udp, tcp) = (self.flag("do-udp").0, self.flag("do-tcp").0);
-        let transports: Vec<&str> = match self.encrypted(address.port()) {
+        let transports: Vec<&str> = match self.encrypted(place.port()) {
             Some(transports) => transports,
             None => {
                 [(udp, "udp"), (tcp, "tcp")].into_iter().filter(|(is, _)| *is).map(|(_, word)| word).collect()
             }
         };
-        let socket = tree::text(address.to_string(), at);
-        let port = address.port().to_string();
+        let socket = tree::text(place.text(), at);
+        let port = place.port().to_string();
         let proxied = self.all("proxy-protocol-port").map(|it| it.word(0)).find(|word| word.text == port);
-        let name = named.contains(&address).then(|| listener_name(address));
-        if transports == ["udp", "tcp"] && proxied.is_none() && name.is_none() {
+        let name = named.contains(place).then(|| listener_name(place));
+        let family = match (place, self.flag("do-ip4").0, self.flag("do-ip6").0) {
+            (Interface::Device(..), true, false) => Some("ipv4"),
+            (Interface::Device(..), false, true) => Some("ipv6"),
+            _ => None,
+        };
+        if transports == ["udp", "tcp"] && proxied.is_none() && name.is_none() && family.is_none() {
             return socket;
         }
         let words = transports.into_iter().map(|word| tree::text(word, at)).collect();
         let mut entries = vec![("at", socket), ("transport", tree::list(words))];
+        if let Some(family) = family {
+            entries.push(("family", tree::text(family, at)));
+        }
         if let Some(name) = name {
             entries.push(("name", tree::text(name, at)));
         }
@@ -125,7 +175,7 @@ impl Lowering<'_> {
             // Whoever comes there begins with a header.
             entries.push(("proxy-protocol-from", tree::list(vec![tree::text("any", word.span)])));
         }
-        if let (Some(path), true) = (self.last("http-endpoint"), self.is_https(address.port())) {
+        if let (Some(path), true) = (self.last("http-endpoint"), self.is_https(place.port())) {
             entries.push(("paths", tree::list(vec![tree::as_written(path)])));
         }
         tree::map(entries, at)

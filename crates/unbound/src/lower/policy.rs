@@ -197,8 +197,7 @@ impl Lowering<'_> {
 
     /// Addresses behind a prefix for clients that have IPv6 alone.
     fn dns64(&mut self) -> Vec<Node> {
-        let modules = self.last("module-config").map_or("", |word| &word.text);
-        if !modules.split_whitespace().any(|module| module == "dns64") {
+        if !self.has_module("dns64") {
             return Vec::new();
         }
         let (text, at) = match self.last("dns64-prefix") {

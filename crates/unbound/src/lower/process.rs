@@ -3,6 +3,13 @@
 use super::Lowering;
 use crate::tree;
 
+/// Whom packages of distributions have the server become.
+const USER: &str = "unbound";
+/// That user's directory there.
+const HOME: &str = "/var/lib/unbound";
+/// Where our state is in it, or in `directory`.
+const STATE: &str = "gannet";
+
 /// Returns the level of our log that a verbosity is.
 pub const fn log_level(verbosity: u64) -> &'static str {
     match verbosity {
@@ -17,15 +24,15 @@ impl Lowering<'_> {
     pub(super) fn process(&mut self) {
         let (threads, at) = self.bounded("num-threads", 1, 1024);
         self.set_number(&["server", "workers"], (threads, at));
-        if let Some(user) = self.last("username") {
-            let name = if user.text.is_empty() { "root" } else { &user.text };
-            self.set(&["server", "user"], tree::text(name, user.span));
-        }
-        if let Some(chroot) = self.last("chroot").filter(|chroot| !chroot.text.is_empty()) {
-            self.warn(
-                chroot.span,
-                "\"chroot\" has no effect: the server sees the whole file system; systemd can restrict it",
-            );
+        let (user, at) = match self.last("username") {
+            Some(user) if user.text.is_empty() => ("root", user.span),
+            Some(user) => (&*user.text, user.span),
+            None => (USER, self.tree.whole()),
+        };
+        self.set(&["server", "user"], tree::text(user, at));
+        self.state_directory();
+        if let Some(daemonize) = self.last("do-daemonize") {
+            self.set(&["server", "daemonize"], tree::flag(daemonize.text == "yes", daemonize.span));
         }
         let (level, at) = self.number("verbosity");
         self.set(&["log", "level"], tree::text(log_level(level), at));
@@ -34,6 +41,18 @@ impl Lowering<'_> {
         self.set(&["server", "rotate"], tree::flag(rotates, at));
         let (denies, at) = self.flag("deny-any");
         self.set(&["server", "minimal-any"], tree::flag(denies, at));
+    }
+
+    /// Where our state is: below the directory that the server may write to.
+    fn state_directory(&mut self) {
+        let node = match self.last("directory").filter(|word| !word.text.is_empty()) {
+            Some(word) => {
+                let path = self.inside(self.statements.directory.join(STATE));
+                tree::text(path.to_string_lossy(), word.span)
+            }
+            None => tree::text(format!("{HOME}/{STATE}"), self.tree.whole()),
+        };
+        self.set(&["server", "state-directory"], node);
     }
 
     /// What is told of the server in class CHAOS, and as its NSID.

@@ -63,16 +63,14 @@ impl Lowering<'_> {
     /// Returns the section, if it has an effect.
     fn cachedb(&self) -> Option<&Block> {
         let block = self.blocks(Section::Cachedb).next()?;
-        let modules = self.last("module-config")?;
-        let is_used = modules.text.split_whitespace().any(|module| module == "cachedb");
+        let is_used = self.has_module("cachedb");
         let is_redis = block.last("backend").is_some_and(|word| word.text == "redis");
         Some(block).filter(|_| is_used && is_redis)
     }
 
     pub(super) fn second_level(&mut self) {
         let Some(block) = self.blocks(Section::Cachedb).next() else { return };
-        let modules = self.last("module-config").map_or("", |word| &word.text);
-        if !modules.split_whitespace().any(|module| module == "cachedb") {
+        if !self.has_module("cachedb") {
             self.warn(
                 block.at,
                 "there is no second-level cache: \"module-config\" does not have \"cachedb\"",

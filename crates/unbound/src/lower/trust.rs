@@ -72,7 +72,7 @@ impl Lowering<'_> {
         let [a, b] = RESOLVER;
         let whole = self.tree.whole();
         let modules = self.last("module-config");
-        let validates = modules.is_none_or(|word| word.text.split_whitespace().any(|it| it == "validator"));
+        let validates = self.has_module("validator");
         let (is_permissive, permissive_at) = self.flag("val-permissive-mode");
         let (denies, denies_at) = self.flag("disable-edns-do");
         if denies && validates && has_anchor {
@@ -89,10 +89,6 @@ impl Lowering<'_> {
             (true, false) => ("on", whole),
         };
         self.set(&[a, b, "validation"], tree::text(word, at));
-        let (checks, at) = self.flag("harden-dnssec-stripped");
-        if !checks {
-            self.warn(at, "\"harden-dnssec-stripped\" has no effect: what lacks its signatures is bogus");
-        }
     }
 
     fn algorithms(&mut self) {

@@ -4,7 +4,7 @@ use super::check;
 
 #[test]
 fn response_policy_zones_for_everybody_are_one_list() {
-    let text = "server: access-control-tag: 192.0.2.0/24 a\nrpz: name: one zonefile: /1\nrpz: name: two zonefile: /2\n\
+    let text = "server: define-tag: a access-control-tag: 192.0.2.0/24 a\nrpz: name: one zonefile: /1\nrpz: name: two zonefile: /2\n\
                 rpz: name: three zonefile: /3 tags: a\nrpz: name: four zonefile: /4 rpz-action-override: nxdomain";
     check(text, "sets/rpz-1/lists", "[{list: rpz:/1}, {list: rpz:/2}]");
     check(

@@ -206,7 +206,7 @@ fn what_response_policy_zones_do_is_counted_by_action() {
     let walled = file("walled.rpz.", "alias.example.walled.rpz. 60 CNAME .\n");
     let zone = file("example.", "passed.example. 60 A 192.0.2.8\ntarget.example. 60 A 192.0.2.9\n");
     let sections = format!(
-        "rpz:\n name: tried.rpz\n rpz-action-override: disabled\n{disabled}rpz:\n name: plain.rpz\n{plain}\
+        "server:\n module-config: \"respip iterator\"\nrpz:\n name: tried.rpz\n rpz-action-override: disabled\n{disabled}rpz:\n name: plain.rpz\n{plain}\
          rpz:\n name: walled.rpz\n rpz-action-override: cname\n rpz-cname-override: target.example\n{walled}\
          auth-zone:\n name: example\n for-upstream: no\n{zone}"
     );

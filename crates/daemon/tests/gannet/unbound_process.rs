@@ -1,0 +1,196 @@
+//! The process in the place of Unbound: whom it becomes, where it is, and when whoever started it
+//! goes on.
+
+use std::os::unix::fs::{MetadataExt as _, chown};
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use crate::harness::{PATIENCE, Place, Server, ask, free_port, is_root, text};
+
+/// Ends a process that is nobody's child, and waits until it has gone.
+struct Background(u32);
+
+impl Background {
+    /// Returns the process that a file names.
+    fn of(file: &Path) -> Self {
+        let number = std::fs::read_to_string(file).unwrap();
+        let process = Self(number.trim().parse().unwrap());
+        assert!(process.runs());
+        process
+    }
+
+    fn runs(&self) -> bool {
+        Path::new("/proc").join(self.0.to_string()).exists()
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        let _ = Command::new("kill").arg(self.0.to_string()).status();
+        let begin = Instant::now();
+        while self.runs() && begin.elapsed() < PATIENCE {
+            std::thread::yield_now();
+        }
+    }
+}
+
+fn conf(place: &Place, port: u16, more: &str) -> String {
+    let text = format!(
+        "server:\n interface: 127.0.0.1@{port}\n directory: \"{}\"\n module-config: iterator\n \
+         pidfile: pid\n local-data: \"www.example.org. 60 IN A 192.0.2.7\"\n{more}",
+        place.path("").display()
+    );
+    place.write("unbound.conf", &text).display().to_string()
+}
+
+#[test]
+fn without_d_it_goes_into_the_background_once_it_answers() {
+    let place = Place::new();
+    let port = free_port();
+    let conf = conf(&place, port, " username: \"\"\n logfile: log\n");
+    // To the end of standard error, too: nobody has it open any more.
+    let (code, _, said) = text(&place.run(&["unbound", "-c", &conf]));
+    assert_eq!(code, 0, "{said}");
+    let process = Background::of(&place.path("pid"));
+    let (reply, _) = ask(port, "www.example.org");
+    assert!(reply.ends_with(&[192, 0, 2, 7]), "{reply:?}");
+    let log = std::fs::read_to_string(place.path("log")).unwrap();
+    assert!(log.contains(&format!("unbound[{}:0] info: start of service", process.0)), "{log}");
+    // A session of its own, so that the terminal's end is not its own.
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.0)).unwrap();
+    let session = stat.rsplit(')').next().unwrap().split_whitespace().nth(3).unwrap();
+    assert_eq!(session, process.0.to_string());
+}
+
+#[test]
+fn a_start_that_fails_ends_with_1_and_says_why() {
+    let place = Place::new();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let (code, _, said) = text(&place.run(&["unbound", "-c", &conf(&place, port, " username: \"\"\n")]));
+    assert!(code == 1 && said.contains(&format!("127.0.0.1:{port}")), "{code}: {said}");
+    assert!(!place.path("pid").exists());
+    let (code, _, said) =
+        text(&place.run(&["unbound", "-c", &conf(&place, port, " username: \"\"\n prot: 1\n")]));
+    assert!(code == 1 && said.contains("prot"), "{code}: {said}");
+}
+
+#[test]
+fn do_daemonize_no_stays_in_the_foreground() {
+    let place = Place::new();
+    let port = free_port();
+    let conf = conf(&place, port, " username: \"\"\n do-daemonize: no\n logfile: log\n");
+    let mut child = place.gannet().args(["unbound", "-c", &conf]).spawn().unwrap();
+    let begin = Instant::now();
+    while !std::fs::read_to_string(place.path("log")).is_ok_and(|log| log.contains("start of service")) {
+        assert!(begin.elapsed() < PATIENCE);
+        std::thread::yield_now();
+    }
+    assert_eq!(std::fs::read_to_string(place.path("pid")).unwrap(), format!("{}\n", child.id()));
+    assert!(child.try_wait().unwrap().is_none());
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn a_configuration_of_ours_can_go_into_the_background_too() {
+    let place = Place::new();
+    let port = free_port();
+    let text_of_file = format!(
+        "server: {{daemonize: true, user: root, pid-file: pid, state-directory: state}}\nlog: {{to: log}}\n\
+         listen: 127.0.0.1:{port}\nlocal: {{www.example.org: 192.0.2.7}}\n"
+    );
+    let file = place.write("gannet.yaml", &text_of_file).display().to_string();
+    let (code, _, said) = text(&place.run(&["run", "-c", &file]));
+    assert_eq!(code, 0, "{said}");
+    let _process = Background::of(&place.path("pid"));
+    let (reply, _) = ask(port, "www.example.org");
+    assert!(reply.ends_with(&[192, 0, 2, 7]), "{reply:?}");
+}
+
+#[test]
+fn unbound_control_start_returns_when_clients_are_answered() {
+    let place = Place::new();
+    let port = free_port();
+    let conf = conf(&place, port, " username: \"\"\n logfile: log\n");
+    let (code, _, said) = text(&place.run(&["unbound", "control", "-c", &conf, "start"]));
+    assert_eq!(code, 0, "{said}");
+    let _process = Background::of(&place.path("pid"));
+    let (reply, _) = ask(port, "www.example.org");
+    assert!(reply.ends_with(&[192, 0, 2, 7]), "{reply:?}");
+}
+
+#[test]
+fn a_device_is_listened_on_with_all_its_addresses() {
+    let place = Place::new();
+    let port = free_port();
+    let control = free_port();
+    let text_of_file = format!(
+        "server:\n interface: lo@{port}\n username: \"\"\n module-config: iterator\n directory: \"{}\"\n\
+         remote-control:\n control-enable: yes\n control-use-cert: no\n control-interface: lo@{control}\n",
+        place.path("").display()
+    );
+    let conf = place.write("unbound.conf", &text_of_file).display().to_string();
+    let server = Server::start_with(place, |command| {
+        command.args(["unbound", "-d", "-c", &conf]);
+    });
+    let (_, listeners, _) = text(&server.run(&["status"]));
+    assert!(listeners.contains(&format!("127.0.0.1:{port}")), "{listeners}");
+    assert_eq!(
+        listeners.contains(&format!("[::1]:{port}")),
+        Path::new("/proc/net/if_inet6").exists(),
+        "{listeners}"
+    );
+    let (code, said, _) = text(&server.run(&["unbound", "control", "-c", &conf, "status"]));
+    assert!(code == 0 && said.contains("is running"), "{said}");
+}
+
+#[test]
+fn a_device_that_is_not_there_keeps_the_server_from_starting() {
+    let place = Place::new();
+    let conf = place.write("unbound.conf", "server:\n interface: nodev0\n").display().to_string();
+    for arguments in [&["unbound", "-d", "-c", &conf][..], &["unbound", "checkconf", &conf]] {
+        let (code, _, said) = text(&place.run(arguments));
+        assert_eq!(code, 1);
+        assert!(said.contains("unbound.conf:2:") && said.contains("there is no device \"nodev0\""), "{said}");
+    }
+    let file = place.write("gannet.yaml", "listen: [nodev0]\n").display().to_string();
+    let (code, said, _) = text(&place.run(&["check", &file]));
+    assert!(code == 1 && said.contains("there is no device \"nodev0\""), "{code}: {said}");
+}
+
+/// Returns the number of the user `unbound`, if there is one and this test may become it.
+#[expect(clippy::print_stdout, reason = "whoever reads the tests' output should know")]
+fn unbound_user() -> Option<u32> {
+    let output = Command::new("id").args(["-u", "unbound"]).output().unwrap();
+    let user = String::from_utf8_lossy(&output.stdout).trim().parse().ok().filter(|_| is_root());
+    if user.is_none() {
+        println!("skipped: needs root and the user unbound");
+    }
+    user
+}
+
+#[test]
+fn without_username_the_process_is_the_user_unbound_and_its_state_is_his() {
+    let Some(user) = unbound_user() else { return };
+    let place = Place::new();
+    assert_eq!(text(&place.run(&["unbound", "anchor", "-a", "root.key"])).0, 1);
+    let key = place.path("root.key");
+    chown(&key, Some(user), None).unwrap();
+    place.write("hints", ". 3600 IN NS ns.root.example.\nns.root.example. 3600 IN A 127.0.0.1\n");
+    let port = free_port();
+    let more =
+        " module-config: \"validator iterator\"\n root-hints: hints\n auto-trust-anchor-file: root.key\n";
+    let conf = conf(&place, port, more);
+    let server = Server::start_with(place, |command| {
+        command.args(["unbound", "-d", "-c", &conf]);
+    });
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
+    let ids = status.lines().find(|line| line.starts_with("Uid:")).unwrap();
+    assert_eq!(ids.split_whitespace().skip(1).collect::<Vec<_>>(), vec![user.to_string(); 4]);
+    assert_eq!(std::fs::metadata(&key).unwrap().uid(), user);
+    assert_eq!(std::fs::metadata(server.place.path("gannet")).unwrap().uid(), user);
+    let checked = text(&server.run(&["unbound", "checkconf", "-o", "username", &conf]));
+    assert_eq!((checked.0, &*checked.1), (0, "unbound\n"));
+}
