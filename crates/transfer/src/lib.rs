@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod connection;
+mod datagram;
 mod error;
 mod messages;
 mod notify;

@@ -1,6 +1,5 @@
 //! Tells other servers that there is a new version of a zone (RFC 1996).
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use plan::transfers::Remote;
@@ -10,6 +9,7 @@ use wire::{Message, Name, Opcode, Rcode, Rtype, Section, Ttl};
 use zone::incoming::Fault;
 
 use crate::connection::{Client, Connection, Patience};
+use crate::datagram::bound;
 use crate::error::PeerError;
 use crate::messages::{Expire, query};
 use crate::signature::{believed, signed};
@@ -35,13 +35,7 @@ pub async fn notify(
         connection.receive(&mut buffer).await?;
         believed(&buffer, (id, Opcode::NOTIFY), verifier.as_mut())?
     } else {
-        let own: IpAddr = if remote.address.is_ipv4() {
-            Ipv4Addr::UNSPECIFIED.into()
-        } else {
-            Ipv6Addr::UNSPECIFIED.into()
-        };
-        let socket = UdpSocket::bind((own, 0)).await?;
-        socket.connect(remote.address).await?;
+        let socket = bound(remote).await?;
         told(&socket, &message, id, (verifier.as_mut(), patience.notify_tries)).await?
     };
     match Message::parse(&reply).map(|parsed| parsed.rcode()) {

@@ -8,6 +8,7 @@ use wire::{Name, Opcode, Rcode, Rtype, Section, Ttl};
 use zone::incoming::{Fault, Incoming, Received};
 
 use crate::connection::{Client, Connection, Patience};
+use crate::datagram::soa_by_datagram;
 use crate::error::PeerError;
 use crate::messages::{Expire, expire_in, query, serial_in};
 use crate::signature::{believed, signed};
@@ -50,6 +51,9 @@ pub struct Wish {
 }
 
 /// Asks a primary for a version newer than `have`; for a whole zone if there is none.
+///
+/// The SOA is asked for first, over UDP (RFC 1034 §4.3.5), so that a zone that is up to date takes
+/// no connection; over TCP if nobody answers that.
 pub async fn refresh(
     client: &Client,
     remote: &Remote,
@@ -76,11 +80,21 @@ async fn ask(
     (have, expire): (Option<&Have>, Expire),
     wish: &Wish,
 ) -> Result<Word, PeerError> {
-    let mut connection = Connection::open(client, remote, wish.patience).await?;
+    // With TLS nothing is asked in the clear (RFC 9103 §6).
+    let told = if remote.tls.is_none() { soa_by_datagram(remote, apex, expire).await } else { None };
     let Some(have) = have else {
+        // Who does not say what the SOA is may give the zone all the same.
+        let mut connection = Connection::open(client, remote, wish.patience).await?;
         return transfer(&mut connection, remote, apex, (None, expire), wish).await;
     };
-    let reply = connection.ask_soa(remote, apex, expire).await?;
+    let (open, reply) = match told {
+        Some(reply) => (None, reply),
+        None => {
+            let mut connection = Connection::open(client, remote, wish.patience).await?;
+            let reply = connection.ask_soa(remote, apex, expire).await?;
+            (Some(connection), reply)
+        }
+    };
     let serial = serial_in(&reply, apex)?;
     if serial == have.serial {
         return Ok(Word { heard: Heard::UpToDate(serial), expire_s: expire_in(&reply) });
@@ -88,6 +102,10 @@ async fn ask(
     if !is_newer(serial, have.serial) {
         return Err(PeerError::Fault(Fault::Older(serial)));
     }
+    let mut connection = match open {
+        Some(connection) => connection,
+        None => Connection::open(client, remote, wish.patience).await?,
+    };
     match transfer(&mut connection, remote, apex, (Some(have), expire), wish).await {
         // Who has no steps for us may say so in many ways; the whole zone is always there.
         Err(PeerError::Fault(
