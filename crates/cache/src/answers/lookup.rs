@@ -12,7 +12,7 @@ use wire::{EdeCode, Flags, Rcode};
 /// How TTLs are written into an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ageing {
-    /// What every TTL of a stale answer becomes (RFC 8767 §4 recommends 30 seconds).
+    /// What the TTL of an expired record becomes (RFC 8767 §4 recommends 30 seconds).
     pub stale_ttl: u32,
 }
 
@@ -85,10 +85,10 @@ impl Cache {
     /// Copies the answer's octets (everything after the question, without OPT) to the front of
     /// `out`, TTLs aged.
     ///
-    /// The TTLs of a fresh answer are less by its age, each from its own start; those of a stale
-    /// answer are all `ageing.stale_ttl`. What `out` holds after `len` octets is unspecified. Never
-    /// waits and writes no shared memory except, for the first three uses of an entry, its use
-    /// count.
+    /// TTLs are less by the answer's age, each from its own start; of a stale answer, those of
+    /// records that have expired are `ageing.stale_ttl`. What `out` holds after `len` octets is
+    /// unspecified. Never waits and writes no shared memory except, for the first three uses of an
+    /// entry, its use count.
     pub fn lookup(&self, key: &Key<'_>, now: Now, out: &mut [u8], ageing: Ageing) -> Option<Hit> {
         let mut candidates = self.store.candidates(key.hash())?;
         while let Some(candidate) = candidates.next() {
@@ -167,16 +167,32 @@ impl Meta {
         if ageing == Ageing::NONE {
             return true;
         }
+        if matches!(freshness, Freshness::Stale { .. }) {
+            self.age_stale(words, out, age, ageing.stale_ttl);
+            return true;
+        }
         for at in self.ttl_offsets(words) {
             let Some(field) = out.get_mut(usize::from(at)..).and_then(<[u8]>::first_chunk_mut::<4>) else {
                 break;
             };
-            let ttl = match freshness {
-                Freshness::Fresh { .. } => u32::from_be_bytes(*field).saturating_sub(age),
-                Freshness::Stale { .. } => ageing.stale_ttl,
+            *field = u32::from_be_bytes(*field).saturating_sub(age).to_be_bytes();
+        }
+        true
+    }
+
+    /// Gives the records of a stale answer that have expired a new TTL, and the others their age.
+    #[cold]
+    #[inline(never)]
+    fn age_stale(&self, words: &[AtomicU64], out: &mut [u8], age: u32, stale_ttl: u32) {
+        for at in self.ttl_offsets(words) {
+            let Some(field) = out.get_mut(usize::from(at)..).and_then(<[u8]>::first_chunk_mut::<4>) else {
+                break;
+            };
+            let ttl = match u32::from_be_bytes(*field).saturating_sub(age) {
+                0 => stale_ttl,
+                left => left,
             };
             *field = ttl.to_be_bytes();
         }
-        true
     }
 }
