@@ -4,7 +4,7 @@ use cache::{Now, Security};
 use dnssec::chain::SecureKeys;
 use dnssec::proof::{Delegation, Proved, Unproved};
 use dnssec::{Failure, Unverified};
-use wire::Rtype;
+use wire::{Name, Rtype};
 
 use super::answer::settle;
 use super::chains::{Why, ZoneTrust};
@@ -25,8 +25,11 @@ impl Judge<'_> {
         if denial.security != Security::Unchecked {
             return Ok(());
         }
-        let zone = self.denier(denial, proofs, qtype);
         let base = self.base(denial.name.as_name(), qtype);
+        if base != self.asked && self.is_denied_above(denial, proofs, (base, qtype))? {
+            return Ok(());
+        }
+        let zone = self.denier(denial, proofs, qtype);
         let denier = if self.is_forwarded { &denial.name } else { base };
         // Without its keys nothing is proved, not even that it has none.
         if qtype == Rtype::DNSKEY
@@ -86,6 +89,57 @@ impl Judge<'_> {
                 Err(self.unproved(wrong.unwrap_or(defect), &zone))
             }
         }
+    }
+
+    /// Returns whether a zone above an island of trust, whose keys a trust anchor of its own leads
+    /// to, proves that a name in the island does not exist.
+    ///
+    /// Of several trust anchors above a name one is enough for a secure answer (RFC 6840 §5.10 and
+    /// appendix C.2, "Accept Any Success"). What else the zone above comes to counts for nothing
+    /// here: that it is insecure, opts out or proves nothing takes no trust from the island. A zone
+    /// that delegates to the island has no such proof (RFC 6840 §4.1). The links of the island's
+    /// own chain are what the island says.
+    fn is_denied_above(
+        &mut self,
+        denial: &mut Denial,
+        proofs: &mut [Set],
+        (island, qtype): (&HeapName, Rtype),
+    ) -> Result<bool, Obstacle> {
+        let is_link = matches!(qtype, Rtype::DS | Rtype::DNSKEY);
+        if !denial.is_of_name
+            || is_link
+            || !matches!(self.ds_of(island)?, ZoneTrust::Signed(_) | ZoneTrust::Keys(_))
+        {
+            return Ok(false);
+        }
+        let (asked, island) = (self.asked.as_name(), island.as_name());
+        let is_above =
+            |zone: &Name<'_>| island.is_at_or_below(*zone) && *zone != island && zone.is_at_or_below(asked);
+        let Some(zone) = proofs.first().and_then(|set| set.signers().find(is_above)).map(HeapName::new)
+        else {
+            return Ok(false);
+        };
+        let is_own = |set: &Set| set.signers().any(|signer| signer == zone.as_name());
+        let soa_is_own = denial.soa.as_ref().is_none_or(|soa| soa.owner == zone && is_own(soa));
+        if !soa_is_own || !proofs.iter().all(is_own) {
+            return Ok(false);
+        }
+        let ZoneTrust::Keys(keys) = self.trust_in(&zone)? else { return Ok(false) };
+        for set in proofs.iter_mut().chain(&mut denial.soa) {
+            match self.verify(set, &zone, &keys) {
+                Ok(()) => {}
+                Err(Obstacle::Bogus(..)) => return Ok(false),
+                Err(obstacle) => return Err(obstacle),
+            }
+        }
+        let name = denial.name.clone();
+        let proved =
+            self.ask_proofs(proofs, &zone, |denials, hashes| denials.name_error(name.as_name(), hashes));
+        if proved != Ok(Proved::Fully) {
+            return Ok(false);
+        }
+        denial.security = Security::Secure;
+        Ok(true)
     }
 
     /// Returns whether proofs that came with a reply say that a zone delegates to another one that

@@ -163,13 +163,12 @@ impl Judge<'_> {
     /// below it.
     pub(super) fn signer_of(&self, set: &Set) -> Option<HeapName> {
         let (owner, base) = (set.owner.as_name(), self.base(set.owner.as_name(), set.rtype));
-        let signers = set.signatures.iter().filter_map(|data| Rrsig::parse(data)).map(|rrsig| rrsig.signer);
         // The DS records of a zone are not its own.
         let is_own = |signer: Name<'_>| set.rtype == Rtype::DS && signer == owner;
         let fits = |signer: &Name<'_>| {
             signer.is_at_or_below(base.as_name()) && owner.is_at_or_below(*signer) && !is_own(*signer)
         };
-        signers.filter(fits).min_by_key(|signer| signer.label_count()).map(HeapName::new)
+        set.signers().filter(fits).min_by_key(|signer| signer.label_count()).map(HeapName::new)
     }
 
     /// Returns an error if no more is to be checked in this call.

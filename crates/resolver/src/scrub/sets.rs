@@ -60,6 +60,11 @@ impl Set {
         signatures.any(|rrsig| usize::from(rrsig.labels) < labels)
     }
 
+    /// Returns the zones that its signatures name, good or not.
+    pub(crate) fn signers(&self) -> impl Iterator<Item = Name<'_>> {
+        self.signatures.iter().filter_map(|data| Rrsig::parse(data)).map(|rrsig| rrsig.signer)
+    }
+
     /// Returns the data of each record.
     pub(crate) fn data(&self) -> impl Iterator<Item = &[u8]> {
         self.records.iter().map(|data| &**data)

@@ -213,6 +213,73 @@ fn island() -> World {
     world
 }
 
+/// A signed root, a zone below it, and trust anchors for `gone.example` and `island.example`, which
+/// nobody has signed; the zone has the second one, and says that it is not signed.
+fn with_islands(example: Signing) -> Signed {
+    Internet::default()
+        .zone(".", &["192.0.2.1"], Signing::Nsec, "")
+        .zone("example", &["192.0.2.2"], example, "")
+        .zone("island.example", &["192.0.2.3"], Signing::No, "www.island.example. A 198.51.100.7")
+        .trusting(|trust| {
+            let ds = [&[0, 1, 13, 2][..], &[7; 32]].concat();
+            for island in ["gone.example", "island.example"] {
+                TrustAnchor::add(&mut trust.anchors, name(island).as_name(), Rtype::DS, ds.clone());
+            }
+        })
+        .build()
+}
+
+#[test]
+fn a_zone_above_an_island_of_trust_can_prove_that_it_is_gone() {
+    let opts_out = Signing::Nsec3 { iterations: 0, opts_out: true };
+    for (example, is_proved) in [
+        (Signing::Nsec, true),
+        (NSEC3, true),
+        // Where zones may have been left out nothing is proved, and without signatures nothing.
+        (opts_out, false),
+        (Signing::Expired, false),
+        (Signing::No, false),
+    ] {
+        let Signed { mut world, .. } = with_islands(example);
+        let seen = world.resolve("www.gone.example", Rtype::A);
+        let expected = match is_proved {
+            true => (Rcode::NXDOMAIN, Security::Secure),
+            false => (Rcode::SERVFAIL, Security::Bogus),
+        };
+        assert_eq!((seen.rcode, seen.security), expected, "{example:?}: {seen:?}");
+    }
+}
+
+#[test]
+fn a_zone_that_delegates_to_an_island_of_trust_cannot_deny_it() {
+    let opts_out = Signing::Nsec3 { iterations: 0, opts_out: true };
+    for example in [Signing::Nsec, NSEC3, opts_out] {
+        let Signed { mut world, texts, .. } = with_islands(example);
+        // An attacker has all that the zone ever signed.
+        let is_proof = |line: &&str| [" SOA ", " NSEC ", " NSEC3 "].iter().any(|it| line.contains(it));
+        let all: Vec<Record> = texts["example"]
+            .lines()
+            .filter(is_proof)
+            .map(|line| record(&line.replace(" IN ", " ")))
+            .collect();
+        assert!(all.len() >= 4, "{texts:?}");
+        change(&mut world, "192.0.2.2", move |question, records, flags| {
+            if question.qname == name("www.island.example").as_name() {
+                *records = all.iter().map(|record| (Section::Authority, record.clone())).collect();
+                *flags = Flags::QR.with(Flags::AA).with_rcode(Rcode::NXDOMAIN);
+            }
+        });
+        for _ in 0..2 {
+            let seen = world.resolve("www.island.example", Rtype::A);
+            assert_eq!(
+                (seen.rcode, seen.security),
+                (Rcode::SERVFAIL, Security::Bogus),
+                "{example:?}: {seen:?}"
+            );
+        }
+    }
+}
+
 #[test]
 fn an_alias_with_proofs_of_the_zone_above_takes_no_trust_from_an_island() {
     // Its parent has no DS records of it, and says so with NSEC3 records that span its name.
