@@ -1,6 +1,6 @@
 //! Aliases in a reply, from the question's name to the edge of the zone.
 
-use wire::{Class, Message, Name, NameBuf, Rtype, Section};
+use wire::{Class, Message, Name, NameBuf, Rcode, Rtype, Section};
 
 use super::sets::{Set, take_signed};
 use super::work::Unreadable;
@@ -69,7 +69,8 @@ impl Chain {
                     chain.has_dname |= sets.iter().any(|set| set.rtype == Rtype::DNAME);
                     chain.add(sets);
                     // The question is for the alias itself: its target does not matter.
-                    if matches!(asked.qtype, Rtype::CNAME | Rtype::ANY) {
+                    let is_denied = says_that_target_is_gone(message, asked);
+                    if matches!(asked.qtype, Rtype::CNAME | Rtype::ANY) && !is_denied {
                         chain.end = End::Data;
                         break;
                     }
@@ -108,7 +109,8 @@ fn link(message: &Message<'_>, asked: &Asked<'_>, name: Name<'_>, terms: &Terms<
         if !sets.is_empty() {
             return Some(Link::Data(sets));
         }
-    } else if let Some(set) = set_of(name, asked.qtype)?
+    } else if !says_that_target_is_gone(message, asked)
+        && let Some(set) = set_of(name, asked.qtype)?
         && !is_made()?
     {
         return Some(Link::Data(vec![set]));
@@ -134,6 +136,12 @@ fn link(message: &Message<'_>, asked: &Asked<'_>, name: Name<'_>, terms: &Terms<
         return Some(Link::Alias { sets: vec![cname], target });
     }
     Some(Link::None)
+}
+
+/// Returns whether a server followed the alias that it was asked for, and says that its target does
+/// not exist: it speaks of the name at the end (RFC 6604 §3), which is asked for then.
+fn says_that_target_is_gone(message: &Message<'_>, asked: &Asked<'_>) -> bool {
+    asked.qtype == Rtype::CNAME && message.rcode() == Rcode::NXDOMAIN
 }
 
 /// Takes all RRsets that the answer section has of a name.

@@ -196,6 +196,29 @@ fn what_is_asked_for_before_its_end_is_asked_of_servers() {
     assert_eq!((seen.answer[1].as_str(), seen.sends), ("www.example.org. 300 A 198.51.100.1", 0));
 }
 
+#[test]
+fn a_server_that_says_that_the_target_of_an_alias_is_gone_is_taken_at_its_word_by_that_zone() {
+    let Signed { mut world, .. } = Internet::default()
+        .zone(".", &["192.0.2.1"], Signing::Nsec, "")
+        .zone("org", &["192.0.2.2"], Signing::Nsec, "gone.org. CNAME none.net.\nwww.org. CNAME www.net.")
+        .zone("net", &["192.0.2.3"], Signing::Nsec, "www.net. A 198.51.100.1")
+        .build();
+    change(&mut world, "192.0.2.2", |question, _, flags| {
+        if question.qtype == Rtype::CNAME {
+            *flags = flags.with_rcode(Rcode::NXDOMAIN);
+        }
+    });
+    for (alias, rcode) in [("gone.org", Rcode::NXDOMAIN), ("www.org", Rcode::NOERROR)] {
+        let seen = world.resolve(alias, Rtype::CNAME);
+        check(&seen, rcode, Security::Secure);
+        assert_eq!(seen.answer.len(), 1, "{seen:?}");
+        assert!(seen.authority[0].starts_with("net. 300 SOA"), "{seen:?}");
+    }
+    // The alias is there all the same.
+    world.pass_ms(301_000);
+    check(&world.resolve("gone.org", Rtype::CNAME), Rcode::NOERROR, Security::Secure);
+}
+
 /// An unsigned root, and a signed zone below it that is trusted by itself.
 fn island() -> World {
     let Signed { mut world, texts, .. } = Internet::default()
