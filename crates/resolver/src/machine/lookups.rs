@@ -215,6 +215,24 @@ impl Resolver {
         self.ready.push_back(Node::Fetch(key));
     }
 
+    /// Takes the addresses that the zone above said of name servers whose own zone takes long to
+    /// say theirs, if nobody else can be asked.
+    pub(super) fn take_glue_of_late(&mut self, key: FetchKey, now: Moment) {
+        let Self { fetches, tasks, memory, settings, routes, .. } = self;
+        let Some(fetch) = fetches.get_mut(key.0 as usize).filter(|fetch| fetch.servers.is_empty()) else {
+            return;
+        };
+        for lookup in fetch.lookups.clone() {
+            let Some(task) = tasks.get(lookup.0 as usize) else { continue };
+            let name = &task.question.name;
+            let (namer, port) = named_by(&fetch.delegation, name, routes, settings);
+            let glue = memory.glue_of(name.as_name(), now.seconds());
+            for address in settings.addresses.admitted_of(glue.into_iter(), namer) {
+                fetch.add(SocketAddr::new(settings.addresses.reached(address), port));
+            }
+        }
+    }
+
     /// Has a server that was found now asked beside one that was silent a short time ago, if that
     /// one is awaited again.
     fn wait_no_longer_for_the_silent(&mut self, key: FetchKey) {

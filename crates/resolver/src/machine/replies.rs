@@ -70,6 +70,7 @@ impl Resolver {
                 self.charge(ask, now);
             }
         }
+        self.take_glue_of_late(key, now);
         self.ready.push_back(Node::Fetch(key));
     }
 
