@@ -141,6 +141,7 @@ fn engine_with(rate: Option<RateRule>, ops: Vec<Op>, zones: Option<Arc<Zones>>) 
         padding_octets: 468,
         extended_errors: true,
         takes_dnssec_ok: true,
+        fills_truncated: false,
         minimal_any: true,
         recursion_available: true,
         number: 1,

@@ -95,6 +95,7 @@ impl House {
             padding_octets: 468,
             extended_errors: true,
             takes_dnssec_ok: true,
+            fills_truncated: false,
             minimal_any: true,
             recursion_available: true,
             number: 1,

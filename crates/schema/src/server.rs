@@ -131,6 +131,14 @@ pub(super) const ROWS: &[Row] = &[
     )
     .unbound(&["deny-any"]),
     row(
+        "server.fill-truncated",
+        Kind::One(Value::Bool),
+        "false",
+        "RFC 2181 §9: clients ask again over TCP, and small replies are no use to who forges addresses",
+        "Whether a reply that is too large for the client has as many whole RRsets as fit. With `false` it has none. TC is set in \
+         either case; with `true` not if only records of the additional section are left out.",
+    ),
+    row(
         "server.rotate",
         Kind::One(Value::Bool),
         "false",

@@ -4,6 +4,7 @@
 
 use wire::{EdeCode, Edns, Flags, Header, OptionCode, Query, Rcode, Rtype};
 
+use super::cut::{Kept, what_fits};
 use super::errors::Errors;
 use super::put::put;
 use super::reply::Reply;
@@ -39,6 +40,9 @@ pub(crate) trait Server {
 
     /// Returns whether clients that set DO get replies with EDNS.
     fn takes_dnssec_ok(&self) -> bool;
+
+    /// Returns whether a reply that is too large has as many RRsets as fit.
+    fn fills_truncated(&self) -> bool;
 
     /// Returns whether replies say RA.
     fn recursion_available(&self) -> bool;
@@ -130,9 +134,13 @@ fn finish<S: Server>(server: &S, to: &To<'_>, answer: &Answer, reply: &mut Reply
         }
     };
     let opt_len = opt.len();
-    let is_cut = answer.is_too_large || body_at + answer.octets + opt_len > limit;
-    let (octets, [answers, authorities, additionals]) =
-        if is_cut { (0, [0; 3]) } else { (answer.octets, answer.counts) };
+    let Kept { octets, counts: [answers, authorities, additionals], is_cut } =
+        if answer.is_too_large || body_at + answer.octets + opt_len > limit {
+            let fills = server.fills_truncated() && !answer.is_too_large;
+            what_fits(reply.buffer(), question, answer.counts, fills.then(|| limit.saturating_sub(opt_len)))
+        } else {
+            Kept { octets: answer.octets, counts: answer.counts, is_cut: false }
+        };
     let asked = to.query.header.flags;
     // The opcode is QUERY, as that of every `Query`: zero.
     let mut flags = Flags::QR.with(asked.only(Flags::RD.with(Flags::CD))).with_rcode(answer.rcode);

@@ -3,6 +3,7 @@
 //! The answer to a query under way, and what a reply is made of.
 
 pub mod chaos;
+mod cut;
 pub mod edit;
 pub(crate) mod errors;
 pub(crate) mod failure;

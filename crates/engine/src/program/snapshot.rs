@@ -104,6 +104,8 @@ pub struct Snapshot {
     pub extended_errors: bool,
     /// Whether clients that set DO get replies with EDNS.
     pub takes_dnssec_ok: bool,
+    /// Whether a reply that is too large has as many RRsets as fit, and none otherwise.
+    pub fills_truncated: bool,
     /// Whether ANY gets one HINFO record for names in no zone of ours (RFC 8482 §4.2).
     pub minimal_any: bool,
     /// Whether replies say RA: some way through the program resolves names that are not ours.

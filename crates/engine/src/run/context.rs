@@ -96,6 +96,10 @@ impl Server for Context<'_> {
         self.snapshot.takes_dnssec_ok
     }
 
+    fn fills_truncated(&self) -> bool {
+        self.snapshot.fills_truncated
+    }
+
     fn padding_octets(&self) -> u16 {
         self.snapshot.padding_octets
     }

@@ -542,6 +542,27 @@ fn replies_that_do_not_fit_are_cut_and_still_kept() {
 }
 
 #[test]
+fn replies_that_do_not_fit_have_the_rrsets_that_do_where_settings_say_so() {
+    let mut server = Server::filling_truncated();
+    let ask = www();
+    let host: wire::NameBuf = "host.example.org".parse().expect("a name");
+    let large = upstream(&ask, Rcode::NOERROR, |w| {
+        let cname = |w: &mut wire::Writer<'_>| w.bytes(host.as_name().as_bytes());
+        w.record(Section::Answer, ask.name.as_name(), Rtype::CNAME, Class::IN, Ttl::new(60), cname)
+            .expect("room");
+        for i in 0..60 {
+            let address = |w: &mut wire::Writer<'_>| w.bytes(&[192, 0, 2, i]);
+            w.record(Section::Answer, host.as_name(), Rtype::A, Class::IN, Ttl::new(60), address)
+                .expect("room");
+        }
+    });
+    let cut = server.fetch(&ask, &large);
+    let header = header(&cut);
+    assert!(header.flags.has(Flags::TC) && Message::parse(&cut).is_ok());
+    assert_eq!((header.answers, seen(&cut).answers[0].0), (1, Rtype::CNAME.0));
+}
+
+#[test]
 fn ad_is_believed_only_where_the_operator_says_so() {
     for (trusts_ad, asked, expected) in [(true, true, true), (true, false, false), (false, true, false)] {
         let mut server = Server::with(gate(), |cache| {

@@ -197,6 +197,7 @@ fn snapshot(gate: Gate, ops: Vec<Op>) -> Snapshot {
         padding_octets: 468,
         extended_errors: true,
         takes_dnssec_ok: true,
+        fills_truncated: false,
         minimal_any: true,
         recursion_available: true,
         number: 1,
@@ -227,6 +228,13 @@ impl Server {
         let cache = Arc::new(Cache::new(Limits { octets_max: 4 << 20 }, KEY));
         let snapshot = Snapshot { keeps_path: true, ..snapshot(gate, ops(&cache)) };
         Self::on(cache, snapshot)
+    }
+
+    /// Returns a server whose replies that are too large have as many RRsets as fit.
+    pub fn filling_truncated() -> Self {
+        let cache = Arc::new(Cache::new(Limits { octets_max: 4 << 20 }, KEY));
+        let snapshot = snapshot(gate(), usual(&cache, CacheRules::default()));
+        Self::on(cache, Snapshot { fills_truncated: true, ..snapshot })
     }
 
     /// Returns a server with a program that is more than steps.

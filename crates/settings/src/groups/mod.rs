@@ -108,6 +108,8 @@ pub struct Settings {
     pub rotate: bool,
     /// Whether ANY gets one record, whatever there is.
     pub minimal_any: bool,
+    /// Whether replies that are too large have as many RRsets as fit.
+    pub fills_truncated: bool,
     /// How what ALIAS records lead to is resolved.
     pub alias: AliasSettings,
     /// Keys that sign messages between servers.

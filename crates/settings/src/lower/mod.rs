@@ -146,7 +146,6 @@ impl Lowering<'_> {
         let (zones, template_sets) = self.zones(&root, (&signing, &checks), &keys, &resolvers);
         let zone_directories = self.zone_directories(&root, &signing, &keys, &zones);
         let rotate = self.boolean(&server, "rotate");
-        let minimal_any = self.boolean(&server, "minimal-any");
         let transfers = self.transfers(&root);
         let records = self.records(&root);
         let cookies = self.cookies(&root);
@@ -182,7 +181,8 @@ impl Lowering<'_> {
             signing,
             zone_directories,
             rotate,
-            minimal_any,
+            minimal_any: self.boolean(&server, "minimal-any"),
+            fills_truncated: self.boolean(&server, "fill-truncated"),
             alias: self.alias(&root),
             keys,
             transfers,

@@ -41,6 +41,8 @@ impl Lowering<'_> {
         self.set(&["server", "rotate"], tree::flag(rotates, at));
         let (denies, at) = self.flag("deny-any");
         self.set(&["server", "minimal-any"], tree::flag(denies, at));
+        let whole = self.tree.whole();
+        self.set(&["server", "fill-truncated"], tree::flag(true, whole));
     }
 
     /// Where our state is: below the directory that the server may write to.
