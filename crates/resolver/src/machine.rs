@@ -6,6 +6,7 @@
 //! tasks that look for addresses of name servers. Equal tasks and equal fetches are one, whoever
 //! wants them.
 
+mod beside;
 mod claims;
 mod derived;
 mod fetches;

@@ -9,7 +9,7 @@ use wire::{
 use crate::failure::{Failure, Reason};
 use crate::heap_name::HeapName;
 use crate::prove::Below;
-use crate::scrub::Set;
+use crate::scrub::{Beside, Set};
 use crate::trace::TraceLine;
 
 /// What became of a question.
@@ -54,9 +54,20 @@ impl Resolution {
         }
     }
 
-    /// Returns what an alias comes to: its own records, and then those of its target.
-    pub(crate) fn of_alias(mut rows: Rows, security: Security, target: &Self) -> Self {
+    /// Returns what an alias comes to: its own records, then those of its target, and then what
+    /// stands beside the alias.
+    pub(crate) fn of_alias(
+        mut rows: Rows,
+        security: Security,
+        target: &Self,
+        beside: Option<&Beside>,
+    ) -> Self {
         rows.append(&target.rows);
+        if let Some(beside) = beside {
+            let mut more = Rows::default();
+            more.beside(beside);
+            rows.append(&more);
+        }
         Self {
             aliases: target.aliases.saturating_add(1),
             insecure_because: target.insecure_because,
@@ -157,6 +168,12 @@ impl Rows {
     /// Adds an RRset to the additional section.
     pub(crate) fn additional(&mut self, set: &Set) {
         self.additional.push(set);
+    }
+
+    /// Adds what stands beside an answer.
+    pub(crate) fn beside(&mut self, beside: &Beside) {
+        beside.servers.iter().for_each(|set| self.authority.push(set));
+        beside.addresses.iter().for_each(|set| self.additional.push(set));
     }
 
     /// Adds what another question brought.

@@ -97,6 +97,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) requires_authority: bool,
     /// Whether the zone's name servers beside an answer are taken for the client to see.
     pub(crate) takes_servers: bool,
+    /// Whether they are beside what was made from a wildcard.
+    pub(crate) takes_servers_with_expansions: bool,
     /// Whether they are beside a denial.
     pub(crate) takes_servers_with_denials: bool,
     /// Whether it counts what TTL the zone's own NS records have.
@@ -334,7 +336,9 @@ fn answer(message: &Message<'_>, asked: &Asked<'_>, terms: &Terms<'_>, chain: Ch
     let proofs = sets::proofs(message, asked.denier(), terms).ok()?;
     // Who asks for all gets what belongs to it; who asks for servers, where these are (RFC 9609
     // §4.2).
-    let takes_beside = terms.takes_servers || matches!(asked.qtype, Rtype::ANY | Rtype::NS);
+    let takes_beside = terms.takes_servers
+        || matches!(asked.qtype, Rtype::ANY | Rtype::NS)
+        || (terms.takes_servers_with_expansions && sets.iter().any(Set::claims_expansion));
     let beside = match end {
         End::Data if takes_beside => match sets.last() {
             Some(last) => {

@@ -349,6 +349,8 @@ pub struct Settings {
     /// Whether clients get what they asked for and nothing besides; else also the name servers that
     /// stand beside it in the reply.
     pub minimal_responses: bool,
+    /// Whether clients get no name servers besides what was made from a wildcard.
+    pub minimal_expansions: bool,
     /// Whether clients that are told that there is no data or no name get no name servers besides.
     pub minimal_denials: bool,
     /// Whether a delegation lasts no longer than the zone's own NS records do, as they come along
@@ -417,6 +419,7 @@ impl Default for Settings {
             tcp_only: false,
             requires_authority: true,
             minimal_responses: true,
+            minimal_expansions: true,
             minimal_denials: true,
             own_ns_ttl: false,
             takes_referrals: false,

@@ -300,12 +300,13 @@ impl Memory {
 
     /// Has name servers and their addresses beside an answer end when they did as they were seen
     /// first: that they come with each answer again does not make a delegation last.
-    pub(crate) fn age_beside(&mut self, beside: &mut Beside, now: Now) {
+    pub(crate) fn age_beside(&mut self, beside: &mut Beside, unchecked: bool, now: Now) {
         let Self { tables, partition, room, .. } = self;
         let (rrsets, hash_key) = (&tables.rrsets, tables.rrsets.hash_key());
         for set in beside.servers.iter_mut().chain(&mut beside.addresses) {
             let owner = set.owner.as_name();
             let key = RrsetKey::of_lower_case(hash_key, owner, set.rtype, Class::IN, *partition);
+            let key = if unchecked { key.unchecked(hash_key) } else { key };
             let mark = rrsets.reference_mark(set.data());
             let mut ttl_of = |key: &RrsetKey<'_>| match rrsets.look(key, now, room) {
                 Some(Found::Rrset(known)) if rrsets.reference_mark(known.records()) == mark => {
@@ -319,6 +320,48 @@ impl Memory {
                 None => keep_beside(rrsets, &key.beside(hash_key), set, now),
             }
         }
+    }
+
+    /// Returns what is known to stand beside answers of a zone: its name servers, and their
+    /// addresses as far as they are in it; `None` if the servers are not known. Beside a secure
+    /// answer all of it is (`is_secure`).
+    pub(crate) fn beside_of(
+        &mut self,
+        zone: Name<'_>,
+        (is_secure, unchecked): (bool, bool),
+        now: Now,
+    ) -> Option<Beside> {
+        let how = (is_secure, unchecked);
+        let servers = self.look_beside(zone, Rtype::NS, how, now)?;
+        let mut addresses = Vec::new();
+        let hosts = servers.data().filter_map(|data| Name::parse(data).ok()).map(|(host, _)| host);
+        for host in hosts.filter(|host| host.is_at_or_below(zone)) {
+            for rtype in [Rtype::A, Rtype::AAAA] {
+                addresses.extend(self.look_beside(host, rtype, how, now));
+            }
+        }
+        Some(Beside { servers: vec![servers], addresses })
+    }
+
+    fn look_beside(
+        &mut self,
+        owner: Name<'_>,
+        rtype: Rtype,
+        (is_secure, unchecked): (bool, bool),
+        now: Now,
+    ) -> Option<Set> {
+        let Self { tables, partition, room, .. } = self;
+        let (rrsets, hash_key) = (&tables.rrsets, tables.rrsets.hash_key());
+        let key = RrsetKey::of_lower_case(hash_key, owner, rtype, Class::IN, *partition);
+        let key = if unchecked { key.unchecked(hash_key) } else { key };
+        [key, key.beside(hash_key)].iter().find_map(|key| match rrsets.look(key, now, room)? {
+            Found::Rrset(rrset) => Some(set(&rrset)).filter(|set| match set.security {
+                Security::Secure => true,
+                Security::Insecure | Security::Indeterminate | Security::Unchecked => !is_secure,
+                Security::Bogus => false,
+            }),
+            Found::NoData(_) | Found::NoName(_) => None,
+        })
     }
 
     fn counts(&self, security: Security, unchecked: bool) -> bool {
@@ -408,14 +451,15 @@ impl Memory {
 
 fn keep_beside(rrsets: &Rrsets, key: &RrsetKey<'_>, set: &Set, now: Now) {
     let records: Vec<&[u8]> = set.data().collect();
+    let signatures: Vec<&[u8]> = set.signatures.iter().map(|data| &**data).collect();
     let new = NewRrset {
         records: &records,
-        signatures: &[],
+        signatures: &signatures,
         ttl: set.ttl,
         rank: Rank::Answer,
-        security: Security::Unchecked,
-        signer_labels: 0,
-        labels_signed: 0,
+        security: set.security,
+        signer_labels: set.signer_labels,
+        labels_signed: set.labels_signed,
         // What stands there says something else.
         renewal: Renewal::Delegated,
     };

@@ -10,6 +10,7 @@
 
 mod access;
 mod alias;
+mod besides;
 mod cache;
 mod certificates;
 mod checks;
@@ -309,6 +310,7 @@ const GROUPS: &[&[Row]] = &[
     access::ROWS,
     upstreams::ROWS,
     resolvers::ROWS,
+    besides::ROWS,
     second_level::ROWS,
     cache::ROWS,
     local::ROWS,

@@ -326,13 +326,6 @@ pub(super) const ROWS: &[Row] = &[
          zone cut that nobody knew of do not see the type. It needs `qname-minimisation`.",
     ),
     row(
-        "resolvers.*.minimal-denials",
-        Kind::One(Value::Bool),
-        "true",
-        "clients have no use for them",
-        "Whether an answer that there is no data or no name comes without the name servers that stand beside it in the reply.",
-    ),
-    row(
         "resolvers.*.own-ns-ttl",
         Kind::One(Value::Bool),
         "false",
@@ -607,16 +600,6 @@ pub(super) const ROWS: &[Row] = &[
         "Whether a server whose answer lacks the flag AA counts as one that does not serve the zone. With `false`, the answer of one \
          that offers recursion (RA) besides counts only if no other server of the zone has a better one.",
     ),
-    row(
-        "resolvers.*.minimal-responses",
-        Kind::One(Value::Bool),
-        "true",
-        "clients do not look at more, and small replies travel better",
-        "Whether clients get what they asked for and nothing besides. With `false` they also get the zone's name servers and \
-         their addresses, if these stood beside the answer. They are not kept, so an answer from the tables lacks them. \
-         NS records come with these addresses in any case.",
-    )
-    .unbound(&["minimal-responses", "iter-scrub-promiscuous"]),
     row(
         "resolvers.*.service-addresses",
         Kind::One(Value::Bool),

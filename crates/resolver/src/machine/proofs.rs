@@ -481,7 +481,7 @@ impl Resolver {
                 // What is for one subnet is kept by itself, servers included.
                 let is_for_all = question.subnet.is_none() && answer.scope.unwrap_or(0) == 0;
                 if is_for_all && !answer.beside.is_empty() {
-                    self.memory.age_beside(&mut answer.beside, now.seconds());
+                    self.memory.age_beside(&mut answer.beside, question.unchecked, now.seconds());
                 }
                 let how = Keep { unchecked: question.unchecked, renewal };
                 self.keep_answer(key, (&answer, held.server), (question.rtype, how), now);

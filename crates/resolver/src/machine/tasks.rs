@@ -75,6 +75,8 @@ pub(super) struct Task {
     pub(super) is_trial: bool,
     /// What became of the name that this one is an alias for.
     target: Option<Arc<Resolution>>,
+    /// What stands beside the answer, behind all that belongs to it.
+    pub(super) beside: Option<Box<Beside>>,
     /// For a client that wants to know.
     pub(super) trace: Option<Box<Trace>>,
 }
@@ -134,12 +136,6 @@ impl Task {
         }
         let unchecked = self.question.unchecked;
         proofs.iter().filter(|set| is_shown(set, unchecked)).for_each(|set| self.rows.authority(set));
-    }
-
-    /// Adds what stands beside an answer.
-    fn add_beside(&mut self, beside: &Beside) {
-        beside.servers.iter().for_each(|set| self.rows.authority(set));
-        beside.addresses.iter().for_each(|set| self.rows.additional(set));
     }
 
     /// Adds what the client may ask for next.
@@ -239,6 +235,7 @@ impl Resolver {
             awaits: None,
             is_trial: false,
             target: None,
+            beside: None,
             trace: None,
         }) as u32);
         let hash_of =
@@ -285,7 +282,8 @@ impl Resolver {
         let is_renewed = self.task(key).is_some_and(|task| task.renews);
         let renews = is_renewed || self.is_tailored(&question);
         let known = if renews { None } else { self.memory.look(&question, now.seconds()) };
-        match known.filter(|known| self.suffices(key, known)) {
+        let known = known.filter(|known| self.suffices(key, known));
+        match known.filter(|known| self.settings.minimal_responses || self.take_beside(key, known, now)) {
             Some(Known::Data(set)) => self.end_with_data(key, Rcode::NOERROR, &[set], &[]),
             Some(Known::NoData(denied)) => self.end_with_known(key, Rcode::NOERROR, &denied),
             Some(Known::NoName(denied)) => self.end_with_known(key, Rcode::NXDOMAIN, &denied),
@@ -501,7 +499,7 @@ impl Resolver {
         if let Some(task) = self.task_mut(key) {
             task.insecure_because = answer.insecure_because;
             task.scope = task.scope.max(answer.scope);
-            task.add_beside(&answer.beside);
+            task.beside = (!answer.beside.is_empty()).then(|| Box::new(answer.beside.clone()));
         }
         match &answer.verdict {
             Verdict::Data => {
@@ -564,7 +562,10 @@ impl Resolver {
     /// Ends a task with what is in its rows.
     fn end_with_rows(&mut self, key: TaskKey, rcode: Rcode) {
         let Some(task) = self.task_mut(key) else { return };
-        let (rows, security) = (std::mem::take(&mut task.rows), task.security);
+        let (mut rows, security) = (std::mem::take(&mut task.rows), task.security);
+        if let Some(beside) = task.beside.take() {
+            rows.beside(&beside);
+        }
         self.end(key, Resolution::new(rcode, rows, security));
     }
 
@@ -707,7 +708,7 @@ impl Resolver {
     fn target_ended(&mut self, key: TaskKey, target: &Resolution) {
         let aliases_max = self.settings.limits.aliases;
         let Some(task) = self.task_mut(key) else { return };
-        let (rows, security) = (std::mem::take(&mut task.rows), task.security);
+        let (rows, security, beside) = (std::mem::take(&mut task.rows), task.security, task.beside.take());
         if let Some(failure) = &target.failure {
             // It was reported by its own name.
             return self.fail(key, Failure { agent: None, ..failure.clone() });
@@ -716,7 +717,7 @@ impl Resolver {
             // Others have paid for some of them.
             return self.fail(key, Failure::without_zone(Reason::Limit(Limit::Aliases)));
         }
-        self.end(key, Resolution::of_alias(rows, security, target));
+        self.end(key, Resolution::of_alias(rows, security, target, beside.as_deref()));
     }
 
     /// Returns the root with the servers that are known by configuration, and asks these which

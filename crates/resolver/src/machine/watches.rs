@@ -67,7 +67,7 @@ impl Resolver {
                     Node::Task(above) if chain.len() < WALK_MAX => {
                         if let Some(alias) = self.task(*above) {
                             let rows = alias.rows().clone();
-                            chain.push((*above, Resolution::of_alias(rows, alias.security(), &known)));
+                            chain.push((*above, Resolution::of_alias(rows, alias.security(), &known, None)));
                         }
                     }
                     Node::Task(_) | Node::Fetch(_) => is_wanted = true,

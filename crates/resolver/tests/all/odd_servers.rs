@@ -197,6 +197,37 @@ fn what_is_asked_for_before_its_end_is_asked_of_servers() {
 }
 
 #[test]
+fn what_was_made_from_a_wildcard_comes_with_the_servers_beside_it_where_settings_say_so() {
+    for minimal_expansions in [true, false] {
+        let Signed { mut world, texts, .. } = Internet::default()
+            .zone(".", &["192.0.2.1"], Signing::Nsec, "")
+            .zone("org", &["192.0.2.2"], Signing::Nsec, "*.w.org. A 198.51.100.1\nwww.org. A 198.51.100.2")
+            .with(Settings { minimal_expansions, ..plain_settings() })
+            .build();
+        let is_ns = |line: &&str| [" IN NS ", " IN RRSIG NS "].iter().any(|it| line.contains(it));
+        let servers: Vec<Record> =
+            texts["org"].lines().filter(is_ns).map(|line| record(&line.replace(" IN ", " "))).collect();
+        assert_eq!(servers.len(), 2, "with a signature");
+        change(&mut world, "192.0.2.2", move |question, records, _| {
+            if question.qtype == Rtype::A {
+                records.extend(servers.iter().map(|record| (Section::Authority, record.clone())));
+            }
+        });
+        for (text, is_expanded) in [("a.w.org", true), ("www.org", false)] {
+            let seen = world.resolve(text, Rtype::A);
+            check(&seen, Rcode::NOERROR, Security::Secure);
+            let is_ns = |line: &String| line.contains(" NS ");
+            let has_servers = seen.authority.iter().any(is_ns);
+            assert_eq!(has_servers, is_expanded && !minimal_expansions, "{text}: {seen:?}");
+            // The proof comes first: servers are left out where there is not room for all.
+            let proof = seen.with_dnssec.iter().position(|line| line.contains(" NSEC "));
+            let servers = seen.with_dnssec.iter().position(is_ns);
+            assert!(proof.zip(servers).is_none_or(|(proof, servers)| proof < servers), "{seen:?}");
+        }
+    }
+}
+
+#[test]
 fn a_server_that_says_that_the_target_of_an_alias_is_gone_is_taken_at_its_word_by_that_zone() {
     let Signed { mut world, .. } = Internet::default()
         .zone(".", &["192.0.2.1"], Signing::Nsec, "")

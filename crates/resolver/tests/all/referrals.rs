@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use resolver::{HeapName, Route, Settings, Stub, Waiter, Way};
+use resolver::{HeapName, Route, Settings, Stub, Validation, Waiter, Way};
 use wire::{Class, Flags, Question, Rcode, Rtype, Section, Ttl, Writer};
 
 use crate::world::{Behaviour, Seen, World, ip, name, plain_settings, record};
@@ -52,7 +52,7 @@ fn a_question_goes_down_from_the_root() {
 }
 
 #[test]
-fn the_servers_of_the_zone_are_told_to_who_wants_them_and_kept_by_nobody() {
+fn the_servers_of_the_zone_are_told_to_who_wants_them() {
     let beside = |section, line: &str| (section, record(line));
     let records = vec![
         beside(Section::Authority, "example.org 600 NS ns1.example.org"),
@@ -75,7 +75,7 @@ fn the_servers_of_the_zone_are_told_to_who_wants_them_and_kept_by_nobody() {
             (2, &expected.iter().map(ToString::to_string).collect::<Vec<_>>()[..])
         );
         let again = world.resolve("www.example.org", Rtype::A);
-        assert_eq!((again.sends, again.authority.len()), (0, 0));
+        assert_eq!((again.sends, again.authority), (0, seen.authority));
     }
 }
 
@@ -101,7 +101,13 @@ fn servers_beside_an_answer_end_when_they_did_as_they_were_seen_first() {
 
 #[test]
 fn servers_beside_an_answer_end_with_those_that_somebody_asked_for() {
-    let mut world = World::with(Settings { minimal_responses: false, ..plain_settings() });
+    for validation in [Validation::Off, Validation::Relay] {
+        ends_with_what_was_asked_for(validation);
+    }
+}
+
+fn ends_with_what_was_asked_for(validation: Validation) {
+    let mut world = World::with(Settings { minimal_responses: false, validation, ..plain_settings() });
     small(&mut world);
     world.zone(
         "example.org",
@@ -125,6 +131,24 @@ fn servers_beside_an_answer_end_with_those_that_somebody_asked_for() {
     world.settle_effects();
     world.pass_ms(200_000);
     assert_eq!(ttl(&world.resolve("www.example.org", Rtype::A)), expected(400));
+}
+
+#[test]
+fn what_is_known_is_asked_for_again_where_the_servers_beside_it_are_not() {
+    let mut world = World::with(Settings { minimal_responses: false, ..plain_settings() });
+    small(&mut world);
+    let records = vec![(Section::Authority, record("example.org 100 NS ns1.example.org"))];
+    for address in ["192.0.2.3", "192.0.2.4"] {
+        world.server(address).behaviour = Behaviour::Poisoner(records.clone());
+    }
+    let seen = world.resolve("www.example.org", Rtype::A);
+    world.pass_ms(99_000);
+    let again = world.resolve("www.example.org", Rtype::A);
+    assert_eq!((again.sends, &*again.answer[0]), (0, "www.example.org. 201 A 198.51.100.1"));
+    assert_eq!(again.authority, ["example.org. 1 NS ns1.example.org."]);
+    world.pass_ms(1000);
+    let anew = world.resolve("www.example.org", Rtype::A);
+    assert_eq!((anew.sends, anew.answer, anew.authority), (1, seen.answer, seen.authority));
 }
 
 #[test]

@@ -141,6 +141,7 @@ impl Lowering<'_> {
                     MinimisationWord::Strict => Minimisation::Strict,
                 },
                 minimised_max: self.whole(section, "qname-minimisation-steps") as u8,
+                minimal_expansions: self.boolean(section, "minimal-expansions"),
                 minimal_denials: self.boolean(section, "minimal-denials"),
                 own_ns_ttl: self.boolean(section, "own-ns-ttl"),
                 takes_referrals: self.boolean(section, "accept-referrals"),

@@ -62,8 +62,9 @@ impl Lowering<'_> {
         self.set(&[a, b, "cookies"], tree::flag(false, whole));
         let (is_minimal, at) = self.flag("minimal-responses");
         // Either leaves the name servers beside an answer out.
-        let (scrubs, _) = self.flag("iter-scrub-promiscuous");
+        let (scrubs, scrubs_at) = self.flag("iter-scrub-promiscuous");
         self.set(&[a, b, "minimal-responses"], tree::flag(is_minimal || scrubs, at));
+        self.set(&[a, b, "minimal-expansions"], tree::flag(scrubs, scrubs_at));
         let (reports, at) = self.flag("dns-error-reporting");
         self.set(&[a, b, "error-reports"], tree::flag(reports, at));
         self.quotas();

@@ -204,3 +204,14 @@ fn of_several_auto_trust_anchor_file_the_first_is_written_and_the_others_are_rea
     assert_eq!(at(&entries, "resolvers/default/trust-anchor-state"), "/a");
     assert_eq!(at(&entries, "resolvers/default/trust-anchors"), "[/b]");
 }
+
+#[test]
+fn what_comes_beside_answers_is_as_there() {
+    for (path, expected) in [
+        ("resolvers/default/minimal-expansions", "true"),
+        ("server/fill-truncated", "true"),
+    ] {
+        check("server:", path, expected);
+    }
+    check("server: iter-scrub-promiscuous: no", "resolvers/default/minimal-expansions", "false");
+}

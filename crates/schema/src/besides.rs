@@ -1,0 +1,32 @@
+//! What resolvers give to clients besides the data that they ask for.
+
+use super::{Kind, Row, Value, row};
+
+pub(super) const ROWS: &[Row] = &[
+    row(
+        "resolvers.*.minimal-responses",
+        Kind::One(Value::Bool),
+        "true",
+        "clients do not look at more, and small replies travel better",
+        "Whether clients get what they asked for and nothing besides. With `false` they also get the zone's name servers and \
+         their addresses, if these stood beside the answer. An answer is kept no longer than these then, and what the tables \
+         have is asked for again where they are not known. NS records come with these addresses in any case.",
+    )
+    .unbound(&["minimal-responses", "iter-scrub-promiscuous"]),
+    row(
+        "resolvers.*.minimal-expansions",
+        Kind::One(Value::Bool),
+        "true",
+        "such answers are large already, and clients have no use for more",
+        "Whether an answer that was made from a wildcard, and comes with the proof of that, comes without the name servers that \
+         stand beside it in the reply.",
+    )
+    .unbound(&["iter-scrub-promiscuous"]),
+    row(
+        "resolvers.*.minimal-denials",
+        Kind::One(Value::Bool),
+        "true",
+        "clients have no use for them",
+        "Whether an answer that there is no data or no name comes without the name servers that stand beside it in the reply.",
+    ),
+];
