@@ -280,6 +280,7 @@ impl<P: PoolNetwork> Recursion<P> {
             traced: purpose == Purpose::Watched && !unchecked,
             subnet: query.client_subnet,
             has_stale,
+            refers: query.no_recursion,
         };
         instance.resolver.want_so(&question, wish, waiter, now_there);
         self.carry_out(at, now);

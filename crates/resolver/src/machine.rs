@@ -14,6 +14,7 @@ mod forwards;
 mod lookups;
 mod own;
 mod proofs;
+mod referrals;
 mod replies;
 mod reports;
 mod second_level;
@@ -144,6 +145,8 @@ pub struct Wish {
     pub subnet: Option<ClientSubnet>,
     /// Whether the client can have an expired answer.
     pub has_stale: bool,
+    /// Whether the client wants no recursion: it is told whom to ask, as far as that is known.
+    pub refers: bool,
 }
 
 /// Resolves the questions of one worker.
@@ -158,6 +161,8 @@ pub struct Resolver {
     /// Tasks by the hashes of their questions, and below fetches by those of what they ask whom.
     by_question: HashTable<TaskKey>,
     waiters: HashTable<(Waiter, TaskKey)>,
+    /// Those who are told of servers whom to ask.
+    referrals: Vec<Waiter>,
     /// Policies that are asked for them before servers are.
     watches: HashMap<Waiter, Arc<dyn Watch>>,
     fetches: Slab<Fetch>,
@@ -211,6 +216,7 @@ impl Resolver {
             tasks: Slab::new(),
             by_question: HashTable::new(),
             waiters: HashTable::new(),
+            referrals: Vec::new(),
             watches: HashMap::new(),
             fetches: Slab::new(),
             by_fetch: HashTable::new(),
@@ -325,7 +331,7 @@ impl Resolver {
     fn enter(
         &mut self,
         question: &wire::Question<'_>,
-        Wish { unchecked, subnet, .. }: Wish,
+        Wish { unchecked, subnet, refers, .. }: Wish,
         waiter: Waiter,
         now: Moment,
     ) {
@@ -348,6 +354,9 @@ impl Resolver {
         let subnet = subnet.filter(|_| !matches!(question.qtype, Rtype::NS | Rtype::DS | Rtype::DNSKEY));
         let subnet = subnet.filter(|_| self.may_tell(name.as_name()));
         let question = HeapQuestion { name, rtype: question.qtype, unchecked, subnet };
+        if refers {
+            return self.want_referral(&question, waiter, now);
+        }
         self.memory.prefetch(&question);
         self.want_for_client(question, waiter, now);
     }
@@ -359,6 +368,7 @@ impl Resolver {
         {
             task.waiters.retain(|&other| other != waiter);
         }
+        self.referrals.retain(|&other| other != waiter);
     }
 
     /// Does what is due at `now`.

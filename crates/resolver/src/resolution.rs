@@ -183,6 +183,11 @@ impl Rows {
         self.additional.append(&other.additional);
     }
 
+    /// Returns the same with what would be an answer as what a referral has.
+    pub(crate) fn into_referral(self) -> Self {
+        Self { answer: Part::default(), authority: self.answer, additional: self.additional }
+    }
+
     fn records(&self) -> impl Iterator<Item = Record<'_>> {
         let answer = Header { answers: self.answer.records, ..Header::default() };
         let authority = Header { authorities: self.authority.records, ..Header::default() };

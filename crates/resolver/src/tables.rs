@@ -217,6 +217,33 @@ impl Memory {
         Some(recent.delegation(&cut, tables.rrsets.hash_key()))
     }
 
+    /// Returns the closest zone at or above a name of which a delegation is known, and what its
+    /// parent said of its servers.
+    pub(crate) fn referral(&mut self, name: Name<'_>, now: Now) -> Option<(HeapName, Beside)> {
+        let Self { tables, partition, room, .. } = self;
+        let cut = tables.rrsets.closest_cut(name, *partition, now, room)?;
+        let (zone, ttl) = (HeapName::new(cut.zone), cut.ends_at.0.saturating_sub(now.0));
+        let (mut servers, mut addresses) = (Vec::new(), Vec::new());
+        for (name, glue) in cut.servers() {
+            let host = HeapName::new(name.as_name());
+            servers.push(name.as_name().as_bytes().into());
+            let (mut ipv4, mut ipv6) = (Vec::new(), Vec::new());
+            for address in glue {
+                match address {
+                    IpAddr::V4(address) => ipv4.push(address.octets().as_slice().into()),
+                    IpAddr::V6(address) => ipv6.push(address.octets().as_slice().into()),
+                }
+            }
+            for (rtype, data) in [(Rtype::A, ipv4), (Rtype::AAAA, ipv6)] {
+                if !data.is_empty() {
+                    addresses.push(Set::new(host.clone(), rtype, ttl, data));
+                }
+            }
+        }
+        let servers = vec![Set::new(zone.clone(), Rtype::NS, ttl, servers)];
+        Some((zone, Beside { servers, addresses }))
+    }
+
     /// Returns the addresses that the parent of a name server's own zone gave for it.
     pub(crate) fn glue_of(&mut self, server: Name<'_>, now: Now) -> Vec<IpAddr> {
         let Self { tables, partition, room, .. } = self;

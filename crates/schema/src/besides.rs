@@ -29,4 +29,13 @@ pub(super) const ROWS: &[Row] = &[
         "clients have no use for them",
         "Whether an answer that there is no data or no name comes without the name servers that stand beside it in the reply.",
     ),
+    row(
+        "resolvers.*.refer-without-rd",
+        Kind::One(Value::Bool),
+        "false",
+        "it shows which zones others asked for, and few can use it",
+        "Whether `recurse` answers a query without RD with a referral to the closest zone whose servers are known (RFC 1034 §4.3.2). \
+         If not, it is REFUSED. The name servers of a signed zone come with signatures, for which its servers may be asked. Those of \
+         others are what the parent said.",
+    ),
 ];

@@ -149,7 +149,8 @@ pub(super) fn ids<'a>(
         let name = resolver.name.value.as_str();
         let sends_subnets =
             !resolver.rules.subnets.is_empty() || told_groups(settings, resolver).next().is_some();
-        Some((name, policy::compile::Resolver { id: ResolverId(*numbers.get(name)?), sends_subnets }))
+        let (id, refers) = (ResolverId(*numbers.get(name)?), resolver.refers);
+        Some((name, policy::compile::Resolver { id, sends_subnets, refers }))
     };
     settings.resolvers.iter().filter_map(id).collect()
 }

@@ -20,6 +20,8 @@ pub struct RecurseStep {
     pub wants_servers: bool,
     /// Whether the resolver tells any server of clients' subnets.
     pub sends_subnets: bool,
+    /// Whether a query without RD is told whom to ask; if not, it is refused.
+    pub refers: bool,
 }
 
 impl RecurseStep {
@@ -31,6 +33,7 @@ impl RecurseStep {
         request: &Request<'_>,
         outgoing: &Outgoing,
         (stale_after_ms, watch): (Option<u32>, Option<Watch>),
+        no_recursion: bool,
     ) -> ResolveWant {
         let as_group = ForwardStep {
             pool: PoolId(self.resolver.0),
@@ -43,7 +46,7 @@ impl RecurseStep {
         let told = if self.sends_subnets { *outgoing } else { outgoing.without_subnet() };
         let sending = Sending { outgoing: &told, options: Box::default(), stale_after_ms };
         let query = as_group.want(key, request, sending).query;
-        let query = OutQuery { no_recursion: false, ..query };
+        let query = OutQuery { no_recursion, ..query };
         let Self { resolver, wants_servers, .. } = *self;
         ResolveWant { resolver, query, wants_servers, watch, stale_after_ms }
     }

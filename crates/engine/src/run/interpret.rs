@@ -239,12 +239,11 @@ impl Run<'_> {
                 Some(answer)
             }
             Found::Nothing { has_stale } => {
-                if let Some(refusal) = self.recursion_refused() {
-                    tracer.step(step, StepOutcome::Looked(None));
-                    return Some(refusal);
-                }
                 counters.cache_misses.bump();
-                self.fill = Some(fill(has_stale));
+                // What a query without RD gets in the end answers no other.
+                if self.recursion_refused().is_none() {
+                    self.fill = Some(fill(has_stale));
+                }
                 tracer.step(step, StepOutcome::Looked(None));
                 None
             }
@@ -285,13 +284,17 @@ impl Run<'_> {
     /// Has a resolver find the answer.
     #[inline(always)]
     fn recurse<T: Tracer + ?Sized>(
-        &self,
+        &mut self,
         step: u16,
         recurse: RecurseStep,
         context: &Context<'_>,
         tracer: &mut T,
     ) -> End {
-        if let Some(refusal) = self.recursion_refused() {
+        let refusal = self.recursion_refused();
+        if refusal.is_some() && recurse.refers {
+            return self.refer(step, recurse, context, tracer);
+        }
+        if let Some(refusal) = refusal {
             return End::Answer(refusal);
         }
         let stale_after_ms = self.patience_ms(&context.snapshot.program);
@@ -301,7 +304,23 @@ impl Run<'_> {
             context.snapshot.program.watch(context.env.key)
         };
         let how = (stale_after_ms, watch);
-        let want = recurse.want(context.env.key, &self.request, &self.outgoing, how);
+        let want = recurse.want(context.env.key, &self.request, &self.outgoing, how, false);
+        told(End::Wait(Want::Resolve(want)), step, tracer)
+    }
+
+    /// Has a resolver say whom to ask, since the client wants no recursion. That answers no other
+    /// query.
+    #[cold]
+    #[inline(never)]
+    fn refer<T: Tracer + ?Sized>(
+        &mut self,
+        step: u16,
+        recurse: RecurseStep,
+        context: &Context<'_>,
+        tracer: &mut T,
+    ) -> End {
+        self.fill = None;
+        let want = recurse.want(context.env.key, &self.request, &self.outgoing, (None, None), true);
         told(End::Wait(Want::Resolve(want)), step, tracer)
     }
 

@@ -26,7 +26,12 @@ const ADDRESS: [u8; 4] = [192, 0, 2, 7];
 const REASON: &str = "no server answers for zone example.org.";
 
 fn recurse() -> Op {
-    Op::Recurse(RecurseStep { resolver: ResolverId(3), wants_servers: false, sends_subnets: false })
+    Op::Recurse(RecurseStep {
+        resolver: ResolverId(3),
+        wants_servers: false,
+        sends_subnets: false,
+        refers: false,
+    })
 }
 
 fn cached(cache: &Arc<cache::Cache>, rules: CacheRules) -> Vec<Op> {
@@ -233,6 +238,27 @@ fn a_query_without_rd_makes_nobody_look() {
 }
 
 #[test]
+fn a_query_without_rd_gets_a_referral_where_that_is_wished_and_nobody_else_does() {
+    let rules = CacheRules { answers_without_rd: true, ..CacheRules::default() };
+    let mut server = Server::with(gate(), |cache| {
+        let Op::Recurse(step) = recurse() else { panic!("a step that recurses") };
+        let cache = Op::Cache(CacheStep { cache: Arc::clone(cache), rules, view: 0, continues: false });
+        vec![cache, Op::Recurse(RecurseStep { refers: true, ..step })]
+    });
+    let ask = || Ask { flags: Flags::default(), ..www() };
+    for _ in 0..2 {
+        let suspended = server.ask(&ask()).deferred();
+        assert!(want(&suspended).query.no_recursion);
+        // Whatever comes: it is not kept.
+        found(&mut server, suspended, Security::Secure);
+    }
+    let suspended = server.ask(&www()).deferred();
+    assert!(!want(&suspended).query.no_recursion);
+    found(&mut server, suspended, Security::Secure);
+    assert_eq!(seen(&server.ask(&ask()).answered()).answers.len(), 1, "what is known is the answer");
+}
+
+#[test]
 fn a_query_without_rd_may_be_taken_for_one_that_has_it() {
     let change = || Op::Outgoing(Change::Flag(OutFlag::Recursion, true));
     let mut server = Server::with(gate(), |cache| {
@@ -323,7 +349,12 @@ fn split() -> (Server, Box<Suspended>) {
         Op::Accept,
         recurse(),
         Op::Return,
-        Op::Recurse(RecurseStep { resolver: ResolverId(4), wants_servers: false, sends_subnets: false }),
+        Op::Recurse(RecurseStep {
+            resolver: ResolverId(4),
+            wants_servers: false,
+            sends_subnets: false,
+            refers: false,
+        }),
         Op::Return,
     ];
     let mut server = Server::with(gate(), |_| ops);
@@ -515,7 +546,7 @@ fn telling() -> Server {
         vec![
             Op::Outgoing(Change::Subnet(subnet)),
             Op::Cache(CacheStep { cache: Arc::clone(cache), rules, view: 0, continues: false }),
-            Op::Recurse(RecurseStep { resolver, wants_servers: false, sends_subnets: true }),
+            Op::Recurse(RecurseStep { resolver, wants_servers: false, sends_subnets: true, refers: false }),
         ]
     })
 }

@@ -72,7 +72,12 @@ fn steps(cache: &Arc<Cache>, then: Vec<Op>) -> Vec<Op> {
     let mut ops = vec![
         Op::Cache(CacheStep { cache, rules, view: 0, continues: true }),
         Op::SkipIf(Matcher::Answer, 1),
-        Op::Recurse(RecurseStep { resolver: ResolverId(3), wants_servers: false, sends_subnets: false }),
+        Op::Recurse(RecurseStep {
+            resolver: ResolverId(3),
+            wants_servers: false,
+            sends_subnets: false,
+            refers: false,
+        }),
     ];
     ops.extend(then);
     ops

@@ -317,8 +317,8 @@ impl Emitter<'_> {
     }
 
     fn recurse(&self, name: &str) -> Option<RecurseStep> {
-        let &Resolver { id, sends_subnets } = self.environment.resolvers.get(name)?;
-        Some(RecurseStep { resolver: id, wants_servers: false, sends_subnets })
+        let &Resolver { id, sends_subnets, refers } = self.environment.resolvers.get(name)?;
+        Some(RecurseStep { resolver: id, wants_servers: false, sends_subnets, refers })
     }
 
     fn forward(&self, name: &str) -> Option<ForwardStep> {

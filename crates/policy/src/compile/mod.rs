@@ -95,6 +95,8 @@ pub struct Resolver {
     pub id: ResolverId,
     /// Whether it tells any server of clients' subnets.
     pub sends_subnets: bool,
+    /// Whether it says whom to ask to who wants no recursion.
+    pub refers: bool,
 }
 
 /// A group of upstream servers, as far as policies ask for it.

@@ -674,7 +674,11 @@ impl Resolver {
         };
         for waiter in task.waiters {
             self.take_waiter(waiter);
-            self.effects.push_back(Effect::Done { waiter, resolution: Arc::clone(&told) });
+            let resolution = match self.referrals.is_empty() {
+                true => Arc::clone(&told),
+                false => self.referred(waiter, &task.question.name, &told),
+            };
+            self.effects.push_back(Effect::Done { waiter, resolution });
         }
         for parent in task.parents {
             match parent {

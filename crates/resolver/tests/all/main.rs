@@ -10,6 +10,7 @@ mod forwards;
 mod keywords;
 mod minimisation;
 mod nat64;
+mod no_recursion;
 mod odd_servers;
 mod other_validator;
 mod own;

@@ -27,6 +27,8 @@ pub struct ResolverSettings {
     pub negative: Vec<NegativePlan>,
     /// Whether zones are told which of their keys are trusted.
     pub signals: bool,
+    /// Whether it says whom to ask to who wants no recursion.
+    pub refers: bool,
     /// How long it takes until a change of an anchored zone's keys counts.
     pub hold_down: HoldDown,
     /// Zones that are not found from the root down.

@@ -181,6 +181,7 @@ impl Lowering<'_> {
             trust_anchors,
             trust_anchor_state,
             negative: self.negative(section),
+            refers: self.boolean(section, "refer-without-rd"),
             signals: self.boolean(section, "trust-anchor-signaling"),
             hold_down,
         }

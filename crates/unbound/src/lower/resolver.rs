@@ -52,6 +52,7 @@ impl Lowering<'_> {
             ("minimal-denials", false),
             ("accept-referrals", true),
             ("own-ns-ttl", true),
+            ("refer-without-rd", true),
         ] {
             self.set(&[a, b, key], tree::flag(is_on, whole));
         }

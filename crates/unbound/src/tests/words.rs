@@ -206,8 +206,9 @@ fn of_several_auto_trust_anchor_file_the_first_is_written_and_the_others_are_rea
 }
 
 #[test]
-fn what_comes_beside_answers_is_as_there() {
+fn what_comes_beside_answers_and_without_rd_is_as_there() {
     for (path, expected) in [
+        ("resolvers/default/refer-without-rd", "true"),
         ("resolvers/default/minimal-expansions", "true"),
         ("server/fill-truncated", "true"),
     ] {
