@@ -7,8 +7,7 @@ keywords! {
     target_fetch_policy: "", "\"2 1 0\"" => "resolvers/default/limits/glueless-at-once: 2";
     harden_short_bufsize: "", "no"
         => "warning: \"harden-short-bufsize\" has no effect: smaller sizes always count as 512";
-    harden_large_queries: "", "yes"
-        => "warning: \"harden-large-queries\" has no effect: a query of any size costs the same to read";
+    harden_large_queries: "", "yes" => "limits/query-size: 512";
     harden_glue: "", "no"
         => "warning: \"harden-glue\" has no effect: glue serves the delegation that it came with, and \
             nothing else";
@@ -117,7 +116,7 @@ keywords! {
     key_cache_size: "", "16m"
         => "warning: \"key-cache-size\" has no effect: what is learned of zones is in one cache: \
             \"rrset-cache-size\"";
-    key_cache_slabs: "", "7"
+    key_cache_slabs: "", "8"
         => "warning: \"key-cache-slabs\" has no effect: readers of the caches take no locks, so nothing is \
             divided";
     neg_cache_size: "", "16m"
@@ -166,7 +165,7 @@ keywords! {
         => "resolvers/default/zone-rate/backoff: false; resolvers/default/zone-rate/pass: 10; \
             resolvers/default/zone-rate/per-second: 7";
     ratelimit_size: "", "16m" => "warning: \"ratelimit-size\" has no effect: the table has a fixed size";
-    ratelimit_slabs: "", "7"
+    ratelimit_slabs: "", "8"
         => "warning: \"ratelimit-slabs\" has no effect: readers of the caches take no locks, so nothing is \
             divided";
     ratelimit_factor: "ratelimit: 100", "17" => "resolvers/default/zone-rate/pass: 17";
@@ -183,7 +182,7 @@ keywords! {
     ip_ratelimit_cookie: "", "7" => "warning: \"ip-ratelimit-cookie\" has no effect without \"ip-ratelimit\"";
     ip_ratelimit_size: "", "16m"
         => "warning: \"ip-ratelimit-size\" has no effect: the table has a fixed size";
-    ip_ratelimit_slabs: "", "7"
+    ip_ratelimit_slabs: "", "8"
         => "warning: \"ip-ratelimit-slabs\" has no effect: readers of the caches take no locks, so nothing \
             is divided";
     ip_ratelimit_factor: "ip-ratelimit: 100", "17" => "limits/rate/slip: 17";
@@ -198,7 +197,8 @@ keywords! {
     iter_scrub_rrsig: "", "15"
         => "warning: \"iter-scrub-rrsig\" has no effect: eight signatures of an RRset are looked at";
     max_global_quota: "", "207" => "resolvers/default/limits/queries: 207";
-    iter_scrub_promiscuous: "minimal-responses: no", "no" => "resolvers/default/minimal-responses: false";
+    iter_scrub_promiscuous: "minimal-responses: no", "no"
+        => "resolvers/default/minimal-expansions: false; resolvers/default/minimal-responses: false";
     fast_server_permil: "", "7"
         => "warning: \"fast-server-permil\" has no effect: servers are chosen at random among the nearly \
             best";

@@ -252,7 +252,7 @@ pub(super) mod dnscrypt {
         dnscrypt_shared_secret_cache_slabs:
             "dnscrypt-enable: yes dnscrypt-port: 443 dnscrypt-provider: 2.dnscrypt-cert.example.org \
              dnscrypt-secret-key: /etc/1.key dnscrypt-provider-cert: /etc/1.cert",
-            "7"
+            "8"
             => "warning: \"dnscrypt-shared-secret-cache-slabs\" has no effect: readers of the caches take no \
                 locks, so nothing is divided";
         dnscrypt_nonce_cache_size:
@@ -263,7 +263,7 @@ pub(super) mod dnscrypt {
         dnscrypt_nonce_cache_slabs:
             "dnscrypt-enable: yes dnscrypt-port: 443 dnscrypt-provider: 2.dnscrypt-cert.example.org \
              dnscrypt-secret-key: /etc/1.key dnscrypt-provider-cert: /etc/1.cert",
-            "7"
+            "8"
             => "warning: \"dnscrypt-nonce-cache-slabs\" has no effect: readers of the caches take no locks, so \
                 nothing is divided";
     }

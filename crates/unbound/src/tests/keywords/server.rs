@@ -34,7 +34,7 @@ keywords! {
     msg_buffer_size: "", "16m"
         => "warning: \"msg-buffer-size\" has no effect: a message has room for 65,535 octets";
     msg_cache_size: "", "16m" => "cache/main/size: 16384KiB";
-    msg_cache_slabs: "", "7"
+    msg_cache_slabs: "", "8"
         => "warning: \"msg-cache-slabs\" has no effect: readers of the caches take no locks, so nothing is \
             divided";
     num_queries_per_thread: "", "2055" => "limits/waiting: 2055";
@@ -63,7 +63,7 @@ keywords! {
     ip_freebind: "", "yes" => "sockets/free-bind: true";
     ip_dscp: "", "7" => "outgoing/dscp: 7; sockets/dscp: 7";
     rrset_cache_size: "", "16m" => "resolvers/default/cache-size: 16384KiB";
-    rrset_cache_slabs: "", "7"
+    rrset_cache_slabs: "", "8"
         => "warning: \"rrset-cache-slabs\" has no effect: readers of the caches take no locks, so nothing \
             is divided";
     cache_max_ttl: "", "86407" => "cache/main/max-ttl: 86407s; resolvers/default/max-ttl: 86407s";
@@ -72,7 +72,7 @@ keywords! {
         => "cache/main/max-negative-ttl: 3607s; resolvers/default/max-negative-ttl: 3607s";
     cache_min_negative_ttl: "", "7" => "cache/main/min-negative-ttl: 7s";
     infra_host_ttl: "", "907" => "resolvers/default/lame-time: 907s";
-    infra_cache_slabs: "", "7"
+    infra_cache_slabs: "", "8"
         => "warning: \"infra-cache-slabs\" has no effect: readers of the caches take no locks, so nothing \
             is divided";
     infra_cache_numhosts: "", "10007"
@@ -200,9 +200,7 @@ keywords! {
     use_systemd: "", "yes"
         => "warning: \"use-systemd\" has no effect: whether a service manager waits for the start is found \
             out";
-    do_daemonize: "", "no"
-        => "warning: \"do-daemonize\" has no effect: the program stays in the foreground, where service \
-            managers want it";
+    do_daemonize: "", "no" => "server/daemonize: false";
     tcp_connection_limit: "", "192.0.2.0/24 7"
         => "limits/tcp/networks: [{prefix: 192.0.2.0/24, connections: 7}]";
     access_control: "", "192.0.2.0/24 allow" => "allow: [127.0.0.0/8, ::1/128, 192.0.2.0/24]";
@@ -273,11 +271,12 @@ keywords! {
             not client in 127.0.0.0/8|::1/128)), do: [reject(refused)]}, {if: (listener == \
             interface-192-0-2-1-53 and not client in 127.0.0.0/8|::1/128), …";
     chroot: "", "/jail"
-        => "warning: \"chroot\" has no effect: the server sees the whole file system; systemd can restrict \
-            it";
+        => "warning: \"chroot\" is different here: files are those inside of it, but the process sees the \
+            whole file system: systemd can confine it";
     username: "", "dns" => "server/user: dns";
     directory: "zonemd-permissive-mode: no", "/etc/dns auto-trust-anchor-file: root.key"
-        => "resolvers/default/trust-anchor-state: /etc/dns/root.key; resolvers/default/validation: on";
+        => "resolvers/default/trust-anchor-state: /etc/dns/root.key; resolvers/default/validation: on; \
+            server/state-directory: /etc/dns/gannet";
     logfile: "use-syslog: no", "/var/log/dns.log" => "log/to: /var/log/dns.log";
     use_syslog: "logfile: /var/log/dns.log", "no" => "no log/to";
     log_identity: "use-syslog: yes", "dns" => "log/identity: dns";
