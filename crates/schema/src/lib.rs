@@ -17,6 +17,7 @@ mod checks;
 mod control;
 mod dnstap;
 mod expected;
+mod index;
 mod jobs;
 mod limits;
 mod listeners;
@@ -205,21 +206,16 @@ impl Row {
         matches!(self.kind, Kind::One(Value::Secret { .. } | Value::Password))
             || SECRET_TEXTS.contains(&self.path)
     }
-
-    /// Returns whether it is a direct part of what `parent` names.
-    fn is_child_of(&self, parent: &str) -> bool {
-        let rest = if parent.is_empty() {
-            Some(self.path)
-        } else {
-            self.path.strip_prefix(parent).and_then(|rest| rest.strip_prefix('.'))
-        };
-        rest.is_some_and(|key| !key.contains('.'))
-    }
 }
 
 /// Returns the row of a path.
 pub fn find(path: &str) -> Option<&'static Row> {
-    rows().find(|row| row.path == path)
+    index::find(path)
+}
+
+/// Returns the row of what `key` says directly below `parent`.
+pub fn find_in(parent: &str, key: &str) -> Option<&'static Row> {
+    index::find_in(as_written(parent), key)
 }
 
 /// Lists of texts that often hold secrets: a token in a header, a password for a program.
@@ -230,9 +226,12 @@ const ZONE_TEMPLATE: &str = "zone-templates.*";
 
 /// Returns the rows directly below `parent`, in the order of the manual.
 pub fn children(parent: &str) -> impl Iterator<Item = &'static Row> {
-    // What a template says, a zone says.
-    let parent = if parent == ZONE_TEMPLATE { "zones[]" } else { parent };
-    rows().filter(move |row| row.is_child_of(parent))
+    index::children(as_written(parent)).iter().copied()
+}
+
+/// Returns where what stands below `parent` is described: what a template says, a zone says.
+fn as_written(parent: &str) -> &str {
+    if parent == ZONE_TEMPLATE { "zones[]" } else { parent }
 }
 
 const SECOND: u64 = 1000;
@@ -337,30 +336,6 @@ pub fn rows() -> impl Iterator<Item = &'static Row> {
 
 /// Returns the value that a default stands for.
 pub fn default_node(text: &str) -> Node {
-    Node::of_words(text).unwrap_or_else(|| parsed_default(text))
-}
-
-fn parsed_default(text: &str) -> Node {
     // No default names a variable.
     yaml::parse(FileId::BUILT_IN, text, &|_| None, &mut Vec::new()).root.built_in()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_default_in_words_is_what_the_parser_makes_of_it() {
-        let mut words = 0;
-        for default in rows().filter_map(|row| row.default) {
-            if let Some(node) = Node::of_words(default) {
-                assert_eq!(format!("{node:?}"), format!("{:?}", parsed_default(default)));
-                words += 1;
-            }
-        }
-        assert!(words > 50, "{words} defaults need no parser");
-        for text in ["null", "a: b", "[a,b]", "[a, {b: c}]", "- a", "\"a\"", "~", ""] {
-            assert!(Node::of_words(text).is_none(), "{text}");
-        }
-    }
 }

@@ -26,12 +26,18 @@ pub(crate) fn note(tree: &Node, sources: &mut Sources) {
 
 /// Replaces the secrets of a tree, but for those that say their default.
 pub(crate) fn mask(tree: &mut Node) {
-    mask_with(tree, &|_| HIDDEN.to_owned());
+    walk_mut(tree, "", &mut |node| cover(node, &|_| HIDDEN.to_owned()));
 }
 
-/// Like [`mask`], with what stands for each of them.
-pub(crate) fn mask_with(tree: &mut Node, stand_in: &dyn Fn(&str) -> String) {
-    walk_mut(tree, "", &mut |node| cover(node, stand_in));
+/// Like [`mask`], of one entry of what `row` of the schema describes, with what stands for each
+/// secret.
+pub(crate) fn mask_entry(entry: &mut Entry, row: &str, stand_in: &dyn Fn(&str) -> String) {
+    let mut cover = |node: &mut Node| cover(node, stand_in);
+    match schema::find(row).map(|row| row.kind) {
+        // The key is a name.
+        Some(Kind::Named(_)) => walk_mut(&mut entry.node, &format!("{row}.*"), &mut cover),
+        _ => mask_said(entry, row, &mut cover),
+    }
 }
 
 fn hide(node: &Node, found: &mut Vec<Secret>) {
@@ -49,7 +55,10 @@ fn hide(node: &Node, found: &mut Vec<Secret>) {
 /// part of the text above.
 fn hide_slips(node: &Node, keys: &[&str], found: &mut Vec<Secret>) {
     let mut look = |text: &str, place: Span| {
-        found.extend(after_keys(text, keys).map(|at| Secret::new(place, &text[at])));
+        // A key has something behind it then; most texts are one word.
+        if text.contains([' ', '=']) {
+            found.extend(after_keys(text, keys).map(|at| Secret::new(place, &text[at])));
+        }
     };
     match &node.value {
         Value::Null | Value::Long(_) => {}
@@ -86,8 +95,7 @@ enum Is {
 
 fn judge(entry: &Entry, parent: &str) -> Is {
     let key = entry.key.as_str();
-    let rows = || schema::children(parent);
-    match rows().find(|row| row.key() == key) {
+    match schema::find_in(parent, key) {
         Some(row) if row.is_secret() => Is::Secret,
         Some(row) => match row.kind {
             Kind::Section => Is::Holder(row.path.to_owned()),
@@ -98,7 +106,7 @@ fn judge(entry: &Entry, parent: &str) -> Is {
         // Misspelt, or in a place where nothing is known: it may be meant for a secret all the
         // same.
         None => {
-            let meant = nearest(key, rows().map(schema::Row::key));
+            let meant = nearest(key, schema::children(parent).map(schema::Row::key));
             let is_secret = |key: &str| schema::rows().any(|row| row.is_secret() && row.key() == key);
             if is_secret(key) || meant.is_some_and(is_secret) {
                 Is::Secret
@@ -133,27 +141,25 @@ fn walk_mut(node: &mut Node, parent: &str, f: &mut dyn FnMut(&mut Node)) {
     match &mut node.value {
         Value::Null | Value::Scalar(_) | Value::Long(_) => {}
         Value::List(items) => items.iter_mut().for_each(|item| walk_mut(item, parent, f)),
-        Value::Map(entries) => {
-            for entry in entries {
-                match judge(entry, parent) {
-                    Is::Secret => {
-                        let default = schema::children(parent).find(|row| row.key() == entry.key);
-                        let says_default = matches!(&entry.node.value, Value::Scalar(scalar)
-                            if default.and_then(|row| row.default) == Some(scalar.text.as_str()));
-                        if !says_default {
-                            f(&mut entry.node);
-                        }
-                    }
-                    Is::Holder(path) => walk_mut(&mut entry.node, &path, f),
-                    Is::Names(path) => match &mut entry.node.value {
-                        Value::Map(named) => {
-                            named.iter_mut().for_each(|named| walk_mut(&mut named.node, &path, f));
-                        }
-                        _ => walk_mut(&mut entry.node, &path, f),
-                    },
-                    Is::Plain => {}
-                }
+        Value::Map(entries) => entries.iter_mut().for_each(|entry| mask_said(entry, parent, f)),
+    }
+}
+
+fn mask_said(entry: &mut Entry, parent: &str, f: &mut dyn FnMut(&mut Node)) {
+    match judge(entry, parent) {
+        Is::Secret => {
+            let default = schema::find_in(parent, &entry.key).and_then(|row| row.default);
+            let says_default =
+                matches!(&entry.node.value, Value::Scalar(scalar) if default == Some(scalar.text.as_str()));
+            if !says_default {
+                f(&mut entry.node);
             }
         }
+        Is::Holder(path) => walk_mut(&mut entry.node, &path, f),
+        Is::Names(path) => match &mut entry.node.value {
+            Value::Map(named) => named.iter_mut().for_each(|named| walk_mut(&mut named.node, &path, f)),
+            _ => walk_mut(&mut entry.node, &path, f),
+        },
+        Is::Plain => {}
     }
 }

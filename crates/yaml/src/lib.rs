@@ -9,114 +9,19 @@
 
 #![forbid(unsafe_code)]
 
+mod node;
+
 use std::collections::HashMap;
 
-use diagnostic::{FileId, LongText, Problem, Scalar, Span};
+use diagnostic::{FileId, Problem, Scalar, Span};
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, options};
+
+pub use node::{Entry, Node, Value, in_mapping};
 
 /// How deep lists and mappings may nest: protects the stack of everything that walks the tree.
 pub const DEPTH_MAX: usize = 24;
 /// Octets of a key; YAML allows 1024 characters for a key on one line.
 const KEY_OCTETS_MAX: usize = 1024;
-
-/// One node of the tree.
-#[derive(Clone, Debug)]
-pub struct Node {
-    /// Where it stands.
-    pub span: Span,
-    /// What it holds.
-    pub value: Value,
-}
-
-impl Node {
-    /// Returns the place to point at when the whole node is meant: its text, or the first key of a
-    /// mapping.
-    pub fn head(&self) -> Span {
-        match &self.value {
-            Value::Map(entries) => entries.first().map_or(self.span, |entry| entry.key_span),
-            Value::List(items) if self.span.start == self.span.end => {
-                items.first().map_or(self.span, Self::head)
-            }
-            Value::Null | Value::Scalar(_) | Value::Long(_) | Value::List(_) => self.span,
-        }
-    }
-
-    /// Reads built-in text that is a word, a list of words or an empty mapping; `None` if it takes
-    /// a parser.
-    pub fn of_words(text: &str) -> Option<Self> {
-        let built_in = |value| Self { span: Span::BUILT_IN, value };
-        let word = |text: &str| {
-            let is_plain = text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '/')
-                && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./%".contains(&byte))
-                && !text.eq_ignore_ascii_case("null");
-            is_plain.then(|| built_in(Value::Scalar(Scalar::straight(text.to_owned(), Span::BUILT_IN))))
-        };
-        if text == "{}" {
-            return Some(built_in(Value::Map(Vec::new())));
-        }
-        match text.strip_prefix('[').and_then(|text| text.strip_suffix(']')) {
-            None => word(text),
-            Some("") => Some(built_in(Value::List(Vec::new()))),
-            Some(words) => Some(built_in(Value::List(words.split(", ").map(word).collect::<Option<_>>()?))),
-        }
-    }
-
-    /// Returns the same with every place replaced by the mark of built-in text.
-    pub fn built_in(mut self) -> Self {
-        self.span = Span::BUILT_IN;
-        match &mut self.value {
-            Value::Null => {}
-            Value::Long(_) => {}
-            Value::Scalar(scalar) => scalar.forget_place(),
-            Value::List(items) => {
-                for item in items {
-                    let taken = std::mem::replace(item, Self { span: Span::BUILT_IN, value: Value::Null });
-                    *item = taken.built_in();
-                }
-            }
-            Value::Map(entries) => {
-                for entry in entries {
-                    entry.key_span = Span::BUILT_IN;
-                    let nothing = Self { span: Span::BUILT_IN, value: Value::Null };
-                    entry.node = std::mem::replace(&mut entry.node, nothing).built_in();
-                }
-            }
-        }
-        self
-    }
-}
-
-/// Returns a mapping that says nothing but `key`, where something stands that means it.
-pub fn in_mapping(key: &str, key_span: Span, node: Node) -> Node {
-    let span = node.span;
-    Node { span, value: Value::Map(vec![Entry { key: key.to_owned(), key_span, node }]) }
-}
-
-/// What a node holds.
-#[derive(Clone, Debug)]
-pub enum Value {
-    /// Nothing was written, or `null` or `~`.
-    Null,
-    /// A text.
-    Scalar(Scalar),
-    /// A text of megabytes that no YAML was read from, and that its readers share.
-    Long(LongText),
-    /// A list.
-    List(Vec<Node>),
-    /// A mapping, in the order of the file.
-    Map(Vec<Entry>),
-}
-
-/// One `key: value` of a mapping.
-#[derive(Clone, Debug)]
-pub struct Entry {
-    /// The key.
-    pub key: String,
-    /// Where the key stands.
-    pub key_span: Span,
-    /// What stands behind it.
-    pub node: Node,
-}
 
 /// Replaces `${NAME}` and `${NAME:-otherwise}`; `$${` stands for `${`.
 ///
@@ -216,6 +121,20 @@ struct Open {
 
 /// Reads one file.
 pub fn parse(
+    file: FileId,
+    text: &str,
+    variables: &dyn Fn(&str) -> Option<String>,
+    problems: &mut Vec<Problem>,
+) -> Parsed {
+    // Most changes are an address or a few: to start the parser takes longer than to read them.
+    if let Some(root) = Node::of_words(file, text) {
+        return Parsed { root, broken: false };
+    }
+    parse_events(file, text, variables, problems)
+}
+
+/// Reads one file, whatever it holds.
+fn parse_events(
     file: FileId,
     text: &str,
     variables: &dyn Fn(&str) -> Option<String>,

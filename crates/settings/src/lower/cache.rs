@@ -77,8 +77,12 @@ impl Lowering<'_> {
             let own =
                 entries.iter().find(|entry| entry.key == cache.name.value).map(|entry| &entry.node.value);
             let entries = if let Some(yaml::Value::Map(entries)) = own { entries.as_slice() } else { &[] };
-            let section =
-                Section { path: "cache.*".into(), entries: Cow::Borrowed(entries), span: cache.name.span };
+            let section = Section {
+                path: "cache.*".into(),
+                entries: Cow::Borrowed(entries),
+                defaults: &[],
+                span: cache.name.span,
+            };
             // The one of the two that was written.
             let limits = root.entry("limits").map(|entry| &entry.node.value);
             let span = match (self.said(&section, "stale-client-timeout"), limits) {

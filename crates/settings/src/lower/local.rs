@@ -1,6 +1,6 @@
 //! Hosts files and names of one's own: the tree to settings.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 use diagnostic::{At, Problem, Span};
 
@@ -24,10 +24,10 @@ impl Lowering<'_> {
 
     pub(super) fn local(&mut self, root: &Section<'_>) -> Vec<LocalName> {
         let mut names: Vec<LocalName> = Vec::new();
-        let mut seen: BTreeMap<Vec<u8>, Span> = BTreeMap::new();
+        let mut seen: HashMap<Vec<u8>, Span> = HashMap::new();
         let section = self.section(root, "local");
+        let row = self.row(&section, "*");
         for entry in section.entries.iter() {
-            let row = self.row(&section, "*");
             let addresses =
                 self.list_of(row, &entry.node, |_, _, scalar| values::address(&scalar.text)).values();
             match values::name(&entry.key) {

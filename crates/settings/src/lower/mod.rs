@@ -63,12 +63,20 @@ pub(crate) struct Lowering<'a> {
 struct Section<'n> {
     path: String,
     entries: Cow<'n, [Entry]>,
+    /// Defaults of what the entries do not say, written out; in place of entries that are empty.
+    defaults: &'n [Entry],
     span: Span,
 }
 
-impl Section<'_> {
+impl<'n> Section<'n> {
+    /// Returns all that a tree says, and defaults beside it.
+    fn of_top(tree: &'n Node, defaults: &'n [Entry]) -> Self {
+        let (path, entries) = (String::new(), Cow::Borrowed(entries_of(tree)));
+        Self { path, entries, defaults, span: tree.span }
+    }
+
     fn entry(&self, key: &str) -> Option<&Entry> {
-        self.entries.iter().find(|entry| entry.key == key)
+        self.defaults.iter().chain(self.entries.iter()).find(|entry| entry.key == key)
     }
 
     fn child(&self, key: &str) -> String {
@@ -76,14 +84,17 @@ impl Section<'_> {
     }
 }
 
+/// Returns what a tree says.
+fn entries_of(root: &Node) -> &[Entry] {
+    match &root.value {
+        yaml::Value::Map(entries) => entries,
+        yaml::Value::Null | yaml::Value::Scalar(_) | yaml::Value::Long(_) | yaml::Value::List(_) => &[],
+    }
+}
+
 /// Returns the rows of which a file that says nothing has the default, written out.
-fn with_defaults(root: &Node) -> Vec<Entry> {
-    let mut entries = match &root.value {
-        yaml::Value::Map(entries) => entries.clone(),
-        yaml::Value::Null | yaml::Value::Scalar(_) | yaml::Value::Long(_) | yaml::Value::List(_) => {
-            Vec::new()
-        }
-    };
+fn defaults_beside(entries: &[Entry]) -> Vec<Entry> {
+    let mut defaults = Vec::new();
     for row in schema::children("") {
         let has_default = matches!(row.kind, Kind::Named(_) | Kind::Items);
         let is_absent = entries
@@ -91,15 +102,14 @@ fn with_defaults(root: &Node) -> Vec<Entry> {
             .find(|entry| entry.key == row.key())
             .is_none_or(|entry| matches!(entry.node.value, yaml::Value::Null));
         if let (true, true, Some(default)) = (has_default, is_absent, row.default) {
-            entries.retain(|entry| entry.key != row.key());
-            entries.push(Entry {
+            defaults.push(Entry {
                 key: row.key().to_owned(),
                 key_span: Span::BUILT_IN,
                 node: default_node(default),
             });
         }
     }
-    entries
+    defaults
 }
 
 /// Returns whether nobody has said how queries are answered: not at all, or in other policies than
@@ -118,8 +128,8 @@ impl Lowering<'_> {
     /// Returns the settings of a whole tree.
     pub(crate) fn settings(&mut self, root: &Node) -> Settings {
         let policy_is_given = self.is_policy_given(root);
-        let entries = with_defaults(root);
-        let root = Section { path: String::new(), entries: Cow::Borrowed(&entries), span: root.span };
+        let defaults = defaults_beside(entries_of(root));
+        let root = Section::of_top(root, &defaults);
         self.check_keys(&root, "setting");
         // Read and put in place before this; only the row is noted.
         self.row(&root, "include");

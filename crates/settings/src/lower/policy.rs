@@ -192,6 +192,7 @@ impl Lowering<'_> {
         let groups = self.groups(&Section {
             path: String::new(),
             entries: Cow::Borrowed(&entries),
+            defaults: &[],
             span: said.key_span,
         });
         if rules.is_empty() {

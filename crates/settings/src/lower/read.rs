@@ -30,9 +30,8 @@ impl Lowering<'_> {
 
     /// Returns the row of `key` in `section`.
     pub(super) fn row(&self, section: &Section<'_>, key: &str) -> &'static Row {
-        let path = section.child(key);
-        let row =
-            schema::find(&path).unwrap_or_else(|| unreachable!("the table of settings has a row {path}"));
+        let row = schema::find_in(&section.path, key)
+            .unwrap_or_else(|| unreachable!("the table of settings has a row {}", section.child(key)));
         #[cfg(test)]
         self.touched.borrow_mut().insert(row.path);
         row
@@ -84,7 +83,7 @@ impl Lowering<'_> {
                 }
                 section
             }
-            None => Section { path, entries: Cow::Borrowed(&[]), span: parent.span },
+            None => Section { path, entries: Cow::Borrowed(&[]), defaults: &[], span: parent.span },
         }
     }
 
@@ -110,7 +109,7 @@ impl Lowering<'_> {
                     &[]
                 }
             };
-        Section { path, entries: Cow::Borrowed(entries), span: key_span }
+        Section { path, entries: Cow::Borrowed(entries), defaults: &[], span: key_span }
     }
 
     /// Returns the mapping below `key`, whose keys the user chose.
@@ -145,7 +144,7 @@ impl Lowering<'_> {
             let path = format!("{}.*", row.path);
             let is_mapping = matches!(entry.node.value, yaml::Value::Map(_) | yaml::Value::Null);
             if let (false, Kind::Named(noun), true) =
-                (is_mapping, row.kind, schema::children(&path).any(|row| row.key() == entry.key))
+                (is_mapping, row.kind, schema::find_in(&path, &entry.key).is_some())
             {
                 let (path, name) = (row.path, usual_name(row.path));
                 let message = format!("\"{}\" is a setting of a {noun}, and no {noun} is named", entry.key);
@@ -193,7 +192,7 @@ impl Lowering<'_> {
                     Cow::Owned(vec![Entry { key, key_span: node.span, node: node.clone() }])
                 }
             };
-            let section = Section { path: path.clone(), entries, span: node.head() };
+            let section = Section { path: path.clone(), entries, defaults: &[], span: node.head() };
             self.check_keys(&section, "setting");
             sections.push(section);
         }
@@ -580,10 +579,15 @@ impl Lowering<'_> {
                 std::slice::from_ref(node)
             }
         };
-        let expected = value.expected();
-        let mut all = Vec::new();
+        let mut all = Vec::with_capacity(nodes.len());
         for node in nodes {
-            let Some(scalar) = self.scalar(node, &expected) else { continue };
+            let scalar = match &node.value {
+                yaml::Value::Scalar(scalar) if !scalar.is_refused => scalar,
+                _ => match self.scalar(node, &value.expected()) {
+                    Some(scalar) => scalar,
+                    None => continue,
+                },
+            };
             match read(self, &value, scalar) {
                 Ok(value) => all.push(At { value, span: node.span }),
                 Err(misread) => {

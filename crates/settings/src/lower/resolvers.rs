@@ -76,7 +76,7 @@ impl Lowering<'_> {
             .collect();
         let name = At { value: DEFAULT.to_owned(), span: Span::BUILT_IN };
         let path = "resolvers.*".to_owned();
-        let nothing = Section { path, entries: Cow::Borrowed(&[]), span: Span::BUILT_IN };
+        let nothing = Section { path, entries: Cow::Borrowed(&[]), defaults: &[], span: Span::BUILT_IN };
         let built_in = self.resolver(name, &nothing);
         match resolvers.iter_mut().find(|resolver| resolver.name.value == DEFAULT) {
             // What says only what holds anyway need not be used by anybody.

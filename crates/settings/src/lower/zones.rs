@@ -186,6 +186,7 @@ impl Lowering<'_> {
             let all = Section {
                 path: "zone-templates".to_owned(),
                 entries: Cow::Borrowed(&[]),
+                defaults: &[],
                 span: entry.key_span,
             };
             self.row(&all, "*");
@@ -258,7 +259,12 @@ impl Lowering<'_> {
         root: &[Entry],
         known: Known<'_>,
     ) -> Option<ZoneSettings> {
-        let root = Section { path: String::new(), entries: Cow::Borrowed(root), span: Span::BUILT_IN };
+        let root = Section {
+            path: String::new(),
+            entries: Cow::Borrowed(root),
+            defaults: &[],
+            span: Span::BUILT_IN,
+        };
         let before = self.problems.len();
         let templates = self.templates(&root);
         // Their findings were reported when the configuration was read.
@@ -277,7 +283,7 @@ impl Lowering<'_> {
         let value = yaml::Value::Scalar(Scalar::straight(name.to_string(), said.span));
         let node = Node { span: said.span, value };
         entries.push(Entry { key: "name".to_owned(), key_span: said.span, node });
-        let item = Section { path: item.path, entries: Cow::Owned(entries), span: item.span };
+        let item = Section { path: item.path, entries: Cow::Owned(entries), defaults: &[], span: item.span };
         let zone = self.whole_zone(item, known, &templates, 0..0, Whose::Added);
         // What its template says counts as well.
         if let Some(zone) = zone.as_ref().filter(|_| here.iter().all(Option::is_none)) {
@@ -361,8 +367,12 @@ impl Lowering<'_> {
                 self.problems.push(problem.hint_at("it is on ", written.name.span, read));
                 continue;
             }
-            let nothing =
-                Section { path: "zones[]".to_owned(), entries: Cow::Borrowed(&[]), span: local.at.span };
+            let nothing = Section {
+                path: "zones[]".to_owned(),
+                entries: Cow::Borrowed(&[]),
+                defaults: &[],
+                span: local.at.span,
+            };
             let name = At { value: Name::ROOT.to_buf(), span: local.at.span };
             let zone = ZoneSettings {
                 is_for_resolvers: true,

@@ -1,6 +1,6 @@
 //! Makes local names ready to answer, once per configuration.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use wire::{Class, HashKey, Name, NameBuf, Rtype, Ttl};
@@ -17,7 +17,8 @@ pub struct LocalBuilder {
 
 #[derive(Default)]
 struct Node {
-    name: Option<NameBuf>,
+    /// In a box: where nodes move, it would be most of what moves.
+    name: Option<Box<NameBuf>>,
     /// What the name itself has; answered for names below it too, if `below` says so.
     records: Vec<(Rtype, Ttl, Vec<u8>)>,
     below: Below,
@@ -84,7 +85,7 @@ impl LocalBuilder {
 
     fn node(&mut self, name: Name<'_>) -> &mut Node {
         let node = self.nodes.entry(name.to_folded().as_bytes().to_vec()).or_default();
-        node.name.get_or_insert_with(|| name.to_buf());
+        node.name.get_or_insert_with(|| Box::new(name.to_buf()));
         node
     }
 
@@ -127,7 +128,7 @@ impl LocalBuilder {
                 below: node.below,
                 negative_ttl: node.negative_ttl.unwrap_or(default_negative_ttl),
             });
-            names.push((name, node.below != Below::Unknown));
+            names.push((*name, node.below != Below::Unknown));
         }
         LocalData {
             names: NameTable::compile(key, &names),
@@ -138,22 +139,39 @@ impl LocalBuilder {
     }
 
     fn add_empty_non_terminals(&mut self) {
-        let names: Vec<NameBuf> = self.nodes.values().filter_map(|node| node.name).collect();
-        for name in names {
-            let mut between = name.as_name().parent();
-            while let Some(above) = between.filter(|above| self.is_held(*above)) {
-                self.node(above);
-                between = above.parent();
-            }
+        let holds = |node: &Node| node.below == Below::Nothing;
+        let held: BTreeSet<&[u8]> =
+            self.nodes.iter().filter(|(_, node)| holds(node)).map(|(name, _)| name.as_slice()).collect();
+        // Whether some name above one says that what is below it and not here does not exist. Most
+        // names have none, and their names above are not looked at one by one.
+        let is_held = |name: &[u8]| ancestors(name).any(|above| held.contains(above));
+        let below: Vec<NameBuf> = self
+            .nodes
+            .iter()
+            .filter(|(name, _)| is_held(name))
+            .filter_map(|(_, node)| node.name.as_deref().copied())
+            .collect();
+        let mut between = Vec::new();
+        for name in &below {
+            let above = std::iter::successors(name.as_name().parent(), |above| above.parent());
+            between.extend(above.take_while(|above| is_held(above.to_folded().as_bytes())).map(Name::to_buf));
+        }
+        for name in between {
+            self.node(name.as_name());
         }
     }
+}
 
-    /// Returns whether some name above this one says that what is below it and not here does not
-    /// exist.
-    fn is_held(&self, name: Name<'_>) -> bool {
-        std::iter::successors(name.parent(), |above| above.parent())
-            .filter_map(|above| self.nodes.get(above.to_folded().as_bytes()))
-            .any(|node| node.below == Below::Nothing)
+/// Returns the names above one, the nearest first; all of them in wire form.
+fn ancestors(name: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::successors(parent_of(name), |above| parent_of(above))
+}
+
+/// Returns the name above one; `None` of the root.
+fn parent_of(name: &[u8]) -> Option<&[u8]> {
+    match name {
+        [] | [0] => None,
+        [length, rest @ ..] => rest.get(usize::from(*length)..),
     }
 }
 
