@@ -1,40 +1,10 @@
 //! The audit log, which is kept beside the changes.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use settings::overlay::{Layer, SettingPath};
-use store::{Put, Store, StoreError};
+use store::{Store, StoreError};
 
 use crate::Authority;
-
-/// Settings of one change up to which others are left out when it is looked at what is different.
-const FEW: usize = 16;
-
-/// Returns the changes, before and after, that can make settings different which a change is about:
-/// those that hold them or are part of them. Thousands of others say the same before and after.
-pub(crate) fn near([before, after]: [Vec<Layer>; 2], puts: &[Put]) -> [Vec<Layer>; 2] {
-    let changed: Vec<SettingPath> =
-        puts.iter().filter_map(|put| SettingPath::parse(&put.name).ok()).collect();
-    if changed.len() > FEW {
-        return [before, after];
-    }
-    let is_near =
-        |layer: &Layer| changed.iter().any(|path| layer.path.is_within(path) || path.is_within(&layer.path));
-    // With the first change below a setting that holds names, its default counts as said. So one
-    // of the others stays for each, if there is one.
-    let top = |path: &SettingPath| path.keys().first().cloned();
-    let (mut tops, mut witnesses) = (BTreeSet::new(), BTreeSet::new());
-    for layer in after.iter().filter(|layer| !is_near(layer)) {
-        if changed.iter().any(|path| top(path) == top(&layer.path)) && tops.insert(top(&layer.path)) {
-            witnesses.insert(layer.path.clone());
-        }
-    }
-    [before, after].map(|mut layers| {
-        layers.retain(|layer| is_near(layer) || witnesses.contains(&layer.path));
-        layers
-    })
-}
 
 impl Authority {
     /// Writes to the audit log that somebody has something done; it is on disk when this returns.
@@ -116,44 +86,5 @@ impl Authority {
             };
             store.audited(after, count)
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use store::Expected;
-
-    use super::*;
-
-    #[test]
-    fn of_many_changes_only_those_that_matter_for_one_are_looked_at() {
-        let path = |text: &str| SettingPath::parse(text).expect("a path");
-        let layers = |paths: &[&str]| -> Vec<Layer> {
-            let layer = |at: &&str| Layer { path: path(at), text: Some("x".to_owned()), name: String::new() };
-            paths.iter().map(layer).collect()
-        };
-        let put = |name: &str| Put {
-            space: "settings".to_owned(),
-            name: name.to_owned(),
-            text: None,
-            until: None,
-            expected: Expected::Any,
-        };
-        let check = |puts: &[&str], before: &[&str], after: &[&str], expect: [&[&str]; 2]| {
-            let puts: Vec<Put> = puts.iter().map(|name| put(name)).collect();
-            let found = near([layers(before), layers(after)], &puts);
-            let paths = |layers: &[Layer]| layers.iter().map(|it| it.path.to_string()).collect::<Vec<_>>();
-            assert_eq!(found.map(|layers| paths(&layers)), expect.map(<[&str]>::to_vec));
-        };
-        let many = ["cache.main.size", "local.a.example", "local.b.example", "local.c.example"];
-        check(
-            &["local.b.example"],
-            &[many[0], many[1], many[3]],
-            &many,
-            [&["local.a.example"], &["local.a.example", "local.b.example"]],
-        );
-        check(&["cache"], &many, &["cache"], [&["cache.main.size"], &["cache"]]);
-        check(&["cache.main.size"], &["cache.main"], &["cache.main"], [&["cache.main"], &["cache.main"]]);
-        check(&["edns.padding"], &many, &many, [&[], &[]]);
     }
 }

@@ -1,17 +1,18 @@
 //! Changes of settings as they are kept in the store.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use settings::overlay::SettingPath;
-use store::{Put, Store, StoreError, Trouble};
+use store::{Store, StoreError, Trouble};
 
-use crate::{SPACE, put_of};
+use crate::SPACE;
+use crate::entries::{Entries, Entry};
 
 /// What became of a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WhatBecame {
     /// This is said there.
-    Text(String),
+    Text(Arc<str>),
     /// Nothing is said there, whatever the files say.
     Nothing,
 }
@@ -31,7 +32,7 @@ impl WhatBecame {
     /// Reads what [`Self::encoded`] returned.
     pub fn decode(text: &str) -> Option<Self> {
         match text.strip_prefix(TEXT) {
-            Some(text) => Some(Self::Text(text.to_owned())),
+            Some(text) => Some(Self::Text(text.into())),
             None => (text == NOTHING).then_some(Self::Nothing),
         }
     }
@@ -67,30 +68,25 @@ fn parsed(name: &str, text: &str) -> Result<(SettingPath, WhatBecame), StoreErro
 }
 
 /// Reads all changes, and the revision.
-pub(crate) fn read(store: &Store) -> Result<(BTreeMap<SettingPath, Kept>, u64), StoreError> {
-    let mut entries = BTreeMap::new();
+pub(crate) fn read(store: &Store) -> Result<(Entries, u64), StoreError> {
+    let mut entries = Entries::new();
     for entry in store.entries(SPACE)? {
         let (path, what) = parsed(&entry.name, &entry.text)?;
         let (revision, by, at, why, until) = (entry.revision, entry.by, entry.at, entry.why, entry.until);
-        entries.insert(path, Kept { what, revision, by, at, why, until });
+        let entry = Entry::new(&path, Kept { what, revision, by, at, why, until });
+        entries.insert(path, entry);
     }
     Ok((entries, store.position()?.revision))
 }
 
 /// Reads the changes that a revision had.
-pub(crate) fn read_at(store: &Store, revision: u64) -> Result<BTreeMap<SettingPath, Kept>, StoreError> {
-    let mut entries = BTreeMap::new();
+pub(crate) fn read_at(store: &Store, revision: u64) -> Result<Entries, StoreError> {
+    let mut entries = Entries::new();
     for (name, (text, until)) in store.entries_at(SPACE, revision)? {
         let (path, what) = parsed(&name, &text)?;
         let (by, why) = (String::new(), String::new());
-        entries.insert(path, Kept { what, revision, by, at: 0, why, until });
+        let entry = Entry::new(&path, Kept { what, revision, by, at: 0, why, until });
+        entries.insert(path, entry);
     }
     Ok(entries)
-}
-
-/// Returns the edits that make one of the other.
-pub(crate) fn puts(before: &BTreeMap<SettingPath, Kept>, after: &BTreeMap<SettingPath, Kept>) -> Vec<Put> {
-    let gone = before.keys().filter(|path| !after.contains_key(path)).map(|path| put_of(path, None));
-    let new = after.iter().filter(|(path, kept)| before.get(path) != Some(kept));
-    gone.chain(new.map(|(path, kept)| put_of(path, Some(kept)))).collect()
 }

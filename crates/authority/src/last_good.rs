@@ -3,7 +3,7 @@
 //! Texts, not what they mean: another version of the program may read them. Written after each
 //! configuration with changes that came into use; a server without changes has no such file.
 
-use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -14,6 +14,7 @@ use settings::overlay::SettingPath;
 use settings::{Loaded, load_in};
 use store::Hash;
 
+use crate::entries::{Entries, Entry, layers};
 use crate::kept::{Kept, WhatBecame};
 
 /// The file, in the folder for changes.
@@ -26,25 +27,26 @@ const PRIVATE: u32 = 0o600;
 /// Files and changes that went together.
 #[derive(Debug)]
 pub(crate) struct LastGood {
-    files: Vec<(PathBuf, String)>,
-    pub(crate) entries: BTreeMap<SettingPath, Kept>,
     pub(crate) revision: u64,
+    /// Everything behind the revision.
+    rest: String,
 }
+
+/// What the texts say.
+type Texts = (Vec<(PathBuf, String)>, Entries);
 
 /// Writes what is in use. Without changes there is nothing to go back to: files alone are right or
 /// wrong by themselves.
-pub(crate) fn write(
-    folder: &Path,
-    loaded: &Loaded,
-    entries: &BTreeMap<SettingPath, Kept>,
-    revision: u64,
-) -> io::Result<()> {
+pub(crate) fn write(folder: &Path, loaded: &Loaded, entries: &Entries, revision: u64) -> io::Result<()> {
     let path = folder.join(FILE);
     if revision == 0 {
         return Ok(());
     }
-    let mut octets = Vec::new();
-    let mut put = |text: &str| octets.extend(format!("{}\n{text}\n", text.len()).into_bytes());
+    let mut octets = String::new();
+    let mut put = |text: &str| {
+        // It cannot fail: there is memory, or the process ends.
+        let _ = write!(octets, "{}\n{text}\n", text.len());
+    };
     let files = loaded.files();
     for text in [MAGIC, &revision.to_string(), &files.len().to_string()] {
         put(text);
@@ -54,20 +56,23 @@ pub(crate) fn write(
         put(text);
     }
     put(&entries.len().to_string());
-    for (path, kept) in entries {
+    for (path, entry) in entries {
+        let kept = &entry.kept;
         let until = kept.until.map_or_else(String::new, |until| until.to_string());
         let numbers = [kept.revision.to_string(), kept.at.to_string(), until];
-        for text in [&path.to_string(), &kept.what.encoded(), &kept.by, &kept.why].into_iter().chain(&numbers)
-        {
-            put(text);
-        }
+        let texts = [path.as_str(), &kept.what.encoded(), &kept.by, &kept.why];
+        texts.into_iter().chain(numbers.iter().map(String::as_str)).for_each(&mut put);
     }
-    let sum = Hash::of(&octets).to_string();
-    octets.extend(sum.into_bytes());
+    let sum = Hash::of(octets.as_bytes()).to_string();
+    octets.push_str(&sum);
+    // At a start it mostly says what is to be written.
+    if fs::read(&path).is_ok_and(|known| known == octets.as_bytes()) {
+        return Ok(());
+    }
     fs::create_dir_all(folder)?;
     let draft = path.with_extension("new");
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(PRIVATE).open(&draft)?;
-    file.write_all(&octets)?;
+    file.write_all(octets.as_bytes())?;
     file.sync_all()?;
     fs::rename(&draft, &path)?;
     File::open(folder)?.sync_all()
@@ -81,43 +86,59 @@ pub(crate) fn read(folder: &Path) -> Option<LastGood> {
         return None;
     }
     let mut rest = std::str::from_utf8(rest).ok()?;
-    let mut next = || -> Option<&str> {
-        let (length, after) = rest.split_once('\n')?;
-        let (text, after) = after.split_at_checked(length.parse().ok()?)?;
-        rest = after.strip_prefix('\n')?;
-        Some(text)
-    };
-    if next()? != MAGIC {
+    if next(&mut rest)? != MAGIC {
         return None;
     }
-    let revision = next()?.parse().ok()?;
-    let mut files = Vec::new();
-    for _ in 0..next()?.parse::<usize>().ok()? {
-        files.push((PathBuf::from(next()?), next()?.to_owned()));
-    }
-    let mut entries = BTreeMap::new();
-    for _ in 0..next()?.parse::<usize>().ok()? {
-        let path = SettingPath::parse(next()?).ok()?;
-        let what = WhatBecame::decode(next()?)?;
-        let (by, why) = (next()?.to_owned(), next()?.to_owned());
-        let (revision, at) = (next()?.parse().ok()?, next()?.parse().ok()?);
-        let until = match next()? {
-            "" => None,
-            until => Some(until.parse().ok()?),
-        };
-        entries.insert(path, Kept { what, revision, by, at, why, until });
-    }
-    Some(LastGood { files, entries, revision })
+    let revision = next(&mut rest)?.parse().ok()?;
+    Some(LastGood { revision, rest: rest.to_owned() })
+}
+
+/// Returns the next text, and what is behind it.
+fn next<'t>(rest: &mut &'t str) -> Option<&'t str> {
+    let (length, after) = rest.split_once('\n')?;
+    let (text, after) = after.split_at_checked(length.parse().ok()?)?;
+    *rest = after.strip_prefix('\n')?;
+    Some(text)
 }
 
 impl LastGood {
+    /// Returns the changes; `None` if this version does not know what they say.
+    pub(crate) fn entries(&self) -> Option<Entries> {
+        Some(self.texts()?.1)
+    }
+
+    /// Reads the files and the changes: mostly nobody asks, as the store has them.
+    fn texts(&self) -> Option<Texts> {
+        let mut rest = self.rest.as_str();
+        let mut next = || next(&mut rest);
+        let mut files = Vec::new();
+        for _ in 0..next()?.parse::<usize>().ok()? {
+            files.push((PathBuf::from(next()?), next()?.to_owned()));
+        }
+        let mut entries = Entries::new();
+        for _ in 0..next()?.parse::<usize>().ok()? {
+            let path = SettingPath::parse(next()?).ok()?;
+            let what = WhatBecame::decode(next()?)?;
+            let (by, why) = (next()?.to_owned(), next()?.to_owned());
+            let (revision, at) = (next()?.parse().ok()?, next()?.parse().ok()?);
+            let until = match next()? {
+                "" => None,
+                until => Some(until.parse().ok()?),
+            };
+            let entry = Entry::new(&path, Kept { what, revision, by, at, why, until });
+            entries.insert(path, entry);
+        }
+        Some((files, entries))
+    }
+
     /// Makes settings of it, with what else is on the machine now; `None` if it is not right any
     /// more.
     pub(crate) fn load(&self) -> Option<Loaded> {
-        let files = KeptFiles(&self.files);
-        let (main, _) = self.files.first()?;
+        let (files, entries) = self.texts()?;
+        let files = KeptFiles(&files);
+        let (main, _) = files.0.first()?;
         let alone = load_in(main, &files).ok()?;
-        alone.with_changes(&crate::layers(&self.entries), &files).ok()
+        alone.with_changes(&layers(&entries), &files).ok()
     }
 }
 

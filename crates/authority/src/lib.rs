@@ -9,13 +9,13 @@
 
 mod audit;
 mod data;
+mod entries;
 mod kept;
 mod last_good;
 mod queue;
 mod start;
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -24,6 +24,7 @@ use settings::ChangesAllowed;
 use settings::overlay::{Layer, SettingPath};
 use store::{Expected, Put, Step, Store, StoreError};
 
+use entries::{Entries, layers};
 pub use kept::{Kept, WhatBecame};
 pub use queue::Queue;
 pub use start::{Begun, WrongPair, begin};
@@ -157,12 +158,13 @@ pub trait Runner {
     /// Returns whether the files say something at this path.
     fn is_said(&self, path: &SettingPath) -> bool;
 
-    /// Returns what other changes over the files make different, with `digest` of each secret.
+    /// Returns what other changes over the files make different, with `digest` of each secret: as
+    /// many as the audit log shows, and how many more there are.
     fn differences(
         &self,
         layers: [&[Layer]; 2],
         digest: &dyn Fn(&str) -> String,
-    ) -> Vec<store::audit::Difference>;
+    ) -> (Vec<store::audit::Difference>, usize);
 
     /// Makes a configuration of the files with changes over them.
     ///
@@ -228,8 +230,10 @@ struct State {
     store: Option<Store>,
     /// Why it is not open.
     trouble: Option<StoreError>,
-    in_use: BTreeMap<SettingPath, Kept>,
+    in_use: Entries,
     revision: u64,
+    /// The revision that changed settings last, if it is known: others changed what is none.
+    last_of_settings: Option<u64>,
     counts: Counts,
     /// The first key of the audit log, if it comes from elsewhere.
     audit_key: Option<store::audit::Octets>,
@@ -238,17 +242,18 @@ struct State {
 impl Authority {
     /// Returns who decides about changes of a server that has none.
     pub fn of_nobody() -> Self {
-        Self::new(None, BTreeMap::new(), 0, None)
+        Self::new(None, Entries::new(), 0, None)
     }
 
     fn new(
         folder: Option<PathBuf>,
-        in_use: BTreeMap<SettingPath, Kept>,
+        in_use: Entries,
         revision: u64,
         audit_key: Option<store::audit::Octets>,
     ) -> Self {
         let counts = Counts::default();
-        let state = State { store: None, trouble: None, in_use, revision, counts, audit_key };
+        let (store, trouble, last_of_settings) = (None, None, None);
+        let state = State { store, trouble, in_use, revision, last_of_settings, counts, audit_key };
         Self { folder, state: Mutex::new(state), deciding: Mutex::default() }
     }
 
@@ -285,15 +290,21 @@ impl Authority {
 
     /// Returns the changes in use, by path.
     pub fn changes(&self) -> Vec<(SettingPath, Kept)> {
-        self.state().in_use.iter().map(|(path, kept)| (path.clone(), kept.clone())).collect()
+        self.state().in_use.iter().map(|(path, entry)| (path.clone(), entry.kept.clone())).collect()
     }
 
     /// Returns the change that made a setting what it is, or something that it holds or is part of,
     /// last.
     pub fn last_change(&self, path: &SettingPath) -> Option<Kept> {
         let state = self.state();
-        let near = state.in_use.iter().filter(|(known, _)| known.is_within(path) || path.is_within(known));
-        near.map(|(_, kept)| kept).max_by_key(|kept| kept.revision).cloned()
+        let near = entries::near(&state.in_use, path).map(|(_, entry)| &entry.kept);
+        near.max_by_key(|kept| kept.revision).cloned()
+    }
+
+    /// Returns the change that was made last of all that are in use.
+    pub fn newest_change(&self) -> Option<Kept> {
+        let state = self.state();
+        state.in_use.values().map(|entry| &entry.kept).max_by_key(|kept| kept.revision).cloned()
     }
 
     /// Notes a text under a name for a time; it is on disk when this returns.
@@ -375,6 +386,7 @@ impl Authority {
     pub fn take(&self, on_disk: OnDisk) {
         let mut state = self.state();
         (state.in_use, state.revision) = (on_disk.entries, on_disk.revision);
+        state.last_of_settings = None;
     }
 
     /// Notes which files and changes are in use, for a start at which others are wrong.
@@ -401,7 +413,7 @@ impl Authority {
     ///
     /// There is no such revision, or the store cannot be read.
     pub fn layers_at(&self, revision: u64) -> Result<Vec<Layer>, StoreError> {
-        let none = (revision == 0).then(BTreeMap::new);
+        let none = (revision == 0).then(Entries::new);
         let entries = match none {
             Some(none) if !self.has_store() => none,
             _ => {
@@ -434,7 +446,8 @@ impl Authority {
     /// Returns the settings that have ended by now, if there are any.
     pub fn ended(&self, now: u64) -> Option<Request> {
         let state = self.state();
-        let ended = state.in_use.iter().filter(|(_, kept)| kept.until.is_some_and(|until| until <= now));
+        let is_over = |entry: &entries::Entry| entry.kept.until.is_some_and(|until| until <= now);
+        let ended = state.in_use.iter().filter(|(_, entry)| is_over(entry));
         let edits: Vec<Edit> = ended.map(|(path, _)| Edit::Unset(path.clone())).collect();
         let by = "the server".to_owned();
         let why = "its time is over".to_owned();
@@ -487,19 +500,7 @@ impl Authority {
         let is_dry_run = requests.iter().any(|request| request.is_dry_run);
         let allowed = runner.allowed();
         let _deciding = self.deciding();
-        let (mut entries, mut revision, mut last_of_settings) = {
-            let mut state = self.state();
-            let (in_use, revision) = (state.in_use.clone(), state.revision);
-            // What cannot be kept is not compiled first.
-            let store = state.opened(folder).map_err(Refusal::Store)?;
-            let (entries, revision) = match store.position().map_err(Refusal::Store)?.revision == revision {
-                true => (in_use, revision),
-                // A change that was refused because it could not be written, and was all the same.
-                false => kept::read(store).map_err(Refusal::Store)?,
-            };
-            let last = store.newest(Some(SPACE), None, 1).map_err(Refusal::Store)?;
-            (entries, revision, last.first().map_or(0, |step| step.revision))
-        };
+        let (mut entries, mut revision, mut last_of_settings) = self.standing_for(folder)?;
         let before_all = revision;
         let (mut changes, mut done) = (Vec::new(), Vec::new());
         for request in requests {
@@ -510,7 +511,7 @@ impl Authority {
                 return Err(Refusal::Store(StoreError::Conflict(moved)));
             }
             for (path, expectation) in &request.expected_at {
-                let found = last_revision(&entries, path);
+                let found = entries::last_revision(&entries, path);
                 let holds = match expectation {
                     Expectation::Revision(expected) => found == *expected,
                     Expectation::Nothing => found == 0 && !runner.is_said(path),
@@ -519,21 +520,23 @@ impl Authority {
                     return Err(Refusal::NotExpected { path: path.clone(), found });
                 }
             }
-            let before = entries.clone();
-            let replaced = self.edit(&mut entries, (request, revision + 1), &allowed)?;
-            let puts = kept::puts(&before, &entries);
+            let numbered = (request, revision + 1);
+            let (touched, replaced) =
+                entries::edit(&mut entries, numbered, &allowed, |revision| self.entries_at(revision))?;
+            let puts = touched.puts(&entries);
             if !puts.is_empty() {
                 revision += 1;
                 last_of_settings = revision;
-                let differences = match is_dry_run {
-                    true => Vec::new(),
+                let (differences, differences_more) = match is_dry_run {
+                    true => (Vec::new(), 0),
                     false => {
-                        let both = audit::near([layers(&before), layers(&entries)], &puts);
-                        runner.differences([&both[0], &both[1]], &|secret| self.digest(secret))
+                        let [before, after] = touched.near(&entries);
+                        runner.differences([&before, &after], &|secret| self.digest(secret))
                     }
                 };
                 let (by, why) = (request.by.clone(), request.why.clone());
-                changes.push(store::Change { by, why, at: request.at, expected: None, puts, differences });
+                let (at, expected) = (request.at, None);
+                changes.push(store::Change { by, why, at, expected, puts, differences, differences_more });
             }
             done.push((revision, replaced));
         }
@@ -563,79 +566,43 @@ impl Authority {
         runner.adopt(candidate, &mut keep)?;
         let mut state = self.state();
         (state.in_use, state.revision) = (entries, revision);
+        state.last_of_settings = Some(last_of_settings);
         state.compact();
         Ok(finish(&outcome))
     }
 
-    /// Edits the changes in use; returns those that are gone with others.
-    fn edit(
-        &self,
-        entries: &mut BTreeMap<SettingPath, Kept>,
-        (request, revision): (&Request, u64),
-        allowed: &ChangesAllowed,
-    ) -> Result<Vec<SettingPath>, Refusal> {
-        let new = |what| Kept {
-            what,
-            revision,
-            by: request.by.clone(),
-            at: request.at,
-            why: request.why.clone(),
-            until: request.until,
-        };
-        let may =
-            |path: &SettingPath| allowed.refusal(path).map_or(Ok(()), |why| Err(Refusal::NotAllowed(why)));
-        let mut replaced = Vec::new();
-        for edit in &request.edits {
-            let (path, what) = match edit {
-                Edit::Set(path, text) => (path, WhatBecame::Text(text.clone())),
-                Edit::TakeAway(path) => (path, WhatBecame::Nothing),
-                Edit::Unset(path) => {
-                    // Whatever is locked, the file's word may count again.
-                    entries.remove(path).ok_or_else(|| Refusal::NotChanged(path.clone()))?;
-                    continue;
-                }
-                Edit::RollBack(to) => {
-                    let store = |store: &Store| kept::read_at(store, *to);
-                    let then = match self.has_store() {
-                        true => self.with_store(BTreeMap::new(), store).map_err(Refusal::Store)?,
-                        false => BTreeMap::new(),
-                    };
-                    for (path, kept) in &then {
-                        let is_same = entries.get(path).is_some_and(|known| known.what == kept.what);
-                        let is_over = kept.until.is_some_and(|until| until <= request.at);
-                        if !is_same && !is_over {
-                            may(path)?;
-                            let until = kept.until;
-                            entries.insert(path.clone(), Kept { until, ..new(kept.what.clone()) });
-                        }
-                    }
-                    entries.retain(|path, _| then.contains_key(path));
-                    continue;
-                }
-            };
-            may(path)?;
-            // It says the whole of what stands there.
-            let behind = entries.range((Bound::Excluded(path), Bound::Unbounded));
-            let below = behind.map(|(known, _)| known).take_while(|known| known.is_within(path));
-            let below: Vec<SettingPath> = below.cloned().collect();
-            for gone in &below {
-                entries.remove(gone);
-            }
-            replaced.extend(below);
-            let is_same =
-                entries.get(path).is_some_and(|known| known.what == what && known.until == request.until);
-            if !is_same {
-                entries.insert(path.clone(), new(what));
-            }
+    /// Returns the changes that others are to be made of, the revision, and the one that changed
+    /// settings last.
+    fn standing_for(&self, folder: &Path) -> Result<(Entries, u64, u64), Refusal> {
+        let mut state = self.state();
+        let (mut entries, mut revision) = (state.in_use.clone(), state.revision);
+        let mut last = state.last_of_settings;
+        // What cannot be kept is not compiled first.
+        let store = state.opened(folder).map_err(Refusal::Store)?;
+        if store.position().map_err(Refusal::Store)?.revision != revision {
+            // A change that was refused because it could not be written, and was all the same.
+            (entries, revision) = kept::read(store).map_err(Refusal::Store)?;
+            last = None;
         }
-        Ok(replaced)
+        let last = last.map_or_else(|| store.last_of(SPACE), Ok).map_err(Refusal::Store)?;
+        state.last_of_settings = Some(last);
+        Ok((entries, revision, last))
+    }
+
+    /// Returns the changes as a revision had them; none if nothing was ever kept.
+    fn entries_at(&self, revision: u64) -> Result<Entries, Refusal> {
+        match self.has_store() {
+            true => self.with_store(Entries::new(), |store| kept::read_at(store, revision)),
+            false => Ok(Entries::new()),
+        }
+        .map_err(Refusal::Store)
     }
 }
 
 /// Changes that the disk has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OnDisk {
-    entries: BTreeMap<SettingPath, Kept>,
+    entries: Entries,
     revision: u64,
 }
 
@@ -690,28 +657,6 @@ impl State {
             }
         }
     }
-}
-
-/// Returns changes as they are laid over files.
-fn layers(entries: &BTreeMap<SettingPath, Kept>) -> Vec<Layer> {
-    entries
-        .iter()
-        .map(|(path, kept)| Layer {
-            path: path.clone(),
-            text: match &kept.what {
-                WhatBecame::Text(text) => Some(text.clone()),
-                WhatBecame::Nothing => None,
-            },
-            name: format!("change {} by {}", kept.revision, kept.by),
-        })
-        .collect()
-}
-
-/// Returns the revision that changed a setting last, or something that it holds or is part of; 0 if
-/// none did.
-fn last_revision(entries: &BTreeMap<SettingPath, Kept>, path: &SettingPath) -> u64 {
-    let near = entries.iter().filter(|(known, _)| known.is_within(path) || path.is_within(known));
-    near.map(|(_, kept)| kept.revision).max().unwrap_or(0)
 }
 
 /// Returns the edit of one entry of the store.

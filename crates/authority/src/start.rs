@@ -1,16 +1,15 @@
 //! At the start: the files together with the changes that were made of them.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use diagnostic::{Diagnostic, Severity};
 use environment::System;
-use settings::overlay::SettingPath;
 use settings::{Loaded, Origin};
 use store::{Store, StoreError, Trouble};
 
-use crate::kept::{self, Kept};
-use crate::{Authority, FOLDER, last_good, layers};
+use crate::entries::{Entries, layers};
+use crate::last_good::LastGood;
+use crate::{Authority, FOLDER, kept, last_good};
 
 /// What a server begins with.
 #[derive(Debug)]
@@ -83,26 +82,30 @@ fn without_last_good(mut diagnostics: Vec<Diagnostic>, authority: &Authority) ->
 
 /// Returns the changes that there are, the revision, and why the store cannot be used: then they
 /// are those that ran last.
-fn known(
-    folder: &Path,
-    key: Option<store::audit::Octets>,
-) -> (BTreeMap<SettingPath, Kept>, u64, Option<StoreError>) {
+fn known(folder: &Path, key: Option<store::audit::Octets>) -> (Entries, u64, Option<StoreError>) {
     let noted = last_good::read(folder);
     let read = match Store::is_in(folder) {
         true => Store::open_with(folder, key).and_then(|store| kept::read(&store)),
-        false => Ok((BTreeMap::new(), 0)),
+        false => Ok((Entries::new(), 0)),
     };
+    // What ran last, if it can be read.
+    let noted_entries = |noted: &LastGood| Some((noted.entries()?, noted.revision));
     match (read, noted) {
-        (Ok((_, revision)), Some(noted)) if revision < noted.revision => {
+        (Ok((entries, revision)), Some(noted)) if revision < noted.revision => {
             let in_use = noted.revision;
             let what =
                 format!("it has lost changes: it stands at revision {revision}, and {in_use} ran last");
             let error = StoreError::Trouble(Trouble::Damaged(Store::file(folder), what));
-            (noted.entries, noted.revision, Some(error))
+            match noted_entries(&noted) {
+                Some((entries, revision)) => (entries, revision, Some(error)),
+                None => (entries, revision, None),
+            }
         }
         (Ok((entries, revision)), _) => (entries, revision, None),
-        (Err(error), Some(noted)) => (noted.entries, noted.revision, Some(error)),
-        (Err(error), None) => (BTreeMap::new(), 0, Some(error)),
+        (Err(error), noted) => {
+            let (entries, revision) = noted.as_ref().and_then(noted_entries).unwrap_or_default();
+            (entries, revision, Some(error))
+        }
     }
 }
 

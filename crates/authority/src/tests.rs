@@ -43,7 +43,7 @@ impl Runner for Running<'_> {
         &self,
         layers: [&[Layer]; 2],
         digest: &dyn Fn(&str) -> String,
-    ) -> Vec<store::audit::Difference> {
+    ) -> (Vec<store::audit::Difference>, usize) {
         let of = |layers: &[Layer], layer: &Layer| {
             let other = layers.iter().find(|other| other.path == layer.path);
             other.and_then(|other| other.text.as_deref()).map(digest)
@@ -54,7 +54,7 @@ impl Runner for Running<'_> {
             let path = layer.path.to_string();
             store::audit::Difference { path, before: of(before, layer), after: of(after, layer) }
         };
-        changed.map(difference).collect()
+        (changed.map(difference).collect(), 0)
     }
 
     fn check(&mut self, layers: &[Layer]) -> Result<(Loaded, Outcome), Vec<Diagnostic>> {
@@ -228,8 +228,7 @@ fn a_change_made_for_another_revision_is_refused() {
     let (space, name, text) = ("set s".to_owned(), "1".to_owned(), Some("x".to_owned()));
     let put = Put { space, name, text, until: None, expected: Expected::Any };
     let (anna, why) = ("anna".to_owned(), String::new());
-    let change =
-        store::Change { by: anna, why, at: 1_000, expected: None, puts: vec![put], differences: Vec::new() };
+    let change = store::Change { by: anna, why, at: 1_000, puts: vec![put], ..store::Change::default() };
     assert_eq!(server.authority.keep(&change), Ok(2));
     assert!(server.one(Request { expected: Some(3), ..by("ben", edits.clone()) }).is_err());
     assert!(server.one(Request { expected: Some(1), ..by("ben", edits.clone()) }).is_ok());
@@ -403,16 +402,9 @@ fn a_change_that_was_refused_and_came_to_the_disk_all_the_same_is_not_written_ov
     // As after an fsync that failed: the disk has a revision that nobody was told of.
     let mut state = server.authority.state();
     let put = put_of(&at("edns.padding"), None);
-    let put = Put { text: Some(WhatBecame::Text("128".to_owned()).encoded()), ..put };
+    let put = Put { text: Some(WhatBecame::Text("128".into()).encoded()), ..put };
     let (by_whom, why) = ("ben".to_owned(), String::new());
-    let change = store::Change {
-        by: by_whom,
-        why,
-        at: 1_000,
-        expected: None,
-        puts: vec![put],
-        differences: Vec::new(),
-    };
+    let change = store::Change { by: by_whom, why, at: 1_000, puts: vec![put], ..store::Change::default() };
     let folder = server.authority.folder().expect("a folder");
     state.opened(folder).expect("open").commit(&change).expect("a disk");
     drop(state);

@@ -1,6 +1,6 @@
 //! A text whose octets are known to come from a file.
 
-use crate::source::Span;
+use crate::source::{FileId, Span};
 
 /// Text, and where each octet of it comes from.
 #[derive(Clone, Debug)]
@@ -31,6 +31,12 @@ impl Scalar {
     /// Makes it a text that no file wrote.
     pub fn forget_place(&mut self) {
         self.origin = Origin::Straight(Span::BUILT_IN);
+    }
+
+    /// Says that it stands in another file, at the same place.
+    pub const fn move_to(&mut self, file: FileId) {
+        let (Origin::Straight(span) | Origin::Table(span, _)) = &mut self.origin;
+        span.file = file;
     }
 
     /// Returns the place of all of it.

@@ -73,7 +73,7 @@ pub struct Source {
     /// The text, without lines that are kept apart.
     kept: Shortened,
     /// What relative paths in it are relative to, if that is not the folder of `path`.
-    base: Option<PathBuf>,
+    base: Option<Arc<Path>>,
     /// Where each line of the text starts.
     line_starts: Vec<u32>,
 }
@@ -92,6 +92,13 @@ impl Source {
         let starts = kept.text.match_indices('\n').map(|(at, _)| at as u32 + 1);
         let line_starts = std::iter::once(0).chain(starts).collect();
         Self { path, kept, base: None, line_starts }
+    }
+
+    /// Returns a text that is no file, by what people call it; relative paths in it are relative to
+    /// `base`.
+    pub fn beside(name: &Path, text: String, base: Arc<Path>) -> Self {
+        let kept = Shortened { text, ..Shortened::default() };
+        Self { base: Some(base), ..Self::new(name.to_owned(), kept) }
     }
 
     /// Returns the text, without lines that are kept apart.
@@ -198,20 +205,13 @@ impl Sources {
 
     /// Adds a file of which some lines are kept apart.
     pub fn add_shortened(&mut self, path: &Path, kept: Shortened) -> FileId {
-        self.files.push(Arc::new(Source::new(path.to_owned(), kept)));
-        FileId((self.files.len() - 1).min(usize::from(u16::MAX - 1)) as u16)
+        self.add_shared(Arc::new(Source::new(path.to_owned(), kept)))
     }
 
-    /// Adds a text that is no file, by what people call it; relative paths in it are relative to
-    /// `base`.
-    pub fn add_beside(&mut self, name: &Path, text: String, base: PathBuf) -> FileId {
-        let id = self.add(name, String::new());
-        let kept = Shortened { text, ..Shortened::default() };
-        let source = Source { base: Some(base), ..Source::new(name.to_owned(), kept) };
-        if let Some(last) = self.files.last_mut() {
-            *last = Arc::new(source);
-        }
-        id
+    /// Adds what was made before, which other lists may have, too.
+    pub fn add_shared(&mut self, source: Arc<Source>) -> FileId {
+        self.files.push(source);
+        FileId((self.files.len() - 1).min(usize::from(u16::MAX - 1)) as u16)
     }
 
     /// Says what a file holds that was added before it was read.

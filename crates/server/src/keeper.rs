@@ -40,7 +40,7 @@ impl Keeper for StoreKeeper {
         };
         let (by, why) = (said.0.to_owned(), said.1.to_owned());
         let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        let change = Change { by, why, at, expected: None, puts: vec![put], differences: Vec::new() };
+        let change = Change { by, why, at, puts: vec![put], ..Change::default() };
         self.0.keep(&change).map(drop).map_err(|refusal| io::Error::other(refusal.to_string()))
     }
 

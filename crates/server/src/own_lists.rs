@@ -380,7 +380,7 @@ mod tests {
     fn keep(authority: &Authority, puts: Vec<Put>) {
         let (by, why) = ("anna".to_owned(), String::new());
         authority
-            .keep(&store::Change { by, why, at: 1_000, expected: None, puts, differences: Vec::new() })
+            .keep(&store::Change { by, why, at: 1_000, puts, ..store::Change::default() })
             .expect("kept");
     }
 

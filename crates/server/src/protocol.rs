@@ -14,6 +14,8 @@ use crate::sys;
 /// Characters of what somebody is called in the history.
 const NAME_CHARS_MAX: usize = 64;
 
+/// Settings of one change that was refused that the audit log names.
+const AUDITED_SETTINGS_MAX: usize = 200;
 /// RRsets of one change that the audit log names.
 const AUDITED_RRSETS_MAX: usize = 20;
 
@@ -172,25 +174,24 @@ fn audited(request: &Request) -> (String, String) {
         let on = format!("{}: {} rules", change.name, change.edits.len());
         return ("own-list-change".to_owned(), on);
     }
+    if let Request::ConfigChange(change) = request {
+        let path = |edit: &api::ConfigEdit| match edit {
+            api::ConfigEdit::Set { path, .. }
+            | api::ConfigEdit::TakeAway { path }
+            | api::ConfigEdit::Unset { path } => path.clone(),
+            api::ConfigEdit::RollBack { revision } => format!("roll back to {revision}"),
+        };
+        let first: Vec<String> = change.edits.iter().take(AUDITED_SETTINGS_MAX).map(path).collect();
+        let more = and_more(change.edits.len(), AUDITED_SETTINGS_MAX);
+        return ("config-change".to_owned(), format!("{}{more}", first.join(", ")));
+    }
     let (what, with) = request.words();
     let on = match request {
-        Request::ConfigChange(change) => {
-            let path = |edit: &api::ConfigEdit| match edit {
-                api::ConfigEdit::Set { path, .. }
-                | api::ConfigEdit::TakeAway { path }
-                | api::ConfigEdit::Unset { path } => path.clone(),
-                api::ConfigEdit::RollBack { revision } => format!("roll back to {revision}"),
-            };
-            change.edits.iter().map(path).collect::<Vec<_>>().join(", ")
-        }
         Request::ZoneAdd(add) => add.zones.join(", "),
         Request::RrsetsChange(change) => {
             let rrset = |edit: &api::RrsetEdit| format!("{} {}", edit.name, edit.rtype);
             let rrsets: Vec<String> = change.changes.iter().take(AUDITED_RRSETS_MAX).map(rrset).collect();
-            let more = match change.changes.len().saturating_sub(AUDITED_RRSETS_MAX) {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
+            let more = and_more(change.changes.len(), AUDITED_RRSETS_MAX);
             format!("{}: {}{more}", change.zone, rrsets.join(", "))
         }
         Request::Probe(asked) => server_shown(&asked.server),
@@ -200,6 +201,14 @@ fn audited(request: &Request) -> (String, String) {
         _ => with,
     };
     (what, on)
+}
+
+/// Returns how many there are beyond those that are named.
+fn and_more(count: usize, max: usize) -> String {
+    match count.saturating_sub(max) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    }
 }
 
 /// Returns what the audit log says of an upstream server that is measured: a mapping may hold

@@ -7,11 +7,13 @@
 mod path;
 mod show;
 
-use std::collections::HashMap;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::ops::Deref;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
 
-use diagnostic::{Diagnostic, Problem, Span};
+use diagnostic::{Diagnostic, FileId, Problem, Source, Span};
 use environment::Environment;
 use schema::{Kind, default_node};
 use yaml::{Entry, Node, Value};
@@ -19,18 +21,71 @@ use yaml::{Entry, Node, Value};
 use crate::load::{Base, Loaded, Loader, short_forms};
 pub use path::SettingPath;
 pub use show::{
-    Difference, Said, all_said, difference, difference_of, difference_with, export, is_said, said,
+    Difference, Said, all_said, difference, difference_of, export, first_differences, is_said, said,
 };
 
-/// A change as it is laid over files.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Layer {
+/// A change as it is laid over files. Copies are one: what its text was found to say is known to
+/// all of them, so that a change beside thousands does not have these read again.
+#[derive(Clone)]
+pub struct Layer(Arc<Laid>);
+
+/// What [`Layer`] is, field by field.
+pub struct Laid {
     /// Where.
     pub path: SettingPath,
     /// What is said there; `None`: nothing, whatever the files say.
-    pub text: Option<String>,
+    pub text: Option<Arc<str>>,
     /// What messages call it, such as "change 42 by anna".
     pub name: String,
+    /// Its text as messages show it, and the folder that paths in it are relative to.
+    source: OnceLock<(Arc<Source>, Arc<Path>)>,
+    /// What the text was found to say, if that is the same each time.
+    node: OnceLock<Node>,
+}
+
+impl Layer {
+    /// Returns a change.
+    pub fn new(path: SettingPath, text: Option<Arc<str>>, name: String) -> Self {
+        Self(Arc::new(Laid { path, text, name, source: OnceLock::new(), node: OnceLock::new() }))
+    }
+}
+
+impl Deref for Layer {
+    type Target = Laid;
+
+    fn deref(&self) -> &Laid {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Layer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The text may be a secret.
+        write!(f, "Layer({} at {})", self.name, self.path)
+    }
+}
+
+impl PartialEq for Layer {
+    fn eq(&self, other: &Self) -> bool {
+        let is_same = |one: &Laid, other: &Laid| {
+            (&one.path, &one.text, &one.name) == (&other.path, &other.text, &other.name)
+        };
+        Arc::ptr_eq(&self.0, &other.0) || is_same(self, other)
+    }
+}
+impl Eq for Layer {}
+
+impl Laid {
+    /// Returns its text as messages show it.
+    fn source(&self, directory: &Arc<Path>) -> Arc<Source> {
+        let make = || {
+            let text = self.text.as_deref().unwrap_or_default().to_owned();
+            Arc::new(Source::beside(self.name.as_ref(), text, Arc::clone(directory)))
+        };
+        let (source, known) = self.source.get_or_init(|| (make(), Arc::clone(directory)));
+        // Under another file, as the last good configuration may be.
+        if known == directory { Arc::clone(source) } else { make() }
+    }
 }
 
 impl Loaded {
@@ -61,17 +116,19 @@ impl Loaded {
         Ok(Self { layers: layers.into(), changes, base, ..loader.finish_tree(None, entries)? })
     }
 
-    /// Returns the tree of the files with other changes over them; mistakes are not looked for.
-    fn tree_with(&self, layers: &[Layer], environment: &dyn Environment) -> Node {
+    /// Returns the tree of the files with other changes over them, of these settings of the top
+    /// level alone; mistakes are not looked for.
+    fn tree_with(&self, layers: &[Layer], tops: &BTreeSet<&str>, environment: &dyn Environment) -> Node {
         let mut loader = Loader::of(&self.base, environment);
-        let mut entries = self.base.entries.clone();
+        let is_wanted = |entry: &&Entry| tops.contains(entry.key.as_str());
+        let mut entries: Vec<Entry> = self.base.entries.iter().filter(is_wanted).cloned().collect();
         loader.lay(layers, &mut entries);
         Node { span: self.tree.span, value: Value::Map(entries) }
     }
 
     /// Returns the files that it was read from, the main one first, and their texts; changes are
     /// none of them.
-    pub fn files(&self) -> Vec<(&std::path::Path, &str)> {
+    pub fn files(&self) -> Vec<(&Path, &str)> {
         self.base.sources.files().map(|source| (source.path.as_path(), source.text())).collect()
     }
 
@@ -98,9 +155,8 @@ impl Loader<'_> {
         }
         short_forms(entries);
         let directory = self.sources.files().next().and_then(|source| source.path.parent());
-        let directory = directory.map_or_else(PathBuf::new, PathBuf::from);
+        let directory: Arc<Path> = directory.unwrap_or(Path::new("")).into();
         let secret_keys: Vec<&'static str> = self.sources.secret_keys().to_vec();
-        let is_secret = |key: &String| secret_keys.contains(&key.as_str());
         let mut ordered: Vec<&Layer> = layers.iter().collect();
         // Neighbours are found by one look at what holds them; what is taken away comes last, as it
         // moves them.
@@ -110,23 +166,10 @@ impl Loader<'_> {
         });
         let mut places = Places::default();
         for layer in ordered {
-            let text = layer.text.clone().unwrap_or_default();
-            let file = self.sources.add_beside(layer.name.as_ref(), text.clone(), directory.clone());
+            let file = self.sources.add_shared(layer.source(&directory));
+            let text = layer.text.as_deref().unwrap_or_default();
             let whole = Span { file, start: 0, end: text.len() as u32 };
-            let node = layer.text.is_some().then(|| {
-                let environment = self.environment;
-                let variable = |name: &str| environment.variable(name);
-                let known = self.problems.len();
-                let parsed = yaml::parse(file, &text, &variable, &mut self.problems);
-                if parsed.broken && layer.path.keys().iter().any(is_secret) {
-                    self.problems.truncate(known);
-                    let message = format!("this is no YAML: expected text for \"{}\"", layer.path);
-                    let problem = Problem::of_file(file, message);
-                    self.problems.push(problem.hint("it is a secret: the mistake in it is not shown"));
-                }
-                self.broken |= parsed.broken;
-                parsed.root
-            });
+            let node = layer.text.is_some().then(|| self.node_of(layer, (file, text), &secret_keys));
             if node.as_ref().is_some_and(|node| matches!(node.value, Value::Null)) && !self.broken {
                 let problem = Problem::of_file(file, format!("nothing is said at \"{}\"", layer.path));
                 self.problems
@@ -137,6 +180,29 @@ impl Loader<'_> {
         }
         // A change may say a group of upstreams in short, too.
         short_forms(entries);
+    }
+
+    /// Returns what a change says, which is `text` in `file`.
+    fn node_of(&mut self, layer: &Layer, (file, text): (FileId, &str), secret_keys: &[&str]) -> Node {
+        if let Some(known) = layer.node.get() {
+            return known.moved_to(file);
+        }
+        let environment = self.environment;
+        let variable = |name: &str| environment.variable(name);
+        let known = self.problems.len();
+        let parsed = yaml::parse(file, text, &variable, &mut self.problems);
+        if parsed.broken && layer.path.keys().iter().any(|key| secret_keys.contains(&key.as_str())) {
+            self.problems.truncate(known);
+            let message = format!("this is no YAML: expected text for \"{}\"", layer.path);
+            let problem = Problem::of_file(file, message);
+            self.problems.push(problem.hint("it is a secret: the mistake in it is not shown"));
+        }
+        self.broken |= parsed.broken;
+        // What has mistakes is read again to tell them, and variables may be others by then.
+        if self.problems.len() == known && !parsed.broken && !text.contains("${") {
+            return layer.node.get_or_init(|| parsed.root).moved_to(file);
+        }
+        parsed.root
     }
 }
 

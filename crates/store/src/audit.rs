@@ -36,7 +36,7 @@ const FIRST_KEY_FILE: &str = "audit-first.key";
 /// that who checks the log cannot try secrets.
 const SECRETS_KEY_FILE: &str = "audit-secrets.key";
 /// Differences that a row has at most.
-const DIFFERENCES_MAX: usize = 100;
+pub const DIFFERENCES_MAX: usize = 100;
 
 /// A hash, or a key.
 pub type Octets = [u8; OCTETS];
@@ -58,6 +58,8 @@ pub struct Event {
     pub revision: Option<u64>,
     /// What it made different.
     pub differences: Vec<Difference>,
+    /// How many more there are of these.
+    pub differences_more: usize,
     /// Where that comes from, if not from who is named: `file`.
     pub source: Option<&'static str>,
 }
@@ -116,7 +118,7 @@ impl Event {
             "{{\"at\":{},\"by\":{},{}\"number\":{number},\"on\":{},\"outcome\":{}",
             self.at,
             text(&self.by),
-            differences_text(&self.differences),
+            differences_text(&self.differences, self.differences_more),
             text(&self.on),
             text(&self.outcome)
         );
@@ -132,7 +134,7 @@ impl Event {
 }
 
 /// Returns what was made different as a field with the comma behind it; nothing if nothing was.
-fn differences_text(all: &[Difference]) -> String {
+fn differences_text(all: &[Difference], more: usize) -> String {
     if all.is_empty() {
         return String::new();
     }
@@ -144,7 +146,7 @@ fn differences_text(all: &[Difference]) -> String {
         format!("{{{after}{before}\"path\":{}}}", json_text(&it.path))
     };
     let shown: Vec<String> = all.iter().take(DIFFERENCES_MAX).map(one).collect();
-    let more = match all.len().saturating_sub(DIFFERENCES_MAX) {
+    let more = match all.len().saturating_sub(DIFFERENCES_MAX) + more {
         0 => String::new(),
         more => format!("\"differences-more\":{more},"),
     };

@@ -1,11 +1,12 @@
 //! The database: its schema, how it is opened, brought up to date, and written.
 
+use std::collections::HashMap;
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Transaction, params};
 
 use crate::{Change, Held, Position, StoreError, Trouble};
 
@@ -218,66 +219,89 @@ fn bring_up_to_date(database: &mut Connection, steps: &[&str], version: i64) -> 
     transaction.commit()
 }
 
-/// Returns what is held of an entry, and the revision that made it so.
-pub(crate) fn entry(
-    transaction: &Transaction<'_>,
-    space: &str,
-    name: &str,
-) -> rusqlite::Result<Option<(Held, u64)>> {
-    let mut query = transaction
-        .prepare_cached("SELECT text, blob, until, revision FROM entries WHERE space = ?1 AND name = ?2")?;
-    let read = |row: &rusqlite::Row<'_>| {
-        let held = Held { text: row.get(0)?, blob: row.get(1)?, until: row.get(2)? };
-        Ok((held, row.get::<_, i64>(3)? as u64))
-    };
-    query.query_row([space, name], read).optional()
+/// What is held of an entry, and the revision that made it so.
+pub(crate) type Known = (Held, u64);
+
+/// Reads and writes entries in a transaction: thousands, by statements that are prepared once.
+pub(crate) struct Writer<'t> {
+    transaction: &'t Transaction<'t>,
+    find: CachedStatement<'t>,
+    put: CachedStatement<'t>,
+    remove: CachedStatement<'t>,
+    edit: CachedStatement<'t>,
 }
 
-/// Makes an entry what it is to be.
-pub(crate) fn put(
-    transaction: &Transaction<'_>,
-    (space, name): (&str, &str),
-    held: &Held,
-    revision: u64,
-) -> rusqlite::Result<()> {
-    if held.is_nothing() {
-        let mut query = transaction.prepare_cached("DELETE FROM entries WHERE space = ?1 AND name = ?2")?;
-        return query.execute([space, name]).map(drop);
+impl<'t> Writer<'t> {
+    pub(crate) fn new(transaction: &'t Transaction<'t>) -> rusqlite::Result<Self> {
+        let prepare = |query| transaction.prepare_cached(query);
+        Ok(Self {
+            transaction,
+            find: prepare("SELECT text, blob, until, revision FROM entries WHERE space = ?1 AND name = ?2")?,
+            put: prepare(
+                "INSERT OR REPLACE INTO entries (space, name, text, blob, until, revision, sum)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            )?,
+            remove: prepare("DELETE FROM entries WHERE space = ?1 AND name = ?2")?,
+            edit: prepare(
+                "INSERT INTO edits (revision, number, space, name, before_text, before_blob, before_until,
+                                    after_text, after_blob, after_until)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+            )?,
+        })
     }
-    let mut query = transaction.prepare_cached(
-        "INSERT OR REPLACE INTO entries (space, name, text, blob, until, revision, sum)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-    )?;
-    let sum = held.sum(space, name);
-    query.execute(params![space, name, held.text, held.blob, held.until, revision as i64, sum]).map(drop)
+
+    /// Returns what is held of all entries of a space.
+    pub(crate) fn all(&self, space: &str) -> rusqlite::Result<HashMap<String, Known>> {
+        let query = "SELECT text, blob, until, revision, name FROM entries WHERE space = ?1";
+        let mut query = self.transaction.prepare_cached(query)?;
+        query.query_map([space], |row| Ok((row.get(4)?, known(row)?)))?.collect()
+    }
+
+    /// Returns what is held of an entry.
+    pub(crate) fn find(&mut self, space: &str, name: &str) -> rusqlite::Result<Option<Known>> {
+        self.find.query_row([space, name], known).optional()
+    }
+
+    /// Makes an entry what it is to be.
+    pub(crate) fn put(
+        &mut self,
+        (space, name): (&str, &str),
+        held: &Held,
+        (revision, sum): (u64, i64),
+    ) -> rusqlite::Result<()> {
+        if held.is_nothing() {
+            return self.remove.execute([space, name]).map(drop);
+        }
+        let values = params![space, name, held.text, held.blob, held.until, revision as i64, sum];
+        self.put.execute(values).map(drop)
+    }
+
+    /// Notes what an entry was before, and what it is now.
+    pub(crate) fn edit(
+        &mut self,
+        (revision, number): (u64, i64),
+        (space, name): (&str, &str),
+        [was, is]: [&Held; 2],
+    ) -> rusqlite::Result<()> {
+        let values = params![
+            revision as i64,
+            number,
+            space,
+            name,
+            was.text,
+            was.blob,
+            was.until,
+            is.text,
+            is.blob,
+            is.until
+        ];
+        self.edit.execute(values).map(drop)
+    }
 }
 
-/// Notes what an entry was before, and what it is now.
-pub(crate) fn edit(
-    transaction: &Transaction<'_>,
-    (revision, number): (u64, i64),
-    (space, name): (&str, &str),
-    [before, after]: [&Held; 2],
-) -> rusqlite::Result<()> {
-    let mut query = transaction.prepare_cached(
-        "INSERT INTO edits (revision, number, space, name, before_text, before_blob, before_until,
-                            after_text, after_blob, after_until)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-    )?;
-    let (was, is) = (before, after);
-    let values = params![
-        revision as i64,
-        number,
-        space,
-        name,
-        was.text,
-        was.blob,
-        was.until,
-        is.text,
-        is.blob,
-        is.until
-    ];
-    query.execute(values).map(drop)
+fn known(row: &rusqlite::Row<'_>) -> rusqlite::Result<Known> {
+    let held = Held { text: row.get(0)?, blob: row.get(1)?, until: row.get(2)? };
+    Ok((held, row.get::<_, i64>(3)? as u64))
 }
 
 /// Notes who made a change, and where the store stands with it.

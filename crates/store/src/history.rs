@@ -71,6 +71,18 @@ impl Store {
         self.steps("changes.revision > ?1", "changes.revision", (after, (space, None), count))
     }
 
+    /// Returns the revision that changed a space last, as far as changes are known; 0 if none did.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read.
+    pub fn last_of(&self, space: &str) -> Result<u64, StoreError> {
+        let state = self.sound()?;
+        let query = "SELECT revision FROM edits WHERE space = ?1 ORDER BY revision DESC LIMIT 1";
+        let found = state.database.query_row(query, [space], |row| row.get::<_, i64>(0)).optional();
+        Ok(found.map_err(|error| self.trouble(&error))?.unwrap_or(0) as u64)
+    }
+
     /// Returns the newest changes before a revision, or of all, the newest first, at most `count`;
     /// of one space alone if one is given.
     ///

@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use database::Standing;
+use database::{Known, Standing, Writer};
 use rusqlite::{Connection, OptionalExtension as _, Transaction};
 
 pub use blobs::{Blobs, Hash};
@@ -42,6 +42,8 @@ const INLINE_OCTETS_MAX: usize = 64 << 10;
 const WHY_AUDITED_CHARS_MAX: usize = 1_000;
 /// Entries of a change that the audit log names.
 const NAMES_AUDITED_MAX: usize = 200;
+/// How many entries there may be for each one of a change if all are to be looked up at once.
+const MANY: i64 = 4;
 /// Octets of one text.
 pub const TEXT_OCTETS_MAX: usize = 64 << 20;
 
@@ -100,7 +102,7 @@ pub enum Expected {
 }
 
 /// A change: all of it is carried out, or none.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
     /// Who makes it.
     pub by: String,
@@ -114,6 +116,8 @@ pub struct Change {
     pub puts: Vec<Put>,
     /// What it makes different, as the audit log says it.
     pub differences: Vec<audit::Difference>,
+    /// How many more there are of these.
+    pub differences_more: usize,
 }
 
 /// The store.
@@ -354,12 +358,23 @@ impl Store {
     ) -> Result<usize, StoreError> {
         let revision = next.position.revision;
         let trouble = |error: rusqlite::Error| self.trouble(&error);
+        let mut writer = Writer::new(transaction).map_err(trouble)?;
+        // Of many, all are looked up at once.
+        let mut all: Option<(&str, HashMap<String, Known>)> = None;
+        if let Some(put) = change.puts.first().filter(|_| change.puts.len() as i64 > next.entries / MANY) {
+            all = Some((&put.space, writer.all(&put.space).map_err(trouble)?));
+        }
         let mut number = 0;
         let last: HashMap<(&str, &str), usize> =
             change.puts.iter().enumerate().map(|(at, put)| ((&*put.space, &*put.name), at)).collect();
         for (at, put) in change.puts.iter().enumerate() {
             let is_last = last.get(&(&*put.space, &*put.name)) == Some(&at);
-            let known = database::entry(transaction, &put.space, &put.name).map_err(trouble)?;
+            let known = match &mut all {
+                // What is written below is not asked for again: of one name the last counts.
+                Some((space, all)) if *space == put.space && is_last => all.remove(&put.name),
+                Some((space, all)) if *space == put.space => all.get(&put.name).cloned(),
+                _ => writer.find(&put.space, &put.name).map_err(trouble)?,
+            };
             let (before, known_revision) =
                 known.map_or((Held::default(), None), |(held, at)| (held, Some(at)));
             let is_expected = match put.expected {
@@ -381,18 +396,18 @@ impl Store {
             if after == before {
                 continue;
             }
-            database::put(transaction, (&put.space, &put.name), &after, revision).map_err(trouble)?;
-            let edit = (revision, number as i64);
-            database::edit(transaction, edit, (&put.space, &put.name), [&before, &after]).map_err(trouble)?;
+            let [was, is] = [&before, &after].map(|held| match held.is_nothing() {
+                true => 0,
+                false => held.sum(&put.space, &put.name),
+            });
+            let name = (put.space.as_str(), put.name.as_str());
+            writer.put(name, &after, (revision, is)).map_err(trouble)?;
+            writer.edit((revision, number), name, [&before, &after]).map_err(trouble)?;
             number += 1;
-            for (held, sign) in [(&before, -1), (&after, 1)] {
-                if !held.is_nothing() {
-                    next.entries += sign;
-                    next.total += sign * held.sum(&put.space, &put.name);
-                }
-            }
+            next.entries += i64::from(!after.is_nothing()) - i64::from(!before.is_nothing());
+            next.total += is - was;
         }
-        Ok(number)
+        Ok(number as usize)
     }
 
     /// Puts a text where it belongs by its length.
@@ -479,12 +494,16 @@ impl Store {
 
 /// Returns what the audit log says of a change.
 fn audited(change: &Change, revision: u64) -> audit::Event {
-    let mut names: Vec<String> =
-        change.puts.iter().map(|put| format!("{} {}", put.space, put.name)).collect();
-    names.dedup();
-    let more = names.len().saturating_sub(NAMES_AUDITED_MAX);
+    // Neighbours of one name are one.
+    let name = |put: &Put| format!("{} {}", put.space, put.name);
+    let repeats = |(at, put): &(usize, &Put)| {
+        let before = at.checked_sub(1).and_then(|before| change.puts.get(before));
+        before.is_some_and(|before| (&before.space, &before.name) == (&put.space, &put.name))
+    };
+    let mut named = change.puts.iter().enumerate().filter(|put| !repeats(put)).map(|(_, put)| put);
+    let mut names: Vec<String> = named.by_ref().take(NAMES_AUDITED_MAX).map(name).collect();
+    let more = named.count();
     if more > 0 {
-        names.truncate(NAMES_AUDITED_MAX);
         names.push(format!("{more} more"));
     }
     audit::Event {
@@ -500,7 +519,9 @@ fn audited(change: &Change, revision: u64) -> audit::Event {
         },
         outcome: "done".to_owned(),
         revision: Some(revision),
-        differences: change.differences.clone(),
+        differences: change.differences.iter().take(audit::DIFFERENCES_MAX).cloned().collect(),
+        differences_more: change.differences.len().saturating_sub(audit::DIFFERENCES_MAX)
+            + change.differences_more,
         source: None,
     }
 }

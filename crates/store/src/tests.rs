@@ -29,7 +29,7 @@ fn put(name: &str, text: Option<&str>) -> Put {
 
 fn change(puts: Vec<Put>) -> Change {
     let (by, why) = ("anna".to_owned(), "a test".to_owned());
-    Change { by, why, at: 1_000, expected: None, puts, differences: Vec::new() }
+    Change { by, why, at: 1_000, puts, ..Change::default() }
 }
 
 fn commit(store: &Store, name: &str, text: Option<&str>) -> u64 {

@@ -149,7 +149,7 @@ pub fn overlay(bytes: &[u8]) {
     };
     assert_eq!(SettingPath::parse(&path.to_string()).as_ref(), Ok(&path), "a path is read as it is written");
     let base = settings::load_text(Path::new("fuzz.yaml"), FILE, &Nothing).expect("it is right");
-    let layer = Layer { path, text: Some(said.to_owned()), name: "change 1 by anna".to_owned() };
+    let layer = Layer::new(path, Some(said.into()), "change 1 by anna".to_owned());
     match base.with_changes(std::slice::from_ref(&layer), &Nothing) {
         Ok(loaded) => {
             let one = std::slice::from_ref(&layer);

@@ -10,6 +10,26 @@ use crate::feed::bounded;
 /// Settings of a change that are named.
 const PATHS_MAX: usize = 100;
 
+/// Returns what is told of changed settings; texts of them may be secrets.
+pub(super) fn told(request: &authority::Request) -> api::ChangeEvent {
+    use authority::Edit;
+    let path = |edit: &Edit| match edit {
+        Edit::Set(path, _) | Edit::TakeAway(path) | Edit::Unset(path) => Some(path.to_string()),
+        Edit::RollBack(_) => None,
+    };
+    let back = |edit: &Edit| match edit {
+        Edit::RollBack(revision) => Some(*revision),
+        _ => None,
+    };
+    api::ChangeEvent {
+        revision: None,
+        by: bounded(&request.by),
+        why: Some(bounded(&request.why)).filter(|why| !why.is_empty()),
+        paths: request.edits.iter().filter_map(path).take(PATHS_MAX).collect(),
+        rolled_back_to: request.edits.iter().find_map(back),
+    }
+}
+
 impl Operator {
     /// Returns what happens from now on, or what is kept of what has. Each of its turns lasts until
     /// there is something, or for some seconds.
@@ -28,27 +48,6 @@ impl Operator {
     /// Has those who watch know of something that happens now. Waits for none of them.
     pub(super) fn tell(&self, event: api::EventOf) {
         self.components.orders.feed().tell(event);
-    }
-
-    /// Tells that settings were changed; texts of them may be secrets.
-    pub(super) fn tell_change(&self, edits: &[authority::Edit], by: &str, why: &str, revision: u64) {
-        let path = |edit: &authority::Edit| match edit {
-            authority::Edit::Set(path, _)
-            | authority::Edit::TakeAway(path)
-            | authority::Edit::Unset(path) => Some(path.to_string()),
-            authority::Edit::RollBack(_) => None,
-        };
-        let back = |edit: &authority::Edit| match edit {
-            authority::Edit::RollBack(revision) => Some(*revision),
-            _ => None,
-        };
-        self.tell(api::EventOf::Change(api::ChangeEvent {
-            revision: Some(revision),
-            by: bounded(by),
-            why: Some(bounded(why)).filter(|why| !why.is_empty()),
-            paths: edits.iter().filter_map(path).take(PATHS_MAX).collect(),
-            rolled_back_to: edits.iter().find_map(back),
-        }));
     }
 
     /// Tells that something was read again.

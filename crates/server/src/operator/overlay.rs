@@ -11,13 +11,14 @@ use control::api;
 use diagnostic::Diagnostic;
 use environment::System;
 use settings::overlay::{
-    Layer, Said, SettingPath, all_said, difference, difference_of, difference_with, export, is_said, said,
+    Layer, Said, SettingPath, all_said, difference, difference_of, export, first_differences, is_said, said,
 };
 use settings::{ChangesAllowed, Loaded};
 use store::StoreError;
 use tracing::{error, info, warn};
 
 use super::configuration::{apart, report};
+use super::events::told;
 use super::files::Watched;
 use super::{Operator, OperatorError, Rejected, What, unix_seconds};
 use crate::compile::{Compiled, compile};
@@ -95,8 +96,10 @@ impl Runner for Running<'_> {
         &self,
         layers: [&[Layer]; 2],
         digest: &dyn Fn(&str) -> String,
-    ) -> Vec<store::audit::Difference> {
-        audited(difference_with(self.files(), layers, &System, digest))
+    ) -> (Vec<store::audit::Difference>, usize) {
+        let max = store::audit::DIFFERENCES_MAX;
+        let (first, more) = first_differences(self.files(), layers, &System, digest, max);
+        (audited(first), more)
     }
 
     fn check(&mut self, layers: &[Layer]) -> Result<(Self::Candidate, Outcome), Vec<Diagnostic>> {
@@ -175,7 +178,7 @@ impl Operator {
     fn decide(&self, request: Request) -> Result<api::ConfigChanged, OperatorError> {
         let begin = Instant::now();
         let (by, is_dry_run) = (request.by.clone(), request.is_dry_run);
-        let (edits, reason) = (request.edits.clone(), request.why.clone());
+        let told = told(&request);
         let outcome = self.changing.queue.carry_out(request, |requests| self.decide_all(&requests));
         let done = outcome.map_err(|refusal| {
             warn!(by, why = %refusal, "settings stay as they are");
@@ -185,7 +188,7 @@ impl Operator {
         if !is_dry_run {
             let needs_restart = done.outcome.needs_restart.join(", ");
             info!(revision = done.revision, by, needs_restart, "settings changed");
-            self.tell_change(&edits, &by, &reason, done.revision);
+            self.tell(api::EventOf::Change(api::ChangeEvent { revision: Some(done.revision), ..told }));
         }
         Ok(api::ConfigChanged {
             revision: done.revision,
@@ -299,7 +302,7 @@ impl Operator {
                 WhatBecame::Nothing => Some("(taken away)".to_owned()),
                 WhatBecame::Text(text) => {
                     let path = SettingPath::parse(name).ok()?;
-                    let layer = Layer { path, text: Some(text), name: String::new() };
+                    let layer = Layer::new(path, Some(text), String::new());
                     // On one line, without secrets.
                     let all = difference(&loaded, [&[], &[layer]], &System);
                     let parts: Vec<String> = all
@@ -436,11 +439,10 @@ impl Operator {
     pub(super) fn changes_summary(&self) -> api::ChangesSummary {
         let authority = self.changing.authority();
         let standing = authority.standing();
-        let last = authority.changes().into_iter().max_by_key(|(_, kept)| kept.revision);
         api::ChangesSummary {
             revision: standing.revision,
             settings: standing.changed as u64,
-            last_by: last.map(|(_, kept)| kept.by),
+            last_by: authority.newest_change().map(|kept| kept.by),
             trouble: standing.trouble,
             wrong: lock(&self.changing.wrong)
                 .as_ref()

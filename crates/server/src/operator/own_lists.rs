@@ -259,7 +259,7 @@ impl Operator {
     fn keep_list(&self, puts: Vec<Put>, (by, why): (&str, &str)) -> Result<u64, OperatorError> {
         let (by, why) = (by.to_owned(), why.to_owned());
         let at = unix_seconds();
-        let change = store::Change { by, why, at, expected: None, puts, differences: Vec::new() };
+        let change = store::Change { by, why, at, puts, ..store::Change::default() };
         let kept = self.changing.authority().keep(&change);
         kept.map_err(|refusal| OperatorError::NotKept(refusal.to_string()))
     }

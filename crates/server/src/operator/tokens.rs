@@ -245,8 +245,14 @@ impl Operator {
             expected: store::Expected::Any,
         };
         let (by, why) = (by.to_owned(), String::new());
-        let change =
-            store::Change { by, why, at: unix_seconds(), expected: None, puts: vec![put], differences };
+        let change = store::Change {
+            by,
+            why,
+            at: unix_seconds(),
+            puts: vec![put],
+            differences,
+            ..store::Change::default()
+        };
         let kept = self.changing.authority().keep(&change);
         kept.map_err(|refusal| OperatorError::NotKept(refusal.to_string()))?;
         self.read_tokens();

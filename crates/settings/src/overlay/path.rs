@@ -1,6 +1,8 @@
 //! Paths of settings that can be changed: `cache.main.size`, `local.nas.home.arpa`.
 
+use std::borrow::Borrow;
 use std::fmt;
+use std::sync::Arc;
 
 use diagnostic::suggest::nearest;
 use schema::{Kind, Row};
@@ -15,9 +17,13 @@ const HOLDERS: [&str; 2] = ["server", "control"];
 /// answered or sent.
 const DATA: [&str; 6] = ["sets", "local", "hosts", "records", "zones", "zone-directories"];
 
-/// Where a setting is: keys from the top, of which some are names that the user chose.
+/// Where a setting is: keys from the top, of which some are names that the user chose. Copies share
+/// them: there are thousands of changes, and several lists of all of them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct SettingPath {
+pub struct SettingPath(Arc<Keys>);
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Keys {
     keys: Vec<String>,
     /// The same as it is written.
     text: String,
@@ -38,12 +44,12 @@ impl SettingPath {
         let mut keys = Vec::new();
         walk(&parts, "", &mut keys)?;
         let path = Self::of(keys);
-        if FIXED.contains(&path.text.as_str()) {
+        if FIXED.contains(&path.as_str()) {
             return Err(format!(
                 "\"{path}\" is set in the file alone: it must be known before changes are read"
             ));
         }
-        if HOLDERS.contains(&path.text.as_str()) {
+        if HOLDERS.contains(&path.as_str()) {
             return Err(format!(
                 "\"{path}\" as a whole is set in the file alone; change its settings one by one"
             ));
@@ -58,28 +64,40 @@ impl SettingPath {
             false => format!("\"{key}\""),
         });
         let text = written.collect::<Vec<_>>().join(".");
-        Self { keys, text }
+        Self(Arc::new(Keys { keys, text }))
     }
 
     /// Returns its keys, from the top.
     pub fn keys(&self) -> &[String] {
-        &self.keys
+        &self.0.keys
+    }
+
+    /// Returns it as it is written.
+    pub fn as_str(&self) -> &str {
+        &self.0.text
     }
 
     /// Returns whether it is `other` or part of what stands there.
     pub fn is_within(&self, other: &Self) -> bool {
-        self.keys.starts_with(&other.keys)
+        self.keys().starts_with(other.keys())
     }
 
     /// Returns whether it is data, and nothing about how queries are answered or sent.
     pub fn is_data(&self) -> bool {
-        self.keys.first().is_some_and(|key| DATA.contains(&key.as_str()))
+        self.keys().first().is_some_and(|key| DATA.contains(&key.as_str()))
+    }
+}
+
+/// Paths are ordered by their keys, so that what holds a setting is found by some of these.
+impl Borrow<[String]> for SettingPath {
+    fn borrow(&self) -> &[String] {
+        self.keys()
     }
 }
 
 impl fmt::Display for SettingPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        f.write_str(self.as_str())
     }
 }
 
@@ -170,9 +188,8 @@ fn walk_name(parts: &[Part<'_>], row: &Row, keys: &mut Vec<String>) -> Result<()
         [first, rest @ ..] if first.is_quoted => (first.text.to_owned(), rest),
         _ => {
             // The first part that is a setting ends the name.
-            let is_setting = |part: &Part<'_>| {
-                !part.is_quoted && schema::children(&below).any(|row| row.key() == part.text)
-            };
+            let is_setting =
+                |part: &Part<'_>| !part.is_quoted && schema::find_in(&below, part.text).is_some();
             match parts.iter().skip(1).position(is_setting) {
                 Some(at) => {
                     let (name, rest) = parts.split_at(at + 1);
@@ -193,7 +210,7 @@ fn walk_name(parts: &[Part<'_>], row: &Row, keys: &mut Vec<String>) -> Result<()
 
 /// Returns the setting of this key directly below `parent`.
 fn child(parent: &str, key: &str) -> Result<&'static Row, String> {
-    if let Some(row) = schema::children(parent).find(|row| row.key() == key) {
+    if let Some(row) = schema::find_in(parent, key) {
         return Ok(row);
     }
     let near = nearest(key, schema::children(parent).map(Row::key));

@@ -1,6 +1,6 @@
 //! How changes are shown: the difference that they make, and as settings for a file.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use environment::Environment;
 use schema::{Kind, default_node};
@@ -32,76 +32,95 @@ pub fn difference(
     [before, after]: [&[Layer]; 2],
     environment: &dyn Environment,
 ) -> Vec<Difference> {
-    difference_with(loaded, [before, after], environment, &|_| HIDDEN.to_owned())
+    first_differences(loaded, [before, after], environment, &|_| HIDDEN.to_owned(), usize::MAX).0
 }
 
-/// Like [`difference`], with what stands for each secret.
-pub fn difference_with(
+/// Like [`difference`], with what stands for each secret, and at most `max`; returns also how many
+/// more there are.
+pub fn first_differences(
     loaded: &Loaded,
     layers: [&[Layer]; 2],
     environment: &dyn Environment,
     stand_in: &dyn Fn(&str) -> String,
-) -> Vec<Difference> {
-    between(layers.map(|layers| leaves(&loaded.tree_with(layers, environment), stand_in)))
+    max: usize,
+) -> (Vec<Difference>, usize) {
+    let tops: BTreeSet<&str> = layers
+        .iter()
+        .copied()
+        .flatten()
+        .filter_map(|layer| Some(layer.path.keys().first()?.as_str()))
+        .collect();
+    // Everything else is the same in both.
+    let trees = layers.map(|layers| loaded.tree_with(layers, &tops, environment));
+    between([&trees[0], &trees[1]], stand_in, max)
 }
 
 /// Returns the settings that two configurations say differently, with what stands for each secret.
 pub fn difference_of(both: [&Loaded; 2], stand_in: &dyn Fn(&str) -> String) -> Vec<Difference> {
-    between(both.map(|loaded| leaves(&loaded.tree, stand_in)))
+    between(both.map(|loaded| &loaded.tree), stand_in, usize::MAX).0
 }
 
-fn between([before, after]: [Vec<Leaf>; 2]) -> Vec<Difference> {
-    let by_path = |leaves: &[Leaf]| -> HashMap<String, usize> {
+fn between(trees: [&Node; 2], stand_in: &dyn Fn(&str) -> String, max: usize) -> (Vec<Difference>, usize) {
+    let [before, after] = trees.map(leaves);
+    let by_path = |leaves: &'_ [Leaf<'_>]| -> HashMap<String, usize> {
         leaves.iter().enumerate().rev().map(|(at, leaf)| (leaf.path.clone(), at)).collect()
     };
     let (then, now) = (by_path(&before), by_path(&after));
-    let mut all: Vec<Difference> = Vec::new();
+    let (mut all, mut more) = (Vec::new(), 0);
+    let mut add = |path: &str, before: Option<&Leaf<'_>>, after: Option<&Leaf<'_>>| {
+        if all.len() >= max {
+            more += 1;
+            return;
+        }
+        let [before, after] = [before, after].map(|leaf| leaf.map(|leaf| leaf.shown(stand_in)));
+        all.push(Difference { path: path.to_owned(), before, after });
+    };
     for leaf in &before {
         let other = now.get(&leaf.path).and_then(|at| after.get(*at));
-        if other.is_none_or(|other| other.text != leaf.text) {
-            let after = other.map(|other| other.shown.clone());
-            all.push(Difference { path: leaf.path.clone(), before: Some(leaf.shown.clone()), after });
+        if other.is_none_or(|other| !other.entry.node.is_same_as(&leaf.entry.node)) {
+            add(&leaf.path, Some(leaf), other);
         }
     }
     for leaf in after.iter().filter(|leaf| !then.contains_key(&leaf.path)) {
-        let after = Some(leaf.shown.clone());
-        all.push(Difference { path: leaf.path.clone(), before: None, after });
+        add(&leaf.path, None, Some(leaf));
     }
-    all
+    (all, more)
 }
 
 /// A setting that holds no others.
-struct Leaf {
+struct Leaf<'t> {
     path: String,
-    text: String,
-    /// The text without secrets.
-    shown: String,
+    /// Where in the schema what holds it is.
+    row: String,
+    entry: &'t Entry,
 }
 
-/// Returns all settings of a tree.
-fn leaves(tree: &Node, stand_in: &dyn Fn(&str) -> String) -> Vec<Leaf> {
-    let mut masked = tree.clone();
-    secrets::mask_with(&mut masked, stand_in);
-    let mut leaves = Vec::new();
-    collect([tree, &masked], "", "", &mut leaves);
-    leaves
-}
-
-fn collect([node, masked]: [&Node; 2], row: &str, path: &str, leaves: &mut Vec<Leaf>) {
-    let (Value::Map(entries), Value::Map(covered)) = (&node.value, &masked.value) else { return };
-    for (entry, covered) in entries.iter().zip(covered) {
-        let key = key_text(&entry.key);
-        let path = if path.is_empty() { key } else { format!("{path}.{key}") };
-        match below(row, &entry.key).filter(|_| matches!(entry.node.value, Value::Map(_))) {
-            Some(row) => collect([&entry.node, &covered.node], &row, &path, leaves),
-            None => leaves.push(Leaf { path, text: bare(&entry.node), shown: flow(&covered.node) }),
-        }
+impl Leaf<'_> {
+    /// Returns what it says on one line, without secrets.
+    fn shown(&self, stand_in: &dyn Fn(&str) -> String) -> String {
+        let mut entry = self.entry.clone();
+        secrets::mask_entry(&mut entry, &self.row, stand_in);
+        flow(&entry.node)
     }
 }
 
-/// Returns a value on one line, with what is secret in it: only compared.
-fn bare(node: &Node) -> String {
-    format!("{:?}", node.clone().built_in())
+/// Returns all settings of a tree.
+fn leaves(tree: &Node) -> Vec<Leaf<'_>> {
+    let mut leaves = Vec::new();
+    collect(tree, "", "", &mut leaves);
+    leaves
+}
+
+fn collect<'t>(node: &'t Node, row: &str, path: &str, leaves: &mut Vec<Leaf<'t>>) {
+    let Value::Map(entries) = &node.value else { return };
+    for entry in entries {
+        let key = key_text(&entry.key);
+        let path = if path.is_empty() { key } else { format!("{path}.{key}") };
+        match below(row, &entry.key).filter(|_| matches!(entry.node.value, Value::Map(_))) {
+            Some(row) => collect(&entry.node, &row, &path, leaves),
+            None => leaves.push(Leaf { path, row: row.to_owned(), entry }),
+        }
+    }
 }
 
 /// Returns where in the schema the settings in an entry below `row` are; `None` if it holds none.
@@ -112,7 +131,7 @@ fn below(row: &str, key: &str) -> Option<String> {
         let path = format!("{}.*", names.path);
         return schema::find(&path).is_none().then_some(path);
     }
-    let child = schema::children(row).find(|child| child.key() == key)?;
+    let child = schema::find_in(row, key)?;
     matches!(child.kind, Kind::Section | Kind::Named(_)).then(|| child.path.to_owned())
 }
 
@@ -129,20 +148,21 @@ pub struct Said {
 
 /// Returns what is said at a path, or the default; `None` if neither is there.
 pub fn said(loaded: &Loaded, path: &SettingPath) -> Option<Said> {
-    let mut masked = loaded.tree.clone();
-    secrets::mask(&mut masked);
     let (first, _) = path.keys().split_first()?;
+    let mut tree = &loaded.tree;
+    let defaults;
     // What holds names may have some of its own: `cache.main`.
-    if child(&masked, first).is_none()
+    if child(tree, first).is_none()
         && let Some(default) = schema::find(first).and_then(|row| row.default)
     {
         let (key, key_span) = (first.clone(), Span::BUILT_IN);
-        masked = Node {
+        defaults = Node {
             span: Span::BUILT_IN,
             value: Value::Map(vec![Entry { key, key_span, node: default_node(default) }]),
         };
+        tree = &defaults;
     }
-    let (mut node, mut key_span) = (&masked, masked.span);
+    let (mut node, mut found) = (tree, None);
     for (depth, key) in path.keys().iter().enumerate() {
         let Some(entry) = child(node, key) else {
             // Names that nobody has given have no settings.
@@ -151,9 +171,13 @@ pub fn said(loaded: &Loaded, path: &SettingPath) -> Option<Said> {
                 schema::find(&row_of(above)).is_some_and(|row| matches!(row.kind, Kind::Named(_)));
             return if holds_names { None } else { default_of(path) };
         };
-        (node, key_span) = (&entry.node, entry.key_span);
+        (node, found) = (&entry.node, Some(entry));
     }
-    Some(Said { path: path.to_string(), text: flow(node), origin: place(loaded, node, key_span) })
+    let mut entry = found?.clone();
+    let (_, above) = path.keys().split_last()?;
+    secrets::mask_entry(&mut entry, &row_of(above), &|_| HIDDEN.to_owned());
+    let (text, origin) = (flow(&entry.node), place(loaded, &entry.node, entry.key_span));
+    Some(Said { path: path.to_string(), text, origin })
 }
 
 fn child<'n>(node: &'n Node, key: &str) -> Option<&'n Entry> {
@@ -163,7 +187,14 @@ fn child<'n>(node: &'n Node, key: &str) -> Option<&'n Entry> {
 
 /// Returns whether files or changes say something at a path.
 pub fn is_said(loaded: &Loaded, path: &SettingPath) -> bool {
-    said(loaded, path).is_some_and(|said| said.origin.is_some())
+    let mut node = &loaded.tree;
+    let mut is_of_file = false;
+    for key in path.keys() {
+        let Some(entry) = child(node, key) else { return false };
+        node = &entry.node;
+        is_of_file = place(loaded, node, entry.key_span).is_some();
+    }
+    is_of_file
 }
 
 /// Returns what files and changes say, setting by setting.
@@ -230,7 +261,7 @@ pub fn export(loaded: &Loaded, with_secrets: bool) -> String {
             out.push_str(&format!("# taken away, remove it from the file: {}\n", layer.path));
             continue;
         };
-        let file = sources.add(layer.name.as_ref(), text.clone());
+        let file = sources.add(layer.name.as_ref(), text.to_string());
         // Variables are written as they were.
         let parsed = yaml::parse(file, text, &|_| Some("-".to_owned()), &mut Vec::new());
         put_alone(&mut entries, &mut places, (loaded, layer), parsed.root);

@@ -23,10 +23,9 @@ fn load(text: &str) -> Loaded {
 
 /// Changes by path, numbered from 1; what is taken away has no text.
 fn layers(changes: &[(&str, Option<&str>)]) -> Vec<Layer> {
-    let layer = |(number, (path, text)): (usize, &(&str, Option<&str>))| Layer {
-        path: SettingPath::parse(path).expect("a path"),
-        text: text.map(str::to_owned),
-        name: format!("change {} by anna", number + 1),
+    let layer = |(number, (path, text)): (usize, &(&str, Option<&str>))| {
+        let path = SettingPath::parse(path).expect("a path");
+        Layer::new(path, text.map(Arc::from), format!("change {} by anna", number + 1))
     };
     changes.iter().enumerate().map(layer).collect()
 }
