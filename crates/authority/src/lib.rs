@@ -237,6 +237,8 @@ struct State {
     counts: Counts,
     /// The first key of the audit log, if it comes from elsewhere.
     audit_key: Option<store::audit::Octets>,
+    /// How the store was found at the start, until it is opened to be written.
+    found_whole: Option<store::Whole>,
 }
 
 impl Authority {
@@ -253,7 +255,9 @@ impl Authority {
     ) -> Self {
         let counts = Counts::default();
         let (store, trouble, last_of_settings) = (None, None, None);
-        let state = State { store, trouble, in_use, revision, last_of_settings, counts, audit_key };
+        let found_whole = None;
+        let state =
+            State { store, trouble, in_use, revision, last_of_settings, counts, audit_key, found_whole };
         Self { folder, state: Mutex::new(state), deciding: Mutex::default() }
     }
 
@@ -626,7 +630,7 @@ impl State {
     /// Returns the store, opened if it is not.
     fn opened(&mut self, folder: &Path) -> Result<&Store, StoreError> {
         if self.store.is_none() {
-            match Store::open_with(folder, self.audit_key) {
+            match Store::open_again(folder, self.audit_key, self.found_whole.take()) {
                 Ok(store) => self.store = Some(store),
                 Err(error) => {
                     self.trouble = Some(error.clone());

@@ -44,9 +44,12 @@ pub fn begin(origin: &Origin) -> Result<Begun, Vec<Diagnostic>> {
     let folder = files.settings.startup.state_directory.join(FOLDER);
     let key = files.settings.startup.audit_key.as_ref();
     let key: Option<store::audit::Octets> = key.and_then(|it| it.key.reveal().try_into().ok());
-    let (entries, revision, trouble) = known(&folder, key);
+    let (entries, revision, trouble, found_whole) = known(&folder, key);
     let authority = Authority::new(Some(folder), entries, revision, key);
-    authority.state().trouble = trouble;
+    {
+        let mut state = authority.state();
+        (state.trouble, state.found_whole) = (trouble, found_whole);
+    }
     let layers = authority.layers();
     if layers.is_empty() {
         return Ok(Begun { loaded: files, authority, wrong: None });
@@ -82,29 +85,35 @@ fn without_last_good(mut diagnostics: Vec<Diagnostic>, authority: &Authority) ->
 
 /// Returns the changes that there are, the revision, and why the store cannot be used: then they
 /// are those that ran last.
-fn known(folder: &Path, key: Option<store::audit::Octets>) -> (Entries, u64, Option<StoreError>) {
+fn known(
+    folder: &Path,
+    key: Option<store::audit::Octets>,
+) -> (Entries, u64, Option<StoreError>, Option<store::Whole>) {
     let noted = last_good::read(folder);
     let read = match Store::is_in(folder) {
-        true => Store::open_with(folder, key).and_then(|store| kept::read(&store)),
-        false => Ok((Entries::new(), 0)),
+        true => Store::open_with(folder, key).and_then(|store| {
+            let (entries, revision) = kept::read(&store)?;
+            Ok((entries, revision, Some(store.whole()?)))
+        }),
+        false => Ok((Entries::new(), 0, None)),
     };
     // What ran last, if it can be read.
     let noted_entries = |noted: &LastGood| Some((noted.entries()?, noted.revision));
     match (read, noted) {
-        (Ok((entries, revision)), Some(noted)) if revision < noted.revision => {
+        (Ok((entries, revision, _)), Some(noted)) if revision < noted.revision => {
             let in_use = noted.revision;
             let what =
                 format!("it has lost changes: it stands at revision {revision}, and {in_use} ran last");
             let error = StoreError::Trouble(Trouble::Damaged(Store::file(folder), what));
             match noted_entries(&noted) {
-                Some((entries, revision)) => (entries, revision, Some(error)),
-                None => (entries, revision, None),
+                Some((entries, revision)) => (entries, revision, Some(error), None),
+                None => (entries, revision, None, None),
             }
         }
-        (Ok((entries, revision)), _) => (entries, revision, None),
+        (Ok((entries, revision, whole)), _) => (entries, revision, None, whole),
         (Err(error), noted) => {
             let (entries, revision) = noted.as_ref().and_then(noted_entries).unwrap_or_default();
-            (entries, revision, Some(error))
+            (entries, revision, Some(error), None)
         }
     }
 }

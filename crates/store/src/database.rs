@@ -118,9 +118,10 @@ impl Standing {
     }
 }
 
-/// Opens the database in `file`, and makes it if it is not there.
-pub(crate) fn open(file: &Path) -> Result<(Connection, Standing), StoreError> {
-    let mut database = open_with(file, STEPS)?;
+/// Opens the database in `file`, and makes it if it is not there. One that stands where it stood
+/// when it was found whole a moment ago is not looked through again.
+pub(crate) fn open(file: &Path, found_whole: Option<Standing>) -> Result<(Connection, Standing), StoreError> {
+    let mut database = open_with(file, STEPS, found_whole)?;
     let trouble = |error: rusqlite::Error| StoreError::of(file, &error);
     let damaged = |what: &str| StoreError::Trouble(Trouble::Damaged(file.to_owned(), what.to_owned()));
     let is_new: bool = database
@@ -138,7 +139,7 @@ pub(crate) fn open(file: &Path) -> Result<(Connection, Standing), StoreError> {
     }
     let standing =
         Standing::read(&database).map_err(trouble)?.ok_or_else(|| damaged("it has lost its revision"))?;
-    if !are_whole(&database, standing).map_err(trouble)? {
+    if found_whole != Some(standing) && !are_whole(&database, standing).map_err(trouble)? {
         return Err(damaged("its entries are not as they were written"));
     }
     Ok((database, standing))
@@ -162,7 +163,11 @@ fn are_whole(database: &Connection, standing: Standing) -> rusqlite::Result<bool
 }
 
 /// Opens a database whose schema these steps make.
-pub(crate) fn open_with(file: &Path, steps: &[&str]) -> Result<Connection, StoreError> {
+pub(crate) fn open_with(
+    file: &Path,
+    steps: &[&str],
+    found_whole: Option<Standing>,
+) -> Result<Connection, StoreError> {
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder).map_err(|error| StoreError::io(folder, &error))?;
     }
@@ -182,9 +187,14 @@ pub(crate) fn open_with(file: &Path, steps: &[&str]) -> Result<Connection, Store
              PRAGMA temp_store = MEMORY; PRAGMA foreign_keys = OFF; PRAGMA trusted_schema = OFF;",
         )
         .map_err(trouble)?;
-    let found: String = database.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(trouble)?;
-    if found != "ok" {
-        return Err(StoreError::Trouble(Trouble::Damaged(file.to_owned(), found)));
+    let is_known =
+        || found_whole.is_some() && matches!(Standing::read(&database), Ok(it) if it == found_whole);
+    if !is_known() {
+        let check = "PRAGMA quick_check(1)";
+        let found: String = database.query_row(check, [], |row| row.get(0)).map_err(trouble)?;
+        if found != "ok" {
+            return Err(StoreError::Trouble(Trouble::Damaged(file.to_owned(), found)));
+        }
     }
     if version < known {
         bring_up_to_date(&mut database, steps, version).map_err(trouble)?;

@@ -42,6 +42,8 @@ const INLINE_OCTETS_MAX: usize = 64 << 10;
 const WHY_AUDITED_CHARS_MAX: usize = 1_000;
 /// Entries of a change that the audit log names.
 const NAMES_AUDITED_MAX: usize = 200;
+/// Edits from which on a transaction leaves so many pages in memory that they are given back.
+const LARGE: usize = 1_000;
 /// How many entries there may be for each one of a change if all are to be looked up at once.
 const MANY: i64 = 4;
 /// Octets of one text.
@@ -120,6 +122,10 @@ pub struct Change {
     pub differences_more: usize,
 }
 
+/// How a store stood that was whole.
+#[derive(Clone, Copy, Debug)]
+pub struct Whole(Standing);
+
 /// The store.
 pub struct Store {
     folder: PathBuf,
@@ -174,7 +180,22 @@ impl Store {
     ///
     /// As those.
     pub fn open_with(folder: &Path, first_key: Option<audit::Octets>) -> Result<Self, StoreError> {
-        let (database, standing) = database::open(&folder.join(FILE))?;
+        Self::open_again(folder, first_key, None)
+    }
+
+    /// Like [`Store::open_with`], of a store that was found whole a moment ago: if it stands where
+    /// it stood then, it is not looked through again.
+    ///
+    /// # Errors
+    ///
+    /// As those.
+    pub fn open_again(
+        folder: &Path,
+        first_key: Option<audit::Octets>,
+        found_whole: Option<Whole>,
+    ) -> Result<Self, StoreError> {
+        let found_whole = found_whole.map(|Whole(standing)| standing);
+        let (database, standing) = database::open(&folder.join(FILE), found_whole)?;
         let key = audit::Key::open(folder, &database, first_key.as_ref())?;
         Ok(Self {
             folder: folder.to_owned(),
@@ -197,7 +218,7 @@ impl Store {
         if state.is_doubtful {
             // The lock of the old connection goes first.
             state.database = Connection::open_in_memory().map_err(|error| self.trouble(&error))?;
-            let (database, standing) = database::open(&self.folder.join(FILE))?;
+            let (database, standing) = database::open(&self.folder.join(FILE), None)?;
             let key = audit::Key::open(&self.folder, &database, self.first_key.as_ref())?;
             *state = State { database, standing, key, is_doubtful: false };
             self.moved.notify_all();
@@ -216,6 +237,15 @@ impl Store {
     /// A commit has failed, and the file cannot be read since.
     pub fn position(&self) -> Result<Position, StoreError> {
         Ok(self.sound()?.standing.position)
+    }
+
+    /// Returns how it was found, for [`Store::open_again`].
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Store::position`].
+    pub fn whole(&self) -> Result<Whole, StoreError> {
+        Ok(Whole(self.sound()?.standing))
     }
 
     /// Returns the files with large texts.
@@ -335,6 +365,11 @@ impl Store {
             Ok((last, Ok(next_key))) => {
                 *standing = last;
                 self.move_key(key, next_key);
+                if changes.iter().map(|change| change.puts.len()).sum::<usize>() > LARGE {
+                    // Its pages would stay in memory until others take their place. That they do
+                    // not is no reason to say that anything has failed.
+                    drop(database.execute_batch("PRAGMA shrink_memory"));
+                }
                 drop(state);
                 self.moved.notify_all();
                 Ok(positions)

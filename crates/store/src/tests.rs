@@ -127,6 +127,60 @@ fn of_several_texts_of_one_entry_the_last_counts() {
 }
 
 #[test]
+fn many_edits_at_once_are_what_they_are_one_by_one() {
+    let mut puts: Vec<Put> = (0..1_500).map(|at| put(&format!("n{at}"), Some("new"))).collect();
+    puts.push(Put { expected: Expected::Revision(1), ..put("kept", Some("as it was")) });
+    puts.push(Put { expected: Expected::Revision(1), ..put("other", Some("first")) });
+    puts.push(Put { expected: Expected::Revision(1), ..put("other", Some("last")) });
+    puts.push(put("gone", None));
+    puts.push(put("never there", None));
+    puts.push(Put { space: "set s".to_owned(), expected: Expected::Absent, ..put("kept", Some("there")) });
+    let places = [place(), place()];
+    let [at_once, one_by_one] = [0, 1].map(|at| open(&places[at]));
+    let before = ["kept", "other", "gone"].map(|name| put(name, Some("as it was")));
+    // So many others that those of the change are looked up one by one.
+    let others = (0..8_000).map(|at| Put { space: "set t".to_owned(), ..put(&format!("t{at}"), Some("t")) });
+    assert_eq!(at_once.commit(&change(before.to_vec())).expect("a disk").revision, 1);
+    let before = before.into_iter().chain(others).collect();
+    assert_eq!(one_by_one.commit(&change(before)).expect("a disk").revision, 1);
+    for store in [&at_once, &one_by_one] {
+        assert_eq!(store.commit(&change(puts.clone())).expect("a disk").revision, 2);
+    }
+    let edits = |store: &Store| store.newest(None, None, 1).expect("readable").remove(0).edits;
+    assert_eq!(edits(&at_once), edits(&one_by_one));
+    assert_eq!(edits(&at_once).len(), 1_503);
+    assert_eq!(said(&at_once), said(&one_by_one));
+    assert_eq!(said(&at_once).get("other").map(String::as_str), Some("last"));
+    assert_eq!(said(&at_once).len(), 1_502);
+    assert_eq!((at_once.last_of("settings"), at_once.last_of("set t")), (Ok(2), Ok(0)));
+    // What did not hold before does not hold of many either.
+    let late = Put { expected: Expected::Revision(1), ..put("other", None) };
+    let refused = at_once.commit(&change(puts.iter().cloned().chain([late]).collect()));
+    assert!(matches!(refused, Err(StoreError::Conflict(Conflict::Entry { .. }))), "{refused:?}");
+    drop((at_once, one_by_one));
+    places.iter().for_each(|place| assert_eq!(open(place).position().expect("whole").revision, 2));
+}
+
+#[test]
+fn a_store_that_was_found_whole_is_looked_through_again_if_it_moved() {
+    let place = place();
+    let store = open(&place);
+    commit(&store, "a", Some("1"));
+    let whole = store.whole().expect("readable");
+    drop(store);
+    let again = Store::open_again(place.path(), None, Some(whole)).expect("whole");
+    assert_eq!(said(&again).len(), 1);
+    commit(&again, "b", Some("2"));
+    drop(again);
+    // Another revision, and an entry that is not as it was written.
+    let database = Connection::open(place.path().join(FILE)).expect("a database");
+    database.execute("UPDATE entries SET text = 'x' WHERE name = 'b'", []).expect("written");
+    drop(database);
+    let found = Store::open_again(place.path(), None, Some(whole));
+    assert!(matches!(found, Err(StoreError::Trouble(Trouble::Damaged(..)))), "{found:?}");
+}
+
+#[test]
 fn spaces_do_not_see_each_other() {
     let place = place();
     let store = open(&place);
@@ -348,7 +402,7 @@ fn an_older_schema_is_brought_up_to_date_whole_or_not_at_all() {
     const SECOND: &str = "CREATE TABLE more (x INTEGER); INSERT INTO more VALUES (1);";
     let place = place();
     let file = Store::file(place.path());
-    let open = |steps: &[&str]| database::open_with(&file, steps);
+    let open = |steps: &[&str]| database::open_with(&file, steps, None);
     let tables = |database: &Connection| -> i64 {
         database.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).expect("readable")
     };

@@ -23,7 +23,7 @@ pub(super) fn fitted<'s>(
     environment: &dyn Environment,
 ) -> Cow<'s, Settings> {
     let may_resolve = group(settings).is_some() && !upstreams::has_system(own, environment);
-    match resolving(settings).filter(|_| may_resolve) {
+    match may_resolve.then(|| resolving(settings)).flatten() {
         Some(resolving) => Cow::Owned(resolving),
         None => Cow::Borrowed(settings),
     }

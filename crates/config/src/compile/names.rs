@@ -37,7 +37,7 @@ pub(super) fn compile(
         read_hosts(&mut hosts, settings, &file.value, file.span, environment, problems);
     }
     let mut local = LocalBuilder::new();
-    for entry in &settings.local {
+    for entry in settings.local.iter() {
         for &address in &entry.addresses {
             local.address(entry.name.value.as_name(), address, time);
             local.pointer(address, entry.name.value.as_name(), time);

@@ -91,7 +91,7 @@ pub struct Settings {
     /// Hosts files.
     pub hosts: Hosts,
     /// Names and their addresses.
-    pub local: Vec<LocalName>,
+    pub local: Arc<Vec<LocalName>>,
     /// Zones that are served, in the order of the file.
     pub zones: Vec<ZoneSettings>,
     /// Whether there are zones, or may be, that were added while the server ran; no file says so.

@@ -1,6 +1,7 @@
 //! Hosts files and names of one's own: the tree to settings.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use diagnostic::{At, Problem, Span};
 
@@ -22,10 +23,10 @@ impl Lowering<'_> {
         }
     }
 
-    pub(super) fn local(&mut self, root: &Section<'_>) -> Vec<LocalName> {
-        let mut names: Vec<LocalName> = Vec::new();
-        let mut seen: HashMap<Vec<u8>, Span> = HashMap::new();
+    pub(super) fn local(&mut self, root: &Section<'_>) -> Arc<Vec<LocalName>> {
         let section = self.section(root, "local");
+        let mut names: Vec<LocalName> = Vec::with_capacity(section.entries.len());
+        let mut seen: HashMap<Vec<u8>, Span> = HashMap::with_capacity(section.entries.len());
         let row = self.row(&section, "*");
         for entry in section.entries.iter() {
             let addresses =
@@ -54,6 +55,6 @@ impl Lowering<'_> {
                 Err(misread) => self.problems.push(misread.into_problem(entry.key_span)),
             }
         }
-        names
+        Arc::new(names)
     }
 }

@@ -235,6 +235,23 @@ fn a_difference_names_each_setting_that_is_another() {
 }
 
 #[test]
+fn of_many_differences_the_first_are_shown_and_the_others_counted() {
+    let file = "local: {a.example: 192.0.2.1}\nedns: {padding: 128}\n";
+    let names: Vec<String> = (0..20).map(|number| format!("local.n{number:02}.example")).collect();
+    let changes: Vec<(&str, Option<&str>)> =
+        names.iter().map(|name| (name.as_str(), Some("192.0.2.2"))).collect();
+    let (loaded, layers, memory) = (load(file), layers(&changes), memory(&[]));
+    let first = |max| first_differences(&loaded, [&[], &layers], &memory, &|_| String::new(), max);
+    let (all, more) = first(usize::MAX);
+    assert_eq!((all.len(), more), (20, 0), "{all:?}");
+    let (some, more) = first(3);
+    assert_eq!((some.as_slice(), more), (&all[..3], 17));
+    // What a change says is read once, and means the same each time.
+    let twice = [(); 2].map(|()| loaded.with_changes(&layers, &memory).expect("no mistakes").settings);
+    assert!(twice[0] == twice[1] && twice[0].local.len() == 21);
+}
+
+#[test]
 fn what_is_exported_is_a_file_that_says_the_same() {
     let changes = [
         ("cache.main.size", Some("128MiB")),

@@ -17,12 +17,19 @@ pub struct LocalBuilder {
 
 #[derive(Default)]
 struct Node {
-    /// In a box: where nodes move, it would be most of what moves.
-    name: Option<Box<NameBuf>>,
+    /// In wire form, as it was given first: no longer than it is, as there may be many.
+    name: Option<Box<[u8]>>,
     /// What the name itself has; answered for names below it too, if `below` says so.
     records: Vec<(Rtype, Ttl, Vec<u8>)>,
     below: Below,
     negative_ttl: Option<Ttl>,
+}
+
+impl Node {
+    fn name(&self) -> Option<Name<'_>> {
+        let (name, _) = Name::parse(self.name.as_deref()?).ok()?;
+        Some(name)
+    }
 }
 
 impl LocalBuilder {
@@ -85,7 +92,7 @@ impl LocalBuilder {
 
     fn node(&mut self, name: Name<'_>) -> &mut Node {
         let node = self.nodes.entry(name.to_folded().as_bytes().to_vec()).or_default();
-        node.name.get_or_insert_with(|| Box::new(name.to_buf()));
+        node.name.get_or_insert_with(|| name.as_bytes().into());
         node
     }
 
@@ -94,8 +101,8 @@ impl LocalBuilder {
     pub fn compile(mut self, key: HashKey, default_negative_ttl: Ttl) -> LocalData {
         self.add_empty_non_terminals();
         let (mut names, mut answers, mut sets, mut bodies) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        for node in self.nodes.into_values() {
-            let Some(name) = node.name else { continue };
+        for node in self.nodes.values() {
+            let Some(name) = node.name() else { continue };
             let first_set = sets.len() as u32;
             let mut types: Vec<Rtype> = Vec::new();
             for (rtype, _, _) in &node.records {
@@ -118,7 +125,7 @@ impl LocalBuilder {
                 }
                 // Names below this one make longer questions: there, pointers would lead elsewhere.
                 if node.below != Below::Same {
-                    shorten(&mut bodies, at as usize, name.as_name(), rtype);
+                    shorten(&mut bodies, at as usize, name, rtype);
                 }
                 sets.push(Set { rtype, count, at, len: bodies.len() as u32 - at });
             }
@@ -128,10 +135,10 @@ impl LocalBuilder {
                 below: node.below,
                 negative_ttl: node.negative_ttl.unwrap_or(default_negative_ttl),
             });
-            names.push((*name, node.below != Below::Unknown));
+            names.push((name, node.below != Below::Unknown));
         }
         LocalData {
-            names: NameTable::compile(key, &names),
+            names: NameTable::compile_from(key, names.into_iter()),
             answers: answers.into_boxed_slice(),
             sets: sets.into_boxed_slice(),
             bodies: bodies.into_boxed_slice(),
@@ -149,7 +156,7 @@ impl LocalBuilder {
             .nodes
             .iter()
             .filter(|(name, _)| is_held(name))
-            .filter_map(|(_, node)| node.name.as_deref().copied())
+            .filter_map(|(_, node)| Some(node.name()?.to_buf()))
             .collect();
         let mut between = Vec::new();
         for name in &below {

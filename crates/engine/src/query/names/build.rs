@@ -1,7 +1,7 @@
 //! Builds tables of names, once per configuration.
 
 use sets::top_bit;
-use wire::{HashKey, NameBuf};
+use wire::{HashKey, Name, NameBuf};
 
 use super::{Entry, NameTable};
 
@@ -16,15 +16,24 @@ impl NameTable {
     ///
     /// The names must differ from each other, letter case ignored.
     pub fn compile(key: HashKey, list: &[(NameBuf, bool)]) -> Self {
+        Self::compile_from(key, list.iter().map(|(name, covers)| (name.as_name(), *covers)))
+    }
+
+    /// Like [`NameTable::compile`], from names that stand elsewhere.
+    pub(crate) fn compile_from<'n>(
+        key: HashKey,
+        list: impl ExactSizeIterator<Item = (Name<'n>, bool)>,
+    ) -> Self {
+        let count = list.len();
         // At most half full, so that runs stay short.
-        let mut capacity = (list.len() * 2).next_power_of_two().max(2);
+        let mut capacity = (count * 2).next_power_of_two().max(2);
         let mut names = Vec::new();
-        let mut entries = Vec::new();
+        let mut entries = Vec::with_capacity(count);
         let (mut covering_depths, mut tops) = (0, 0);
         for (name, covers) in list {
-            let folded = name.as_name().to_folded();
+            let folded = name.to_folded();
             let name = folded.as_name();
-            if *covers {
+            if covers {
                 covering_depths |= 1_u128 << name.label_count();
             }
             tops |= top_bit(name.labels().last().unwrap_or(&[]));
@@ -32,13 +41,13 @@ impl NameTable {
                 hash: key.hash_name(name),
                 name_at: names.len() as u32,
                 name_len: name.len() as u8,
-                covers: *covers,
+                covers,
             });
             names.extend_from_slice(name.as_bytes());
         }
         let (slots, probes_max) = loop {
             let (slots, probes) = place(&entries, capacity);
-            if probes <= PROBES_WANTED || capacity >= list.len() * SLOTS_PER_NAME_MAX {
+            if probes <= PROBES_WANTED || capacity >= count * SLOTS_PER_NAME_MAX {
                 break (slots, probes);
             }
             capacity *= 2;
