@@ -43,7 +43,7 @@ pub(crate) const ROUTES: &[Route] = &[
     .headers(&[NEEDED_TAG])
     .replies(changed),
     get("/lists/{list}/content", "The text of a list.", text, |call| {
-        if let Some(list) = find(call) {
+        if let Some(list) = find(call)? {
             call.tag.get_or_init(|| tag_of(list.revision));
         }
         Ok(Request::OwnListContent(api::OwnListName { name: call.part(0) }))
@@ -118,9 +118,9 @@ fn tag_of(revision: u64) -> String {
     format!("\"{revision}\"")
 }
 
-fn find(call: &Call) -> Option<api::OwnList> {
+fn find(call: &Call) -> Result<Option<api::OwnList>, Problem> {
     let name = call.part(0);
-    call.operator.own_list_states().into_iter().find(|list| list.name == name)
+    Ok(call.operator.own_list_states()?.into_iter().find(|list| list.name == name))
 }
 
 fn one_list(call: &Call, response: Response) -> Result<Reply, Problem> {
@@ -155,7 +155,7 @@ pub(crate) fn content(call: &Call, parts: control::Parts) -> Reply {
 pub(crate) fn put(call: &Call, draft: server::Draft) -> Result<Response, Problem> {
     let is_dry_run = call.flag("dry-run")?;
     let tag = match tag(call)? {
-        None if find(call).is_some() => {
+        None if find(call)?.is_some() => {
             return Err(needs_tag("If-Match with the ETag of the list, or *: it is there already"));
         }
         // Nobody may have made it meanwhile.

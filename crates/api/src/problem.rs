@@ -89,6 +89,7 @@ impl From<OperatorError> for Problem {
             OperatorError::Conflict(_) => 412,
             OperatorError::Invalid(_) | OperatorError::Lines(_) | OperatorError::Unfit(_) => 422,
             OperatorError::Io { .. } => 500,
+            OperatorError::NotKnown(_) => 503,
             OperatorError::TimedOut(_) => 504,
             OperatorError::NotKept(_) => 507,
         };

@@ -102,6 +102,8 @@ pub(crate) struct Own {
     pub(crate) others: Vec<Weak<OwnList>>,
     /// What they are being compiled from.
     next: Option<KeptList>,
+    /// Whether some of its changes are met only when it is compiled anew, which went wrong.
+    pub(crate) is_late: bool,
     /// When it is tried again to write it as a whole, if that went wrong.
     retry: Option<Retry>,
     /// The change that made it what it is.
@@ -117,13 +119,19 @@ impl Own {
             list: Arc::new(OwnList::new(number, Vec::new())),
             others: Vec::new(),
             next: None,
+            is_late: false,
             retry: None,
             revision: 0,
         }
     }
 
     /// Returns whether it should be written as a whole again, and compiled.
-    pub(crate) fn is_much_changed(&self) -> bool {
+    pub(crate) fn is_to_be_written(&self) -> bool {
+        self.is_late || self.is_much_changed()
+    }
+
+    /// Returns whether so much of it was changed that it should be.
+    fn is_much_changed(&self) -> bool {
         /// Octets of a line, roughly.
         const LINE_OCTETS: u64 = 20;
         let rules = self.file.as_ref().map_or(0, |(_, octets)| octets / LINE_OCTETS) as usize;
@@ -299,7 +307,7 @@ impl OwnLists {
     pub(crate) fn much_changed(&self, now: Instant) -> Vec<String> {
         let all = lock(&self.all);
         let is_due = |own: &Own| own.retry.is_none_or(|retry| retry.at <= now);
-        let due = all.iter().filter(|(_, own)| own.is_made && own.is_much_changed() && is_due(own));
+        let due = all.iter().filter(|(_, own)| own.is_made && own.is_to_be_written() && is_due(own));
         due.map(|(name, _)| name.clone()).collect()
     }
 
@@ -308,9 +316,19 @@ impl OwnLists {
     pub(crate) fn note_merged(&self, name: &str, is_done: bool, now: Instant) -> bool {
         self.edit(name, |own| {
             let before = own.retry;
+            own.is_late &= !is_done;
             own.retry = (!is_done).then(|| Retry::after(before, now));
             !is_done && before.is_none()
         })
+    }
+
+    /// Notes whether changes wait for the list to be compiled: it is tried again like one of which
+    /// much was changed.
+    pub(crate) fn note_late(&self, name: &str, is_late: bool, now: Instant) {
+        self.edit(name, |own| {
+            own.is_late = is_late;
+            own.retry = is_late.then(|| Retry::after(own.retry, now));
+        });
     }
 
     /// Returns whether lists are being written as a whole again.
@@ -549,6 +567,23 @@ mod tests {
         });
         lists.merging(|| times += 1);
         assert_eq!((times, lists.is_merging()), (2, false));
+    }
+
+    #[test]
+    fn changes_that_wait_for_a_list_to_be_compiled_are_tried_again() {
+        let lists = OwnLists::default();
+        lists.edit("mine", |own| own.is_made = true);
+        let now = Instant::now();
+        assert!(lists.much_changed(now).is_empty());
+        lists.note_late("mine", true, now);
+        assert!(lists.much_changed(now).is_empty(), "not at once");
+        assert_eq!(lists.much_changed(now + RETRY_FIRST), ["mine"]);
+        assert!(lists.get("mine").is_some_and(|own| own.is_to_be_written()));
+        assert!(!lists.note_merged("mine", false, now + RETRY_FIRST), "whoever changed it was told");
+        assert!(lists.much_changed(now + RETRY_FIRST * 2).is_empty(), "later each time");
+        assert_eq!(lists.much_changed(now + RETRY_FIRST * 3), ["mine"]);
+        assert!(!lists.note_merged("mine", true, now));
+        assert!(lists.much_changed(now + RETRY_LAST).is_empty(), "they are in use");
     }
 
     #[test]

@@ -344,7 +344,7 @@ fn answer(operator: &Arc<Operator>, request: Request) -> Result<Answer, Operator
             operator.lists_fetch(asked.set.as_deref()).map(Response::ListsFetched)?
         }
         Request::DataHistory(asked) => operator.data_history(&asked).map(Response::DataSteps)?,
-        Request::OwnLists => Response::OwnLists(operator.own_list_states()),
+        Request::OwnLists => operator.own_list_states().map(Response::OwnLists)?,
         Request::OwnListContent(of) => {
             let parts = operator.own_list_text(&of.name)?;
             return Ok(Answer::Parts(Box::new(parts.map(Response::OwnListText))));

@@ -221,8 +221,12 @@ impl Dynamic {
             Some(known) => new.put(&known.text()),
             None => {
                 let read = |file: &std::path::Path| {
-                    let octets = workshop.environment.read_list(file, FILE_OCTETS_MAX).ok()?;
-                    Some(String::from_utf8_lossy(&octets).into_owned())
+                    let octets = workshop.environment.read_list(file, FILE_OCTETS_MAX)?;
+                    if octets.len() as u64 > FILE_OCTETS_MAX {
+                        let why = format!("it is larger than {} MiB", FILE_OCTETS_MAX >> 20);
+                        return Err(io::Error::other(why));
+                    }
+                    String::from_utf8(octets).map_err(|_| io::Error::other("it is no text"))
                 };
                 if let Some(store) = &new.store {
                     let (text, changes) = store.read(read);
@@ -274,6 +278,11 @@ impl Dynamic {
         // FNV-1a: it is compared with itself, and nobody gains by a collision.
         let step = |sum: u64, octet: u8| (sum ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3);
         format!("{:016x}", self.text().bytes().fold(0xcbf2_9ce4_8422_2325, step))
+    }
+
+    /// Returns why its members stay as they are, if so: what was kept of them cannot be read.
+    pub fn trouble(&self) -> Option<String> {
+        self.store.as_ref()?.trouble()
     }
 
     /// Returns whether changes of it are kept over restarts.
@@ -616,6 +625,38 @@ mod tests {
         assert_eq!(tag, second.tag());
         third.learn(Learned::Name, "a.example", &[], 1000);
         assert_ne!(third.tag(), tag);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_keeps_its_members_and_no_change_is_taken() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let forever = DynamicSet { ttl: None, ..wanted(DynamicKind::Names) };
+        let kept = Arc::<Kept>::default();
+        let before = new_kept_with(&forever, None, directory.path(), &kept);
+        add(&before, "a.example", 1000, None);
+        before.learn(Learned::Suffix, "b.example", &[], 1000);
+        assert!(before.keep().expect("the directory is writable"));
+        let file = directory.path().join("sets/learned.dynamic");
+        let whole = std::fs::read(&file).expect("a file");
+        let check = |set: &Dynamic| {
+            let why = set.trouble().unwrap_or_default();
+            assert!(why.contains("learned.dynamic\"") && why.contains("cannot be read"), "{why}");
+            let refused = set.add(&["c.example".to_owned()], (1, None), "anna").expect_err("refused");
+            assert!(refused.to_string().contains("cannot be read"), "{refused}");
+            assert!(set.remove(&["a.example".to_owned()], "anna").is_err());
+            set.learn(Learned::Suffix, "d.example", &[], 1000);
+            assert!(set.keep().is_err(), "nothing is written over it");
+        };
+        // No text; something that is no file.
+        std::fs::write(&file, b"\xff\xfe\n").expect("writable");
+        check(&new_kept_with(&forever, None, directory.path(), &kept));
+        std::fs::remove_file(&file).expect("there");
+        std::fs::create_dir(&file).expect("writable");
+        check(&new_kept_with(&forever, None, directory.path(), &kept));
+        std::fs::remove_dir(&file).expect("there");
+        std::fs::write(&file, &whole).expect("writable");
+        let after = new_kept_with(&forever, None, directory.path(), &kept);
+        assert_eq!((after.trouble(), after.list()), (None, before.list()));
     }
 
     #[test]

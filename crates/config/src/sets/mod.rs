@@ -138,6 +138,11 @@ impl Sets {
                 });
             }
         }
+        if let Some(why) = made.dynamic.as_ref().and_then(Dynamic::trouble) {
+            let message = format!("set \"{name}\" cannot be changed: {why}");
+            let problem = Problem::warning(set.name.span, message);
+            problems.push(problem.hint("mend the file or move it away, and start the server again"));
+        }
         self.compiled.insert(name.to_owned(), Arc::clone(&made.set));
         self.made.insert(name.to_owned(), made);
     }

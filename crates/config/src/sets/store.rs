@@ -111,19 +111,34 @@ impl Store {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads what there is: the text of the file, and the changes since.
-    pub(super) fn read(&self, read: impl Fn(&Path) -> Option<String>) -> (String, Vec<Change>) {
-        let text = read(&self.file).unwrap_or_default();
-        let log = read(&self.log()).unwrap_or_default();
+    /// Reads what there is: the text of the file, and the changes since. A file that cannot be read
+    /// is not empty: the set has what can be read, and nothing is changed or written until a start
+    /// at which all of it can.
+    pub(super) fn read(&self, read: impl Fn(&Path) -> io::Result<String>) -> (String, Vec<Change>) {
+        let mut state = self.state();
+        let mut text_of = |file: &Path| match read(file) {
+            Ok(text) => text,
+            // There is none, or not even a folder for it.
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                String::new()
+            }
+            Err(error) => {
+                let why = format!("the members that were kept cannot be read: {}", named(file, &error));
+                state.broken.get_or_insert(why);
+                String::new()
+            }
+        };
+        let text = text_of(&self.file);
+        let log = text_of(&self.log());
         let number = number_in(text.lines().next());
         let mut lines = log.lines();
-        let mut state = self.state();
         state.number = number.unwrap_or(0);
         let is_its = number.is_some() && number_in(lines.next()) == number;
         let mut changes: Vec<Change> = lines.filter(|_| is_its).map_while(Change::parse).collect();
         if let Some((keeper, space)) = &self.keeper {
             let texts = keeper.texts(space).unwrap_or_else(|error| {
-                state.broken = Some(format!("what was changed before cannot be read: {error}"));
+                let why = format!("what was changed before cannot be read: {error}");
+                state.broken.get_or_insert(why);
                 Vec::new()
             });
             for (kept, text) in texts {
@@ -141,6 +156,11 @@ impl Store {
             None => text,
         };
         (text, changes)
+    }
+
+    /// Returns why nothing may be changed or written, if so.
+    pub(super) fn trouble(&self) -> Option<String> {
+        self.state().broken.clone()
     }
 
     /// Keeps changes, and makes them when they are on disk; `whole` is what the set holds before.

@@ -35,6 +35,8 @@ pub enum OperatorError {
     Locked(String),
     /// It cannot be kept on the disk.
     NotKept(String),
+    /// It is not known: what is kept cannot be read.
+    NotKnown(String),
     /// It can be done, but not at present.
     Busy(String),
     /// It does not go with how the server is configured, or how it stands.
@@ -123,6 +125,7 @@ impl fmt::Display for OperatorError {
             | Self::Forbidden(why)
             | Self::Locked(why)
             | Self::NotKept(why)
+            | Self::NotKnown(why)
             | Self::Busy(why)
             | Self::Refused(why)
             | Self::TimedOut(why) => f.write_str(why),

@@ -63,9 +63,14 @@ impl Operator {
     }
 
     /// Says which lists there are.
-    pub fn own_list_states(&self) -> Vec<api::OwnList> {
+    ///
+    /// # Errors
+    ///
+    /// It is not known.
+    pub fn own_list_states(&self) -> Result<Vec<api::OwnList>, OperatorError> {
+        self.check_known()?;
         let made = self.own_lists().made().into_iter();
-        made.map(|(name, own)| {
+        let states = made.map(|(name, own)| {
             let mut sets: Vec<String> = self.readers(&name).into_iter().map(|(_, set)| set).collect();
             sets.dedup();
             api::OwnList {
@@ -75,8 +80,14 @@ impl Operator {
                 sets,
                 name,
             }
-        })
-        .collect()
+        });
+        Ok(states.collect())
+    }
+
+    /// Refuses to say anything of lists if it is not known which there are.
+    fn check_known(&self) -> Result<(), OperatorError> {
+        let trouble = self.own_lists().trouble();
+        trouble.map_or(Ok(()), |why| Err(OperatorError::NotKnown(why.to_owned())))
     }
 
     /// Returns the text of a list, part by part.
@@ -119,6 +130,7 @@ impl Operator {
     }
 
     fn made(&self, name: &str) -> Result<Own, OperatorError> {
+        self.check_known()?;
         let own = self.own_lists().get(name).filter(|own| own.is_made);
         own.ok_or_else(|| OperatorError::not_found(What::List, name))
     }
@@ -210,7 +222,13 @@ impl Operator {
                 let (revision, is_late) = self.keep_and_change(name, &own, &changes, by)?;
                 drop(order);
                 let merged = if is_late { self.own_list_merge(name) } else { Ok(()) };
-                // It is kept whatever becomes of this.
+                // It is kept whatever becomes of this, and tried again.
+                if is_late {
+                    self.own_lists().note_late(name, merged.is_err(), Instant::now());
+                }
+                if let Err(why) = &merged {
+                    warn!(list = name, %why, "changes of a list are not in use yet: it cannot be compiled");
+                }
                 let warning = merged.err().map(|why| late_warning(&why));
                 let is_compiled = is_late && warning.is_none();
                 return Ok(api::OwnListChanged { warning, ..changed(would, revision, is_compiled) });
@@ -270,6 +288,7 @@ impl Operator {
     ///
     /// It cannot be written, or nothing is kept.
     pub fn own_list_draft(&self) -> Result<Draft, OperatorError> {
+        self.check_known()?;
         let nothing = || OperatorError::Refused("this configuration keeps nothing beside it".to_owned());
         let files = self.own_lists().files().ok_or_else(nothing)?;
         files.draft().map_err(|error| OperatorError::NotKept(error.to_string()))
@@ -401,6 +420,7 @@ impl Operator {
             Ok(revision) => {
                 self.own_lists().edit(name, |own| {
                     own.is_made = file.is_some();
+                    own.is_late = false;
                     own.patches.clear();
                     own.others.push(Arc::downgrade(&std::mem::replace(&mut own.list, list)));
                     own.revision = revision;
@@ -547,7 +567,7 @@ impl Operator {
     pub(crate) fn merge_lists(&self) {
         self.own_lists().merging(|| {
             for name in self.own_lists().much_changed(Instant::now()) {
-                let merged = self.merge(&name, Own::is_much_changed);
+                let merged = self.merge(&name, Own::is_to_be_written);
                 let is_first = self.own_lists().note_merged(&name, merged.is_ok(), Instant::now());
                 if let Some(why) = merged.err().filter(|_| is_first) {
                     warn!(

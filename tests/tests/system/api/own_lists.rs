@@ -125,6 +125,27 @@ fn who_may_not_change_a_list_is_refused_before_anything_is_read() {
 }
 
 #[test]
+fn a_list_of_a_store_that_cannot_be_read_is_not_said_to_be_gone() {
+    let (stub, server) = start(SETS);
+    let put = ask(&server, "PUT", "/lists/later/content", &["If-None-Match: *"], "a.example\n");
+    assert_eq!(put.status, 200, "{put:?}");
+    let (_, _, directory) = server.stop();
+    let places = ["changes/changes.db", "state/changes/changes.db"].map(|file| directory.path().join(file));
+    let database = places.iter().find(|file| file.exists()).expect("a store");
+    std::fs::write(database, "x".repeat(5_000)).expect("writable");
+    let server = Server::start_in(directory, &testkit::forwarding(&[&stub], SETS));
+    for path in ["/lists", "/lists/later", "/lists/later/content"] {
+        let heard = get(&server, path);
+        assert_eq!(heard.status, 503, "{path}: {heard:?}");
+        assert!(heard.body.contains("could not be read at the start"), "{path}: {heard:?}");
+    }
+    let put = ask(&server, "PUT", "/lists/other/content", &["If-None-Match: *"], "a.example\n");
+    assert_eq!(put.status, 503, "{put:?}");
+    // Queries go on.
+    server.ask(&testkit::Ask::new("nas.home.arpa", wire::Rtype::A));
+}
+
+#[test]
 fn a_list_that_no_set_names_is_kept_and_its_rules_are_lines() {
     let (_stub, server) = start(SETS);
     let content = "/lists/later/content";
