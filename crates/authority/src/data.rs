@@ -28,10 +28,21 @@ impl Authority {
         })?;
         let _deciding = self.deciding();
         let mut state = self.state();
+        let before = state.revision;
         let position = state.opened(folder).and_then(|store| store.commit(change)).map_err(Refusal::Store)?;
         state.revision = position.revision;
         state.compact();
+        drop(state);
+        if let Some(told) = self.watcher.0.get().filter(|_| position.revision != before) {
+            told(change, position.revision);
+        }
         Ok(position.revision)
+    }
+
+    /// Has somebody hear of each change of what is no setting from now on, in their order: when it
+    /// is on disk, with its revision. Called once.
+    pub fn watch(&self, told: impl Fn(&store::Change, u64) + Send + Sync + 'static) {
+        drop(self.watcher.0.set(Box::new(told)));
     }
 
     /// Forgets the entries of a space up to a name: what they say is kept elsewhere.

@@ -17,7 +17,7 @@ mod start;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use diagnostic::Diagnostic;
 use settings::ChangesAllowed;
@@ -222,6 +222,20 @@ pub struct Authority {
     /// Held while settings are decided about: their changes have promised numbers. Nothing else
     /// is kept meanwhile.
     deciding: Mutex<()>,
+    watcher: Watcher,
+}
+
+/// Is told of a change and its revision.
+type Told = dyn Fn(&store::Change, u64) + Send + Sync;
+
+/// Who hears of changes of what is no setting, when they are kept.
+#[derive(Default)]
+struct Watcher(OnceLock<Box<Told>>);
+
+impl std::fmt::Debug for Watcher {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Watcher")
+    }
 }
 
 #[derive(Debug)]
@@ -258,7 +272,8 @@ impl Authority {
         let found_whole = None;
         let state =
             State { store, trouble, in_use, revision, last_of_settings, counts, audit_key, found_whole };
-        Self { folder, state: Mutex::new(state), deciding: Mutex::default() }
+        let (deciding, watcher) = (Mutex::default(), Watcher::default());
+        Self { folder, state: Mutex::new(state), deciding, watcher }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

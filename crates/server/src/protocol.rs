@@ -8,7 +8,7 @@ use control::{Answer, Peer};
 use store::Draft;
 
 use crate::caller::{Caller, Role, needed};
-use crate::operator::{Operator, OperatorError};
+use crate::operator::{Operator, OperatorError, told_of_rest};
 use crate::sys;
 
 /// Characters of what somebody is called in the history.
@@ -125,7 +125,11 @@ pub fn carry_out(
         Request::Probe(asked) => Some(asked.server.clone()),
         _ => None,
     };
+    let told = told_of_rest(&request, &caller.name);
     let outcome = try_carry_out(operator, request, caller, role);
+    if let (Some(told), Ok(answer)) = (told, &outcome) {
+        operator.tell_done(told, answer);
+    }
     if let Err(why) = &outcome {
         audit(&refusal_shown(why, probed.as_deref()));
     }

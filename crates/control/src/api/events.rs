@@ -67,7 +67,8 @@ pub struct Event {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum EventOf {
-    /// Settings were changed while the server ran.
+    /// Something was changed while the server ran: settings, members of a set, a list, a zone, a
+    /// user, a token.
     Change(ChangeEvent),
     /// The configuration, or files beside it, were read again.
     Reload(ReloadEvent),
@@ -101,20 +102,29 @@ impl EventOf {
     }
 }
 
-/// Settings were changed. What they say is nowhere in it.
+/// Something was changed. What it says is nowhere in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct ChangeEvent {
-    /// The revision of the changes; absent where they are not kept (`unbound-control`).
+    /// The revision of the changes; absent where they are not kept by revision (zones, passwords,
+    /// `unbound-control`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<u64>,
-    /// Who changed them.
+    /// Who changed it.
     pub by: String,
     /// Why, if that was said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// The settings; after a roll-back none.
+    /// What was changed: `settings`, `set`, `list`, `zone`, `user` or `token`.
+    pub what: String,
+    /// The settings; none after a roll-back, or if something else was changed.
     pub paths: Vec<String>,
+    /// The set, the list, the zones, the user or the token.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
+    /// The serial of the zone since, if its records were changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub serial: Option<u32>,
     /// The revision that all of them are as of again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rolled_back_to: Option<u64>,

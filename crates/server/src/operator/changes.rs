@@ -94,8 +94,9 @@ impl Operator {
         }
         lock(&self.view).show(current);
         info!(revision = current.number, "changes laid over the configuration");
-        let by = "unbound-control".to_owned();
-        self.tell(control::api::EventOf::Change(control::api::ChangeEvent { by, ..Default::default() }));
+        let (by, what) = ("unbound-control".to_owned(), "settings".to_owned());
+        let told = control::api::ChangeEvent { by, what, ..Default::default() };
+        self.tell(control::api::EventOf::Change(told));
         Ok(())
     }
 

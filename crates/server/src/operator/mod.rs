@@ -58,11 +58,15 @@ pub use accounts::{ComesBack, LinkFor, LogInRefusal, LoggedIn};
 pub use caches::CachedAnswer;
 pub use changes::WorkerNumbers;
 pub use error::{OperatorError, Rejected, What};
+use events::told_of_data;
+pub(crate) use events::told_of_rest;
 pub(crate) use files::Watched;
 pub use numbers::DESCRIPTIONS;
 pub(crate) use overlay::Changing;
 pub use own_lists::EDITS_MAX;
 
+/// Who makes changes that nobody asked for.
+const SERVER: &str = "the server";
 /// Characters that the audit log has of what something is done with.
 const AUDITED_CHARS_MAX: usize = 1_000;
 /// Rows of the audit log that are shown unless somebody wants another number, and the most.
@@ -223,6 +227,12 @@ impl Operator {
         (first, watched): (Revision, Arc<Watched>),
         changing: Changing,
     ) -> Self {
+        let orders = Arc::clone(&components.orders);
+        changing.authority().watch(move |change, revision| {
+            if let Some(told) = told_of_data(change, revision) {
+                orders.feed().tell(api::EventOf::Change(told));
+            }
+        });
         Self {
             facts,
             components,

@@ -20,7 +20,7 @@ use tracing::{error, info, warn};
 use super::configuration::{apart, report};
 use super::events::told;
 use super::files::Watched;
-use super::{Operator, OperatorError, Rejected, What, unix_seconds};
+use super::{Operator, OperatorError, Rejected, SERVER, What, unix_seconds};
 use crate::compile::{Compiled, compile};
 use crate::reload::{Candidate, Cause, NotCarriedOut, Revision, bring_into_use_kept};
 use crate::{lock, progress};
@@ -165,7 +165,7 @@ impl Operator {
         let expected_at = expected_at.collect::<Result<Vec<_>, OperatorError>>()?;
         self.decide(Request {
             edits,
-            by: change.by.clone().unwrap_or_else(|| "the server".to_owned()),
+            by: change.by.clone().unwrap_or_else(|| SERVER.to_owned()),
             why: change.why.clone().unwrap_or_default(),
             at: now,
             until: change.for_s.map(|seconds| now.saturating_add(seconds)),

@@ -14,7 +14,7 @@ use store::{Draft, Put};
 use tracing::{info, warn};
 
 use super::configuration::{apart, report};
-use super::{Operator, OperatorError, What, unix_seconds};
+use super::{Operator, OperatorError, SERVER, What, unix_seconds};
 use crate::compile::{Compiled, compile_for_set};
 use crate::own_lists::{Own, OwnLists, Text, puts_of_changes, puts_of_file};
 use crate::reload::{Candidate, Cause, NotCarriedOut, Revision, bring_into_use_kept};
@@ -531,7 +531,7 @@ impl Operator {
         let done = self.compile_lists(&mut current, name, || {
             order = Some(self.own_lists().change());
             let puts = puts_of_file(name, &own, Some(&file), (merged, own.revision));
-            self.keep_list(puts, ("the server", ""))
+            self.keep_list(puts, (SERVER, ""))
         });
         self.own_lists().compile_next(name, None);
         match done {

@@ -101,6 +101,49 @@ fn changes_and_reloads_are_events_and_nothing_of_their_texts_is() {
 }
 
 #[test]
+fn each_change_of_data_is_an_event_with_who_made_it_and_its_revision() {
+    let (_stub, server) =
+        start("sets: {dyn: {dynamic: {holds: names}}, mine: {lists: [{own: mine, format: names}]}}\n");
+    let mut watcher = Watcher::new(&server, "?kind=change", "");
+    let mut heard = |revision: &str, what: &str| {
+        let event = watcher.next("change");
+        contains(&event, &format!("\"kind\":\"change\"{revision},\"by\":\"root\",\"what\":\"{what}\""));
+        event
+    };
+    let add = |item: &str| {
+        let body = format!("{{\"items\": [\"{item}\"]}}");
+        assert_eq!(ask(&server, "POST", "/sets/dyn/members", &[JSON], &body).status, 200);
+    };
+    add("a.example");
+    let event = heard(",\"revision\":1", "set");
+    contains(&event, "\"names\":[\"dyn\"]");
+    lacks(&event, "a.example");
+    let put = ask(&server, "PUT", "/lists/mine/content", &["If-None-Match: *"], "b.example\n");
+    assert_eq!(put.status, 200, "{put:?}");
+    contains(&heard(",\"revision\":2", "list"), "\"names\":[\"mine\"]");
+    let lines = "{\"add\": \"c.example\"}\n";
+    let kind = "Content-Type: application/x-ndjson";
+    assert_eq!(ask(&server, "PATCH", "/lists/mine/content", &[kind], lines).status, 200);
+    contains(&heard(",\"revision\":3", "list"), "\"names\":[\"mine\"]");
+    let command = |arguments: &[&str]| {
+        let output = server.command(arguments);
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+    };
+    command(&["token", "add", "monitoring", "--role", "viewer"]);
+    contains(&heard(",\"revision\":4", "token"), "\"names\":[\"monitoring\"]");
+    command(&["zone", "add", "example.net"]);
+    contains(&heard("", "zone"), "\"names\":[\"example.net\"]");
+    command(&["zone", "freeze", "example.net"]);
+    contains(&heard("", "zone"), "\"names\":[\"example.net\"]");
+    command(&["zone", "remove", "example.net"]);
+    contains(&heard("", "zone"), "\"names\":[\"example.net\"]");
+    // What is refused is none.
+    assert!(!server.command(&["zone", "remove", "example.net"]).status.success());
+    add("d.example");
+    heard(",\"revision\":5", "set");
+}
+
+#[test]
 fn an_upstream_and_its_group_are_events_when_they_go_down_and_when_they_come_back() {
     let (mut stub, server) = start("");
     let mut watcher = Watcher::new(&server, "?kind=upstream", "");
