@@ -43,10 +43,7 @@ pub(crate) fn write(folder: &Path, loaded: &Loaded, entries: &Entries, revision:
         return Ok(());
     }
     let mut octets = String::new();
-    let mut put = |text: &str| {
-        // It cannot fail: there is memory, or the process ends.
-        let _ = write!(octets, "{}\n{text}\n", text.len());
-    };
+    let mut put = |text: &str| put(&mut octets, text);
     let files = loaded.files();
     for text in [MAGIC, &revision.to_string(), &files.len().to_string()] {
         put(text);
@@ -69,13 +66,25 @@ pub(crate) fn write(folder: &Path, loaded: &Loaded, entries: &Entries, revision:
     if fs::read(&path).is_ok_and(|known| known == octets.as_bytes()) {
         return Ok(());
     }
+    write_file(&path, octets.as_bytes())
+}
+
+/// Writes a file in place of the one before: after a power cut there is one of the two.
+pub(crate) fn write_file(path: &Path, octets: &[u8]) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
     let draft = path.with_extension("new");
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(PRIVATE).open(&draft)?;
-    file.write_all(octets.as_bytes())?;
+    file.write_all(octets)?;
     file.sync_all()?;
-    fs::rename(&draft, &path)?;
+    fs::rename(&draft, path)?;
     File::open(folder)?.sync_all()
+}
+
+/// Adds a text, with its length before it.
+pub(crate) fn put(octets: &mut String, text: &str) {
+    // It cannot fail: there is memory, or the process ends.
+    let _ = write!(octets, "{}\n{text}\n", text.len());
 }
 
 /// Reads what was written; `None` if there is none, or not the whole of it.
@@ -94,7 +103,7 @@ pub(crate) fn read(folder: &Path) -> Option<LastGood> {
 }
 
 /// Returns the next text, and what is behind it.
-fn next<'t>(rest: &mut &'t str) -> Option<&'t str> {
+pub(crate) fn next<'t>(rest: &mut &'t str) -> Option<&'t str> {
     let (length, after) = rest.split_once('\n')?;
     let (text, after) = after.split_at_checked(length.parse().ok()?)?;
     *rest = after.strip_prefix('\n')?;

@@ -10,6 +10,7 @@
 mod audit;
 mod data;
 mod entries;
+mod files;
 mod kept;
 mod last_good;
 mod queue;
@@ -25,6 +26,7 @@ use settings::overlay::{Layer, SettingPath};
 use store::{Expected, Put, Step, Store, StoreError};
 
 use entries::{Entries, layers};
+pub use files::{FilesSaid, Meanwhile};
 pub use kept::{Kept, WhatBecame};
 pub use queue::Queue;
 pub use start::{Begun, WrongPair, begin};
@@ -441,10 +443,6 @@ impl Authority {
             }
         };
         Ok(layers(&entries))
-    }
-
-    fn has_store(&self) -> bool {
-        self.state().store.is_some() || self.folder.as_deref().is_some_and(Store::is_in)
     }
 
     /// Does something with the store; returns `none` if there is none.

@@ -103,6 +103,27 @@ fn start(place: TempDir) -> Result<Server, Vec<Diagnostic>> {
     Ok(Server { place, files, running: loaded, authority, obstacle: None, checked: 0, wrong })
 }
 
+#[test]
+fn what_became_of_files_between_two_runs_is_known() {
+    let said = |text: &str| -> FilesSaid { [("edns.udp-size".to_owned(), text.to_owned())].into() };
+    let mut server = started("");
+    assert_eq!(server.authority.files_since(&said("1"), 1), Ok(Meanwhile::Unknown), "there is no store");
+    server.set("edns.udp-size", "1400").expect("it is right");
+    assert_eq!(server.authority.files_since(&said("1"), 1), Ok(Meanwhile::Unknown));
+    server.authority.note_files(&said("1"), 1).expect("a disk");
+    let Server { place, authority, .. } = server;
+    drop(authority);
+    let server = start(place).expect("no mistakes");
+    let since = |text: &str| server.authority.files_since(&said(text), 2).expect("readable");
+    assert_eq!(since("1"), Meanwhile::Same);
+    assert_eq!(since("2"), Meanwhile::Changed(Some(said("1"))));
+    // What was said is not guessed.
+    let file = server.authority.folder().expect("a folder").join("files-said");
+    fs::write(&file, "13\nedns.udp-size\n1\n3\n").expect("writable");
+    assert_eq!(since("2"), Meanwhile::Changed(None));
+    assert_eq!(since("1"), Meanwhile::Same);
+}
+
 fn started(text: &str) -> Server {
     start(place(text)).expect("no mistakes")
 }

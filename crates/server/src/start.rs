@@ -234,7 +234,7 @@ pub fn start(opened: Opened) -> Result<Server, StartError> {
     };
     let changes = Changing::new(authority, wrong, &first.loaded);
     let operator = Arc::new(Operator::new(facts, components, (first, watched), changes));
-    operator.read_callers();
+    operator.read_store();
     operator.serve_jobs();
     operator.start_signing();
     // What reading the configuration, zones and lists has left.

@@ -92,7 +92,7 @@ impl StoreError {
     }
 
     /// Returns the error of a file that the machine refuses.
-    pub(crate) fn io(file: &Path, error: &io::Error) -> Self {
+    pub fn io(file: &Path, error: &io::Error) -> Self {
         let file = file.to_owned();
         Self::Trouble(match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Trouble::Full(file),

@@ -254,8 +254,10 @@ impl Operator {
         }
     }
 
-    /// Reads whom the store knows: tokens, users and their sessions.
-    pub(crate) fn read_callers(&self) {
+    /// Reads whom the store knows: tokens, users and their sessions. Writes to the audit log what
+    /// became of files since the last run.
+    pub(crate) fn read_store(&self) {
+        self.audit_files_since_last_run();
         self.read_tokens();
         self.read_accounts();
         self.read_sessions();
@@ -374,6 +376,7 @@ impl Operator {
     /// Has the log and those who keep checkpoints know where the audit log stands, if it has gone
     /// on since they were told last: with it, rows that are cut off the end are missed.
     pub(crate) fn tell_audit(&self) {
+        self.note_files_once();
         let authority = self.changing.authority();
         // What cannot be read is in the status.
         let told = self.audit_told.load(Ordering::Relaxed);
@@ -398,6 +401,7 @@ impl Operator {
 
     /// Tells of the audit log if so many rows have come that a checkpoint is due.
     pub(crate) fn look_at_audit(&self) {
+        self.note_files_once();
         let part = |number: u64| number / store::audit::EPOCH_ROWS;
         let told = self.audit_told.load(Ordering::Relaxed);
         if self.changing.authority().last_audited().is_ok_and(|last| part(last) != part(told)) {

@@ -1,17 +1,20 @@
 //! Settings that are changed while the server runs: decided by `authority`, compiled and published
 //! here.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use authority::{
-    Authority, Done, Edit, Expectation, Kept, Outcome, Queue, Refusal, Request, Runner, WhatBecame, WrongPair,
+    Authority, Done, Edit, Expectation, Kept, Meanwhile, Outcome, Queue, Refusal, Request, Runner,
+    WhatBecame, WrongPair,
 };
 use control::api;
 use diagnostic::Diagnostic;
 use environment::System;
 use settings::overlay::{
-    Layer, Said, SettingPath, all_said, difference, difference_of, export, first_differences, is_said, said,
+    Layer, Said, SettingPath, all_said, difference, difference_of, difference_of_said, export,
+    first_differences, is_said, said, said_in_files,
 };
 use settings::{ChangesAllowed, Loaded};
 use store::StoreError;
@@ -38,6 +41,8 @@ pub(crate) struct Changing {
     pub(super) members: Mutex<()>,
     /// Files and changes that do not go together: something else runs.
     wrong: Mutex<Option<Arc<WrongPair>>>,
+    /// Whether it is noted what the files say.
+    is_noted: AtomicBool,
 }
 
 impl Changing {
@@ -53,7 +58,8 @@ impl Changing {
             None => authority.note_good(running),
         }
         let wrong = Mutex::new(wrong.map(Arc::new));
-        Self { authority, queue: Queue::default(), members: Mutex::default(), wrong }
+        let (queue, members, is_noted) = (Queue::default(), Mutex::default(), AtomicBool::new(false));
+        Self { authority, queue, members, wrong, is_noted }
     }
 
     /// Returns whether the files and the changes of them do not go together.
@@ -396,17 +402,70 @@ impl Operator {
         if !authority.keeps_changes() {
             return;
         }
-        let differences = audited(difference_of([before, after], &|secret| authority.digest(secret)));
+        let differences = difference_of([before, after], &|secret| authority.digest(secret));
         if !differences.is_empty() {
-            self.audit_event(store::audit::Event {
-                by: "the file".to_owned(),
-                what: "change".to_owned(),
-                on: self.facts.origin.name(),
-                outcome: "done".to_owned(),
-                differences,
-                source: Some("file"),
-                ..store::audit::Event::default()
-            });
+            self.audit_differences(differences);
+        }
+        self.note_files(after);
+    }
+
+    fn audit_differences(&self, differences: Vec<settings::overlay::Difference>) {
+        self.audit_event(store::audit::Event {
+            by: "the file".to_owned(),
+            what: "change".to_owned(),
+            on: self.facts.origin.name(),
+            outcome: "done".to_owned(),
+            differences: audited(differences),
+            source: Some("file"),
+            ..store::audit::Event::default()
+        });
+    }
+
+    /// Writes to the audit log what files say differently from when the server ran last.
+    pub(super) fn audit_files_since_last_run(&self) {
+        let authority = self.changing.authority();
+        // Without a store nothing was ever noted. What is not in use has its row when it is.
+        if !authority.has_store() || self.changing.is_pair_wrong() {
+            return;
+        }
+        let loaded = self.loaded();
+        let said = said_in_files(&loaded, &|secret| authority.digest(secret));
+        match authority.files_since(&said, unix_seconds()) {
+            Ok(Meanwhile::Same) => {
+                self.changing.is_noted.store(true, Ordering::Relaxed);
+                return;
+            }
+            Ok(Meanwhile::Unknown) => {}
+            Ok(Meanwhile::Changed(before)) => {
+                // What they said before is not known any more: that they are others, is.
+                let before = before.as_ref();
+                self.audit_differences(before.map_or_else(Vec::new, |it| difference_of_said([it, &said])));
+            }
+            // The status has it.
+            Err(_) => return,
+        }
+        self.note_files(&loaded);
+    }
+
+    /// Notes what files say unless that was done: the store may have been made since the start.
+    pub(super) fn note_files_once(&self) {
+        if !self.changing.is_noted.load(Ordering::Relaxed) && !self.changing.is_pair_wrong() {
+            self.note_files(&self.loaded());
+        }
+    }
+
+    /// Notes what files say, for the next start.
+    fn note_files(&self, loaded: &Loaded) {
+        let authority = self.changing.authority();
+        if !authority.has_store() {
+            return;
+        }
+        let said = said_in_files(loaded, &|secret| authority.digest(secret));
+        match authority.note_files(&said, unix_seconds()) {
+            Ok(()) => self.changing.is_noted.store(true, Ordering::Relaxed),
+            Err(why) => {
+                warn!(%why, "what the files say is not noted: the next start cannot tell what changed of them");
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! How changes are shown: the difference that they make, and as settings for a file.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use environment::Environment;
 use schema::{Kind, default_node};
@@ -58,6 +58,27 @@ pub fn first_differences(
 /// Returns the settings that two configurations say differently, with what stands for each secret.
 pub fn difference_of(both: [&Loaded; 2], stand_in: &dyn Fn(&str) -> String) -> Vec<Difference> {
     between(both.map(|loaded| &loaded.tree), stand_in, usize::MAX).0
+}
+
+/// Returns what files say, setting by setting, whatever changes are laid over them; with what
+/// stands for each secret.
+pub fn said_in_files(loaded: &Loaded, stand_in: &dyn Fn(&str) -> String) -> BTreeMap<String, String> {
+    let value = Value::Map(loaded.base.entries.clone());
+    let tree = Node { span: loaded.tree.span, value };
+    leaves(&tree).iter().map(|leaf| (leaf.path.clone(), leaf.shown(stand_in))).collect()
+}
+
+/// Returns the settings that [`said_in_files`] returned differently, by their paths.
+pub fn difference_of_said(both: [&BTreeMap<String, String>; 2]) -> Vec<Difference> {
+    let [before, after] = both;
+    let paths: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let difference = |path: &&String| Difference {
+        path: (*path).clone(),
+        before: before.get(*path).cloned(),
+        after: after.get(*path).cloned(),
+    };
+    let is_other = |difference: &Difference| difference.before != difference.after;
+    paths.iter().map(difference).filter(is_other).collect()
 }
 
 fn between(trees: [&Node; 2], stand_in: &dyn Fn(&str) -> String, max: usize) -> (Vec<Difference>, usize) {

@@ -277,6 +277,41 @@ fn what_a_reload_of_the_file_made_different_is_in_the_audit_log() {
 }
 
 #[test]
+fn what_was_changed_of_the_file_while_the_server_was_stopped_is_in_the_audit_log() {
+    let (stub, server) = start("local: {nas.home.arpa: 192.0.2.1}\n");
+    let again = |server: testkit::Server, more: &str| {
+        let address = server.address();
+        let (_, _, directory) = server.stop();
+        testkit::Server::start_at(address, directory, &testkit::forwarding(&[&stub], more))
+    };
+    assert_eq!(server.command(&["config", "set", "edns.padding", "128"]).status.code(), Some(0));
+    let server = again(server, "local: {nas.home.arpa: 192.0.2.1}\n");
+    assert_eq!(exported(&server).lines().count(), 1, "nothing is different");
+    let secret = "00112233445566778899aabbccddeeff";
+    let yaml = format!(
+        "local: {{nas.home.arpa: 192.0.2.2, tv.home.arpa: 192.0.2.3}}\ncookies: {{secret: {secret}}}\n"
+    );
+    let server = again(server, &yaml);
+    let rows = exported(&server);
+    assert_eq!(rows.lines().count(), 2, "{rows}");
+    let last = rows.lines().last().expect("a row");
+    let row = serde_json::from_str::<serde_json::Value>(last).expect("JSON");
+    let row: serde_json::Value = serde_json::from_str(row["row"].as_str().expect("text")).expect("JSON");
+    let said = (row["source"].as_str(), row["by"].as_str(), row["what"].as_str());
+    assert_eq!(said, (Some("file"), Some("the file"), Some("change")), "{row}");
+    let differences = row["differences"].to_string();
+    contains(
+        &differences,
+        "{\"after\":\"192.0.2.2\",\"before\":\"192.0.2.1\",\"path\":\"local.nas.home.arpa\"}",
+    );
+    contains(&differences, "{\"after\":\"192.0.2.3\",\"path\":\"local.tv.home.arpa\"}");
+    contains(&differences, "{\"after\":\"hmac-sha256:");
+    assert!(!rows.contains(secret), "{rows}");
+    let server = again(server, &yaml);
+    assert_eq!(exported(&server).lines().count(), 2, "once");
+}
+
+#[test]
 fn the_first_key_of_the_audit_log_comes_from_outside_and_nothing_of_it_stays() {
     const KEY: &str = "7f3a7f3a7f3a7f3a7f3a7f3a7f3a7f3a7f3a7f3a7f3a7f3a7f3a7f3a7f3a7f3a";
     let outside = tempfile::tempdir().expect("a directory");
