@@ -171,26 +171,61 @@ fn unbound_user() -> Option<u32> {
     user
 }
 
+/// Starts a server with authority for a root zone that is signed, and writes its anchor to a file.
+fn signed_root(anchor: &Path) -> (Server, u16) {
+    let place = Place::new();
+    place.write(
+        "root.zone",
+        "$ORIGIN .\n$TTL 3600\n. IN SOA ns.root.example. host.root.example. 1 3600 600 86400 60\n\
+         . IN NS ns.root.example.\nns.root.example. IN A 127.0.0.1\nwww.example. IN A 192.0.2.9\n",
+    );
+    std::fs::create_dir(place.path("keys")).unwrap();
+    for arguments in [
+        &["zone", "keys", "generate", ".", "--keys", "keys", "--role", "csk"][..],
+        &["zone", "sign", "--keys", "keys", "--name", ".", "root.zone"],
+    ] {
+        let (code, _, said) = text(&place.run(arguments));
+        assert_eq!(code, 0, "{said}");
+    }
+    std::fs::write(anchor, place.run(&["zone", "keys", "ds", ".", "--keys", "keys"]).stdout).unwrap();
+    let port = free_port();
+    let text_of_file = format!(
+        "server: {{user: root, workers: 1, state-directory: state}}\nlisten: 127.0.0.1:{port}\nallow: any\n\
+         zones: [{{name: \".\", file: root.zone.signed}}]\npolicy: {{main: [zones]}}\n"
+    );
+    let file = place.write("gannet.yaml", &text_of_file);
+    let server = Server::start_with(place, |command| {
+        command.arg("run").arg("-c").arg(&file);
+    });
+    (server, port)
+}
+
 #[test]
-fn without_username_the_process_is_the_user_unbound_and_its_state_is_his() {
+fn without_username_the_process_is_the_user_unbound_and_writes_the_keys_that_it_follows() {
     let Some(user) = unbound_user() else { return };
     let place = Place::new();
-    assert_eq!(text(&place.run(&["unbound", "anchor", "-a", "root.key"])).0, 1);
     let key = place.path("root.key");
+    let (_root, root) = signed_root(&key);
     chown(&key, Some(user), None).unwrap();
-    place.write("hints", ". 3600 IN NS ns.root.example.\nns.root.example. 3600 IN A 127.0.0.1\n");
     let port = free_port();
-    let more =
-        " module-config: \"validator iterator\"\n root-hints: hints\n auto-trust-anchor-file: root.key\n";
-    let conf = conf(&place, port, more);
+    let more = format!(
+        " module-config: \"validator iterator\"\n auto-trust-anchor-file: root.key\n do-not-query-localhost: no\n \
+         trust-anchor-signaling: no\nstub-zone:\n name: \".\"\n stub-addr: 127.0.0.1@{root}\n"
+    );
+    let conf = conf(&place, port, &more);
     let server = Server::start_with(place, |command| {
         command.args(["unbound", "-d", "-c", &conf]);
     });
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
     let ids = status.lines().find(|line| line.starts_with("Uid:")).unwrap();
     assert_eq!(ids.split_whitespace().skip(1).collect::<Vec<_>>(), vec![user.to_string(); 4]);
-    assert_eq!(std::fs::metadata(&key).unwrap().uid(), user);
-    assert_eq!(std::fs::metadata(server.place.path("gannet")).unwrap().uid(), user);
+    let begin = Instant::now();
+    while !std::fs::read_to_string(&key).is_ok_and(|text| text.contains("VALID")) {
+        assert!(begin.elapsed() < PATIENCE, "{}", std::fs::read_to_string(&key).unwrap());
+        std::thread::yield_now();
+    }
+    let owner = |path: &Path| std::fs::metadata(path).unwrap().uid();
+    assert_eq!((owner(&key), owner(&server.place.path("gannet"))), (user, user));
     let checked = text(&server.run(&["unbound", "checkconf", "-o", "username", &conf]));
     assert_eq!((checked.0, &*checked.1), (0, "unbound\n"));
 }
