@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use control::api::{self, AuditRow, Request, Response, to_json_line};
-use store::audit::{FaultKind, Octets, Row, unhex, verify};
+use store::audit::{FaultKind, Octets, Row, hex, unhex, verify};
 use store::checkpoint::Checkpoint;
 
 use super::{LOOK_PATIENCE, ask, ask_once, show};
@@ -141,15 +141,24 @@ fn text_of(file: &Path) -> Result<String, String> {
 }
 
 fn read(file: &Path) -> Result<Vec<Row>, String> {
-    let text = text_of(file)?;
+    parse(&text_of(file)?, &file.display().to_string())
+}
+
+/// Reads an export. Each line has to be as it was exported, to the octet: what means the same in
+/// JSON is something else all the same.
+fn parse(text: &str, name: &str) -> Result<Vec<Row>, String> {
     let row = |(at, line): (usize, &str)| {
-        let wrong = |why: &str| format!("{}:{}: {why}", file.display(), at + 1);
+        let wrong = |why: &str| format!("{name}:{}: {why}", at + 1);
         let row = AuditRow::parse(line).map_err(|why| wrong(&why))?;
         let octets = |text: &str| unhex(text).ok_or_else(|| wrong("expected 64 hexadecimal digits"));
         let (hash, mac) = (octets(&row.hash)?, octets(&row.mac)?);
+        let exported = AuditRow { hash: hex(&hash), mac: hex(&mac), ..row.clone() };
+        if to_json_line(&exported) != line {
+            return Err(wrong(&format!("row {} was changed: its line is not as it is exported", row.number)));
+        }
         Ok(Row { number: row.number, text: row.row, hash, mac })
     };
-    text.lines().enumerate().map(row).collect()
+    text.split_inclusive('\n').enumerate().map(row).collect()
 }
 
 fn key(file: &Path) -> Result<Octets, String> {
@@ -180,5 +189,64 @@ fn checkpoints(file: &Path, public_key: &str) -> Result<Vec<(u64, Octets)>, Stri
             "\"{}\": the checkpoint of row {number} was not signed with this key",
             file.display()
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns an export of some rows, and the first key.
+    fn exported() -> (String, Octets) {
+        let folder = std::env::temp_dir().join(format!("gannet-audit-{}", std::process::id()));
+        let store = store::Store::open(&folder).expect("a store");
+        for number in 0..3_u64 {
+            let event = store::audit::Event {
+                by: "anna".to_owned(),
+                what: "reload".to_owned(),
+                on: format!("\u{e4}\n\"{number}\""),
+                outcome: "accepted".to_owned(),
+                at: number,
+                ..store::audit::Event::default()
+            };
+            store.audit(&[event]).expect("written");
+        }
+        let first = key(&folder.join("audit-first.key")).expect("a key");
+        let rows = store.audited(0, 10).expect("readable");
+        std::fs::remove_dir_all(&folder).expect("removed");
+        let line = |row: Row| {
+            let (hash, mac) = (hex(&row.hash), hex(&row.mac));
+            to_json_line(&AuditRow { number: row.number, row: row.text, hash, mac })
+        };
+        (rows.into_iter().map(line).collect(), first)
+    }
+
+    #[test]
+    fn every_octet_of_an_export_that_is_changed_removed_added_or_swapped_is_found() {
+        let (export, first) = exported();
+        let last = parse(&export, "export").expect("rows").pop().expect("a row");
+        let is_right = |octets: &[u8], noted: &[(u64, Octets)]| {
+            let rows = std::str::from_utf8(octets).ok().and_then(|text| parse(text, "export").ok());
+            rows.is_some_and(|rows| verify(rows, Some(&first), noted).is_ok())
+        };
+        let noted = [(last.number, last.hash)];
+        assert!(is_right(export.as_bytes(), &noted));
+        let octets = export.as_bytes();
+        for at in 0..octets.len() {
+            for flipped in [1, 0x20, 0x80] {
+                let mut changed = octets.to_vec();
+                changed[at] ^= flipped;
+                assert!(!is_right(&changed, &noted), "octet {at} is changed by {flipped:#x}");
+            }
+            let mut without = octets.to_vec();
+            without.remove(at);
+            assert!(!is_right(&without, &noted), "octet {at} is removed");
+            let mut with = octets.to_vec();
+            with.insert(at, b' ');
+            assert!(!is_right(&with, &noted), "an octet is added at {at}");
+            let mut swapped = octets.to_vec();
+            swapped.swap(at, (at + 1) % octets.len());
+            assert!(swapped == octets || !is_right(&swapped, &noted), "octet {at} is swapped");
+        }
     }
 }

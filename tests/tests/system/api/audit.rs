@@ -12,24 +12,70 @@ import hashlib, hmac, json, sys
 def expand(key):
     prk = hmac.new(b"\0" * 32, key, hashlib.sha256).digest()
     return hmac.new(prk, b"gannet audit\x01", hashlib.sha256).digest()
+def compact(value, **how):
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, **how)
+def fault(export, key):
+    before, number = b"\0" * 32, 0
+    for line in export.splitlines(keepends=True):
+        it = json.loads(line)
+        number += 1
+        if it["number"] != number:
+            return f"row {number} is removed"
+        before = hashlib.sha256(before + it["row"].encode()).digest()
+        row = json.loads(it["row"])
+        if before.hex() != it["hash"] or row["number"] != number or compact(row, sort_keys=True) != it["row"]:
+            return f"row {number} is changed"
+        if compact({name: it[name] for name in ("number", "row", "hash", "mac")}) + "\n" != line.decode():
+            return f"row {number} is changed"
+        if number > 1 and (number - 1) % 256 == 0:
+            key = expand(key)
+        if hmac.new(key, before, hashlib.sha256).hexdigest() != it["mac"]:
+            return f"row {number} is forged"
+    return None if number else "there is no row"
 key = bytes.fromhex(open(sys.argv[2]).read().split()[1])
-before, number = b"\0" * 32, 0
-for line in open(sys.argv[1]):
-    it = json.loads(line)
-    number += 1
-    if it["number"] != number:
-        sys.exit(f"row {number} is removed")
-    before = hashlib.sha256(before + it["row"].encode()).digest()
-    row = json.loads(it["row"])
-    canonical = json.dumps(row, sort_keys=True, separators=(",", ":"))
-    if before.hex() != it["hash"] or row["number"] != number or canonical != it["row"]:
-        sys.exit(f"row {number} is changed")
-    if number > 1 and (number - 1) % 256 == 0:
-        key = expand(key)
-    if hmac.new(key, before, hashlib.sha256).hexdigest() != it["mac"]:
-        sys.exit(f"row {number} is forged")
-print(number, "rows")
+export = open(sys.argv[1], "rb").read()
+if len(sys.argv) > 3:
+    def is_found(octets):
+        try:
+            return octets == export or fault(octets, key) is not None
+        except (ValueError, KeyError, TypeError):
+            return True
+    def others(at):
+        for flipped in (1, 32, 128):
+            yield export[:at] + bytes([export[at] ^ flipped]) + export[at + 1:]
+        yield export[:at] + export[at + 1:]
+        yield export[:at] + b" " + export[at:]
+        yield export[:at] + export[at + 1:at + 2] + export[at:at + 1] + export[at + 2:]
+    for at in range(len(export)):
+        for octets in others(at):
+            if not is_found(octets):
+                sys.exit(f"octet {at} is not found")
+    print(len(export), "octets")
+why = fault(export, key)
+if why:
+    sys.exit(why)
+print(export.count(b"\n"), "rows")
 "#;
+
+#[test]
+fn every_octet_of_an_export_that_is_not_as_it_was_is_found_by_who_shares_nothing_with_us() {
+    let (_stub, server) = start("");
+    for text in ["192.0.2.1", "[192.0.2.1, \"192.0.2.2\"]"] {
+        let set = server.command(&["config", "set", "local.nas.home.arpa", text]);
+        assert!(set.status.success(), "{set:?}");
+    }
+    let place = server.directory();
+    let export = exported(&server);
+    std::fs::write(place.join("export"), &export).expect("written");
+    let key = find(place, "audit-first.key");
+    let mut command = Command::new("python3");
+    command.args(["-c", VERIFIER, "export"]).arg(key).arg("all").current_dir(place);
+    let output = command.output().expect("python3 is installed");
+    let said =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    contains(&said, &format!("{} octets", export.len()));
+    contains(&said, &format!("{} rows", export.lines().count()));
+}
 
 #[test]
 fn what_was_done_is_in_the_audit_log_and_a_change_of_it_is_noticed() {
