@@ -146,6 +146,25 @@ impl Server {
         self.decide(&[request]).pop().expect("an outcome")
     }
 
+    /// Has other files come into use, unless they are wrong, alone or with the changes: then those
+    /// of before stay. Returns whether they did.
+    fn reload(&mut self, text: &str) -> bool {
+        let before = fs::read(self.place.path().join("g.yaml")).expect("a file");
+        write(&self.place, text);
+        let files = Origin::File(self.place.path().join("g.yaml")).load();
+        let both = files.and_then(|files| {
+            let both = files.with_changes(&self.authority.layers(), &System)?;
+            Ok((files, both))
+        });
+        let Ok((files, running)) = both else {
+            fs::write(self.place.path().join("g.yaml"), before).expect("written");
+            return false;
+        };
+        (self.files, self.running) = (files, running);
+        self.authority.note_good(&self.running);
+        true
+    }
+
     fn udp_size(&self) -> u16 {
         self.running.settings.udp_size
     }
@@ -432,4 +451,80 @@ fn a_change_that_was_refused_and_came_to_the_disk_all_the_same_is_not_written_ov
     assert_eq!(server.set("local.a.example", "192.0.2.1").expect("it is right").revision, 3);
     assert_eq!((server.udp_size(), server.running.settings.padding), (1300, 128));
     assert_eq!(server.again().expect("no mistakes").authority.changes().len(), 3);
+}
+
+/// Numbers that look random and are the same in each run (Knuth's MMIX).
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % bound
+    }
+
+    fn of<'c>(&mut self, choices: &[&'c str]) -> &'c str {
+        choices.get(self.below(choices.len())).copied().expect("one of them")
+    }
+}
+
+/// Whatever is done in whatever order, what runs is what a fresh start makes of what is on disk.
+#[test]
+fn random_changes_roll_backs_and_reloads_leave_what_a_fresh_start_makes_of_files_and_store() {
+    const PATHS: [&str; 7] = [
+        "edns.udp-size",
+        "edns",
+        "local.a.example",
+        "local.b.example",
+        "local",
+        "cache.main.max-ttl",
+        "cache.main",
+    ];
+    const TEXTS: [&str; 8] = [
+        "1300",
+        "1400",
+        "{udp-size: 1350, padding: 128}",
+        "192.0.2.1",
+        "[192.0.2.2, 192.0.2.3]",
+        "{c.example: 192.0.2.4}",
+        "2h",
+        "{max-ttl: 3h}",
+    ];
+    const FILES: [&str; 4] = [
+        "",
+        "edns: {udp-size: 1232}\nlocal: {a.example: 192.0.2.9}\n",
+        "cache: {main: {max-ttl: 1h}}\nlocal: {d.example: 192.0.2.8}\n",
+        "edns: {udp-size: wrong}\n",
+    ];
+    let mut done = [0_usize; 5];
+    for seed in 0..24 {
+        let mut chance = Chance(seed);
+        let mut server = started("");
+        for _ in 0..20 {
+            let path = at(chance.of(&PATHS));
+            let revision = server.authority.standing().revision;
+            let (kind, outcome) = match chance.below(8) {
+                0 => (0, server.one(by("anna", vec![Edit::Unset(path)])).is_ok()),
+                1 => (1, server.one(by("anna", vec![Edit::TakeAway(path)])).is_ok()),
+                2 => {
+                    let to = chance.below(revision as usize + 2) as u64;
+                    (2, server.one(by("anna", vec![Edit::RollBack(to)])).is_ok())
+                }
+                3 => (3, server.reload(chance.of(&FILES))),
+                _ => {
+                    let edits = (0..=chance.below(2))
+                        .map(|_| Edit::Set(at(chance.of(&PATHS)), chance.of(&TEXTS).to_owned()));
+                    (4, server.one(by("anna", edits.collect())).is_ok())
+                }
+            };
+            if let Some(done) = done.get_mut(kind) {
+                *done += usize::from(outcome);
+            }
+        }
+        let (runs, revision) = (settings::print::show(&server.running), server.authority.standing().revision);
+        let again = server.again().expect("what ran is right");
+        assert_eq!(settings::print::show(&again.running), runs, "seed {seed}");
+        assert_eq!(again.authority.standing().revision, revision, "seed {seed}");
+    }
+    // Each of them was done often enough to say something.
+    assert!(done.iter().all(|count| *count >= 3), "{done:?}");
 }
