@@ -4,6 +4,7 @@ mod audit;
 mod crowds;
 mod events;
 mod hostile;
+mod kills;
 mod network;
 mod oidc;
 mod oidc_provider;
