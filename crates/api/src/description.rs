@@ -3,9 +3,10 @@
 use serde_json::{Map, Value, json};
 
 use crate::problem::Problem;
+use crate::responses;
 use crate::route::{IDEMPOTENCY_KEY, Parameter, Route, Wanted};
 use crate::routes::all;
-use crate::shapes::{EVENT_STREAM, Schemas, one};
+use crate::shapes::{Schemas, one};
 
 /// Returns the whole description, as indented JSON.
 pub fn description() -> String {
@@ -14,8 +15,9 @@ pub fn description() -> String {
     let mut paths = Map::new();
     for route in all() {
         let path = paths.entry(format!("/api/v1{}", route.path)).or_insert_with(|| json!({}));
-        path[route.method.to_lowercase()] = operation(route, &problem, &mut schemas);
+        path[route.method.to_lowercase()] = operation(route, &mut schemas);
     }
+    paths.insert("/health".to_owned(), json!({"get": health(&mut schemas)}));
     let description = json!({
         "openapi": "3.1.0",
         "info": {
@@ -24,13 +26,61 @@ pub fn description() -> String {
             "description": "The API of the DNS server Gannet (docs/manual/api.md).",
             "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
         },
+        "servers": [{"url": "/", "description": "This server."}],
+        "security": [{"token": []}, {"key": []}, {"session": []}],
         "paths": paths,
-        "components": {"schemas": schemas},
+        "components": {
+            "schemas": schemas,
+            "responses": responses::problems(&problem),
+            "headers": responses::headers(),
+            "securitySchemes": {
+                "token": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "A token of `gannet token add`. On the control socket the system says who asks.",
+                },
+                "key": {
+                    "type": "apiKey",
+                    "in": "header",
+                    "name": "X-API-Key",
+                    "description": "A token, as programs show it that speak PowerDNS's API.",
+                },
+                "session": {
+                    "type": "apiKey",
+                    "in": "cookie",
+                    "name": "__Host-gannet",
+                    "description": "A session (`POST /session`); over HTTP the cookie is `gannet`. Changes need the header `X-Gannet`, too.",
+                },
+            },
+        },
     });
     control::api::to_json(&description)
 }
 
-fn operation(route: &Route, problem: &Value, schemas: &mut Schemas) -> Value {
+/// Describes what is outside of the table.
+fn health(schemas: &mut Schemas) -> Value {
+    let health = one::<control::api::Health>(schemas);
+    let said =
+        |about: &str| json!({"description": about, "content": {"application/json": {"schema": health}}});
+    json!({
+        "operationId": "get-health",
+        "summary": "Whether the server does its work.",
+        "description": "Needs no role.",
+        "security": [],
+        "responses": {
+            "200": said("Clients are answered, though something may be wrong."),
+            "503": said("Clients are not answered."),
+            "400": {"$ref": "#/components/responses/problem-400"},
+            "403": {"$ref": "#/components/responses/problem-403"},
+            "405": {"$ref": "#/components/responses/problem-405"},
+            "421": {"$ref": "#/components/responses/problem-421"},
+            "429": {"$ref": "#/components/responses/problem-429"},
+            "431": {"$ref": "#/components/responses/problem-431"},
+        },
+    })
+}
+
+fn operation(route: &Route, schemas: &mut Schemas) -> Value {
     let mut operation = json!({
         "operationId": identifier(route),
         "summary": route.summary,
@@ -38,14 +88,11 @@ fn operation(route: &Route, problem: &Value, schemas: &mut Schemas) -> Value {
             true => "Needs no role.".to_owned(),
             false => format!("Needs the role `{}`.", route.role.word()),
         },
-        "responses": {
-            "200": {"description": "It is done.", "content": content(route, schemas)},
-            "default": {
-                "description": "It is not done, and why.",
-                "content": {"application/problem+json": {"schema": problem}},
-            },
-        },
+        "responses": responses::responses(route, schemas),
     });
+    if route.is_for_strangers {
+        operation["security"] = json!([]);
+    }
     let parameters = parameters(route);
     if !parameters.is_empty() {
         operation["parameters"] = Value::Array(parameters);
@@ -57,12 +104,18 @@ fn operation(route: &Route, problem: &Value, schemas: &mut Schemas) -> Value {
             operation["requestBody"] = json!({"required": true, "content": content});
         }
         Wanted::Lines => {
-            let shape = one::<control::api::RuleEdit>(schemas);
-            let content = json!({"application/x-ndjson": {"schema": shape}});
+            // What a line is has no place of its own before OpenAPI 3.2.
+            let line = one::<control::api::RuleEdit>(schemas);
+            let schema = json!({"type": "string", "description": "A line for each: see `x-line`."});
+            let content = json!({"application/x-ndjson": {"schema": schema, "x-line": line}});
             operation["requestBody"] = json!({"required": true, "content": content});
         }
         Wanted::Upload => {
             let content = json!({"text/plain": {"schema": {"type": "string"}}});
+            operation["requestBody"] = json!({"required": true, "content": content});
+        }
+        Wanted::Archive => {
+            let content = json!({"application/x-tar": {"schema": {"type": "string", "format": "binary"}}});
             operation["requestBody"] = json!({"required": true, "content": content});
         }
         Wanted::Setting => {
@@ -74,15 +127,6 @@ fn operation(route: &Route, problem: &Value, schemas: &mut Schemas) -> Value {
     operation
 }
 
-fn content(route: &Route, schemas: &mut Schemas) -> Value {
-    match (route.shape)(schemas) {
-        // Text that is no JSON.
-        Value::String(kind) => json!({kind: {"schema": {"type": "string"}}}),
-        stream if stream.get(EVENT_STREAM).is_some() => stream,
-        shape => json!({"application/json": {"schema": shape}}),
-    }
-}
-
 fn parameters(route: &Route) -> Vec<Value> {
     let names = route.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
     let chosen =
@@ -90,7 +134,14 @@ fn parameters(route: &Route) -> Vec<Value> {
     let said = |place: &'static str| {
         move |parameter: &Parameter| {
             let Parameter { name, kind, about } = parameter;
-            json!({"name": name, "in": place, "description": about, "schema": {"type": kind}})
+            let mut said = json!({"name": name, "in": place, "description": about, "schema": {"type": kind}});
+            match *kind {
+                "integer" => said["schema"]["minimum"] = json!(0),
+                // `?dry-run` is enough.
+                "boolean" => said["allowEmptyValue"] = json!(true),
+                _ => {}
+            }
+            said
         }
     };
     let repeated = route.takes_key().then_some(&IDEMPOTENCY_KEY);

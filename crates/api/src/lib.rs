@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+mod backup;
 mod body;
 mod call;
 mod description;
@@ -25,6 +26,7 @@ mod queries;
 mod repeated;
 mod reply;
 mod resources;
+mod responses;
 mod route;
 mod routes;
 mod rrsets;

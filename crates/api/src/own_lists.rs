@@ -2,7 +2,7 @@
 
 use control::api::{self, Request, Response, RuleEdit};
 use hyper::header::{CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH};
-use server::{EDITS_MAX, Role};
+use server::{EDITS_MAX, OperatorError, Role};
 
 use crate::body::Body;
 use crate::call::Call;
@@ -34,14 +34,14 @@ const NO_TAG: Parameter = parameter("If-None-Match", "string", "`*`: only if the
 /// Rows of the table.
 pub(crate) const ROUTES: &[Route] = &[
     get("/lists", "Lists that are kept beside the settings.", many::<api::OwnList>, |_| Ok(Request::OwnLists)),
-    get("/lists/{list}", "One of them.", one::<api::OwnList>, |_| Ok(Request::OwnLists)).replies(one_list),
+    get("/lists/{list}", "One of them.", one::<api::OwnList>, |_| Ok(Request::OwnLists)).gives(&["ETag"]).replies(one_list),
     route("DELETE", "/lists/{list}", "Removes one of them.", one::<api::OwnListChanged>, |call| {
         let tag = tag(call)?.ok_or_else(|| needs_tag("If-Match with the ETag of the list"))?;
         Ok(Request::OwnListRemove(api::OwnListRemove { name: call.part(0), tag: Some(tag) }))
     })
     .role(Role::Operator)
     .headers(&[NEEDED_TAG])
-    .replies(changed),
+    .gives(&["ETag"]).replies(changed),
     get("/lists/{list}/content", "The text of a list.", text, |call| {
         if let Some(list) = find(call)? {
             call.tag.get_or_init(|| tag_of(list.revision));
@@ -69,7 +69,7 @@ pub(crate) const ROUTES: &[Route] = &[
     .query(&[DRY_RUN])
     .headers(&[NEEDED_TAG, NO_TAG])
     .body(Wanted::Upload)
-    .replies(changed),
+    .gives(&["ETag"]).replies(changed),
     route(
         "PATCH",
         "/lists/{list}/content",
@@ -81,7 +81,7 @@ pub(crate) const ROUTES: &[Route] = &[
     .query(&[DRY_RUN])
     .headers(&[TAG, NO_TAG])
     .body(Wanted::Lines)
-    .replies(changed),
+    .gives(&["ETag"]).replies(changed),
 ];
 
 /// Octets of a body of changes of single rules.
@@ -93,6 +93,7 @@ pub(crate) const UPLOAD_OCTETS_MAX: u64 = 256 << 20;
 pub(crate) fn body_octets_max(method: &str, path: &str) -> Option<u64> {
     let is_content = path.starts_with("/api/v1/lists/") && path.ends_with("/content");
     match method {
+        "POST" if path == "/api/v1/restore" => Some(crate::backup::ARCHIVE_OCTETS_MAX),
         "PUT" if is_content => Some(UPLOAD_OCTETS_MAX),
         "PATCH" if is_content => Some(LINES_OCTETS_MAX),
         _ => None,
@@ -163,7 +164,13 @@ pub(crate) fn put(call: &Call, draft: server::Draft) -> Result<Response, Problem
         Some(tag) => tag,
     };
     let name = call.part(0);
-    let put = server::own_list_put(&call.operator, (&name, &tag), draft, is_dry_run, &call.caller)?;
+    let put = server::own_list_put(&call.operator, (&name, &tag), draft, is_dry_run, &call.caller);
+    let put = put.map_err(|error| match error {
+        OperatorError::Conflict(why) => {
+            Problem::new(412, why).with_change(call.operator.last_change_of_list(&name))
+        }
+        other => other.into(),
+    })?;
     Ok(Response::OwnListChanged(put))
 }
 

@@ -123,6 +123,12 @@ fn troubles(status: &api::Status) -> Vec<String> {
     if !configuration.changes.wrong.is_empty() {
         found.push("The file and the changes do not go together: what ran last is in use.".to_owned());
     }
+    if status.is_audit_failing {
+        found.push("The audit log cannot be written.".to_owned());
+    }
+    for missing in &status.missing_listeners {
+        found.push(format!("The API could not be opened at {}: {}.", missing.at, missing.why));
+    }
     let zones = &status.zones;
     if zones.failing > 0 {
         found.push(format!("{} zones are failing: {}", zones.failing, zones.names.join(", ")));

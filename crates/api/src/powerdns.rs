@@ -147,6 +147,7 @@ pub(crate) const ROUTES: &[Route] = &[
     )
     .query(&[parameter("rrsets", "boolean", "Whether the reply has the RRsets; true when absent.")])
     .body(Wanted::Json(one::<PdnsNewZone>))
+    .statuses(&[201])
     .replies(created),
     get("/servers/localhost/zones/{zone}", "PowerDNS: a zone with its RRsets.", one::<PdnsZone>, whole)
         .query(&[
@@ -158,6 +159,7 @@ pub(crate) const ROUTES: &[Route] = &[
     route("PATCH", "/servers/localhost/zones/{zone}", "PowerDNS: changes RRsets.", nothing, patch)
         .role(Role::Operator)
         .body(Wanted::Json(one::<PdnsPatch>))
+        .statuses(&[204])
         .replies(|_, _| Ok(Reply::nothing(204))),
     route(
         "DELETE",
@@ -167,6 +169,7 @@ pub(crate) const ROUTES: &[Route] = &[
         |call| Ok(Request::ZoneRemove(api::ZoneNames { zones: vec![call.part(0)] })),
     )
     .role(Role::Operator)
+    .statuses(&[204])
     .replies(removed),
     get("/servers/localhost/zones/{zone}/export", "PowerDNS: the zone as a master file.", records, |call| {
         of::zone(ZoneWhat::Print, Some(call.part(0)))

@@ -20,13 +20,17 @@ pub(crate) struct Problem {
     detail: String,
     /// The same, for programs that speak PowerDNS's API.
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
+    #[schema(value_type = Option<String>)]
+    error: Option<Box<str>>,
     /// What the checker found, in settings or in files that they name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     diagnostics: Vec<api::Diagnostic>,
     /// The setting as it is, when somebody else has changed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     current: Option<Box<api::Setting>>,
+    /// Who changed it last, when somebody else has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changed: Option<Box<api::LastChange>>,
 }
 
 impl Problem {
@@ -40,6 +44,7 @@ impl Problem {
             error: None,
             diagnostics: Vec::new(),
             current: None,
+            changed: None,
         }
     }
 
@@ -69,7 +74,16 @@ impl Problem {
 
     /// Says it as PowerDNS does, too.
     pub(crate) fn for_powerdns(self) -> Self {
-        Self { error: Some(self.detail.clone()), ..self }
+        Self { error: Some(self.detail.as_str().into()), ..self }
+    }
+
+    /// Adds who changed it last.
+    pub(crate) fn with_change(mut self, changed: Option<api::LastChange>) -> Self {
+        if let Some(api::LastChange { by, at }) = &changed {
+            self.detail = format!("{}: {by} changed it last, at {at}", self.detail);
+        }
+        self.changed = changed.map(Box::new);
+        self
     }
 
     /// Adds how a setting stands.

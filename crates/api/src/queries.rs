@@ -43,6 +43,7 @@ pub(crate) const SEARCH: Route = get(
 )
 .role(Role::Helper)
 .query(CONDITIONS)
+.gives(&["Link"])
 .replies(page);
 
 /// `GET /queries/live`.

@@ -16,7 +16,9 @@ use crate::problem::Problem;
 use crate::reply::Reply;
 use crate::shapes::{Schemas, one};
 
-pub(crate) use users::{FirstCode, NewPassword, NewRole, one_user, totp_confirm, user_password, user_role};
+pub(crate) use users::{
+    FirstCode, NewPassword, NewRole, one_token, one_user, totp_confirm, user_password, user_role,
+};
 
 /// Items of one part of what is long, unless another number is asked for.
 pub(crate) const PART_ITEMS: u64 = 1_000;
@@ -239,11 +241,11 @@ pub(crate) fn one_set(_: &Call, response: Response) -> Result<Reply, Problem> {
 /// Asks to add to a dynamic set.
 pub(crate) fn add_members(call: &Call) -> Result<Request, Problem> {
     let Members { items, ttl_s } = json::parse(&call.body)?;
-    Ok(Request::SetAdd(api::SetChange { name: call.part(0), items, ttl_s, tag: set_tag(call)? }))
+    Ok(Request::SetAdd(api::SetChange { name: call.part(0), items, ttl_s, tag: known_tag(call)? }))
 }
 
-/// Returns what the client says the members of a set are known by.
-pub(crate) fn set_tag(call: &Call) -> Result<Option<String>, Problem> {
+/// Returns what the client says that a change is made for.
+pub(crate) fn known_tag(call: &Call) -> Result<Option<String>, Problem> {
     Ok(call.header(&IF_MATCH)?.map(|tag| tag.trim_matches('"').to_owned()))
 }
 

@@ -26,9 +26,16 @@ pub(crate) struct Route {
     pub(crate) is_for_strangers: bool,
     /// What comes back.
     pub(crate) shape: Shape,
+    /// The statuses of what is done.
+    pub(crate) statuses: &'static [u16],
+    /// Headers that come with it.
+    pub(crate) gives: &'static [&'static str],
     pub(crate) request: fn(&Call) -> Result<Request, Problem>,
     pub(crate) reply: fn(&Call, Response) -> Result<Reply, Problem>,
 }
+
+/// The header that says what a change is made for.
+pub(crate) const IF_MATCH_NAME: &str = "If-Match";
 
 /// The row that answers whatever became of a request, as the control socket does.
 pub(crate) const TUNNEL: &str = "/requests";
@@ -61,6 +68,8 @@ pub(crate) enum Wanted {
     Lines,
     /// A long text, which goes to a file as it comes.
     Upload,
+    /// A backup, which does, too.
+    Archive,
 }
 
 pub(crate) const fn parameter(name: &'static str, kind: &'static str, about: &'static str) -> Parameter {
@@ -87,6 +96,8 @@ pub(crate) const fn route(
         has_secrets: false,
         is_for_strangers: false,
         shape,
+        statuses: &[200],
+        gives: &[],
         request,
         reply: whole,
     }
@@ -123,6 +134,18 @@ impl Route {
 
     pub(crate) const fn body(mut self, body: Wanted) -> Self {
         self.body = body;
+        self
+    }
+
+    /// Says which statuses what is done has, when it is not 200 alone.
+    pub(crate) const fn statuses(mut self, statuses: &'static [u16]) -> Self {
+        self.statuses = statuses;
+        self
+    }
+
+    /// Says which headers come with what is done.
+    pub(crate) const fn gives(mut self, headers: &'static [&'static str]) -> Self {
+        self.gives = headers;
         self
     }
 

@@ -23,13 +23,17 @@ const IF_MATCH: Parameter = parameter(
     "string",
     "The ETag of what the change is made for, or `*`. Needed for what is there already.",
 );
+const OPTIONAL_MATCH: Parameter =
+    parameter("If-Match", "string", "The ETag of what the change is made for, or `*`.");
 const MEMBERS_MATCH: Parameter =
     parameter("If-Match", "string", "The ETag of the members that the change is made for, or `*`.");
+const KNOWN: Parameter =
+    parameter("If-None-Match", "string", "The ETag that the client knows: 304 if it is that.");
 const IF_NONE_MATCH: Parameter = parameter("If-None-Match", "string", "`*`: only if nothing is there.");
 
 /// Returns all rows.
 pub(crate) fn all() -> impl Iterator<Item = &'static Route> {
-    ROUTES.iter().chain(crate::own_lists::ROUTES).chain(crate::powerdns::ROUTES)
+    ROUTES.iter().chain(crate::backup::ROUTES).chain(crate::own_lists::ROUTES).chain(crate::powerdns::ROUTES)
 }
 
 /// The rows of our own resources.
@@ -46,12 +50,16 @@ const ROUTES: &[Route] = &[
         one::<api::Setting>,
         |call| Ok(Request::ConfigGet(api::ConfigGet { path: Some(call.part(0)) })),
     )
+    .headers(&[KNOWN])
+    .statuses(&[200, 304])
+    .gives(&["ETag"])
     .replies(of::setting),
     route("PUT", "/settings/{path}", "Changes a setting.", one::<api::ConfigChanged>, of::put_setting)
         .role(Role::Operator)
         .query(&[DRY_RUN, WHY, FOR])
         .headers(&[IF_MATCH, IF_NONE_MATCH])
         .body(Wanted::Setting)
+        .gives(&["ETag"])
         .replies(of::changed),
     route(
         "DELETE",
@@ -63,7 +71,8 @@ const ROUTES: &[Route] = &[
     .role(Role::Operator)
     .query(&[DRY_RUN, WHY, parameter("nothing", "boolean", "Has nothing there, whatever the file says.")])
     .headers(&[IF_MATCH])
-    .replies(of::changed),
+    .gives(&["ETag"])
+        .replies(of::changed),
     get("/configuration", "The settings in use as YAML, with where each is from.", yaml, |_| {
         Ok(Request::ConfigShow)
     }),
@@ -84,6 +93,7 @@ const ROUTES: &[Route] = &[
             parameter("count", "integer", "At most so many; 20 when absent."),
             parameter("before", "integer", "Those before this revision."),
         ])
+        .gives(&["Link"])
         .replies(of::history_part),
     get("/diff", "What two revisions say differently.", many::<api::ConfigDifference>, of::diff).query(&[
         parameter("from", "string", "A revision, `file` (when absent) or `now`."),
@@ -116,6 +126,7 @@ const ROUTES: &[Route] = &[
     ),
     get("/sets/{set}/members", "What a dynamic set holds.", many::<api::SetItem>, of::ask_members)
     .query(&[COUNT, AFTER])
+    .gives(&["ETag", "Link"])
     .replies(of::members),
     post(
         ("/sets/{set}/members", Role::Helper),
@@ -132,7 +143,7 @@ const ROUTES: &[Route] = &[
         one::<api::SetChanged>,
         |call| {
             let items = vec![call.part(1)];
-            Ok(Request::SetRemove(api::SetChange { name: call.part(0), items, ttl_s: None, tag: of::set_tag(call)? }))
+            Ok(Request::SetRemove(api::SetChange { name: call.part(0), items, ttl_s: None, tag: of::known_tag(call)? }))
         },
     )
     .role(Role::Helper)
@@ -167,6 +178,7 @@ const ROUTES: &[Route] = &[
         of::stats_shape,
         |_| Ok(Request::Stats),
     )
+    .gives(&["ETag"])
     .replies(of::bans),
     get("/resolvers", "How full the tables of resolvers are.", map::<api::CacheStats>, |call| {
         of::resolver(call, api::ResolverWhat::Stats)
@@ -206,7 +218,8 @@ const ROUTES: &[Route] = &[
     .body(Wanted::Json(one::<api::ResolverFlush>)),
     get("/zones", "The zones.", many::<api::Zone>, |_| of::zone(api::ZoneWhat::Status, None))
         .query(&[COUNT, AFTER])
-        .replies(of::zones),
+        .gives(&["Link"])
+    .replies(of::zones),
     get("/zones/{zone}", "How a zone is.", one::<api::Zone>, |call| {
         of::zone(api::ZoneWhat::Status, Some(call.part(0)))
     })
@@ -241,6 +254,7 @@ const ROUTES: &[Route] = &[
         COUNT,
         parameter("after", "integer", "Those after so many. The header `Link` has the URL of the next part."),
     ])
+    .gives(&["Link"])
     .replies(rrsets::listed),
     route(
         "PATCH",
@@ -252,6 +266,9 @@ const ROUTES: &[Route] = &[
     .role(Role::Operator)
     .body(Wanted::Json(one::<rrsets::Edits>)),
     get("/zones/{zone}/rrsets/{name}/{type}", "An RRset.", one::<api::Rrset>, rrsets::get)
+        .headers(&[KNOWN])
+        .statuses(&[200, 304])
+        .gives(&["ETag"])
         .replies(rrsets::got),
     route(
         "PUT",
@@ -374,10 +391,15 @@ const ROUTES: &[Route] = &[
         |call| Ok(Request::TokenAdd(crate::json::parse(&call.body)?)),
     )
     .body(Wanted::Json(one::<api::TokenAdd>)),
+    get("/tokens/{token}", "A token, without its text.", one::<api::Token>, |_| Ok(Request::TokenList))
+        .role(Role::Admin)
+        .gives(&["ETag"])
+        .replies(of::one_token),
     route("DELETE", "/tokens/{token}", "Takes a token back.", many::<api::Token>, |call| {
-        Ok(Request::TokenRevoke(api::TokenName { name: call.part(0) }))
+        Ok(Request::TokenRevoke(api::TokenName { name: call.part(0), tag: of::known_tag(call)? }))
     })
-    .role(Role::Admin),
+    .role(Role::Admin)
+    .headers(&[OPTIONAL_MATCH]),
     get("/users", "The users, without their passwords.", many::<api::User>, |_| Ok(Request::UserList))
         .role(Role::Admin),
     post(("/users", Role::Admin), "Adds a user.", one::<api::User>, |call| {
@@ -388,11 +410,13 @@ const ROUTES: &[Route] = &[
     .replies(of::one_user),
     get("/users/{user}", "A user.", one::<api::User>, |_| Ok(Request::UserList))
         .role(Role::Admin)
+        .gives(&["ETag"])
         .replies(of::one_user),
     route("DELETE", "/users/{user}", "Removes a user, and ends their sessions.", many::<api::User>, |call| {
-        Ok(Request::UserRemove(api::UserName { name: call.part(0) }))
+        Ok(Request::UserRemove(api::UserName { name: call.part(0), tag: of::known_tag(call)? }))
     })
-    .role(Role::Admin),
+    .role(Role::Admin)
+    .headers(&[OPTIONAL_MATCH]),
     route(
         "PUT",
         "/users/{user}/password",
@@ -413,12 +437,14 @@ const ROUTES: &[Route] = &[
     )
     .role(Role::Admin)
     .body(Wanted::Json(one::<of::NewRole>))
+    .headers(&[OPTIONAL_MATCH])
+    .gives(&["ETag"])
     .replies(of::one_user),
     post(
         ("/users/{user}/totp", Role::Viewer),
         "Makes what a user's device is to make one-time codes of: for oneself, and as an admin for others.",
         one::<api::TotpBegun>,
-        |call| Ok(Request::TotpBegin(api::UserName { name: call.part(0) })),
+        |call| Ok(Request::TotpBegin(api::UserName { name: call.part(0), tag: None })),
     )
     .with_secrets(),
     route(
@@ -435,7 +461,7 @@ const ROUTES: &[Route] = &[
         "/users/{user}/totp",
         "Has a user need no one-time codes any more, and ends their sessions.",
         one::<api::User>,
-        |call| Ok(Request::TotpRemove(api::UserName { name: call.part(0) })),
+        |call| Ok(Request::TotpRemove(api::UserName { name: call.part(0), tag: None })),
     )
     .role(Role::Admin)
     .replies(of::one_user),
@@ -454,6 +480,7 @@ const ROUTES: &[Route] = &[
     )
     .body(Wanted::Json(one::<api::LogIn>))
     .with_secrets()
+    .gives(&["Set-Cookie"])
     .for_strangers(),
     route(
         "PUT",
@@ -463,8 +490,11 @@ const ROUTES: &[Route] = &[
         of::elsewhere,
     )
     .body(Wanted::Json(one::<api::OwnPassword>))
-    .with_secrets(),
-    route("DELETE", "/session", "Logs out.", one::<api::WhoAsks>, of::elsewhere).with_secrets(),
+    .with_secrets()
+    .gives(&["Set-Cookie"]),
+    route("DELETE", "/session", "Logs out.", one::<api::WhoAsks>, of::elsewhere)
+        .with_secrets()
+        .gives(&["Set-Cookie"]),
     post(
         ("/requests", Role::Viewer),
         "A request of the control socket, as commands make them.",

@@ -18,6 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
+use crate::backup;
 use crate::body::Body;
 use crate::call::{Call, path_parts, query_parts};
 use crate::description::description;
@@ -30,7 +31,7 @@ use crate::repeated::{self, UnderWay};
 use crate::reply::{Reply, is_json, not_allowed, read, read_to_file};
 use crate::route::{Route, TUNNEL, Wanted};
 use crate::routes::all;
-use crate::session::Visitor;
+use crate::session::{Visitor, in_thread};
 
 /// Octets of a body.
 const BODY_OCTETS_MAX: u64 = 1 << 20;
@@ -153,7 +154,7 @@ impl Api {
                 Ok(Reply::json("[{\"url\": \"/api/v1\", \"version\": 1}]\n".to_owned()))
             }
             _ if is_page(&path) => self.page(request, visitor, who).await,
-            ["health"] => Ok(Reply::json("{\"is-serving\": true}\n".to_owned())),
+            ["health"] => self.health().await,
             [base @ .., DESCRIPTION] if base == BASE => Ok(Reply::json(description())),
             [first, second, ..] if [*first, *second] == BASE => {
                 let (route, parts) = match find(&method, parts.get(2..).unwrap_or_default()) {
@@ -174,6 +175,14 @@ impl Api {
             }
             _ => Err(nothing_at(&path)),
         }
+    }
+
+    /// Says whether the server does its work: with 503 if clients are not answered.
+    async fn health(&self) -> Result<Reply, Problem> {
+        let operator = Arc::clone(&self.operator);
+        let health = in_thread(move || operator.health()).await?;
+        let status = if health.is_serving { 200 } else { 503 };
+        Ok(Reply::json(api::to_json_line(&health)).with_status(status))
     }
 
     /// Has what a row of the table asks for carried out.
@@ -209,6 +218,9 @@ impl Api {
             let list = parts.first().map_or("", String::as_str);
             server::own_list_allowed(&self.operator, list, &visitor.caller)?;
         }
+        if matches!(route.body, Wanted::Archive) {
+            server::restore_allowed(&self.operator, "restore", &visitor.caller)?;
+        }
         let _long_body = match is_long {
             true => Some(Arc::clone(&self.long_bodies).try_acquire_owned().map_err(|_| {
                 Problem::new(503, "another long body is being read; try again when it is done")
@@ -222,6 +234,11 @@ impl Api {
                     Vec::new(),
                     Some(read_to_file(request.into_body(), draft, own_lists::UPLOAD_OCTETS_MAX).await?),
                 )
+            }
+            Wanted::Archive => {
+                let draft = self.operator.restore_draft()?;
+                let octets_max = backup::ARCHIVE_OCTETS_MAX;
+                (Vec::new(), Some(read_to_file(request.into_body(), draft, octets_max).await?))
             }
             Wanted::Lines => (read(request.into_body(), own_lists::LINES_OCTETS_MAX).await?, None),
             _ => (read(request.into_body(), BODY_OCTETS_MAX).await?, None),
@@ -262,7 +279,13 @@ impl Api {
 
 /// Carries out what a row asks for.
 fn done(route: &Route, call: &Call) -> Result<Reply, Problem> {
+    if route.path == backup::BACKUP {
+        return backup::get_archive(call);
+    }
     if let Some(draft) = call.take_upload() {
+        if matches!(route.body, Wanted::Archive) {
+            return backup::restore(call, &draft);
+        }
         return (route.reply)(call, own_lists::put(call, draft)?);
     }
     let request = (route.request)(call)?;
@@ -295,9 +318,31 @@ fn done(route: &Route, call: &Call) -> Result<Reply, Problem> {
         Err(server::OperatorError::Conflict(why)) => {
             let is_setting = route.path.starts_with("/settings/");
             let current = if is_setting { crate::resources::current(call)? } else { None };
-            Err(Problem::new(412, why).with_current(current))
+            Err(Problem::new(412, why).with_current(current).with_change(changed(route, call)))
         }
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Returns who changed what a request was made for.
+fn changed(route: &Route, call: &Call) -> Option<api::LastChange> {
+    let (operator, name) = (&call.operator, call.part(0));
+    match route.path {
+        "/zones/{zone}/rrsets" => operator.last_change_of_rrsets(&name, None),
+        "/zones/{zone}/rrsets/{name}/{type}" => {
+            operator.last_change_of_rrsets(&name, Some((&call.part(1), &call.part(2))))
+        }
+        path if path.starts_with("/users/") => {
+            let user = operator.user_list().into_iter().find(|user| user.name == name)?;
+            Some(api::LastChange { by: user.by, at: user.at })
+        }
+        path if path.starts_with("/tokens/") => {
+            let token = operator.token_list().into_iter().find(|token| token.name == name)?;
+            Some(api::LastChange { by: token.by, at: token.at })
+        }
+        path if path.starts_with("/sets/") => operator.last_change_of_set(&name),
+        path if path.starts_with("/lists/") => operator.last_change_of_list(&name),
+        _ => None,
     }
 }
 

@@ -55,6 +55,11 @@ pub(crate) fn records(_: &mut Schemas) -> Value {
     json!("text/dns")
 }
 
+/// Describes an archive.
+pub(crate) fn archive(_: &mut Schemas) -> Value {
+    json!("application/x-tar")
+}
+
 /// What events are, as browsers read them.
 pub(crate) const EVENT_STREAM: &str = "text/event-stream";
 

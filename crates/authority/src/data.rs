@@ -1,7 +1,11 @@
 //! What is kept in the store beside settings.
 
+use std::path::Path;
+
+use settings::overlay::{SettingPath, holds_secret};
 use store::{Step, StoreError};
 
+use crate::kept::WhatBecame;
 use crate::{Authority, Refusal};
 
 impl Authority {
@@ -71,6 +75,37 @@ impl Authority {
     pub fn is_whole(&self) -> bool {
         let position = self.with_store(None, |store| store.position().map(Some));
         matches!(position, Ok(Some(position)) if position.revision > 0)
+    }
+
+    /// Writes a copy of the store to a file that is not there yet; without secrets, it has no
+    /// setting that says one or did, nothing of `secret_space`, and no notes. There is none if
+    /// nothing was kept yet.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read or written.
+    pub fn copy(
+        &self,
+        file: &Path,
+        with_secrets: bool,
+        secret_space: &str,
+    ) -> Result<store::Copied, StoreError> {
+        let is_secret = |space: &str, name: &str, text: &str| match space {
+            crate::SPACE => match (SettingPath::parse(name), WhatBecame::decode(text)) {
+                (Ok(path), Some(WhatBecame::Text(text))) => holds_secret(&path, &text),
+                (Ok(_), Some(WhatBecame::Nothing)) => false,
+                // Nobody knows what that says.
+                _ => true,
+            },
+            other => other == secret_space,
+        };
+        let is_secret: Option<store::IsSecret<'_>> = if with_secrets { None } else { Some(&is_secret) };
+        self.with_store(store::Copied::default(), |store| store.copy(file, is_secret))
+    }
+
+    /// Returns the folder of the store.
+    pub fn store_folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
     }
 
     /// Returns the folder of long texts of a kind that are kept beside settings.

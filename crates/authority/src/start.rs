@@ -41,7 +41,12 @@ pub fn begin(origin: &Origin) -> Result<Begun, Vec<Diagnostic>> {
     if let Origin::Unbound(_) = origin {
         return Ok(Begun { loaded: files, authority: Authority::of_nobody(), wrong: None });
     }
-    let folder = files.settings.startup.state_directory.join(FOLDER);
+    let state = &files.settings.startup.state_directory;
+    if let Err(error) = store::restore::take_up(state) {
+        // A part of it may be in its place: neither is what anybody wants.
+        return Err(vec![half_restored(state, &error)]);
+    }
+    let folder = state.join(FOLDER);
     let key = files.settings.startup.audit_key.as_ref();
     let key: Option<store::audit::Octets> = key.and_then(|it| it.key.reveal().try_into().ok());
     let (entries, revision, trouble, found_whole) = known(&folder, key);
@@ -63,6 +68,21 @@ pub fn begin(origin: &Origin) -> Result<Begun, Vec<Diagnostic>> {
             }
             None => Err(without_last_good(diagnostics, &authority)),
         },
+    }
+}
+
+/// Returns that a backup cannot be taken up.
+fn half_restored(state: &Path, error: &std::io::Error) -> Diagnostic {
+    Diagnostic {
+        severity: Severity::Error,
+        file: store::restore::ready(state),
+        line: 0,
+        column: 0,
+        width: 0,
+        excerpt: String::new(),
+        message: format!("the backup to restore cannot be put in its place: {error}"),
+        expected: None,
+        hint: Some("make the state directory writable, and start again: it goes on where it was".to_owned()),
     }
 }
 

@@ -2,6 +2,7 @@
 //! completions come.
 
 mod asking;
+mod backup;
 mod events;
 mod files;
 mod own_lists;
@@ -27,6 +28,7 @@ pub use self::server::{
 };
 use asking::QUERY_HELP;
 pub use asking::{ExplainArgs, ProbeArgs, QueryArgs};
+pub use backup::{BackupArgs, RestoreArgs};
 pub use events::EventsArgs;
 pub use files::{
     CertificateArgs, ChangeArgs, CheckArgs, CheckFormat, ConfigChangeCommand, ConfigCommand, ConfigDiffArgs,

@@ -1,6 +1,7 @@
 //! The commands that talk to the running server.
 
 mod audit;
+mod backup;
 mod caches;
 mod certificates;
 mod check;
@@ -93,6 +94,8 @@ pub fn run(command: &ServerCommand, descriptions: Descriptions<'_>) -> ExitCode 
         ServerCommand::Certificates(args) => certificates::run(args),
         ServerCommand::Audit(command) => audit::run(command),
         ServerCommand::Token(command) => tokens::run(command),
+        ServerCommand::Backup(args) => backup::back_up(args),
+        ServerCommand::Restore(args) => backup::restore(args),
         ServerCommand::Login(args) => users::log_in_link(args),
         ServerCommand::Users(command) => users::run(command),
     }

@@ -176,6 +176,70 @@ pub fn send(
     Err(AskError::NotRunning(tried))
 }
 
+/// Asks for something over HTTP of the first of `paths` where a server listens, and writes it to
+/// `to`; returns the status, and the text of a response that is another than 200.
+///
+/// # Errors
+///
+/// Nobody listens, the connection breaks before the end, or it cannot be written.
+pub fn fetch(
+    paths: &[PathBuf],
+    target: &str,
+    to: &mut dyn Write,
+    patience: Duration,
+) -> Result<(u16, String), AskError> {
+    let mut tried = Vec::new();
+    for path in paths {
+        let mut stream = match UnixStream::connect(path) {
+            Ok(stream) => stream,
+            Err(error) => {
+                tried.push((path.clone(), error));
+                continue;
+            }
+        };
+        let broke = |error| AskError::Io(path.clone(), error);
+        stream.set_read_timeout(Some(patience)).map_err(broke)?;
+        stream.set_write_timeout(Some(patience)).map_err(broke)?;
+        let head = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        stream.write_all(head.as_bytes()).map_err(broke)?;
+        return taken(BufReader::new(stream), to).map_err(broke);
+    }
+    Err(AskError::NotRunning(tried))
+}
+
+/// Octets of a line of a head.
+const HEAD_LINE_OCTETS_MAX: u64 = 16 << 10;
+
+/// Reads a response whose length is said.
+fn taken(mut reader: impl BufRead, to: &mut dyn Write) -> io::Result<(u16, String)> {
+    let wrong = || io::Error::new(io::ErrorKind::InvalidData, "this is no response of HTTP");
+    let (mut status, mut octets) = (None, None);
+    loop {
+        let mut line = String::new();
+        (&mut reader).take(HEAD_LINE_OCTETS_MAX).read_line(&mut line)?;
+        let line = line.strip_suffix("\r\n").ok_or_else(wrong)?;
+        if line.is_empty() {
+            break;
+        }
+        match line.split_once(": ") {
+            Some((name, value)) if name.eq_ignore_ascii_case("content-length") => octets = value.parse().ok(),
+            Some(_) => {}
+            None => status = line.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)?.parse().ok()),
+        }
+    }
+    let (status, octets): (u16, u64) = (status.ok_or_else(wrong)?, octets.ok_or_else(wrong)?);
+    let mut body = reader.take(octets);
+    if status != 200 {
+        let mut text = String::new();
+        body.read_to_string(&mut text)?;
+        return Ok((status, text));
+    }
+    match io::copy(&mut body, to)? == octets {
+        true => Ok((status, String::new())),
+        false => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
 /// Takes a response apart: the status, and the text behind the head.
 fn response_of(response: &[u8]) -> Result<(u16, String), AskError> {
     let wrong = || AskError::Unreadable("it is no response of HTTP".to_owned());

@@ -56,12 +56,13 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "control.listen",
         Kind::List(Value::Socket { port: 8533, word: None }),
-        "[]",
-        "who does not use it need not care for one more open port",
+        "[127.0.0.1, \"::1\"]",
+        "this machine alone, where strangers get nothing but a page to log in",
         "Where the HTTP API can be reached besides the control socket (see api.md), with port 8533 unless they say \
-         otherwise. Requests show a token (`gannet token add`) or a session of a user (`gannet users add`, see \
-         users.md). Addresses of this machine alone take HTTP and HTTPS, all others HTTPS, with the certificates of \
-         `tls.certificates`.",
+         otherwise; nowhere with `[]`. Requests show a token (`gannet token add`) or a session of a user (`gannet \
+         users add`, see users.md). Addresses of this machine alone take HTTP and HTTPS, all others HTTPS, with the \
+         certificates of `tls.certificates`. An address that is written here and cannot be had is an error; one of \
+         the default is a warning. In the place of Unbound there is none by default.",
     )
     .restart(),
     row(

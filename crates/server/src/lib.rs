@@ -6,6 +6,7 @@
 #![deny(unsafe_code)]
 
 mod anchors;
+mod backup;
 mod caches;
 mod caller;
 mod certificates;
@@ -47,7 +48,9 @@ pub use operator::{
     CachedAnswer, ComesBack, DESCRIPTIONS, EDITS_MAX, LinkFor, LogInRefusal, LoggedIn, Operator,
     OperatorError, Rejected, What, WorkerNumbers,
 };
-pub use protocol::{SocketUsers, answered, carry_out, own_list_allowed, own_list_put};
+pub use protocol::{
+    SocketUsers, answered, back_up, carry_out, own_list_allowed, own_list_put, restore, restore_allowed,
+};
 pub use recorder::names as recorder_files;
 pub use start::{Opened, Server, StartError, start};
 pub use store::Draft;

@@ -1,6 +1,7 @@
 //! Requests of operators, carried out by the operator interface. On the control socket its errors
 //! become text.
 
+use std::fs::File;
 use std::sync::Arc;
 
 use control::api::{self, Request, ResolverOrder, ResolverWhat, Response, ZoneOrder, ZoneWhat};
@@ -118,8 +119,11 @@ pub fn carry_out(
     );
     let is_kept = is_kept
         || matches!(&request, Request::SetAdd(change) | Request::SetRemove(change) if operator.keeps_set(&change.name));
-    if !is_kept && caller.role >= role {
-        audit("accepted");
+    if let (Some((what, on)), true) = (&words, !is_kept && caller.role >= role) {
+        let written = operator.audit_first(&caller.name, (what, on));
+        if !is_for_mending(&request) {
+            written?;
+        }
     }
     let probed = match &request {
         Request::Probe(asked) => Some(asked.server.clone()),
@@ -134,6 +138,16 @@ pub fn carry_out(
         audit(&refusal_shown(why, probed.as_deref()));
     }
     outcome
+}
+
+/// Returns whether something is done even if the audit log cannot have it: what reads files that
+/// somebody has mended, and what forgets answers of others, which no start would find.
+const fn is_for_mending(request: &Request) -> bool {
+    match request {
+        Request::Reload | Request::CacheFlush(_) | Request::CacheDump => true,
+        Request::Resolver(order) => matches!(order.what, ResolverWhat::Flush(_)),
+        _ => false,
+    }
 }
 
 /// Refuses somebody who may not change a list, before what they send is read.
@@ -169,6 +183,54 @@ pub fn own_list_put(
         operator.audit(&caller.name, ("own-list-put", name), &format!("refused: {why}"));
     }
     put
+}
+
+/// Makes a backup for somebody.
+///
+/// # Errors
+///
+/// They may not, or it cannot be made.
+pub fn back_up(operator: &Operator, with_secrets: bool, caller: &Caller) -> Result<File, OperatorError> {
+    let on = if with_secrets { "with secrets" } else { "without secrets" };
+    restore_allowed(operator, "backup", caller)?;
+    operator.audit_first(&caller.name, ("backup", on))?;
+    operator.back_up(with_secrets)
+}
+
+/// Refuses somebody who may not make or restore a backup: it has, or replaces, what nobody but an
+/// admin may change.
+///
+/// # Errors
+///
+/// They may not.
+pub fn restore_allowed(operator: &Operator, what: &str, caller: &Caller) -> Result<(), OperatorError> {
+    // A caller who is bound to something may not reload either.
+    let allowed = may(caller, &Request::Reload, Role::Admin);
+    if let Err(why) = &allowed {
+        operator.audit(&caller.name, (what, ""), &format!("refused: {why}"));
+    }
+    allowed
+}
+
+/// Has a backup be taken up at the next start, for somebody.
+///
+/// # Errors
+///
+/// They may not, or it is none.
+pub fn restore(
+    operator: &Operator,
+    draft: &Draft,
+    is_dry_run: bool,
+    caller: &Caller,
+) -> Result<api::Restored, OperatorError> {
+    restore_allowed(operator, "restore", caller)?;
+    let on = format!("sha256:{}", draft.hash());
+    if !is_dry_run {
+        operator.audit_first(&caller.name, ("restore", &on))?;
+    }
+    operator.restore(draft, is_dry_run).inspect_err(|why| {
+        operator.audit(&caller.name, ("restore", &on), &format!("refused: {why}"));
+    })
 }
 
 /// Returns what the audit log says of a request: texts of settings may be secrets.
@@ -255,11 +317,11 @@ fn try_carry_out(
             return Ok(Response::TokenAdded(Box::new(added)).into());
         }
         Request::TokenRevoke(token) => {
-            let tokens = operator.token_revoke(&token.name, &caller.name)?;
+            let tokens = operator.token_revoke(&token, &caller.name)?;
             return Ok(Response::Tokens(tokens).into());
         }
         Request::UserAdd(asked) => return operator.user_add(&asked, &caller.name).map(users),
-        Request::UserRemove(user) => return operator.user_remove(&user.name, &caller.name).map(users),
+        Request::UserRemove(user) => return operator.user_remove(&user, &caller.name).map(users),
         Request::TotpBegin(user) => {
             return operator.totp_begin(&user.name, caller).map(|begun| Response::TotpBegun(begun).into());
         }

@@ -178,6 +178,7 @@ impl Watch {
         let is_ordered = self.follow_orders().await;
         info!(patience_s = patience.as_secs_f64(), "ends, after the queries that wait");
         systemd::stopping();
+        self.operator.note_end();
         let deadline = tokio::time::Instant::now() + patience;
         self.stopper.stop(deadline);
         let is_clean = loop {

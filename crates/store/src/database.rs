@@ -98,7 +98,7 @@ impl Standing {
     }
 
     /// Reads it; `None` if it is not as it was written.
-    fn read(database: &Connection) -> rusqlite::Result<Option<Self>> {
+    pub(crate) fn read(database: &Connection) -> rusqlite::Result<Option<Self>> {
         let query = "SELECT epoch, revision, oldest, entries, total, sum FROM position";
         let found = database.query_row(query, [], |row| {
             let position =

@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 pub mod audit;
+mod backup;
 mod blobs;
 pub mod checkpoint;
 mod database;
@@ -20,6 +21,7 @@ mod error;
 mod files;
 mod history;
 mod notes;
+pub mod restore;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -29,6 +31,7 @@ use std::time::Duration;
 use database::{Known, Standing, Writer};
 use rusqlite::{Connection, OptionalExtension as _, Transaction};
 
+pub use backup::{Copied, CopyError, IsSecret, KEYS};
 pub use blobs::{Blobs, Hash};
 pub use error::{Conflict, StoreError, Trouble};
 pub use files::{Draft, Files};

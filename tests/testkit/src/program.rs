@@ -80,6 +80,24 @@ pub fn forwarding(upstreams: &[&Stub], more: &str) -> String {
     )
 }
 
+/// Returns a configuration whose API is at no port unless it says so: the default is one port for
+/// the whole machine, and tests run beside each other.
+pub fn without_api(yaml: &str) -> String {
+    let at = if yaml.starts_with("control:") { Some(0) } else { yaml.find("\ncontrol:").map(|at| at + 1) };
+    let Some((before, control)) = at.and_then(|at| yaml.split_at_checked(at)) else {
+        let end = if yaml.is_empty() || yaml.ends_with('\n') { "" } else { "\n" };
+        return format!("{yaml}{end}control: {{listen: []}}\n");
+    };
+    let control = control.strip_prefix("control:").unwrap_or(control);
+    let control = match control.strip_prefix(" {") {
+        Some(settings) if settings.starts_with("listen:") => format!(" {{{settings}"),
+        Some(settings) => format!(" {{listen: [], {settings}"),
+        None if control.contains("\n  listen:") => control.to_owned(),
+        None => format!("\n  listen: []{control}"),
+    };
+    format!("{before}control:{control}")
+}
+
 /// How often other ports are tried.
 const PORT_ATTEMPTS_MAX: usize = 5;
 
@@ -431,7 +449,8 @@ impl Drop for Server {
 }
 
 fn filled(yaml: &str, [address, another]: [SocketAddr; 2], directory: &Path) -> String {
-    yaml.replace("@ADDRESS@", &address.to_string())
+    without_api(yaml)
+        .replace("@ADDRESS@", &address.to_string())
         .replace("@ANOTHER@", &another.to_string())
         .replace("@DIRECTORY@", &directory.display().to_string())
 }

@@ -4,7 +4,7 @@ use control::api::{self, Request, Response};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::{as_json, only, unexpected};
+use super::{as_json, known_tag, only, unexpected};
 use crate::call::Call;
 use crate::json;
 use crate::problem::Problem;
@@ -40,7 +40,16 @@ pub(crate) fn one_user(call: &Call, response: Response) -> Result<Reply, Problem
     if let Some(name) = call.parts.first() {
         all.retain(|user| user.name == *name);
     }
-    Ok(as_json(&only(all)?))
+    let user = only(all)?;
+    Ok(as_json(&user).with("etag", format!("\"{}\"", user.tag())))
+}
+
+/// Answers with one token: the one that the path names.
+pub(crate) fn one_token(call: &Call, response: Response) -> Result<Reply, Problem> {
+    let Response::Tokens(mut all) = response else { return unexpected(&response) };
+    all.retain(|token| token.name == call.part(0));
+    let token = only(all)?;
+    Ok(as_json(&token).with("etag", format!("\"{}\"", token.tag())))
 }
 
 /// Asks to give a user another password.
@@ -52,7 +61,7 @@ pub(crate) fn user_password(call: &Call) -> Result<Request, Problem> {
 /// Asks to give a user another role.
 pub(crate) fn user_role(call: &Call) -> Result<Request, Problem> {
     let NewRole { role } = json::parse(&call.body)?;
-    Ok(Request::UserRole(api::UserRole { name: call.part(0), role }))
+    Ok(Request::UserRole(api::UserRole { name: call.part(0), role, tag: known_tag(call)? }))
 }
 
 /// Asks to have a user need one-time codes.

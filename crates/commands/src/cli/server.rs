@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{EventsArgs, ListCommand, LogArgs, LoginArgs, RemoteArgs, UsersCommand, parse_seconds};
+use super::{
+    BackupArgs, EventsArgs, ListCommand, LogArgs, LoginArgs, RemoteArgs, RestoreArgs, UsersCommand,
+    parse_seconds,
+};
 
 /// What to ask of the running server.
 #[derive(Debug, Subcommand)]
@@ -59,6 +62,14 @@ pub enum ServerCommand {
     /// Make, list and revoke tokens of the HTTP API.
     #[command(subcommand)]
     Token(TokenCommand),
+    /// Write a backup of what the server keeps, while it runs: changed settings, lists, members of
+    /// sets, zones.
+    Backup(BackupArgs),
+    /// Check a backup, and have the next start of the server take it up.
+    ///
+    /// All of it comes back, or nothing. What is there now moves to a folder `before-restore-…` in
+    /// the state directory.
+    Restore(RestoreArgs),
     /// Print a link that logs somebody in to the HTTP API: once, within 15 minutes.
     ///
     /// Without a name it adds the first user. With one it is for a user who has lost the password.

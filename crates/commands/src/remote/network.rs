@@ -1,7 +1,7 @@
 //! A server that is reached over the network: the requests of the control socket, over its HTTP
 //! API.
 
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,7 +77,11 @@ pub(super) fn send(
     let token = token(args)?;
     let agent = agent(args.ca.as_deref(), patience)?;
     let to = format!("{}{target}", url.trim_end_matches('/'));
-    let request = if method == "PUT" { agent.put(to) } else { agent.patch(to) };
+    let request = match method {
+        "PUT" => agent.put(to),
+        "POST" => agent.post(to),
+        _ => agent.patch(to),
+    };
     let request = request.header("Authorization", format!("Bearer {token}"));
     let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
     let mut response = request.send(body).map_err(|error| broke(&error))?;
@@ -85,6 +89,32 @@ pub(super) fn send(
     let mut text = String::new();
     let mut reader = response.body_mut().as_reader().take(TEXT_OCTETS_MAX);
     reader.read_to_string(&mut text).map_err(|error| broke(&error))?;
+    Ok((status, text))
+}
+
+/// Asks for something of a server's API, and writes it to `to`; returns the status, and the text of
+/// a response that is another than 200.
+pub(super) fn fetch(
+    (url, args): (&str, &ServerArgs),
+    target: &str,
+    to: &mut dyn Write,
+    patience: Duration,
+) -> Result<(u16, String), String> {
+    let broke = |error: &dyn std::fmt::Display| format!("the server at {url} cannot be asked: {error}");
+    let token = token(args)?;
+    let agent = agent(args.ca.as_deref(), patience)?;
+    let request = agent.get(format!("{}{target}", url.trim_end_matches('/')));
+    let request = request.header("Authorization", format!("Bearer {token}"));
+    let mut response = request.call().map_err(|error| broke(&error))?;
+    let status = response.status().as_u16();
+    let mut reader = response.body_mut().as_reader();
+    let mut text = String::new();
+    match status {
+        200 => io::copy(&mut reader, to).map(drop).map_err(|error| broke(&error))?,
+        _ => {
+            reader.take(TEXT_OCTETS_MAX).read_to_string(&mut text).map_err(|error| broke(&error))?;
+        }
+    }
     Ok((status, text))
 }
 

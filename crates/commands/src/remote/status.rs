@@ -7,6 +7,17 @@ use control::api;
 use super::{counted, size, span};
 use crate::out;
 
+/// Lays out what is wrong with how the server is controlled.
+fn of_control(status: &api::Status) -> String {
+    let missing = status.missing_listeners.iter();
+    let line = |it: &api::MissingListener| format!("NOT AT {} (the API): {}", it.at, out::escaped(&it.why));
+    let mut text: String = missing.map(|it| format!("{:<14} {}\n", "", line(it))).collect();
+    if status.is_audit_failing {
+        text.push_str("audit          THE AUDIT LOG CANNOT BE WRITTEN: see the log\n");
+    }
+    text
+}
+
 /// Lays out how the server stands.
 pub(super) fn text(status: &api::Status) -> String {
     let mut text = format!(
@@ -66,6 +77,7 @@ pub(super) fn text(status: &api::Status) -> String {
         let title = if index == 0 { "listens on" } else { "" };
         let _ = writeln!(text, "{title:<14} {} {}", listener.at, listener.transport);
     }
+    text += &of_control(status);
     let lists = &status.lists;
     if lists.sets > 0 {
         let part =

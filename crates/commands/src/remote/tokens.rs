@@ -28,7 +28,7 @@ pub(super) fn run(command: &TokenCommand) -> ExitCode {
         }
         TokenCommand::List(args) => ask(args, &Request::TokenList, LOOK_PATIENCE),
         TokenCommand::Revoke(args) => {
-            let name = api::TokenName { name: args.name.clone() };
+            let name = api::TokenName { name: args.name.clone(), tag: None };
             ask(&args.remote, &Request::TokenRevoke(name), LOOK_PATIENCE)
         }
     }

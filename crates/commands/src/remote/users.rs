@@ -25,7 +25,7 @@ pub(super) fn run(command: &UsersCommand) -> ExitCode {
         }
         UsersCommand::List(args) => ask(args, &Request::UserList, LOOK_PATIENCE),
         UsersCommand::Remove(args) => {
-            let name = api::UserName { name: args.name.clone() };
+            let name = api::UserName { name: args.name.clone(), tag: None };
             ask(&args.remote, &Request::UserRemove(name), LOOK_PATIENCE)
         }
         UsersCommand::Password(args) => match password::read(args.password_file.as_deref()) {
@@ -42,7 +42,7 @@ pub(super) fn run(command: &UsersCommand) -> ExitCode {
             ask(&args.remote, &Request::SessionRevoke(id), LOOK_PATIENCE)
         }
         UsersCommand::Role(args) => {
-            let asked = api::UserRole { name: args.name.clone(), role: args.role.clone() };
+            let asked = api::UserRole { name: args.name.clone(), role: args.role.clone(), tag: None };
             ask(&args.remote, &Request::UserRole(asked), LOOK_PATIENCE)
         }
     }
@@ -56,7 +56,7 @@ pub(super) fn log_in_link(args: &LoginArgs) -> ExitCode {
 
 /// Runs `gannet users totp`.
 fn totp(args: &UsersTotpArgs) -> ExitCode {
-    let name = api::UserName { name: args.name.clone() };
+    let name = api::UserName { name: args.name.clone(), tag: None };
     if args.remove {
         return ask(&args.remote, &Request::TotpRemove(name), LOOK_PATIENCE);
     }

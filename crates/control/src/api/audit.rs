@@ -15,6 +15,16 @@ pub struct AuditRows {
     pub count: Option<u64>,
 }
 
+/// Who changed something last.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct LastChange {
+    /// Who.
+    pub by: String,
+    /// When (RFC 3339).
+    pub at: String,
+}
+
 /// A row of the audit log.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]

@@ -3,6 +3,7 @@
 //! Written for people and scripts alike: kebab-case keys, units in the key, absent instead of null.
 
 mod audit;
+mod backup;
 mod caches;
 mod certificates;
 mod check;
@@ -31,7 +32,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-pub use audit::{AuditRow, AuditRows};
+pub use audit::{AuditRow, AuditRows, LastChange};
+pub use backup::{BackupFile, BackupManifest, Restored};
 pub use caches::{CacheEntries, CacheEntry, CacheFlush, CacheLookup, CacheStats, Dumped, Flush, Flushed};
 pub use certificates::{CertificateName, CertificatesOf, OrderedCertificate};
 pub use check::{Check, SettingsLanguage};
@@ -67,7 +69,10 @@ pub use sessions::{LogIn, LogInLink, LogInLinkFor, OwnPassword, Session, Session
 pub use sets::{
     DataHistory, DataStep, List, ListsFetched, ListsOf, Set, SetChange, SetChanged, SetItem, SetName,
 };
-pub use status::{Certificate, Configuration, Listener, ListsSummary, Stats, Status, Upstream, ZonesSummary};
+pub use status::{
+    Certificate, Configuration, Health, Listener, ListsSummary, MissingListener, Stats, Status, Upstream,
+    ZonesSummary,
+};
 pub use tokens::{Token, TokenAdd, TokenAdded, TokenKept, TokenName};
 pub use users::{
     CredentialsKept, PasswordKept, Secret, TotpBegun, TotpConfirm, TotpConfirmed, TotpKept, User, UserAdd,
@@ -424,6 +429,14 @@ impl Response {
 pub struct Complaint {
     /// Why not.
     pub error: String,
+}
+
+/// Returns what parts of something are known by together: FNV-1a, as it is compared with itself and
+/// nobody gains by a collision.
+fn tag(parts: &[&str]) -> String {
+    let octets = parts.iter().flat_map(|part| part.bytes().chain([0]));
+    let step = |sum: u64, octet: u8| (sum ^ u64::from(octet)).wrapping_mul(0x0100_0000_01b3);
+    format!("{:016x}", octets.fold(0xcbf2_9ce4_8422_2325, step))
 }
 
 /// Returns `value` as indented JSON with a final newline.

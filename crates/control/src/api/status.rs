@@ -45,6 +45,37 @@ pub struct Status {
     /// The database of recorded queries, if they are recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorder: Option<String>,
+    /// Addresses where this API could not be opened.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing_listeners: Vec<MissingListener>,
+    /// Whether rows of the audit log could not be written the last time.
+    #[serde(default)]
+    pub is_audit_failing: bool,
+}
+
+/// An address where the API could not be opened.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct MissingListener {
+    /// Address and port.
+    pub at: String,
+    /// Why not.
+    pub why: String,
+}
+
+/// Whether the server does its work, for whoever asks: no more than words.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Health {
+    /// Whether clients are answered. Otherwise the status is 503.
+    pub is_serving: bool,
+    /// Whether something is wrong all the same.
+    pub is_degraded: bool,
+    /// What is wrong: `ending` (the server is about to end), `worker` (a thread that answers has
+    /// ended), `settings` (the file and the changes do not go together: what ran last is in use),
+    /// `reload` (the last reload was refused), `store` (changes cannot be kept), `audit` (the audit
+    /// log cannot be written), `listener` (the API could not be opened at an address).
+    pub troubles: Vec<String>,
 }
 
 /// The lists of sets, all together.

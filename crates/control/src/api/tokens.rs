@@ -32,6 +32,9 @@ pub struct TokenAdd {
 pub struct TokenName {
     /// What it is called.
     pub name: String,
+    /// What it is made for, as its ETag has it, or `*`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
 }
 
 /// A token, without its text: the server does not have that.
@@ -64,6 +67,13 @@ pub struct Token {
     /// When it was used last; absent when it was not since the server was started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_used: Option<String>,
+}
+
+impl Token {
+    /// Returns what it is known by: one that is made anew under its name is another.
+    pub fn tag(&self) -> String {
+        super::tag(&[&self.role, &self.by, &self.at, &self.paths.join(","), &self.zones.join(",")])
+    }
 }
 
 /// A token that was made.

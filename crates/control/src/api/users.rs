@@ -35,6 +35,9 @@ pub struct UserAdd {
 pub struct UserName {
     /// Their name.
     pub name: String,
+    /// What it is made for, as its ETag has it, or `*`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
 }
 
 /// A password for a user.
@@ -55,6 +58,9 @@ pub struct UserRole {
     pub name: String,
     /// What they may do from now on.
     pub role: String,
+    /// What it is made for, as its ETag has it, or `*`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
 }
 
 /// A user, without their password: the server does not have that.
@@ -78,6 +84,13 @@ pub struct User {
     pub by: String,
     /// When (RFC 3339).
     pub at: String,
+}
+
+impl User {
+    /// Returns what they are known by until somebody changes what they may do.
+    pub fn tag(&self) -> String {
+        super::tag(&[&self.role, &self.by, &self.at])
+    }
 }
 
 /// A user as the server keeps them, by revision.

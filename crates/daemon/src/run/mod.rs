@@ -164,7 +164,8 @@ fn try_run(origin: Origin, socket: &SocketArgs, theirs: Option<&UnboundArgs>) ->
     let workers = config::workers(startup, &System);
     let mut listening = config::listening(startup);
     let asking = config::upstream_descriptors(loaded, workers, &System);
-    let operators = if startup.control.is_empty() { 0 } else { api::CONNECTIONS_MAX };
+    let api_at = sockets::api_addresses(&origin, &startup.control);
+    let operators = if api_at.is_empty() { 0 } else { api::CONNECTIONS_MAX };
     let asking = descriptors::Workers::new(workers, asking).beside(operators);
     if let Some(limit) = privileges::raise_limits(descriptors::wanted(&listening, asking)) {
         descriptors::fit(&mut listening, limit, asking);
@@ -172,7 +173,7 @@ fn try_run(origin: Origin, socket: &SocketArgs, theirs: Option<&UnboundArgs>) ->
     let mut opened = sockets::open(&listening, workers).map_err(|obstacle| obstacle.explain())?;
     let local = sockets::open_local(&startup.local_sockets, &mut opened.sockets)?;
     let metrics = sockets::open_for_operators(&startup.metrics, ("metrics", "metrics.listen"))?;
-    let api = sockets::open_for_operators(&startup.control, ("the API", "control.listen"))?;
+    let api = sockets::open_for_api(api_at, startup.control.is_said)?;
     let devices = server::devices::open(startup, opened.sockets.addresses(), workers)
         .map_err(|error| error.to_string())?;
     devices.devices.ban(&loaded.settings.deny);
@@ -259,7 +260,7 @@ struct Doors {
     group: Option<(u32, Role)>,
     channel: Channel,
     metrics: Vec<std::net::TcpListener>,
-    api: Vec<std::net::TcpListener>,
+    api: sockets::OpenedApi,
     /// The log, which can be opened again.
     output: Arc<Output>,
 }
@@ -312,11 +313,16 @@ async fn serve(server: Server, mut signals: Signals, doors: Doors) -> End {
         }
         std::future::pending::<()>().await;
     };
+    let sockets::OpenedApi { listeners: api, missing } = api;
     let addresses: Vec<_> = api.iter().filter_map(|listener| listener.local_addr().ok()).collect();
     for address in &addresses {
         info!(%address, "the API can be reached");
     }
+    for control::api::MissingListener { at, why } in &missing {
+        warn!(address = at, why, "the API cannot be reached here (setting control.listen)");
+    }
     let for_resources = server.operator();
+    for_resources.note_missing(missing);
     if let Some(link) = for_resources.begin_log_ins(addresses) {
         // Whoever reads the log may be the first user: it is good once, and for a quarter of an
         // hour.

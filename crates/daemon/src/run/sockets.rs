@@ -5,9 +5,10 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 
 use config::Listening;
+use control::api::MissingListener;
 use listen::{BindError, FileOwner, Kind, LocalFile, Sockets};
 use plan::listeners::Plan;
-use settings::LocalSocket;
+use settings::{ApiListen, LocalSocket, Origin};
 
 use crate::port_taken::{Obstacle, PortOwner};
 use crate::sys;
@@ -76,6 +77,39 @@ pub(crate) fn open_for_operators(
             .map_err(|error| format!("cannot listen on {address} for {what} (setting {setting}): {error}"))
     };
     wanted.iter().map(open).collect()
+}
+
+/// Where the API is open, and where it could not be opened.
+pub(crate) struct OpenedApi {
+    pub(crate) listeners: Vec<TcpListener>,
+    pub(crate) missing: Vec<MissingListener>,
+}
+
+/// Returns where the API is to be opened. In the place of Unbound nobody expects one more port.
+pub(crate) fn api_addresses<'s>(origin: &Origin, wanted: &'s ApiListen) -> &'s [SocketAddr] {
+    match (origin, wanted.is_said) {
+        (Origin::Unbound(_), false) => &[],
+        _ => &wanted.at,
+    }
+}
+
+/// Opens the API. What the operator did not write is left out if it cannot be had: a server answers
+/// its clients before it answers its operator.
+pub(crate) fn open_for_api(wanted: &[SocketAddr], is_said: bool) -> Result<OpenedApi, String> {
+    if is_said {
+        let listeners = open_for_operators(wanted, ("the API", "control.listen"))?;
+        return Ok(OpenedApi { listeners, missing: Vec::new() });
+    }
+    let mut opened = OpenedApi { listeners: Vec::new(), missing: Vec::new() };
+    for address in wanted {
+        match TcpListener::bind(address) {
+            Ok(listener) => opened.listeners.push(listener),
+            Err(error) => {
+                opened.missing.push(MissingListener { at: address.to_string(), why: error.to_string() });
+            }
+        }
+    }
+    Ok(opened)
 }
 
 /// Opens the Unix sockets of the configuration; their files last as long as what is returned.

@@ -1,6 +1,7 @@
 //! What happens when nobody has configured anything.
 
-use std::net::UdpSocket;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 
 use crate::harness::{Place, Server, Upstream, in_own_network, text};
 
@@ -142,4 +143,118 @@ fn report(ran: bool) {
     if !ran {
         eprintln!("not run: this needs the right to make a network namespace");
     }
+}
+
+/// Sends a request to port 8533 of an address, and returns the response; none if nobody is there.
+fn api(at: &str, head: &str) -> Option<String> {
+    let mut stream = TcpStream::connect((at, 8533)).ok()?;
+    let length = if head.starts_with("POST") { "Content-Length: 2\r\n\r\n{}" } else { "\r\n" };
+    stream.write_all(format!("{head}\r\nConnection: close\r\n{length}").as_bytes()).unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    Some(response)
+}
+
+#[test]
+fn strangers_on_this_machine_get_a_page_the_health_and_the_log_in_of_the_api_and_nothing_else() {
+    let ran = in_own_network("nameserver 127.0.0.1\n", || {
+        let server = start();
+        let status = |at: &str, head: &str| {
+            let response = api(at, head).expect("somebody is there");
+            response.split(' ').nth(1).unwrap_or("").to_owned()
+        };
+        for at in ["127.0.0.1", "::1"] {
+            let health = api(at, "GET /health HTTP/1.1\r\nHost: localhost").expect("somebody is there");
+            assert!(health.starts_with("HTTP/1.1 200") && health.contains("\"is-serving\":true"), "{health}");
+            let page = api(at, "GET / HTTP/1.1\r\nHost: localhost").expect("somebody is there");
+            assert!(page.contains("<h2>Log in</h2>") && !page.contains("Queries"), "{page}");
+        }
+        let local = "HTTP/1.1\r\nHost: localhost:8533";
+        for (path, expected) in [
+            ("GET /api/v1/status", "401"),
+            ("GET /api/v1/openapi.json", "401"),
+            ("GET /api/v1/servers/localhost/zones", "401"),
+            ("GET /metrics", "401"),
+            ("POST /api/v1/reload", "401"),
+            ("POST /api/v1/requests", "401"),
+            ("POST /api/v1/session", "415"),
+            ("POST /login", "403"),
+        ] {
+            assert_eq!(status("127.0.0.1", &format!("{path} {local}")), expected, "{path}");
+        }
+        // A page of another origin, and one whose name leads here.
+        assert_eq!(status("127.0.0.1", &format!("POST /login {local}\r\nOrigin: https://a.example")), "403");
+        assert_eq!(status("127.0.0.1", "GET / HTTP/1.1\r\nHost: a.example:8533"), "421");
+        let other = api("127.0.0.1", &format!("GET /health {local}\r\nOrigin: https://a.example"));
+        assert!(other.is_some_and(|it| it.starts_with("HTTP/1.1 403") && !it.contains("access-control")));
+        let (code, _, _) = text(&server.stop());
+        assert_eq!(code, 0);
+    });
+    report(ran);
+}
+
+#[test]
+fn a_taken_port_of_the_api_is_a_warning_by_default_and_an_error_if_it_is_written() {
+    let ran = in_own_network("nameserver 127.0.0.1\n", || {
+        let taken = TcpListener::bind("127.0.0.1:8533").unwrap();
+        let server = start();
+        assert!(api("::1", "GET /health HTTP/1.1\r\nHost: localhost").is_some_and(|it| {
+            it.starts_with("HTTP/1.1 200") && it.contains("\"is-degraded\":true,\"troubles\":[\"listener\"]")
+        }));
+        let (_, stdout, _) = text(&server.run(&["status"]));
+        assert!(stdout.contains("NOT AT 127.0.0.1:8533 (the API): Address already in use"), "{stdout}");
+        let (code, _, stderr) = text(&server.stop());
+        assert_eq!(code, 0);
+        assert!(stderr.contains("the API cannot be reached here"), "{stderr}");
+        let place = Place::new();
+        place.write("gannet.yaml", "control: {listen: \"127.0.0.1:8533\"}\n");
+        let (code, _, stderr) = text(&place.run(&["run", "-c", "gannet.yaml"]));
+        assert_eq!(code, 1);
+        assert!(stderr.contains("cannot listen on 127.0.0.1:8533 for the API"), "{stderr}");
+        drop(taken);
+    });
+    report(ran);
+}
+
+#[test]
+fn the_api_has_no_port_where_it_is_turned_off_and_in_the_place_of_unbound() {
+    let ran = in_own_network("nameserver 127.0.0.1\n", || {
+        let place = Place::new();
+        let yaml = place.write("gannet.yaml", "control: {listen: []}\nserver: {state-directory: state}\n");
+        let conf = place.write("unbound.conf", "server:\n username: \"\"\n directory: \"\"\n");
+        let server = Server::start_with(place, |command| {
+            command.args(["run", "-c"]).arg(&yaml);
+        });
+        assert_eq!(api("127.0.0.1", "GET /health HTTP/1.1"), None);
+        let (code, _, stderr) = text(&server.run(&["login"]));
+        assert!(code != 0 && stderr.contains("set control.listen"), "{stderr}");
+        let server = Server::start_with(server.stop_in_place(), |command| {
+            command.args(["unbound", "-d", "-c"]).arg(&conf);
+        });
+        assert_eq!(api("127.0.0.1", "GET /health HTTP/1.1"), None);
+        drop(server);
+    });
+    report(ran);
+}
+
+#[test]
+fn a_link_for_the_first_user_is_in_the_log_of_the_first_start_alone() {
+    let ran = in_own_network("nameserver 127.0.0.1\n", || {
+        let place = Place::new();
+        std::fs::create_dir(place.path("state")).unwrap();
+        let yaml = place.write("gannet.yaml", "server: {state-directory: state, user: root}\n");
+        let again = |place| {
+            Server::start_with(place, |command| {
+                command.args(["run", "-c"]).arg(&yaml);
+            })
+        };
+        let server = again(place);
+        let (code, stdout, stderr) = text(&server.run(&["login"]));
+        assert!(code == 0 && stdout.contains("http://127.0.0.1:8533/login?code=gnl_"), "{stdout}{stderr}");
+        let (place, said) = server.stop_and_hear();
+        assert!(said.contains("http://127.0.0.1:8533/login?code=gnl_"), "{said}");
+        let (_, said) = again(place).stop_and_hear();
+        assert!(said.contains("the API can be reached") && !said.contains("gnl_"), "{said}");
+    });
+    report(ran);
 }

@@ -80,7 +80,7 @@ impl Server {
     /// Starts with a configuration and waits until it says that it is ready.
     pub(crate) fn start(config: &str) -> Self {
         let place = Place::new();
-        let file = place.write("gannet.yaml", config);
+        let file = place.write("gannet.yaml", &testkit::without_api(config));
         Self::start_with(place, |command| {
             command.arg("run").arg("-c").arg(&file);
         })
@@ -160,12 +160,17 @@ impl Server {
     }
 
     /// Asks it to end, waits, and returns the folder for another one.
-    pub(crate) fn stop_in_place(mut self) -> Place {
+    pub(crate) fn stop_in_place(self) -> Place {
+        self.stop_and_hear().0
+    }
+
+    /// Asks it to end, waits, and returns the folder for another one, and its log.
+    pub(crate) fn stop_and_hear(mut self) -> (Place, String) {
         self.signal(libc::SIGTERM);
         let output = self.child.take().unwrap().wait_with_output().unwrap();
         assert_eq!(text(&output).0, 0, "{output:?}");
         std::fs::remove_file(self.place.path("notify.sock")).unwrap();
-        std::mem::replace(&mut self.place, Place::new())
+        (std::mem::replace(&mut self.place, Place::new()), text(&output).2)
     }
 
     /// Waits for its end.

@@ -10,6 +10,8 @@ use super::{Operator, OperatorError};
 /// Changes that the history shows unless somebody wants another number, and the most.
 const STEPS_SHOWN: u64 = 20;
 const STEPS_MAX: usize = 10_000;
+/// Rows of the audit log that are searched for who changed something.
+const ROWS_SEARCHED: usize = 2_000;
 /// What was added and removed by one of them that it shows.
 const CHANGES_SHOWN_MAX: usize = 100;
 
@@ -49,6 +51,64 @@ impl Operator {
             }
         }
         Ok(all.into_values().rev().take(count).collect())
+    }
+}
+
+impl Operator {
+    /// Returns who changed a dynamic set last; `None` if its changes are not kept.
+    pub fn last_change_of_set(&self, set: &str) -> Option<api::LastChange> {
+        let space = format!("set {set}");
+        self.last_step(&[(space.as_str(), None)])
+    }
+
+    /// Returns who changed a list that is kept beside the settings last.
+    pub fn last_change_of_list(&self, list: &str) -> Option<api::LastChange> {
+        let space = format!("list {list}");
+        self.last_step(&[(space.as_str(), None), ("lists", Some(list))])
+    }
+
+    fn last_step(&self, spaces: &[(&str, Option<&str>)]) -> Option<api::LastChange> {
+        let authority = self.changing.authority();
+        let steps = spaces.iter().filter_map(|(space, name)| authority.steps(space, *name, 1).ok());
+        let last = steps.flatten().max_by_key(|step| step.revision)?;
+        Some(api::LastChange { by: last.by, at: rfc3339(last.at) })
+    }
+
+    /// Returns who changed RRsets of a zone last over the API or by command, as the audit log has
+    /// it; of one RRset if its name and type are said.
+    pub fn last_change_of_rrsets(&self, zone: &str, rrset: Option<(&str, &str)>) -> Option<api::LastChange> {
+        let rows = self.changing.authority().audited(None, ROWS_SEARCHED).ok()?;
+        let plain = |text: &str| text.trim_end_matches('.').to_ascii_lowercase();
+        let names = |on: &str| {
+            let (of, rrsets) = on.split_once(": ")?;
+            let one = |shown: &str| {
+                let (name, rtype) = shown.split_once(' ')?;
+                Some((plain(name), rtype.to_ascii_lowercase()))
+            };
+            let is_meant = match rrset {
+                None => true,
+                Some((name, rtype)) => {
+                    let wanted = (plain(name), rtype.to_ascii_lowercase());
+                    rrsets.split(", ").filter_map(one).any(|found| found == wanted)
+                }
+            };
+            (plain(of) == plain(zone) && is_meant).then_some(())
+        };
+        // What was refused was accepted before.
+        let mut refused: Vec<(String, String)> = Vec::new();
+        for row in rows.into_iter().rev() {
+            let row = api::AuditRow { row: row.text, ..api::AuditRow::default() }.fields();
+            if row.what != "rrsets-change" || names(&row.on).is_none() {
+                continue;
+            }
+            let of = (row.by, row.on);
+            match refused.iter().position(|known| *known == of) {
+                _ if row.outcome != "accepted" => refused.push(of),
+                Some(at) => drop(refused.swap_remove(at)),
+                None => return Some(api::LastChange { by: of.0, at: rfc3339(row.at) }),
+            }
+        }
+        None
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the running server does for whoever operates it.
 
 mod accounts;
+mod backups;
 mod bans;
 mod caches;
 mod certificates;
@@ -109,6 +110,10 @@ pub struct Operator {
     is_audit_failing: AtomicBool,
     /// The row of the audit log that the log was told of last.
     audit_told: AtomicU64,
+    /// Whether no new queries are taken any more.
+    is_ending: AtomicBool,
+    /// Addresses where the API could not be opened.
+    missing_listeners: Mutex<Vec<api::MissingListener>>,
     /// Held by each reader of the live log of queries.
     live: Arc<()>,
     /// Held by each check of settings that were sent.
@@ -117,6 +122,8 @@ pub struct Operator {
     probes: Arc<()>,
     /// Copies of it are readers of lists.
     list_reads: Arc<()>,
+    /// Held while a backup is made or checked.
+    backups: Mutex<()>,
 }
 
 /// What stays the same for as long as the server runs.
@@ -247,16 +254,20 @@ impl Operator {
             accounts: accounts::Accounts::default(),
             is_audit_failing: AtomicBool::new(false),
             audit_told: AtomicU64::new(0),
+            is_ending: AtomicBool::new(false),
+            missing_listeners: Mutex::default(),
             live: Arc::default(),
             checks: Arc::default(),
             probes: Arc::default(),
             list_reads: Arc::default(),
+            backups: Mutex::default(),
         }
     }
 
     /// Reads whom the store knows: tokens, users and their sessions. Writes to the audit log what
-    /// became of files since the last run.
+    /// became of files since the last run. If the store was restored, that is told first.
     pub(crate) fn read_store(&self) {
+        self.tell_restored();
         self.audit_files_since_last_run();
         self.read_tokens();
         self.read_accounts();
@@ -357,12 +368,39 @@ impl Operator {
 
     /// Writes to the audit log that somebody has something done.
     pub fn audit(&self, by: &str, (what, on): (&str, &str), outcome: &str) {
+        // Why not is in the log, and the status says it.
+        let _ = self.audit_words(by, (what, on), outcome);
+    }
+
+    /// Writes to the audit log that somebody has something done, which is not done otherwise.
+    ///
+    /// # Errors
+    ///
+    /// The row cannot be written.
+    pub(crate) fn audit_first(&self, by: &str, (what, on): (&str, &str)) -> Result<(), OperatorError> {
+        self.audit_words(by, (what, on), "accepted").map_err(|error| {
+            OperatorError::NotKept(format!(
+                "the audit log cannot be written, and nothing is done without a row of it: {error}"
+            ))
+        })
+    }
+
+    fn audit_words(
+        &self,
+        by: &str,
+        (what, on): (&str, &str),
+        outcome: &str,
+    ) -> Result<(), store::StoreError> {
         let on = on.chars().take(AUDITED_CHARS_MAX).collect();
         let (by, what, outcome) = (by.to_owned(), what.to_owned(), outcome.to_owned());
-        self.audit_event(store::audit::Event { by, what, on, outcome, ..store::audit::Event::default() });
+        self.try_audit(store::audit::Event { by, what, on, outcome, ..store::audit::Event::default() })
     }
 
     fn audit_event(&self, event: store::audit::Event) {
+        let _ = self.try_audit(event);
+    }
+
+    fn try_audit(&self, event: store::audit::Event) -> Result<(), store::StoreError> {
         let written = self.changing.authority().audit(store::audit::Event { at: unix_seconds(), ..event });
         // Once is enough: the status says it, too.
         if let Err(error) = &written
@@ -371,6 +409,7 @@ impl Operator {
             tracing::error!(%error, "the audit log cannot be written");
         }
         self.is_audit_failing.store(written.is_err(), Ordering::Relaxed);
+        written
     }
 
     /// Has the log and those who keep checkpoints know where the audit log stands, if it has gone

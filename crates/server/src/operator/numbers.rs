@@ -1,6 +1,7 @@
 //! How the server is, in numbers.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use control::api;
@@ -68,7 +69,38 @@ impl Operator {
             lists,
             certificates: certificates.collect(),
             recorder: view.recorder.as_ref().map(|file| file.display().to_string()),
+            missing_listeners: lock(&self.missing_listeners).clone(),
+            is_audit_failing: self.is_audit_failing.load(Ordering::Relaxed),
         }
+    }
+
+    /// Returns whether the server does its work, in words that anybody may know.
+    pub fn health(&self) -> api::Health {
+        let changes = self.changes_summary();
+        let is_ending = self.is_ending.load(Ordering::Relaxed);
+        let lacks_worker = self.facts.asking.iter().any(tokio::sync::mpsc::Sender::is_closed);
+        let found = [
+            ("ending", is_ending),
+            ("worker", lacks_worker),
+            ("settings", !changes.wrong.is_empty()),
+            ("reload", lock(&self.view).is_last_reload_refused),
+            ("store", changes.trouble.is_some()),
+            ("audit", self.is_audit_failing.load(Ordering::Relaxed)),
+            ("listener", !lock(&self.missing_listeners).is_empty()),
+        ];
+        let troubles: Vec<String> =
+            found.iter().filter(|(_, is_so)| *is_so).map(|(word, _)| (*word).to_owned()).collect();
+        api::Health { is_serving: !is_ending && !lacks_worker, is_degraded: !troubles.is_empty(), troubles }
+    }
+
+    /// Notes that the server takes no new queries from now on.
+    pub(crate) fn note_end(&self) {
+        self.is_ending.store(true, Ordering::Relaxed);
+    }
+
+    /// Notes addresses where the API could not be opened, and why.
+    pub fn note_missing(&self, missing: Vec<api::MissingListener>) {
+        *lock(&self.missing_listeners) = missing;
     }
 
     /// Notes how many queries there were. Called once a second.

@@ -53,7 +53,7 @@ fn wrong(name: &str, mistakes: &Mistakes, lines: &dyn Fn(u32) -> String) -> Oper
 }
 
 impl Operator {
-    fn own_lists(&self) -> &Arc<OwnLists> {
+    pub(super) fn own_lists(&self) -> &Arc<OwnLists> {
         &self.components.own_lists
     }
 

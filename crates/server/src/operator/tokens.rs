@@ -17,7 +17,7 @@ use crate::caller::{Caller, Role, Scope};
 use crate::lock;
 
 /// The space of the store that tokens are in, by name.
-const SPACE: &str = "tokens";
+pub(super) const SPACE: &str = "tokens";
 /// What a token begins with, so that it is known for one wherever it leaks to.
 const PREFIX: &str = "gnt_";
 /// Octets of chance in a token.
@@ -221,10 +221,13 @@ impl Operator {
     /// # Errors
     ///
     /// There is none of this name, or the store cannot be written.
-    pub fn token_revoke(&self, name: &str, by: &str) -> Result<Vec<api::Token>, OperatorError> {
+    pub fn token_revoke(&self, asked: &api::TokenName, by: &str) -> Result<Vec<api::Token>, OperatorError> {
+        let (name, tag) = (asked.name.as_str(), asked.tag.as_deref());
         let _current = lock(&self.current);
-        if self.tokens.all().values().all(|known| known.name != name) {
-            return Err(OperatorError::not_found(What::Token, name));
+        let is = self.token_list().into_iter().find(|token| token.name == name).map(|token| token.tag());
+        let is = is.ok_or_else(|| OperatorError::not_found(What::Token, name))?;
+        if tag.is_some_and(|tag| tag != "*" && tag != is) {
+            return Err(OperatorError::Conflict(format!("the token \"{name}\" is another by now")));
         }
         self.keep_token(name, None, by)?;
         info!(token = name, by, "a token of the API was revoked");

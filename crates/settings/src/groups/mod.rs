@@ -56,7 +56,7 @@ pub use sets::{DynamicKind, DynamicSet, ListPlace, Set, SetList};
 pub use signing::SigningSettings;
 pub use sockets::{OutgoingSettings, Sockets};
 pub use split::Split;
-pub use startup::{NeedsRestart, Startup, diff};
+pub use startup::{ApiListen, NeedsRestart, Startup, diff};
 pub use transfers::{GrantSettings, KeySettings, ReachSettings, RemoteSettings, UpdateSettings};
 pub use upstreams::{Bootstrap, Group, GroupServer, Host, RcodeTerm, Server, ServerTls, Stamp, TrustedRoots};
 use wire::Prefix;

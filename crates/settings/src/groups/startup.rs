@@ -41,7 +41,7 @@ pub struct Startup {
     /// What they may do.
     pub socket_role: RoleWord,
     /// Where the API can be reached.
-    pub control: Vec<SocketAddr>,
+    pub control: ApiListen,
     /// Where `unbound-control` can reach the server.
     pub unbound_channel: UnboundChannel,
     /// The first key of the audit log; `None`: one is made.
@@ -60,6 +60,15 @@ pub struct Startup {
     pub signatures_memory: u64,
     /// The memory of each cache, in octets.
     pub cache_sizes: Vec<(String, u64)>,
+}
+
+/// Where the API can be reached over the network.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ApiListen {
+    /// Addresses and ports.
+    pub at: Vec<SocketAddr>,
+    /// Whether they are others than by default: then the server does not start without them.
+    pub is_said: bool,
 }
 
 /// A changed setting that a running server does not take up.
@@ -152,7 +161,7 @@ impl Startup {
         let auto = || "auto".to_owned();
         let none = || "none".to_owned();
         let metrics: Vec<String> = self.metrics.iter().map(ToString::to_string).collect();
-        let control: Vec<String> = self.control.iter().map(ToString::to_string).collect();
+        let control: Vec<String> = self.control.at.iter().map(ToString::to_string).collect();
         let xdp_interfaces: Vec<&str> = self.xdp.interfaces.iter().map(|at| at.value.as_str()).collect();
         let mut values = vec![
             ("server.workers".to_owned(), self.workers.map_or_else(auto, |workers| workers.to_string())),

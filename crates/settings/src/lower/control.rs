@@ -1,6 +1,5 @@
 //! Channels on which operators give orders: the tree to settings.
 
-use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,7 +10,8 @@ use plan::jobs::AuditSink;
 use super::read::{Values as _, unreachable_kind};
 use super::{Lowering, Section};
 use crate::groups::{
-    ApiSettings, AuditKey, ChangesAllowed, ControlIdentity, ControlPlace, UnboundChannel, UnboundStatistics,
+    ApiListen, ApiSettings, AuditKey, ChangesAllowed, ControlIdentity, ControlPlace, UnboundChannel,
+    UnboundStatistics,
 };
 
 use crate::overlay::SettingPath;
@@ -37,7 +37,7 @@ impl Lowering<'_> {
     }
 
     /// Reads where the API can be reached.
-    pub(super) fn api(&mut self, root: &Section<'_>) -> Vec<SocketAddr> {
+    pub(super) fn api(&mut self, root: &Section<'_>) -> ApiListen {
         let control = self.section(root, "control");
         let listen = self.list(&control, "listen", |_, value, scalar| match value {
             Value::Socket { port, .. } => values::socket_address(&scalar.text, *port),
@@ -58,7 +58,8 @@ impl Lowering<'_> {
                     .push(problem.expected("an address of this machine alone, or \"tls.certificates\""));
             }
         }
-        listen.values()
+        // A file that writes every default out means the same as one that says nothing.
+        ApiListen { is_said: self.said(&control, "listen").is_some(), at: listen.values() }
     }
 
     /// Reads where the API is reached, and how people log in to it.

@@ -257,7 +257,7 @@ impl Lowering<'_> {
             ),
             Some(_) => {}
             // The API speaks HTTPS.
-            None if !startup.control.is_empty() => {}
+            None if startup.control.is_said && !startup.control.at.is_empty() => {}
             None => {
                 let first = tls.certificates.first().map(|certificate| certificate.chain.span);
                 if let Some(span) = first.or_else(|| Some(ordered.first()?.span)) {

@@ -295,6 +295,24 @@ pub fn export(loaded: &Loaded, with_secrets: bool) -> String {
     out
 }
 
+/// Returns whether what a change says at a path has a secret in it.
+pub fn holds_secret(path: &SettingPath, text: &str) -> bool {
+    let mut sources = Sources::new(&secrets::keys());
+    let file = sources.add(std::path::Path::new("a change"), text.to_owned());
+    let parsed = yaml::parse(file, text, &|_| Some("-".to_owned()), &mut Vec::new());
+    let span = Span { file, start: 0, end: 0 };
+    let mut tree = path.keys().iter().rev().fold(parsed.root, |node, key| {
+        let entry = Entry { key: key.clone(), key_span: span, node };
+        Node { span, value: Value::Map(vec![entry]) }
+    });
+    let found = std::cell::Cell::new(false);
+    secrets::mask_with(&mut tree, &|text| {
+        found.set(true);
+        text.to_owned()
+    });
+    found.get()
+}
+
 /// Puts a node at its path, beside other changes.
 fn put_alone(entries: &mut Vec<Entry>, places: &mut Places, (loaded, layer): (&Loaded, &Layer), node: Node) {
     let (key_span, span) = (node.span, node.span);

@@ -1,8 +1,12 @@
 //! The HTTP API of the built program, as scripts and strangers meet it.
 
+mod attempts;
 mod audit;
+mod backup;
 mod crowds;
+mod described;
 mod events;
+mod health;
 mod hostile;
 mod kills;
 mod network;

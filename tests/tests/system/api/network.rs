@@ -22,11 +22,16 @@ fn yaml(stub: &Stub, more: &str) -> String {
 pub(super) fn start_in(directory: tempfile::TempDir, more: &str) -> (Server, SocketAddr, Stub) {
     let stub = Stub::start(Script::default());
     let mut server = Server::start_in(directory, &yaml(&stub, more));
+    let address = api_address(&mut server);
+    (server, address, stub)
+}
+
+/// Returns where the API of a server is, as its log says.
+pub(super) fn api_address(server: &mut Server) -> SocketAddr {
     let line = server.wait_for_log("the API can be reached");
     let (_, port) = line.rsplit_once("127.0.0.1:").expect("an address");
     let port: String = port.chars().take_while(char::is_ascii_digit).collect();
-    let address = SocketAddr::new([127, 0, 0, 1].into(), port.parse().expect("a port"));
-    (server, address, stub)
+    SocketAddr::new([127, 0, 0, 1].into(), port.parse().expect("a port"))
 }
 
 /// Runs curl without TLS; returns the status and the body.

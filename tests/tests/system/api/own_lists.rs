@@ -33,7 +33,12 @@ fn a_list_is_made_changed_and_removed_by_whoever_knows_how_it_is() {
     let changed = patch(&server, &[&match_it], both);
     assert!(changed.status == 200 && changed.json().contains("\"changed\": 2"), "{changed:?}");
     assert!(!changed.json().contains("is-compiled"), "it is beside what is compiled: {changed:?}");
-    assert_eq!(patch(&server, &[&match_it], both).status, 412);
+    let late = patch(&server, &[&match_it], both);
+    assert!(
+        late.status == 412 && late.json().contains("\"changed\": { \"by\": \""),
+        "who was faster: {late:?}"
+    );
+    assert!(late.json().contains("changed it last, at 20"), "{late:?}");
     assert_eq!(patch(&server, &[], both).status, 200, "without a condition");
     let lists = get(&server, "/lists").json();
     assert!(lists.contains("\"name\": \"mine\"") && lists.contains("\"sets\": [ \"ads\" ]"), "{lists}");
@@ -176,6 +181,7 @@ fn members_are_changed_by_whoever_knows_them_and_the_history_says_who() {
     assert_eq!(add("b.example", &[]), 200);
     let gone = ask(&server, "DELETE", "/sets/dyn/members/a.example", &[&match_it], "");
     assert_eq!(gone.status, 412, "{gone:?}");
+    assert!(gone.json().contains("\"changed\": { \"by\": \""), "who was faster: {gone:?}");
     assert_eq!(ask(&server, "DELETE", "/sets/dyn/members/a.example", &["If-Match: *"], "").status, 200);
     let history = get(&server, "/sets/dyn/history").json();
     let at = |what: &str| history.find(what).unwrap_or_else(|| panic!("{what} in {history}"));

@@ -67,6 +67,7 @@ fn an_rrset_is_looked_at_changed_and_taken_away() {
     let late = ask(&server, "DELETE", path, &[&tag], "");
     assert_eq!(late.status, 412, "{late:?}");
     contains(&late.body, "www.example.org. A is another by now");
+    contains(&late.json(), "\"changed\": { \"by\": \"");
     assert_eq!(ask(&server, "DELETE", path, &["If-Match: *"], "").status, 200);
     assert!(server.dig_short(&["www.example.org", "A"]).is_empty());
     assert_eq!(server.dig_short(&["www.example.org", "TXT"]), ["\"a b\" \"c\""]);

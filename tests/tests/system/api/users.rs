@@ -311,3 +311,34 @@ fn bodies_that_never_come_keep_nobody_out() {
     assert_eq!(status, 200, "{said}");
     drop(slow);
 }
+
+#[test]
+fn a_change_of_a_user_or_a_token_that_was_made_for_another_is_refused_and_says_who_was_faster() {
+    let (server, at, _stub) = start("");
+    add(&server, "anna", "admin");
+    add(&server, "ben", "viewer");
+    let cookie = logged_in(at, "anna", PASSWORD);
+    let tag_of = |path: &str| {
+        let (status, said) = ask(at, &cookie, "GET", path, &["--include"]);
+        assert_eq!(status, 200, "{said}");
+        let mut tags = said.lines().filter_map(|line| line.strip_prefix("etag: "));
+        format!("If-Match: {}", tags.next().expect("an ETag").trim())
+    };
+    let role = |tag: &str, role: &str| {
+        let body = format!("{{\"role\": \"{role}\"}}");
+        let json = ["--header", "Content-Type: application/json", "--header", tag, "--data", &body];
+        ask(at, &cookie, "PUT", "/users/ben/role", &json)
+    };
+    let tag = tag_of("/users/ben");
+    assert_eq!(role(&tag, "operator").0, 200);
+    let (status, late) = role(&tag, "admin");
+    assert_eq!(status, 412, "{late}");
+    contains(&late, "is another by now: user anna changed it last, at 20");
+    contains(&late, "\"by\": \"user anna\"");
+    assert_eq!(ask(at, &cookie, "DELETE", "/users/ben", &["--header", &tag]).0, 412);
+    assert_eq!(ask(at, &cookie, "DELETE", "/users/ben", &["--header", &tag_of("/users/ben")]).0, 200);
+    super::network::token(&server, "nas", &[]);
+    assert_eq!(ask(at, &cookie, "DELETE", "/tokens/nas", &["--header", &tag]).0, 412);
+    assert_eq!(ask(at, &cookie, "DELETE", "/tokens/nas", &["--header", &tag_of("/tokens/nas")]).0, 200);
+    assert_eq!(ask(at, &cookie, "GET", "/tokens/nas", &[]).0, 404);
+}

@@ -12,7 +12,7 @@ use environment::{Environment as _, System};
 use jobs::web::{self, WebQuestion};
 use oidc::{Expected, Keys, Person, Provider, Unproved};
 use settings::OidcSettings;
-use tracing::{info, warn};
+use tracing::warn;
 
 use super::log_in::{LogInRefusal, LoggedIn};
 use super::sessions::sha256;
@@ -67,9 +67,45 @@ enum Wanted {
     New,
 }
 
+/// Log-ins elsewhere that came to nothing and are not told of yet. Strangers cause them, so that
+/// the log has one line for all of a minute.
+#[derive(Debug, Default)]
+pub(super) struct Untold {
+    /// Minutes since 1970, of the first.
+    minute: u64,
+    count: u64,
+    /// Why the last did.
+    why: String,
+}
+
+impl Untold {
+    fn note(&mut self, why: &str, minute: u64) {
+        if self.count == 0 {
+            self.minute = minute;
+        }
+        self.count += 1;
+        why.clone_into(&mut self.why);
+    }
+
+    /// Returns whether there are some of a minute that is over.
+    pub(super) const fn are_due(&self, minute: u64) -> bool {
+        self.count > 0 && self.minute != minute
+    }
+
+    /// Writes them to the log, and forgets them.
+    pub(super) fn tell(&mut self) {
+        let Self { count, why, .. } = std::mem::take(self);
+        if count > 0 {
+            warn!(count, why, "log-ins at the provider of OpenID Connect came to nothing");
+        }
+    }
+}
+
 /// Log-ins elsewhere.
 #[derive(Default)]
 pub(super) struct Elsewhere {
+    /// Those that came to nothing.
+    pub(super) untold: Mutex<Untold>,
     /// By the SHA-256 of the state.
     begun: Mutex<BTreeMap<String, Begun>>,
     /// Held while the provider is asked: one at a time.
@@ -101,12 +137,6 @@ fn refused(why: impl Into<String>) -> LogInRefusal {
     LogInRefusal::Failed(OperatorError::Refused(why.into()))
 }
 
-/// Says to a stranger that the provider cannot be asked; why not is for the log.
-fn not_asked(why: &str) -> LogInRefusal {
-    warn!(why, "the provider of OpenID Connect cannot be asked");
-    refused("the provider to log in at cannot be asked")
-}
-
 fn forbidden(why: impl Into<String>) -> LogInRefusal {
     LogInRefusal::Failed(OperatorError::Forbidden(why.into()))
 }
@@ -114,6 +144,16 @@ fn forbidden(why: impl Into<String>) -> LogInRefusal {
 impl Operator {
     fn oidc(&self) -> Option<Arc<OidcSettings>> {
         lock(&self.view).oidc.clone()
+    }
+
+    fn note_untold(&self, why: &str) {
+        lock(&self.accounts.elsewhere.untold).note(why, unix_seconds() / 60);
+    }
+
+    /// Says to a stranger that the provider cannot be asked; why not is for the log.
+    fn not_asked(&self, why: &str) -> LogInRefusal {
+        self.note_untold(&format!("it cannot be asked: {why}"));
+        refused("the provider to log in at cannot be asked")
     }
 
     /// Returns whether people can log in elsewhere.
@@ -129,10 +169,7 @@ impl Operator {
     /// There is no provider, or it cannot be asked.
     pub fn begin_elsewhere(&self, from: IpAddr) -> Result<(String, api::Secret), LogInRefusal> {
         let settings = self.oidc().ok_or_else(|| refused("there is no provider to log in at"))?;
-        let provider = self.provider(&settings).map_err(|why| {
-            warn!(issuer = settings.issuer, why, "the provider of log-ins cannot be asked");
-            refused("the provider to log in at cannot be asked")
-        })?;
+        let provider = self.provider(&settings).map_err(|why| self.not_asked(&why))?;
         let mut chance = [[0; 32]; 3];
         for octets in &mut chance {
             rand::fill(octets).map_err(|_| refused("the system has no random numbers"))?;
@@ -167,7 +204,10 @@ impl Operator {
         self.person(&settings, back).and_then(|person| self.begin_for(&settings, &person, from)).inspect_err(
             |refusal| {
                 let LogInRefusal::Failed(why) = refusal else { return };
-                info!(issuer = settings.issuer, %from, %why, "nobody is logged in by the provider");
+                // Why the provider could not be asked is noted already.
+                if !matches!(why, OperatorError::Refused(_)) {
+                    self.note_untold(&why.to_string());
+                }
                 self.note_failed_log_in(from);
             },
         )
@@ -187,7 +227,7 @@ impl Operator {
         let now = unix_seconds();
         let begun = lock(&self.accounts.elsewhere.begun).remove(&sha256(&back.state.0));
         let begun = begun.filter(|begun| begun.until > now).ok_or_else(not_begun)?;
-        let provider = self.provider(settings).map_err(|why| not_asked(&why))?;
+        let provider = self.provider(settings).map_err(|why| self.not_asked(&why))?;
         let is_issuer = match &back.issuer {
             Some(issuer) => *issuer == provider.issuer,
             None => !provider.says_issuer,
@@ -201,7 +241,7 @@ impl Operator {
         }
         let code = back.code.as_ref().ok_or_else(|| forbidden("the provider sends no code"))?;
         let token =
-            self.token(settings, &provider, &code.0, &begun.verifier).map_err(|why| not_asked(&why))?;
+            self.token(settings, &provider, &code.0, &begun.verifier).map_err(|why| self.not_asked(&why))?;
         let expected = Expected {
             issuer: &provider.issuer,
             client: &settings.client_id,
@@ -210,11 +250,11 @@ impl Operator {
             name_claim: &settings.name_claim,
             groups_claim: &settings.groups_claim,
         };
-        let keys = self.keys(settings, &provider, Wanted::Known).map_err(|why| not_asked(&why))?;
+        let keys = self.keys(settings, &provider, Wanted::Known).map_err(|why| self.not_asked(&why))?;
         let checked = match oidc::check(&token, &keys, &expected) {
             // It may have new keys.
             Err(Unproved::UnknownKey) => {
-                let keys = self.keys(settings, &provider, Wanted::New).map_err(|why| not_asked(&why))?;
+                let keys = self.keys(settings, &provider, Wanted::New).map_err(|why| self.not_asked(&why))?;
                 oidc::check(&token, &keys, &expected)
             }
             checked => checked,
@@ -360,6 +400,19 @@ fn name_of(person: &Person) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn log_ins_that_came_to_nothing_are_told_of_once_a_minute() {
+        let mut untold = Untold::default();
+        assert!(!untold.are_due(5));
+        for number in 0..1_000 {
+            untold.note(&format!("reason {number}"), 5 + number / 900);
+        }
+        assert!(!untold.are_due(5) && untold.are_due(6));
+        assert_eq!((untold.count, untold.why.as_str()), (1_000, "reason 999"));
+        untold.tell();
+        assert!(!untold.are_due(7));
+    }
 
     #[test]
     fn nobody_elsewhere_is_called_like_somebody_else() {

@@ -11,7 +11,7 @@ use super::elsewhere::ELSEWHERE;
 use super::links::GOOD_S;
 use super::sessions::end_of_note;
 use super::tries::prefix_of;
-use super::{Accounts, Known, LinkFor, NAME_CHARS_MAX, SESSIONS, check_name};
+use super::{Accounts, FIRST_LINK, FOR_EVER, Known, LINKS, LinkFor, NAME_CHARS_MAX, SESSIONS, check_name};
 use crate::caller::{Caller, Role};
 use crate::lock;
 use crate::operator::overlay::rfc3339;
@@ -143,8 +143,8 @@ impl Operator {
         let name = caller.name.strip_prefix(USER).ok_or_else(none)?;
         let proved = self.prove(name, &asked.password, from)?;
         let password = self.accounts.hashing.kept(&asked.new_password.0)?;
+        self.audit_first(&caller.name, ("user-password", name))?;
         self.set_password(name, password, Some(&proved.credentials))?;
-        self.audit(&caller.name, ("user-password", name), "accepted");
         let known = self.known_user(name)?;
         self.begin_session(name, &known.credentials, from)
     }
@@ -171,8 +171,9 @@ impl Operator {
         match (whom, password) {
             (LinkFor::First, password) => self.add_user(&name, Role::Admin, password, BY_LINK)?,
             (LinkFor::User(_), Some(password)) => {
+                self.audit_words(&called(&name), ("user-password", &name), "accepted, by a link")
+                    .map_err(|error| OperatorError::NotKept(error.to_string()))?;
                 self.set_password(&name, password, None)?;
-                self.audit(&called(&name), ("user-password", &name), "accepted, by a link");
             }
             (LinkFor::User(_), None) => {}
         }
@@ -208,11 +209,20 @@ impl Operator {
         Ok(api::LogInLink { url: format!("{base}/login?code={code}"), until: rfc3339(now + GOOD_S) })
     }
 
-    /// Says where browsers find the API; returns a link for the first user, if there is none yet.
+    /// Says where browsers find the API; returns a link for the first user at the first start with
+    /// such a place. Who misses it asks for another: a log that has one at each start would let its
+    /// readers in at each start.
     pub fn begin_log_ins(&self, addresses: Vec<SocketAddr>) -> Option<api::LogInLink> {
         *lock(&self.accounts.addresses) = addresses;
-        let has_none = self.accounts.all().is_empty() && self.changing.authority().keeps_changes();
-        has_none.then(|| self.log_in_link(None).ok()).flatten()
+        let authority = self.changing.authority();
+        if !self.accounts.all().is_empty() || !authority.keeps_changes() || self.base_url().is_none() {
+            return None;
+        }
+        let (now, note) = (unix_seconds(), (LINKS, FIRST_LINK));
+        // Where nothing can be kept nobody can be added.
+        let is_first = authority.noted(note, now).is_ok_and(|known| known.is_none());
+        let kept = is_first && authority.note(note, &rfc3339(now), (now, FOR_EVER)).is_ok();
+        kept.then(|| self.log_in_link(None).ok()).flatten()
     }
 
     /// Returns whom the code of a link logs in; the link stays good.
@@ -291,7 +301,13 @@ impl Operator {
         let session = sessions.by_secret(&begun.secret, now);
         drop(sessions);
         let by = called(name);
-        self.note_log_in(&by, from);
+        lock(&self.accounts.log_ins).note(prefix_of(from), unix_seconds() / 60);
+        if let Err(why) = self.audit_first(&by, ("log-in", &from.to_string())) {
+            if let Some(session) = &session {
+                let _ = self.end_session(&session.id);
+            }
+            return Err(why.into());
+        }
         info!(user = name, %from, "a user of the API has logged in");
         let role = role.word().to_owned();
         Ok(LoggedIn { secret: api::Secret(begun.secret), who: api::WhoAsks { name: by, role, session } })
@@ -355,9 +371,9 @@ impl Operator {
     pub fn log_out(&self, caller: &Caller, secret: &str) -> Result<(), OperatorError> {
         let session = lock(&self.accounts.sessions).by_secret(secret, unix_seconds());
         let Some(session) = session else { return Ok(()) };
+        // It ends whatever becomes of the row: that is the safe side.
         self.end_session(&session.id)?;
-        self.audit(&caller.name, ("log-out", &session.from), "accepted");
-        Ok(())
+        self.audit_first(&caller.name, ("log-out", &session.from))
     }
 
     /// Returns the sessions that somebody may see: their own, and admins all.
@@ -381,7 +397,7 @@ impl Operator {
         let session = session.ok_or_else(|| OperatorError::not_found(What::Session, id))?;
         self.end_session(id)?;
         let on = format!("{} of {}", session.id, session.user);
-        self.audit(&caller.name, ("session-revoke", &on), "accepted");
+        self.audit_first(&caller.name, ("session-revoke", &on))?;
         Ok(self.session_list(caller))
     }
 
@@ -426,8 +442,9 @@ impl Operator {
     /// log.
     pub(crate) fn has_log_ins(&self) -> bool {
         let minute = unix_seconds() / 60;
-        let Accounts { failures, log_ins, .. } = &self.accounts;
-        [failures, log_ins].into_iter().any(|of| lock(of).are_due(minute))
+        let Accounts { failures, log_ins, elsewhere, .. } = &self.accounts;
+        lock(&elsewhere.untold).are_due(minute)
+            || [failures, log_ins].into_iter().any(|of| lock(of).are_due(minute))
     }
 
     /// Tells of log-ins, by prefix and minute, and writes those that failed to the audit log.
@@ -438,6 +455,7 @@ impl Operator {
         };
         let accepted = lock(&self.accounts.log_ins).take();
         accepted.iter().for_each(|(from, count)| told(from, true, *count));
+        lock(&self.accounts.elsewhere.untold).tell();
         let failed = lock(&self.accounts.failures).take();
         for (from, count) in failed {
             told(&from, false, count);

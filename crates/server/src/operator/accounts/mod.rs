@@ -40,6 +40,9 @@ const SPACE: &str = "users";
 const CREDENTIALS: &str = "credentials";
 /// The space of notes with sessions, by the SHA-256 of what shows them.
 const SESSIONS: &str = "sessions";
+/// The space of notes about links, and the one that says that the first was shown.
+const LINKS: &str = "links";
+const FIRST_LINK: &str = "first";
 /// Notes have an end; these have none.
 const FOR_EVER: u64 = i64::MAX as u64;
 /// Users at once.
@@ -178,6 +181,16 @@ impl Operator {
         self.accounts.all().get(name).cloned().ok_or_else(|| OperatorError::not_found(What::User, name))
     }
 
+    /// Refuses a change that was made for another state of a user.
+    fn expect_user(&self, name: &str, tag: Option<&str>) -> Result<(), OperatorError> {
+        self.known_user(name)?;
+        let is = self.one_user(name).first().map(api::User::tag);
+        match tag.is_none_or(|tag| tag == "*" || is.as_deref() == Some(tag)) {
+            true => Ok(()),
+            false => Err(OperatorError::Conflict(format!("the user \"{name}\" is another by now"))),
+        }
+    }
+
     /// Adds a user; returns them.
     ///
     /// # Errors
@@ -221,10 +234,11 @@ impl Operator {
     /// # Errors
     ///
     /// There is none, or the store cannot be written.
-    pub fn user_remove(&self, name: &str, by: &str) -> Result<Vec<api::User>, OperatorError> {
+    pub fn user_remove(&self, asked: &api::UserName, by: &str) -> Result<Vec<api::User>, OperatorError> {
+        let name = asked.name.as_str();
         let _current = lock(&self.current);
         let _writing = lock(&self.accounts.writing);
-        self.known_user(name)?;
+        self.expect_user(name, asked.tag.as_deref())?;
         self.keep_user(name, None, by)?;
         lock(&self.accounts.links).forget(&LinkFor::User(name.to_owned()));
         let ended = self.end_sessions_of(name);
@@ -244,7 +258,7 @@ impl Operator {
         let role = role(&asked.role)?;
         let _current = lock(&self.current);
         let _writing = lock(&self.accounts.writing);
-        self.known_user(&asked.name)?;
+        self.expect_user(&asked.name, asked.tag.as_deref())?;
         self.keep_user(&asked.name, Some(role), by)?;
         info!(user = asked.name, role = role.word(), by, "a user of the API has another role");
         self.end_sessions_of(&asked.name)?;

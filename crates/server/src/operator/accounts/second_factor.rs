@@ -56,10 +56,10 @@ impl Operator {
             OperatorError::Argument("the code is wrong: is the clock of the device right?".to_owned())
         })?;
         let credentials = CredentialsKept { totp: Some(kept), ..known.credentials.clone() };
+        self.audit_first(&caller.name, ("totp-confirm", name))?;
         self.keep_credentials(name, &credentials)?;
         self.read_accounts();
         lock(&self.accounts.totp_begun).remove(name);
-        self.audit(&caller.name, ("totp-confirm", name), "accepted");
         info!(user = name, "a user of the API needs one-time codes from now on");
         Ok(api::TotpConfirmed { recovery_codes: codes.into_iter().map(api::Secret).collect() })
     }

@@ -1,0 +1,33 @@
+//! Arguments of the commands that back the server up.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::RemoteArgs;
+
+/// Where a backup goes.
+#[derive(Args, Clone, Debug)]
+pub struct BackupArgs {
+    /// The file, which must not be there yet; `-` is the standard output.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// With secrets: tokens, passwords, keys, certificates, and settings that say a secret.
+    #[arg(long)]
+    pub(crate) secrets: bool,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}
+
+/// Which backup comes back.
+#[derive(Args, Clone, Debug)]
+pub struct RestoreArgs {
+    /// The file.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Only check it.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) remote: RemoteArgs,
+}

@@ -1,0 +1,108 @@
+//! Backups of what the server keeps, for who operates it.
+
+use std::fs::{self, File};
+use std::path::Path;
+
+use control::api;
+use store::{Draft, Files};
+use tracing::{info, warn};
+
+use super::{Operator, OperatorError, tokens, unix_seconds};
+use crate::backup::{self, BackupError};
+
+/// Where an archive stands while it is received, in the state directory.
+const RECEIVED: &str = "restore.received";
+
+impl Operator {
+    fn state_directory(&self) -> Result<&Path, OperatorError> {
+        match self.changing.authority().keeps_changes() {
+            true => Ok(&self.facts.startup.state_directory),
+            false => Err(OperatorError::Refused("this configuration keeps nothing beside it".to_owned())),
+        }
+    }
+
+    /// Makes a backup of what is kept in the state directory and cannot be made again, as it is at
+    /// one moment: an archive that is gone when the file is closed. Without secrets it has no
+    /// token, password, key, nor a setting that says one.
+    ///
+    /// # Errors
+    ///
+    /// Nothing is kept, another backup is being made, or it cannot be read or written.
+    pub fn back_up(&self, with_secrets: bool) -> Result<File, OperatorError> {
+        let state = self.state_directory()?.to_owned();
+        let _one = self.backups.try_lock().map_err(|_| busy())?;
+        // What is in memory alone goes first.
+        self.keep_sets();
+        // Texts of lists go with the entries that name them.
+        let _order = self.own_lists().change();
+        let authority = self.changing.authority();
+        let made = backup::make(&state, (with_secrets, unix_seconds()), |folder| {
+            let copied = authority.copy(&folder.join("changes.db"), with_secrets, tokens::SPACE);
+            let copied = copied.map_err(|error| error.to_string())?;
+            let from = authority.store_folder().unwrap_or(folder);
+            copy_hashes(&from.join("lists"), &folder.join("lists"), &|_| true)?;
+            let is_wanted = |name: &str| copied.blobs.iter().any(|blob| blob == name);
+            copy_hashes(&from.join("blobs"), &folder.join("blobs"), &is_wanted)?;
+            let left_out = copied.left_out.into_iter().map(|(space, name)| match space.as_str() {
+                "settings" => name,
+                space => format!("{space} {name}"),
+            });
+            Ok((copied.revision, left_out.collect()))
+        });
+        made.map_err(|error| refused(error, OperatorError::Refused))
+    }
+
+    /// Begins an archive that is to be restored.
+    ///
+    /// # Errors
+    ///
+    /// Nothing is kept, or it cannot be written.
+    pub fn restore_draft(&self) -> Result<Draft, OperatorError> {
+        let files = Files::new(self.state_directory()?.join(RECEIVED));
+        files.draft().map_err(|error| OperatorError::NotKept(error.to_string()))
+    }
+
+    /// Checks an archive and, unless it is only to be checked, lays it down so that the next start
+    /// takes it up: all of it, or nothing.
+    ///
+    /// # Errors
+    ///
+    /// It is no backup, not as it was written, or cannot be laid down.
+    pub fn restore(&self, draft: &Draft, is_dry_run: bool) -> Result<api::Restored, OperatorError> {
+        let state = self.state_directory()?.to_owned();
+        let _one = self.backups.try_lock().map_err(|_| busy())?;
+        let laid = backup::lay_down(&state, draft.path(), (unix_seconds(), is_dry_run));
+        let laid = laid.map_err(|error| refused(error, OperatorError::Unfit))?;
+        if laid.is_ready {
+            warn!(of = laid.at, revision = laid.revision, "a backup is taken up at the next start");
+        }
+        Ok(laid)
+    }
+
+    /// Tells of a backup that this start has taken up.
+    pub(crate) fn tell_restored(&self) {
+        let Some(text) = store::restore::taken_up(&self.facts.startup.state_directory) else { return };
+        drop(fs::remove_dir_all(self.facts.startup.state_directory.join(RECEIVED)));
+        let manifest = api::BackupManifest::parse(&text).unwrap_or_default();
+        info!(of = manifest.at, revision = manifest.revision, "a backup was restored");
+        let on = format!("the backup of {}, revision {}", manifest.at, manifest.revision);
+        self.audit("the start", ("restore", &on), "done");
+    }
+}
+
+fn busy() -> OperatorError {
+    OperatorError::Busy("another backup is being made or restored".to_owned())
+}
+
+fn refused(error: BackupError, wrong: fn(String) -> OperatorError) -> OperatorError {
+    match error {
+        BackupError::Io(what, error) => OperatorError::NotKept(format!("{what}: {error}")),
+        BackupError::Wrong(why) => wrong(why),
+    }
+}
+
+/// Copies files that are named by their hashes.
+fn copy_hashes(from: &Path, to: &Path, is_wanted: &dyn Fn(&str) -> bool) -> Result<(), String> {
+    let is_hash = |name: &str| name.len() == 64 && name.bytes().all(|octet| octet.is_ascii_hexdigit());
+    backup::copy_files(from, to, &|name| is_hash(name) && is_wanted(name)).map_err(|error| error.to_string())
+}

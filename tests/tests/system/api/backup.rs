@@ -1,0 +1,135 @@
+//! Backups of a running server, and their way back.
+
+use std::fs;
+use std::path::Path;
+
+use testkit::{Ask, Script, Server, Stub, contains, forwarding, lacks};
+use wire::Rtype;
+
+use super::network::{api_address, curl, shown, text, token};
+use super::users::PASSWORD;
+use super::{JSON, ask, get};
+
+fn yaml(stub: &Stub) -> String {
+    let more = "control: {listen: [\"127.0.0.1:0\"]}\n\
+                sets: {bad: {dynamic: {holds: names}}, mine: {lists: [{own: mine}]}}\n\
+                zones: [{name: example.org, file: example.org.zone}]\n\
+                policy: {main: [local, {if: qname in bad|mine, do: reject(nxdomain)}, zones, forward(default)]}\n";
+    forwarding(&[stub], more)
+}
+
+fn directory() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().expect("a directory");
+    let zone = "@ 300 SOA ns admin 1 3600 600 86400 300\n@ 300 NS ns\nns 300 A 192.0.2.1\n";
+    fs::write(directory.path().join("example.org.zone"), zone).expect("written");
+    directory
+}
+
+#[track_caller]
+fn fine(server: &Server, arguments: &[&str]) -> String {
+    let output = server.command(arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", text(&output));
+    text(&output)
+}
+
+fn has(file: &Path, text: &str) -> bool {
+    let octets = fs::read(file).expect("a file");
+    octets.windows(text.len()).any(|part| part == text.as_bytes())
+}
+
+#[test]
+fn what_was_backed_up_while_the_server_ran_is_there_after_the_next_start() {
+    let stub = Stub::start(Script::default());
+    let yaml = yaml(&stub);
+    let mut server = Server::start_in(directory(), &yaml);
+    api_address(&mut server);
+    fine(&server, &["config", "set", "local.nas.home.arpa", "192.0.2.7"]);
+    fine(&server, &["config", "set", "cookies.secret", "00112233445566778899aabbccddeeff"]);
+    fine(&server, &["set", "add", "bad", "bad.example.net"]);
+    fine(&server, &["list", "add", "mine", "ads.example.net"]);
+    fine(&server, &["zone", "set", "example.org", "www.example.org", "A", "192.0.2.9", "--ttl", "300"]);
+    let user = format!("{{\"name\": \"anna\", \"role\": \"admin\", \"password\": \"{PASSWORD}\"}}");
+    assert_eq!(ask(&server, "POST", "/users", &[JSON], &user).status, 200);
+    let secret = token(&server, "nas", &[]);
+    let [plain, whole] = ["plain.tar", "whole.tar"].map(|name| server.directory().join(name));
+    fine(&server, &["backup", plain.to_str().expect("text")]);
+    fine(&server, &["backup", whole.to_str().expect("text"), "--secrets"]);
+    assert!(!server.command(&["backup", "plain.tar"]).status.success(), "nothing is written over");
+    let hash = {
+        let output =
+            std::process::Command::new("sh").args(["-c", "printf %s \"$0\" | sha256sum", &secret]).output();
+        String::from_utf8_lossy(&output.expect("sha256sum(1)").stdout).chars().take(64).collect::<String>()
+    };
+    // A hash of a token and of a password, a setting that says a secret, the keys of the audit log.
+    for (what, is_in) in [
+        ("00112233445566778899aabbccddeeff", true),
+        (hash.as_str(), true),
+        ("memory-kib", true),
+        ("audit.key", true),
+    ] {
+        assert_eq!((has(&plain, what), has(&whole, what)), (false, is_in), "{what}");
+    }
+    assert!(has(&plain, "cookies.secret") && has(&plain, "192.0.2.7"), "what is left out is named");
+    // What comes later is not in it.
+    fine(&server, &["config", "set", "local.nas.home.arpa", "192.0.2.8"]);
+    fine(&server, &["set", "del", "bad", "bad.example.net"]);
+    fine(&server, &["zone", "unset", "example.org", "www.example.org", "A"]);
+    contains(&fine(&server, &["restore", "whole.tar", "--dry-run"]), "it can be restored");
+    contains(&fine(&server, &["restore", "whole.tar"]), "the next start of the server takes it up");
+    assert_eq!(server.dig_short(&["nas.home.arpa"]), ["192.0.2.8"], "not before");
+    let (_, _, directory) = server.stop();
+    let mut server = Server::start_in(directory, &yaml);
+    server.wait_for_log("a backup was restored");
+    assert_eq!(server.dig_short(&["nas.home.arpa"]), ["192.0.2.7"]);
+    assert_eq!(server.dig_short(&["www.example.org"]), ["192.0.2.9"]);
+    for name in ["bad.example.net", "ads.example.net"] {
+        assert_eq!(server.ask(&Ask::new(name, Rtype::A)).rcode(), wire::Rcode::NXDOMAIN, "{name}");
+    }
+    let at = api_address(&mut server);
+    assert_eq!(curl(at, "/api/v1/status", &["--header", &shown(&secret)]).0, 200, "the token");
+    let audit = fine(&server, &["audit", "tail", "-n", "50"]);
+    contains(&audit, "by the start: done");
+    lacks(
+        &fs::read_dir(server.directory()).map_or_else(
+            |_| String::new(),
+            |all| {
+                all.flatten()
+                    .map(|it| it.file_name().to_string_lossy().into_owned())
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            },
+        ),
+        "restore.",
+    );
+    let export = fine(&server, &["audit", "export"]);
+    fs::write(server.directory().join("export"), export).expect("written");
+    fine(&server, &["audit", "verify", "export"]);
+}
+
+#[test]
+fn a_backup_that_is_not_as_it_was_written_is_refused_and_strangers_get_none() {
+    let stub = Stub::start(Script::default());
+    let mut server = Server::start_in(directory(), &yaml(&stub));
+    let at = api_address(&mut server);
+    fine(&server, &["config", "set", "local.nas.home.arpa", "192.0.2.7"]);
+    fine(&server, &["backup", "a.tar"]);
+    let file = server.directory().join("a.tar");
+    let mut octets = fs::read(&file).expect("a file");
+    let place = octets.windows(9).rposition(|part| part == b"192.0.2.7").expect("it is there");
+    octets[place + 8] = b'8';
+    fs::write(&file, &octets).expect("written");
+    let output = server.command(&["restore", "a.tar"]);
+    assert!(!output.status.success());
+    contains(&text(&output), "the file changes/changes.db is not as it was written");
+    fs::write(&file, b"no tar").expect("written");
+    contains(&text(&server.command(&["restore", "a.tar"])), "this is no backup");
+    assert!(!server.directory().join("restore.ready").exists());
+    assert_eq!(curl(at, "/api/v1/backup", &[]).0, 401);
+    for (name, role, more) in [("o", "operator", &[][..]), ("b", "admin", &["--path", "local"])] {
+        let bound = token(&server, name, &[&["--role", role], more].concat());
+        assert_eq!(curl(at, "/api/v1/backup", &["--header", &shown(&bound)]).0, 403, "{name}");
+        let post = ["--header", &shown(&bound), "--header", "Content-Type: application/x-tar", "--data", "x"];
+        assert_eq!(curl(at, "/api/v1/restore", &post).0, 403, "{name}");
+    }
+    contains(&get(&server, "/audit?count=50").body, "backup");
+}
