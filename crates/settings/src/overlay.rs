@@ -21,8 +21,8 @@ use yaml::{Entry, Node, Value};
 use crate::load::{Base, Loaded, Loader, short_forms};
 pub use path::SettingPath;
 pub use show::{
-    Difference, Said, all_said, difference, difference_of, difference_of_said, difference_with, export,
-    first_differences, holds_secret, is_said, said, said_in_files,
+    Difference, Said, all_said, difference, difference_of, difference_of_said, export, first_differences,
+    holds_secret, is_said, said, said_in_files,
 };
 
 /// A change as it is laid over files. Copies are one: what its text was found to say is known to

@@ -26,7 +26,12 @@ pub(crate) fn note(tree: &Node, sources: &mut Sources) {
 
 /// Replaces the secrets of a tree, but for those that say their default.
 pub(crate) fn mask(tree: &mut Node) {
-    walk_mut(tree, "", &mut |node| cover(node, &|_| HIDDEN.to_owned()));
+    mask_with(tree, &|_| HIDDEN.to_owned());
+}
+
+/// Like [`mask`], with what stands for each secret.
+pub(crate) fn mask_with(tree: &mut Node, stand_in: &dyn Fn(&str) -> String) {
+    walk_mut(tree, "", &mut |node| cover(node, stand_in));
 }
 
 /// Like [`mask`], of one entry of what `row` of the schema describes, with what stands for each

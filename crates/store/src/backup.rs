@@ -92,7 +92,7 @@ impl Store {
     pub fn check_copy(folder: &Path) -> Result<Position, CopyError> {
         let file = folder.join(FILE);
         let trouble = |error: rusqlite::Error| CopyError::Store(StoreError::of(&file, &error));
-        let (database, standing) = database::open(&file).map_err(CopyError::Store)?;
+        let (database, standing) = database::open(&file, None).map_err(CopyError::Store)?;
         let blobs = crate::Blobs::new(folder.join("blobs"));
         for (_, _, held) in texts(&database).map_err(trouble)? {
             if let Some(hash) = &held.blob {
@@ -176,7 +176,9 @@ mod tests {
             expected: Expected::Any,
         };
         let (by, why) = ("anna".to_owned(), String::new());
-        let change = Change { by, why, at: 1, expected: None, puts: vec![put], differences: Vec::new() };
+        let (differences, differences_more) = (Vec::new(), 0);
+        let change =
+            Change { by, why, at: 1, expected: None, puts: vec![put], differences, differences_more };
         store.commit(&change).expect("kept");
     }
 

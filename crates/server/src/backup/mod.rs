@@ -365,6 +365,7 @@ mod tests {
             expected: None,
             puts: vec![put],
             differences: Vec::new(),
+            differences_more: 0,
         };
         store.commit(&change).expect("kept");
         for (path, text) in
