@@ -180,11 +180,11 @@ mod tests {
 
     #[test]
     fn a_device_that_is_not_there_or_listened_on_twice_is_a_mistake_with_its_line() {
-        check("[nodev0]", &[], &["x:1: error: there is no device \"nodev0\""]);
+        check("[nodev0]", &[], &["x:1:10: error: there is no device \"nodev0\""]);
         check(
             "[lan0, 192.0.2.1]",
             &["192.0.2.1:53", "[2001:db8::1]:53"],
-            &["x:1: error: \"192.0.2.1:53\" is listened on twice"],
+            &["x:1:16: error: \"192.0.2.1:53\" is listened on twice"],
         );
     }
 
