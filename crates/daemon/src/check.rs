@@ -18,7 +18,7 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
         None => configuration::find(&args.config),
     };
     let compiled = origin.load().and_then(|mut loaded| {
-        server::interfaces::look_up(&mut loaded)?;
+        devices::interfaces::look_up(&mut loaded)?;
         let plans = progress::shown(|machine| server::compile(&loaded, &[], None, machine))?.plans;
         let drawing = args.graph.map(|language| {
             let language = match language {

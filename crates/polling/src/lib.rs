@@ -54,8 +54,8 @@ const SHARE: u64 = 4;
 /// The divisor of a budget that was halved as often as it may be.
 const SHARE_LEAST: u64 = 64;
 
-/// Units of the allowance in a microsecond: one is added in a microsecond at the least share. A look
-/// takes less than a microsecond, and its share counts, too.
+/// Units of the allowance in a microsecond: one is added in a microsecond at the least share. A
+/// look takes less than a microsecond, and its share counts, too.
 const UNITS: u64 = SHARE_LEAST;
 
 /// What a worker that slept for long may spend at once, in units.
@@ -139,8 +139,8 @@ pub struct BusyPoll {
     baseline_us: Cell<u64>,
     /// How long the next rest is.
     rest: Cell<u32>,
-    /// What may be spent on polling, in [`UNITS`] of a microsecond; and the divisor of the time that
-    /// passes which is added.
+    /// What may be spent on polling, in [`UNITS`] of a microsecond; and the divisor of the time
+    /// that passes which is added.
     allowance: Cell<u64>,
     share: Cell<u64>,
     /// Time spent polling in this phase.

@@ -44,7 +44,7 @@ use crate::watchdog::Watchdog;
 use crate::worker::{Upstreams, WorkerHandle};
 use crate::zone_keys::ZoneKeys;
 use crate::zone_sources::ZoneSources;
-use crate::{anchors, devices, polling, progress, reclaim, signing, sys, worker};
+use crate::{anchors, polling, progress, reclaim, signing, sys, worker};
 
 /// Octets of each worker's ring of events: some two thousand queries, and the thread that reads
 /// them wakes when half of that is full.

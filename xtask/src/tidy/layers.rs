@@ -6,7 +6,7 @@ use super::{File, Finding};
 
 /// The layer of each crate. A crate uses only crates of lower layers; equals do not know each
 /// other.
-pub(crate) const LAYERS: [(&str, u8); 51] = [
+pub(crate) const LAYERS: [(&str, u8); 52] = [
     ("diagnostic", 0),
     ("wire", 0),
     ("http2", 0),
@@ -52,6 +52,7 @@ pub(crate) const LAYERS: [(&str, u8); 51] = [
     ("authority", 9),
     ("jobs", 9),
     ("acme", 9),
+    ("devices", 9),
     ("zones", 9),
     ("server", 10),
     ("commands", 10),

@@ -79,7 +79,7 @@ fn start_for_us(loaded: Loaded) -> Result<Arc<Operator>, String> {
     let plan = Plan { listeners: vec![nowhere], ..config::listening(&loaded.settings.startup).plan };
     let sockets = listen::bind(&plan, 1, Vec::new())
         .map_err(|error| format!("cannot listen on loopback: {}", error.source))?;
-    let devices = server::devices::Opened::default();
+    let devices = devices::Opened::default();
     let cores = server::sys::allowed_cores();
     let begun = Begun { loaded, authority: Authority::of_nobody(), wrong: None };
     let opened =
@@ -104,7 +104,7 @@ fn told(result: Result<ExitCode, String>) -> ExitCode {
 /// Reads the configuration, and looks up the network devices in it.
 fn begin(origin: &Origin) -> Result<Begun, String> {
     authority::begin(origin)
-        .and_then(|mut begun| server::interfaces::look_up(&mut begun.loaded).map(|()| begun))
+        .and_then(|mut begun| devices::interfaces::look_up(&mut begun.loaded).map(|()| begun))
         .map_err(|found| configuration::human(origin, &found).trim_end().to_owned())
 }
 
@@ -132,7 +132,7 @@ fn in_background(error: &io::Error) -> String {
 
 /// Opens the channel of `unbound-control`; its Unix sockets belong to `owner`.
 fn open_channel(startup: &Startup, owner: Option<(u32, u32)>) -> Result<Channel, String> {
-    let channel = server::interfaces::channel(&startup.unbound_channel)
+    let channel = devices::interfaces::channel(&startup.unbound_channel)
         .map_err(|why| format!("{why} (setting control.unbound.listen)"))?;
     Channel::open(&channel, owner).map_err(|error| error.to_string())
 }
@@ -174,8 +174,8 @@ fn try_run(origin: Origin, socket: &SocketArgs, theirs: Option<&UnboundArgs>) ->
     let local = sockets::open_local(&startup.local_sockets, &mut opened.sockets)?;
     let metrics = sockets::open_for_operators(&startup.metrics, ("metrics", "metrics.listen"))?;
     let api = sockets::open_for_api(api_at, startup.control.is_said)?;
-    let devices = server::devices::open(startup, opened.sockets.addresses(), workers)
-        .map_err(|error| error.to_string())?;
+    let devices =
+        devices::open(startup, opened.sockets.addresses(), workers).map_err(|error| error.to_string())?;
     devices.devices.ban(&loaded.settings.deny);
     for unused in opened.sockets.unused() {
         warn!(address = %unused.address, "a socket of the service manager is not used: no listener has its address");

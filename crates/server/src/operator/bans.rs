@@ -11,9 +11,9 @@ use tracing::info;
 use wire::Prefix;
 
 use super::Operator;
-use crate::devices::{BANNED_SHOWN_MAX, Banned};
 use crate::lock;
 use crate::reload::Revision;
+use devices::{BANNED_SHOWN_MAX, Banned};
 
 /// Who is banned, as the configuration in use has it.
 #[derive(Clone)]

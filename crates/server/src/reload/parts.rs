@@ -26,12 +26,12 @@ use zones::ZoneManager;
 use super::{Candidate, Cause, NotCarriedOut, Part, Prepared, Revision};
 use crate::caches::Dumps;
 use crate::compile::ZonePlanner;
-use crate::devices::Devices;
 use crate::for_jobs::Orders;
 use crate::log_level::{self, LogLevelHandle};
 use crate::own_lists::OwnLists;
 use crate::signing::alias_plan;
 use crate::worker::Upstreams;
+use devices::Devices;
 
 /// How long the workers may take to adopt new upstreams before the policy that uses them is
 /// published anyway.

@@ -116,7 +116,7 @@ fn place(facts: &Facts, wanted: Option<&str>) -> Result<Place, Failure> {
         host => match host.parse() {
             Ok(address) => address,
             // One address of a device is as good as another.
-            Err(_) => server::interfaces::first_address(host)
+            Err(_) => devices::interfaces::first_address(host)
                 .map_err(|_| Failure::Other(format!("could not parse IP: {text}")))?,
         },
     };

@@ -1,10 +1,14 @@
-//! Takes network interfaces into use (AF_XDP), before privileges are given up, and looks after
-//! them.
+//! Network devices: takes their interfaces into use (AF_XDP), before privileges are given up, looks
+//! after them, and knows the addresses that stand behind their names.
+
+#![forbid(unsafe_code)]
+
+pub mod interfaces;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use engine::ListenerId;
 use listen::{Bound, XdpQueue};
@@ -15,10 +19,8 @@ use tracing::{debug, info, warn};
 use wire::Prefix;
 use xdp::{Action, BusyPoll, Device, DeviceError, DeviceOptions, Routes, Verdicts};
 
-use crate::lock;
-
 /// Banned prefixes that statistics name: of an interface, those that cost most.
-pub(crate) const BANNED_SHOWN_MAX: usize = 100;
+pub const BANNED_SHOWN_MAX: usize = 100;
 
 /// The interfaces in use. Dropping them leaves everything to the kernel's sockets.
 #[derive(Default)]
@@ -35,7 +37,7 @@ pub struct Devices {
 
 impl Devices {
     /// Returns whether there is one.
-    pub(crate) const fn are_some(&self) -> bool {
+    pub const fn are_some(&self) -> bool {
         !self.devices.is_empty()
     }
 }
@@ -53,11 +55,11 @@ struct Bans {
 
 /// Who is banned while the server runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Banned {
+pub struct Banned {
     /// The prefixes.
-    pub(crate) prefixes: BTreeSet<(IpAddr, u8)>,
+    pub prefixes: BTreeSet<(IpAddr, u8)>,
     /// Prefixes that are let in although they are in one of those that were banned for their rate.
-    pub(crate) exempt: Vec<(IpAddr, u8)>,
+    pub exempt: Vec<(IpAddr, u8)>,
 }
 
 /// The interfaces, and what each worker gets of them.
@@ -242,7 +244,7 @@ fn destinations(
 
 impl Devices {
     /// Follows the machine's addresses. Called once a second.
-    pub(crate) fn look(&self) {
+    pub fn look(&self) {
         if self.devices.is_empty() {
             return;
         }
@@ -271,7 +273,7 @@ impl Devices {
     }
 
     /// Has the programs check the way back, or not.
-    pub(crate) fn check_routes(&self, are_checked: bool) {
+    pub fn check_routes(&self, are_checked: bool) {
         for device in &self.devices {
             let interface = &device.interface().name;
             let Some(filter) = device.filter() else { continue };
@@ -290,7 +292,7 @@ impl Devices {
     }
 
     /// The same for those that are banned while the server runs. Called once a second.
-    pub(crate) fn ban_live(&self, banned: Banned) {
+    pub fn ban_live(&self, banned: Banned) {
         let mut bans = lock(&self.bans);
         if !self.devices.is_empty() && bans.live != banned {
             bans.live = banned;
@@ -329,7 +331,7 @@ impl Devices {
 
     /// Tells what was counted, by group and name: what programs did with frames, how many of them
     /// each banned prefix cost, and how sockets and rings do.
-    pub(crate) fn read(&self, mut each: impl FnMut(&str, &str, u64)) {
+    pub fn read(&self, mut each: impl FnMut(&str, &str, u64)) {
         for interface in &self.unused {
             each(&format!("xdp.{interface}"), "mode-off", 1);
         }
@@ -365,6 +367,11 @@ fn actions(fixed: &BTreeSet<(IpAddr, u8)>, live: &Banned) -> BTreeMap<(IpAddr, u
     // What is both is banned: the last one counts here, and the gate has the last word on what gets
     // there.
     exempt.chain(banned).collect()
+}
+
+/// Locks a mutex. A panic ends the process, so that a poisoned one is never seen.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
