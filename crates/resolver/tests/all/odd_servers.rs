@@ -251,7 +251,7 @@ fn a_server_that_says_that_the_target_of_an_alias_is_gone_is_taken_at_its_word_b
 }
 
 /// An unsigned root, and a signed zone below it that is trusted by itself.
-fn island() -> World {
+pub(crate) fn island() -> World {
     let Signed { mut world, texts, .. } = Internet::default()
         .zone(".", &["192.0.2.1"], Signing::No, "")
         .zone("example", &["192.0.2.2"], Signing::Nsec, "www.example. A 198.51.100.1")
@@ -301,6 +301,25 @@ fn a_zone_above_an_island_of_trust_can_prove_that_it_is_gone() {
             false => (Rcode::SERVFAIL, Security::Bogus),
         };
         assert_eq!((seen.rcode, seen.security), expected, "{example:?}: {seen:?}");
+    }
+}
+
+#[test]
+fn no_record_of_a_denial_above_an_island_of_trust_counts_that_nobody_signed_so() {
+    for forged in [Rtype::SOA, Rtype::NSEC] {
+        let Signed { mut world, .. } = with_islands(Signing::Nsec);
+        change(&mut world, "192.0.2.2", move |question, records, _| {
+            if question.qname == name("www.gone.example").as_name() {
+                // Its signature stays.
+                let record = records.iter_mut().find(|(_, record)| record.rtype == forged);
+                let (_, record) = record.expect("the denial has one");
+                *record.data.last_mut().expect("data") ^= 1;
+            }
+        });
+        for _ in 0..2 {
+            let seen = world.resolve("www.gone.example", Rtype::A);
+            assert_eq!((seen.rcode, seen.security), (Rcode::SERVFAIL, Security::Bogus), "{forged}: {seen:?}");
+        }
     }
 }
 
