@@ -349,8 +349,25 @@ impl Memory {
         }
     }
 
+    /// Keeps that no name servers stand beside answers of a zone, unless some are known.
+    pub(crate) fn keep_nothing_beside(&self, zone: Name<'_>, ttl: u32, unchecked: bool, now: Now) {
+        let (rrsets, hash_key) = (&self.tables.rrsets, self.tables.rrsets.hash_key());
+        let key = RrsetKey::of_lower_case(hash_key, zone, Rtype::NS, Class::IN, self.partition);
+        let key = if unchecked { key.unchecked(hash_key) } else { key };
+        let new = NewNegative {
+            references: &[],
+            ttl,
+            // Whatever stands there takes its place.
+            rank: Rank::Additional,
+            security: Security::Unchecked,
+            signer_labels: 0,
+            renewal: Renewal::No,
+        };
+        let _ = rrsets.put_negative(&key.beside(hash_key), &new, now);
+    }
+
     /// Returns what is known to stand beside answers of a zone: its name servers, and their
-    /// addresses as far as they are in it; `None` if the servers are not known. Beside a secure
+    /// addresses as far as they are in it, or nothing; `None` if that is not known. Beside a secure
     /// answer all of it is (`is_secure`).
     pub(crate) fn beside_of(
         &mut self,
@@ -359,7 +376,9 @@ impl Memory {
         now: Now,
     ) -> Option<Beside> {
         let how = (is_secure, unchecked);
-        let servers = self.look_beside(zone, Rtype::NS, how, now)?;
+        let Some(servers) = self.look_beside(zone, Rtype::NS, how, now) else {
+            return self.has_nothing_beside(zone, unchecked, now).then(Beside::default);
+        };
         let mut addresses = Vec::new();
         let hosts = servers.data().filter_map(|data| Name::parse(data).ok()).map(|(host, _)| host);
         for host in hosts.filter(|host| host.is_at_or_below(zone)) {
@@ -368,6 +387,14 @@ impl Memory {
             }
         }
         Some(Beside { servers: vec![servers], addresses })
+    }
+
+    fn has_nothing_beside(&mut self, zone: Name<'_>, unchecked: bool, now: Now) -> bool {
+        let Self { tables, partition, room, .. } = self;
+        let (rrsets, hash_key) = (&tables.rrsets, tables.rrsets.hash_key());
+        let key = RrsetKey::of_lower_case(hash_key, zone, Rtype::NS, Class::IN, *partition);
+        let key = if unchecked { key.unchecked(hash_key) } else { key };
+        matches!(rrsets.look(&key.beside(hash_key), now, room), Some(Found::NoData(_)))
     }
 
     fn look_beside(

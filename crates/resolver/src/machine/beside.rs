@@ -1,17 +1,20 @@
 //! Name servers beside answers that the tables have, for clients that are to see them.
 
 use cache::Security;
-use wire::Rtype;
+use wire::{Name, Rtype};
 
 use super::{Resolver, TaskKey};
+use crate::heap_name::HeapQuestion;
 use crate::moment::Moment;
+use crate::scrub::{Answer, Set};
 use crate::tables::Known;
 
 impl Resolver {
     /// Has what stands beside data that is known shown with it, if a client is to see that; returns
-    /// whether it is there. If it is not, servers are asked: the answer would lack what they say.
+    /// whether that is there, or is known to be nothing. If not, servers are asked: the answer
+    /// would lack what they say.
     pub(super) fn take_beside(&mut self, key: TaskKey, known: &Known, now: Moment) -> bool {
-        let Self { tasks, memory, .. } = self;
+        let Self { tasks, memory, routes, .. } = self;
         let Known::Data(set) = known else { return true };
         let Some(task) = tasks.get_mut(key.0 as usize).filter(|task| task.follows_aliases()) else {
             return true;
@@ -20,17 +23,46 @@ impl Resolver {
         if matches!(task.question.rtype, Rtype::NS | Rtype::DS | Rtype::DNSKEY) {
             return true;
         }
-        let Some(cut) = memory.delegation(task.question.place(), now.seconds()) else { return false };
-        let zone = cut.zone.as_name();
-        let is_secure = set.security == Security::Secure;
-        // What is signed says of which zone it is.
-        if is_secure && usize::from(set.signer_labels) != zone.label_count() {
-            return false;
+        let place = task.question.place();
+        let route = routes.closest(place, task.failed_route).and_then(|key| routes.delegation(key));
+        // What forwarders have beside an answer is as it comes: they may have nothing there ever.
+        if route.as_ref().is_some_and(|route| routes.forwarders(route).is_some()) {
+            return true;
         }
+        let cut = memory.delegation(place, now.seconds());
+        let above = [route, cut].into_iter().flatten().map(|it| it.zone.as_name().label_count()).max();
+        // Nobody knows whose servers they would be.
+        let Some(above) = above else { return true };
+        // What is signed says of which zone it is.
+        let is_secure = set.security == Security::Secure;
+        let zones = match usize::from(set.signer_labels) {
+            signer if is_secure => signer..signer + 1,
+            // Who serves a zone and one below it refers nobody there.
+            _ => above..place.label_count() + 1,
+        };
         let how = (is_secure, task.question.unchecked);
-        let beside = memory.beside_of(zone, how, now.seconds());
-        let is_known = beside.is_some();
-        task.beside = beside.map(Box::new);
+        let beside =
+            zones.rev().find_map(|labels| memory.beside_of(place.suffix(labels), how, now.seconds()));
+        // What an alias leads to is told with what there is: its servers were asked just now.
+        let is_known = beside.is_some() || task.waiters.is_empty();
+        task.beside = beside.filter(|beside| !beside.is_empty()).map(Box::new);
         is_known
+    }
+
+    /// Notes that nothing stands beside the data of an answer where servers of this zone would: who
+    /// asks for what is known need not ask them for it.
+    pub(super) fn note_nothing_beside(
+        &self,
+        (zone, question): (Name<'_>, &HeapQuestion),
+        answer: &Answer,
+        now: Moment,
+    ) {
+        let is_end = |set: &&Set| set.rtype == question.rtype && set.rtype != Rtype::NS;
+        let Some(set) = answer.sets.last().filter(is_end) else { return };
+        let zone = match set.security {
+            Security::Secure => set.owner.as_name().suffix(usize::from(set.signer_labels)),
+            _ => zone,
+        };
+        self.memory.keep_nothing_beside(zone, set.ttl, question.unchecked, now.seconds());
     }
 }

@@ -483,6 +483,9 @@ impl Resolver {
                 if is_for_all && !answer.beside.is_empty() {
                     self.memory.age_beside(&mut answer.beside, question.unchecked, now.seconds());
                 }
+                if is_for_all && !self.settings.minimal_responses && answer.beside.servers.is_empty() {
+                    self.note_nothing_beside((delegation.zone.as_name(), &question), &answer, now);
+                }
                 let how = Keep { unchecked: question.unchecked, renewal };
                 self.keep_answer(key, (&answer, held.server), (question.rtype, how), now);
                 self.end_fetch(key, &FetchEnd::Answer(&answer));

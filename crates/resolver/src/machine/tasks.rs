@@ -49,7 +49,7 @@ pub(super) struct Task {
     /// Whose servers are asked; `None` before the tables were looked at.
     delegation: Option<Arc<Delegation>>,
     /// The route that has failed last: only those behind it count.
-    failed_route: Option<RouteKey>,
+    pub(super) failed_route: Option<RouteKey>,
     /// Whether a zone of ours may have the answer: not any more if it could not say.
     may_be_own: bool,
     /// Whether the second-level cache may have the answer: not any more once it was asked.

@@ -54,7 +54,11 @@ fn groups(world: &mut World) {
 
 /// An internet without signatures. The forwarder knows all of it.
 fn plain(routes: Vec<Route>) -> World {
-    let mut world = World::with(Settings { routes, ..plain_settings() });
+    plain_with(Settings { routes, ..plain_settings() })
+}
+
+fn plain_with(settings: Settings) -> World {
+    let mut world = World::with(settings);
     small(&mut world);
     world.zone(
         "corp.example.org",
@@ -105,6 +109,21 @@ fn forwarders_are_asked_for_whole_names_and_their_answers_are_kept() {
     let from = world.sent.len();
     assert_eq!(world.resolve("www.example.org", Rtype::A).failure, None);
     assert!(asked(&world, from).iter().all(|line| !line.starts_with(ONE)));
+}
+
+#[test]
+fn forwarders_are_asked_once_where_clients_see_the_servers_beside_answers() {
+    let routes = vec![forward(".", 1)];
+    let mut world = plain_with(Settings { routes, minimal_responses: false, ..plain_settings() });
+    for (qname, records, sends) in [
+        ("alias.corp.example.org", 3, 1),
+        ("alias.corp.example.org", 3, 0),
+        ("www.corp.example.org", 1, 1),
+        ("www.corp.example.org", 1, 0),
+    ] {
+        let seen = world.resolve(qname, Rtype::A);
+        assert_eq!((seen.answer.len(), seen.sends), (records, sends), "{qname}: {seen:?}");
+    }
 }
 
 #[test]

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use resolver::{HeapName, Route, Settings, Stub, Validation, Waiter, Way};
 use wire::{Class, Flags, Question, Rcode, Rtype, Section, Ttl, Writer};
 
+use crate::signed::Signing;
+use crate::validation::internet;
 use crate::world::{Behaviour, Seen, World, ip, name, plain_settings, record};
 
 /// The root, org and example.org, each with one server of its own.
@@ -149,6 +151,20 @@ fn what_is_known_is_asked_for_again_where_the_servers_beside_it_are_not() {
     world.pass_ms(1000);
     let anew = world.resolve("www.example.org", Rtype::A);
     assert_eq!((anew.sends, anew.answer, anew.authority), (1, seen.answer, seen.authority));
+}
+
+#[test]
+fn what_servers_have_nothing_beside_is_asked_for_once() {
+    let settings = || Settings { minimal_responses: false, ..plain_settings() };
+    let mut world = World::with(settings());
+    small(&mut world);
+    let mut signed = internet(Signing::Nsec, Signing::Nsec).with(settings()).build().world;
+    for world in [&mut world, &mut signed] {
+        let seen = world.resolve("www.example.org", Rtype::A);
+        assert!(seen.authority.is_empty() && !seen.answer.is_empty(), "{seen:?}");
+        let again = world.resolve("www.example.org", Rtype::A);
+        assert_eq!((again.sends, again.answer), (0, seen.answer));
+    }
 }
 
 #[test]
