@@ -25,7 +25,7 @@ mod waits;
 mod watches;
 mod zone_rates;
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -162,7 +162,7 @@ pub struct Resolver {
     by_question: HashTable<TaskKey>,
     waiters: HashTable<(Waiter, TaskKey)>,
     /// Those who are told of servers whom to ask.
-    referrals: Vec<Waiter>,
+    referrals: HashSet<Waiter>,
     /// Policies that are asked for them before servers are.
     watches: HashMap<Waiter, Arc<dyn Watch>>,
     fetches: Slab<Fetch>,
@@ -216,7 +216,7 @@ impl Resolver {
             tasks: Slab::new(),
             by_question: HashTable::new(),
             waiters: HashTable::new(),
-            referrals: Vec::new(),
+            referrals: HashSet::new(),
             watches: HashMap::new(),
             fetches: Slab::new(),
             by_fetch: HashTable::new(),
@@ -368,7 +368,7 @@ impl Resolver {
         {
             task.waiters.retain(|&other| other != waiter);
         }
-        self.referrals.retain(|&other| other != waiter);
+        self.referrals.remove(&waiter);
     }
 
     /// Does what is due at `now`.

@@ -10,7 +10,7 @@ use crate::effect::{Effect, Waiter};
 use crate::heap_name::{HeapName, HeapQuestion};
 use crate::moment::Moment;
 use crate::prove::ZoneTrust;
-use crate::resolution::{Resolution, Rows};
+use crate::resolution::{Resolution, Rows, lower};
 use crate::tables::Known;
 
 impl Resolver {
@@ -36,34 +36,33 @@ impl Resolver {
             known => {
                 let zone = known.map_or_else(|| HeapName::new(Name::ROOT), |(zone, _)| zone);
                 let question = HeapQuestion { name: zone, rtype: Rtype::NS, subnet: None, ..*question };
-                self.referrals.push(waiter);
+                self.referrals.insert(waiter);
                 self.want_for_client(question, waiter, now);
             }
         }
     }
 
-    /// Returns what a waiter is told of a zone's NS records: a referral to them, if it wants one.
-    pub(super) fn referred(
-        &mut self,
-        waiter: Waiter,
-        zone: &HeapName,
-        found: &Arc<Resolution>,
-    ) -> Arc<Resolution> {
-        let Some(at) = self.referrals.iter().position(|&other| other == waiter) else {
-            return Arc::clone(found);
-        };
-        self.referrals.swap_remove(at);
+    /// Returns the referral to the name servers that were found of a zone.
+    pub(super) fn referral_to(&mut self, zone: &HeapName, found: &Arc<Resolution>) -> Arc<Resolution> {
         if found.failure.is_some() {
             return Arc::clone(found);
         }
         let mut rows = found.rows().clone().into_referral();
         // RFC 4035 §3.1.4: the DS records, or that there are none.
         let ds = HeapQuestion { name: zone.clone(), rtype: Rtype::DS, unchecked: false, subnet: None };
+        // AD speaks for all of it (RFC 4035 §3.2.3).
+        let mut security = found.security;
         match self.memory.look_at(&ds, self.ran_at.seconds()) {
-            Some(Known::Data(set)) => rows.authority(&set),
-            Some(Known::NoData(denied)) => denied.proofs.iter().for_each(|set| rows.authority(set)),
+            Some(Known::Data(set)) => {
+                rows.authority(&set);
+                security = lower(security, set.security);
+            }
+            Some(Known::NoData(denied)) => {
+                denied.proofs.iter().for_each(|set| rows.authority(set));
+                security = lower(security, denied.security);
+            }
             Some(Known::Alias(_) | Known::NoName(_)) | None => {}
         }
-        Arc::new(Resolution::new(Rcode::NOERROR, rows, found.security))
+        Arc::new(Resolution::new(Rcode::NOERROR, rows, security))
     }
 }

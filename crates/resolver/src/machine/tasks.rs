@@ -672,11 +672,18 @@ impl Resolver {
             }
             None => Arc::clone(&resolution),
         };
+        let mut referral = None;
         for waiter in task.waiters {
             self.take_waiter(waiter);
-            let resolution = match self.referrals.is_empty() {
-                true => Arc::clone(&told),
-                false => self.referred(waiter, &task.question.name, &told),
+            let refers = !self.referrals.is_empty() && self.referrals.remove(&waiter);
+            let resolution = match &referral {
+                _ if !refers => Arc::clone(&told),
+                Some(known) => Arc::clone(known),
+                None => {
+                    let made = self.referral_to(&task.question.name, &told);
+                    referral = Some(Arc::clone(&made));
+                    made
+                }
             };
             self.effects.push_back(Effect::Done { waiter, resolution });
         }

@@ -4,6 +4,7 @@ use cache::Security;
 use resolver::{Settings, Waiter, Wish};
 use wire::{Class, Message, Question, Rcode, Rtype, Section};
 
+use crate::odd_servers::island;
 use crate::referrals::small;
 use crate::signed::{Internet, Signed, Signing};
 use crate::world::{Behaviour, World, name, plain_settings, show};
@@ -78,6 +79,18 @@ fn a_referral_to_a_signed_zone_is_what_the_zone_itself_says() {
     let told = refer(&mut world, "new.example.org", false);
     assert_eq!((told.sends, told.security), (0, Security::Indeterminate));
     assert_eq!(told.sections[1].len(), 1, "{:?}", told.sections);
+}
+
+#[test]
+fn a_referral_is_no_more_secure_than_the_ds_records_in_it() {
+    let mut world = island();
+    world.resolve("www.example", Rtype::A);
+    for (has_ds, security) in [(false, Security::Secure), (true, Security::Indeterminate)] {
+        let told = refer(&mut world, "new.example", false);
+        let ds = told.sections[1].iter().filter(|line| line.contains(" DS ")).count();
+        assert_eq!((ds > 0, told.security), (has_ds, security), "{:?}", told.sections);
+        world.resolve("example", Rtype::DS);
+    }
 }
 
 #[test]
