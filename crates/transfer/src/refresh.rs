@@ -8,7 +8,7 @@ use wire::{Name, Opcode, Rcode, Rtype, Section, Ttl};
 use zone::incoming::{Fault, Incoming, Received};
 
 use crate::connection::{Client, Connection, Patience};
-use crate::datagram::soa_by_datagram;
+use crate::datagram::{SHORT_WAITS, WAITS, soa_by_datagram};
 use crate::error::PeerError;
 use crate::messages::{Expire, expire_in, query, serial_in};
 use crate::signature::{believed, signed};
@@ -53,7 +53,7 @@ pub struct Wish {
 /// Asks a primary for a version newer than `have`; for a whole zone if there is none.
 ///
 /// The SOA is asked for first, over UDP (RFC 1034 §4.3.5), so that a zone that is up to date takes
-/// no connection; over TCP if nobody answers that.
+/// no connection; over TCP if nobody answers that with a SOA record.
 pub async fn refresh(
     client: &Client,
     remote: &Remote,
@@ -81,7 +81,11 @@ async fn ask(
     wish: &Wish,
 ) -> Result<Word, PeerError> {
     // With TLS nothing is asked in the clear (RFC 9103 §6).
-    let told = if remote.tls.is_none() { soa_by_datagram(remote, apex, expire).await } else { None };
+    let waits = if have.is_some() { WAITS } else { SHORT_WAITS };
+    let told = match remote.tls {
+        None => soa_by_datagram(remote, apex, expire, waits).await,
+        Some(_) => None,
+    };
     let Some(have) = have else {
         // Who does not say what the SOA is may give the zone all the same.
         let mut connection = Connection::open(client, remote, wish.patience).await?;
@@ -97,7 +101,11 @@ async fn ask(
     };
     let serial = serial_in(&reply, apex)?;
     if serial == have.serial {
-        return Ok(Word { heard: Heard::UpToDate(serial), expire_s: expire_in(&reply) });
+        // A datagram without a signature may be forged: it must not keep a zone alive for longer
+        // than the SOA says.
+        let counts = open.is_some() || remote.key.is_some();
+        let expire_s = expire_in(&reply).filter(|_| counts);
+        return Ok(Word { heard: Heard::UpToDate(serial), expire_s });
     }
     if !is_newer(serial, have.serial) {
         return Err(PeerError::Fault(Fault::Older(serial)));
