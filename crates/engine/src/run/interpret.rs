@@ -218,7 +218,9 @@ impl Run<'_> {
         let out = work.message.get_mut(self.request.body_at()..).unwrap_or(&mut []);
         let fill = |has_stale| Fill { step, subnet, bits, has_stale };
         let asked = Asked { query, folded, name_hash: sought.hash(), subnet, bits };
-        match cache.look_up(&asked, env.now.cache, context.texts, out) {
+        // On behalf of a query without RD nobody is asked: who may ask is left the refresh.
+        let may_refresh = || self.recursion_refused().is_none();
+        match cache.look_up(&asked, (env.now.cache, context.texts), out, may_refresh) {
             Found::Answer(mut answer, outlook) => {
                 answer.subnet_bits = self.outgoing.echoed_bits(query, subnet);
                 match outlook {

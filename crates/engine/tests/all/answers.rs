@@ -510,6 +510,25 @@ fn popular_answers_are_fetched_before_they_expire() {
 }
 
 #[test]
+fn a_query_without_rd_leaves_the_refresh_to_who_may_ask_for_it() {
+    let at_its_end = CacheRules { answers_without_rd: true, ..CacheRules::default() };
+    let stale = CacheRules { stale_client_timeout_ms: 0, ..at_its_end };
+    for (rules, seconds) in [(at_its_end, 91), (stale, 101)] {
+        let mut server = Server::new(rules);
+        server.fetch(&www(), &with_address(&www(), 100, [192, 0, 2, 7]));
+        let _ = server.ask(&www()).answered();
+        server.wait(seconds);
+        let without_rd = Ask { flags: Flags::default(), ..www() };
+        assert_eq!(seen(&server.ask(&without_rd).answered()).answers.len(), 1);
+        assert!(server.engine.next_prefetch().is_none(), "nobody is asked for it");
+        let _ = server.ask(&www()).answered();
+        let refresh = server.engine.next_prefetch().expect("a refresh");
+        server.resume(refresh, Ok(&with_address(&www(), 100, [192, 0, 2, 8])));
+        assert_eq!(seen(&server.ask(&www()).answered()).answers[0].2, [192, 0, 2, 8]);
+    }
+}
+
+#[test]
 fn queries_without_rd_learn_nothing_from_the_cache() {
     let mut server = server();
     server.fetch(&www(), &with_address(&www(), 100, [192, 0, 2, 7]));

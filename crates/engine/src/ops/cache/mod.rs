@@ -168,7 +168,13 @@ pub(super) struct OfOthers<'a> {
 impl CacheStep {
     /// Looks the query up; an answer is copied to `out`, which begins after the question.
     #[inline(always)]
-    pub(crate) fn look_up(&self, asked: &Asked<'_>, now: Now, texts: &Texts, out: &mut [u8]) -> Found {
+    pub(crate) fn look_up(
+        &self,
+        asked: &Asked<'_>,
+        (now, texts): (Now, &Texts),
+        out: &mut [u8],
+        may_refresh: impl Fn() -> bool,
+    ) -> Found {
         let own_key = self.key(asked);
         let others_key;
         let (mut key, mut scope) = (&own_key, SubnetScope::OWN);
@@ -195,17 +201,15 @@ impl CacheStep {
             Freshness::Fresh { left } => {
                 let is_ending = u64::from(left) * 100
                     <= u64::from(hit.original_ttl) * u64::from(self.rules.prefetch_percent);
-                let outlook = if is_ending && hit.popular && self.cache.try_claim_refresh(key) {
-                    Outlook::Prefetch
-                } else {
-                    Outlook::Fresh
-                };
+                let is_claimed =
+                    is_ending && hit.popular && may_refresh() && self.cache.try_claim_refresh(key);
+                let outlook = if is_claimed { Outlook::Prefetch } else { Outlook::Fresh };
                 (outlook, None)
             }
             Freshness::Stale { .. } => {
                 // Failures are those of the client's own subnet.
                 let failing = if asked.subnet.is_some() { &own_key } else { key };
-                match self.when_stale(failing, now) {
+                match self.when_stale(failing, now, may_refresh()) {
                     Ok(outlook) => (outlook, Some(stale::ede(hit.rcode))),
                     Err(has_stale) => return Found::Nothing { has_stale },
                 }

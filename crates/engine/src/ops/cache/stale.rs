@@ -23,9 +23,9 @@ impl CacheStep {
     }
 
     /// Says what a stale answer is good for; if the client does not get it at once, whether it is
-    /// held for later.
+    /// held for later. Its refresh is claimed only by a query that may have others asked.
     #[cold]
-    pub(super) fn when_stale(&self, key: &Key<'_>, now: Now) -> Result<Outlook, bool> {
+    pub(super) fn when_stale(&self, key: &Key<'_>, now: Now, may_refresh: bool) -> Result<Outlook, bool> {
         if self.rules.stale_seconds == 0 {
             return Err(false);
         }
@@ -34,7 +34,8 @@ impl CacheStep {
             return Ok(Outlook::Stale);
         }
         if self.rules.stale_client_timeout_ms == 0 {
-            return Ok(if self.cache.try_claim_refresh(key) { Outlook::Refresh } else { Outlook::Stale });
+            let is_claimed = may_refresh && self.cache.try_claim_refresh(key);
+            return Ok(if is_claimed { Outlook::Refresh } else { Outlook::Stale });
         }
         Err(true)
     }
