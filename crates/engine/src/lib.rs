@@ -58,7 +58,7 @@ use answer::put::put_record;
 use answer::texts::Texts;
 use answer::{Answer, Interim};
 use clients::gate::Admission;
-use clients::gate::cookie::{CLIENT_OCTETS, Proof};
+use clients::gate::cookie::Proof;
 use events::{EventContext, EventSink, Path};
 use observe::explain::Recorder;
 use observe::trace::{NoTrace, Note, Tracer};
@@ -292,7 +292,8 @@ impl Engine {
         match proof {
             Proof::None | Proof::Malformed => {}
             Proof::Proven(_) => self.state.counters.cookies_valid.bump(),
-            Proof::Unproven(_) => self.count_unproven(query),
+            Proof::Unproven(_) => self.state.counters.cookies_client.bump(),
+            Proof::Invalid(_) => self.state.counters.cookies_invalid.bump(),
         }
         if admission == Admission::Denied {
             return self.answer_outsider(query, client, reply, tracer);
@@ -450,17 +451,6 @@ impl Engine {
         self.stay_silent()
     }
 
-    /// Counts a query whose cookie proves nothing: a client's own, or one that is wrong.
-    #[cold]
-    fn count_unproven(&mut self, query: &Query<'_>) {
-        let data = query.edns.as_ref().and_then(|edns| edns.option(OptionCode::COOKIE));
-        let counter = match data {
-            Some(data) if data.len() > CLIENT_OCTETS => &self.state.counters.cookies_invalid,
-            _ => &self.state.counters.cookies_client,
-        };
-        counter.bump();
-    }
-
     #[cold]
     fn refuse_malformed(
         &mut self,
@@ -480,6 +470,9 @@ impl Engine {
             } else {
                 self.between_servers((bytes, bytes), client, None, reply)
             };
+        }
+        if bytes.len() > usize::from(self.snapshot.gate.query_octets_max) {
+            return self.too_large(&mut NoTrace);
         }
         if !self.snapshot.gate.admits_noise(client, self.state.now) {
             return self.stay_silent();

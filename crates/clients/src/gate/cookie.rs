@@ -22,9 +22,10 @@ const AHEAD_SECONDS_MAX: i32 = 300;
 pub enum Proof {
     /// There was no cookie.
     None,
-    /// A client cookie alone, or with a server cookie that is not ours, too old, or for another
-    /// address.
+    /// A client cookie alone.
     Unproven([u8; CLIENT_OCTETS]),
+    /// A client cookie with a server cookie that is not ours, too old, or for another address.
+    Invalid([u8; CLIENT_OCTETS]),
     /// A server cookie of ours: the source address is not forged.
     Proven([u8; CLIENT_OCTETS]),
     /// The option has a length that RFC 7873 §5.2.2 answers with FORMERR.
@@ -35,7 +36,7 @@ impl Proof {
     /// Returns the client cookie, if there was a usable one.
     pub const fn client_cookie(self) -> Option<[u8; CLIENT_OCTETS]> {
         match self {
-            Self::Unproven(cookie) | Self::Proven(cookie) => Some(cookie),
+            Self::Unproven(cookie) | Self::Invalid(cookie) | Self::Proven(cookie) => Some(cookie),
             Self::None | Self::Malformed => None,
         }
     }
@@ -70,19 +71,19 @@ impl Secrets {
         if !(8..=32).contains(&server.len()) {
             return Proof::Malformed;
         }
-        let Ok(server) = <[u8; 16]>::try_from(server) else { return Proof::Unproven(*client) };
-        let [1, 0, 0, 0, t0, t1, t2, t3, ..] = server else { return Proof::Unproven(*client) };
+        let Ok(server) = <[u8; 16]>::try_from(server) else { return Proof::Invalid(*client) };
+        let [1, 0, 0, 0, t0, t1, t2, t3, ..] = server else { return Proof::Invalid(*client) };
         let made = u32::from_be_bytes([t0, t1, t2, t3]);
         // RFC 9018 §4.3: serial number arithmetic (RFC 1982), so that 2106 is no special year.
         let age = now_seconds.wrapping_sub(made).cast_signed();
         if !(-AHEAD_SECONDS_MAX..=AGE_SECONDS_MAX).contains(&age) {
-            return Proof::Unproven(*client);
+            return Proof::Invalid(*client);
         }
         let is_ours = |secret: &[u8; 16]| is_equal(&server_cookie(secret, client, made, address), &server);
         if is_ours(&self.active) || self.staging.as_ref().is_some_and(is_ours) {
             Proof::Proven(*client)
         } else {
-            Proof::Unproven(*client)
+            Proof::Invalid(*client)
         }
     }
 
@@ -150,14 +151,14 @@ mod tests {
         let other_address = IpAddr::V4(std::net::Ipv4Addr::new(198, 51, 100, 101));
         let other_secret = Secrets { active: [7; 16], staging: None };
         let rolling = Secrets { active: [7; 16], staging: Some(SECRET) };
-        let unproven = Proof::Unproven(CLIENT);
+        let invalid = Proof::Invalid(CLIENT);
         for (secrets, address, at, expected) in [
             (&secrets(), CLIENT_ADDRESS, now + 3600, Proof::Proven(CLIENT)),
-            (&secrets(), CLIENT_ADDRESS, now + 3601, unproven),
+            (&secrets(), CLIENT_ADDRESS, now + 3601, invalid),
             (&secrets(), CLIENT_ADDRESS, now - 300, Proof::Proven(CLIENT)),
-            (&secrets(), CLIENT_ADDRESS, now - 301, unproven),
-            (&secrets(), other_address, now, unproven),
-            (&other_secret, CLIENT_ADDRESS, now, unproven),
+            (&secrets(), CLIENT_ADDRESS, now - 301, invalid),
+            (&secrets(), other_address, now, invalid),
+            (&other_secret, CLIENT_ADDRESS, now, invalid),
             (&rolling, CLIENT_ADDRESS, now, Proof::Proven(CLIENT)),
         ] {
             assert_eq!(secrets.check(Some(&made), address, at), expected);
@@ -170,8 +171,8 @@ mod tests {
         assert_eq!(check(&[0; 7]), Proof::Malformed);
         assert_eq!(check(&[0; 8]), Proof::Unproven([0; 8]));
         assert_eq!(check(&[0; 15]), Proof::Malformed);
-        assert_eq!(check(&[0; 16]), Proof::Unproven([0; 8]));
-        assert_eq!(check(&[0; 40]), Proof::Unproven([0; 8]));
+        assert_eq!(check(&[0; 16]), Proof::Invalid([0; 8]));
+        assert_eq!(check(&[0; 40]), Proof::Invalid([0; 8]));
         assert_eq!(check(&[0; 41]), Proof::Malformed);
     }
 }
