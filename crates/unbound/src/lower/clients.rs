@@ -153,10 +153,15 @@ impl<'a> Clients<'a> {
     }
 }
 
-/// Returns the name of the listener at an interface that the file says something of.
+/// Returns the name of the listener at an interface that the file says something of. No two devices
+/// have the same: conditions tell their clients apart by it.
 pub(super) fn listener_name(interface: &Interface) -> String {
     let (host, port) = interface.parts();
-    super::label(&format!("interface-{host}-{port}")).replace('.', "-")
+    let host = match interface {
+        Interface::Device(..) => host.replace('_', "__").replace('.', "_-"),
+        Interface::Address(_) => host.replace('.', "-"),
+    };
+    super::label(&format!("interface-{host}-{port}"))
 }
 
 /// Returns the condition for those of all clients that `wants` names; `None` if it names none.

@@ -74,6 +74,14 @@ fn an_interface_can_be_a_device() {
     );
     let text = "server: interface: eth0 interface-action: eth0 allow";
     check(text, "listen", "[{at: eth0@53, transport: [udp, tcp], name: interface-eth0-53}]");
+    let text = "server: interface: eth0.1 interface: eth0-1 interface-action: eth0.1 allow \
+                interface-action: eth0-1 allow";
+    check(
+        text,
+        "listen",
+        "[{at: eth0.1@53, transport: [udp, tcp], name: interface-eth0_-1-53}, \
+         {at: eth0-1@53, transport: [udp, tcp], name: interface-eth0-1-53}]",
+    );
     says(
         "server: interface: 192.0.2.300",
         &["u.conf:1:20: error: \"192.0.2.300\" is no interface: expected an address \
