@@ -21,9 +21,26 @@ mod key {
     pub(super) const DOH_PATH: u16 = 7;
 }
 
+/// Where the listeners are that were opened at the start; others may be written by now.
+#[derive(Clone, Copy)]
+pub(super) struct Started<'a> {
+    /// As the configuration had it.
+    pub(super) written: &'a [SocketAddr],
+    /// The same with the ports that the system chose, if they are open.
+    pub(super) open: &'a [SocketAddr],
+}
+
+impl Started<'_> {
+    /// Returns the port of the listener at an address behind so many others at the same one.
+    fn port(self, address: SocketAddr, others: usize) -> Option<u16> {
+        let pairs = self.written.iter().zip(self.open).filter(|(written, _)| **written == address);
+        pairs.map(|(_, open)| open.port()).nth(others)
+    }
+}
+
 /// Adds `_dns.resolver.arpa` for listeners that are called `name` in their certificate, unless the
-/// operator has spoken about it. `open` are the addresses that were opened for them.
-pub(super) fn add(local: &mut LocalBuilder, listeners: &[Listener], open: &[SocketAddr], name: &NameBuf) {
+/// operator has spoken about it.
+pub(super) fn add(local: &mut LocalBuilder, listeners: &[Listener], started: Started<'_>, name: &NameBuf) {
     let owner: NameBuf = match "_dns.resolver.arpa".parse() {
         Ok(owner) => owner,
         Err(_) => return,
@@ -43,7 +60,11 @@ pub(super) fn add(local: &mut LocalBuilder, listeners: &[Listener], open: &[Sock
         }
         // Port 0 let the system choose.
         let port = match listener.at.value.port() {
-            0 => open.get(number).map_or(0, SocketAddr::port),
+            0 => {
+                let before = listeners.iter().take(number);
+                let others = before.filter(|other| other.at.value == listener.at.value).count();
+                started.port(listener.at.value, others).unwrap_or(0)
+            }
             port => port,
         };
         if port == 0 {
@@ -125,6 +146,19 @@ fn rdata(
 mod tests {
     use super::*;
     use diagnostic::{At, Span};
+
+    #[test]
+    fn ports_that_the_system_chose_are_those_of_the_start() {
+        let [one, two] = ["192.0.2.1:0", "192.0.2.2:0"].map(|text| text.parse::<SocketAddr>().expect("one"));
+        let at = |port| SocketAddr::new(one.ip(), port);
+        let written = [at(53), one, two, one];
+        let open = [at(53), at(1001), SocketAddr::new(two.ip(), 1002), at(1003)];
+        let started = Started { written: &written, open: &open };
+        let ports = [(one, 0), (two, 0), (one, 1), (one, 2)].map(|(at, others)| started.port(at, others));
+        assert_eq!(ports, [Some(1001), Some(1002), Some(1003), None]);
+        // Nothing is open where a configuration is only checked.
+        assert_eq!(Started { open: &[], ..started }.port(one, 0), None);
+    }
 
     #[test]
     fn records_say_how_each_listener_is_reached() {

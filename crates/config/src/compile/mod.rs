@@ -382,8 +382,9 @@ pub fn prepare<'a>(
     let resolvers = resolvers::plan(settings, numbers, own, environment, &mut problems);
     let anchors = anchors::plan(settings, &resolvers, &keep.state_directory, environment, &mut problems);
     let relay = upstreams::relay(settings, environment, &mut problems);
+    let started = designated::Started { written: &keep.listener_addresses, open: own };
     let names =
-        names::compile(settings, keep.key, (keep.server_name.as_ref(), own), environment, &mut problems);
+        names::compile(settings, keep.key, (keep.server_name.as_ref(), started), environment, &mut problems);
     let mut jobs = keep.numbers.extend(&settings.policies, settings::jobs::plan(settings), &mut problems);
     jobs.dnstap = dnstap::plan(settings, environment, &mut problems);
     keep.snapshots += 1;

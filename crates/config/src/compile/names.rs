@@ -1,6 +1,6 @@
 //! Hosts files and names of our own.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(super) struct Names {
 pub(super) fn compile(
     settings: &Settings,
     key: HashKey,
-    (server_name, own): (Option<&NameBuf>, &[SocketAddr]),
+    (server_name, started): (Option<&NameBuf>, designated::Started<'_>),
     environment: &dyn Environment,
     problems: &mut Vec<Problem>,
 ) -> Names {
@@ -46,7 +46,7 @@ pub(super) fn compile(
     if let (Some(name), Some(listeners), true) =
         (server_name, &settings.startup.listen, settings.tls.discovery)
     {
-        designated::add(&mut local, listeners, own, name);
+        designated::add(&mut local, listeners, started, name);
     }
     special::add(&mut local);
     Names {
@@ -127,7 +127,8 @@ mod tests {
         let text = "hosts: {files: /etc/hosts}\nlocal: {nas.home.arpa: [192.0.2.9, \"2001:db8::9\"]}\n";
         let loaded = load_text(Path::new("x"), text, &memory).expect("no mistakes");
         let mut problems = Vec::new();
-        let names = compile(&loaded.settings, KEY, (None, &[]), &memory, &mut problems);
+        let started = designated::Started { written: &[], open: &[] };
+        let names = compile(&loaded.settings, KEY, (None, started), &memory, &mut problems);
         assert_eq!(problems.len(), 1, "the line that is none is reported");
         let qname = values::name(name).expect("a name");
         let count = |data: &LocalData| {
