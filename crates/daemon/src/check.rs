@@ -19,6 +19,7 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
     };
     let compiled = origin.load().and_then(|mut loaded| {
         devices::interfaces::look_up(&mut loaded)?;
+        devices::interfaces::check_channel(&loaded)?;
         let plans = progress::shown(|machine| server::compile(&loaded, &[], None, machine))?.plans;
         let drawing = args.graph.map(|language| {
             let language = match language {

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 
-use diagnostic::{Diagnostic, Problem, diagnostics};
+use diagnostic::{Diagnostic, FileId, Problem, diagnostics};
 
 use settings::{ControlPlace, DeviceFamilyWord, ListenDevice, Listener, Loaded, UnboundChannel};
 
@@ -45,6 +45,19 @@ pub fn channel(channel: &UnboundChannel) -> Result<UnboundChannel, String> {
         }
     }
     Ok(UnboundChannel { places, identity: channel.identity.clone() })
+}
+
+/// Looks for mistakes that [`channel`] would find at the start.
+///
+/// # Errors
+///
+/// Those of [`channel`].
+pub fn check_channel(loaded: &Loaded) -> Result<(), Vec<Diagnostic>> {
+    let found = channel(&loaded.settings.startup.unbound_channel);
+    found.map(drop).map_err(|why| {
+        let message = format!("{why} (setting control.unbound.listen)");
+        diagnostics(vec![Problem::of_file(FileId(0), message)], &loaded.sources)
+    })
 }
 
 /// Returns an address of a device of this machine.
@@ -168,6 +181,19 @@ mod tests {
         for (found, part) in found.iter().zip(mistakes) {
             assert!(found.contains(part), "{found}");
         }
+    }
+
+    #[test]
+    fn a_device_of_the_control_channel_that_is_not_there_is_a_mistake() {
+        let check = |place: &str| {
+            let text = format!("control: {{unbound: {{listen: [\"{place}\"], certificates: false}}}}\n");
+            let loaded = load_text("x".as_ref(), &text, &Memory::default()).expect("right");
+            check_channel(&loaded).map_err(|found| found.iter().map(Diagnostic::line).collect::<String>())
+        };
+        assert_eq!(check("/run/x.sock"), Ok(()));
+        assert_eq!(check("lo@8953"), Ok(()));
+        let why = check("none0@8953").expect_err("there is no such device");
+        assert!(why.contains("\"none0\"") && why.contains("control.unbound.listen"), "{why}");
     }
 
     #[test]

@@ -83,6 +83,7 @@ fn mistakes(path: &Path, facts: &Facts) -> Vec<String> {
     };
     let compiled = settings::check_unbound(path)
         .and_then(|mut loaded| devices::interfaces::look_up(&mut loaded).map(|()| loaded))
+        .and_then(|loaded| devices::interfaces::check_channel(&loaded).map(|()| loaded))
         .and_then(|loaded| server::compile(&loaded, &[], None, &System).map(drop));
     let found = compiled.err().unwrap_or_default();
     let errors = found.iter().filter(|found| found.severity == Severity::Error);
