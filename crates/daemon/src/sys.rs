@@ -94,8 +94,12 @@ pub(crate) enum Forked {
 ///
 /// There is no room for one, or this process has threads, which the second would not have.
 pub(crate) fn fork() -> io::Result<Forked> {
-    if std::fs::read_dir("/proc/self/task")?.count() != 1 {
-        return Err(io::Error::other("threads were started already"));
+    match std::fs::read_dir("/proc/self/task") {
+        Ok(threads) if threads.count() == 1 => {}
+        Ok(_) => return Err(io::Error::other("threads were started already")),
+        // A machine without /proc cannot tell: the one caller is there before all threads.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
     }
     // SAFETY: there is one thread, so that no lock is held by one that the child lacks.
     let process = unsafe { libc::fork() };

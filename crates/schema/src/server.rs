@@ -90,8 +90,8 @@ pub(super) const ROWS: &[Row] = &[
         "service managers and containers want the server in the foreground",
         "Whether the server goes into the background once clients are answered, as a daemon: the process that was started \
          ends with 0 then, or with 1 and the reason if the start fails. `auto` is `false`; for the program `unbound` \
-         without `-d` it is `true`. Where a service manager waits for the process (`NOTIFY_SOCKET`), it stays in the \
-         foreground. A log that would go to standard error goes to the system's log.",
+         without `-d` it is `true`. Where a service manager waits for the process (`NOTIFY_SOCKET`) or gave it sockets \
+         (`LISTEN_PID`), it stays in the foreground. A log that would go to standard error goes to the system's log.",
     )
     .restart()
     .unbound(&["do-daemonize"]),

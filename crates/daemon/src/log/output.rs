@@ -61,6 +61,11 @@ impl Output {
         Ok(Self { sink: Mutex::new(sink), file })
     }
 
+    /// Returns whether lines go to standard error.
+    pub(crate) fn is_stderr(&self) -> bool {
+        matches!(&*self.lock(), Sink::Stderr)
+    }
+
     /// Gives the file to the user that the server becomes.
     pub(crate) fn give_to(&self, owner: Option<(u32, u32)>) {
         if let (Some((user, group)), Sink::File(file)) = (owner, &*self.lock()) {

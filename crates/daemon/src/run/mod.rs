@@ -223,6 +223,11 @@ fn try_run(origin: Origin, socket: &SocketArgs, theirs: Option<&UnboundArgs>) ->
     })?;
     let started = (&mistakes, &addresses[..], opened.why_not_53.as_deref());
     tell_start(started, &server, (&log_settings, &output));
+    if starter.is_some() && output.is_stderr() {
+        warn!(
+            "there is no /dev/log, and nobody reads standard error from here on: the log is lost (setting log.to)"
+        );
+    }
     starter.map_or(Ok(()), Starter::let_go).map_err(|error| in_background(&error))?;
     let end =
         runtime.block_on(serve(server, signals, Doors { socket, group, channel, metrics, api, output }));

@@ -29,12 +29,14 @@ pub(super) fn usage() -> String {
 }
 
 /// Returns whether the server goes into the background: as `configured`, or else as the program
-/// called `unbound` does. Never when it is told to stay or a service manager waits for this
-/// process.
+/// called `unbound` does. Never when it is told to stay, or a service manager waits for this
+/// process or gave it sockets: these are for the process with that number alone.
 pub(super) fn detaches(args: Option<&UnboundArgs>, configured: Option<bool>) -> bool {
     let is_told_to_stay = args.is_some_and(|args| args.foreground > 0);
     let is_watched = std::env::var_os("NOTIFY_SOCKET").is_some();
-    !is_told_to_stay && !is_watched && configured.unwrap_or(args.is_some())
+    let own = std::process::id().to_string();
+    let has_sockets = std::env::var_os("LISTEN_PID").is_some_and(|process| process == *own);
+    !is_told_to_stay && !is_watched && !has_sockets && configured.unwrap_or(args.is_some())
 }
 
 /// Returns whether the configuration names the user to become: that of an `unbound.conf` which says

@@ -94,6 +94,36 @@ fn do_daemonize_no_stays_in_the_foreground() {
 }
 
 #[test]
+fn with_sockets_of_a_service_manager_it_stays_in_the_foreground() {
+    let place = Place::new();
+    let port = free_port();
+    let conf = conf(&place, port, " username: \"\"\n logfile: log\n");
+    let gannet = place.gannet();
+    let mut shell = Command::new("sh");
+    shell.args(["-c", r#"LISTEN_PID=$$ LISTEN_FDS=0 exec "$0" unbound -c "$1""#]).arg(gannet.get_program());
+    shell.arg(&conf).current_dir(place.path("")).env_remove("NOTIFY_SOCKET");
+    let mut child = shell.spawn().unwrap();
+    let begin = Instant::now();
+    while !std::fs::read_to_string(place.path("log")).is_ok_and(|log| log.contains("start of service")) {
+        assert!(begin.elapsed() < PATIENCE);
+        std::thread::yield_now();
+    }
+    assert_eq!(std::fs::read_to_string(place.path("pid")).unwrap(), format!("{}\n", child.id()));
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn in_the_background_a_log_without_a_place_is_told_of_before() {
+    let place = Place::new();
+    let port = free_port();
+    let (code, _, said) = text(&place.run(&["unbound", "-c", &conf(&place, port, " username: \"\"\n")]));
+    assert_eq!(code, 0, "{said}");
+    let _process = Background::of(&place.path("pid"));
+    assert_eq!(said.contains("the log is lost"), !Path::new("/dev/log").exists(), "{said}");
+}
+
+#[test]
 fn a_configuration_of_ours_can_go_into_the_background_too() {
     let place = Place::new();
     let port = free_port();
