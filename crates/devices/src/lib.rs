@@ -1,5 +1,7 @@
-//! Network devices: takes their interfaces into use (AF_XDP), before privileges are given up, looks
-//! after them, and knows the addresses that stand behind their names.
+//! Takes network devices' interfaces into use (AF_XDP), and knows the addresses behind their names.
+//!
+//! Never looks into a datagram. It is called before privileges are given up; an interface that is
+//! not there leaves its queries to the kernel's sockets.
 
 #![forbid(unsafe_code)]
 
