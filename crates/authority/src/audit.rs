@@ -70,7 +70,7 @@ impl Authority {
     ///
     /// The store cannot be read.
     pub fn last_audited(&self) -> Result<u64, StoreError> {
-        self.with_store(0, Store::last_audited)
+        self.with_store(0, |store| store.last_audited())
     }
 
     /// Returns rows of the audit log after `after`, or the newest, at most `count`.

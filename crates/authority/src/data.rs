@@ -1,6 +1,7 @@
 //! What is kept in the store beside settings.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use settings::overlay::{SettingPath, holds_secret};
 use store::{Step, StoreError};
@@ -100,7 +101,11 @@ impl Authority {
             other => other == secret_space,
         };
         let is_secret: Option<store::IsSecret<'_>> = if with_secrets { None } else { Some(&is_secret) };
-        self.with_store(store::Copied::default(), |store| store.copy(file, is_secret))
+        // Whoever only asks how changes stand does not wait for the copy.
+        match self.with_store(None, |store| Ok(Some(Arc::clone(store))))? {
+            Some(store) => store.copy(file, is_secret),
+            None => Ok(store::Copied::default()),
+        }
     }
 
     /// Returns the folder of the store.

@@ -39,6 +39,11 @@ pub(crate) fn layers(entries: &Entries) -> Vec<Layer> {
     entries.values().map(|entry| entry.layer.clone()).collect()
 }
 
+/// Returns the second since 1970 at which the first of them ends; `u64::MAX` if none does.
+pub(crate) fn next_end(entries: &Entries) -> u64 {
+    entries.values().filter_map(|entry| entry.kept.until).min().unwrap_or(u64::MAX)
+}
+
 /// Returns the changes of a setting, of what holds it, and of its parts.
 pub(crate) fn near<'e>(
     entries: &'e Entries,

@@ -18,7 +18,8 @@ mod start;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use diagnostic::Diagnostic;
 use settings::ChangesAllowed;
@@ -224,6 +225,8 @@ pub struct Authority {
     /// Held while settings are decided about: their changes have promised numbers. Nothing else
     /// is kept meanwhile.
     deciding: Mutex<()>,
+    /// When the first of the changes in use ends, in seconds since 1970; `u64::MAX`: none does.
+    next_end: AtomicU64,
     watcher: Watcher,
 }
 
@@ -243,7 +246,7 @@ impl std::fmt::Debug for Watcher {
 #[derive(Debug)]
 struct State {
     /// The store, once it was opened.
-    store: Option<Store>,
+    store: Option<Arc<Store>>,
     /// Why it is not open.
     trouble: Option<StoreError>,
     in_use: Entries,
@@ -275,7 +278,8 @@ impl Authority {
         let state =
             State { store, trouble, in_use, revision, last_of_settings, counts, audit_key, found_whole };
         let (deciding, watcher) = (Mutex::default(), Watcher::default());
-        Self { folder, state: Mutex::new(state), deciding, watcher }
+        let next_end = AtomicU64::new(entries::next_end(&state.in_use));
+        Self { folder, state: Mutex::new(state), deciding, next_end, watcher }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -406,8 +410,13 @@ impl Authority {
     /// Takes over changes that have come into use.
     pub fn take(&self, on_disk: OnDisk) {
         let mut state = self.state();
-        (state.in_use, state.revision) = (on_disk.entries, on_disk.revision);
+        self.use_entries(&mut state, on_disk.entries, on_disk.revision);
         state.last_of_settings = None;
+    }
+
+    fn use_entries(&self, state: &mut State, entries: Entries, revision: u64) {
+        self.next_end.store(entries::next_end(&entries), Ordering::Relaxed);
+        (state.in_use, state.revision) = (entries, revision);
     }
 
     /// Notes which files and changes are in use, for a start at which others are wrong.
@@ -449,7 +458,7 @@ impl Authority {
     fn with_store<T>(
         &self,
         none: T,
-        work: impl FnOnce(&Store) -> Result<T, StoreError>,
+        work: impl FnOnce(&Arc<Store>) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let mut state = self.state();
         let Some(folder) =
@@ -458,6 +467,12 @@ impl Authority {
             return Ok(none);
         };
         work(state.opened(folder)?)
+    }
+
+    /// Returns whether settings have ended by now. It waits for nobody, whatever is being done with
+    /// the store.
+    pub fn has_ended(&self, now: u64) -> bool {
+        self.next_end.load(Ordering::Relaxed) <= now
     }
 
     /// Returns the settings that have ended by now, if there are any.
@@ -582,7 +597,7 @@ impl Authority {
         };
         runner.adopt(candidate, &mut keep)?;
         let mut state = self.state();
-        (state.in_use, state.revision) = (entries, revision);
+        self.use_entries(&mut state, entries, revision);
         state.last_of_settings = Some(last_of_settings);
         state.compact();
         Ok(finish(&outcome))
@@ -641,10 +656,10 @@ impl State {
     }
 
     /// Returns the store, opened if it is not.
-    fn opened(&mut self, folder: &Path) -> Result<&Store, StoreError> {
+    fn opened(&mut self, folder: &Path) -> Result<&Arc<Store>, StoreError> {
         if self.store.is_none() {
             match Store::open_again(folder, self.audit_key, self.found_whole.take()) {
-                Ok(store) => self.store = Some(store),
+                Ok(store) => self.store = Some(Arc::new(store)),
                 Err(error) => {
                     self.trouble = Some(error.clone());
                     return Err(error);

@@ -350,6 +350,27 @@ fn settings_end_when_their_time_is_over() {
 }
 
 #[test]
+fn whether_settings_have_ended_is_known_while_the_store_is_in_use() {
+    let mut server = started("");
+    let has_ended = |server: &Server, now| {
+        let _in_use = server.authority.state();
+        server.authority.has_ended(now)
+    };
+    assert!(!has_ended(&server, 2_000));
+    for (path, until) in [("edns.udp-size", 2_000), ("edns.padding", 3_000)] {
+        let text = if path == "edns.padding" { "128" } else { "1300" };
+        let edits = vec![Edit::Set(at(path), text.to_owned())];
+        server.one(Request { until: Some(until), ..by("anna", edits) }).expect("it is right");
+    }
+    assert_eq!([1_999, 2_000].map(|now| has_ended(&server, now)), [false, true]);
+    let mut server = server.again().expect("no mistakes");
+    assert_eq!([1_999, 2_000].map(|now| has_ended(&server, now)), [false, true], "after a restart");
+    let ended = server.authority.ended(2_000).expect("its time is over");
+    server.one(ended).expect("it ends");
+    assert_eq!([2_999, 3_000].map(|now| has_ended(&server, now)), [false, true], "the next one");
+}
+
+#[test]
 fn when_only_both_together_are_wrong_what_ran_last_runs_until_they_are_mended() {
     let mut server = started("upstreams: {fast: 192.0.2.1, default: 192.0.2.2}\nedns: {udp-size: 1400}\n");
     server.set("policy.main", "[forward(fast)]").expect("it is right");

@@ -34,7 +34,7 @@ impl Operator {
         // What is in memory alone goes first.
         self.keep_sets();
         // Texts of lists go with the entries that name them.
-        let _order = self.own_lists().change();
+        let order = self.own_lists().change();
         let authority = self.changing.authority();
         let made = backup::make(&state, (with_secrets, unix_seconds()), |folder| {
             let copied = authority.copy(&folder.join("changes.db"), with_secrets, tokens::SPACE);
@@ -47,6 +47,7 @@ impl Operator {
                 "settings" => name,
                 space => format!("{space} {name}"),
             });
+            drop(order);
             Ok((copied.revision, left_out.collect()))
         });
         made.map_err(|error| refused(error, OperatorError::Refused))

@@ -254,9 +254,9 @@ impl Operator {
         }
     }
 
-    /// Returns whether the time of a changed setting is over.
+    /// Returns whether the time of a changed setting is over; it waits for nobody.
     pub(crate) fn has_ended_changes(&self) -> bool {
-        self.changing.authority.ended(unix_seconds()).is_some()
+        self.changing.authority.has_ended(unix_seconds())
     }
 
     /// Says which settings were changed, by whom.
