@@ -268,7 +268,7 @@ impl Operator {
     /// became of files since the last run. If the store was restored, that is told first.
     pub(crate) fn read_store(&self) {
         self.tell_restored();
-        self.audit_files_since_last_run();
+        self.audit_files_once();
         self.read_tokens();
         self.read_accounts();
         self.read_sessions();
@@ -396,10 +396,6 @@ impl Operator {
         self.try_audit(store::audit::Event { by, what, on, outcome, ..store::audit::Event::default() })
     }
 
-    fn audit_event(&self, event: store::audit::Event) {
-        let _ = self.try_audit(event);
-    }
-
     fn try_audit(&self, event: store::audit::Event) -> Result<(), store::StoreError> {
         let written = self.changing.authority().audit(store::audit::Event { at: unix_seconds(), ..event });
         // Once is enough: the status says it, too.
@@ -415,7 +411,7 @@ impl Operator {
     /// Has the log and those who keep checkpoints know where the audit log stands, if it has gone
     /// on since they were told last: with it, rows that are cut off the end are missed.
     pub(crate) fn tell_audit(&self) {
-        self.note_files_once();
+        self.audit_files_once();
         let authority = self.changing.authority();
         // What cannot be read is in the status.
         let told = self.audit_told.load(Ordering::Relaxed);
@@ -440,7 +436,7 @@ impl Operator {
 
     /// Tells of the audit log if so many rows have come that a checkpoint is due.
     pub(crate) fn look_at_audit(&self) {
-        self.note_files_once();
+        self.audit_files_once();
         let part = |number: u64| number / store::audit::EPOCH_ROWS;
         let told = self.audit_told.load(Ordering::Relaxed);
         if self.changing.authority().last_audited().is_ok_and(|last| part(last) != part(told)) {

@@ -240,6 +240,7 @@ impl Operator {
         if is_changed {
             if lock(&self.changing.wrong).take().is_some() {
                 info!("the file and the changes of it go together again");
+                self.audit_files_since_noted(&current.loaded);
             }
             self.changing.authority.note_good(&current.loaded);
         }
@@ -402,15 +403,21 @@ impl Operator {
         if !authority.keeps_changes() {
             return;
         }
-        let differences = difference_of([before, after], &|secret| authority.digest(secret));
-        if !differences.is_empty() {
-            self.audit_differences(differences);
+        // What became of them before that comes first. Without its row it stays to be told of.
+        if !self.changing.is_noted.load(Ordering::Relaxed) && !self.audit_files_since_noted(before) {
+            return;
         }
-        self.note_files(after);
+        let differences = difference_of([before, after], &|secret| authority.digest(secret));
+        if differences.is_empty() || self.audit_differences(differences) {
+            self.note_files(after);
+        } else {
+            self.changing.is_noted.store(false, Ordering::Relaxed);
+        }
     }
 
-    fn audit_differences(&self, differences: Vec<settings::overlay::Difference>) {
-        self.audit_event(store::audit::Event {
+    /// Writes a row of what files say differently; returns whether it is on disk.
+    fn audit_differences(&self, differences: Vec<settings::overlay::Difference>) -> bool {
+        let written = self.try_audit(store::audit::Event {
             by: "the file".to_owned(),
             what: "change".to_owned(),
             on: self.facts.origin.name(),
@@ -419,39 +426,53 @@ impl Operator {
             source: Some("file"),
             ..store::audit::Event::default()
         });
+        written.is_ok()
     }
 
-    /// Writes to the audit log what files say differently from when the server ran last.
-    pub(super) fn audit_files_since_last_run(&self) {
-        let authority = self.changing.authority();
-        // Without a store nothing was ever noted. What is not in use has its row when it is.
-        if !authority.has_store() || self.changing.is_pair_wrong() {
+    /// Writes to the audit log what files say differently from when the server ran last, unless
+    /// that was done: the store may have been locked at the start, or made since.
+    pub(super) fn audit_files_once(&self) {
+        if self.changing.is_noted.load(Ordering::Relaxed) {
             return;
         }
-        let loaded = self.loaded();
-        let said = said_in_files(&loaded, &|secret| authority.digest(secret));
+        // Held, so that no reload comes between the row and the note.
+        let current = lock(&self.current);
+        // What is not in use has its row when it is.
+        if !self.changing.is_pair_wrong() {
+            self.audit_files_since_noted(&current.loaded);
+        }
+    }
+
+    /// Writes to the audit log what files say differently from when that was noted last, and notes
+    /// it; returns whether all rows of that are on disk.
+    fn audit_files_since_noted(&self, loaded: &Loaded) -> bool {
+        let authority = self.changing.authority();
+        // Without a store nothing was ever noted.
+        if !authority.has_store() {
+            return true;
+        }
+        let said = said_in_files(loaded, &|secret| authority.digest(secret));
         match authority.files_since(&said, unix_seconds()) {
-            Ok(Meanwhile::Same) => {
-                self.changing.is_noted.store(true, Ordering::Relaxed);
-                return;
+            Ok(Meanwhile::Same) => {}
+            Ok(Meanwhile::Unknown) => {
+                self.note_files(loaded);
+                return true;
             }
-            Ok(Meanwhile::Unknown) => {}
             Ok(Meanwhile::Changed(before)) => {
                 // What they said before is not known any more: that they are others, is.
                 let before = before.as_ref();
-                self.audit_differences(before.map_or_else(Vec::new, |it| difference_of_said([it, &said])));
+                if !self.audit_differences(before.map_or_else(Vec::new, |it| difference_of_said([it, &said])))
+                {
+                    return false;
+                }
+                self.note_files(loaded);
             }
             // The status has it.
-            Err(_) => return,
+            Err(_) => return false,
         }
-        self.note_files(&loaded);
-    }
-
-    /// Notes what files say unless that was done: the store may have been made since the start.
-    pub(super) fn note_files_once(&self) {
-        if !self.changing.is_noted.load(Ordering::Relaxed) && !self.changing.is_pair_wrong() {
-            self.note_files(&self.loaded());
-        }
+        // One row is enough, even if it could not be noted.
+        self.changing.is_noted.store(true, Ordering::Relaxed);
+        true
     }
 
     /// Notes what files say, for the next start.

@@ -173,6 +173,13 @@ fn when_the_file_and_the_changes_do_not_go_together_what_ran_last_runs() {
     fine(&server, &["set", "policy.main", "[local, \"cache(main)\", \"forward(other)\"]"]);
     assert_eq!(addresses(&server, "a.example"), ["192.0.2.9"], "the new file");
     assert_eq!(server.stat("changes", "pair-wrong"), 0);
+    assert!(has_row_of_the_file(&server, "192.0.2.9"), "what was edited meanwhile has its row");
+}
+
+/// Returns whether the audit log has a row of what the file says differently, with this text.
+fn has_row_of_the_file(server: &Server, text_of_it: &str) -> bool {
+    let rows = text(&server.command(&["audit", "export"]));
+    rows.lines().any(|row| row.contains("the file") && row.contains(text_of_it))
 }
 
 #[test]
@@ -197,12 +204,17 @@ fn without_the_store_changes_are_refused_by_name_and_queries_go_on() {
     fs::write(&database, &good).expect("written");
     let held = rusqlite::Connection::open(&database).expect("a database");
     held.execute_batch("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE").expect("locked");
-    let server = Server::start_in(directory, &yaml);
+    let edited = yaml.replace("a.example: 192.0.2.1", "a.example: 192.0.2.1, b.example: 192.0.2.7");
+    let server = Server::start_in(directory, &edited);
     let said = refused(&server, &["set", "local.a.example", "192.0.2.3"]);
     assert!(said.contains("another process has"), "{said}");
     drop(held);
     fine(&server, &["set", "local.a.example", "192.0.2.3"]);
     assert_eq!(addresses(&server, "a.example"), ["192.0.2.3"]);
+    // What was edited meanwhile has its row, although the start could not write it.
+    let (_, _, directory) = server.stop();
+    let server = Server::start_in(directory, &edited);
+    assert!(has_row_of_the_file(&server, "192.0.2.7"));
 }
 
 /// Changes from several commands at once, and a kill in their midst, again and again.
