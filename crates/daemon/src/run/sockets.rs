@@ -104,6 +104,8 @@ pub(crate) fn open_for_api(wanted: &[SocketAddr], is_said: bool) -> Result<Opene
     for address in wanted {
         match TcpListener::bind(address) {
             Ok(listener) => opened.listeners.push(listener),
+            // A machine without IPv6 lacks nothing.
+            Err(error) if address.is_ipv6() && is_without_family(&error) => {}
             Err(error) => {
                 opened.missing.push(MissingListener { at: address.to_string(), why: error.to_string() });
             }
@@ -152,5 +154,22 @@ fn obstacle(error: &BindError) -> Obstacle {
             .port_owner
             .as_ref()
             .map(|port_owner| PortOwner { pid: port_owner.process, program: port_owner.program.clone() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_without_ipv6_misses_no_address_of_the_default() {
+        // What no machine has answers as ::1 does where there is no IPv6.
+        let wanted =
+            ["[2001:db8::1]:0", "192.0.2.1:0", "127.0.0.1:0"].map(|at| at.parse().expect("an address"));
+        let opened = open_for_api(&wanted, false).expect("the default is never in the way");
+        assert_eq!(opened.listeners.len(), 1);
+        let missing: Vec<&str> = opened.missing.iter().map(|it| it.at.as_str()).collect();
+        assert_eq!(missing, ["192.0.2.1:0"]);
+        assert!(open_for_api(&wanted, true).is_err(), "what is written is demanded");
     }
 }
