@@ -373,7 +373,8 @@ impl Operator {
         let Some(session) = session else { return Ok(()) };
         // It ends whatever becomes of the row: that is the safe side.
         self.end_session(&session.id)?;
-        self.audit_first(&caller.name, ("log-out", &session.from))
+        self.audit(&caller.name, ("log-out", &session.from), "accepted");
+        Ok(())
     }
 
     /// Returns the sessions that somebody may see: their own, and admins all.
@@ -395,9 +396,10 @@ impl Operator {
         let all = self.session_list(caller);
         let session = all.iter().find(|session| session.id == id);
         let session = session.ok_or_else(|| OperatorError::not_found(What::Session, id))?;
-        self.end_session(id)?;
         let on = format!("{} of {}", session.id, session.user);
-        self.audit_first(&caller.name, ("session-revoke", &on))?;
+        // As with a log-out, the row is not waited for.
+        self.end_session(id)?;
+        self.audit(&caller.name, ("session-revoke", &on), "accepted");
         Ok(self.session_list(caller))
     }
 
