@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use control::{WhenFull, converse_with_all};
+use control::{Proof, WhenFull, converse_with_all};
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderName, ORIGIN};
@@ -20,10 +20,11 @@ use tokio_rustls::TlsAcceptor;
 use crate::limits::Asker;
 use crate::problem::Problem;
 use crate::reply::Reply;
-use crate::serve::{Api, HEAD_TIME_MAX, Who};
+use crate::serve::{Api, HEAD_TIME_MAX, HEALTH, Who};
 use crate::session::{self, Visitor};
 
-/// Connections at once; of the network that has the most, the oldest makes way for the next.
+/// Connections at once; of the network that has the most, the oldest makes way for the next, unless
+/// it is known whose it is.
 pub const CONNECTIONS_MAX: usize = 64;
 /// What the first octet of TLS is: a record of the handshake (RFC 8446 §5.1).
 const TLS_HANDSHAKE: u8 = 0x16;
@@ -51,17 +52,21 @@ pub async fn serve(listeners: Vec<StdTcpListener>, operator: Arc<Operator>) -> i
             accepted.find(Poll::is_ready).unwrap_or(Poll::Pending)
         })
     };
-    let converse = |(stream, from)| converse(Arc::clone(&api), stream, from);
+    let converse = |(stream, from), proof| converse(Arc::clone(&api), stream, (from, proof));
     converse_with_all((CONNECTIONS_MAX, WhenFull::EndsOldest), accept, converse).await
 }
 
 /// Serves one connection.
-async fn converse(api: Arc<Api>, stream: TcpStream, from: SocketAddr) {
+async fn converse(api: Arc<Api>, stream: TcpStream, (from, proof): (SocketAddr, Proof)) {
     // What goes wrong here concerns this client alone, and it notices.
-    let _ = try_converse(api, stream, from.ip().to_canonical()).await;
+    let _ = try_converse(api, stream, (from.ip().to_canonical(), proof)).await;
 }
 
-async fn try_converse(api: Arc<Api>, mut stream: TcpStream, from: IpAddr) -> io::Result<()> {
+async fn try_converse(
+    api: Arc<Api>,
+    mut stream: TcpStream,
+    (from, proof): (IpAddr, Proof),
+) -> io::Result<()> {
     let is_of_this_machine = stream.local_addr()?.ip().to_canonical().is_loopback();
     let mut first = [0];
     if timeout(HEAD_TIME_MAX, stream.peek(&mut first)).await?? == 0 {
@@ -70,9 +75,9 @@ async fn try_converse(api: Arc<Api>, mut stream: TcpStream, from: IpAddr) -> io:
     if first == [TLS_HANDSHAKE] {
         let Some(config) = api.operator().tls().and_then(|tls| tls.for_control()) else { return Ok(()) };
         let stream = timeout(HEAD_TIME_MAX, TlsAcceptor::from(config).accept(stream)).await??;
-        api.converse(stream, Who::Stranger { from, is_tls: true }).await;
+        api.converse(stream, Who::Stranger { from, is_tls: true, proof }).await;
     } else if is_of_this_machine {
-        api.converse(stream, Who::Stranger { from, is_tls: false }).await;
+        api.converse(stream, Who::Stranger { from, is_tls: false, proof }).await;
     } else {
         timeout(HEAD_TIME_MAX, stream.write_all(PLAIN_REFUSAL)).await??;
     }
@@ -95,7 +100,10 @@ impl Api {
         let now = Instant::now();
         let headers = request.headers();
         let stranger = Asker::stranger(from);
+        // What anybody may know makes no difference to anybody: a token is not even looked at.
+        let is_health = request.uri().path() == HEALTH;
         let visitor = match bearer(headers) {
+            _ if is_health => None,
             Some(token) => {
                 let known = self.operator().bearer(token, from);
                 if known.is_none() {
@@ -113,7 +121,10 @@ impl Api {
             }),
         };
         let asker = visitor.as_ref().map_or(stranger, |it| Asker::Known(it.caller.name.clone()));
-        self.limits.admit(&asker, now).map_err(too_many)?;
+        // Nor is whoever watches over the server to hear nothing because a neighbour asks too much.
+        if !is_health {
+            self.limits.admit(&asker, now).map_err(too_many)?;
+        }
         if request.uri().authority().is_some() {
             return Err(Reply::from(Problem::new(421, "this is no proxy: expected a path")));
         }

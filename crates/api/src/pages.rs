@@ -307,7 +307,7 @@ impl Api {
 
     /// Sends somebody to log in elsewhere, or logs them in when they come back.
     async fn elsewhere(&self, request: &Request<Incoming>, who: &Who) -> Result<Reply, Problem> {
-        let Who::Stranger { from, is_tls } = *who else {
+        let Who::Stranger { from, is_tls, .. } = *who else {
             return Err(Problem::new(409, "the control socket knows who asks: nobody logs in here"));
         };
         let operator = Arc::clone(self.operator());
@@ -358,7 +358,7 @@ impl Api {
 
     /// Logs somebody in who has sent a form.
     async fn submitted(&self, request: Request<Incoming>, who: &Who) -> Result<Reply, Problem> {
-        let Who::Stranger { from, is_tls } = *who else {
+        let Who::Stranger { from, is_tls, .. } = *who else {
             return Err(Problem::new(409, "the control socket knows who asks: nobody logs in here"));
         };
         let fields = form(request).await?;

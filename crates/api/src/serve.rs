@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use control::api::{self, Response};
-use control::{Answer, Peer, Stream};
+use control::{Answer, Peer, Proof, Stream};
 use hyper::body::Incoming;
 use hyper::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, TRANSFER_ENCODING};
 use hyper::server::conn::http1;
@@ -54,6 +54,8 @@ const SESSION: &str = "/session";
 const OWN_PASSWORD: &str = "/session/password";
 /// Where one logs in.
 const LOG_IN: &str = "/api/v1/session";
+/// Where anybody may ask whether the server does its work, and as often as they like.
+pub(crate) const HEALTH: &str = "/health";
 /// Where the description is.
 const DESCRIPTION: &str = "openapi.json";
 /// Returns what goes on with connections of the control socket that speak HTTP.
@@ -80,6 +82,8 @@ pub(crate) enum Who {
         from: IpAddr,
         /// Whether the connection is encrypted.
         is_tls: bool,
+        /// Given as soon as one of them does.
+        proof: Proof,
     },
 }
 
@@ -131,11 +135,14 @@ impl Api {
         let path = request.uri().path().to_owned();
         let visitor = match who {
             Who::User(caller) => Some(Visitor::known(caller.clone())),
-            Who::Stranger { from, is_tls } => {
+            Who::Stranger { from, is_tls, proof } => {
                 let logs_in = request.method() == "POST" && path == LOG_IN;
-                let needs_proof = !is_page(&path) && path != "/health" && !logs_in;
+                let needs_proof = !is_page(&path) && path != HEALTH && !logs_in;
                 match self.welcome(&request, (*from, *is_tls), needs_proof) {
-                    Ok(visitor) => visitor,
+                    Ok(visitor) => {
+                        visitor.iter().for_each(|_| proof.give());
+                        visitor
+                    }
                     // What it would have brought is not read.
                     Err(refusal) => return Ok(refusal.ending()),
                 }

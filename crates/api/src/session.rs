@@ -165,7 +165,7 @@ impl Api {
         visitor: Option<Visitor>,
         who: &Who,
     ) -> Result<Reply, Problem> {
-        let (Who::Stranger { from, is_tls }, Some(visitor)) =
+        let (Who::Stranger { from, is_tls, .. }, Some(visitor)) =
             (who, visitor.filter(|it| it.session.is_some()))
         else {
             return Err(Problem::new(409, "only users who have logged in have a password"));
@@ -178,7 +178,7 @@ impl Api {
 
     /// Logs somebody in.
     async fn begin_session(&self, request: Request<Incoming>, who: &Who) -> Result<Reply, Problem> {
-        let Who::Stranger { from, is_tls } = *who else {
+        let Who::Stranger { from, is_tls, .. } = *who else {
             return Err(Problem::new(409, "the control socket knows who asks: nobody logs in here"));
         };
         let asked: LogIn = read_json(request).await?;

@@ -3,6 +3,8 @@
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::net::{TcpStream, UnixStream};
@@ -17,9 +19,28 @@ pub enum WhenFull {
     /// It waits until one of them ends.
     Waits,
     /// The oldest of those from the network that has the most is ended for it: whoever opens more
-    /// and more ends their own.
+    /// and more ends their own. One with a [`Proof`] is ended only where all have one.
     EndsOldest,
 }
+
+/// Whether somebody has shown on a connection who they are.
+#[derive(Clone, Debug, Default)]
+pub struct Proof(Arc<AtomicBool>);
+
+impl Proof {
+    /// Notes that they have.
+    pub fn give(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    fn is_given(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A connection that is open: something of it, where it has come from, and whether it is known
+/// whose it is.
+type Open<T> = (T, Option<IpAddr>, Proof);
 
 /// A connection that has come from somewhere.
 pub trait Accepted {
@@ -48,14 +69,16 @@ pub fn network_of(address: IpAddr) -> IpAddr {
 }
 
 /// Returns which of the connections, in the order of their age, makes way for one from `network`.
-fn makes_way<T>(by_age: &VecDeque<(T, Option<IpAddr>)>, network: Option<IpAddr>) -> Option<usize> {
+fn makes_way<T>(by_age: &VecDeque<Open<T>>, network: Option<IpAddr>) -> Option<usize> {
+    // A stranger's connections are not to end those of people who are known.
+    let are_all_known = by_age.iter().all(|(_, _, proof)| proof.is_given());
+    let may_end = |proof: &Proof| are_all_known || !proof.is_given();
     let mut counts = HashMap::from([(network, 1)]);
-    for (_, from) in by_age {
+    for (_, from, _) in by_age.iter().filter(|(_, _, proof)| may_end(proof)) {
         *counts.entry(*from).or_insert(0) += 1;
     }
     let most = counts.values().copied().max()?;
-    let is_of_most = |from: &Option<IpAddr>| counts.get(from) == Some(&most);
-    by_age.iter().position(|(_, from)| is_of_most(from)).or(Some(0))
+    by_age.iter().position(|(_, from, proof)| may_end(proof) && counts.get(from) == Some(&most))
 }
 
 /// Accepts connections and converses with each beside the others, with at most `connections_max` at
@@ -67,7 +90,7 @@ fn makes_way<T>(by_age: &VecDeque<(T, Option<IpAddr>)>, network: Option<IpAddr>)
 pub async fn converse_with_all<C, A, T>(
     (connections_max, when_full): (usize, WhenFull),
     accept: impl Fn() -> A,
-    converse: impl Fn(C) -> T,
+    converse: impl Fn(C, Proof) -> T,
 ) -> io::Result<()>
 where
     C: Accepted,
@@ -85,13 +108,15 @@ where
         match accept().await {
             Ok(connection) => {
                 let network = connection.address().map(network_of);
-                by_age.retain(|(open, _): &(AbortHandle, _)| !open.is_finished());
+                by_age.retain(|(open, ..): &Open<AbortHandle>| !open.is_finished());
                 if by_age.len() >= connections_max
-                    && let Some((oldest, _)) = makes_way(&by_age, network).and_then(|at| by_age.remove(at))
+                    && let Some((oldest, ..)) = makes_way(&by_age, network).and_then(|at| by_age.remove(at))
                 {
                     oldest.abort();
                 }
-                by_age.push_back((connections.spawn(converse(connection)), network));
+                let proof = Proof::default();
+                let open = connections.spawn(converse(connection, proof.clone()));
+                by_age.push_back((open, network, proof));
             }
             Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
         }
@@ -105,7 +130,9 @@ mod tests {
     #[test]
     fn whoever_has_the_most_makes_way() {
         let network = |text: &str| Some(network_of(text.parse().expect("an address")));
-        let open = |from: &[&str]| from.iter().map(|from| ((), network(from))).collect::<VecDeque<_>>();
+        let open = |from: &[&str]| {
+            from.iter().map(|from| ((), network(from), Proof::default())).collect::<VecDeque<_>>()
+        };
         let check = |from: &[&str], new: &str, expect: usize| {
             assert_eq!(makes_way(&open(from), network(new)), Some(expect), "{new} after {from:?}");
         };
@@ -116,5 +143,24 @@ mod tests {
         check(&["192.0.2.1", "198.51.100.1"], "198.51.100.1", 1);
         check(&["2001:db8:0:1::1", "2001:db8:0:ff::1", "2001:db8:0:100::1"], "192.0.2.1", 0);
         check(&["2001:db8:0:100::1", "2001:db8:0:ff::1", "2001:db8:0:1::1"], "192.0.2.1", 1);
+    }
+
+    #[test]
+    fn who_is_known_makes_way_for_no_stranger() {
+        let network = network_of(Ipv4Addr::LOCALHOST.into());
+        let open = |known: &[bool]| -> VecDeque<Open<()>> {
+            let open = known.iter().map(|is_known| {
+                let proof = Proof::default();
+                if *is_known {
+                    proof.give();
+                }
+                ((), Some(network), proof)
+            });
+            open.collect()
+        };
+        assert_eq!(makes_way(&open(&[true, true, false, false]), Some(network)), Some(2));
+        // Of strangers elsewhere the network that has the most is not that of who is known.
+        assert_eq!(makes_way(&open(&[true, true, false]), None), Some(2));
+        assert_eq!(makes_way(&open(&[true, true]), Some(network)), Some(0), "one of them has to");
     }
 }

@@ -10,6 +10,6 @@ pub mod client;
 pub mod metrics;
 pub mod server;
 
-pub use accept::{Accepted, WhenFull, converse_with_all, network_of};
+pub use accept::{Accepted, Proof, WhenFull, converse_with_all, network_of};
 pub use client::{More, ask, ask_for_all};
 pub use server::{Admits, Answer, Conversation, Handler, Handlers, Http, Parts, Peer, Socket, Stream, serve};

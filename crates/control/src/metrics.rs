@@ -558,7 +558,7 @@ pub async fn serve(listener: std::net::TcpListener, collect: Collect) -> io::Res
     converse_with_all(
         (CONNECTIONS_MAX, WhenFull::EndsOldest),
         || listener.accept(),
-        |(stream, _)| converse(stream, Arc::clone(&collect)),
+        |(stream, _), _| converse(stream, Arc::clone(&collect)),
     )
     .await
 }

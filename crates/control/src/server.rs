@@ -167,7 +167,7 @@ pub async fn serve(socket: &Socket, handlers: Handlers) -> io::Result<()> {
     converse_with_all(
         (CONNECTIONS_MAX, WhenFull::Waits),
         || listener.accept(),
-        |(stream, _)| converse(stream, handlers.clone()),
+        |(stream, _), _| converse(stream, handlers.clone()),
     )
     .await
 }

@@ -44,15 +44,18 @@ fn others_get(at: SocketAddr, header: &str) -> u16 {
 }
 
 #[test]
-fn ten_thousand_connections_of_one_network_end_none_of_others() {
+fn ten_thousand_connections_of_strangers_end_none_of_others_or_of_who_is_known() {
     let (server, at, _stub) = start("recorder: {file: queries.db}\n");
     let header = shown(&token(&server, "monitoring", &["--role", "helper"]));
-    // One that was there before watches queries.
-    let mut watching = tcp_from(OTHER.into(), at).expect("a connection");
+    // Two that were there before watch queries, one of them in the crowd's own network.
     let request = format!("GET /api/v1/queries/live HTTP/1.1\r\nHost: localhost\r\n{header}\r\n\r\n");
-    watching.write_all(request.as_bytes()).expect("taken");
-    let mut heard = String::new();
-    hear_until(&mut watching, &mut heard, "text/event-stream");
+    let mut watching = [OTHER.into(), CROWD].map(|from| {
+        let mut stream = tcp_from(from, at).expect("a connection");
+        stream.write_all(request.as_bytes()).expect("taken");
+        let mut heard = String::new();
+        hear_until(&mut stream, &mut heard, "text/event-stream");
+        (stream, heard)
+    });
     let mut crowd = std::collections::VecDeque::new();
     for number in 0..10_000 {
         let mut stream = tcp_from(CROWD, at).expect("a connection");
@@ -72,7 +75,9 @@ fn ten_thousand_connections_of_one_network_end_none_of_others() {
         }
     }
     server.ask(&Ask::new("www.example.org", Rtype::A));
-    hear_until(&mut watching, &mut heard, "\"name\":\"www.example.org\"");
+    for (stream, heard) in &mut watching {
+        hear_until(stream, heard, "\"name\":\"www.example.org\"");
+    }
     // Nor is the crowd's own network shut out.
     drop(crowd);
     assert_eq!(curl(at, "/api/v1/status", &["--header", &header]).0, 200);

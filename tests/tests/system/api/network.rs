@@ -1,6 +1,7 @@
 //! The API over the network: who is let in, and to what.
 
-use std::net::SocketAddr;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
 use std::process::{Command, Output};
 
 use testkit::{Script, Server, Stub, certificate, contains, forwarding, lacks};
@@ -222,7 +223,24 @@ fn who_guesses_is_slowed_and_who_has_a_token_is_not() {
     assert_eq!(statuses[0], 401);
     assert!(statuses.contains(&429), "{statuses:?}");
     assert_eq!(curl(at, "/api/v1/status", &["--header", &right]).0, 200, "from the same address");
-    assert_eq!(curl(at, "/health", &["--interface", "127.0.1.1"]).0, 200, "from another network");
+    let elsewhere = curl(at, "/api/v1/status", &["--interface", "127.0.1.1"]).0;
+    assert_eq!(elsewhere, 401, "from another network");
+}
+
+#[test]
+fn who_watches_the_servers_health_may_ask_as_often_as_they_like() {
+    let (_server, at, _stub) = start("");
+    let mut stream = TcpStream::connect(at).expect("a connection");
+    // More than anybody has at once, with what would count for ten each.
+    let ask = "GET /health HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer gnt_guess\r\n";
+    let all = format!("{ask}\r\n").repeat(199) + &format!("{ask}Connection: close\r\n\r\n");
+    std::thread::scope(|scope| {
+        let mut writer = stream.try_clone().expect("a stream");
+        scope.spawn(move || writer.write_all(all.as_bytes()).expect("taken"));
+        let mut heard = String::new();
+        stream.read_to_string(&mut heard).expect("the server ends it");
+        assert_eq!(heard.matches("HTTP/1.1 200").count(), 200, "{heard}");
+    });
 }
 
 #[test]
