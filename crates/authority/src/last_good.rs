@@ -17,8 +17,8 @@ use store::Hash;
 use crate::entries::{Entries, Entry, layers};
 use crate::kept::{Kept, WhatBecame};
 
-/// The file, in the folder for changes.
-const FILE: &str = "last-good";
+/// The file, in the folder for changes. It is written after the store.
+pub const FILE: &str = "last-good";
 /// Its first block.
 const MAGIC: &str = "gannet configuration 1";
 /// Read and written by the server alone: settings may hold secrets.

@@ -17,6 +17,7 @@ mod queue;
 mod start;
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -29,6 +30,7 @@ use store::{Expected, Put, Step, Store, StoreError};
 use entries::{Entries, layers};
 pub use files::{FilesSaid, Meanwhile};
 pub use kept::{Kept, WhatBecame};
+pub use last_good::FILE as LAST_GOOD;
 pub use queue::Queue;
 pub use start::{Begun, WrongPair, begin};
 
@@ -228,6 +230,8 @@ pub struct Authority {
     /// When the first of the changes in use ends, in seconds since 1970; `u64::MAX`: none does.
     next_end: AtomicU64,
     watcher: Watcher,
+    /// The state directory, locked while this server uses it.
+    lock: OnceLock<File>,
 }
 
 /// Is told of a change and its revision.
@@ -279,7 +283,7 @@ impl Authority {
             State { store, trouble, in_use, revision, last_of_settings, counts, audit_key, found_whole };
         let (deciding, watcher) = (Mutex::default(), Watcher::default());
         let next_end = AtomicU64::new(entries::next_end(&state.in_use));
-        Self { folder, state: Mutex::new(state), deciding, next_end, watcher }
+        Self { folder, state: Mutex::new(state), deciding, next_end, watcher, lock: OnceLock::new() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -297,10 +301,23 @@ impl Authority {
     ///
     /// It is there and cannot be used: what is in use stays in use.
     pub fn open(&self) -> Result<(), StoreError> {
+        self.hold_state_directory();
         let Some(folder) = self.folder.as_deref().filter(|folder| Store::is_in(folder)) else {
             return Ok(());
         };
         self.state().opened(folder).map(drop)
+    }
+
+    /// Holds the state directory for as long as this is there, if nobody else does: at the first
+    /// start, it is made after the configuration was read.
+    fn hold_state_directory(&self) {
+        let state = self.folder.as_deref().and_then(Path::parent);
+        if let (None, Some(state)) = (self.lock.get(), state)
+            && let Ok(folder) = File::open(state)
+            && folder.try_lock().is_ok()
+        {
+            self.lock.get_or_init(|| folder);
+        }
     }
 
     /// Returns whether changes can be kept at all.

@@ -1,9 +1,11 @@
 //! At the start: the files together with the changes that were made of them.
 
+use std::fs::{File, TryLockError};
 use std::path::Path;
 
 use diagnostic::{Diagnostic, Severity};
 use environment::System;
+use settings::overlay::Layer;
 use settings::{Loaded, Origin};
 use store::{Store, StoreError, Trouble};
 
@@ -42,15 +44,15 @@ pub fn begin(origin: &Origin) -> Result<Begun, Vec<Diagnostic>> {
         return Ok(Begun { loaded: files, authority: Authority::of_nobody(), wrong: None });
     }
     let state = &files.settings.startup.state_directory;
-    if let Err(error) = store::restore::take_up(state) {
-        // A part of it may be in its place: neither is what anybody wants.
-        return Err(vec![half_restored(state, &error)]);
-    }
+    let lock = take_up(state).map_err(|found| vec![found])?;
     let folder = state.join(FOLDER);
     let key = files.settings.startup.audit_key.as_ref();
     let key: Option<store::audit::Octets> = key.and_then(|it| it.key.reveal().try_into().ok());
     let (entries, revision, trouble, found_whole) = known(&folder, key);
     let authority = Authority::new(Some(folder), entries, revision, key);
+    if let Some(lock) = lock {
+        authority.lock.get_or_init(|| lock);
+    }
     {
         let mut state = authority.state();
         (state.trouble, state.found_whole) = (trouble, found_whole);
@@ -71,8 +73,34 @@ pub fn begin(origin: &Origin) -> Result<Begun, Vec<Diagnostic>> {
     }
 }
 
+/// Takes up a backup that was laid down. Returns what says, for as long as it is there, that the
+/// state directory is in use; `None` if there is none, or nothing can be locked there.
+fn take_up(state: &Path) -> Result<Option<File>, Diagnostic> {
+    let wrong = |why: String, hint: &str| wrong_backup(state, why, hint);
+    let lock = File::open(state).ok().map(|folder| (folder.try_lock(), folder));
+    let lock = match lock {
+        Some((Ok(()), folder)) => Some(folder),
+        // Its files are not to move away under it.
+        Some((Err(TryLockError::WouldBlock), _)) if store::restore::ready(state).exists() => {
+            return Err(wrong(
+                "there is a backup to restore, and another server uses the state directory".to_owned(),
+                "end that server first, or restart it: it takes up the backup then",
+            ));
+        }
+        _ => None,
+    };
+    // A part of it may be in its place when that fails: neither is what anybody wants.
+    store::restore::take_up(state).map_err(|error| {
+        wrong(
+            format!("the backup to restore cannot be put in its place: {error}"),
+            "make the state directory writable, and start again: it goes on where it was",
+        )
+    })?;
+    Ok(lock)
+}
+
 /// Returns that a backup cannot be taken up.
-fn half_restored(state: &Path, error: &std::io::Error) -> Diagnostic {
+fn wrong_backup(state: &Path, message: String, hint: &str) -> Diagnostic {
     Diagnostic {
         severity: Severity::Error,
         file: store::restore::ready(state),
@@ -80,9 +108,9 @@ fn half_restored(state: &Path, error: &std::io::Error) -> Diagnostic {
         column: 0,
         width: 0,
         excerpt: String::new(),
-        message: format!("the backup to restore cannot be put in its place: {error}"),
+        message,
         expected: None,
-        hint: Some("make the state directory writable, and start again: it goes on where it was".to_owned()),
+        hint: Some(hint.to_owned()),
     }
 }
 
@@ -139,6 +167,17 @@ fn known(
 }
 
 impl Authority {
+    /// Returns the changes that a start finds in a folder with a copy of the store.
+    ///
+    /// # Errors
+    ///
+    /// They cannot be read, or are of an earlier moment than what lies beside them: it would stay as
+    /// it is for ever.
+    pub fn layers_in_copy(&self, folder: &Path) -> Result<Vec<Layer>, StoreError> {
+        let (entries, _, trouble, _) = known(folder, self.state().audit_key);
+        trouble.map_or_else(|| Ok(layers(&entries)), Err)
+    }
+
     /// Returns the files and changes that ran last, if they are still right.
     pub fn last_good(&self) -> Option<Loaded> {
         last_good::read(self.folder.as_deref()?)?.load()

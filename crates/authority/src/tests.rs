@@ -443,6 +443,42 @@ fn without_the_store_changes_fail_by_name_and_what_was_changed_stays() {
 }
 
 #[test]
+fn a_copy_that_stands_before_what_lies_beside_it_is_refused() {
+    let mut server = started("");
+    server.set("edns.udp-size", "1300").expect("it is right");
+    let copy = tempfile::tempdir().expect("a temporary directory");
+    server.authority.copy(&copy.path().join("changes.db"), true, "tokens").expect("a copy");
+    let kept = server.authority.folder().expect("a folder").to_owned();
+    let put = |name: &str| fs::copy(kept.join(name), copy.path().join(name)).map(drop).expect("copied");
+    ["last-good", "audit.key"].into_iter().for_each(put);
+    assert_eq!(server.authority.layers_in_copy(copy.path()).expect("it is right").len(), 1);
+    server.set("edns.udp-size", "1400").expect("it is right");
+    put("last-good");
+    let why = server.authority.layers_in_copy(copy.path()).expect_err("it is later").to_string();
+    assert!(why.contains("it has lost changes"), "{why}");
+}
+
+#[test]
+fn a_backup_is_not_taken_up_while_another_server_uses_the_state_directory() {
+    let mut server = started("");
+    server.set("edns.udp-size", "1300").expect("it is right");
+    let Server { place, authority, .. } = server;
+    drop(authority);
+    let Server { place, authority, .. } = start(place).expect("another start");
+    let state = place.path().join("state");
+    let laid = store::restore::ready(&state);
+    fs::create_dir_all(laid.join("changes")).expect("a folder");
+    store::restore::note_before(&laid, "before-restore-20261127T121200Z").expect("written");
+    let origin = Origin::File(place.path().join("g.yaml"));
+    let found = begin(&origin).expect_err("it would move files away");
+    assert!(found[0].message.contains("another server"), "{found:?}");
+    assert!(state.join("changes/changes.db").exists());
+    drop(authority);
+    begin(&origin).expect("nobody is in its way");
+    assert!(!laid.exists() && !state.join("changes/changes.db").exists());
+}
+
+#[test]
 fn what_is_noted_is_read_whole_or_not_at_all() {
     let mut server = started("allow: lan\n");
     server.set("edns.udp-size", "1300").expect("it is right");
