@@ -27,8 +27,9 @@ pub const EPOCH_ROWS: u64 = 256;
 const INFO: &[u8] = b"gannet audit";
 /// Octets of keys and hashes.
 const OCTETS: usize = 32;
-/// The key of now, in the folder of the store.
-const KEY_FILE: &str = "audit.key";
+/// The key of now, in the folder of the store. It moves forward after the rows are on disk, so that
+/// one that was read before the rows goes with them.
+pub const KEY_FILE: &str = "audit.key";
 /// The first key, until somebody takes it away to a safe place.
 const FIRST_KEY_FILE: &str = "audit-first.key";
 

@@ -11,8 +11,8 @@ use crate::audit::{self, Fault};
 use crate::database::{self, Standing};
 use crate::{FILE, Held, Position, Store, StoreError};
 
-/// The files of the audit log's keys, in the folder of a store.
-pub const KEYS: [&str; 4] = ["audit.key", "audit-first.key", "audit-secrets.key", "audit-sign.key"];
+/// The files of the audit log's keys that stay as they are, in the folder of a store.
+pub const OTHER_KEYS: [&str; 3] = ["audit-first.key", "audit-secrets.key", "audit-sign.key"];
 
 /// Says whether the text of an entry, by space and name, holds a secret.
 pub type IsSecret<'s> = &'s dyn Fn(&str, &str, &str) -> bool;

@@ -31,7 +31,8 @@ use std::time::Duration;
 use database::{Known, Standing, Writer};
 use rusqlite::{Connection, OptionalExtension as _, Transaction};
 
-pub use backup::{Copied, CopyError, IsSecret, KEYS};
+pub use audit::KEY_FILE as AUDIT_KEY;
+pub use backup::{Copied, CopyError, IsSecret, OTHER_KEYS};
 pub use blobs::{Blobs, Hash};
 pub use error::{Conflict, StoreError, Trouble};
 pub use files::{Draft, Files};

@@ -8,17 +8,15 @@ use std::io::{self, BufReader, BufWriter, Read, Seek as _, Write};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Component, Path, PathBuf};
 
+use authority::LAST_GOOD;
 use aws_lc_rs::digest::{Context, SHA256};
 use control::api::{self, BackupFile, BackupManifest, Restored};
-use store::Store;
-use store::restore::{self, MANIFEST};
+use diagnostic::Diagnostic;
+use store::restore::{self, FOLDERS, MANIFEST, SECRET_FOLDERS};
+use store::{AUDIT_KEY, Store};
 
 /// The version of the format.
 const FORMAT: u32 = 1;
-/// Folders of the state directory that backups have, those behind the second one with secrets
-/// alone.
-const FOLDERS: [&str; 4] = ["changes", "zones", "sets", "anchors"];
-const SECRET_FOLDERS: [&str; 3] = ["keys", "signing", "certificates"];
 /// Files of a backup.
 const FILES_MAX: usize = 100_000;
 /// Octets of its description.
@@ -33,6 +31,8 @@ pub(crate) enum BackupError {
     Io(&'static str, io::Error),
     /// What is to be restored is none, or not as it was written.
     Wrong(String),
+    /// Its settings do not go with the files of this server.
+    Unfit(Vec<Diagnostic>),
 }
 
 fn wrong(why: impl Into<String>) -> BackupError {
@@ -68,11 +68,17 @@ pub(crate) fn make(
     drop(fs::remove_dir_all(&scratch.0));
     let changes = scratch.0.join("changes");
     folder(&changes).map_err(failed)?;
+    let kept = state.join("changes");
+    if with_secrets {
+        // Both follow the store, and earlier ones go with it: later ones would say that it has lost
+        // changes.
+        let is_behind = |name: &str| [LAST_GOOD, AUDIT_KEY].contains(&name);
+        copy_files(&kept, &changes, &is_behind).map_err(failed)?;
+    }
     let (revision, left_out) = copy(&changes).map_err(wrong)?;
-    copy_files(&state.join("changes"), &changes, &|name| is_of_store(name, with_secrets)).map_err(failed)?;
+    copy_files(&kept, &changes, &|name| is_of_store(name, with_secrets)).map_err(failed)?;
     copy_zones(&state.join("zones"), &scratch.0.join("zones")).map_err(failed)?;
-    let is_kept = |name: &str| name.contains(".dynamic");
-    copy_files(&state.join("sets"), &scratch.0.join("sets"), &is_kept).map_err(failed)?;
+    copy_files(&state.join("sets"), &scratch.0.join("sets"), &restore::is_kept_of_sets).map_err(failed)?;
     copy_files(&state.join("anchors"), &scratch.0.join("anchors"), &|_| true).map_err(failed)?;
     if with_secrets {
         for part in SECRET_FOLDERS {
@@ -111,10 +117,10 @@ fn archive(from: &Path, manifest: &BackupManifest, at: u64) -> io::Result<File> 
     Ok(file)
 }
 
-/// Returns whether a file in the folder of the store is one that a backup has, besides the database
-/// and its large texts.
+/// Returns whether a file in the folder of the store is one that a backup has, besides the database,
+/// what follows it, and its large texts.
 fn is_of_store(name: &str, with_secrets: bool) -> bool {
-    name == "audit-sign.pub" || with_secrets && (name == "last-good" || store::KEYS.contains(&name))
+    name == "audit-sign.pub" || with_secrets && store::OTHER_KEYS.contains(&name)
 }
 
 /// Copies the plain files of a folder that are wanted.
@@ -226,11 +232,13 @@ fn is_place(path: &str) -> bool {
         && !path.ends_with('/')
 }
 
-/// Checks a backup, and lays it down for the next start unless it is only to be checked.
+/// Checks a backup, and lays it down for the next start unless it is only to be checked. `check`
+/// says whether this server can run on the store in a folder.
 pub(crate) fn lay_down(
     state: &Path,
     archive: &Path,
     (at, is_dry_run): (u64, bool),
+    check: impl FnOnce(&Path) -> Result<(), BackupError>,
 ) -> Result<Restored, BackupError> {
     let failed = |error| BackupError::Io("the backup cannot be laid down", error);
     let file = File::open(archive).map_err(failed)?;
@@ -238,20 +246,18 @@ pub(crate) fn lay_down(
     drop(fs::remove_dir_all(&scratch.0));
     folder(&scratch.0).map_err(failed)?;
     let manifest = unpack(BufReader::new(file), &scratch.0)?;
-    let revision = Store::check_copy(&scratch.0.join("changes")).map_err(|error| wrong(error.to_string()))?;
+    let changes = scratch.0.join("changes");
+    let revision = Store::check_copy(&changes).map_err(|error| wrong(error.to_string()))?;
     if revision.revision != manifest.revision {
         return Err(wrong("the store in it is of another revision than it says"));
     }
+    check(&changes)?;
     if !is_dry_run {
         let time = jiff::Timestamp::from_second(at as i64).unwrap_or_default();
         let name = format!("before-restore-{}", time.strftime("%Y%m%dT%H%M%SZ"));
         restore::note_before(&scratch.0, &name).map_err(failed)?;
         sync(&scratch.0).map_err(failed)?;
-        let ready = restore::ready(state);
-        // One that nobody has taken up yet makes way.
-        drop(fs::remove_dir_all(&ready));
-        fs::rename(&scratch.0, &ready).map_err(failed)?;
-        File::open(state).and_then(|state| state.sync_all()).map_err(failed)?;
+        restore::make_ready(state, &scratch.0).map_err(failed)?;
     }
     Ok(Restored {
         at: manifest.at,
@@ -307,7 +313,17 @@ fn unpack(from: impl Read, to: &Path) -> Result<BackupManifest, BackupError> {
     if let Some((name, _)) = reader.next().map_err(unread)? {
         return Err(wrong(format!("the backup has a file \"{name}\" that its {MANIFEST} does not know")));
     }
-    fs::write(to.join(MANIFEST), &text).map_err(failed)?;
+    // What was not there then is not to be there: a folder without files takes the place of one.
+    let secret_folders: &[&str] = if manifest.has_secrets { &SECRET_FOLDERS } else { &[] };
+    for part in FOLDERS.iter().chain(secret_folders) {
+        folder(&to.join(part)).map_err(failed)?;
+    }
+    let write = || {
+        let mut file = create(&to.join(MANIFEST))?;
+        file.write_all(&text)?;
+        file.sync_all()
+    };
+    write().map_err(failed)?;
     Ok(manifest)
 }
 
@@ -374,8 +390,13 @@ mod tests {
             folder(state.path().join(path).parent().expect("a folder")).expect("a folder");
             fs::write(state.path().join(path), text).expect("written");
         }
+        fs::write(state.path().join("changes").join(LAST_GOOD), "of before").expect("written");
         let copy = |to: &Path| {
             let copied = store.copy(&to.join("changes.db"), None).map_err(|error| error.to_string())?;
+            // What goes on meanwhile.
+            for name in [LAST_GOOD, AUDIT_KEY] {
+                fs::write(state.path().join("changes").join(name), "of a later moment").expect("written");
+            }
             Ok((copied.revision, Vec::new()))
         };
         let mut file = make(state.path(), (with_secrets, 1), copy).expect("a backup");
@@ -391,17 +412,27 @@ mod tests {
             let state = tempfile::tempdir().expect("a temporary directory");
             let archive = state.path().join("archive");
             fs::write(&archive, &octets).expect("written");
-            let checked = lay_down(state.path(), &archive, (2, true)).expect("it is right");
+            // What was not there then.
+            for path in ["anchors/a.key", "signing/a"] {
+                folder(state.path().join(path).parent().expect("a folder")).expect("a folder");
+                fs::write(state.path().join(path), "now").expect("written");
+            }
+            let unfit = lay_down(state.path(), &archive, (2, false), |_| Err(wrong("unfit")));
+            assert!(unfit.is_err() && !restore::ready(state.path()).exists());
+            let checked = lay_down(state.path(), &archive, (2, true), |_| Ok(())).expect("it is right");
             assert!(!checked.is_ready && !restore::ready(state.path()).exists());
-            let laid = lay_down(state.path(), &archive, (2, false)).expect("it is right");
+            let laid = lay_down(state.path(), &archive, (2, false), |_| Ok(())).expect("it is right");
             assert!(laid.is_ready && laid.revision == 1 && laid.has_secrets == with_secrets);
             assert!(restore::take_up(state.path()).expect("moved"));
             let store = Store::open(&state.path().join("changes")).expect("a store");
             assert_eq!(store.entries("settings").expect("readable")[0].text, "192.0.2.1");
             assert_eq!(fs::read(state.path().join("zones/a.base")).expect("there"), b"base");
             assert_eq!(state.path().join("keys/Ka.private").exists(), with_secrets);
-            let secret = octets.windows(7).any(|part| part == b"hunter2");
-            assert_eq!(secret, with_secrets);
+            assert!(!state.path().join("anchors/a.key").exists());
+            assert_eq!(state.path().join("signing/a").exists(), !with_secrets);
+            let has = |text: &[u8]| octets.windows(text.len()).any(|part| part == text);
+            assert_eq!((has(b"hunter2"), has(b"of before")), (with_secrets, with_secrets));
+            assert!(!has(b"of a later moment"), "what follows the store is never ahead of it");
         }
     }
 
@@ -413,7 +444,7 @@ mod tests {
         let check = |octets: &[u8]| {
             fs::write(&archive, octets).expect("written");
             drop(fs::remove_dir_all(restore::ready(state.path())));
-            let laid = lay_down(state.path(), &archive, (2, false));
+            let laid = lay_down(state.path(), &archive, (2, false), |_| Ok(()));
             assert_eq!(restore::ready(state.path()).exists(), laid.is_ok());
             laid.is_ok()
         };

@@ -4,11 +4,15 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use control::api;
+use environment::System;
 use store::{Draft, Files};
 use tracing::{info, warn};
 
-use super::{Operator, OperatorError, tokens, unix_seconds};
+use super::configuration::apart;
+use super::{Operator, OperatorError, Rejected, tokens, unix_seconds};
 use crate::backup::{self, BackupError};
+use crate::compile::compile;
+use crate::{lock, progress};
 
 /// Where an archive stands while it is received, in the state directory.
 const RECEIVED: &str = "restore.received";
@@ -72,12 +76,30 @@ impl Operator {
     pub fn restore(&self, draft: &Draft, is_dry_run: bool) -> Result<api::Restored, OperatorError> {
         let state = self.state_directory()?.to_owned();
         let _one = self.backups.try_lock().map_err(|_| busy())?;
-        let laid = backup::lay_down(&state, draft.path(), (unix_seconds(), is_dry_run));
+        let check = |changes: &Path| self.check_copy(changes);
+        let laid = backup::lay_down(&state, draft.path(), (unix_seconds(), is_dry_run), check);
         let laid = laid.map_err(|error| refused(error, OperatorError::Unfit))?;
         if laid.is_ready {
             warn!(of = laid.at, revision = laid.revision, "a backup is taken up at the next start");
         }
         Ok(laid)
+    }
+
+    /// Checks that the files of this server go with the changes in a copy of a store: without
+    /// something that was left out, the next start might find nothing that it can run on.
+    fn check_copy(&self, changes: &Path) -> Result<(), BackupError> {
+        let layers = self.changing.authority().layers_in_copy(changes);
+        let layers = layers.map_err(|error| BackupError::Wrong(error.to_string()))?;
+        let current = lock(&self.current);
+        let previous = current.as_previous();
+        let checked = apart(|| {
+            let mut loaded = self.facts.origin.load()?.with_changes(&layers, &System)?;
+            // They come with it.
+            loaded.settings.has_added_zones = true;
+            let environment = progress::serving(&self.components.manager, &self.components.own_lists);
+            compile(&loaded, &self.facts.addresses, Some(previous), &environment).map(drop)
+        });
+        checked.map_err(BackupError::Unfit)
     }
 
     /// Tells of a backup that this start has taken up.
@@ -99,6 +121,9 @@ fn refused(error: BackupError, wrong: fn(String) -> OperatorError) -> OperatorEr
     match error {
         BackupError::Io(what, error) => OperatorError::NotKept(format!("{what}: {error}")),
         BackupError::Wrong(why) => wrong(why),
+        BackupError::Unfit(diagnostics) => {
+            OperatorError::Invalid(Box::new(Rejected { diagnostics, stays: api::Reload::default() }))
+        }
     }
 }
 
