@@ -320,6 +320,11 @@ impl Authority {
         }
     }
 
+    /// Returns whether no other server has the state directory.
+    pub fn holds_state_directory(&self) -> bool {
+        self.lock.get().is_some()
+    }
+
     /// Returns whether changes can be kept at all.
     pub fn keeps_changes(&self) -> bool {
         self.folder.as_deref().and_then(Path::parent).is_some_and(Path::is_dir)

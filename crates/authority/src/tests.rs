@@ -468,7 +468,7 @@ fn a_backup_is_not_taken_up_while_another_server_uses_the_state_directory() {
     let state = place.path().join("state");
     let laid = store::restore::ready(&state);
     fs::create_dir_all(laid.join("changes")).expect("a folder");
-    store::restore::note_before(&laid, "before-restore-20261127T121200Z").expect("written");
+    store::restore::note(&laid, "before-restore-20261127T121200Z", "anna").expect("written");
     let origin = Origin::File(place.path().join("g.yaml"));
     let found = begin(&origin).expect_err("it would move files away");
     assert!(found[0].message.contains("another server"), "{found:?}");

@@ -38,6 +38,7 @@ mod zone_sources;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+pub use backup::ARCHIVE_OCTETS_MAX;
 pub use caller::{Caller, Role, Scope, needed};
 pub use compile::{Compiled, Previous, compile};
 pub use driver::{Waiting, WaitsFor};

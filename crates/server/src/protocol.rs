@@ -228,7 +228,7 @@ pub fn restore(
     if !is_dry_run {
         operator.audit_first(&caller.name, ("restore", &on))?;
     }
-    operator.restore(draft, is_dry_run).inspect_err(|why| {
+    operator.restore(draft, is_dry_run, &caller.name).inspect_err(|why| {
         operator.audit(&caller.name, ("restore", &on), &format!("refused: {why}"));
     })
 }

@@ -17,6 +17,9 @@ const SETS: &str = "sets";
 pub const MANIFEST: &str = "manifest.json";
 /// Says that a backup was taken up, until somebody has told of it.
 const DONE: &str = "restored.json";
+/// A file with who wants it, which stays behind as the second.
+const BY: &str = "by";
+const DONE_BY: &str = "restored.by";
 /// A file with the name of the folder that what was there moves to.
 const BEFORE: &str = "before";
 
@@ -36,14 +39,18 @@ pub fn is_kept_of_sets(name: &str) -> bool {
     name.contains(".dynamic")
 }
 
-/// Names the folder that what was there moves to, in a backup that is being laid down.
+/// Notes in a backup that is being laid down the folder that what was there moves to, and who wants
+/// it.
 ///
 /// # Errors
 ///
 /// It cannot be written.
-pub fn note_before(laid: &Path, name: &str) -> io::Result<()> {
-    fs::write(laid.join(BEFORE), name)?;
-    File::open(laid.join(BEFORE))?.sync_all()
+pub fn note(laid: &Path, before: &str, by: &str) -> io::Result<()> {
+    for (name, text) in [(BY, by), (BEFORE, before)] {
+        fs::write(laid.join(name), text)?;
+        File::open(laid.join(name))?.sync_all()?;
+    }
+    Ok(())
 }
 
 /// Has a backup that is complete be taken up by the next start, in place of one that nobody has
@@ -147,9 +154,11 @@ pub fn take_up(state: &Path) -> io::Result<bool> {
         fs::rename(part, &place)?;
     }
     sync(state)?;
-    match fs::rename(laid.join(MANIFEST), state.join(DONE)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
+    for (from, to) in [(BY, DONE_BY), (MANIFEST, DONE)] {
+        match fs::rename(laid.join(from), state.join(to)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
     }
     put_away(state)?;
     drop(fs::remove_dir_all(state.join(USED)));
@@ -171,13 +180,18 @@ fn move_fetched(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the description of a backup that was taken up, once.
-pub fn taken_up(state: &Path) -> Option<Vec<u8>> {
-    let file = state.join(DONE);
-    let text = fs::read(&file).ok()?;
-    // It is told of again if it cannot be removed.
-    drop(fs::remove_file(&file));
-    Some(text)
+/// Returns the description of a backup that was taken up, and who wanted it, until it is
+/// [told](told).
+pub fn taken_up(state: &Path) -> Option<(Vec<u8>, Option<String>)> {
+    let text = fs::read(state.join(DONE)).ok()?;
+    Some((text, fs::read_to_string(state.join(DONE_BY)).ok()))
+}
+
+/// Forgets that a backup was taken up. It is told of again if that fails.
+pub fn told(state: &Path) {
+    for name in [DONE, DONE_BY] {
+        drop(fs::remove_file(state.join(name)));
+    }
 }
 
 #[cfg(test)]
@@ -193,7 +207,7 @@ mod tests {
             fs::write(laid.join(folder).join("a"), text).expect("written");
         }
         fs::write(laid.join(MANIFEST), "{}").expect("written");
-        note_before(&laid, NAME).expect("written");
+        note(&laid, NAME, "anna").expect("written");
     }
 
     fn read(state: &Path, path: &str) -> String {
@@ -227,7 +241,10 @@ mod tests {
             let found = ["changes/a", "zones/a", "sets/a", "before-restore-20261127T121200Z/changes/a"]
                 .map(|it| read(state, it));
             assert_eq!(found, ["new", "new", "old", "old"], "{killed_at}");
-            assert!(taken_up(state).is_some() && taken_up(state).is_none());
+            let (_, by) = taken_up(state).expect("it was taken up");
+            assert_eq!(by.as_deref(), Some("anna"));
+            told(state);
+            assert!(taken_up(state).is_none());
             assert!(take_up(state).is_ok_and(|is_some| !is_some));
             assert!(!state.join(USED).exists());
         }
@@ -259,7 +276,7 @@ mod tests {
         let twists: [Twist; 4] = [
             |state, elsewhere| {
                 let name = elsewhere.display().to_string();
-                note_before(&ready(state), &name).expect("written");
+                note(&ready(state), &name, "anna").expect("written");
             },
             |state, elsewhere| {
                 std::os::unix::fs::symlink(elsewhere, state.join(NAME)).expect("linked");

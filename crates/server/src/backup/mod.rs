@@ -3,6 +3,7 @@
 
 mod tar;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read, Seek as _, Write};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
@@ -17,11 +18,16 @@ use store::{AUDIT_KEY, Store};
 
 /// The version of the format.
 const FORMAT: u32 = 1;
+/// Folders of the state directory in which a backup is made, and unpacked.
+const MADE: &str = "backup.new";
+const UNPACKED: &str = "restore.new";
 /// Files of a backup.
 const FILES_MAX: usize = 100_000;
+/// Octets of an archive.
+pub const ARCHIVE_OCTETS_MAX: u64 = 4 << 30;
 /// Octets of its description.
 const MANIFEST_OCTETS_MAX: u64 = 64 << 20;
-/// How often a folder of zones is copied again because a journal was written anew meanwhile.
+/// How often a zone is copied again because a file of it was written anew meanwhile.
 const TRIES_MAX: usize = 10;
 
 /// Why there is no backup.
@@ -56,6 +62,13 @@ impl Drop for Scratch {
     }
 }
 
+/// Removes what a server that was killed has left of backups: there may be keys in it.
+pub(crate) fn clear(state: &Path) {
+    for part in [MADE, UNPACKED] {
+        drop(fs::remove_dir_all(state.join(part)));
+    }
+}
+
 /// Makes a backup of a state directory: an archive that is gone when the file is closed. `copy`
 /// puts a copy of the store into a folder, and returns its revision and what is left out.
 pub(crate) fn make(
@@ -64,7 +77,7 @@ pub(crate) fn make(
     copy: impl FnOnce(&Path) -> Result<(u64, Vec<String>), String>,
 ) -> Result<File, BackupError> {
     let failed = |error| BackupError::Io("the backup cannot be written", error);
-    let scratch = Scratch(state.join(format!("backup-{}.new", std::process::id())));
+    let scratch = Scratch(state.join(MADE));
     drop(fs::remove_dir_all(&scratch.0));
     let changes = scratch.0.join("changes");
     folder(&changes).map_err(failed)?;
@@ -81,7 +94,8 @@ pub(crate) fn make(
     copy_files(&state.join("sets"), &scratch.0.join("sets"), &restore::is_kept_of_sets).map_err(failed)?;
     copy_files(&state.join("anchors"), &scratch.0.join("anchors"), &|_| true).map_err(failed)?;
     if with_secrets {
-        for part in SECRET_FOLDERS {
+        // A state names keys, and not the other way round.
+        for part in ["signing", "keys", "certificates"] {
             copy_all(&state.join(part), &scratch.0.join(part), 0).map_err(failed)?;
         }
     }
@@ -96,7 +110,23 @@ pub(crate) fn make(
         left_out,
         files,
     };
-    archive(&scratch.0, &manifest, at).map_err(failed)
+    if manifest.files.len() > FILES_MAX {
+        return Err(wrong(format!("this would have more than {FILES_MAX} files, and could not be restored")));
+    }
+    let file = archive(&scratch.0, &manifest, at).map_err(failed)?;
+    check_size(file.metadata().map_err(failed)?.len())?;
+    Ok(file)
+}
+
+/// Refuses an archive that nobody could send back.
+fn check_size(octets: u64) -> Result<(), BackupError> {
+    match octets > ARCHIVE_OCTETS_MAX {
+        true => Err(wrong(format!(
+            "this would have {octets} octets, and at most {ARCHIVE_OCTETS_MAX} can be restored: stop the server \
+             and save the state directory"
+        ))),
+        false => Ok(()),
+    }
 }
 
 fn archive(from: &Path, manifest: &BackupManifest, at: u64) -> io::Result<File> {
@@ -159,31 +189,61 @@ fn copy_all(from: &Path, to: &Path, depth: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// Copies journals of zones, each as it is at one moment: what is written anew while it is copied
-/// is copied again.
+/// Copies journals of zones, each zone as it is at one moment: what is written anew while it is
+/// copied is copied again.
 fn copy_zones(from: &Path, to: &Path) -> io::Result<()> {
-    let standing = || -> io::Result<Vec<(PathBuf, u64)>> {
-        let Ok(all) = fs::read_dir(from) else { return Ok(Vec::new()) };
-        let mut found = Vec::new();
-        for file in all {
-            let file = file?;
-            found.push((file.path(), file.metadata()?.ino()));
+    let Ok(all) = fs::read_dir(from) else { return Ok(()) };
+    let mut zones = BTreeMap::<String, BTreeSet<String>>::new();
+    for file in all {
+        let file = file?;
+        let name = file.file_name();
+        let Some(name) = name.to_str().filter(|name| !is_unfinished(name)) else { continue };
+        if file.file_type().is_ok_and(|it| it.is_file()) {
+            let zone = name.rsplit_once('.').map_or(name, |(zone, _)| zone);
+            zones.entry(zone.to_owned()).or_default().insert(name.to_owned());
         }
-        found.sort();
+    }
+    zones.into_iter().try_for_each(|(zone, mut files)| {
+        // Either may be begun or be gone by then.
+        files.extend(["base", "log"].map(|end| format!("{zone}.{end}")));
+        copy_zone((from, to), &files, || {})
+            .map_err(|error| io::Error::new(error.kind(), format!("the zone {zone}: {error}")))
+    })
+}
+
+/// Copies the files of a zone; `copied` is called when they were copied once more.
+fn copy_zone(
+    (from, to): (&Path, &Path),
+    files: &BTreeSet<String>,
+    mut copied: impl FnMut(),
+) -> io::Result<()> {
+    let standing = || -> io::Result<Vec<(&String, u64)>> {
+        let mut found = Vec::new();
+        for name in files {
+            match from.join(name).symlink_metadata() {
+                Ok(file) => found.push((name, file.ino())),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
         Ok(found)
     };
+    folder(to)?;
     for _ in 0..TRIES_MAX {
-        drop(fs::remove_dir_all(to));
         let before = standing()?;
-        let copied = copy_files(from, to, &|_| true);
-        match copied {
+        let copy = before.iter().try_for_each(|(name, _)| copy_file(&from.join(name), &to.join(name)));
+        copied();
+        match copy {
             Ok(()) if standing()? == before => return Ok(()),
             // A file that is gone has made way for another.
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
+        for name in files {
+            drop(fs::remove_file(to.join(name)));
+        }
     }
-    Err(io::Error::other("zones are written anew all the time"))
+    Err(io::Error::other("its files are written anew all the time"))
 }
 
 /// Lists files with their hashes, in order.
@@ -233,16 +293,17 @@ fn is_place(path: &str) -> bool {
 }
 
 /// Checks a backup, and lays it down for the next start unless it is only to be checked. `check`
-/// says whether this server can run on the store in a folder.
+/// says whether this server can run on the store in a folder. Given are the time, who wants it, and
+/// whether it is only to be checked.
 pub(crate) fn lay_down(
     state: &Path,
     archive: &Path,
-    (at, is_dry_run): (u64, bool),
+    (at, by, is_dry_run): (u64, &str, bool),
     check: impl FnOnce(&Path) -> Result<(), BackupError>,
 ) -> Result<Restored, BackupError> {
     let failed = |error| BackupError::Io("the backup cannot be laid down", error);
     let file = File::open(archive).map_err(failed)?;
-    let scratch = Scratch(state.join("restore.new"));
+    let scratch = Scratch(state.join(UNPACKED));
     drop(fs::remove_dir_all(&scratch.0));
     folder(&scratch.0).map_err(failed)?;
     let manifest = unpack(BufReader::new(file), &scratch.0)?;
@@ -255,7 +316,7 @@ pub(crate) fn lay_down(
     if !is_dry_run {
         let time = jiff::Timestamp::from_second(at as i64).unwrap_or_default();
         let name = format!("before-restore-{}", time.strftime("%Y%m%dT%H%M%SZ"));
-        restore::note_before(&scratch.0, &name).map_err(failed)?;
+        restore::note(&scratch.0, &name, by).map_err(failed)?;
         sync(&scratch.0).map_err(failed)?;
         restore::make_ready(state, &scratch.0).map_err(failed)?;
     }
@@ -417,11 +478,12 @@ mod tests {
                 folder(state.path().join(path).parent().expect("a folder")).expect("a folder");
                 fs::write(state.path().join(path), "now").expect("written");
             }
-            let unfit = lay_down(state.path(), &archive, (2, false), |_| Err(wrong("unfit")));
+            let unfit = lay_down(state.path(), &archive, (2, "anna", false), |_| Err(wrong("unfit")));
             assert!(unfit.is_err() && !restore::ready(state.path()).exists());
-            let checked = lay_down(state.path(), &archive, (2, true), |_| Ok(())).expect("it is right");
+            let checked =
+                lay_down(state.path(), &archive, (2, "anna", true), |_| Ok(())).expect("it is right");
             assert!(!checked.is_ready && !restore::ready(state.path()).exists());
-            let laid = lay_down(state.path(), &archive, (2, false), |_| Ok(())).expect("it is right");
+            let laid = lay_down(state.path(), &archive, (2, "anna", false), |_| Ok(())).expect("it is right");
             assert!(laid.is_ready && laid.revision == 1 && laid.has_secrets == with_secrets);
             assert!(restore::take_up(state.path()).expect("moved"));
             let store = Store::open(&state.path().join("changes")).expect("a store");
@@ -437,6 +499,38 @@ mod tests {
     }
 
     #[test]
+    fn no_larger_archive_is_made_than_can_be_restored() {
+        assert!(check_size(ARCHIVE_OCTETS_MAX).is_ok() && check_size(ARCHIVE_OCTETS_MAX + 1).is_err());
+    }
+
+    #[test]
+    fn a_zone_that_is_written_anew_while_it_is_copied_is_copied_again() {
+        let (from, to) = (tempfile::tempdir(), tempfile::tempdir());
+        let (from, to) = (from.expect("a folder"), to.expect("a folder"));
+        let files: BTreeSet<String> = ["a.base", "a.log"].map(str::to_owned).into();
+        for name in &files {
+            fs::write(from.path().join(name), "before").expect("written");
+        }
+        let mut times = 0;
+        let write_anew = || {
+            times += 1;
+            if times == 1 {
+                fs::write(from.path().join("a.new"), "after").expect("written");
+                fs::rename(from.path().join("a.new"), from.path().join("a.base")).expect("moved");
+                fs::remove_file(from.path().join("a.log")).expect("removed");
+            }
+        };
+        copy_zone((from.path(), to.path()), &files, write_anew).expect("copied");
+        assert_eq!(times, 2);
+        assert_eq!(fs::read(to.path().join("a.base")).expect("there"), b"after");
+        assert!(!to.path().join("a.log").exists());
+        fs::write(from.path().join("b.new"), "unfinished").expect("written");
+        let to = to.path().join("all");
+        copy_zones(from.path(), &to).expect("copied");
+        assert_eq!(fs::read_dir(to).expect("a folder").count(), 1);
+    }
+
+    #[test]
     fn a_backup_that_is_cut_is_refused_and_no_other_octet_changes_what_is_laid_down() {
         let (_from, octets) = backed_up(true);
         let state = tempfile::tempdir().expect("a temporary directory");
@@ -444,7 +538,7 @@ mod tests {
         let check = |octets: &[u8]| {
             fs::write(&archive, octets).expect("written");
             drop(fs::remove_dir_all(restore::ready(state.path())));
-            let laid = lay_down(state.path(), &archive, (2, false), |_| Ok(()));
+            let laid = lay_down(state.path(), &archive, (2, "anna", false), |_| Ok(()));
             assert_eq!(restore::ready(state.path()).exists(), laid.is_ok());
             laid.is_ok()
         };

@@ -73,11 +73,11 @@ impl Operator {
     /// # Errors
     ///
     /// It is no backup, not as it was written, or cannot be laid down.
-    pub fn restore(&self, draft: &Draft, is_dry_run: bool) -> Result<api::Restored, OperatorError> {
+    pub fn restore(&self, draft: &Draft, is_dry_run: bool, by: &str) -> Result<api::Restored, OperatorError> {
         let state = self.state_directory()?.to_owned();
         let _one = self.backups.try_lock().map_err(|_| busy())?;
         let check = |changes: &Path| self.check_copy(changes);
-        let laid = backup::lay_down(&state, draft.path(), (unix_seconds(), is_dry_run), check);
+        let laid = backup::lay_down(&state, draft.path(), (unix_seconds(), by, is_dry_run), check);
         let laid = laid.map_err(|error| refused(error, OperatorError::Unfit))?;
         if laid.is_ready {
             warn!(of = laid.at, revision = laid.revision, "a backup is taken up at the next start");
@@ -102,14 +102,22 @@ impl Operator {
         checked.map_err(BackupError::Unfit)
     }
 
-    /// Tells of a backup that this start has taken up.
+    /// Tells of a backup that this start has taken up, and removes what was left of others.
     pub(crate) fn tell_restored(&self) {
-        let Some(text) = store::restore::taken_up(&self.facts.startup.state_directory) else { return };
-        drop(fs::remove_dir_all(self.facts.startup.state_directory.join(RECEIVED)));
+        let state = &self.facts.startup.state_directory;
+        if self.changing.authority().holds_state_directory() {
+            backup::clear(state);
+            drop(fs::remove_dir_all(state.join(RECEIVED)));
+        }
+        let Some((text, by)) = store::restore::taken_up(state) else { return };
         let manifest = api::BackupManifest::parse(&text).unwrap_or_default();
         info!(of = manifest.at, revision = manifest.revision, "a backup was restored");
         let on = format!("the backup of {}, revision {}", manifest.at, manifest.revision);
-        self.audit("the start", ("restore", &on), "done");
+        // The log that was restored does not have who wanted it: that was in the other one.
+        let by = by.as_deref().unwrap_or("the start");
+        if self.audit_words(by, ("restore", &on), "done").is_ok() {
+            store::restore::told(state);
+        }
     }
 }
 

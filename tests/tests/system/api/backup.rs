@@ -88,7 +88,10 @@ fn what_was_backed_up_while_the_server_ran_is_there_after_the_next_start() {
     let at = api_address(&mut server);
     assert_eq!(curl(at, "/api/v1/status", &["--header", &shown(&secret)]).0, 200, "the token");
     let audit = fine(&server, &["audit", "tail", "-n", "50"]);
-    contains(&audit, "by the start: done");
+    let restored = audit.lines().find(|line| line.contains("restore") && line.contains("done"));
+    let restored = restored.expect("a row of the restored log");
+    contains(restored, "the backup of");
+    lacks(restored, "by the start");
     lacks(
         &fs::read_dir(server.directory()).map_or_else(
             |_| String::new(),
@@ -104,6 +107,25 @@ fn what_was_backed_up_while_the_server_ran_is_there_after_the_next_start() {
     let export = fine(&server, &["audit", "export"]);
     fs::write(server.directory().join("export"), export).expect("written");
     fine(&server, &["audit", "verify", "export"]);
+}
+
+#[test]
+fn a_backup_that_the_next_start_could_not_run_on_is_refused() {
+    let stub = Stub::start(Script::default());
+    let server = Server::start_in(directory(), &yaml(&stub));
+    let key = "[{name: updater, secret: AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=}]";
+    let zones = "[{name: example.org, file: example.org.zone, update: [key updater]}]";
+    fine(&server, &["config", "set", "keys", key]);
+    fine(&server, &["config", "set", "zones", zones]);
+    fine(&server, &["backup", "plain.tar"]);
+    fine(&server, &["backup", "whole.tar", "--secrets"]);
+    for more in [&["--dry-run"][..], &[]] {
+        let output = server.command(&[&["restore", "plain.tar"], more].concat());
+        assert!(!output.status.success());
+        contains(&text(&output), "updater");
+        assert!(!server.directory().join("restore.ready").exists());
+    }
+    fine(&server, &["restore", "whole.tar", "--dry-run"]);
 }
 
 #[test]
