@@ -1,5 +1,7 @@
 //! Backups as resources: an archive goes out, and one comes in for the next start.
 
+use std::time::Duration;
+
 use control::api;
 use hyper::header::CONTENT_TYPE;
 use server::{Draft, Role};
@@ -10,6 +12,7 @@ use crate::problem::Problem;
 use crate::reply::Reply;
 use crate::resources::as_json;
 use crate::route::{Parameter, Route, Wanted, get, parameter, post};
+use crate::serve::CONNECTION_TIME_MAX;
 use crate::shapes::{archive, one};
 
 /// Where a backup is.
@@ -18,8 +21,8 @@ pub(crate) const BACKUP: &str = "/backup";
 pub(crate) const RESTORE: &str = "/restore";
 /// What an archive is.
 const KIND: &str = "application/x-tar";
-/// Octets of an archive that is restored.
-pub(crate) const ARCHIVE_OCTETS_MAX: u64 = 4 << 30;
+/// How long an archive may take that is restored: as long as its connection.
+pub(crate) const ARCHIVE_TIME_MAX: Duration = CONNECTION_TIME_MAX;
 
 const SECRETS: Parameter =
     parameter("secrets", "boolean", "With tokens, passwords, keys and settings that say secrets.");

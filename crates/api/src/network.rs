@@ -131,8 +131,15 @@ impl Api {
         let host = is_for_us(headers, self.operator()).map_err(Reply::from)?;
         is_of_our_pages(headers, host).map_err(Reply::from)?;
         let is_look = matches!(request.method().as_str(), "GET" | "HEAD");
-        if needs_proof && !is_look && visitor.as_ref().is_some_and(|it| it.session.is_some()) {
-            session::check_write(headers).map_err(Reply::from)?;
+        if needs_proof && visitor.as_ref().is_some_and(|it| it.session.is_some()) {
+            match is_look {
+                false => session::check_write(headers).map_err(Reply::from)?,
+                // A look that has the server work for minutes, and its disk filled meanwhile.
+                true if request.uri().path() == "/api/v1/backup" => {
+                    session::check_costly(headers).map_err(Reply::from)?;
+                }
+                true => {}
+            }
         }
         if needs_proof && visitor.is_none() {
             let why = "this needs a token (\"gannet token add\" makes one) or a session";

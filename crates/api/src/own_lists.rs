@@ -93,7 +93,7 @@ pub(crate) const UPLOAD_OCTETS_MAX: u64 = 256 << 20;
 pub(crate) fn body_octets_max(method: &str, path: &str) -> Option<u64> {
     let is_content = path.starts_with("/api/v1/lists/") && path.ends_with("/content");
     match method {
-        "POST" if path == "/api/v1/restore" => Some(crate::backup::ARCHIVE_OCTETS_MAX),
+        "POST" if path == "/api/v1/restore" => Some(server::ARCHIVE_OCTETS_MAX),
         "PUT" if is_content => Some(UPLOAD_OCTETS_MAX),
         "PATCH" if is_content => Some(LINES_OCTETS_MAX),
         _ => None,

@@ -18,7 +18,7 @@ use crate::problem::Problem;
 /// How long a body may take.
 const BODY_TIME_MAX: Duration = Duration::from_secs(30);
 /// How long a body may take that is longer than others.
-const LONG_BODY_TIME_MAX: Duration = Duration::from_secs(300);
+pub(crate) const LONG_BODY_TIME_MAX: Duration = Duration::from_secs(300);
 /// Octets of bodies that are not longer than others.
 const SHORT_OCTETS_MAX: u64 = 1 << 20;
 /// Parts of a body that wait to be written.
@@ -137,11 +137,12 @@ pub(crate) async fn read(mut body: Incoming, octets_max: u64) -> Result<Vec<u8>,
     Ok(octets)
 }
 
-/// Writes a body of so many octets at most to a file as it comes; returns the file.
+/// Writes a body to a file as it comes, of so many octets and within so long at most; returns the
+/// file.
 pub(crate) async fn read_to_file(
     mut body: Incoming,
     mut draft: Draft,
-    octets_max: u64,
+    (octets_max, patience): (u64, Duration),
 ) -> Result<Draft, Problem> {
     let (sender, mut parts) = mpsc::channel::<Bytes>(PARTS_MAX);
     let writing = tokio::task::spawn_blocking(move || {
@@ -167,7 +168,7 @@ pub(crate) async fn read_to_file(
         Ok(())
     };
     let late = |_| Err(Problem::new(408, "the body took too long"));
-    timeout(LONG_BODY_TIME_MAX, all).await.unwrap_or_else(late)?;
+    timeout(patience, all).await.unwrap_or_else(late)?;
     let gone = |_| Problem::new(500, "the body could not be written");
     let written = writing.await.map_err(gone)?;
     written.map_err(|error| Problem::new(507, format!("the body cannot be kept: {error}")))

@@ -28,7 +28,7 @@ use crate::patience::Patient;
 use crate::powerdns;
 use crate::problem::Problem;
 use crate::repeated::{self, UnderWay};
-use crate::reply::{Reply, is_json, not_allowed, read, read_to_file};
+use crate::reply::{LONG_BODY_TIME_MAX, Reply, is_json, not_allowed, read, read_to_file};
 use crate::route::{Route, TUNNEL, Wanted};
 use crate::routes::all;
 use crate::session::{Visitor, in_thread};
@@ -40,7 +40,7 @@ const LONG_BODIES_MAX: usize = 1;
 /// How long the head of a request may take, and a connection may be without one.
 pub(crate) const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
 /// How long a connection may last from its beginning to its end.
-const CONNECTION_TIME_MAX: Duration = Duration::from_secs(600);
+pub(crate) const CONNECTION_TIME_MAX: Duration = Duration::from_secs(600);
 /// Octets of a request's head.
 const HEAD_OCTETS_MAX: usize = 16 << 10;
 /// Fields of a request's head.
@@ -239,13 +239,20 @@ impl Api {
                 let draft = self.operator.own_list_draft()?;
                 (
                     Vec::new(),
-                    Some(read_to_file(request.into_body(), draft, own_lists::UPLOAD_OCTETS_MAX).await?),
+                    Some(
+                        read_to_file(
+                            request.into_body(),
+                            draft,
+                            (own_lists::UPLOAD_OCTETS_MAX, LONG_BODY_TIME_MAX),
+                        )
+                        .await?,
+                    ),
                 )
             }
             Wanted::Archive => {
                 let draft = self.operator.restore_draft()?;
-                let octets_max = backup::ARCHIVE_OCTETS_MAX;
-                (Vec::new(), Some(read_to_file(request.into_body(), draft, octets_max).await?))
+                let limits = (server::ARCHIVE_OCTETS_MAX, backup::ARCHIVE_TIME_MAX);
+                (Vec::new(), Some(read_to_file(request.into_body(), draft, limits).await?))
             }
             Wanted::Lines => (read(request.into_body(), own_lists::LINES_OCTETS_MAX).await?, None),
             _ => (read(request.into_body(), BODY_OCTETS_MAX).await?, None),

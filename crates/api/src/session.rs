@@ -96,6 +96,13 @@ pub(crate) fn check_write(headers: &HeaderMap) -> Result<(), Problem> {
     }
 }
 
+/// Returns an error unless a request that a cookie shows to be somebody's may have the server do
+/// much: a page of another port of this machine is of the same site, and its cookies come along. A
+/// browser says where a page is over HTTPS alone, and no other page can send our header.
+pub(crate) fn check_costly(headers: &HeaderMap) -> Result<(), Problem> {
+    if headers.contains_key(OWN_HEADER) { Ok(()) } else { check_page(headers) }
+}
+
 /// Returns the cookie that shows a session, or an empty one that is over.
 pub(crate) fn cookie(secret: Option<&str>, is_tls: bool) -> String {
     let (name, secure) = (cookie_name(is_tls), if is_tls { "; Secure" } else { "" });
@@ -248,6 +255,16 @@ mod tests {
             "__Host-gannet=gns_1; Path=/; HttpOnly; SameSite=Strict; Secure"
         );
         assert_eq!(cookie(None, false), "gannet=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0");
+    }
+
+    #[test]
+    fn what_costs_much_comes_from_a_page_of_ours_or_with_our_header() {
+        let check = |all: &[(&'static str, &str)]| check_costly(&headers(all)).is_ok();
+        assert!(check(&[("sec-fetch-site", "same-origin")]) && check(&[("x-gannet", "1")]));
+        for site in ["cross-site", "same-site", "none"] {
+            assert!(!check(&[("sec-fetch-site", site)]), "{site}");
+        }
+        assert!(!check(&[]));
     }
 
     #[test]
