@@ -94,8 +94,8 @@ pub(crate) enum Forked {
 ///
 /// There is no room for one, or this process has threads, which the second would not have.
 pub(crate) fn fork() -> io::Result<Forked> {
-    match std::fs::read_dir("/proc/self/task") {
-        Ok(threads) if threads.count() == 1 => {}
+    match std::fs::read_dir("/proc/self/task").map(Iterator::count) {
+        Ok(1) => {}
         Ok(_) => return Err(io::Error::other("threads were started already")),
         // A machine without /proc cannot tell: the one caller is there before all threads.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}

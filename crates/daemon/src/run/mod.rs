@@ -126,6 +126,17 @@ fn leave_foreground(
     Ok((Some(starter), log_settings))
 }
 
+/// Lets the process that was started first go, if this one is in the background.
+fn let_go(starter: Option<Starter>, output: &Output) -> Result<(), String> {
+    let Some(starter) = starter else { return Ok(()) };
+    if output.is_stderr() {
+        warn!(
+            "there is no /dev/log, and nobody reads standard error from here on: the log is lost (setting log.to)"
+        );
+    }
+    starter.let_go().map_err(|error| in_background(&error))
+}
+
 fn in_background(error: &io::Error) -> String {
     format!("cannot go into the background: {error}")
 }
@@ -223,12 +234,7 @@ fn try_run(origin: Origin, socket: &SocketArgs, theirs: Option<&UnboundArgs>) ->
     })?;
     let started = (&mistakes, &addresses[..], opened.why_not_53.as_deref());
     tell_start(started, &server, (&log_settings, &output));
-    if starter.is_some() && output.is_stderr() {
-        warn!(
-            "there is no /dev/log, and nobody reads standard error from here on: the log is lost (setting log.to)"
-        );
-    }
-    starter.map_or(Ok(()), Starter::let_go).map_err(|error| in_background(&error))?;
+    let_go(starter, &output)?;
     let end =
         runtime.block_on(serve(server, signals, Doors { socket, group, channel, metrics, api, output }));
     // What still reads a file that never ends keeps nobody.

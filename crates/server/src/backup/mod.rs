@@ -147,8 +147,8 @@ fn archive(from: &Path, manifest: &BackupManifest, at: u64) -> io::Result<File> 
     Ok(file)
 }
 
-/// Returns whether a file in the folder of the store is one that a backup has, besides the database,
-/// what follows it, and its large texts.
+/// Returns whether a file in the folder of the store is one that a backup has, besides the
+/// database, what follows it, and its large texts.
 fn is_of_store(name: &str, with_secrets: bool) -> bool {
     name == "audit-sign.pub" || with_secrets && store::OTHER_KEYS.contains(&name)
 }
