@@ -101,7 +101,11 @@ fn with_sockets_of_a_service_manager_it_stays_in_the_foreground() {
     let gannet = place.gannet();
     let mut shell = Command::new("sh");
     shell.args(["-c", r#"LISTEN_PID=$$ LISTEN_FDS=0 exec "$0" unbound -c "$1""#]).arg(gannet.get_program());
-    shell.arg(&conf).current_dir(place.path("")).env_remove("NOTIFY_SOCKET");
+    shell
+        .arg(&conf)
+        .current_dir(place.path(""))
+        .env_remove("NOTIFY_SOCKET")
+        .env("GANNET_SOCKET", place.path("control.sock"));
     let mut child = shell.spawn().unwrap();
     let begin = Instant::now();
     while !std::fs::read_to_string(place.path("log")).is_ok_and(|log| log.contains("start of service")) {
