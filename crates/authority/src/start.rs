@@ -44,7 +44,7 @@ pub fn begin(origin: &Origin) -> Result<Begun, Vec<Diagnostic>> {
         return Ok(Begun { loaded: files, authority: Authority::of_nobody(), wrong: None });
     }
     let state = &files.settings.startup.state_directory;
-    let lock = take_up(state).map_err(|found| vec![found])?;
+    let lock = take_up(state)?;
     let folder = state.join(FOLDER);
     let key = files.settings.startup.audit_key.as_ref();
     let key: Option<store::audit::Octets> = key.and_then(|it| it.key.reveal().try_into().ok());
@@ -75,8 +75,8 @@ pub fn begin(origin: &Origin) -> Result<Begun, Vec<Diagnostic>> {
 
 /// Takes up a backup that was laid down. Returns what says, for as long as it is there, that the
 /// state directory is in use; `None` if there is none, or nothing can be locked there.
-fn take_up(state: &Path) -> Result<Option<File>, Diagnostic> {
-    let wrong = |why: String, hint: &str| wrong_backup(state, why, hint);
+fn take_up(state: &Path) -> Result<Option<File>, Vec<Diagnostic>> {
+    let wrong = |why: String, hint: &str| vec![wrong_backup(state, why, hint)];
     let lock = File::open(state).ok().map(|folder| (folder.try_lock(), folder));
     let lock = match lock {
         Some((Ok(()), folder)) => Some(folder),

@@ -122,8 +122,8 @@ pub(crate) fn make(
 fn check_size(octets: u64) -> Result<(), BackupError> {
     match octets > ARCHIVE_OCTETS_MAX {
         true => Err(wrong(format!(
-            "this would have {octets} octets, and at most {ARCHIVE_OCTETS_MAX} can be restored: stop the server \
-             and save the state directory"
+            "this would have {octets} octets, and at most {ARCHIVE_OCTETS_MAX} can be restored: stop the \
+             server and save the state directory"
         ))),
         false => Ok(()),
     }
