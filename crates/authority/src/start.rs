@@ -171,8 +171,8 @@ impl Authority {
     ///
     /// # Errors
     ///
-    /// They cannot be read, or are of an earlier moment than what lies beside them: it would stay as
-    /// it is for ever.
+    /// They cannot be read, or are of an earlier moment than what lies beside them: it would stay
+    /// as it is for ever.
     pub fn layers_in_copy(&self, folder: &Path) -> Result<Vec<Layer>, StoreError> {
         let (entries, _, trouble, _) = known(folder, self.state().audit_key);
         trouble.map_or_else(|| Ok(layers(&entries)), Err)
