@@ -9,7 +9,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use environment::Keeper;
 
@@ -60,21 +60,16 @@ impl Change {
     }
 }
 
-impl State {
-    fn check(&self) -> io::Result<()> {
-        match &self.broken {
-            Some(why) => Err(io::Error::other(why.clone())),
-            None => Ok(()),
-        }
-    }
-}
-
 /// The files of one set.
 pub(super) struct Store {
     file: PathBuf,
     /// Keeps changes, in the space of the set.
     keeper: Option<(Arc<dyn Keeper>, String)>,
     state: Mutex<State>,
+    /// Why nothing may be written, found when the files were read: there may be changes that are
+    /// not known here. Whoever compiles asks for it, while a change that holds `state` may wait for
+    /// who compiles.
+    broken: OnceLock<String>,
 }
 
 /// What is known of the files. Held while they are written, and while the set is changed.
@@ -87,15 +82,13 @@ struct State {
     is_sound: bool,
     /// Whether the file should have been written and was not.
     is_behind: bool,
-    /// Why nothing may be written: there may be changes that are not known here.
-    broken: Option<String>,
 }
 
 impl Store {
     /// Names the file of a set; without a keeper, the log is beside it.
     pub(super) fn new(set: &str, file: PathBuf, keeper: Option<Arc<dyn Keeper>>) -> Self {
         let keeper = keeper.map(|keeper| (keeper, format!("set {set}")));
-        Self { file, keeper, state: Mutex::default() }
+        Self { file, keeper, state: Mutex::default(), broken: OnceLock::new() }
     }
 
     pub(super) fn file(&self) -> &Path {
@@ -116,7 +109,7 @@ impl Store {
     /// at which all of it can.
     pub(super) fn read(&self, read: impl Fn(&Path) -> io::Result<String>) -> (String, Vec<Change>) {
         let mut state = self.state();
-        let mut text_of = |file: &Path| match read(file) {
+        let text_of = |file: &Path| match read(file) {
             Ok(text) => text,
             // There is none, or not even a folder for it.
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
@@ -124,7 +117,7 @@ impl Store {
             }
             Err(error) => {
                 let why = format!("the members that were kept cannot be read: {}", named(file, &error));
-                state.broken.get_or_insert(why);
+                self.broken.get_or_init(|| why);
                 String::new()
             }
         };
@@ -138,7 +131,7 @@ impl Store {
         if let Some((keeper, space)) = &self.keeper {
             let texts = keeper.texts(space).unwrap_or_else(|error| {
                 let why = format!("what was changed before cannot be read: {error}");
-                state.broken.get_or_insert(why);
+                self.broken.get_or_init(|| why);
                 Vec::new()
             });
             for (kept, text) in texts {
@@ -149,7 +142,7 @@ impl Store {
                 }
                 state.number = state.number.max(kept);
             }
-            state.is_sound = state.broken.is_none();
+            state.is_sound = self.broken.get().is_none();
         }
         let text = match number {
             Some(_) => text.split_once('\n').map_or("", |(_, rest)| rest).to_owned(),
@@ -160,7 +153,11 @@ impl Store {
 
     /// Returns why nothing may be changed or written, if so.
     pub(super) fn trouble(&self) -> Option<String> {
-        self.state().broken.clone()
+        self.broken.get().cloned()
+    }
+
+    fn check(&self) -> io::Result<()> {
+        self.broken.get().map_or(Ok(()), |why| Err(io::Error::other(why.clone())))
     }
 
     /// Keeps changes, and makes them when they are on disk; `whole` is what the set holds before.
@@ -173,7 +170,7 @@ impl Store {
     ) -> io::Result<T> {
         let lines: String = changes.iter().map(Change::line).collect();
         let mut state = self.state();
-        state.check()?;
+        self.check()?;
         if let Some((keeper, space)) = &self.keeper {
             if !state.is_sound {
                 self.rewrite(&mut state, &whole())?;
@@ -208,7 +205,7 @@ impl Store {
         if !is_changed && !state.is_behind {
             return Ok(false);
         }
-        state.check()?;
+        self.check()?;
         state.is_behind = true;
         self.rewrite(&mut state, &whole())?;
         Ok(true)
