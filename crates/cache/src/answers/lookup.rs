@@ -167,32 +167,18 @@ impl Meta {
         if ageing == Ageing::NONE {
             return true;
         }
-        if matches!(freshness, Freshness::Stale { .. }) {
-            self.age_stale(words, out, age, ageing.stale_ttl);
-            return true;
-        }
         for at in self.ttl_offsets(words) {
             let Some(field) = out.get_mut(usize::from(at)..).and_then(<[u8]>::first_chunk_mut::<4>) else {
                 break;
             };
-            *field = u32::from_be_bytes(*field).saturating_sub(age).to_be_bytes();
-        }
-        true
-    }
-
-    /// Gives the records of a stale answer that have expired a new TTL, and the others their age.
-    #[cold]
-    #[inline(never)]
-    fn age_stale(&self, words: &[AtomicU64], out: &mut [u8], age: u32, stale_ttl: u32) {
-        for at in self.ttl_offsets(words) {
-            let Some(field) = out.get_mut(usize::from(at)..).and_then(<[u8]>::first_chunk_mut::<4>) else {
-                break;
-            };
-            let ttl = match u32::from_be_bytes(*field).saturating_sub(age) {
-                0 => stale_ttl,
-                left => left,
+            let left = u32::from_be_bytes(*field).saturating_sub(age);
+            let ttl = match freshness {
+                // What has not expired keeps what is left to it.
+                Freshness::Stale { .. } if left == 0 => ageing.stale_ttl,
+                _ => left,
             };
             *field = ttl.to_be_bytes();
         }
+        true
     }
 }
