@@ -147,33 +147,21 @@ pub fn send(
     body: &[u8],
     patience: Duration,
 ) -> Result<(u16, String), AskError> {
-    let mut tried = Vec::new();
-    for path in paths {
-        let mut stream = match UnixStream::connect(path) {
-            Ok(stream) => stream,
-            Err(error) => {
-                tried.push((path.clone(), error));
-                continue;
-            }
-        };
-        let broke = |error| AskError::Io(path.clone(), error);
-        stream.set_read_timeout(Some(patience)).map_err(broke)?;
-        stream.set_write_timeout(Some(patience)).map_err(broke)?;
-        let mut head = format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
-        for (name, value) in headers.iter().chain(&[("Content-Length", body.len().to_string().as_str())]) {
-            head += &format!("{name}: {value}\r\n");
-        }
-        head += "\r\n";
-        let written = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));
-        let mut response = Vec::new();
-        // Who is refused before the end hears why.
-        let heard = (&mut stream).take(RESPONSE_OCTETS_MAX).read_to_end(&mut response);
-        if response.is_empty() {
-            written.and(heard.map(drop)).map_err(broke)?;
-        }
-        return response_of(&response);
+    let (mut stream, path) = connect(paths, patience)?;
+    let broke = |error| AskError::Io(path.clone(), error);
+    let mut head = format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
+    for (name, value) in headers.iter().chain(&[("Content-Length", body.len().to_string().as_str())]) {
+        head += &format!("{name}: {value}\r\n");
     }
-    Err(AskError::NotRunning(tried))
+    head += "\r\n";
+    let written = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));
+    let mut response = Vec::new();
+    // Who is refused before the end hears why.
+    let heard = (&mut stream).take(RESPONSE_OCTETS_MAX).read_to_end(&mut response);
+    if response.is_empty() {
+        written.and(heard.map(drop)).map_err(broke)?;
+    }
+    response_of(&response)
 }
 
 /// Asks for something over HTTP of the first of `paths` where a server listens, and writes it to
@@ -188,21 +176,26 @@ pub fn fetch(
     to: &mut dyn Write,
     patience: Duration,
 ) -> Result<(u16, String), AskError> {
+    let (mut stream, path) = connect(paths, patience)?;
+    let broke = |error| AskError::Io(path.clone(), error);
+    let head = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).map_err(broke)?;
+    taken(BufReader::new(stream), to).map_err(broke)
+}
+
+/// Connects to the first of `paths` where a server listens; returns which that is.
+fn connect(paths: &[PathBuf], patience: Duration) -> Result<(UnixStream, &PathBuf), AskError> {
     let mut tried = Vec::new();
     for path in paths {
-        let mut stream = match UnixStream::connect(path) {
-            Ok(stream) => stream,
-            Err(error) => {
-                tried.push((path.clone(), error));
-                continue;
+        match UnixStream::connect(path) {
+            Ok(stream) => {
+                let broke = |error| AskError::Io(path.clone(), error);
+                stream.set_read_timeout(Some(patience)).map_err(broke)?;
+                stream.set_write_timeout(Some(patience)).map_err(broke)?;
+                return Ok((stream, path));
             }
-        };
-        let broke = |error| AskError::Io(path.clone(), error);
-        stream.set_read_timeout(Some(patience)).map_err(broke)?;
-        stream.set_write_timeout(Some(patience)).map_err(broke)?;
-        let head = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-        stream.write_all(head.as_bytes()).map_err(broke)?;
-        return taken(BufReader::new(stream), to).map_err(broke);
+            Err(error) => tried.push((path.clone(), error)),
+        }
     }
     Err(AskError::NotRunning(tried))
 }
