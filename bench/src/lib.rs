@@ -4,6 +4,7 @@
 //! Never prints a figure of a server whose answers were not found right first.
 
 pub mod certificate;
+pub mod changes;
 pub mod echo;
 pub mod frames;
 pub mod histogram;

@@ -22,7 +22,7 @@ use gannet_bench::scenario::Scenario;
 use gannet_bench::session::{self, Generator, Plans};
 use gannet_bench::stub_https::Https;
 use gannet_bench::world::{self, Service, Sockets, Way};
-use gannet_bench::{echo, frames, install, report, scenario, stub, sys};
+use gannet_bench::{changes, echo, frames, install, report, scenario, stub, sys};
 
 /// Where the snapshots of versions are kept.
 const SNAPSHOTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/benchmarks");
@@ -56,6 +56,8 @@ enum Task {
     Load(LoadArguments),
     /// Run scenarios against servers and write a report (also without naming it).
     Run(RunArguments),
+    /// Measure what changes of our running server cost.
+    Changes(ChangesArguments),
     /// List scenarios and servers.
     List(Places),
     /// Write the pages of one or more sessions anew, from their tables.
@@ -325,6 +327,28 @@ struct ReportArguments {
 }
 
 #[derive(Args)]
+struct ChangesArguments {
+    /// The `gannet` program; the one beside this tool when absent.
+    #[arg(long)]
+    gannet: Option<PathBuf>,
+    /// Names in the set that small changes are made beside.
+    #[arg(long, default_value_t = 1_000_000)]
+    names: usize,
+    /// How often each time is taken.
+    #[arg(long, default_value_t = 5)]
+    runs: usize,
+    /// Length of each load.
+    #[arg(long, default_value_t = 3.0)]
+    seconds: f64,
+    /// The server's core.
+    #[arg(long, default_value_t = 1)]
+    server_core: usize,
+    /// The core of the load.
+    #[arg(long, default_value_t = 0)]
+    load_core: usize,
+}
+
+#[derive(Args)]
 struct RunArguments {
     /// Scenarios: names, families such as `latency`, or `all`.
     #[arg(long, value_delimiter = ',', default_value = "local,cache,forward")]
@@ -405,6 +429,7 @@ fn main() -> ExitCode {
         Task::Load(arguments) => make_load(&arguments),
         Task::Run(arguments) => run_session(&arguments),
         Task::List(places) => list(&places),
+        Task::Changes(arguments) => measure_changes(&arguments),
         Task::Report(arguments) => write_report(&arguments),
     };
     match result {
@@ -584,6 +609,35 @@ fn write_report(arguments: &ReportArguments) -> Result<ExitCode, String> {
     };
     report::write(out, &report::read(&arguments.sessions)?)?;
     println!("{}", out.join("index.html").display());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn measure_changes(arguments: &ChangesArguments) -> Result<ExitCode, String> {
+    let beside = || Some(env::current_exe().ok()?.with_file_name("gannet"));
+    let gannet = arguments.gannet.clone().or_else(beside).ok_or("which gannet? Say it with --gannet")?;
+    let gannet = std::path::absolute(&gannet).map_err(|error| format!("{}: {error}", gannet.display()))?;
+    let order = changes::Order {
+        gannet,
+        names: arguments.names,
+        runs: arguments.runs.max(1),
+        time: Duration::from_secs_f64(arguments.seconds),
+        cores: (arguments.server_core, arguments.load_core),
+        folder: env::temp_dir().join(format!("gannet-changes-{}", std::process::id())),
+    };
+    let rows = changes::run(&order, &mut |line| eprintln!("{line}"));
+    match rows {
+        Ok(_) => {
+            let _ = std::fs::remove_dir_all(&order.folder);
+        }
+        Err(_) => eprintln!("configurations and logs are in {}", order.folder.display()),
+    }
+    println!("{:64} {:>12} {:>12} {:>8} {:>7}", "", "this", "that", "ratio", "wanted");
+    for row in rows? {
+        let [this, that] = row.figures;
+        let wanted = if row.wanted > 0.0 { format!("{:.2}", row.wanted) } else { String::new() };
+        let unit = row.unit;
+        println!("{:61} {unit:>2} {this:>12.2} {that:>12.2} {:>8.3} {wanted:>7}", row.what, row.quotient());
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use self::event::{Change, Done, Event, What};
+pub(crate) use self::stubs::free_port;
 
 use self::bench::Bench;
 use self::stubs::Stubs;

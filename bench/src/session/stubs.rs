@@ -154,7 +154,7 @@ impl Stub {
 ///
 /// Not one of those that Linux gives to sockets that ask for none: while a stub is stopped, its
 /// port has to stay free.
-pub(super) fn free_port() -> Result<SocketAddr, String> {
+pub(crate) fn free_port() -> Result<SocketAddr, String> {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let mut dice = Dice::new(now.as_nanos() as u64);
     let mut last = None;
