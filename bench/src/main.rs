@@ -624,21 +624,14 @@ fn measure_changes(arguments: &ChangesArguments) -> Result<ExitCode, String> {
         cores: (arguments.server_core, arguments.load_core),
         folder: env::temp_dir().join(format!("gannet-changes-{}", std::process::id())),
     };
-    let rows = changes::run(&order, &mut |line| eprintln!("{line}"));
-    match rows {
-        Ok(_) => {
-            let _ = std::fs::remove_dir_all(&order.folder);
-        }
-        Err(_) => eprintln!("configurations and logs are in {}", order.folder.display()),
+    println!("{:65} {:>11} {:>11} {:>8} {:>7}", "", "this", "that", "ratio", "wanted");
+    let done = changes::run(&order, &mut |row| println!("{row}"), &mut |line| eprintln!("{line}"));
+    if done.is_err() {
+        eprintln!("configurations and logs are in {}", order.folder.display());
+    } else {
+        let _ = std::fs::remove_dir_all(&order.folder);
     }
-    println!("{:64} {:>12} {:>12} {:>8} {:>7}", "", "this", "that", "ratio", "wanted");
-    for row in rows? {
-        let [this, that] = row.figures;
-        let wanted = if row.wanted > 0.0 { format!("{:.2}", row.wanted) } else { String::new() };
-        let unit = row.unit;
-        println!("{:61} {unit:>2} {this:>12.2} {that:>12.2} {:>8.3} {wanted:>7}", row.what, row.quotient());
-    }
-    Ok(ExitCode::SUCCESS)
+    done.map(|()| ExitCode::SUCCESS)
 }
 
 fn list(places: &Places) -> Result<ExitCode, String> {

@@ -7,6 +7,7 @@
 mod client;
 mod subject;
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -68,18 +69,26 @@ impl Row {
     }
 }
 
-/// Measures everything; `progress` gets a line per step.
-pub fn run(order: &Order, progress: &mut dyn FnMut(&str)) -> Result<Vec<Row>, String> {
-    let mut rows = Vec::new();
+impl fmt::Display for Row {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { what, figures: [this, that], unit, wanted } = self;
+        write!(out, "{what:61} {unit:>3} {this:>11.2} {that:>11.2} {:>8.3}", self.quotient())?;
+        if *wanted > 0.0 { write!(out, " {wanted:>7.2}") } else { Ok(()) }
+    }
+}
+
+/// Measures one after the other; `found` gets each figure as soon as it is known, `progress` a line
+/// per step.
+pub fn run(order: &Order, found: &mut dyn FnMut(&Row), progress: &mut dyn FnMut(&str)) -> Result<(), String> {
     progress(&format!("small changes beside a set of {} names", order.names));
-    rows.extend(small_changes(order)?);
+    small_changes(order)?.iter().for_each(&mut *found);
     progress(&format!("starts with {MANY} changes and without"));
-    rows.push(starts(order)?);
+    found(&starts(order)?);
     progress(&format!("memory after {SETS} sets were added and removed"));
-    rows.push(memory(order)?);
+    found(&memory(order)?);
     progress("load alone and in company");
-    rows.extend(company(order)?);
-    Ok(rows)
+    company(order)?.iter().for_each(&mut *found);
+    Ok(())
 }
 
 /// A small change beside a large set against a reload without any and three commits; many in one

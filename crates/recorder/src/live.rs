@@ -4,18 +4,22 @@
 //! was away goes on where it was.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::days::Day;
 use crate::read::{Reader, Recorded};
 use crate::search::Wanted;
 
-/// How often new records are looked for.
+/// How often new records are looked for, at most.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// How long there may be nothing to say.
 const SILENCE_MAX: Duration = Duration::from_secs(10);
-/// The most that a reader may be behind: of more, the oldest are passed over.
-const BEHIND_MAX: u32 = 4096;
+/// The most that all readers together take in one look; of more, the oldest are passed over. So
+/// many readers cost no more than one does.
+const TAKEN_MAX: usize = 4096;
+/// What one takes at least, however many there are.
+const TAKEN_MIN: usize = 64;
 /// How long one look goes on.
 const LOOK_TIME: Duration = Duration::from_millis(250);
 /// How long after a change of day rows of the day before are looked for: workers hand over theirs
@@ -38,6 +42,10 @@ pub struct Live {
     reader: Reader,
     wanted: Wanted,
     told: VecDeque<Told>,
+    /// Held by each reader; how many hold it is how many there are.
+    readers: Arc<()>,
+    /// When it looked last.
+    looked: Option<Instant>,
     /// What was recorded until here was looked at.
     last: i64,
     /// The same of the day before, as long as late rows may come.
@@ -51,18 +59,19 @@ struct Before {
 }
 
 impl Live {
-    /// Returns what is recorded from now on, or behind `after`.
+    /// Returns what is recorded from now on, or behind `after`. Those who hold `readers`, beside its
+    /// owner, share what may be taken in a look.
     ///
     /// # Errors
     ///
     /// The newest file cannot be read.
-    pub fn new(reader: Reader, wanted: Wanted, after: Option<i64>) -> Result<Self, String> {
+    pub fn new(reader: Reader, wanted: Wanted, after: Option<i64>, readers: Arc<()>) -> Result<Self, String> {
         let last = match after {
             Some(after) => after,
             None => reader.last_id()?,
         };
         let before = Before::of(&reader, Day::split(last).0);
-        Ok(Self { reader, wanted, told: VecDeque::new(), last, before })
+        Ok(Self { reader, wanted, told: VecDeque::new(), readers, looked: None, last, before })
     }
 
     /// Returns what was taken, one after the other.
@@ -99,13 +108,19 @@ impl Live {
         }
     }
 
+    /// Returns how many records it may take in a look.
+    fn share(&self) -> u32 {
+        let readers = Arc::strong_count(&self.readers).saturating_sub(1).max(1);
+        (TAKEN_MAX / readers).max(TAKEN_MIN) as u32
+    }
+
     /// Takes what was recorded behind one record, up to another; returns whether it could be read.
     fn look_between(&mut self, last: i64, newest: i64) -> bool {
         if newest <= last {
             return true;
         }
         let wanted = Wanted {
-            count: BEHIND_MAX,
+            count: self.share(),
             after_id: Some(last),
             before_id: Some(newest.saturating_add(1)),
             time: Some(LOOK_TIME),
@@ -137,8 +152,10 @@ impl Iterator for Live {
     fn next(&mut self) -> Option<Told> {
         let begin = Instant::now();
         loop {
-            if self.told.is_empty() {
+            let is_time = self.looked.is_none_or(|looked| looked.elapsed() >= LOOK_EVERY);
+            if self.told.is_empty() && is_time {
                 self.look();
+                self.looked = Some(Instant::now());
             }
             if let Some(told) = self.told.pop_front() {
                 return Some(told);
@@ -146,8 +163,9 @@ impl Iterator for Live {
             if begin.elapsed() >= SILENCE_MAX {
                 return Some(Told::Nothing);
             }
+            let since = self.looked.map_or(Duration::ZERO, |looked| looked.elapsed());
             // tidy: allow(sleep): a reader waits for what others have recorded
-            std::thread::sleep(LOOK_EVERY);
+            std::thread::sleep(LOOK_EVERY.saturating_sub(since));
         }
     }
 }

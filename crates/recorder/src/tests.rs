@@ -522,9 +522,14 @@ fn what_is_recorded_is_heard_by_who_watches_and_what_is_too_much_is_counted() {
         other => format!("{other:?}"),
     };
     // One from now on, for some names, and one that was away.
-    let mut now = Live::new(reader(), Wanted { names: only(NameTest::part("b")), ..Wanted::default() }, None)
-        .expect("a reader");
-    let mut away = Live::new(reader(), Wanted::default(), Some(last - 1)).expect("a reader");
+    let mut now = Live::new(
+        reader(),
+        Wanted { names: only(NameTest::part("b")), ..Wanted::default() },
+        None,
+        Arc::default(),
+    )
+    .expect("a reader");
+    let mut away = Live::new(reader(), Wanted::default(), Some(last - 1), Arc::default()).expect("a reader");
     record(&file, &[("c.example.org", "192.0.2.1"), ("b.example.org", "192.0.2.1")]);
     assert_eq!(heard(now.next()), "b.example.org");
     let all: Vec<String> = (0..3).map(|_| heard(away.next())).collect();
@@ -537,6 +542,15 @@ fn what_is_recorded_is_heard_by_who_watches_and_what_is_too_much_is_counted() {
     away.look();
     record(&file, &[("last.example.org", "192.0.2.1")]);
     assert_eq!(heard(away.next()), "last.example.org");
+    // Sixteen share what one could take.
+    let readers = Arc::new(());
+    let others = vec![Arc::clone(&readers); 15];
+    let mut one = Live::new(reader(), Wanted::default(), None, Arc::clone(&readers)).expect("a reader");
+    record(&file, &many);
+    assert_eq!(one.next(), Some(Told::Missed(5_000 - 4_096 / 16)));
+    drop(others);
+    record(&file, &[("last.example.org", "192.0.2.1")]);
+    assert_eq!(one.by_ref().take(4_096 / 16 + 1).filter(|told| matches!(told, Told::Query(_))).count(), 257);
 }
 
 #[test]

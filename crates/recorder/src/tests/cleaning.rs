@@ -64,7 +64,7 @@ fn a_live_reader_goes_on_when_the_file_is_begun_anew() {
     let folder = tempfile::TempDir::new().expect("a temporary directory");
     let file = folder.path().join("queries.db");
     record(&file, &[("a.example.org", "192.0.2.1"); 5]);
-    let mut live = Live::new(Reader::new(&file), Wanted::default(), None).expect("a reader");
+    let mut live = Live::new(Reader::new(&file), Wanted::default(), None, Arc::default()).expect("a reader");
     day_file(&file).remove().expect("it is removed");
     record(&file, &[("b.example.org", "192.0.2.1")]);
     told(&mut live);
@@ -88,7 +88,7 @@ fn a_live_reader_hears_of_rows_that_come_after_midnight_for_the_day_before() {
         database.execute_batch(&sql).expect("a row");
     };
     add(today.0 - 1, "old");
-    let mut live = Live::new(Reader::new(&file), Wanted::default(), None).expect("a reader");
+    let mut live = Live::new(Reader::new(&file), Wanted::default(), None, Arc::default()).expect("a reader");
     add(today.0 - 1, "a");
     add(today.0, "b");
     assert_eq!(told(&mut live), ["a", "b"]);
@@ -99,7 +99,7 @@ fn a_live_reader_hears_of_rows_that_come_after_midnight_for_the_day_before() {
     assert_eq!(told(&mut live), ["e", "d"]);
     assert_eq!(told(&mut live), [""; 0]);
     // One that comes just after midnight.
-    let mut live = Live::new(Reader::new(&file), Wanted::default(), None).expect("a reader");
+    let mut live = Live::new(Reader::new(&file), Wanted::default(), None, Arc::default()).expect("a reader");
     add(today.0 - 1, "f");
     assert_eq!(told(&mut live), ["f"]);
 }

@@ -60,15 +60,12 @@ impl Operator {
         asked: &api::QueriesAsked,
     ) -> Result<impl Iterator<Item = api::QueryEvent> + Send + use<>, OperatorError> {
         let place = super::place(&self.live, LIVE_MAX, "readers of the live log")?;
-        let live = Live::new(self.reader()?, wanted(asked)?, asked.cursor).map_err(OperatorError::Refused)?;
-        Ok(live.map(move |told| {
-            // It is free again when the reader is gone.
-            let _ = &place;
-            match told {
-                Told::Query(query) => api::QueryEvent { query: Some((&*query).into()), missed: None },
-                Told::Missed(count) => api::QueryEvent { query: None, missed: Some(count) },
-                Told::Nothing => api::QueryEvent::default(),
-            }
+        // The place is free again when the reader is gone.
+        let live = Live::new(self.reader()?, wanted(asked)?, asked.cursor, place);
+        Ok(live.map_err(OperatorError::Refused)?.map(|told| match told {
+            Told::Query(query) => api::QueryEvent { query: Some((&*query).into()), missed: None },
+            Told::Missed(count) => api::QueryEvent { query: None, missed: Some(count) },
+            Told::Nothing => api::QueryEvent::default(),
         }))
     }
 
