@@ -44,6 +44,11 @@ fn work<T>(old: &Receiver<Arc<T>>) {
             Err(RecvTimeoutError::Timeout) if kept.is_empty() => {
                 sys::give_back_memory();
                 settling.next();
+                if settling.as_slice().is_empty() {
+                    // What reading and compiling has touched of the program is not touched again
+                    // soon.
+                    sys::release_program_pages();
+                }
             }
             Err(RecvTimeoutError::Timeout) => {}
             // The process ends.
