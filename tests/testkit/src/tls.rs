@@ -122,6 +122,31 @@ impl TlsClient {
         self.receive().expect("a reply")
     }
 
+    /// Sends a request of HTTP/1.1 and reads its response, whose length is said; returns the status
+    /// and the body. The connection stays open.
+    ///
+    /// # Errors
+    ///
+    /// When the connection ends before.
+    pub fn request(&mut self, request: &[u8]) -> io::Result<(u16, Vec<u8>)> {
+        self.0.write_all(request)?;
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut octet = [0];
+            self.0.read_exact(&mut octet)?;
+            head.extend(octet);
+        }
+        let head = String::from_utf8_lossy(&head).to_ascii_lowercase();
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
+        let octets = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+        let (Some(status), Some(octets)) = (status, octets) else {
+            return Err(io::Error::other(format!("a head without status or length: {head}")));
+        };
+        let mut body = vec![0; octets];
+        self.0.read_exact(&mut body)?;
+        Ok((status, body))
+    }
+
     /// Asks; an error if the server ends the connection instead, as it does with clients that it
     /// does not know.
     pub fn try_ask(&mut self, ask: &Ask) -> io::Result<Heard> {

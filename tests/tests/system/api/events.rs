@@ -11,11 +11,11 @@ use super::network::{curl, shown, text, token};
 use super::{DEADLINE, JSON, ask, connect, get, start};
 
 /// Someone who watches.
-struct Watcher(BufReader<UnixStream>);
+pub(crate) struct Watcher(BufReader<UnixStream>);
 
 impl Watcher {
     /// Begins to watch; `more` are lines of the head.
-    fn new(server: &Server, query: &str, more: &str) -> Self {
+    pub(crate) fn new(server: &Server, query: &str, more: &str) -> Self {
         Self::try_new(server, query, more).expect("a place")
     }
 
@@ -34,7 +34,7 @@ impl Watcher {
     }
 
     /// Reads until a line that begins so, and returns it.
-    fn until(&mut self, what: &str) -> String {
+    pub(crate) fn until(&mut self, what: &str) -> String {
         let mut line = String::new();
         while !line.starts_with(what) {
             line.clear();
@@ -44,7 +44,7 @@ impl Watcher {
     }
 
     /// Returns the data of the next event of a kind, whatever comes before it.
-    fn next(&mut self, kind: &str) -> String {
+    pub(crate) fn next(&mut self, kind: &str) -> String {
         self.until(&format!("event: {kind}"));
         self.until("data: ").trim_start_matches("data: ").to_owned()
     }

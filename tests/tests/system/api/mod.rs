@@ -5,7 +5,7 @@ mod audit;
 mod backup;
 mod crowds;
 mod described;
-mod events;
+pub(crate) mod events;
 mod health;
 mod hostile;
 mod kills;
@@ -19,7 +19,7 @@ mod rrsets;
 mod tools;
 mod totp;
 mod users;
-mod webhooks;
+pub(crate) mod webhooks;
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;

@@ -11,7 +11,7 @@ use super::network::text;
 use super::{JSON, ask, get};
 
 /// 24 octets in base64.
-const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+pub(crate) const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
 /// Verifies a request as the Standard Webhooks specification has it, in nothing of ours.
 const VERIFY: &str = "
@@ -27,7 +27,7 @@ assert version == 'v1' and hmac.compare_digest(signature, expected), 'signature'
 assert json.loads(body)['id'] == head['webhook-id'], 'id'
 ";
 
-fn is_verified(request: &Request, secret: &str) -> bool {
+pub(crate) fn is_verified(request: &Request, secret: &str) -> bool {
     let mut command = Command::new(tool("python/bin/python"));
     command.args(["-c", VERIFY, secret]).stdin(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("Python");

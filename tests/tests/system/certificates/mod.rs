@@ -3,6 +3,7 @@
 
 mod pebble;
 mod records;
+mod renewal;
 
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
@@ -39,12 +40,17 @@ impl Places {
 
     /// Starts the program with a certificate that it orders.
     fn start(&self, directory: TempDir, certificate: &str) -> Server {
+        self.start_with(directory, certificate, "", "")
+    }
+
+    /// Starts the program with a certificate that it orders, `listeners` besides and `more` settings.
+    fn start_with(&self, directory: TempDir, certificate: &str, listeners: &str, more: &str) -> Server {
         let Self { http, tls, .. } = self;
         let yaml = format!(
             "server: {{workers: 2, state-directory: \"@DIRECTORY@\"}}\n\
-             listen: [\"@ADDRESS@\", {{at: \"{http}\", transport: http}}, {{at: \"{tls}\", transport: tls}}]\n\
+             listen: [\"@ADDRESS@\", {{at: \"{http}\", transport: http}}, {{at: \"{tls}\", transport: tls}}{listeners}]\n\
              local: {{{NAME}: 127.0.0.1}}\nupstreams: {{default: {{servers: [\"127.0.0.1:9\"]}}}}\n\
-             certificates: {{dns: {{names: [{NAME}, 127.0.0.1], {certificate}}}}}\n"
+             certificates: {{dns: {{names: [{NAME}, 127.0.0.1], {certificate}}}}}\n{more}"
         );
         let yaml = yaml.replace("@DIRECTORY@", &directory.path().display().to_string());
         Server::start_at(self.dns, directory, &yaml)

@@ -96,6 +96,17 @@ impl Pebble {
         output.status.success().then_some(output.stdout)
     }
 
+    /// Has it say from now on that a certificate (PEM) is to be renewed between these two moments (RFC
+    /// 9773 §4.1).
+    pub(super) fn move_window(&self, certificate: &str, [start, end]: [&str; 2]) {
+        let said = serde_json::json!({"suggestedWindow": {"start": start, "end": end}}).to_string();
+        let body = serde_json::json!({"Certificate": certificate, "ARIResponse": said}).to_string();
+        let url = format!("https://{}/set-renewal-info/", self.management);
+        let mut command = Command::new("curl");
+        command.arg("-sf").arg("--cacert").arg(self.ca()).args(["--data-binary", &body]).arg(url);
+        assert!(command.status().expect("curl starts").success(), "the window is moved");
+    }
+
     /// Writes the root that its certificates lead to into a file of a directory.
     pub(super) fn root(&self, directory: &Path) -> PathBuf {
         let file = directory.join("root.pem");

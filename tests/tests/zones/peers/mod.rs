@@ -6,6 +6,7 @@ mod catalogs;
 mod digests;
 mod directories;
 mod ds_push;
+mod events;
 mod expire;
 mod imported;
 mod keys;
