@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use authority::Authority;
+use authority::{Authority, Refusal};
 use environment::Keeper;
 use store::{Change, Expected, Put};
 
@@ -41,7 +41,13 @@ impl Keeper for StoreKeeper {
         let (by, why) = (said.0.to_owned(), said.1.to_owned());
         let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let change = Change { by, why, at, puts: vec![put], ..Change::default() };
-        self.0.keep(&change).map(drop).map_err(|refusal| io::Error::other(refusal.to_string()))
+        self.0.keep(&change).map(drop).map_err(|refusal| {
+            io::Error::other(match refusal {
+                // Whoever hears of it is told that nothing is changed.
+                Refusal::Store(error) => error.to_string(),
+                other => other.to_string(),
+            })
+        })
     }
 
     fn forget(&self, space: &str, up_to: u64) -> io::Result<()> {

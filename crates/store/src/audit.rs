@@ -61,7 +61,7 @@ pub struct Event {
     pub differences: Vec<Difference>,
     /// How many more there are of these.
     pub differences_more: usize,
-    /// Where that comes from, if not from who is named: `file`.
+    /// Where that comes from, if not from who is named: `file`, `unbound-control`.
     pub source: Option<&'static str>,
 }
 

@@ -62,8 +62,12 @@ impl Store {
             None => Vec::new(),
         };
         let revision = Standing::read(&copy).map_err(trouble)?.map_or(0, |it| it.position.revision);
-        let blobs = texts(&copy).map_err(trouble)?.into_iter().filter_map(|(_, _, it)| it.blob);
-        let blobs: BTreeSet<String> = blobs.collect();
+        let mut blobs = BTreeSet::new();
+        each_text(&copy, |_, _, held| {
+            blobs.extend(held.blob);
+            Ok(())
+        })
+        .map_err(|error| error.of(file))?;
         Ok(Copied { revision, left_out, blobs: blobs.into_iter().collect() })
     }
 
@@ -74,12 +78,13 @@ impl Store {
         is_secret: IsSecret<'_>,
     ) -> Result<BTreeSet<(String, String)>, StoreError> {
         let mut found = BTreeSet::new();
-        for (space, name, held) in texts(copy).map_err(|error| self.trouble(&error))? {
-            let text = self.read(held)?;
-            if text.is_some_and(|text| is_secret(&space, &name, &text)) {
+        let looked = each_text(copy, |space, name, held| {
+            if self.read(held)?.is_some_and(|text| is_secret(&space, &name, &text)) {
                 found.insert((space, name));
             }
-        }
+            Ok(())
+        });
+        looked.map_err(|error| error.of(&self.folder.join(FILE)))?;
         Ok(found)
     }
 
@@ -94,11 +99,11 @@ impl Store {
         let trouble = |error: rusqlite::Error| CopyError::Store(StoreError::of(&file, &error));
         let (database, standing) = database::open(&file, None).map_err(CopyError::Store)?;
         let blobs = crate::Blobs::new(folder.join("blobs"));
-        for (_, _, held) in texts(&database).map_err(trouble)? {
-            if let Some(hash) = &held.blob {
-                blobs.get(hash).map_err(CopyError::Store)?;
-            }
-        }
+        let looked = each_text(&database, |_, _, held| match &held.blob {
+            Some(hash) => blobs.get(hash).map(drop),
+            None => Ok(()),
+        });
+        looked.map_err(|error| CopyError::Store(error.of(&file)))?;
         let mut query =
             database.prepare("SELECT number, text, hash, mac FROM audit ORDER BY number").map_err(trouble)?;
         let rows = query
@@ -107,8 +112,14 @@ impl Store {
                 Ok(audit::Row { number, text: row.get(1)?, hash: row.get(2)?, mac: row.get(3)? })
             })
             .map_err(trouble)?;
-        let rows = rows.collect::<rusqlite::Result<Vec<_>>>().map_err(trouble)?;
-        audit::verify(rows, None, &[]).map_err(CopyError::Audit)?;
+        // One after the other: there may be millions.
+        let mut unread = None;
+        let rows = rows.map_while(|row| row.map_err(|error| unread = Some(error)).ok());
+        let verified = audit::verify(rows, None, &[]);
+        if let Some(error) = unread {
+            return Err(trouble(error));
+        }
+        verified.map_err(CopyError::Audit)?;
         Ok(standing.position)
     }
 }
@@ -131,18 +142,45 @@ impl std::fmt::Display for CopyError {
     }
 }
 
-/// Returns every text that entries have and had.
-fn texts(database: &Connection) -> rusqlite::Result<Vec<(String, String, Held)>> {
+/// Why not all texts were looked at.
+enum Unread {
+    Database(rusqlite::Error),
+    Text(StoreError),
+}
+
+impl From<rusqlite::Error> for Unread {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+impl Unread {
+    /// Returns the error of a database in `file`.
+    fn of(self, file: &Path) -> StoreError {
+        match self {
+            Self::Database(error) => StoreError::of(file, &error),
+            Self::Text(error) => error,
+        }
+    }
+}
+
+/// Looks at every text that entries have and had, with the space and the name: at one after the
+/// other, for there may be more than the memory holds.
+fn each_text(
+    database: &Connection,
+    mut look: impl FnMut(String, String, Held) -> Result<(), StoreError>,
+) -> Result<(), Unread> {
     let mut query = database.prepare(
         "SELECT space, name, text, blob FROM entries
          UNION ALL SELECT space, name, before_text, before_blob FROM edits
          UNION ALL SELECT space, name, after_text, after_blob FROM edits",
     )?;
-    let rows = query.query_map([], |row| {
+    let mut rows = query.query([])?;
+    while let Some(row) = rows.next()? {
         let held = Held { text: row.get(2)?, blob: row.get(3)?, until: None };
-        Ok((row.get(0)?, row.get(1)?, held))
-    })?;
-    rows.collect()
+        look(row.get(0)?, row.get(1)?, held).map_err(Unread::Text)?;
+    }
+    Ok(())
 }
 
 /// Takes entries and their history out, and all notes.

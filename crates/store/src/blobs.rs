@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use aws_lc_rs::digest::{Digest, SHA256, digest};
 
+use crate::files::make_folder;
 use crate::{StoreError, TEXT_OCTETS_MAX, Trouble};
 
 /// Read and written by the server alone: settings may hold secrets.
@@ -60,7 +61,7 @@ impl Blobs {
             return Ok(hash);
         }
         let failed = |error: io::Error| StoreError::io(&path, &error);
-        fs::create_dir_all(&self.folder).map_err(failed)?;
+        make_folder(&self.folder).map_err(failed)?;
         let draft = path.with_extension("new");
         let write = || {
             let mut options = OpenOptions::new();

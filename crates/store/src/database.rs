@@ -1,13 +1,14 @@
 //! The database: its schema, how it is opened, brought up to date, and written.
 
 use std::collections::HashMap;
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Transaction, params};
 
+use crate::files::make_folder;
 use crate::{Change, Held, Position, StoreError, Trouble};
 
 /// What makes each version of the schema of the one before; the first, of an empty file. A step
@@ -169,7 +170,7 @@ pub(crate) fn open_with(
     found_whole: Option<Standing>,
 ) -> Result<Connection, StoreError> {
     if let Some(folder) = file.parent() {
-        fs::create_dir_all(folder).map_err(|error| StoreError::io(folder, &error))?;
+        make_folder(folder).map_err(|error| StoreError::io(folder, &error))?;
     }
     // What cannot be made is reported when it is opened.
     let _ = OpenOptions::new().create(true).append(true).mode(PRIVATE).open(file);

@@ -1,10 +1,17 @@
 //! Why something is not read or kept.
 
 use std::fmt;
-use std::io;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use rusqlite::ErrorCode;
+
+use crate::blobs::PRIVATE;
+
+/// Octets that are written to find out whether there is room: more than the end of a page.
+const PROBE_OCTETS: usize = 8192;
 
 /// Why a change is not carried out, or something is not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,6 +94,8 @@ impl StoreError {
             // A column of another type than was written, or a table that is gone.
             None => Trouble::Damaged(file, text),
             Some(ErrorCode::Unknown) if text.contains("no such") => Trouble::Damaged(file, text),
+            // Not in all of its calls does SQLite say what the system has said.
+            Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen) => obstacle(&file, text),
             Some(_) => Trouble::Io(file, text),
         })
     }
@@ -99,6 +108,21 @@ impl StoreError {
             io::ErrorKind::ReadOnlyFilesystem => Trouble::ReadOnly(file),
             _ => Trouble::Io(file, error.to_string()),
         })
+    }
+}
+
+/// Returns what is in the way of a file that SQLite cannot write: whether there is no room beside it,
+/// or nothing can be written there at all.
+fn obstacle(file: &Path, text: String) -> Trouble {
+    let probe = file.with_extension("probe.new");
+    drop(fs::remove_file(&probe));
+    let made = OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(&probe);
+    let written = made.and_then(|mut made| made.write_all(&[0; PROBE_OCTETS]));
+    // What is left of it takes room, and nothing else.
+    drop(fs::remove_file(&probe));
+    match written.map_err(|error| StoreError::io(file, &error)) {
+        Err(StoreError::Trouble(trouble @ (Trouble::Full(_) | Trouble::ReadOnly(_)))) => trouble,
+        _ => Trouble::Io(file.to_owned(), text),
     }
 }
 

@@ -59,7 +59,7 @@ impl Files {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let path = self.folder.join(format!("{}-{number}.new", std::process::id()));
         let failed = |error: io::Error| StoreError::io(&path, &error);
-        fs::create_dir_all(&self.folder).map_err(failed)?;
+        make_folder(&self.folder).map_err(failed)?;
         let mut options = OpenOptions::new();
         let options = options.write(true).create(true).truncate(true).mode(PRIVATE);
         let file = options.open(&path).map_err(failed)?;
@@ -154,6 +154,18 @@ impl Drop for Draft {
     fn drop(&mut self) {
         // Nothing is there any more if it was kept.
         drop(fs::remove_file(&self.path));
+    }
+}
+
+/// Makes a folder, if it is not there; its name is on disk when this returns.
+pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    fs::create_dir_all(folder)?;
+    match folder.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        Some(parent) => File::open(parent)?.sync_all(),
+        None => Ok(()),
     }
 }
 

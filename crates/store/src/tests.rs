@@ -1,5 +1,7 @@
 //! What is acknowledged is there after whatever happens to the file, and nothing besides.
 
+mod power;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Arc;
