@@ -277,7 +277,13 @@ fn unix_seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// Returns the signature of a message that is sent at this second.
+/// Returns the signatures of a message that is sent at this second: two while the secret changes.
+fn signatures(plan: &Webhook, message: &Message, at: u64) -> String {
+    let secrets = std::iter::once(&plan.secret).chain(&plan.previous_secret);
+    secrets.map(|secret| signature(secret.reveal(), message, at)).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the signature of a message with one secret.
 fn signature(secret: &[u8], message: &Message, at: u64) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret);
     let tag = hmac::sign(&key, format!("{}.{at}.{}", message.id, message.body).as_bytes());
@@ -292,7 +298,7 @@ fn send(plan: &Webhook, message: &Message, at: u64, resolvers: &Resolvers) -> Re
     let headers = [
         ("webhook-id", message.id.clone()),
         ("webhook-timestamp", at.to_string()),
-        ("webhook-signature", signature(plan.secret.reveal(), message, at)),
+        ("webhook-signature", signatures(plan, message, at)),
     ];
     let later = |why: String| Refusal::Later(why, None);
     match &plan.target {
@@ -430,6 +436,7 @@ mod tests {
             target,
             kinds: Vec::new(),
             secret: plan::Secret::new(b"0123456789abcdef01234567".to_vec()),
+            previous_secret: None,
             ca: None,
             patience: Duration::from_secs(5),
             retry_for: Duration::from_secs(60),

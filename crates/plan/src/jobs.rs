@@ -88,6 +88,8 @@ pub struct Webhook {
     pub kinds: Vec<EventKind>,
     /// What events are signed with.
     pub secret: Secret,
+    /// What they were signed with before: they are signed with both while the secret changes.
+    pub previous_secret: Option<Secret>,
     /// Certificates of authorities that the receiver is believed by, in place of the usual ones.
     pub ca: Option<PathBuf>,
     /// How long the receiver may take.

@@ -211,6 +211,12 @@ pub(super) const ROWS: &[Row] = &[
          Needed.",
     ),
     unset(
+        "control.webhooks.*.previous-secret",
+        Kind::One(Value::Password),
+        "The secret before, written as `secret`. Events are signed with both, so that the receiver may change to the new \
+         one at any time; take it out when it has.",
+    ),
+    unset(
         "control.webhooks.*.ca",
         Kind::One(Value::Path),
         "Certificates of authorities that the receiver's has to be signed by, in PEM form, in place of those that web \

@@ -72,7 +72,8 @@ impl Lowering<'_> {
             Value::Word(words) => Self::one_word(words, &scalar.text, EventKind::parse),
             other => unreachable_kind(other),
         });
-        let secret = self.webhook_secret(section);
+        let secret = self.webhook_secret(section, "secret");
+        let previous_secret = self.webhook_secret(section, "previous-secret");
         let ca = self.path(section, "ca").map(|at| self.beside(at.span.file, &at.value));
         let (patience, retry_for) = (self.duration(section, "patience"), self.duration(section, "retry-for"));
         for key in ["url", "secret"] {
@@ -85,16 +86,17 @@ impl Lowering<'_> {
             Written::Url(url) => WebhookTarget::Url(url),
             Written::Path(path) => WebhookTarget::Unix(self.beside(at.span.file, Path::new(&path))),
         };
-        Some(Webhook { name, target, kinds: kinds.values(), secret: secret?, ca, patience, retry_for })
+        let (kinds, secret) = (kinds.values(), secret?);
+        Some(Webhook { name, target, kinds, secret, previous_secret, ca, patience, retry_for })
     }
 
     /// Reads what events are signed with.
-    fn webhook_secret(&mut self, section: &Section<'_>) -> Option<Secret> {
-        let text = self.password(section, "secret")?;
+    fn webhook_secret(&mut self, section: &Section<'_>, key: &str) -> Option<Secret> {
+        let text = self.password(section, key)?;
         let encoded = text.reveal().strip_prefix(SECRET_PREFIX).unwrap_or(text.reveal());
         let secret = wire::text::read_base64(encoded).filter(|octets| SECRET_OCTETS.contains(&octets.len()));
         if secret.is_none() {
-            let span = section.entry("secret").map_or(section.span, |entry| entry.node.span);
+            let span = section.entry(key).map_or(section.span, |entry| entry.node.span);
             let expected = "\"whsec_\" and 24 to 64 octets in base64, such as of \"openssl rand -base64 32\"";
             self.problems.push(Problem::error(span, "this is no secret to sign with").expected(expected));
         }

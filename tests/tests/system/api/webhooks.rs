@@ -22,8 +22,8 @@ secret = base64.b64decode(sys.argv[1].removeprefix('whsec_'))
 assert abs(time.time() - int(head['webhook-timestamp'])) < 300, 'time'
 signed = f\"{head['webhook-id']}.{head['webhook-timestamp']}.\".encode() + body
 expected = base64.b64encode(hmac.new(secret, signed, hashlib.sha256).digest()).decode()
-version, _, signature = head['webhook-signature'].partition(',')
-assert version == 'v1' and hmac.compare_digest(signature, expected), 'signature'
+signatures = [part.partition(',') for part in head['webhook-signature'].split(' ')]
+assert any(version == 'v1' and hmac.compare_digest(it, expected) for version, _, it in signatures), 'signature'
 assert json.loads(body)['id'] == head['webhook-id'], 'id'
 ";
 
@@ -92,6 +92,43 @@ fn an_event_is_signed_so_that_others_can_verify_it_and_the_secret_is_nowhere() {
 }
 
 #[test]
+fn while_a_secret_changes_events_are_signed_with_both() {
+    let receiver = Web::start(|_| Page::status("204 No Content", ""));
+    let other = SECRET.replace("MfKQ", "MfKR");
+    let hook = |secrets: &str| {
+        format!(
+            "control: {{webhooks: {{hook: {{url: \"{}\", kinds: [change], {secrets}}}}}}}\n",
+            receiver.url("/")
+        )
+    };
+    let directory = tempfile::tempdir().expect("a directory");
+    for (file, secret) in [("old.key", SECRET), ("new.key", &other)] {
+        std::fs::write(directory.path().join(file), secret).expect("written");
+    }
+    let stub = Stub::start(Script::default());
+    let yaml = |secrets: &str| forwarding(&[&stub], &hook(secrets));
+    let server = Server::start_in(directory, &yaml("secret: \"file:old.key\""));
+    let delivered = |number: usize| {
+        change(&server, number);
+        eventually("it is delivered", || receiver.heard().len() == number);
+        let request = receiver.heard().pop().expect("a request");
+        [SECRET, &other].map(|secret| is_verified(&request, secret))
+    };
+    assert_eq!(delivered(1), [true, false]);
+    let steps = [
+        ("secret: \"file:new.key\", previous-secret: \"file:old.key\"", [true, true]),
+        ("secret: \"file:new.key\"", [false, true]),
+    ];
+    for (number, (secrets, expected)) in steps.into_iter().enumerate() {
+        server.write_config(&yaml(secrets));
+        assert_eq!(ask(&server, "POST", "/reload", &[], "").status, 200);
+        assert_eq!(delivered(number + 2), expected, "{secrets}");
+    }
+    let shown = get(&server, "/configuration").body;
+    lacks(&shown, "MfK");
+}
+
+#[test]
 fn an_event_is_sent_again_and_a_receiver_that_is_silent_holds_up_nobody() {
     let good = Web::start(|_| Page::status("503 Later", ""));
     let silent = Web::start(|_| Page::found("half of a body").stalling());
@@ -140,5 +177,8 @@ fn mistakes_in_webhooks_are_told_at_their_place() {
     check("url: \"http://hooks.example.org/\", secret: \"file:hook.key\"", "could be read along");
     check("url: \"https://hooks.example.org/\", secret: c2VjcmV0", "no secret to sign with");
     check("url: \"https://hooks.example.org/\", secret: \"file:other.key\"", "cannot read");
+    let previous =
+        "url: \"https://hooks.example.org/\", secret: \"file:hook.key\", previous-secret: c2VjcmV0";
+    check(previous, "no secret to sign with");
     check("url: \"https://hooks.example.org/\", secret: \"file:hook.key\", kinds: [fly]", "change");
 }
