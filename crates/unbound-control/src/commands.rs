@@ -68,43 +68,49 @@ type Command = fn(&mut Call<'_>) -> Outcome;
 struct Row {
     name: &'static str,
     input: Option<InputEnd>,
+    /// Whether it makes something different: then the audit log has a row of it.
+    changes: bool,
     carry_out: Command,
 }
 
 const fn row(name: &'static str, carry_out: Command) -> Row {
-    Row { name, input: None, carry_out }
+    Row { name, input: None, changes: false, carry_out }
+}
+
+const fn change(name: &'static str, carry_out: Command) -> Row {
+    Row { changes: true, ..row(name, carry_out) }
 }
 
 const fn bulk(name: &'static str, carry_out: Command) -> Row {
-    Row { name, input: Some(InputEnd::Mark), carry_out }
+    Row { input: Some(InputEnd::Mark), ..change(name, carry_out) }
 }
 
 const COMMANDS: &[Row] = &[
     row("status", server::status),
-    row("stop", server::stop),
-    row("reload", server::reload),
-    row("reload_keep_cache", server::reload_keep_cache),
-    row("fast_reload", server::fast_reload),
-    row("verbosity", server::verbosity),
-    row("log_reopen", server::log_reopen),
-    row("set_option", server::set_option),
+    change("stop", server::stop),
+    change("reload", server::reload),
+    change("reload_keep_cache", server::reload_keep_cache),
+    change("fast_reload", server::fast_reload),
+    change("verbosity", server::verbosity),
+    change("log_reopen", server::log_reopen),
+    change("set_option", server::set_option),
     row("get_option", server::get_option),
     row("stats", statistics::stats),
     row("stats_noreset", statistics::stats_noreset),
     row("flush_stats", statistics::flush_stats),
     row("dump_cache", answers::dump_cache),
-    Row { name: "load_cache", input: Some(InputEnd::Word), carry_out: answers::load_cache },
+    Row { name: "load_cache", input: Some(InputEnd::Word), changes: true, carry_out: answers::load_cache },
     row("cache_lookup", answers::cache_lookup),
     row("lookup", lists::lookup),
-    row("flush", flush::flush),
-    row("flush_type", flush::flush_type),
-    row("flush_zone", flush::flush_zone),
-    row("flush_bogus", flush::flush_bogus),
-    row("flush_negative", flush::flush_negative),
-    row("flush_stale", flush::flush_stale),
-    row("flush_requestlist", flush::flush_requestlist),
+    change("flush", flush::flush),
+    change("flush_type", flush::flush_type),
+    change("flush_zone", flush::flush_zone),
+    change("flush_bogus", flush::flush_bogus),
+    change("flush_negative", flush::flush_negative),
+    change("flush_stale", flush::flush_stale),
+    change("flush_requestlist", flush::flush_requestlist),
     row("dump_requestlist", lists::dump_requestlist),
-    row("flush_infra", flush::flush_infra),
+    change("flush_infra", flush::flush_infra),
     row("dump_infra", lists::dump_infra),
     row("list_stubs", lists::list_stubs),
     row("list_forwards", lists::list_forwards),
@@ -115,37 +121,37 @@ const COMMANDS: &[Row] = &[
     row("view_list_local_data", lists::view_list_local_data),
     row("ratelimit_list", lists::ratelimit_list),
     row("ip_ratelimit_list", lists::ip_ratelimit_list),
-    row("insecure_add", changes::insecure_add),
-    row("insecure_remove", changes::insecure_remove),
-    row("forward_add", changes::forward_add),
-    row("forward_remove", changes::forward_remove),
-    row("forward", changes::forward),
-    row("stub_add", changes::stub_add),
-    row("stub_remove", changes::stub_remove),
-    row("local_zone", changes::local_zone),
-    row("local_zone_remove", changes::local_zone_remove),
-    row("local_data", changes::local_data),
-    row("local_data_remove", changes::local_data_remove),
+    change("insecure_add", changes::insecure_add),
+    change("insecure_remove", changes::insecure_remove),
+    change("forward_add", changes::forward_add),
+    change("forward_remove", changes::forward_remove),
+    change("forward", changes::forward),
+    change("stub_add", changes::stub_add),
+    change("stub_remove", changes::stub_remove),
+    change("local_zone", changes::local_zone),
+    change("local_zone_remove", changes::local_zone_remove),
+    change("local_data", changes::local_data),
+    change("local_data_remove", changes::local_data_remove),
     bulk("local_zones", changes::local_zones),
     bulk("local_zones_remove", changes::local_zones_remove),
     bulk("local_datas", changes::local_datas),
     bulk("local_datas_remove", changes::local_datas_remove),
-    row("view_local_zone", changes::view_local_zone),
-    row("view_local_zone_remove", changes::view_local_zone_remove),
-    row("view_local_data", changes::view_local_data),
-    row("view_local_data_remove", changes::view_local_data_remove),
+    change("view_local_zone", changes::view_local_zone),
+    change("view_local_zone_remove", changes::view_local_zone_remove),
+    change("view_local_data", changes::view_local_data),
+    change("view_local_data_remove", changes::view_local_data_remove),
     bulk("view_local_datas", changes::view_local_datas),
     bulk("view_local_datas_remove", changes::view_local_datas_remove),
     row("list_changes", changes::list_changes),
-    row("undo_changes", changes::undo_changes),
+    change("undo_changes", changes::undo_changes),
     row("list_auth_zones", zones::list_auth_zones),
-    row("auth_zone_reload", zones::auth_zone_reload),
-    row("auth_zone_transfer", zones::auth_zone_transfer),
-    row("rpz_enable", zones::rpz_enable),
-    row("rpz_disable", zones::rpz_disable),
-    row("add_cookie_secret", cookies::add),
-    row("drop_cookie_secret", cookies::drop_staging),
-    row("activate_cookie_secret", cookies::activate),
+    change("auth_zone_reload", zones::auth_zone_reload),
+    change("auth_zone_transfer", zones::auth_zone_transfer),
+    change("rpz_enable", zones::rpz_enable),
+    change("rpz_disable", zones::rpz_disable),
+    change("add_cookie_secret", cookies::add),
+    change("drop_cookie_secret", cookies::drop_staging),
+    change("activate_cookie_secret", cookies::activate),
     row("print_cookie_secrets", cookies::print),
 ];
 
@@ -180,8 +186,27 @@ pub(crate) fn carry_out(
 ) -> Result<(), Gone> {
     let outcome = match find(line) {
         Some((row, argument)) => {
+            // Without anything behind it, this one is a look.
+            let is_look = row.name == "forward" && argument.is_empty();
+            let audit = |outcome: &str| {
+                if row.changes && !is_look {
+                    let words = (row.name, audited(row.name, argument));
+                    context.operator.audit_from("unbound-control", words, outcome);
+                }
+            };
+            let is_last = row.name == "stop";
+            if is_last {
+                audit("accepted");
+            }
             let mut call = Call { context, argument, input, output };
-            (row.carry_out)(&mut call)
+            let outcome = (row.carry_out)(&mut call);
+            match &outcome {
+                _ if is_last => {}
+                Ok(()) => audit("done"),
+                Err(Failure::Error(why) | Failure::Said(why)) => audit(&format!("refused: {why}")),
+                Err(Failure::Gone) => audit("the client is gone"),
+            }
+            outcome
         }
         None => Err(Failure::Error(format!("unknown command '{}'", line.trim()))),
     };
@@ -190,6 +215,15 @@ pub(crate) fn carry_out(
         Err(Failure::Error(why)) => output.line(format_args!("error {why}")),
         Err(Failure::Said(text)) => output.line(text),
         Err(Failure::Gone) => Err(Gone),
+    }
+}
+
+/// Returns what the audit log has of what stands behind the name of a command: no secret.
+fn audited<'a>(name: &str, argument: &'a str) -> &'a str {
+    match name {
+        "add_cookie_secret" => "",
+        "set_option" => argument.split(':').next().unwrap_or_default(),
+        _ => argument,
     }
 }
 

@@ -372,6 +372,22 @@ impl Operator {
         let _ = self.audit_words(by, (what, on), outcome);
     }
 
+    /// Writes to the audit log that something was done over a channel that does not know who asks.
+    pub fn audit_from(&self, source: &'static str, (what, on): (&str, &str), outcome: &str) {
+        let on = on.chars().take(AUDITED_CHARS_MAX).collect();
+        let (by, what, outcome) = (source.to_owned(), what.to_owned(), outcome.to_owned());
+        let event = store::audit::Event {
+            by,
+            what,
+            on,
+            outcome,
+            source: Some(source),
+            ..store::audit::Event::default()
+        };
+        // Why not is in the log, and the status says it.
+        let _ = self.try_audit(event);
+    }
+
     /// Writes to the audit log that somebody has something done, which is not done otherwise.
     ///
     /// # Errors

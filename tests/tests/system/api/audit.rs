@@ -1,5 +1,7 @@
 //! The audit log of the built program: what is in it, and that it cannot be changed unnoticed.
 
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
 use std::process::Command;
 
 use testkit::{contains, program};
@@ -400,6 +402,44 @@ fn the_first_key_of_the_audit_log_comes_from_outside_and_nothing_of_it_stays() {
     assert_eq!(checked.status.code(), Some(1), "{said}");
     contains(&said, "has no key of an audit log");
     assert!(!said.contains("no key\""), "what is in it is not shown: {said}");
+}
+
+#[test]
+fn what_unbound_control_has_done_has_a_row_each_and_what_it_only_looks_at_has_none() {
+    let (_stub, server) = start("control: {unbound: {listen: \"@DIRECTORY@/u.sock\"}}\n");
+    let order = |command: &str| {
+        let mut stream = UnixStream::connect(server.directory().join("u.sock")).expect("the channel");
+        stream.write_all(format!("UBCT1 {command}\n").as_bytes()).expect("taken");
+        let mut said = String::new();
+        stream.read_to_string(&mut said).expect("an answer");
+        said
+    };
+    contains(&order("status"), "version");
+    contains(&order("flush_zone example.org"), "ok");
+    contains(&order("local_data a.example A 192.0.2.1"), "error");
+    contains(&order("add_cookie_secret 00112233445566778899aabbccddeeff"), "");
+    assert_eq!(order("reload"), "ok\n");
+    let rows = exported(&server);
+    let row = |what: &str| {
+        let found = rows.lines().find(|row| row.contains(&format!("\\\"what\\\":\\\"{what}\\\"")));
+        let found = found.unwrap_or_else(|| panic!("{what} in {rows}")).replace("\\\"", "\"");
+        contains(&found, "\"by\":\"unbound-control\"");
+        contains(&found, "\"source\":\"unbound-control\"");
+        found
+    };
+    contains(&row("flush_zone"), "\"on\":\"example.org\",\"outcome\":\"done\"");
+    contains(&row("local_data"), "\"on\":\"a.example A 192.0.2.1\",\"outcome\":\"refused: ");
+    contains(&row("reload"), "\"outcome\":\"done\"");
+    row("add_cookie_secret");
+    assert!(!rows.contains("00112233"), "{rows}");
+    assert!(!rows.contains("status"), "{rows}");
+    for said in verified(
+        server.directory(),
+        &rows,
+        &find(server.directory(), "audit-first.key").display().to_string(),
+    ) {
+        contains(&said, "rows");
+    }
 }
 
 /// Finds a file somewhere below a directory.
