@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 use wire::{NameBuf, Rtype};
 use zone::update::read_data;
 
+use crate::body::Body;
 use crate::call::Call;
 use crate::json;
 use crate::problem::Problem;
@@ -27,6 +28,8 @@ const ZONES: &str = "/api/v1/servers/localhost/zones";
 const LIKE_VERSION: &str = concat!("4.9.0-gannet-", env!("CARGO_PKG_VERSION"));
 /// Types that signers make.
 const SIGNERS: [&str; 4] = ["RRSIG", "NSEC", "NSEC3", "NSEC3PARAM"];
+/// Octets of a zone that are sent at once.
+const PART_OCTETS: usize = 64 << 10;
 
 /// A server.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -261,12 +264,20 @@ fn whole(call: &Call) -> Result<Request, Problem> {
     if call.asked("rrsets") == Some("false") {
         return of::zone(ZoneWhat::Status, Some(call.part(0)));
     }
+    let (name, rtype) = (call.asked("rrset_name"), call.asked("rrset_type"));
     Ok(Request::Rrsets(api::RrsetsOf {
         zone: call.part(0),
-        name: call.asked("rrset_name").map(str::to_owned),
-        rtype: call.asked("rrset_type").map(str::to_owned),
+        name: name.map(str::to_owned),
+        rtype: rtype.map(str::to_owned),
+        // All of them are read while the client takes them.
+        count: wants_all(call).then_some(1),
         ..api::RrsetsOf::default()
     }))
+}
+
+/// Returns whether all RRsets of a zone are wanted.
+fn wants_all(call: &Call) -> bool {
+    call.asked("rrset_name").is_none() && call.asked("rrset_type").is_none()
 }
 
 /// Answers with a zone.
@@ -276,9 +287,39 @@ fn shown(call: &Call, response: Response) -> Result<Reply, Problem> {
             let zone = zones.first().ok_or_else(|| Problem::new(404, "there is no such zone"))?;
             Ok(as_json(&zone_of(zone, None)))
         }
+        Response::Rrsets(found) if wants_all(call) => streamed(call, &found.zone),
         Response::Rrsets(found) => Ok(as_json(&with_rrsets(call, found)?)),
         other => unexpected(&other),
     }
+}
+
+/// Answers with a zone and all of its RRsets, however many there are.
+fn streamed(call: &Call, name: &str) -> Result<Reply, Problem> {
+    let (zone, serial, rrsets) = call.operator.rrsets_all(name)?;
+    let found = api::Rrsets { zone, serial, ..api::Rrsets::default() };
+    let head = api::to_json(&with_rrsets(call, found)?);
+    // The RRsets are the last of it, and it has none yet.
+    let (before, after) = head.rsplit_once("[]").unwrap_or((&head, ""));
+    let (before, after) = (format!("{before}["), format!("]{after}"));
+    let mut rrsets = rrsets.filter(is_of_no_signer).map(rrset_of).peekable();
+    let mut is_first = true;
+    let parts = std::iter::from_fn(move || {
+        rrsets.peek()?;
+        let mut part = String::new();
+        while part.len() < PART_OCTETS
+            && let Some(rrset) = rrsets.next()
+        {
+            part += if std::mem::take(&mut is_first) { "" } else { "," };
+            part += api::to_json(&rrset).trim_end();
+        }
+        Some(part)
+    });
+    let parts = std::iter::once(before).chain(parts).chain(std::iter::once(after));
+    Ok(Reply::stream("application/json", Body::in_parts(parts)))
+}
+
+fn is_of_no_signer(rrset: &api::Rrset) -> bool {
+    !SIGNERS.contains(&rrset.rtype.as_str())
 }
 
 fn with_rrsets(call: &Call, found: api::Rrsets) -> Result<PdnsZone, Problem> {
@@ -286,7 +327,7 @@ fn with_rrsets(call: &Call, found: api::Rrsets) -> Result<PdnsZone, Problem> {
     // A zone of a directory has no status of its own.
     let plain = || api::Zone { name: found.zone.clone(), role: "primary".to_owned(), ..api::Zone::default() };
     let zone = api::Zone { serial: Some(found.serial), ..zones.into_iter().next().unwrap_or_else(plain) };
-    let rrsets = found.rrsets.into_iter().filter(|rrset| !SIGNERS.contains(&rrset.rtype.as_str()));
+    let rrsets = found.rrsets.into_iter().filter(is_of_no_signer);
     Ok(zone_of(&zone, Some(rrsets.map(rrset_of).collect())))
 }
 

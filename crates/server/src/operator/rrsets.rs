@@ -71,6 +71,26 @@ impl Operator {
         Ok(found)
     }
 
+    /// Returns all RRsets of a zone, without signatures that the server makes, as they are in this
+    /// version; and its name and serial.
+    ///
+    /// # Errors
+    ///
+    /// There is no such zone, or no version of it.
+    pub fn rrsets_all(
+        &self,
+        zone: &str,
+    ) -> Result<(String, u32, impl Iterator<Item = api::Rrset> + Send + use<>), OperatorError> {
+        let zone = self.unsigned(zone)?;
+        let (apex, serial, order) = (zone.apex().to_string(), zone.facts().serial, zone.order());
+        let all = (0..order.len()).flat_map(move |number| {
+            let rows = zone.records_at(&order, number);
+            let rows = rows.map(|row| (row.owner(), row.rtype, row.ttl, row.rdata.to_vec()));
+            by_type(rows).into_iter().map(|rrset| rrset.shown()).collect::<Vec<_>>()
+        });
+        Ok((apex, serial, all))
+    }
+
     /// Changes RRsets of a zone: all of them, or none. They are on disk and served when this
     /// returns.
     ///

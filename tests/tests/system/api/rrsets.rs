@@ -289,6 +289,32 @@ fn a_change_over_powerdns_s_api_that_is_sent_again_is_made_once() {
 }
 
 #[test]
+fn programs_that_speak_the_api_of_powerdns_get_zones_of_any_size_as_a_whole() {
+    const HOSTS: usize = 60_000;
+    let (server, at, _stub) = start_network("");
+    let key = format!("X-API-Key: {}", token(&server, "reader", &[]));
+    let file = server.directory().join("large.zone");
+    fs::write(&file, format!("{ZONE}$GENERATE 1-{HOSTS} host-$ 60 A 192.0.2.1\n")).expect("written");
+    order(&server, &["zone", "add", "example.org"]);
+    order(&server, &["zone", "load", "example.org", file.to_str().expect("a path")]);
+    let (status, body) = curl(at, "/api/v1/servers/localhost/zones/example.org.", &["--header", &key]);
+    assert_eq!(status, 200);
+    let zone: serde_json::Value = serde_json::from_str(&body).expect("JSON");
+    assert_eq!((zone["id"].as_str(), zone["serial"].as_u64()), (Some("example.org."), Some(7)));
+    let rrsets = zone["rrsets"].as_array().expect("RRsets");
+    assert_eq!(rrsets.len(), HOSTS + 3, "SOA, NS and ns besides");
+    assert_eq!(rrsets[0]["type"], "SOA");
+    let last = rrsets.iter().find(|rrset| rrset["name"] == format!("host-{HOSTS}.example.org."));
+    assert_eq!(last.expect("it is there")["records"][0]["content"], "192.0.2.1");
+    // Some of them, and none, are asked for as before.
+    let some = "/api/v1/servers/localhost/zones/example.org.?rrset_name=host-7.example.org.";
+    assert_eq!(curl(at, some, &["--header", &key]).1.matches("\"content\"").count(), 1);
+    let none = "/api/v1/servers/localhost/zones/example.org.?rrsets=false";
+    lacks(&curl(at, none, &["--header", &key]).1, "rrsets");
+    assert_eq!(curl(at, "/api/v1/servers/localhost/zones/example.net.", &["--header", &key]).0, 404);
+}
+
+#[test]
 fn the_manual_s_example_of_rrsets_works() {
     let (_stub, server) = start("");
     add(&server, "example.org");
