@@ -9,6 +9,9 @@ use std::task::{Context, Poll};
 use hyper::body::{Body as HttpBody, Bytes, Frame, SizeHint};
 use tokio::sync::mpsc;
 
+use crate::backup::Transfer;
+use crate::standing::Standing;
+
 /// Parts that wait for the client; whoever makes more waits with them.
 const PARTS_MAX: usize = 2;
 
@@ -18,16 +21,32 @@ pub(crate) struct Body {
     rest: Option<mpsc::Receiver<Bytes>>,
     /// How long the rest is, if that is known.
     octets: Option<u64>,
+    /// Whether whoever asked may still hear the rest.
+    standing: Option<Standing>,
+    /// An archive that is the rest.
+    _transfer: Option<Transfer>,
 }
 
 /// Octets of a file that are read at once.
 const PART_OCTETS: usize = 256 << 10;
 
 impl Body {
+    const fn new(first: Option<Bytes>, rest: Option<mpsc::Receiver<Bytes>>, octets: Option<u64>) -> Self {
+        Self { first, rest, octets, standing: None, _transfer: None }
+    }
+
+    /// Has it end with what it was asked for with, if it is not there already.
+    pub(crate) fn lasting(self, transfer: Option<Transfer>, standing: Option<Standing>) -> Self {
+        if self.rest.is_none() {
+            return self;
+        }
+        Self { standing, _transfer: transfer, ..self }
+    }
+
     /// Returns a body that is there already.
     pub(crate) fn whole(octets: impl Into<Bytes>) -> Self {
         let octets: Bytes = octets.into();
-        Self { first: Some(octets).filter(|octets| !octets.is_empty()), rest: None, octets: None }
+        Self::new(Some(octets).filter(|octets| !octets.is_empty()), None, None)
     }
 
     /// Returns it as text, if it is there already.
@@ -66,7 +85,7 @@ impl Body {
                 }
             }
         }));
-        Self { first: None, rest: Some(rest), octets }
+        Self::new(None, Some(rest), octets)
     }
 }
 
@@ -80,6 +99,10 @@ impl HttpBody for Body {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         if let Some(first) = self.first.take() {
             return Poll::Ready(Some(Ok(Frame::data(first))));
+        }
+        if self.standing.as_mut().is_some_and(|standing| standing.is_over(context)) {
+            // What was said to be longer breaks off.
+            (self.rest, self.standing) = (None, None);
         }
         match &mut self.rest {
             Some(rest) => rest.poll_recv(context).map(|part| part.map(|part| Ok(Frame::data(part)))),

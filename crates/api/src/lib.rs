@@ -33,6 +33,7 @@ mod rrsets;
 mod serve;
 mod session;
 mod shapes;
+mod standing;
 mod tools;
 
 pub use description::description;

@@ -12,8 +12,10 @@ use server::Draft;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
+use crate::backup::Transfer;
 use crate::body::Body;
 use crate::problem::Problem;
+use crate::standing::Standing;
 
 /// How long a body may take.
 const BODY_TIME_MAX: Duration = Duration::from_secs(30);
@@ -92,6 +94,12 @@ impl Reply {
         self
     }
 
+    /// Has the body, if it is made while the client takes it, end with what it was asked for with,
+    /// and the transfer of an archive last as long as the body.
+    pub(crate) fn lasting(self, transfer: Option<Transfer>, standing: Option<Standing>) -> Self {
+        Self { body: self.body.lasting(transfer, standing), ..self }
+    }
+
     pub(crate) const fn ending(mut self) -> Self {
         self.ends_connection = true;
         self
@@ -137,13 +145,23 @@ pub(crate) async fn read(mut body: Incoming, octets_max: u64) -> Result<Vec<u8>,
     Ok(octets)
 }
 
+/// How long a body may take.
+#[derive(Clone, Copy)]
+pub(crate) enum BodyTime {
+    /// All of it.
+    All(Duration),
+    /// Each part of it.
+    Part(Duration),
+}
+
 /// Writes a body to a file as it comes, of so many octets and within so long at most; returns the
 /// file.
 pub(crate) async fn read_to_file(
     mut body: Incoming,
     mut draft: Draft,
-    (octets_max, patience): (u64, Duration),
+    (octets_max, time): (u64, BodyTime),
 ) -> Result<Draft, Problem> {
+    let late = || Problem::new(408, "the body took too long");
     let (sender, mut parts) = mpsc::channel::<Bytes>(PARTS_MAX);
     let writing = tokio::task::spawn_blocking(move || {
         while let Some(part) = parts.blocking_recv() {
@@ -153,7 +171,13 @@ pub(crate) async fn read_to_file(
     });
     let all = async move {
         let mut octets = 0;
-        while let Some(frame) = poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
+        loop {
+            let next = poll_fn(|context| Pin::new(&mut body).poll_frame(context));
+            let next = match time {
+                BodyTime::All(_) => next.await,
+                BodyTime::Part(patience) => timeout(patience, next).await.map_err(|_| late())?,
+            };
+            let Some(frame) = next else { break };
             let frame = frame.map_err(|_| Problem::new(400, "the body was cut off"))?;
             let Ok(part) = frame.into_data() else { continue };
             octets += part.len() as u64;
@@ -167,8 +191,10 @@ pub(crate) async fn read_to_file(
         }
         Ok(())
     };
-    let late = |_| Err(Problem::new(408, "the body took too long"));
-    timeout(patience, all).await.unwrap_or_else(late)?;
+    match time {
+        BodyTime::All(patience) => timeout(patience, all).await.unwrap_or_else(|_| Err(late()))?,
+        BodyTime::Part(_) => all.await?,
+    }
     let gone = |_| Problem::new(500, "the body could not be written");
     let written = writing.await.map_err(gone)?;
     written.map_err(|error| Problem::new(507, format!("the body cannot be kept: {error}")))

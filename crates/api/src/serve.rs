@@ -16,9 +16,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use server::{Caller, Operator, SocketUsers};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
-use tokio::time::timeout;
 
-use crate::backup;
+use crate::backup::{self, Transfers};
 use crate::body::Body;
 use crate::call::{Call, path_parts, query_parts};
 use crate::description::description;
@@ -28,10 +27,11 @@ use crate::patience::Patient;
 use crate::powerdns;
 use crate::problem::Problem;
 use crate::repeated::{self, UnderWay};
-use crate::reply::{LONG_BODY_TIME_MAX, Reply, is_json, not_allowed, read, read_to_file};
+use crate::reply::{BodyTime, LONG_BODY_TIME_MAX, Reply, is_json, not_allowed, read, read_to_file};
 use crate::route::{Route, TUNNEL, Wanted};
 use crate::routes::all;
 use crate::session::{Visitor, in_thread};
+use crate::standing::Standing;
 
 /// Octets of a body.
 const BODY_OCTETS_MAX: u64 = 1 << 20;
@@ -112,11 +112,11 @@ impl Api {
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         who: Who,
     ) {
-        let who = &who;
+        let (who, transfers) = (&who, &Transfers::default());
         let service = service_fn(|request: Request<Incoming>| {
             let api = Arc::clone(&self);
             async move {
-                let reply = api.answer(request, who).await.unwrap_or_else(Reply::from);
+                let reply = api.answer(request, (who, transfers)).await.unwrap_or_else(Reply::from);
                 Ok::<_, Infallible>(as_response(reply))
             }
         });
@@ -127,11 +127,15 @@ impl Api {
             .max_buf_size(HEAD_OCTETS_MAX)
             .serve_connection(TokioIo::new(Patient::new(stream)), service);
         // What goes wrong here concerns this client alone, and it notices.
-        drop(timeout(CONNECTION_TIME_MAX, connection).await);
+        transfers.wait_for(connection).await;
     }
 
     /// Answers one request.
-    async fn answer(&self, request: Request<Incoming>, who: &Who) -> Result<Reply, Problem> {
+    async fn answer(
+        &self,
+        request: Request<Incoming>,
+        (who, transfers): (&Who, &Transfers),
+    ) -> Result<Reply, Problem> {
         let path = request.uri().path().to_owned();
         let visitor = match who {
             Who::User(caller) => Some(Visitor::known(caller.clone())),
@@ -177,7 +181,7 @@ impl Api {
                 }
                 let visitor = visitor.ok_or_else(|| Problem::new(401, "this needs a token or a session"))?;
                 let is_powerdns = path.starts_with(powerdns::BASE);
-                let done = self.carry_out(route, (path, parts), request, visitor).await;
+                let done = self.carry_out(route, (path, parts), request, (visitor, transfers)).await;
                 done.map_err(|problem| if is_powerdns { problem.for_powerdns() } else { problem })
             }
             _ => Err(nothing_at(&path)),
@@ -198,8 +202,10 @@ impl Api {
         route: &'static Route,
         (path, parts): (String, Vec<String>),
         request: Request<Incoming>,
-        visitor: Visitor,
+        (visitor, transfers): (Visitor, &Transfers),
     ) -> Result<Reply, Problem> {
+        let is_archive = matches!(route.body, Wanted::Archive) || route.path == backup::BACKUP;
+        let transfer = is_archive.then(|| transfers.begin());
         let query = query_parts(request.uri().query().unwrap_or(""))?;
         if let Some((unknown, _)) =
             query.iter().find(|(name, _)| route.query.iter().all(|known| known.name != name))
@@ -243,7 +249,7 @@ impl Api {
                         read_to_file(
                             request.into_body(),
                             draft,
-                            (own_lists::UPLOAD_OCTETS_MAX, LONG_BODY_TIME_MAX),
+                            (own_lists::UPLOAD_OCTETS_MAX, BodyTime::All(LONG_BODY_TIME_MAX)),
                         )
                         .await?,
                     ),
@@ -251,7 +257,8 @@ impl Api {
             }
             Wanted::Archive => {
                 let draft = self.operator.restore_draft()?;
-                let limits = (server::ARCHIVE_OCTETS_MAX, backup::ARCHIVE_TIME_MAX);
+                let time = BodyTime::Part(backup::ARCHIVE_SILENCE_MAX);
+                let limits = (server::ARCHIVE_OCTETS_MAX, time);
                 (Vec::new(), Some(read_to_file(request.into_body(), draft, limits).await?))
             }
             Wanted::Lines => (read(request.into_body(), own_lists::LINES_OCTETS_MAX).await?, None),
@@ -261,7 +268,8 @@ impl Api {
         if matches!(route.body, Wanted::Nothing) && !body.is_empty() {
             return Err(Problem::new(400, "this takes no body"));
         }
-        let Visitor { caller, logs_in_from, is_due, .. } = visitor;
+        let Visitor { caller, logs_in_from, is_due, shown, .. } = visitor;
+        let standing = shown.map(|shown| Standing::new(&self.operator, shown, &caller));
         let call = Call {
             operator: Arc::clone(&self.operator),
             path,
@@ -287,7 +295,9 @@ impl Api {
                 _ => repeated::once(&under_way, route, &call, || done(route, &call)),
             }
         });
-        done.await.unwrap_or_else(|_| Err(Problem::new(500, "the server could not carry this out")))
+        let failed = |_| Err(Problem::new(500, "the server could not carry this out"));
+        let reply = done.await.unwrap_or_else(failed)?;
+        Ok(reply.lasting(transfer, standing))
     }
 }
 

@@ -12,7 +12,7 @@ use hyper::Request;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, COOKIE, HeaderMap, HeaderName, ORIGIN};
 use serde::de::DeserializeOwned;
-use server::{Caller, LogInRefusal, LoggedIn};
+use server::{Caller, LogInRefusal, LoggedIn, Shown};
 
 use crate::json;
 use crate::problem::Problem;
@@ -42,12 +42,14 @@ pub(crate) struct Visitor {
     pub(crate) session: Option<String>,
     /// Whether the use of the session is to be noted.
     pub(crate) is_due: bool,
+    /// What shows who it is, if the system does not.
+    pub(crate) shown: Option<Shown>,
 }
 
 impl Visitor {
     /// Returns somebody who needs no session.
     pub(crate) const fn known(caller: Caller) -> Self {
-        Self { caller, logs_in_from: None, session: None, is_due: false }
+        Self { caller, logs_in_from: None, session: None, is_due: false, shown: None }
     }
 }
 

@@ -32,7 +32,7 @@ pub use files::{FilesSaid, Meanwhile};
 pub use kept::{Kept, WhatBecame};
 pub use last_good::FILE as LAST_GOOD;
 pub use queue::Queue;
-pub use start::{Begun, WrongPair, begin};
+pub use start::{Begun, WrongPair, begin, hold, layers_in_copy};
 
 /// The space of the store that changed settings are in.
 const SPACE: &str = "settings";

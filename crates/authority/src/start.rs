@@ -1,6 +1,7 @@
 //! At the start: the files together with the changes that were made of them.
 
 use std::fs::{File, TryLockError};
+use std::io;
 use std::path::Path;
 
 use diagnostic::{Diagnostic, Severity};
@@ -166,6 +167,32 @@ fn known(
     }
 }
 
+/// Takes a state directory that no server uses, for as long as what is returned is there; `None` if
+/// nothing can be locked there.
+///
+/// # Errors
+///
+/// It is not there, or a server uses it ([`io::ErrorKind::WouldBlock`]).
+pub fn hold(state: &Path) -> io::Result<Option<File>> {
+    let folder = File::open(state)?;
+    match folder.try_lock() {
+        Ok(()) => Ok(Some(folder)),
+        Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
+        Err(TryLockError::Error(_)) => Ok(None),
+    }
+}
+
+/// Returns the changes that a start finds in a folder with a copy of the store, and with this first
+/// key of the audit log.
+///
+/// # Errors
+///
+/// As those of [`Authority::layers_in_copy`].
+pub fn layers_in_copy(folder: &Path, key: Option<store::audit::Octets>) -> Result<Vec<Layer>, StoreError> {
+    let (entries, _, trouble, _) = known(folder, key);
+    trouble.map_or_else(|| Ok(layers(&entries)), Err)
+}
+
 impl Authority {
     /// Returns the changes that a start finds in a folder with a copy of the store.
     ///
@@ -174,8 +201,7 @@ impl Authority {
     /// They cannot be read, or are of an earlier moment than what lies beside them: it would stay
     /// as it is for ever.
     pub fn layers_in_copy(&self, folder: &Path) -> Result<Vec<Layer>, StoreError> {
-        let (entries, _, trouble, _) = known(folder, self.state().audit_key);
-        trouble.map_or_else(|| Ok(layers(&entries)), Err)
+        layers_in_copy(folder, self.state().audit_key)
     }
 
     /// Returns the files and changes that ran last, if they are still right.

@@ -20,6 +20,8 @@ mod tokens;
 mod users;
 mod zones;
 
+pub use backup::shown as shown_restored;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

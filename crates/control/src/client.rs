@@ -142,19 +142,37 @@ pub fn read(line: &str) -> Result<Response, AskError> {
 /// Nobody listens, the connection breaks, or the response cannot be understood.
 pub fn send(
     paths: &[PathBuf],
-    (method, target): (&str, &str),
+    asked: (&str, &str),
     headers: &[(&str, &str)],
     body: &[u8],
+    patience: Duration,
+) -> Result<(u16, String), AskError> {
+    send_from(paths, asked, headers, (&mut &*body, body.len() as u64), patience)
+}
+
+/// Like [`send`], with a body of so many octets that is read while it is sent. `patience` is for each
+/// part of it.
+///
+/// # Errors
+///
+/// As those, and it cannot be read.
+pub fn send_from(
+    paths: &[PathBuf],
+    (method, target): (&str, &str),
+    headers: &[(&str, &str)],
+    (body, octets): (&mut dyn Read, u64),
     patience: Duration,
 ) -> Result<(u16, String), AskError> {
     let (mut stream, path) = connect(paths, patience)?;
     let broke = |error| AskError::Io(path.clone(), error);
     let mut head = format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
-    for (name, value) in headers.iter().chain(&[("Content-Length", body.len().to_string().as_str())]) {
+    for (name, value) in headers.iter().chain(&[("Content-Length", octets.to_string().as_str())]) {
         head += &format!("{name}: {value}\r\n");
     }
     head += "\r\n";
-    let written = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));
+    let written = stream
+        .write_all(head.as_bytes())
+        .and_then(|()| io::copy(&mut body.take(octets), &mut stream).map(drop));
     let mut response = Vec::new();
     // Who is refused before the end hears why.
     let heard = (&mut stream).take(RESPONSE_OCTETS_MAX).read_to_end(&mut response);

@@ -11,13 +11,14 @@ mod lookup;
 mod port_taken;
 mod privileges;
 mod probe;
+mod restore;
 mod run;
 #[expect(unsafe_code, reason = "calls that only the operating system can do")]
 mod sys;
 
 use std::process::ExitCode;
 
-use commands::cli::{self, Command, XdpCommand};
+use commands::cli::{self, Command, ServerCommand, XdpCommand};
 use commands::{
     certificate, configuration, dnscrypt, import, mobileconfig, program, remote, xdp_check, zone,
 };
@@ -34,6 +35,7 @@ fn carry_out(command: &Command) -> ExitCode {
     match command {
         Command::Run(args) => run::run(args),
         Command::Check(args) => check::run(args),
+        Command::Server(ServerCommand::Restore(args)) if args.offline => restore::run(args),
         Command::Server(command) => remote::run(command, server::DESCRIPTIONS),
         Command::Query(args) => lookup::run(args),
         Command::Probe(args) => probe::run(args),

@@ -38,14 +38,14 @@ mod zone_sources;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-pub use backup::ARCHIVE_OCTETS_MAX;
+pub use backup::{ARCHIVE_OCTETS_MAX, BackupError, lay_down};
 pub use caller::{Caller, Role, Scope, needed};
 pub use compile::{Compiled, Previous, compile};
 pub use driver::{Waiting, WaitsFor};
 pub use log_level::{LogLevelHandle, filter};
 pub use operator::{
     CachedAnswer, ComesBack, DESCRIPTIONS, EDITS_MAX, LinkFor, LogInRefusal, LoggedIn, Operator,
-    OperatorError, Rejected, What, WorkerNumbers,
+    OperatorError, Rejected, Shown, What, WorkerNumbers,
 };
 pub use protocol::{
     SocketUsers, answered, back_up, carry_out, own_list_allowed, own_list_put, restore, restore_allowed,

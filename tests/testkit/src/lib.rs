@@ -34,7 +34,7 @@ pub use dnscrypt::Provider;
 pub use identity::{Authority, Identity};
 pub use oblivious::Oblivious;
 pub use others::{Other, free_address, is_installed, with_input};
-pub use program::{Server, forwarding, program, tool, without_api};
+pub use program::{Server, forwarding, program, program_by, tool, without_api};
 pub use socks::Proxy;
 pub use stub::{Answer, Asked, Lie, Script, Stub};
 pub use tls::{TlsClient, certificate};

@@ -60,6 +60,15 @@ fn limited(directory: &Path, descriptors: u32) -> Command {
     in_directory(command, directory)
 }
 
+/// Returns the program as another one starts it, such as `unshare`, which gets its path, and its
+/// arguments behind that.
+pub fn program_by(starter: &[&str], directory: &Path) -> Command {
+    let (first, rest) = starter.split_first().expect("a program");
+    let mut command = Command::new(first);
+    command.args(rest).arg(gannet());
+    in_directory(command, directory)
+}
+
 fn in_directory(mut command: Command, directory: &Path) -> Command {
     command.current_dir(directory).stdin(Stdio::null());
     let foreign =

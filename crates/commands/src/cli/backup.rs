@@ -24,10 +24,18 @@ pub struct BackupArgs {
 pub struct RestoreArgs {
     /// The file.
     #[arg(value_name = "FILE")]
-    pub(crate) file: PathBuf,
+    pub file: PathBuf,
     /// Only check it.
     #[arg(long)]
-    pub(crate) dry_run: bool,
+    pub dry_run: bool,
+    /// No server runs: put it into the state directory of a configuration. Refused while a server
+    /// uses that.
+    #[arg(long, conflicts_with_all = ["socket", "server"])]
+    pub offline: bool,
+    /// With `--offline`: the configuration [default: as `run` has it].
+    #[arg(short, long, value_name = "FILE", requires = "offline")]
+    pub config: Option<PathBuf>,
+    /// The server, and how results are printed.
     #[command(flatten)]
-    pub(crate) remote: RemoteArgs,
+    pub remote: RemoteArgs,
 }

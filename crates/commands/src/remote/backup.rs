@@ -1,7 +1,7 @@
 //! `gannet backup` and `gannet restore`.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::process::ExitCode;
@@ -60,17 +60,21 @@ fn try_back_up(args: &BackupArgs) -> Result<(), String> {
 /// Runs `gannet restore`.
 pub(super) fn restore(args: &RestoreArgs) -> ExitCode {
     let output = args.remote.output;
-    let mut octets = Vec::new();
-    if let Err(error) = File::open(&args.file).and_then(|mut file| file.read_to_end(&mut octets)) {
-        return out::failed(&format!("{}: {error}", args.file.display()), output);
-    }
+    let opened = File::open(&args.file).and_then(|file| file.metadata().map(|known| (file, known.len())));
+    let (mut file, octets) = match opened {
+        Ok(opened) => opened,
+        Err(error) => return out::failed(&format!("{}: {error}", args.file.display()), output),
+    };
     let target = if args.dry_run { "/api/v1/restore?dry-run" } else { "/api/v1/restore" };
     let (asked, headers) = (("POST", target), [("Content-Type", "application/x-tar")]);
     let remote = &args.remote;
     let answered = match &remote.server.server {
-        Some(url) => network::send((url, &remote.server), asked, &headers, &octets, WORK_PATIENCE),
-        None => control::client::send(&socket_paths(&remote.socket), asked, &headers, &octets, WORK_PATIENCE)
-            .map_err(|error| error.to_string()),
+        Some(url) => network::send_file((url, &remote.server), asked, &headers, &file, WORK_PATIENCE),
+        None => {
+            let (paths, body) = (socket_paths(&remote.socket), (&mut file as &mut dyn Read, octets));
+            control::client::send_from(&paths, asked, &headers, body, WORK_PATIENCE)
+                .map_err(|error| error.to_string())
+        }
     };
     let (status, text) = match answered {
         Ok(answered) => answered,
@@ -91,7 +95,8 @@ pub(super) fn restore(args: &RestoreArgs) -> ExitCode {
     }
 }
 
-fn shown(restored: &api::Restored) -> String {
+/// Returns what is said of a backup that is restored, or can be.
+pub fn shown(restored: &api::Restored) -> String {
     let api::Restored { at, revision, files, has_secrets, is_ready } = restored;
     let secrets = if *has_secrets { "with" } else { "without" };
     let end = match is_ready {

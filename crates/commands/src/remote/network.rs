@@ -1,6 +1,7 @@
 //! A server that is reached over the network: the requests of the control socket, over its HTTP
 //! API.
 
+use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -8,8 +9,10 @@ use std::time::Duration;
 
 use control::More;
 use control::api::{Request, Response, to_json_line};
-use ureq::Agent;
+use ureq::config::ConfigBuilder;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, TlsProvider, parse_pem};
+use ureq::typestate::AgentScope;
+use ureq::{Agent, AsSendBody};
 
 use crate::cli::ServerArgs;
 
@@ -67,15 +70,38 @@ pub(super) fn ask_for_all(
 
 /// Sends a body to a path of a server's API; returns the status and the text of the response.
 pub(super) fn send(
-    (url, args): (&str, &ServerArgs),
-    (method, target): (&str, &str),
+    server: (&str, &ServerArgs),
+    asked: (&str, &str),
     headers: &[(&str, &str)],
     body: &[u8],
     patience: Duration,
 ) -> Result<(u16, String), String> {
+    let agent = agent(server.1.ca.as_deref(), patience)?;
+    send_by(&agent, server, asked, headers, body)
+}
+
+/// Like [`send`], with a file that is read while it is sent. `patience` is for each part of it, and
+/// for the response.
+pub(super) fn send_file(
+    server: (&str, &ServerArgs),
+    asked: (&str, &str),
+    headers: &[(&str, &str)],
+    file: &File,
+    patience: Duration,
+) -> Result<(u16, String), String> {
+    let agent = patient_agent(server.1.ca.as_deref(), patience)?;
+    send_by(&agent, server, asked, headers, file)
+}
+
+fn send_by(
+    agent: &Agent,
+    (url, args): (&str, &ServerArgs),
+    (method, target): (&str, &str),
+    headers: &[(&str, &str)],
+    body: impl AsSendBody,
+) -> Result<(u16, String), String> {
     let broke = |error: &dyn std::fmt::Display| format!("the server at {url} cannot be asked: {error}");
     let token = token(args)?;
-    let agent = agent(args.ca.as_deref(), patience)?;
     let to = format!("{}{target}", url.trim_end_matches('/'));
     let request = match method {
         "PUT" => agent.put(to),
@@ -93,7 +119,7 @@ pub(super) fn send(
 }
 
 /// Asks for something of a server's API, and writes it to `to`; returns the status, and the text of
-/// a response that is another than 200.
+/// a response that is another than 200. `patience` is for the response, and for each part of it.
 pub(super) fn fetch(
     (url, args): (&str, &ServerArgs),
     target: &str,
@@ -102,7 +128,7 @@ pub(super) fn fetch(
 ) -> Result<(u16, String), String> {
     let broke = |error: &dyn std::fmt::Display| format!("the server at {url} cannot be asked: {error}");
     let token = token(args)?;
-    let agent = agent(args.ca.as_deref(), patience)?;
+    let agent = patient_agent(args.ca.as_deref(), patience)?;
     let request = agent.get(format!("{}{target}", url.trim_end_matches('/')));
     let request = request.header("Authorization", format!("Bearer {token}"));
     let mut response = request.call().map_err(|error| broke(&error))?;
@@ -132,7 +158,23 @@ fn token(args: &ServerArgs) -> Result<String, String> {
     is_token.then(|| token.to_owned()).ok_or_else(|| "what should be a token is none".to_owned())
 }
 
+/// Returns what asks and is done within a time.
 fn agent(ca: Option<&Path>, patience: Duration) -> Result<Agent, String> {
+    agent_with(ca, |config| config.timeout_global(Some(patience)))
+}
+
+/// Returns what asks and takes as long as it takes, while no step of it does.
+fn patient_agent(ca: Option<&Path>, patience: Duration) -> Result<Agent, String> {
+    let patience = Some(patience);
+    agent_with(ca, |config| {
+        let config = config.timeout_connect(patience).timeout_recv_response(patience);
+        config.timeout_per_read(patience).timeout_per_write(patience)
+    })
+}
+
+type Config = ConfigBuilder<AgentScope>;
+
+fn agent_with(ca: Option<&Path>, with: impl FnOnce(Config) -> Config) -> Result<Agent, String> {
     let tls = TlsConfig::builder()
         .provider(TlsProvider::Rustls)
         .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()));
@@ -142,13 +184,11 @@ fn agent(ca: Option<&Path>, patience: Duration) -> Result<Agent, String> {
     };
     let config = Agent::config_builder()
         .tls_config(tls.build())
-        .timeout_global(Some(patience))
         .http_status_as_error(false)
         // A token is shown to nobody else.
         .max_redirects(0)
-        .user_agent(concat!("gannet/", env!("CARGO_PKG_VERSION")))
-        .build();
-    Ok(config.new_agent())
+        .user_agent(concat!("gannet/", env!("CARGO_PKG_VERSION")));
+    Ok(with(config).build().new_agent())
 }
 
 fn certificates(file: &Path) -> Result<Vec<Certificate<'static>>, String> {

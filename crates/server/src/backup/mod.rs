@@ -32,7 +32,7 @@ const TRIES_MAX: usize = 10;
 
 /// Why there is no backup.
 #[derive(Debug)]
-pub(crate) enum BackupError {
+pub enum BackupError {
     /// The machine.
     Io(&'static str, io::Error),
     /// What is to be restored is none, or not as it was written.
@@ -293,9 +293,13 @@ fn is_place(path: &str) -> bool {
 }
 
 /// Checks a backup, and lays it down for the next start unless it is only to be checked. `check`
-/// says whether this server can run on the store in a folder. Given are the time, who wants it, and
-/// whether it is only to be checked.
-pub(crate) fn lay_down(
+/// says whether this server can run on the store in a folder. Given are the time in seconds since
+/// 1970, who wants it, and whether it is only to be checked.
+///
+/// # Errors
+///
+/// It is no backup, not as it was written, `check` refuses it, or it cannot be laid down.
+pub fn lay_down(
     state: &Path,
     archive: &Path,
     (at, by, is_dry_run): (u64, &str, bool),

@@ -23,6 +23,7 @@ mod queries;
 mod resolvers;
 mod rrsets;
 mod sets;
+mod standing;
 mod times;
 mod tokens;
 mod zones;
@@ -65,6 +66,7 @@ pub(crate) use files::Watched;
 pub use numbers::DESCRIPTIONS;
 pub(crate) use overlay::Changing;
 pub use own_lists::EDITS_MAX;
+pub use standing::Shown;
 
 /// Who makes changes that nobody asked for.
 const SERVER: &str = "the server";

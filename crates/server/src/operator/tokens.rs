@@ -57,7 +57,7 @@ fn hex(octets: &[u8]) -> String {
     octets.iter().map(|octet| format!("{octet:02x}")).collect()
 }
 
-fn sha256(text: &str) -> String {
+pub(super) fn sha256(text: &str) -> String {
     hex(digest::digest(&digest::SHA256, text.as_bytes()).as_ref())
 }
 
@@ -171,6 +171,11 @@ impl Operator {
         let is_login = now.saturating_sub(used) >= LOGIN_AFTER_S;
         let name = format!("token {}", known.name);
         Some((Caller { name, role: known.role, scope: Arc::clone(&known.scope) }, is_login))
+    }
+
+    /// Returns the role that a token gives, by its digest; `None` if it is none any more.
+    pub(super) fn role_of_token(&self, hash: &str, now: u64) -> Option<Role> {
+        self.tokens.all().get(hash).filter(|known| !known.is_over(now)).map(|known| known.role)
     }
 
     /// Returns the tokens, by name, never the texts of themselves.

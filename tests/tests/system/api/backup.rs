@@ -109,6 +109,103 @@ fn what_was_backed_up_while_the_server_ran_is_there_after_the_next_start() {
     fine(&server, &["audit", "verify", "export"]);
 }
 
+/// Returns how many KiB of memory a process has, or had at most.
+fn memory_kib(pid: u32, field: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("a process");
+    let line = status.lines().find_map(|line| line.strip_prefix(field)).expect("a field");
+    line.trim_matches([':', ' ', '\t']).trim_end_matches(" kB").parse().expect("a number")
+}
+
+/// Runs a program and prints how many KiB of memory it had at most.
+const MEASURE: &str = "
+import resource, subprocess, sys
+code = subprocess.run(sys.argv[1:]).returncode
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+sys.exit(code)
+";
+
+#[test]
+fn a_large_backup_is_made_sent_and_laid_down_without_being_in_memory() {
+    const OCTETS: u64 = 300 << 20;
+    const MORE_KIB_MAX: u64 = 128 << 10;
+    let stub = Stub::start(Script::default());
+    let server = Server::start_in(directory(), &yaml(&stub));
+    fine(&server, &["config", "set", "local.nas.home.arpa", "192.0.2.7"]);
+    let zones = server.directory().join("zones");
+    fs::create_dir_all(&zones).expect("a folder");
+    // It takes no room before it is copied.
+    fs::File::create(zones.join("large.example.base")).and_then(|file| file.set_len(OCTETS)).expect("a file");
+    let before = memory_kib(server.pid(), "VmRSS");
+    let measured = |arguments: &[&str]| {
+        let program = testkit::program(server.directory());
+        let mut command = std::process::Command::new("python3");
+        command.args(["-c", MEASURE]).arg(program.get_program()).args(arguments);
+        command.current_dir(server.directory()).env("GANNET_SOCKET", server.directory().join("control.sock"));
+        let output = command.output().expect("python3");
+        assert!(output.status.success(), "{arguments:?}: {}", text(&output));
+        let said = text(&output);
+        said.lines().last().and_then(|line| line.parse::<u64>().ok()).expect("a number")
+    };
+    for arguments in [["backup", "a.tar"], ["restore", "a.tar"]] {
+        let kib = measured(&arguments);
+        assert!(kib < MORE_KIB_MAX, "{arguments:?}: {kib} KiB");
+    }
+    assert!(fs::metadata(server.directory().join("a.tar")).expect("a file").len() > OCTETS);
+    let after = memory_kib(server.pid(), "VmHWM");
+    assert!(after < before + MORE_KIB_MAX, "{before} KiB before, {after} KiB at most");
+    assert!(server.directory().join("restore.ready/zones/large.example.base").exists());
+}
+
+#[test]
+fn a_backup_is_restored_without_a_server_and_not_beside_one() {
+    let stub = Stub::start(Script::default());
+    let yaml = yaml(&stub);
+    let server = Server::start_in(directory(), &yaml);
+    fine(&server, &["config", "set", "local.nas.home.arpa", "192.0.2.7"]);
+    fine(&server, &["backup", "a.tar", "--secrets"]);
+    fine(&server, &["config", "set", "local.nas.home.arpa", "192.0.2.8"]);
+    let offline = ["restore", "a.tar", "--offline", "-c", "gannet.yaml"];
+    let refused = server.command(&offline);
+    assert!(!refused.status.success());
+    contains(&text(&refused), "a server uses");
+    let (_, _, directory) = server.stop();
+    let command = |arguments: &[&str]| {
+        let output = testkit::program(directory.path()).args(arguments).output().expect("the program starts");
+        (output.status.success(), text(&output))
+    };
+    let (is_done, said) = command(&[&offline[..], &["--dry-run"]].concat());
+    assert!(is_done, "{said}");
+    contains(&said, "it can be restored");
+    assert!(!directory.path().join("restore.ready").exists());
+    // What was changed, or does not go with the file, is refused here, too.
+    let archive = directory.path().join("a.tar");
+    let octets = fs::read(&archive).expect("a file");
+    let mut changed = octets.clone();
+    let place = changed.windows(9).rposition(|part| part == b"192.0.2.7").expect("it is there");
+    changed[place + 8] = b'9';
+    fs::write(&archive, &changed).expect("written");
+    let (is_done, said) = command(&offline);
+    assert!(!is_done);
+    contains(&said, "is not as it was written");
+    fs::write(&archive, &octets).expect("written");
+    let config = directory.path().join("gannet.yaml");
+    let good = fs::read_to_string(&config).expect("a file");
+    fs::write(&config, good.replace("sets: {", "nonsense: 1\nsets: {")).expect("written");
+    let (is_done, said) = command(&offline);
+    assert!(!is_done);
+    contains(&said, "unknown setting");
+    fs::write(&config, &good).expect("written");
+    let (is_done, said) = command(&offline);
+    assert!(is_done, "{said}");
+    contains(&said, "the next start of the server takes it up");
+    let server = Server::start_in(directory, &yaml);
+    assert_eq!(server.dig_short(&["nas.home.arpa"]), ["192.0.2.7"]);
+    let audit = fine(&server, &["audit", "tail", "-n", "50"]);
+    contains(&audit, "by restore --offline");
+    // Neither option without the other.
+    assert_eq!(server.command(&["restore", "a.tar", "-c", "gannet.yaml"]).status.code(), Some(2));
+}
+
 #[test]
 fn a_backup_that_the_next_start_could_not_run_on_is_refused() {
     let stub = Stub::start(Script::default());

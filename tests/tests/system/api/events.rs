@@ -1,6 +1,7 @@
 //! What happens to the server, as it is watched over the API and by command.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::process::Stdio;
 
@@ -219,6 +220,54 @@ fn log_ins_are_counted_by_prefix_and_only_admins_hear_of_them() {
     let (_, refused) = events(&viewer, ",\"kinds\":[\"login\"]");
     contains(&refused, "login needs the role admin");
     assert_eq!(curl(at, "/api/v1/events?kind=login", &["--header", &viewer]).0, 403);
+}
+
+/// Begins to watch over the network; returns what comes.
+fn watch(at: SocketAddr, header: &str, path: &str) -> BufReader<TcpStream> {
+    let mut stream = TcpStream::connect(at).expect("the API");
+    let request = format!("GET /api/v1{path} HTTP/1.1\r\nHost: {at}\r\n{header}\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("taken");
+    stream.set_read_timeout(Some(DEADLINE)).expect("a timeout");
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    while line != "\r\n" {
+        line.clear();
+        assert!(reader.read_line(&mut line).expect("a line") > 0, "no head");
+        assert!(!line.starts_with("HTTP/1.1") || line.contains("200"), "{line}");
+    }
+    reader
+}
+
+#[test]
+fn what_is_watched_ends_when_the_token_is_revoked_or_the_session_is_over() {
+    let (server, at, _stub) = super::network::start("recorder: {file: queries.db}\n");
+    let tokens = ["one", "two"].map(|name| shown(&token(&server, name, &["--role", "admin"])));
+    super::users::add(&server, "anna", "admin");
+    let cookies = [(); 2].map(|()| super::users::logged_in(at, "anna", super::users::PASSWORD));
+    let of_cookies = cookies.clone().map(|cookie| format!("Cookie: {cookie}"));
+    let mut gone = Vec::new();
+    let mut stays = Vec::new();
+    for path in ["/events", "/queries/live"] {
+        gone.extend([&tokens[0], &of_cookies[0]].map(|header| watch(at, header, path)));
+        stays.extend([&tokens[1], &of_cookies[1]].map(|header| watch(at, header, path)));
+    }
+    assert!(server.command(&["token", "revoke", "one"]).status.success());
+    assert_eq!(super::users::ask(at, &cookies[0], "DELETE", "/session", &[]).0, 200);
+    for mut reader in gone {
+        let mut rest = String::new();
+        reader.read_to_string(&mut rest).expect("it ends before anybody gives it up");
+    }
+    // The others hear what happens then.
+    change(&server, 7);
+    server.ask(&Ask::new("www.example.org", Rtype::A));
+    for (number, mut reader) in stays.into_iter().enumerate() {
+        let expected = if number < 2 { "event: change" } else { "event: query" };
+        let mut line = String::new();
+        while !line.starts_with(expected) {
+            line.clear();
+            assert!(reader.read_line(&mut line).expect("a line") > 0, "it has ended");
+        }
+    }
 }
 
 #[test]

@@ -336,12 +336,23 @@ impl Operator {
     /// to be [noted](Self::note_sessions).
     pub fn session(&self, secret: &str) -> Option<(Caller, bool)> {
         let (kept, is_due) = lock(&self.accounts.sessions).shown(secret, unix_seconds())?;
-        let role = match &kept.role {
-            // Where nobody logs in elsewhere any more, nobody has.
-            Some(role) => Role::parse(role).filter(|_| self.has_oidc())?,
-            None => self.accounts.all().get(&kept.user)?.role,
-        };
+        let role = self.role_in(&kept)?;
         Some((Caller { name: called(&kept.user), role, scope: Arc::default() }, is_due))
+    }
+
+    /// Returns the role that a session gives.
+    fn role_in(&self, kept: &SessionKept) -> Option<Role> {
+        match &kept.role {
+            // Where nobody logs in elsewhere any more, nobody has.
+            Some(role) => Role::parse(role).filter(|_| self.has_oidc()),
+            None => self.accounts.all().get(&kept.user).map(|user| user.role),
+        }
+    }
+
+    /// Returns the role that a session gives, by the digest of what shows it; `None` if it is over.
+    pub(in crate::operator) fn role_of_session(&self, hash: &str, now: u64) -> Option<Role> {
+        let kept = lock(&self.accounts.sessions).good(hash, now)?;
+        self.role_in(&kept)
     }
 
     /// Notes on the disk that sessions were used.

@@ -134,6 +134,11 @@ impl Sessions {
         .collect()
     }
 
+    /// Returns what is kept of a session, if it is good. That is no use of it.
+    pub(super) fn good(&self, hash: &str, now: u64) -> Option<SessionKept> {
+        self.0.get(hash).filter(|session| !session.is_over(now)).map(|session| session.kept.clone())
+    }
+
     /// Returns what is kept of a session.
     pub(super) fn kept(&self, hash: &str) -> Option<SessionKept> {
         self.0.get(hash).map(|session| session.kept.clone())
