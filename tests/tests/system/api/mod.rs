@@ -6,6 +6,8 @@ mod backup;
 mod crowds;
 mod described;
 pub(crate) mod events;
+mod external_dns;
+mod full;
 mod health;
 mod hostile;
 mod kills;

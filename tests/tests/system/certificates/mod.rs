@@ -1,6 +1,7 @@
 //! The built program and an authority that gives certificates: Pebble, which asks the program
 //! itself for addresses.
 
+mod lego;
 mod pebble;
 mod records;
 mod renewal;

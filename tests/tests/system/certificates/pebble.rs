@@ -83,8 +83,13 @@ impl Pebble {
         format!("{{url: \"https://{}/dir\", ca: \"{}\"{more}}}", self.address, self.ca().display())
     }
 
+    /// Returns where its directory is (RFC 8555 §7.1.1).
+    pub(super) fn url(&self) -> String {
+        format!("https://{}/dir", self.address)
+    }
+
     /// Returns the file with what vouches for its web server.
-    fn ca(&self) -> PathBuf {
+    pub(super) fn ca(&self) -> PathBuf {
         self.directory.path().join("ca.pem")
     }
 
