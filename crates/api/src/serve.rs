@@ -13,7 +13,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use server::{Caller, Operator, SocketUsers};
+use server::{Caller, Draft, Operator, SocketUsers};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
 
@@ -196,6 +196,28 @@ impl Api {
         Ok(Reply::json(api::to_json_line(&health)).with_status(status))
     }
 
+    /// Reads the body of a request, into a file if it is a long one.
+    async fn body(
+        &self,
+        route: &Route,
+        request: Request<Incoming>,
+    ) -> Result<(Vec<u8>, Option<Draft>), Problem> {
+        let body = request.into_body();
+        let (draft, limits) = match route.body {
+            Wanted::Upload => {
+                let time = BodyTime::All(LONG_BODY_TIME_MAX);
+                (self.operator.own_list_draft()?, (own_lists::UPLOAD_OCTETS_MAX, time))
+            }
+            Wanted::Archive => {
+                let time = BodyTime::Part(backup::ARCHIVE_SILENCE_MAX);
+                (self.operator.restore_draft()?, (server::ARCHIVE_OCTETS_MAX, time))
+            }
+            Wanted::Lines => return Ok((read(body, own_lists::LINES_OCTETS_MAX).await?, None)),
+            _ => return Ok((read(body, BODY_OCTETS_MAX).await?, None)),
+        };
+        Ok((Vec::new(), Some(read_to_file(body, draft, limits).await?)))
+    }
+
     /// Has what a row of the table asks for carried out.
     async fn carry_out(
         &self,
@@ -240,30 +262,7 @@ impl Api {
             })?),
             false => None,
         };
-        let (body, upload) = match route.body {
-            Wanted::Upload => {
-                let draft = self.operator.own_list_draft()?;
-                (
-                    Vec::new(),
-                    Some(
-                        read_to_file(
-                            request.into_body(),
-                            draft,
-                            (own_lists::UPLOAD_OCTETS_MAX, BodyTime::All(LONG_BODY_TIME_MAX)),
-                        )
-                        .await?,
-                    ),
-                )
-            }
-            Wanted::Archive => {
-                let draft = self.operator.restore_draft()?;
-                let time = BodyTime::Part(backup::ARCHIVE_SILENCE_MAX);
-                let limits = (server::ARCHIVE_OCTETS_MAX, time);
-                (Vec::new(), Some(read_to_file(request.into_body(), draft, limits).await?))
-            }
-            Wanted::Lines => (read(request.into_body(), own_lists::LINES_OCTETS_MAX).await?, None),
-            _ => (read(request.into_body(), BODY_OCTETS_MAX).await?, None),
-        };
+        let (body, upload) = self.body(route, request).await?;
         let upload = Mutex::new(upload);
         if matches!(route.body, Wanted::Nothing) && !body.is_empty() {
             return Err(Problem::new(400, "this takes no body"));

@@ -150,8 +150,8 @@ pub fn send(
     send_from(paths, asked, headers, (&mut &*body, body.len() as u64), patience)
 }
 
-/// Like [`send`], with a body of so many octets that is read while it is sent. `patience` is for each
-/// part of it.
+/// Like [`send`], with a body of so many octets that is read while it is sent. `patience` is for
+/// each part of it.
 ///
 /// # Errors
 ///

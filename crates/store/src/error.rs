@@ -111,8 +111,8 @@ impl StoreError {
     }
 }
 
-/// Returns what is in the way of a file that SQLite cannot write: whether there is no room beside it,
-/// or nothing can be written there at all.
+/// Returns what is in the way of a file that SQLite cannot write: whether there is no room beside
+/// it, or nothing can be written there at all.
 fn obstacle(file: &Path, text: String) -> Trouble {
     let probe = file.with_extension("probe.new");
     drop(fs::remove_file(&probe));

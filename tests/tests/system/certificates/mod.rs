@@ -44,7 +44,8 @@ impl Places {
         self.start_with(directory, certificate, "", "")
     }
 
-    /// Starts the program with a certificate that it orders, `listeners` besides and `more` settings.
+    /// Starts the program with a certificate that it orders, `listeners` besides, and `more`
+    /// settings.
     fn start_with(&self, directory: TempDir, certificate: &str, listeners: &str, more: &str) -> Server {
         let Self { http, tls, .. } = self;
         let yaml = format!(

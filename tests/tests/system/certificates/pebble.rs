@@ -101,8 +101,8 @@ impl Pebble {
         output.status.success().then_some(output.stdout)
     }
 
-    /// Has it say from now on that a certificate (PEM) is to be renewed between these two moments (RFC
-    /// 9773 §4.1).
+    /// Has it say from now on that a certificate (PEM) is to be renewed between these two moments
+    /// (RFC 9773 §4.1).
     pub(super) fn move_window(&self, certificate: &str, [start, end]: [&str; 2]) {
         let said = serde_json::json!({"suggestedWindow": {"start": start, "end": end}}).to_string();
         let body = serde_json::json!({"Certificate": certificate, "ARIResponse": said}).to_string();
