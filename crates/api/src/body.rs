@@ -9,8 +9,8 @@ use std::task::{Context, Poll};
 use hyper::body::{Body as HttpBody, Bytes, Frame, SizeHint};
 use tokio::sync::mpsc;
 
-use crate::backup::Transfer;
 use crate::standing::Standing;
+use crate::transfers::Transfer;
 
 /// Parts that wait for the client; whoever makes more waits with them.
 const PARTS_MAX: usize = 2;

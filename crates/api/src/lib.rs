@@ -35,6 +35,7 @@ mod session;
 mod shapes;
 mod standing;
 mod tools;
+mod transfers;
 
 pub use description::description;
 pub use network::{CONNECTIONS_MAX, serve};

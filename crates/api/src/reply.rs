@@ -12,10 +12,10 @@ use server::Draft;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use crate::backup::Transfer;
 use crate::body::Body;
 use crate::problem::Problem;
 use crate::standing::Standing;
+use crate::transfers::Transfer;
 
 /// How long a body may take.
 const BODY_TIME_MAX: Duration = Duration::from_secs(30);

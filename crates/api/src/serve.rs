@@ -17,7 +17,7 @@ use server::{Caller, Draft, Operator, SocketUsers};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
 
-use crate::backup::{self, Transfers};
+use crate::backup;
 use crate::body::Body;
 use crate::call::{Call, path_parts, query_parts};
 use crate::description::description;
@@ -32,6 +32,7 @@ use crate::route::{Route, TUNNEL, Wanted};
 use crate::routes::all;
 use crate::session::{Visitor, in_thread};
 use crate::standing::Standing;
+use crate::transfers::Transfers;
 
 /// Octets of a body.
 const BODY_OCTETS_MAX: u64 = 1 << 20;
@@ -39,8 +40,6 @@ const BODY_OCTETS_MAX: u64 = 1 << 20;
 const LONG_BODIES_MAX: usize = 1;
 /// How long the head of a request may take, and a connection may be without one.
 pub(crate) const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
-/// How long a connection may last from its beginning to its end.
-pub(crate) const CONNECTION_TIME_MAX: Duration = Duration::from_secs(600);
 /// Octets of a request's head.
 const HEAD_OCTETS_MAX: usize = 16 << 10;
 /// Fields of a request's head.
