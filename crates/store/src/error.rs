@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::ErrorCode;
 
+use crate::blobs::PRIVATE;
+
 /// Octets that are written to find out whether there is room: more than the end of a page.
 const PROBE_OCTETS: usize = 8192;
 
@@ -114,7 +116,7 @@ impl StoreError {
 fn obstacle(file: &Path, text: String) -> Trouble {
     let probe = file.with_extension("probe.new");
     drop(fs::remove_file(&probe));
-    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&probe);
+    let made = OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(&probe);
     let written = made.and_then(|mut made| made.write_all(&[0; PROBE_OCTETS]));
     // What is left of it takes room, and nothing else.
     drop(fs::remove_file(&probe));
