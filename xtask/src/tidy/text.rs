@@ -66,10 +66,12 @@ pub(crate) fn file(file: &File, findings: &mut Vec<Finding>) {
         // In a table of tab-separated values, a tab is the point and an empty last column ends in
         // one.
         let is_table = file.has_extension("tsv");
+        // gofmt indents with tabs, and so does what writes go.mod.
+        let is_go = file.has_extension("go") || file.name() == "go.mod";
         if line.ends_with([' ', '\t']) && !is_table {
             found("trailing white space".to_string());
         }
-        if line.contains('\t') && file.name() != "Makefile" && !is_table {
+        if line.contains('\t') && file.name() != "Makefile" && !is_table && !is_go {
             found("a tab; indent with spaces, write `\\t` in literals".to_string());
         }
         for word in UNFINISHED.iter().filter(|word| line.contains(**word)) {
@@ -103,6 +105,7 @@ mod tests {
         check("a.rs", "a\n\nb\n", &[]);
         check("a.rs", "a \n", &[(1, "trailing white space")]);
         check("a.md", "a\n\tb\n", &[(2, "a tab")]);
+        check("a.go", "a\n\tb\n", &[]);
         check("a.tsv", "a\tb\n1\t\n", &[]);
         check("a.md", "a", &[(1, "the last line has no end")]);
     }
