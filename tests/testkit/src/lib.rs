@@ -8,6 +8,7 @@
 
 pub mod ask;
 pub mod client;
+mod clock;
 pub mod corpus;
 pub mod dnscrypt;
 pub mod dnscrypt_client;
@@ -30,6 +31,7 @@ pub mod world;
 
 pub use ask::{Ask, Heard, name};
 pub use client::{TcpClient, UdpClient, contains, dig, kdig, lacks, tcp_from};
+pub use clock::Clock;
 pub use dnscrypt::Provider;
 pub use identity::{Authority, Identity};
 pub use oblivious::Oblivious;

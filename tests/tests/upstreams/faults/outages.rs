@@ -1,13 +1,10 @@
 //! Outages as clients see them: what they get meanwhile, and how soon the end of one shows.
 
-use std::fs::File;
 use std::net::Ipv4Addr;
-use std::os::unix::fs::FileExt as _;
-use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use tempfile::TempDir;
-use testkit::{Answer, Heard, Script, Server, Stub, UdpClient, eventually, forwarding};
+use testkit::{Answer, Clock, Heard, Script, Server, Stub, UdpClient, eventually, forwarding};
 use wire::{OptionCode, Rcode};
 
 use super::ask;
@@ -115,60 +112,24 @@ fn while_an_upstream_refuses_stale_answers_come_at_once() {
     check_outage(Stub::die);
 }
 
-/// Runs with a clock on the wall that the test sets: `libc` is asked for it, and answers what this
-/// says.
-const WALL: &str = r#"
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <time.h>
-
-static int (*real)(clockid_t, struct timespec *);
-static const volatile long *step;
-
-__attribute__((constructor)) static void begin(void)
-{
-    real = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
-    void *at = mmap(0, sizeof(long), PROT_READ, MAP_SHARED, open(getenv("WALL_STEP"), O_RDONLY), 0);
-    step = at == MAP_FAILED ? 0 : at;
-}
-
-int clock_gettime(clockid_t clock, struct timespec *time)
-{
-    int result = real(clock, time);
-    if (clock == CLOCK_REALTIME && step)
-        time->tv_sec += *step;
-    return result;
-}
-"#;
-
 /// A server whose clock on the wall can be set.
 struct Stepped {
     server: Server,
-    step: File,
+    clock: Clock,
 }
 
 impl Stepped {
     fn start(yaml: &str) -> Self {
+        let clock = Clock::default();
+        let environment = clock.environment();
+        let environment = environment.each_ref().map(|(name, value)| (*name, value.as_str()));
         let directory = TempDir::new().expect("a directory");
-        let at = |name: &str| directory.path().join(name);
-        std::fs::write(at("wall.c"), WALL).expect("written");
-        let mut compiler = Command::new("cc");
-        compiler.args(["-shared", "-fPIC", "-o"]).arg(at("wall.so")).arg(at("wall.c")).arg("-ldl");
-        assert!(compiler.status().expect("what links Rust programs is a C compiler").success());
-        std::fs::write(at("step"), 0_i64.to_ne_bytes()).expect("written");
-        let step = File::options().write(true).open(at("step")).expect("it was made");
-        let (library, file) = (at("wall.so"), at("step"));
-        let environment = [("LD_PRELOAD", &library), ("WALL_STEP", &file)];
-        let environment = environment.map(|(name, path)| (name, path.to_str().expect("a path of letters")));
-        Self { server: Server::start_with(directory, yaml, &environment), step }
+        Self { server: Server::start_with(directory, yaml, &environment), clock }
     }
 
     /// Puts the clock so many seconds ahead of the true time, and sees that the server reads it so.
     fn set(&self, seconds: i64) {
-        self.step.write_all_at(&seconds.to_ne_bytes(), 0).expect("written");
+        self.clock.set_wall(seconds);
         let truth = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is set").as_secs() as i64;
         // RFC 9018 §4.3: a server cookie has the time it was made at in its second word.
         let heard = self.server.ask(&ask("clock.example.org").option(OptionCode::COOKIE, b"a client"));
