@@ -270,7 +270,7 @@ impl Engine {
         tracer: &mut T,
     ) -> Verdict {
         self.state.counters.queries_over(client.transport).bump();
-        let octets = query.len();
+        let is_large = query.len() > usize::from(self.snapshot.gate.query_octets_max);
         let parsed = Query::parse_inlined(query);
         let query = match &parsed {
             Ok(query) => query,
@@ -280,12 +280,13 @@ impl Engine {
             }
         };
         if query.is_signed | is_transfer(query.question.qtype)
+            && (query.is_signed | !is_large)
             && let Some(verdict) = self.of_another_server(query, client, reply)
         {
             tracer.note(Note::Protocol);
             return verdict;
         }
-        if octets > usize::from(self.snapshot.gate.query_octets_max) {
+        if is_large {
             return self.too_large(tracer);
         }
         let (admission, proof) = self.snapshot.gate.admit(query, client, self.state.now);
@@ -463,15 +464,17 @@ impl Engine {
         let (Some(rcode), Some(header)) = (malformed.rcode(), Header::parse(bytes)) else {
             return self.stay_silent();
         };
+        let is_large = bytes.len() > usize::from(self.snapshot.gate.query_octets_max);
         if malformed == Malformed::Opcode && self.state.authority.is_some() && is_between_servers(bytes) {
             // Zones say themselves who may notify and update them.
-            return if tsig::is_signed(bytes) {
-                self.signed(bytes, client, reply)
-            } else {
-                self.between_servers((bytes, bytes), client, None, reply)
-            };
+            if tsig::is_signed(bytes) {
+                return self.signed(bytes, client, reply);
+            }
+            if !is_large {
+                return self.between_servers((bytes, bytes), client, None, reply);
+            }
         }
-        if bytes.len() > usize::from(self.snapshot.gate.query_octets_max) {
+        if is_large {
             return self.too_large(&mut NoTrace);
         }
         if !self.snapshot.gate.admits_noise(client, self.state.now) {

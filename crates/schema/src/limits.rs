@@ -241,7 +241,7 @@ pub(super) const ROWS: &[Row] = &[
         whole_or(512, 65_535, "off"),
         "off",
         "a query of any size costs the same to read",
-        "Queries of clients with more octets get no reply. Ordinary ones have less than 512; EDNS padding makes them larger.",
+        "Queries with more octets get no reply, nor do NOTIFY and UPDATE, but for messages with TSIG. Ordinary ones have less than 512; EDNS padding makes them larger.",
     )
     .unbound(&["harden-large-queries"]),
     row(
