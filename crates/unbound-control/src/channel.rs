@@ -13,6 +13,7 @@ use rustls::ServerConfig;
 use server::{Operator, WorkerNumbers};
 use settings::{ControlPlace, UnboundChannel};
 
+use crate::lists::Lists;
 use crate::tls;
 
 /// Mode of a Unix socket: its user and group may give orders, as with the other program.
@@ -170,6 +171,8 @@ pub(crate) struct Context {
     pub(crate) word: &'static str,
     /// What was counted when somebody last began from zero.
     pub(crate) zero: Mutex<Zero>,
+    /// Lists that clients send.
+    pub(crate) lists: Lists,
     /// The number that `verbosity` was given, and the revision of the configuration then: the next
     /// one has its own.
     pub(crate) verbosity: Mutex<Option<(u32, u64)>>,

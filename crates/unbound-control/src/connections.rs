@@ -15,10 +15,13 @@ use tokio_rustls::TlsAcceptor;
 use tracing::debug;
 
 use crate::channel::{Channel, Context, Hooks, Listener, Zero};
+use crate::lists::Lists;
 use crate::{commands, session};
 
 /// Connections at once.
 const CONNECTIONS_MAX: usize = 16;
+/// Lists leave places to other commands.
+const _: () = assert!(crate::lists::LISTS_MAX < CONNECTIONS_MAX);
 /// Connections of all listeners that wait for their place.
 const PENDING_MAX: usize = 4;
 /// How long a client may take to prove itself.
@@ -54,6 +57,7 @@ pub async fn serve(channel: &Channel, operator: Arc<Operator>, hooks: Hooks) -> 
         operator,
         hooks,
         word: channel.word(),
+        lists: Lists::default(),
         zero: Mutex::new(Zero::default()),
         verbosity: Mutex::new(None),
     });

@@ -8,6 +8,7 @@ mod channel;
 mod commands;
 mod connections;
 mod lines;
+mod lists;
 pub mod programs;
 mod session;
 mod tls;

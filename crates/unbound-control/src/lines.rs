@@ -58,16 +58,4 @@ impl Input {
     pub(crate) fn next(&mut self) -> Option<String> {
         self.receiver.blocking_recv()
     }
-
-    /// Returns all lines before the one that ends the list; none if the client broke off before
-    /// it.
-    pub(crate) fn list(&mut self) -> Option<Vec<String>> {
-        let mut lines = Vec::new();
-        loop {
-            match self.next()? {
-                line if line == END => return Some(lines),
-                line => lines.push(line),
-            }
-        }
-    }
 }

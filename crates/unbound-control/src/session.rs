@@ -14,6 +14,7 @@ use tokio::time::timeout;
 use crate::channel::Context;
 use crate::commands;
 use crate::lines::{END, Input, Output};
+use crate::lists::List;
 
 /// How long a client may be silent in the middle of something, or refuse to take what we say.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -51,6 +52,16 @@ where
     let (to_output, mut output) = mpsc::channel::<Vec<u8>>(PENDING_MAX);
     let (to_input, input) = mpsc::channel(PENDING_MAX);
     let wants_input = commands::end_of_input(&command);
+    let lists = Arc::clone(&context);
+    let mut list = match wants_input.map(|_| lists.lists.begin()) {
+        Some(None) => {
+            // Who comes may have this place at once.
+            begins.store(false, Ordering::Relaxed);
+            refuse(&mut writer, "others send lists: try again when they are done").await?;
+            return linger(&mut reader, &mut writer).await;
+        }
+        list => list.flatten(),
+    };
     let worker = tokio::task::spawn_blocking(move || {
         let mut output = Output::new(to_output);
         if commands::carry_out(&command, &context, &mut Input::new(input), &mut output).is_ok() {
@@ -59,11 +70,14 @@ where
     });
     let said = {
         let feeding = async {
-            if let Some(ends) = wants_input {
-                timeout(INPUT_TIME_MAX, feed(&mut reader, ends, to_input)).await?
-            } else {
-                drop(to_input);
-                Ok(())
+            match (wants_input, &mut list) {
+                (Some(ends), Some(list)) => {
+                    timeout(INPUT_TIME_MAX, feed(&mut reader, ends, (list, to_input))).await?
+                }
+                _ => {
+                    drop(to_input);
+                    Ok(Fed::Whole)
+                }
             }
         };
         let saying = async {
@@ -80,24 +94,45 @@ where
                 fed = &mut feeding, if !is_fed => {
                     is_fed = true;
                     // A list that breaks off is none: the command hears no end of it.
-                    if let Err(error) = fed {
-                        break Err(error);
+                    match fed {
+                        Ok(Fed::Whole) => {}
+                        Ok(Fed::TooLong) => break Ok(Said::ListTooLong),
+                        Err(error) => break Err(error),
                     }
                 }
-                said = &mut saying => break said,
+                said = &mut saying => break said.map(|()| Said::Whole),
             }
         }
     };
     // Dropped, so that the command ends at its next word.
     drop(output);
     worker.await.map_err(io::Error::other)?;
-    if said.is_ok() && wants_input.is_some() {
-        // A command may know enough before its list ends. A client that still writes would lose
-        // what was said, if nobody read on.
-        timeout(PATIENCE, writer.shutdown()).await??;
-        let _ = timeout(LINGER, tokio::io::copy(&mut reader, &mut tokio::io::sink())).await;
+    drop(list);
+    if matches!(said?, Said::ListTooLong) {
+        refuse(&mut writer, "the list is too long").await?;
     }
-    said
+    begins.store(false, Ordering::Relaxed);
+    match wants_input {
+        Some(_) => linger(&mut reader, &mut writer).await,
+        None => Ok(()),
+    }
+}
+
+/// Says why a list is not taken.
+async fn refuse<W: AsyncWrite + Unpin>(writer: &mut W, why: &str) -> io::Result<()> {
+    timeout(PATIENCE, writer.write_all(format!("error {why}\n").as_bytes())).await?
+}
+
+/// Ends a connection of which it is not known whether its list has ended: a command may know enough
+/// before that. A client that still writes would lose what was said, if nobody read on.
+async fn linger<R, W>(reader: &mut R, writer: &mut W) -> io::Result<()>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    timeout(PATIENCE, writer.shutdown()).await??;
+    let _ = timeout(LINGER, tokio::io::copy(reader, &mut tokio::io::sink())).await;
+    Ok(())
 }
 
 /// Reads a line without its end; none at the end of the stream.
@@ -117,12 +152,28 @@ async fn next_line<R: AsyncRead + Unpin>(
     Ok(Some(text.trim_end_matches(['\n', '\r']).to_owned()))
 }
 
+/// What came of a list.
+enum Fed {
+    /// Its end was heard, or the command does not want to hear more.
+    Whole,
+    /// There is no room for more of it.
+    TooLong,
+}
+
+/// What was said to a client.
+enum Said {
+    /// All that the command had to say.
+    Whole,
+    /// Nothing: the list was not heard to its end.
+    ListTooLong,
+}
+
 /// Hands lines on until the one that ends them.
 async fn feed<R: AsyncRead + Unpin>(
     reader: &mut BufReader<R>,
     ends: commands::InputEnd,
-    to: mpsc::Sender<String>,
-) -> io::Result<()> {
+    (list, to): (&mut List<'_>, mpsc::Sender<String>),
+) -> io::Result<Fed> {
     let mut line = Vec::new();
     let mut octets = 0;
     loop {
@@ -131,14 +182,14 @@ async fn feed<R: AsyncRead + Unpin>(
                 // Whoever speaks by hand closes in place of sending the mark.
                 commands::InputEnd::Mark => {
                     drop(to.send(END.to_owned()).await);
-                    Ok(())
+                    Ok(Fed::Whole)
                 }
                 commands::InputEnd::Word => Err(io::ErrorKind::UnexpectedEof.into()),
             };
         };
         octets += line.len();
-        if octets > INPUT_OCTETS_MAX {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "the list is too long"));
+        if !list.take(line.len()) || octets > INPUT_OCTETS_MAX {
+            return Ok(Fed::TooLong);
         }
         let is_end = match ends {
             commands::InputEnd::Mark => text == END,
@@ -146,7 +197,7 @@ async fn feed<R: AsyncRead + Unpin>(
         };
         // The command may have seen enough.
         if to.send(text).await.is_err() || is_end {
-            return Ok(());
+            return Ok(Fed::Whole);
         }
     }
 }

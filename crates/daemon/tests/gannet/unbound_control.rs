@@ -504,6 +504,56 @@ fn whoever_says_nothing_sensible_holds_up_nobody() {
 }
 
 #[test]
+fn lists_without_end_hold_up_nobody_and_are_refused_at_last() {
+    let running = Running::start(&Control::Unix, "", "");
+    let socket = running.server.place.path("u.sock");
+    let lines = [vec![b'a'; 60_000], b"\n".to_vec()].concat();
+    let endless: Vec<_> = (0..16)
+        .map(|number| {
+            let mut stream = UnixStream::connect(&socket).unwrap();
+            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            stream.set_write_timeout(Some(PATIENCE)).unwrap();
+            let lines = lines.clone();
+            std::thread::spawn(move || {
+                let (command, line) = match number % 2 {
+                    0 => ("local_datas", &lines[..]),
+                    // An answer with ever more sets of records.
+                    _ => (
+                        "load_cache\nSTART_RRSET_CACHE\nEND_RRSET_CACHE\nSTART_MSG_CACHE\n\
+                         msg a.example. IN A 33152 1 60 0 1 0 0 -1",
+                        &b"a.example. IN A 0\n".repeat(3000)[..],
+                    ),
+                };
+                let mut sent = stream.write_all(format!("UBCT1 {command}\n").as_bytes());
+                while sent.is_ok() {
+                    sent = stream.write_all(line);
+                }
+                let mut said = Vec::new();
+                let _ = stream.read_to_end(&mut said);
+                String::from_utf8(said).unwrap()
+            })
+        })
+        .collect();
+    while endless.iter().any(|thread| !thread.is_finished()) {
+        assert!(running.is_well());
+        assert_eq!(running.ours("local_data b.example A 192.0.2.4", ""), (0, "ok\n".to_owned()));
+    }
+    let said: Vec<String> = endless.into_iter().map(|thread| thread.join().unwrap()).collect();
+    let count = |what: &str| said.iter().filter(|said| said.starts_with(what)).count();
+    let (too_long, too_many) = (count("error the list is too long\n"), count("error others send lists"));
+    assert!(too_long > 0 && too_many > 0, "{said:?}");
+    // Whose place somebody else has got meanwhile has heard nothing.
+    assert_eq!(too_long + too_many + said.iter().filter(|it| it.is_empty()).count(), 16, "{said:?}");
+    // Others may send theirs again.
+    let bulk = "a.example A 192.0.2.3\n";
+    assert_eq!(running.ours("local_datas", bulk), (0, "added 1 datas\n".to_owned()));
+    let status = std::fs::read_to_string(format!("/proc/{}/status", running.server.pid())).unwrap();
+    let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let most: u64 = most.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(most < 768 << 10, "{most} KiB");
+}
+
+#[test]
 fn commands_during_a_reload_wait_for_it() {
     let running = Running::start(&Control::Plain, "", "");
     let begin = |command: &str| {

@@ -10,6 +10,7 @@ use wire::NameBuf;
 
 use super::server::change;
 use super::{Call, Failure, Outcome, name, split};
+use crate::lines::END;
 
 /// Says why a change is not possible.
 fn why(error: ChangeError) -> String {
@@ -88,19 +89,19 @@ fn bulk<T>(
     read: impl Fn(usize, &str) -> Result<T, (Failure, bool)>,
     mut make: impl FnMut(&mut Changes, &T) -> Result<(), ChangeError>,
 ) -> Result<usize, Failure> {
-    let Some(lines) = call.input.list() else { return Err(Failure::Gone) };
-    let mut items = Vec::with_capacity(lines.len());
+    let mut items = Vec::new();
     let mut mistake = None;
-    for (number, line) in lines.iter().enumerate() {
-        if line.trim().is_empty() {
+    for number in 1.. {
+        let line = call.input.next().ok_or(Failure::Gone)?;
+        if line == END {
+            break;
+        }
+        if mistake.is_some() || line.trim().is_empty() {
             continue;
         }
-        match read(number + 1, line.trim()) {
+        match read(number, line.trim()) {
             Ok(item) => items.push(item),
-            Err((failure, names_line)) => {
-                mistake = Some((failure, names_line.then_some(line)));
-                break;
-            }
+            Err((failure, names_line)) => mistake = Some((failure, names_line.then_some(line))),
         }
     }
     if !items.is_empty() {
