@@ -161,6 +161,8 @@ pub struct Hooks {
     pub stop: Box<dyn Fn() + Send + Sync>,
     /// Closes the log's file and opens it again.
     pub reopen_log: Box<dyn Fn() + Send + Sync>,
+    /// Writes a moment, in seconds since 1970, as `2026-02-28T23:59:01` in the local time zone.
+    pub local_time: Box<dyn Fn(u64) -> String + Send + Sync>,
 }
 
 /// What commands work with.
@@ -169,10 +171,10 @@ pub(crate) struct Context {
     pub(crate) hooks: Hooks,
     /// What `status` says of the channel.
     pub(crate) word: &'static str,
-    /// What was counted when somebody last began from zero.
-    pub(crate) zero: Mutex<Zero>,
     /// Lists that clients send.
     pub(crate) lists: Lists,
+    /// What was counted when somebody last began from zero.
+    pub(crate) zero: Mutex<Zero>,
     /// The number that `verbosity` was given, and the revision of the configuration then: the next
     /// one has its own.
     pub(crate) verbosity: Mutex<Option<(u32, u64)>>,

@@ -211,6 +211,28 @@ impl Facts {
         all.map(|name| (kind(&name).to_owned(), name)).map(|(kind, name)| (name, kind)).collect()
     }
 
+    /// Returns the data of the zones that are there without being written, in the form of
+    /// [`local_data`](Self::local_data).
+    pub fn built_in_data(&self) -> Vec<String> {
+        const NS: &str = "NS\tlocalhost.";
+        const PTR: &str = "PTR\tlocalhost.";
+        const SOA: &str = "SOA\tlocalhost. nobody.invalid. 1 3600 1200 604800 10800";
+        let mut lines = Vec::new();
+        for (zone, _) in self.built_in_zones() {
+            let of_apex: &[&str] = match &*zone {
+                "localhost" => &["AAAA\t::1", "A\t127.0.0.1", SOA, NS],
+                name if name.ends_with("ip6.arpa") && name.starts_with("1.0.") => &[PTR, NS, SOA],
+                _ => &[NS, SOA],
+            };
+            let owner = dotted(&zone);
+            lines.extend(of_apex.iter().map(|data| format!("{owner}\t10800\tIN\t{data}")));
+            if zone == "127.in-addr.arpa" {
+                lines.push(format!("1.0.0.{owner}\t10800\tIN\t{PTR}"));
+            }
+        }
+        lines
+    }
+
     /// Returns local data: each with its owner, and with owner, TTL, class, type and data as text.
     pub fn local_data(&self, view: Option<&str>) -> Vec<String> {
         let mut lines: Vec<(String, String)> = self.local_records(view);

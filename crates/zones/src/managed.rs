@@ -74,6 +74,8 @@ pub(crate) struct ManagedZone {
     pub(crate) current: Mutex<Current>,
     /// Held for a moment.
     pub(crate) served: Mutex<Option<Arc<Zone>>>,
+    /// Since when that version is served, or none is, in seconds since 1970.
+    pub(crate) served_since: AtomicU64,
     /// What was signed last, of a zone that is served signed. Held for a moment.
     signed: Mutex<Option<Arc<Zone>>>,
     /// Steps between versions that were served. Held for a moment.
@@ -264,6 +266,7 @@ impl ManagedZone {
             }),
             loaded: Mutex::new(Arc::clone(loaded)),
             served: Mutex::new(None),
+            served_since: AtomicU64::new(0),
             signed: Mutex::new(signed),
             history: Mutex::new(history),
             serial: AtomicU32::new(0),
@@ -366,6 +369,9 @@ impl ManagedZone {
             _ => false,
         };
         *served = shown;
+        if !is_same {
+            self.served_since.store(now, Ordering::Relaxed);
+        }
         !is_same
     }
 

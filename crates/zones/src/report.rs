@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use wire::Name;
 use zone::Zone;
@@ -29,6 +30,9 @@ pub struct ZoneReport {
     pub role: Role,
     /// The serial that is served; none: questions get SERVFAIL.
     pub serial: Option<u32>,
+    /// Since when that version is served, in seconds since 1970; none of what is nothing but a file
+    /// of many.
+    pub served_since: Option<u64>,
     /// Records of that version.
     pub records: usize,
     /// Whether it may not change.
@@ -66,6 +70,7 @@ impl ZoneReport {
             name,
             role: Role::Primary,
             serial: zone.map(|zone| zone.facts().serial),
+            served_since: None,
             records: zone.map_or(0, |zone| zone.facts().records),
             is_frozen: false,
             next_look_in_s: None,
@@ -101,6 +106,7 @@ fn report(managed: &ManagedZone, now: u64) -> ZoneReport {
     let pending = current.pending.as_ref().map(|pending| pending.why.clone());
     ZoneReport {
         role: if is_secondary { Role::Secondary } else { Role::Primary },
+        served_since: served.as_ref().map(|_| managed.served_since.load(Ordering::Relaxed)),
         is_frozen: current.is_frozen,
         next_look_in_s: is_secondary.then(|| current.next_look.saturating_sub(now)),
         expires_in_s: managed.expires(&current).map(|expires| expires.saturating_sub(now)),

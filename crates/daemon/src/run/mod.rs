@@ -316,6 +316,11 @@ async fn serve(server: Server, mut signals: Signals, doors: Doors) -> End {
             let output = Arc::clone(&output);
             move || output.reopen()
         }),
+        local_time: Box::new(|unix_seconds| {
+            let at = sys::local_time(unix_seconds);
+            let (date, time) = ((at.year, at.month + 1, at.day), (at.hour, at.minute, at.second));
+            format!("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}", date.0, date.1, date.2, time.0, time.1, time.2)
+        }),
     };
     let operator = server.operator();
     let commands = async {

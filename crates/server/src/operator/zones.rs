@@ -53,6 +53,13 @@ impl Operator {
         Ok(zones)
     }
 
+    /// Returns since when the versions are served that zones have now, in seconds since 1970, by the
+    /// names of the zones.
+    pub fn zones_served_since(&self) -> BTreeMap<String, u64> {
+        let reports = self.components.manager.report(None);
+        reports.into_iter().filter_map(|report| Some((report.name, report.served_since?))).collect()
+    }
+
     /// Reads files that have changed again, and has the primaries of a zone asked; of all zones
     /// that have any, if none is named. A change of its file that was refused is decided on.
     ///

@@ -58,7 +58,14 @@ pub(super) fn view_list_local_data(call: &mut Call<'_>) -> Outcome {
 }
 
 fn data(call: &mut Call<'_>, view: Option<&str>) -> Outcome {
-    for record in call.facts()?.local_data(view) {
+    let facts = call.facts()?;
+    let mut records = facts.local_data(view);
+    if view.is_none() {
+        records.extend(facts.built_in_data());
+        let owner = |record: &String| record.split('\t').next().unwrap_or_default().to_owned();
+        records.sort_by(|one, two| by_labels(&owner(one), &owner(two)));
+    }
+    for record in records {
         // The other program leaves a line empty behind each.
         call.line(format_args!("{record}\n"))?;
     }

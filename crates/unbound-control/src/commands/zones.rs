@@ -1,5 +1,7 @@
 //! Authority zones and response policy zones.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use unbound::AuthZone;
 
 use super::lists::by_labels;
@@ -18,6 +20,8 @@ fn zone(call: &Call<'_>) -> Result<AuthZone, Failure> {
 
 pub(super) fn list_auth_zones(call: &mut Call<'_>) -> Outcome {
     let reports = call.context.operator.zone_status(None)?;
+    let times = call.context.operator.zones_served_since();
+    let started = unix_seconds().saturating_sub(call.context.operator.uptime().as_secs());
     let mut zones = call.facts()?.auth_zones();
     // As there: response policy zones first.
     zones.sort_by(|one, two| two.is_policy.cmp(&one.is_policy).then_with(|| by_labels(&one.name, &two.name)));
@@ -25,9 +29,12 @@ pub(super) fn list_auth_zones(call: &mut Call<'_>) -> Outcome {
         let name = dotted(&zone.name);
         let report = reports.iter().find(|report| dotted(&report.name).eq_ignore_ascii_case(&name));
         match report.and_then(|report| report.serial) {
-            Some(serial) => call.line(format_args!("{name}\tserial {serial}"))?,
+            Some(serial) => {
+                let since = report.and_then(|report| times.get(&report.name)).copied().unwrap_or(started);
+                serial_since(call, &name, serial, since)?;
+            }
             None if zone.is_policy => match policy_serial(&zone) {
-                Some(serial) => call.line(format_args!("{name}\tserial {serial}"))?,
+                Some(serial) => serial_since(call, &name, serial, started)?,
                 None => call.line(format_args!("{name}\tno serial"))?,
             },
             None if report.is_some_and(|report| report.expires_in_s.is_some()) => {
@@ -37,6 +44,16 @@ pub(super) fn list_auth_zones(call: &mut Call<'_>) -> Outcome {
         }
     }
     Ok(())
+}
+
+/// Says which version is in use, and since when.
+fn serial_since(call: &mut Call<'_>, name: &str, serial: u32, since: u64) -> Outcome {
+    let at = (call.context.hooks.local_time)(since);
+    call.line(format_args!("{name}\tserial {serial}\t since {since} {at}"))
+}
+
+fn unix_seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 /// Returns the serial in the file of a response policy zone.

@@ -1,5 +1,7 @@
 //! Zones, and queries that wait, as `unbound-control` sees them.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use super::*;
 use crate::harness::send;
 
@@ -33,7 +35,24 @@ fn zones_are_listed_reloaded_and_transferred_as_there() {
              later.example.\tno serial\n"
         )
     };
-    running.says("list_auth_zones", 0, &list(12));
+    let listed = || {
+        let (code, said) = running.theirs("list_auth_zones", "");
+        assert_eq!(code, 0, "{said}");
+        let without_time = |line: &str| match line.split_once("\t since ") {
+            Some((line, since)) => {
+                let (seconds, date) = since.split_once(' ').unwrap();
+                let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+                assert!(seconds.parse::<u64>().unwrap().abs_diff(now) < 600, "{since}");
+                let is_date = |at: usize, letter: u8| date.as_bytes()[at] == letter;
+                assert!(date.len() == 19 && is_date(4, b'-') && is_date(10, b'T'), "{since}");
+                format!("{line}\n")
+            }
+            None => format!("{line}\n"),
+        };
+        assert_eq!(said.matches("\t since ").count(), 2, "{said}");
+        said.lines().map(without_time).collect::<String>()
+    };
+    assert_eq!(listed(), list(12));
     for (command, code, expect) in [
         ("auth_zone_transfer net.example", 1, "error zone xfr task not found net.example\n"),
         ("auth_zone_transfer rules.example", 1, "error zone xfr task not found rules.example\n"),
@@ -49,7 +68,7 @@ fn zones_are_listed_reloaded_and_transferred_as_there() {
     assert_eq!(running.ask("www.net.example"), (0, [192, 0, 2, 3]));
     place.write("net.zone", &zone("net.example", 13, "www.net.example. 60 IN A 192.0.2.4\n"));
     running.says("auth_zone_reload net.example", 0, "ok\n");
-    running.says("list_auth_zones", 0, &list(13));
+    assert_eq!(listed(), list(13));
     assert_eq!(running.ask("www.net.example"), (0, [192, 0, 2, 4]));
 }
 
