@@ -91,7 +91,7 @@ async fn ask(
         let mut connection = Connection::open(client, remote, wish.patience).await?;
         return transfer(&mut connection, remote, apex, (None, expire), wish).await;
     };
-    let (open, reply) = match told {
+    let (mut open, mut reply) = match told {
         Some(reply) => (None, reply),
         None => {
             let mut connection = Connection::open(client, remote, wish.patience).await?;
@@ -99,7 +99,15 @@ async fn ask(
             (Some(connection), reply)
         }
     };
-    let serial = serial_in(&reply, apex)?;
+    let mut serial = serial_in(&reply, apex)?;
+    let is_older = serial != have.serial && !is_newer(serial, have.serial);
+    if is_older && open.is_none() && remote.key.is_none() {
+        // A datagram without a signature may be forged: it must not hide a newer version.
+        let mut connection = Connection::open(client, remote, wish.patience).await?;
+        reply = connection.ask_soa(remote, apex, expire).await?;
+        serial = serial_in(&reply, apex)?;
+        open = Some(connection);
+    }
     if serial == have.serial {
         // A datagram without a signature may be forged: it must not keep a zone alive for longer
         // than the SOA says.

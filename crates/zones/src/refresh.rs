@@ -12,6 +12,7 @@ use tokio::runtime::Handle;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 use transfer::{Have, Heard, Patience, Wish, Word};
+use wire::serial::is_newer;
 use zone::incoming::Received;
 use zone::{Finding, Zone};
 
@@ -209,8 +210,14 @@ async fn look(shared: &Arc<Shared>, managed: &Arc<ManagedZone>, mut primaries: V
         }
         match word {
             Ok(Word { heard: Heard::New(Received::Whole(zone)), expire_s }) => {
-                if let Err(why) = digest.check(&zone) {
-                    let serial = zone.facts().serial;
+                let serial = zone.facts().serial;
+                // What was announced as newer may come as something else.
+                let is_older = |have: &Have| serial != have.serial && !is_newer(serial, have.serial);
+                let fit = match have.as_ref().filter(|have| is_older(have)) {
+                    Some(have) => Err(format!("it is older than {}", have.serial)),
+                    None => digest.check(&zone),
+                };
+                if let Err(why) = fit {
                     warn!(zone = %managed.apex, %primary, serial, why, "the version that came is not taken");
                     let why = format!("{primary}: serial {serial} is not taken: {why}");
                     lock(&managed.current).trouble = Some(why);

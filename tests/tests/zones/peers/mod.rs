@@ -11,6 +11,7 @@ mod expire;
 mod imported;
 mod keys;
 mod libraries;
+mod lying;
 mod operators;
 mod over_tls;
 mod signed;
