@@ -58,6 +58,8 @@ pub struct Board {
     /// Queries that wait right now, and the fetches they wait for.
     waiting: AtomicU32,
     fetching: AtomicU32,
+    /// Zones whose keys resolvers know, or that have none.
+    zones_known: AtomicU32,
 }
 
 /// What is written down once a second, and where the numbers stand that change with each query.
@@ -89,6 +91,11 @@ impl Board {
 }
 
 impl Board {
+    /// Returns of how many zones resolvers know which keys they have, or that they have none.
+    pub fn zones_known(&self) -> u32 {
+        self.zones_known.load(Ordering::Relaxed)
+    }
+
     /// Calls `f` with each upstream and how long its replies took.
     pub fn read_reply_times(&self, mut f: impl FnMut(&UpstreamStatus, &Histogram)) {
         // Copied, so that the worker does not wait for what `f` does.
@@ -612,6 +619,7 @@ impl Driver {
         let machine = self.machine.borrow();
         self.board.waiting.store(machine.waiting() as u32, Ordering::Relaxed);
         self.board.fetching.store(machine.active() as u32, Ordering::Relaxed);
+        self.board.zones_known.store(machine.zones_known(), Ordering::Relaxed);
     }
 
     /// Sends clients the replies that were delivered to their outlets.

@@ -328,6 +328,11 @@ impl<N: Network, P: PoolNetwork, W: Waiter> Machine<N, P, W> {
         self.waiters.len()
     }
 
+    /// Returns of how many zones resolvers know which keys they have, or that they have none.
+    pub(crate) fn zones_known(&self) -> u32 {
+        self.recursion.zones_known()
+    }
+
     /// Returns the next thing to do.
     pub(crate) fn next_event(&mut self) -> Option<Event<W>> {
         self.events.pop_front()

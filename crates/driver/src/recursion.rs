@@ -259,6 +259,11 @@ impl<P: PoolNetwork> Recursion<P> {
         for_clients.map(|(_, instance)| instance.wanted).sum()
     }
 
+    /// Returns of how many zones resolvers know which keys they have, or that they have none.
+    pub(crate) fn zones_known(&self) -> u32 {
+        self.instances.iter().map(|(_, instance)| instance.resolver.zones_known() as u32).sum()
+    }
+
     /// Has a resolver find the answer to a question, which comes as [`Resolved`] with this tag.
     pub(crate) fn begin(
         &mut self,

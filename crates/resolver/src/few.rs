@@ -49,6 +49,23 @@ impl<T> Few<T> {
         }
     }
 
+    /// Returns the item at a place, counted in the order they were pushed in.
+    pub(crate) fn get(&self, at: usize) -> Option<&T> {
+        match at.checked_sub(1) {
+            None => self.first.as_ref(),
+            Some(at) => self.more.get(at),
+        }
+    }
+
+    /// Takes out the item at a place, which the last one gets.
+    pub(crate) fn swap_remove(&mut self, at: usize) -> Option<T> {
+        match at.checked_sub(1) {
+            None => std::mem::replace(&mut self.first, self.more.pop()),
+            Some(at) if at < self.more.len() => Some(self.more.swap_remove(at)),
+            Some(_) => None,
+        }
+    }
+
     pub(crate) fn retain(&mut self, mut stays: impl FnMut(&T) -> bool) {
         self.more.retain(&mut stays);
         if self.first.as_ref().is_some_and(|first| !stays(first)) {
@@ -86,6 +103,12 @@ mod tests {
                 assert_eq!(few.only().is_some(), all.len() == 1);
                 few.push_front(9);
                 all.insert(0, 9);
+                for at in [count, 1, 0, 0] {
+                    assert_eq!(few.get(at), all.get(at));
+                    let gone = (at < all.len()).then(|| all.swap_remove(at));
+                    assert_eq!(few.swap_remove(at), gone);
+                    assert_eq!(few.iter().copied().collect::<Vec<_>>(), all);
+                }
                 assert_eq!(few.into_iter().collect::<Vec<_>>(), all);
             }
         }

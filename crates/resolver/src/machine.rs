@@ -149,6 +149,13 @@ pub struct Wish {
     pub refers: bool,
 }
 
+/// What somebody waits for, and the place among all who do: many may leave at once.
+#[derive(Clone, Copy)]
+struct WaitsAt {
+    task: TaskKey,
+    place: u32,
+}
+
 /// Resolves the questions of one worker.
 pub struct Resolver {
     settings: Settings,
@@ -160,7 +167,7 @@ pub struct Resolver {
     tasks: Slab<Task>,
     /// Tasks by the hashes of their questions, and below fetches by those of what they ask whom.
     by_question: HashTable<TaskKey>,
-    waiters: HashTable<(Waiter, TaskKey)>,
+    waiters: HashTable<(Waiter, WaitsAt)>,
     /// Those who are told of servers whom to ask.
     referrals: HashSet<Waiter>,
     /// Policies that are asked for them before servers are.
@@ -363,10 +370,16 @@ impl Resolver {
 
     /// A waiter has gone. What was begun for it goes on within its budget, and fills the tables.
     pub fn forget(&mut self, waiter: Waiter) {
-        if let Some(key) = self.take_waiter(waiter)
+        if let Some(WaitsAt { task: key, place }) = self.take_waiter(waiter)
             && let Some(task) = self.task_mut(key)
+            && task.waiters.get(place as usize) == Some(&waiter)
         {
-            task.waiters.retain(|&other| other != waiter);
+            task.waiters.swap_remove(place as usize);
+            // The last one has its place now.
+            let moved = task.waiters.get(place as usize).copied();
+            if let Some(moved) = moved.filter(|moved| self.waiter(*moved) == Some(key)) {
+                self.enter_waiter(moved, WaitsAt { task: key, place });
+            }
         }
         self.referrals.remove(&waiter);
     }
@@ -398,6 +411,11 @@ impl Resolver {
     /// Returns how many questions, clients' and our own, have no answer yet.
     pub fn active(&self) -> usize {
         self.tasks.len()
+    }
+
+    /// Returns of how many zones it is known which keys they have, or that they have none.
+    pub fn zones_known(&self) -> usize {
+        self.chains.len()
     }
 
     /// Returns how many signatures were checked so far.
@@ -437,23 +455,23 @@ impl Resolver {
         *self.memory.tables.rrsets.hash_key()
     }
 
-    fn enter_waiter(&mut self, waiter: Waiter, key: TaskKey) {
+    fn enter_waiter(&mut self, waiter: Waiter, at: WaitsAt) {
         let hash_key = self.hash_key();
         let hash = |waiter: Waiter| hash_key.mix(u64::from(waiter.0), 0);
         match self.waiters.find_mut(hash(waiter), |(other, _)| *other == waiter) {
-            Some((_, known)) => *known = key,
+            Some((_, known)) => *known = at,
             None => {
-                self.waiters.insert_unique(hash(waiter), (waiter, key), |(waiter, _)| hash(*waiter));
+                self.waiters.insert_unique(hash(waiter), (waiter, at), |(waiter, _)| hash(*waiter));
             }
         }
     }
 
     fn waiter(&self, waiter: Waiter) -> Option<TaskKey> {
         let hash = self.hash_key().mix(u64::from(waiter.0), 0);
-        self.waiters.find(hash, |(other, _)| *other == waiter).map(|&(_, key)| key)
+        self.waiters.find(hash, |(other, _)| *other == waiter).map(|&(_, at)| at.task)
     }
 
-    fn take_waiter(&mut self, waiter: Waiter) -> Option<TaskKey> {
+    fn take_waiter(&mut self, waiter: Waiter) -> Option<WaitsAt> {
         self.watches.remove(&waiter);
         let hash = self.hash_key().mix(u64::from(waiter.0), 0);
         let entry = self.waiters.find_entry(hash, |(other, _)| *other == waiter).ok()?;

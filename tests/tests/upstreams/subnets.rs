@@ -62,6 +62,7 @@ fn clients_get_what_is_for_their_networks() {
             }
             assert_eq!(scope(&ask(&client, "all", THERE)), Some(0), "it is for everybody");
         }
+        assert_eq!(server.stat("engine", "cache_subnets"), 2, "both networks the second time");
         // Who sends no subnet has that of its address told, unless it is private.
         let heard = client.ask(&Ask::new("www.example.org", Rtype::A));
         assert!(heard.answers()[0].ends_with("192.0.2.7"));

@@ -33,6 +33,7 @@ events::counters! {
     updates: "Updates that their sender may make.",
     answers_fixed: "Queries answered by a rule with a fixed rcode.",
     cache_hits: "Queries answered from the cache.",
+    cache_subnets: "Those of them whose answer is for the client's subnet (RFC 7871).",
     cache_misses: "Cache look-ups that found nothing.",
     cache_stale: "Queries answered with stale data.",
     cache_failures: "Queries answered with a remembered failure.",

@@ -10,10 +10,10 @@ use super::buffers::Workspace;
 use super::context::Context;
 use super::state::{End, Run};
 use super::want::Want;
-use crate::answer::Answer;
 use crate::answer::edit::Draft;
 use crate::answer::local::{LocalAnswer, LocalData};
 use crate::answer::put::{put, put_local_soa};
+use crate::answer::{Answer, SubnetScope};
 use crate::matchers::Matcher;
 use crate::observe::trace::{StepOutcome, Tracer};
 use crate::ops;
@@ -223,6 +223,9 @@ impl Run<'_> {
         match cache.look_up(&asked, (env.now.cache, context.texts), out, may_refresh) {
             Found::Answer(mut answer, outlook) => {
                 answer.subnet_bits = self.outgoing.echoed_bits(query, subnet);
+                if subnet.is_some() && answer.scope != SubnetScope::EVERY {
+                    counters.cache_subnets.bump();
+                }
                 match outlook {
                     Outlook::Fresh => counters.cache_hits.bump(),
                     Outlook::Prefetch => {

@@ -9,7 +9,7 @@ use dnssec::{Dnskey, Ds};
 use wire::{EdeCode, Name, Rcode, Rtype};
 
 use super::fetches::FetchEnd;
-use super::{Node, Resolver, TaskKey};
+use super::{Node, Resolver, TaskKey, WaitsAt};
 use crate::budget::{Budget, Limit};
 use crate::delegation::{Delegation, DsState, NameServer};
 use crate::effect::{Effect, Waiter};
@@ -174,10 +174,11 @@ impl Resolver {
         let key = self.task_for(question, 0);
         let limits = self.settings.limits;
         if let Some(task) = self.task_mut(key) {
+            let place = task.waiters.len() as u32;
             task.waiters.push(waiter);
             task.depth = 0;
             task.budget.get_or_insert_with(|| Budget::new(&limits, now));
-            self.enter_waiter(waiter, key);
+            self.enter_waiter(waiter, WaitsAt { task: key, place });
         }
     }
 

@@ -116,6 +116,11 @@ pub(crate) struct Chains {
 }
 
 impl Chains {
+    /// Returns how many zones something is known of.
+    pub(crate) fn len(&self) -> usize {
+        self.known.len()
+    }
+
     /// Sets the calendar by which signatures are judged.
     pub(crate) fn set_time(&mut self, unix_seconds: u64, now: Moment) {
         self.booted_at = unix_seconds.saturating_sub(now.0 / 1_000_000);

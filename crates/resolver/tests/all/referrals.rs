@@ -318,6 +318,21 @@ fn who_has_gone_is_told_nothing_and_the_tables_are_filled() {
 }
 
 #[test]
+fn of_many_who_wait_those_who_have_gone_are_told_nothing_and_all_others_are() {
+    const MANY: u32 = 1000;
+    let mut world = world();
+    (0..MANY).for_each(|waiter| world.want("www.example.org", Rtype::A, waiter));
+    // From both ends and from the middle, some of them twice.
+    let gone: Vec<u32> = (0..MANY).filter(|waiter| waiter % 3 != 0).chain([0, MANY - 1, 501, 0]).collect();
+    gone.iter().for_each(|waiter| world.resolver.forget(Waiter(*waiter)));
+    world.settle();
+    let mut told: Vec<u32> = world.done.keys().map(|waiter| waiter.0).collect();
+    told.sort_unstable();
+    let expected: Vec<u32> = (0..MANY).filter(|waiter| !gone.contains(waiter)).collect();
+    assert_eq!(told, expected);
+}
+
+#[test]
 fn the_parent_is_asked_for_the_ds_records_of_a_zone() {
     let mut world = world();
     world.resolve("www.example.org", Rtype::A);

@@ -50,11 +50,13 @@ pub(crate) fn check_bogus(seen: &Seen, ede: EdeCode) {
 fn signatures_lead_from_the_root_to_the_answer() {
     for signing in [Signing::Nsec, NSEC3] {
         let Signed { mut world, .. } = internet(signing, signing).build();
+        assert_eq!(world.resolver.zones_known(), 0);
         for sends in [6, 0] {
             let seen = world.resolve("www.example.org", Rtype::A);
             check(&seen, Rcode::NOERROR, Security::Secure);
             assert_eq!((seen.answer.len(), seen.sends), (1, sends));
             assert!(has(&seen, " RRSIG A "), "who sets DO gets the signature: {seen:?}");
+            assert_eq!(world.resolver.zones_known(), 3, "the keys of all three");
         }
     }
 }

@@ -33,6 +33,8 @@ pub struct WorkerNumbers {
     pub found_waiting: u64,
     /// The most of these since [`Operator::forget_most_waiting`].
     pub most_waiting: u64,
+    /// Zones of which it is known which keys they have, or that they have none.
+    pub zones_known: u64,
 }
 
 impl Operator {
@@ -156,7 +158,8 @@ impl Operator {
             let waiting = u64::from(worker.board.status().waiting);
             let (found_waiting, most_waiting) = worker.board.counts.waits.read_found();
             let details = worker.details.read();
-            WorkerNumbers { counters, details, waits, waiting, found_waiting, most_waiting }
+            let zones_known = worker.board.zones_known().into();
+            WorkerNumbers { counters, details, waits, waiting, found_waiting, most_waiting, zones_known }
         };
         self.facts.worker_handles.iter().map(of_one).collect()
     }

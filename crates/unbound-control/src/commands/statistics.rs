@@ -100,6 +100,7 @@ impl Numbers {
         self.counted.waiting += other.counted.waiting;
         self.counted.found_waiting += other.counted.found_waiting;
         self.counted.most_waiting = self.counted.most_waiting.max(other.counted.most_waiting);
+        self.counted.zones_known += other.counted.zones_known;
         self.counted.details.add(&other.counted.details);
     }
 
@@ -343,14 +344,14 @@ fn extended(
     line("msg.cache.count", caches.values().map(|stats| stats.entries).sum());
     line("rrset.cache.count", rrsets().map(|stats| stats.entries).sum());
     line("infra.cache.count", operator.servers_known());
-    line("key.cache.count", 0);
+    line("key.cache.count", total.counted.zones_known);
     line("msg.cache.max_collisions", 0);
     line("rrset.cache.max_collisions", 0);
     response_policies(labels, settings.inhibits_zero, &mut line);
     line("num.query.authzone.up", total.of("resolver", "own"));
     line("num.query.authzone.down", total.engine("answers_zone"));
     line("num.query.subnet", total.of("resolver", "subnets"));
-    line("num.query.subnet_cache", 0);
+    line("num.query.subnet_cache", total.engine("cache_subnets"));
     line("num.query.cachedb", total.of("resolver", "second_level_hits"));
 }
 
