@@ -11,6 +11,8 @@ pub(crate) enum Kind {
     Redirect,
     BlockA,
     BlockAaaa,
+    BlockAOrData,
+    BlockAaaaOrData,
     AlwaysTransparent,
     AlwaysRefuse,
     AlwaysNxdomain,
@@ -23,7 +25,7 @@ pub(crate) enum Kind {
 }
 
 /// What the types of zones are called; the first name of several is the usual one.
-pub(crate) const KINDS: [(&str, Kind); 21] = [
+pub(crate) const KINDS: [(&str, Kind); 23] = [
     ("deny", Kind::Deny),
     ("refuse", Kind::Refuse),
     ("static", Kind::Static),
@@ -36,6 +38,8 @@ pub(crate) const KINDS: [(&str, Kind); 21] = [
     ("inform_redirect", Kind::Redirect),
     ("block_a", Kind::BlockA),
     ("block_aaaa", Kind::BlockAaaa),
+    ("block_a_wdata", Kind::BlockAOrData),
+    ("block_aaaa_wdata", Kind::BlockAaaaOrData),
     ("always_transparent", Kind::AlwaysTransparent),
     ("always_refuse", Kind::AlwaysRefuse),
     ("always_nxdomain", Kind::AlwaysNxdomain),
@@ -53,6 +57,21 @@ impl Kind {
         matches!(self, Self::Deny | Self::Refuse | Self::Static | Self::Transparent | Self::Ipset)
     }
 
+    /// Returns the type of addresses that names of such a zone do not have.
+    pub(crate) const fn blocked_type(self) -> Option<&'static str> {
+        match self {
+            Self::BlockA | Self::BlockAOrData => Some("A"),
+            Self::BlockAaaa | Self::BlockAaaaOrData => Some("AAAA"),
+            _ => None,
+        }
+    }
+
+    /// Returns whether names of such a zone have the types of their data, and others are looked at
+    /// as if they had none.
+    pub(crate) const fn is_by_type(self) -> bool {
+        matches!(self, Self::TypeTransparent | Self::BlockAOrData | Self::BlockAaaaOrData)
+    }
+
     /// Returns what is done with names of such a zone that have no data.
     pub(crate) const fn action(self) -> &'static str {
         match self {
@@ -64,6 +83,8 @@ impl Kind {
             | Self::Redirect
             | Self::BlockA
             | Self::BlockAaaa
+            | Self::BlockAOrData
+            | Self::BlockAaaaOrData
             | Self::NoView
             | Self::Ipset
             | Self::Truncate
@@ -89,7 +110,16 @@ pub(crate) fn kind_of(word: &str) -> Option<Kind> {
 /// nothing is said of each.
 pub(crate) fn is_alike_in_bulk(word: &str) -> bool {
     let has_rules_of_its_own = |kind| {
-        matches!(kind, Kind::Redirect | Kind::TypeTransparent | Kind::NoView | Kind::Ipset | Kind::Truncate)
+        matches!(
+            kind,
+            Kind::Redirect
+                | Kind::TypeTransparent
+                | Kind::BlockAOrData
+                | Kind::BlockAaaaOrData
+                | Kind::NoView
+                | Kind::Ipset
+                | Kind::Truncate
+        )
     };
     word != "nodefault"
         && !word.starts_with("inform")

@@ -378,9 +378,12 @@ impl<'a> Lowering<'a> {
                     self.redirect(making, zone, is_in, own_data);
                 }
             }
-            Kind::TypeTransparent => {
+            kind if kind.is_by_type() => {
                 for zone in zones {
-                    type_transparent(making, zone, &with_who);
+                    by_type(making, zone, &with_who);
+                    let condition = with_who(format!("qname in suffix:{}", zone.name));
+                    making.rules.extend(blocked(kind, &condition, zone.at));
+                    making.rules.push(rule(condition, &[kind.action()], zone.at));
                 }
             }
             _ => {
@@ -425,15 +428,7 @@ impl<'a> Lowering<'a> {
                     // For these names the clients of the view are as all others.
                     making.rules.push(rule(condition.clone(), &[&format!("call({POLICY})")], at));
                 }
-                let blocked = match kind {
-                    Kind::BlockA => Some("A"),
-                    Kind::BlockAaaa => Some("AAAA"),
-                    _ => None,
-                };
-                if let Some(rtype) = blocked {
-                    let condition = format!("{condition} and qtype == {rtype}");
-                    making.rules.push(rule(condition, &["respond(noerror, authoritative)"], at));
-                }
+                making.rules.extend(blocked(kind, &condition, at));
                 making.rules.push(rule(condition, &[kind.action()], at));
             }
         }
@@ -692,9 +687,11 @@ impl<'a> Lowering<'a> {
 }
 
 /// Answers the types that names have; all others are found as usual.
-fn type_transparent(making: &mut Making<'_, '_>, zone: &Zone<'_>, with_who: &impl Fn(String) -> String) {
-    by_type(making, zone, with_who);
-    making.rules.push(rule(with_who(format!("qname in suffix:{}", zone.name)), &["return"], zone.at));
+/// Makes the rule of a zone whose names have no addresses of one family.
+fn blocked(kind: Kind, condition: &str, at: Span) -> Option<Node> {
+    let rtype = kind.blocked_type()?;
+    let condition = format!("{condition} and qtype == {rtype}");
+    Some(rule(condition, &["respond(noerror, authoritative)"], at))
 }
 
 /// Answers the types that names of a zone have.

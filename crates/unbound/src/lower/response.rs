@@ -149,6 +149,8 @@ impl<'a> Lowering<'a> {
             | Kind::TypeTransparent
             | Kind::BlockA
             | Kind::BlockAaaa
+            | Kind::BlockAOrData
+            | Kind::BlockAaaaOrData
             | Kind::NoView
             | Kind::Ipset
             | Kind::AlwaysTransparent => "accept",

@@ -75,7 +75,7 @@ impl<'a> Zones<'a> {
     /// are many of them beside the list.
     pub(super) fn new(list: Vec<Zone<'a>>, is_asked: bool, has_more: bool) -> (Self, Vec<Zone<'a>>) {
         let is_plain = |zone: &Zone<'_>| {
-            !matches!(zone.kind, Kind::Redirect | Kind::TypeTransparent) && zone.special.is_none()
+            zone.kind != Kind::Redirect && !zone.kind.is_by_type() && zone.special.is_none()
         };
         let are_alike = match list.as_slice() {
             [] => true,

@@ -214,6 +214,21 @@ fn interface_view_and_interface_tag_are_for_clients_that_no_prefix_names() {
 }
 
 #[test]
+fn local_zones_of_the_types_block_a_wdata_and_block_aaaa_wdata() {
+    for (kind, rtype) in [("block_a_wdata", "A"), ("block_aaaa_wdata", "AAAA")] {
+        check(
+            &format!("server: local-zone: x.example {kind} local-data: 'www.x.example TXT here'"),
+            "policy/local-zones",
+            &format!(
+                "[{{if: qtype == TXT and qname in exact:www.x.example, do: [records(local-data)]}}, \
+                 {{if: qname in suffix:x.example and qtype == {rtype}, do: [respond(noerror, authoritative)]}}, \
+                 {{if: qname in suffix:x.example, do: [return]}}, records(local-data), local]"
+            ),
+        );
+    }
+}
+
+#[test]
 fn local_zones_of_the_types_noview_and_ipset() {
     let text = "server: access-control-view: 192.0.2.0/24 v local-zone: set.example ipset
         ipset: name-v4: four name-v6: six
