@@ -215,7 +215,7 @@ fn access_control_non_local_leaves_what_is_answered_here() {
     check(
         text,
         "policy/main",
-        "[call(local-zones), {if: client in 192.0.2.0/24, do: reject(refused)}, \
+        "[call(local-zones), {if: client in 192.0.2.0/24, do: respond(refused, ede 18)}, \
          {if: client in 198.51.100.0/24, do: drop}, {if: not rd, do: respond(refused, ede 20)}, cache(main), recurse]",
     );
 }

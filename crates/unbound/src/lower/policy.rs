@@ -84,7 +84,7 @@ impl Lowering<'_> {
         main.extend(steps.late);
         let refused = tree::text("respond(refused, ede 20)", whole);
         for (clients, action) in
-            [(&steps.refuse_non_local, "reject(refused)"), (&steps.deny_non_local, "drop")]
+            [(&steps.refuse_non_local, "respond(refused, ede 18)"), (&steps.deny_non_local, "drop")]
         {
             if !clients.is_empty() {
                 let condition = tree::text(format!("client in {}", joined(clients)), whole);
