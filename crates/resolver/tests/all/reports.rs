@@ -80,6 +80,22 @@ fn the_root_is_no_agent() {
     assert_eq!(world.resolver.counts().reports, 0);
 }
 
+/// The name of a report has the name that failed in it and the agent's behind it (RFC 9567 §6.1.1;
+/// CVE-2026-55973): what does not fit into a name is not reported, and fails as it does.
+#[test]
+fn a_report_whose_name_would_be_too_long_is_not_sent() {
+    const LABEL: &str = "a23456789012345678901234567890123456789";
+    let agent = "a23456789012345678901234567890123456789.a23456789012345678901234567890123456789.agent.org";
+    let mut world = world(reporting(), agent);
+    // `_er.1.` and `.23._er.` come to it, and the octets of lengths.
+    for (labels, last, reports_sent) in [(3, 18, 1), (3, 19, 1), (5, 39, 1)] {
+        let qname = [&vec![LABEL; labels][..], &[&LABEL[..last], "example.org"]].concat().join(".");
+        assert_eq!(world.resolve(&qname, Rtype::A).rcode, Rcode::SERVFAIL, "{qname}");
+        assert_eq!(world.resolver.counts().reports, reports_sent, "{qname}");
+        world.pass_ms(600_000);
+    }
+}
+
 #[test]
 fn a_report_that_fails_is_not_reported() {
     // The agent is in the zone that fails.

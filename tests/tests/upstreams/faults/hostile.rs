@@ -6,7 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use testkit::{Answer, Ask, Script, Server, Stub, TcpClient, UdpClient, eventually, forwarding};
+use tempfile::TempDir;
+use testkit::{
+    Answer, Ask, Script, Server, Stub, TcpClient, TlsClient, UdpClient, certificate, eventually, forwarding,
+};
 use wire::{Flags, OptionCode, Rcode, Rtype, Section};
 
 use super::{address, ask, start, start_with};
@@ -98,6 +101,46 @@ fn many_connections_of_one_client_cost_others_nothing() {
         let heard = neighbour.ask(&ask(&format!("fresh{id}.example.org")).id(id));
         assert_eq!((heard.id(), heard.rcode()), (id, Rcode::NOERROR), "{heard:?}");
     }
+}
+
+/// Queries over TLS that give way to others, and connections that have gone by then
+/// (CVE-2026-50046).
+#[test]
+fn queries_over_tls_give_way_and_connections_that_have_gone_harm_nobody() {
+    const NAME: &str = "dns.example.org";
+    let directory = TempDir::new().expect("a temporary directory");
+    certificate(directory.path(), &[NAME]);
+    let trusted = directory.path().join("certificate.pem");
+    let stub = Stub::start(half_dead());
+    let settings = forwarding(&[&stub], "limits: {waiting: 64}").replace("workers: 2", "workers: 1");
+    let listen = "listen: [\"@ADDRESS@\", {at: \"@ANOTHER@\", transport: tls}]\n\
+                  tls: {certificates: [{certificate: certificate.pem, key: key.pem}]}";
+    let server = Server::start_in(directory, &settings.replace("listen: [\"@ADDRESS@\"]", listen));
+    for round in 0..10 {
+        let mut connections: Vec<TlsClient> =
+            (0..8).map(|_| TlsClient::connect(server.another(), &trusted)).collect();
+        for (number, connection) in connections.iter_mut().enumerate() {
+            let queries: Vec<Vec<u8>> = (0..40)
+                .map(|i| ask(&format!("r{round}n{number}-{i}.dead.example.org")).id(i).bytes())
+                .collect();
+            connection.send(queries.iter().map(Vec::as_slice));
+        }
+        // Half of them go while their queries wait; the others hear what becomes of theirs.
+        connections.truncate(4);
+        let others = UdpClient::connect_from(own(2), server.address());
+        for id in 0..20 {
+            let heard = others.ask(&ask(&format!("r{round}fresh{id}.example.org")).id(id));
+            assert_eq!((heard.id(), heard.rcode()), (id, Rcode::NOERROR), "{heard:?}");
+        }
+        let fresh = ask(&format!("r{round}last.example.org")).id(4000);
+        for connection in &mut connections {
+            connection.send([&*fresh.bytes()]);
+            let heard = std::iter::from_fn(|| connection.receive()).find(|heard| heard.id() == 4000);
+            // It may have to give way, too, but it hears so.
+            assert!(heard.is_some(), "round {round}");
+        }
+    }
+    assert!(server.stat("fetch", "shed_oldest") + server.stat("fetch", "shed_client") > 0);
 }
 
 #[test]
