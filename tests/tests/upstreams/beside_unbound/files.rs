@@ -1,20 +1,21 @@
 //! Files of Unbound, drawn from a seed: local zones of each type with data, tags, views, access
 //! control, response-ip, response policy zones, authority zones, stub and forward zones, bounds.
 //!
-//! What is left out is what Unbound 1.17 does not know yet, and what takes time to pass.
+//! What the Unbound beside us does not know yet is left out, and so is what takes time to pass.
 
 use std::fmt::Write as _;
 
 use testkit::world::{World, Zone};
 
 use super::Dice;
+use super::theirs::Theirs;
 
 /// Top-level domains of the internet, and zones below them.
 pub(super) const TLDS: u32 = 3;
 pub(super) const ZONES: u32 = 9;
 
-/// Types of local zones.
-const KINDS: [&str; 17] = [
+/// Types of local zones that answer every query.
+const ANSWERING: [&str; 14] = [
     "refuse",
     "static",
     "static",
@@ -29,12 +30,13 @@ const KINDS: [&str; 17] = [
     "always_nxdomain",
     "always_nodata",
     "always_null",
-    "deny",
-    "inform_deny",
-    "always_deny",
 ];
-/// Those of them that answer every query.
-const ANSWERING: usize = 14;
+/// Those that drop queries, which takes time to be heard.
+const DROPPING: [&str; 3] = ["deny", "inform_deny", "always_deny"];
+/// Those of later versions.
+const BLOCKING: [&str; 4] = ["block_a", "block_aaaa", "block_a_wdata", "block_aaaa_wdata"];
+/// Zones that are built in.
+const BUILT_IN: [&str; 5] = ["localhost", "10.in-addr.arpa", "127.in-addr.arpa", "test", "onion"];
 /// Zones that are in no internet.
 const OWN_ZONES: [&str; 5] = ["lan.test", "corp.example", "a.lan.test", "10.in-addr.arpa", "localhost"];
 
@@ -51,12 +53,37 @@ pub(super) struct File {
     /// Names that it says something about.
     pub(super) names: Vec<String>,
     pub(super) denies_any: bool,
+    /// Zones that another server has, for which the file has `@PRIMARY@`.
+    pub(super) transferred: Vec<Transferred>,
+    has_detour: bool,
+}
+
+/// A zone that is transferred.
+#[derive(Debug)]
+pub(super) struct Transferred {
+    pub(super) zone: String,
+    pub(super) text: String,
+    /// A name that has an address once the zone is there.
+    pub(super) marker: String,
+}
+
+/// Where the servers are that files are about.
+pub(super) struct Around<'w> {
+    pub(super) world: &'w World,
+    /// The port of all servers of the internet.
+    pub(super) port: u16,
+    /// The port of a server that refuses all questions.
+    pub(super) refusing: u16,
+    pub(super) theirs: &'w Theirs,
 }
 
 /// A file under way.
 struct Draft<'w> {
     dice: Dice,
     world: &'w World,
+    theirs: &'w Theirs,
+    transferred: Vec<Transferred>,
+    has_detour: bool,
     names: Vec<String>,
     files: Vec<(String, String)>,
     /// Zones that are asked of forwarders.
@@ -64,48 +91,91 @@ struct Draft<'w> {
 }
 
 impl File {
-    /// Draws a file whose servers are at `port`.
-    pub(super) fn new(seed: u64, world: &World, port: u16) -> Self {
-        let mut dice = Dice::new(seed);
-        let (leaves, count) = ((0..ZONES).map(Zone::Leaf).collect::<Vec<_>>(), dice.below(3));
-        let forwarded = dice.some(&leaves, count);
-        let mut draft = Draft { dice, world, names: Vec::new(), files: Vec::new(), forwarded };
+    /// Draws a file.
+    pub(super) fn new(seed: u64, around: &Around<'_>) -> Self {
+        let mut draft = Draft::new(seed, around);
+        let (leaves, count) = ((0..ZONES).map(Zone::Leaf).collect::<Vec<_>>(), draft.dice.below(3));
+        draft.forwarded = draft.dice.some(&leaves, count);
         let mut text = BEGIN.to_owned();
+        let has_ipset = around.theirs.has_ipset() && draft.dice.percent(20);
+        if has_ipset {
+            text = text.replace("\"respip validator", "\"respip ipset validator");
+        }
         let denies_any = draft.dice.percent(30);
         draft.bounds(&mut text, denies_any);
         let has_tags = draft.clients(&mut text);
         let zones = draft.dice.below(6);
         draft.local_zones(&mut text, zones, has_tags, true);
+        if has_ipset {
+            let _ = writeln!(text, " local-zone: \"{}.\" ipset", draft.host());
+        }
         draft.addresses(&mut text, has_tags);
         draft.views(&mut text);
         draft.policy_zones(&mut text, has_tags);
         draft.authority_zone(&mut text);
-        draft.elsewhere(&mut text, port);
-        let Draft { names, mut files, .. } = draft;
-        files.push(("unbound.conf".to_owned(), text));
-        Self { files, names, denies_any }
+        draft.elsewhere(&mut text, around.port);
+        draft.detour(&mut text, around);
+        if has_ipset {
+            text.push_str("ipset:\n name-v4: four\n name-v6: six\n");
+        }
+        draft.end(text, denies_any)
     }
 
-    /// Draws a file whose answers expire after a second and are given all the same.
-    pub(super) fn stale(seed: u64, world: &World, port: u16) -> Self {
-        let (dice, names, files, forwarded) = (Dice::new(seed), Vec::new(), Vec::new(), Vec::new());
-        let mut draft = Draft { dice, world, names, files, forwarded };
-        let mut text = format!(
-            "{BEGIN} cache-max-ttl: 1\n cache-max-negative-ttl: 1\n serve-expired: yes\n \
-             serve-expired-client-timeout: 0\n serve-expired-reply-ttl: 30\n ede-serve-expired: yes\n"
-        );
-        if let Some(anchor) = world.anchor().filter(|_| draft.dice.percent(50)) {
-            let _ = writeln!(text, " trust-anchor: \"{}\"", anchor.trim().replace('\t', " "));
+    /// Draws a file whose answers are given after they have expired.
+    pub(super) fn stale(seed: u64, around: &Around<'_>) -> Self {
+        let mut draft = Draft::new(seed, around);
+        let mut text = format!("{BEGIN} serve-expired: yes\n");
+        for (key, values) in [
+            ("serve-expired-client-timeout", &["0", "100"][..]),
+            ("serve-expired-reply-ttl", &["30", "5", "700"]),
+            ("serve-expired-ttl", &["0", "86400", "200000"]),
+            ("serve-expired-ttl-reset", &["no", "yes"]),
+            ("ede-serve-expired", &["yes"]),
+            ("prefetch", &["no", "yes"]),
+            ("cache-max-ttl", &["86400", "1000"]),
+            ("minimal-responses", &["yes", "no"]),
+        ] {
+            let _ = writeln!(text, " {key}: {}", draft.dice.pick(values));
         }
-        draft.elsewhere(&mut text, port);
-        let Draft { names, mut files, .. } = draft;
-        files.push(("unbound.conf".to_owned(), text));
-        Self { files, names, denies_any: false }
+        draft.anchor(&mut text);
+        draft.elsewhere(&mut text, around.port);
+        draft.end(text, false)
+    }
+
+    /// Returns whether this is the TTL of records that have expired.
+    pub(super) fn has_stale_ttl(&self, ttl: u32) -> bool {
+        let line = format!(" serve-expired-reply-ttl: {ttl}\n");
+        self.files.last().is_some_and(|(_, text)| text.contains(&line))
+    }
+
+    /// Returns for how many seconds after its end an answer may be given.
+    pub(super) fn stale_seconds_max(&self) -> u64 {
+        let line = |(_, text): &(String, String)| -> Option<u64> {
+            text.lines().find_map(|line| line.strip_prefix(" serve-expired-ttl: "))?.parse().ok()
+        };
+        self.files.last().and_then(line).filter(|seconds| *seconds > 0).unwrap_or(u64::MAX)
+    }
+
+    /// Returns the files and the zones that are transferred, by name.
+    pub(super) fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
+        let files = self.files.iter().map(|(name, text)| (name.as_str(), text.as_str()));
+        files.chain(self.transferred.iter().map(|it| (it.zone.as_str(), it.text.as_str())))
     }
 
     /// Returns whether a response policy zone has rules on name servers.
     pub(super) fn has_rules_on_servers(&self) -> bool {
-        self.files.iter().any(|(_, text)| text.contains(".rpz-ns"))
+        self.texts().any(|(_, text)| text.contains(".rpz-ns"))
+    }
+
+    /// Returns whether answers are truncated for their addresses.
+    pub(super) fn truncates_addresses(&self) -> bool {
+        let is_truncation = |line: &str| line.contains(".rpz-ip ") && line.ends_with("rpz-tcp-only.");
+        self.texts().any(|(_, text)| text.lines().any(is_truncation))
+    }
+
+    /// Returns whether some names are asked of a server first that refuses.
+    pub(super) fn has_detour(&self) -> bool {
+        self.has_detour
     }
 
     /// Returns whether a response policy zone is for clients with tags alone.
@@ -116,7 +186,7 @@ impl File {
     /// Returns whether a response policy zone has an exception for a client.
     pub(super) fn passes_client(&self, client: u8) -> bool {
         let line = format!("32.{client}.0.0.127.rpz-client-ip 300 CNAME rpz-passthru.");
-        self.files.iter().any(|(_, text)| text.contains(&line))
+        self.texts().any(|(_, text)| text.contains(&line))
     }
 
     /// Returns whether addresses are taken out of answers.
@@ -132,14 +202,14 @@ impl File {
     /// Returns whether answers are dropped by their addresses.
     pub(super) fn drops_addresses(&self) -> bool {
         let is_drop = |line: &str| line.contains(".rpz-ip ") && line.ends_with("rpz-drop.");
-        self.files.iter().any(|(_, text)| text.lines().any(is_drop))
+        self.texts().any(|(_, text)| text.lines().any(is_drop))
     }
 
     /// Returns whether a response policy zone has aliases.
     pub(super) fn has_policy_alias(&self) -> bool {
         let target = |line: &str| line.split_once(" CNAME ").map_or(0, |(_, target)| target.len());
         let is_alias = |line: &str| target(line) > "*.".len() && !line.contains(" CNAME rpz-");
-        self.files.iter().any(|(name, text)| name.starts_with("rpz") && text.lines().any(is_alias))
+        self.texts().any(|(name, text)| name.starts_with("rpz") && text.lines().any(is_alias))
     }
 
     /// Returns whether addresses are rewritten to an alias.
@@ -155,7 +225,33 @@ impl File {
     }
 }
 
-impl Draft<'_> {
+impl<'w> Draft<'w> {
+    fn new(seed: u64, around: &Around<'w>) -> Self {
+        Self {
+            dice: Dice::new(seed),
+            world: around.world,
+            theirs: around.theirs,
+            transferred: Vec::new(),
+            has_detour: false,
+            names: Vec::new(),
+            files: Vec::new(),
+            forwarded: Vec::new(),
+        }
+    }
+
+    fn end(self, text: String, denies_any: bool) -> File {
+        let Self { names, mut files, transferred, has_detour, .. } = self;
+        files.push(("unbound.conf".to_owned(), text));
+        File { files, names, denies_any, transferred, has_detour }
+    }
+
+    /// Has answers validated, or not.
+    fn anchor(&mut self, text: &mut String) {
+        if let Some(anchor) = self.world.anchor().filter(|_| self.dice.percent(50)) {
+            let _ = writeln!(text, " trust-anchor: \"{}\"", anchor.trim().replace('\t', " "));
+        }
+    }
+
     fn zone(&mut self) -> String {
         self.world.zone_text(self.dice.below(ZONES as usize) as u32)
     }
@@ -167,9 +263,7 @@ impl Draft<'_> {
 
     /// Says how long answers are kept, and the like.
     fn bounds(&mut self, text: &mut String, denies_any: bool) {
-        if let Some(anchor) = self.world.anchor().filter(|_| self.dice.percent(50)) {
-            let _ = writeln!(text, " trust-anchor: \"{}\"", anchor.trim().replace('\t', " "));
-        }
+        self.anchor(text);
         for (line, percent) in [
             (" minimal-responses: no", 25),
             (" cache-max-ttl: 1000", 15),
@@ -195,6 +289,10 @@ impl Draft<'_> {
     /// Says what clients may, and which tags they have; returns whether any has one.
     fn clients(&mut self, text: &mut String) -> bool {
         text.push_str(" access-control: 127.0.0.0/8 allow\n");
+        let has_cookies = self.theirs.is_since(1, 18) && self.dice.percent(40);
+        if has_cookies {
+            text.push_str(" answer-cookie: yes\n cookie-secret: 000102030405060708090a0b0c0d0e0f\n");
+        }
         for client in [2, 7, 8] {
             let right = *self.dice.pick(&[
                 "allow",
@@ -205,6 +303,7 @@ impl Draft<'_> {
                 "deny",
                 "allow_setrd",
                 "allow_snoop",
+                if has_cookies { "allow_cookie" } else { "allow" },
             ]);
             if self.dice.percent(if right.starts_with("deny") { 15 } else { 50 }) {
                 let _ = writeln!(text, " access-control: 127.0.0.{client}/32 {right}");
@@ -234,8 +333,13 @@ impl Draft<'_> {
         zones.extend([self.host(), "t001".to_owned()]);
         zones.extend(OWN_ZONES.map(str::to_owned));
         for zone in self.dice.some(&zones, count) {
-            // Silence takes time to be heard.
-            let kinds = if self.dice.percent(90) { &KINDS[..ANSWERING] } else { &KINDS[..] };
+            let kinds = match self.dice.below(100) {
+                // Silence takes time to be heard.
+                0..4 => &DROPPING[..],
+                // Not in views.
+                4..20 if is_of_server && self.theirs.is_since(1, 26) => &BLOCKING[..],
+                _ => &ANSWERING[..],
+            };
             let kind = *self.dice.pick(kinds);
             let _ = writeln!(text, " local-zone: \"{zone}.\" {kind}");
             self.names.extend(["", "a.", "no.", "www.", "b.a."].map(|label| format!("{label}{zone}")));
@@ -254,6 +358,13 @@ impl Draft<'_> {
             if is_of_server && self.dice.percent(20) {
                 let kind = *self.dice.pick(&["static", "always_refuse", "always_nxdomain", "transparent"]);
                 let _ = writeln!(text, " local-zone-override: \"{zone}.\" 127.0.0.3/32 {kind}");
+            }
+        }
+        if self.dice.percent(20) {
+            let zone = *self.dice.pick(&BUILT_IN);
+            if !text.contains(&format!("\"{zone}.\"")) {
+                let _ = writeln!(text, " local-zone: \"{zone}.\" nodefault");
+                self.names.extend(["", "a.", "1.0.0."].map(|label| format!("{label}{zone}")));
             }
         }
         if is_of_server && self.dice.percent(40) {
@@ -301,6 +412,7 @@ impl Draft<'_> {
                 "inform",
                 "always_transparent",
                 "deny",
+                "inform_deny",
             ]);
             self.response(text, prefix, action);
             if has_tags && self.dice.percent(40) {
@@ -377,8 +489,19 @@ impl Draft<'_> {
                 }
                 owners.push(owner);
             }
-            self.files.push((format!("rpz{number}.zone"), zone));
             let _ = write!(text, "rpz:\n name: \"rpz{number}.example.\"\n zonefile: \"rpz{number}.zone\"\n");
+            if !has_override && !has_own_tags && self.dice.percent(40) {
+                let marker = format!("marker{number}.example");
+                let _ = writeln!(zone, "{marker} 300 A 192.0.2.200");
+                text.push_str(" primary: @PRIMARY@\n");
+                self.transferred.push(Transferred {
+                    zone: format!("rpz{number}.example"),
+                    text: zone,
+                    marker,
+                });
+            } else {
+                self.files.push((format!("rpz{number}.zone"), zone));
+            }
             if has_override {
                 let action = *self.dice.pick(&["nxdomain", "nodata", "passthru", "disabled"]);
                 let _ = writeln!(text, " rpz-action-override: {action}");
@@ -416,18 +539,32 @@ impl Draft<'_> {
     }
 
     fn authority_zone(&mut self, text: &mut String) {
-        if self.dice.percent(70) {
+        if self.dice.percent(60) {
             return;
         }
-        let zone = "$ORIGIN auth.example.\n@ 300 SOA ns host 1 3600 600 86400 60\n@ 300 NS ns\nns 300 A 192.0.2.3\n\
-                    www 300 A 192.0.2.4\n*.w 300 A 192.0.2.5\nal 300 CNAME www\n";
-        self.files.push(("auth.zone".to_owned(), zone.to_owned()));
+        let mut zone =
+            "$ORIGIN auth.example.\n@ 300 SOA ns host 1 3600 600 86400 60\n@ 300 NS ns\nns 300 A 192.0.2.3\n\
+             www 300 A 192.0.2.4\n*.w 300 A 192.0.2.5\nal 300 CNAME www\n"
+                .to_owned();
+        let host = self.host();
+        let _ = writeln!(zone, "out 300 CNAME {host}.\ndn 300 DNAME w\nnone 300 CNAME no");
         let downstream = *self.dice.pick(&["yes", "no"]);
         let _ = write!(
             text,
             "auth-zone:\n name: \"auth.example.\"\n zonefile: \"auth.zone\"\n for-downstream: {downstream}\n for-upstream: yes\n"
         );
-        self.names.extend(["", "www.", "al.", "no.", "q.w."].map(|label| format!("{label}auth.example")));
+        let fallback = *self.dice.pick(&["yes", "no"]);
+        let _ = writeln!(text, " fallback-enabled: {fallback}");
+        if self.dice.percent(50) {
+            text.push_str(" primary: @PRIMARY@\n");
+            zone.push_str("marker 300 A 192.0.2.201\n");
+            let marker = "marker.auth.example".to_owned();
+            self.transferred.push(Transferred { zone: "auth.example".to_owned(), text: zone, marker });
+        } else {
+            self.files.push(("auth.zone".to_owned(), zone));
+        }
+        let labels = ["", "www.", "al.", "no.", "q.w.", "out.", "x.dn.", "none."];
+        self.names.extend(labels.map(|label| format!("{label}auth.example")));
     }
 
     /// Says who is asked for the zones of the internet: their own servers, or these as forwarders.
@@ -442,6 +579,23 @@ impl Draft<'_> {
             for address in self.world.servers(zone) {
                 let _ = writeln!(text, " {key}: {address}@{port}");
             }
+        }
+    }
+
+    /// Has a server asked first for some names that refuses to answer.
+    fn detour(&mut self, text: &mut String, around: &Around<'_>) {
+        for word in ["forward", "stub"] {
+            if self.dice.percent(70) {
+                continue;
+            }
+            let host = self.host();
+            let port = around.refusing;
+            let _ = write!(text, "{word}-zone:\n name: \"{host}.\"\n {word}-addr: 127.0.0.1@{port}\n");
+            if self.dice.percent(80) {
+                let _ = writeln!(text, " {word}-first: yes");
+            }
+            self.names.extend([host.clone(), format!("a.{host}")]);
+            self.has_detour = true;
         }
     }
 }

@@ -2,11 +2,13 @@
 //! simulated internet, get the same answers; and so does the file that was imported.
 //!
 //! A small share of the files is compared in each run. `GANNET_UNBOUND_FILES=100` compares so many
-//! in place of it, from `GANNET_UNBOUND_SEED` on.
+//! in place of it, from `GANNET_UNBOUND_SEED` on, and `GANNET_UNBOUND` is the Unbound to compare
+//! with if it is not the one that is installed.
 
 mod accepted;
 mod files;
 mod questions;
+mod theirs;
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -17,21 +19,34 @@ use std::time::{Duration, Instant, SystemTime};
 use gannet_bench::world::{Service, Way};
 use tempfile::TempDir;
 use testkit::world::{Options, World};
-use testkit::{Heard, Other, UdpClient, free_address, is_installed, program};
-use wire::{EdeCode, Flags, Header, Rcode, Section, rdata};
+use testkit::{
+    Answer, Ask, Clock, Heard, Other, Script, Server, Stub, UdpClient, eventually, free_address, program,
+};
+use wire::{EdeCode, Flags, Header, OptionCode, Rcode, Rtype, Section, rdata};
 
 use self::accepted::{ACCEPTED, is_accepted_silence};
-use self::files::File;
-use self::questions::Asked;
+use self::files::{Around, File};
+use self::questions::{Asked, Cookie};
+use self::theirs::Theirs;
 
 /// Files of an ordinary run.
 const FILES: u64 = 4;
+/// Files of an ordinary run whose answers expire.
+const STALE_FILES: u64 = 2;
+/// How often the clock is moved for each of these.
+const STEPS: usize = 4;
+/// All of a million datagrams.
+const EVERYTHING: u32 = 1_000_000;
 /// The seed of the first one.
 const SEED: u64 = 1;
 /// How long an answer may take that the other server has given.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long is waited for the first of the servers; where all are silent, that is expected.
 const SILENCE: Duration = Duration::from_millis(400);
+/// The same where theirs ask a server that refuses.
+const LONG_SILENCE: Duration = Duration::from_secs(2);
+/// What clients send that have no cookie of the server yet.
+const CLIENT_COOKIE: &[u8] = b"a client";
 /// Seconds by which the TTLs of one record may differ, besides those since the servers began: they
 /// found it at different times.
 const TTL_SLACK: u32 = 5;
@@ -85,6 +100,8 @@ pub(super) struct Seen {
     has_edns: bool,
     dnssec_ok: bool,
     errors: Vec<u16>,
+    /// Octets of the cookie.
+    cookie: Option<usize>,
 }
 
 impl Seen {
@@ -101,7 +118,7 @@ impl Seen {
                 Section::Authority => 1,
                 Section::Additional => 2,
             };
-            if record.rtype == wire::Rtype::OPT {
+            if record.rtype == Rtype::OPT {
                 continue;
             }
             let mut data = Vec::new();
@@ -123,6 +140,7 @@ impl Seen {
             has_edns: message.edns.is_some(),
             dnssec_ok: message.edns.is_some_and(|edns| edns.wants_dnssec()),
             errors: heard.errors().into_iter().map(|(code, _)| code).collect(),
+            cookie: heard.option(OptionCode::COOKIE).map(|data| data.len()),
         }
     }
 
@@ -152,24 +170,55 @@ struct Beside {
     servers: [Other; 3],
     /// Where the imported file says that files are.
     _imported: TempDir,
+    /// Has what is transferred.
+    _primary: Option<Server>,
     began: Instant,
+    /// How long is waited for the first of them.
+    silence: Duration,
 }
 
-/// Starts our program with a control socket of its own.
-fn ours(arguments: &[&str], files: &[(&str, &str)], address: SocketAddr) -> Other {
-    let binary = program::gannet();
-    let binary = binary.to_str().expect("a path in UTF-8");
-    let before = ["NO_COLOR=1", "GANNET_SOCKET=@DIRECTORY@/control.sock", binary];
-    Other::start("env", &[&before, arguments].concat(), files, address)
+/// Starts a server of the zones that a file has transferred.
+fn primary(file: &File) -> Option<Server> {
+    if file.transferred.is_empty() {
+        return None;
+    }
+    let directory = TempDir::new().expect("a temporary directory");
+    let zones = file.transferred.iter().map(|it| {
+        let at = directory.path().join(&it.zone);
+        std::fs::write(&at, &it.text).expect("a writable directory");
+        format!("{{name: {0}, file: {0}, transfer: any}}", it.zone)
+    });
+    let zones = zones.collect::<Vec<_>>().join(", ");
+    let settings = format!(
+        "server: {{workers: 1, state-directory: \"@DIRECTORY@\"}}\nlisten: [\"@ADDRESS@\"]\nzones: [{zones}]\n\
+         policy: {{main: [{{do: reject(refused)}}]}}\n"
+    );
+    Some(Server::start_in(directory, &settings))
 }
 
 impl Beside {
-    fn start(file: &File) -> Self {
-        let files: Vec<(&str, &str)> =
-            file.files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    /// Starts the servers, under these clocks if there are any, and waits until they have what they
+    /// transfer.
+    fn start(file: &File, theirs: &Theirs, clock: Option<&Clock>) -> Self {
+        let primary = primary(file);
+        let at = primary.as_ref().map_or_else(String::new, |it| format!("127.0.0.1@{}", it.address().port()));
+        let texts: Vec<(&str, String)> =
+            file.files.iter().map(|(name, text)| (name.as_str(), text.replace("@PRIMARY@", &at))).collect();
+        let files: Vec<(&str, &str)> = texts.iter().map(|(name, text)| (*name, text.as_str())).collect();
+        let mut before = vec!["NO_COLOR=1".to_owned(), "GANNET_SOCKET=@DIRECTORY@/control.sock".to_owned()];
+        before.extend(
+            clock.iter().flat_map(|clock| clock.environment()).map(|(name, value)| format!("{name}={value}")),
+        );
+        let start = |program: &str, arguments: &[&str], files: &[(&str, &str)], address: SocketAddr| {
+            let mut all: Vec<&str> = before.iter().map(String::as_str).collect();
+            all.push(program);
+            Other::start("env", &[&all, arguments].concat(), files, address)
+        };
+        let gannet = program::gannet();
+        let gannet = gannet.to_str().expect("a path in UTF-8");
         let arguments = ["-d", "-c", "@DIRECTORY@/unbound.conf"];
-        let theirs = Other::start("unbound", &arguments, &files, free_address());
-        let in_place = ours(&[&["unbound"][..], &arguments].concat(), &files, free_address());
+        let theirs = start(&theirs.program, &arguments, &files, free_address());
+        let in_place = start(gannet, &[&["unbound"][..], &arguments].concat(), &files, free_address());
         let directory = TempDir::new().expect("a temporary directory");
         let address = free_address();
         for (name, text) in &files {
@@ -177,23 +226,51 @@ impl Beside {
             let text = text.replace("@PORT@", &address.port().to_string());
             std::fs::write(directory.path().join(name), text).expect("a writable directory");
         }
-        let output = Command::new(program::gannet())
+        let output = Command::new(gannet)
             .args(["import", "unbound", "unbound.conf", "--to", "gannet.yaml"])
             .current_dir(directory.path())
             .output()
             .expect("the program starts");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let yaml = directory.path().join("gannet.yaml");
-        let imported = ours(&["run", "-c", yaml.to_str().expect("UTF-8")], &[], address);
-        Self { servers: [theirs, in_place, imported], _imported: directory, began: Instant::now() }
+        let imported = start(gannet, &["run", "-c", yaml.to_str().expect("UTF-8")], &[], address);
+        let beside = Self {
+            servers: [theirs, in_place, imported],
+            _imported: directory,
+            _primary: primary,
+            began: Instant::now(),
+            // Theirs ask a server that refuses several times.
+            silence: if file.has_detour() { LONG_SILENCE } else { SILENCE },
+        };
+        for it in &file.transferred {
+            // Where the parent proves that there is no such zone, it is there and bogus.
+            let ask = Ask::new(&it.marker, Rtype::A).flags(Flags::RD.with(Flags::CD));
+            let asked = Asked::about(ask, 99, &it.marker, Rtype::A);
+            eventually(&it.marker, || {
+                let has_address =
+                    |seen: &Option<Seen>| seen.as_ref().is_some_and(|seen| !seen.sections[0].is_empty());
+                beside.ask(&asked).iter().all(has_address)
+            });
+        }
+        beside
     }
 
     /// Asks all three at once; a server may be silent.
     fn ask(&self, asked: &Asked) -> [Option<Seen>; 3] {
         let own = IpAddr::V4(Ipv4Addr::new(127, 0, 0, asked.client));
         let clients = self.servers.each_ref().map(|server| UdpClient::connect_from(own, server.address()));
-        clients.iter().for_each(|client| client.send(&asked.ask.bytes()));
-        let mut patience = SILENCE;
+        let ask = match asked.cookie {
+            None => asked.ask.clone(),
+            Some(Cookie::Client) => asked.ask.clone().option(OptionCode::COOKIE, CLIENT_COOKIE),
+            // All have one secret.
+            Some(Cookie::Server) => {
+                let ask = Ask::new("localhost", Rtype::A).option(OptionCode::COOKIE, CLIENT_COOKIE);
+                let given = clients[0].ask(&ask).option(OptionCode::COOKIE);
+                asked.ask.clone().option(OptionCode::COOKIE, given.as_deref().unwrap_or(CLIENT_COOKIE))
+            }
+        };
+        clients.iter().for_each(|client| client.send(&ask.bytes()));
+        let mut patience = self.silence;
         clients.map(|client| {
             client.set_patience(patience);
             let heard = client.try_receive().ok()?;
@@ -237,18 +314,38 @@ fn internet() -> (Arc<Service>, u16) {
     Service::start(World::new(options), Way::default()).expect("loopback has ports")
 }
 
+/// Returns what is different between ours in its place and ours with what was imported.
+fn difference_of_import(
+    asked: &Asked,
+    in_place: &Option<Seen>,
+    imported: &Option<Seen>,
+    slack: u32,
+) -> Option<String> {
+    let is_same = match (in_place, imported) {
+        (Some(one), Some(other)) => one.is_like(other, slack),
+        (one, other) => one.is_none() && other.is_none(),
+    };
+    (!is_same).then(|| format!("{asked:?}:\n  in place {in_place:?}\n  imported {imported:?}"))
+}
+
+/// Returns all names and values of a file.
+fn printed(seed: u64, file: &File) -> String {
+    file.texts().map(|(name, text)| format!("\n{seed}: {name}:\n{text}")).collect()
+}
+
 #[test]
 fn answers_are_those_of_unbound() {
-    if !is_installed("unbound") {
-        return;
-    }
+    let Some(theirs) = Theirs::find() else { return };
     let (service, port) = internet();
+    let stub = Stub::start(Script::always(Answer::rcode(Rcode::REFUSED)));
+    let refusing = stub.address().port();
+    let around = Around { world: service.world(), port, refusing, theirs: &theirs };
     let (first, count) =
         (number("GANNET_UNBOUND_SEED").unwrap_or(SEED), number("GANNET_UNBOUND_FILES").unwrap_or(FILES));
     let (mut questions, mut found, mut files) = (0, Vec::new(), String::new());
     for seed in first..first + count {
-        let file = File::new(seed, service.world(), port);
-        let mut beside = Beside::start(&file);
+        let file = File::new(seed, &around);
+        let mut beside = Beside::start(&file, &theirs, None);
         let before = found.len();
         for asked in questions::of(seed, &file, service.world()) {
             let [theirs, in_place, imported] = beside.ask(&asked);
@@ -258,18 +355,14 @@ fn answers_are_those_of_unbound() {
             }
             questions += 1;
             let slack = TTL_SLACK + beside.began.elapsed().as_secs() as u32;
-            let difference = difference(&file, &asked, [&theirs, &in_place], slack);
-            found.extend(difference.map(|text| format!("{seed}: {text}")));
-            let is_same = match (&in_place, &imported) {
-                (Some(one), Some(other)) => one.is_like(other, slack),
-                (one, other) => one.is_none() && other.is_none(),
-            };
-            if !is_same {
-                found.push(format!("{seed}: {asked:?}:\n  in place {in_place:?}\n  imported {imported:?}"));
-            }
+            let differences = [
+                difference(&file, &asked, [&theirs, &in_place], slack),
+                difference_of_import(&asked, &in_place, &imported, slack),
+            ];
+            found.extend(differences.into_iter().flatten().map(|text| format!("{seed}: {text}")));
         }
         if found.len() > before {
-            file.files.iter().for_each(|(name, text)| files.push_str(&format!("\n{seed}: {name}:\n{text}")));
+            files.push_str(&printed(seed, &file));
         }
     }
     let (count, found) = (found.len(), found.join("\n"));
@@ -278,31 +371,61 @@ fn answers_are_those_of_unbound() {
 
 #[test]
 fn what_has_expired_is_given_as_unbound_gives_it() {
-    if !is_installed("unbound") {
-        return;
-    }
+    let Some(theirs) = Theirs::find() else { return };
     let (service, port) = internet();
-    for seed in 1..=2 {
-        let file = File::stale(seed, service.world(), port);
-        let beside = Beside::start(&file);
+    let stub = Stub::start(Script::always(Answer::rcode(Rcode::REFUSED)));
+    let refusing = stub.address().port();
+    let around = Around { world: service.world(), port, refusing, theirs: &theirs };
+    let first = number("GANNET_UNBOUND_SEED").unwrap_or(SEED);
+    let count = number("GANNET_UNBOUND_FILES").map_or(STALE_FILES, |files| files.div_ceil(20));
+    let (mut found, mut stale) = (Vec::new(), 0);
+    for seed in first..first + count {
+        let clock = Clock::default();
+        service.lose(0);
+        let file = File::stale(seed, &around);
+        let beside = Beside::start(&file, &theirs, Some(&clock));
         let all = questions::different(seed, service.world());
         for asked in &all {
             assert!(beside.ask(asked).iter().all(Option::is_some), "{asked:?}");
         }
-        // Once the last one has expired all have. To look at it has it found again.
-        let (last, others) = all.split_last().expect("questions");
-        let mut is_stale = [false; 3];
-        testkit::eventually("the answers expire", || {
-            for (is_stale, seen) in is_stale.iter_mut().zip(beside.ask(last)) {
-                *is_stale |= seen.is_some_and(|seen| seen.is_stale());
+        let mut dice = Dice::new(seed ^ 0x7171_7171);
+        let (mut ahead, mut since_fetched) = (Duration::ZERO, 0);
+        for _ in 0..STEPS {
+            let step = *dice.pick(&[40, 700, 5000, 90_000]);
+            ahead += Duration::from_secs(step);
+            since_fetched += step;
+            // What may not be given any more is looked for, which takes long if nobody answers.
+            let is_outage = since_fetched < file.stale_seconds_max() && dice.percent(60);
+            service.lose(if is_outage { EVERYTHING } else { 0 });
+            clock.be_ahead(ahead);
+            for asked in &all {
+                let [theirs, in_place, imported] = beside.ask(asked);
+                let is_stale = in_place.as_ref().is_some_and(Seen::is_stale);
+                stale += usize::from(is_stale);
+                let slack = if is_stale { 0 } else { TTL_SLACK + beside.began.elapsed().as_secs() as u32 };
+                let differences = [
+                    difference(&file, asked, [&theirs, &in_place], slack),
+                    difference_of_import(asked, &in_place, &imported, slack),
+                ];
+                let when = format!("{seed}: {} s later, outage {is_outage}", ahead.as_secs());
+                found.extend(differences.into_iter().flatten().map(|text| format!("{when}: {text}")));
             }
-            is_stale == [true; 3]
-        });
-        for asked in others {
-            let [theirs, in_place, imported] = beside.ask(asked);
-            assert!(in_place.as_ref().is_some_and(Seen::is_stale), "{asked:?}: {in_place:?}");
-            assert_eq!(difference(&file, asked, [&theirs, &in_place], 0), None, "{seed}");
-            assert_eq!(in_place, imported, "{seed}: {asked:?}");
+            if !is_outage {
+                // Until what was fetched behind the clients' backs is there.
+                for asked in &all {
+                    eventually("a fresh answer", || {
+                        let is_fresh = |seen: &Option<Seen>| seen.as_ref().is_some_and(|it| !it.is_stale());
+                        beside.ask(asked).iter().all(is_fresh)
+                    });
+                }
+                since_fetched = 0;
+            }
+        }
+        if !found.is_empty() {
+            found.push(printed(seed, &file));
+            break;
         }
     }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+    assert!(stale > 0, "nothing was given after its end");
 }

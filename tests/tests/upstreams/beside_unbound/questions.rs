@@ -1,6 +1,6 @@
 //! What both servers are asked: names that the file is about, and others.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use testkit::Ask;
 use testkit::world::World;
@@ -45,9 +45,20 @@ const TYPES: [Rtype; 14] = [
     Rtype::DS,
 ];
 
+/// A cookie that comes with a question.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Cookie {
+    /// Of a client that has met no server yet.
+    Client,
+    /// With what a server has given.
+    Server,
+}
+
 /// A question, and the last octet of the address that it comes from.
 pub(super) struct Asked {
+    /// Without the cookie.
     pub(super) ask: Ask,
+    pub(super) cookie: Option<Cookie>,
     pub(super) client: u8,
     pub(super) text: String,
     pub(super) qtype: Rtype,
@@ -57,6 +68,13 @@ pub(super) struct Asked {
 impl fmt::Debug for Asked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "127.0.0.{} asks {}", self.client, self.text)
+    }
+}
+
+impl Asked {
+    /// Makes a question for data, without a cookie.
+    pub(super) fn about(ask: Ask, client: u8, text: &str, qtype: Rtype) -> Self {
+        Self { ask, cookie: None, client, text: text.to_owned(), qtype, is_chaos: false }
     }
 }
 
@@ -80,7 +98,7 @@ pub(super) fn different(seed: u64, world: &World) -> Vec<Asked> {
                 ask = ask.dnssec();
             }
             let text = format!("{qname} {qtype} {wants_dnssec}");
-            all.push(Asked { ask, client: 1, text, qtype, is_chaos: false });
+            all.push(Asked::about(ask, 1, &text, qtype));
         }
     }
     all
@@ -128,5 +146,14 @@ fn question(dice: &mut Dice, at: usize, file: &File, world: &World) -> Asked {
         }
     }
     let client = *dice.pick(&[1, 1, 1, 2, 3, 4, 5, 6, 7, 8]);
-    Asked { ask, client, text, qtype, is_chaos }
+    let has_cookies = file.files.iter().any(|(_, text)| text.contains("answer-cookie: yes"));
+    let cookie = if has_cookies && text.contains(" EDNS") && dice.percent(50) {
+        Some(*dice.pick(&[Cookie::Client, Cookie::Server]))
+    } else {
+        None
+    };
+    if let Some(cookie) = cookie {
+        let _ = write!(text, " {cookie:?} cookie");
+    }
+    Asked { ask, cookie, client, text, qtype, is_chaos }
 }
