@@ -244,7 +244,7 @@ fn each_command_says_what_its_users_expect() {
         (
             "list_forwards",
             0,
-            "fwd.example. IN forward 127.0.0.1@9\nz.example. IN forward +i 127.0.0.1@99#dns.example ::1\n",
+            "fwd.example. IN forward 127.0.0.1@9\nz.example. IN forward +i ::1 127.0.0.1@99#dns.example\n",
         ),
         ("forward_add z.example bad@x", 1, "error cannot parse 'bad@x'\n"),
         ("forward_add +x z.example 127.0.0.1", 1, "error: unknown option x\n"),
@@ -659,6 +659,8 @@ fn configurations_are_checked_as_debian_s_program_does() {
         vec!["-o", "auto-trust-anchor-file", &good],
         vec!["-o", "do-ip6", &good],
         vec!["-o", "num-threads", &good],
+        vec![&good, "-o", "interface"],
+        vec!["-o", "interface", &good, "-f"],
     ] {
         let (ours, theirs) = check(&arguments);
         assert_eq!((ours.0, &ours.1), (theirs.0, &theirs.1), "{arguments:?}: {}", ours.2);

@@ -9,7 +9,7 @@ use unbound::{ChangeError, Changes, Facts, Scope, ZoneKind, ZoneServers};
 use wire::NameBuf;
 
 use super::server::change;
-use super::{Call, Failure, Outcome, name, split};
+use super::{Call, Failure, Outcome, lists, name, split};
 use crate::lines::END;
 
 /// Says why a change is not possible.
@@ -287,7 +287,7 @@ pub(super) fn forward(call: &mut Call<'_>) -> Outcome {
         "" => {
             let root = call.facts()?.forwards().into_iter().find(|zone| zone.name == ".");
             match root {
-                Some(zone) => call.line(zone.servers.join(" ")),
+                Some(zone) => call.line(lists::servers(&zone)),
                 None => call.line("off (using root hints)"),
             }
         }

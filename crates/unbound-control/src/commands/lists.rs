@@ -79,9 +79,9 @@ pub(super) fn list_insecure(call: &mut Call<'_>) -> Outcome {
     Ok(())
 }
 
-/// Returns servers as they are listed: names with their dot, addresses as the file has them but for
-/// the usual port.
-fn servers(zone: &FoundElsewhere) -> String {
+/// Returns servers as they are listed: names with their dot, then addresses as the file has them
+/// but for the usual port; the last first, as the other program has them.
+pub(super) fn servers(zone: &FoundElsewhere) -> String {
     let shown = |server: &String| match unbound::is_address(server) {
         true => server.strip_suffix("@53").unwrap_or(server).to_owned(),
         false => {
@@ -90,7 +90,9 @@ fn servers(zone: &FoundElsewhere) -> String {
             format!("{}{rest}", dotted(name))
         }
     };
-    zone.servers.iter().map(shown).collect::<Vec<_>>().join(" ")
+    let (addresses, names): (Vec<&String>, Vec<&String>) =
+        zone.servers.iter().rev().partition(|server| unbound::is_address(server));
+    names.into_iter().chain(addresses).map(shown).collect::<Vec<_>>().join(" ")
 }
 
 fn plus(zone: &FoundElsewhere) -> &'static str {
@@ -160,7 +162,7 @@ pub(super) fn lookup(call: &mut Call<'_>) -> Outcome {
 
 fn delegation(call: &mut Call<'_>, zone: &FoundElsewhere) -> Outcome {
     let (addresses, names): (Vec<&String>, Vec<&String>) =
-        zone.servers.iter().partition(|server| unbound::is_address(server));
+        zone.servers.iter().rev().partition(|server| unbound::is_address(server));
     let count = names.len();
     call.line(format_args!(
         "Delegation with {count} names, of which {count} can be examined to query further addresses."

@@ -7,7 +7,7 @@ use diagnostic::{Diagnostic, Severity, io_text};
 use environment::System;
 use unbound::{Facts, OptionValue};
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, Options};
 use super::{CONFIGURATION, complain, file, log, say, values};
 
 const NAME: &str = "unbound-checkconf";
@@ -28,7 +28,7 @@ const PATHS: [&str; 12] = [
 ];
 
 pub(super) fn run(arguments: Vec<String>) -> ExitCode {
-    let arguments = match Arguments::read(arguments, "o", "fqh") {
+    let arguments = match Arguments::read(arguments, Options::Anywhere, "o", "fqh") {
         Ok(arguments) if !arguments.has('h') && arguments.rest.len() <= 1 => arguments,
         _ => return usage(),
     };

@@ -9,7 +9,7 @@ use control::api::{Explain, ExplainedReply, Record};
 use server::Operator;
 use wire::Rtype;
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, Options};
 use super::{Start, complain, log, say};
 
 const NAME: &str = "unbound-host";
@@ -27,7 +27,7 @@ enum Security {
 }
 
 pub(super) fn run(arguments: Vec<String>, start: Start) -> ExitCode {
-    let arguments = match Arguments::read(arguments, "CctyfF", "vdhr46D") {
+    let arguments = match Arguments::read(arguments, Options::Anywhere, "CctyfF", "vdhr46D") {
         Ok(arguments) if !arguments.has('h') && arguments.rest.len() == 1 => arguments,
         _ => return usage(),
     };

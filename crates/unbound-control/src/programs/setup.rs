@@ -12,7 +12,7 @@ use rcgen::{
     date_time_ymd,
 };
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, Options};
 use super::{DIRECTORY, log, say};
 
 const NAME: &str = "unbound-control-setup";
@@ -22,7 +22,7 @@ const LIFE: Duration = Duration::from_secs(7200 * 86_400);
 const EARLIER: Duration = Duration::from_secs(3600);
 
 pub(super) fn run(arguments: Vec<String>) -> ExitCode {
-    let arguments = match Arguments::read(arguments, "d", "rh") {
+    let arguments = match Arguments::read(arguments, Options::Anywhere, "d", "rh") {
         Ok(arguments) if !arguments.has('h') && arguments.rest.is_empty() => arguments,
         Ok(arguments) if arguments.has('h') => return usage(ExitCode::SUCCESS),
         _ => return usage(ExitCode::FAILURE),
