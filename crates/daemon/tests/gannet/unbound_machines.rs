@@ -21,6 +21,7 @@ fn replies(machine: &str, program: &str) -> Vec<(String, Vec<String>)> {
         .arg(fixtures().join("run.sh"))
         .args([machine, program])
         .arg(room.path(""))
+        .arg(testkit::tool("debian"))
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
@@ -102,7 +103,16 @@ fn the_files_of_pi_holes_guide_are_taken_as_they_are() {
     replies_alike("pihole");
 }
 
+/// Name servers that DHCP brings become the forwarders of the root zone, by way of resolvconf, its
+/// hook of Unbound's package and our `unbound-control`; a restart forgets them, and resolvconf
+/// knows them still.
 #[test]
-fn debians_files_and_its_resolvconf_hook_are_taken_as_they_are() {
+fn debians_files_and_its_hooks_of_resolvconf_and_dhclient_are_taken_as_they_are() {
     replies_alike("debian");
+}
+
+/// The other resolvconf writes a file that `unbound.conf` includes, and has it read.
+#[test]
+fn what_openresolv_and_dhcpcd_write_is_taken_as_it_is() {
+    replies_alike("openresolv");
 }
