@@ -173,6 +173,13 @@ impl Server {
         (std::mem::replace(&mut self.place, Place::new()), text(&output).2)
     }
 
+    /// Waits for its end, however it comes, and returns the folder for another one.
+    pub(crate) fn end_in_place(mut self) -> Place {
+        self.child.take().unwrap().wait_with_output().unwrap();
+        std::fs::remove_file(self.place.path("notify.sock")).unwrap();
+        std::mem::replace(&mut self.place, Place::new())
+    }
+
     /// Waits for its end.
     pub(crate) fn end(mut self) -> Output {
         self.child.take().unwrap().wait_with_output().unwrap()

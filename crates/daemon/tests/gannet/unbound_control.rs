@@ -1,6 +1,7 @@
 //! The control channel, as Debian's `unbound-control` and ours use it, and as nobody should.
 
 mod caches;
+mod load;
 mod readers;
 mod statistics;
 mod zones;
