@@ -8,6 +8,7 @@ pub mod changes;
 pub mod echo;
 pub mod frames;
 pub mod histogram;
+pub mod in_place;
 pub mod install;
 pub mod load;
 pub mod pair;

@@ -15,6 +15,7 @@ use dnssec::Algorithm;
 use testkit::world::{Denial, Options, World};
 
 use gannet_bench::certificate::Certificate;
+use gannet_bench::in_place::Command;
 use gannet_bench::load::{self, Expect, Plan, Tally, Transport, Until};
 use gannet_bench::queries::{self, Expected, Extras, Packets};
 use gannet_bench::rival::Rival;
@@ -58,6 +59,9 @@ enum Task {
     Run(RunArguments),
     /// Measure what changes of our running server cost.
     Changes(ChangesArguments),
+    /// Measure Unbound and Gannet in its place under one file, in turns: the check of a file, the
+    /// start, a change of a response policy zone.
+    InPlace(Command),
     /// List scenarios and servers.
     List(Places),
     /// Write the pages of one or more sessions anew, from their tables.
@@ -428,6 +432,10 @@ fn main() -> ExitCode {
         Task::World(arguments) => serve_world(&arguments),
         Task::Load(arguments) => make_load(&arguments),
         Task::Run(arguments) => run_session(&arguments),
+        Task::InPlace(command) => command.measure().map(|lines| {
+            println!("{}", lines.join("\n"));
+            ExitCode::SUCCESS
+        }),
         Task::List(places) => list(&places),
         Task::Changes(arguments) => measure_changes(&arguments),
         Task::Report(arguments) => write_report(&arguments),

@@ -78,6 +78,13 @@ impl fmt::Display for Silence {
     }
 }
 
+impl Heard {
+    /// Returns the flags of the reply.
+    pub const fn flags(&self) -> Flags {
+        self.flags
+    }
+}
+
 /// Asks once.
 pub fn ask(server: SocketAddr, ask: &Ask, extras: Extras) -> Result<Heard, Silence> {
     let packets = Packets::new(std::slice::from_ref(ask), extras).map_err(Silence::Nonsense)?;

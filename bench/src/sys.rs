@@ -743,6 +743,44 @@ pub fn process_cpu(pid: u32) -> io::Result<Duration> {
     }
 }
 
+/// How a child ended, and what it had used.
+#[derive(Clone, Copy, Debug)]
+pub struct Ended {
+    /// Whether its exit code was 0.
+    pub is_success: bool,
+    /// Its CPU time.
+    pub cpu: Duration,
+    /// What it had resident at most; at least what this process had when it began.
+    pub peak_octets: u64,
+}
+
+/// Waits for the end of `child`, which nobody else may wait for.
+pub fn wait_used(child: &std::process::Child) -> io::Result<Ended> {
+    let pid = child.id() as libc::pid_t;
+    let mut status = 0;
+    // SAFETY: all zeros are a `rusage`.
+    let mut used: libc::rusage = unsafe { zeroed() };
+    loop {
+        // SAFETY: both out-parameters are valid during the call.
+        if unsafe { libc::wait4(pid, &raw mut status, 0, &raw mut used) } == pid {
+            break;
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+    let time = |time: libc::timeval| {
+        Duration::from_secs(time.tv_sec as u64) + Duration::from_micros(time.tv_usec as u64)
+    };
+    Ok(Ended {
+        is_success: libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0,
+        cpu: time(used.ru_utime) + time(used.ru_stime),
+        // getrusage(2): in KiB.
+        peak_octets: used.ru_maxrss as u64 * 1024,
+    })
+}
+
 /// Returns the CPU time the calling thread has used.
 pub fn thread_cpu() -> Duration {
     // SAFETY: the out-parameter is valid during the call, which cannot fail for this clock.

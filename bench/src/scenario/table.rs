@@ -269,11 +269,17 @@ pub const SCENARIOS: &[Scenario] = &[
         .asks(Questions::RulesMany)
         .rules(Shape::Million)
         .setting("rules-1m"),
+    rules("gentle-1m", "a million rules, at the rate at which they are read again", SET)
+        .asks(Questions::RulesMany)
+        .rules(Shape::Million)
+        .setting("rules-1m")
+        .rate(GENTLE),
     rules("reload-1m", "a million rules, read again under load", SET)
         .asks(Questions::RulesMany)
         .rules(Shape::Million)
         .setting("rules-1m")
-        .while_timed(RELOAD, Some(GENTLE)),
+        .while_timed(RELOAD, Some(GENTLE))
+        .beside("gentle-1m"),
     rules("reload-1m-changed", "a million rules, read again under load after one was added", SET)
         .asks(Questions::RulesMany)
         .rules(Shape::Million)
