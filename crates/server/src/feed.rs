@@ -4,6 +4,7 @@
 //! ring: one that does not read costs no memory, and hears how many events it has lost.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -57,12 +58,10 @@ impl Ring {
 
 impl Default for Feed {
     fn default() -> Self {
-        let mut octets = [0; 8];
-        if aws_lc_rs::rand::fill(&mut octets).is_err() {
-            let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            octets = (since.as_nanos() as u64).to_be_bytes();
-        }
-        let epoch = format!("{:016x}", u64::from_be_bytes(octets));
+        // Another one each time, and no secret: AWS-LC's first random number takes tens of
+        // milliseconds, which no server without TLS has to wait for.
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let epoch = format!("{:016x}", RandomState::new().hash_one(since.as_nanos()));
         let ring = Mutex::new(Ring { events: VecDeque::new(), next: 1 });
         Self { epoch, ring, changed: Condvar::new(), readers: Mutex::default(), webhooks: OnceLock::new() }
     }
