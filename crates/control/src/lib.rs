@@ -6,10 +6,16 @@
 
 mod accept;
 pub mod api;
+mod caller;
 pub mod client;
+mod failures;
 pub mod metrics;
 pub mod server;
+mod tries;
 
 pub use accept::{Accepted, Proof, WhenFull, converse_with_all, network_of};
+pub use caller::{Caller, Role, Scope, needed};
 pub use client::{More, ask, ask_for_all};
+pub use failures::Failures;
 pub use server::{Admits, Answer, Conversation, Handler, Handlers, Http, Parts, Peer, Socket, Stream, serve};
+pub use tries::Tries;

@@ -9,9 +9,9 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use control::api::{self, Event, EventOf, EventPart, EventsAsked, EventsLost};
+use control::{Caller, Role};
 use jobs::{Message, Webhooks};
 
-use crate::caller::{Caller, Role};
 use crate::lock;
 use crate::operator::OperatorError;
 

@@ -8,7 +8,6 @@
 mod anchors;
 mod backup;
 mod caches;
-mod caller;
 mod certificates;
 mod compile;
 pub mod explain;
@@ -39,8 +38,8 @@ mod zone_sources;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use backup::{ARCHIVE_OCTETS_MAX, BackupError, lay_down};
-pub use caller::{Caller, Role, Scope, needed};
 pub use compile::{Compiled, Previous, compile};
+pub use control::{Caller, Role, Scope, needed};
 pub use driver::{Waiting, WaitsFor};
 pub use log_level::{LogLevelHandle, filter};
 pub use operator::{

@@ -5,10 +5,9 @@ use std::fs::File;
 use std::sync::Arc;
 
 use control::api::{self, Request, ResolverOrder, ResolverWhat, Response, ZoneOrder, ZoneWhat};
-use control::{Answer, Peer};
+use control::{Answer, Caller, Peer, Role, needed};
 use store::Draft;
 
-use crate::caller::{Caller, Role, needed};
 use crate::operator::{Operator, OperatorError, told_of_rest};
 use crate::sys;
 

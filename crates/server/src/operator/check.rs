@@ -3,13 +3,13 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use control::Caller;
 use control::api::{self, SettingsLanguage};
 use diagnostic::{Diagnostic, Severity};
 use environment::{Environment, System};
 
 use super::configuration::apart;
 use super::{Operator, OperatorError};
-use crate::caller::Caller;
 use crate::compile::check;
 
 /// Checks at once.

@@ -1,11 +1,10 @@
 //! What happens to the server, as its operator watches it.
 
-use control::Answer;
 use control::api::{self, Request, Response, ZoneOrder, ZoneWhat};
+use control::{Answer, Caller};
 use diagnostic::{Diagnostic, Severity};
 
 use super::{Operator, OperatorError, SERVER};
-use crate::caller::Caller;
 use crate::feed::bounded;
 
 /// Settings of a change that are named.

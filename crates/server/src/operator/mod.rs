@@ -39,6 +39,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use ::zones::ZoneManager;
 use bans::LiveBans;
 use config::sets::Sets;
+use control::Role;
 use control::api;
 use engine::explain::Recorder;
 use engine::{Caches, Clock};
@@ -48,7 +49,6 @@ use tokio::sync::mpsc;
 use tracing::info;
 use wire::{NameBuf, Prefix};
 
-use crate::caller::Role;
 use crate::explain::Prepared;
 use crate::for_jobs::Callbacks;
 use crate::lock;

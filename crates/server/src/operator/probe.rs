@@ -4,13 +4,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use control::Role;
 use control::api;
 use environment::{Environment, System};
 use plan::upstreams::ServerPlan;
 use wire::NameBuf;
 
 use super::{Operator, OperatorError};
-use crate::caller::Role;
 use crate::lock;
 use crate::probe::{Measuring, measure, server};
 

@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex};
 
 use aws_lc_rs::{digest, rand};
 use control::api::{self, TokenKept};
+use control::{Caller, Role, Scope};
 use settings::overlay::SettingPath;
 use tracing::{error, info};
 use wire::{NameBuf, Prefix};
 
 use super::overlay::rfc3339;
 use super::{Operator, OperatorError, What, unix_seconds};
-use crate::caller::{Caller, Role, Scope};
 use crate::lock;
 
 /// The space of the store that tokens are in, by name.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::rand;
 use control::api;
+use control::{Role, network_of};
 use environment::{Environment as _, System};
 use jobs::web::{self, WebQuestion};
 use oidc::{Expected, Keys, Person, Provider, Unproved};
@@ -16,8 +17,6 @@ use tracing::warn;
 
 use super::log_in::{LogInRefusal, LoggedIn};
 use super::sessions::sha256;
-use super::tries::prefix_of;
-use crate::caller::Role;
 use crate::lock;
 use crate::operator::{Operator, OperatorError, unix_seconds};
 
@@ -176,7 +175,7 @@ impl Operator {
         }
         let back = format!("{}{BACK}", settings.url);
         let flow = provider.begin(&settings.client_id, &back, &settings.scopes, &chance);
-        let (now, prefix) = (unix_seconds(), prefix_of(from));
+        let (now, prefix) = (unix_seconds(), network_of(from));
         let begun = Begun { nonce: flow.nonce, verifier: flow.verifier, prefix, until: now + BEGUN_S };
         let mut all = lock(&self.accounts.elsewhere.begun);
         all.retain(|_, begun| begun.until > now);

@@ -5,14 +5,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use control::api::{self, CredentialsKept, SessionKept};
+use control::{Caller, Role, network_of};
 use tracing::{error, info};
 
 use super::elsewhere::ELSEWHERE;
 use super::links::GOOD_S;
 use super::sessions::end_of_note;
-use super::tries::prefix_of;
 use super::{Accounts, FIRST_LINK, FOR_EVER, Known, LINKS, LinkFor, NAME_CHARS_MAX, SESSIONS, check_name};
-use crate::caller::{Caller, Role};
 use crate::lock;
 use crate::operator::overlay::rfc3339;
 use crate::operator::{Operator, OperatorError, What, unix_seconds};
@@ -105,13 +104,13 @@ impl Operator {
             }
         })?;
         let begun = self.begin_session(&name, &known.credentials, from)?;
-        self.remember_place(&name, prefix_of(from).to_string());
+        self.remember_place(&name, network_of(from).to_string());
         Ok(begun)
     }
 
     /// Returns a user whose password this is, if they may try.
     fn prove(&self, name: &str, typed: &api::Secret, from: IpAddr) -> Result<Arc<Known>, LogInRefusal> {
-        let prefix = prefix_of(from);
+        let prefix = network_of(from);
         let known = self.accounts.all().get(name).cloned();
         let place = prefix.to_string();
         let is_trusted = known.as_ref().is_some_and(|known| known.credentials.places.contains(&place));
@@ -179,7 +178,7 @@ impl Operator {
         }
         let known = self.known_user(&name)?;
         let begun = self.begin_session(&name, &known.credentials, from)?;
-        self.remember_place(&name, prefix_of(from).to_string());
+        self.remember_place(&name, network_of(from).to_string());
         Ok(begun)
     }
 
@@ -301,7 +300,7 @@ impl Operator {
         let session = sessions.by_secret(&begun.secret, now);
         drop(sessions);
         let by = called(name);
-        lock(&self.accounts.log_ins).note(prefix_of(from), unix_seconds() / 60);
+        lock(&self.accounts.log_ins).note(network_of(from), unix_seconds() / 60);
         if let Err(why) = self.audit_first(&by, ("log-in", &from.to_string())) {
             if let Some(session) = &session {
                 let _ = self.end_session(&session.id);
@@ -442,12 +441,12 @@ impl Operator {
     /// Notes that somebody tried in vain to prove who they are. It does not wait for the disk.
     pub fn note_failed_log_in(&self, from: IpAddr) {
         let minute = unix_seconds() / 60;
-        lock(&self.accounts.failures).note(prefix_of(from), minute);
+        lock(&self.accounts.failures).note(network_of(from), minute);
     }
 
     /// Writes to the audit log that somebody has proved who they are.
     pub fn note_log_in(&self, by: &str, from: IpAddr) {
-        lock(&self.accounts.log_ins).note(prefix_of(from), unix_seconds() / 60);
+        lock(&self.accounts.log_ins).note(network_of(from), unix_seconds() / 60);
         self.audit(by, ("log-in", &from.to_string()), "accepted");
     }
 

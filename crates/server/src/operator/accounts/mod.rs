@@ -4,35 +4,31 @@
 //! what is replaced is gone from the disk.
 
 mod elsewhere;
-mod failures;
 mod links;
 mod log_in;
 mod passwords;
 mod second_factor;
 mod sessions;
 mod totp;
-mod tries;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use control::api::{self, CredentialsKept, PasswordKept, UserKept};
+use control::{Failures, Role, Tries};
 use tracing::{error, info};
 
 use super::overlay::rfc3339;
 use super::{Operator, OperatorError, What, unix_seconds};
-use crate::caller::Role;
 use crate::lock;
 pub use elsewhere::ComesBack;
 use elsewhere::Elsewhere;
-use failures::Failures;
 pub use links::LinkFor;
 use links::Links;
 pub use log_in::{LogInRefusal, LoggedIn};
 use passwords::Hashing;
 use sessions::Sessions;
-use tries::Tries;
 
 /// The space of the store that users are in, by name.
 const SPACE: &str = "users";

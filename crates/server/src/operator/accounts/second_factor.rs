@@ -3,10 +3,10 @@
 use std::time::Instant;
 
 use control::api::{self, CredentialsKept};
+use control::{Caller, Role};
 use tracing::info;
 
 use super::{Known, totp};
-use crate::caller::{Caller, Role};
 use crate::lock;
 use crate::operator::overlay::rfc3339;
 use crate::operator::{Operator, OperatorError, unix_seconds};

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use aws_lc_rs::{digest, rand};
+use control::Role;
 use control::api::{self, SessionKept};
 
 use super::super::overlay::rfc3339;
 use super::passwords::hex;
-use crate::caller::Role;
 
 /// What a session begins with, so that it is known for one wherever it leaks to.
 const PREFIX: &str = "gns_";

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use control::api::{self, ConfigEdit, Request, ResolverWhat, ZoneWhat};
 use settings::overlay::SettingPath;
 use wire::NameBuf;
+
+use crate::api::{self, ConfigEdit, Request, ResolverWhat, ZoneWhat};
 
 /// What somebody may do; each may do what those before it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

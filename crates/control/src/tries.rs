@@ -7,11 +7,9 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::Mutex;
+use std::net::IpAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-
-use crate::lock;
 
 /// Tries at once, and in a second, of a prefix.
 const PREFIX: Rate = Rate { at_once: 10.0, per_second: 0.5 };
@@ -25,14 +23,6 @@ const TRUSTED: Rate = Rate { at_once: 10.0, per_second: 1.0 };
 const CODE: Rate = Rate { at_once: 5.0, per_second: 1.0 / 300.0 };
 /// Buckets of each kind that are told apart; what is beyond shares one.
 const BUCKETS_MAX: usize = 4096;
-
-/// Returns the prefix of an address that counts as one: a /24, or a /56.
-pub(super) fn prefix_of(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V4(v4) => Ipv4Addr::from_bits(v4.to_bits() & !0xff).into(),
-        IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & !((1 << 72) - 1)).into(),
-    }
-}
 
 #[derive(Clone, Copy, Debug)]
 struct Rate {
@@ -104,7 +94,7 @@ struct Table {
 
 /// Who has tried to log in lately.
 #[derive(Debug)]
-pub(super) struct Tries(Mutex<Table>);
+pub struct Tries(Mutex<Table>);
 
 impl Default for Tries {
     fn default() -> Self {
@@ -119,18 +109,23 @@ impl Default for Tries {
 }
 
 impl Tries {
+    fn table(&self) -> MutexGuard<'_, Table> {
+        // A panic ends the process, so a poisoned lock is never seen.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Takes a try from a prefix for an account, which may not exist.
     ///
     /// # Errors
     ///
     /// There is none left; how long it takes until there is one.
-    pub(super) fn admit(
+    pub fn admit(
         &self,
         (account, prefix): (&str, IpAddr),
         is_trusted: bool,
         now: Instant,
     ) -> Result<(), Duration> {
-        let Table { prefixes, accounts, pairs, trusted, codes: _ } = &mut *lock(&self.0);
+        let Table { prefixes, accounts, pairs, trusted, codes: _ } = &mut *self.table();
         let pair = (account.to_owned(), prefix);
         if is_trusted {
             let place = trusted.place(pair, now);
@@ -166,8 +161,8 @@ impl Tries {
     /// # Errors
     ///
     /// There is none left; how long it takes until there is one.
-    pub(super) fn admit_code(&self, account: &str, now: Instant) -> Result<(), Duration> {
-        let codes = &mut lock(&self.0).codes;
+    pub fn admit_code(&self, account: &str, now: Instant) -> Result<(), Duration> {
+        let codes = &mut self.table().codes;
         let place = codes.place(account.to_owned(), now);
         let wait = codes.wait(place.as_ref(), now);
         if wait.is_zero() {
@@ -177,13 +172,13 @@ impl Tries {
     }
 
     /// Gives an account all its tries of one-time codes back.
-    pub(super) fn code_was_right(&self, account: &str) {
-        lock(&self.0).codes.by_key.remove(&Some(account.to_owned()));
+    pub fn code_was_right(&self, account: &str) {
+        self.table().codes.by_key.remove(&Some(account.to_owned()));
     }
 
     #[cfg(test)]
     fn count(&self) -> usize {
-        let table = lock(&self.0);
+        let table = self.table();
         let counts = [
             table.prefixes.by_key.len(),
             table.accounts.by_key.len(),
@@ -200,10 +195,13 @@ fn as_result(wait: Duration) -> Result<(), Duration> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
+    use crate::network_of;
 
     fn prefix(text: &str) -> IpAddr {
-        prefix_of(text.parse().expect("an address"))
+        network_of(text.parse().expect("an address"))
     }
 
     #[test]
@@ -227,7 +225,7 @@ mod tests {
         let mut admitted = 0;
         for step in 0..60_000_u32 {
             let now = begin + Duration::from_millis(u64::from(step));
-            let attacker = prefix_of(Ipv4Addr::from_bits((10 << 24) + ((step % 1_000) << 8)).into());
+            let attacker = network_of(Ipv4Addr::from_bits((10 << 24) + ((step % 1_000) << 8)).into());
             admitted += u32::from(tries.admit(("anna", attacker), false, now).is_ok());
         }
         // Ten, one a second, and two of each prefix and another one after a minute.
@@ -248,7 +246,7 @@ mod tests {
     fn tables_are_bounded_and_a_known_place_needs_no_room_of_strangers() {
         let (tries, now) = (Tries::default(), Instant::now());
         for number in 0..20_000_u32 {
-            let from = prefix_of(Ipv4Addr::from_bits(number << 8).into());
+            let from = network_of(Ipv4Addr::from_bits(number << 8).into());
             let _ = tries.admit((&format!("user{number}"), from), false, now);
         }
         assert!(tries.count() <= BUCKETS_MAX + 1);

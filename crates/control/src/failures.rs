@@ -14,7 +14,7 @@ const ROWS_MAX: usize = 64;
 
 /// Log-ins of one kind that are not told of yet.
 #[derive(Debug, Default)]
-pub(super) struct Failures {
+pub struct Failures {
     /// Minutes since 1970.
     minute: u64,
     /// Those of that minute.
@@ -26,7 +26,7 @@ pub(super) struct Failures {
 
 impl Failures {
     /// Notes one.
-    pub(super) fn note(&mut self, prefix: IpAddr, minute: u64) {
+    pub fn note(&mut self, prefix: IpAddr, minute: u64) {
         if self.minute != minute {
             self.end_minute();
             self.minute = minute;
@@ -56,12 +56,12 @@ impl Failures {
     }
 
     /// Returns whether there are some of a minute that is over.
-    pub(super) fn are_due(&self, minute: u64) -> bool {
+    pub fn are_due(&self, minute: u64) -> bool {
         !self.rows.is_empty() || (self.minute != minute && !self.by_prefix.is_empty())
     }
 
     /// Returns where they are from and how many, and forgets them.
-    pub(super) fn take(&mut self) -> Vec<(String, u64)> {
+    pub fn take(&mut self) -> Vec<(String, u64)> {
         self.end_minute();
         std::mem::take(&mut self.rows)
     }
