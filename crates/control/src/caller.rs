@@ -213,8 +213,8 @@ pub fn needed(request: &Request) -> Role {
     }
 }
 
-/// Returns the role that may change a setting: data is for operators, how queries are answered and
-/// sent for admins.
+/// Returns the role that may change a setting, as the table of settings has it: data is for
+/// operators, how queries are answered and sent for admins.
 fn needed_for_edit(edit: &ConfigEdit) -> Role {
     let (path, text) = match edit {
         ConfigEdit::RollBack { .. } => return Role::Admin,
@@ -222,8 +222,8 @@ fn needed_for_edit(edit: &ConfigEdit) -> Role {
         ConfigEdit::TakeAway { path } | ConfigEdit::Unset { path } => (path, ""),
     };
     // A variable of the environment may be a secret, and what is set can be looked at.
-    let is_data = SettingPath::parse(path).is_ok_and(|path| path.is_data()) && !text.contains("${");
-    if is_data { Role::Operator } else { Role::Admin }
+    let named = SettingPath::parse(path).ok().and_then(|path| Role::parse(path.role().word()));
+    named.filter(|_| !text.contains("${")).unwrap_or(Role::Admin)
 }
 
 #[cfg(test)]

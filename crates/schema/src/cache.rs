@@ -1,6 +1,8 @@
 //! Caches.
 
-use super::{Apply, DAY, HOUR, Kind, MINUTE, Row, SECOND, Value, duration, duration_or, row, section, unset};
+use super::{
+    Apply, DAY, HOUR, Kind, MINUTE, RoleWord, Row, SECOND, Value, duration, duration_or, row, section, unset,
+};
 
 pub(super) const ROWS: &[Row] = &[
     Row {
@@ -9,6 +11,7 @@ pub(super) const ROWS: &[Row] = &[
         default: Some("{main: {}}"),
         reason: "one cache for everything",
         apply: Apply::Reload,
+        role: RoleWord::Admin,
         text: "Caches, by name. A policy step `cache(name)` answers from one and fills it.",
         unbound: &[],
     },

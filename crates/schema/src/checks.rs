@@ -1,7 +1,8 @@
 //! Whether what records lead to works.
 
 use super::{
-    Apply, DAY, Kind, MINUTE, Row, SECOND, Value, duration, row, text, text_or, unset, whole, whole_or, word,
+    Apply, DAY, Kind, MINUTE, RoleWord, Row, SECOND, Value, duration, row, text, text_or, unset, whole,
+    whole_or, word,
 };
 
 values::words! {
@@ -23,6 +24,7 @@ pub(super) const ROWS: &[Row] = &[
         default: Some("{}"),
         reason: "nothing is checked",
         apply: Apply::Reload,
+        role: RoleWord::Admin,
         text: "Health checks of addresses, which `zones[].choose` names. The server itself runs \
                them, at most 16 at a time, and never while a client waits. It checks an address \
                once for all records and zones that check it in the same way.",

@@ -157,6 +157,7 @@ pub(super) const ROWS: &[Row] = &[
         default: Some("{}"),
         reason: "nobody elsewhere is to be somebody here by default",
         apply: Apply::Reload,
+        role: RoleWord::Admin,
         text: "Groups and the role that each has: `dns-admins: admin`. Who is in several has the highest of them, who is \
                in none is not let in.",
         unbound: &[],
@@ -187,6 +188,7 @@ pub(super) const ROWS: &[Row] = &[
         default: Some("{}"),
         reason: "who is to hear of the server is for its operator to say",
         apply: Apply::Reload,
+        role: RoleWord::Admin,
         text: "Who is sent events of the server (see api.md): each as JSON by POST, signed as the Standard Webhooks \
                specification has it. Nobody waits for them.",
         unbound: &[],

@@ -1,6 +1,8 @@
 //! What happens beside answering: effects, the record of queries, schedules.
 
-use super::{Apply, DAY, Kind, MINUTE, Row, SECOND, Value, duration, row, section, text, unset, whole, word};
+use super::{
+    Apply, DAY, Kind, MINUTE, RoleWord, Row, SECOND, Value, duration, row, section, text, unset, whole, word,
+};
 
 pub(super) const ROWS: &[Row] = &[
     Row {
@@ -9,6 +11,7 @@ pub(super) const ROWS: &[Row] = &[
         default: Some("{}"),
         reason: "nothing outside is to be touched",
         apply: Apply::Reload,
+        role: RoleWord::Admin,
         text: "Effects outside the server, by name. The action `effect(NAME)` requests one for a \
                query. The server carries it out when the reply is complete, and never delays the \
                reply.",
@@ -248,6 +251,7 @@ pub(super) const ROWS: &[Row] = &[
         default: Some("[]"),
         reason: "nothing has to be done",
         apply: Apply::Reload,
+        role: RoleWord::Admin,
         text: "Tasks at certain times. A task that is still running does not start again; a time \
                that passes while the server does not run is not made up for.",
         unbound: &[],

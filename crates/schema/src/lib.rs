@@ -184,6 +184,8 @@ pub struct Row {
     pub reason: &'static str,
     /// When a change takes effect.
     pub apply: Apply,
+    /// Who may change it while the server runs.
+    pub role: RoleWord,
     /// What it does.
     pub text: &'static str,
     /// The directives of `unbound.conf` that do the same.
@@ -216,6 +218,40 @@ pub fn find(path: &str) -> Option<&'static Row> {
 /// Returns the row of what `key` says directly below `parent`.
 pub fn find_in(parent: &str, key: &str) -> Option<&'static Row> {
     index::find_in(as_written(parent), key)
+}
+
+/// Returns who may change what stands at a path of the table, with all below it.
+pub fn role_of(path: &str) -> RoleWord {
+    // What a template of zones says is described where zones are, and decides about many of them.
+    if path == ZONE_TEMPLATE || path.starts_with("zone-templates.*.") {
+        return RoleWord::Admin;
+    }
+    let below = most_below(path);
+    match (find(path), below) {
+        (Some(row), Some(below)) => greater(row.role, below),
+        (Some(row), None) => row.role,
+        (None, Some(below)) => below,
+        // A name that the user chose, with nothing below it.
+        (None, None) => match path.rsplit_once('.') {
+            Some((parent, _)) => role_of(parent),
+            None => RoleWord::Admin,
+        },
+    }
+}
+
+/// Returns the role that may change all that the rows below a path say.
+fn most_below(path: &str) -> Option<RoleWord> {
+    let of_rows = |parent: String| children(&parent).collect::<Vec<_>>();
+    let rows = [path.to_owned(), format!("{path}.*"), format!("{path}[]")].into_iter().flat_map(of_rows);
+    let of_row = |row: &'static Row| match most_below(row.path) {
+        Some(below) => greater(row.role, below),
+        None => row.role,
+    };
+    rows.filter(|row| row.path != path).map(of_row).reduce(greater)
+}
+
+const fn greater(one: RoleWord, other: RoleWord) -> RoleWord {
+    if one as u8 >= other as u8 { one } else { other }
 }
 
 /// Lists of texts that often hold secrets: a token in a header, a password for a program.
@@ -276,22 +312,54 @@ const fn row(
     reason: &'static str,
     text: &'static str,
 ) -> Row {
-    Row { path, kind, default: Some(default), reason, apply: Apply::Reload, text, unbound: &[] }
+    Row {
+        path,
+        kind,
+        default: Some(default),
+        reason,
+        apply: Apply::Reload,
+        role: RoleWord::Admin,
+        text,
+        unbound: &[],
+    }
 }
 
 /// Builds a row that has no default.
 const fn unset(path: &'static str, kind: Kind, text: &'static str) -> Row {
-    Row { path, kind, default: None, reason: "", apply: Apply::Reload, text, unbound: &[] }
+    Row {
+        path,
+        kind,
+        default: None,
+        reason: "",
+        apply: Apply::Reload,
+        role: RoleWord::Admin,
+        text,
+        unbound: &[],
+    }
 }
 
 /// Builds a row that only groups others.
 const fn section(path: &'static str, text: &'static str) -> Row {
-    Row { path, kind: Kind::Section, default: None, reason: "", apply: Apply::Reload, text, unbound: &[] }
+    Row {
+        path,
+        kind: Kind::Section,
+        default: None,
+        reason: "",
+        apply: Apply::Reload,
+        role: RoleWord::Admin,
+        text,
+        unbound: &[],
+    }
 }
 
 impl Row {
     const fn restart(self) -> Self {
         Self { apply: Apply::Restart, ..self }
+    }
+
+    /// Lets operators change it, because it is data.
+    const fn for_operators(self) -> Self {
+        Self { role: RoleWord::Operator, ..self }
     }
 
     const fn unbound(self, unbound: &'static [&'static str]) -> Self {
@@ -338,4 +406,29 @@ pub fn rows() -> impl Iterator<Item = &'static Row> {
 pub fn default_node(text: &str) -> Node {
     // No default names a variable.
     yaml::parse(FileId::BUILT_IN, text, &|_| None, &mut Vec::new()).root.built_in()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_may_change_a_setting_may_change_all_that_is_in_it() {
+        for (path, expect) in [
+            ("local", RoleWord::Operator),
+            ("local.*", RoleWord::Operator),
+            ("sets", RoleWord::Operator),
+            ("sets.*", RoleWord::Operator),
+            ("sets.*.lists", RoleWord::Operator),
+            ("zones", RoleWord::Operator),
+            ("zone-templates", RoleWord::Admin),
+            ("zone-templates.*", RoleWord::Admin),
+            ("zone-templates.*.sign", RoleWord::Admin),
+            ("cache.*.size", RoleWord::Admin),
+            ("control.audit", RoleWord::Admin),
+            ("nothing", RoleWord::Admin),
+        ] {
+            assert_eq!(role_of(path), expect, "{path}");
+        }
+    }
 }

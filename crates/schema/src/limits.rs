@@ -1,8 +1,8 @@
 //! What protects the server: limits, cookies, sizes.
 
 use super::{
-    Apply, DAY, HOUR, Kind, MINUTE, Row, SECOND, Value, duration, duration_or, row, section, unset, whole,
-    whole_or, word,
+    Apply, DAY, HOUR, Kind, MINUTE, RoleWord, Row, SECOND, Value, duration, duration_or, row, section, unset,
+    whole, whole_or, word,
 };
 use plan::listeners::AnnounceWord;
 use plan::upstreams::Shed;
@@ -113,6 +113,7 @@ pub(super) const ROWS: &[Row] = &[
         default: Some("[]"),
         reason: "each client has a limit of its own",
         apply: Apply::Restart,
+        role: RoleWord::Admin,
         text: "Networks whose clients have so many connections together: `[{prefix: 192.0.2.0/24, connections: 20}]`. Of several, the \
                longest prefix counts.",
         unbound: &["tcp-connection-limit"],
@@ -269,6 +270,7 @@ pub(super) const ROWS: &[Row] = &[
         default: Some("[]"),
         reason: "the limits are the same for everybody",
         apply: Apply::Reload,
+        role: RoleWord::Admin,
         text: "Networks for each of whose clients other limits hold: `[{prefix: 192.0.2.0/24, replies: 5000}]`. Of several, the \
                longest prefix counts that says something about such a client. IPv6 clients are counted by prefixes of 56 bits.",
         unbound: &["wait-limit-netblock", "wait-limit-cookie-netblock"],

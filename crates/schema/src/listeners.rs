@@ -3,7 +3,7 @@
 use plan::listeners::{ClientCertificates, LocalKind, TransportWord};
 use plan::tls::SuiteWord;
 
-use super::{Apply, DAY, Kind, MINUTE, Row, Value, duration, row, section, unset, word};
+use super::{Apply, DAY, Kind, MINUTE, RoleWord, Row, Value, duration, row, section, unset, word};
 
 values::words! {
     /// The oldest version of TLS that is spoken.
@@ -34,6 +34,7 @@ pub(super) const ROWS: &[Row] = &[
         default: Some("auto"),
         reason: "a server that nobody configured answers nobody but this machine",
         apply: Apply::Restart,
+        role: RoleWord::Admin,
         text: "Where clients' queries are taken. `auto` is 127.0.0.1 and ::1, on port 53 if that may be had and on \
                5300 otherwise. An item is an address, or a mapping with the settings below.",
         unbound: &["interface", "port"],

@@ -1,6 +1,6 @@
 //! Named conditions, policies, and who begins in which.
 
-use super::{Apply, Kind, Row, Value, row, unset};
+use super::{Apply, Kind, RoleWord, Row, Value, row, unset};
 
 pub(super) const CONDITIONS: &[Row] = &[
     Row {
@@ -9,6 +9,7 @@ pub(super) const CONDITIONS: &[Row] = &[
         default: Some("{}"),
         reason: "none is known",
         apply: Apply::Reload,
+        role: RoleWord::Admin,
         text: "Conditions with a name, to be used in others: `bedtime: now in hours(\"21:00-07:00\")`, then `if: bedtime and \
                client in kids`.",
         unbound: &[],
@@ -23,6 +24,7 @@ pub(super) const ROWS: &[Row] = &[
         default: Some("{}"),
         reason: "all names are asked for in the same way",
         apply: Apply::Reload,
+        role: RoleWord::Admin,
         text: "Servers for a name and everything below it: `corp.example: 10.0.0.53`. They apply \
                before any other policy, in every view; the longest matching name applies (see \
                `docs/manual/policy.md`).",
@@ -39,6 +41,7 @@ pub(super) const ROWS: &[Row] = &[
         default: Some("{main: [{do: [hosts, local, \"cache(main)\", \"forward(default)\"]}]}"),
         reason: "own names first, then memory, then the upstreams",
         apply: Apply::Reload,
+        role: RoleWord::Admin,
         text: "How the server answers a query: rules that apply from top to bottom until one ends \
                the query. Every query begins in `main`; `call(name)` runs another policy.",
         unbound: &[],
@@ -49,6 +52,7 @@ pub(super) const ROWS: &[Row] = &[
         default: None,
         reason: "",
         apply: Apply::Reload,
+        role: RoleWord::Admin,
         text: "The rules. An action alone stands for a rule without a condition.",
         unbound: &[],
     },
@@ -61,6 +65,7 @@ pub(super) const ROWS: &[Row] = &[
         default: Some("[]"),
         reason: "everybody is served by `main`",
         apply: Apply::Reload,
+        role: RoleWord::Admin,
         text: "Clients whose queries begin in another policy than `main`. The first view of which everything holds that it \
                says is taken. Caches keep the answers of views with different policies apart.",
         unbound: &[],

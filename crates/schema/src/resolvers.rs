@@ -1,7 +1,8 @@
 //! Resolvers: how answers are found by asking the servers of zones.
 
 use super::{
-    Apply, DAY, HOUR, Kind, MINUTE, Row, SECOND, Value, duration, row, section, unset, whole, whole_or, word,
+    Apply, DAY, HOUR, Kind, MINUTE, RoleWord, Row, SECOND, Value, duration, row, section, unset, whole,
+    whole_or, word,
 };
 
 values::words! {
@@ -64,6 +65,7 @@ pub(super) const ROWS: &[Row] = &[
         default: Some("{default: {}}"),
         reason: "one is enough for nearly everybody",
         apply: Apply::Reload,
+        role: RoleWord::Admin,
         text: "Resolvers, by name: each finds answers by asking the servers of zones, from the root down. A policy step \
                `recurse(name)` uses one; `recurse` alone means `default`, which is there without being written.",
         unbound: &[],
@@ -97,6 +99,7 @@ pub(super) const ROWS: &[Row] = &[
         default: Some("{}"),
         reason: "all public zones are found from the root down",
         apply: Apply::Reload,
+        role: RoleWord::Admin,
         text: "Zones that are not found from the root down, with what is below them, by name: `corp.example: {stub: 10.1.0.53}` \
                has servers of its own, `corp.example: {forward: office}` is forwarded to an upstream group. A name goes by the zone closest to it; `.` is all others. What is found is validated like any other answer.",
         unbound: &["stub-zone"],
@@ -376,6 +379,7 @@ pub(super) const ROWS: &[Row] = &[
         default: Some("{}"),
         reason: "one limit is enough for nearly everybody",
         apply: Apply::Reload,
+        role: RoleWord::Admin,
         text: "Zones with limits of their own, by name: `com: {per-second: 5000}`, `example.org: {below: 50}`.",
         unbound: &[],
     },

@@ -1,8 +1,8 @@
 //! How the server signs zones.
 
 use super::{
-    Apply, DAY, HOUR, Kind, MINUTE, Row, SECOND, Value, duration, duration_or, row, text, unset, whole,
-    whole_or, word,
+    Apply, DAY, HOUR, Kind, MINUTE, RoleWord, Row, SECOND, Value, duration, duration_or, row, text, unset,
+    whole, whole_or, word,
 };
 use plan::signing::DenialKind;
 use wire::serial::SerialPolicy;
@@ -91,6 +91,7 @@ pub(super) const ROWS: &[Row] = &[
         default: Some("{}"),
         reason: "nothing is signed",
         apply: Apply::Reload,
+        role: RoleWord::Admin,
         text: "How the server signs zones and looks after their keys: policies that zones name with `sign`. `{}` is a policy in \
                which everything is as usual. See the manual's page on DNSSEC.",
         unbound: &[],

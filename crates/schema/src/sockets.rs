@@ -1,7 +1,9 @@
 //! Sockets: what clients' are told besides their addresses, and what those to other servers are
 //! bound to.
 
-use super::{Apply, HOUR, Kind, Row, SECOND, Value, duration_or, row, section, text, unset, whole, whole_or};
+use super::{
+    Apply, HOUR, Kind, RoleWord, Row, SECOND, Value, duration_or, row, section, text, unset, whole, whole_or,
+};
 
 /// What Linux takes for a size of segments.
 const SEGMENTS: Kind = whole_or(88, 32_767, "auto");
@@ -118,6 +120,7 @@ pub(super) const ROWS: &[Row] = &[
         default: Some("[]"),
         reason: "servers need to know nothing more",
         apply: Apply::Reload,
+        role: RoleWord::Admin,
         text: "EDNS options that certain servers are sent with each query, such as `{servers: 192.0.2.0/24, text: branch-7}`. Of \
                several, the longest prefix counts. Servers that take no EDNS get none.",
         unbound: &["edns-client-string"],

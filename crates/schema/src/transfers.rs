@@ -1,6 +1,6 @@
 //! Keys between servers, and limits of transfers.
 
-use super::{Apply, Kind, Row, Value, row, section, unset, whole, word};
+use super::{Apply, Kind, RoleWord, Row, Value, row, section, unset, whole, word};
 
 values::words! {
     /// What signatures are made with.
@@ -41,6 +41,7 @@ pub(super) const ROWS: &[Row] = &[
         default: Some("[]"),
         reason: "none is known",
         apply: Apply::Reload,
+        role: RoleWord::Admin,
         text: "TSIG keys (RFC 8945), with which servers sign transfers, notifications and updates.",
         unbound: &[],
     },

@@ -3,7 +3,8 @@
 use plan::upstreams::Pick;
 
 use super::{
-    Apply, HOUR, Kind, MINUTE, Row, SECOND, Value, duration, row, section, text, text_or, unset, whole, word,
+    Apply, HOUR, Kind, MINUTE, RoleWord, Row, SECOND, Value, duration, row, section, text, text_or, unset,
+    whole, word,
 };
 
 values::words! {
@@ -34,6 +35,7 @@ pub(super) const ROWS: &[Row] = &[
         default: Some("{default: {servers: [system]}}"),
         reason: "the resolvers that this machine already uses",
         apply: Apply::Reload,
+        role: RoleWord::Admin,
         text: "Groups of servers that queries can be forwarded to, by name. Without groups and without a `policy`, on a machine \
                that has no resolver but this server, answers are found by `recurse`.",
         unbound: &[],

@@ -127,6 +127,8 @@ pub struct Setting {
     /// When it ends (RFC 3339).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
+    /// Who may change it: `helper`, `operator` or `admin`.
+    pub role: String,
 }
 
 /// Settings as text.

@@ -9,7 +9,7 @@ use authority::{
     Authority, Done, Edit, Expectation, Kept, Meanwhile, Outcome, Queue, Refusal, Request, Runner,
     WhatBecame, WrongPair,
 };
-use control::api;
+use control::{Role, api};
 use diagnostic::Diagnostic;
 use environment::System;
 use settings::overlay::{
@@ -554,7 +554,8 @@ pub(super) fn rfc3339(seconds: u64) -> String {
 
 fn setting(said: Said, kept: Option<Kept>) -> api::Setting {
     let Said { path, text, origin } = said;
-    let setting = api::Setting { path, text, origin, ..api::Setting::default() };
+    let role = SettingPath::parse(&path).map_or(Role::Admin.word(), |path| path.role().word()).to_owned();
+    let setting = api::Setting { path, text, origin, role, ..api::Setting::default() };
     let Some(kept) = kept else { return setting };
     api::Setting {
         revision: kept.revision,

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use diagnostic::suggest::nearest;
-use schema::{Kind, Row};
+use schema::{Kind, RoleWord, Row};
 
 /// What no change may set: where changes are kept and who may make them, which must be known before
 /// they are read, and other files.
@@ -80,6 +80,11 @@ impl SettingPath {
     /// Returns whether it is `other` or part of what stands there.
     pub fn is_within(&self, other: &Self) -> bool {
         self.keys().starts_with(other.keys())
+    }
+
+    /// Returns who may change it: the role that may change all that stands there.
+    pub fn role(&self) -> RoleWord {
+        schema::role_of(&row_of(self.keys()))
     }
 
     /// Returns whether it is data, and nothing about how queries are answered or sent.

@@ -4,7 +4,7 @@ use policy::action;
 use policy::condition::FIELDS;
 
 use super::wrap;
-use schema::{Apply, Kind, Row};
+use schema::{Apply, Kind, RoleWord, Row};
 
 /// Columns of the page.
 const WIDTH: usize = 100;
@@ -24,7 +24,8 @@ out has the default given here. Without any file, Gannet answers the machine it 
 
 A changed setting takes effect with `gannet reload` (or SIGHUP), which closes no socket, empties no
 cache and drops no waiting query. For a setting that *takes a restart*, a reload reports the change
-and keeps the old value.
+and keeps the old value. Over the API, a setting is changed by whoever has its *role*, or one that
+may do more; where none is said that is `admin` (see [api.md](api.md#roles)).
 
 ## Notation
 
@@ -95,6 +96,9 @@ fn write_row(out: &mut String, row: &Row) {
         facts.push_str(&format!("Default: `{default}` ({}). ", row.reason));
     } else if !row.path.ends_with('*') {
         facts.push_str("Not set by default. ");
+    }
+    if row.role != RoleWord::Admin {
+        facts.push_str(&format!("*Role: `{}`.* ", row.role.word()));
     }
     if row.apply == Apply::Restart {
         facts.push_str("*Takes a restart.* ");
