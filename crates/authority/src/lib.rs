@@ -11,8 +11,10 @@ mod audit;
 mod data;
 mod entries;
 mod files;
+mod keeper;
 mod kept;
 mod last_good;
+pub mod own_lists;
 mod queue;
 mod start;
 

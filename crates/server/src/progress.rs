@@ -3,13 +3,12 @@
 
 use std::sync::Arc;
 
+use authority::own_lists::OwnLists;
 use environment::{Environment, Loading, Pace, Serving, SetProgress};
 use tracing::info;
 use wire::Name;
 use zone::Zone;
 use zones::ZoneManager;
-
-use crate::own_lists::OwnLists;
 
 /// After so many entries of a list the log has a line, however quickly they were read.
 const TELL_ENTRIES: usize = 1 << 20;

@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
 use ::zones::LoadedZones;
+use authority::own_lists::OwnLists;
 use authority::{Authority, Begun, WrongPair};
 use config::Plans;
 use control::api;
@@ -36,7 +37,6 @@ use crate::compile::{Compiled, compile, compile_for_set};
 use crate::for_jobs::{Orders, StubResolver};
 use crate::log_level::LogLevelHandle;
 use crate::operator::{Changing, Facts, Operator, Watched};
-use crate::own_lists::OwnLists;
 use crate::policy_zones::PolicyZones;
 use crate::reload::{Candidate, Cause, Components, Revision, bring_into_use};
 use crate::watch::{HeldMemory, RefusalLog};

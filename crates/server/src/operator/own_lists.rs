@@ -5,6 +5,7 @@ use std::io::{self, Read as _, Write as _};
 use std::sync::Arc;
 use std::time::Instant;
 
+use authority::own_lists::{Own, OwnLists, Text, puts_of_changes, puts_of_file};
 use control::api::{self, RuleEdit};
 use diagnostic::{Diagnostic, Severity};
 use environment::KeptList;
@@ -16,7 +17,6 @@ use tracing::{info, warn};
 use super::configuration::{apart, report};
 use super::{Operator, OperatorError, SERVER, What, unix_seconds};
 use crate::compile::{Compiled, compile_for_set};
-use crate::own_lists::{Own, OwnLists, Text, puts_of_changes, puts_of_file};
 use crate::reload::{Candidate, Cause, NotCarriedOut, Revision, bring_into_use_kept};
 use crate::{lock, progress};
 

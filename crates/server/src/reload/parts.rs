@@ -7,6 +7,7 @@ use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
 use acme::Certificates;
+use authority::own_lists::OwnLists;
 use diagnostic::{Diagnostic, FileId, Problem, diagnostics};
 use driver::ResolverTables;
 use engine::SnapshotCell;
@@ -28,7 +29,6 @@ use crate::caches::Dumps;
 use crate::compile::ZonePlanner;
 use crate::for_jobs::Orders;
 use crate::log_level::{self, LogLevelHandle};
-use crate::own_lists::OwnLists;
 use crate::signing::alias_plan;
 use crate::worker::Upstreams;
 use devices::Devices;

@@ -4,9 +4,10 @@ use std::io;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use authority::{Authority, Refusal};
 use environment::Keeper;
 use store::{Change, Expected, Put};
+
+use crate::{Authority, Refusal};
 
 /// Keeps them in the store of changes, each as a revision of its own.
 pub(crate) struct StoreKeeper(Arc<Authority>);

@@ -9,18 +9,17 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use authority::Authority;
 use environment::{Keeper, KeptList};
 use lists::ListFormat;
 use lists::own::{OwnList, RuleChange, differences_max, rewrite};
 use store::{Expected, Files, Put, StoreError};
 use tracing::warn;
 
+use crate::Authority;
 use crate::keeper::StoreKeeper;
-use crate::lock;
 
 /// The space of the store with the file of each list.
 const SPACE: &str = "lists";
@@ -29,7 +28,7 @@ const FOLDER: &str = "lists";
 
 /// All of them.
 #[derive(Default)]
-pub(crate) struct OwnLists {
+pub struct OwnLists {
     /// Held while one of them is changed, from before it is kept until queries meet it.
     changing: Mutex<()>,
     /// Held for a moment only.
@@ -45,6 +44,11 @@ pub(crate) struct OwnLists {
     is_merging: AtomicBool,
 }
 
+/// Locks a mutex. A panic ends the process, so that a poisoned one is never seen.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The shortest and the longest time before a list that could not be written as a whole is tried
 /// again.
 const RETRY_FIRST: Duration = Duration::from_secs(10);
@@ -52,7 +56,7 @@ const RETRY_LAST: Duration = Duration::from_secs(3600);
 
 /// When a list is tried again that could not be written as a whole.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Retry {
+pub struct Retry {
     at: Instant,
     pause: Duration,
 }
@@ -66,16 +70,16 @@ impl Retry {
 }
 
 /// The text of a list as it was at one time.
-pub(crate) struct Text {
+pub struct Text {
     /// Its file.
-    pub(crate) file: Option<File>,
+    pub file: Option<File>,
     /// What was changed since.
-    pub(crate) changes: Vec<RuleChange>,
+    pub changes: Vec<RuleChange>,
 }
 
 impl Text {
     /// Reads all of it.
-    pub(crate) fn read(self) -> io::Result<Vec<u8>> {
+    pub fn read(self) -> io::Result<Vec<u8>> {
         let mut text = Vec::new();
         if let Some(mut file) = self.file {
             file.read_to_end(&mut text)?;
@@ -89,25 +93,25 @@ impl Text {
 
 /// What is known of a list.
 #[derive(Clone, Debug)]
-pub(crate) struct Own {
+pub struct Own {
     /// Whether anybody has made it; otherwise a set names it, and it is empty.
-    pub(crate) is_made: bool,
+    pub is_made: bool,
     /// The SHA-256 of its file, and its octets.
-    pub(crate) file: Option<(String, u64)>,
+    pub file: Option<(String, u64)>,
     /// Changes of single rules since, by their numbers: how many rules each is about.
-    pub(crate) patches: BTreeMap<u64, usize>,
+    pub patches: BTreeMap<u64, usize>,
     /// What sets are compiled from.
-    pub(crate) list: Arc<OwnList>,
+    pub list: Arc<OwnList>,
     /// What sets may be compiled from still, or were.
-    pub(crate) others: Vec<Weak<OwnList>>,
+    pub others: Vec<Weak<OwnList>>,
     /// What they are being compiled from.
     next: Option<KeptList>,
     /// Whether some of its changes are met only when it is compiled anew, which went wrong.
-    pub(crate) is_late: bool,
+    pub is_late: bool,
     /// When it is tried again to write it as a whole, if that went wrong.
     retry: Option<Retry>,
     /// The change that made it what it is.
-    pub(crate) revision: u64,
+    pub revision: u64,
 }
 
 impl Own {
@@ -126,7 +130,7 @@ impl Own {
     }
 
     /// Returns whether it should be written as a whole again, and compiled.
-    pub(crate) fn is_to_be_written(&self) -> bool {
+    pub fn is_to_be_written(&self) -> bool {
         self.is_late || self.is_much_changed()
     }
 
@@ -171,7 +175,7 @@ impl OwnLists {
     /// # Errors
     ///
     /// The store cannot be read.
-    pub(crate) fn read(authority: &Arc<Authority>) -> Result<Self, StoreError> {
+    pub fn read(authority: &Arc<Authority>) -> Result<Self, StoreError> {
         let files = authority.files(FOLDER);
         let mut all = BTreeMap::new();
         for entry in authority.entries(SPACE)? {
@@ -211,18 +215,18 @@ impl OwnLists {
 
     /// Returns what there is where the store cannot be read: changes of lists and of other data are
     /// refused, so that nothing is written over what was kept before.
-    pub(crate) fn unread(authority: &Arc<Authority>, error: &StoreError) -> Self {
+    pub fn unread(authority: &Arc<Authority>, error: &StoreError) -> Self {
         let trouble = Some(format!("what was kept before could not be read at the start: {error}"));
         Self { keeper: StoreKeeper::of(authority), trouble, ..Self::default() }
     }
 
     /// Returns why lists may not be changed, if so.
-    pub(crate) fn trouble(&self) -> Option<&str> {
+    pub fn trouble(&self) -> Option<&str> {
         self.trouble.as_deref()
     }
 
     /// Returns a text of a list that is empty, or read later.
-    pub(crate) fn text_of_list(&self) -> Arc<OwnList> {
+    pub fn text_of_list(&self) -> Arc<OwnList> {
         Arc::new(OwnList::new(self.number(), Vec::new()))
     }
 
@@ -231,44 +235,44 @@ impl OwnLists {
     }
 
     /// Has nobody else change a list until this is dropped.
-    pub(crate) fn change(&self) -> MutexGuard<'_, ()> {
+    pub fn change(&self) -> MutexGuard<'_, ()> {
         lock(&self.changing)
     }
 
     /// Returns what keeps changes of other data.
-    pub(crate) fn keeper(&self) -> Option<Arc<dyn Keeper>> {
+    pub fn keeper(&self) -> Option<Arc<dyn Keeper>> {
         self.keeper.clone()
     }
 
     /// Returns the folder of their files; `None` if nothing is kept.
-    pub(crate) const fn files(&self) -> Option<&Files> {
+    pub const fn files(&self) -> Option<&Files> {
         self.files.as_ref()
     }
 
     /// Returns what is known of a list.
-    pub(crate) fn get(&self, name: &str) -> Option<Own> {
+    pub fn get(&self, name: &str) -> Option<Own> {
         lock(&self.all).get(name).cloned()
     }
 
     /// Returns what is known of a list, or that it is empty.
-    pub(crate) fn look_up(&self, name: &str) -> Own {
+    pub fn look_up(&self, name: &str) -> Own {
         self.get(name).unwrap_or_else(|| Own::empty(self.number()))
     }
 
     /// Returns all that anybody has made.
-    pub(crate) fn made(&self) -> Vec<(String, Own)> {
+    pub fn made(&self) -> Vec<(String, Own)> {
         let all = lock(&self.all);
         all.iter().filter(|(_, own)| own.is_made).map(|(name, own)| (name.clone(), own.clone())).collect()
     }
 
     /// Edits what is known of a list.
-    pub(crate) fn edit<T>(&self, name: &str, edit: impl FnOnce(&mut Own) -> T) -> T {
+    pub fn edit<T>(&self, name: &str, edit: impl FnOnce(&mut Own) -> T) -> T {
         let empty = || Own::empty(self.number());
         edit(lock(&self.all).entry(name.to_owned()).or_insert_with(empty))
     }
 
     /// Returns what a set with this list is compiled from.
-    pub(crate) fn find(&self, name: &str) -> KeptList {
+    pub fn find(&self, name: &str) -> KeptList {
         self.edit(name, |own| match &own.next {
             Some(next) => next.clone(),
             None => KeptList { list: Arc::clone(&own.list), file: self.file(own) },
@@ -281,7 +285,7 @@ impl OwnLists {
     }
 
     /// Has sets that are compiled from now on have this text of a list, or what they had before.
-    pub(crate) fn compile_next(&self, name: &str, next: Option<KeptList>) {
+    pub fn compile_next(&self, name: &str, next: Option<KeptList>) {
         self.edit(name, |own| own.next = next);
     }
 
@@ -291,7 +295,7 @@ impl OwnLists {
     /// # Errors
     ///
     /// It cannot be read.
-    pub(crate) fn text(&self, name: &str, authority: &Authority) -> io::Result<Text> {
+    pub fn text(&self, name: &str, authority: &Authority) -> io::Result<Text> {
         let Some(own) = self.get(name) else { return Ok(Text { file: None, changes: Vec::new() }) };
         let file = self.file(&own).map(File::open).transpose()?;
         let mut changes = Vec::new();
@@ -304,7 +308,7 @@ impl OwnLists {
     }
 
     /// Returns the lists that are to be written as a whole again now.
-    pub(crate) fn much_changed(&self, now: Instant) -> Vec<String> {
+    pub fn much_changed(&self, now: Instant) -> Vec<String> {
         let all = lock(&self.all);
         let is_due = |own: &Own| own.retry.is_none_or(|retry| retry.at <= now);
         let due = all.iter().filter(|(_, own)| own.is_made && own.is_to_be_written() && is_due(own));
@@ -313,7 +317,7 @@ impl OwnLists {
 
     /// Notes whether a list could be written as a whole; returns whether it is the first time that
     /// it could not.
-    pub(crate) fn note_merged(&self, name: &str, is_done: bool, now: Instant) -> bool {
+    pub fn note_merged(&self, name: &str, is_done: bool, now: Instant) -> bool {
         self.edit(name, |own| {
             let before = own.retry;
             own.is_late &= !is_done;
@@ -324,7 +328,7 @@ impl OwnLists {
 
     /// Notes whether changes wait for the list to be compiled: it is tried again like one of which
     /// much was changed.
-    pub(crate) fn note_late(&self, name: &str, is_late: bool, now: Instant) {
+    pub fn note_late(&self, name: &str, is_late: bool, now: Instant) {
         self.edit(name, |own| {
             own.is_late = is_late;
             own.retry = is_late.then(|| Retry::after(own.retry, now));
@@ -332,12 +336,12 @@ impl OwnLists {
     }
 
     /// Returns whether lists are being written as a whole again.
-    pub(crate) fn is_merging(&self) -> bool {
+    pub fn is_merging(&self) -> bool {
         self.is_merging.load(Ordering::Relaxed)
     }
 
     /// Does this unless it is being done.
-    pub(crate) fn merging(&self, merge: impl FnOnce()) {
+    pub fn merging(&self, merge: impl FnOnce()) {
         if !self.is_merging.swap(true, Ordering::AcqRel) {
             merge();
             self.is_merging.store(false, Ordering::Release);
@@ -347,7 +351,7 @@ impl OwnLists {
 
 /// Returns what the store is to have of a list whose text is a file, without the changes up to
 /// `merged`. With a revision, the file says what that revision has said already.
-pub(crate) fn puts_of_file(
+pub fn puts_of_file(
     name: &str,
     own: &Own,
     file: Option<&(String, u64)>,
@@ -362,7 +366,7 @@ pub(crate) fn puts_of_file(
 }
 
 /// Returns what the store is to have of changes of single rules.
-pub(crate) fn puts_of_changes(name: &str, own: &Own, changes: &[RuleChange]) -> (u64, Vec<Put>) {
+pub fn puts_of_changes(name: &str, own: &Own, changes: &[RuleChange]) -> (u64, Vec<Put>) {
     let number = own.patches.last_key_value().map_or(0, |(number, _)| *number) + 1;
     let mut puts = vec![put(space_of(name), patch(number), Some(text_of(changes)))];
     if !own.is_made {
@@ -389,7 +393,7 @@ mod tests {
         let file = folder.join("g.yaml");
         let text = format!("server: {{state-directory: {}}}\n", folder.display());
         std::fs::write(&file, text).expect("a writable folder");
-        let begun = authority::begin(&settings::Origin::File(file)).expect("it is right");
+        let begun = crate::begin(&settings::Origin::File(file)).expect("it is right");
         let authority = Arc::new(begun.authority);
         let lists = OwnLists::read(&authority).expect("readable");
         (authority, lists)
@@ -500,7 +504,7 @@ mod tests {
         let file = folder.path().join("changes/changes.db");
         let octets = std::fs::read(&file).expect("there");
         std::fs::write(&file, "x".repeat(5000)).expect("a writable folder");
-        let begun = authority::begin(&settings::Origin::File(folder.path().join("g.yaml")));
+        let begun = crate::begin(&settings::Origin::File(folder.path().join("g.yaml")));
         let authority = Arc::new(begun.expect("it is right").authority);
         let lists = match OwnLists::read(&authority) {
             Ok(_) => panic!("that is no store"),
