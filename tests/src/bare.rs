@@ -127,6 +127,7 @@ fn engine_with(rate: Option<RateRule>, ops: Vec<Op>, zones: Option<Arc<Zones>>) 
             allowed: loopback(),
             banned: Default::default(),
             banned_live: None,
+            banned_now: Arc::new(engine::gate::live::LiveBans::new(HashKey::new([1, 2]))),
             query_octets_max: u16::MAX,
             cookies: Some(Secrets { active: [7; 16], staging: Some([8; 16]) }),
             cookie_required: None,

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod audit;
+mod bans;
 mod data;
 mod entries;
 mod files;
@@ -29,6 +30,7 @@ use settings::ChangesAllowed;
 use settings::overlay::{Layer, SettingPath};
 use store::{Expected, Put, Step, Store, StoreError};
 
+pub use bans::{BANS, Ban, Bans, plain, spared};
 use entries::{Entries, layers};
 pub use files::{FilesSaid, Meanwhile};
 pub use kept::{Kept, WhatBecame};

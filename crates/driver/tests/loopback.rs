@@ -81,6 +81,7 @@ impl House {
                 allowed: PrefixSet::compile([Prefix::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 32)]),
                 banned: PrefixSet::default(),
                 banned_live: None,
+                banned_now: Arc::new(engine::gate::live::LiveBans::new(KEY)),
                 query_octets_max: u16::MAX,
                 cookies: None,
                 cookie_required: None,

@@ -198,6 +198,22 @@ impl RateBans {
         })
     }
 
+    /// Ends the bans of prefixes that lie in this one; returns how many there were. Who goes on
+    /// being over the limit is banned again.
+    #[cold]
+    pub fn end(&self, within: Prefix, now_ms: u64) -> usize {
+        let places = self.places.iter().flatten().filter(|place| {
+            let until = place.until.load(Ordering::Acquire);
+            let key = Key { bits: place.bits.load(Ordering::Relaxed), shape: until & SHAPE_MASK };
+            let is_meant = until >> SHAPE_BITS > now_ms
+                && key.prefix().bits() >= within.bits()
+                && within.contains(key.prefix().address());
+            // Otherwise it has ended, and the place is another's.
+            is_meant && place.until.compare_exchange(until, 0, Ordering::Release, Ordering::Relaxed).is_ok()
+        });
+        places.count()
+    }
+
     /// Returns what became of bans so far.
     pub fn counts(&self) -> BanCounts {
         BanCounts {
@@ -250,6 +266,22 @@ mod tests {
             assert!(holds(&bans, client, 70_000));
             assert_eq!(bans.counts(), BanCounts { begun: 2, unplaced: 0 });
         }
+    }
+
+    #[test]
+    fn a_ban_that_is_ended_counts_no_more_and_its_neighbours_stay() {
+        let bans = RateBans::new(5);
+        for client in ["192.0.2.1", "198.51.100.1", "2001:db8::1"] {
+            offend(&bans, client, 1_000, 3);
+        }
+        let prefix = |address_: &str, bits| Prefix::new(address(address_), bits);
+        assert_eq!(bans.end(prefix("192.0.2.7", 32), 1_000), 0, "it is a part of what is banned");
+        assert_eq!(bans.end(prefix("192.0.2.0", 23), 1_000), 1);
+        assert!(!holds(&bans, "192.0.2.1", 1_001) && holds(&bans, "198.51.100.1", 1_001));
+        assert_eq!(bans.end(prefix("::", 0), 1_000), 1);
+        assert_eq!(bans.list(1_000).count(), 1);
+        offend(&bans, "192.0.2.1", 1_002, 3);
+        assert!(holds(&bans, "192.0.2.1", 1_003), "it goes on");
     }
 
     #[test]

@@ -7,6 +7,7 @@
 
 pub mod bans;
 pub mod cookie;
+pub mod live;
 pub mod offenders;
 pub mod prefix_set;
 pub mod rate;
@@ -28,6 +29,8 @@ pub struct Gate {
     pub banned: prefix_set::PrefixSet,
     /// The same, changed while the server runs.
     pub banned_live: Option<Arc<sets::DynamicAddresses>>,
+    /// Clients that the operator bans while the server runs, whatever is configured.
+    pub banned_now: Arc<live::LiveBans>,
     /// Octets of a query that gets a reply.
     pub query_octets_max: u16,
     /// Secrets for cookies; `None` ignores the option.
@@ -132,7 +135,7 @@ impl Gate {
     /// Returns whether a client is banned. Usually nobody is.
     #[inline(always)]
     pub fn bans(&self, client: &Client) -> bool {
-        let has_some = !self.banned.is_empty() || self.banned_live.is_some();
+        let has_some = !self.banned.is_empty() || self.banned_live.is_some() || !self.banned_now.are_none();
         has_some && self.is_banned(client)
     }
 
@@ -152,6 +155,7 @@ impl Gate {
     fn is_banned(&self, client: &Client) -> bool {
         self.banned.contains(client.address)
             || self.banned_live.as_ref().is_some_and(|live| live.contains(client.address))
+            || self.banned_now.contains(client.address)
     }
 
     /// Returns whether to answer something that is not even a query: to our own clients, and within

@@ -55,6 +55,7 @@ pub(super) fn gate(settings: &Settings, keep: &mut Keep, environment: &dyn Envir
         allowed: prefix_set(&settings.allow.value),
         banned: prefix_set(&settings.deny),
         banned_live: None,
+        banned_now: Arc::clone(&keep.live_bans),
         query_octets_max: settings.limits.query_size.unwrap_or(u16::MAX),
         cookies: cookies.enabled.then(|| Secrets {
             active: cookies.secret.as_ref().and_then(octets).unwrap_or(keep.cookie_secret),

@@ -29,6 +29,7 @@ use diagnostic::{Diagnostic, Problem, Sources, Span, diagnostics};
 use engine::chaos::Chaos;
 use engine::gate::Gate;
 use engine::gate::bans::RateBans;
+use engine::gate::live::LiveBans;
 use engine::gate::prefix_set::PrefixSet;
 use engine::gate::rate::RateTable;
 use engine::matchers::rate::RateCells;
@@ -148,6 +149,8 @@ struct Keep {
     /// Who is banned for being over it, once anybody could be, with the lengths of the prefixes
     /// that are meant.
     rate_bans: Option<((u8, u8), Arc<RateBans>)>,
+    /// Who is banned by the operator.
+    live_bans: Arc<LiveBans>,
     /// What rates in conditions are counted in.
     rate_cells: BTreeMap<String, Arc<RateCells>>,
     /// What the listeners are called that were opened.
@@ -174,8 +177,10 @@ impl Keep {
         let number = |half: &[u8]| half.iter().fold(0, |number: u64, &octet| number << 8 | u64::from(octet));
         let mut cookie_secret = [0; 16];
         environment.random(&mut cookie_secret);
+        let key = HashKey::new([number(first), number(second)]);
         Self {
-            key: HashKey::new([number(first), number(second)]),
+            key,
+            live_bans: Arc::new(LiveBans::new(key)),
             pools: BTreeMap::new(),
             resolvers: BTreeMap::new(),
             cookie_secret,

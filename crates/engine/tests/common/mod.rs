@@ -162,6 +162,7 @@ pub fn gate() -> Gate {
         allowed: PrefixSet::compile([any("0.0.0.0"), any("::")]),
         banned: PrefixSet::default(),
         banned_live: None,
+        banned_now: Arc::new(engine::gate::live::LiveBans::new(KEY)),
         query_octets_max: u16::MAX,
         cookies: None,
         cookie_required: None,
