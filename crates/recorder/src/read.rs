@@ -75,6 +75,12 @@ pub(super) struct File {
 impl File {
     /// Opens a file for reading only.
     pub(super) fn open(file: &DayFile) -> Result<Self, String> {
+        let none = || format!("{} is no record of queries that this program reads", file.path.display());
+        Self::begun(file)?.ok_or_else(none)
+    }
+
+    /// Opens a file likewise; `None` if it has just been made, and nothing is in it yet.
+    pub(super) fn begun(file: &DayFile) -> Result<Option<Self>, String> {
         let said = |error: rusqlite::Error| format!("{}: {error}", file.path.display());
         // One thread reads.
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -82,13 +88,17 @@ impl File {
         database.busy_timeout(Duration::from_secs(2)).map_err(said)?;
         database.set_prepared_statement_cache_capacity(32);
         let version: i64 = database.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(said)?;
+        if version == 0 {
+            return Ok(None);
+        }
         if !(1..=VERSION).contains(&version) {
             return Err(format!("{} is no record of queries that this program reads", file.path.display()));
         }
         // One state of the file for all questions; 8 MiB of its pages.
         database.execute_batch("PRAGMA cache_size = -8192; BEGIN").map_err(said)?;
         let waited_us = if version >= 2 { "waited_us" } else { "0" };
-        Ok(Self { day: file.day, database, has_blocks: version >= 2, has_summaries: version >= 3, waited_us })
+        let (has_blocks, has_summaries) = (version >= 2, version >= 3);
+        Ok(Some(Self { day: file.day, database, has_blocks, has_summaries, waited_us }))
     }
 
     /// Reads one row.
@@ -190,7 +200,11 @@ impl Reader {
             self.files.all().iter().rev().filter(|file| search.may_be_on(file.day)).collect::<Vec<_>>()
         {
             let said = |error: rusqlite::Error| format!("{}: {error}", file.path.display());
-            match File::open(file).and_then(|file| search.look_through(&file).map_err(said)) {
+            let look = |opened: Option<File>| match opened {
+                Some(file) => search.look_through(&file).map_err(said),
+                None => Ok(Progress::On),
+            };
+            match File::begun(file).and_then(look) {
                 Ok(Progress::On) => {}
                 Ok(Progress::Over) => break,
                 Err(why) => search.page.unreadable.push(why),
@@ -240,7 +254,11 @@ impl Reader {
         let mut search = Search::new(wanted);
         for file in self.files.all().iter().filter(|file| search.may_be_on(file.day)).collect::<Vec<_>>() {
             let said = |error: rusqlite::Error| format!("{}: {error}", file.path.display());
-            match File::open(file).and_then(|file| search.follow(&file).map_err(said)) {
+            let follow = |opened: Option<File>| match opened {
+                Some(file) => search.follow(&file).map_err(said),
+                None => Ok(Progress::On),
+            };
+            match File::begun(file).and_then(follow) {
                 Ok(Progress::On) => {}
                 Ok(Progress::Over) => break,
                 Err(why) => search.page.unreadable.push(why),
@@ -283,7 +301,7 @@ impl Reader {
         let is_since = |file: &&DayFile| file.day == Day::UNDIVIDED || file.day.end_ms() > since_ms;
         for file in self.files.all().iter().filter(is_since) {
             let from = sums.as_ref().map_or(Ok(0), |sums| sums.last_id(file.day)).map_err(said)?;
-            let opened = File::open(file)?;
+            let Some(opened) = File::begun(file)? else { continue };
             let said = |error: rusqlite::Error| format!("{}: {error}", file.path.display());
             for (what, queries) in opened.count(of, from, since_ms).map_err(said)? {
                 found.entry(what).or_default().0 += queries;
@@ -332,26 +350,29 @@ impl File {
         let (key, join, group) = match of {
             TopOf::Names => ("names.name", names, "queries.name"),
             TopOf::Blocked => ("names.name", names, "queries.name"),
-            TopOf::By(Kind::Client) => ("client", "", "client"),
+            TopOf::By(Kind::Client | Kind::BlockedClient) => ("client", "", "client"),
             TopOf::By(Kind::Type) => ("type", "", "type"),
             TopOf::By(Kind::Transport) => ("transport", "", "transport"),
             TopOf::By(Kind::Outcome) => ("outcome", "", "outcome"),
             TopOf::By(Kind::Upstream) => ("upstream", decisions, "upstream"),
             TopOf::By(Kind::List) => ("list", decisions, "list"),
         };
+        let are_blocked = matches!(of, TopOf::Blocked | TopOf::By(Kind::BlockedClient));
         let needs_summaries =
-            matches!(of, TopOf::Blocked | TopOf::By(Kind::Outcome | Kind::Upstream | Kind::List));
+            are_blocked || matches!(of, TopOf::By(Kind::Outcome | Kind::Upstream | Kind::List));
         if needs_summaries && !self.has_summaries {
             return Ok(Vec::new());
         }
-        let more = if of == TopOf::Blocked { "AND outcome = 5" } else { "" };
+        let more = if are_blocked { "AND outcome = 5" } else { "" };
         let one_of = if self.has_blocks { "one_of" } else { "1" };
         let mut query = self.database.prepare(&format!(
             "SELECT {key}, sum({one_of}) FROM queries {join} WHERE queries.id > ?1 AND at_ms >= ?2 {more} GROUP BY {group}"
         ))?;
         let rows = query.query_map([from, since_ms], |row| {
             let what = match of {
-                TopOf::By(Kind::Client) => Client::read(row.get_ref(0)?.as_blob()?).to_string(),
+                TopOf::By(Kind::Client | Kind::BlockedClient) => {
+                    Client::read(row.get_ref(0)?.as_blob()?).to_string()
+                }
                 TopOf::By(Kind::Type) => wire::Rtype(row.get(0)?).to_string(),
                 TopOf::By(Kind::Outcome) => Outcome::read(row.get(0)?).map_or("", Outcome::word).to_owned(),
                 _ => row.get(0)?,

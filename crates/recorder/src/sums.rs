@@ -64,6 +64,8 @@ pub enum Kind {
     List = 5,
     /// Who asked.
     Client = 6,
+    /// Who asked for what was blocked.
+    BlockedClient = 7,
 }
 
 /// What counts of a row.
@@ -91,6 +93,9 @@ struct Minute {
     decisions: HashMap<i64, u64>,
     clients: HashMap<Client, u64>,
     others: u64,
+    /// Of these, what was blocked.
+    blocked_clients: HashMap<Client, u64>,
+    blocked_others: u64,
 }
 
 /// What the recorder's thread counts.
@@ -162,6 +167,14 @@ impl Sums {
             Some(sum) => *sum += count,
             None if is_full => minute.others += count,
             None => drop(minute.clients.insert(row.client, count)),
+        }
+        if row.outcome == Outcome::Blocked {
+            let is_full = minute.blocked_clients.len() >= CLIENTS_MAX;
+            match minute.blocked_clients.get_mut(&row.client) {
+                Some(sum) => *sum += count,
+                None if is_full => minute.blocked_others += count,
+                None => drop(minute.blocked_clients.insert(row.client, count)),
+            }
         }
         self.hour = row.at_ms.div_euclid(HOUR * 1000) * HOUR;
         self.names.add(row.name, count);
@@ -314,13 +327,16 @@ impl Minute {
                 add.execute(params![period, *kind as u8, start, key, *count as i64])?;
             }
         }
-        let clients = self.clients.iter();
-        let clients = clients.map(|(client, count)| (client.to_string(), *count)).collect();
+        let of_clients = |sums: &HashMap<Client, u64>| -> HashMap<String, u64> {
+            sums.iter().map(|(client, count)| (client.to_string(), *count)).collect()
+        };
+        let (clients, blocked_clients) = (of_clients(&self.clients), of_clients(&self.blocked_clients));
         for (kind, keys, others) in [
             (Kind::Type, &types, self.other_types),
             (Kind::List, &lists, 0),
             (Kind::Upstream, &upstreams, 0),
             (Kind::Client, &clients, self.others),
+            (Kind::BlockedClient, &blocked_clients, self.blocked_others),
         ] {
             self.write_keys(transaction, kind, keys, others)?;
         }
@@ -337,7 +353,7 @@ impl Minute {
     ) -> rusqlite::Result<()> {
         // Clients by the hour and the day: by the minute they would be too many.
         let (periods, keys_max) = match kind {
-            Kind::Client => (&PERIODS[1..], CLIENTS_MAX),
+            Kind::Client | Kind::BlockedClient => (&PERIODS[1..], CLIENTS_MAX),
             _ => (&PERIODS[..], KEYS_MAX),
         };
         let mut grow = transaction.prepare_cached(
@@ -420,8 +436,8 @@ pub(super) fn clean(file: &Path, now_ms: i64, keep: Duration) -> rusqlite::Resul
     let oldest = now.saturating_sub(i64::try_from(keep.as_secs()).unwrap_or(i64::MAX));
     // A period goes when all of it is older.
     database.execute(
-        "DELETE FROM sums WHERE kind = ?1 AND start + period <= ?2",
-        params![Kind::Client as u8, oldest],
+        "DELETE FROM sums WHERE kind IN (?1, ?2) AND start + period <= ?3",
+        params![Kind::Client as u8, Kind::BlockedClient as u8, oldest],
     )?;
     tops::clean(&database, oldest)?;
     tops::add_up_days(&mut database, Day::of(now_ms))?;
@@ -439,14 +455,17 @@ pub(super) fn forget(files: &Files, clients: Clients) -> rusqlite::Result<()> {
     database.execute_batch("PRAGMA secure_delete = ON")?;
     let transaction = database.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     let keys: Vec<String> = {
-        let mut query = transaction.prepare("SELECT DISTINCT key FROM sums WHERE kind = ?1")?;
-        let rows = query.query_map([Kind::Client as u8], |row| row.get(0))?;
+        let mut query = transaction.prepare("SELECT DISTINCT key FROM sums WHERE kind IN (?1, ?2)")?;
+        let kinds = [Kind::Client as u8, Kind::BlockedClient as u8];
+        let rows = query.query_map(kinds, |row| row.get(0))?;
         rows.collect::<rusqlite::Result<_>>()?
     };
     let is_one = |key: &&String| key.parse::<Clients>().is_ok_and(|key| clients.contains(key.range().0));
     for key in keys.iter().filter(is_one) {
-        transaction
-            .execute("DELETE FROM sums WHERE kind = ?1 AND key = ?2", params![Kind::Client as u8, key])?;
+        transaction.execute(
+            "DELETE FROM sums WHERE kind IN (?1, ?2) AND key = ?3",
+            params![Kind::Client as u8, Kind::BlockedClient as u8, key],
+        )?;
     }
     tops::forget(&transaction, files)?;
     transaction.commit()?;
