@@ -147,6 +147,42 @@ impl Shared {
         Ok(Addition { zone: Arc::new(LoadedZone { signed, ..zone }), warnings, file })
     }
 
+    /// Refuses a zone that is there already.
+    fn check_free(&self, apex: NameBuf, base: Option<&Zones>) -> Result<(), ZoneError> {
+        let taken = match self.managed(apex.as_name()) {
+            Some(other) => match &other.origin {
+                Origin::Configured => format!("zone \"{apex}\" is in the configuration"),
+                Origin::Added => format!("zone \"{apex}\" was added before"),
+                Origin::Member { catalog, .. } => {
+                    format!("zone \"{apex}\" is a member of the catalog \"{catalog}\"")
+                }
+            },
+            None if base.is_some_and(|base| base.at(apex.as_name()).is_some()) => {
+                format!("zone \"{apex}\" is in a directory of zones")
+            }
+            None => return Ok(()),
+        };
+        Err(ZoneError::Refused(taken))
+    }
+
+    /// Says what would become of zones that [`Shared::add`] is to add: nothing is kept or signed.
+    pub(crate) fn check_add(&self, apexes: &[NameBuf], said: &str) -> Vec<Changed> {
+        let added = lock(&self.adopting);
+        let base = lock(&self.common).base.clone();
+        let none = || ZoneError::Refused("there is no configuration yet".to_owned());
+        let check = |apex: &NameBuf| -> Changed {
+            self.check_free(*apex, base.as_deref())?;
+            let (planner, pool) = added.planner.as_ref().zip(added.pool.as_ref()).ok_or_else(none)?;
+            let Planned { plan, mut warnings } =
+                planner.plan(apex.as_name(), said).map_err(ZoneError::Invalid)?;
+            let (_, _, found) = load::load_one(plan, (self.key, pool), (None, None), &System);
+            warnings.extend(planner.place(apex.as_name(), said, found.findings));
+            warnings.extend(found.diagnostics);
+            Ok((!warnings.is_empty()).then(|| explain(&warnings)))
+        };
+        apexes.iter().map(check).collect()
+    }
+
     pub(crate) fn add(self: &Arc<Self>, apexes: &[NameBuf], said: &str) -> Vec<Changed> {
         let mut added = lock(&self.adopting);
         let base = lock(&self.common).base.clone();
@@ -155,21 +191,9 @@ impl Shared {
         let mut planned: BTreeMap<Vec<u8>, Addition> = BTreeMap::new();
         for apex in apexes {
             let name = folded(apex.as_name());
-            let is_free = match self.managed(apex.as_name()) {
-                Some(other) => Err(ZoneError::Refused(match &other.origin {
-                    Origin::Configured => format!("zone \"{apex}\" is in the configuration"),
-                    Origin::Added => format!("zone \"{apex}\" was added before"),
-                    Origin::Member { catalog, .. } => {
-                        format!("zone \"{apex}\" is a member of the catalog \"{catalog}\"")
-                    }
-                })),
-                None if base.as_ref().is_some_and(|base| base.at(apex.as_name()).is_some()) => {
-                    Err(ZoneError::Refused(format!("zone \"{apex}\" is in a directory of zones")))
-                }
-                None if planned.contains_key(&name) => {
-                    Err(ZoneError::Refused(format!("zone \"{apex}\" is there twice")))
-                }
-                None => Ok(()),
+            let is_free = match planned.contains_key(&name) {
+                true => Err(ZoneError::Refused(format!("zone \"{apex}\" is there twice"))),
+                false => self.check_free(*apex, base.as_deref()),
             };
             let addition = is_free.and_then(|()| self.load_added(&added, apex.as_name(), said));
             outcomes.push(addition.map(|addition| {
@@ -213,27 +237,38 @@ impl Shared {
         outcomes
     }
 
+    /// Refuses a zone that was not added.
+    fn check_added(&self, added: &Added, apex: NameBuf) -> Result<(), ZoneError> {
+        match self.managed(apex.as_name()) {
+            _ if added.register.zones().contains_key(&folded(apex.as_name())) => Ok(()),
+            Some(other) => Err(ZoneError::Refused(match &other.origin {
+                Origin::Member { catalog, .. } => {
+                    format!("zone \"{apex}\" is a member of the catalog \"{catalog}\"")
+                }
+                Origin::Configured | Origin::Added => {
+                    format!("zone \"{apex}\" is in the configuration: take it out there")
+                }
+            })),
+            None => Err(ZoneError::NotAdded(Box::new(apex))),
+        }
+    }
+
+    /// Says what would become of zones that [`Shared::remove`] is to take out.
+    pub(crate) fn check_remove(&self, apexes: &[NameBuf]) -> Vec<Changed> {
+        let added = lock(&self.adopting);
+        apexes.iter().map(|apex| self.check_added(&added, *apex).map(|()| None)).collect()
+    }
+
     pub(crate) fn remove(self: &Arc<Self>, apexes: &[NameBuf]) -> Vec<Changed> {
         let mut added = lock(&self.adopting);
         let mut gone: BTreeMap<Vec<u8>, NameBuf> = BTreeMap::new();
         let mut outcomes: Vec<Changed> = Vec::with_capacity(apexes.len());
         for apex in apexes {
             let name = folded(apex.as_name());
-            outcomes.push(match self.managed(apex.as_name()) {
-                _ if added.register.zones().contains_key(&name) => {
-                    gone.insert(name, *apex);
-                    Ok(None)
-                }
-                Some(other) => Err(ZoneError::Refused(match &other.origin {
-                    Origin::Member { catalog, .. } => {
-                        format!("zone \"{apex}\" is a member of the catalog \"{catalog}\"")
-                    }
-                    Origin::Configured | Origin::Added => {
-                        format!("zone \"{apex}\" is in the configuration: take it out there")
-                    }
-                })),
-                None => Err(ZoneError::NotAdded(Box::new(*apex))),
-            });
+            outcomes.push(self.check_added(&added, *apex).map(|()| {
+                gone.insert(name, *apex);
+                None
+            }));
         }
         let names: Vec<NameBuf> = gone.values().copied().collect();
         if names.is_empty() {

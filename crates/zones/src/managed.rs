@@ -479,6 +479,33 @@ impl ManagedZone {
     ) -> Result<bool, ZoneError> {
         let loaded = self.loaded();
         let mut current = lock(&self.current);
+        let updated = self.updated(&current, (changes, expect), (&loaded, key, now))?;
+        let Some(Updated { zone, difference }) = updated else { return Ok(false) };
+        let steps = vec![Arc::new(difference)];
+        self.write(&mut current, &steps, &zone, &loaded).map_err(ZoneError::NotKept)?;
+        self.accept(&mut current, steps, zone, &loaded, now);
+        Ok(true)
+    }
+
+    /// Returns what a change of RRsets would come to; nothing if all of it is so already.
+    pub(crate) fn check_rrsets(
+        &self,
+        changes: &[RrsetChange],
+        expect: &dyn Fn(&Zone) -> Result<(), String>,
+        key: HashKey,
+        now: u64,
+    ) -> Result<Option<Updated>, ZoneError> {
+        let loaded = self.loaded();
+        self.updated(&lock(&self.current), (changes, expect), (&loaded, key, now))
+    }
+
+    /// Returns the version that a change of RRsets makes.
+    fn updated(
+        &self,
+        current: &Current,
+        (changes, expect): (&[RrsetChange], &dyn Fn(&Zone) -> Result<(), String>),
+        (loaded, key, now): (&LoadedZone, HashKey, u64),
+    ) -> Result<Option<Updated>, ZoneError> {
         if current.is_frozen {
             return Err(ZoneError::Refused(format!("zone \"{}\" is frozen", self.apex)));
         }
@@ -492,18 +519,13 @@ impl ManagedZone {
         }
         expect(&zone).map_err(ZoneError::Conflict)?;
         let policy = loaded.plan.rights.serial;
-        let updated = change_rrsets(&zone, &key, changes, (policy, now)).map_err(|mistake| {
+        change_rrsets(&zone, &key, changes, (policy, now)).map_err(|mistake| {
             let about = mistake.number().and_then(|at| changes.get(at));
             ZoneError::Unfit(match about {
                 Some(change) => format!("{} {}: {mistake}", change.owner, change.rtype),
                 None => mistake.to_string(),
             })
-        })?;
-        let Some(Updated { zone, difference }) = updated else { return Ok(false) };
-        let steps = vec![Arc::new(difference)];
-        self.write(&mut current, &steps, &zone, &loaded).map_err(ZoneError::NotKept)?;
-        self.accept(&mut current, steps, zone, &loaded, now);
-        Ok(true)
+        })
     }
 
     /// Notes that a primary has nothing newer, and for how long it may serve the zone itself, if it

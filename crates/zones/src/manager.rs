@@ -15,7 +15,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tracing::info;
 use wire::{HashKey, Name, NameBuf, Rcode, Rtype};
 use zone::rows::Rows;
-use zone::update::RrsetChange;
+use zone::update::{RrsetChange, Updated};
 use zone::{Difference, Finding, Level, Zone};
 
 use crate::added::{Added, Changed, Planner};
@@ -213,6 +213,16 @@ impl ZoneManager {
         self.shared.add(apexes, said)
     }
 
+    /// Says what would become of zones that [`ZoneManager::add`] is to add.
+    pub fn check_add(&self, apexes: &[NameBuf], said: &str) -> Vec<Changed> {
+        self.shared.check_add(apexes, said)
+    }
+
+    /// Says what would become of zones that [`ZoneManager::remove`] is to take out.
+    pub fn check_remove(&self, apexes: &[NameBuf]) -> Vec<Changed> {
+        self.shared.check_remove(apexes)
+    }
+
     /// Takes zones out that were added, and forgets what was kept of them.
     pub fn remove(&self, apexes: &[NameBuf]) -> Vec<Changed> {
         self.shared.remove(apexes)
@@ -259,6 +269,22 @@ impl ZoneManager {
             self.shared.changed(&managed);
         }
         Ok((managed.serial(), is_new))
+    }
+
+    /// Says what a change of RRsets would come to, which [`ZoneManager::change_rrsets`] makes: the
+    /// serial, and what would be different; nothing if all of it is so already.
+    pub fn check_rrsets(
+        &self,
+        apex: Name<'_>,
+        changes: &[RrsetChange],
+        expect: &dyn Fn(&Zone) -> Result<(), String>,
+    ) -> Result<(u32, Option<Difference>), ZoneError> {
+        let managed = self.find_made_here(apex)?;
+        let updated = managed.check_rrsets(changes, expect, self.shared.key, unix_seconds())?;
+        Ok(match updated {
+            Some(Updated { zone, difference }) => (zone.facts().serial, Some(difference)),
+            None => (managed.serial(), None),
+        })
     }
 
     /// Has the secondaries of a zone told of its serial.
