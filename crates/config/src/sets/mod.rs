@@ -20,7 +20,7 @@ use diagnostic::Problem;
 use lists::{CompiledSet, List, ListFormat, Progress, SetBuilder};
 use wire::HashKey;
 
-pub use dynamic::{Dynamic, DynamicError, DynamicHandle};
+pub use dynamic::{Dynamic, DynamicError, DynamicHandle, Edit, Form};
 pub use place::{UrlList, copy_file};
 pub(crate) use place::{file_of, policy_zones, url_lists};
 use place::{label_of, read_list, read_own_names};
@@ -42,6 +42,8 @@ pub struct MadeSet {
     zones: Vec<MadeZone>,
     /// What was wrong with each list.
     mistakes: Vec<Vec<Mistake>>,
+    /// How many rules each list brought, about.
+    rules: Vec<usize>,
     /// How long compiling it took.
     pub took: Duration,
 }
@@ -190,7 +192,8 @@ impl Sets {
         let known = workshop.previous.and_then(|previous| previous.made.get(&set.name.value));
         let mut zones = Vec::new();
         let before = known.map_or(&[][..], |known| &known.zones);
-        let mistakes = read_lists(set, &mut builder, (before, &mut zones), workshop);
+        let read = read_lists(set, &mut builder, (before, &mut zones), workshop);
+        let (mistakes, rules) = read.into_iter().unzip();
         let dynamic = set.dynamic.as_ref().map(|wanted| {
             let known = known.and_then(|known| known.dynamic.as_ref());
             Dynamic::new(&set.name.value, wanted, known, workshop)
@@ -205,7 +208,7 @@ impl Sets {
             names.iter().filter_map(|part| Some(Arc::clone(&self.made.get(&part.value)?.set))).collect()
         };
         let compiled = Arc::new(builder.compile(&parts(&set.include), &parts(&set.except)));
-        MadeSet { print, stamps, set: compiled, dynamic, zones, mistakes, took: begin.elapsed() }
+        MadeSet { print, stamps, set: compiled, dynamic, zones, mistakes, rules, took: begin.elapsed() }
     }
 
     /// Returns the sets as conditions are compiled with them.
@@ -221,6 +224,11 @@ impl Sets {
     /// Returns the dynamic part of a set.
     pub fn dynamic(&self, name: &str) -> Option<&Dynamic> {
         self.made.get(name)?.dynamic.as_ref()
+    }
+
+    /// Returns how many rules each list of a set brought, about.
+    pub fn rules_of(&self, name: &str) -> Option<&[usize]> {
+        Some(&self.made.get(name)?.rules)
     }
 
     /// Walks the sets that have a dynamic part.
@@ -261,13 +269,13 @@ impl Workshop<'_> {
     }
 }
 
-/// Reads the lists of a set; returns what is wrong with each.
+/// Reads the lists of a set; returns what is wrong with each, and how many rules it has.
 fn read_lists(
     set: &Set,
     builder: &mut SetBuilder<'_>,
     (before, made): (&[MadeZone], &mut Vec<MadeZone>),
     workshop: &Workshop<'_>,
-) -> Vec<Vec<Mistake>> {
+) -> Vec<(Vec<Mistake>, usize)> {
     let lists: Vec<List<'_>> = set.lists.iter().map(SetList::reading).collect();
     let read: Vec<Result<Cow<'_, [u8]>, Mistake>> =
         set.lists.iter().map(|list| read_list(set, list, workshop)).collect();
@@ -277,51 +285,57 @@ fn read_lists(
             list.revoked(octets, &mut revoked);
         }
     }
-    let each = set.lists.iter().zip(&lists).zip(read).map(|((place, list), octets)| match octets {
-        Ok(_) if let ListPlace::Zone(apex) = &place.place.value => {
-            let label = label_of(set, place);
-            let report = |count| workshop.report(set, Some(&label), count);
-            let known = before.iter().find(|known| known.version.apex() == apex.as_name());
-            let (zone, mistakes) = zone::make(apex, known, workshop, &report);
-            if let Some(zone) = zone {
-                builder.policy_zone(zone.rules.clone());
-                made.push(zone);
+    let mut rules = builder.rules();
+    let each = set.lists.iter().zip(&lists).zip(read).map(|((place, list), octets)| {
+        let mistakes = match octets {
+            Ok(_) if let ListPlace::Zone(apex) = &place.place.value => {
+                let label = label_of(set, place);
+                let report = |count| workshop.report(set, Some(&label), count);
+                let known = before.iter().find(|known| known.version.apex() == apex.as_name());
+                let (zone, mistakes) = zone::make(apex, known, workshop, &report);
+                if let Some(zone) = zone {
+                    builder.policy_zone(zone.rules.clone());
+                    made.push(zone);
+                }
+                mistakes
             }
-            mistakes
-        }
-        Ok(_)
-            if let ListPlace::Here(text) = &place.place.value
-                && list.format == ListFormat::Names =>
-        {
-            let label = label_of(set, place);
-            let report = |count| workshop.report(set, Some(&label), count);
-            let pieces = text.pieces().map(str::as_bytes);
-            let mistakes = builder.read_names(list, &label, pieces, Progress::to(&report));
-            mistakes
-                .each()
-                .map(|text| Mistake { text: format!("\"{label}\": {text}"), is_error: true })
-                .collect()
-        }
-        Ok(_)
-            if let ListPlace::Own(name) = &place.place.value
-                && list.format == ListFormat::Names =>
-        {
-            let label = label_of(set, place);
-            let report = |count| workshop.report(set, Some(&label), count);
-            read_own_names((name, &label), builder, workshop, Progress::to(&report))
-        }
-        Ok(octets) => {
-            let label = label_of(set, place);
-            let report = |count| workshop.report(set, Some(&label), count);
-            let mistakes = builder.read(list, &label, octets, &revoked, Progress::to(&report));
-            let told = |text: String| Mistake { text: format!("\"{label}\": {text}"), is_error: list.is_own };
-            if list.is_own {
-                mistakes.each().map(told).collect()
-            } else {
-                mistakes.describe().map(told).into_iter().collect()
+            Ok(_)
+                if let ListPlace::Here(text) = &place.place.value
+                    && list.format == ListFormat::Names =>
+            {
+                let label = label_of(set, place);
+                let report = |count| workshop.report(set, Some(&label), count);
+                let pieces = text.pieces().map(str::as_bytes);
+                let mistakes = builder.read_names(list, &label, pieces, Progress::to(&report));
+                mistakes
+                    .each()
+                    .map(|text| Mistake { text: format!("\"{label}\": {text}"), is_error: true })
+                    .collect()
             }
-        }
-        Err(mistake) => vec![mistake],
+            Ok(_)
+                if let ListPlace::Own(name) = &place.place.value
+                    && list.format == ListFormat::Names =>
+            {
+                let label = label_of(set, place);
+                let report = |count| workshop.report(set, Some(&label), count);
+                read_own_names((name, &label), builder, workshop, Progress::to(&report))
+            }
+            Ok(octets) => {
+                let label = label_of(set, place);
+                let report = |count| workshop.report(set, Some(&label), count);
+                let mistakes = builder.read(list, &label, octets, &revoked, Progress::to(&report));
+                let told =
+                    |text: String| Mistake { text: format!("\"{label}\": {text}"), is_error: list.is_own };
+                if list.is_own {
+                    mistakes.each().map(told).collect()
+                } else {
+                    mistakes.describe().map(told).into_iter().collect()
+                }
+            }
+            Err(mistake) => vec![mistake],
+        };
+        let had = std::mem::replace(&mut rules, builder.rules());
+        (mistakes, rules.saturating_sub(had))
     });
     each.collect()
 }
